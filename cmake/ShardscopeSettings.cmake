@@ -1,0 +1,70 @@
+# Language level, warnings and sanitizers, the same for every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_program(SHARDSCOPE_CCACHE ccache)
+if(SHARDSCOPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SHARDSCOPE_CCACHE})
+endif()
+
+# Every target of the project links this.
+add_library(shardscope_settings INTERFACE)
+target_include_directories(shardscope_settings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+# -Wno-restrict: g++ 12 reports std::string's operator+ at -O3 (GCC bug 105651).
+target_compile_options(shardscope_settings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wshadow -Wno-sign-conversion -Wno-restrict>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${SHARDSCOPE_WERROR}>>:-Werror>)
+if(SHARDSCOPE_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${SHARDSCOPE_SANITIZE}>
+                      $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)
+  add_link_options(-fsanitize=${SHARDSCOPE_SANITIZE})
+endif()
+
+# shardscope_library(NAME SOURCES... LINK ...): a static library under the project's settings.
+function(shardscope_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC shardscope_settings ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
+endfunction()
+
+# What a user runs, without the tests; what the sanitizer builds of `tests/run` make.
+add_custom_target(programs)
+add_custom_target(asan_tests)
+add_custom_target(tsan_tests)
+
+# shardscope_test(NAME SOURCES... LINK ... [LABELS ...] [RANKS n] [ARGS ...]): a GoogleTest program.
+# RANKS runs it under mpirun with that many processes. LABELS default to `unit`; `asan` and `tsan` add the
+# program to those builds' runs.
+function(shardscope_test name)
+  cmake_parse_arguments(ARG "" "RANKS;TIMEOUT" "SOURCES;LINK;LABELS;ARGS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE shardscope_settings ${ARG_LINK} GTest::gtest GTest::gmock
+                        $<IF:$<BOOL:${ARG_RANKS}>,GTest::gtest,GTest::gtest_main>)
+  if(ARG_RANKS)
+    add_test(NAME ${name}_${ARG_RANKS} COMMAND mpirun --allow-run-as-root --oversubscribe -n ${ARG_RANKS}
+             $<TARGET_FILE:${name}> ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set(test_name ${name}_${ARG_RANKS})
+  else()
+    add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set(test_name ${name})
+  endif()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  set_tests_properties(${test_name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  foreach(sanitizer asan tsan)
+    if(${sanitizer} IN_LIST ARG_LABELS)
+      add_dependencies(${sanitizer}_tests ${name})
+    endif()
+  endforeach()
+endfunction()
