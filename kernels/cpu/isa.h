@@ -1,0 +1,98 @@
+// The vector kernels of one instruction set, as a table chosen once at run time. Rows and ranges are the
+// caller's to divide among threads; the table's functions run on the calling thread, allocate nothing and
+// know no Exec.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/types.h"
+
+namespace shardscope::kernels::cpu {
+
+enum class Isa : std::uint8_t { baseline, avx2, avx512 };
+
+/// Scalars of one AdamW step, computed once in double (see optimizer.cpp).
+struct AdamWScalars {
+  float beta1, one_minus_beta1, beta2, one_minus_beta2;
+  float step_size;       ///< lr / (1 - beta1^t)
+  float inv_sqrt_bias2;  ///< 1 / sqrt(1 - beta2^t)
+  float epsilon, grad_scale;
+  float decay;  ///< 1 - lr * weight_decay when decoupled, else 1
+  float l2;     ///< weight_decay when not decoupled, else 0
+};
+
+/// A causal attention problem; shapes as in ops.h, D = C / H.
+struct AttentionShape {
+  std::int64_t B, T, C, H;
+};
+
+struct VectorKernels {
+  const char* name;
+  // Element-wise, n elements from the pointers given; operands may alias exactly.
+  void (*cast)(void* dst, DType dst_type, const void* src, DType src_type, std::int64_t n);
+  void (*scale)(void* x, DType type, float factor, std::int64_t n);
+  void (*add)(void* y, DType y_type, const void* a, DType a_type, const void* b, DType b_type,
+              std::int64_t n);
+  void (*gelu_forward)(void* y, DType y_type, const void* x, DType x_type, std::int64_t n);
+  void (*gelu_backward)(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
+                        std::int64_t n);
+  void (*relu_forward)(void* y, DType y_type, const void* x, DType x_type, std::int64_t n);
+  void (*relu_backward)(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
+                        std::int64_t n);
+  /// rows of y[rows, ld] (+)= bias[cols] in fp32.
+  void (*add_bias)(float* y, const float* bias, std::int64_t rows, std::int64_t cols, std::int64_t ld);
+  /// total[cols] += column sums of x[rows, cols], rows in order in groups of 64; `partial` is cols floats.
+  void (*column_sums)(float* total, float* partial, const void* x, DType type, std::int64_t rows,
+                      std::int64_t cols, float* row);
+  // Rows of layer norm. `row` and `row2` are C floats each of scratch.
+  void (*layer_norm_forward)(void* y, DType y_type, float* mean, float* rstd, const void* x, DType x_type,
+                             const float* weight, const float* bias, std::int64_t rows, std::int64_t C,
+                             float epsilon, float* row);
+  /// dx rows set or added; dweight[C] and dbias[C] fp32 are added to. `scratch` is 5 * C floats.
+  void (*layer_norm_backward)(void* dx, DType dx_type, bool add_dx, float* dweight, float* dbias,
+                              const void* dy, DType dy_type, const void* x, DType x_type, const float* weight,
+                              const float* mean, const float* rstd, std::int64_t rows, std::int64_t C,
+                              float* scratch);
+  /// Heads [first, last) of B*H; scratch of attention_scratch_floats.
+  void (*attention_forward)(void* out, float* logsumexp, const void* qkv, DType type,
+                            const AttentionShape& shape, std::int64_t first, std::int64_t last,
+                            float* scratch);
+  void (*attention_backward)(void* dqkv, const void* dout, const void* out, const void* qkv, DType type,
+                             const float* logsumexp, const AttentionShape& shape, std::int64_t first,
+                             std::int64_t last, float* scratch);
+  std::int64_t (*attention_scratch_floats)(const AttentionShape& shape);
+  /// Sum of the rows' losses; logits become (softmax - onehot) * factor. `row` is V floats of scratch.
+  double (*cross_entropy)(void* logits, DType type, const std::int32_t* target, std::int64_t rows,
+                          std::int64_t V, float factor, float* row);
+  /// Sum of squared differences; dx = (x - target) * factor.
+  double (*mse)(void* dx, DType dx_type, const void* x, DType x_type, const float* target, std::int64_t n,
+                float factor);
+  void (*adamw)(float* master, float* m, float* v, void* param16, DType param16_type, const void* grad,
+                DType grad_type, std::int64_t n, const AdamWScalars& scalars);
+  double (*squared_norm)(std::uint32_t* bad, const void* x, DType type, std::int64_t n);
+  /// out[i] = factor * sum over k of inputs[k][offset + i]; out starts at element 0.
+  void (*reduce_sum)(void* out, DType out_type, const void* const* inputs, std::uint32_t count, DType type,
+                     std::int64_t offset, std::int64_t n, float factor);
+};
+
+namespace baseline {
+extern const VectorKernels kTable;
+}
+namespace avx2 {
+extern const VectorKernels kTable;
+}
+namespace avx512 {
+extern const VectorKernels kTable;
+}
+
+/// The best table this CPU can run, or the one `force_isa` chose.
+[[nodiscard]] const VectorKernels& vector_kernels() noexcept;
+/// Whether this CPU can run the instruction set.
+[[nodiscard]] bool isa_supported(Isa isa) noexcept;
+/// For tests and benchmarks: makes every thread use this instruction set from now on. Throws KernelError when
+/// the CPU lacks it.
+void force_isa(Isa isa);
+[[nodiscard]] Isa best_isa() noexcept;
+
+}  // namespace shardscope::kernels::cpu

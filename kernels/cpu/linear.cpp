@@ -1,0 +1,161 @@
+// Dense layers on oneDNN's fp32 product. CPUs without bf16 arithmetic run bf16 products at a fifth of the
+// fp32 rate (oneDNN 2.6 emulates them; f16 it does not have at all), so 16-bit operands are converted to fp32
+// block by block: the same products, accumulated in fp32, each result rounded once.
+#include <algorithm>
+
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/workspace.h"
+
+namespace shardscope::kernels::cpu {
+namespace {
+
+/// Rows of activations converted at a time, and the widest strip of a converted weight: bounds the scratch (a
+/// vocabulary of 50 000 would otherwise need another copy of the table) and keeps a block in the cache it is
+/// used from.
+constexpr std::int64_t kRowBlock = 512;
+constexpr std::int64_t kWeightFloats = std::int64_t{1} << 21;
+
+/// n floats from element `offset`: in place when stored as floats, else converted into the slot.
+const float* floats(Slot slot, ConstPtr p, std::int64_t offset, std::int64_t n) {
+  if (p.type == DType::f32) return static_cast<const float*>(p.data) + offset;
+  float* buffer = workspace_floats(slot, n);
+  vector_kernels().cast(buffer, DType::f32, at(p.data, size_of(p.type), offset), p.type, n);
+  return buffer;
+}
+
+/// Copies (or adds) rows of a float block into a 16-bit array of leading dimension ld.
+void put_rows(Ptr to, std::int64_t offset, const float* block, std::int64_t rows, std::int64_t cols,
+              std::int64_t ld, Write write) {
+  const VectorKernels& kernels = vector_kernels();
+  const std::size_t bytes = size_of(to.type);
+  if (cols == ld) {
+    cols *= rows;
+    rows = 1;
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    void* dst = at(to.data, bytes, offset + r * ld);
+    if (write == Write::set) {
+      kernels.cast(dst, to.type, block + r * cols, DType::f32, cols);
+    } else {
+      kernels.add(dst, to.type, dst, to.type, block + r * cols, DType::f32, cols);
+    }
+  }
+}
+
+}  // namespace
+
+void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
+                    std::int64_t in, std::int64_t out) {
+  if (N == 0 || out == 0) return;
+  const float* b = bias.data == nullptr ? nullptr : floats(Slot::parameters, bias, 0, out);
+  const bool direct = x.type == DType::f32 && y.type == DType::f32;
+  const std::int64_t row_block = direct ? N : std::min(N, kRowBlock);
+  const std::int64_t out_block =
+      w.type == DType::f32
+          ? out
+          : std::min(out, std::max<std::int64_t>(kWeightFloats / std::max<std::int64_t>(in, 1), 16));
+  for (std::int64_t o = 0; o < out; o += out_block) {
+    const std::int64_t cols = std::min(out_block, out - o);
+    const float* weight = floats(Slot::matrix_b, w, o * in, cols * in);
+    for (std::int64_t r = 0; r < N; r += row_block) {
+      const std::int64_t rows = std::min(row_block, N - r);
+      const float* input = floats(Slot::matrix_a, x, r * in, rows * in);
+      const bool in_place = y.type == DType::f32;
+      float* result = in_place ? static_cast<float*>(y.data) + r * out + o
+                               : workspace_floats(Slot::matrix_c, rows * cols);
+      const Gemm g{.trans_b = Trans::yes,
+                   .m = rows,
+                   .n = cols,
+                   .k = in,
+                   .lda = in,
+                   .ldb = in,
+                   .ldc = in_place ? out : cols,
+                   .bias = b != nullptr,
+                   .threads = threads};
+      gemm(g, input, weight, result, b == nullptr ? nullptr : b + o);
+      if (!in_place) put_rows(y, r * out + o, result, rows, cols, out, Write::set);
+    }
+  }
+}
+
+void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::int64_t N, std::int64_t in,
+                           std::int64_t out, Write write) {
+  if (dx.data == nullptr || N == 0 || in == 0) return;
+  const bool in_place = dx.type == DType::f32;
+  const std::int64_t row_block = in_place && dy.type == DType::f32 ? N : std::min(N, kRowBlock);
+  // Strips of `out`, summed in order: fp32 partial results, rounded at the last.
+  const std::int64_t out_block =
+      w.type == DType::f32 ? out : std::min(out, std::max<std::int64_t>(kWeightFloats / in, 16));
+  // With several strips the converted weights are the larger operand, so rows go in one block unless they are
+  // many.
+  for (std::int64_t r = 0; r < N; r += row_block) {
+    const std::int64_t rows = std::min(row_block, N - r);
+    const float* grad = floats(Slot::matrix_a, dy, r * out, rows * out);
+    float* result =
+        in_place ? static_cast<float*>(dx.data) + r * in : workspace_floats(Slot::matrix_c, rows * in);
+    for (std::int64_t o = 0; o < out; o += out_block) {
+      const std::int64_t depth = std::min(out_block, out - o);
+      const bool whole = out_block >= out;
+      // Converted once for all row blocks when it is one strip.
+      const float* weight = whole && r > 0 && w.type != DType::f32
+                                ? workspace_floats(Slot::matrix_b, depth * in)
+                                : floats(Slot::matrix_b, w, o * in, depth * in);
+      const Gemm g{.m = rows,
+                   .n = in,
+                   .k = depth,
+                   .lda = out,
+                   .ldb = in,
+                   .ldc = in,
+                   .add = o > 0 || (in_place && write == Write::add),
+                   .threads = threads};
+      gemm(g, grad + o, weight, result, nullptr);
+    }
+    if (!in_place) put_rows(dx, r * in, result, rows, in, in, write);
+  }
+}
+
+void linear_backward_weight(int threads, Ptr dw, Ptr dbias, ConstPtr dy, ConstPtr x, std::int64_t N,
+                            std::int64_t in, std::int64_t out, Write write) {
+  const VectorKernels& kernels = vector_kernels();
+  if (dbias.data != nullptr) {
+    float* sums = workspace_floats(Slot::columns, 3 * out);
+    std::fill_n(sums, out, 0.0F);
+    kernels.column_sums(sums, sums + out, dy.data, dy.type, N, out, sums + 2 * out);
+    put_rows(dbias, 0, sums, 1, out, out, write);
+  }
+  if (dw.data == nullptr || out == 0 || in == 0) return;
+  // Strips of `out` bound the fp32 block of a 16-bit dw; rows of activations are converted block by block and
+  // summed in fp32, in order.
+  const bool in_place = dw.type == DType::f32;
+  const bool direct = dy.type == DType::f32 && x.type == DType::f32;
+  const std::int64_t out_block =
+      in_place ? out : std::min(out, std::max<std::int64_t>(kWeightFloats / in, 16));
+  const std::int64_t row_block = direct ? N : std::min<std::int64_t>(N, 4 * kRowBlock);
+  for (std::int64_t o = 0; o < out; o += out_block) {
+    const std::int64_t rows_of_w = std::min(out_block, out - o);
+    float* result =
+        in_place ? static_cast<float*>(dw.data) + o * in : workspace_floats(Slot::matrix_c, rows_of_w * in);
+    if (N == 0 && (!in_place || write == Write::set)) std::fill_n(result, rows_of_w * in, 0.0F);
+    for (std::int64_t r = 0; r < N; r += row_block) {
+      const std::int64_t depth = std::min(row_block, N - r);
+      const float* grad = floats(Slot::matrix_a, dy, r * out, depth * out);
+      const float* input = floats(Slot::matrix_b, x, r * in, depth * in);
+      const Gemm g{.trans_a = Trans::yes,
+                   .m = rows_of_w,
+                   .n = in,
+                   .k = depth,
+                   .lda = out,
+                   .ldb = in,
+                   .ldc = in,
+                   .add = r > 0 || (in_place && write == Write::add),
+                   .threads = threads};
+      gemm(g, grad + o, input, result, nullptr);
+    }
+    if (!in_place) put_rows(dw, o * in, result, rows_of_w, in, in, write);
+  }
+}
+
+}  // namespace shardscope::kernels::cpu

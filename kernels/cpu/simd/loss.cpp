@@ -1,0 +1,64 @@
+// Losses and their gradients in one pass over each row; sums over rows in double.
+#include "kernels/cpu/simd/tables.h"
+#include "kernels/cpu/simd/vec.h"
+
+namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
+
+double cross_entropy(void* logits, DType type, const std::int32_t* target, std::int64_t rows, std::int64_t V,
+                     float factor, float* row) {
+  double loss = 0.0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* in = stage_in(logits, type, r * V, V, row);
+    float* result = stage_place(logits, type, r * V, row);
+    vf largest = set1(-__builtin_inff());
+    std::int64_t i = 0;
+    for (; i + W <= V; i += W) largest = max(load(in + i), largest);
+    float top = max_lane(largest);
+    for (; i < V; ++i) top = in[i] > top ? in[i] : top;
+    const float logit = in[target[r]];
+
+    vf total{};
+    for (i = 0; i + W <= V; i += W) {
+      const vf e = exp(load(in + i) - top);
+      total += e;
+      store(result + i, e);
+    }
+    if (i < V) {
+      const std::int64_t rest = V - i;
+      const vf e = exp(load_partial(in + i, rest) - top);
+      total += lane_index() < static_cast<std::int32_t>(rest) ? e : vf{};
+      store_partial(result + i, e, rest);
+    }
+    const float denominator = sum(total);
+    loss += static_cast<double>(__builtin_logf(denominator)) + static_cast<double>(top) -
+            static_cast<double>(logit);
+
+    const float k = factor / denominator;
+    for (i = 0; i + W <= V; i += W) store(result + i, load(result + i) * k);
+    if (i < V) store_partial(result + i, load_partial(result + i, V - i) * k, V - i);
+    result[target[r]] -= factor;
+    stage_out(logits, type, r * V, V, result);
+  }
+  return loss;
+}
+
+double mse(void* dx, DType dx_type, const void* x, DType x_type, const float* target, std::int64_t n,
+           float factor) {
+  alignas(64) float in[kBlock];
+  alignas(64) float result[kBlock];
+  double loss = 0.0;
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    const std::int64_t count = n - i < kBlock ? n - i : kBlock;
+    const float* src = stage_in(x, x_type, i, count, in);
+    float* dst = stage_place(dx, dx_type, i, result);
+    for (std::int64_t j = 0; j < count; ++j) {
+      const float difference = src[j] - target[i + j];
+      loss += static_cast<double>(difference) * static_cast<double>(difference);
+      dst[j] = difference * factor;
+    }
+    stage_out(dx, dx_type, i, count, dst);
+  }
+  return loss;
+}
+
+}  // namespace shardscope::kernels::cpu::SHARDSCOPE_ISA

@@ -1,0 +1,31 @@
+#include "kernels/cpu/simd/tables.h"
+
+#define SHARDSCOPE_STRING_OF(x) #x
+#define SHARDSCOPE_STRING(x) SHARDSCOPE_STRING_OF(x)
+
+namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
+
+const VectorKernels kTable = {
+    .name = SHARDSCOPE_STRING(SHARDSCOPE_ISA),
+    .cast = cast,
+    .scale = scale,
+    .add = add,
+    .gelu_forward = gelu_forward,
+    .gelu_backward = gelu_backward,
+    .relu_forward = relu_forward,
+    .relu_backward = relu_backward,
+    .add_bias = add_bias,
+    .column_sums = column_sums,
+    .layer_norm_forward = layer_norm_forward,
+    .layer_norm_backward = layer_norm_backward,
+    .attention_forward = attention_forward,
+    .attention_backward = attention_backward,
+    .attention_scratch_floats = attention_scratch_floats,
+    .cross_entropy = cross_entropy,
+    .mse = mse,
+    .adamw = adamw,
+    .squared_norm = squared_norm,
+    .reduce_sum = reduce_sum,
+};
+
+}  // namespace shardscope::kernels::cpu::SHARDSCOPE_ISA

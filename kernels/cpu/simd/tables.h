@@ -1,0 +1,42 @@
+// Declarations of one instruction set's kernels, gathered into its table by table.cpp. Contracts: cpu/isa.h.
+#pragma once
+
+#include "kernels/cpu/isa.h"
+
+namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
+
+void cast(void* dst, DType dst_type, const void* src, DType src_type, std::int64_t n);
+void scale(void* x, DType type, float factor, std::int64_t n);
+void add(void* y, DType y_type, const void* a, DType a_type, const void* b, DType b_type, std::int64_t n);
+void gelu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64_t n);
+void gelu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
+                   std::int64_t n);
+void relu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64_t n);
+void relu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
+                   std::int64_t n);
+void add_bias(float* y, const float* bias, std::int64_t rows, std::int64_t cols, std::int64_t ld);
+void column_sums(float* total, float* partial, const void* x, DType type, std::int64_t rows,
+                 std::int64_t cols, float* row);
+void layer_norm_forward(void* y, DType y_type, float* mean, float* rstd, const void* x, DType x_type,
+                        const float* weight, const float* bias, std::int64_t rows, std::int64_t C,
+                        float epsilon, float* row);
+void layer_norm_backward(void* dx, DType dx_type, bool add_dx, float* dweight, float* dbias, const void* dy,
+                         DType dy_type, const void* x, DType x_type, const float* weight, const float* mean,
+                         const float* rstd, std::int64_t rows, std::int64_t C, float* scratch);
+void attention_forward(void* out, float* logsumexp, const void* qkv, DType type, const AttentionShape& shape,
+                       std::int64_t first, std::int64_t last, float* scratch);
+void attention_backward(void* dqkv, const void* dout, const void* out, const void* qkv, DType type,
+                        const float* logsumexp, const AttentionShape& shape, std::int64_t first,
+                        std::int64_t last, float* scratch);
+std::int64_t attention_scratch_floats(const AttentionShape& shape);
+double cross_entropy(void* logits, DType type, const std::int32_t* target, std::int64_t rows, std::int64_t V,
+                     float factor, float* row);
+double mse(void* dx, DType dx_type, const void* x, DType x_type, const float* target, std::int64_t n,
+           float factor);
+void adamw(float* master, float* m, float* v, void* param16, DType param16_type, const void* grad,
+           DType grad_type, std::int64_t n, const AdamWScalars& scalars);
+double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t n);
+void reduce_sum(void* out, DType out_type, const void* const* inputs, std::uint32_t count, DType type,
+                std::int64_t offset, std::int64_t n, float factor);
+
+}  // namespace shardscope::kernels::cpu::SHARDSCOPE_ISA

@@ -1,0 +1,286 @@
+// One vector of floats on three instruction sets. Only for the files of this folder, which are compiled once
+// per instruction set with SHARDSCOPE_ISA naming the namespace. Everything is static and inline: nothing here
+// may end as a shared symbol that another instruction set's object would then call.
+//
+// [Note: body and tail] Every loop runs whole vectors; the last, partial one is loaded with zeros behind its
+// end and stored partially. So an element goes through the same instructions wherever a range begins or ends,
+// and no result depends on alignment.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/types.h"
+
+namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
+namespace {
+
+#define SHARDSCOPE_INLINE [[gnu::always_inline]] static inline
+
+#if defined(__AVX512F__)
+constexpr std::int64_t W = 16;
+#elif defined(__AVX2__)
+constexpr std::int64_t W = 8;
+#else
+constexpr std::int64_t W = 4;
+#endif
+
+using vf = float __attribute__((vector_size(W * 4)));
+using vi = std::int32_t __attribute__((vector_size(W * 4)));
+using vu = std::uint32_t __attribute__((vector_size(W * 4)));
+using vh = std::uint16_t __attribute__((vector_size(W * 2)));
+using vf_u = float __attribute__((vector_size(W * 4), aligned(4), may_alias));
+using vh_u = std::uint16_t __attribute__((vector_size(W * 2), aligned(2), may_alias));
+
+SHARDSCOPE_INLINE vf set1(float x) { return x - vf{}; }
+SHARDSCOPE_INLINE vu as_u(vf x) { return reinterpret_cast<vu>(x); }
+SHARDSCOPE_INLINE vf as_f(vu x) { return reinterpret_cast<vf>(x); }
+
+/// a * b + c, fused where the instruction set can.
+SHARDSCOPE_INLINE vf fma(vf a, vf b, vf c) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<vf>(
+      _mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<vf>(
+      _mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
+#else
+  return a * b + c;
+#endif
+}
+
+/// The second operand when either is NaN, so that max(lo, x) lets a NaN of x through.
+SHARDSCOPE_INLINE vf max(vf a, vf b) { return a > b ? a : b; }
+SHARDSCOPE_INLINE vf min(vf a, vf b) { return a < b ? a : b; }
+
+SHARDSCOPE_INLINE vf sqrt(vf x) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<vf>(_mm512_sqrt_ps(reinterpret_cast<__m512>(x)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<vf>(_mm256_sqrt_ps(reinterpret_cast<__m256>(x)));
+#else
+  return reinterpret_cast<vf>(_mm_sqrt_ps(reinterpret_cast<__m128>(x)));
+#endif
+}
+
+/// Lane numbers 0, 1, ... as integers.
+SHARDSCOPE_INLINE vi lane_index() {
+  vi index{};
+  for (std::int64_t i = 0; i < W; ++i) index[i] = static_cast<std::int32_t>(i);
+  return index;
+}
+
+/// Sum and maximum over lanes, as a fixed tree.
+SHARDSCOPE_INLINE float sum(vf x) {
+#pragma GCC unroll 4
+  for (std::int32_t half = W / 2; half > 0; half /= 2) x += __builtin_shuffle(x, lane_index() ^ half);
+  return x[0];
+}
+SHARDSCOPE_INLINE float max_lane(vf x) {
+#pragma GCC unroll 4
+  for (std::int32_t half = W / 2; half > 0; half /= 2) x = max(x, __builtin_shuffle(x, lane_index() ^ half));
+  return x[0];
+}
+
+SHARDSCOPE_INLINE vf load(const float* p) { return *reinterpret_cast<const vf_u*>(p); }
+SHARDSCOPE_INLINE void store(float* p, vf x) { *reinterpret_cast<vf_u*>(p) = x; }
+
+/// The first n (0 < n < W) elements, zeros behind.
+SHARDSCOPE_INLINE vf load_partial(const float* p, std::int64_t n) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<vf>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1U), p));
+#else
+  vf x{};
+  __builtin_memcpy(&x, p, static_cast<std::size_t>(n) * 4);
+  return x;
+#endif
+}
+SHARDSCOPE_INLINE void store_partial(float* p, vf x, std::int64_t n) {
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1U << n) - 1U), reinterpret_cast<__m512>(x));
+#else
+  __builtin_memcpy(p, &x, static_cast<std::size_t>(n) * 4);
+#endif
+}
+
+/// exp(x) to about 1 ulp; 0 below -104, infinity above 88.8, NaN stays NaN. Cody-Waite reduction by ln 2 in
+/// two parts, then the degree-6 polynomial of Cephes' expf; 2^n is applied in two factors so that subnormal
+/// results round and overflow becomes infinity.
+SHARDSCOPE_INLINE vf exp(vf x) {
+  x = max(set1(-105.0F), x);
+  x = min(set1(90.0F), x);
+  constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
+  const vf shifted = fma(x, set1(1.44269504088896341F), set1(kMagic));
+  const vf n = shifted - kMagic;
+  vf r = fma(n, set1(-0.693359375F), x);
+  r = fma(n, set1(2.12194440e-4F), r);
+  vf p = set1(1.9875691500e-4F);
+  p = fma(p, r, set1(1.3981999507e-3F));
+  p = fma(p, r, set1(8.3334519073e-3F));
+  p = fma(p, r, set1(4.1665795894e-2F));
+  p = fma(p, r, set1(1.6666665459e-1F));
+  p = fma(p, r, set1(5.0000001201e-1F));
+  p = fma(p, r * r, r) + 1.0F;
+#if defined(__AVX512F__)
+  return reinterpret_cast<vf>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(n)));
+#else
+  const vi whole = reinterpret_cast<vi>(shifted) - 0x4B400000;
+  const vi half = whole >> 1;
+  const vf a = reinterpret_cast<vf>((half + 127) << 23);
+  const vf b = reinterpret_cast<vf>((whole - half + 127) << 23);
+  return p * a * b;
+#endif
+}
+
+// ---- storage types: conversion to and from a vector of floats, to nearest even
+// --------------------------------
+struct F32 {
+  using Storage = float;
+  SHARDSCOPE_INLINE vf load(const float* p) { return cpu::SHARDSCOPE_ISA::load(p); }
+  SHARDSCOPE_INLINE void store(float* p, vf x) { cpu::SHARDSCOPE_ISA::store(p, x); }
+};
+
+struct BF16 {
+  using Storage = std::uint16_t;
+  SHARDSCOPE_INLINE vf load(const std::uint16_t* p) {
+    const vh h = *reinterpret_cast<const vh_u*>(p);
+    return as_f(__builtin_convertvector(h, vu) << 16);
+  }
+  SHARDSCOPE_INLINE void store(std::uint16_t* p, vf x) {
+    const vu bits = as_u(x);
+    const vu rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+    // A NaN keeps its sign and upper payload and is made quiet; adding could have carried it to infinity or
+    // zero.
+    const vu nan = (bits >> 16) | 0x40U;
+    const vu result = (bits & 0x7FFFFFFFU) > 0x7F800000U ? nan : rounded;
+    *reinterpret_cast<vh_u*>(p) = __builtin_convertvector(result, vh);
+  }
+};
+
+struct F16 {
+  using Storage = std::uint16_t;
+  SHARDSCOPE_INLINE vf load(const std::uint16_t* p) {
+#if defined(__AVX512F__)
+    return reinterpret_cast<vf>(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(p))));
+#elif defined(__AVX2__)
+    return reinterpret_cast<vf>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i_u*>(p))));
+#else
+    const vu h = __builtin_convertvector(*reinterpret_cast<const vh_u*>(p), vu);
+    const vu magnitude = h & 0x7FFFU;
+    const vu sign = (h & 0x8000U) << 16;
+    // Exponent re-biased by an exact multiplication with 2^112, which also makes subnormals normal.
+    const vu scaled = as_u(as_f(magnitude << 13) * 0x1p112F);
+    const vu special = (magnitude << 13) | 0x7F800000U | (magnitude > 0x7C00U ? vu{} + 0x400000U : vu{});
+    return as_f(sign | (magnitude >= 0x7C00U ? special : scaled));
+#endif
+  }
+  SHARDSCOPE_INLINE void store(std::uint16_t* p, vf x) {
+#if defined(__AVX512F__)
+    _mm256_storeu_si256(
+        reinterpret_cast<__m256i_u*>(p),
+        _mm512_cvtps_ph(reinterpret_cast<__m512>(x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif defined(__AVX2__)
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i_u*>(p),
+        _mm256_cvtps_ph(reinterpret_cast<__m256>(x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#else
+    const vu bits = as_u(x);
+    const vu sign = (bits >> 16) & 0x8000U;
+    const vu magnitude = bits & 0x7FFFFFFFU;
+    // Normal results: re-bias the exponent and round to nearest even; a carry may rightly reach infinity.
+    const vu normal = (magnitude - 0x38000000U + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
+    // Subnormal results: adding 0.5 places the last kept bit at the float's last bit, so the adder rounds.
+    const vu subnormal = as_u(as_f(magnitude) + 0.5F) - 0x3F000000U;
+    const vu nan = 0x7E00U | (magnitude >> 13);
+    vu result = magnitude < 0x38800000U ? subnormal : normal;
+    result = magnitude >= 0x47800000U ? vu{} + 0x7C00U : result;
+    result = magnitude > 0x7F800000U ? (nan & 0x7FFFU) : result;
+    *reinterpret_cast<vh_u*>(p) = __builtin_convertvector(result | sign, vh);
+#endif
+  }
+};
+
+template <class T>
+[[gnu::always_inline]] inline vf load_partial(const typename T::Storage* p, std::int64_t n) {
+  typename T::Storage lane[W] = {};
+  __builtin_memcpy(lane, p, static_cast<std::size_t>(n) * sizeof(lane[0]));
+  return T::load(lane);
+}
+template <class T>
+[[gnu::always_inline]] inline void store_partial(typename T::Storage* p, vf x, std::int64_t n) {
+  typename T::Storage lane[W];
+  T::store(lane, x);
+  __builtin_memcpy(p, lane, static_cast<std::size_t>(n) * sizeof(lane[0]));
+}
+
+/// Calls f with F32{}, BF16{} or F16{}.
+template <class F>
+[[gnu::always_inline]] inline void with_type(DType type, F f) {
+  switch (type) {
+    case DType::f32:
+      f(F32{});
+      return;
+    case DType::bf16:
+      f(BF16{});
+      return;
+    case DType::f16:
+      f(F16{});
+      return;
+  }
+}
+
+/// dst[i] = convert(src[i]) between a storage type and float.
+template <class T>
+[[gnu::always_inline]] inline void to_float(float* dst, const typename T::Storage* src, std::int64_t n) {
+  std::int64_t i = 0;
+  for (; i + W <= n; i += W) store(dst + i, T::load(src + i));
+  if (i < n) store_partial(dst + i, load_partial<T>(src + i, n - i), n - i);
+}
+template <class T>
+[[gnu::always_inline]] inline void from_float(typename T::Storage* dst, const float* src, std::int64_t n) {
+  std::int64_t i = 0;
+  for (; i + W <= n; i += W) T::store(dst + i, load(src + i));
+  if (i < n) store_partial<T>(dst + i, load_partial(src + i, n - i), n - i);
+}
+
+/// Elements [offset, offset + n) as floats: the array itself when it holds floats, else converted into
+/// `buffer`.
+[[gnu::always_inline]] inline const float* stage_in(const void* data, DType type, std::int64_t offset,
+                                                    std::int64_t n, float* buffer) {
+  switch (type) {
+    case DType::f32:
+      return static_cast<const float*>(data) + offset;
+    case DType::bf16:
+      to_float<BF16>(buffer, static_cast<const std::uint16_t*>(data) + offset, n);
+      return buffer;
+    case DType::f16:
+      to_float<F16>(buffer, static_cast<const std::uint16_t*>(data) + offset, n);
+      return buffer;
+  }
+  return buffer;
+}
+/// Where floats for elements from `offset` go: the array itself, or `buffer` followed by stage_out.
+[[gnu::always_inline]] inline float* stage_place(void* data, DType type, std::int64_t offset, float* buffer) {
+  return type == DType::f32 ? static_cast<float*>(data) + offset : buffer;
+}
+[[gnu::always_inline]] inline void stage_out(void* data, DType type, std::int64_t offset, std::int64_t n,
+                                             const float* buffer) {
+  switch (type) {
+    case DType::f32:
+      return;
+    case DType::bf16:
+      from_float<BF16>(static_cast<std::uint16_t*>(data) + offset, buffer, n);
+      return;
+    case DType::f16:
+      from_float<F16>(static_cast<std::uint16_t*>(data) + offset, buffer, n);
+      return;
+  }
+}
+
+/// Elements converted at a time; a few such blocks stay in the first-level cache.
+constexpr std::int64_t kBlock = 1024;
+
+}  // namespace
+}  // namespace shardscope::kernels::cpu::SHARDSCOPE_ISA

@@ -1,0 +1,61 @@
+#include "kernels/cpu/workspace.h"
+
+#include <array>
+#include <atomic>
+#include <new>
+
+#include "kernels/ops.h"
+
+namespace shardscope::kernels {
+namespace cpu {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+std::atomic<std::size_t>& held() noexcept {
+  static std::atomic<std::size_t> bytes{0};
+  return bytes;
+}
+
+class Block {
+ public:
+  Block() = default;
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block() { release(); }
+
+  void* at_least(std::size_t bytes) {
+    if (bytes > bytes_) {
+      release();
+      data_ = ::operator new(bytes, kAlignment);
+      bytes_ = bytes;
+      held().fetch_add(bytes, std::memory_order_relaxed);
+    }
+    return data_;
+  }
+
+ private:
+  void release() noexcept {
+    if (data_ == nullptr) return;
+    ::operator delete(data_, kAlignment);
+    held().fetch_sub(bytes_, std::memory_order_relaxed);
+    data_ = nullptr;
+    bytes_ = 0;
+  }
+
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace
+
+void* workspace(Slot slot, std::size_t bytes) {
+  thread_local std::array<Block, static_cast<std::size_t>(Slot::count)> blocks;
+  return blocks[static_cast<std::size_t>(slot)].at_least(bytes == 0 ? 1 : bytes);
+}
+
+}  // namespace cpu
+
+std::size_t cpu_workspace_bytes() noexcept { return cpu::held().load(std::memory_order_relaxed); }
+
+}  // namespace shardscope::kernels

@@ -1,0 +1,31 @@
+// Scratch memory of the kernels whose contract has no scratch argument (matrix products, conversions of small
+// arrays). One block per thread and slot, grown to the largest request and kept, so a steady state allocates
+// nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shardscope::kernels::cpu {
+
+/// Who uses a block; two uses that overlap in time must name different slots.
+enum class Slot : std::uint8_t {
+  matrix_a,
+  matrix_b,
+  matrix_c,
+  row,
+  columns,
+  parameters,
+  index,
+  primitive,
+  count
+};
+
+/// At least `bytes` bytes, 64-byte aligned, uninitialised, valid on this thread until it asks for more in
+/// this slot. Throws std::bad_alloc.
+[[nodiscard]] void* workspace(Slot slot, std::size_t bytes);
+[[nodiscard]] inline float* workspace_floats(Slot slot, std::int64_t n) {
+  return static_cast<float*>(workspace(slot, static_cast<std::size_t>(n) * sizeof(float)));
+}
+
+}  // namespace shardscope::kernels::cpu

@@ -1,0 +1,212 @@
+// The operations of ops.h: arguments that make no sense are refused, then the backend of `exec` runs.
+#include <string>
+
+#include "kernels/cpu/ops.h"
+#include "kernels/error.h"
+#include "kernels/ops.h"
+
+namespace shardscope::kernels {
+namespace {
+
+/// Threads of the CPU backend; throws for a backend this build does not have.
+int cpu_threads(const Exec& exec, const char* kernel) {
+  switch (exec.backend) {
+    case Backend::cpu:
+      if (exec.threads < 1) {
+        throw_bad_argument(kernel, "threads is " + std::to_string(exec.threads) + "; it must be at least 1");
+      }
+      return exec.threads;
+    case Backend::cuda:
+      throw_no_cuda(kernel);
+  }
+  throw_bad_argument(kernel, "unknown backend " + std::to_string(static_cast<int>(exec.backend)));
+}
+
+void check_size(const char* kernel, const char* name, std::int64_t value, std::int64_t least = 0) {
+  if (value < least) {
+    throw_bad_argument(kernel, std::string(name) + " is " + std::to_string(value) + "; it must be at least " +
+                                   std::to_string(least));
+  }
+}
+
+void check_attention(const char* kernel, std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t H) {
+  check_size(kernel, "B", B);
+  check_size(kernel, "T", T);
+  check_size(kernel, "C", C, 1);
+  check_size(kernel, "H", H, 1);
+  if (C % H != 0) {
+    throw_bad_argument(
+        kernel, "width C=" + std::to_string(C) + " is not divisible by H=" + std::to_string(H) + " heads");
+  }
+}
+
+void check_same_type(const char* kernel, DType a, DType b) {
+  if (a != b) throw_bad_argument(kernel, "its tensors must share one element type");
+}
+
+}  // namespace
+
+void linear_forward(const Exec& exec, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
+                    std::int64_t in, std::int64_t out) {
+  check_size("linear_forward", "N", N);
+  check_size("linear_forward", "in", in, 1);
+  check_size("linear_forward", "out", out, 1);
+  cpu::linear_forward(cpu_threads(exec, "linear_forward"), y, x, w, bias, N, in, out);
+}
+
+void linear_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr w, std::int64_t N, std::int64_t in,
+                           std::int64_t out, Write write) {
+  check_size("linear_backward_input", "N", N);
+  check_size("linear_backward_input", "in", in, 1);
+  check_size("linear_backward_input", "out", out, 1);
+  cpu::linear_backward_input(cpu_threads(exec, "linear_backward_input"), dx, dy, w, N, in, out, write);
+}
+
+void linear_backward_weight(const Exec& exec, Ptr dw, Ptr dbias, ConstPtr dy, ConstPtr x, std::int64_t N,
+                            std::int64_t in, std::int64_t out, Write write) {
+  check_size("linear_backward_weight", "N", N);
+  check_size("linear_backward_weight", "in", in, 1);
+  check_size("linear_backward_weight", "out", out, 1);
+  cpu::linear_backward_weight(cpu_threads(exec, "linear_backward_weight"), dw, dbias, dy, x, N, in, out,
+                              write);
+}
+
+void layer_norm_forward(const Exec& exec, Ptr y, float* mean, float* rstd, ConstPtr x, ConstPtr weight,
+                        ConstPtr bias, std::int64_t N, std::int64_t C, float epsilon) {
+  check_size("layer_norm_forward", "N", N);
+  check_size("layer_norm_forward", "C", C, 1);
+  cpu::layer_norm_forward(cpu_threads(exec, "layer_norm_forward"), y, mean, rstd, x, weight, bias, N, C,
+                          epsilon);
+}
+
+void layer_norm_backward(const Exec& exec, Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x,
+                         ConstPtr weight, const float* mean, const float* rstd, std::int64_t N,
+                         std::int64_t C, Write write_dx, Write write_params) {
+  check_size("layer_norm_backward", "N", N);
+  check_size("layer_norm_backward", "C", C, 1);
+  static_cast<void>(cpu_threads(exec, "layer_norm_backward"));
+  cpu::layer_norm_backward(dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx, write_params);
+}
+
+void gelu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {
+  check_size("gelu_forward", "n", n);
+  cpu::gelu_forward(cpu_threads(exec, "gelu_forward"), y, x, n);
+}
+
+void gelu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n) {
+  check_size("gelu_backward", "n", n);
+  cpu::gelu_backward(cpu_threads(exec, "gelu_backward"), dx, dy, x, n);
+}
+
+void relu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {
+  check_size("relu_forward", "n", n);
+  cpu::relu_forward(cpu_threads(exec, "relu_forward"), y, x, n);
+}
+
+void relu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n) {
+  check_size("relu_backward", "n", n);
+  cpu::relu_backward(cpu_threads(exec, "relu_backward"), dx, dy, x, n);
+}
+
+void add(const Exec& exec, Ptr y, ConstPtr a, ConstPtr b, std::int64_t n) {
+  check_size("add", "n", n);
+  cpu::add(cpu_threads(exec, "add"), y, a, b, n);
+}
+
+void embedding_forward(const Exec& exec, Ptr y, ConstPtr table, const std::int32_t* index, std::int64_t N,
+                       std::int64_t C, Write write) {
+  check_size("embedding_forward", "N", N);
+  check_size("embedding_forward", "C", C, 1);
+  static_cast<void>(cpu_threads(exec, "embedding_forward"));
+  cpu::embedding_forward(y, table, index, N, C, write);
+}
+
+void embedding_backward(const Exec& exec, Ptr dtable, ConstPtr dy, const std::int32_t* index, std::int64_t N,
+                        std::int64_t rows, std::int64_t C, Write write) {
+  check_size("embedding_backward", "N", N);
+  check_size("embedding_backward", "rows", rows, 1);
+  check_size("embedding_backward", "C", C, 1);
+  static_cast<void>(cpu_threads(exec, "embedding_backward"));
+  cpu::embedding_backward(dtable, dy, index, N, rows, C, write);
+}
+
+void attention_forward(const Exec& exec, Ptr out, float* logsumexp, ConstPtr qkv, std::int64_t B,
+                       std::int64_t T, std::int64_t C, std::int64_t H, void* scratch) {
+  check_attention("attention_forward", B, T, C, H);
+  check_same_type("attention_forward", out.type, qkv.type);
+  cpu::attention_forward(cpu_threads(exec, "attention_forward"), out, logsumexp, qkv, B, T, C, H, scratch);
+}
+
+void attention_backward(const Exec& exec, Ptr dqkv, ConstPtr dout, ConstPtr out, ConstPtr qkv,
+                        const float* logsumexp, std::int64_t B, std::int64_t T, std::int64_t C,
+                        std::int64_t H, void* scratch) {
+  check_attention("attention_backward", B, T, C, H);
+  check_same_type("attention_backward", dqkv.type, qkv.type);
+  check_same_type("attention_backward", dout.type, qkv.type);
+  check_same_type("attention_backward", out.type, qkv.type);
+  cpu::attention_backward(cpu_threads(exec, "attention_backward"), dqkv, dout, out, qkv, logsumexp, B, T, C,
+                          H, scratch);
+}
+
+std::size_t attention_scratch_bytes(const Exec& exec, DType /*type*/, std::int64_t B, std::int64_t T,
+                                    std::int64_t C, std::int64_t H) {
+  check_attention("attention_scratch_bytes", B, T, C, H);
+  return cpu::attention_scratch_bytes(cpu_threads(exec, "attention_scratch_bytes"), B, T, C, H);
+}
+
+void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t* target, std::int64_t N,
+                   std::int64_t V, float grad_scale) {
+  check_size("cross_entropy", "N", N, 1);
+  check_size("cross_entropy", "V", V, 1);
+  static_cast<void>(cpu_threads(exec, "cross_entropy"));
+  cpu::cross_entropy(loss, logits, target, N, V, grad_scale);
+}
+
+void mse(const Exec& exec, float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n,
+         float grad_scale) {
+  check_size("mse", "n", n, 1);
+  static_cast<void>(cpu_threads(exec, "mse"));
+  cpu::mse(loss, dx, x, target, n, grad_scale);
+}
+
+void adamw_step(const Exec& exec, float* master, float* m, float* v, Ptr param16, ConstPtr grad,
+                std::int64_t n, const AdamW& settings) {
+  check_size("adamw_step", "n", n);
+  check_size("adamw_step", "step", settings.step, 1);
+  cpu::adamw_step(cpu_threads(exec, "adamw_step"), master, m, v, param16, grad, n, settings);
+}
+
+void squared_norm(const Exec& exec, double* sum, std::uint32_t* bad, ConstPtr x, std::int64_t n) {
+  check_size("squared_norm", "n", n);
+  static_cast<void>(cpu_threads(exec, "squared_norm"));
+  cpu::squared_norm(sum, bad, x, n);
+}
+
+void cast(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
+  check_size("cast", "n", n);
+  cpu::cast(cpu_threads(exec, "cast"), dst, src, n);
+}
+
+void fill_zero(const Exec& exec, void* data, std::size_t bytes) {
+  static_cast<void>(cpu_threads(exec, "fill_zero"));
+  cpu::fill_zero(data, bytes);
+}
+
+void scale(const Exec& exec, Ptr x, float factor, std::int64_t n) {
+  check_size("scale", "n", n);
+  cpu::scale(cpu_threads(exec, "scale"), x, factor, n);
+}
+
+void accumulate(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
+  check_size("accumulate", "n", n);
+  cpu::accumulate(cpu_threads(exec, "accumulate"), dst, src, n);
+}
+
+void reduce_sum(const Exec& exec, Ptr out, const void* const* inputs, std::uint32_t count, DType type,
+                std::int64_t n, float factor) {
+  check_size("reduce_sum", "n", n);
+  check_size("reduce_sum", "count", count, 1);
+  cpu::reduce_sum(cpu_threads(exec, "reduce_sum"), out, inputs, count, type, n, factor);
+}
+
+}  // namespace shardscope::kernels

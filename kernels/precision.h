@@ -1,0 +1,18 @@
+// How exactly matrix products are summed, for the whole process.
+#pragma once
+
+#include <cstdint>
+
+namespace shardscope::kernels {
+
+enum class MatmulPrecision : std::uint8_t {
+  native,   ///< fp32 sums in the library's order: fast
+  highest,  ///< sums in double, rounded once: slow, and the same on every CPU
+};
+
+/// For comparisons with recorded runs: a ReLU whose input lies within the rounding of fp32 sums around zero
+/// changes its sign with the order of summation, and an optimizer like Adam makes whole steps of that. CPU
+/// only. Set it before the first product.
+void set_matmul_precision(MatmulPrecision precision) noexcept;
+
+}  // namespace shardscope::kernels

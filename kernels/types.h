@@ -1,0 +1,46 @@
+// Types every kernel shares: element types and the place a kernel runs. Depends on nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shardscope::kernels {
+
+enum class DType : std::uint8_t { f32 = 0, bf16 = 1, f16 = 2 };
+
+[[nodiscard]] constexpr std::size_t size_of(DType type) noexcept {
+  switch (type) {
+    case DType::f32:
+      return 4;
+    case DType::bf16:
+    case DType::f16:
+      return 2;
+  }
+  return 0;
+}
+
+enum class Backend : std::uint8_t { cpu, cuda };
+
+/// Where a kernel runs. On the CPU a kernel runs to its end on the calling thread (a stream's worker);
+/// on CUDA it is launched on `stream` and returns at once. Kernels never allocate: scratch memory is an
+/// argument whose size a `*_scratch_bytes` function gives.
+struct Exec {
+  Backend backend = Backend::cpu;
+  void* stream = nullptr;  ///< cudaStream_t on CUDA, unused on the CPU
+  int threads = 1;         ///< CPU: worker threads a kernel may use
+};
+
+/// A typed pointer to contiguous memory; shape and layout stand at each function.
+struct Ptr {
+  void* data = nullptr;
+  DType type = DType::f32;
+};
+struct ConstPtr {
+  const void* data = nullptr;
+  DType type = DType::f32;
+  ConstPtr() = default;
+  ConstPtr(const void* d, DType t) : data(d), type(t) {}
+  ConstPtr(Ptr p) : data(p.data), type(p.type) {}  // NOLINT(google-explicit-constructor): a Ptr reads too
+};
+
+}  // namespace shardscope::kernels
