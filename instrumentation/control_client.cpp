@@ -1,0 +1,138 @@
+#include "instrumentation/control_client.h"
+
+#include <array>
+#include <utility>
+
+#include "instrumentation/clock.h"
+#include "instrumentation/post.h"
+
+namespace shardscope::instrumentation {
+
+namespace {
+constexpr std::int64_t kHelloEvery = 1'000'000'000;
+constexpr std::int64_t kFirstHelloEvery =
+    20'000'000;  ///< until the collector is heard: it may just be starting
+constexpr std::int64_t kAliveFor = 5'000'000'000;
+}  // namespace
+
+ControlClient::ControlClient(zmq::context_t& context, ControlClientOptions options)
+    : options_(std::move(options)), socket_(make_socket(context, Role::rank_control)) {
+  socket_.connect(options_.endpoint);
+  options_.gate->set_on_change([this] { wake_.signal(); });
+  const BlockSignals blocked;
+  thread_ = std::thread([this] { run(); });
+}
+
+ControlClient::~ControlClient() {
+  options_.gate->set_on_change(nullptr);
+  stop_.store(true);
+  wake_.signal();
+  thread_.join();
+}
+
+bool ControlClient::collector_alive() const noexcept {
+  const std::int64_t heard = heard_ns_.load(std::memory_order_relaxed);
+  return heard != 0 && monotonic_now_ns() - heard < kAliveFor;
+}
+
+void ControlClient::run() {
+  std::int64_t next_hello = 0;
+  while (!stop_.load()) {
+    const std::int64_t now = monotonic_now_ns();
+    if (now >= next_hello) {
+      // Again and again: a restarted collector knows nobody.
+      send(options_.hello);
+      send_position();
+      next_hello = now + (collector_alive() ? kHelloEvery : kFirstHelloEvery);
+    }
+    std::array<zmq::pollitem_t, 2> items{
+        {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_.fd(), ZMQ_POLLIN, 0}}};
+    const auto wait_ms = (next_hello - now) / 1'000'000 + 1;
+    try {
+      zmq::poll(items.data(), items.size(), std::chrono::milliseconds(wait_ms));
+    } catch (const zmq::error_t& error) {
+      if (error.num() == EINTR) continue;
+      return;
+    }
+    const std::int64_t received = monotonic_now_ns();
+    if ((items[1].revents & ZMQ_POLLIN) != 0) {
+      wake_.clear();
+      send_position();
+    }
+    zmq::message_t message;
+    while (socket_.recv(message, zmq::recv_flags::dontwait)) handle(message.data(), message.size(), received);
+  }
+}
+
+void ControlClient::handle(const void* data, std::size_t bytes, std::int64_t received_ns) {
+  wire::Decoded decoded = wire::decode(data, bytes, wire::From::collector_control);
+  if (!decoded.message) return;  // the collector's own text says what is wrong with it
+  if (decoded.message->header.run_id != options_.header.run_id) return;
+  heard_ns_.store(received_ns, std::memory_order_relaxed);
+  if (const auto* ping = std::get_if<wire::Ping>(&decoded.message->body)) {
+    const std::int64_t skew = options_.clock_skew_ns;
+    send(wire::Pong{ping->id, ping->sent_ns, received_ns + skew, monotonic_now_ns() + skew});
+    return;
+  }
+  if (const auto* command = std::get_if<wire::RankCommand>(&decoded.message->body)) {
+    if (decoded.message->header.incarnation != collector_) {
+      collector_ = decoded.message->header.incarnation;
+      last_command_ = 0;
+    }
+    if (command->id <= last_command_) return;
+    last_command_ = command->id;
+    execute(*command);
+  }
+}
+
+void ControlClient::execute(const wire::RankCommand& command) {
+  using Kind = wire::RankCommand::Kind;
+  GateKeeper& gate = *options_.gate;
+  switch (command.kind) {
+    case Kind::prepare_pause:
+      gate.renew_lease(command.lease_s);
+      send(wire::Prepared{command.id, gate.prepare_pause()});
+      return;
+    case Kind::hold_at:
+      gate.renew_lease(command.lease_s);
+      gate.hold_at(command.gate);
+      return;
+    case Kind::resume:
+      gate.renew_lease(command.lease_s);
+      gate.resume(command.rule);
+      return;
+    case Kind::renew_lease:
+      gate.renew_lease(command.lease_s);
+      return;
+    case Kind::set_detail:
+      if (options_.set_detail) options_.set_detail(command.detail);
+      send_position();
+      return;
+    case Kind::resend_tables:
+      if (options_.resend_tables) options_.resend_tables();
+      return;
+    case Kind::finish_received:
+      if (options_.finish_received) options_.finish_received();
+      return;
+  }
+}
+
+void ControlClient::send(wire::Body body) {
+  const wire::Frame frame = wire::encode({options_.header, std::move(body)});
+  try {
+    // Not sent when there is no collector; everything said here is said again.
+    (void)socket_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
+  } catch (const zmq::error_t&) {
+  }
+}
+
+void ControlClient::send_position() {
+  wire::Position position;
+  position.position = options_.gate->position();
+  position.passed = options_.gate->passed();
+  position.lease_expirations = options_.gate->lease_expirations();
+  if (options_.detail) position.detail = static_cast<std::int8_t>(options_.detail());
+  send(position);
+}
+
+}  // namespace shardscope::instrumentation

@@ -1,0 +1,55 @@
+// A rank's end of the control channel: a thread that answers clock pings at once and carries out commands
+// on the gate keeper, whatever the training thread is doing.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <zmq.hpp>
+
+#include "instrumentation/gate.h"
+#include "instrumentation/sockets.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::instrumentation {
+
+struct ControlClientOptions {
+  std::string endpoint;  ///< the control endpoint itself
+  wire::Header header;   ///< of every message
+  wire::Hello hello;
+  GateKeeper* gate = nullptr;
+  std::function<void(Detail)> set_detail;  ///< on the control thread, like the others
+  std::function<int()> detail;
+  std::function<void()> resend_tables;
+  std::function<void()> finish_received;
+  std::int64_t clock_skew_ns = 0;  ///< added to clock answers (simulated hosts)
+};
+
+class ControlClient {
+ public:
+  ControlClient(zmq::context_t& context, ControlClientOptions options);
+  ~ControlClient();
+  ControlClient(const ControlClient&) = delete;
+  ControlClient& operator=(const ControlClient&) = delete;
+  /// True if the collector has been heard of in the last few seconds.
+  [[nodiscard]] bool collector_alive() const noexcept;
+
+ private:
+  void run();
+  void handle(const void* data, std::size_t bytes, std::int64_t received_ns);
+  void execute(const wire::RankCommand& command);
+  void send(wire::Body body);
+  void send_position();
+
+  ControlClientOptions options_;
+  zmq::socket_t socket_;
+  WakeFd wake_;
+  std::atomic<bool> stop_{false};
+  std::atomic<std::int64_t> heard_ns_{0};
+  std::uint64_t collector_ = 0;     ///< incarnation of the collector last heard
+  std::uint64_t last_command_ = 0;  ///< of that collector; a replayed command has no higher number
+  std::thread thread_;
+};
+
+}  // namespace shardscope::instrumentation

@@ -1,0 +1,131 @@
+// Emission: what a training job pays. One wait-free push into the calling thread's own ring: no lock,
+// allocation, system call or string. A full ring counts the drop and goes on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "instrumentation/event.h"
+#include "instrumentation/ring.h"
+
+namespace shardscope::instrumentation {
+
+/// Highest level emitted now; relaxed read on the hot path. Below `steps`: emission is off altogether.
+extern std::atomic<int> g_detail;
+
+[[nodiscard]] inline bool enabled(Detail detail) noexcept {
+  return static_cast<int>(detail) <= g_detail.load(std::memory_order_relaxed);
+}
+
+namespace detail {
+/// The calling thread's ring; none before its first event. `__thread` and initial-exec: an access is one
+/// instruction, without the wrapper call that an extern thread_local has.
+extern __thread Ring* t_ring __attribute__((tls_model("initial-exec")));
+/// Registers the thread; once, or again and again when memory is short, which counts the event as lost.
+[[nodiscard]] Ring* ring_slow() noexcept;
+}  // namespace detail
+
+/// Pushes into this thread's ring with the present time. Registers the thread on its first call. Inline,
+/// so that the event's fields are written straight into the ring: through memory the processor would have
+/// to join eight small writes into wide reads, which costs more than all the rest.
+inline void emit(const Event& event) noexcept {
+  Ring* ring = detail::t_ring;
+  if (ring == nullptr) [[unlikely]] {
+    ring = detail::ring_slow();
+    if (ring == nullptr) return;
+  }
+  ring->push(event);
+}
+/// Same with a time taken elsewhere (GPU streams), in nanoseconds of the monotonic clock.
+inline void emit_at(std::int64_t monotonic_ns, const Event& event) noexcept {
+  Ring* ring = detail::t_ring;
+  if (ring == nullptr) [[unlikely]] {
+    ring = detail::ring_slow();
+    if (ring == nullptr) return;
+  }
+  ring->push_at(monotonic_ns, event);
+}
+
+/// emit() if the kind's level is on. `event` is only built when it is.
+#define SHARDSCOPE_EMIT(detail, ...)                                                          \
+  do {                                                                                        \
+    if (::shardscope::instrumentation::enabled(detail)) {                                     \
+      ::shardscope::instrumentation::emit(::shardscope::instrumentation::Event{__VA_ARGS__}); \
+    }                                                                                         \
+  } while (false)
+
+// ---- static tables: sent once, kept for late joiners ------------------------------------------------
+struct ModuleInfo {
+  std::uint32_t id = 0, parent = kNoId;
+  std::string path, type;
+  std::vector<std::uint32_t> params;
+  bool hooks = true;
+};
+struct ParamInfo {
+  std::uint32_t id = 0;
+  std::string name, dtype;
+  std::vector<std::int64_t> shape;
+  std::int64_t elems = 0;
+  std::int64_t shard_elems = 0;  ///< stage 3: per rank with padding; 0 otherwise
+  std::int64_t padding_elems = 0;
+  std::vector<std::uint32_t> modules;  ///< owner first
+  bool persistent = false;
+};
+/// A piece of a parameter held by a rank (stages 1, 2: of the flat buffer; stage 3: its shard).
+struct SliceInfo {
+  std::uint32_t param = 0, rank = 0;
+  std::int64_t param_offset = 0, shard_offset = 0, elems = 0, padding_elems = 0;
+};
+struct RunTables {
+  std::string run_id;  ///< same on every rank
+  std::string model, device, hardware, versions;
+  std::string config_json;  ///< the whole effective configuration, defaults filled in
+  std::uint32_t rank = 0, world = 1, local_world = 1;
+  std::int32_t stage = 0, pid = 0;
+  std::int64_t elems = 0;         ///< S
+  std::uint32_t param_bytes = 4;  ///< bytes of one stored parameter element
+  std::uint32_t grad_bytes = 4;
+  std::uint32_t master_bytes = 0;  ///< 4 when fp32 master weights are kept beside 16-bit parameters
+  double link_gbps = 0, link_latency_us = 0;  ///< emulated link; 0: none
+  bool simulated = false;
+  std::string host;
+  std::vector<ModuleInfo> modules;
+  std::vector<ParamInfo> params;
+  std::vector<SliceInfo> slices;  ///< of all ranks
+};
+
+// ---- the publisher ------------------------------------------------------------------------------------
+struct PublisherOptions {
+  std::string endpoint;  ///< collector, e.g. tcp://127.0.0.1:5711; empty: events are discarded
+  Detail detail = Detail::params;
+  std::size_t ring_events = 1U << 16;   ///< per thread
+  std::size_t queue_bytes = 64U << 20;  ///< unsent batches kept when the collector is slow
+  double linger_s = 5;                  ///< longest wait at the end for the collector to take the rest
+};
+
+/// One per process: drains the rings, batches, sends; answers the control channel (gate.h). The
+/// destructor sends what is left within linger_s.
+class Publisher {
+ public:
+  Publisher(const PublisherOptions& options, RunTables tables);
+  ~Publisher();
+  Publisher(const Publisher&) = delete;
+  Publisher& operator=(const Publisher&) = delete;
+  /// A text with a severity, from any thread; not for the hot path.
+  void message(Severity severity, const std::string& text);
+  /// A name for kernel_begin; same text, same id.
+  [[nodiscard]] std::uint32_t name_id(const std::string& name);
+  /// Ends the run for the collector: exit code and last message.
+  void finish(int exit_code, const std::string& text);
+  [[nodiscard]] std::uint64_t dropped() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace shardscope::instrumentation

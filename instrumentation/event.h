@@ -1,0 +1,152 @@
+// The event record: 40 bytes, no pointers, no strings. What the fields a, b, c, code, v0 and v1 hold for
+// each kind is the table below; docs/events.md is written from it. Emission stores raw clock ticks; the
+// publisher converts them to nanoseconds of the rank's monotonic clock before they leave the process.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace shardscope::instrumentation {
+
+inline constexpr std::uint32_t kNoId = std::numeric_limits<std::uint32_t>::max();
+
+/// Lanes of a rank. Begin/end pairs nest within a lane.
+enum class StreamId : std::uint8_t { host = 0, compute = 1, gather = 2, reduce = 3, copy = 4, nvme = 5 };
+inline constexpr std::uint8_t kStreamCount = 6;
+
+/// Detail levels, each includes those before it.
+enum class Detail : std::uint8_t { steps = 0, phases = 1, modules = 2, params = 3, kernels = 4 };
+
+// clang-format off
+enum class EventKind : std::uint16_t {
+  // kind                    lane      a               b              c            code                 v0                v1
+  step_begin = 1,         // host      step            -              -            -                    -                 -
+  step_end,               // host      step            -              -            1 if skipped         tokens (all ranks) -
+  micro_step_begin,       // host      micro-step      step           -            -                    -                 -
+  micro_step_end,         // host      micro-step      step           -            -                    -                 -
+  phase_begin,            // compute*  step            micro-step     -            Phase                -                 -
+  phase_end,              // compute*  step            micro-step     -            Phase                -                 -
+  module_begin,           // compute   module          micro-step     -            Pass                 -                 -
+  module_end,             // compute   module          micro-step     -            Pass                 -                 -
+  param_status,           // compute** param           module         gather id    StatusCode           elems (full)      available elems after
+  fetch_wait_begin,       // compute   module          gather id      -            -                    bytes             -
+  fetch_wait_end,         // compute   module          gather id      -            -                    bytes             -
+  collective_submitted,   // host      sequence        group id       parts        CollectiveOp         elems             bytes (metrics 2.3 S)
+  collective_begin,       // its lane  sequence        group id       parts        CollectiveOp         elems             bytes
+  collective_end,         // its lane  sequence        group id       DType|flags  CollectiveOp         elems             bytes
+  collective_part,        // host      sequence        param          -            CollectiveOp         elems             bytes
+  collective_entered,     // its lane  sequence        group id       -            CollectiveOp         -                 - all ranks have arrived: waiting ends, transfer begins
+  bucket_open,            // host      bucket          -              buffer index -                    -                 -
+  bucket_add,             // host      bucket          param          -            -                    elems             elems in bucket after
+  bucket_flush,           // host      bucket          trigger param  params       FlushReason (plan)   elems             -
+  trace_mode,             // host      micro-step      step           -            TraceMode (plan)     -                 -
+  trace_invalidated,      // host      expected module got module     trace step   -                    -                 -
+  fetch_decision,         // host      module          gather id      trace step   PrefetchStop (plan)  prefetched elems  available elems after
+  prefetch_issued,        // host      gather id       module         params       -                    elems             -
+  release_kept,           // host      module          param          -            KeepReason (plan)    elems             -
+  memory_alloc,           // host      owner (param/module) -         -            MemoryCode           bytes             pool bytes after
+  memory_free,            // host      owner           -              -            MemoryCode           bytes             pool bytes after
+  transfer_begin,         // copy,nvme param           sub-group      queue depth  TransferKind         bytes             -
+  transfer_end,           // copy,nvme param           sub-group      queue depth  TransferKind         bytes             -
+  optimizer_begin,        // compute   sub-group       step           -            -                    elems             -
+  optimizer_end,          // compute   sub-group       step           -            -                    elems             -
+  reduce_wait_begin,      // compute   bucket          -              -            -                    bytes             -
+  reduce_wait_end,        // compute   bucket          -              -            -                    bytes             -
+  overflow,               // host      step            -              -            1 if any rank        -                 -
+  loss,                   // host      step            micro-step     -            -                    double bits       -
+  grad_norm,              // host      step            -              -            -                    double bits       -
+  loss_scale,             // host      step            hysteresis     -            -                    double bits       -
+  learning_rate,          // host      step            -              -            -                    double bits       -
+  tokens,                 // host      step            -              -            -                    tokens this rank  -
+  kernel_begin,           // compute   name id         module         -            -                    -                 -
+  kernel_end,             // compute   name id         module         -            -                    -                 -
+  gate,                   // host      gate number     id             -            GateKind             -                 -
+  paused_begin,           // host      gate number     -              -            PauseCause           -                 -
+  paused_end,             // host      gate number     -              -            ResumeCause          -                 -
+  message,                // host      text id         -              -            Severity             -                 -
+};
+// clang-format on
+// *  reduce and gather phases at the end of a step are on their own lanes.
+// ** not_available -> in_flight on the gather lane when the gather starts; available on the compute lane
+//    once it has waited; release on the compute lane when the last user has run.
+
+enum class Phase : std::uint8_t { forward, backward, reduce, optimizer, gather };
+enum class Pass : std::uint8_t { forward, backward, recompute };
+enum class CollectiveOp : std::uint8_t {
+  all_gather,
+  reduce_scatter,
+  reduce,
+  all_reduce,
+  broadcast,
+  barrier,
+  all_to_all
+};
+enum class MemoryPool : std::uint8_t { device, host, pinned, nvme };
+inline constexpr std::uint8_t kMemoryPoolCount = 4;
+/// metrics.md section 1, in its order.
+enum class MemoryCategory : std::uint8_t {
+  param_shard,
+  param_gathered,
+  param_secondary,
+  grad_full,
+  grad_shard,
+  master_weight,
+  momentum,
+  variance,
+  reduce_bucket,
+  gather_buffer,
+  swap_buffer,
+  quantization,
+  activation,
+  input,
+  temporary,
+  other
+};
+inline constexpr std::uint8_t kMemoryCategoryCount = 16;
+enum class TransferKind : std::uint8_t { host_to_device, device_to_host, nvme_read, nvme_write };
+enum class Severity : std::uint8_t { info, warning, error };
+enum class PauseCause : std::uint8_t { user, breakpoint, step };
+enum class ResumeCause : std::uint8_t { user, lease_expired, shutdown };
+enum class StatusCause : std::uint8_t {
+  fetch,
+  prefetch,
+  persistent,
+  external,
+  release,
+  partition,
+  invalidation
+};
+
+/// code of param_status: status (plan::ParamStatus) in the low 4 bits, StatusCause in the high 4.
+[[nodiscard]] constexpr std::uint8_t status_code(std::uint8_t status, StatusCause cause) noexcept {
+  return static_cast<std::uint8_t>((status & 0xF) | (static_cast<std::uint8_t>(cause) << 4));
+}
+/// code of memory events: category in the low 4 bits, pool in the high 4.
+[[nodiscard]] constexpr std::uint8_t memory_code(MemoryPool pool, MemoryCategory category) noexcept {
+  return static_cast<std::uint8_t>((static_cast<std::uint8_t>(category) & 0xF) |
+                                   (static_cast<std::uint8_t>(pool) << 4));
+}
+
+struct Event {
+  std::uint64_t ticks = 0;  ///< raw clock while in the process; nanoseconds, signed, afterwards
+  EventKind kind{};
+  StreamId stream{};
+  std::uint8_t code = 0;
+  std::uint32_t a = kNoId;
+  std::uint32_t b = kNoId;
+  std::uint32_t c = kNoId;
+  std::int64_t v0 = 0;
+  std::int64_t v1 = 0;
+};
+static_assert(sizeof(Event) == 40);
+
+/// The detail level at which a kind is emitted.
+[[nodiscard]] Detail detail_of(EventKind kind) noexcept;
+/// "module_begin", ... for exports and messages; "unknown" for a value outside the enum.
+[[nodiscard]] const char* name_of(EventKind kind) noexcept;
+/// The end kind of a begin kind; the kind itself for an instant.
+[[nodiscard]] EventKind end_of(EventKind begin) noexcept;
+[[nodiscard]] bool is_begin(EventKind kind) noexcept;
+[[nodiscard]] bool is_end(EventKind kind) noexcept;
+
+}  // namespace shardscope::instrumentation

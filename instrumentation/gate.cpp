@@ -1,0 +1,272 @@
+#include "instrumentation/gate.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "instrumentation/post.h"
+
+namespace shardscope::instrumentation {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+
+/// Until a controller says otherwise a hold lasts this long.
+constexpr std::chrono::seconds kFirstLease{10};
+
+enum class Mode : std::uint8_t {
+  free,       ///< nothing to stop for
+  preparing,  ///< phase 1: wait at the next gate for phase 2
+  hold_at,    ///< phase 2: hold at exactly `target`
+  rule,       ///< hold where the rule says
+};
+
+PauseCause cause_of(Mode mode, StopRule::Kind kind) noexcept {
+  if (mode == Mode::hold_at) return PauseCause::user;
+  switch (kind) {
+    case StopRule::Kind::never:
+    case StopRule::Kind::any_gate:
+    case StopRule::Kind::module:
+    case StopRule::Kind::micro_step:
+    case StopRule::Kind::step:
+      return PauseCause::step;
+    case StopRule::Kind::run_to_module:
+    case StopRule::Kind::run_to_param:
+    case StopRule::Kind::run_to_step:
+    case StopRule::Kind::run_to_bucket:
+    case StopRule::Kind::gate_number:
+      return PauseCause::breakpoint;
+  }
+  return PauseCause::user;
+}
+}  // namespace
+
+struct GateKeeper::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  Mode mode = Mode::free;
+  std::uint64_t target = 0;
+  StopRule rule;
+  std::uint32_t to_let_through = 0;
+  Clock::time_point lease_end{};
+  bool shutdown = false;
+  std::uint64_t commands = 0;  ///< counts resume, hold_at and shutdown: what ends a hold
+  Position position;
+  std::atomic<std::uint64_t> lease_expirations{0};
+  std::function<void()> on_hold;
+  std::function<void()> on_change;
+  std::function<bool(std::uint32_t, std::uint32_t)> uses;
+
+  void tell() {
+    if (on_change) on_change();
+  }
+
+  [[nodiscard]] bool matches(std::uint64_t number, GateKind kind, std::uint32_t id) const {
+    const bool module_start = kind == GateKind::pre_forward || kind == GateKind::pre_backward;
+    switch (rule.kind) {
+      case StopRule::Kind::never:
+        return false;
+      case StopRule::Kind::any_gate:
+        return true;
+      case StopRule::Kind::module:
+        return module_start;
+      case StopRule::Kind::micro_step:
+        return kind == GateKind::micro_step;
+      case StopRule::Kind::step:
+        return kind == GateKind::step;
+      case StopRule::Kind::run_to_module:
+        return module_start && id == rule.id;
+      case StopRule::Kind::run_to_param:
+        return module_start && uses && uses(id, rule.id);
+      case StopRule::Kind::run_to_step:
+        return kind == GateKind::step && id >= rule.id;
+      case StopRule::Kind::run_to_bucket:
+        return kind == GateKind::bucket && id == rule.id;
+      case StopRule::Kind::gate_number:
+        return number >= rule.id;
+    }
+    return false;
+  }
+};
+
+GateKeeper::GateKeeper() : state_(std::make_unique<State>()) {}
+GateKeeper::~GateKeeper() = default;
+
+GateKeeper& GateKeeper::instance() {
+  static auto* keeper = new GateKeeper;  // never destroyed: gates may be passed until the process is gone
+  return *keeper;
+}
+
+void GateKeeper::set_on_hold(std::function<void()> on_hold) {
+  const std::lock_guard lock(state_->mutex);
+  state_->on_hold = std::move(on_hold);
+}
+
+void GateKeeper::set_module_params(std::function<bool(std::uint32_t, std::uint32_t)> uses) {
+  const std::lock_guard lock(state_->mutex);
+  state_->uses = std::move(uses);
+}
+
+void GateKeeper::set_on_change(std::function<void()> on_change) {
+  const std::lock_guard lock(state_->mutex);
+  state_->on_change = std::move(on_change);
+}
+
+void GateKeeper::emit_gate(std::uint64_t number, GateKind kind, std::uint32_t id) noexcept {
+  Event event;
+  event.kind = EventKind::gate;
+  event.code = static_cast<std::uint8_t>(kind);
+  event.a = static_cast<std::uint32_t>(number);
+  event.b = id;
+  emit(event);
+}
+
+namespace {
+void emit_pause(EventKind kind, std::uint64_t number, std::uint8_t code) noexcept {
+  if (!enabled(Detail::steps)) return;
+  Event event;
+  event.kind = kind;
+  event.code = code;
+  event.a = static_cast<std::uint32_t>(number);
+  emit(event);
+}
+}  // namespace
+
+void GateKeeper::hold_or_pass(std::uint64_t number, GateKind kind, std::uint32_t id) {
+  State& s = *state_;
+  std::unique_lock lock(s.mutex);
+
+  // Ends every wait: nobody has renewed the lease, so this rank goes on by itself and says so.
+  const auto lease_over = [&] {
+    s.mode = Mode::free;
+    armed_.store(false, std::memory_order_seq_cst);
+    s.lease_expirations.fetch_add(1);
+    s.position.holding = false;
+    s.tell();
+    post_message(Severity::warning, "the pause's lease ran out at gate " + std::to_string(number) +
+                                        ": this rank has resumed by itself");
+  };
+
+  bool counted = false;  // a rule's gate is counted once, also when this loop turns
+  for (;;) {
+    if (s.shutdown || s.mode == Mode::free) return;
+    if (s.mode == Mode::preparing) {
+      // Not a hold yet: collectives may be open, so nothing is drained and nothing is reported.
+      if (s.changed.wait_until(lock, s.lease_end) == std::cv_status::timeout && s.mode == Mode::preparing &&
+          Clock::now() >= s.lease_end) {
+        return lease_over();
+      }
+      continue;
+    }
+    if (s.mode == Mode::hold_at && number != s.target) {
+      if (number > s.target) {
+        s.mode = Mode::free;
+        armed_.store(false, std::memory_order_seq_cst);
+        post_message(Severity::error, "told to hold at gate " + std::to_string(s.target) +
+                                          " but already at gate " + std::to_string(number) + ": running on");
+      }
+      return;
+    }
+    if (s.mode == Mode::rule) {
+      if (counted || !s.matches(number, kind, id)) return;
+      counted = true;
+      if (s.to_let_through > 0) {
+        --s.to_let_through;
+        return;
+      }
+    }
+    break;
+  }
+
+  const PauseCause cause = cause_of(s.mode, s.rule.kind);
+  const std::uint64_t commands = s.commands;
+  const std::function<void()> drain = s.on_hold;
+  emit_pause(EventKind::paused_begin, number, static_cast<std::uint8_t>(cause));
+  if (drain) {
+    lock.unlock();
+    drain();
+    lock.lock();
+  }
+  s.position = {true, number, kind, id};
+  s.tell();
+  ResumeCause resumed = ResumeCause::user;
+  // A new phase 1 leaves the rank where it is; phase 2 or a resume moves it.
+  while (s.commands == commands && !s.shutdown) {
+    if (s.changed.wait_until(lock, s.lease_end) == std::cv_status::timeout && Clock::now() >= s.lease_end &&
+        s.commands == commands && !s.shutdown) {
+      resumed = ResumeCause::lease_expired;
+      break;
+    }
+  }
+  if (s.shutdown) resumed = ResumeCause::shutdown;
+  if (resumed == ResumeCause::lease_expired) {
+    lease_over();
+  } else {
+    s.position.holding = false;
+    s.tell();
+  }
+  lock.unlock();
+  emit_pause(EventKind::paused_end, number, static_cast<std::uint8_t>(resumed));
+}
+
+std::uint64_t GateKeeper::prepare_pause() {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->shutdown) return passed_.load(std::memory_order_seq_cst);
+  if (state_->lease_end <= Clock::now()) state_->lease_end = Clock::now() + kFirstLease;
+  state_->mode = Mode::preparing;
+  // Order matters: every gate numbered above the count read here is passed after `armed_` was set, so it
+  // sees it and waits. Both are sequentially consistent, as are the two accesses in pass().
+  armed_.store(true, std::memory_order_seq_cst);
+  return passed_.load(std::memory_order_seq_cst);
+}
+
+void GateKeeper::hold_at(std::uint64_t gate_number) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->shutdown) return;
+  if (state_->mode != Mode::preparing) return;  // the lease ran out in between, or it was resumed
+  state_->mode = Mode::hold_at;
+  state_->target = gate_number;
+  ++state_->commands;
+  state_->changed.notify_all();
+}
+
+void GateKeeper::resume(StopRule rule) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->shutdown) return;
+  state_->mode = rule.kind == StopRule::Kind::never ? Mode::free : Mode::rule;
+  state_->rule = rule;
+  state_->to_let_through = rule.count;
+  armed_.store(state_->mode != Mode::free, std::memory_order_seq_cst);
+  ++state_->commands;
+  state_->changed.notify_all();
+}
+
+void GateKeeper::renew_lease(double seconds) {
+  const std::lock_guard lock(state_->mutex);
+  state_->lease_end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  state_->changed.notify_all();
+}
+
+void GateKeeper::release_for_shutdown() {
+  const std::lock_guard lock(state_->mutex);
+  state_->shutdown = true;
+  state_->mode = Mode::free;
+  armed_.store(false, std::memory_order_seq_cst);
+  ++state_->commands;
+  state_->changed.notify_all();
+}
+
+void GateKeeper::enable() {
+  const std::lock_guard lock(state_->mutex);
+  state_->shutdown = false;
+}
+
+std::uint64_t GateKeeper::lease_expirations() const noexcept { return state_->lease_expirations.load(); }
+
+GateKeeper::Position GateKeeper::position() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->position;
+}
+
+}  // namespace shardscope::instrumentation

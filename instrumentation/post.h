@@ -1,0 +1,13 @@
+// Text from inside this library to whatever publisher the process has (nobody: it is dropped).
+#pragma once
+
+#include <string>
+
+#include "instrumentation/event.h"
+
+namespace shardscope::instrumentation {
+
+/// From any thread; not for the hot path.
+void post_message(Severity severity, const std::string& text);
+
+}  // namespace shardscope::instrumentation

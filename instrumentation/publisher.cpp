@@ -1,0 +1,183 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "instrumentation/clock.h"
+#include "instrumentation/emitter.h"
+#include "instrumentation/gate.h"
+#include "instrumentation/post.h"
+#include "instrumentation/rank_link.h"
+#include "instrumentation/ring.h"
+#include "instrumentation/sockets.h"
+#include "instrumentation/time_merge.h"
+
+namespace shardscope::instrumentation {
+
+namespace {
+constexpr std::chrono::milliseconds kDrainEvery{4};
+constexpr std::int64_t kHoldBackNs = 4'000'000;  // see [Note: holding back]
+constexpr std::size_t kBusyPercent = 25;         ///< a ring fuller than this is drained again at once
+/// How long finish() with an error waits for the collector to confirm, since the process is about to die.
+constexpr std::chrono::milliseconds kLastWordsWait{1000};
+
+std::mutex g_publisher_mutex;
+Publisher* g_publisher = nullptr;  // guarded by g_publisher_mutex
+}  // namespace
+
+void post_message(Severity severity, const std::string& text) {
+  const std::lock_guard lock(g_publisher_mutex);
+  if (g_publisher != nullptr) g_publisher->message(severity, text);
+}
+
+struct Publisher::State {
+  PublisherOptions options;
+  std::unique_ptr<RankLink> link;  ///< none: events are discarded
+
+  TickClock clock;
+  TimeMerge merge;
+  std::vector<Event> drained;
+  std::uint64_t dropped_before = 0;    ///< by rings, before this publisher existed
+  std::uint64_t dropped_reported = 0;  ///< by rings, of ours
+  std::int64_t last_drain_ns = 0;
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool stop = false;
+  bool finishing = false;  ///< finish() was called: drain everything, then send it
+  wire::Finish finish;
+  std::unordered_map<std::string, std::uint32_t> names;
+  std::thread thread;
+
+  /// One round; returns true if a ring was filling up, so that the next round should follow at once.
+  bool drain_rings(std::int64_t hold_back_ns) {
+    const std::int64_t now = monotonic_now_ns();
+    clock.update();
+    drained.clear();
+    const RingRegistry::Drained info = RingRegistry::instance().drain(drained);
+    merge.add(drained, info.run_begins, clock);
+    const std::uint64_t dropped = RingRegistry::instance().dropped() - dropped_before;
+    link->push(merge.take(now - hold_back_ns), dropped - dropped_reported, last_drain_ns, now,
+               clock.error_ns());
+    dropped_reported = dropped;
+    last_drain_ns = now;
+    return info.fullest_percent > kBusyPercent;
+  }
+
+  void run() {
+    std::unique_lock lock(mutex);
+    bool busy = false;
+    while (!stop) {
+      if (!busy) wake.wait_for(lock, kDrainEvery);
+      const bool end_of_run = finishing;
+      const wire::Finish last = finish;
+      finishing = false;
+      lock.unlock();
+      busy = drain_rings(end_of_run ? -kHoldBackNs : kHoldBackNs);
+      if (end_of_run) {
+        link->pump();
+        link->post(wire::Body(last));
+      }
+      link->pump();
+      lock.lock();
+    }
+    // finish() and the destructor may come in one go: the loop has then not seen the first.
+    const bool end_of_run = std::exchange(finishing, false);
+    lock.unlock();
+    drain_rings(-kHoldBackNs);
+    if (end_of_run) {
+      link->pump();
+      link->post(wire::Body(finish));
+    }
+    link->drain(options.linger_s);
+  }
+};
+
+Publisher::Publisher(const PublisherOptions& options, RunTables tables) : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.options = options;
+  RingRegistry::instance().set_capacity(options.ring_events);
+  s.dropped_before = RingRegistry::instance().dropped();
+  if (options.endpoint.empty()) return;  // nobody to tell: emission stays off
+  if (tables.pid == 0) tables.pid = getpid();
+  GateKeeper::instance().enable();
+  RankLinkOptions link;
+  link.endpoint = options.endpoint;
+  link.queue_bytes = options.queue_bytes;
+  link.gate = &GateKeeper::instance();
+  link.set_detail = [](Detail detail) {
+    g_detail.store(static_cast<int>(detail), std::memory_order_relaxed);
+  };
+  link.detail = [] { return g_detail.load(std::memory_order_relaxed); };
+  s.link = std::make_unique<RankLink>(std::move(link), std::move(tables));
+  s.last_drain_ns = monotonic_now_ns();
+  {
+    const BlockSignals blocked;
+    s.thread = std::thread([&s] { s.run(); });
+  }
+  {
+    const std::lock_guard lock(g_publisher_mutex);
+    g_publisher = this;
+  }
+  g_detail.store(static_cast<int>(options.detail), std::memory_order_relaxed);
+}
+
+Publisher::~Publisher() {
+  State& s = *state_;
+  if (!s.link) return;
+  {
+    const std::lock_guard lock(g_publisher_mutex);
+    if (g_publisher == this) g_publisher = nullptr;
+  }
+  GateKeeper::instance().release_for_shutdown();
+  g_detail.store(-1, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(s.mutex);
+    s.stop = true;
+  }
+  s.wake.notify_all();
+  s.thread.join();
+}
+
+void Publisher::message(Severity severity, const std::string& text) {
+  if (!state_->link) return;
+  state_->link->post(wire::Body(wire::Text{monotonic_now_ns(), severity, text.substr(0, wire::kMaxText)}));
+}
+
+std::uint32_t Publisher::name_id(const std::string& name) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  const std::string key = name.substr(0, wire::kMaxName);
+  const auto [it, added] = s.names.try_emplace(key, static_cast<std::uint32_t>(s.names.size()));
+  if (added && s.link && it->second < wire::kMaxNames) s.link->post(wire::Body(wire::Name{it->second, key}));
+  return it->second;
+}
+
+void Publisher::finish(int exit_code, const std::string& text) {
+  State& s = *state_;
+  if (!s.link) return;
+  GateKeeper::instance().release_for_shutdown();
+  {
+    const std::lock_guard lock(s.mutex);
+    s.finish = {exit_code, monotonic_now_ns(), dropped(), text.substr(0, wire::kMaxText)};
+    s.finishing = true;
+  }
+  s.wake.notify_all();
+  if (exit_code == 0) return;
+  const auto deadline = std::chrono::steady_clock::now() + kLastWordsWait;
+  while (!s.link->finish_received() && s.link->collector_alive() &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+std::uint64_t Publisher::dropped() const noexcept {
+  if (!state_->link) return 0;
+  return RingRegistry::instance().dropped() - state_->dropped_before + state_->link->shed();
+}
+
+}  // namespace shardscope::instrumentation

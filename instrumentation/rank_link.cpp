@@ -1,0 +1,217 @@
+#include "instrumentation/rank_link.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <zmq.hpp>
+
+#include "instrumentation/clock.h"
+#include "instrumentation/control_client.h"
+#include "instrumentation/send_queue.h"
+#include "instrumentation/sockets.h"
+
+namespace shardscope::instrumentation {
+
+namespace {
+/// Events of one message: 640 KiB, small against the queue, large against its header.
+constexpr std::size_t kBatchEvents = 1U << 14;
+constexpr std::size_t kPostedLimit = 4096;
+/// How long to wait at the end for a collector that was never heard of.
+constexpr double kUnknownCollectorWait = 1.0;
+
+std::int64_t realtime_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+void free_frame(void*, void* hint) { delete static_cast<wire::Frame*>(hint); }
+
+/// Hands the encoded bytes to ZeroMQ without another copy.
+zmq::message_t to_message(wire::Frame frame) {
+  auto owned = std::make_unique<wire::Frame>(std::move(frame));
+  zmq::message_t message(const_cast<std::uint8_t*>(owned->data()), owned->size(), free_frame, owned.get());
+  (void)owned.release();
+  return message;
+}
+}  // namespace
+
+struct RankLink::State {
+  State(RankLinkOptions o, RunTables t)
+      : options(std::move(o)), tables(std::move(t)), queue(options.queue_bytes) {}
+
+  RankLinkOptions options;
+  RunTables tables;
+  wire::Header header;
+  SendQueue queue;
+  std::optional<zmq::message_t> in_flight;  ///< encoded, refused by the socket so far
+  bool finish_queued = false;
+
+  std::mutex mutex;  // guards what other threads post
+  std::vector<wire::Body> posted;
+  std::vector<wire::Name> names;       ///< all so far, for a resend
+  std::optional<wire::Finish> finish;  ///< likewise
+  std::uint64_t posted_lost = 0;
+
+  std::atomic<bool> resend{false};
+  std::atomic<bool> finish_acknowledged{false};
+  std::atomic<std::uint64_t> shed{0};
+  std::atomic<std::size_t> queued{0};
+
+  zmq::context_t context{1};
+  std::optional<zmq::socket_t> socket;
+  std::unique_ptr<ControlClient> control;
+
+  void take_posted();
+};
+
+RankLink::RankLink(RankLinkOptions options, RunTables tables)
+    : state_(std::make_unique<State>(std::move(options), std::move(tables))) {
+  State& s = *state_;
+  const Endpoints endpoints = endpoints_of(s.options.endpoint);
+  const BlockSignals blocked;  // ZeroMQ's threads start with the first socket
+  s.header.rank = s.tables.rank;
+  s.header.run_id = s.tables.run_id;
+  s.header.incarnation = random_id();
+  s.socket = make_socket(s.context, Role::rank_publish);
+  s.socket->connect(endpoints.publish);
+
+  ControlClientOptions control;
+  control.endpoint = endpoints.control;
+  control.header = s.header;
+  control.hello = {s.tables.world, s.tables.pid, s.tables.host,
+                   s.options.clock_id.empty() ? clock_identity() : s.options.clock_id};
+  control.gate = s.options.gate;
+  control.set_detail = s.options.set_detail;
+  control.detail = s.options.detail;
+  control.resend_tables = [&s] { s.resend.store(true); };
+  control.finish_received = [&s] { s.finish_acknowledged.store(true); };
+  control.clock_skew_ns = s.options.clock_skew_ns;
+  s.control = std::make_unique<ControlClient>(s.context, std::move(control));
+  s.queue.push(wire::Body(wire::Tables{s.tables}));
+}
+
+RankLink::~RankLink() {
+  State& s = *state_;
+  s.control.reset();
+  // What the socket has taken but not yet written to the kernel gets a moment, never more.
+  s.socket->set(zmq::sockopt::linger, s.control == nullptr && s.finish_acknowledged.load() ? 0 : 200);
+  s.socket->close();
+}
+
+void RankLink::push(std::vector<Event> events, std::uint64_t dropped, std::int64_t begin_ns,
+                    std::int64_t end_ns, std::int64_t clock_error_ns) {
+  if (events.empty() && dropped == 0) return;
+  State& s = *state_;
+  std::size_t first = 0;
+  do {
+    wire::Batch batch;
+    const std::size_t count = std::min(kBatchEvents, events.size() - first);
+    if (first == 0 && count == events.size()) {
+      batch.events = std::move(events);
+    } else {
+      batch.events.assign(events.begin() + static_cast<std::ptrdiff_t>(first),
+                          events.begin() + static_cast<std::ptrdiff_t>(first + count));
+    }
+    const bool last = first + count >= events.size() || events.empty();
+    batch.dropped_here = first == 0 ? dropped : 0;
+    batch.begin_ns =
+        first == 0 || batch.events.empty() ? begin_ns : static_cast<std::int64_t>(batch.events.front().ticks);
+    batch.end_ns =
+        last || batch.events.empty() ? end_ns : static_cast<std::int64_t>(batch.events.back().ticks);
+    batch.clock_ns = monotonic_now_ns() + s.options.clock_skew_ns;
+    batch.clock_realtime_ns = realtime_ns();
+    batch.clock_error_ns = clock_error_ns;
+    first += count;
+    s.queue.push(std::move(batch));
+    if (last) break;
+  } while (first < events.size());
+  s.shed.store(s.queue.shed(), std::memory_order_relaxed);
+  s.queued.store(s.queue.bytes(), std::memory_order_relaxed);
+}
+
+void RankLink::State::take_posted() {
+  std::vector<wire::Body> taken;
+  std::uint64_t lost = 0;
+  {
+    const std::lock_guard lock(mutex);
+    taken.swap(posted);
+    lost = std::exchange(posted_lost, 0);
+    if (resend.exchange(false)) {
+      // In the order in which a collector wants them: tables before everything, names, the end last.
+      for (const wire::Name& name : names) queue.push_front(wire::Body(name));
+      queue.push_front(wire::Body(wire::Tables{tables}));
+      if (finish && finish_queued) queue.push(wire::Body(*finish));
+    }
+  }
+  for (wire::Body& body : taken) {
+    if (std::holds_alternative<wire::Finish>(body)) finish_queued = true;
+    queue.push(std::move(body));
+  }
+  if (lost != 0) {
+    queue.push(wire::Body(wire::Text{monotonic_now_ns(), Severity::warning,
+                                     std::to_string(lost) + " messages were not sent: too many at once"}));
+  }
+}
+
+void RankLink::pump() {
+  State& s = *state_;
+  s.take_posted();
+  for (;;) {
+    if (!s.in_flight) {
+      if (s.queue.empty()) break;
+      wire::Message message;
+      message.body = s.queue.pop();
+      message.header = s.header;
+      ++s.header.sequence;
+      s.in_flight = to_message(wire::encode(message));
+    }
+    try {
+      if (!s.socket->send(*s.in_flight, zmq::send_flags::dontwait)) break;
+    } catch (const zmq::error_t& error) {
+      if (error.num() == EINTR) continue;
+      break;
+    }
+    s.in_flight.reset();
+  }
+  s.queued.store(s.queue.bytes(), std::memory_order_relaxed);
+}
+
+void RankLink::drain(double seconds) {
+  State& s = *state_;
+  const std::int64_t begin = monotonic_now_ns();
+  for (;;) {
+    pump();
+    const bool sent = s.queue.empty() && !s.in_flight;
+    if (sent && (!s.finish_queued || s.finish_acknowledged.load())) return;
+    const double passed = static_cast<double>(monotonic_now_ns() - begin) * 1e-9;
+    const double bound = s.control->collector_alive() ? seconds : std::min(seconds, kUnknownCollectorWait);
+    if (passed >= bound) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void RankLink::post(wire::Body body) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  if (const auto* name = std::get_if<wire::Name>(&body)) s.names.push_back(*name);
+  if (const auto* finish = std::get_if<wire::Finish>(&body)) {
+    s.finish = *finish;
+  } else if (s.posted.size() >= kPostedLimit) {
+    ++s.posted_lost;
+    return;
+  }
+  s.posted.push_back(std::move(body));
+}
+
+std::uint64_t RankLink::shed() const noexcept { return state_->shed.load(std::memory_order_relaxed); }
+std::size_t RankLink::queued_bytes() const noexcept { return state_->queued.load(std::memory_order_relaxed); }
+bool RankLink::finish_received() const noexcept { return state_->finish_acknowledged.load(); }
+bool RankLink::collector_alive() const noexcept { return state_->control->collector_alive(); }
+
+}  // namespace shardscope::instrumentation

@@ -1,0 +1,58 @@
+// One rank's connection to its collector: the queue of what is unsent, the publishing socket, the control
+// channel. Publisher feeds it from the process's rings; the load generator plays many ranks with many links.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "instrumentation/emitter.h"
+#include "instrumentation/gate.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::instrumentation {
+
+struct RankLinkOptions {
+  std::string endpoint;
+  std::size_t queue_bytes = 64U << 20;
+  GateKeeper* gate = nullptr;              ///< outlives the link
+  std::function<void(Detail)> set_detail;  ///< called on the link's control thread
+  std::function<int()> detail;
+  std::string clock_id;            ///< empty: this machine's
+  std::int64_t clock_skew_ns = 0;  ///< simulated hosts: added to clock answers
+};
+
+class RankLink {
+ public:
+  /// Connects in the background; never waits for the collector. Throws std::runtime_error for an endpoint
+  /// that cannot be one.
+  RankLink(RankLinkOptions options, RunTables tables);
+  ~RankLink();  ///< discards what is unsent; see drain()
+  RankLink(const RankLink&) = delete;
+  RankLink& operator=(const RankLink&) = delete;
+
+  // The owner's thread.
+  /// Events in nanoseconds of the rank's monotonic clock, in order of time. `dropped`: lost before this.
+  void push(std::vector<Event> events, std::uint64_t dropped, std::int64_t begin_ns, std::int64_t end_ns,
+            std::int64_t clock_error_ns);
+  /// Sends as much as the socket takes without waiting.
+  void pump();
+  /// pump() until all is handed over and, after a Finish, the collector has confirmed it; at most
+  /// `seconds`, and less when no collector answers.
+  void drain(double seconds);
+  [[nodiscard]] std::uint64_t shed() const noexcept;  ///< events shed from the queue
+  [[nodiscard]] std::size_t queued_bytes() const noexcept;
+
+  // Any thread.
+  void post(wire::Body body);  ///< Text, Name or Finish; bounded, the excess is counted and said
+  [[nodiscard]] bool finish_received() const noexcept;
+  [[nodiscard]] bool collector_alive() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace shardscope::instrumentation

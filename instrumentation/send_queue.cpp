@@ -1,0 +1,100 @@
+#include "instrumentation/send_queue.h"
+
+#include <utility>
+
+namespace shardscope::instrumentation {
+
+SendQueue::Class SendQueue::class_of(EventKind kind) noexcept {
+  if (kind == EventKind::memory_alloc || kind == EventKind::memory_free) return memory;
+  switch (detail_of(kind)) {
+    case Detail::kernels:
+      return kernels;
+    case Detail::params:
+      return params;
+    case Detail::modules:
+      return modules;
+    case Detail::phases:
+      return phases;
+    case Detail::steps:
+      return steps;
+  }
+  return kernels;
+}
+
+std::size_t SendQueue::size_of(const wire::Body& body) noexcept {
+  constexpr std::size_t kOverhead = 256;
+  if (const auto* batch = std::get_if<wire::Batch>(&body))
+    return kOverhead + batch->events.size() * sizeof(Event);
+  if (const auto* text = std::get_if<wire::Text>(&body)) return kOverhead + text->text.size();
+  return kOverhead;  // tables are one and the same for the whole run: not the queue's to bound
+}
+
+void SendQueue::push(wire::Batch batch) {
+  Entry entry;
+  for (const Event& event : batch.events) ++entry.counts[class_of(event.kind)];
+  entry.body = std::move(batch);
+  entry.bytes = size_of(entry.body);
+  bytes_ += entry.bytes;
+  entries_.push_back(std::move(entry));
+  // An eighth below the limit, so that the scan is paid once for many batches.
+  if (bytes_ > limit_) shed_to(limit_ - limit_ / 8);
+}
+
+void SendQueue::push(wire::Body body) {
+  Entry entry;
+  entry.bytes = size_of(body);
+  entry.body = std::move(body);
+  bytes_ += entry.bytes;
+  entries_.push_back(std::move(entry));
+}
+
+void SendQueue::push_front(wire::Body body) {
+  Entry entry;
+  entry.bytes = size_of(body);
+  entry.body = std::move(body);
+  bytes_ += entry.bytes;
+  entries_.push_front(std::move(entry));
+}
+
+wire::Body SendQueue::pop() {
+  Entry entry = std::move(entries_.front());
+  entries_.pop_front();
+  bytes_ -= entry.bytes;
+  if (auto* batch = std::get_if<wire::Batch>(&entry.body)) {
+    dropped_sent_ += batch->dropped_here;
+    batch->dropped_total = dropped_sent_;
+  }
+  return std::move(entry.body);
+}
+
+void SendQueue::shed_to(std::size_t target) {
+  for (std::uint8_t victim = 0; victim < kClasses && bytes_ > target; ++victim) {
+    for (Entry& entry : entries_) {
+      if (bytes_ <= target) break;
+      if (entry.counts[victim] == 0) continue;
+      auto& batch = std::get<wire::Batch>(entry.body);
+      std::erase_if(batch.events, [&](const Event& event) { return class_of(event.kind) == victim; });
+      batch.events.shrink_to_fit();
+      batch.dropped_here += entry.counts[victim];
+      shed_ += entry.counts[victim];
+      entry.counts[victim] = 0;
+      bytes_ -= entry.bytes;
+      entry.bytes = size_of(entry.body);
+      bytes_ += entry.bytes;
+    }
+  }
+  // Batches that are empty now still carry what was dropped: join each to the next one.
+  for (std::size_t i = 0; i + 1 < entries_.size(); ++i) {
+    auto* batch = std::get_if<wire::Batch>(&entries_[i].body);
+    auto* next = std::get_if<wire::Batch>(&entries_[i + 1].body);
+    if (batch == nullptr || next == nullptr || !batch->events.empty()) continue;
+    next->dropped_here += batch->dropped_here;
+    next->begin_ns = batch->begin_ns;
+    bytes_ -= entries_[i].bytes;
+    entries_[i].bytes = 0;
+    entries_[i].body = wire::Ping{};  // marks it for removal
+  }
+  std::erase_if(entries_, [](const Entry& entry) { return entry.bytes == 0; });
+}
+
+}  // namespace shardscope::instrumentation

@@ -1,0 +1,53 @@
+// What a rank has not been able to send yet, within a bound. When the bound is reached the least important
+// events go first, oldest first, and each one is counted where it was; tables, texts and the end of the
+// run are never shed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <variant>
+
+#include "instrumentation/wire.h"
+
+namespace shardscope::instrumentation {
+
+class SendQueue {
+ public:
+  explicit SendQueue(std::size_t limit_bytes) : limit_(limit_bytes) {}
+
+  /// `batch.dropped_here` is counted; `dropped_total` is filled in by pop().
+  void push(wire::Batch batch);
+  /// Tables, texts, names, the end.
+  void push(wire::Body body);
+  /// Before everything else: tables for a collector that has just asked for them.
+  void push_front(wire::Body body);
+  [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+  [[nodiscard]] wire::Body pop();
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// Events shed here since the beginning.
+  [[nodiscard]] std::uint64_t shed() const noexcept { return shed_; }
+  /// Counts of what has left through pop(): `dropped_total` of the last batch.
+  [[nodiscard]] std::uint64_t dropped_sent() const noexcept { return dropped_sent_; }
+
+ private:
+  /// Order of shedding; the last class goes only when nothing else is left.
+  enum Class : std::uint8_t { kernels, params, modules, phases, memory, steps, kClasses };
+  static Class class_of(EventKind kind) noexcept;
+  struct Entry {
+    wire::Body body;
+    std::array<std::uint32_t, kClasses> counts{};
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] static std::size_t size_of(const wire::Body& body) noexcept;
+  void shed_to(std::size_t target);
+
+  std::deque<Entry> entries_;
+  std::size_t limit_;
+  std::size_t bytes_ = 0;
+  std::uint64_t shed_ = 0;
+  std::uint64_t dropped_sent_ = 0;
+};
+
+}  // namespace shardscope::instrumentation

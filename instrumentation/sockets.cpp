@@ -1,0 +1,144 @@
+#include "instrumentation/sockets.h"
+
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+
+#include "instrumentation/wire.h"
+
+namespace shardscope::instrumentation {
+
+Endpoints endpoints_of(const std::string& endpoint) {
+  const auto bad = [&](const std::string& why) {
+    return std::runtime_error("endpoint '" + endpoint + "': " + why +
+                              "; write tcp://HOST:PORT (for example tcp://127.0.0.1:5711) or ipc://PATH");
+  };
+  if (endpoint.rfind("ipc://", 0) == 0) {
+    if (endpoint.size() == 6) throw bad("no path");
+    return {endpoint, endpoint + ".view", endpoint + ".control"};
+  }
+  if (endpoint.rfind("tcp://", 0) != 0) throw bad("not a tcp or ipc endpoint");
+  const std::size_t colon = endpoint.rfind(':');
+  if (colon == 3 || colon + 1 == endpoint.size()) throw bad("no port");
+  if (colon == 6) throw bad("no host");
+  unsigned port = 0;
+  const char* end = endpoint.data() + endpoint.size();
+  const auto [rest, error] = std::from_chars(endpoint.data() + colon + 1, end, port);
+  if (error != std::errc{} || rest != end) throw bad("the port is not a number");
+  if (port == 0 || port > 65533)
+    throw bad("the port must be from 1 to 65533 (the next two are used as well)");
+  const std::string host = endpoint.substr(0, colon + 1);
+  return {endpoint, host + std::to_string(port + 1), host + std::to_string(port + 2)};
+}
+
+bool is_local(const std::string& endpoint) {
+  if (endpoint.rfind("ipc://", 0) == 0) return true;
+  for (const char* host : {"tcp://127.", "tcp://localhost:", "tcp://[::1]:"}) {
+    if (endpoint.rfind(host, 0) == 0) return true;
+  }
+  return false;
+}
+
+zmq::socket_t make_socket(zmq::context_t& context, Role role) {
+  const auto type = [&] {
+    switch (role) {
+      case Role::rank_publish:
+        return zmq::socket_type::push;
+      case Role::rank_control:
+        return zmq::socket_type::dealer;
+      case Role::collector_publish:
+        return zmq::socket_type::pull;
+      case Role::collector_control:
+      case Role::collector_view:
+        return zmq::socket_type::router;
+      case Role::viewer:
+        return zmq::socket_type::dealer;
+    }
+    return zmq::socket_type::pair;
+  }();
+  zmq::socket_t socket(context, type);
+  socket.set(zmq::sockopt::linger, 0);
+  socket.set(zmq::sockopt::ipv6, true);
+  socket.set(zmq::sockopt::reconnect_ivl, 50);
+  socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
+  // A cut link is noticed in ten seconds instead of in TCP's two hours.
+  socket.set(zmq::sockopt::heartbeat_ivl, 2000);
+  socket.set(zmq::sockopt::heartbeat_timeout, 10000);
+  socket.set(zmq::sockopt::handshake_ivl, 10000);
+  switch (role) {
+    case Role::rank_publish:
+      // Few: what waits should wait in our own queue, where the least important goes first.
+      socket.set(zmq::sockopt::sndhwm, 16);
+      socket.set(zmq::sockopt::immediate, true);
+      break;
+    case Role::rank_control:
+      socket.set(zmq::sockopt::sndhwm, 64);
+      socket.set(zmq::sockopt::rcvhwm, 1000);
+      socket.set(zmq::sockopt::immediate, true);
+      socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(wire::kMaxControlBytes));
+      break;
+    case Role::collector_publish:
+      socket.set(zmq::sockopt::rcvhwm, 64);
+      socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(wire::kMaxFrameBytes));
+      break;
+    case Role::collector_control:
+      socket.set(zmq::sockopt::router_mandatory, true);
+      socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(wire::kMaxControlBytes));
+      break;
+    case Role::collector_view:
+      socket.set(zmq::sockopt::router_mandatory, true);
+      socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(wire::kMaxControlBytes));
+      break;
+    case Role::viewer:
+      socket.set(zmq::sockopt::immediate, true);
+      socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(wire::kMaxFrameBytes));
+      break;
+  }
+  return socket;
+}
+
+BlockSignals::BlockSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+BlockSignals::~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+WakeFd::WakeFd() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (fd_ < 0)
+    throw std::runtime_error("cannot create an event descriptor: too many open files; raise `ulimit -n`");
+}
+WakeFd::~WakeFd() { close(fd_); }
+void WakeFd::signal() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(fd_, &one, sizeof one);
+}
+void WakeFd::clear() noexcept {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto got = read(fd_, &count, sizeof count);
+}
+
+std::string clock_identity() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  if (id.empty()) id = std::to_string(random_id());  // equal to nobody's
+  struct stat info {};
+  if (stat("/proc/self/ns/time", &info) == 0) id.append("/").append(std::to_string(info.st_ino));
+  return id;
+}
+
+std::uint64_t random_id() {
+  std::random_device device;
+  std::uint64_t id = 0;
+  while (id == 0) id = (static_cast<std::uint64_t>(device()) << 32) | device();
+  return id;
+}
+
+}  // namespace shardscope::instrumentation

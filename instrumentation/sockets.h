@@ -1,0 +1,61 @@
+// Where sockets are made, for ranks, collectors and viewers alike: one place for limits, time-outs and
+// (with keys) CURVE. Private to instrumentation and app/collector.
+#pragma once
+
+#include <string>
+#include <zmq.hpp>
+
+namespace shardscope::instrumentation {
+
+/// The three sockets behind one endpoint: what the user gives is `publish`; tcp://host:P has views at P+1
+/// and ranks' control at P+2, ipc://path has path.view and path.control.
+struct Endpoints {
+  std::string publish, view, control;
+};
+
+/// Throws std::runtime_error: endpoint, what is wrong with it, what to write instead.
+[[nodiscard]] Endpoints endpoints_of(const std::string& endpoint);
+
+/// True if only processes of this machine can reach it.
+[[nodiscard]] bool is_local(const std::string& endpoint);
+
+enum class Role { rank_publish, rank_control, collector_publish, collector_control, collector_view, viewer };
+
+/// A socket with everything set that its role needs; not yet bound or connected. Closing it never waits.
+[[nodiscard]] zmq::socket_t make_socket(zmq::context_t& context, Role role);
+
+/// While it lives, threads created inherit a mask that blocks every signal: the training process's own
+/// handlers must not run on an observer's thread.
+class BlockSignals {
+ public:
+  BlockSignals();
+  ~BlockSignals();
+  BlockSignals(const BlockSignals&) = delete;
+  BlockSignals& operator=(const BlockSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+/// An eventfd: wakes a thread that sleeps in poll.
+class WakeFd {
+ public:
+  WakeFd();
+  ~WakeFd();
+  WakeFd(const WakeFd&) = delete;
+  WakeFd& operator=(const WakeFd&) = delete;
+  void signal() noexcept;
+  void clear() noexcept;
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// Equal in processes that read the very same CLOCK_MONOTONIC: same boot, same time namespace.
+[[nodiscard]] std::string clock_identity();
+
+/// Random, never 0.
+[[nodiscard]] std::uint64_t random_id();
+
+}  // namespace shardscope::instrumentation

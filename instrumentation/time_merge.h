@@ -1,0 +1,31 @@
+// Puts the events of several rings into one sequence in order of time.
+//
+// [Note: holding back]
+// An event is stamped a moment before it is published, and the scheduler may stop a thread in between. So
+// what was drained is not complete up to the time of draining: the newest few milliseconds are held back
+// until the next round. An event later than that (a thread stopped for longer, GPU events) is passed on
+// with the batch of its arrival, with its true time; the collector sorts once more within a chunk.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "instrumentation/clock.h"
+#include "instrumentation/event.h"
+
+namespace shardscope::instrumentation {
+
+class TimeMerge {
+ public:
+  /// Takes drained events, ring after ring (`run_begins`: where each ring starts), and converts their
+  /// times to nanoseconds.
+  void add(std::vector<Event>& drained, const std::vector<std::size_t>& run_begins, const TickClock& clock);
+  /// All events up to `until_ns`, in order of time; the rest is kept.
+  [[nodiscard]] std::vector<Event> take(std::int64_t until_ns);
+  [[nodiscard]] std::size_t held() const noexcept { return held_.size(); }
+
+ private:
+  std::vector<Event> held_;  ///< in order of time
+};
+
+}  // namespace shardscope::instrumentation

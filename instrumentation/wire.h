@@ -1,0 +1,185 @@
+// Messages between ranks, collector and viewers as plain structs, and their encoding (schema.fbs). Every
+// received frame goes through decode(): size limit, FlatBuffers verifier, version, and the meaning of every
+// field are checked there, so that nothing behind it sees what a correct peer could not have sent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "instrumentation/emitter.h"
+#include "instrumentation/event.h"
+#include "instrumentation/gate.h"
+
+namespace shardscope::instrumentation::wire {
+
+inline constexpr std::uint16_t kVersion = 1;
+
+// Limits of what is accepted.
+inline constexpr std::size_t kMaxFrameBytes = 256U << 20;  ///< tables of a large model
+inline constexpr std::size_t kMaxControlBytes = 64U << 10;
+inline constexpr std::size_t kMaxBatchEvents = 1U << 16;
+inline constexpr std::size_t kMaxText = 16U << 10;
+inline constexpr std::size_t kMaxName = 1U << 10;
+inline constexpr std::size_t kMaxConfig = 16U << 20;
+inline constexpr std::size_t kMaxModules = 1U << 20;
+inline constexpr std::size_t kMaxParams = 1U << 20;
+inline constexpr std::uint32_t kMaxWorld = 1U << 20;
+inline constexpr std::uint32_t kMaxNames = 1U << 20;  ///< kernel names of one rank
+
+struct Header {
+  std::uint32_t rank = 0;
+  std::uint64_t incarnation = 0;
+  std::uint64_t sequence = 0;
+  std::string run_id;
+};
+
+struct Batch {
+  std::uint64_t dropped_total = 0, dropped_here = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;
+  std::int64_t clock_ns = 0, clock_realtime_ns = 0, clock_error_ns = 0;
+  std::vector<Event> events;
+};
+struct Tables {
+  RunTables tables;  ///< run_id and rank are those of the header
+};
+struct Text {
+  std::int64_t at_ns = 0;
+  Severity severity{};
+  std::string text;
+};
+struct Name {
+  std::uint32_t id = 0;
+  std::string name;
+};
+struct Finish {
+  std::int32_t exit_code = 0;
+  std::int64_t at_ns = 0;
+  std::uint64_t dropped_total = 0;
+  std::string text;
+};
+
+struct Hello {
+  std::uint32_t world = 1;
+  std::int32_t pid = 0;
+  std::string host, clock_id;
+};
+struct Ping {
+  std::uint64_t id = 0;
+  std::int64_t sent_ns = 0;
+};
+struct Pong {
+  std::uint64_t id = 0;
+  std::int64_t ping_sent_ns = 0, received_ns = 0, sent_ns = 0;
+};
+struct RankCommand {
+  enum class Kind : std::uint8_t {
+    prepare_pause,
+    hold_at,
+    resume,
+    renew_lease,
+    set_detail,
+    resend_tables,
+    finish_received
+  };
+  std::uint64_t id = 0;
+  Kind kind = Kind::renew_lease;
+  std::uint64_t gate = 0;  ///< hold_at
+  double lease_s = 0;      ///< prepare_pause, hold_at, resume, renew_lease: from now
+  StopRule rule;           ///< resume
+  Detail detail{};         ///< set_detail
+};
+struct Prepared {
+  std::uint64_t command = 0, gate = 0;
+};
+struct Position {
+  GateKeeper::Position position;
+  std::uint64_t passed = 0, lease_expirations = 0;
+  std::int8_t detail = -1;  ///< -1: emission is off
+};
+
+struct ViewPoll {
+  std::uint64_t log = 0, static_cursor = 0, cursor = 0, rank_revision = 0;
+  bool want_items = true;
+};
+struct ViewCommand {
+  enum class Kind : std::uint8_t { pause, resume, set_detail };
+  std::uint64_t id = 0;
+  Kind kind = Kind::pause;
+  StopRule rule;
+  Detail detail{};
+};
+struct ViewItem {
+  enum class Kind : std::uint8_t { chunk, message, name, tables };
+  Kind kind = Kind::chunk;
+  std::uint32_t rank = 0, id = 0;
+  std::int64_t at_ns = 0;
+  Severity severity{};
+  std::string text;
+  std::vector<std::uint8_t> data;
+};
+struct RankState {
+  std::uint32_t rank = 0;
+  bool connected = false, finished = false;
+  std::int32_t exit_code = 0, pid = 0;
+  std::string host, last_words;
+  std::uint64_t events = 0, dropped = 0, lost_messages = 0;
+  std::int64_t clock_offset_ns = 0, clock_residual_ns = 0, last_ns = 0;
+  Position gate;
+};
+struct ViewReply {
+  std::uint64_t log = 0, static_cursor = 0, cursor = 0, end_cursor = 0, rank_revision = 0;
+  bool finished = false;
+  std::int32_t exit_code = 0;
+  bool pausing = false, paused = false;
+  std::uint64_t gate = 0;
+  double lease_left_s = 0;
+  std::string note;
+  std::vector<RankState> ranks;
+  std::vector<ViewItem> items;
+};
+
+using Body = std::variant<Batch, Tables, Text, Name, Finish, Hello, Ping, Pong, RankCommand, Prepared,
+                          Position, ViewPoll, ViewCommand, ViewReply>;
+struct Message {
+  Header header;
+  Body body;
+};
+
+/// An encoded message; owns its bytes.
+class Frame {
+ public:
+  Frame();
+  ~Frame();
+  Frame(Frame&&) noexcept;
+  Frame& operator=(Frame&&) noexcept;
+  [[nodiscard]] const std::uint8_t* data() const noexcept;
+  [[nodiscard]] std::size_t size() const noexcept;
+
+ private:
+  friend Frame encode(const Message&);
+  struct Buffer;
+  std::unique_ptr<Buffer> buffer_;
+};
+
+[[nodiscard]] Frame encode(const Message& message);
+
+/// Who sent the frame: only what that peer may say is accepted, with a size limit to match.
+enum class From : std::uint8_t { rank_publish, rank_control, collector_control, viewer, collector_view };
+
+enum class Reject : std::uint8_t { none, size, garbage, version, body, value };
+[[nodiscard]] const char* name_of(Reject reject) noexcept;
+
+struct Decoded {
+  std::optional<Message> message;
+  Reject reject = Reject::none;
+  std::string why;  ///< in words, when rejected
+};
+/// Never throws on any input (out of memory apart).
+[[nodiscard]] Decoded decode(const void* data, std::size_t bytes, From from);
+
+}  // namespace shardscope::instrumentation::wire

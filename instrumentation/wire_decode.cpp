@@ -1,0 +1,389 @@
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "instrumentation/schema_generated.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::instrumentation::wire {
+
+namespace {
+
+/// Thrown and caught inside decode(): a field holds what no correct sender writes.
+struct BadValue : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void require(bool good, const char* what) {
+  if (!good) throw BadValue(what);
+}
+
+/// What one frame may still make us copy. A damaged or hostile frame can name the same string millions of
+/// times; no honest one unpacks to much more than its own size.
+thread_local std::size_t t_budget = 0;
+
+void spend(std::size_t bytes) {
+  if (bytes > t_budget) throw BadValue("the message unpacks to far more than its size");
+  t_budget -= bytes;
+}
+
+std::string text_of(const flatbuffers::String* s, std::size_t limit, const char* what) {
+  if (s == nullptr) return {};
+  spend(s->size());
+  if (s->size() > limit)
+    throw BadValue(std::string(what) + " has " + std::to_string(s->size()) + " bytes, at most " +
+                   std::to_string(limit) + " are allowed");
+  return s->str();
+}
+
+template <typename Enum>
+Enum enum_of(int value, Enum last, const char* what) {
+  require(value >= 0 && value <= static_cast<int>(last), what);
+  return static_cast<Enum>(value);
+}
+
+StopRule rule_of(const fb::StopRule* rule) {
+  if (rule == nullptr) return {};
+  return {enum_of(rule->kind(), StopRule::Kind::gate_number, "stop rule out of range"), rule->id(),
+          rule->count()};
+}
+
+Position position_of(const fb::Position* p) {
+  if (p == nullptr) return {};
+  Position out;
+  out.position = {p->holding(), p->gate(), enum_of(p->kind(), GateKind::optimizer, "gate kind out of range"),
+                  p->id()};
+  out.passed = p->passed();
+  out.lease_expirations = p->lease_expirations();
+  require(p->detail() >= -1 && p->detail() <= static_cast<int>(Detail::kernels), "detail level out of range");
+  out.detail = p->detail();
+  return out;
+}
+
+Batch batch_of(const fb::Batch& b) {
+  Batch out;
+  out.dropped_total = b.dropped_total();
+  out.dropped_here = b.dropped_here();
+  require(out.dropped_here <= out.dropped_total, "more events dropped in a batch than in all");
+  out.begin_ns = b.begin_ns();
+  out.end_ns = b.end_ns();
+  out.clock_ns = b.clock_ns();
+  out.clock_realtime_ns = b.clock_realtime_ns();
+  out.clock_error_ns = b.clock_error_ns();
+  require(out.clock_error_ns >= 0, "negative clock error");
+  if (b.events() == nullptr) return out;
+  const std::size_t count = b.events()->size();
+  require(count <= kMaxBatchEvents, "more events than a batch may hold");
+  out.events.resize(count);
+  if (count != 0)
+    std::memcpy(static_cast<void*>(out.events.data()), b.events()->Data(), count * sizeof(Event));
+  bool good = true;
+  for (const Event& event : out.events) {
+    const auto kind = static_cast<std::uint16_t>(event.kind);
+    // Times beyond 2^62 ns (146 years) would overflow once clock offsets are added.
+    const auto ns = static_cast<std::int64_t>(event.ticks);
+    good &= kind >= 1 && kind <= static_cast<std::uint16_t>(EventKind::message);
+    good &= static_cast<std::uint8_t>(event.stream) < kStreamCount;
+    good &= ns > -(std::int64_t{1} << 62) && ns < (std::int64_t{1} << 62);
+  }
+  require(good, "an event's kind, stream or time is out of range");
+  return out;
+}
+
+std::vector<std::uint32_t> ids_of(const flatbuffers::Vector<std::uint32_t>* v) {
+  if (v == nullptr) return {};
+  spend(v->size() * sizeof(std::uint32_t));
+  return {v->begin(), v->end()};
+}
+
+Tables tables_of(const fb::Tables& t, const Header& header) {
+  Tables out;
+  RunTables& r = out.tables;
+  r.run_id = header.run_id;
+  r.rank = header.rank;
+  r.world = t.world();
+  require(r.world >= 1 && r.world <= kMaxWorld, "world out of range");
+  require(r.rank < r.world, "rank not below world");
+  r.local_world = t.local_world();
+  r.stage = t.stage();
+  require(r.stage >= 0 && r.stage <= 3, "ZeRO stage out of range");
+  r.pid = t.pid();
+  r.elems = t.elems();
+  require(r.elems >= 0, "negative number of elements");
+  r.param_bytes = t.param_bytes();
+  r.grad_bytes = t.grad_bytes();
+  r.master_bytes = t.master_bytes();
+  r.link_gbps = t.link_gbps();
+  r.link_latency_us = t.link_latency_us();
+  require(std::isfinite(r.link_gbps) && std::isfinite(r.link_latency_us), "emulated link is not a number");
+  r.simulated = t.simulated();
+  r.model = text_of(t.model(), kMaxText, "model");
+  r.device = text_of(t.device(), kMaxText, "device");
+  r.hardware = text_of(t.hardware(), kMaxText, "hardware");
+  r.versions = text_of(t.versions(), kMaxText, "versions");
+  r.config_json = text_of(t.config_json(), kMaxConfig, "configuration");
+  r.host = text_of(t.host(), kMaxName, "host");
+  const std::size_t modules = t.modules() != nullptr ? t.modules()->size() : 0;
+  const std::size_t params = t.params() != nullptr ? t.params()->size() : 0;
+  require(modules <= kMaxModules, "more modules than supported");
+  require(params <= kMaxParams, "more parameters than supported");
+  r.modules.reserve(modules);
+  for (std::size_t i = 0; i < modules; ++i) {
+    const fb::Module* m = t.modules()->Get(static_cast<flatbuffers::uoffset_t>(i));
+    ModuleInfo info{m->id(),
+                    m->parent(),
+                    text_of(m->path(), kMaxText, "module path"),
+                    text_of(m->type(), kMaxName, "module type"),
+                    ids_of(m->params()),
+                    m->hooks()};
+    // Pre-order numbering: a parent comes before its children, so no cycle is possible.
+    require(info.id == i, "modules are not numbered in order");
+    require(info.parent == kNoId || info.parent < info.id, "a module's parent does not come before it");
+    for (const std::uint32_t p : info.params)
+      require(p < params, "a module names a parameter that is not there");
+    r.modules.push_back(std::move(info));
+  }
+  r.params.reserve(params);
+  for (std::size_t i = 0; i < params; ++i) {
+    const fb::Param* p = t.params()->Get(static_cast<flatbuffers::uoffset_t>(i));
+    ParamInfo info;
+    info.id = p->id();
+    require(info.id == i, "parameters are not numbered in order");
+    info.name = text_of(p->name(), kMaxText, "parameter name");
+    info.dtype = text_of(p->dtype(), kMaxName, "dtype");
+    if (p->shape() != nullptr) {
+      require(p->shape()->size() <= 16, "a parameter has more than 16 dimensions");
+      info.shape.assign(p->shape()->begin(), p->shape()->end());
+    }
+    info.elems = p->elems();
+    info.shard_elems = p->shard_elems();
+    info.padding_elems = p->padding_elems();
+    require(info.elems >= 0 && info.shard_elems >= 0 && info.padding_elems >= 0,
+            "negative number of elements");
+    info.modules = ids_of(p->modules());
+    for (const std::uint32_t m : info.modules)
+      require(m < modules, "a parameter names a module that is not there");
+    info.persistent = p->persistent();
+    r.params.push_back(std::move(info));
+  }
+  if (t.slices() != nullptr) {
+    r.slices.reserve(t.slices()->size());
+    for (const fb::Slice* s : *t.slices()) {
+      require(s->param() < params || s->param() == kNoId, "a slice names a parameter that is not there");
+      require(s->rank() < r.world, "a slice names a rank that is not there");
+      require(s->param_offset() >= 0 && s->shard_offset() >= 0 && s->elems() >= 0 && s->padding_elems() >= 0,
+              "a slice has a negative extent");
+      r.slices.push_back(
+          {s->param(), s->rank(), s->param_offset(), s->shard_offset(), s->elems(), s->padding_elems()});
+    }
+  }
+  return out;
+}
+
+RankState rank_state_of(const fb::RankState& s) {
+  RankState out;
+  out.rank = s.rank();
+  require(out.rank < kMaxWorld, "rank out of range");
+  out.connected = s.connected();
+  out.finished = s.finished();
+  out.exit_code = s.exit_code();
+  out.pid = s.pid();
+  out.host = text_of(s.host(), kMaxName, "host");
+  out.last_words = text_of(s.last_words(), kMaxText, "last words");
+  out.events = s.events();
+  out.dropped = s.dropped();
+  out.lost_messages = s.lost_messages();
+  out.clock_offset_ns = s.clock_offset_ns();
+  out.clock_residual_ns = s.clock_residual_ns();
+  out.last_ns = s.last_ns();
+  out.gate = position_of(s.gate());
+  return out;
+}
+
+ViewReply reply_of(const fb::ViewReply& v) {
+  ViewReply out;
+  out.log = v.log();
+  out.static_cursor = v.static_cursor();
+  out.cursor = v.cursor();
+  out.end_cursor = v.end_cursor();
+  out.rank_revision = v.rank_revision();
+  out.finished = v.finished();
+  out.exit_code = v.exit_code();
+  out.pausing = v.pausing();
+  out.paused = v.paused();
+  out.gate = v.gate();
+  out.lease_left_s = v.lease_left_s();
+  out.note = text_of(v.note(), kMaxText, "note");
+  if (v.ranks() != nullptr) {
+    for (const fb::RankState* s : *v.ranks()) out.ranks.push_back(rank_state_of(*s));
+  }
+  if (v.items() != nullptr) {
+    for (const fb::ViewItem* i : *v.items()) {
+      ViewItem item;
+      item.kind = enum_of(i->kind(), ViewItem::Kind::tables, "view item out of range");
+      item.rank = i->rank();
+      require(item.rank < kMaxWorld, "rank out of range");
+      item.id = i->id();
+      item.at_ns = i->at_ns();
+      item.severity = enum_of(i->severity(), Severity::error, "severity out of range");
+      item.text = text_of(i->text(), kMaxText, "text");
+      if (i->data() != nullptr) spend(i->data()->size());
+      if (i->data() != nullptr) item.data.assign(i->data()->begin(), i->data()->end());
+      out.items.push_back(std::move(item));
+    }
+  }
+  return out;
+}
+
+bool allowed(fb::Body body, From from) noexcept {
+  switch (from) {
+    case From::rank_publish:
+      return body >= fb::Body_Batch && body <= fb::Body_RunEnd;
+    case From::rank_control:
+      return body == fb::Body_Hello || body == fb::Body_Pong || body == fb::Body_Prepared ||
+             body == fb::Body_Position;
+    case From::collector_control:
+      return body == fb::Body_Ping || body == fb::Body_RankCommand;
+    case From::viewer:
+      return body == fb::Body_ViewPoll || body == fb::Body_ViewCommand;
+    case From::collector_view:
+      return body == fb::Body_ViewReply;
+  }
+  return false;
+}
+
+Body body_of(const fb::Frame& f, const Header& header) {
+  switch (f.body_type()) {
+    case fb::Body_Batch:
+      return batch_of(*f.body_as_Batch());
+    case fb::Body_Tables:
+      return tables_of(*f.body_as_Tables(), header);
+    case fb::Body_Text: {
+      const auto& t = *f.body_as_Text();
+      return Text{t.at_ns(), enum_of(t.severity(), Severity::error, "severity out of range"),
+                  text_of(t.text(), kMaxText, "text")};
+    }
+    case fb::Body_Name: {
+      const auto& n = *f.body_as_Name();
+      require(n.id() < kMaxNames, "name id out of range");
+      return Name{n.id(), text_of(n.name(), kMaxName, "name")};
+    }
+    case fb::Body_RunEnd: {
+      const auto& n = *f.body_as_RunEnd();
+      return Finish{n.exit_code(), n.at_ns(), n.dropped_total(), text_of(n.text(), kMaxText, "text")};
+    }
+    case fb::Body_Hello: {
+      const auto& h = *f.body_as_Hello();
+      require(h.world() >= 1 && h.world() <= kMaxWorld && header.rank < h.world(), "rank not below world");
+      return Hello{h.world(), h.pid(), text_of(h.host(), kMaxName, "host"),
+                   text_of(h.clock_id(), kMaxName, "clock id")};
+    }
+    case fb::Body_Ping:
+      return Ping{f.body_as_Ping()->id(), f.body_as_Ping()->sent_ns()};
+    case fb::Body_Pong: {
+      const auto& p = *f.body_as_Pong();
+      return Pong{p.id(), p.ping_sent_ns(), p.received_ns(), p.sent_ns()};
+    }
+    case fb::Body_RankCommand: {
+      const auto& c = *f.body_as_RankCommand();
+      RankCommand out;
+      out.id = c.id();
+      out.kind = enum_of(c.kind(), RankCommand::Kind::finish_received, "command out of range");
+      out.gate = c.gate();
+      out.lease_s = c.lease_s();
+      require(out.lease_s >= 0 && out.lease_s <= 86'400, "lease out of range");
+      out.rule = rule_of(c.rule());
+      out.detail = enum_of(c.detail(), Detail::kernels, "detail level out of range");
+      return out;
+    }
+    case fb::Body_Prepared:
+      return Prepared{f.body_as_Prepared()->command(), f.body_as_Prepared()->gate()};
+    case fb::Body_Position:
+      return position_of(f.body_as_Position());
+    case fb::Body_ViewPoll: {
+      const auto& p = *f.body_as_ViewPoll();
+      return ViewPoll{p.log(), p.static_cursor(), p.cursor(), p.rank_revision(), p.want_items()};
+    }
+    case fb::Body_ViewCommand: {
+      const auto& c = *f.body_as_ViewCommand();
+      return ViewCommand{c.id(), enum_of(c.kind(), ViewCommand::Kind::set_detail, "command out of range"),
+                         rule_of(c.rule()),
+                         enum_of(c.detail(), Detail::kernels, "detail level out of range")};
+    }
+    case fb::Body_ViewReply:
+      return reply_of(*f.body_as_ViewReply());
+    case fb::Body_NONE:
+      break;
+  }
+  throw BadValue("no body");
+}
+
+Decoded rejected(Reject reject, std::string why) { return {std::nullopt, reject, std::move(why)}; }
+
+}  // namespace
+
+const char* name_of(Reject reject) noexcept {
+  switch (reject) {
+    case Reject::none:
+      return "none";
+    case Reject::size:
+      return "size";
+    case Reject::garbage:
+      return "garbage";
+    case Reject::version:
+      return "version";
+    case Reject::body:
+      return "body";
+    case Reject::value:
+      return "value";
+  }
+  return "unknown";
+}
+
+Decoded decode(const void* data, std::size_t bytes, From from) {
+  const bool large = from == From::rank_publish || from == From::collector_view;
+  const std::size_t limit = large ? kMaxFrameBytes : kMaxControlBytes;
+  if (bytes > limit) {
+    return rejected(Reject::size,
+                    std::to_string(bytes) + " bytes, at most " + std::to_string(limit) + " are accepted");
+  }
+  if (bytes < 16) return rejected(Reject::size, "only " + std::to_string(bytes) + " bytes");
+  // FlatBuffers reads scalars in place; a socket's buffer may lie anywhere.
+  std::vector<std::uint64_t> aligned;
+  const auto* base = static_cast<const std::uint8_t*>(data);
+  if (reinterpret_cast<std::uintptr_t>(base) % alignof(std::uint64_t) != 0) {
+    aligned.resize((bytes + 7) / 8);
+    std::memcpy(aligned.data(), data, bytes);
+    base = reinterpret_cast<const std::uint8_t*>(aligned.data());
+  }
+  if (!flatbuffers::BufferHasIdentifier(base, fb::FrameIdentifier())) {
+    return rejected(Reject::garbage, "not a Shardscope message");
+  }
+  flatbuffers::Verifier verifier(base, bytes, 16, 8'000'000);
+  if (!fb::VerifyFrameBuffer(verifier)) return rejected(Reject::garbage, "the message is damaged");
+  const fb::Frame& frame = *fb::GetFrame(base);
+  if (frame.version() != kVersion) {
+    return rejected(Reject::version, "protocol version " + std::to_string(frame.version()) +
+                                         ", this program speaks " + std::to_string(kVersion) +
+                                         "; use the same Shardscope release on both sides");
+  }
+  if (frame.body() == nullptr || !allowed(frame.body_type(), from)) {
+    return rejected(Reject::body,
+                    "a message of kind " + std::to_string(frame.body_type()) + " does not belong here");
+  }
+  t_budget = 4 * bytes + (1U << 16);
+  try {
+    Message message;
+    message.header.rank = frame.rank();
+    require(message.header.rank < kMaxWorld, "rank out of range");
+    message.header.incarnation = frame.incarnation();
+    message.header.sequence = frame.sequence();
+    message.header.run_id = text_of(frame.run_id(), kMaxName, "run id");
+    message.body = body_of(frame, message.header);
+    return {std::move(message), Reject::none, {}};
+  } catch (const BadValue& bad) {
+    return rejected(Reject::value, bad.what());
+  }
+}
+
+}  // namespace shardscope::instrumentation::wire

@@ -1,0 +1,177 @@
+#include <cstring>
+
+#include "instrumentation/schema_generated.h"
+#include "instrumentation/wire.h"
+#include "instrumentation/wire_frame.h"
+
+namespace shardscope::instrumentation::wire {
+
+namespace {
+
+using Builder = flatbuffers::FlatBufferBuilder;
+using Offset = flatbuffers::Offset<void>;
+
+static_assert(sizeof(fb::EventRecord) == sizeof(Event) && alignof(fb::EventRecord) == alignof(Event));
+static_assert(FLATBUFFERS_LITTLEENDIAN, "events are copied as they lie in memory");
+
+flatbuffers::Offset<fb::StopRule> rule_of(Builder& b, const StopRule& rule) {
+  return fb::CreateStopRule(b, static_cast<std::uint8_t>(rule.kind), rule.id, rule.count);
+}
+
+flatbuffers::Offset<fb::Position> position_of(Builder& b, const Position& p) {
+  return fb::CreatePosition(b, p.position.holding, p.position.number,
+                            static_cast<std::uint8_t>(p.position.kind), p.position.id, p.passed,
+                            p.lease_expirations, p.detail);
+}
+
+/// One overload per body: builds it and names its type.
+struct Encode {
+  Builder& b;
+  fb::Body type = fb::Body_NONE;
+
+  Offset operator()(const Batch& m) {
+    type = fb::Body_Batch;
+    const auto events =
+        b.CreateVectorOfStructs(reinterpret_cast<const fb::EventRecord*>(m.events.data()), m.events.size());
+    return fb::CreateBatch(b, m.dropped_total, m.dropped_here, m.begin_ns, m.end_ns, m.clock_ns,
+                           m.clock_realtime_ns, m.clock_error_ns, events)
+        .Union();
+  }
+  Offset operator()(const Tables& m) {
+    type = fb::Body_Tables;
+    const RunTables& t = m.tables;
+    std::vector<flatbuffers::Offset<fb::Module>> modules;
+    modules.reserve(t.modules.size());
+    for (const ModuleInfo& module : t.modules) {
+      const auto path = b.CreateString(module.path);
+      const auto kind = b.CreateSharedString(module.type);
+      modules.push_back(fb::CreateModule(b, module.id, module.parent, path, kind,
+                                         b.CreateVector(module.params), module.hooks));
+    }
+    std::vector<flatbuffers::Offset<fb::Param>> params;
+    params.reserve(t.params.size());
+    for (const ParamInfo& param : t.params) {
+      const auto name = b.CreateString(param.name);
+      const auto dtype = b.CreateSharedString(param.dtype);
+      const auto shape = b.CreateVector(param.shape);
+      params.push_back(fb::CreateParam(b, param.id, name, dtype, shape, param.elems, param.shard_elems,
+                                       param.padding_elems, b.CreateVector(param.modules), param.persistent));
+    }
+    std::vector<fb::Slice> slices;
+    slices.reserve(t.slices.size());
+    for (const SliceInfo& slice : t.slices) {
+      slices.emplace_back(slice.param, slice.rank, slice.param_offset, slice.shard_offset, slice.elems,
+                          slice.padding_elems);
+    }
+    const auto model = b.CreateString(t.model), device = b.CreateString(t.device),
+               hardware = b.CreateString(t.hardware), versions = b.CreateString(t.versions),
+               config = b.CreateString(t.config_json), host = b.CreateString(t.host);
+    const auto module_vector = b.CreateVector(modules);
+    const auto param_vector = b.CreateVector(params);
+    const auto slice_vector = b.CreateVectorOfStructs(slices);
+    return fb::CreateTables(b, t.world, t.local_world, t.stage, t.pid, t.elems, t.param_bytes, t.grad_bytes,
+                            t.master_bytes, t.link_gbps, t.link_latency_us, t.simulated, model, device,
+                            hardware, versions, config, host, module_vector, param_vector, slice_vector)
+        .Union();
+  }
+  Offset operator()(const Text& m) {
+    type = fb::Body_Text;
+    return fb::CreateText(b, m.at_ns, static_cast<std::uint8_t>(m.severity), b.CreateString(m.text)).Union();
+  }
+  Offset operator()(const Name& m) {
+    type = fb::Body_Name;
+    return fb::CreateName(b, m.id, b.CreateString(m.name)).Union();
+  }
+  Offset operator()(const Finish& m) {
+    type = fb::Body_RunEnd;
+    return fb::CreateRunEnd(b, m.exit_code, m.at_ns, m.dropped_total, b.CreateString(m.text)).Union();
+  }
+  Offset operator()(const Hello& m) {
+    type = fb::Body_Hello;
+    const auto host = b.CreateString(m.host);
+    return fb::CreateHello(b, m.world, m.pid, host, b.CreateString(m.clock_id)).Union();
+  }
+  Offset operator()(const Ping& m) {
+    type = fb::Body_Ping;
+    return fb::CreatePing(b, m.id, m.sent_ns).Union();
+  }
+  Offset operator()(const Pong& m) {
+    type = fb::Body_Pong;
+    return fb::CreatePong(b, m.id, m.ping_sent_ns, m.received_ns, m.sent_ns).Union();
+  }
+  Offset operator()(const RankCommand& m) {
+    type = fb::Body_RankCommand;
+    return fb::CreateRankCommand(b, m.id, static_cast<std::uint8_t>(m.kind), m.gate, m.lease_s,
+                                 rule_of(b, m.rule), static_cast<std::int8_t>(m.detail))
+        .Union();
+  }
+  Offset operator()(const Prepared& m) {
+    type = fb::Body_Prepared;
+    return fb::CreatePrepared(b, m.command, m.gate).Union();
+  }
+  Offset operator()(const Position& m) {
+    type = fb::Body_Position;
+    return position_of(b, m).Union();
+  }
+  Offset operator()(const ViewPoll& m) {
+    type = fb::Body_ViewPoll;
+    return fb::CreateViewPoll(b, m.log, m.static_cursor, m.cursor, m.rank_revision, m.want_items).Union();
+  }
+  Offset operator()(const ViewCommand& m) {
+    type = fb::Body_ViewCommand;
+    return fb::CreateViewCommand(b, m.id, static_cast<std::uint8_t>(m.kind), rule_of(b, m.rule),
+                                 static_cast<std::int8_t>(m.detail))
+        .Union();
+  }
+  Offset operator()(const ViewReply& m) {
+    type = fb::Body_ViewReply;
+    std::vector<flatbuffers::Offset<fb::RankState>> ranks;
+    for (const RankState& r : m.ranks) {
+      const auto host = b.CreateString(r.host), words = b.CreateString(r.last_words);
+      ranks.push_back(fb::CreateRankState(b, r.rank, r.connected, r.finished, r.exit_code, r.pid, host, words,
+                                          r.events, r.dropped, r.lost_messages, r.clock_offset_ns,
+                                          r.clock_residual_ns, r.last_ns, position_of(b, r.gate)));
+    }
+    std::vector<flatbuffers::Offset<fb::ViewItem>> items;
+    for (const ViewItem& i : m.items) {
+      const auto text = b.CreateString(i.text);
+      items.push_back(fb::CreateViewItem(b, static_cast<std::uint8_t>(i.kind), i.rank, i.id, i.at_ns,
+                                         static_cast<std::uint8_t>(i.severity), text,
+                                         b.CreateVector(i.data)));
+    }
+    const auto note = b.CreateString(m.note);
+    const auto rank_vector = b.CreateVector(ranks);
+    const auto item_vector = b.CreateVector(items);
+    return fb::CreateViewReply(b, m.log, m.static_cursor, m.cursor, m.end_cursor, m.rank_revision, m.finished,
+                               m.exit_code, m.pausing, m.paused, m.gate, m.lease_left_s, note, rank_vector,
+                               item_vector)
+        .Union();
+  }
+};
+
+}  // namespace
+
+Frame::Frame() = default;
+Frame::~Frame() = default;
+Frame::Frame(Frame&&) noexcept = default;
+Frame& Frame::operator=(Frame&&) noexcept = default;
+const std::uint8_t* Frame::data() const noexcept { return buffer_ ? buffer_->bytes.data() : nullptr; }
+std::size_t Frame::size() const noexcept { return buffer_ ? buffer_->bytes.size() : 0; }
+
+Frame encode(const Message& message) {
+  std::size_t expected = 1024;
+  if (const auto* batch = std::get_if<Batch>(&message.body)) expected += batch->events.size() * sizeof(Event);
+  Builder builder(expected);
+  const auto run_id = builder.CreateString(message.header.run_id);
+  Encode visitor{builder};
+  const Offset body = std::visit(visitor, message.body);
+  fb::FinishFrameBuffer(builder,
+                        fb::CreateFrame(builder, kVersion, message.header.rank, message.header.incarnation,
+                                        message.header.sequence, run_id, visitor.type, body));
+  Frame frame;
+  frame.buffer_ = std::make_unique<Frame::Buffer>();
+  frame.buffer_->bytes = builder.Release();
+  return frame;
+}
+
+}  // namespace shardscope::instrumentation::wire
