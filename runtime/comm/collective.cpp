@@ -1,0 +1,99 @@
+#include "runtime/comm/collective.h"
+
+#include <bit>
+
+namespace shardscope::comm {
+namespace {
+
+const char* name_of_type(std::uint32_t type) noexcept {
+  switch (static_cast<kernels::DType>(type)) {
+    case kernels::DType::f32:
+      return "f32";
+    case kernels::DType::bf16:
+      return "bf16";
+    case kernels::DType::f16:
+      return "f16";
+  }
+  return "?";
+}
+
+void mix(std::uint64_t& hash, std::uint64_t value) noexcept {  // splitmix64's finaliser
+  hash += value + 0x9E3779B97F4A7C15ULL;
+  hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EBULL;
+  hash ^= hash >> 31;
+}
+
+}  // namespace
+
+Signature signature_of(const Collective& collective, std::uint64_t calls) noexcept {
+  Signature s;
+  s.op = static_cast<std::uint32_t>(collective.op);
+  s.type = static_cast<std::uint32_t>(collective.type);
+  s.parts = static_cast<std::uint32_t>(collective.parts.size());
+  s.group = collective.group;
+  s.sequence = collective.sequence;
+  s.factor_bits = std::bit_cast<std::uint32_t>(collective.factor);
+  s.calls = calls;
+  s.elems = collective.elems;
+  for (const Part& part : collective.parts) {
+    mix(s.shape_hash, static_cast<std::uint64_t>(part.elems));
+    mix(s.shape_hash, static_cast<std::uint64_t>(part.extent));
+    mix(s.shape_hash, part.root);
+  }
+  return s;
+}
+
+bool same(const Signature& a, const Signature& b) noexcept {
+  return a.op == b.op && a.type == b.type && a.parts == b.parts && a.factor_bits == b.factor_bits &&
+         a.calls == b.calls && a.elems == b.elems && a.shape_hash == b.shape_hash;
+}
+
+const char* name_of(instrumentation::CollectiveOp op) noexcept {
+  using enum instrumentation::CollectiveOp;
+  switch (op) {
+    case all_gather:
+      return "all_gather";
+    case reduce_scatter:
+      return "reduce_scatter";
+    case reduce:
+      return "reduce";
+    case all_reduce:
+      return "all_reduce";
+    case broadcast:
+      return "broadcast";
+    case barrier:
+      return "barrier";
+    case all_to_all:
+      return "all_to_all";
+  }
+  return "collective";
+}
+
+std::string describe(const Signature& s) {
+  std::string text = name_of(static_cast<instrumentation::CollectiveOp>(s.op));
+  text += " of " + std::to_string(s.parts) + (s.parts == 1 ? " part, " : " parts, ") +
+          std::to_string(s.elems) + " elements " + name_of_type(s.type) + " (call " + std::to_string(s.calls);
+  if (s.group != instrumentation::kNoId) text += ", group " + std::to_string(s.group);
+  return text + ")";
+}
+
+std::string mismatch_text(const std::string& communicator, std::uint32_t rank_a, const Signature& a,
+                          std::uint32_t rank_b, const Signature& b) {
+  std::string text = "the ranks issued different collectives on communicator '" + communicator + "': rank " +
+                     std::to_string(rank_a) + " " + describe(a) + ", rank " + std::to_string(rank_b) + " " +
+                     describe(b);
+  if (a.elems == b.elems && a.parts == b.parts && a.op == b.op && a.calls == b.calls) {
+    text += ", with other part sizes, roots, types or factors";
+  }
+  return text + "; every rank must run the same modules in the same order";
+}
+
+std::string host_mismatch_text(const std::string& communicator, const char* call_0, std::uint64_t bytes_0,
+                               std::uint32_t rank, const char* call, std::uint64_t bytes) {
+  return "the ranks issued different calls on communicator '" + communicator + "': rank 0 " + call_0 +
+         " of " + std::to_string(bytes_0) + " bytes, rank " + std::to_string(rank) + " " + call + " of " +
+         std::to_string(bytes) + " bytes; every rank must make the same calls in the same order";
+}
+
+}  // namespace shardscope::comm

@@ -1,0 +1,86 @@
+// Collectives over one group of ranks: asynchronous, ordered on the stream they are given, one
+// communicator per stream that uses it (all-gather and reduce never share one). Every wait is bounded; a
+// rank that failed makes the others fail within the time-out instead of hanging.
+//
+// [Note: in place]
+// A coalesced gather or reduce is a list of parts, one per parameter, each read and written where it
+// lies (NCCL group calls, direct reads of the peers' shared memory, MPI calls in turn). Nothing is
+// packed. Memory must come from Device::memory().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/types.h"
+#include "runtime/device/device.h"
+
+namespace shardscope::comm {
+
+/// rank r contributes shard[0, shard_elems); afterwards full[r*shard_elems, ...) holds it on every rank.
+/// `shard` may be full + rank*shard_elems.
+struct GatherPart {
+  const void* shard = nullptr;
+  void* full = nullptr;
+  std::int64_t shard_elems = 0;
+  std::uint32_t param = instrumentation::kNoId;  ///< for the event; kNoId for flat buffers
+};
+/// out[0, shard_elems) = factor * sum over ranks, in rank order, of full[rank*shard_elems, ...). The last
+/// shard of `full` may be short: only full_elems are read, the rest of `out` is zero.
+struct ReduceScatterPart {
+  const void* full = nullptr;
+  std::int64_t full_elems = 0;
+  void* out = nullptr;
+  std::int64_t shard_elems = 0;
+  std::uint32_t param = instrumentation::kNoId;
+};
+/// On `root`: out[0, elems) = factor * sum over ranks, in rank order, of in[0, elems). out may be in.
+struct ReducePart {
+  const void* in = nullptr;
+  void* out = nullptr;  ///< used on root only
+  std::int64_t elems = 0;
+  std::uint32_t root = 0;
+  std::uint32_t param = instrumentation::kNoId;
+};
+
+/// How the collective is named in events.
+struct CollectiveLabel {
+  std::uint32_t group_id = instrumentation::kNoId;  ///< GatherId or BucketId that caused it
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
+  [[nodiscard]] virtual std::uint32_t world() const noexcept = 0;
+  [[nodiscard]] virtual std::string describe() const = 0;  ///< "shared memory", "MPI", "NCCL"
+
+  // Each emits collective_submitted at the call and collective_begin / _end as the stream gets there,
+  // with the elements and bytes of metrics.md 2.3. `factor` scales the sum (1/world for a mean).
+  virtual void all_gather(std::span<const GatherPart> parts, kernels::DType type, device::Stream& stream,
+                          CollectiveLabel label) = 0;
+  virtual void reduce_scatter(std::span<const ReduceScatterPart> parts, kernels::DType type, float factor,
+                              device::Stream& stream, CollectiveLabel label) = 0;
+  virtual void reduce(std::span<const ReducePart> parts, kernels::DType type, float factor,
+                      device::Stream& stream, CollectiveLabel label) = 0;
+  /// In place; every rank gets bitwise the same sum in rank order.
+  virtual void all_reduce(void* data, std::int64_t elems, kernels::DType type, float factor,
+                          device::Stream& stream, CollectiveLabel label) = 0;
+  /// Small host-side values (norms, overflow flags, losses), fixed rank order; blocks the host.
+  virtual void all_reduce_host(std::span<double> values) = 0;
+  virtual void max_host(std::span<std::uint64_t> values) = 0;
+  virtual void broadcast_host(std::span<std::byte> bytes, std::uint32_t root) = 0;
+  virtual void barrier_host() = 0;
+};
+
+/// Holds each collective for at least the time a link would take: latency + bytes / rate, bytes being
+/// the traffic of one rank (busbw convention: algorithm bytes times the factor of metrics.md 2.3).
+struct EmulatedLink {
+  double gbps = 0;  ///< 10^9 bits per second per rank; 0: off
+  double latency_us = 0;
+};
+
+}  // namespace shardscope::comm

@@ -1,0 +1,313 @@
+#include "runtime/comm/communicator_core.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "instrumentation/emitter.h"
+#include "runtime/device/error.h"
+
+namespace shardscope::comm {
+namespace {
+
+using instrumentation::CollectiveOp;
+using instrumentation::Event;
+using instrumentation::EventKind;
+
+[[noreturn]] void refuse(CollectiveOp op, const std::string& text) {
+  throw BackendError(name_of(op), 0, text, "comm");
+}
+
+std::int64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void sleep_until(std::int64_t ns) {
+  const timespec until{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
+}
+
+bool overlaps(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+  const auto* x = static_cast<const std::byte*>(a);
+  const auto* y = static_cast<const std::byte*>(b);
+  return std::less<>{}(x, y + b_bytes) && std::less<>{}(y, x + a_bytes);
+}
+
+/// Bus bandwidth factor of metrics.md 2.3: traffic of one rank per byte of S.
+double bus_factor(CollectiveOp op, std::uint32_t world) {
+  const double n = world;
+  switch (op) {
+    case CollectiveOp::all_reduce:
+      return 2 * (n - 1) / n;
+    case CollectiveOp::all_gather:
+    case CollectiveOp::reduce_scatter:
+    case CollectiveOp::all_to_all:
+      return (n - 1) / n;
+    case CollectiveOp::reduce:
+    case CollectiveOp::broadcast:
+      return world > 1 ? 1 : 0;
+    case CollectiveOp::barrier:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+/// A collective with the parameter of each part, before its number is given.
+struct CommunicatorCore::Draft {
+  Collective collective;
+  struct PartEvent {
+    std::uint32_t param = instrumentation::kNoId;
+    std::int64_t elems = 0;
+  };
+  std::vector<PartEvent> params;
+
+  Draft(CollectiveOp op, kernels::DType type, float factor, CollectiveLabel label, std::size_t parts) {
+    collective.op = op;
+    collective.type = type;
+    collective.factor = factor;
+    collective.group = label.group_id;
+    collective.parts.reserve(parts);
+    params.reserve(parts);
+  }
+  void add(const Part& part, std::int64_t elems, std::uint32_t param) {
+    collective.parts.push_back(part);
+    collective.elems += elems;
+    params.push_back({param, elems});
+  }
+};
+
+/// A collective on its way through a stream; gone when it has run or when the stream dropped it.
+struct CommunicatorCore::Job {
+  CommunicatorCore& core;
+  Collective collective;
+
+  Job(CommunicatorCore& owner, Collective what) : core(owner), collective(std::move(what)) {
+    const std::lock_guard lock(core.jobs_mutex_);
+    ++core.jobs_;
+  }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  ~Job() {
+    // Notified under the lock: the communicator may be gone as soon as it is released.
+    const std::lock_guard lock(core.jobs_mutex_);
+    if (--core.jobs_ == 0) core.jobs_done_.notify_all();
+  }
+};
+
+CommunicatorCore::CommunicatorCore(std::uint32_t rank, std::uint32_t world, std::string name,
+                                   std::unique_ptr<Transport> transport, EmulatedLink link,
+                                   std::atomic<std::uint32_t>& sequence)
+    : rank_(rank),
+      world_(world),
+      name_(std::move(name)),
+      transport_(std::move(transport)),
+      link_(link),
+      sequence_(sequence),
+      exceptions_at_start_(std::uncaught_exceptions()) {}
+
+CommunicatorCore::~CommunicatorCore() {
+  if (std::uncaught_exceptions() > exceptions_at_start_) transport_->abandon();
+  std::unique_lock lock(jobs_mutex_);
+  jobs_done_.wait(lock, [this] { return jobs_ == 0; });
+}
+
+std::string CommunicatorCore::describe() const { return transport_->describe(); }
+
+void CommunicatorCore::all_gather(std::span<const GatherPart> parts, kernels::DType type,
+                                  device::Stream& stream, CollectiveLabel label) {
+  for (; !parts.empty(); parts = parts.subspan(std::min(parts.size(), Transport::kMaxParts))) {
+    const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
+    Draft draft(CollectiveOp::all_gather, type, 1, label, now.size());
+    for (const GatherPart& part : now) {
+      if (part.shard_elems < 0) refuse(draft.collective.op, "shard_elems is negative");
+      const std::size_t shard_bytes = static_cast<std::size_t>(part.shard_elems) * kernels::size_of(type);
+      auto* own = static_cast<std::byte*>(part.full) + rank_ * shard_bytes;
+      if (part.shard != own && overlaps(part.shard, shard_bytes, part.full, world_ * shard_bytes)) {
+        refuse(draft.collective.op, "the shard lies inside the result but not at this rank's place");
+      }
+      transport_->check_memory(part.shard, shard_bytes);
+      draft.add({part.shard, part.full, part.shard_elems, part.shard_elems, 0}, part.shard_elems * world_,
+                part.param);
+    }
+    submit(std::move(draft), stream);
+  }
+}
+
+void CommunicatorCore::reduce_scatter(std::span<const ReduceScatterPart> parts, kernels::DType type,
+                                      float factor, device::Stream& stream, CollectiveLabel label) {
+  for (; !parts.empty(); parts = parts.subspan(std::min(parts.size(), Transport::kMaxParts))) {
+    const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
+    Draft draft(CollectiveOp::reduce_scatter, type, factor, label, now.size());
+    for (const ReduceScatterPart& part : now) {
+      if (part.shard_elems < 0 || part.full_elems < 0 || part.full_elems > part.shard_elems * world_) {
+        refuse(draft.collective.op, "full_elems is " + std::to_string(part.full_elems) + ", but " +
+                                        std::to_string(world_) + " shards of " +
+                                        std::to_string(part.shard_elems) + " elements hold at most " +
+                                        std::to_string(part.shard_elems * world_));
+      }
+      const std::size_t size = kernels::size_of(type);
+      const std::size_t full_bytes = static_cast<std::size_t>(part.full_elems) * size;
+      const std::size_t shard_bytes = static_cast<std::size_t>(part.shard_elems) * size;
+      const auto* own = static_cast<const std::byte*>(part.full) + rank_ * shard_bytes;
+      if (part.out != own && overlaps(part.out, shard_bytes, part.full, full_bytes)) {
+        refuse(draft.collective.op, "the result lies inside the input but not at this rank's place");
+      }
+      transport_->check_memory(part.full, full_bytes);
+      draft.add({part.full, part.out, part.full_elems, part.shard_elems, 0}, part.shard_elems * world_,
+                part.param);
+    }
+    submit(std::move(draft), stream);
+  }
+}
+
+void CommunicatorCore::reduce(std::span<const ReducePart> parts, kernels::DType type, float factor,
+                              device::Stream& stream, CollectiveLabel label) {
+  for (; !parts.empty(); parts = parts.subspan(std::min(parts.size(), Transport::kMaxParts))) {
+    const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
+    Draft draft(CollectiveOp::reduce, type, factor, label, now.size());
+    for (const ReducePart& part : now) {
+      if (part.elems < 0) refuse(draft.collective.op, "elems is negative");
+      if (part.root >= world_) {
+        refuse(draft.collective.op, "root is " + std::to_string(part.root) + ", but the world has " +
+                                        std::to_string(world_) + " ranks");
+      }
+      const std::size_t bytes = static_cast<std::size_t>(part.elems) * kernels::size_of(type);
+      if (part.root == rank_ && part.out != part.in && overlaps(part.out, bytes, part.in, bytes)) {
+        refuse(draft.collective.op, "the result overlaps the input without being the same place");
+      }
+      transport_->check_memory(part.in, bytes);
+      draft.add({part.in, part.out, part.elems, part.elems, part.root}, part.elems, part.param);
+    }
+    submit(std::move(draft), stream);
+  }
+}
+
+void CommunicatorCore::all_reduce(void* data, std::int64_t elems, kernels::DType type, float factor,
+                                  device::Stream& stream, CollectiveLabel label) {
+  if (elems < 0) refuse(CollectiveOp::all_reduce, "elems is negative");
+  Draft draft(CollectiveOp::all_reduce, type, factor, label, 1);
+  transport_->check_memory(data, static_cast<std::size_t>(elems) * kernels::size_of(type));
+  // Ranges of whole cache lines, so that no two ranks write the same line.
+  const auto line = static_cast<std::int64_t>(64 / kernels::size_of(type));
+  const std::int64_t share = (elems + world_ - 1) / world_;
+  draft.add({data, data, elems, (share + line - 1) / line * line, 0}, elems, instrumentation::kNoId);
+  submit(std::move(draft), stream);
+}
+
+void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
+  Collective& c = draft.collective;
+  c.sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
+  c.lane = stream.id();
+  const auto size = static_cast<std::int64_t>(kernels::size_of(c.type));
+  c.bytes = c.elems * size;
+
+  Event event;
+  event.kind = EventKind::collective_submitted;
+  event.stream = instrumentation::StreamId::host;
+  event.code = static_cast<std::uint8_t>(c.op);
+  event.a = c.sequence;
+  event.b = c.group;
+  event.c = static_cast<std::uint32_t>(c.parts.size());
+  event.v0 = c.elems;
+  event.v1 = c.bytes;
+  if (instrumentation::enabled(instrumentation::detail_of(event.kind))) instrumentation::emit(event);
+  if (instrumentation::enabled(instrumentation::detail_of(EventKind::collective_part))) {
+    for (const auto& [param, elems] : draft.params) {
+      if (param == instrumentation::kNoId) continue;
+      Event part = event;
+      part.kind = EventKind::collective_part;
+      part.b = param;
+      part.c = instrumentation::kNoId;
+      part.v0 = elems;
+      part.v1 = elems * size;
+      instrumentation::emit(part);
+    }
+  }
+  event.stream = c.lane;
+  event.kind = EventKind::collective_begin;
+  stream.emit(event);
+  event.kind = EventKind::collective_end;
+  event.c = static_cast<std::uint32_t>(c.type);
+  // shared_ptr because std::function asks for something that can be copied.
+  stream.run([job = std::make_shared<Job>(*this, std::move(c))](const kernels::Exec& exec) {
+    job->core.run(job->collective, exec);
+  });
+  stream.emit(event);
+}
+
+void CommunicatorCore::run(const Collective& c, const kernels::Exec& exec) {
+  transport_->enter(c);
+  const std::int64_t entered_ns = monotonic_ns();
+  SHARDSCOPE_EMIT(instrumentation::detail_of(EventKind::collective_entered), 0, EventKind::collective_entered,
+                  c.lane, static_cast<std::uint8_t>(c.op), c.sequence, c.group);
+  transport_->move(c, exec);
+  transport_->leave(c);
+  hold(c, entered_ns);
+}
+
+void CommunicatorCore::hold(const Collective& c, std::int64_t entered_ns) const {
+  if (link_.gbps <= 0 && link_.latency_us <= 0) return;
+  double ns = link_.latency_us * 1e3;
+  // Bits per 10^9 bits per second are nanoseconds.
+  if (link_.gbps > 0) ns += static_cast<double>(c.bytes) * bus_factor(c.op, world_) * 8 / link_.gbps;
+  const std::int64_t until = entered_ns + static_cast<std::int64_t>(ns);
+  constexpr std::int64_t kSlice = 50'000'000;  // a failed rank is noticed while a slow link is emulated
+  for (std::int64_t now = monotonic_ns(); now < until; now = monotonic_ns()) {
+    sleep_until(std::min(until, now + kSlice));
+    transport_->check_failure();
+  }
+}
+
+// ---- host values -----------------------------------------------------------------------------------------
+
+template <typename T, typename Combine>
+void CommunicatorCore::combine_host(const char* what, std::span<T> values, Combine combine) {
+  constexpr std::size_t kAtOnce = Transport::kMaxHostBytes / sizeof(T);
+  for (; !values.empty(); values = values.subspan(std::min(values.size(), kAtOnce))) {
+    const std::span<T> now = values.first(std::min(values.size(), kAtOnce));
+    host_scratch_.resize(now.size_bytes() * world_);
+    transport_->host_all_gather(what, std::as_bytes(now), host_scratch_);
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      for (std::uint32_t r = 0; r < world_; ++r) {
+        T value;
+        std::memcpy(&value, host_scratch_.data() + r * now.size_bytes() + i * sizeof(T), sizeof(T));
+        now[i] = r == 0 ? value : combine(now[i], value);
+      }
+    }
+  }
+}
+
+void CommunicatorCore::all_reduce_host(std::span<double> values) {
+  combine_host("all_reduce_host", values, [](double a, double b) { return a + b; });
+}
+
+void CommunicatorCore::max_host(std::span<std::uint64_t> values) {
+  combine_host("max_host", values, [](std::uint64_t a, std::uint64_t b) { return std::max(a, b); });
+}
+
+void CommunicatorCore::broadcast_host(std::span<std::byte> bytes, std::uint32_t root) {
+  if (root >= world_) {
+    refuse(CollectiveOp::broadcast,
+           "root is " + std::to_string(root) + ", but the world has " + std::to_string(world_) + " ranks");
+  }
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), Transport::kMaxHostBytes))) {
+    transport_->host_broadcast(bytes.first(std::min(bytes.size(), Transport::kMaxHostBytes)), root);
+  }
+}
+
+void CommunicatorCore::barrier_host() {
+  const std::byte mine{};
+  host_scratch_.resize(world_);
+  transport_->host_all_gather("barrier_host", {&mine, 1}, host_scratch_);
+}
+
+}  // namespace shardscope::comm

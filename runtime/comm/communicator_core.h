@@ -1,0 +1,73 @@
+// The communicator whatever moves its bytes: checks arguments, numbers collectives, emits their events,
+// queues them on the stream and holds them for the emulated link.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/transport.h"
+
+namespace shardscope::comm {
+
+class CommunicatorCore final : public Communicator {
+ public:
+  /// `sequence` numbers the collectives of the rank across its communicators; every rank submits in the
+  /// same program order, so a number means the same collective on all of them. It outlives this object.
+  CommunicatorCore(std::uint32_t rank, std::uint32_t world, std::string name,
+                   std::unique_ptr<Transport> transport, EmulatedLink link,
+                   std::atomic<std::uint32_t>& sequence);
+
+  /// Waits for its collectives that are still queued. When an exception ends the rank it first tells the
+  /// others, since collectives half way would otherwise wait for a rank that never comes.
+  ~CommunicatorCore() override;
+  CommunicatorCore(const CommunicatorCore&) = delete;
+  CommunicatorCore& operator=(const CommunicatorCore&) = delete;
+
+  [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
+  [[nodiscard]] std::uint32_t world() const noexcept override { return world_; }
+  [[nodiscard]] std::string describe() const override;
+
+  void all_gather(std::span<const GatherPart> parts, kernels::DType type, device::Stream& stream,
+                  CollectiveLabel label) override;
+  void reduce_scatter(std::span<const ReduceScatterPart> parts, kernels::DType type, float factor,
+                      device::Stream& stream, CollectiveLabel label) override;
+  void reduce(std::span<const ReducePart> parts, kernels::DType type, float factor, device::Stream& stream,
+              CollectiveLabel label) override;
+  void all_reduce(void* data, std::int64_t elems, kernels::DType type, float factor, device::Stream& stream,
+                  CollectiveLabel label) override;
+  void all_reduce_host(std::span<double> values) override;
+  void max_host(std::span<std::uint64_t> values) override;
+  void broadcast_host(std::span<std::byte> bytes, std::uint32_t root) override;
+  void barrier_host() override;
+
+ private:
+  struct Draft;
+  struct Job;
+  void submit(Draft draft, device::Stream& stream);
+  void run(const Collective& collective, const kernels::Exec& exec);
+  void hold(const Collective& collective, std::int64_t entered_ns) const;
+  template <typename T, typename Combine>
+  void combine_host(const char* what, std::span<T> values, Combine combine);
+
+  const std::uint32_t rank_;
+  const std::uint32_t world_;
+  const std::string name_;
+  const std::unique_ptr<Transport> transport_;
+  const EmulatedLink link_;
+  std::atomic<std::uint32_t>& sequence_;
+  std::vector<std::byte> host_scratch_;
+  const int exceptions_at_start_;
+
+  std::mutex jobs_mutex_;
+  std::condition_variable jobs_done_;
+  std::size_t jobs_ = 0;  ///< queued on streams and not yet run or dropped
+};
+
+}  // namespace shardscope::comm

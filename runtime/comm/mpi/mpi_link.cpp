@@ -1,0 +1,125 @@
+#include "runtime/comm/mpi/mpi_link.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/comm/mpi/session.h"
+#include "runtime/device/error.h"
+
+namespace shardscope::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kFailureTag = 1;
+constexpr std::size_t kLongestText = 2000;  // below the eager limit: sent without the receiver's help
+
+void nap(std::int64_t ns) {
+  const timespec time{0, static_cast<long>(ns)};
+  nanosleep(&time, nullptr);
+}
+
+}  // namespace
+
+MpiLink::MpiLink(std::uint32_t rank, std::uint32_t size, std::chrono::milliseconds timeout)
+    : rank_(rank), size_(size), timeout_(timeout) {
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &failures_), "MPI_Comm_dup");
+  MPI_Comm_set_errhandler(failures_, MPI_ERRORS_RETURN);
+}
+
+MpiLink::~MpiLink() {
+  if (!failed()) MPI_Comm_free(&failures_);
+}
+
+void MpiLink::wait(std::span<MPI_Request> requests, const std::function<std::string()>& what) {
+  if (requests.empty()) return;
+  check_failure();
+  const Clock::time_point deadline = Clock::now() + timeout_;
+  // MPI makes progress only inside its calls. Short naps at first, for what is nearly there, then longer
+  // ones, so that waiting leaves the cores to those who compute.
+  std::int64_t nap_ns = 10'000;
+  for (;;) {
+    int done = 0;
+    check_mpi(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
+              "MPI_Testall");
+    if (done != 0) return;
+    check_failure();
+    if (Clock::now() >= deadline) {
+      fail(what() + " was not joined by every rank within " + std::to_string(timeout_.count()) +
+           " ms; a rank is gone, much slower, or runs other modules");
+      throw BackendError("collective", 0, first_failure(), "rank " + std::to_string(rank_));
+    }
+    nap(nap_ns);
+    nap_ns = std::min<std::int64_t>(nap_ns * 2, 300'000);
+  }
+}
+
+void MpiLink::check_failure() {
+  if (!failed()) {
+    int there = 0;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    // A matched probe: several threads look, one receives.
+    check_mpi(MPI_Improbe(MPI_ANY_SOURCE, kFailureTag, failures_, &there, &message, &status), "MPI_Improbe");
+    if (there == 0) return;
+    int length = 0;
+    MPI_Get_count(&status, MPI_CHAR, &length);
+    std::string text(static_cast<std::size_t>(length), '\0');
+    MPI_Mrecv(text.data(), length, MPI_CHAR, &message, &status);
+    record(text);
+  }
+  throw BackendError("collective", 0, first_failure(), "rank " + std::to_string(rank_));
+}
+
+void MpiLink::abandon() noexcept {
+  if (failed()) return;  // told already, perhaps by another communicator of this rank
+  const std::string text =
+      "rank " + std::to_string(rank_) + " failed: it was left by an exception, see its own message";
+  if (!record(text)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    provisional_ = true;
+  }
+  tell_everybody(text);
+}
+
+bool MpiLink::record(const std::string& text) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (failed_.load()) {
+    if (std::exchange(provisional_, false)) first_failure_ = text;
+    return false;
+  }
+  first_failure_ = text;
+  failed_.store(true, std::memory_order_release);
+  return true;
+}
+
+void MpiLink::fail(const std::string& message) noexcept {
+  const std::string text = "rank " + std::to_string(rank_) + " failed: " + message.substr(0, kLongestText);
+  if (record(text)) tell_everybody(text);
+}
+
+void MpiLink::tell_everybody(const std::string& text) noexcept {
+  std::vector<MPI_Request> sends;
+  for (std::uint32_t r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    sends.emplace_back();
+    MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, static_cast<int>(r), kFailureTag,
+              failures_, &sends.back());
+  }
+  // A second at most: a rank that is gone takes nothing.
+  int done = 0;
+  for (int i = 0; i < 1000 && done == 0; ++i) {
+    if (MPI_Testall(static_cast<int>(sends.size()), sends.data(), &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+      return;
+    if (done == 0) nap(1'000'000);
+  }
+}
+
+std::string MpiLink::first_failure() const {
+  const std::lock_guard lock(mutex_);
+  return first_failure_;
+}
+
+}  // namespace shardscope::comm

@@ -1,0 +1,61 @@
+// Waiting in MPI without hanging: every operation is non-blocking and polled with a bound, and a failure
+// travels to all ranks on a communicator of its own.
+//
+// [Note: no MPI after a failure]
+// A wait that ends with an exception leaves requests behind that still point at the caller's memory, and
+// any later MPI call may make them progress. So once a failure is recorded this process calls MPI no
+// more, apart from telling the others at that moment: communicators are not freed and MPI_Finalize is not
+// called (it would wait for ranks that are gone).
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shardscope::comm {
+
+class MpiLink {
+ public:
+  MpiLink(std::uint32_t rank, std::uint32_t size, std::chrono::milliseconds timeout);
+  ~MpiLink();
+  MpiLink(const MpiLink&) = delete;
+  MpiLink& operator=(const MpiLink&) = delete;
+
+  [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
+  [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
+  [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+
+  /// Completes every request. Throws BackendError when a rank failed or the time-out is over.
+  void wait(std::span<MPI_Request> requests, const std::function<std::string()>& what);
+  /// Looks for a failure told by another rank; throws BackendError when there is one.
+  void check_failure();
+  /// Records the failure and tells every rank; only the first counts.
+  void fail(const std::string& message) noexcept;
+  /// This rank is being left by an exception that nobody has told yet; a later fail() gives this process
+  /// its text, the others know only that this rank stopped.
+  void abandon() noexcept;
+  [[nodiscard]] std::string first_failure() const;
+
+ private:
+  /// True when this call recorded it.
+  bool record(const std::string& text) noexcept;
+  void tell_everybody(const std::string& text) noexcept;
+
+  const std::uint32_t rank_;
+  const std::uint32_t size_;
+  const std::chrono::milliseconds timeout_;
+  MPI_Comm failures_ = MPI_COMM_NULL;
+  std::atomic<bool> failed_{false};
+  mutable std::mutex mutex_;
+  std::string first_failure_;
+  bool provisional_ = false;  ///< abandon() came first
+};
+
+}  // namespace shardscope::comm

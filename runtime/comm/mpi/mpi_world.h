@@ -1,0 +1,34 @@
+// Ranks that share no memory: on several nodes, or on one that does not allow it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "runtime/comm/mpi/mpi_link.h"
+#include "runtime/comm/mpi/session.h"
+#include "runtime/comm/world.h"
+
+namespace shardscope::comm {
+
+class MpiWorld final : public World {
+ public:
+  MpiWorld(MpiSession& session, const WorldOptions& options);
+  ~MpiWorld() override;
+
+  [[nodiscard]] std::uint32_t rank() const noexcept override { return link_.rank(); }
+  [[nodiscard]] std::uint32_t size() const noexcept override { return link_.size(); }
+  [[nodiscard]] std::uint32_t ranks_per_node() const noexcept override { return session_.ranks_per_node(); }
+  [[nodiscard]] device::SharedRegion* region() override { return nullptr; }
+  [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const std::string& name) override;
+  void fail(const std::string& message) noexcept override { link_.fail(message); }
+  [[nodiscard]] std::string first_failure() const override { return link_.first_failure(); }
+
+ private:
+  MpiSession& session_;
+  MpiLink link_;
+  std::atomic<std::uint32_t> sequence_{0};
+  const int exceptions_at_start_;
+};
+
+}  // namespace shardscope::comm

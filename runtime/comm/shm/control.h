@@ -1,0 +1,102 @@
+// Layout of the control pages, one mapping per node, zeroed at the start, shared by all its ranks: who
+// failed first, and for each communicator two channels (stream and host) with their barrier and tables.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/comm/collective.h"
+#include "runtime/comm/transport.h"
+
+namespace shardscope::comm {
+
+inline constexpr std::size_t kMaxCommunicators = 64;
+inline constexpr std::size_t kFailureText = 2000;
+
+/// The last to arrive opens the next generation and wakes the others.
+struct alignas(64) Barrier {
+  std::atomic<std::uint32_t> arrived;
+  std::atomic<std::uint32_t> generation;
+};
+
+/// Set by the first rank that fails: claimed by a compare-and-swap, then filled, then published. A rank
+/// that an exception is leaving says so at once (`provisional`: rank, no text) and why a little later.
+struct FailureNote {
+  enum State : std::uint32_t { none = 0, claimed = 1, provisional = 2, published = 3 };
+  std::atomic<std::uint32_t> state;
+  std::uint32_t rank;
+  std::array<char, kFailureText> text;
+};
+
+struct alignas(64) RankNote {
+  std::atomic<std::int32_t> pid;
+  std::atomic<std::uint32_t> departed;  ///< left its world, in order or not
+};
+
+/// What a rank tells about the collective it is in.
+struct alignas(64) StreamNote {
+  Signature signature;
+  std::array<std::uint64_t, Transport::kMaxParts> sources;  ///< offsets into the rank's region
+};
+
+struct alignas(64) HostNote {
+  struct Round {
+    std::array<char, 24> what;
+    std::uint64_t calls;
+    std::uint64_t bytes;
+    std::array<std::byte, Transport::kMaxHostBytes> data;
+  };
+  std::array<Round, 2> rounds;  ///< used in turn, so that one barrier per call is enough
+};
+
+/// Arrivals at each barrier so far, by rank: says who is missing when a wait ends badly.
+struct alignas(64) ArrivalNote {
+  std::atomic<std::uint64_t> stream;
+  std::atomic<std::uint64_t> host;
+};
+
+/// Typed view of the control mapping for `ranks` ranks.
+class ControlPages {
+ public:
+  ControlPages(std::byte* base, std::uint32_t ranks) noexcept : base_(base), ranks_(ranks) {}
+  [[nodiscard]] static std::size_t bytes(std::uint32_t ranks) noexcept {
+    return header_bytes(ranks) + kMaxCommunicators * communicator_bytes(ranks);
+  }
+  [[nodiscard]] FailureNote& failure() const noexcept { return *reinterpret_cast<FailureNote*>(base_); }
+  [[nodiscard]] RankNote& rank(std::uint32_t r) const noexcept {
+    return *reinterpret_cast<RankNote*>(base_ + kFailureBytes + r * sizeof(RankNote));
+  }
+  struct Channel {
+    Barrier* stream_barrier = nullptr;
+    Barrier* host_barrier = nullptr;
+    ArrivalNote* arrivals = nullptr;  ///< [ranks]
+    StreamNote* stream = nullptr;     ///< [ranks]
+    HostNote* host = nullptr;         ///< [ranks]
+  };
+  [[nodiscard]] Channel communicator(std::size_t index) const noexcept {
+    std::byte* at = base_ + header_bytes(ranks_) + index * communicator_bytes(ranks_);
+    Channel channel;
+    channel.stream_barrier = reinterpret_cast<Barrier*>(at);
+    channel.host_barrier = reinterpret_cast<Barrier*>(at + sizeof(Barrier));
+    channel.arrivals = reinterpret_cast<ArrivalNote*>(at + 2 * sizeof(Barrier));
+    channel.stream = reinterpret_cast<StreamNote*>(channel.arrivals + ranks_);
+    channel.host = reinterpret_cast<HostNote*>(channel.stream + ranks_);
+    return channel;
+  }
+
+ private:
+  static constexpr std::size_t kFailureBytes = 4096;
+  static_assert(sizeof(FailureNote) <= kFailureBytes);
+  [[nodiscard]] static constexpr std::size_t header_bytes(std::uint32_t ranks) noexcept {
+    return (kFailureBytes + ranks * sizeof(RankNote) + 4095) / 4096 * 4096;
+  }
+  [[nodiscard]] static constexpr std::size_t communicator_bytes(std::uint32_t ranks) noexcept {
+    return 2 * sizeof(Barrier) + ranks * (sizeof(ArrivalNote) + sizeof(StreamNote) + sizeof(HostNote));
+  }
+  std::byte* base_;
+  std::uint32_t ranks_;
+};
+
+}  // namespace shardscope::comm

@@ -1,0 +1,182 @@
+#include "runtime/comm/shm/node.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/comm/shm/futex.h"
+#include "runtime/device/error.h"
+
+namespace shardscope::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+// How often a sleeping rank looks whether its peers still live. A failure that is told wakes it at once.
+constexpr std::chrono::milliseconds kSlice{100};
+
+}  // namespace
+
+Node::Node(ControlPages control, std::uint32_t rank, std::uint32_t size, std::chrono::milliseconds timeout)
+    : control_(control), rank_(rank), size_(size), timeout_(timeout) {
+  control_.rank(rank_).pid.store(static_cast<std::int32_t>(getpid()));
+}
+
+Node::~Node() { depart(); }
+
+void Node::watch_peers() {
+  pidfds_.resize(size_);
+  for (std::uint32_t r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    // A descriptor and not the number: it tells of a zombie too, and never means a later process.
+    pidfds_[r] = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, control_.rank(r).pid.load(), 0)));
+  }
+}
+
+bool Node::ended(std::uint32_t rank) const noexcept {
+  if (rank == rank_) return false;
+  if (control_.rank(rank).departed.load() != 0) return true;
+  if (pidfds_.empty()) return false;
+  if (pidfds_[rank].valid()) {
+    pollfd entry{pidfds_[rank].get(), POLLIN, 0};
+    return poll(&entry, 1, 0) == 1;
+  }
+  return kill(control_.rank(rank).pid.load(), 0) != 0 && errno == ESRCH;
+}
+
+void Node::barrier(const ControlPages::Channel& channel, Side side,
+                   const std::function<std::string()>& what) {
+  check_failure();
+  Barrier& barrier = side == Side::stream ? *channel.stream_barrier : *channel.host_barrier;
+  const auto arrivals = [&](std::uint32_t r) -> std::atomic<std::uint64_t>& {
+    return side == Side::stream ? channel.arrivals[r].stream : channel.arrivals[r].host;
+  };
+  const std::uint32_t seen = barrier.generation.load();
+  const std::uint64_t mine = arrivals(rank_).fetch_add(1) + 1;
+  if (barrier.arrived.fetch_add(1) + 1 == size_) {
+    barrier.arrived.store(0);
+    barrier.generation.fetch_add(1);
+    futex_wake_all(barrier.generation);
+    return;
+  }
+  const Clock::time_point deadline = Clock::now() + timeout_;
+  while (barrier.generation.load() == seen) {
+    check_failure();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    futex_wait(barrier.generation, seen, std::clamp(left, std::chrono::milliseconds(1), kSlice));
+    if (barrier.generation.load() != seen) return;
+    const bool late = Clock::now() >= deadline;
+    std::string gone;
+    std::string missing;
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      if (arrivals(r).load() >= mine) continue;
+      if (ended(r)) gone += (gone.empty() ? "" : ", ") + std::to_string(r);
+      if (late) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+    }
+    // A rank may have arrived and then left in order while this one slept.
+    if (barrier.generation.load() != seen) return;
+    if (!gone.empty()) {
+      check_failure();  // it may have said why
+      fail_and_throw("rank " + gone + " ended (killed, crashed or left early) while rank " +
+                         std::to_string(rank_) + " waited for it in " + what(),
+                     what());
+    }
+    if (late) {
+      fail_and_throw("rank " + missing + " did not come to " + what() + " within " +
+                         std::to_string(timeout_.count()) + " ms of rank " + std::to_string(rank_) +
+                         "; every rank must run the same modules in the same order",
+                     what());
+    }
+  }
+}
+
+void Node::check_failure() const {
+  const FailureNote& note = control_.failure();
+  if (note.state.load() == FailureNote::none) return;
+  throw BackendError("collective", 0, first_failure(), "rank " + std::to_string(rank_));
+}
+
+void Node::fail(const std::string& message) noexcept {
+  FailureNote& note = control_.failure();
+  std::uint32_t expected = FailureNote::none;
+  bool mine = note.state.compare_exchange_strong(expected, FailureNote::claimed);
+  if (mine) note.rank = rank_;
+  if (!mine && expected == FailureNote::provisional && note.rank == rank_) {
+    mine = note.state.compare_exchange_strong(expected, FailureNote::claimed);
+  }
+  if (mine) {
+    const std::size_t length = std::min(message.size(), note.text.size() - 1);
+    std::memcpy(note.text.data(), message.data(), length);
+    note.text[length] = '\0';
+    note.state.store(FailureNote::published);
+  }
+  wake_everybody();
+}
+
+void Node::abandon() noexcept {
+  FailureNote& note = control_.failure();
+  std::uint32_t expected = FailureNote::none;
+  if (!note.state.compare_exchange_strong(expected, FailureNote::claimed)) return;
+  note.rank = rank_;
+  note.state.store(FailureNote::provisional);
+  wake_everybody();
+}
+
+void Node::fail_and_throw(const std::string& message, const std::string& what) {
+  fail(message);
+  throw BackendError(what, 0, first_failure(), "rank " + std::to_string(rank_));
+}
+
+std::string Node::first_failure() const {
+  const FailureNote& note = control_.failure();
+  std::uint32_t state = note.state.load();
+  // Claimed: a memcpy away from its text. Provisional: the rank's stack is being unwound, and its main
+  // tells the reason next; that rank itself must not wait for itself.
+  for (int i = 0; i < 300 && (state == FailureNote::claimed ||
+                              (state == FailureNote::provisional && note.rank != rank_));
+       ++i) {
+    usleep(1000);
+    state = note.state.load();
+  }
+  switch (state) {
+    case FailureNote::none:
+      return {};
+    case FailureNote::provisional:
+      return "rank " + std::to_string(note.rank) + " failed: it was left by an exception";
+    case FailureNote::published:
+      return "rank " + std::to_string(note.rank) + " failed: " + note.text.data();
+    default:
+      return "a rank failed and ended before it could say why";
+  }
+}
+
+void Node::wake_everybody() const noexcept {
+  for (std::size_t i = 0; i < kMaxCommunicators; ++i) {
+    const ControlPages::Channel channel = control_.communicator(i);
+    futex_wake_all(channel.stream_barrier->generation);
+    futex_wake_all(channel.host_barrier->generation);
+  }
+}
+
+void Node::depart() noexcept { control_.rank(rank_).departed.store(1); }
+
+bool Node::wait_for_departures(std::chrono::milliseconds longest) const noexcept {
+  const Clock::time_point deadline = Clock::now() + longest;
+  for (;;) {
+    bool all = true;
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      if (r == rank_ || control_.rank(r).departed.load() != 0) continue;
+      if (ended(r) && control_.rank(r).departed.load() == 0) return false;
+      all = false;
+    }
+    if (all) return true;
+    if (Clock::now() >= deadline) return false;
+    usleep(2000);
+  }
+}
+
+}  // namespace shardscope::comm

@@ -1,0 +1,60 @@
+// One rank's place among the ranks of its node: bounded barriers, the first failure, who is still alive.
+// Used by the host thread and by every stream's worker at the same time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/comm/shm/control.h"
+#include "runtime/comm/shm/mapping.h"
+
+namespace shardscope::comm {
+
+class Node {
+ public:
+  /// `control` outlives this. Writes this rank's pid; watch_peers() is called once all have.
+  Node(ControlPages control, std::uint32_t rank, std::uint32_t size, std::chrono::milliseconds timeout);
+  /// Marks this rank as gone, so that nobody waits for it.
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  /// Ranks in other processes: ends of theirs are noticed from now on.
+  void watch_peers();
+
+  [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
+  [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
+  [[nodiscard]] const ControlPages& control() const noexcept { return control_; }
+
+  enum class Side : std::uint8_t { stream, host };
+  /// Returns when all ranks have come to this barrier of the channel. Throws BackendError when a rank
+  /// failed or ended, or when the time-out is over; `what` describes this rank's call for the message.
+  void barrier(const ControlPages::Channel& channel, Side side, const std::function<std::string()>& what);
+  void check_failure() const;
+  /// The first failure of all stands; later ones are ignored.
+  void fail(const std::string& message) noexcept;
+  /// This rank is being left by an exception; fail() tells later why, if main gets that far.
+  void abandon() noexcept;
+  /// "rank 2 failed: message"; empty if none.
+  [[nodiscard]] std::string first_failure() const;
+  /// Waits until every rank has left its world, at most `longest`; false when one ended without leaving
+  /// (it will never come to a common end) or has not left by then.
+  [[nodiscard]] bool wait_for_departures(std::chrono::milliseconds longest) const noexcept;
+  void depart() noexcept;
+
+ private:
+  [[nodiscard]] bool ended(std::uint32_t rank) const noexcept;
+  void wake_everybody() const noexcept;
+  void fail_and_throw(const std::string& message, const std::string& what);
+
+  ControlPages control_;
+  const std::uint32_t rank_;
+  const std::uint32_t size_;
+  const std::chrono::milliseconds timeout_;
+  std::vector<FileDescriptor> pidfds_;  ///< empty for ranks of one process
+};
+
+}  // namespace shardscope::comm

@@ -1,0 +1,48 @@
+// Collectives by reading the peers' memory where it lies: publish where, meet, read and reduce one's own
+// part, meet again.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/comm/shm/node.h"
+#include "runtime/comm/transport.h"
+
+namespace shardscope::comm {
+
+class ShmTransport final : public Transport {
+ public:
+  /// `regions[r]`: rank r's region as mapped here. Channel `index` belongs to this communicator alone.
+  ShmTransport(Node& node, std::size_t index, std::string name, std::vector<std::span<std::byte>> regions);
+
+  [[nodiscard]] std::string describe() const override { return "shared memory"; }
+  void check_memory(const void* data, std::size_t bytes) const override;
+  void enter(const Collective& collective) override;
+  void move(const Collective& collective, const kernels::Exec& exec) override;
+  void leave(const Collective& collective) override;
+  void check_failure() const override { node_.check_failure(); }
+  void abandon() noexcept override { node_.abandon(); }
+  void host_all_gather(const char* what, std::span<const std::byte> mine, std::span<std::byte> all) override;
+  void host_broadcast(std::span<std::byte> bytes, std::uint32_t root) override;
+
+ private:
+  [[nodiscard]] const std::byte* source(std::uint32_t rank, std::size_t part) const noexcept;
+  /// Publishes `bytes` of this rank, meets the others, checks that all made the same call.
+  std::size_t host_round(const char* what, std::span<const std::byte> mine, std::size_t bytes);
+  void gather(const Part& part, std::size_t index, std::size_t size);
+  void reduce_range(const Collective& collective, std::size_t index, std::int64_t begin, std::int64_t end,
+                    void* out, const kernels::Exec& exec);
+  void meet(const Collective& collective);
+
+  Node& node_;
+  const ControlPages::Channel channel_;
+  const std::string name_;
+  const std::vector<std::span<std::byte>> regions_;
+  std::uint64_t calls_ = 0;       ///< stream's worker only
+  std::uint64_t host_calls_ = 0;  ///< host thread only
+  std::vector<const void*> inputs_;
+};
+
+}  // namespace shardscope::comm

@@ -1,0 +1,146 @@
+#include "runtime/comm/shm/shm_world.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "runtime/comm/communicator_core.h"
+#include "runtime/comm/shm/shm_transport.h"
+#include "runtime/device/error.h"
+
+namespace shardscope::comm {
+
+ShmWorld::ShmWorld(std::uint32_t rank, std::uint32_t size, Memory memory, const WorldOptions& options)
+    : World(options.link),
+      memory_(std::move(memory)),
+      node_(ControlPages(memory_.control->bytes().data(), size), rank, size, options.timeout),
+      region_(*memory_.regions[rank]),
+      exceptions_at_start_(std::uncaught_exceptions()) {}
+
+ShmWorld::~ShmWorld() {
+  if (std::uncaught_exceptions() > exceptions_at_start_) node_.abandon();
+  node_.depart();
+  if (after_failure_ && !node_.first_failure().empty()) {
+    after_failure_(node_.wait_for_departures(std::chrono::seconds(3)));
+  }
+}
+
+std::unique_ptr<Communicator> ShmWorld::make_communicator(const std::string& name) {
+  if (communicators_ == kMaxCommunicators) {
+    throw BackendError("make_communicator", 0,
+                       "'" + name + "' would be communicator " + std::to_string(communicators_ + 1) +
+                           "; at most " + std::to_string(kMaxCommunicators) +
+                           " are possible, make them once and keep them",
+                       "rank " + std::to_string(rank()));
+  }
+  std::vector<std::span<std::byte>> regions;
+  for (const auto& mapping : memory_.regions) regions.push_back(mapping->bytes());
+  auto transport = std::make_unique<ShmTransport>(node_, communicators_++, name, std::move(regions));
+  // The ranks must mean the same communicator: its name is part of what they compare here.
+  std::vector<std::byte> names(size());
+  const std::byte mine{};
+  transport->host_all_gather(("make " + name).c_str(), {&mine, 1}, names);
+  return std::make_unique<CommunicatorCore>(rank(), size(), name, std::move(transport), link(), sequence_);
+}
+
+std::vector<std::unique_ptr<World>> make_thread_worlds(std::uint32_t size, const WorldOptions& options) {
+  if (size == 0) throw BackendError("make_thread_worlds", 0, "a world has at least one rank", "comm");
+  constexpr std::size_t kRegionBytes = std::size_t{8} << 30;  // address space; pages come as they are used
+  ShmWorld::Memory memory;
+  memory.control =
+      std::make_shared<const Mapping>(Mapping::create("shardscope-control", ControlPages::bytes(size)));
+  for (std::uint32_t r = 0; r < size; ++r) {
+    memory.regions.push_back(
+        std::make_shared<const Mapping>(Mapping::create("shardscope-region", kRegionBytes)));
+  }
+  std::vector<std::unique_ptr<World>> worlds;
+  for (std::uint32_t r = 0; r < size; ++r)
+    worlds.push_back(std::make_unique<ShmWorld>(r, size, memory, options));
+  return worlds;
+}
+
+namespace {
+
+/// What a rank tells its peers so that they can map its memory.
+struct Offer {
+  std::int32_t pid = 0;
+  std::int32_t region_fd = -1;
+  std::int32_t control_fd = -1;  ///< rank 0's
+  std::int32_t ok = 0;
+  std::uint64_t region_bytes = 0;
+};
+
+std::vector<Offer> exchange(Bootstrap& bootstrap, const Offer& mine) {
+  std::vector<Offer> all(bootstrap.size());
+  bootstrap.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<ShmWorld> make_process_world(Bootstrap& bootstrap, const WorldOptions& options) {
+  const std::uint32_t rank = bootstrap.rank();
+  const std::uint32_t size = bootstrap.size();
+  ShmWorld::Memory memory;
+  memory.regions.resize(size);
+  Offer mine;
+  mine.pid = static_cast<std::int32_t>(getpid());
+  std::string problem;
+  // Every rank takes part in every exchange whatever befell it, so that one failure ends them all.
+  try {
+    mine.region_bytes = region_bytes(size);
+    memory.regions[rank] =
+        std::make_shared<const Mapping>(Mapping::create("shardscope-region", mine.region_bytes));
+    mine.region_fd = memory.regions[rank]->fd();
+    if (rank == 0) {
+      memory.control =
+          std::make_shared<const Mapping>(Mapping::create("shardscope-control", ControlPages::bytes(size)));
+      mine.control_fd = memory.control->fd();
+    }
+    mine.ok = 1;
+  } catch (const BackendError& error) {
+    problem = error.what();
+  }
+  const std::vector<Offer> offers = exchange(bootstrap, mine);
+  try {
+    for (std::uint32_t r = 0; r < size && problem.empty(); ++r) {
+      if (offers[r].ok == 0) {
+        problem = "rank " + std::to_string(r) + " could not make its shared memory";
+        break;
+      }
+      if (r == rank) continue;
+      const auto take = [&](int fd, std::size_t bytes) {
+        FileDescriptor peer = open_peer_fd(offers[r].pid, fd);
+        if (!peer.valid()) {
+          throw BackendError("open", errno,
+                             "cannot open the memory of rank " + std::to_string(r) + " (process " +
+                                 std::to_string(offers[r].pid) + "): " + std::strerror(errno),
+                             "rank " + std::to_string(rank));
+        }
+        return std::make_shared<const Mapping>(Mapping::open(std::move(peer), bytes));
+      };
+      memory.regions[r] = take(offers[r].region_fd, offers[r].region_bytes);
+      if (r == 0) memory.control = take(offers[r].control_fd, ControlPages::bytes(size));
+    }
+  } catch (const BackendError& error) {
+    problem = error.what();
+  }
+  mine.ok = problem.empty() ? 1 : 0;
+  const std::vector<Offer> outcome = exchange(bootstrap, mine);
+  for (std::uint32_t r = 0; r < size; ++r) {
+    if (outcome[r].ok != 0) continue;
+    throw BackendError(
+        "shared memory", 0,
+        r == rank ? problem : "rank " + std::to_string(r) + " cannot share memory with its peers",
+        "rank " + std::to_string(rank));
+  }
+  auto world = std::make_unique<ShmWorld>(rank, size, std::move(memory), options);
+  exchange(bootstrap, mine);  // all have written their process number into the control pages
+  world->node().watch_peers();
+  return world;
+}
+
+}  // namespace shardscope::comm

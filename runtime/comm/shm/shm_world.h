@@ -1,0 +1,67 @@
+// Ranks that share a node's memory: processes that map each other's regions, or threads of one process.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/comm/bootstrap.h"
+#include "runtime/comm/shm/mapping.h"
+#include "runtime/comm/shm/node.h"
+#include "runtime/comm/world.h"
+
+namespace shardscope::comm {
+
+class ShmWorld final : public World {
+ public:
+  /// shared_ptr: threads of one process share the mappings; a process is their only owner.
+  struct Memory {
+    std::shared_ptr<const Mapping> control;
+    std::vector<std::shared_ptr<const Mapping>> regions;  ///< by rank
+  };
+  ShmWorld(std::uint32_t rank, std::uint32_t size, Memory memory, const WorldOptions& options);
+  /// Leaving because of an exception tells the others so.
+  ~ShmWorld() override;
+
+  [[nodiscard]] std::uint32_t rank() const noexcept override { return node_.rank(); }
+  [[nodiscard]] std::uint32_t size() const noexcept override { return node_.size(); }
+  [[nodiscard]] std::uint32_t ranks_per_node() const noexcept override { return node_.size(); }
+  [[nodiscard]] device::SharedRegion* region() override { return &region_; }
+  [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const std::string& name) override;
+  void fail(const std::string& message) noexcept override { node_.fail(message); }
+  [[nodiscard]] std::string first_failure() const override { return node_.first_failure(); }
+
+  [[nodiscard]] Node& node() noexcept { return node_; }
+  /// Called by the destructor after a failure, with false when a rank ended without leaving in order, so
+  /// that a common end (MPI_Finalize) would wait for ever.
+  void set_after_failure(std::function<void(bool all_left)> callback) {
+    after_failure_ = std::move(callback);
+  }
+
+ private:
+  class OwnRegion final : public device::SharedRegion {
+   public:
+    explicit OwnRegion(const Mapping& mapping) : mapping_(mapping) {}
+    [[nodiscard]] std::span<std::byte> bytes() const noexcept override { return mapping_.bytes(); }
+    void discard(std::span<std::byte> pages) override { mapping_.discard(pages); }
+
+   private:
+    const Mapping& mapping_;
+  };
+
+  Memory memory_;
+  Node node_;
+  OwnRegion region_;
+  std::atomic<std::uint32_t> sequence_{0};
+  std::size_t communicators_ = 0;
+  const int exceptions_at_start_;
+  std::function<void(bool)> after_failure_;
+};
+
+/// Makes this process's region, maps its peers'. Collective over `bootstrap`. Throws BackendError, on
+/// every rank, when the system does not let processes share memory.
+[[nodiscard]] std::unique_ptr<ShmWorld> make_process_world(Bootstrap& bootstrap, const WorldOptions& options);
+
+}  // namespace shardscope::comm

@@ -1,0 +1,55 @@
+// The ranks of a run: bootstrap by MPI, the node's shared memory, and failure that spreads. No MPI type
+// appears here.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/comm/communicator.h"
+
+namespace shardscope::comm {
+
+struct WorldOptions {
+  EmulatedLink link;
+  std::chrono::milliseconds timeout{std::chrono::seconds(60)};  ///< longest wait inside one collective
+  enum class Transport : std::uint8_t { automatic, shared_memory, mpi } transport = Transport::automatic;
+};
+
+class World {
+ public:
+  virtual ~World() = default;
+  /// The emulated link of communicators made from now on: a configuration is read against the world's size,
+  /// so the link may be known only after the world.
+  void set_link(const EmulatedLink& link) noexcept { link_ = link; }
+  [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
+  [[nodiscard]] virtual std::uint32_t size() const noexcept = 0;
+  [[nodiscard]] virtual std::uint32_t ranks_per_node() const noexcept = 0;
+  /// Memory the peers of this node can read; give it to make_cpu_device. Null with the MPI transport.
+  [[nodiscard]] virtual device::SharedRegion* region() = 0;
+  /// A communicator of all ranks with its own ordering. Collective: every rank calls it in the same order.
+  [[nodiscard]] virtual std::unique_ptr<Communicator> make_communicator(const std::string& name) = 0;
+  /// Tells every rank that this one failed; their waits throw BackendError carrying this message. The
+  /// first failure stands. Communicators and worlds that an exception destroys tell the others by
+  /// themselves; main then calls this in its handler to give the reason.
+  virtual void fail(const std::string& message) noexcept = 0;
+  /// Message of the first rank that failed; empty if none did.
+  [[nodiscard]] virtual std::string first_failure() const = 0;
+
+ protected:
+  explicit World(const EmulatedLink& link) : link_(link) {}
+  [[nodiscard]] const EmulatedLink& link() const noexcept { return link_; }
+
+ private:
+  EmulatedLink link_;
+};
+
+/// Initialises MPI (thread level MULTIPLE) once per process. Throws BackendError.
+[[nodiscard]] std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& options);
+
+/// Several ranks as threads of one process, for tests: element r is for thread r.
+[[nodiscard]] std::vector<std::unique_ptr<World>> make_thread_worlds(std::uint32_t size,
+                                                                     const WorldOptions& options);
+
+}  // namespace shardscope::comm

@@ -1,0 +1,122 @@
+#include "runtime/config/config.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "runtime/config/sections.h"
+
+namespace shardscope::config {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = 4U << 20;
+constexpr int kMaxDepth = 64;
+
+/// "[json.exception.parse_error.101] parse error at line 3, column 9: syntax error ..." -> "syntax error
+/// ...".
+std::string short_reason(const std::string& what) {
+  const std::size_t at = what.find("syntax error");
+  if (at != std::string::npos) return what.substr(at);
+  const std::size_t colon = what.rfind(": ");
+  return colon == std::string::npos ? what : what.substr(colon + 2);
+}
+
+nlohmann::json parse_text(const std::string& text, ParseContext& context) {
+  if (text.size() > kMaxFileBytes) {
+    context.fail("", "is " + std::to_string(text.size()) + " bytes; a configuration has at most 4 MiB");
+  }
+  try {
+    const auto limit_depth = [&](int depth, auto, const auto&) {
+      if (depth > kMaxDepth) context.fail("", "is nested deeper than 64 levels");
+      return true;
+    };
+    // DeepSpeed reads its files as hjson, so they may have comments.
+    constexpr bool kThrow = true, kIgnoreComments = true;
+    const nlohmann::json json = nlohmann::json::parse(text, limit_depth, kThrow, kIgnoreComments);
+    context.positions = JsonPositions(text);
+    return json;
+  } catch (const nlohmann::json::parse_error& error) {
+    const TextPosition at = position_at(text, error.byte > 0 ? error.byte - 1 : 0);
+    throw ConfigError(context.file + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) +
+                      ": not valid JSON: " + short_reason(error.what()));
+  }
+}
+
+}  // namespace
+
+kernels::DType TrainingConfig::storage_type() const noexcept {
+  if (bf16.enabled) return kernels::DType::bf16;
+  return fp16.enabled ? kernels::DType::f16 : kernels::DType::f32;
+}
+
+double TrainingConfig::learning_rate(std::int64_t update) const {
+  return plan::learning_rate(scheduler, optimizer.lr, update);
+}
+
+TrainingConfig::Betas TrainingConfig::betas(std::int64_t update) const {
+  const std::optional<double> momentum = plan::momentum(scheduler, update);
+  if (!momentum) return {optimizer.beta1, optimizer.beta2};
+  if (!(*momentum >= 0 && *momentum < 1)) {
+    throw ConfigError("scheduler.params: OneCycle moves beta1 to " + std::to_string(*momentum) +
+                      " at optimizer step " + std::to_string(update) +
+                      "; Adam needs less than 1: lower decay_mom_rate, raise decay_step_size, or set "
+                      "cycle_momentum to false");
+  }
+  return {*momentum, plan::kOneCycleBeta2};
+}
+
+TrainingConfig parse_config(const std::string& json_text, const ParseOptions& options) {
+  ParseContext context;
+  context.file = options.file;
+  const nlohmann::json json = parse_text(json_text, context);
+  if (!context.positions.duplicate().empty()) {
+    context.fail(context.positions.duplicate(), "is given twice; keep one of them");
+  }
+
+  TrainingConfig config;
+  config.world = options.world;
+  Section root(context, json, "");
+  config.batch = read_batch(root, options);
+  root.read("steps_per_print", config.steps_per_print, 1);
+  if (root.is_auto("gradient_clipping")) config.gradient_clipping = 1.0;  // transformers' max_grad_norm
+  root.read("gradient_clipping", config.gradient_clipping);
+  if (auto optimizer = root.child("optimizer")) read_optimizer(*optimizer, config.optimizer);
+  if (auto scheduler = root.child("scheduler")) {
+    config.scheduler = read_scheduler(*scheduler, config.optimizer, options);
+  }
+  read_precision(root, config);
+  read_data_types(root, config);
+  if (auto zero = root.child("zero_optimization")) read_zero(*zero, config.zero, options);
+  config.zero.compat = plan::default_switches(plan::Compat::shardscope);
+  if (auto ours = root.child("shardscope")) read_shardscope(*ours, config);
+  if (auto aio = root.child("aio")) read_aio(*aio, config.zero.aio);
+  config.zero.gradient_accumulation_steps = config.batch.accumulation_steps;
+  root.read("prescale_gradients", config.zero.prescale_gradients);
+  config.zero.gradient_predivide_factor = 1.0;
+  root.read("gradient_predivide_factor", config.zero.gradient_predivide_factor);
+  if (config.zero.gradient_predivide_factor <= 0)
+    root.fail("gradient_predivide_factor", "must be more than 0");
+  if (auto checkpointing = root.child("activation_checkpointing"))
+    read_activation_checkpointing(*checkpointing);
+  read_other_root_keys(root);
+  root.finish();
+  config.warnings = std::move(context.warnings);
+  return config;
+}
+
+TrainingConfig load_config(const std::string& path, ParseOptions options) {
+  options.file = path;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw ConfigError(path + ": cannot be opened: " + std::strerror(errno) + "; check the path");
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw ConfigError(path + ": cannot be read; it must be a JSON file");
+  return parse_config(text.str(), options);
+}
+
+TrainingConfig default_config(const ParseOptions& options) {
+  return parse_config(R"({"train_micro_batch_size_per_gpu": "auto"})", options);
+}
+
+}  // namespace shardscope::config

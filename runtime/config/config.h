@@ -1,0 +1,124 @@
+// A DeepSpeed JSON file as typed settings, with DeepSpeed's defaults, consistency rules and "auto" (design,
+// section 5). What it holds is what the run does: a key is supported, ignored with a warning because it
+// cannot change the result, or refused by name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "instrumentation/event.h"
+#include "kernels/types.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/plan/lr_schedule.h"
+#include "runtime/plan/zero_config.h"
+
+namespace shardscope::config {
+
+/// A file that cannot be used. The message names the file, line and column where they are known, the
+/// key's path, the value and what to do.
+class ConfigError : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+/// train_batch_size = micro_batch_size * accumulation_steps * world (samples, not tokens).
+struct BatchConfig {
+  std::int64_t train_batch_size = 0;
+  std::int64_t micro_batch_size = 0;  ///< per rank
+  std::int64_t accumulation_steps = 0;
+};
+
+struct OptimizerConfig {
+  std::string type = "AdamW";  ///< as written: Adam or AdamW
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+  bool decoupled = true;  ///< AdamW, or Adam with adam_w_mode (DeepSpeed's default)
+};
+
+/// fp16 with its loss scaler (zero-reference 1.4). The scale is 1 unless fp16 is enabled.
+struct Fp16Config {
+  bool enabled = false;
+  double loss_scale = 0;  ///< above 0: static
+  std::int64_t initial_scale_power = 16;
+  std::int64_t loss_scale_window = 1000;
+  std::int64_t hysteresis = 2;
+  bool consecutive_hysteresis = false;
+  double min_loss_scale = 1;
+};
+
+struct Bf16Config {
+  bool enabled = false;
+  bool check_grad_overflow = true;  ///< skip a step whose gradients are not finite
+};
+
+/// Ours, under "shardscope".
+struct ShardscopeConfig {
+  plan::Compat compat = plan::Compat::shardscope;  ///< preset; single switches are in ZeroConfig::compat
+  comm::EmulatedLink link;
+  instrumentation::Detail detail = instrumentation::Detail::params;
+  std::int64_t ring_events = 1 << 16;     ///< per thread, a power of two
+  std::int64_t queue_bytes = 64 << 20;    ///< unsent events kept when the collector is slow
+  double linger_s = 5;                    ///< longest wait at the end for the collector
+  bool activation_checkpointing = false;  ///< every transformer block recomputes its activations
+};
+
+struct TrainingConfig {
+  std::uint32_t world = 1;  ///< ranks that the batch was checked against
+  BatchConfig batch;
+  double gradient_clipping = 0;  ///< largest norm; 0: off
+  OptimizerConfig optimizer;
+  plan::LrSchedule scheduler;  ///< constant: optimizer.lr
+  Fp16Config fp16;
+  Bf16Config bf16;
+  plan::ZeroConfig zero;
+  // Kept for the record: both are the storage type, anything else is refused.
+  kernels::DType grad_accum_type = kernels::DType::f32;     ///< data_types.grad_accum_dtype
+  kernels::DType communication_type = kernels::DType::f32;  ///< communication_data_type
+  std::int64_t steps_per_print = 10;
+  ShardscopeConfig shardscope;
+  /// Keys accepted without effect, one sentence each, in file order.
+  std::vector<std::string> warnings;
+
+  /// Storage type of parameters, activations and gradients.
+  [[nodiscard]] kernels::DType storage_type() const noexcept;
+  /// What the optimizer uses for its update number `update`, from 0; skipped steps do not count.
+  [[nodiscard]] double learning_rate(std::int64_t update) const;
+  struct Betas {
+    double beta1 = 0, beta2 = 0;
+  };
+  /// The optimizer's, or what a schedule of momentum gives. Throws ConfigError where it has moved beta1 out
+  /// of [0, 1), in which Adam's bias correction means something.
+  [[nodiscard]] Betas betas(std::int64_t update) const;
+};
+
+/// What "auto" is filled in from, and what batch sizes are checked against.
+struct ParseOptions {
+  std::uint32_t world = 1;
+  std::int64_t default_micro_batch = 4;  ///< for an "auto" that nothing else determines
+  std::int64_t hidden_size = 0;          ///< width C, for the "auto" of ZeRO bucket sizes; 0: unknown
+  std::int64_t total_steps = 0;          ///< of the run, for total_num_steps "auto"; 0: unknown
+  std::string file = "config";           ///< named in messages
+};
+
+/// Reads JSON text. Throws ConfigError.
+[[nodiscard]] TrainingConfig parse_config(const std::string& json_text, const ParseOptions& options);
+
+/// Reads a file (options.file is set to `path`). Throws ConfigError.
+[[nodiscard]] TrainingConfig load_config(const std::string& path, ParseOptions options);
+
+/// The configuration of a run without a file: stage 0, fp32, AdamW, the default micro-batch.
+[[nodiscard]] TrainingConfig default_config(const ParseOptions& options);
+
+/// The whole configuration with defaults filled in, as a DeepSpeed JSON file that reads back to the same.
+[[nodiscard]] std::string effective_json(const TrainingConfig& config);
+
+/// "fp32", "bf16" or "fp16".
+[[nodiscard]] const char* name_of(kernels::DType type) noexcept;
+
+}  // namespace shardscope::config

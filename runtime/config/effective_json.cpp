@@ -1,0 +1,223 @@
+// The configuration written back with every default visible, so that a recording says what really ran and
+// two runs can be compared key by key.
+#include <nlohmann/json.hpp>
+
+#include "runtime/config/sections.h"
+
+namespace shardscope::config {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using plan::LrScheduleType;
+
+const char* name_of(plan::Compat compat) noexcept {
+  switch (compat) {
+    case plan::Compat::shardscope:
+      return "shardscope";
+    case plan::Compat::deepspeed:
+      return "deepspeed";
+    case plan::Compat::notes:
+      return "notes";
+  }
+  return "?";
+}
+
+const char* name_of(instrumentation::Detail detail) noexcept {
+  switch (detail) {
+    case instrumentation::Detail::steps:
+      return "steps";
+    case instrumentation::Detail::phases:
+      return "phases";
+    case instrumentation::Detail::modules:
+      return "modules";
+    case instrumentation::Detail::params:
+      return "params";
+    case instrumentation::Detail::kernels:
+      return "kernels";
+  }
+  return "?";
+}
+
+Json optimizer_json(const OptimizerConfig& o) {
+  Json params = {{"lr", o.lr},
+                 {"betas", {o.beta1, o.beta2}},
+                 {"eps", o.eps},
+                 {"weight_decay", o.weight_decay},
+                 {"adam_w_mode", o.decoupled}};
+  return {{"type", o.type}, {"params", std::move(params)}};
+}
+
+Json scheduler_json(const plan::LrSchedule& s) {
+  Json params = Json::object();
+  const char* const shape = s.warmup_shape == plan::WarmupShape::log ? "log" : "linear";
+  switch (s.type) {
+    case LrScheduleType::constant:
+      break;
+    case LrScheduleType::warmup_decay:
+      params["total_num_steps"] = s.total_num_steps;
+      [[fallthrough]];
+    case LrScheduleType::warmup:
+      params["warmup_min_lr"] = s.warmup_min_lr;
+      params["warmup_max_lr"] = s.warmup_max_lr;
+      params["warmup_num_steps"] = s.warmup_num_steps;
+      params["warmup_type"] = shape;
+      break;
+    case LrScheduleType::warmup_cosine:
+      params["total_num_steps"] = s.total_num_steps;
+      params["warmup_min_ratio"] = s.warmup_min_ratio;
+      params["cos_min_ratio"] = s.cos_min_ratio;
+      params["warmup_num_steps"] = s.warmup_num_steps;
+      params["warmup_type"] = shape;
+      break;
+    case LrScheduleType::lr_range_test:
+      params["lr_range_test_min_lr"] = s.range_min_lr;
+      params["lr_range_test_step_size"] = s.range_step_size;
+      params["lr_range_test_step_rate"] = s.range_step_rate;
+      params["lr_range_test_staircase"] = s.range_staircase;
+      break;
+    case LrScheduleType::one_cycle:
+      params["cycle_min_lr"] = s.cycle_min_lr;
+      params["cycle_max_lr"] = s.cycle_max_lr;
+      params["cycle_first_step_size"] = s.cycle_first_step_size;
+      params["cycle_second_step_size"] = s.cycle_second_step_size.value_or(s.cycle_first_step_size);
+      params["cycle_first_stair_count"] = s.cycle_first_stair_count;
+      params["cycle_second_stair_count"] = s.cycle_second_stair_count.value_or(s.cycle_first_stair_count);
+      params["decay_lr_rate"] = s.decay_lr_rate;
+      params["decay_step_size"] = s.decay_step_size;
+      params["cycle_momentum"] = s.cycle_momentum;
+      params["cycle_min_mom"] = s.cycle_min_mom;
+      params["cycle_max_mom"] = s.cycle_max_mom;
+      params["decay_mom_rate"] = s.decay_mom_rate;
+      break;
+  }
+  return {{"type", schedule_name(s.type)}, {"params", std::move(params)}};
+}
+
+Json fp16_json(const Fp16Config& f) {
+  return {{"enabled", f.enabled},
+          {"loss_scale", f.loss_scale},
+          {"initial_scale_power", f.initial_scale_power},
+          {"loss_scale_window", f.loss_scale_window},
+          {"hysteresis", f.hysteresis},
+          {"consecutive_hysteresis", f.consecutive_hysteresis},
+          {"min_loss_scale", f.min_loss_scale}};
+}
+
+Json zero_json(const plan::ZeroConfig& z) {
+  Json json = {{"stage", z.stage},
+               {"contiguous_gradients", z.contiguous_gradients},
+               {"reduce_scatter", z.reduce_scatter},
+               {"reduce_bucket_size", z.reduce_bucket_size},
+               {"use_multi_rank_bucket_allreduce", z.use_multi_rank_bucket_allreduce},
+               {"allgather_partitions", z.allgather_partitions},
+               {"allgather_bucket_size", z.allgather_bucket_size},
+               {"overlap_comm", z.overlap()},
+               {"load_from_fp32_weights", z.load_from_fp32_weights},
+               {"elastic_checkpoint", z.elastic_checkpoint},
+               {"round_robin_gradients", z.round_robin_gradients},
+               {"ignore_unused_parameters", z.ignore_unused_parameters},
+               {"legacy_stage1", z.legacy_stage1},
+               {"max_elements_per_comm", z.max_elements_per_comm}};
+  const auto& p = z.offload_param;
+  json["offload_param"] = {{"device", plan::to_string(p.device)}, {"nvme_path", p.nvme_path},
+                           {"buffer_count", p.buffer_count},      {"buffer_size", p.buffer_size},
+                           {"max_in_cpu", p.max_in_cpu},          {"pin_memory", p.pin_memory}};
+  const auto& o = z.offload_optimizer;
+  json["offload_optimizer"] = {{"device", plan::to_string(o.device)},
+                               {"nvme_path", o.nvme_path},
+                               {"buffer_count", o.buffer_count},
+                               {"pin_memory", o.pin_memory},
+                               {"pipeline_read", o.pipeline_read},
+                               {"pipeline_write", o.pipeline_write},
+                               {"fast_init", o.fast_init},
+                               {"ratio", o.ratio},
+                               {"super_offload", o.super_offload},
+                               {"cpuadam_cores_perc", o.cpuadam_cores_perc}};
+  json["sub_group_size"] = z.sub_group_size;
+  json["stage3_max_live_parameters"] = z.max_live_parameters;
+  json["stage3_max_reuse_distance"] = z.max_reuse_distance;
+  json["stage3_prefetch_bucket_size"] = z.prefetch_bucket_size;
+  json["stage3_param_persistence_threshold"] = z.param_persistence_threshold;
+  json["stage3_model_persistence_threshold"] = z.model_persistence_threshold;
+  json["stage3_gather_16bit_weights_on_model_save"] = z.gather_16bit_weights_on_model_save;
+  json["stage3_use_all_reduce_for_fetch_params"] = z.use_all_reduce_for_fetch_params;
+  json["stage3_allgather_sequential"] = z.allgather_sequential;
+  json["stage3_module_granularity_threshold"] = z.module_granularity_threshold;
+  json["leaf_module"] = {{"classes", z.leaf_module.classes},
+                         {"names", z.leaf_module.names},
+                         {"name_suffixes", z.leaf_module.name_suffixes}};
+  json["memory_efficient_linear"] = z.memory_efficient_linear;
+  json["override_module_apply"] = z.override_module_apply;
+  json["enable_sanity_checks"] = z.enable_sanity_checks;
+  json["log_trace_cache_warnings"] = z.log_trace_cache_warnings;
+  json["zero_hpz_partition_size"] = z.hpz_partition_size;
+  json["zero_quantized_weights"] = z.quantized_weights;
+  json["zero_quantized_nontrainable_weights"] = z.quantized_nontrainable_weights;
+  json["zero_quantized_gradients"] = z.quantized_gradients;
+  json["mics_shard_size"] = z.mics_shard_size;
+  json["mics_hierarchical_params_gather"] = z.mics_hierarchical_params_gather;
+  json["pipeline_loading_checkpoint"] = z.pipeline_loading_checkpoint;
+  return json;
+}
+
+Json shardscope_json(const TrainingConfig& config) {
+  const ShardscopeConfig& s = config.shardscope;
+  const plan::CompatSwitches& c = config.zero.compat;
+  return {{"compat",
+           {{"preset", name_of(s.compat)},
+            {"scheduler", name_of(c.scheduler)},
+            {"multi_rank_bucket_allreduce", c.multi_rank_bucket_allreduce},
+            {"ignore_allgather_bucket_size", c.ignore_allgather_bucket_size},
+            {"hpz_secondary_in_forward", c.hpz_secondary_in_forward},
+            {"legacy_stage1_layout", c.legacy_stage1_layout},
+            {"update_scale_before_unscale", c.update_scale_before_unscale},
+            {"keep_spanning_gradients", c.keep_spanning_gradients}}},
+          {"emulated_link", {{"gbps", s.link.gbps}, {"latency_us", s.link.latency_us}}},
+          {"detail", name_of(s.detail)},
+          {"ring_events", s.ring_events},
+          {"queue_bytes", s.queue_bytes},
+          {"linger_s", s.linger_s},
+          {"activation_checkpointing", s.activation_checkpointing}};
+}
+
+}  // namespace
+
+const char* name_of(kernels::DType type) noexcept {
+  switch (type) {
+    case kernels::DType::f32:
+      return "fp32";
+    case kernels::DType::bf16:
+      return "bf16";
+    case kernels::DType::f16:
+      return "fp16";
+  }
+  return "?";
+}
+
+std::string effective_json(const TrainingConfig& config) {
+  const plan::AioConfig& a = config.zero.aio;
+  Json json = {{"train_batch_size", config.batch.train_batch_size},
+               {"train_micro_batch_size_per_gpu", config.batch.micro_batch_size},
+               {"gradient_accumulation_steps", config.batch.accumulation_steps},
+               {"steps_per_print", config.steps_per_print},
+               {"gradient_clipping", config.gradient_clipping},
+               {"prescale_gradients", config.zero.prescale_gradients},
+               {"gradient_predivide_factor", config.zero.gradient_predivide_factor},
+               {"optimizer", optimizer_json(config.optimizer)}};
+  if (config.scheduler.type != LrScheduleType::constant) json["scheduler"] = scheduler_json(config.scheduler);
+  json["fp16"] = fp16_json(config.fp16);
+  json["bf16"] = {{"enabled", config.bf16.enabled}, {"check_grad_overflow", config.bf16.check_grad_overflow}};
+  json["data_types"] = {{"grad_accum_dtype", name_of(config.grad_accum_type)}};
+  json["communication_data_type"] = name_of(config.communication_type);
+  json["zero_optimization"] = zero_json(config.zero);
+  json["aio"] = {{"block_size", a.block_size},
+                 {"queue_depth", a.queue_depth},
+                 {"intra_op_parallelism", a.intra_op_parallelism},
+                 {"single_submit", a.single_submit},
+                 {"overlap_events", a.overlap_events},
+                 {"use_gds", a.use_gds}};
+  json["shardscope"] = shardscope_json(config);
+  return json.dump(2);
+}
+
+}  // namespace shardscope::config

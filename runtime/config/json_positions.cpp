@@ -1,0 +1,108 @@
+#include "runtime/config/json_positions.h"
+
+#include <algorithm>
+
+namespace shardscope::config {
+
+TextPosition position_at(std::string_view text, std::size_t offset) noexcept {
+  TextPosition position{1, 1};
+  for (std::size_t i = 0; i < std::min(offset, text.size()); ++i) {
+    if (text[i] == '\n') {
+      ++position.line;
+      position.column = 1;
+    } else {
+      ++position.column;
+    }
+  }
+  return position;
+}
+
+/// Walks brackets, strings and the rest; validity has been established by the parser before.
+class JsonPositions::Scanner {
+ public:
+  Scanner(std::string_view text, JsonPositions& out) : text_(text), out_(out) {}
+
+  void value(const std::string& path) {
+    space();
+    if (at_ >= text_.size()) return;
+    switch (text_[at_]) {
+      case '{':
+        object(path);
+        break;
+      case '[':
+        array(path);
+        break;
+      case '"':
+        (void)string();
+        break;
+      default:
+        at_ = std::min(text_.find_first_of(",]} \t\r\n/", at_), text_.size());
+    }
+  }
+
+ private:
+  /// Steps over white space and comments.
+  void space() {
+    for (;;) {
+      at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
+      const std::string_view two = text_.substr(at_, 2);
+      if (two == "//") {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (two == "/*") {
+        const std::size_t end = text_.find("*/", at_ + 2);
+        at_ = end == std::string_view::npos ? text_.size() : end + 2;
+      } else {
+        return;
+      }
+    }
+  }
+  [[nodiscard]] bool take(char c) {
+    space();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  std::string string() {
+    const std::size_t begin = ++at_;
+    while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
+    const std::size_t end = std::min(at_, text_.size());
+    ++at_;
+    return std::string(text_.substr(begin, end - begin));
+  }
+  void object(const std::string& path) {
+    ++at_;
+    if (take('}')) return;
+    do {
+      space();
+      const TextPosition position = position_at(text_, at_);
+      const std::string name = string();
+      const std::string key = path.empty() ? name : path + "." + name;
+      if (!out_.keys_.emplace(key, position).second && out_.duplicate_.empty()) out_.duplicate_ = key;
+      (void)take(':');
+      value(key);
+    } while (take(','));
+    (void)take('}');
+  }
+  void array(const std::string& path) {
+    ++at_;
+    if (take(']')) return;
+    std::size_t index = 0;
+    do {
+      value(path + "[" + std::to_string(index++) + "]");
+    } while (take(','));
+    (void)take(']');
+  }
+
+  std::string_view text_;
+  JsonPositions& out_;
+  std::size_t at_ = 0;
+};
+
+JsonPositions::JsonPositions(std::string_view text) { Scanner(text, *this).value(""); }
+
+TextPosition JsonPositions::find(const std::string& path) const {
+  const auto found = keys_.find(path);
+  return found == keys_.end() ? TextPosition{} : found->second;
+}
+
+}  // namespace shardscope::config

@@ -1,0 +1,36 @@
+// Line and column of every key of a JSON text, which the JSON library does not keep, and keys given twice,
+// which it silently merges (DeepSpeed refuses them).
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace shardscope::config {
+
+struct TextPosition {
+  std::size_t line = 0;  ///< from 1; 0: unknown
+  std::size_t column = 0;
+};
+
+/// Position of byte `offset` of `text`.
+[[nodiscard]] TextPosition position_at(std::string_view text, std::size_t offset) noexcept;
+
+class JsonPositions {
+ public:
+  JsonPositions() = default;
+  /// Scans a text that is known to be valid JSON, with // and /* */ comments or without.
+  explicit JsonPositions(std::string_view text);
+  /// Path as "zero_optimization.stage".
+  [[nodiscard]] TextPosition find(const std::string& path) const;
+  /// Path of the first key that occurs twice in one object; empty if none does.
+  [[nodiscard]] const std::string& duplicate() const noexcept { return duplicate_; }
+
+ private:
+  class Scanner;
+  std::map<std::string, TextPosition> keys_;
+  std::string duplicate_;
+};
+
+}  // namespace shardscope::config

@@ -1,0 +1,81 @@
+// Reading one JSON object key by key: every key must be taken, typed and in range, and what is left over is
+// an error that names the nearest known key.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/config/json_positions.h"
+
+namespace shardscope::config {
+
+/// What one parse shares between its sections.
+struct ParseContext {
+  std::string file;
+  JsonPositions positions;
+  std::vector<std::string> warnings;
+
+  /// Throws ConfigError: "file:line:column: path: text".
+  [[noreturn]] void fail(const std::string& path, const std::string& text) const;
+  void warn(const std::string& path, const std::string& text);
+};
+
+/// "optimizer" in {"optimzer"}: the known key with the smallest edit distance; empty when none is near.
+[[nodiscard]] std::string nearest_key(const std::string& key, const std::set<std::string>& known);
+
+/// Why a key is not read into a setting.
+enum class KeyPolicy : std::uint8_t {
+  ignored,  ///< cannot change the result: a warning
+  refused,  ///< would change the result: an error unless it is switched off
+};
+
+class Section {
+ public:
+  /// `object` must outlive the section; `path` is "" for the root.
+  Section(ParseContext& context, const nlohmann::json& object, std::string path);
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::string path_of(const std::string& key) const;
+  [[noreturn]] void fail(const std::string& key, const std::string& text) const;
+  void warn(const std::string& key, const std::string& text) { context_->warn(path_of(key), text); }
+
+  /// Marks a key as known; returns its value, or null when it is absent or JSON null.
+  [[nodiscard]] const nlohmann::json* find(const std::string& key);
+  [[nodiscard]] bool is_auto(const std::string& key);
+
+  // Each reads a key if it is there and leaves `value` alone if it is absent, null or "auto".
+  void read(const std::string& key, bool& value);
+  void read(const std::string& key, std::int64_t& value, std::int64_t min = 0,
+            std::int64_t max = std::numeric_limits<std::int64_t>::max());
+  void read(const std::string& key, double& value, double min = 0,
+            double max = std::numeric_limits<double>::max());
+  void read(const std::string& key, std::string& value);
+  void read(const std::string& key, std::vector<std::string>& value);
+  /// One of `names`; `set` gets its index.
+  void read_enum(const std::string& key, const std::vector<std::string>& names,
+                 const std::function<void(std::size_t)>& set);
+  /// The sub-object under `key`, or none. Anything else than an object is an error.
+  [[nodiscard]] std::optional<Section> child(const std::string& key);
+  /// The same, with an empty object where there is none.
+  [[nodiscard]] Section child_or_empty(const std::string& key);
+
+  /// A key that has no setting here. A value that is off (false, null, 0, {} or {"enabled": false}) passes.
+  void without_setting(const std::string& key, KeyPolicy policy, const std::string& why);
+  /// Fails on the first key that nothing asked for.
+  void finish() const;
+
+ private:
+  ParseContext* context_;
+  const nlohmann::json* object_;
+  std::string path_;
+  std::set<std::string> known_;
+};
+
+}  // namespace shardscope::config

@@ -1,0 +1,31 @@
+// Readers of the sections of a DeepSpeed file. Each reads one object into its part of the settings and
+// fails on what it does not know.
+#pragma once
+
+#include "runtime/config/config.h"
+#include "runtime/config/json_section.h"
+
+namespace shardscope::config {
+
+/// train_batch_size, train_micro_batch_size_per_gpu, gradient_accumulation_steps with DeepSpeed's rules
+/// (deepspeed/runtime/config.py, _set_batch_related_parameters and _batch_assertion).
+[[nodiscard]] BatchConfig read_batch(Section& root, const ParseOptions& options);
+
+void read_optimizer(Section section, OptimizerConfig& optimizer);
+[[nodiscard]] plan::LrSchedule read_scheduler(Section section, const OptimizerConfig& optimizer,
+                                              const ParseOptions& options);
+/// DeepSpeed's name, "WarmupLR"; "" for a constant rate, which has none.
+[[nodiscard]] const char* schedule_name(plan::LrScheduleType type) noexcept;
+void read_precision(Section& root, TrainingConfig& config);
+void read_data_types(Section& root, TrainingConfig& config);
+void read_zero(Section section, plan::ZeroConfig& zero, const ParseOptions& options);
+void read_aio(Section section, plan::AioConfig& aio);
+void read_activation_checkpointing(Section section);
+void read_shardscope(Section section, TrainingConfig& config);
+/// Keys of DeepSpeed's root that have no setting here.
+void read_other_root_keys(Section& root);
+
+/// Refuses combinations that DeepSpeed refuses too, or that the runtime cannot do.
+void check_zero(Section& section, const plan::ZeroConfig& zero);
+
+}  // namespace shardscope::config

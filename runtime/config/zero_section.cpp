@@ -1,0 +1,252 @@
+// zero_optimization and aio. Ranges follow deepspeed/runtime/zero/config.py.
+#include <algorithm>
+
+#include "runtime/config/sections.h"
+
+namespace shardscope::config {
+namespace {
+
+void read_offload_device(Section& section, plan::OffloadDevice& device) {
+  section.read_enum("device", {"none", "cpu", "nvme"},
+                    [&](std::size_t i) { device = static_cast<plan::OffloadDevice>(i); });
+}
+
+void read_offload_param(Section section, plan::OffloadParamConfig& offload) {
+  read_offload_device(section, offload.device);
+  section.read("nvme_path", offload.nvme_path);
+  section.read("buffer_count", offload.buffer_count, 1, 1 << 20);
+  section.read("buffer_size", offload.buffer_size, 1);
+  section.read("max_in_cpu", offload.max_in_cpu);
+  section.read("pin_memory", offload.pin_memory);
+  if (offload.device == plan::OffloadDevice::nvme && offload.nvme_path.empty()) {
+    section.fail("nvme_path", "missing: device \"nvme\" needs a folder on a local disk");
+  }
+  section.finish();
+}
+
+void read_offload_optimizer(Section section, plan::OffloadOptimizerConfig& offload) {
+  read_offload_device(section, offload.device);
+  section.read("nvme_path", offload.nvme_path);
+  section.read("buffer_count", offload.buffer_count, 1, 1 << 20);
+  section.read("pin_memory", offload.pin_memory);
+  section.read("pipeline_read", offload.pipeline_read);
+  section.read("pipeline_write", offload.pipeline_write);
+  section.read("fast_init", offload.fast_init);
+  section.read("ratio", offload.ratio, 0, 1);
+  section.read("super_offload", offload.super_offload);
+  section.read("cpuadam_cores_perc", offload.cpuadam_cores_perc, 0, 1);
+  if (offload.device == plan::OffloadDevice::nvme && offload.nvme_path.empty()) {
+    section.fail("nvme_path", "missing: device \"nvme\" needs a folder on a local disk");
+  }
+  section.finish();
+}
+
+plan::ZenFlowConfig read_zenflow(Section section) {
+  plan::ZenFlowConfig z;
+  section.read("topk_ratio", z.topk_ratio, 0, 1);
+  section.read_enum("select_strategy", {"auto", "step", "epoch"}, [&](std::size_t i) {
+    z.select_strategy = i == 0 ? "auto" : i == 1 ? "step" : "epoch";
+  });
+  section.read("select_interval", z.select_interval, 1);
+  section.read("update_interval", z.update_interval, 1);
+  section.read("overlap_step", z.overlap_step);
+  section.read("offload", z.offload);
+  section.read("auto_ratio", z.auto_ratio, 0, 1);
+  section.read("full_warm_up_rounds", z.full_warm_up_rounds);
+  section.read("pt_reserved_cores_perc", z.pt_reserved_cores_perc, 0, 1);
+  section.read("steps_per_epoch", z.steps_per_epoch);
+  section.finish();
+  return z;
+}
+
+void read_leaf_modules(Section section, plan::LeafModuleConfig& leaf) {
+  section.read("classes", leaf.classes);
+  section.read("names", leaf.names);
+  section.read("name_suffixes", leaf.name_suffixes);
+  section.finish();
+}
+
+plan::LocoConfig read_loco(Section section) {
+  plan::LocoConfig loco;
+  section.read("err_beta", loco.err_beta, 0, 1);
+  section.read("reset_T", loco.reset_t, 1);
+  section.finish();
+  return loco;
+}
+
+/// Reads a stage-3 key under its name in the file ("stage3_x") or the short form DeepSpeed takes as well.
+template <typename T>
+void read_stage3(Section& section, const std::string& key, T& value) {
+  const std::string prefixed = "stage3_" + key;
+  if (section.find(key) != nullptr && section.find(prefixed) != nullptr) {
+    section.fail(key, "is given as \"" + prefixed + "\" too; keep one of them");
+  }
+  section.read(key, value);
+  section.read(prefixed, value);
+}
+
+/// transformers' choice for "auto": sizes from the model's width, so that a bucket holds about one layer.
+void fill_auto_sizes(Section& section, plan::ZeroConfig& zero, const ParseOptions& options) {
+  if (options.hidden_size <= 0) return;
+  const std::int64_t square = options.hidden_size * options.hidden_size;
+  if (section.is_auto("reduce_bucket_size")) zero.reduce_bucket_size = square;
+  if (section.is_auto("stage3_prefetch_bucket_size")) zero.prefetch_bucket_size = square * 9 / 10;
+  if (section.is_auto("stage3_param_persistence_threshold")) {
+    zero.param_persistence_threshold = 10 * options.hidden_size;
+  }
+}
+
+void read_deprecated(Section& section, plan::ZeroConfig& zero) {
+  bool value = false;
+  section.read("cpu_offload", value);
+  if (value) {
+    section.warn("cpu_offload", "deprecated: read as \"offload_optimizer\": {\"device\": \"cpu\"}");
+    zero.offload_optimizer.device = plan::OffloadDevice::cpu;
+  }
+  for (const char* key : {"cpu_offload_param", "cpu_offload_params"}) {
+    value = false;
+    section.read(key, value);
+    if (!value) continue;
+    section.warn(key, "deprecated: read as \"offload_param\": {\"device\": \"cpu\"}");
+    zero.offload_param.device = plan::OffloadDevice::cpu;
+  }
+  if (section.find("cpu_offload_use_pin_memory") != nullptr) {
+    section.read("cpu_offload_use_pin_memory", zero.offload_optimizer.pin_memory);
+    zero.offload_param.pin_memory = zero.offload_optimizer.pin_memory;
+    section.warn("cpu_offload_use_pin_memory", "deprecated: read as pin_memory of the offload sections");
+  }
+  if (section.find("stage3_gather_fp16_weights_on_model_save") != nullptr) {
+    section.read("stage3_gather_fp16_weights_on_model_save", zero.gather_16bit_weights_on_model_save);
+    section.warn("stage3_gather_fp16_weights_on_model_save",
+                 "deprecated: read as stage3_gather_16bit_weights_on_model_save");
+  }
+}
+
+}  // namespace
+
+void read_aio(Section section, plan::AioConfig& aio) {
+  section.read("block_size", aio.block_size, 1);
+  section.read("queue_depth", aio.queue_depth, 1, 1 << 20);
+  section.read("intra_op_parallelism", aio.intra_op_parallelism, 1, 1 << 20);
+  section.read("thread_count", aio.intra_op_parallelism, 1, 1 << 20);
+  section.read("single_submit", aio.single_submit);
+  section.read("overlap_events", aio.overlap_events);
+  section.read("use_gds", aio.use_gds);
+  section.finish();
+}
+
+void read_zero(Section section, plan::ZeroConfig& zero, const ParseOptions& options) {
+  std::int64_t stage = 0;
+  section.read("stage", stage, 0, 3);
+  zero.stage = static_cast<std::uint32_t>(stage);
+  fill_auto_sizes(section, zero, options);
+
+  section.read("contiguous_gradients", zero.contiguous_gradients);
+  section.read("reduce_scatter", zero.reduce_scatter);
+  section.read("reduce_bucket_size", zero.reduce_bucket_size, 1);
+  section.read("use_multi_rank_bucket_allreduce", zero.use_multi_rank_bucket_allreduce);
+  section.read("allgather_partitions", zero.allgather_partitions);
+  section.read("allgather_bucket_size", zero.allgather_bucket_size, 1);
+  if (section.find("overlap_comm") != nullptr && !section.is_auto("overlap_comm")) {
+    bool overlap = false;
+    section.read("overlap_comm", overlap);
+    zero.overlap_comm = overlap;
+  }
+  section.read("load_from_fp32_weights", zero.load_from_fp32_weights);
+  section.read("elastic_checkpoint", zero.elastic_checkpoint);
+  section.read("round_robin_gradients", zero.round_robin_gradients);
+  section.read("ignore_unused_parameters", zero.ignore_unused_parameters);
+  section.read("legacy_stage1", zero.legacy_stage1);
+  section.read("max_elements_per_comm", zero.max_elements_per_comm, 1);
+
+  if (auto offload = section.child("offload_param")) read_offload_param(*offload, zero.offload_param);
+  if (auto offload = section.child("offload_optimizer"))
+    read_offload_optimizer(*offload, zero.offload_optimizer);
+  if (auto zenflow = section.child("zenflow")) zero.zenflow = read_zenflow(*zenflow);
+  read_deprecated(section, zero);
+
+  section.read("sub_group_size", zero.sub_group_size, 1);
+  read_stage3(section, "max_live_parameters", zero.max_live_parameters);
+  read_stage3(section, "max_reuse_distance", zero.max_reuse_distance);
+  read_stage3(section, "prefetch_bucket_size", zero.prefetch_bucket_size);
+  read_stage3(section, "param_persistence_threshold", zero.param_persistence_threshold);
+  read_stage3(section, "model_persistence_threshold", zero.model_persistence_threshold);
+  read_stage3(section, "gather_16bit_weights_on_model_save", zero.gather_16bit_weights_on_model_save);
+  read_stage3(section, "use_all_reduce_for_fetch_params", zero.use_all_reduce_for_fetch_params);
+  read_stage3(section, "allgather_sequential", zero.allgather_sequential);
+  read_stage3(section, "module_granularity_threshold", zero.module_granularity_threshold);
+  if (auto leaf = section.child("leaf_module")) read_leaf_modules(*leaf, zero.leaf_module);
+  section.read("memory_efficient_linear", zero.memory_efficient_linear);
+  section.read("override_module_apply", zero.override_module_apply);
+  section.read("enable_sanity_checks", zero.enable_sanity_checks);
+  section.read("log_trace_cache_warnings", zero.log_trace_cache_warnings);
+
+  section.read("zero_hpz_partition_size", zero.hpz_partition_size, 1, 1 << 20);
+  section.read("zero_quantized_weights", zero.quantized_weights);
+  section.read("zero_quantized_nontrainable_weights", zero.quantized_nontrainable_weights);
+  section.read("zero_quantized_gradients", zero.quantized_gradients);
+  if (auto loco = section.child("zeropp_loco_param")) zero.loco = read_loco(*loco);
+  section.read("mics_shard_size", zero.mics_shard_size, -1, 1 << 20);
+  section.read("mics_hierarchical_params_gather", zero.mics_hierarchical_params_gather);
+  section.read("pipeline_loading_checkpoint", zero.pipeline_loading_checkpoint);
+  section.finish();
+  check_zero(section, zero);
+}
+
+void check_zero(Section& section, const plan::ZeroConfig& zero) {
+  auto refuse = [&](bool wanted, const char* key, const std::string& text) {
+    if (wanted) section.fail(key, text);
+  };
+  using plan::OffloadDevice;
+  // Rules of ZeRO itself: DeepSpeed refuses these as well.
+  refuse(zero.offload_param.device != OffloadDevice::none && zero.stage != 3, "offload_param",
+         "needs stage 3, but stage is " + std::to_string(zero.stage));
+  refuse(zero.offload_optimizer.device != OffloadDevice::none && zero.stage == 0, "offload_optimizer",
+         "needs stage 1, 2 or 3, but stage is 0");
+  refuse(zero.offload_optimizer.ratio != 1.0 && zero.stage != 3, "offload_optimizer",
+         "ratio other than 1 needs stage 3, but stage is " + std::to_string(zero.stage));
+  // Not in this version: each would change memory, traffic or results, so it is refused, not ignored.
+  const std::string later = "is not supported yet; remove it";
+  refuse(zero.offload_param.device != OffloadDevice::none, "offload_param", "offloading " + later);
+  refuse(zero.offload_optimizer.device != OffloadDevice::none, "offload_optimizer", "offloading " + later);
+  refuse(zero.zenflow.has_value(), "zenflow", later);
+  refuse(zero.elastic_checkpoint, "elastic_checkpoint", later);
+  refuse(zero.legacy_stage1, "legacy_stage1", later);
+  refuse(zero.use_all_reduce_for_fetch_params, "stage3_use_all_reduce_for_fetch_params", later);
+  refuse(zero.module_granularity_threshold > 0, "stage3_module_granularity_threshold", later);
+  refuse(!zero.leaf_module.classes.empty() || !zero.leaf_module.names.empty() ||
+             !zero.leaf_module.name_suffixes.empty(),
+         "leaf_module", later + ", or mark the module with \"leaf\": true in the model file");
+  refuse(zero.hpz_partition_size > 1, "zero_hpz_partition_size", later);
+  refuse(zero.quantized_weights, "zero_quantized_weights", later);
+  refuse(zero.quantized_nontrainable_weights, "zero_quantized_nontrainable_weights", later);
+  refuse(zero.quantized_gradients, "zero_quantized_gradients", later);
+  refuse(zero.loco.has_value(), "zeropp_loco_param", later);
+  refuse(zero.mics_shard_size > 0, "mics_shard_size", later);
+  refuse(zero.mics_hierarchical_params_gather, "mics_hierarchical_params_gather", later);
+  refuse(!zero.allgather_partitions, "allgather_partitions",
+         "false is not supported: parameters are all-gathered, never broadcast; remove it");
+  refuse(!zero.ignore_unused_parameters, "ignore_unused_parameters", "false " + later);
+  // Accepted, because the result is the same; said so, because the reader may expect an effect.
+  auto ignored = [&](bool wanted, const char* key, const std::string& why) {
+    if (wanted) section.warn(key, "ignored: " + why);
+  };
+  ignored(!zero.contiguous_gradients, "contiguous_gradients",
+          "gradients are reduced from where backward left them, never copied into one buffer");
+  ignored(zero.round_robin_gradients && (zero.stage == 0 || zero.stage == 3), "round_robin_gradients",
+          "it orders the partitions of stages 1 and 2, but stage is " + std::to_string(zero.stage));
+  ignored(zero.max_elements_per_comm != plan::ZeroConfig{}.max_elements_per_comm, "max_elements_per_comm",
+          "only the first layout of ZeRO-1 had it");
+  ignored(zero.log_trace_cache_warnings, "log_trace_cache_warnings",
+          "every invalidation of the trace is an event, with its cause");
+  ignored(!zero.load_from_fp32_weights, "load_from_fp32_weights", "only weights are loaded");
+  ignored(!zero.memory_efficient_linear, "memory_efficient_linear",
+          "linear layers keep no copy of their weight");
+  ignored(!zero.override_module_apply, "override_module_apply", "it concerns torch modules");
+  ignored(zero.pipeline_loading_checkpoint, "pipeline_loading_checkpoint", "each rank reads its own shard");
+  ignored(zero.enable_sanity_checks, "enable_sanity_checks", "the checks are always on");
+  ignored(zero.gather_16bit_weights_on_model_save, "stage3_gather_16bit_weights_on_model_save",
+          "--save always writes whole weights");
+}
+
+}  // namespace shardscope::config

@@ -1,0 +1,36 @@
+// A finite set of samples that can be read in any order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/data/stream.h"
+
+namespace shardscope::data {
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  [[nodiscard]] virtual std::int64_t samples() const = 0;
+  /// Writes sample `index` to row `row` of a batch whose vectors have their final size.
+  virtual void read(std::int64_t index, std::int64_t row, HostBatch& batch) const = 0;
+  [[nodiscard]] virtual std::string describe() const = 0;
+  [[nodiscard]] virtual std::uint64_t fingerprint() const = 0;
+};
+
+/// Windows of T inputs and the T tokens that follow each, without overlap of targets: window w is tokens
+/// [w*T, w*T + T]. Throws DataError.
+[[nodiscard]] std::unique_ptr<Dataset> open_token_windows(const std::string& path, std::int64_t T,
+                                                          std::int64_t vocabulary);
+
+/// Rows of two .npy arrays. Throws DataError.
+[[nodiscard]] std::unique_ptr<Dataset> open_vectors(const std::string& path, std::int64_t input_width,
+                                                    std::int64_t output_width);
+
+/// The generated streams of the recorded DeepSpeed runs. Throws DataError on an unknown name.
+[[nodiscard]] std::unique_ptr<BatchStream> make_golden_stream(const std::string& name,
+                                                              const plan::ModelSpec& model,
+                                                              const StreamOptions& options);
+
+}  // namespace shardscope::data

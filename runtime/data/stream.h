@@ -1,0 +1,77 @@
+// Training data as an endless, resumable stream of micro-batches, cut for one rank.
+//
+// [Note: sampling]
+// A data set is N samples (windows of T+1 tokens, or rows). Epoch e visits them in an order that is a
+// permutation drawn from (seed, e). The global stream is epoch 0, epoch 1, ... without a gap; sample g of
+// it goes to micro-batch g / (B * world), rank (g / B) % world. So every sample is used exactly once per
+// epoch over all ranks whatever N, B and world are (a batch may straddle two epochs), the order does not
+// depend on the number of ranks, and the position is one number.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/model_spec.h"
+
+namespace shardscope::data {
+
+/// Data that cannot be used: what, value, what to do.
+class DataError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// One micro-batch of one rank in host memory; same layout as model::Batch.
+struct HostBatch {
+  std::int64_t B = 0;
+  std::int64_t T = 0;                 ///< 1 for vectors
+  std::vector<std::int32_t> tokens;   ///< [B,T]
+  std::vector<std::int32_t> targets;  ///< [B,T]
+  std::vector<float> inputs;          ///< [B,input_width]
+  std::vector<float> labels;          ///< [B,output_width]
+};
+
+/// Where the stream stands: the next sample is number `position` of `epoch`, counted over all ranks.
+struct StreamState {
+  std::int64_t epoch = 0;
+  std::int64_t position = 0;
+};
+
+class BatchStream {
+ public:
+  virtual ~BatchStream() = default;
+  /// Fills the next micro-batch of this rank. Vectors in `batch` are reused.
+  virtual void next(HostBatch& batch) = 0;
+  [[nodiscard]] virtual StreamState state() const = 0;
+  /// Continues at a state taken between two micro-batches, with any number of ranks.
+  /// Throws DataError when the state does not belong to this data.
+  virtual void restore(StreamState state) = 0;
+  /// Samples per epoch; 0: generated data without an end.
+  [[nodiscard]] virtual std::int64_t samples() const = 0;
+  /// For the run's tables: "1234567 byte tokens of 211 files in /path, 9645 windows of 128".
+  [[nodiscard]] virtual std::string describe() const = 0;
+  /// Equal on two ranks exactly when they read the same data (names and sizes, not every byte).
+  [[nodiscard]] virtual std::uint64_t fingerprint() const = 0;
+};
+
+struct StreamOptions {
+  /// Token models: a text file or a folder (bytes as tokens), or a .bin file of 16-bit tokens (with or
+  /// without llm.c's header). Vector models: "x.npy,y.npy" or a folder holding both. Generated: "golden:mlp",
+  /// "golden:gpt" (tests/golden/losses.json, "data mlp" and "data gpt").
+  std::string path;
+  std::int64_t micro_batch = 1;  ///< samples per rank
+  std::int64_t context = 0;      ///< T; 0: the model's longest
+  std::uint32_t rank = 0;
+  std::uint32_t world = 1;
+  std::uint64_t seed = 1;
+};
+
+/// Opens data for a model. Throws DataError: missing path, too little data, a token outside the
+/// vocabulary, an odd number of bytes, another width than the model's.
+[[nodiscard]] std::unique_ptr<BatchStream> open_stream(const plan::ModelSpec& model,
+                                                       const StreamOptions& options);
+
+}  // namespace shardscope::data

@@ -1,0 +1,49 @@
+#include <algorithm>
+
+#include "runtime/data/dataset.h"
+#include "runtime/data/hash.h"
+#include "runtime/data/token_files.h"
+
+namespace shardscope::data {
+namespace {
+
+class TokenWindows final : public Dataset {
+ public:
+  TokenWindows(const std::string& path, std::int64_t T, std::int64_t vocabulary)
+      : tokens_(path, vocabulary), T_(T), windows_((tokens_.size() - 1) / T) {
+    if (windows_ > 0) return;
+    throw DataError("data: " + path + ": holds " + std::to_string(tokens_.size()) +
+                    " tokens, but one window takes " + std::to_string(T + 1) +
+                    "; give more data or a model with a shorter context");
+  }
+
+  [[nodiscard]] std::int64_t samples() const override { return windows_; }
+  void read(std::int64_t index, std::int64_t row, HostBatch& batch) const override {
+    // One read of T+1 tokens: inputs are the first T, targets the last T.
+    const auto begin = batch.targets.begin() + static_cast<std::ptrdiff_t>(row * T_);
+    auto* const inputs = batch.tokens.data() + row * T_;
+    tokens_.read(index * T_, T_, inputs);
+    std::copy_n(inputs + 1, T_ - 1, begin);
+    tokens_.read(index * T_ + T_, 1, &*(begin + static_cast<std::ptrdiff_t>(T_ - 1)));
+  }
+  [[nodiscard]] std::string describe() const override {
+    return tokens_.describe() + ", " + std::to_string(windows_) + " windows of " + std::to_string(T_);
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const override {
+    return hash64(tokens_.fingerprint() ^ static_cast<std::uint64_t>(T_));
+  }
+
+ private:
+  TokenFiles tokens_;
+  std::int64_t T_;
+  std::int64_t windows_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_token_windows(const std::string& path, std::int64_t T,
+                                            std::int64_t vocabulary) {
+  return std::make_unique<TokenWindows>(path, T, vocabulary);
+}
+
+}  // namespace shardscope::data

@@ -1,0 +1,174 @@
+#include "runtime/device/cpu/stream.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "instrumentation/emitter.h"
+#include "runtime/device/error.h"
+#if defined(__SSE__)
+#include <pmmintrin.h>
+#include <xmmintrin.h>
+#endif
+
+namespace shardscope::device {
+namespace {
+
+const char* thread_name(instrumentation::StreamId id) {
+  using enum instrumentation::StreamId;
+  switch (id) {
+    case host:
+      return "zero-host";
+    case compute:
+      return "zero-compute";
+    case gather:
+      return "zero-gather";
+    case reduce:
+      return "zero-reduce";
+    case copy:
+      return "zero-copy";
+    case nvme:
+      return "zero-nvme";
+  }
+  return "zero-stream";
+}
+
+/// Alike on every stream, so that where a kernel runs never changes its result.
+void prepare_thread(instrumentation::StreamId id, int threads) {
+  pthread_setname_np(pthread_self(), thread_name(id));
+#if defined(__SSE__)
+  // Subnormal operands cost a hundred times a normal one on many CPUs (tails of softmax and of the second
+  // moment), and carry nothing that training uses; 16-bit conversions are not affected by these modes.
+  _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
+  _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
+#endif
+  // oneDNN asks OpenMP how many threads the calling thread may use; without this each stream would start
+  // a team as large as the machine. Looked up at run time, because nothing else here needs OpenMP.
+  if (void* symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) {
+    reinterpret_cast<void (*)(int)>(symbol)(threads);
+  }
+}
+
+CpuEvent& as_cpu_event(Event& event) {
+  auto* cpu = dynamic_cast<CpuEvent*>(&event);
+  if (cpu == nullptr) {
+    throw BackendError("event", 0,
+                       "the event belongs to another device; make it with this device's make_event",
+                       "device/cpu");
+  }
+  return *cpu;
+}
+
+}  // namespace
+
+void CpuEvent::host_wait() {
+  if (!progress_) return;
+  if (const std::exception_ptr failure = progress_->wait(position_)) std::rethrow_exception(failure);
+}
+
+CpuStream::CpuStream(instrumentation::StreamId id, int threads)
+    : id_(id), exec_{kernels::Backend::cpu, nullptr, threads}, worker_([this] { work_loop(); }) {}
+
+CpuStream::~CpuStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  filled_.notify_one();
+  worker_.join();
+}
+
+void CpuStream::push(Item item) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(item));
+    ++submitted_;
+    wake = std::exchange(worker_waits_, false);
+  }
+  if (wake) filled_.notify_one();
+}
+
+void CpuStream::run(std::function<void(const kernels::Exec&)> work) { push(std::move(work)); }
+
+void CpuStream::wait(Event& event) {
+  CpuEvent& cpu = as_cpu_event(event);
+  // Nothing to wait for, or ordered already by this stream's own queue. (An event reached with a failure
+  // is queued all the same: the failure must reach the work that depends on it.)
+  if (!cpu.progress_ || cpu.progress_ == progress_) return;
+  if (cpu.reached() && !cpu.progress_->failed()) return;
+  push(WaitFor{cpu.progress_, cpu.position_});
+}
+
+void CpuStream::record(Event& event) {
+  CpuEvent& cpu = as_cpu_event(event);
+  cpu.progress_ = progress_;
+  cpu.position_ = submitted_;
+}
+
+void CpuStream::emit(const instrumentation::Event& event) {
+  if (!instrumentation::enabled(instrumentation::detail_of(event.kind))) return;
+  push(event);
+}
+
+void CpuStream::synchronize() {
+  if (std::this_thread::get_id() == worker_.get_id()) {
+    throw BackendError("synchronize", 0, "a stream cannot wait for itself; call it from the host thread",
+                       thread_name(id_));
+  }
+  if (const std::exception_ptr failure = progress_->wait(submitted_)) std::rethrow_exception(failure);
+}
+
+void CpuStream::run_item(Item& item) {
+  std::visit(
+      [this](auto& what) {
+        using What = std::decay_t<decltype(what)>;
+        if constexpr (std::is_same_v<What, WaitFor>) {
+          // What follows would read data that was never made, so the other stream's failure is ours too.
+          if (const std::exception_ptr failure = what.progress->wait(what.position)) {
+            std::rethrow_exception(failure);
+          }
+        } else if constexpr (std::is_same_v<What, instrumentation::Event>) {
+          instrumentation::emit(what);
+        } else {
+          what(exec_);
+        }
+      },
+      item);
+}
+
+void CpuStream::work_loop() {
+  prepare_thread(id_, exec_.threads);
+  std::vector<Item> batch;
+  std::uint64_t position = 0;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      while (queue_.empty() && !ends_) {
+        worker_waits_ = true;
+        filled_.wait(lock);
+      }
+      if (queue_.empty()) return;
+      batch.swap(queue_);
+    }
+    for (Item& item : batch) {
+      ++position;
+      if (!progress_->failed()) {
+        try {
+          run_item(item);
+        } catch (...) {
+          progress_->fail(position, std::current_exception());
+        }
+      }
+      // What the work captured is let go before its position counts as reached.
+      item = instrumentation::Event{};
+      progress_->advance(position);
+    }
+    batch.clear();
+  }
+}
+
+}  // namespace shardscope::device

@@ -1,0 +1,73 @@
+// A stream on the CPU: a worker thread that runs a queue in order. Waits block in the kernel, never spin:
+// several ranks with four streams each share few cores.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "runtime/device/cpu/stream_progress.h"
+#include "runtime/device/device.h"
+
+namespace shardscope::device {
+
+class CpuEvent final : public Event {
+ public:
+  [[nodiscard]] bool reached() const override { return !progress_ || progress_->reached(position_); }
+  void host_wait() override;
+
+ private:
+  friend class CpuStream;
+  // shared_ptr: as in CUDA an event may be destroyed, or a stream end, while others still wait for it.
+  std::shared_ptr<StreamProgress> progress_;
+  std::uint64_t position_ = 0;
+};
+
+class CpuStream final : public Stream {
+ public:
+  /// `threads`: how many a kernel on this stream may use.
+  CpuStream(instrumentation::StreamId id, int threads);
+  /// Runs what is queued, then ends the worker.
+  ~CpuStream() override;
+  CpuStream(const CpuStream&) = delete;
+  CpuStream& operator=(const CpuStream&) = delete;
+
+  void run(std::function<void(const kernels::Exec&)> work) override;
+  void wait(Event& event) override;
+  void record(Event& event) override;
+  void emit(const instrumentation::Event& event) override;
+  void synchronize() override;
+  [[nodiscard]] instrumentation::StreamId id() const noexcept override { return id_; }
+  [[nodiscard]] kernels::Backend backend() const noexcept override { return kernels::Backend::cpu; }
+
+ private:
+  struct WaitFor {
+    std::shared_ptr<StreamProgress> progress;
+    std::uint64_t position = 0;
+  };
+  using Item = std::variant<std::function<void(const kernels::Exec&)>, WaitFor, instrumentation::Event>;
+
+  void push(Item item);
+  void work_loop();
+  void run_item(Item& item);
+
+  const instrumentation::StreamId id_;
+  const kernels::Exec exec_;
+  std::shared_ptr<StreamProgress> progress_ = std::make_shared<StreamProgress>();
+  std::uint64_t submitted_ = 0;  ///< host thread only
+
+  std::mutex mutex_;
+  std::condition_variable filled_;
+  // The host appends here; the worker swaps it with its own emptied vector, so in the steady state
+  // neither allocates.
+  std::vector<Item> queue_;
+  bool worker_waits_ = false;
+  bool ends_ = false;
+  std::thread worker_;  ///< last: starts when all of the above exists
+};
+
+}  // namespace shardscope::device

@@ -1,0 +1,69 @@
+// How far a CPU stream has come: the number of its work items that have run. An event is a stream and a
+// position in it, so recording one costs nothing and re-recording it cannot disturb who waits already.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <mutex>
+
+namespace shardscope::device {
+
+class StreamProgress {
+ public:
+  [[nodiscard]] bool reached(std::uint64_t position) const noexcept { return completed_.load() >= position; }
+
+  /// Blocks until the stream has come to `position`; returns the failure it met on the way, or null.
+  [[nodiscard]] std::exception_ptr wait(std::uint64_t position) {
+    if (!reached(position)) {
+      std::unique_lock lock(mutex_);
+      while (!reached(position)) {
+        // Published before the second look, so that either we see the progress or advance() sees us.
+        if (position < wanted_.load()) wanted_.store(position);
+        if (reached(position)) break;
+        moved_.wait(lock);
+      }
+    }
+    return failure_before(position);
+  }
+
+  /// Called by the worker after item number `position` (from 1).
+  void advance(std::uint64_t position) noexcept {
+    completed_.store(position);
+    // Only the positions somebody waits for wake anyone: a host that waits for the last of a thousand
+    // items is woken once.
+    if (position >= wanted_.load()) {
+      const std::lock_guard lock(mutex_);
+      wanted_.store(kNobody);
+      moved_.notify_all();
+    }
+  }
+
+  /// The first failure stands; `position` is the item that failed and is not yet completed.
+  void fail(std::uint64_t position, std::exception_ptr failure) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (failed_at_.load() != kNobody) return;
+    failure_ = std::move(failure);
+    failed_at_.store(position);
+  }
+  [[nodiscard]] bool failed() const noexcept { return failed_at_.load(std::memory_order_relaxed) != kNobody; }
+
+ private:
+  [[nodiscard]] std::exception_ptr failure_before(std::uint64_t position) {
+    if (failed_at_.load() > position) return nullptr;
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+  static constexpr std::uint64_t kNobody = std::numeric_limits<std::uint64_t>::max();
+  std::atomic<std::uint64_t> completed_{0};
+  std::atomic<std::uint64_t> wanted_{kNobody};  ///< lowest position somebody waits for
+  std::atomic<std::uint64_t> failed_at_{kNobody};
+  std::mutex mutex_;
+  std::condition_variable moved_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace shardscope::device

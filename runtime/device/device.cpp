@@ -1,0 +1,20 @@
+#include "runtime/device/device.h"
+
+#include <exception>
+
+namespace shardscope::device {
+
+void Device::synchronize() {
+  // Every stream is waited for, even after one has failed; the first failure is what the caller sees.
+  std::exception_ptr failure;
+  for (Stream* stream : {&compute(), &gather(), &reduce(), &copy()}) {
+    try {
+      stream->synchronize();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace shardscope::device

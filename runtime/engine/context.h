@@ -1,0 +1,50 @@
+// What the parts of one rank's engine share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "instrumentation/gate.h"
+#include "kernels/types.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/config/config.h"
+#include "runtime/device/device.h"
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::engine {
+
+/// Nothing here is owned: the program that made the engine keeps all of it alive.
+struct Context {
+  const plan::ModelPlan& model;
+  const config::TrainingConfig& config;
+  device::Device& device;
+  comm::Communicator& gather_comm;   ///< all-gathers, on the device's gather stream
+  comm::Communicator& reduce_comm;   ///< gradient collectives, on the device's reduce stream
+  comm::Communicator& control_comm;  ///< small host values: norms, flags, consolidation
+  instrumentation::GateKeeper& gates;
+
+  [[nodiscard]] std::uint32_t rank() const noexcept { return control_comm.rank(); }
+  [[nodiscard]] std::uint32_t world() const noexcept { return control_comm.world(); }
+  /// Storage of parameters, gradients and activations.
+  [[nodiscard]] kernels::DType type() const noexcept { return config.storage_type(); }
+  [[nodiscard]] std::size_t element_bytes() const noexcept { return kernels::size_of(type()); }
+  [[nodiscard]] std::size_t bytes_of(std::int64_t elems) const noexcept {
+    return static_cast<std::size_t>(elems) * element_bytes();
+  }
+  [[nodiscard]] std::int64_t elems_of(plan::ParamId param) const {
+    return model.params[plan::raw(param)].elems;
+  }
+};
+
+/// `elems` elements beyond `base`.
+[[nodiscard]] inline kernels::Ptr advance(kernels::Ptr base, std::int64_t elems) noexcept {
+  return {static_cast<std::byte*>(base.data) + elems * static_cast<std::int64_t>(kernels::size_of(base.type)),
+          base.type};
+}
+[[nodiscard]] inline kernels::ConstPtr advance(kernels::ConstPtr base, std::int64_t elems) noexcept {
+  return {static_cast<const std::byte*>(base.data) +
+              elems * static_cast<std::int64_t>(kernels::size_of(base.type)),
+          base.type};
+}
+
+}  // namespace shardscope::engine

@@ -1,0 +1,263 @@
+#include "runtime/engine/engine.h"
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "runtime/engine/events.h"
+#include "runtime/engine/hooks.h"
+#include "runtime/engine/input_staging.h"
+#include "runtime/engine/weights.h"
+#include "runtime/optim/gradient_norm.h"
+#include "runtime/optim/optimizer_state.h"
+#include "runtime/plan/loss_scale.h"
+
+namespace shardscope::engine {
+namespace {
+
+std::int64_t shard_alignment(const Context& context) {
+  return plan::kShardAlignmentBytes / static_cast<std::int64_t>(context.element_bytes());
+}
+
+plan::LossScaler make_scaler(const config::TrainingConfig& training) {
+  const config::Fp16Config& fp16 = training.fp16;
+  if (!fp16.enabled) return plan::LossScaler::none();
+  plan::LossScaleConfig config;
+  config.loss_scale = fp16.loss_scale;
+  config.initial_scale_power = fp16.initial_scale_power;
+  config.window = fp16.loss_scale_window;
+  config.hysteresis = fp16.hysteresis;
+  config.consecutive_hysteresis = fp16.consecutive_hysteresis;
+  config.min_loss_scale = fp16.min_loss_scale;
+  config.order = training.zero.compat.update_scale_before_unscale ? plan::UnscaleOrder::updated
+                                                                  : plan::UnscaleOrder::made_with;
+  return plan::LossScaler(config);
+}
+
+}  // namespace
+
+class Engine::Impl {
+ public:
+  explicit Impl(const Context& context)
+      : context_(context),
+        ownership_(context.model, context.config.zero, context.world(), shard_alignment(context)),
+        events_(context.device),
+        parameters_(ownership_.stage() == 3 ? make_partitioned_parameters(context_, events_, ownership_)
+                                            : make_flat_parameters(context_, events_, ownership_)),
+        gradients_(ownership_.stage() >= 2 ? make_sharded_gradients(context_, events_, ownership_)
+                                           : make_resident_gradients(context_, events_, ownership_)),
+        optimizer_(context.device, parameters_->owned(), ownership_.owned_elems()),
+        norm_(context.device),
+        hooks_(context_, events_, *parameters_, *gradients_),
+        staging_(context.device, events_),
+        executor_(context.model, context.device, context.type(), hooks_),
+        scaler_(make_scaler(context.config)) {
+    const std::size_t micro_steps = static_cast<std::size_t>(accumulation_steps());
+    losses_ = context.device.memory().allocate(micro_steps * sizeof(float),
+                                               {ev::MemoryCategory::temporary, ev::kNoId}, compute());
+    host_losses_ = context.device.pinned().allocate(micro_steps * sizeof(float),
+                                                    {ev::MemoryCategory::temporary, ev::kNoId}, compute());
+  }
+  ~Impl() {
+    // Nothing may run on memory that goes away now. Each stream by itself: one that failed must not keep the
+    // others from being waited for.
+    for (device::Stream* stream : {&context_.device.copy(), &context_.device.gather(),
+                                   &context_.device.reduce(), &context_.device.compute()}) {
+      try {
+        stream->synchronize();
+      } catch (...) {  // NOLINT(bugprone-empty-catch): told where the step waited for it
+      }
+    }
+  }
+
+  void set_weights(const FillParam& fill) {
+    fill_owned(context_, ownership_, optimizer_, fill);
+    optimizer_.round_params();
+    parameters_->after_update(Update::applied);
+    context_.device.synchronize();
+  }
+
+  StepResult step(const std::function<void(data::HostBatch&)>& next, StopRequest stop) {
+    StepResult result;
+    result.step = step_;
+    const auto step_id = static_cast<std::uint32_t>(step_);
+    context_.gates.pass(ev::GateKind::step, step_id);
+    emit_time(ev::EventKind::step_begin, {.a = step_id});
+    result.loss_scale = scaler_.scale();
+    emit_host(
+        ev::EventKind::loss_scale,
+        {.a = step_id, .b = static_cast<std::uint32_t>(scaler_.hysteresis()), .v0 = bits(result.loss_scale)});
+    for (std::int64_t i = 0; i < accumulation_steps(); ++i) {
+      next(batch_);
+      result.tokens += batch_.B * batch_.T;
+      micro_step({i, accumulation_steps()}, result.loss_scale);
+    }
+    emit_host(ev::EventKind::tokens, {.a = step_id, .v0 = result.tokens});
+    update(result, stop);
+    emit_time(ev::EventKind::step_end, {.a = step_id,
+                                        .code = static_cast<std::uint8_t>(result.skipped ? 1 : 0),
+                                        .v0 = result.tokens * context_.world()});
+    wait_for_compute();
+    ++step_;
+    return result;
+  }
+
+  void consolidate(const TakeParam& take) { collect_weights(context_, ownership_, optimizer_, take); }
+  void synchronize() { context_.device.synchronize(); }
+  void name_kernels(const NameKernel& id_of) { executor_.name_kernels(id_of); }
+  [[nodiscard]] const plan::Ownership& ownership() const noexcept { return ownership_; }
+
+ private:
+  [[nodiscard]] device::Stream& compute() { return context_.device.compute(); }
+  [[nodiscard]] std::int64_t accumulation_steps() const { return context_.config.batch.accumulation_steps; }
+  /// See [Note: time of a step].
+  void emit_time(ev::EventKind kind, const Fields& fields) {
+    emit_on(compute(), ev::StreamId::host, kind, fields);
+  }
+
+  void wait_for_compute() {
+    std::unique_ptr<device::Event> reached = events_.take();
+    compute().record(*reached);
+    reached->host_wait();
+    events_.give_back(std::move(reached));
+  }
+
+  void micro_step(Window window, double loss_scale) {
+    const auto micro = static_cast<std::uint32_t>(micro_step_);
+    const auto step_id = static_cast<std::uint32_t>(step_);
+    context_.gates.pass(ev::GateKind::micro_step, micro);
+    emit_time(ev::EventKind::micro_step_begin, {.a = micro, .b = step_id});
+    const model::Batch batch = staging_.stage(batch_);
+    hooks_.begin_micro_step(micro, step_id);
+    // The mean over micro-steps is part of the loss scale, the mean over ranks part of the reduction.
+    const auto scale = static_cast<float>(loss_scale / static_cast<double>(window.count));
+    in_phase(ev::Phase::forward, step_id, micro, [&] {
+      executor_.forward(batch, micro_step_, scale, static_cast<float*>(losses_.data()) + window.index);
+    });
+    in_phase(ev::Phase::backward, step_id, micro, [&] {
+      gradients_->begin_backward(window);
+      executor_.backward();
+      parameters_->end_backward();
+      gradients_->end_backward();
+    });
+    staging_.done();
+    emit_time(ev::EventKind::micro_step_end, {.a = micro, .b = step_id});
+    ++micro_step_;
+  }
+
+  template <typename Work>
+  void in_phase(ev::Phase phase, std::uint32_t step, std::uint32_t micro, const Work& work) {
+    const Fields fields{.a = step, .b = micro, .code = code_of(phase)};
+    emit_on(compute(), ev::EventKind::phase_begin, fields);
+    work();
+    emit_on(compute(), ev::EventKind::phase_end, fields);
+  }
+
+  void update(StepResult& result, StopRequest stop) {
+    const auto step_id = static_cast<std::uint32_t>(step_);
+    context_.gates.pass(ev::GateKind::optimizer, step_id);
+    parameters_->before_update();
+    gradients_->drain();
+    in_phase(ev::Phase::optimizer, step_id, ev::kNoId, [&] {
+      const bool finite = measure(result, stop);
+      result.skipped = !finite && skips_overflow();
+      emit_host(ev::EventKind::overflow, {.a = step_id, .code = static_cast<std::uint8_t>(finite ? 0 : 1)});
+      emit_host(ev::EventKind::grad_norm, {.a = step_id, .v0 = bits(result.grad_norm)});
+      result.learning_rate = context_.config.learning_rate(updates_);
+      emit_host(ev::EventKind::learning_rate, {.a = step_id, .v0 = bits(result.learning_rate)});
+      const plan::LossScaler::Step scaling = scaler_.update(!finite);
+      if (!result.skipped) apply(result, step_id, scaling.unscale_by);
+    });
+    if (!result.skipped) ++updates_;
+    parameters_->after_update(result.skipped ? Update::skipped : Update::applied);
+  }
+
+  /// Norm, finiteness, stop request and losses: everything the host must know, with one wait.
+  [[nodiscard]] bool measure(StepResult& result, StopRequest stop) {
+    norm_.queue(gradients_->owned(), ownership_.owned_elems());
+    const auto count = static_cast<std::size_t>(accumulation_steps());
+    context_.device.copy_async(host_losses_.data(), losses_.data(), count * sizeof(float), compute());
+    wait_for_compute();
+    const optim::GradientNorm::Local local = norm_.read();
+
+    const auto* losses = static_cast<const float*>(host_losses_.data());
+    result.losses.assign(losses, losses + count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int64_t micro = micro_step_ - accumulation_steps() + static_cast<std::int64_t>(i);
+      emit_host(ev::EventKind::loss, {.a = static_cast<std::uint32_t>(step_),
+                                      .b = static_cast<std::uint32_t>(micro),
+                                      .v0 = bits(static_cast<double>(losses[i]))});
+    }
+
+    // Stage 0: every rank holds the whole gradient and so the whole sum.
+    const bool shared_sum = ownership_.stage() == 0;
+    std::array<double, 3> sums{shared_sum ? 0.0 : local.sum_of_squares, local.finite ? 0.0 : 1.0,
+                               stop == StopRequest::stop ? 1.0 : 0.0};
+    context_.control_comm.all_reduce_host(sums);
+    const bool finite = sums[1] == 0.0;
+    if (sums[2] != 0.0) result.stop = StopRequest::stop;
+    sum_of_squares_ = shared_sum ? local.sum_of_squares : sums[0];
+    result.grad_norm = finite ? std::sqrt(sum_of_squares_) / result.loss_scale : std::nan("");
+    return finite;
+  }
+
+  /// fp32 has no scale that could help: a gradient that is not finite is applied and shows.
+  [[nodiscard]] bool skips_overflow() const {
+    return context_.config.fp16.enabled ||
+           (context_.config.bf16.enabled && context_.config.bf16.check_grad_overflow);
+  }
+
+  void apply(const StepResult& result, std::uint32_t step_id, double unscale_by) {
+    const optim::Clipping clipping =
+        optim::clip(sum_of_squares_, unscale_by, context_.config.gradient_clipping);
+    const config::OptimizerConfig& config = context_.config.optimizer;
+    kernels::AdamW settings;
+    settings.lr = static_cast<float>(result.learning_rate);
+    const config::TrainingConfig::Betas betas = context_.config.betas(updates_);
+    settings.beta1 = static_cast<float>(betas.beta1);
+    settings.beta2 = static_cast<float>(betas.beta2);
+    settings.epsilon = static_cast<float>(config.eps);
+    settings.weight_decay = static_cast<float>(config.weight_decay);
+    settings.decoupled = config.decoupled;
+    settings.step = updates_ + 1;
+    settings.grad_scale = static_cast<float>(clipping.factor);
+    const std::vector<plan::Range>& groups = ownership_.sub_groups();
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const Fields fields{.a = static_cast<std::uint32_t>(i), .b = step_id, .v0 = groups[i].size()};
+      emit_on(compute(), ev::EventKind::optimizer_begin, fields);
+      optimizer_.step(groups[i], gradients_->owned(), settings);
+      emit_on(compute(), ev::EventKind::optimizer_end, fields);
+    }
+  }
+
+  const Context context_;
+  plan::Ownership ownership_;
+  EventPool events_;
+  std::unique_ptr<Parameters> parameters_;
+  std::unique_ptr<Gradients> gradients_;
+  optim::OptimizerState optimizer_;
+  optim::GradientNorm norm_;
+  EngineHooks hooks_;
+  InputStaging staging_;
+  model::Executor executor_;
+  plan::LossScaler scaler_;
+  device::Buffer losses_, host_losses_;  ///< fp32 [accumulation_steps], device and pinned
+  data::HostBatch batch_;
+  double sum_of_squares_ = 0;  ///< of the scaled gradients, over all ranks
+  std::int64_t step_ = 0;
+  std::int64_t micro_step_ = 0;
+  std::int64_t updates_ = 0;  ///< steps that were not skipped
+};
+
+Engine::Engine(const Context& context) : impl_(std::make_unique<Impl>(context)) {}
+Engine::~Engine() = default;
+void Engine::set_weights(const FillParam& fill) { impl_->set_weights(fill); }
+StepResult Engine::step(const std::function<void(data::HostBatch&)>& next, StopRequest stop) {
+  return impl_->step(next, stop);
+}
+void Engine::consolidate(const TakeParam& take) { impl_->consolidate(take); }
+void Engine::synchronize() { impl_->synchronize(); }
+void Engine::name_kernels(const NameKernel& id_of) { impl_->name_kernels(id_of); }
+const plan::Ownership& Engine::ownership() const noexcept { return impl_->ownership(); }
+
+}  // namespace shardscope::engine

@@ -1,0 +1,71 @@
+// Runs training steps under ZeRO stage 0, 1, 2 or 3 on one rank. What differs between stages is in Parameters
+// and Gradients; the step itself is written once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/data/stream.h"
+#include "runtime/engine/context.h"
+#include "runtime/plan/ownership.h"
+
+namespace shardscope::engine {
+
+/// Whether this rank would like to stop after the step. Asked alike on all ranks and decided together, so
+/// that all stop after the same one.
+enum class StopRequest : std::uint8_t { go_on, stop };
+
+struct StepResult {
+  std::int64_t step = 0;      ///< from 0
+  std::vector<float> losses;  ///< of this rank, by micro-step; mean over the micro-batch, unscaled
+  double grad_norm = 0;       ///< of the mean gradient over all ranks, before clipping
+  double loss_scale = 1;      ///< with which this step was made
+  double learning_rate = 0;
+  std::int64_t tokens = 0;                ///< of this rank; samples for vector models
+  bool skipped = false;                   ///< gradients were not finite: nothing was updated
+  StopRequest stop = StopRequest::go_on;  ///< what all ranks agreed on
+};
+
+class Engine {
+ public:
+  /// `context` and what it names outlive the engine. Every rank makes its engine at the same time: memory is
+  /// taken and nothing is communicated. Throws std::invalid_argument when the configuration asks for
+  /// something that this engine does not do.
+  explicit Engine(const Context& context);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Elements [range) of a parameter as fp32, on the host.
+  using FillParam = std::function<void(plan::ParamId, plan::Range, float*)>;
+  /// Sets the weights: asks for the elements this rank owns and for no others, then makes them known to the
+  /// ranks that need them. Collective. Momentum, variance and step stay.
+  void set_weights(const FillParam& fill);
+
+  /// One optimizer step over `accumulation_steps` micro-batches that `next` fills. Collective. Returns when
+  /// the update is done on the compute stream, so that decisions and memory of the next step, which the host
+  /// emits, do not fall into this one.
+  [[nodiscard]] StepResult step(const std::function<void(data::HostBatch&)>& next, StopRequest stop);
+
+  /// Hands every parameter, whole and in fp32 (master weights where there are any), to `take` on rank 0, one
+  /// after the other; at most one is whole at a time. Collective: every rank calls it, `take` runs on rank 0.
+  using TakeParam = std::function<void(plan::ParamId, std::span<const float>)>;
+  void consolidate(const TakeParam& take);
+
+  /// Waits until the device has done everything queued; rethrows a stream's failure.
+  void synchronize();
+  /// Names for kernel spans (Publisher::name_id); without it there are none.
+  using NameKernel = std::function<std::uint32_t(const std::string&)>;
+  void name_kernels(const NameKernel& id_of);
+  [[nodiscard]] const plan::Ownership& ownership() const noexcept;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardscope::engine

@@ -1,0 +1,123 @@
+// Stages 0, 1 and 2: all parameters in one flat buffer, whole on every rank all the time. After the
+// optimizer each rank has new values in its own range only; all-gathers spread them: one, in place, or pieces
+// bounded by allgather_bucket_size.
+#include <algorithm>
+#include <vector>
+
+#include "kernels/ops.h"
+#include "runtime/engine/events.h"
+#include "runtime/engine/parameters.h"
+#include "runtime/plan/scheduler.h"
+#include "runtime/plan/stage12.h"
+
+namespace shardscope::engine {
+namespace {
+
+class FlatParameters final : public Parameters {
+ public:
+  FlatParameters(const Context& context, EventPool& events, const plan::Ownership& ownership)
+      : context_(context),
+        events_(events),
+        ownership_(ownership),
+        buffer_(context.device.memory().allocate(context.bytes_of(ownership.flat().flat_elems), kGathered,
+                                                 context.device.compute())),
+        pieces_(plan::all_gather_shards(ownership.owned_elems(), context.world(),
+                                        context.config.zero.allgather_bucket_size,
+                                        context.config.zero.compat.ignore_allgather_bucket_size)) {
+    context_.device.memory().rebook(owned_bytes(), kGathered, kShard);
+    context_.device.compute().run([data = buffer_.data(), bytes = buffer_.bytes()](
+                                      const kernels::Exec& exec) { kernels::fill_zero(exec, data, bytes); });
+  }
+
+  ~FlatParameters() override { context_.device.memory().rebook(owned_bytes(), kShard, kGathered); }
+
+  void begin_iteration(std::uint32_t, std::uint32_t) override {}
+  void acquire(plan::ModuleId, plan::Direction) override {}
+  void acquire_external(plan::ParamId, plan::ModuleId) override {}
+  void release(plan::ModuleId, plan::Direction) override {}
+  void end_backward() override {}
+  void before_update() override {}
+
+  void after_update(Update update) override {
+    if (ownership_.stage() > 0 && update == Update::applied) {
+      device::Stream& gather = context_.device.gather();
+      events_.order(context_.device.compute(), gather);
+      emit_on(gather, ev::EventKind::phase_begin, {.code = code_of(ev::Phase::gather)});
+      if (pieces_.size() == 1) {
+        const comm::GatherPart part{owned().data, buffer_.data(), ownership_.owned_elems(), ev::kNoId};
+        context_.gather_comm.all_gather({&part, 1}, context_.type(), gather, {});
+      } else {
+        gather_pieces(gather);
+      }
+      emit_on(gather, ev::EventKind::phase_end, {.code = code_of(ev::Phase::gather)});
+      events_.order(gather, context_.device.compute());
+    }
+    if (!announced_) announce();
+  }
+
+  [[nodiscard]] kernels::ConstPtr get(plan::ParamId param) const override {
+    return advance(kernels::ConstPtr{buffer_.data(), context_.type()},
+                   ownership_.flat().param_offset[plan::raw(param)]);
+  }
+  [[nodiscard]] kernels::Ptr owned() override {
+    const std::uint32_t range = ownership_.stage() == 0 ? 0 : context_.rank();
+    return advance(kernels::Ptr{buffer_.data(), context_.type()}, ownership_.owned_elems() * range);
+  }
+
+ private:
+  // One buffer, so that the all-gather is in place, but two categories: the owned range is the shard.
+  static constexpr device::MemoryTag kGathered{ev::MemoryCategory::param_gathered, ev::kNoId};
+  static constexpr device::MemoryTag kShard{ev::MemoryCategory::param_shard, ev::kNoId};
+  [[nodiscard]] std::size_t owned_bytes() const { return context_.bytes_of(ownership_.owned_elems()); }
+
+  /// Piece i of all ranks is not one run of the flat buffer, so it arrives in a buffer of its own: about
+  /// allgather_bucket_size elements, which is the bound that the setting asks for.
+  void gather_pieces(device::Stream& gather) {
+    std::int64_t longest = 0;
+    for (const plan::Range& piece : pieces_) longest = std::max(longest, piece.size());
+    const device::Buffer arrived =
+        context_.device.memory().allocate(context_.bytes_of(longest * context_.world()),
+                                          {ev::MemoryCategory::gather_buffer, ev::kNoId}, gather);
+    const kernels::ConstPtr from{arrived.data(), context_.type()};
+    const kernels::Ptr flat{buffer_.data(), context_.type()};
+    for (const plan::Range& piece : pieces_) {
+      const comm::GatherPart part{advance(owned(), piece.begin).data, arrived.data(), piece.size(),
+                                  ev::kNoId};
+      context_.gather_comm.all_gather({&part, 1}, context_.type(), gather, {});
+      for (std::uint32_t rank = 0; rank < context_.world(); ++rank) {
+        if (rank == context_.rank()) continue;
+        context_.device.copy_async(advance(flat, rank * ownership_.owned_elems() + piece.begin).data,
+                                   advance(from, rank * piece.size()).data, context_.bytes_of(piece.size()),
+                                   gather);
+      }
+    }
+  }
+
+  /// Once: every parameter is here and stays.
+  void announce() {
+    announced_ = true;
+    for (const plan::ParamPlan& param : context_.model.params) {
+      emit_on(context_.device.compute(), ev::EventKind::param_status,
+              {.a = plan::raw(param.id),
+               .code = ev::status_code(code_of(plan::ParamStatus::available), ev::StatusCause::persistent),
+               .v0 = param.elems,
+               .v1 = context_.model.elems});
+    }
+  }
+
+  const Context& context_;
+  EventPool& events_;
+  const plan::Ownership& ownership_;
+  device::Buffer buffer_;
+  std::vector<plan::Range> pieces_;  ///< of the owned range, one all-gather each
+  bool announced_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Parameters> make_flat_parameters(const Context& context, EventPool& events,
+                                                 const plan::Ownership& ownership) {
+  return std::make_unique<FlatParameters>(context, events, ownership);
+}
+
+}  // namespace shardscope::engine

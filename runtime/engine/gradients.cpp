@@ -1,0 +1,142 @@
+#include "runtime/engine/gradients.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "kernels/ops.h"
+#include "runtime/engine/events.h"
+
+namespace shardscope::engine {
+
+Gradients::Gradients(const Context& context, EventPool& events, const plan::Ownership& ownership)
+    : context_(context),
+      events_(events),
+      ownership_(ownership),
+      scaling_(make_scaling(context.config.zero, context.world())),
+      planner_(
+          {.bucket_elems = context.config.zero.reduce_bucket_size,
+           .buffers = context.config.zero.overlap() && context.config.zero.contiguous_gradients ? 2U : 1U}),
+      ready_(context.model.params.size(), false) {}
+
+/// deepspeed/runtime/engine.py, allreduce_bucket. Both divide by world in the end; they move where a 16-bit
+/// gradient could leave its range.
+Gradients::Scaling Gradients::make_scaling(const plan::ZeroConfig& zero, std::uint32_t world) noexcept {
+  const auto ranks = static_cast<double>(world);
+  if (zero.prescale_gradients) return {static_cast<float>(1 / ranks), 1};
+  const double divisor = zero.gradient_predivide_factor;
+  return {static_cast<float>(1 / divisor), static_cast<float>(divisor / ranks)};
+}
+
+void Gradients::prescale(kernels::Ptr gradient, std::int64_t elems) {
+  if (scaling_.before == 1) return;
+  context_.device.reduce().run([gradient, elems, factor = scaling_.before](const kernels::Exec& exec) {
+    kernels::scale(exec, gradient, factor, elems);
+  });
+}
+
+void Gradients::begin_backward(Window window) {
+  window_ = window;
+  std::fill(ready_.begin(), ready_.end(), false);
+  if (window.index == 0) begin_window();
+}
+
+void Gradients::ready(plan::ParamId param) {
+  if (ready_[plan::raw(param)]) {
+    throw std::logic_error("gradient of " + context_.model.params[plan::raw(param)].name +
+                           " is ready twice in one backward");
+  }
+  ready_[plan::raw(param)] = true;
+  joined(param);
+  if (reduces_now() && !waits_for_end()) add_to_bucket(param);
+}
+
+bool Gradients::waits_for_end() const noexcept {
+  return ownership_.stage() < 2 && !context_.config.zero.overlap();
+}
+
+void Gradients::add_to_bucket(plan::ParamId param) {
+  const std::int64_t elems = context_.elems_of(param);
+  // The plan flushes before the gradient joins, and an extra-large one by itself after it has.
+  bool joined_bucket = false;
+  const auto join = [&] {
+    joined_bucket = true;
+    const std::uint32_t bucket = plan::raw(planner_.open_bucket());
+    if (open_elems_ == 0) emit_host(ev::EventKind::bucket_open, {.a = bucket});
+    open_elems_ += elems;
+    emit_host(ev::EventKind::bucket_add,
+              {.a = bucket, .b = plan::raw(param), .v0 = elems, .v1 = open_elems_});
+  };
+  for (const plan::Flush& due : planner_.add(param, elems)) {
+    if (due.reason == plan::FlushReason::extra_large) {
+      joined_bucket = true;
+      emit_host(ev::EventKind::bucket_open, {.a = plan::raw(due.bucket), .c = due.buffer_index});
+      emit_host(ev::EventKind::bucket_add,
+                {.a = plan::raw(due.bucket), .b = plan::raw(param), .v0 = elems, .v1 = elems});
+    }
+    flush(due);
+  }
+  if (!joined_bucket) join();
+}
+
+void Gradients::end_backward() {
+  std::vector<plan::ParamId> unused;
+  for (const plan::ParamPlan& param : context_.model.params) {
+    if (!ready_[plan::raw(param.id)]) unused.push_back(param.id);
+  }
+  settle_unused(unused);
+  if (!reduces_now()) return;
+  if (waits_for_end()) {
+    for (const plan::ParamPlan& param : context_.model.params) add_to_bucket(param.id);
+  }
+  device::Stream& reduce_stream = context_.device.reduce();
+  const Fields phase{.code = code_of(ev::Phase::reduce)};
+  const plan::FlushReason reason =
+      ownership_.stage() < 2 ? plan::FlushReason::boundary : plan::FlushReason::epilogue;
+  emit_on(reduce_stream, ev::EventKind::phase_begin, phase);
+  if (const std::optional<plan::Flush> last = planner_.finish(reason)) {
+    flush(*last);
+  }
+  emit_on(reduce_stream, ev::EventKind::phase_end, phase);
+}
+
+void Gradients::drain() {
+  while (!outstanding_.empty()) retire_oldest();
+}
+
+void Gradients::flush(const plan::Flush& flush) {
+  open_elems_ = 0;
+  if (flush.params.empty()) return;
+  const std::uint32_t bucket = plan::raw(flush.bucket);
+  context_.gates.pass(ev::GateKind::bucket, bucket);
+  emit_host(ev::EventKind::bucket_flush, {.a = bucket,
+                                          .b = plan::raw(flush.trigger),
+                                          .c = static_cast<std::uint32_t>(flush.params.size()),
+                                          .code = code_of(flush.reason),
+                                          .v0 = flush.elems});
+  while (outstanding_.size() >= kMaxOutstanding) retire_oldest();
+
+  events_.order(context_.device.compute(), context_.device.reduce());
+  std::vector<plan::ParamId> params = flush.params;
+  std::sort(params.begin(), params.end());
+  Outstanding issued;
+  issued.bucket = bucket;
+  issued.bytes = static_cast<std::int64_t>(context_.bytes_of(flush.elems));
+  reduce(params, {bucket}, issued.held);
+  issued.done = events_.take();
+  context_.device.reduce().record(*issued.done);
+  outstanding_.push_back(std::move(issued));
+  if (!context_.config.zero.overlap()) drain();
+}
+
+void Gradients::retire_oldest() {
+  Outstanding& oldest = outstanding_.front();
+  device::Stream& compute = context_.device.compute();
+  const Fields fields{.a = oldest.bucket, .v0 = oldest.bytes};
+  emit_on(compute, ev::EventKind::reduce_wait_begin, fields);
+  compute.wait(*oldest.done);
+  emit_on(compute, ev::EventKind::reduce_wait_end, fields);
+  events_.give_back(std::move(oldest.done));
+  outstanding_.pop_front();  // frees the held buffers
+}
+
+}  // namespace shardscope::engine

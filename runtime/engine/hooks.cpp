@@ -1,0 +1,48 @@
+#include "runtime/engine/hooks.h"
+
+#include "runtime/engine/events.h"
+
+namespace shardscope::engine {
+
+EngineHooks::EngineHooks(const Context& context, EventPool& events, Parameters& parameters,
+                         Gradients& gradients)
+    : context_(context), parameters_(parameters), gradients_(gradients), throttle_(context.device, events) {}
+
+void EngineHooks::begin_micro_step(std::uint32_t micro_step, std::uint32_t step) {
+  micro_step_ = micro_step;
+  step_ = step;
+}
+
+// The gate comes first at each boundary: a rank that holds there has not yet done what the boundary brings,
+// and after the next gate it has.
+void EngineHooks::pre_forward(plan::ModuleId module) {
+  context_.gates.pass(ev::GateKind::pre_forward, plan::raw(module));
+  if (plan::raw(module) == 0 && !recomputing_) parameters_.begin_iteration(micro_step_, step_);
+  parameters_.acquire(module, forward_direction());
+}
+
+void EngineHooks::post_forward(plan::ModuleId module) {
+  context_.gates.pass(ev::GateKind::post_forward, plan::raw(module));
+  parameters_.release(module, forward_direction());
+  throttle_.module_queued();
+}
+
+void EngineHooks::begin_recompute(plan::ModuleId) { recomputing_ = true; }
+void EngineHooks::end_recompute(plan::ModuleId) { recomputing_ = false; }
+
+void EngineHooks::pre_backward(plan::ModuleId module) {
+  context_.gates.pass(ev::GateKind::pre_backward, plan::raw(module));
+  parameters_.acquire(module, plan::Direction::backward);
+}
+
+void EngineHooks::post_backward(plan::ModuleId module) {
+  context_.gates.pass(ev::GateKind::post_backward, plan::raw(module));
+  parameters_.release(module, plan::Direction::backward);
+  throttle_.module_queued();
+}
+
+void EngineHooks::use_external(plan::ParamId param, plan::ModuleId module) {
+  parameters_.acquire_external(param, module);
+}
+
+}  // namespace shardscope::engine

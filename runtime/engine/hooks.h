@@ -1,0 +1,45 @@
+// model::Hooks for every stage: gates and the order in which parameters and gradients are told.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/engine/context.h"
+#include "runtime/engine/gradients.h"
+#include "runtime/engine/host_throttle.h"
+#include "runtime/engine/parameters.h"
+#include "runtime/model/executor.h"
+
+namespace shardscope::engine {
+
+class EngineHooks final : public model::Hooks {
+ public:
+  EngineHooks(const Context& context, EventPool& events, Parameters& parameters, Gradients& gradients);
+
+  void begin_micro_step(std::uint32_t micro_step, std::uint32_t step);
+
+  void pre_forward(plan::ModuleId module) override;
+  void post_forward(plan::ModuleId module) override;
+  void begin_recompute(plan::ModuleId block) override;
+  void end_recompute(plan::ModuleId block) override;
+  void pre_backward(plan::ModuleId module) override;
+  void post_backward(plan::ModuleId module) override;
+  void use_external(plan::ParamId param, plan::ModuleId module) override;
+  [[nodiscard]] kernels::ConstPtr param(plan::ParamId param) override { return parameters_.get(param); }
+  [[nodiscard]] model::GradTarget grad(plan::ParamId param) override { return gradients_.target(param); }
+  void grad_ready(plan::ParamId param) override { gradients_.ready(param); }
+
+ private:
+  [[nodiscard]] plan::Direction forward_direction() const noexcept {
+    return recomputing_ ? plan::Direction::backward : plan::Direction::forward;
+  }
+
+  const Context& context_;
+  Parameters& parameters_;
+  Gradients& gradients_;
+  HostThrottle throttle_;
+  std::uint32_t micro_step_ = 0;
+  std::uint32_t step_ = 0;
+  bool recomputing_ = false;
+};
+
+}  // namespace shardscope::engine

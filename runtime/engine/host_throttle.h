@@ -1,0 +1,37 @@
+// Keeps the host from running far ahead of the device: what the host emits (decisions, memory, gates) then
+// carries nearly the time at which it takes effect, and queued work stays bounded.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "runtime/engine/event_pool.h"
+
+namespace shardscope::engine {
+
+class HostThrottle {
+ public:
+  HostThrottle(device::Device& device, EventPool& events)
+      : device_(device),
+        events_(events),
+        // Launching on CUDA costs microseconds per kernel: a deeper queue hides it.
+        depth_(device.backend() == kernels::Backend::cpu ? 4 : 32) {}
+
+  /// A module's work is queued. Waits until the compute stream is at most `depth` modules behind.
+  void module_queued() {
+    marks_.push_back(events_.take());
+    device_.compute().record(*marks_.back());
+    if (marks_.size() <= depth_) return;
+    marks_.front()->host_wait();
+    events_.give_back(std::move(marks_.front()));
+    marks_.pop_front();
+  }
+
+ private:
+  device::Device& device_;
+  EventPool& events_;
+  std::size_t depth_;
+  std::deque<std::unique_ptr<device::Event>> marks_;
+};
+
+}  // namespace shardscope::engine

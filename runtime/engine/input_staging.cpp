@@ -1,0 +1,70 @@
+#include "runtime/engine/input_staging.h"
+
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace shardscope::engine {
+namespace {
+
+constexpr std::size_t kPieceAlignment = 64;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
+}
+
+}  // namespace
+
+InputStaging::InputStaging(device::Device& device, EventPool& events) : device_(device), events_(events) {
+  for (Slot& slot : slots_) slot.used = device.make_event();
+}
+
+model::Batch InputStaging::stage(const data::HostBatch& batch) {
+  Slot& slot = slots_[next_];
+  if (slot.in_use) slot.used->host_wait();
+  slot.in_use = false;
+
+  const std::size_t tokens = batch.tokens.size() * sizeof(std::int32_t);
+  const std::size_t targets = batch.targets.size() * sizeof(std::int32_t);
+  const std::size_t inputs = batch.inputs.size() * sizeof(float);
+  const std::size_t labels = batch.labels.size() * sizeof(float);
+  const std::size_t bytes = aligned(tokens) + aligned(targets) + aligned(inputs) + aligned(labels);
+  device::Stream& copy = device_.copy();
+  if (slot.device.bytes() < bytes) {
+    const device::MemoryTag tag{instrumentation::MemoryCategory::input, instrumentation::kNoId};
+    slot.device.reset();
+    slot.pinned.reset();
+    slot.device = device_.memory().allocate(bytes, tag, copy);
+    slot.pinned = device_.pinned().allocate(bytes, tag, copy);
+  }
+
+  auto* host = static_cast<std::byte*>(slot.pinned.data());
+  auto* there = static_cast<std::byte*>(slot.device.data());
+  std::size_t at = 0;
+  const auto place = [&](const void* source, std::size_t size) -> const void* {
+    if (size == 0) return nullptr;
+    std::memcpy(host + at, source, size);
+    const void* result = there + at;
+    at += aligned(size);
+    return result;
+  };
+  model::Batch result;
+  result.B = batch.B;
+  result.T = batch.T;
+  result.tokens = static_cast<const std::int32_t*>(place(batch.tokens.data(), tokens));
+  result.targets = static_cast<const std::int32_t*>(place(batch.targets.data(), targets));
+  result.inputs = static_cast<const float*>(place(batch.inputs.data(), inputs));
+  result.labels = static_cast<const float*>(place(batch.labels.data(), labels));
+  device_.copy_async(there, host, at, copy);
+  events_.order(copy, device_.compute());
+  return result;
+}
+
+void InputStaging::done() {
+  Slot& slot = slots_[next_];
+  device_.compute().record(*slot.used);
+  slot.in_use = true;
+  next_ = (next_ + 1) % slots_.size();
+}
+
+}  // namespace shardscope::engine

@@ -1,0 +1,54 @@
+// Where the parameters are: resident and flat (stages 0 to 2) or partitioned one by one (stage 3). The engine
+// calls these at the boundaries; the optimizer sees the owned range only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/types.h"
+#include "runtime/engine/context.h"
+#include "runtime/engine/event_pool.h"
+#include "runtime/plan/ids.h"
+#include "runtime/plan/ownership.h"
+
+namespace shardscope::engine {
+
+/// Whether the optimizer changed the owned range or left it (gradients not finite).
+enum class Update : std::uint8_t { applied, skipped };
+
+class Parameters {
+ public:
+  Parameters() = default;
+  virtual ~Parameters() = default;
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
+
+  /// Root forward of a micro-step.
+  virtual void begin_iteration(std::uint32_t micro_step, std::uint32_t step) = 0;
+  /// Before a module runs: its parameters are whole for the work that the compute stream gets afterwards.
+  virtual void acquire(plan::ModuleId module, plan::Direction direction) = 0;
+  /// `param` of another module is read inside `module`.
+  virtual void acquire_external(plan::ParamId param, plan::ModuleId module) = 0;
+  /// After a module's work is queued.
+  virtual void release(plan::ModuleId module, plan::Direction direction) = 0;
+  virtual void end_backward() = 0;
+  /// The optimizer is next on the compute stream: nothing but the owned range may be needed any more.
+  virtual void before_update() = 0;
+  /// The optimizer is queued: make new values of the owned range known to the other ranks.
+  virtual void after_update(Update update) = 0;
+
+  /// The whole parameter, between acquire and release of a module that uses it.
+  [[nodiscard]] virtual kernels::ConstPtr get(plan::ParamId param) const = 0;
+  /// This rank's owned range (plan::Ownership), in storage type.
+  [[nodiscard]] virtual kernels::Ptr owned() = 0;
+};
+
+/// Stages 0, 1 and 2. `ownership` outlives the result.
+[[nodiscard]] std::unique_ptr<Parameters> make_flat_parameters(const Context& context, EventPool& events,
+                                                               const plan::Ownership& ownership);
+/// Stage 3.
+[[nodiscard]] std::unique_ptr<Parameters> make_partitioned_parameters(const Context& context,
+                                                                      EventPool& events,
+                                                                      const plan::Ownership& ownership);
+
+}  // namespace shardscope::engine

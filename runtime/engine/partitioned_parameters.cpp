@@ -1,0 +1,255 @@
+// Stage 3: the engine's side of plan::FetchScheduler. The scheduler decides; this executes on streams.
+//
+// [Note: gathered parameters and streams]
+// A gathered parameter is allocated on the gather stream and written there. The compute stream waits for
+// the gather's event before the first use. To free it, the gather stream first waits for an event recorded
+// on the compute stream after the last use; from then on the memory serves later gathers, which run after
+// that wait. So at any time memory holds what the scheduler calls in flight or available, computed from the
+// plan alone, and the host never waits to free.
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kernels/ops.h"
+#include "runtime/engine/events.h"
+#include "runtime/engine/parameters.h"
+#include "runtime/plan/scheduler.h"
+#include "runtime/plan/scheduler_config.h"
+
+namespace shardscope::engine {
+namespace {
+
+using plan::ParamId;
+using plan::ParamStatus;
+
+class PartitionedParameters final : public Parameters {
+ public:
+  PartitionedParameters(const Context& context, EventPool& events, const plan::Ownership& ownership)
+      : context_(context),
+        events_(events),
+        ownership_(ownership),
+        scheduler_(context.model, context.world(), plan::make_scheduler_config(context.config.zero)),
+        shards_(context.device.memory().allocate(context.bytes_of(ownership.owned_elems()),
+                                                 {ev::MemoryCategory::param_shard, ev::kNoId},
+                                                 context.device.compute())),
+        params_(context.model.params.size()) {
+    context_.device.compute().run([data = shards_.data(), bytes = shards_.bytes()](
+                                      const kernels::Exec& exec) { kernels::fill_zero(exec, data, bytes); });
+    events_.order(context_.device.compute(), context_.device.gather());
+  }
+
+  void begin_iteration(std::uint32_t micro_step, std::uint32_t step) override {
+    const plan::TraceMode mode = scheduler_.begin_iteration();
+    const plan::Drain& drain = scheduler_.drained();
+    wait_for(drain.wait_for, plan::kNone<plan::ModuleId>);
+    free(drain.released, plan::kNone<plan::ModuleId>, ev::StatusCause::release, scheduler_.available_elems());
+    emit_host(ev::EventKind::trace_mode, {.a = micro_step, .b = step, .code = code_of(mode)});
+  }
+
+  void acquire(plan::ModuleId module, plan::Direction direction) override {
+    execute(scheduler_.fetch(module, direction), module, ev::StatusCause::fetch);
+  }
+  void acquire_external(ParamId param, plan::ModuleId module) override {
+    execute(scheduler_.fetch_external(param, module), module, ev::StatusCause::external);
+  }
+
+  void release(plan::ModuleId module, plan::Direction direction) override {
+    const plan::ReleasePlan plan = scheduler_.release(module, direction);
+    for (const plan::Kept& kept : plan.kept) {
+      emit_host(ev::EventKind::release_kept, {.a = plan::raw(module),
+                                              .b = plan::raw(kept.param),
+                                              .code = code_of(kept.reason),
+                                              .v0 = context_.elems_of(kept.param)});
+    }
+    free(plan.released, module, ev::StatusCause::release, plan.available_elems);
+  }
+
+  void end_backward() override {
+    const std::vector<ParamId> released = scheduler_.release_leftovers();
+    free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::release, scheduler_.available_elems());
+  }
+
+  void before_update() override {
+    wait_for(scheduler_.in_flight_gathers(), plan::kNone<plan::ModuleId>);
+    const std::vector<ParamId> released = scheduler_.release_all();
+    free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::partition, scheduler_.available_elems());
+  }
+
+  void after_update(Update) override {
+    // Peers read the shards from the gather stream.
+    events_.order(context_.device.compute(), context_.device.gather());
+    const plan::Gather gather = scheduler_.gather_persistent();
+    if (gather.id == plan::kNone<plan::GatherId>) return;
+    device::Stream& stream = context_.device.gather();
+    emit_on(stream, ev::EventKind::phase_begin, {.code = code_of(ev::Phase::gather)});
+    issue(gather, plan::kNone<plan::ModuleId>, ev::StatusCause::persistent, scheduler_.available_elems());
+    emit_on(stream, ev::EventKind::phase_end, {.code = code_of(ev::Phase::gather)});
+    wait_for({gather.id}, plan::kNone<plan::ModuleId>);
+    announce(gather.params, plan::kNone<plan::ModuleId>, scheduler_.available_elems());
+  }
+
+  [[nodiscard]] kernels::ConstPtr get(ParamId param) const override {
+    const Param& state = params_[plan::raw(param)];
+    if (state.data == nullptr) {
+      throw std::logic_error("parameter " + context_.model.params[plan::raw(param)].name +
+                             " is used while it is partitioned: its module was not fetched");
+    }
+    return {state.data, context_.type()};
+  }
+  [[nodiscard]] kernels::Ptr owned() override { return {shards_.data(), context_.type()}; }
+
+ private:
+  struct Param {
+    device::Buffer buffer;  ///< of the gather stream; empty in a world of one, where the shard is whole
+    void* data = nullptr;   ///< set while in flight or available
+    plan::GatherId gather = plan::kNone<plan::GatherId>;
+    ev::StatusCause cause{};
+  };
+  /// A gather some of whose parameters are still held.
+  struct Issued {
+    std::unique_ptr<device::Event> done;  ///< recorded on the gather stream after the collective
+    std::size_t held = 0;                 ///< parameters not yet freed
+    std::int64_t bytes = 0;
+    bool waited = false;  ///< the compute stream has waited for it
+  };
+
+  void execute(const plan::FetchPlan& plan, plan::ModuleId module, ev::StatusCause cause) {
+    if (plan.invalidated) {
+      const plan::Invalidation& invalid = *plan.invalidated;
+      emit_host(ev::EventKind::trace_invalidated, {.a = plan::raw(invalid.expected),
+                                                   .b = plan::raw(invalid.got),
+                                                   .c = static_cast<std::uint32_t>(invalid.trace_step)});
+      wait_for(invalid.wait_for, module);
+      free(invalid.released, module, ev::StatusCause::invalidation, plan.available_elems);
+    }
+    emit_host(ev::EventKind::fetch_decision, {.a = plan::raw(module),
+                                              .b = plan::raw(plan.gather.id),
+                                              .c = static_cast<std::uint32_t>(plan.trace_step),
+                                              .code = code_of(plan.stop),
+                                              .v0 = plan.prefetch.elems,
+                                              .v1 = plan.available_elems});
+    issue(plan.gather, module, cause, plan.available_elems);
+    wait_for(plan.wait_for, module);
+    announce(plan.completed, module, plan.available_elems);
+    if (plan.prefetch.id != plan::kNone<plan::GatherId>) {
+      emit_host(ev::EventKind::prefetch_issued, {.a = plan::raw(plan.prefetch.id),
+                                                 .b = plan::raw(module),
+                                                 .c = static_cast<std::uint32_t>(plan.prefetch.params.size()),
+                                                 .v0 = plan.prefetch.elems});
+      issue(plan.prefetch, module, ev::StatusCause::prefetch, plan.available_elems);
+      // Without overlap the compute stream may not run beside the gather.
+      if (!context_.config.zero.overlap()) wait_for({plan.prefetch.id}, module);
+    }
+  }
+
+  /// Queues one coalesced, in-place all-gather on the gather stream.
+  void issue(const plan::Gather& gather, plan::ModuleId module, ev::StatusCause cause,
+             std::int64_t available_elems) {
+    if (gather.id == plan::kNone<plan::GatherId> || gather.params.empty()) return;
+    device::Stream& stream = context_.device.gather();
+    Issued issued;
+    std::vector<comm::GatherPart> parts;
+    parts.reserve(gather.params.size());
+    for (const ParamId id : gather.params) {
+      const plan::ParamPartition& partition = ownership_.shards().partitions[plan::raw(id)];
+      const kernels::Ptr shard = advance(owned(), ownership_.shards().shard_offset[plan::raw(id)]);
+      Param& param = params_[plan::raw(id)];
+      if (context_.world() == 1) {
+        param.data = shard.data;
+      } else {
+        const std::size_t bytes = context_.bytes_of(partition.shard_elems * context_.world());
+        param.buffer = context_.device.memory().allocate(
+            bytes, {ev::MemoryCategory::param_gathered, plan::raw(id)}, stream);
+        param.data = param.buffer.data();
+      }
+      param.gather = gather.id;
+      param.cause = cause;
+      issued.bytes += static_cast<std::int64_t>(context_.bytes_of(partition.shard_elems * context_.world()));
+      ++issued.held;
+      parts.push_back({shard.data, param.data, partition.shard_elems, plan::raw(id)});
+      emit_status(stream, id, module, ParamStatus::in_flight, cause, available_elems);
+    }
+    const comm::CollectiveLabel label{plan::raw(gather.id)};
+    if (context_.config.zero.allgather_sequential) {
+      for (const comm::GatherPart& part : parts) {
+        context_.gather_comm.all_gather({&part, 1}, context_.type(), stream, label);
+      }
+    } else {
+      context_.gather_comm.all_gather(parts, context_.type(), stream, label);
+    }
+    issued.done = events_.take();
+    stream.record(*issued.done);
+    issued_.emplace(plan::raw(gather.id), std::move(issued));
+  }
+
+  /// The compute stream waits for these gathers, unless it has.
+  void wait_for(const std::vector<plan::GatherId>& gathers, plan::ModuleId module) {
+    device::Stream& compute = context_.device.compute();
+    for (const plan::GatherId id : gathers) {
+      const auto found = issued_.find(plan::raw(id));
+      if (found == issued_.end() || found->second.waited) continue;
+      const Fields fields{.a = plan::raw(module), .b = plan::raw(id), .v0 = found->second.bytes};
+      emit_on(compute, ev::EventKind::fetch_wait_begin, fields);
+      compute.wait(*found->second.done);
+      emit_on(compute, ev::EventKind::fetch_wait_end, fields);
+      found->second.waited = true;
+    }
+  }
+
+  void announce(const std::vector<ParamId>& params, plan::ModuleId module, std::int64_t available_elems) {
+    for (const ParamId id : params) {
+      emit_status(context_.device.compute(), id, module, ParamStatus::available, params_[plan::raw(id)].cause,
+                  available_elems);
+    }
+  }
+
+  /// See [Note: gathered parameters and streams].
+  void free(const std::vector<ParamId>& params, plan::ModuleId module, ev::StatusCause cause,
+            std::int64_t available_elems) {
+    if (params.empty()) return;
+    device::Stream& compute = context_.device.compute();
+    events_.order(compute, context_.device.gather());
+    for (const ParamId id : params) {
+      Param& param = params_[plan::raw(id)];
+      if (param.data == nullptr) continue;
+      param.buffer.reset();
+      param.data = nullptr;
+      if (const auto found = issued_.find(plan::raw(param.gather));
+          found != issued_.end() && --found->second.held == 0) {
+        events_.give_back(std::move(found->second.done));
+        issued_.erase(found);
+      }
+      emit_status(compute, id, module, ParamStatus::not_available, cause, available_elems);
+      param.gather = plan::kNone<plan::GatherId>;
+    }
+  }
+
+  void emit_status(device::Stream& stream, ParamId param, plan::ModuleId module, ParamStatus status,
+                   ev::StatusCause cause, std::int64_t available_elems) {
+    emit_on(stream, ev::EventKind::param_status,
+            {.a = plan::raw(param),
+             .b = plan::raw(module),
+             .c = plan::raw(params_[plan::raw(param)].gather),
+             .code = ev::status_code(code_of(status), cause),
+             .v0 = context_.elems_of(param),
+             .v1 = available_elems});
+  }
+
+  const Context& context_;
+  EventPool& events_;
+  const plan::Ownership& ownership_;
+  plan::FetchScheduler scheduler_;
+  device::Buffer shards_;
+  std::vector<Param> params_;                         ///< by ParamId
+  std::unordered_map<std::uint32_t, Issued> issued_;  ///< by GatherId
+};
+
+}  // namespace
+
+std::unique_ptr<Parameters> make_partitioned_parameters(const Context& context, EventPool& events,
+                                                        const plan::Ownership& ownership) {
+  return std::make_unique<PartitionedParameters>(context, events, ownership);
+}
+
+}  // namespace shardscope::engine

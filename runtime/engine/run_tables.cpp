@@ -1,0 +1,97 @@
+#include "runtime/engine/run_tables.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "runtime/plan/scheduler.h"
+#include "runtime/plan/scheduler_config.h"
+
+namespace shardscope::engine {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
+}
+
+std::string processor() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string model = "processor";
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    if (const std::size_t colon = line.find(": "); colon != std::string::npos) model = line.substr(colon + 2);
+    break;
+  }
+  return model + ", " + std::to_string(std::thread::hardware_concurrency()) + " hardware threads";
+}
+
+}  // namespace
+
+instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const config::TrainingConfig& config,
+                                           const RunIdentity& identity) {
+  const kernels::DType type = config.storage_type();
+  const auto element_bytes = static_cast<std::uint32_t>(kernels::size_of(type));
+  instrumentation::RunTables tables;
+  tables.run_id = identity.run_id;
+  tables.model = model.spec.name;
+  tables.device = identity.device;
+  tables.hardware = processor();
+  tables.versions = identity.versions;
+  tables.config_json = config::effective_json(config);
+  tables.rank = identity.rank;
+  tables.world = identity.world;
+  tables.local_world = identity.local_world;
+  tables.stage = static_cast<std::int32_t>(config.zero.stage);
+  tables.pid = static_cast<std::int32_t>(getpid());
+  tables.elems = model.elems;
+  tables.param_bytes = element_bytes;
+  tables.grad_bytes = element_bytes;
+  tables.master_bytes = type == kernels::DType::f32 ? 0 : 4;
+  tables.link_gbps = config.shardscope.link.gbps;
+  tables.link_latency_us = config.shardscope.link.latency_us;
+  tables.host = host_name();
+
+  for (const plan::ModulePlan& module : model.modules) {
+    instrumentation::ModuleInfo info;
+    info.id = plan::raw(module.id);
+    info.parent = plan::raw(module.parent);
+    info.path = module.path;
+    info.type = module.type;
+    for (const plan::ParamId param : module.params) info.params.push_back(plan::raw(param));
+    info.hooks = module.hooks;
+    tables.modules.push_back(std::move(info));
+  }
+
+  const plan::Ownership ownership(model, config.zero, identity.world,
+                                  plan::kShardAlignmentBytes / static_cast<std::int64_t>(element_bytes));
+  const plan::FetchScheduler scheduler(model, identity.world, plan::make_scheduler_config(config.zero));
+  for (const plan::ParamPlan& param : model.params) {
+    instrumentation::ParamInfo info;
+    info.id = plan::raw(param.id);
+    info.name = param.name;
+    info.dtype = config::name_of(type);
+    info.shape = param.shape;
+    info.elems = param.elems;
+    for (const plan::ModuleId module : param.modules) info.modules.push_back(plan::raw(module));
+    if (ownership.stage() == 3) {
+      const plan::ParamPartition& partition = ownership.shards().partitions[plan::raw(param.id)];
+      info.shard_elems = partition.shard_elems;
+      info.padding_elems = partition.padding_elems;
+      info.persistent = scheduler.persistent(param.id);
+    }
+    tables.params.push_back(std::move(info));
+    for (std::uint32_t rank = 0; rank < identity.world; ++rank) {
+      for (const plan::OwnedSlice& slice : ownership.slices(param.id, rank)) {
+        tables.slices.push_back({plan::raw(param.id), rank, slice.param_offset, slice.owned_offset,
+                                 slice.elems, slice.padding_elems});
+      }
+    }
+  }
+  return tables;
+}
+
+}  // namespace shardscope::engine

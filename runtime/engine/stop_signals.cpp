@@ -1,0 +1,45 @@
+#include "runtime/engine/stop_signals.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <ctime>
+#include <utility>
+
+namespace shardscope::engine {
+namespace {
+
+sigset_t stop_set() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+}  // namespace
+
+StopSignals::StopSignals(std::function<void()> on_stop) : on_stop_(std::move(on_stop)) {
+  const sigset_t set = stop_set();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  thread_ = std::thread([this] { wait_for_signals(); });
+}
+
+StopSignals::~StopSignals() {
+  ends_.store(true);
+  thread_.join();
+}
+
+void StopSignals::wait_for_signals() {
+  const sigset_t set = stop_set();
+  while (!ends_.load()) {
+    const timespec slice{0, 100'000'000};
+    const int signal = sigtimedwait(&set, nullptr, &slice);
+    if (signal <= 0) continue;
+    if (received_.exchange(signal) != 0) _exit(128 + signal);
+    on_stop_();
+  }
+}
+
+}  // namespace shardscope::engine

@@ -1,0 +1,32 @@
+// SIGTERM and SIGINT as a wish to stop after the present step. A thread of its own takes them, so that what a
+// stop needs (opening a gate at which the run is held) is not limited to what a signal handler may do.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+namespace shardscope::engine {
+
+class StopSignals {
+ public:
+  /// Blocks both signals in the calling thread and every thread it starts afterwards: make this before any
+  /// other thread. `on_stop` runs on the signal thread, once.
+  explicit StopSignals(std::function<void()> on_stop);
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  /// The signal that asked to stop; 0: none. A second one ends the process at once.
+  [[nodiscard]] int received() const noexcept { return received_.load(); }
+
+ private:
+  void wait_for_signals();
+
+  std::function<void()> on_stop_;
+  std::atomic<int> received_{0};
+  std::atomic<bool> ends_{false};
+  std::thread thread_;
+};
+
+}  // namespace shardscope::engine

@@ -1,0 +1,143 @@
+#include "runtime/engine/weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "runtime/engine/events.h"
+
+namespace shardscope::engine {
+namespace {
+
+/// 4 MiB of fp32: what is on the host at a time.
+constexpr std::int64_t kPieceElems = std::int64_t{1} << 20;
+
+const device::MemoryTag kTemporary{ev::MemoryCategory::temporary, ev::kNoId};
+
+std::size_t fp32_bytes(std::int64_t elems) { return static_cast<std::size_t>(elems) * sizeof(float); }
+
+std::int64_t elems_of(const std::vector<plan::OwnedSlice>& slices) {
+  std::int64_t elems = 0;
+  for (const plan::OwnedSlice& slice : slices) elems += slice.elems;
+  return elems;
+}
+
+/// One parameter's way to rank 0. Ranks own different amounts of it, the all-gather moves equal ones: each
+/// round carries at most `round_elems` of every rank, and there are as many rounds as the largest owner
+/// needs.
+class Collection {
+ public:
+  Collection(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
+             const plan::ParamPlan& param)
+      : context_(context), state_(state), param_(param) {
+    slices_.reserve(context.world());
+    std::int64_t largest = 0;
+    for (std::uint32_t rank = 0; rank < context.world(); ++rank) {
+      slices_.push_back(ownership.slices(param.id, rank));
+      largest = std::max(largest, elems_of(slices_.back()));
+    }
+    const auto world = static_cast<std::int64_t>(context.world());
+    round_elems_ = std::min(largest, (param.elems + world - 1) / world);
+    rounds_ = round_elems_ == 0 ? 0 : (largest + round_elems_ - 1) / round_elems_;
+  }
+
+  void run(std::span<float> whole) {
+    device::Stream& stream = context_.device.gather();
+    device::Arena& memory = context_.device.memory();
+    device::Buffer send = memory.allocate(fp32_bytes(round_elems_), kTemporary, stream);
+    device::Buffer all = memory.allocate(fp32_bytes(round_elems_ * context_.world()), kTemporary, stream);
+    device::Buffer host = context_.device.pinned().allocate(all.bytes(), kTemporary, stream);
+    for (std::int64_t round = 0; round < rounds_; ++round) {
+      stage(round, send, stream);
+      const comm::GatherPart part{send.data(), all.data(), round_elems_, plan::raw(param_.id)};
+      context_.gather_comm.all_gather({&part, 1}, kernels::DType::f32, stream, {});
+      if (context_.rank() == 0) context_.device.copy_async(host.data(), all.data(), all.bytes(), stream);
+      stream.synchronize();
+      if (context_.rank() == 0) place(round, static_cast<const float*>(host.data()), whole);
+    }
+  }
+
+ private:
+  /// Calls visit(slice, first element within the slice, first element within the round, elements).
+  template <typename Visit>
+  void visit_round(std::uint32_t rank, std::int64_t round, const Visit& visit) const {
+    const plan::Range wanted{round * round_elems_, (round + 1) * round_elems_};
+    std::int64_t begin = 0;
+    for (const plan::OwnedSlice& slice : slices_[rank]) {
+      const plan::Range part = plan::intersect(wanted, {begin, begin + slice.elems});
+      if (part.size() > 0) visit(slice, part.begin - begin, part.begin - wanted.begin, part.size());
+      begin += slice.elems;
+    }
+  }
+
+  void stage(std::int64_t round, device::Buffer& send, device::Stream& stream) {
+    auto* to = static_cast<float*>(send.data());
+    visit_round(context_.rank(), round,
+                [&](const plan::OwnedSlice& slice, std::int64_t first, std::int64_t at, std::int64_t elems) {
+                  context_.device.copy_async(to + at, state_.master() + slice.owned_offset + first,
+                                             fp32_bytes(elems), stream);
+                });
+  }
+
+  void place(std::int64_t round, const float* all, std::span<float> whole) const {
+    for (std::uint32_t rank = 0; rank < context_.world(); ++rank) {
+      const float* from = all + round_elems_ * rank;
+      visit_round(
+          rank, round,
+          [&](const plan::OwnedSlice& slice, std::int64_t first, std::int64_t at, std::int64_t elems) {
+            std::memcpy(whole.data() + slice.param_offset + first, from + at, fp32_bytes(elems));
+          });
+    }
+  }
+
+  const Context& context_;
+  optim::OptimizerState& state_;
+  const plan::ParamPlan& param_;
+  std::vector<std::vector<plan::OwnedSlice>> slices_;  ///< by rank
+  std::int64_t round_elems_ = 0;
+  std::int64_t rounds_ = 0;
+};
+
+}  // namespace
+
+void fill_owned(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
+                const Engine::FillParam& fill) {
+  device::Stream& stream = context.device.compute();
+  std::int64_t piece_elems = 1;
+  for (const plan::ParamPlan& param : context.model.params) piece_elems = std::max(piece_elems, param.elems);
+  piece_elems = std::min(piece_elems, kPieceElems);
+  device::Buffer host = context.device.pinned().allocate(fp32_bytes(piece_elems), kTemporary, stream);
+  auto* piece = static_cast<float*>(host.data());
+  for (const plan::ParamPlan& param : context.model.params) {
+    for (const plan::OwnedSlice& slice : ownership.slices(param.id, context.rank())) {
+      for (std::int64_t at = 0; at < slice.elems; at += piece_elems) {
+        const std::int64_t elems = std::min(piece_elems, slice.elems - at);
+        const std::int64_t first = slice.param_offset + at;
+        fill(param.id, {first, first + elems}, piece);
+        context.device.copy_async(state.master() + slice.owned_offset + at, piece, fp32_bytes(elems), stream);
+        stream.synchronize();
+      }
+    }
+  }
+}
+
+void collect_weights(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
+                     const Engine::TakeParam& take) {
+  context.device.synchronize();
+  std::vector<float> whole;
+  for (const plan::ParamPlan& param : context.model.params) {
+    if (context.rank() == 0) whole.resize(static_cast<std::size_t>(param.elems));
+    if (ownership.stage() == 0) {
+      if (context.rank() != 0) continue;
+      const plan::OwnedSlice slice = ownership.slices(param.id, 0).front();
+      context.device.copy_async(whole.data(), state.master() + slice.owned_offset, fp32_bytes(param.elems),
+                                context.device.compute());
+      context.device.compute().synchronize();
+    } else {
+      Collection(context, ownership, state, param).run(whole);
+    }
+    if (context.rank() == 0) take(param.id, whole);
+  }
+}
+
+}  // namespace shardscope::engine

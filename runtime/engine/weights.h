@@ -1,0 +1,21 @@
+// Weights into and out of the owned ranges, without a whole model in anyone's memory.
+#pragma once
+
+#include "runtime/engine/context.h"
+#include "runtime/engine/engine.h"
+#include "runtime/optim/optimizer_state.h"
+#include "runtime/plan/ownership.h"
+
+namespace shardscope::engine {
+
+/// Asks `fill` for the elements this rank owns, a bounded piece at a time, and copies them to the master
+/// weights. Waits for the copies.
+void fill_owned(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
+                const Engine::FillParam& fill);
+
+/// Collective: parameter after parameter comes together from the master weights of all ranks; rank 0 gets
+/// each as fp32 through `take`.
+void collect_weights(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
+                     const Engine::TakeParam& take);
+
+}  // namespace shardscope::engine

@@ -1,0 +1,132 @@
+// The executor's inside: one class, whose forward, backward and plumbing are files of their own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "instrumentation/emitter.h"
+#include "kernels/ops.h"
+#include "runtime/model/executor.h"
+#include "runtime/model/program.h"
+#include "runtime/model/value.h"
+
+namespace shardscope::model {
+
+struct Executor::State {
+  State(const plan::ModelPlan& plan, device::Device& device, kernels::DType type, Hooks& hooks);
+
+  // ---- forward.cpp ------------------------------------------------------------------------------
+  /// Runs a node; with `tape` its frame is appended to tape->children.
+  Value visit(const Node& node, Value x, Frame* tape);
+  void forward(const Batch& batch, std::int64_t iteration, float loss_scale, float* loss);
+  void logits(const Batch& batch, std::span<float> out);
+
+  // ---- backward.cpp -----------------------------------------------------------------------------
+  /// The gradient of the input of a visit, from that of its output; empty if the input needs none.
+  Value visit_backward(Frame& frame, Value dy);
+  void backward();
+
+  // ---- executor.cpp: memory, events, launches ------------------------------------------------------
+  [[nodiscard]] Value allocate(const Node& node, std::int64_t width, bool needs_grad);
+  [[nodiscard]] device::Buffer allocate_bytes(const Node& node, std::size_t bytes,
+                                              instrumentation::MemoryCategory category);
+  /// A copy if anybody else reads it.
+  [[nodiscard]] Value make_writable(const Node& node, Value value);
+  void emit_module(instrumentation::EventKind kind, const Node& node, instrumentation::Pass pass);
+  [[nodiscard]] instrumentation::Pass forward_pass() const noexcept;
+
+  enum class Kernel : std::uint8_t {
+    linear_forward,
+    linear_backward_input,
+    linear_backward_weight,
+    layer_norm_forward,
+    layer_norm_backward,
+    gelu_forward,
+    gelu_backward,
+    relu_forward,
+    relu_backward,
+    add,
+    embedding_forward,
+    embedding_backward,
+    attention_forward,
+    attention_backward,
+    cross_entropy,
+    mse,
+    cast,
+    fill_zero,  // fill_zero stays last
+  };
+  static constexpr std::size_t kKernelCount = static_cast<std::size_t>(Kernel::fill_zero) + 1;
+  [[nodiscard]] static const char* name_of(Kernel kernel) noexcept;
+
+  /// Queues `work` on the compute stream, as a span of its own at the detail level `kernels`.
+  template <typename Work>
+  void launch(Kernel kernel, const Node& node, Work&& work) {
+    const bool span = !kernel_names.empty() && instrumentation::enabled(instrumentation::Detail::kernels);
+    if (span) emit_kernel(instrumentation::EventKind::kernel_begin, kernel, node);
+    stream.run(std::forward<Work>(work));
+    if (span) emit_kernel(instrumentation::EventKind::kernel_end, kernel, node);
+  }
+  void emit_kernel(instrumentation::EventKind kind, Kernel kernel, const Node& node);
+
+  const plan::ModelPlan& plan;
+  device::Device& device;
+  device::Stream& stream;
+  kernels::DType type;
+  Hooks& hooks;
+  Program program;
+  kernels::Exec exec;  ///< as the compute stream gives it; only its size questions are asked on the host
+  std::vector<std::uint32_t> kernel_names;  ///< by Kernel; empty: no kernel spans
+
+  // The micro-batch in progress.
+  Batch batch;
+  std::int64_t N = 0;  ///< rows: B*T
+  std::int64_t iteration = 0;
+  enum class Mode : std::uint8_t { train, recompute, evaluate } mode = Mode::train;
+  Frame tape;                       ///< its one child is the root's frame
+  Value output_grad;                ///< gradient of the logits or predictions
+  std::vector<std::uint32_t> uses;  ///< by ParamId: gradient contributions still to come in this backward
+  device::Buffer positions;         ///< [B,T] int32: t; made once per shape
+  std::vector<std::int32_t> host_positions;
+  std::int64_t positions_rows = 0;
+  std::int64_t positions_context = 0;
+
+ private:
+  // forward.cpp
+  Value run_children(const Node& node, Value x, Frame* tape_of_children);
+  Value compute(const Node& node, Value x, Frame* frame);
+  Value linear(const Node& node, Value x, Frame* frame);
+  Value functional_linear(const Node& node, Value x, Frame* frame);
+  Value linear_with(const Node& node, Value x, kernels::ConstPtr weight, kernels::ConstPtr bias,
+                    Frame* frame);
+  Value layer_norm(const Node& node, Value x, Frame* frame);
+  Value activation(const Node& node, Value x, Frame* frame);
+  Value residual(const Node& node, Value x, Frame* frame);
+  Value attention(const Node& node, Value x, Frame* frame);
+  Value embedding(const Node& node, Value onto, Frame* frame);
+  Value embedding_sum(const Node& node, Frame* frame);
+  void count_use(plan::ParamId param);
+  [[nodiscard]] const std::int32_t* lookup(const Node& node);
+  void start_batch(const Batch& next, std::int64_t next_iteration, Mode next_mode);
+  [[nodiscard]] Value network_input();
+  void loss_and_gradient(const Node& node, Value output, float loss_scale, float* loss);
+
+  // backward.cpp
+  void recompute(Frame& frame);
+  Value compute_backward(Frame& frame, Value dy);
+  Value children_backward(Frame& frame, Value dy);
+  Value linear_backward(Frame& frame, Value dy);
+  Value layer_norm_backward(Frame& frame, Value dy);
+  Value activation_backward(Frame& frame, Value dy);
+  Value residual_backward(Frame& frame, Value dy);
+  Value attention_backward(Frame& frame, Value dy);
+  void embedding_backward(Frame& frame, const Value& dy);
+  /// The target of a contribution; `write` says how the kernel writes both targets of a pair.
+  struct Targets {
+    kernels::Ptr first, second;
+    kernels::Write write = kernels::Write::set;
+  };
+  Targets grad_targets(const Node& node, plan::ParamId first, plan::ParamId second);
+  void contributed(plan::ParamId param);
+};
+
+}  // namespace shardscope::model

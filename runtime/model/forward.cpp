@@ -1,0 +1,303 @@
+// The forward pass: one visit per node, hooks at module boundaries, a frame per visit where a backward
+// follows.
+#include <algorithm>
+#include <stdexcept>
+
+#include "runtime/model/executor_state.h"
+
+namespace shardscope::model {
+
+using instrumentation::EventKind;
+using instrumentation::MemoryCategory;
+using kernels::ConstPtr;
+using kernels::Exec;
+using kernels::Ptr;
+using plan::kNone;
+using plan::NodeKind;
+using plan::ParamId;
+
+Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent) {
+  switch (node.kind) {
+    case NodeKind::reuse:
+      return visit(*node.target, std::move(x), tape_of_parent);
+    case NodeKind::conditional: {
+      const auto& skip = node.spec->skip_iterations;
+      if (std::find(skip.begin(), skip.end(), iteration) != skip.end()) return x;
+      return run_children(node, std::move(x), tape_of_parent);
+    }
+    case NodeKind::list:
+      return run_children(node, std::move(x), tape_of_parent);
+    default:
+      break;
+  }
+
+  Frame* frame = nullptr;
+  if (tape_of_parent != nullptr) {
+    frame = tape_of_parent->children.emplace_back(std::make_unique<Frame>()).get();
+    frame->node = &node;
+    frame->input_grad = x.needs_grad();
+  }
+  if (node.hooks) hooks.pre_forward(node.module);
+  emit_module(EventKind::module_begin, node, forward_pass());
+  Value y;
+  if (node.checkpoint && frame != nullptr) {
+    frame->checkpointed = true;
+    frame->x = x;
+    y = compute(node, std::move(x), nullptr);
+  } else {
+    y = compute(node, std::move(x), frame);
+  }
+  if (frame != nullptr) frame->output_grad = y.needs_grad();
+  emit_module(EventKind::module_end, node, forward_pass());
+  if (node.hooks) hooks.post_forward(node.module);
+  return y;
+}
+
+Value Executor::State::run_children(const Node& node, Value x, Frame* tape_of_children) {
+  for (const Node& child : node.children) x = visit(child, std::move(x), tape_of_children);
+  return x;
+}
+
+Value Executor::State::compute(const Node& node, Value x, Frame* frame) {
+  switch (node.kind) {
+    case NodeKind::sequential:
+    case NodeKind::list:
+    case NodeKind::conditional:
+      return run_children(node, std::move(x), frame);
+    case NodeKind::linear:
+      return linear(node, std::move(x), frame);
+    case NodeKind::functional_linear:
+      return functional_linear(node, std::move(x), frame);
+    case NodeKind::layer_norm:
+      return layer_norm(node, std::move(x), frame);
+    case NodeKind::gelu:
+    case NodeKind::relu:
+      return activation(node, std::move(x), frame);
+    case NodeKind::residual:
+      return residual(node, std::move(x), frame);
+    case NodeKind::attention:
+      return attention(node, std::move(x), frame);
+    case NodeKind::embedding:
+      return embedding(node, Value(), frame);
+    case NodeKind::embedding_sum:
+      return embedding_sum(node, frame);
+    case NodeKind::reuse:
+      return visit(*node.target, std::move(x), frame);
+  }
+  return x;
+}
+
+/// Counted in the first forward only: a recomputation contributes no further gradient.
+void Executor::State::count_use(ParamId param) {
+  if (mode == Mode::train && param != kNone<ParamId>) ++uses[plan::raw(param)];
+}
+
+Value Executor::State::linear(const Node& node, Value x, Frame* frame) {
+  count_use(node.weight);
+  count_use(node.bias);
+  const ConstPtr bias = node.bias == kNone<ParamId> ? ConstPtr() : hooks.param(node.bias);
+  return linear_with(node, std::move(x), hooks.param(node.weight), bias, frame);
+}
+
+Value Executor::State::functional_linear(const Node& node, Value x, Frame* frame) {
+  count_use(node.weight);
+  hooks.use_external(node.weight, node.enclosing);
+  return linear_with(node, std::move(x), hooks.param(node.weight), ConstPtr(), frame);
+}
+
+Value Executor::State::linear_with(const Node& node, Value x, ConstPtr weight, ConstPtr bias, Frame* frame) {
+  Value y = allocate(node, node.out, true);
+  launch(Kernel::linear_forward, node,
+         [y = y.ptr(), x = x.ptr(), weight, bias, n = N, in = node.in, out = node.out](const Exec& e) {
+           kernels::linear_forward(e, y, x, weight, bias, n, in, out);
+         });
+  if (frame != nullptr) frame->x = std::move(x);
+  return y;
+}
+
+Value Executor::State::layer_norm(const Node& node, Value x, Frame* frame) {
+  count_use(node.weight);
+  count_use(node.bias);
+  Value y = allocate(node, node.out, true);
+  device::Buffer stats =
+      allocate_bytes(node, 2 * static_cast<std::size_t>(N) * sizeof(float), MemoryCategory::activation);
+  auto* const mean = static_cast<float*>(stats.data());
+  launch(Kernel::layer_norm_forward, node,
+         [y = y.ptr(), mean, x = x.ptr(), weight = hooks.param(node.weight), bias = hooks.param(node.bias),
+          n = N, width = node.out, epsilon = static_cast<float>(node.spec->epsilon)](const Exec& e) {
+           kernels::layer_norm_forward(e, y, mean, mean + n, x, weight, bias, n, width, epsilon);
+         });
+  if (frame != nullptr) {
+    frame->x = std::move(x);
+    frame->stats = std::move(stats);
+  }
+  return y;
+}
+
+Value Executor::State::activation(const Node& node, Value x, Frame* frame) {
+  // Element-wise kernels may write where they read, so nothing is allocated when the input is not needed
+  // again.
+  const bool in_place = frame == nullptr && x.sole_owner();
+  Value y = in_place ? x : allocate(node, x.width(), x.needs_grad());
+  const std::int64_t n = N * x.width();
+  if (node.kind == NodeKind::gelu) {
+    launch(Kernel::gelu_forward, node,
+           [y = y.ptr(), x = x.ptr(), n](const Exec& e) { kernels::gelu_forward(e, y, x, n); });
+  } else {
+    launch(Kernel::relu_forward, node,
+           [y = y.ptr(), x = x.ptr(), n](const Exec& e) { kernels::relu_forward(e, y, x, n); });
+  }
+  if (frame != nullptr) frame->x = std::move(x);
+  return y;
+}
+
+Value Executor::State::residual(const Node& node, Value x, Frame* frame) {
+  Value branch = run_children(node, x, frame);
+  const std::int64_t n = N * x.width();
+  Value y = branch.sole_owner() ? branch : allocate(node, x.width(), x.needs_grad() || branch.needs_grad());
+  launch(Kernel::add, node, [y = y.ptr(), x = x.ptr(), branch = branch.ptr(), n](const Exec& e) {
+    kernels::add(e, y, x, branch, n);
+  });
+  return y;
+}
+
+Value Executor::State::attention(const Node& node, Value x, Frame* frame) {
+  const std::int64_t width = x.width() / 3;
+  const std::int64_t heads = node.spec->heads;
+  Value y = allocate(node, width, x.needs_grad());
+  device::Buffer sums = allocate_bytes(
+      node, static_cast<std::size_t>(batch.B * heads * batch.T) * sizeof(float), MemoryCategory::activation);
+  const device::Buffer scratch =
+      allocate_bytes(node, kernels::attention_scratch_bytes(exec, type, batch.B, batch.T, width, heads),
+                     MemoryCategory::temporary);
+  launch(Kernel::attention_forward, node,
+         [y = y.ptr(), sums = static_cast<float*>(sums.data()), x = x.ptr(), b = batch.B, t = batch.T, width,
+          heads, scratch = scratch.data()](const Exec& e) {
+           kernels::attention_forward(e, y, sums, x, b, t, width, heads, scratch);
+         });
+  if (frame != nullptr) {
+    frame->x = std::move(x);
+    frame->y = y;
+    frame->stats = std::move(sums);
+  }
+  return y;
+}
+
+/// Into a new value, or onto the sum so far.
+Value Executor::State::embedding(const Node& node, Value onto, Frame* frame) {
+  count_use(node.weight);
+  const auto write = onto ? kernels::Write::add : kernels::Write::set;
+  Value y = onto ? std::move(onto) : allocate(node, node.out, true);
+  launch(Kernel::embedding_forward, node,
+         [y = y.ptr(), table = hooks.param(node.weight), index = lookup(node), n = N, width = node.out,
+          write](const Exec& e) { kernels::embedding_forward(e, y, table, index, n, width, write); });
+  if (frame != nullptr) frame->output_grad = true;
+  return y;
+}
+
+Value Executor::State::embedding_sum(const Node& node, Frame* frame) {
+  Value sum;
+  for (const Node& child : node.children) {
+    Frame* child_frame = nullptr;
+    if (frame != nullptr) {
+      child_frame = frame->children.emplace_back(std::make_unique<Frame>()).get();
+      child_frame->node = &child;
+    }
+    if (child.hooks) hooks.pre_forward(child.module);
+    emit_module(EventKind::module_begin, child, forward_pass());
+    sum = embedding(child, std::move(sum), child_frame);
+    emit_module(EventKind::module_end, child, forward_pass());
+    if (child.hooks) hooks.post_forward(child.module);
+  }
+  return sum;
+}
+
+const std::int32_t* Executor::State::lookup(const Node& node) {
+  if (node.spec->lookup == plan::Lookup::tokens) return batch.tokens;
+  if (positions_rows != N || positions_context != batch.T) {
+    positions_rows = N;
+    positions_context = batch.T;
+    const auto count = static_cast<std::size_t>(N);
+    stream.synchronize();  // the copy for another shape may still read the host array
+    host_positions.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      host_positions[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % batch.T);
+    }
+    positions = allocate_bytes(node, count * sizeof(std::int32_t), MemoryCategory::input);
+    device.copy_async(positions.data(), host_positions.data(), count * sizeof(std::int32_t), stream);
+  }
+  return static_cast<const std::int32_t*>(positions.data());
+}
+
+void Executor::State::start_batch(const Batch& next, std::int64_t next_iteration, Mode next_mode) {
+  batch = next;
+  N = batch.B * batch.T;
+  iteration = next_iteration;
+  mode = next_mode;
+  tape.children.clear();
+  output_grad.reset();
+  std::fill(uses.begin(), uses.end(), 0U);
+}
+
+Value Executor::State::network_input() {
+  if (plan.spec.input == plan::InputKind::tokens) return {};
+  const std::int64_t width = plan.spec.input_width;
+  // The const is given back where it counts: no kernel writes an input.
+  const Ptr raw{const_cast<float*>(batch.inputs), kernels::DType::f32};
+  if (type == kernels::DType::f32) return {raw, width, false};
+  Value x = allocate(program.root(), width, false);
+  launch(Kernel::cast, program.root(),
+         [x = x.ptr(), raw, n = N * width](const Exec& e) { kernels::cast(e, x, raw, n); });
+  return x;
+}
+
+void Executor::State::loss_and_gradient(const Node& node, Value output, float loss_scale, float* loss) {
+  if (plan.spec.loss == plan::LossKind::cross_entropy) {
+    output_grad = make_writable(node, std::move(output));
+    launch(Kernel::cross_entropy, node,
+           [loss, logits = output_grad.ptr(), targets = batch.targets, n = N, width = output_grad.width(),
+            loss_scale](const Exec& e) {
+             kernels::cross_entropy(e, loss, logits, targets, n, width, loss_scale);
+           });
+    return;
+  }
+  const std::int64_t n = N * output.width();
+  output_grad = allocate(node, output.width(), output.needs_grad());
+  launch(Kernel::mse, node,
+         [loss, dx = output_grad.ptr(), x = output.ptr(), labels = batch.labels, n,
+          loss_scale](const Exec& e) { kernels::mse(e, loss, dx, x, labels, n, loss_scale); });
+}
+
+void Executor::State::forward(const Batch& next, std::int64_t next_iteration, float loss_scale, float* loss) {
+  start_batch(next, next_iteration, Mode::train);
+  // The root is visited by hand: the loss belongs to its forward.
+  const Node& root = program.root();
+  Frame* const frame = tape.children.emplace_back(std::make_unique<Frame>()).get();
+  frame->node = &root;
+  if (root.hooks) hooks.pre_forward(root.module);
+  emit_module(EventKind::module_begin, root, forward_pass());
+  Value output = compute(root, network_input(), frame);
+  frame->output_grad = output.needs_grad();
+  loss_and_gradient(root, std::move(output), loss_scale, loss);
+  emit_module(EventKind::module_end, root, forward_pass());
+  if (root.hooks) hooks.post_forward(root.module);
+}
+
+void Executor::State::logits(const Batch& next, std::span<float> out) {
+  start_batch(next, iteration, Mode::evaluate);
+  const Node& root = program.root();
+  const Value output = visit(root, network_input(), nullptr);
+  const std::int64_t n = N * output.width();
+  if (static_cast<std::int64_t>(out.size()) != n) {
+    throw std::invalid_argument("logits: the buffer holds " + std::to_string(out.size()) +
+                                " values, but the model gives " + std::to_string(n));
+  }
+  device::Buffer staging = allocate_bytes(root, out.size_bytes(), MemoryCategory::temporary);
+  const Ptr full{staging.data(), kernels::DType::f32};
+  launch(Kernel::cast, root,
+         [full, from = output.ptr(), n](const Exec& e) { kernels::cast(e, full, from, n); });
+  device.copy_async(out.data(), staging.data(), out.size_bytes(), stream);
+  stream.synchronize();
+}
+
+}  // namespace shardscope::model

@@ -1,0 +1,58 @@
+// What flows between nodes, and what a visit keeps for backward.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/types.h"
+#include "runtime/device/device.h"
+#include "runtime/model/program.h"
+
+namespace shardscope::model {
+
+/// An activation or the gradient of one: [N, width] row-major on the device, N = B*T. Shared, because an
+/// activation is read by several nodes (a residual sum, a layer that keeps its input) in an order that
+/// the model file decides: whoever drops it last frees it, in the compute stream's order.
+class Value {
+ public:
+  Value() = default;
+  /// Memory that someone else keeps alive.
+  Value(kernels::Ptr data, std::int64_t width, bool needs_grad)
+      : data_(data), width_(width), needs_grad_(needs_grad) {}
+  Value(device::Buffer buffer, kernels::DType type, std::int64_t width, bool needs_grad)
+      : buffer_(std::make_shared<device::Buffer>(std::move(buffer))),
+        data_{buffer_->data(), type},
+        width_(width),
+        needs_grad_(needs_grad) {}
+
+  [[nodiscard]] kernels::Ptr ptr() const noexcept { return data_; }
+  [[nodiscard]] std::int64_t width() const noexcept { return width_; }
+  [[nodiscard]] bool needs_grad() const noexcept { return needs_grad_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return data_.data != nullptr; }
+  /// Nobody else reads it, so it may be overwritten.
+  [[nodiscard]] bool sole_owner() const noexcept { return buffer_ != nullptr && buffer_.use_count() == 1; }
+  void reset() { *this = Value(); }
+
+ private:
+  std::shared_ptr<device::Buffer> buffer_;
+  kernels::Ptr data_;
+  std::int64_t width_ = 0;
+  bool needs_grad_ = false;
+};
+
+/// One visit of a node in forward: what its backward needs. A node that is visited twice (reuse) has
+/// two frames; a skipped conditional has none.
+struct Frame {
+  const Node* node = nullptr;
+  bool input_grad = false;                       ///< backward must give the gradient of the input
+  bool output_grad = false;                      ///< anything in here learns
+  bool checkpointed = false;                     ///< only x is kept; the rest comes from a recomputation
+  Value x;                                       ///< input
+  Value y;                                       ///< output, where backward reads it (attention)
+  device::Buffer stats;                          ///< mean and rstd, or log-sum-exp; fp32
+  std::vector<std::unique_ptr<Frame>> children;  ///< in order of the visits
+};
+
+}  // namespace shardscope::model

@@ -1,0 +1,169 @@
+#include "runtime/plan/estimator.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+namespace shardscope::plan {
+namespace {
+
+// Bytes per parameter (M11): fp32 initialisation; fp32 parameter, gradient and two moments; the same and a
+// 16-bit parameter; 16-bit parameters or gradients.
+constexpr std::int64_t kInit = 4;
+constexpr std::int64_t kStates32 = 16;
+constexpr std::int64_t kStates = 18;
+constexpr std::int64_t kHalf = 2;
+
+void check(const EstimateInput& input, bool needs_layer) {
+  const auto positive = [](const char* what, std::int64_t value) {
+    if (value < 1) {
+      throw std::invalid_argument(std::string("estimate: ") + what + " is " + std::to_string(value) +
+                                  "; it must be at least 1");
+    }
+  };
+  positive("params", input.params);
+  positive("gpus per node", input.gpus_per_node);
+  positive("nodes", input.nodes);
+  if (needs_layer) positive("largest layer params", input.largest_layer_params);
+  if (!(input.additional_buffer_factor > 0)) {
+    throw std::invalid_argument("estimate: additional buffer factor is " +
+                                std::to_string(input.additional_buffer_factor) + "; it must be above 0");
+  }
+}
+
+/// Python's int(a / b) of two integers.
+std::int64_t share(std::int64_t total, std::int64_t ranks) {
+  return static_cast<std::int64_t>(static_cast<double>(total) / static_cast<double>(ranks));
+}
+
+std::string header(const EstimateInput& input, bool with_layer) {
+  const auto millions = [](std::int64_t count) {
+    return std::to_string(static_cast<std::int64_t>(static_cast<double>(count) / 1e6));
+  };
+  std::string text = "Estimated memory needed for params, optim states and gradients for a:\nHW: Setup with ";
+  text += std::to_string(input.nodes);
+  text += input.nodes > 1 ? " nodes, " : " node, ";
+  text += std::to_string(input.gpus_per_node);
+  text += input.gpus_per_node > 1 ? " GPUs per node.\n" : " GPU per node.\n";
+  text += "SW: Model with " + millions(input.params) + "M total params";
+  if (with_layer) text += ", " + millions(input.largest_layer_params) + "M largest layer params";
+  return text + ".\n  per CPU  |  per GPU |   Options\n";
+}
+
+std::string line(const EstimateRow& row, const std::string& options) {
+  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+  char numbers[96];
+  std::snprintf(numbers, sizeof numbers, " %7.2fGB | %6.2fGB | ", static_cast<double>(row.cpu_bytes) / kGib,
+                static_cast<double>(row.gpu_bytes) / kGib);
+  return numbers + options + "\n";
+}
+
+const char* device(bool cpu) { return cpu ? "cpu " : "none"; }
+
+}  // namespace
+
+const char* to_string(EstimateFormula formula) noexcept {
+  switch (formula) {
+    case EstimateFormula::doc:
+      return "doc";
+    case EstimateFormula::deepspeed_0_19:
+      return "deepspeed-0.19";
+  }
+  return "?";
+}
+
+EstimateInput estimate_input(const ModelPlan& model) {
+  EstimateInput input;
+  input.params = model.elems;
+  input.largest_layer_params = model.largest_module_elems;
+  return input;
+}
+
+std::vector<EstimateRow> estimate_zero2(const EstimateInput& input) {
+  check(input, false);
+  const std::int64_t P = input.params;
+  const std::int64_t total_gpus = input.nodes * input.gpus_per_node;
+  const double f = input.additional_buffer_factor;
+  std::vector<EstimateRow> rows;
+  for (const bool offload : {true, false}) {
+    EstimateRow row;
+    row.offload_optimizer = offload;
+    double cpu = 0;
+    switch (input.formula) {
+      case EstimateFormula::doc:
+        row.gpu_bytes = offload ? kHalf * P : 4 * P + share(16 * P, total_gpus);
+        cpu = static_cast<double>(P * std::max(kInit * input.gpus_per_node, kStates32)) * f;
+        break;
+      case EstimateFormula::deepspeed_0_19:
+        row.gpu_bytes = offload ? kHalf * P : kHalf * P + share(kStates * P, total_gpus);
+        cpu = static_cast<double>(P * std::max(kInit * total_gpus, kStates32)) * f;
+        break;
+    }
+    if (!offload) cpu = static_cast<double>(P * kInit * input.gpus_per_node) * f;
+    row.cpu_bytes = static_cast<std::int64_t>(cpu);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<EstimateRow> estimate_zero3(const EstimateInput& input) {
+  check(input, true);
+  const std::int64_t P = input.params;
+  const std::int64_t L = input.largest_layer_params;
+  const std::int64_t n = input.gpus_per_node;
+  const std::int64_t total_gpus = input.nodes * n;
+  const double f = input.additional_buffer_factor;
+  const double share_of_node = 1.0 / static_cast<double>(input.nodes);
+  const std::int64_t layer = kInit * L;
+
+  // Products are ordered as in DeepSpeed: they are truncated, so rounding must not differ.
+  const auto host = [&](std::int64_t bytes_per_param, bool zero_init) {
+    if (zero_init) return static_cast<double>(P * bytes_per_param) * share_of_node * f;
+    const double sharded = static_cast<double>(bytes_per_param) * share_of_node;
+    return static_cast<double>(P) * std::max(static_cast<double>(kInit * n), sharded) * f;
+  };
+  std::vector<EstimateRow> rows;
+  const auto add = [&](bool optimizer, bool param, bool zero_init, double cpu, std::int64_t gpu) {
+    rows.push_back({optimizer, param, zero_init, static_cast<std::int64_t>(cpu), gpu});
+  };
+  for (const bool zero_init : {true, false}) add(true, true, zero_init, host(kStates, zero_init), layer);
+  for (const bool zero_init : {true, false}) {
+    add(true, false, zero_init, host(kStates32, zero_init), layer + share(kHalf * P, total_gpus));
+  }
+  for (const bool zero_init : {true, false}) {
+    const double cpu = static_cast<double>((zero_init ? L : P) * kInit * n) * f;
+    add(false, false, zero_init, cpu, layer + share(kStates * P, total_gpus));
+  }
+  return rows;
+}
+
+std::string format_zero2(const EstimateInput& input) {
+  const std::vector<EstimateRow> rows = estimate_zero2(input);
+  std::string text = header(input, false);
+  for (const EstimateRow& row : rows) {
+    text += line(row, std::string("offload_optimizer=") + device(row.offload_optimizer));
+  }
+  return text;
+}
+
+std::string format_zero3(const EstimateInput& input) {
+  const std::vector<EstimateRow> rows = estimate_zero3(input);
+  std::string text = header(input, true);
+  for (const EstimateRow& row : rows) {
+    text += line(row, std::string("offload_param=") + device(row.offload_param) + ", offload_optimizer=" +
+                          device(row.offload_optimizer) + ", zero_init=" + (row.zero_init ? "1" : "0"));
+  }
+  return text;
+}
+
+std::int64_t pinned_bytes_zero3(std::int64_t params, bool offload_param,
+                                std::int64_t gradient_accumulation_steps) noexcept {
+  if (!offload_param) return 4 * params;
+  return 6 * params + (gradient_accumulation_steps > 1 ? 2 * params : 0);
+}
+
+double activation_bytes(double sequence, double heads, double hidden, double batch) noexcept {
+  return (2 * sequence * heads + 16 * hidden) * sequence * batch;
+}
+
+}  // namespace shardscope::plan

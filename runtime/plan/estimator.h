@@ -1,0 +1,53 @@
+// How much memory model states need, estimated before anything runs: DeepSpeed's two estimators and the
+// closed forms of ZeRO's other stages (zero-reference M1-M15).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::plan {
+
+/// Where the documents and the source disagree (zero-reference 0.1, 0.2). ZeRO-3 is the same in both.
+enum class EstimateFormula : std::uint8_t { doc, deepspeed_0_19 };
+[[nodiscard]] const char* to_string(EstimateFormula formula) noexcept;
+
+struct EstimateInput {
+  std::int64_t params = 0;
+  std::int64_t largest_layer_params = 0;  ///< ZeRO-3 only
+  std::int64_t gpus_per_node = 1;
+  std::int64_t nodes = 1;
+  double additional_buffer_factor = 1.5;
+  EstimateFormula formula = EstimateFormula::doc;
+};
+/// Total and largest layer of a model, shared parameters once (M1).
+[[nodiscard]] EstimateInput estimate_input(const ModelPlan& model);
+
+/// One line of an estimate: per node's host and per GPU, bytes.
+struct EstimateRow {
+  bool offload_optimizer = false;
+  bool offload_param = false;  ///< ZeRO-3
+  bool zero_init = false;      ///< ZeRO-3
+  std::int64_t cpu_bytes = 0;
+  std::int64_t gpu_bytes = 0;
+};
+
+/// Rows in print order (M9). Throw std::invalid_argument on counts below 1 or a factor not above 0.
+[[nodiscard]] std::vector<EstimateRow> estimate_zero2(const EstimateInput& input);
+[[nodiscard]] std::vector<EstimateRow> estimate_zero3(const EstimateInput& input);
+
+/// The text DeepSpeed prints (M8), lines ended by newlines. Devices are written "cpu " and "none".
+[[nodiscard]] std::string format_zero2(const EstimateInput& input);
+[[nodiscard]] std::string format_zero3(const EstimateInput& input);
+
+/// Pinned host memory (M12), a part of the host memory above.
+[[nodiscard]] std::int64_t pinned_bytes_zero3(std::int64_t params, bool offload_param,
+                                              std::int64_t gradient_accumulation_steps) noexcept;
+
+/// Activation memory without checkpointing as the documents put it (M13, "around"): elements times
+/// (2 seq heads + 16 hidden) per token, in bytes.
+[[nodiscard]] double activation_bytes(double sequence, double heads, double hidden, double batch) noexcept;
+
+}  // namespace shardscope::plan

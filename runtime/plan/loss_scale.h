@@ -1,0 +1,76 @@
+// The loss scale of fp16 training (zero-reference 1.4; deepspeed/runtime/fp16/loss_scaler.py).
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+
+namespace shardscope::plan {
+
+/// With which scale a step's gradients are divided (zero-reference 0.8).
+enum class UnscaleOrder : std::uint8_t {
+  made_with,  ///< the scale that the loss was multiplied by
+  updated,    ///< DeepSpeed: the scale after this step's update; half as large gradients on a growth step
+};
+
+struct LossScaleConfig {
+  double loss_scale = 0;  ///< above 0: static
+  std::int64_t initial_scale_power = 16;
+  std::int64_t window = 1000;
+  std::int64_t hysteresis = 2;
+  bool consecutive_hysteresis = false;
+  double min_loss_scale = 1;
+  double factor = 2;
+  UnscaleOrder order = UnscaleOrder::made_with;
+};
+
+/// The scale cannot fall further: training diverges.
+class LossScaleError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class LossScaler {
+ public:
+  /// What an optimizer step does.
+  struct Step {
+    bool skip = false;      ///< gradients overflowed: no update of parameters
+    double unscale_by = 1;  ///< divide gradients by this
+    double next_scale = 1;  ///< multiply the next loss by this
+    bool scale_changed = false;
+  };
+
+  /// Throws std::invalid_argument on values that cannot work.
+  explicit LossScaler(const LossScaleConfig& config);
+  /// A scaler that does nothing (fp32, bf16): scale 1.
+  [[nodiscard]] static LossScaler none();
+
+  [[nodiscard]] double scale() const noexcept { return scale_; }
+  [[nodiscard]] bool dynamic() const noexcept { return dynamic_; }
+  [[nodiscard]] std::int64_t hysteresis() const noexcept { return hysteresis_; }
+  [[nodiscard]] std::int64_t iteration() const noexcept { return iteration_; }
+  [[nodiscard]] std::int64_t last_overflow() const noexcept { return last_overflow_; }
+
+  /// One optimizer step whose gradients overflowed on some rank, or on none. Throws LossScaleError, changing
+  /// nothing, when the scale is at its minimum and would have to fall.
+  Step update(bool overflow);
+
+  /// For checkpoints: goes on as the saved scaler would have.
+  struct Saved {
+    double scale = 1;
+    std::int64_t hysteresis = 2;
+    std::int64_t iteration = 0;
+    std::int64_t last_overflow = -1;
+  };
+  [[nodiscard]] Saved save() const noexcept { return {scale_, hysteresis_, iteration_, last_overflow_}; }
+  void restore(const Saved& saved) noexcept;
+
+ private:
+  LossScaleConfig config_;
+  bool dynamic_ = true;
+  double scale_ = 1;
+  std::int64_t hysteresis_ = 2;
+  std::int64_t iteration_ = 0;
+  std::int64_t last_overflow_ = -1;
+};
+
+}  // namespace shardscope::plan

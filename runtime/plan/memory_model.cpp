@@ -1,0 +1,147 @@
+#include "runtime/plan/memory_model.h"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+namespace shardscope::plan {
+namespace {
+
+void check_stage(std::uint32_t stage) {
+  if (stage > 3) {
+    throw std::invalid_argument("memory model: stage " + std::to_string(stage) + " is not one of 0 to 3");
+  }
+}
+
+std::int64_t sum(const std::vector<std::int64_t>& elems) {
+  return std::accumulate(elems.begin(), elems.end(), std::int64_t{0});
+}
+
+std::string times_s(std::int64_t factor) { return factor == 1 ? "S" : std::to_string(factor) + "S"; }
+
+bool is_persistent(const VolumeInput& input, std::size_t param) {
+  return param < input.persistent.size() && input.persistent[param];
+}
+
+}  // namespace
+
+std::string StateExpression::text() const {
+  std::string text;
+  if (whole > 0) text = times_s(whole);
+  if (whole > 0 && sharded > 0) text += " + ";
+  if (sharded > 0) text += times_s(sharded) + "/n";
+  return text;
+}
+
+StateExpression state_expression(std::uint32_t stage, const StateBytes& bytes) {
+  check_stage(stage);
+  switch (stage) {
+    case 0:
+      return {bytes.all(), 0};
+    case 1:
+      return {bytes.param + bytes.gradient, bytes.optimizer()};
+    case 2:
+      return {bytes.param, bytes.gradient + bytes.optimizer()};
+    default:
+      return {0, bytes.all()};
+  }
+}
+
+ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint32_t stage,
+                         std::uint32_t world, const StateBytes& bytes, std::int64_t shard_alignment) {
+  check_stage(stage);
+  const std::int64_t elems = sum(param_elems);
+  std::int64_t resident = elems;  // parameters that stay on this rank
+  std::int64_t owned = elems;     // elements that this rank updates, with padding
+  std::int64_t gradients = elems;
+  if (stage == 1 || stage == 2) {
+    const FlatLayout layout = make_flat_layout(param_elems, world);
+    resident = layout.flat_elems;
+    owned = layout.shard_elems;
+    gradients = stage == 1 ? layout.flat_elems : layout.shard_elems;
+  } else if (stage == 3) {
+    owned = 0;
+    for (const std::int64_t param : param_elems) {
+      const std::int64_t shard = partition_param(param, world).shard_elems;
+      owned += (shard + shard_alignment - 1) / shard_alignment * shard_alignment;
+    }
+    resident = owned;
+    gradients = owned;
+  }
+  ModelStates states;
+  states.param_owned = owned * bytes.param;
+  states.param_rest = (resident - owned) * bytes.param;
+  states.gradient = gradients * bytes.gradient;
+  states.master = owned * bytes.master;
+  states.momentum = owned * bytes.momentum;
+  states.variance = owned * bytes.variance;
+  return states;
+}
+
+StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const VolumeInput& input) {
+  check_stage(input.stage);
+  const std::int64_t k = std::max<std::int64_t>(input.micro_steps, 1);
+  const std::int64_t elems = sum(param_elems);
+  StepVolume volume;
+  if (input.stage == 3) {
+    std::int64_t gathered = 0;
+    std::int64_t padded = 0;
+    for (std::size_t i = 0; i < param_elems.size(); ++i) {
+      const ParamPartition part = partition_param(param_elems[i], input.world);
+      const std::int64_t whole = part.shard_elems * static_cast<std::int64_t>(input.world);
+      const std::int64_t gathers = is_persistent(input, i) ? 1 : k * input.gathers_per_micro_step;
+      gathered += gathers * param_elems[i];
+      padded += (gathers + k) * whole;
+    }
+    volume.gather_elems = static_cast<double>(gathered);
+    volume.reduce_elems = static_cast<double>(k * elems);
+    volume.padded_elems = padded;
+    volume.text = times_s(k * (input.gathers_per_micro_step + 1));
+    if (std::find(input.persistent.begin(), input.persistent.end(), true) != input.persistent.end()) {
+      volume.text += " less what persistent parameters save";
+    }
+  } else {
+    // An all-reduce moves what a reduce-scatter and an all-gather move together.
+    const bool all_reduce = input.stage == 0 || input.multi_rank_allreduce;
+    const std::int64_t reduces = input.stage == 2 ? k : 1;
+    const std::int64_t per_reduce = all_reduce ? 2 : 1;
+    volume.reduce_elems = static_cast<double>(reduces * per_reduce * elems);
+    volume.padded_elems = reduces * per_reduce * elems;
+    if (input.stage > 0) {
+      volume.gather_elems = static_cast<double>(elems);
+      volume.padded_elems += make_flat_layout(param_elems, input.world).flat_elems;
+    }
+    const std::int64_t reduced = reduces * per_reduce;
+    if (input.stage == 0) {
+      volume.text = times_s(reduced);
+    } else {
+      volume.text = k > 1 && input.stage == 2 ? times_s(reduced) + " + S" : times_s(reduced + 1);
+    }
+  }
+  volume.elems = volume.gather_elems + volume.reduce_elems;
+  return volume;
+}
+
+double largest_model(double memory_bytes, std::uint32_t stage, double ranks, double model_parallel,
+                     const StateBytes& bytes) {
+  return memory_bytes / state_expression(stage, bytes).bytes(1.0, ranks) * model_parallel;
+}
+
+double transformer_params(const TransformerShape& shape) noexcept {
+  return 12 * shape.layers * shape.hidden * shape.hidden;
+}
+double transformer_state_bytes(const TransformerShape& shape) noexcept {
+  return 240 * shape.layers * shape.hidden * shape.hidden;
+}
+double activation_checkpoint_bytes(const TransformerShape& shape) noexcept {
+  return 2 * shape.batch_per_node * shape.sequence * shape.hidden * shape.layers / shape.checkpoint_interval;
+}
+double model_state_working_memory(const TransformerShape& shape) noexcept {
+  return 16 * shape.hidden * shape.hidden;
+}
+double activation_working_memory(const TransformerShape& shape) noexcept {
+  return shape.batch_per_gpu * shape.sequence * shape.checkpoint_interval *
+         (16 * shape.hidden + 2 * shape.heads * shape.sequence);
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,99 @@
+// Closed forms: what model states cost per rank and what a step communicates, for each stage, and the
+// large-scale figures of the ZeRO and ZeRO-Infinity papers from the same expressions (zero-reference V1-V7,
+// section 4).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/partition.h"
+
+namespace shardscope::plan {
+
+/// Bytes per element of each model state.
+struct StateBytes {
+  std::int64_t param = 2;
+  std::int64_t gradient = 2;
+  std::int64_t master = 4;  ///< 0 where parameters are fp32 themselves
+  std::int64_t momentum = 4;
+  std::int64_t variance = 4;
+  [[nodiscard]] constexpr std::int64_t optimizer() const noexcept { return master + momentum + variance; }
+  [[nodiscard]] constexpr std::int64_t all() const noexcept { return param + gradient + optimizer(); }
+};
+inline constexpr StateBytes kMixedPrecision{};     ///< bf16 or fp16 with Adam: 16 bytes
+inline constexpr StateBytes kFp32{4, 4, 0, 4, 4};  ///< fp32 with Adam: 16 bytes
+
+/// bytes = whole * S + sharded * S / n.
+struct StateExpression {
+  std::int64_t whole = 0;
+  std::int64_t sharded = 0;
+  [[nodiscard]] double bytes(double params, double ranks) const noexcept {
+    return static_cast<double>(whole) * params + static_cast<double>(sharded) * params / ranks;
+  }
+  /// "4S + 12S/n"; "16S"; "16S/n".
+  [[nodiscard]] std::string text() const;
+};
+/// V1-V4. Throws std::invalid_argument on a stage above 3.
+[[nodiscard]] StateExpression state_expression(std::uint32_t stage, const StateBytes& bytes);
+
+/// Model states of one rank, exactly, padding included.
+struct ModelStates {
+  std::int64_t param_owned = 0;
+  std::int64_t param_rest = 0;  ///< resident elements that other ranks own (stages 0 to 2)
+  std::int64_t gradient = 0;
+  std::int64_t master = 0;
+  std::int64_t momentum = 0;
+  std::int64_t variance = 0;
+  [[nodiscard]] std::int64_t total() const noexcept {
+    return param_owned + param_rest + gradient + master + momentum + variance;
+  }
+};
+/// `param_elems` by ParamId. Stage 2 keeps only owned gradients, as this runtime does (V6 is the exception
+/// elsewhere). `shard_alignment`: stage 3, see make_shard_layout. Throws std::invalid_argument on a stage
+/// above 3.
+[[nodiscard]] ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint32_t stage,
+                                       std::uint32_t world, const StateBytes& bytes,
+                                       std::int64_t shard_alignment = 1);
+
+/// Elements one rank communicates in an optimizer step, as the ZeRO paper counts: an all-reduce 2, the others
+/// 1 per element of the whole.
+struct StepVolume {
+  double elems = 0;  ///< without padding, norm and loss
+  double gather_elems = 0;
+  double reduce_elems = 0;
+  std::int64_t padded_elems = 0;  ///< with the padding that really travels
+  std::string text;               ///< "2S", "3S", with accumulation "4S + S"
+};
+struct VolumeInput {
+  std::uint32_t stage = 0;
+  std::uint32_t world = 1;
+  std::int64_t micro_steps = 1;             ///< gradient accumulation
+  bool multi_rank_allreduce = false;        ///< compat: stages 1 and 2 cost 3S
+  std::int64_t gathers_per_micro_step = 2;  ///< stage 3: forward and backward, 1 if all is kept between
+  std::vector<bool> persistent;             ///< stage 3, by ParamId: gathered once a step; empty: none
+};
+[[nodiscard]] StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const VolumeInput& input);
+
+/// The largest model of `stage` whose states fit (ZeRO Table 2, theory): bytes / (bytes per parameter), times
+/// the degree of model parallelism.
+[[nodiscard]] double largest_model(double memory_bytes, std::uint32_t stage, double ranks,
+                                   double model_parallel, const StateBytes& bytes = kMixedPrecision);
+
+/// ZeRO-Infinity's model of a transformer's memory.
+struct TransformerShape {
+  double layers = 0;
+  double hidden = 0;
+  double heads = 0;
+  double sequence = 1024;
+  double batch_per_gpu = 4;
+  double batch_per_node = 32;
+  double checkpoint_interval = 1;  ///< ci: blocks between two activation checkpoints
+};
+[[nodiscard]] double transformer_params(const TransformerShape& shape) noexcept;           ///< 12 L h^2
+[[nodiscard]] double transformer_state_bytes(const TransformerShape& shape) noexcept;      ///< 240 L h^2
+[[nodiscard]] double activation_checkpoint_bytes(const TransformerShape& shape) noexcept;  ///< per node
+[[nodiscard]] double model_state_working_memory(const TransformerShape& shape) noexcept;   ///< MSWM: 16 h^2
+[[nodiscard]] double activation_working_memory(const TransformerShape& shape) noexcept;    ///< AWM, per GPU
+
+}  // namespace shardscope::plan

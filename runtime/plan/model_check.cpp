@@ -1,0 +1,324 @@
+#include "runtime/plan/model_check.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+namespace shardscope::plan {
+
+const char* kind_name(NodeKind kind) noexcept {
+  switch (kind) {
+    case NodeKind::sequential:
+      return "sequential";
+    case NodeKind::list:
+      return "list";
+    case NodeKind::linear:
+      return "linear";
+    case NodeKind::layer_norm:
+      return "layer_norm";
+    case NodeKind::embedding:
+      return "embedding";
+    case NodeKind::gelu:
+      return "gelu";
+    case NodeKind::relu:
+      return "relu";
+    case NodeKind::residual:
+      return "residual";
+    case NodeKind::attention:
+      return "attention";
+    case NodeKind::embedding_sum:
+      return "embedding_sum";
+    case NodeKind::functional_linear:
+      return "functional_linear";
+    case NodeKind::conditional:
+      return "conditional";
+    case NodeKind::reuse:
+      return "reuse";
+  }
+  return "?";
+}
+
+bool is_module(const NodeSpec& node) noexcept {
+  switch (node.kind) {
+    case NodeKind::sequential:
+    case NodeKind::list:
+    case NodeKind::linear:
+    case NodeKind::layer_norm:
+    case NodeKind::embedding:
+      return true;
+    case NodeKind::gelu:
+    case NodeKind::relu:
+      return !node.functional;
+    case NodeKind::residual:
+    case NodeKind::attention:
+    case NodeKind::embedding_sum:
+    case NodeKind::functional_linear:
+    case NodeKind::conditional:
+    case NodeKind::reuse:
+      return false;
+  }
+  return false;
+}
+
+std::string join_path(const std::string& parent, const std::string& name) {
+  if (parent.empty()) return name;
+  if (name.empty()) return parent;
+  return parent + "." + name;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+namespace {
+
+/// What flows between nodes: vectors of a width, or token ids (kTokens).
+constexpr std::int64_t kTokens = -1;
+constexpr std::int64_t kMaxElems = std::int64_t{1} << 40;
+
+[[noreturn]] void fail(const std::string& where, const std::string& what) {
+  throw std::invalid_argument("model: " + (where.empty() ? std::string("root") : where) + ": " + what);
+}
+
+class Checker {
+ public:
+  explicit Checker(const ModelSpec& spec) : spec_(spec) {}
+
+  void run() {
+    check_header();
+    if (!is_module(spec_.root) || spec_.root.kind == NodeKind::list) {
+      fail("", std::string("the root must be a module that runs, such as \"sequential\", not \"") +
+                   kind_name(spec_.root.kind) + "\"");
+    }
+    collect(spec_.root, "");
+    const std::int64_t first = spec_.input == InputKind::tokens ? kTokens : spec_.input_width;
+    const std::int64_t last = flow(spec_.root, "", first);
+    const std::int64_t wanted = spec_.loss == LossKind::cross_entropy ? spec_.vocabulary : spec_.output_width;
+    if (last != wanted) {
+      fail("", "the last module gives width " + width_text(last) + ", but the loss " +
+                   (spec_.loss == LossKind::cross_entropy ? "cross_entropy needs the vocabulary, "
+                                                          : "mse needs the output width, ") +
+                   std::to_string(wanted));
+    }
+  }
+
+ private:
+  static std::string width_text(std::int64_t width) {
+    return width == kTokens ? "of token ids" : std::to_string(width);
+  }
+
+  void check_header() const {
+    if (spec_.input == InputKind::tokens) {
+      if (spec_.vocabulary < 2)
+        fail("input", "vocabulary " + std::to_string(spec_.vocabulary) + " is below 2");
+      if (spec_.context < 1) fail("input", "context " + std::to_string(spec_.context) + " is below 1");
+    } else if (spec_.input_width < 1) {
+      fail("input", "width " + std::to_string(spec_.input_width) + " is below 1");
+    }
+    if (spec_.loss == LossKind::cross_entropy && spec_.input != InputKind::tokens) {
+      fail("loss", "cross_entropy needs token input; use \"mse\" for vectors");
+    }
+    if (spec_.loss == LossKind::mse) {
+      if (spec_.input != InputKind::vectors) fail("loss", "mse needs vector input; use \"cross_entropy\"");
+      if (spec_.output_width < 1) fail("loss", "width " + std::to_string(spec_.output_width) + " is below 1");
+    }
+  }
+
+  /// Paths of modules and of weights, and the rules that need no width.
+  void collect(const NodeSpec& node, const std::string& path) {
+    std::set<std::string> names;
+    collect_children(node, path, names);
+  }
+
+  void collect_children(const NodeSpec& node, const std::string& path, std::set<std::string>& names) {
+    const bool composite = node.kind == NodeKind::sequential || node.kind == NodeKind::list ||
+                           node.kind == NodeKind::residual || node.kind == NodeKind::embedding_sum ||
+                           node.kind == NodeKind::conditional;
+    if (!composite && !node.children.empty()) {
+      fail(path, std::string("a \"") + kind_name(node.kind) + "\" has no children");
+    }
+    if (composite && node.children.empty()) {
+      fail(path, std::string("a \"") + kind_name(node.kind) + "\" needs at least one child");
+    }
+    for (const NodeSpec& child : node.children) {
+      if (!is_module(child)) {
+        if (!child.name.empty()) {
+          fail(join_path(path, child.name), std::string("a functional \"") + kind_name(child.kind) +
+                                                "\" has no name: it adds nothing to module paths");
+        }
+        collect_children(child, path, names);
+        continue;
+      }
+      if (child.name.empty()) {
+        fail(path, std::string("a child of kind \"") + kind_name(child.kind) + "\" has no name");
+      }
+      if (child.name.find('.') != std::string::npos) {
+        fail(join_path(path, child.name), "a name must not hold a dot; nest modules instead");
+      }
+      if (!names.insert(child.name).second) {
+        fail(join_path(path, child.name), "two modules have this path; rename one");
+      }
+      const std::string child_path = join_path(path, child.name);
+      modules_.emplace(child_path, &child);
+      if ((child.kind == NodeKind::linear || child.kind == NodeKind::embedding) && child.weight_of.empty()) {
+        weights_.emplace(child_path + ".weight", &child);
+      }
+      collect(child, child_path);
+    }
+  }
+
+  void positive(const std::string& path, const char* what, std::int64_t value) const {
+    if (value < 1 || value > kMaxElems) {
+      fail(path,
+           std::string(what) + " is " + std::to_string(value) + "; it must be at least 1 and at most 2^40");
+    }
+  }
+
+  std::int64_t flow_children(const NodeSpec& node, const std::string& path, std::int64_t width) {
+    for (const NodeSpec& child : node.children) {
+      width = flow(child, is_module(child) ? join_path(path, child.name) : path, width);
+    }
+    return width;
+  }
+
+  void expect_width(const std::string& path, const NodeSpec& node, std::int64_t got,
+                    std::int64_t wanted) const {
+    if (got != wanted) {
+      fail(path, std::string("\"") + kind_name(node.kind) + "\" takes width " + std::to_string(wanted) +
+                     ", but gets " + width_text(got) + " from what runs before it");
+    }
+  }
+
+  std::int64_t flow(const NodeSpec& node, const std::string& path, std::int64_t width) {
+    switch (node.kind) {
+      case NodeKind::sequential:
+      case NodeKind::list:
+        return flow_children(node, path, width);
+      case NodeKind::linear:
+        positive(path, "in", node.in);
+        positive(path, "out", node.out);
+        expect_width(path, node, width, node.in);
+        return node.out;
+      case NodeKind::layer_norm:
+        positive(path, "width", node.out);
+        if (!(node.epsilon > 0)) fail(path, "epsilon must be above 0");
+        expect_width(path, node, width, node.out);
+        return width;
+      case NodeKind::embedding:
+        return flow_embedding(node, path, width);
+      case NodeKind::gelu:
+      case NodeKind::relu:
+        if (width == kTokens) fail(path, "an activation cannot run on token ids");
+        return width;
+      case NodeKind::residual:
+      case NodeKind::conditional: {
+        const std::int64_t after = flow_children(node, path, width);
+        if (after != width || width == kTokens) {
+          fail(path, std::string("the children of a \"") + kind_name(node.kind) + "\" must keep the width " +
+                         width_text(width) + ", but give " + width_text(after));
+        }
+        return width;
+      }
+      case NodeKind::attention:
+        return flow_attention(node, path, width);
+      case NodeKind::embedding_sum:
+        return flow_embedding_sum(node, path, width);
+      case NodeKind::functional_linear: {
+        const auto found = weights_.find(node.weight_of);
+        if (found == weights_.end()) {
+          fail(path, "functional_linear reads \"" + node.weight_of +
+                         "\", which is no weight of a linear or embedding; give the full path, such as "
+                         "\"wte.weight\"");
+        }
+        const NodeSpec& owner = *found->second;
+        const bool linear = owner.kind == NodeKind::linear;
+        expect_width(path, node, width, linear ? owner.in : owner.out);
+        return linear ? owner.out : owner.in;
+      }
+      case NodeKind::reuse:
+        return flow_reuse(node, path, width);
+    }
+    return width;
+  }
+
+  std::int64_t flow_embedding(const NodeSpec& node, const std::string& path, std::int64_t width) const {
+    positive(path, "rows", node.in);
+    positive(path, "width", node.out);
+    if (width != kTokens) fail(path, "an embedding looks up token ids, but gets width " + width_text(width));
+    const bool positions = node.lookup == Lookup::positions;
+    const std::int64_t least = positions ? spec_.context : spec_.vocabulary;
+    if (node.in < least) {
+      fail(path, "rows is " + std::to_string(node.in) + ", below the " +
+                     (positions ? "context " : "vocabulary ") + std::to_string(least));
+    }
+    return node.out;
+  }
+
+  std::int64_t flow_embedding_sum(const NodeSpec& node, const std::string& path, std::int64_t width) {
+    std::int64_t sum = 0;
+    for (const NodeSpec& child : node.children) {
+      if (child.kind != NodeKind::embedding) {
+        fail(path, std::string("the children of an embedding_sum are embeddings, not \"") +
+                       kind_name(child.kind) + "\"");
+      }
+      const std::int64_t out = flow(child, join_path(path, child.name), width);
+      if (sum != 0 && out != sum) {
+        fail(join_path(path, child.name), "width " + std::to_string(out) +
+                                              " differs from the other embeddings of the sum, " +
+                                              std::to_string(sum));
+      }
+      sum = out;
+    }
+    return sum;
+  }
+
+  std::int64_t flow_attention(const NodeSpec& node, const std::string& path, std::int64_t width) const {
+    if (spec_.input != InputKind::tokens) fail(path, "attention needs sequences: use token input");
+    positive(path, "heads", node.heads);
+    if (width == kTokens || width % 3 != 0) {
+      fail(path,
+           "attention takes queries, keys and values side by side (3 times the width), but gets width " +
+               width_text(width));
+    }
+    const std::int64_t channels = width / 3;
+    if (channels % node.heads != 0) {
+      fail(path, std::to_string(node.heads) + " heads do not divide the width " + std::to_string(channels));
+    }
+    return channels;
+  }
+
+  std::int64_t flow_reuse(const NodeSpec& node, const std::string& path, std::int64_t width) {
+    const auto found = modules_.find(node.target);
+    if (found == modules_.end()) fail(path, "reuse: there is no module \"" + node.target + "\"");
+    // A module that contains this node would run itself for ever.
+    const std::string prefix = node.target + ".";
+    if (path == node.target || path.compare(0, prefix.size(), prefix) == 0) {
+      fail(path, "reuse: \"" + node.target + "\" contains this node");
+    }
+    if (reusing_.count(node.target) != 0) fail(path, "reuse: \"" + node.target + "\" reuses itself");
+    if (found->second->kind == NodeKind::list) {
+      fail(path, "reuse: \"" + node.target + "\" is a list; name the modules in it");
+    }
+    reusing_.insert(node.target);
+    const std::int64_t after = flow(*found->second, node.target, width);
+    reusing_.erase(node.target);
+    return after;
+  }
+
+  const ModelSpec& spec_;
+  std::map<std::string, const NodeSpec*> modules_;
+  std::map<std::string, const NodeSpec*> weights_;
+  std::set<std::string> reusing_;
+};
+
+}  // namespace
+
+void check_model(const ModelSpec& spec) { Checker(spec).run(); }
+
+}  // namespace shardscope::plan

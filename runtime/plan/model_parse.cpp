@@ -1,0 +1,265 @@
+// Reads the JSON model tree of docs/models.md.
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string_view>
+
+#include "runtime/plan/model_check.h"
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::plan {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::array kAllKinds = {NodeKind::sequential,
+                                  NodeKind::list,
+                                  NodeKind::linear,
+                                  NodeKind::layer_norm,
+                                  NodeKind::embedding,
+                                  NodeKind::gelu,
+                                  NodeKind::relu,
+                                  NodeKind::residual,
+                                  NodeKind::attention,
+                                  NodeKind::embedding_sum,
+                                  NodeKind::functional_linear,
+                                  NodeKind::conditional,
+                                  NodeKind::reuse};
+
+/// A tree deeper than this is a mistake, and would exhaust the stack.
+constexpr int kMaxDepth = 64;
+constexpr std::int64_t kMaxRepeat = 100'000;
+
+[[noreturn]] void fail(const std::string& where, const std::string& what) {
+  throw std::invalid_argument("model: " + where + ": " + what);
+}
+
+/// One JSON object read key by key; finish() refuses the keys nobody asked for.
+class Reader {
+ public:
+  Reader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object_.is_object())
+      fail(where_, "must be an object { ... }, but is " + object_.dump().substr(0, 60));
+  }
+
+  [[nodiscard]] const std::string& where() const noexcept { return where_; }
+  [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
+
+  const Json& at(const char* key) {
+    if (!object_.contains(key)) fail(where_, std::string("key \"") + key + "\" is missing");
+    seen_.emplace_back(key);
+    return object_[key];
+  }
+
+  std::int64_t integer(const char* key) {
+    const Json& value = at(key);
+    if (!value.is_number_integer()) wrong(key, "a whole number", value);
+    return value.get<std::int64_t>();
+  }
+  std::string text(const char* key) {
+    const Json& value = at(key);
+    if (!value.is_string()) wrong(key, "a string", value);
+    return value.get<std::string>();
+  }
+  std::string text_or(const char* key, std::string otherwise) { return has(key) ? text(key) : otherwise; }
+  bool boolean_or(const char* key, bool otherwise) {
+    if (!has(key)) return otherwise;
+    const Json& value = at(key);
+    if (!value.is_boolean()) wrong(key, "true or false", value);
+    return value.get<bool>();
+  }
+  double number_or(const char* key, double otherwise) {
+    if (!has(key)) return otherwise;
+    const Json& value = at(key);
+    if (!value.is_number()) wrong(key, "a number", value);
+    return value.get<double>();
+  }
+
+  void finish() const {
+    for (const auto& [key, value] : object_.items()) {
+      if (std::find(seen_.begin(), seen_.end(), key) == seen_.end()) {
+        fail(where_, "key \"" + key + "\" is not known here; see docs/models.md");
+      }
+    }
+  }
+
+  [[noreturn]] void wrong(const char* key, const char* wanted, const Json& value) const {
+    fail(where_, std::string("\"") + key + "\" must be " + wanted + ", but is " + value.dump().substr(0, 60));
+  }
+
+ private:
+  const Json& object_;
+  std::string where_;
+  std::vector<std::string> seen_;
+};
+
+NodeKind parse_kind(Reader& reader) {
+  const std::string name = reader.text("kind");
+  std::string known;
+  for (const NodeKind kind : kAllKinds) {
+    if (name == kind_name(kind)) return kind;
+    known += std::string(known.empty() ? "" : ", ") + kind_name(kind);
+  }
+  fail(reader.where(), "kind \"" + name + "\" is not known; the kinds are " + known);
+}
+
+Lookup parse_lookup(Reader& reader) {
+  const std::string name = reader.text_or("lookup", "tokens");
+  if (name == "tokens") return Lookup::tokens;
+  if (name == "positions") return Lookup::positions;
+  fail(reader.where(), "lookup \"" + name + "\" must be \"tokens\" or \"positions\"");
+}
+
+NodeSpec parse_node(const Json& json, const std::string& where, int depth);
+
+void parse_children(Reader& reader, NodeSpec& node, int depth) {
+  const Json& children = reader.at("children");
+  if (!children.is_array()) reader.wrong("children", "an array [ ... ]", children);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    node.children.push_back(
+        parse_node(children[i], reader.where() + ".children[" + std::to_string(i) + "]", depth + 1));
+  }
+}
+
+/// "repeat": n copies of the one child, named 0 to n-1.
+void repeat_child(Reader& reader, NodeSpec& node) {
+  const std::int64_t count = reader.integer("repeat");
+  if (count < 1 || count > kMaxRepeat) {
+    fail(reader.where(),
+         "repeat is " + std::to_string(count) + "; it must be 1 to " + std::to_string(kMaxRepeat));
+  }
+  if (node.children.size() != 1 || !is_module(node.children.front()) || !node.children.front().name.empty()) {
+    fail(reader.where(),
+         "repeat needs exactly one child, a module without a name (its copies are named 0, 1, ...)");
+  }
+  const NodeSpec child = node.children.front();
+  node.children.assign(static_cast<std::size_t>(count), child);
+  for (std::size_t i = 0; i < node.children.size(); ++i) node.children[i].name = std::to_string(i);
+}
+
+void parse_details(Reader& reader, NodeSpec& node, int depth) {
+  switch (node.kind) {
+    case NodeKind::sequential:
+      parse_children(reader, node, depth);
+      node.checkpoint = reader.boolean_or("checkpoint", false);
+      node.leaf = reader.boolean_or("leaf", false);
+      break;
+    case NodeKind::list:
+      parse_children(reader, node, depth);
+      if (reader.has("repeat")) repeat_child(reader, node);
+      break;
+    case NodeKind::linear:
+      node.in = reader.integer("in");
+      node.out = reader.integer("out");
+      node.bias = reader.boolean_or("bias", true);
+      node.weight_of = reader.text_or("weight_of", "");
+      break;
+    case NodeKind::layer_norm:
+      node.out = reader.integer("width");
+      node.epsilon = reader.number_or("epsilon", node.epsilon);
+      break;
+    case NodeKind::embedding:
+      node.in = reader.integer("rows");
+      node.out = reader.integer("width");
+      node.lookup = parse_lookup(reader);
+      node.weight_of = reader.text_or("weight_of", "");
+      break;
+    case NodeKind::gelu:
+    case NodeKind::relu:
+      // An activation without a name is the function, with one it is a module, as in PyTorch.
+      node.functional = reader.boolean_or("functional", node.name.empty());
+      break;
+    case NodeKind::residual:
+    case NodeKind::embedding_sum:
+      parse_children(reader, node, depth);
+      break;
+    case NodeKind::attention:
+      node.heads = reader.integer("heads");
+      break;
+    case NodeKind::functional_linear:
+      node.weight_of = reader.text("weight_of");
+      break;
+    case NodeKind::conditional: {
+      parse_children(reader, node, depth);
+      const Json& skips = reader.at("skip_iterations");
+      if (!skips.is_array()) reader.wrong("skip_iterations", "an array of iteration numbers from 0", skips);
+      for (const Json& skip : skips) {
+        if (!skip.is_number_integer() || skip.get<std::int64_t>() < 0) {
+          reader.wrong("skip_iterations", "an array of iteration numbers from 0", skips);
+        }
+        node.skip_iterations.push_back(skip.get<std::int64_t>());
+      }
+      break;
+    }
+    case NodeKind::reuse:
+      node.target = reader.text("target");
+      break;
+  }
+}
+
+NodeSpec parse_node(const Json& json, const std::string& where, int depth) {
+  if (depth > kMaxDepth) fail(where, "nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  Reader reader(json, where);
+  NodeSpec node;
+  node.kind = parse_kind(reader);
+  node.name = reader.text_or("name", "");
+  node.type = reader.text_or("type", "");
+  parse_details(reader, node, depth);
+  reader.finish();
+  return node;
+}
+
+void parse_input(Reader& model, ModelSpec& spec) {
+  Reader reader(model.at("input"), "input");
+  const std::string kind = reader.text("kind");
+  if (kind == "tokens") {
+    spec.input = InputKind::tokens;
+    spec.vocabulary = reader.integer("vocabulary");
+    spec.context = reader.integer("context");
+  } else if (kind == "vectors") {
+    spec.input = InputKind::vectors;
+    spec.input_width = reader.integer("width");
+  } else {
+    fail("input", "kind \"" + kind + "\" must be \"tokens\" or \"vectors\"");
+  }
+  reader.finish();
+}
+
+void parse_loss(Reader& model, ModelSpec& spec) {
+  Reader reader(model.at("loss"), "loss");
+  const std::string kind = reader.text("kind");
+  if (kind == "cross_entropy") {
+    spec.loss = LossKind::cross_entropy;
+  } else if (kind == "mse") {
+    spec.loss = LossKind::mse;
+    spec.output_width = reader.integer("width");
+  } else {
+    fail("loss", "kind \"" + kind + "\" must be \"cross_entropy\" or \"mse\"");
+  }
+  reader.finish();
+}
+
+}  // namespace
+
+ModelSpec parse_model_spec(const std::string& json_text) {
+  Json json;
+  try {
+    json = Json::parse(json_text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
+  } catch (const Json::parse_error& error) {
+    throw std::invalid_argument("model: not valid JSON at byte " + std::to_string(error.byte) + ": " +
+                                error.what());
+  }
+  Reader reader(json, "model");
+  ModelSpec spec;
+  spec.name = reader.text("name");
+  parse_input(reader, spec);
+  parse_loss(reader, spec);
+  spec.root = parse_node(reader.at("root"), "root", 0);
+  reader.finish();
+  check_model(spec);
+  return spec;
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,163 @@
+#include "runtime/plan/model_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/plan/model_check.h"
+
+namespace shardscope::plan {
+namespace {
+
+const char* default_type(NodeKind kind) noexcept {
+  switch (kind) {
+    case NodeKind::sequential:
+      return "Sequential";
+    case NodeKind::list:
+      return "ModuleList";
+    case NodeKind::linear:
+      return "Linear";
+    case NodeKind::layer_norm:
+      return "LayerNorm";
+    case NodeKind::embedding:
+      return "Embedding";
+    case NodeKind::gelu:
+      return "GELU";
+    case NodeKind::relu:
+      return "ReLU";
+    case NodeKind::residual:
+    case NodeKind::attention:
+    case NodeKind::embedding_sum:
+    case NodeKind::functional_linear:
+    case NodeKind::conditional:
+    case NodeKind::reuse:
+      return "";
+  }
+  return "";
+}
+
+/// Walks the tree in pre-order, as torch's named_modules does, and numbers what it meets.
+class Numbering {
+ public:
+  explicit Numbering(ModelPlan& plan) : plan_(plan) {}
+
+  void walk(const NodeSpec& node, const std::string& parent_path, ModuleId parent, ModuleId leaf) {
+    if (!is_module(node)) {
+      for (const NodeSpec& child : node.children) walk(child, parent_path, parent, leaf);
+      return;
+    }
+    const ModuleId id{static_cast<std::uint32_t>(plan_.modules.size())};
+    const std::string path = join_path(parent_path, node.name);
+    ModulePlan module;
+    module.id = id;
+    module.parent = parent;
+    module.path = path;
+    module.type = node.type.empty() ? default_type(node.kind) : node.type;
+    module.hooks = node.kind != NodeKind::list && leaf == kNone<ModuleId>;
+    module.leaf = node.leaf && module.hooks;
+    plan_.modules.push_back(std::move(module));
+
+    // A leaf module fetches everything below it, so its parameters are listed with it.
+    const ModuleId inside = leaf == kNone<ModuleId> && node.leaf ? id : leaf;
+    add_params(node, path, id, inside);
+    for (const NodeSpec& child : node.children) walk(child, path, id, inside);
+  }
+
+ private:
+  void add_params(const NodeSpec& node, const std::string& path, ModuleId id, ModuleId leaf) {
+    switch (node.kind) {
+      case NodeKind::linear:
+        if (node.weight_of.empty()) {
+          add(path + ".weight", {node.out, node.in}, ParamKind::matrix, id, leaf);
+        } else {
+          share(path, node, id, leaf);
+        }
+        if (node.bias) add(path + ".bias", {node.out}, ParamKind::bias, id, leaf);
+        break;
+      case NodeKind::layer_norm:
+        add(path + ".weight", {node.out}, ParamKind::layer_norm_weight, id, leaf);
+        add(path + ".bias", {node.out}, ParamKind::bias, id, leaf);
+        break;
+      case NodeKind::embedding:
+        if (node.weight_of.empty()) {
+          add(path + ".weight", {node.in, node.out}, ParamKind::embedding, id, leaf);
+        } else {
+          share(path, node, id, leaf);
+        }
+        break;
+      default:
+        break;
+    }
+  }
+
+  void add(std::string name, std::vector<std::int64_t> shape, ParamKind kind, ModuleId id, ModuleId leaf) {
+    ParamPlan param;
+    param.id = ParamId{static_cast<std::uint32_t>(plan_.params.size())};
+    param.elems = 1;
+    for (const std::int64_t extent : shape) param.elems *= extent;
+    param.name = std::move(name);
+    param.shape = std::move(shape);
+    param.kind = kind;
+    by_name_.emplace(param.name, param.id);
+    plan_.elems += param.elems;
+    plan_.params.push_back(std::move(param));
+    attach(plan_.params.back().id, id, leaf);
+  }
+
+  /// A tied weight: the parameter already exists because its owner comes first in the walk.
+  void share(const std::string& path, const NodeSpec& node, ModuleId id, ModuleId leaf) {
+    const auto found = by_name_.find(node.weight_of);
+    if (found == by_name_.end()) {
+      throw std::invalid_argument(
+          "model: " + path + ": weight_of \"" + node.weight_of +
+          "\" names no parameter that comes before it; give the full path of a weight "
+          "such as \"transformer.wte.weight\"");
+    }
+    const ParamPlan& owner = plan_.params[raw(found->second)];
+    const std::vector<std::int64_t> wanted = node.kind == NodeKind::linear
+                                                 ? std::vector<std::int64_t>{node.out, node.in}
+                                                 : std::vector<std::int64_t>{node.in, node.out};
+    if (owner.shape != wanted) {
+      throw std::invalid_argument("model: " + path + ": weight_of \"" + node.weight_of + "\" has shape " +
+                                  shape_text(owner.shape) + ", but this module needs " + shape_text(wanted));
+    }
+    attach(found->second, id, leaf);
+  }
+
+  void attach(ParamId param, ModuleId id, ModuleId leaf) {
+    auto append = [&](ModuleId module) {
+      auto& params = plan_.modules[raw(module)].params;
+      if (std::find(params.begin(), params.end(), param) == params.end()) params.push_back(param);
+    };
+    append(id);
+    if (leaf != kNone<ModuleId> && leaf != id) append(leaf);
+    auto& owners = plan_.params[raw(param)].modules;
+    if (std::find(owners.begin(), owners.end(), id) == owners.end()) owners.push_back(id);
+  }
+
+  ModelPlan& plan_;
+  std::map<std::string, ParamId> by_name_;
+};
+
+}  // namespace
+
+ModelPlan build_model_plan(ModelSpec spec) {
+  check_model(spec);
+  ModelPlan plan;
+  Numbering(plan).walk(spec.root, "", kNone<ModuleId>, kNone<ModuleId>);
+  plan.spec = std::move(spec);
+  for (const ModulePlan& module : plan.modules) {
+    std::int64_t direct = 0;
+    for (const ParamId param : module.params) {
+      const auto& owners = plan.params[raw(param)].modules;
+      if (std::find(owners.begin(), owners.end(), module.id) != owners.end()) {
+        direct += plan.params[raw(param)].elems;
+      }
+    }
+    plan.largest_module_elems = std::max(plan.largest_module_elems, direct);
+  }
+  return plan;
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,44 @@
+#include "runtime/plan/ownership.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace shardscope::plan {
+
+Ownership::Ownership(const ModelPlan& model, const ZeroConfig& zero, std::uint32_t world,
+                     std::int64_t shard_alignment)
+    : stage_(zero.stage), world_(world) {
+  if (stage_ > 3) {
+    throw std::invalid_argument("zero_optimization.stage is " + std::to_string(stage_) +
+                                "; it must be 0, 1, 2 or 3");
+  }
+  if (stage_ == 3) {
+    shards_ = make_shard_layout(model, world, shard_alignment);
+    owned_elems_ = shards_.elems;
+    sub_groups_ = make_sub_groups(shards_, zero.sub_group_size);
+    return;
+  }
+  const GradientOrder order =
+      stage_ > 0 && zero.round_robin_gradients ? GradientOrder::round_robin : GradientOrder::parameter_order;
+  flat_ = make_flat_layout(model, stage_ == 0 ? 1 : world, order);
+  owned_elems_ = flat_.shard_elems;
+  sub_groups_.push_back({0, owned_elems_});
+}
+
+std::vector<OwnedSlice> Ownership::slices(ParamId param, std::uint32_t rank) const {
+  std::vector<OwnedSlice> found;
+  if (stage_ == 3) {
+    const ParamPartition& partition = shards_.partitions.at(raw(param));
+    const Range range = partition.real_range(rank);
+    found.push_back({param, rank, range.begin, shards_.shard_offset[raw(param)], range.size(),
+                     partition.shard_elems - range.size()});
+    return found;
+  }
+  for (const FlatSlice& slice : flat_.slices_of(param)) {
+    if (stage_ > 0 && slice.rank != rank) continue;
+    found.push_back({param, rank, slice.param_offset, slice.shard_offset, slice.elems, 0});
+  }
+  return found;
+}
+
+}  // namespace shardscope::plan

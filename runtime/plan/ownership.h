@@ -1,0 +1,57 @@
+// Which elements of which parameter each rank updates, for every stage: what the optimizer, the
+// initialisation, loading, saving and the tables of a run share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/plan/ids.h"
+#include "runtime/plan/model_plan.h"
+#include "runtime/plan/partition.h"
+#include "runtime/plan/shard_layout.h"
+#include "runtime/plan/zero_config.h"
+
+namespace shardscope::plan {
+
+/// A piece of one parameter inside the range of elements that one rank updates (its owned range).
+struct OwnedSlice {
+  ParamId param{};
+  std::uint32_t rank = 0;
+  std::int64_t param_offset = 0;   ///< first element within the parameter
+  std::int64_t owned_offset = 0;   ///< first element within the rank's owned range
+  std::int64_t elems = 0;          ///< real elements; 0 for a shard that is padding only
+  std::int64_t padding_elems = 0;  ///< stage 3: rest of the shard
+};
+
+/// Stage 0: every rank owns everything. Stages 1 and 2: a range of the flat, padded parameters. Stage 3: a
+/// shard of every parameter.
+class Ownership {
+ public:
+  /// `shard_alignment` (elements) applies to stage 3. Throws std::invalid_argument on a stage above 3.
+  Ownership(const ModelPlan& model, const ZeroConfig& zero, std::uint32_t world,
+            std::int64_t shard_alignment = 1);
+
+  [[nodiscard]] std::uint32_t stage() const noexcept { return stage_; }
+  [[nodiscard]] std::uint32_t world() const noexcept { return world_; }
+  /// Elements of one rank's owned range, padding included; the same on every rank.
+  [[nodiscard]] std::int64_t owned_elems() const noexcept { return owned_elems_; }
+  /// Units of the optimizer step, ascending, covering the owned range.
+  [[nodiscard]] const std::vector<Range>& sub_groups() const noexcept { return sub_groups_; }
+  /// Slices of one parameter on one rank, ascending.
+  [[nodiscard]] std::vector<OwnedSlice> slices(ParamId param, std::uint32_t rank) const;
+
+  /// Stages 0 (for one rank), 1 and 2.
+  [[nodiscard]] const FlatLayout& flat() const noexcept { return flat_; }
+  /// Stage 3.
+  [[nodiscard]] const ShardLayout& shards() const noexcept { return shards_; }
+
+ private:
+  std::uint32_t stage_;
+  std::uint32_t world_;
+  std::int64_t owned_elems_ = 0;
+  std::vector<Range> sub_groups_;
+  FlatLayout flat_;
+  ShardLayout shards_;
+};
+
+}  // namespace shardscope::plan

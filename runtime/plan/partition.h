@@ -1,0 +1,66 @@
+// Who owns which elements. Pure arithmetic over ranges; see zero-reference P4 (stage 3: parameter by
+// parameter) and S2-S6 (stages 1 and 2: one flat, padded range).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/plan/ids.h"
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::plan {
+
+/// Half-open element range.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  [[nodiscard]] constexpr std::int64_t size() const noexcept { return end > begin ? end - begin : 0; }
+};
+
+[[nodiscard]] Range intersect(Range a, Range b) noexcept;
+
+/// Stage 3: one parameter over `world` ranks (P4). Every rank holds `shard_elems`; the tail of the
+/// last rank or ranks is padding.
+struct ParamPartition {
+  std::int64_t elems = 0;
+  std::int64_t shard_elems = 0;                                       ///< ceil(elems / world)
+  std::int64_t padding_elems = 0;                                     ///< shard_elems * world - elems
+  [[nodiscard]] Range real_range(std::uint32_t rank) const noexcept;  ///< within the parameter, padding cut
+};
+[[nodiscard]] ParamPartition partition_param(std::int64_t elems, std::uint32_t world);
+
+/// A piece of one parameter inside one rank's partition of the flat buffer.
+struct FlatSlice {
+  ParamId param{};
+  std::uint32_t rank = 0;
+  std::int64_t param_offset = 0;  ///< first element within the parameter
+  std::int64_t shard_offset = 0;  ///< first element within the rank's partition
+  std::int64_t elems = 0;
+};
+
+/// Stages 1 and 2: parameters concatenated in `order`, padded to a multiple of 2 * world (S2).
+struct FlatLayout {
+  std::uint32_t world = 1;
+  std::int64_t elems = 0;        ///< without padding
+  std::int64_t flat_elems = 0;   ///< with padding
+  std::int64_t shard_elems = 0;  ///< flat_elems / world
+  std::vector<ParamId> order;
+  std::vector<std::int64_t> param_offset;  ///< by ParamId: first element within the flat buffer
+  std::vector<std::int64_t> param_elems;   ///< by ParamId
+  std::vector<FlatSlice> slices;           ///< ascending in the flat buffer
+  [[nodiscard]] std::vector<FlatSlice> slices_of(ParamId param) const;
+  [[nodiscard]] std::int64_t elems_of(ParamId param) const { return param_elems.at(raw(param)); }
+  /// Padding at the end of this rank's partition (S5).
+  [[nodiscard]] std::int64_t padding_of(std::uint32_t rank) const noexcept;
+};
+/// The flat buffer is padded to a multiple of this many elements per rank (S2: every partition starts at
+/// a 4-byte boundary for 16-bit elements).
+inline constexpr std::int64_t kFlatAlignment = 2;
+enum class GradientOrder : std::uint8_t { parameter_order, round_robin };
+[[nodiscard]] FlatLayout make_flat_layout(const ModelPlan& model, std::uint32_t world,
+                                          GradientOrder order = GradientOrder::parameter_order);
+/// The same from bare sizes, by ParamId: what the layout depends on.
+[[nodiscard]] FlatLayout make_flat_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
+                                          GradientOrder order = GradientOrder::parameter_order);
+
+}  // namespace shardscope::plan

@@ -1,0 +1,194 @@
+#include "runtime/plan/scheduler.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/plan/scheduler_state.h"
+
+namespace shardscope::plan {
+
+FetchScheduler::FetchScheduler(const ModelPlan& model, std::uint32_t world, SchedulerConfig config)
+    : state_(std::make_unique<State>(model, config)) {
+  if (world == 0) throw std::invalid_argument("scheduler: world is 0; it must be at least 1");
+}
+FetchScheduler::~FetchScheduler() = default;
+
+TraceMode FetchScheduler::begin_iteration() {
+  State& s = *state_;
+  s.drained = s.drain();
+  switch (s.mode) {
+    case TraceMode::record:
+      s.trace.freeze(s.module_params, s.elems);
+      s.mode = TraceMode::complete;
+      break;
+    case TraceMode::invalid:
+      s.trace.clear();
+      s.mode = TraceMode::record;
+      break;
+    case TraceMode::complete:
+      break;
+  }
+  s.queue.assign(s.trace.params().begin(), s.trace.params().end());
+  for (State::Param& param : s.params) param.fetched_for = kNeverFetched;
+  s.step = 0;
+  if (s.exact) s.available = 0;
+  return s.mode;
+}
+
+const Drain& FetchScheduler::drained() const noexcept { return state_->drained; }
+
+FetchPlan FetchScheduler::fetch(ModuleId module, Direction direction) {
+  State& s = *state_;
+  FetchPlan plan;
+  plan.invalidated = s.check_trace(module);
+  if (s.mode == TraceMode::record) s.trace.record(module);
+  if (direction == Direction::backward && !contains_id(s.active_backward, module))
+    s.active_backward.push_back(module);
+
+  const std::vector<ParamId>& wanted = s.module_params.at(raw(module));
+  plan.gather = s.issue(wanted);
+  for (const ParamId id : wanted) {
+    State::Param& param = s.at(id);
+    if (!contains_id(param.active, module)) param.active.push_back(module);
+    if (s.wait(id, plan.wait_for, plan.completed)) plan.wait.push_back(id);
+  }
+  std::sort(plan.completed.begin(), plan.completed.end());
+
+  plan.stop = PrefetchStop::no_trace;
+  if (s.mode == TraceMode::complete) {
+    s.pop_from_queue(s.not_fetched_yet(module).size());
+    plan.prefetch = s.prefetch(plan.stop);
+  }
+  plan.trace_step = s.step++;
+  plan.available_elems = s.available;
+  return plan;
+}
+
+ReleasePlan FetchScheduler::release(ModuleId module, Direction direction) {
+  State& s = *state_;
+  State::Decision decision;
+  if (s.exact && s.mode == TraceMode::complete) {
+    // DeepSpeed remembers the decision for this module and step, across invalidations too.
+    const std::uint64_t key =
+        static_cast<std::uint64_t>(raw(module)) << 32U | static_cast<std::uint64_t>(s.step);
+    auto found = s.memo.find(key);
+    if (found == s.memo.end()) found = s.memo.emplace(key, s.decide_release(module)).first;
+    decision = found->second;
+  } else {
+    decision = s.decide_release(module);
+  }
+  if (direction == Direction::backward) erase_id(s.active_backward, module);
+
+  ReleasePlan plan;
+  for (const ParamId id : s.module_params[raw(module)]) erase_id(s.at(id).active, module);
+  plan.kept = std::move(decision.kept);
+  for (const ParamId id : decision.release) {
+    if (s.release_param(id)) {
+      plan.released.push_back(id);
+    } else {
+      const bool gone = s.at(id).status == ParamStatus::not_available;
+      plan.kept.push_back({id, gone ? KeepReason::not_available : KeepReason::in_use});
+    }
+  }
+  std::sort(plan.kept.begin(), plan.kept.end(),
+            [](const Kept& a, const Kept& b) { return a.param < b.param; });
+  plan.available_elems = s.available;
+  return plan;
+}
+
+FetchPlan FetchScheduler::fetch_external(ParamId param, ModuleId module) {
+  State& s = *state_;
+  FetchPlan plan;
+  std::vector<ParamId>& owned = s.module_params.at(raw(module));
+  State::Param& p = s.at(param);
+  const bool missing = p.status == ParamStatus::not_available;
+  // DeepSpeed learns of an external parameter only when it finds it missing. While a trace is followed, a new
+  // parameter would break it, so an available one is not registered then.
+  if (!contains_id(owned, param) && (missing || (!s.exact && s.mode != TraceMode::complete))) {
+    owned.insert(std::lower_bound(owned.begin(), owned.end(), param), param);
+  }
+  if (!s.exact && contains_id(owned, param) && !contains_id(p.active, module)) p.active.push_back(module);
+  if (missing) {
+    const std::int64_t before = s.available;
+    plan.gather = s.issue({param});
+    if (s.exact) s.available = before;  // DeepSpeed gathers these outside its coordinator
+  }
+  if (s.wait(param, plan.wait_for, plan.completed)) plan.wait.push_back(param);
+  plan.stop = PrefetchStop::no_trace;
+  plan.trace_step = s.step;
+  plan.available_elems = s.available;
+  return plan;
+}
+
+std::vector<ParamId> FetchScheduler::release_leftovers() {
+  State& s = *state_;
+  std::vector<ParamId> released;
+  while (!s.active_backward.empty()) {
+    const ModuleId module = s.active_backward.back();
+    s.active_backward.pop_back();
+    for (const ParamId id : s.module_params[raw(module)]) {
+      erase_id(s.at(id).active, module);
+      if (!s.at(id).persistent && s.release_param(id)) released.push_back(id);
+    }
+  }
+  std::sort(released.begin(), released.end());
+  return released;
+}
+
+std::vector<ParamId> FetchScheduler::release_all() {
+  State& s = *state_;
+  std::vector<ParamId> released;
+  std::vector<GatherId> waited;
+  std::vector<ParamId> completed;
+  for (std::uint32_t i = 0; i < s.params.size(); ++i) {
+    const ParamId id{i};
+    s.wait(id, waited, completed);
+    s.at(id).active.clear();
+    if (s.release_param(id)) released.push_back(id);
+  }
+  s.active_backward.clear();
+  return released;
+}
+
+Gather FetchScheduler::gather_persistent() {
+  State& s = *state_;
+  std::vector<ParamId> wanted;
+  for (std::uint32_t i = 0; i < s.params.size(); ++i) {
+    if (s.params[i].persistent) wanted.push_back(ParamId{i});
+  }
+  const std::int64_t before = s.available;
+  Gather gather = s.issue(wanted);
+  s.available = before;
+  std::vector<GatherId> waited;
+  std::vector<ParamId> completed;
+  for (const ParamId id : gather.params) s.wait(id, waited, completed);
+  return gather;
+}
+
+std::vector<GatherId> FetchScheduler::in_flight_gathers() const {
+  std::vector<GatherId> ids;
+  for (const auto& [id, pending] : state_->gathers) {
+    if (!pending.complete) ids.push_back(id);
+  }
+  return ids;
+}
+
+TraceMode FetchScheduler::mode() const noexcept { return state_->mode; }
+ParamStatus FetchScheduler::status(ParamId param) const noexcept { return state_->params[raw(param)].status; }
+bool FetchScheduler::persistent(ParamId param) const noexcept {
+  return state_->params[raw(param)].persistent;
+}
+std::int64_t FetchScheduler::available_elems() const noexcept { return state_->available; }
+std::int64_t FetchScheduler::resident_elems() const noexcept { return state_->resident; }
+const std::vector<ParamId>& FetchScheduler::params_of(ModuleId module) const noexcept {
+  return state_->module_params[raw(module)];
+}
+std::int64_t FetchScheduler::trace_step() const noexcept { return state_->step; }
+
+const std::vector<ModuleId>& FetchScheduler::trace() const noexcept {
+  static const std::vector<ModuleId> kEmpty;
+  return state_->mode == TraceMode::complete ? state_->trace.modules() : kEmpty;
+}
+
+}  // namespace shardscope::plan

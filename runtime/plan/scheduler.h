@@ -1,0 +1,168 @@
+// The stage-3 scheduler: what to gather, wait for, prefetch and release at each module boundary
+// (zero-reference C1-C16). Pure and deterministic: it is told what happens and answers what to do. It
+// knows no device and no clock, so the engine, the simulator, the tests and the dashboard share it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/plan/compat.h"
+#include "runtime/plan/ids.h"
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::plan {
+
+enum class ParamStatus : std::uint8_t { not_available = 0, in_flight = 1, available = 2 };
+enum class TraceMode : std::uint8_t { invalid = 0, record = 1, complete = 2 };
+
+/// Why the prefetcher stopped where it did; shown in words by the dashboard.
+enum class PrefetchStop : std::uint8_t {
+  disabled,      ///< prefetch bucket size 0
+  no_trace,      ///< not in COMPLETE mode
+  end_of_trace,  ///< nothing left to fetch in the recorded order
+  bucket_full,   ///< stage3_prefetch_bucket_size reached
+  live_limit,    ///< stage3_max_live_parameters reached
+  offloaded,     ///< next partition still on NVMe
+};
+
+/// Why a parameter of the released module stays.
+enum class KeepReason : std::uint8_t {
+  persistent,       ///< at or under stage3_param_persistence_threshold
+  reused_soon,      ///< needed again within stage3_max_reuse_distance
+  already_fetched,  ///< a prefetch already counted on it for a later use
+  in_use,           ///< another active module uses it
+  external,         ///< registered as external parameter
+  not_available,    ///< nothing to release
+};
+
+struct SchedulerConfig {
+  std::int64_t prefetch_bucket_elems = 50'000'000;
+  std::int64_t max_live_elems = 1'000'000'000;
+  std::int64_t max_reuse_distance_elems = 1'000'000'000;
+  std::int64_t param_persistence_elems = 100'000;
+  std::int64_t model_persistence_elems = std::numeric_limits<std::int64_t>::max();
+  Compat compat = Compat::shardscope;
+};
+
+struct Gather {
+  GatherId id = kNone<GatherId>;  ///< kNone: nothing to gather
+  std::vector<ParamId> params;    ///< one coalesced group, in place, ascending id
+  std::int64_t elems = 0;         ///< sum of full parameter sizes without padding
+};
+
+/// Why a recorded trace no longer holds.
+enum class InvalidationCause : std::uint8_t {
+  module_differs,   ///< another module than the recorded one
+  trace_too_short,  ///< more modules than were recorded
+  params_differ,    ///< the module has parameters (external ones) that the trace does not know
+};
+
+/// What was in flight and is given up: wait for the gathers, then free the parameters.
+struct Drain {
+  std::vector<GatherId> wait_for;
+  std::vector<ParamId> released;
+  std::vector<ParamId> completed;  ///< become available through these waits and stay
+};
+
+struct Invalidation {
+  InvalidationCause cause = InvalidationCause::module_differs;
+  std::int64_t trace_step = 0;
+  std::int64_t recorded = 0;            ///< modules in the trace that was given up
+  ModuleId expected = kNone<ModuleId>;  ///< kNone: the trace was too short
+  ModuleId got{};
+  std::vector<GatherId> wait_for;  ///< gathers behind them that nobody has waited for
+  std::vector<ParamId> released;   ///< in-flight parameters waited for and released
+  std::vector<ParamId> completed;  ///< become available through these waits and stay
+};
+
+struct FetchPlan {
+  std::optional<Invalidation> invalidated;
+  Gather gather;                   ///< issue now
+  std::vector<ParamId> wait;       ///< whose in-flight handle this fetch waits for, in order
+  std::vector<GatherId> wait_for;  ///< the distinct gathers behind them: the compute stream waits for these
+  std::vector<ParamId> completed;  ///< become available through those waits
+  Gather prefetch;                 ///< issue after the waits
+  PrefetchStop stop = PrefetchStop::disabled;
+  std::int64_t available_elems = 0;  ///< running counter after this fetch (C9)
+  std::int64_t trace_step = 0;
+};
+
+struct Kept {
+  ParamId param{};
+  KeepReason reason{};
+};
+struct ReleasePlan {
+  std::vector<ParamId> released;
+  std::vector<Kept> kept;
+  std::int64_t available_elems = 0;
+};
+
+/// One rank's scheduler. Calls follow the program order, which is the same on every rank, and so are the
+/// answers.
+///
+/// Compat::deepspeed (and notes) repeats DeepSpeed 0.19 exactly, its counter included: parameters gathered by
+/// attribute access or after the optimizer step are not counted but their release is, the counter starts
+/// at 0 in each iteration, prefetch may pass either limit by one parameter, and release decisions are
+/// remembered per (module, step) for the scheduler's life.
+///
+/// Compat::shardscope decides alike except that
+/// - the counter is the truth: every gathered parameter that is not persistent, in flight or available;
+/// - prefetch never passes max_live_elems, and a parameter is not kept for reuse while more is live, so at
+///   most max_live_elems and the parameters of the modules now running are live at any time;
+/// - persistent parameters stay from their first use on, also while the trace is recorded;
+/// - nothing is remembered across iterations but the trace.
+class FetchScheduler {
+ public:
+  /// `world` decides nothing today: decisions count full elements. Throws std::invalid_argument on a
+  /// limit below 0.
+  FetchScheduler(const ModelPlan& model, std::uint32_t world, SchedulerConfig config);
+  ~FetchScheduler();
+  FetchScheduler(const FetchScheduler&) = delete;
+  FetchScheduler& operator=(const FetchScheduler&) = delete;
+
+  /// Root forward of every micro-step (C4). Returns the trace mode it starts in. drained() says what it
+  /// gave up.
+  TraceMode begin_iteration();
+  /// What the last begin_iteration() gave up: gathers that no module of the last iteration came to use.
+  [[nodiscard]] const Drain& drained() const noexcept;
+  /// Pre-forward or pre-backward of a module with hooks.
+  [[nodiscard]] FetchPlan fetch(ModuleId module, Direction direction);
+  /// Post-forward or post-backward. `backward_of_checkpoint` recomputation uses Direction::backward.
+  [[nodiscard]] ReleasePlan release(ModuleId module, Direction direction);
+  /// A parameter read by attribute access in the forward of `module` (C5, P10): registers it as external
+  /// and returns the gather to issue and wait for (empty if available).
+  [[nodiscard]] FetchPlan fetch_external(ParamId param, ModuleId module);
+  /// End of backward: modules whose inputs need no gradient never got a post-backward (P12).
+  [[nodiscard]] std::vector<ParamId> release_leftovers();
+  /// Start of the optimizer step: everything gathered is partitioned, persistent parameters too. Those still
+  /// in flight are among them: wait for in_flight_gathers() before.
+  [[nodiscard]] std::vector<ParamId> release_all();
+  /// End of the optimizer step: the persistent parameters to gather again (not counted, C9). They are
+  /// available from then on: the caller lets the compute stream wait for this gather.
+  [[nodiscard]] Gather gather_persistent();
+  /// Gathers issued that no fetch has waited for yet, in issue order.
+  [[nodiscard]] std::vector<GatherId> in_flight_gathers() const;
+
+  [[nodiscard]] TraceMode mode() const noexcept;
+  [[nodiscard]] ParamStatus status(ParamId param) const noexcept;
+  [[nodiscard]] bool persistent(ParamId param) const noexcept;
+  [[nodiscard]] std::int64_t available_elems() const noexcept;
+  /// Full elements in flight or available now, persistent parameters included: what memory holds, whatever
+  /// the counter of `compat` says.
+  [[nodiscard]] std::int64_t resident_elems() const noexcept;
+  /// The parameters that this module fetches: its own, everything below a leaf module, external ones.
+  [[nodiscard]] const std::vector<ParamId>& params_of(ModuleId module) const noexcept;
+  /// The step of the trace that comes next.
+  [[nodiscard]] std::int64_t trace_step() const noexcept;
+  /// The recorded module order; empty unless COMPLETE. Lets a viewer say what comes next.
+  [[nodiscard]] const std::vector<ModuleId>& trace() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace shardscope::plan

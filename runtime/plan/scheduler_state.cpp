@@ -1,0 +1,276 @@
+#include "runtime/plan/scheduler_state.h"
+
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace shardscope::plan {
+
+FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings) : config(settings) {
+  const auto not_negative = [](const char* key, std::int64_t value) {
+    if (value < 0) {
+      throw std::invalid_argument(std::string(key) + " is " + std::to_string(value) +
+                                  "; it must be at least 0");
+    }
+  };
+  not_negative("stage3_prefetch_bucket_size", config.prefetch_bucket_elems);
+  not_negative("stage3_max_live_parameters", config.max_live_elems);
+  not_negative("stage3_max_reuse_distance", config.max_reuse_distance_elems);
+  not_negative("stage3_param_persistence_threshold", config.param_persistence_elems);
+  not_negative("stage3_model_persistence_threshold", config.model_persistence_elems);
+  exact = config.compat != Compat::shardscope;
+
+  // P7: in parameter order, while the total stays within the model's threshold.
+  std::int64_t persistent_total = 0;
+  for (const ParamPlan& plan : model.params) {
+    Param param;
+    param.elems = plan.elems;
+    const bool fits = plan.elems <= config.model_persistence_elems - persistent_total;
+    param.persistent = fits && plan.elems <= config.param_persistence_elems;
+    if (param.persistent) persistent_total += plan.elems;
+    params.push_back(std::move(param));
+    elems.push_back(plan.elems);
+  }
+  for (const ModulePlan& module : model.modules) {
+    std::vector<ParamId> own = module.params;
+    std::sort(own.begin(), own.end());
+    module_params.push_back(std::move(own));
+  }
+  subtree_params = module_params;
+  for (std::size_t i = model.modules.size(); i-- > 1;) {
+    const ModuleId parent = model.modules[i].parent;
+    if (parent == kNone<ModuleId>) continue;
+    std::vector<ParamId> both;
+    std::set_union(subtree_params[i].begin(), subtree_params[i].end(), subtree_params[raw(parent)].begin(),
+                   subtree_params[raw(parent)].end(), std::back_inserter(both));
+    subtree_params[raw(parent)] = std::move(both);
+  }
+  for (const ModulePlan& module : model.modules) leaf.push_back(module.leaf);
+}
+
+// ---- Gathering ----------------------------------------------------------------------------------------
+
+Gather FetchScheduler::State::issue(const std::vector<ParamId>& wanted) {
+  Gather gather;
+  for (const ParamId id : wanted) {
+    if (at(id).status == ParamStatus::not_available) gather.params.push_back(id);
+  }
+  if (gather.params.empty()) return gather;
+  std::sort(gather.params.begin(), gather.params.end());
+  gather.id = GatherId{next_gather++};
+  Pending pending;
+  pending.params = gather.params;
+  for (const ParamId id : gather.params) {
+    Param& param = at(id);
+    gather.elems += param.elems;
+    resident += param.elems;
+    if (counted(param)) available += param.elems;
+    unregister(param);  // an earlier, finished gather must not complete this one
+    param.status = ParamStatus::in_flight;
+    param.registered = gather.id;
+    param.registered_order = next_registration++;
+    ++pending.registered;
+  }
+  gathers.emplace(gather.id, std::move(pending));
+  return gather;
+}
+
+void FetchScheduler::State::complete(GatherId id, std::vector<ParamId>& completed) {
+  Pending& pending = gathers.at(id);
+  pending.complete = true;
+  for (const ParamId param : pending.params) {
+    at(param).status = ParamStatus::available;
+    completed.push_back(param);
+  }
+}
+
+void FetchScheduler::State::unregister(Param& param) {
+  if (param.registered == kNone<GatherId>) return;
+  const auto found = gathers.find(param.registered);
+  param.registered = kNone<GatherId>;
+  if (--found->second.registered == 0) gathers.erase(found);
+}
+
+/// Waits for a registered parameter. Returns false when it is not registered.
+bool FetchScheduler::State::wait(ParamId id, std::vector<GatherId>& wait_for,
+                                 std::vector<ParamId>& completed) {
+  Param& param = at(id);
+  if (param.registered == kNone<GatherId>) return false;
+  const GatherId gather = param.registered;
+  if (!gathers.at(gather).complete) {
+    complete(gather, completed);
+    wait_for.push_back(gather);
+  }
+  unregister(param);
+  return true;
+}
+
+bool FetchScheduler::State::release_param(ParamId id) {
+  Param& param = at(id);
+  if (param.status != ParamStatus::available || !param.active.empty()) return false;
+  param.status = ParamStatus::not_available;
+  resident -= param.elems;
+  if (counted(param)) available -= param.elems;
+  return true;
+}
+
+/// Waits for everything registered and releases what no module uses.
+Drain FetchScheduler::State::drain() {
+  std::vector<ParamId> registered;
+  for (std::uint32_t i = 0; i < params.size(); ++i) {
+    if (params[i].registered != kNone<GatherId>) registered.push_back(ParamId{i});
+  }
+  std::sort(registered.begin(), registered.end(),
+            [this](ParamId a, ParamId b) { return at(a).registered_order < at(b).registered_order; });
+  Drain drain;
+  std::vector<ParamId> completed;
+  for (const ParamId id : registered) {
+    wait(id, drain.wait_for, completed);
+    // Persistent parameters that a prefetch brought stay (DeepSpeed gives them up too).
+    if (!exact && at(id).persistent) continue;
+    if (release_param(id)) drain.released.push_back(id);
+  }
+  std::sort(drain.released.begin(), drain.released.end());
+  for (const ParamId id : completed) {
+    if (at(id).status == ParamStatus::available) drain.completed.push_back(id);
+  }
+  return drain;
+}
+
+// ---- The trace ----------------------------------------------------------------------------------------
+
+Invalidation FetchScheduler::State::invalidate(InvalidationCause cause, ModuleId expected, ModuleId got) {
+  Invalidation invalidation;
+  invalidation.cause = cause;
+  invalidation.trace_step = step;
+  invalidation.recorded = static_cast<std::int64_t>(trace.modules().size());
+  invalidation.expected = expected;
+  invalidation.got = got;
+  mode = TraceMode::invalid;
+  trace.clear();
+  queue.clear();
+  for (Param& param : params) param.fetched_for = kNeverFetched;
+  Drain gone = drain();
+  invalidation.wait_for = std::move(gone.wait_for);
+  invalidation.released = std::move(gone.released);
+  invalidation.completed = std::move(gone.completed);
+  return invalidation;
+}
+
+std::optional<Invalidation> FetchScheduler::State::check_trace(ModuleId module) {
+  if (mode != TraceMode::complete) return std::nullopt;
+  const auto& order = trace.modules();
+  if (static_cast<std::int64_t>(order.size()) <= step) {
+    return invalidate(InvalidationCause::trace_too_short, kNone<ModuleId>, module);
+  }
+  const ModuleId expected = order[static_cast<std::size_t>(step)];
+  if (expected != module) return invalidate(InvalidationCause::module_differs, expected, module);
+  // DeepSpeed ends the run here ("tracing error"); recording anew is as safe and keeps it alive.
+  if (!queue_starts_with(not_fetched_yet(module))) {
+    return invalidate(InvalidationCause::params_differ, expected, module);
+  }
+  return std::nullopt;
+}
+
+std::vector<ParamId> FetchScheduler::State::not_fetched_yet(ModuleId module) {
+  std::vector<ParamId> missing;
+  for (const ParamId id : module_params[raw(module)]) {
+    if (at(id).fetched_for < step) missing.push_back(id);
+  }
+  return missing;
+}
+
+bool FetchScheduler::State::queue_starts_with(const std::vector<ParamId>& wanted) const {
+  std::set<ParamId> seen;
+  for (auto next = queue.begin(); next != queue.end() && seen.size() < wanted.size(); ++next) {
+    seen.insert(next->param);
+  }
+  return seen.size() == wanted.size() && std::equal(seen.begin(), seen.end(), wanted.begin());
+}
+
+void FetchScheduler::State::pop_from_queue(std::size_t distinct) {
+  std::set<ParamId> popped;
+  while (!queue.empty() && popped.size() < distinct) {
+    const TracedParam next = queue.front();
+    queue.pop_front();
+    at(next.param).fetched_for = next.step;
+    popped.insert(next.param);
+  }
+}
+
+// ---- Prefetch and release -----------------------------------------------------------------------------
+
+Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
+  if (config.prefetch_bucket_elems == 0) {
+    stop = PrefetchStop::disabled;
+    return {};
+  }
+  const std::int64_t live_room = config.max_live_elems - available;
+  const std::int64_t budget = std::min(live_room, config.prefetch_bucket_elems);
+  std::vector<ParamId> chosen;
+  std::int64_t chosen_elems = 0;
+  stop = PrefetchStop::end_of_trace;
+  while (!queue.empty()) {
+    if (chosen_elems >= budget) {
+      stop = live_room <= config.prefetch_bucket_elems ? PrefetchStop::live_limit : PrefetchStop::bucket_full;
+      break;
+    }
+    const TracedParam next = queue.front();
+    Param& param = at(next.param);
+    const bool take = param.status == ParamStatus::not_available && !contains_id(chosen, next.param);
+    // DeepSpeed may pass the live limit by one parameter; we leave that one for the next fetch.
+    if (take && !exact && counted(param) && chosen_elems + param.elems > live_room) {
+      stop = PrefetchStop::live_limit;
+      break;
+    }
+    queue.pop_front();
+    param.fetched_for = std::max(param.fetched_for, next.step);
+    if (take) {
+      chosen.push_back(next.param);
+      chosen_elems += param.elems;
+    }
+  }
+  return issue(chosen);
+}
+
+bool FetchScheduler::State::reused_soon(ParamId param, ModuleId releasing) const {
+  const std::int64_t limit = config.max_reuse_distance_elems;
+  if (exact && leaf[raw(releasing)]) {
+    // DeepSpeed asks for parameters of the modules it walks over recursively when a leaf module is released.
+    const auto& order = trace.modules();
+    std::int64_t traversed = 0;
+    for (auto at_step = static_cast<std::size_t>(step); at_step < order.size() && traversed < limit;
+         ++at_step) {
+      for (const ParamId seen : subtree_params[raw(order[at_step])]) {
+        if (seen == param) return true;
+        traversed += elems[raw(seen)];
+      }
+    }
+    return false;
+  }
+  const std::int64_t use = trace.next_use(param, step);
+  return use >= 0 && trace.elems_between(step, use) < limit;
+}
+
+FetchScheduler::State::Decision FetchScheduler::State::decide_release(ModuleId module) {
+  Decision decision;
+  for (const ParamId id : module_params[raw(module)]) {
+    const Param& param = at(id);
+    if (param.persistent && (mode == TraceMode::complete || !exact)) {
+      decision.kept.push_back({id, KeepReason::persistent});
+    } else if (mode != TraceMode::complete) {
+      decision.release.push_back(id);
+    } else if (param.fetched_for > step) {
+      decision.kept.push_back({id, KeepReason::already_fetched});
+    } else if ((exact || available <= config.max_live_elems) && reused_soon(id, module)) {
+      decision.kept.push_back({id, KeepReason::reused_soon});
+    } else {
+      decision.release.push_back(id);
+    }
+  }
+  return decision;
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,100 @@
+// The inside of FetchScheduler: what each parameter is doing, the gathers under way, the trace being
+// followed.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/plan/scheduler.h"
+#include "runtime/plan/trace.h"
+
+namespace shardscope::plan {
+
+inline constexpr std::int64_t kNeverFetched = -10'000'000'000;  ///< a parameter not fetched in this iteration
+
+template <typename Id>
+bool contains_id(const std::vector<Id>& ids, Id id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+template <typename Id>
+void erase_id(std::vector<Id>& ids, Id id) {
+  ids.erase(std::remove(ids.begin(), ids.end(), id), ids.end());
+}
+
+/// [Note: two kinds of in-flight] A coalesced gather completes as a whole at the first wait for one of its
+/// parameters. Its other parameters are available from then on, but each stays *registered* until its own
+/// module fetches it; waiting for those finds the gather complete. `status` says what memory holds,
+/// `registered` what a fetch will look at.
+struct FetchScheduler::State {
+  struct Param {
+    std::int64_t elems = 0;
+    ParamStatus status = ParamStatus::not_available;
+    bool persistent = false;
+    GatherId registered = kNone<GatherId>;
+    std::uint64_t registered_order = 0;        ///< when it was registered, for draining in order
+    std::int64_t fetched_for = kNeverFetched;  ///< latest step of the trace that a fetch or prefetch covers
+    std::vector<ModuleId> active;              ///< modules between fetch and release that use it
+  };
+  struct Pending {
+    std::vector<ParamId> params;
+    bool complete = false;
+    std::size_t registered = 0;  ///< parameters still registered with it
+  };
+  struct Decision {
+    std::vector<ParamId> release;
+    std::vector<Kept> kept;
+  };
+
+  SchedulerConfig config;
+  bool exact = false;  ///< repeats DeepSpeed
+  std::vector<Param> params;
+  std::vector<std::int64_t> elems;
+  std::vector<std::vector<ParamId>> module_params;  ///< with external ones, ascending
+  std::vector<std::vector<ParamId>> subtree_params;
+  std::vector<bool> leaf;
+  std::map<GatherId, Pending> gathers;
+  std::uint32_t next_gather = 0;
+  std::uint64_t next_registration = 0;
+
+  TraceMode mode = TraceMode::invalid;
+  Trace trace;
+  std::deque<TracedParam> queue;
+  std::int64_t step = 0;
+  std::int64_t available = 0;  ///< the counter of C9
+  std::int64_t resident = 0;
+  std::vector<ModuleId> active_backward;  ///< in order of first fetch
+  std::unordered_map<std::uint64_t, Decision> memo;
+  Drain drained;
+
+  State(const ModelPlan& model, SchedulerConfig settings);
+
+  Param& at(ParamId id) { return params[raw(id)]; }
+  [[nodiscard]] bool counted(const Param& param) const { return exact || !param.persistent; }
+
+  // Gathering.
+  Gather issue(const std::vector<ParamId>& wanted);
+  void complete(GatherId id, std::vector<ParamId>& completed);
+  void unregister(Param& param);
+  bool wait(ParamId id, std::vector<GatherId>& wait_for, std::vector<ParamId>& completed);
+  bool release_param(ParamId id);
+  Drain drain();
+
+  // The trace.
+  std::optional<Invalidation> check_trace(ModuleId module);
+  Invalidation invalidate(InvalidationCause cause, ModuleId expected, ModuleId got);
+  [[nodiscard]] std::vector<ParamId> not_fetched_yet(ModuleId module);
+  [[nodiscard]] bool queue_starts_with(const std::vector<ParamId>& wanted) const;
+  void pop_from_queue(std::size_t distinct);
+
+  // Prefetch and release.
+  Gather prefetch(PrefetchStop& stop);
+  [[nodiscard]] Decision decide_release(ModuleId module);
+  [[nodiscard]] bool reused_soon(ParamId param, ModuleId releasing) const;
+};
+
+}  // namespace shardscope::plan

@@ -1,0 +1,168 @@
+#include "runtime/plan/stage12.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace shardscope::plan {
+namespace {
+
+/// Owners of a bucket's elements, neighbours with the same owner merged.
+std::vector<ReduceSlice> merged_slices(const FlatLayout& layout, const Flush& flush) {
+  std::vector<ReduceSlice> merged;
+  std::int64_t offset = 0;
+  for (const ParamId param : flush.params) {
+    for (const FlatSlice& slice : layout.slices_of(param)) {
+      if (!merged.empty() && merged.back().rank == slice.rank) {
+        merged.back().elems += slice.elems;
+      } else {
+        merged.push_back({slice.rank, offset, slice.elems});
+      }
+      offset += slice.elems;
+    }
+  }
+  return merged;
+}
+
+/// Puts slices into collectives, a new one after the slice that takes the last over the limit.
+void cut(const std::vector<ReduceSlice>& slices, const ReduceCollective& like, std::int64_t limit,
+         std::vector<ReduceCollective>& collectives) {
+  ReduceCollective open = like;
+  for (const ReduceSlice& slice : slices) {
+    open.slices.push_back(slice);
+    open.elems += slice.elems;
+    if (open.elems > limit) collectives.push_back(std::exchange(open, like));
+  }
+  if (!open.slices.empty()) collectives.push_back(std::move(open));
+}
+
+}  // namespace
+
+const char* to_string(ReduceMode mode) noexcept {
+  switch (mode) {
+    case ReduceMode::to_owners:
+      return "reduce to owners";
+    case ReduceMode::multi_rank:
+      return "all-reduce over slices";
+    case ReduceMode::whole_bucket:
+      return "all-reduce of whole buckets";
+  }
+  return "?";
+}
+
+ReduceMode reduce_mode(const ZeroConfig& zero) noexcept {
+  if (zero.stage == 0 || !zero.reduce_scatter) return ReduceMode::whole_bucket;
+  return zero.use_multi_rank_bucket_allreduce && zero.compat.multi_rank_bucket_allreduce
+             ? ReduceMode::multi_rank
+             : ReduceMode::to_owners;
+}
+
+std::vector<ReduceCollective> plan_reduce(const FlatLayout& layout, const Flush& flush, ReduceMode mode,
+                                          std::int64_t bucket_elems) {
+  std::vector<ReduceCollective> collectives;
+  if (flush.params.empty()) return collectives;
+  switch (mode) {
+    case ReduceMode::whole_bucket:
+      collectives.push_back({ReduceCollective::Op::all_reduce, 0, flush.elems, {}});
+      break;
+    case ReduceMode::multi_rank:
+      cut(merged_slices(layout, flush), {ReduceCollective::Op::all_reduce, 0, 0, {}}, bucket_elems,
+          collectives);
+      break;
+    case ReduceMode::to_owners: {
+      std::vector<std::pair<std::uint32_t, std::vector<ReduceSlice>>> by_owner;
+      for (const ReduceSlice& slice : merged_slices(layout, flush)) {
+        auto owner = std::find_if(by_owner.begin(), by_owner.end(),
+                                  [&slice](const auto& entry) { return entry.first == slice.rank; });
+        if (owner == by_owner.end()) owner = by_owner.insert(by_owner.end(), {slice.rank, {}});
+        owner->second.push_back(slice);
+      }
+      for (const auto& [rank, slices] : by_owner) {
+        cut(slices, {ReduceCollective::Op::reduce, rank, 0, {}}, bucket_elems, collectives);
+      }
+      break;
+    }
+  }
+  return collectives;
+}
+
+GradientReducer::GradientReducer(const FlatLayout& layout, Config config)
+    : layout_(layout),
+      config_(config),
+      buckets_({.bucket_elems = config.bucket_elems,
+                .buffers = config.overlap_comm && config.contiguous_gradients ? 2U : 1U,
+                .report_empty = config.report_empty}) {
+  if (config_.stage > 2) {
+    throw std::invalid_argument("gradient reducer: stage " + std::to_string(config_.stage) +
+                                " has no flat layout; it serves stages 0 to 2");
+  }
+  if (config_.accumulation_steps < 1) {
+    throw std::invalid_argument("gradient_accumulation_steps is " +
+                                std::to_string(config_.accumulation_steps) + "; it must be at least 1");
+  }
+}
+
+DueFlush GradientReducer::with_collectives(Flush flush) const {
+  DueFlush due;
+  due.collectives = plan_reduce(layout_, flush, config_.mode, config_.bucket_elems);
+  due.flush = std::move(flush);
+  return due;
+}
+
+void GradientReducer::add(ParamId param, std::vector<DueFlush>& due) {
+  for (Flush& flush : buckets_.add(param, layout_.elems_of(param))) {
+    due.push_back(with_collectives(std::move(flush)));
+  }
+}
+
+std::vector<DueFlush> GradientReducer::gradient_ready(ParamId param) {
+  std::vector<DueFlush> due;
+  if (config_.stage == 2 || (config_.overlap_comm && boundary())) add(param, due);
+  return due;
+}
+
+std::vector<DueFlush> GradientReducer::end_backward() {
+  std::vector<DueFlush> due;
+  const bool reduces_now = config_.stage == 2 || boundary();
+  if (reduces_now && config_.stage != 2 && !config_.overlap_comm) {
+    for (std::uint32_t i = 0; i < layout_.order.size(); ++i) add(ParamId{i}, due);
+  }
+  if (reduces_now) {
+    if (auto last = buckets_.finish(boundary() && config_.stage != 2 ? FlushReason::boundary
+                                                                     : FlushReason::epilogue)) {
+      due.push_back(with_collectives(std::move(*last)));
+    }
+  }
+  micro_ = boundary() ? 0 : micro_ + 1;
+  return due;
+}
+
+std::vector<Range> all_gather_shards(std::int64_t shard_elems, std::uint32_t world, std::int64_t bucket_elems,
+                                     bool ignore_limit) {
+  if (ignore_limit || bucket_elems < 1 || shard_elems < 1) return {{0, shard_elems}};
+  // No more pieces than the alignment allows, or the equal length would round down to nothing.
+  const std::int64_t pieces =
+      std::clamp<std::int64_t>(shard_elems * static_cast<std::int64_t>(world) / bucket_elems, 1,
+                               std::max<std::int64_t>(1, shard_elems / kFlatAlignment));
+  std::int64_t length = shard_elems / pieces;
+  length -= length % kFlatAlignment;
+  std::vector<Range> shards;
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    shards.push_back({i * length, i + 1 == pieces ? shard_elems : (i + 1) * length});
+  }
+  return shards;
+}
+
+PartitionInfo partition_info(const FlatLayout& layout, std::uint32_t rank) {
+  PartitionInfo info;
+  info.padding_elems = layout.padding_of(rank);
+  for (const FlatSlice& slice : layout.slices) {
+    if (slice.rank != rank) continue;
+    if (info.params.empty()) info.first_offset = slice.param_offset;
+    info.params.push_back(slice.param);
+  }
+  return info;
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,99 @@
+// What stages 0, 1 and 2 do with a gradient that is ready: which bucket is reduced when, by which
+// collectives, and how parameters come back after the step (zero-reference S8-S20).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/plan/bucket.h"
+#include "runtime/plan/partition.h"
+#include "runtime/plan/zero_config.h"
+
+namespace shardscope::plan {
+
+/// How the slices of a bucket travel (zero-reference 0.4, S11, S12).
+enum class ReduceMode : std::uint8_t {
+  to_owners,     ///< one reduce per owner: S elements
+  multi_rank,    ///< one all-reduce over all slices, owners keep theirs: 2S elements
+  whole_bucket,  ///< the bucket as it is is all-reduced (stage 0; reduce_scatter false)
+};
+[[nodiscard]] const char* to_string(ReduceMode mode) noexcept;
+
+/// The mode that a configuration asks for. Stage 0 and `reduce_scatter: false` reduce whole buckets; the
+/// all-reduce over slices needs both DeepSpeed's key and the compatibility switch.
+[[nodiscard]] ReduceMode reduce_mode(const ZeroConfig& zero) noexcept;
+
+/// Neighbouring elements of a flushed bucket with the same owner.
+struct ReduceSlice {
+  std::uint32_t rank = 0;
+  std::int64_t bucket_offset = 0;  ///< first element within the bucket, its gradients in arrival order
+  std::int64_t elems = 0;
+};
+
+struct ReduceCollective {
+  enum class Op : std::uint8_t { reduce, all_reduce } op = Op::reduce;
+  std::uint32_t rank = 0;           ///< reduce: destination
+  std::int64_t elems = 0;           ///< passed to the collective by each rank
+  std::vector<ReduceSlice> slices;  ///< none for a whole bucket
+};
+
+/// The collectives of one flush, in issue order. `to_owners`: per owner in order of first appearance;
+/// `multi_rank`: all slices. Both are cut after the slice that takes a collective over `bucket_elems`.
+[[nodiscard]] std::vector<ReduceCollective> plan_reduce(const FlatLayout& layout, const Flush& flush,
+                                                        ReduceMode mode, std::int64_t bucket_elems);
+
+/// A bucket to reduce now.
+struct DueFlush {
+  Flush flush;
+  std::vector<ReduceCollective> collectives;
+};
+
+/// The gradient side of stages 0, 1 and 2 over one accumulation window after another: told that gradients are
+/// ready and that backward ended, it says what to reduce (S8, S10, S15, S16).
+///
+/// Stage 2 reduces in every micro-step as gradients arrive. Stages 0 and 1 reduce in the last one only:
+/// as gradients arrive with overlap_comm, else at its end in parameter order.
+class GradientReducer {
+ public:
+  struct Config {
+    std::uint32_t stage = 2;
+    std::int64_t bucket_elems = 500'000'000;
+    bool overlap_comm = false;
+    bool contiguous_gradients = true;  ///< two buffers only with both
+    ReduceMode mode = ReduceMode::to_owners;
+    std::int64_t accumulation_steps = 1;
+    bool report_empty = false;  ///< see BucketPlanner::Config
+  };
+  /// Keeps a reference to `layout`. Throws std::invalid_argument on a stage above 2.
+  GradientReducer(const FlatLayout& layout, Config config);
+
+  [[nodiscard]] std::vector<DueFlush> gradient_ready(ParamId param);
+  [[nodiscard]] std::vector<DueFlush> end_backward();
+  /// The micro-step that is running, from 0 within its window.
+  [[nodiscard]] std::int64_t micro_step() const noexcept { return micro_; }
+  [[nodiscard]] bool boundary() const noexcept { return micro_ + 1 == config_.accumulation_steps; }
+
+ private:
+  void add(ParamId param, std::vector<DueFlush>& due);
+  [[nodiscard]] DueFlush with_collectives(Flush flush) const;
+
+  const FlatLayout& layout_;
+  Config config_;
+  BucketPlanner buckets_;
+  std::int64_t micro_ = 0;
+};
+
+/// The pieces of a partition that all-gathers carry after the step (S20). Without limit: one. With:
+/// max(1, partition * world / bucket) pieces of equal, aligned length, the last takes the rest.
+[[nodiscard]] std::vector<Range> all_gather_shards(std::int64_t shard_elems, std::uint32_t world,
+                                                   std::int64_t bucket_elems, bool ignore_limit);
+
+/// DeepSpeed's bookkeeping of one rank's partition (S4), for comparison and display.
+struct PartitionInfo {
+  std::vector<ParamId> params;    ///< with elements in this partition, in the order of the flat buffer
+  std::int64_t first_offset = 0;  ///< elements of the first one that lower ranks own
+  std::int64_t padding_elems = 0;
+};
+[[nodiscard]] PartitionInfo partition_info(const FlatLayout& layout, std::uint32_t rank);
+
+}  // namespace shardscope::plan

@@ -1,0 +1,169 @@
+#include "runtime/plan/visit_order.h"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "runtime/plan/model_check.h"
+
+namespace shardscope::plan {
+namespace {
+
+/// Runs the tree once, noting the forward as it goes and the backward as a tape to be read in reverse.
+class Walker {
+ public:
+  Walker(const ModelPlan& model, const VisitOptions& options) : model_(model), options_(options) {
+    for (const ModulePlan& module : model.modules) ids_.emplace(module.path, module.id);
+    for (const ParamPlan& param : model.params) params_.emplace(param.name, param.id);
+    index_nodes(model.spec.root, "");
+  }
+
+  std::vector<Visit> run() {
+    Tape tape;
+    const bool from_data = false;  // data needs no gradient
+    run_node(model_.spec.root, "", from_data, tape);
+    play(tape);
+    return std::move(visits_);
+  }
+
+ private:
+  /// One operation of the forward, as backward sees it.
+  struct Step {
+    enum class Kind : std::uint8_t { enter, leave, recompute } kind = Kind::enter;
+    ModuleId module{};
+    bool reports_end = false;  ///< enter: the module's input needs a gradient
+    std::size_t first = 0;     ///< recompute: visits to repeat
+    std::size_t last = 0;
+  };
+  using Tape = std::vector<Step>;
+
+  void index_nodes(const NodeSpec& node, const std::string& path) {
+    if (is_module(node)) nodes_.emplace(path, &node);
+    for (const NodeSpec& child : node.children) {
+      index_nodes(child, is_module(child) ? join_path(path, child.name) : path);
+    }
+  }
+
+  [[nodiscard]] const ModulePlan& module_at(const std::string& path) const {
+    return model_.modules[raw(ids_.at(path))];
+  }
+
+  /// Returns whether the result needs a gradient.
+  bool run_children(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
+    for (const NodeSpec& child : node.children) {
+      grad = run_node(child, is_module(child) ? join_path(path, child.name) : path, grad, tape);
+    }
+    return grad;
+  }
+
+  bool run_list(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
+    const auto order = options_.list_order.find(ids_.at(path));
+    if (order == options_.list_order.end()) return run_children(node, path, grad, tape);
+    for (const std::uint32_t index : order->second) {
+      if (index >= node.children.size()) {
+        throw std::invalid_argument("visit order: list \"" + path + "\" has " +
+                                    std::to_string(node.children.size()) + " children, no child " +
+                                    std::to_string(index));
+      }
+      const NodeSpec& child = node.children[index];
+      grad = run_node(child, is_module(child) ? join_path(path, child.name) : path, grad, tape);
+    }
+    return grad;
+  }
+
+  bool run_body(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
+    switch (node.kind) {
+      case NodeKind::sequential:
+      case NodeKind::residual:
+        return run_children(node, path, grad, tape) || grad;
+      case NodeKind::list:
+        return run_list(node, path, grad, tape);
+      case NodeKind::linear:
+      case NodeKind::layer_norm:
+      case NodeKind::embedding:
+        return true;
+      case NodeKind::embedding_sum:
+        // Each embedding reads the ids, not the result of the one before.
+        for (const NodeSpec& child : node.children) run_node(child, join_path(path, child.name), grad, tape);
+        return true;
+      case NodeKind::gelu:
+      case NodeKind::relu:
+      case NodeKind::attention:
+        return grad;
+      case NodeKind::functional_linear:
+        visits_.push_back({VisitKind::use_external, running_.back(), params_.at(node.weight_of)});
+        return true;
+      case NodeKind::conditional: {
+        const auto& skips = node.skip_iterations;
+        if (std::find(skips.begin(), skips.end(), options_.iteration) != skips.end()) return grad;
+        return run_children(node, path, grad, tape);
+      }
+      case NodeKind::reuse:
+        return run_node(*nodes_.at(node.target), node.target, grad, tape);
+    }
+    return grad;
+  }
+
+  bool run_node(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
+    if (!is_module(node)) return run_body(node, path, grad, tape);
+    const ModulePlan& module = module_at(path);
+    if (!module.hooks) return run_body(node, path, grad, tape);
+    visits_.push_back({VisitKind::pre_forward, module.id, kNone<ParamId>});
+    const std::size_t first = visits_.size() - 1;
+    running_.push_back(module.id);
+    Tape inner;
+    const bool out = run_body(node, path, grad, inner);
+    running_.pop_back();
+    visits_.push_back({VisitKind::post_forward, module.id, kNone<ParamId>});
+
+    tape.push_back({Step::Kind::enter, module.id, grad, 0, 0});
+    tape.insert(tape.end(), inner.begin(), inner.end());
+    // Backward of a module without parameters behind it never runs.
+    if (out) tape.push_back({Step::Kind::leave, module.id, false, 0, 0});
+    if (out && node.checkpoint) {
+      tape.push_back({Step::Kind::recompute, module.id, false, first, visits_.size()});
+    }
+    return out;
+  }
+
+  void play(const Tape& tape) {
+    std::set<ModuleId> ended;
+    for (auto step = tape.rbegin(); step != tape.rend(); ++step) {
+      switch (step->kind) {
+        case Step::Kind::leave:
+          visits_.push_back({VisitKind::pre_backward, step->module, kNone<ParamId>});
+          break;
+        case Step::Kind::enter:
+          if (!step->reports_end) break;
+          if (options_.one_post_backward && !ended.insert(step->module).second) break;
+          visits_.push_back({VisitKind::post_backward, step->module, kNone<ParamId>});
+          break;
+        case Step::Kind::recompute: {
+          visits_.push_back({VisitKind::begin_recompute, step->module, kNone<ParamId>});
+          const std::vector<Visit> again(visits_.begin() + static_cast<std::ptrdiff_t>(step->first),
+                                         visits_.begin() + static_cast<std::ptrdiff_t>(step->last));
+          visits_.insert(visits_.end(), again.begin(), again.end());
+          visits_.push_back({VisitKind::end_recompute, step->module, kNone<ParamId>});
+          break;
+        }
+      }
+    }
+  }
+
+  const ModelPlan& model_;
+  const VisitOptions& options_;
+  std::map<std::string, ModuleId> ids_;
+  std::map<std::string, ParamId> params_;
+  std::map<std::string, const NodeSpec*> nodes_;
+  std::vector<ModuleId> running_;
+  std::vector<Visit> visits_;
+};
+
+}  // namespace
+
+std::vector<Visit> visit_order(const ModelPlan& model, const VisitOptions& options) {
+  return Walker(model, options).run();
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,42 @@
+// The order in which one iteration visits the modules of a model: forward, then autograd's backward. It is
+// what drives a scheduler without a device (simulator, tests, checks against recorded sequences).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::plan {
+
+enum class VisitKind : std::uint8_t {
+  pre_forward,
+  post_forward,
+  pre_backward,
+  post_backward,
+  use_external,     ///< a weight of another module is read inside `module`
+  begin_recompute,  ///< the forward of a checkpointed module runs again
+  end_recompute,
+};
+
+struct Visit {
+  VisitKind kind = VisitKind::pre_forward;
+  ModuleId module{};
+  ParamId param = kNone<ParamId>;  ///< use_external only
+};
+
+struct VisitOptions {
+  std::int64_t iteration = 0;  ///< from 0; decides what a conditional skips
+  /// Which children of a list run, in order, instead of all of them: indices of children, repeats allowed.
+  std::map<ModuleId, std::vector<std::uint32_t>> list_order;
+  /// DeepSpeed counts the inputs of a module anew in each forward, so of several visits in one iteration only
+  /// the last one's backward reports its end.
+  bool one_post_backward = false;
+};
+
+/// All visits of one iteration. A module whose input needs no gradient has no post_backward (P12). Throws
+/// std::invalid_argument when list_order names a child that does not exist.
+[[nodiscard]] std::vector<Visit> visit_order(const ModelPlan& model, const VisitOptions& options = {});
+
+}  // namespace shardscope::plan

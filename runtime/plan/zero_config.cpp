@@ -1,0 +1,39 @@
+#include "runtime/plan/zero_config.h"
+
+namespace shardscope::plan {
+
+const char* to_string(OffloadDevice device) noexcept {
+  switch (device) {
+    case OffloadDevice::none:
+      return "none";
+    case OffloadDevice::cpu:
+      return "cpu";
+    case OffloadDevice::nvme:
+      return "nvme";
+  }
+  return "?";
+}
+
+CompatSwitches default_switches(Compat compat) noexcept {
+  CompatSwitches switches;
+  switches.scheduler = compat;
+  switch (compat) {
+    case Compat::shardscope:
+      break;
+    case Compat::deepspeed:
+      switches.multi_rank_bucket_allreduce = true;
+      switches.ignore_allgather_bucket_size = true;
+      switches.hpz_secondary_in_forward = true;
+      switches.update_scale_before_unscale = true;
+      switches.keep_spanning_gradients = true;
+      break;
+    case Compat::notes:
+      switches.legacy_stage1_layout = true;
+      switches.update_scale_before_unscale = true;
+      switches.keep_spanning_gradients = true;
+      break;
+  }
+  return switches;
+}
+
+}  // namespace shardscope::plan
