@@ -1,0 +1,76 @@
+#include "app/analysis/communication.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "app/analysis/spans.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using ev::CollectiveOp;
+using ev::EventKind;
+using ev::StreamId;
+
+constexpr StreamId kCommLanes[] = {StreamId::gather, StreamId::reduce, StreamId::compute};
+
+template <typename Visitor>
+void for_each_collective(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                         std::int64_t end_ns, Visitor&& visit) {
+  for (StreamId stream : kCommLanes) {
+    for_each_span(store, {rank, stream}, begin_ns, end_ns, [&](const store::Span& span) {
+      if (span.kind == EventKind::collective_begin && span.end_ns != store::kOpen) visit(stream, span);
+    });
+  }
+}
+
+}  // namespace
+
+double bus_factor(CollectiveOp op, std::uint32_t world) noexcept {
+  const double n = std::max<std::uint32_t>(world, 1);
+  switch (op) {
+    case CollectiveOp::all_reduce:
+      return 2 * (n - 1) / n;
+    case CollectiveOp::all_gather:
+    case CollectiveOp::reduce_scatter:
+    case CollectiveOp::all_to_all:
+      return (n - 1) / n;
+    case CollectiveOp::reduce:
+    case CollectiveOp::broadcast:
+    case CollectiveOp::barrier:
+      return 1;
+  }
+  return 1;
+}
+
+std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store,
+                                                     const std::vector<RankStep>& ranks) {
+  // A collective is the same one on every rank when lane, operation and sequence number agree.
+  using Key = std::tuple<StreamId, CollectiveOp, std::uint32_t>;
+  std::map<Key, std::int64_t> shortest;
+  for (const RankStep& rank : ranks) {
+    for_each_collective(
+        store, rank.rank, rank.begin_ns, rank.end_ns, [&](StreamId stream, const store::Span& span) {
+          const std::int64_t duration = span.end_ns - span.begin_ns;
+          const auto [at, inserted] =
+              shortest.emplace(Key{stream, static_cast<CollectiveOp>(span.code), span.a}, duration);
+          if (!inserted) at->second = std::min(at->second, duration);
+        });
+  }
+  std::map<CollectiveOp, OpTotals> ops;
+  if (ranks.empty()) return ops;
+  const RankStep& first = ranks.front();
+  for_each_collective(store, first.rank, first.begin_ns, first.end_ns,
+                      [&](StreamId stream, const store::Span& span) {
+                        const auto op = static_cast<CollectiveOp>(span.code);
+                        OpTotals& totals = ops[op];
+                        ++totals.count;
+                        totals.bytes += span.v1;
+                        totals.elems += span.v0;
+                        totals.shortest_ns += shortest[{stream, op, span.a}];
+                      });
+  return ops;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,26 @@
+// Collectives: what was moved, how fast, and what ZeRO's expression says should have been moved.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "app/analysis/digest.h"
+#include "app/analysis/summary.h"
+
+namespace shardscope::analysis {
+
+/// busbw / algbw of an operation in a group of `world` ranks (metrics.md 2.3).
+[[nodiscard]] double bus_factor(instrumentation::CollectiveOp op, std::uint32_t world) noexcept;
+
+/// The collectives of one step on the lowest rank; durations are the shortest over ranks of each
+/// instance, so that waiting for a late peer is not taken for transfer (metrics.md 2.3).
+[[nodiscard]] std::map<instrumentation::CollectiveOp, OpTotals> collectives_of_step(
+    const store::Store& store, const std::vector<RankStep>& ranks);
+
+/// Outcome of every prefetch that a rank issued in [begin, end), a completed step: nothing gathered
+/// outlives the step it was prefetched in. Just in time: it lay unused for no longer than it took.
+[[nodiscard]] Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                                         std::int64_t end_ns);
+
+}  // namespace shardscope::analysis

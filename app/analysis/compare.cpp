@@ -1,0 +1,184 @@
+// Two runs side by side: medians over steps with their spread, changed configuration keys, a verdict.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/analysis/digest.h"
+#include "app/analysis/statistics.h"
+#include "app/analysis/summary.h"
+
+namespace shardscope::analysis {
+namespace ev = shardscope::instrumentation;
+namespace {
+
+/// One value per measured step, mean over ranks.
+struct StepSeries {
+  std::vector<double> step_ms, exposed_ms, overlap_pct, idle_ms, fetch_wait_ms, tokens_per_s, flushes;
+};
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? NAN : sum / static_cast<double>(values.size());
+}
+
+void append_steps(const Run& run, StepSeries& series) {
+  bool warm_up = true;
+  for (const store::StepRow& row : run.store->steps()) {
+    if (row.end_ns == store::kOpen) continue;
+    const bool skip = warm_up && run.store->steps().size() > 1;
+    warm_up = false;
+    if (skip) continue;
+    const double ms = static_cast<double>(row.end_ns - row.begin_ns - row.paused_ns) * 1e-6;
+    series.step_ms.push_back(ms);
+    if (row.tokens > 0 && ms > 0) series.tokens_per_s.push_back(static_cast<double>(row.tokens) / ms * 1e3);
+  }
+  Digest digest;
+  digest.update(*run.store);
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    std::vector<double> exposed, overlap, idle, wait, flushes;
+    for (const RankStep& rank : digest.steps()[i].ranks) {
+      exposed.push_back(static_cast<double>(rank.time.exposed_comm_ns) * 1e-6);
+      idle.push_back(static_cast<double>(rank.time.idle_ns) * 1e-6);
+      if (const auto pct = rank.time.overlap_pct()) overlap.push_back(*pct);
+      wait.push_back(static_cast<double>(rank.fetch_wait_ns) * 1e-6);
+      flushes.push_back(static_cast<double>(rank.bucket_flushes));
+    }
+    series.exposed_ms.push_back(mean(exposed));
+    series.idle_ms.push_back(mean(idle));
+    if (!overlap.empty()) series.overlap_pct.push_back(mean(overlap));
+    series.fetch_wait_ms.push_back(mean(wait));
+    series.flushes.push_back(mean(flushes));
+  }
+}
+
+StepSeries step_series(const std::vector<Run>& runs) {
+  StepSeries series;
+  for (const Run& run : runs) append_steps(run, series);
+  return series;
+}
+
+std::optional<double> median(const std::vector<double>& values) {
+  return values.empty() ? std::nullopt : std::optional(quantile(values, 0.5));
+}
+
+Difference difference(std::string metric, std::string unit, const std::vector<double>& a,
+                      const std::vector<double>& b, bool lower_is_better) {
+  return {std::move(metric), std::move(unit), median(a),      median(b),
+          half_iqr(a),       half_iqr(b),     lower_is_better};
+}
+
+/// One value per run: the largest device peak over its ranks.
+std::vector<double> peaks_mib(const std::vector<Run>& runs) {
+  std::vector<double> peaks;
+  for (const Run& run : runs) {
+    std::optional<double> peak;
+    for (const RankSummary& rank : run.summary->ranks) {
+      const auto at = rank.memory_peak.find(ev::MemoryPool::device);
+      if (at == rank.memory_peak.end()) continue;
+      peak = std::max(peak.value_or(0), static_cast<double>(at->second.total()) / (1024.0 * 1024.0));
+    }
+    if (peak) peaks.push_back(*peak);
+  }
+  return peaks;
+}
+
+std::vector<double> elements(const std::vector<Run>& runs) {
+  std::vector<double> values;
+  for (const Run& run : runs) {
+    if (run.summary->elements_per_step) values.push_back(*run.summary->elements_per_step);
+  }
+  return values;
+}
+
+std::vector<std::string> config_changes(const std::string& a_text, const std::string& b_text) {
+  const auto a = nlohmann::json::parse(a_text, nullptr, false);
+  const auto b = nlohmann::json::parse(b_text, nullptr, false);
+  std::vector<std::string> changes;
+  if (!a.is_object() || !b.is_object()) return changes;
+  const auto flat_a = a.flatten(), flat_b = b.flatten();
+  const auto key_name = [](std::string pointer) {
+    std::replace(pointer.begin(), pointer.end(), '/', '.');
+    return pointer.empty() ? pointer : pointer.substr(1);
+  };
+  for (const auto& [key, value] : flat_a.items()) {
+    const auto other = flat_b.find(key);
+    if (other == flat_b.end()) {
+      changes.push_back(fmt::format("{}: {} -> (absent)", key_name(key), value.dump()));
+    } else if (*other != value) {
+      changes.push_back(fmt::format("{}: {} -> {}", key_name(key), value.dump(), other->dump()));
+    }
+  }
+  for (const auto& [key, value] : flat_b.items()) {
+    if (!flat_a.contains(key)) {
+      changes.push_back(fmt::format("{}: (absent) -> {}", key_name(key), value.dump()));
+    }
+  }
+  return changes;
+}
+
+bool beyond_spread(const Difference& d) {
+  return d.a && d.b && std::abs(*d.a - *d.b) > d.spread_a + d.spread_b;
+}
+
+std::string verdict(const Difference& step, const Difference& exposed, std::size_t steps_a,
+                    std::size_t steps_b, bool emulated) {
+  if (!step.a || !step.b) return "No completed steps to compare in one of the runs.";
+  constexpr std::size_t kFewSteps = 3;
+  if (steps_a < kFewSteps || steps_b < kFewSteps) {
+    return fmt::format("Too few measured steps ({} and {}) to tell a difference; run at least {}.", steps_a,
+                       steps_b, kFewSteps + 1);
+  }
+  const double change = 100.0 * (*step.b - *step.a) / *step.a;
+  std::string text;
+  if (!beyond_spread(step)) {
+    text = fmt::format(
+        "No difference in step time that the spread bears: {:.1f} ± {:.1f} ms against {:.1f} ± {:.1f} ms "
+        "({:+.1f} %).",
+        *step.a, step.spread_a, *step.b, step.spread_b, change);
+  } else {
+    text = fmt::format("B is {:.1f} % {} than A: {:.1f} ± {:.1f} ms per step against {:.1f} ± {:.1f} ms.",
+                       std::abs(change), change < 0 ? "faster" : "slower", *step.b, step.spread_b, *step.a,
+                       step.spread_a);
+  }
+  if (exposed.a && exposed.b) {
+    text += beyond_spread(exposed)
+                ? fmt::format(" Exposed communication goes from {:.1f} to {:.1f} ms per step.", *exposed.a,
+                              *exposed.b)
+                : fmt::format(" Exposed communication is alike ({:.1f} and {:.1f} ms per step).", *exposed.a,
+                              *exposed.b);
+  }
+  if (emulated) text += " Measured with an emulated link.";
+  return text;
+}
+
+}  // namespace
+
+Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
+  Comparison result;
+  if (a.empty() || b.empty()) {
+    result.verdict = "No run to compare with.";
+    return result;
+  }
+  const StepSeries sa = step_series(a), sb = step_series(b);
+  result.metrics = {
+      difference("step time", "ms", sa.step_ms, sb.step_ms, true),
+      difference("tokens per second", "tok/s", sa.tokens_per_s, sb.tokens_per_s, false),
+      difference("exposed communication", "ms/step", sa.exposed_ms, sb.exposed_ms, true),
+      difference("overlap", "%", sa.overlap_pct, sb.overlap_pct, false),
+      difference("fetch wait", "ms/step", sa.fetch_wait_ms, sb.fetch_wait_ms, true),
+      difference("idle", "ms/step", sa.idle_ms, sb.idle_ms, true),
+      difference("peak memory", "MiB", peaks_mib(a), peaks_mib(b), true),
+      difference("bucket flushes", "per step", sa.flushes, sb.flushes, true),
+      difference("elements communicated", "per step", elements(a), elements(b), true),
+  };
+  const Summary &first_a = *a.front().summary, &first_b = *b.front().summary;
+  result.config_changes = config_changes(first_a.config_json, first_b.config_json);
+  result.verdict = verdict(result.metrics[0], result.metrics[2], sa.step_ms.size(), sb.step_ms.size(),
+                           first_a.link_gbps > 0 || first_b.link_gbps > 0);
+  return result;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,65 @@
+// What the metrics need of each completed step, taken once. A live view asks for a summary every second;
+// with a digest that costs what the new steps cost, not what the run holds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "app/analysis/summary.h"
+
+namespace shardscope::analysis {
+
+struct RankStep {
+  std::uint32_t rank = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;  ///< the step as this rank saw it
+  TimePartition time;
+  std::int64_t fetch_wait_ns = 0;
+  std::uint64_t bucket_flushes = 0;
+};
+
+/// One operation within a step on the lowest rank.
+struct OpTotals {
+  std::uint64_t count = 0;
+  std::int64_t bytes = 0, elems = 0;
+  std::int64_t shortest_ns = 0;  ///< sum over its instances of the shortest duration over ranks
+};
+
+struct StepDigest {
+  std::uint32_t step = 0;
+  std::vector<RankStep> ranks;
+  std::map<instrumentation::CollectiveOp, OpTotals> ops;
+  Prefetch prefetch;  ///< of all ranks
+  /// Elements one rank communicated; an all-reduce counts twice (reduce-scatter and all-gather).
+  [[nodiscard]] double elements() const;
+};
+
+class Digest {
+ public:
+  /// Takes the steps that every rank has completed since the last call. The store must be the same run.
+  void update(const store::Store& store);
+  [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }
+  /// Index of the first step that is measured: the first step is warm-up (allocation, recording of the
+  /// trace) where there are at least two.
+  [[nodiscard]] std::size_t first_measured() const noexcept { return steps_.size() > 1 ? 1 : 0; }
+  /// Trace modes and invalidations seen so far, over all ranks.
+  [[nodiscard]] std::uint64_t trace_record() const noexcept { return trace_record_; }
+  [[nodiscard]] std::uint64_t trace_complete() const noexcept { return trace_complete_; }
+  [[nodiscard]] std::uint64_t trace_invalidated() const noexcept { return trace_invalidated_; }
+
+ private:
+  struct Cursor {
+    std::size_t span = 0;     ///< next span of the host lane, depth 0
+    std::size_t instant = 0;  ///< next instant
+  };
+  [[nodiscard]] bool take_step(const store::Store& store);
+  void count_trace_events(const store::Store& store);
+  std::map<std::uint32_t, Cursor> cursors_;  ///< by rank
+  std::vector<StepDigest> steps_;
+  std::uint64_t trace_record_ = 0, trace_complete_ = 0, trace_invalidated_ = 0;
+};
+
+/// The same figures as summarize(store), with the digest brought up to date first.
+[[nodiscard]] Summary summarize(const store::Store& store, Digest& digest);
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,209 @@
+// Diagnoses: what is wrong with a run, how much it costs, and what to do next. Each rule stands alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/analysis/spans.h"
+#include "app/analysis/statistics.h"
+#include "app/analysis/summary.h"
+#include "runtime/plan/scheduler.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using ev::EventKind;
+using ev::Severity;
+using Findings = std::vector<Finding>;
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+void rank_failures(const store::Store& store, Findings& out) {
+  for (const store::RankRow& rank : store.ranks()) {
+    if (rank.exit_code != 0) {
+      out.push_back({Severity::error, fmt::format("Rank {} failed (exit code {})", rank.rank, rank.exit_code),
+                     rank.last_words, "Read its last words; the other ranks end because it is gone.",
+                     rank.last_ns, rank.rank});
+    } else if (!rank.connected && !rank.finished && rank.events > 0) {
+      out.push_back({Severity::error, fmt::format("Rank {} went silent", rank.rank),
+                     "Its connection is gone and it never said that it ended.",
+                     "Look for a killed process (out of memory, signal) on its host.", rank.last_ns,
+                     rank.rank});
+    }
+  }
+}
+
+void losses_of_events(const store::Store& store, Findings& out) {
+  std::uint64_t dropped = 0, lost = 0;
+  for (const store::RankRow& rank : store.ranks()) {
+    dropped += rank.dropped;
+    lost += rank.lost_messages;
+  }
+  if (dropped + lost == 0) return;
+  out.push_back({Severity::warning, "Events are missing",
+                 fmt::format("{} events dropped at the source, {} messages lost on the way; the lanes show "
+                             "where. Figures over those stretches are too small.",
+                             dropped, lost),
+                 "Lower the detail level, or give the collector a core of its own.", 0, ev::kNoId});
+}
+
+bool overlap_configured(const Summary& summary) {
+  const auto config = nlohmann::json::parse(summary.config_json, nullptr, false);
+  if (!config.is_object() || !config.contains("zero_optimization")) return false;
+  return config["zero_optimization"].value("overlap_comm", false);
+}
+
+void exposed_communication(const Summary& summary, Findings& out) {
+  constexpr double kWorthIt = 0.15;
+  for (const RankSummary& rank : summary.ranks) {
+    const double exposed = share(rank.time.exposed_comm_ns, rank.time.total_ns);
+    const auto overlap = rank.time.overlap_pct();
+    if (exposed < kWorthIt || !overlap) continue;
+    const bool configured = overlap_configured(summary);
+    out.push_back(
+        {Severity::warning,
+         fmt::format("Rank {}: {:.0f} % of the step is exposed communication", rank.rank, 100 * exposed),
+         fmt::format("{:.1f} of {:.1f} ms communication is hidden behind compute (overlap {:.0f} %), "
+                     "overlap_comm is {}.",
+                     static_cast<double>(rank.time.comm_ns - rank.time.exposed_comm_ns) * 1e-6,
+                     static_cast<double>(rank.time.comm_ns) * 1e-6, *overlap, configured ? "on" : "off"),
+         configured ? "Look at the late gathers: a larger stage3_prefetch_bucket_size or "
+                      "stage3_max_live_parameters starts them earlier."
+                    : "Set zero_optimization.overlap_comm to true.",
+         0, rank.rank});
+    return;  // ranks resemble each other: the first one stands for all
+  }
+}
+
+void late_prefetch(const Summary& summary, Findings& out) {
+  const Prefetch& p = summary.prefetch;
+  const std::uint64_t all = p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
+  if (all == 0) return;
+  if (share(static_cast<std::int64_t>(p.late), static_cast<std::int64_t>(all)) > 0.25) {
+    out.push_back(
+        {Severity::warning, fmt::format("{} of {} prefetches come too late", p.late, all),
+         fmt::format("Compute waited {:.1f} ms for them.", static_cast<double>(p.late_wait_ns) * 1e-6),
+         "Prefetch further ahead: raise stage3_prefetch_bucket_size.", 0, ev::kNoId});
+  }
+  if (p.mistargeted + p.unused > 0) {
+    out.push_back(
+        {Severity::warning, fmt::format("{} prefetches were never used", p.mistargeted + p.unused),
+         fmt::format("{} after an invalidated trace, {} for other reasons.", p.mistargeted, p.unused),
+         "The order of modules changes between iterations: mark the changing part as a leaf module.", 0,
+         ev::kNoId});
+  }
+}
+
+void trace_invalidations(const store::Store& store, Findings& out) {
+  for (const store::RankRow& rank : store.ranks()) {
+    for (const ev::Event& event : store.instants(rank.rank)) {
+      if (event.kind != EventKind::trace_invalidated) continue;
+      const auto module_name = [&](std::uint32_t id) -> std::string {
+        if (id == ev::kNoId) return "the end of the trace";
+        if (!store.has_tables() || id >= store.tables().modules.size()) return fmt::format("module {}", id);
+        const std::string& path = store.tables().modules[id].path;
+        return path.empty() ? "the root module" : path;
+      };
+      out.push_back({Severity::warning, "The fetch trace was invalidated",
+                     fmt::format("At trace step {} rank {} expected {} but ran {}.", event.c, rank.rank,
+                                 module_name(event.a), module_name(event.b)),
+                     "Costs the rest of this iteration and one recording iteration without prefetch; if it "
+                     "happens often, mark the conditional part as a leaf module.",
+                     static_cast<std::int64_t>(event.ticks), rank.rank});
+      return;
+    }
+  }
+}
+
+void live_limit(const store::Store& store, Findings& out) {
+  std::uint64_t limited = 0, decisions = 0;
+  for (const store::RankRow& rank : store.ranks()) {
+    for (const ev::Event& event : store.instants(rank.rank)) {
+      if (event.kind != EventKind::fetch_decision) continue;
+      const auto stop = static_cast<plan::PrefetchStop>(event.code);
+      if (stop == plan::PrefetchStop::disabled || stop == plan::PrefetchStop::no_trace) continue;
+      ++decisions;
+      if (stop == plan::PrefetchStop::live_limit) ++limited;
+    }
+  }
+  if (decisions == 0 ||
+      share(static_cast<std::int64_t>(limited), static_cast<std::int64_t>(decisions)) < 0.25)
+    return;
+  out.push_back({Severity::info, "The live-parameter limit holds prefetching back",
+                 fmt::format("At {} of {} module boundaries the prefetcher stopped at "
+                             "stage3_max_live_parameters.",
+                             limited, decisions),
+                 "Raise stage3_max_live_parameters if memory allows it.", 0, ev::kNoId});
+}
+
+void stragglers(const store::Store& store, const Summary& summary, Findings& out) {
+  if (summary.ranks.size() < 2) return;
+  std::vector<double> compute;
+  for (const RankSummary& rank : summary.ranks) compute.push_back(static_cast<double>(rank.time.compute_ns));
+  const auto slowest = std::max_element(compute.begin(), compute.end());
+  const double middle = quantile(compute, 0.5);
+  if (middle <= 0 || *slowest < 1.2 * middle) return;
+  const std::uint32_t rank = summary.ranks[static_cast<std::size_t>(slowest - compute.begin())].rank;
+  std::string host;
+  for (const store::RankRow& row : store.ranks()) {
+    if (row.rank == rank) host = row.host;
+  }
+  out.push_back(
+      {Severity::warning, fmt::format("Rank {} is a straggler", rank),
+       fmt::format("It computes {:.0f} % longer than the median rank{}; the others wait for it in "
+                   "every collective.",
+                   100 * (*slowest / middle - 1), host.empty() ? "" : " (host " + host + ")"),
+       "Compare its module times with another rank's: uneven data, a throttled or shared processor.", 0,
+       rank});
+}
+
+void memory_excess(const Summary& summary, Findings& out) {
+  constexpr double kTolerated = 5;  // percent: padding and alignment of small models
+  const auto& excess = summary.memory_model.excess_pct;
+  if (!excess || *excess < kTolerated) return;
+  out.push_back({Severity::info,
+                 fmt::format("Model states exceed {} by {:.1f} %", summary.memory_model.expression, *excess),
+                 fmt::format("{:.2f} MiB expected, {:.2f} MiB measured at the peak.",
+                             static_cast<double>(summary.memory_model.bytes_per_rank) / 1048576.0,
+                             static_cast<double>(*summary.memory_model.measured_bytes_per_rank) / 1048576.0),
+                 "The Memory panel's breakdown at the peak names the categories.", 0, ev::kNoId});
+}
+
+void overflows(const store::Store& store, Findings& out) {
+  std::uint64_t skipped = 0;
+  std::int64_t first_ns = 0;
+  for (const store::StepRow& step : store.steps()) {
+    if (!step.skipped) continue;
+    if (skipped++ == 0) first_ns = step.begin_ns;
+  }
+  if (skipped == 0) return;
+  out.push_back(
+      {skipped * 5 > store.steps().size() ? Severity::warning : Severity::info,
+       fmt::format("{} of {} steps were skipped after an overflow", skipped, store.steps().size()),
+       "The loss scale was lowered each time its hysteresis was spent.",
+       "A few at the start are normal; if they go on, look for the first parameter with inf or nan.",
+       first_ns, ev::kNoId});
+}
+
+}  // namespace
+
+Findings find(const store::Store& store, const Summary& summary) {
+  Findings out;
+  rank_failures(store, out);
+  losses_of_events(store, out);
+  trace_invalidations(store, out);
+  exposed_communication(summary, out);
+  late_prefetch(summary, out);
+  live_limit(store, out);
+  stragglers(store, summary, out);
+  memory_excess(summary, out);
+  overflows(store, out);
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  return out;
+}
+
+}  // namespace shardscope::analysis

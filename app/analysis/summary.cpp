@@ -1,0 +1,166 @@
+#include "app/analysis/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/analysis/communication.h"
+#include "app/analysis/digest.h"
+#include "app/analysis/memory.h"
+#include "app/analysis/statistics.h"
+#include "runtime/plan/memory_model.h"
+
+namespace shardscope::analysis {
+namespace ev = shardscope::instrumentation;
+namespace {
+
+std::int64_t accumulation_steps(const std::string& config_json) {
+  const auto config = nlohmann::json::parse(config_json, nullptr, false);
+  if (!config.is_object()) return 1;
+  const auto at = config.find("gradient_accumulation_steps");
+  return at != config.end() && at->is_number_integer() ? std::max<std::int64_t>(at->get<std::int64_t>(), 1)
+                                                       : 1;
+}
+
+void describe_run(const store::Store& store, Summary& summary) {
+  summary.events = store.event_count();
+  summary.dropped = store.dropped_count();
+  if (!store.has_tables()) return;
+  const ev::RunTables& tables = store.tables();
+  summary.world = tables.world;
+  summary.stage = tables.stage;
+  summary.params = tables.elems;
+  summary.model = tables.model;
+  summary.config_json = tables.config_json;
+  summary.device = tables.device;
+  summary.link_gbps = tables.link_gbps;
+  summary.link_latency_us = tables.link_latency_us;
+  summary.simulated = tables.simulated;
+}
+
+/// Step times, throughput and the training curves.
+void measure_steps(const store::Store& store, Summary& summary) {
+  std::vector<double> measured;
+  double measured_tokens = 0, measured_s = 0;
+  bool tokens_known = true;
+  for (const store::StepRow& row : store.steps()) {
+    if (row.end_ns == store::kOpen) continue;
+    const bool warm_up = summary.steps == 0;
+    ++summary.steps;
+    const double ms = static_cast<double>(row.end_ns - row.begin_ns - row.paused_ns) * 1e-6;
+    summary.step_ms.push_back(ms);
+    summary.loss.push_back(row.loss);
+    summary.grad_norm.push_back(row.grad_norm);
+    summary.loss_scale.push_back(row.loss_scale);
+    if (warm_up) continue;
+    measured.push_back(ms);
+    measured_s += ms * 1e-3;
+    measured_tokens += static_cast<double>(row.tokens);
+    tokens_known = tokens_known && row.tokens > 0;
+  }
+  if (measured.empty() && summary.steps == 1) {
+    measured = summary.step_ms;
+    measured_s = summary.step_ms.front() * 1e-3;
+    for (const store::StepRow& row : store.steps()) {
+      if (row.end_ns != store::kOpen) measured_tokens = static_cast<double>(row.tokens);
+    }
+    tokens_known = measured_tokens > 0;
+  }
+  summary.steps_measured = static_cast<std::uint32_t>(measured.size());
+  if (measured.empty()) return;
+  summary.step_ms_median = quantile(measured, 0.5);
+  summary.step_ms_p95 = quantile(measured, 0.95);
+  if (tokens_known && measured_s > 0) summary.tokens_per_s = measured_tokens / measured_s;
+}
+
+RankSummary summarize_rank(const store::Store& store, const store::RankRow& row, const Digest& digest) {
+  RankSummary result;
+  result.rank = row.rank;
+  result.clock_offset_ns = row.clock_offset_ns;
+  result.clock_residual_ns = row.clock_residual_ns;
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    for (const RankStep& step : digest.steps()[i].ranks) {
+      if (step.rank != row.rank) continue;
+      result.time.compute_ns += step.time.compute_ns;
+      result.time.exposed_comm_ns += step.time.exposed_comm_ns;
+      result.time.exposed_copy_ns += step.time.exposed_copy_ns;
+      result.time.idle_ns += step.time.idle_ns;
+      result.time.total_ns += step.time.total_ns;
+      result.time.comm_ns += step.time.comm_ns;
+      result.fetch_wait_ns += step.fetch_wait_ns;
+    }
+  }
+  for (std::uint8_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {
+    const auto which = static_cast<ev::MemoryPool>(pool);
+    if (const auto peak = store.memory_peak(row.rank, which)) result.memory_peak[which] = *peak;
+  }
+  // On a CPU rank the device pool is host memory under its own arena.
+  result.model_state_peak = store.model_state_peak(row.rank, ev::MemoryPool::device);
+  return result;
+}
+
+void summarize_communication(const Digest& digest, Summary& summary) {
+  std::map<ev::CollectiveOp, OpTotals> totals;
+  double elements = 0;
+  std::size_t steps = 0;
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    const StepDigest& step = digest.steps()[i];
+    ++steps;
+    elements += step.elements();
+    for (const auto& [op, of_step] : step.ops) {
+      OpTotals& sum = totals[op];
+      sum.count += of_step.count;
+      sum.bytes += of_step.bytes;
+      sum.elems += of_step.elems;
+      sum.shortest_ns += of_step.shortest_ns;
+    }
+  }
+  if (steps > 0) summary.elements_per_step = elements / static_cast<double>(steps);
+  for (const auto& [op, sum] : totals) {
+    OpRow row{op, sum.count, sum.bytes, sum.elems, std::nullopt, std::nullopt};
+    if (sum.shortest_ns > 0 && sum.bytes > 0) {
+      row.algbw_gbs =
+          static_cast<double>(sum.bytes) / static_cast<double>(sum.shortest_ns);  // bytes/ns = GB/s
+      row.busbw_gbs = *row.algbw_gbs * bus_factor(op, summary.world);
+    }
+    summary.ops.push_back(row);
+  }
+  plan::VolumeInput input;
+  input.stage = static_cast<std::uint32_t>(std::clamp(summary.stage, 0, 3));
+  input.world = std::max<std::uint32_t>(summary.world, 1);
+  input.micro_steps = accumulation_steps(summary.config_json);
+  const plan::StepVolume expected = plan::step_volume({summary.params}, input);
+  summary.comm_expression = expected.text;
+  summary.expected_elements_per_step = expected.elems;
+}
+
+}  // namespace
+
+Summary summarize(const store::Store& store, Digest& digest) {
+  digest.update(store);
+  Summary summary;
+  describe_run(store, summary);
+  measure_steps(store, summary);
+  for (const store::RankRow& row : store.ranks()) summary.ranks.push_back(summarize_rank(store, row, digest));
+  summary.memory_model = model_memory(store, summary);
+  summarize_communication(digest, summary);
+  for (const StepDigest& step : digest.steps()) {
+    summary.prefetch.early += step.prefetch.early;
+    summary.prefetch.just_in_time += step.prefetch.just_in_time;
+    summary.prefetch.late += step.prefetch.late;
+    summary.prefetch.late_wait_ns += step.prefetch.late_wait_ns;
+    summary.prefetch.mistargeted += step.prefetch.mistargeted;
+    summary.prefetch.unused += step.prefetch.unused;
+  }
+  summary.trace_record = digest.trace_record();
+  summary.trace_complete = digest.trace_complete();
+  summary.trace_invalidated = digest.trace_invalidated();
+  return summary;
+}
+
+Summary summarize(const store::Store& store) {
+  Digest digest;
+  return summarize(store, digest);
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,107 @@
+// The numbers of a run: what `summary --json` prints and the Overview shows. Definitions: metrics.md;
+// fields: design.md section 4. A figure that cannot be computed is an empty optional, never zero.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::analysis {
+
+/// metrics.md 2.2: total = compute + exposed_comm + exposed_copy + idle, exactly, in nanoseconds.
+struct TimePartition {
+  std::int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_copy_ns = 0, idle_ns = 0, total_ns = 0;
+  std::int64_t comm_ns = 0;                                 ///< |U_comm|
+  [[nodiscard]] std::optional<double> overlap_pct() const;  ///< 100 (1 - exposed_comm / |U_comm|)
+};
+/// Of one rank within [begin, end), paused time cut out.
+[[nodiscard]] TimePartition partition_time(const store::Store& store, std::uint32_t rank,
+                                           std::int64_t begin_ns, std::int64_t end_ns);
+
+struct OpRow {
+  instrumentation::CollectiveOp op{};
+  std::uint64_t count = 0;
+  std::int64_t bytes = 0, elems = 0;           ///< metrics 2.3 S, summed over one rank's operations
+  std::optional<double> algbw_gbs, busbw_gbs;  ///< from the shortest duration over ranks of each operation
+};
+struct RankSummary {
+  std::uint32_t rank = 0;
+  TimePartition time;  ///< summed over the steps measured
+  std::int64_t fetch_wait_ns = 0;
+  std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
+  std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
+  std::optional<store::MemorySample> model_state_peak;
+};
+struct MemoryModel {
+  std::string expression;  ///< e.g. "2S + 14S/n"
+  std::int64_t bytes_per_rank = 0;
+  std::optional<std::int64_t> measured_bytes_per_rank;  ///< largest over ranks
+  std::optional<double> excess_pct;
+};
+struct Prefetch {
+  std::uint64_t early = 0, just_in_time = 0, late = 0, mistargeted = 0, unused = 0;
+  std::int64_t late_wait_ns = 0;
+};
+struct Summary {
+  // run
+  std::uint32_t world = 0;
+  std::int32_t stage = 0;
+  std::int64_t params = 0;
+  std::string model, config_json, device;
+  double link_gbps = 0, link_latency_us = 0;
+  bool simulated = false;
+  std::uint64_t events = 0, dropped = 0;
+  std::uint32_t steps = 0;           ///< completed
+  std::uint32_t steps_measured = 0;  ///< without the first (warm-up) where there are more
+  std::optional<double> step_ms_median, step_ms_p95, tokens_per_s;
+  std::vector<double> loss, grad_norm, loss_scale;  ///< by step; NaN where missing
+  std::vector<double> step_ms;
+  std::vector<RankSummary> ranks;
+  MemoryModel memory_model;
+  std::optional<double>
+      elements_per_step;  ///< communicated per rank (busbw-free: metrics 2.3 elems; all-reduce counts twice)
+  std::string comm_expression;  ///< "2S" or "3S" (plus padding)
+  double expected_elements_per_step = 0;
+  std::vector<OpRow> ops;
+  Prefetch prefetch;
+  std::uint64_t trace_record = 0, trace_complete = 0, trace_invalidated = 0;
+};
+[[nodiscard]] Summary summarize(const store::Store& store);
+[[nodiscard]] std::string to_json(const Summary& summary);
+
+/// A diagnosis: what, how much, why, what to do.
+struct Finding {
+  instrumentation::Severity severity{};
+  std::string title, evidence, next_step;
+  std::int64_t at_ns = 0;  ///< where to look; 0: the whole run
+  std::uint32_t rank = instrumentation::kNoId;
+};
+[[nodiscard]] std::vector<Finding> find(const store::Store& store, const Summary& summary);
+
+struct Difference {
+  std::string metric, unit;
+  std::optional<double> a, b;
+  double spread_a = 0, spread_b = 0;  ///< half width of the interquartile range over steps
+  bool lower_is_better = true;
+};
+struct Comparison {
+  std::vector<Difference>
+      metrics;  ///< step time, exposed communication, overlap, peak memory, flushes, tokens/s
+  std::vector<std::string> config_changes;  ///< "zero_optimization.overlap_comm: true -> false"
+  std::string verdict;                      ///< one sentence that the numbers bear
+};
+/// A run to compare: its store and the summary made from it. Neither is owned.
+struct Run {
+  const store::Store* store = nullptr;
+  const Summary* summary = nullptr;
+};
+/// A against B. Several runs on a side (repeats) are pooled step by step, so that the spread holds what
+/// differs between repeats too.
+[[nodiscard]] Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b);
+
+}  // namespace shardscope::analysis

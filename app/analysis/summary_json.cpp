@@ -1,0 +1,115 @@
+// `summary --json`: the fields of design.md section 4. What is not known is null.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/analysis/memory.h"
+#include "app/analysis/summary.h"
+#include "app/store/names.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using nlohmann::json;
+
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+template <typename T>
+json maybe(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json numbers(const std::vector<double>& values) {
+  json list = json::array();
+  for (const double value : values) list.push_back(number(value));
+  return list;
+}
+
+double ms(std::int64_t ns) { return static_cast<double>(ns) * 1e-6; }
+
+json memory_json(const RankSummary& rank) {
+  json pools = json::object();
+  for (const auto& [pool, sample] : rank.memory_peak) {
+    json categories = json::object();
+    for (std::uint8_t i = 0; i < instrumentation::kMemoryCategoryCount; ++i) {
+      if (sample.bytes[i] != 0) {
+        categories[store::name_of(static_cast<instrumentation::MemoryCategory>(i))] = sample.bytes[i];
+      }
+    }
+    pools[store::name_of(pool)] = {
+        {"peak_bytes", sample.total()}, {"at_ns", sample.at_ns}, {"categories", categories}};
+  }
+  return pools;
+}
+
+json rank_json(const RankSummary& rank, std::int32_t stage) {
+  json out = {{"rank", rank.rank},
+              {"time_ms",
+               {{"compute", ms(rank.time.compute_ns)},
+                {"exposed_comm", ms(rank.time.exposed_comm_ns)},
+                {"exposed_copy", ms(rank.time.exposed_copy_ns)},
+                {"idle", ms(rank.time.idle_ns)},
+                {"total", ms(rank.time.total_ns)}}},
+              {"overlap_pct", maybe(rank.time.overlap_pct())},
+              {"fetch_wait_ms", ms(rank.fetch_wait_ns)},
+              {"clock_offset_ns", rank.clock_offset_ns},
+              {"clock_residual_ns", rank.clock_residual_ns},
+              {"memory", memory_json(rank)}};
+  out["model_state_peak_bytes"] =
+      rank.model_state_peak ? json(model_state_bytes(*rank.model_state_peak, stage)) : json(nullptr);
+  return out;
+}
+
+}  // namespace
+
+std::string to_json(const Summary& s) {
+  json out;
+  const json config = json::parse(s.config_json, nullptr, false);
+  out["run"] = {{"world", s.world},
+                {"stage", s.stage},
+                {"params", s.params},
+                {"model", s.model},
+                {"config", config.is_discarded() ? json(nullptr) : config},
+                {"device", s.device},
+                {"simulated", s.simulated}};
+  out["run"]["emulated_link"] =
+      s.link_gbps > 0 ? json{{"gbps", s.link_gbps}, {"latency_us", s.link_latency_us}} : json(nullptr);
+  out["events"] = s.events;
+  out["dropped"] = s.dropped;
+  out["steps"] = s.steps;
+  out["steps_measured"] = s.steps_measured;
+  out["step_ms"] = {{"median", maybe(s.step_ms_median)}, {"p95", maybe(s.step_ms_p95)}};
+  out["tokens_per_s"] = maybe(s.tokens_per_s);
+  out["loss"] = numbers(s.loss);
+  out["grad_norm"] = numbers(s.grad_norm);
+  out["loss_scale"] = numbers(s.loss_scale);
+  out["ranks"] = json::array();
+  for (const RankSummary& rank : s.ranks) out["ranks"].push_back(rank_json(rank, s.stage));
+  out["memory_model"] = {{"expression", s.memory_model.expression},
+                         {"bytes_per_rank", s.memory_model.bytes_per_rank},
+                         {"measured_bytes_per_rank", maybe(s.memory_model.measured_bytes_per_rank)},
+                         {"excess_pct", maybe(s.memory_model.excess_pct)}};
+  json ops = json::array();
+  for (const OpRow& op : s.ops) {
+    ops.push_back({{"op", store::name_of(op.op)},
+                   {"count", op.count},
+                   {"bytes", op.bytes},
+                   {"elements", op.elems},
+                   {"algbw_gbs", maybe(op.algbw_gbs)},
+                   {"busbw_gbs", maybe(op.busbw_gbs)}});
+  }
+  out["comm"] = {{"elements_per_step", maybe(s.elements_per_step)},
+                 {"expression", s.comm_expression},
+                 {"expected_elements_per_step", s.expected_elements_per_step},
+                 {"ops", ops}};
+  out["prefetch"] = {{"early", s.prefetch.early},
+                     {"just_in_time", s.prefetch.just_in_time},
+                     {"late", s.prefetch.late},
+                     {"late_wait_ms", ms(s.prefetch.late_wait_ns)},
+                     {"mistargeted", s.prefetch.mistargeted},
+                     {"unused", s.prefetch.unused}};
+  out["trace"] = {
+      {"record", s.trace_record}, {"complete", s.trace_complete}, {"invalidated", s.trace_invalidated}};
+  return out.dump(2);
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,87 @@
+// The partition of a rank's time (metrics.md 2.2) and what it is made of.
+#include "app/analysis/intervals.h"
+#include "app/analysis/spans.h"
+#include "app/analysis/summary.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using ev::EventKind;
+using ev::StreamId;
+
+bool is_wait(EventKind kind) {
+  return kind == EventKind::fetch_wait_begin || kind == EventKind::reduce_wait_begin;
+}
+
+bool is_work(EventKind kind) { return kind == EventKind::module_begin || kind == EventKind::optimizer_begin; }
+
+IntervalSet paused(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                   std::int64_t end_ns) {
+  std::vector<Interval> intervals;
+  for_each_span(store, {rank, StreamId::host}, begin_ns, end_ns, [&](const store::Span& span) {
+    if (span.kind == EventKind::paused_begin) intervals.push_back({span.begin_ns, span.end_ns});
+  });
+  return IntervalSet(std::move(intervals)).clip(begin_ns, end_ns);
+}
+
+/// Kernel spans where they were recorded; otherwise module and optimizer spans without the waits inside
+/// them (a container's span covers the waits of its children).
+IntervalSet compute(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                    std::int64_t end_ns) {
+  std::vector<Interval> kernels, work, waits;
+  for_each_span(store, {rank, StreamId::compute}, begin_ns, end_ns, [&](const store::Span& span) {
+    const Interval interval{span.begin_ns, span.end_ns};
+    if (span.kind == EventKind::kernel_begin) {
+      kernels.push_back(interval);
+    } else if (is_wait(span.kind)) {
+      waits.push_back(interval);
+    } else if (is_work(span.kind)) {
+      work.push_back(interval);
+    }
+  });
+  if (!kernels.empty()) return IntervalSet(std::move(kernels)).clip(begin_ns, end_ns);
+  return IntervalSet(std::move(work)).subtract(IntervalSet(std::move(waits))).clip(begin_ns, end_ns);
+}
+
+template <typename... Streams>
+IntervalSet busy(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
+                 EventKind kind, Streams... streams) {
+  std::vector<Interval> intervals;
+  for (StreamId stream : {streams...}) {
+    for_each_span(store, {rank, stream}, begin_ns, end_ns, [&](const store::Span& span) {
+      if (span.kind == kind) intervals.push_back({span.begin_ns, span.end_ns});
+    });
+  }
+  return IntervalSet(std::move(intervals)).clip(begin_ns, end_ns);
+}
+
+}  // namespace
+
+std::optional<double> TimePartition::overlap_pct() const {
+  if (comm_ns <= 0) return std::nullopt;
+  return 100.0 * (1.0 - static_cast<double>(exposed_comm_ns) / static_cast<double>(comm_ns));
+}
+
+TimePartition partition_time(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                             std::int64_t end_ns) {
+  const IntervalSet pause = paused(store, rank, begin_ns, end_ns);
+  const IntervalSet window = IntervalSet({{begin_ns, end_ns}}).subtract(pause);
+  const IntervalSet comp = compute(store, rank, begin_ns, end_ns).subtract(pause);
+  const IntervalSet comm = busy(store, rank, begin_ns, end_ns, EventKind::collective_begin, StreamId::gather,
+                                StreamId::reduce, StreamId::compute)
+                               .subtract(pause);
+  const IntervalSet copy =
+      busy(store, rank, begin_ns, end_ns, EventKind::transfer_begin, StreamId::copy, StreamId::nvme)
+          .subtract(pause);
+
+  TimePartition result;
+  result.total_ns = window.length();
+  result.compute_ns = comp.length();
+  result.comm_ns = comm.length();
+  result.exposed_comm_ns = comm.subtract(comp).length();
+  result.exposed_copy_ns = copy.subtract(comp).subtract(comm).length();
+  result.idle_ns = window.subtract(comp.unite(comm).unite(copy)).length();
+  return result;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,44 @@
+#include "app/cli/artifacts.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "app/analysis/summary.h"
+#include "app/cli/process.h"
+#include "app/cli/verb.h"
+#include "app/export/html_report.h"
+#include "app/store/recording.h"
+
+namespace shardscope::cli {
+
+void write_report(const std::string& recording, const std::string& html) {
+  store::RecordingInfo info;
+  const store::Store store = store::open_recording(recording, &info);
+  exporter::write_html_report(html, store, analysis::summarize(store), info.problems);
+}
+
+std::vector<std::string> write_screenshots(const std::string& recording, const std::string& folder,
+                                           const std::string& size) {
+  std::vector<std::string> written;
+  for (const char* panel : {"workspace", "overview", "timeline", "partition", "memory", "communication",
+                            "stepper", "compare", "findings"}) {
+    const std::string path = fmt::format("{}/{}.png", folder, panel);
+    Process render({sibling_program("shardscope-gui"), recording, "--screenshot", path, "--panel", panel,
+                    "--size", size},
+                   Process::Output::capture);
+    std::string said;
+    while (render.read_lines(std::chrono::milliseconds(100),
+                             [&](const std::string& line) { said += line + "\n"; })) {
+    }
+    if (render.wait() == 0 && std::filesystem::exists(path)) {
+      written.push_back(path);
+    } else {
+      fmt::print(stderr, "shardscope: screenshot of {}: {}\n", panel,
+                 said.empty() ? "failed without a word" : said);
+    }
+  }
+  return written;
+}
+
+}  // namespace shardscope::cli

@@ -1,0 +1,17 @@
+// What a finished recording is turned into: a report page and a screenshot of every panel.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shardscope::cli {
+
+/// Writes the HTML report of a recording. Throws UserError when it cannot.
+void write_report(const std::string& recording, const std::string& html);
+
+/// Renders each panel with the dashboard program, off screen. Returns the files written; a panel that
+/// fails is named on standard error and left out.
+[[nodiscard]] std::vector<std::string> write_screenshots(const std::string& recording,
+                                                         const std::string& folder, const std::string& size);
+
+}  // namespace shardscope::cli

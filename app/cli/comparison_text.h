@@ -1,0 +1,13 @@
+// A comparison as a table for people and as JSON for programs.
+#pragma once
+
+#include <string>
+
+#include "app/analysis/summary.h"
+
+namespace shardscope::cli {
+
+[[nodiscard]] std::string comparison_text(const analysis::Comparison& comparison);
+[[nodiscard]] std::string comparison_json(const analysis::Comparison& comparison);
+
+}  // namespace shardscope::cli

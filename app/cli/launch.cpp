@@ -1,0 +1,193 @@
+#include "app/cli/launch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "app/cli/config_override.h"
+#include "app/cli/process.h"
+#include "app/cli/progress.h"
+#include "app/cli/verb.h"
+#include "app/collector/collector.h"
+
+namespace shardscope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The effective configuration in a file that lives as long as the run.
+class TemporaryConfig {
+ public:
+  explicit TemporaryConfig(const std::string& text) {
+    std::string pattern = (fs::temp_directory_path() / "shardscope-config-XXXXXX").string();
+    const int fd = mkstemp(pattern.data());
+    if (fd < 0) throw UserError(pattern + ": cannot be created; is the temporary folder writable?");
+    close(fd);
+    path_ = pattern;
+    std::ofstream(path_) << text;
+  }
+  ~TemporaryConfig() { unlink(path_.c_str()); }
+  TemporaryConfig(const TemporaryConfig&) = delete;
+  TemporaryConfig& operator=(const TemporaryConfig&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::vector<std::string> rank_command(const LaunchOptions& options, const std::string& config_path,
+                                      const std::string& publish_endpoint) {
+  std::vector<std::string> command = {"mpirun"};
+  if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
+  for (const char* option : {"--oversubscribe", "--bind-to", "none", "-n"}) command.emplace_back(option);
+  command.push_back(std::to_string(options.ranks));
+  command.push_back(sibling_program("zero_train"));
+  const auto add = [&](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    command.emplace_back(name);
+    command.push_back(value);
+  };
+  add("--config", config_path);
+  add("--model", options.model);
+  add("--data", options.data.empty() ? source_root() : options.data);
+  add("--steps", std::to_string(options.steps));
+  add("--seed", std::to_string(options.seed));
+  add("--device", options.device);
+  add("--init", options.init);
+  add("--save", options.save);
+  add("--detail", options.detail);
+  add("--publish", publish_endpoint);
+  command.emplace_back("--quiet");  // progress is drawn here, from the events
+  return command;
+}
+
+/// mpirun's own words about a failed rank add nothing to the rank's message.
+class RankOutput {
+ public:
+  void take(const std::string& line, Progress& progress) {
+    static const std::string kPrefix = "shardscope: ";
+    if (line.rfind(kPrefix, 0) == 0) {
+      if (failure_.empty()) failure_ = line.substr(kPrefix.size());
+      return;
+    }
+    const bool rule = line.find_first_not_of('-') == std::string::npos;
+    if (rule && line.size() > 20) {
+      in_notice_ = !in_notice_;
+      return;
+    }
+    if (in_notice_ || line.empty() || line.rfind("mpirun", 0) == 0) {
+      notice_ += line + "\n";
+      return;
+    }
+    progress.print_line(line);
+  }
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+  [[nodiscard]] const std::string& notice() const { return notice_; }
+
+ private:
+  std::string failure_, notice_;
+  bool in_notice_ = false;
+};
+
+void check_files(const LaunchOptions& options) {
+  const auto must_exist = [](const char* what, const std::string& path) {
+    if (!path.empty() && !fs::exists(path)) throw UserError(fmt::format("{} {}: no such file", what, path));
+  };
+  must_exist("--data", options.data.rfind("golden:", 0) == 0 ? "" : options.data);
+  must_exist("--init", options.init);
+  if (options.model.size() > 5 && options.model.ends_with(".json")) must_exist("--model", options.model);
+  if (options.ranks == 0) throw UserError("--ranks 0: at least one rank is needed", 2);
+  if (options.steps <= 0)
+    throw UserError(fmt::format("--steps {}: at least one step is needed", options.steps), 2);
+}
+
+}  // namespace
+
+bool has_display() {
+  const auto set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  return set("DISPLAY") || set("WAYLAND_DISPLAY");
+}
+
+std::string source_root() {
+  const char* root = std::getenv("SHARDSCOPE_ROOT");
+  return root != nullptr && *root != '\0' ? root : SHARDSCOPE_SOURCE_ROOT;
+}
+
+LaunchResult launch(const LaunchOptions& options) {
+  check_files(options);
+  const TemporaryConfig config(config_with(options.config, options.set));
+  // Unchanged, the ranks read the user's own file, so that their messages name it and its lines.
+  const std::string config_path = options.set.empty() ? options.config : config.path();
+  install_interrupt_handler();
+
+  collector::CollectorOptions collecting;
+  collecting.listen = options.listen;
+  collecting.record_path = options.record;
+  collector::Collector collector(collecting);
+
+  std::unique_ptr<Process> dashboard;
+  if (options.view) {
+    dashboard = std::make_unique<Process>(std::vector<std::string>{sibling_program("shardscope-gui"),
+                                                                   "--connect", collector.publish_endpoint()},
+                                          Process::Output::inherit);
+  }
+
+  const auto started = std::chrono::steady_clock::now();
+  Process ranks(rank_command(options, config_path, collector.publish_endpoint()), Process::Output::capture,
+                {{"OMP_NUM_THREADS", "1"}});
+  Progress progress(options.steps, options.label);
+  RankOutput output;
+  bool told_to_stop = false, window_closed = false;
+  while (true) {
+    const bool more = ranks.read_lines(std::chrono::milliseconds(100),
+                                       [&](const std::string& line) { output.take(line, progress); });
+    collector.read([&](const store::Store& store) { progress.update(store); });
+    if (interrupted() && !told_to_stop) {
+      ranks.signal(SIGTERM);  // mpirun hands it to the ranks, which end after their step
+      told_to_stop = true;
+    }
+    if (dashboard && !window_closed && !dashboard->running()) {
+      window_closed = true;
+      const int code = dashboard->wait();
+      progress.print_line(
+          code == 0 ? "shardscope: the window was closed; training goes on, Ctrl-C ends it"
+                    : fmt::format("shardscope: the dashboard ended with code {}; training goes on", code));
+    }
+    if (!more && !ranks.running()) break;
+  }
+  progress.finish();
+
+  LaunchResult result;
+  result.exit_code = ranks.wait();
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  result.failure = output.failure();
+  if (dashboard && options.keep_viewing && !window_closed && !interrupted()) {
+    fmt::print(stderr, "shardscope: training has ended; close the window to finish\n");
+    while (dashboard->running() && !interrupted())
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  collector.stop();
+  const collector::CollectorStatus status = collector.status();
+  if (result.failure.empty()) result.failure = status.failure;
+  if (result.exit_code == 0) result.exit_code = status.exit_code;
+  if (result.exit_code != 0 && result.failure.empty()) {
+    result.failure = output.notice().empty()
+                         ? fmt::format("the ranks ended with code {} and no message", result.exit_code)
+                         : output.notice();
+  }
+  result.events = status.events;
+  result.dropped = status.dropped;
+  result.recording_error = status.recording_error;
+  return result;
+}
+
+}  // namespace shardscope::cli

@@ -1,0 +1,46 @@
+// One training run: the ranks under mpirun, a collector in this process, perhaps a dashboard.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shardscope::cli {
+
+struct LaunchOptions {
+  std::uint32_t ranks = 4;
+  std::string config;            ///< DeepSpeed JSON file
+  std::vector<std::string> set;  ///< KEY=VALUE over the file, dotted keys
+  std::string model = "gpt-mini";
+  std::string data;  ///< empty: the repository's own text
+  std::int64_t steps = 50;
+  std::int64_t seed = 1234;
+  std::string device = "cpu";
+  std::string init, save;
+  std::string record;  ///< *.zscope; empty: not recorded
+  std::string listen = "tcp://127.0.0.1:0";
+  std::string detail = "params";
+  bool view = false;         ///< open the dashboard on the run
+  bool keep_viewing = true;  ///< with a dashboard: stay until it is closed
+  std::string label;         ///< for the progress line
+};
+
+struct LaunchResult {
+  int exit_code = 0;
+  std::string failure;  ///< first failure's message
+  double seconds = 0;
+  std::uint64_t events = 0, dropped = 0;
+  std::string recording_error;
+};
+
+/// Runs to the end. Throws UserError before the ranks start (missing file, occupied port, ...).
+[[nodiscard]] LaunchResult launch(const LaunchOptions& options);
+
+/// A display that a window can be opened on (DISPLAY or WAYLAND_DISPLAY is set).
+[[nodiscard]] bool has_display();
+
+/// Folder with the sources (samples, default data): SHARDSCOPE_ROOT or what the build recorded.
+[[nodiscard]] std::string source_root();
+
+}  // namespace shardscope::cli

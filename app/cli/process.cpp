@@ -1,0 +1,157 @@
+#include "app/cli/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "app/cli/verb.h"
+
+namespace shardscope::cli {
+namespace {
+
+volatile std::sig_atomic_t g_interrupts = 0;
+
+void on_interrupt(int number) {
+  g_interrupts = g_interrupts + 1;
+  if (g_interrupts > 2) _exit(128 + number);
+}
+
+}  // namespace
+
+void install_interrupt_handler() {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+bool interrupted() noexcept { return g_interrupts > 0; }
+
+Process::Process(const std::vector<std::string>& argv, Output output,
+                 const std::vector<std::pair<std::string, std::string>>& environment) {
+  int out[2] = {-1, -1}, failed[2] = {-1, -1};
+  if (output == Output::capture && pipe2(out, O_CLOEXEC) != 0)
+    throw UserError("pipe: " + std::string(strerror(errno)));
+  if (pipe2(failed, O_CLOEXEC) != 0) throw UserError("pipe: " + std::string(strerror(errno)));
+  std::vector<char*> arguments;
+  for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+
+  pid_ = fork();
+  if (pid_ < 0) throw UserError("fork: " + std::string(strerror(errno)));
+  if (pid_ == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // a killed `shardscope` leaves no ranks behind
+    ::signal(SIGPIPE, SIG_DFL);
+    if (output == Output::capture) {
+      dup2(out[1], STDOUT_FILENO);
+      dup2(out[1], STDERR_FILENO);
+    }
+    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    execvp(arguments[0], arguments.data());
+    const int code = errno;
+    [[maybe_unused]] const ssize_t ignored = write(failed[1], &code, sizeof code);
+    _exit(127);
+  }
+  close(failed[1]);
+  int code = 0;
+  const ssize_t got = read(failed[0], &code, sizeof code);
+  close(failed[0]);
+  if (output == Output::capture) {
+    close(out[1]);
+    output_fd_ = out[0];
+  }
+  if (got == sizeof code) {
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+    if (output_fd_ >= 0) close(output_fd_);
+    throw UserError(fmt::format("{}: cannot be started ({}); is it installed?", argv[0], strerror(code)));
+  }
+}
+
+Process::~Process() {
+  if (running()) {
+    signal(SIGTERM);
+    for (int i = 0; i < 30 && running(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (running()) {
+      signal(SIGKILL);
+      wait();
+    }
+  }
+  if (output_fd_ >= 0) close(output_fd_);
+}
+
+bool Process::read_lines(std::chrono::milliseconds wait,
+                         const std::function<void(const std::string&)>& line) {
+  if (output_fd_ < 0) {
+    std::this_thread::sleep_for(wait);
+    return false;
+  }
+  pollfd waiting{output_fd_, POLLIN, 0};
+  if (::poll(&waiting, 1, static_cast<int>(wait.count())) <= 0) return true;
+  char buffer[4096];
+  const ssize_t got = read(output_fd_, buffer, sizeof buffer);
+  if (got < 0) return errno == EINTR || errno == EAGAIN;
+  if (got == 0) {
+    if (!partial_.empty()) line(partial_);
+    partial_.clear();
+    close(output_fd_);
+    output_fd_ = -1;
+    return false;
+  }
+  partial_.append(buffer, static_cast<std::size_t>(got));
+  for (std::size_t end = 0; (end = partial_.find('\n')) != std::string::npos;) {
+    line(partial_.substr(0, end));
+    partial_.erase(0, end + 1);
+  }
+  return true;
+}
+
+std::optional<int> Process::poll() {
+  if (exit_code_ || pid_ < 0) return exit_code_;
+  int status = 0;
+  if (waitpid(pid_, &status, WNOHANG) == pid_) {
+    exit_code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+  return exit_code_;
+}
+
+int Process::wait() {
+  while (!poll()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return *exit_code_;
+}
+
+void Process::signal(int number) {
+  if (running()) kill(-pid_, number);
+}
+
+bool Process::running() { return pid_ > 0 && !poll(); }
+
+std::string program_folder() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) throw UserError("/proc/self/exe: " + error.message());
+  return self.parent_path().string();
+}
+
+std::string sibling_program(const std::string& name) {
+  const std::string path = program_folder() + "/" + name;
+  if (access(path.c_str(), X_OK) != 0) {
+    throw UserError(fmt::format("{}: not built; build the target `{}` of the same build folder", path, name));
+  }
+  return path;
+}
+
+}  // namespace shardscope::cli

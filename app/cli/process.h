@@ -1,0 +1,51 @@
+// Child processes: mpirun with the ranks, the dashboard. Each has a process group of its own, so that a
+// Ctrl-C reaches it once, from us, and nothing is left behind.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardscope::cli {
+
+class Process {
+ public:
+  enum class Output : std::uint8_t { inherit, capture };
+  /// Starts argv[0] (searched in PATH). With Output::capture its standard error and output are read by
+  /// read_lines(). Throws UserError when it cannot be started.
+  Process(const std::vector<std::string>& argv, Output output,
+          const std::vector<std::pair<std::string, std::string>>& environment = {});
+  ~Process();  ///< a child still running is terminated, then killed
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  /// Waits up to `wait` for output and hands on each whole line. False once the output has ended.
+  bool read_lines(std::chrono::milliseconds wait, const std::function<void(const std::string&)>& line);
+  /// Exit code if it has ended (128 + signal when a signal ended it); never blocks.
+  [[nodiscard]] std::optional<int> poll();
+  int wait();
+  void signal(int number);
+  [[nodiscard]] bool running();
+
+ private:
+  pid_t pid_ = -1;
+  int output_fd_ = -1;
+  std::string partial_;
+  std::optional<int> exit_code_;
+};
+
+/// Folder of the running executable: its siblings are the other programs of the build.
+[[nodiscard]] std::string program_folder();
+/// Sibling program; throws UserError naming the missing file.
+[[nodiscard]] std::string sibling_program(const std::string& name);
+
+/// True after SIGINT or SIGTERM; install once. A second signal ends the program at once.
+void install_interrupt_handler();
+[[nodiscard]] bool interrupted() noexcept;
+
+}  // namespace shardscope::cli

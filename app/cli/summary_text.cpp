@@ -1,0 +1,113 @@
+#include "app/cli/summary_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/analysis/memory.h"
+#include "app/store/names.h"
+
+namespace shardscope::cli {
+namespace {
+
+double mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
+double ms(std::int64_t ns) { return static_cast<double>(ns) * 1e-6; }
+
+std::string or_dash(const std::optional<double>& value, const char* format) {
+  return value ? fmt::format(fmt::runtime(format), *value) : std::string("—");
+}
+
+double last_finite(const std::vector<double>& values) {
+  for (auto at = values.rbegin(); at != values.rend(); ++at) {
+    if (std::isfinite(*at)) return *at;
+  }
+  return NAN;
+}
+
+}  // namespace
+
+std::string summary_text(const analysis::Summary& s) {
+  std::string text;
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<14} {}\n", name, value);
+  };
+  line("run", fmt::format("{}, ZeRO-{}, {} ranks, {} parameters, {}{}", s.model, s.stage, s.world, s.params,
+                          s.device, s.simulated ? ", simulated" : ""));
+  if (s.link_gbps > 0)
+    line("link", fmt::format("emulated: {} Gbit/s, {} µs", s.link_gbps, s.link_latency_us));
+  line("events", fmt::format("{}, {} dropped", s.events, s.dropped));
+  line("steps", fmt::format("{} ({} measured, without the first)", s.steps, s.steps_measured));
+  line("step time", fmt::format("{} ms median, {} ms p95", or_dash(s.step_ms_median, "{:.2f}"),
+                                or_dash(s.step_ms_p95, "{:.2f}")));
+  line("throughput", or_dash(s.tokens_per_s, "{:.0f}") + " tokens/s");
+  if (!s.loss.empty()) line("loss", fmt::format("{:.4f} -> {:.4f}", s.loss.front(), last_finite(s.loss)));
+  line("model states",
+       fmt::format("{}: {:.2f} MiB per rank expected, {} measured ({})", s.memory_model.expression,
+                   mib(s.memory_model.bytes_per_rank),
+                   s.memory_model.measured_bytes_per_rank
+                       ? fmt::format("{:.2f} MiB", mib(*s.memory_model.measured_bytes_per_rank))
+                       : std::string("—"),
+                   or_dash(s.memory_model.excess_pct, "{:+.2f} %")));
+  line("communicated",
+       fmt::format("{} elements per rank and step, {} = {:.0f} expected without padding",
+                   or_dash(s.elements_per_step, "{:.0f}"), s.comm_expression, s.expected_elements_per_step));
+  if (s.stage == 3 && s.elements_per_step && *s.elements_per_step < 0.995 * s.expected_elements_per_step) {
+    line("",
+         "fewer than " + s.comm_expression +
+             ": parameters were kept between uses (persistent, reused soon, or already fetched for later)");
+  }
+  line("prefetch",
+       fmt::format("{} early, {} just in time, {} late ({:.2f} ms waited), {} mistargeted, {} unused",
+                   s.prefetch.early, s.prefetch.just_in_time, s.prefetch.late, ms(s.prefetch.late_wait_ns),
+                   s.prefetch.mistargeted, s.prefetch.unused));
+  line("trace", fmt::format("{} record, {} complete, {} invalidated", s.trace_record, s.trace_complete,
+                            s.trace_invalidated));
+  text +=
+      fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>11} {:>9} {:>12} {:>11}\n", "rank", "compute ms",
+                  "exposed comm", "exposed copy", "idle ms", "total ms", "overlap", "fetch wait", "peak MiB");
+  for (const analysis::RankSummary& rank : s.ranks) {
+    const auto peak = rank.memory_peak.find(instrumentation::MemoryPool::device);
+    text += fmt::format(
+        "{:<5} {:>11.1f} {:>13.1f} {:>13.1f} {:>9.1f} {:>11.1f} {:>9} {:>12.1f} {:>11}\n", rank.rank,
+        ms(rank.time.compute_ns), ms(rank.time.exposed_comm_ns), ms(rank.time.exposed_copy_ns),
+        ms(rank.time.idle_ns), ms(rank.time.total_ns), or_dash(rank.time.overlap_pct(), "{:.1f} %"),
+        ms(rank.fetch_wait_ns),
+        peak == rank.memory_peak.end() ? std::string("—") : fmt::format("{:.2f}", mib(peak->second.total())));
+  }
+  if (!s.ops.empty()) {
+    text += fmt::format("\n{:<15} {:>8} {:>14} {:>13} {:>13}\n", "collective", "count", "MiB", "algbw GB/s",
+                        "busbw GB/s");
+    for (const analysis::OpRow& op : s.ops) {
+      text += fmt::format("{:<15} {:>8} {:>14.2f} {:>13} {:>13}\n", store::name_of(op.op), op.count,
+                          mib(op.bytes), or_dash(op.algbw_gbs, "{:.3f}"), or_dash(op.busbw_gbs, "{:.3f}"));
+    }
+  }
+  return text;
+}
+
+std::string findings_text(const std::vector<analysis::Finding>& findings) {
+  if (findings.empty()) return "No findings: nothing stands out in this run.\n";
+  std::string text;
+  for (const analysis::Finding& finding : findings) {
+    text += fmt::format("{:<8} {}\n         {}\n         Next: {}\n", store::name_of(finding.severity),
+                        finding.title, finding.evidence, finding.next_step);
+  }
+  return text;
+}
+
+std::string findings_json(const std::vector<analysis::Finding>& findings) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const analysis::Finding& finding : findings) {
+    out.push_back({{"severity", store::name_of(finding.severity)},
+                   {"title", finding.title},
+                   {"evidence", finding.evidence},
+                   {"next_step", finding.next_step},
+                   {"at_ns", finding.at_ns},
+                   {"rank", finding.rank == instrumentation::kNoId ? nlohmann::json(nullptr)
+                                                                   : nlohmann::json(finding.rank)}});
+  }
+  return out.dump(2) + "\n";
+}
+
+}  // namespace shardscope::cli

@@ -1,0 +1,16 @@
+// The options that every verb which trains shares.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "app/cli/launch.h"
+
+namespace shardscope::cli {
+
+/// Adds --ranks, --model, --data, --steps, ... to `verb`, filling `options`.
+void add_training_options(CLI::App& verb, LaunchOptions& options);
+
+/// Prints how a run ended on standard error and returns the exit code of the verb.
+int report_end(const LaunchOptions& options, const LaunchResult& result);
+
+}  // namespace shardscope::cli

@@ -1,0 +1,33 @@
+// The verbs of the command line. Each file registers its own; main only dispatches.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace shardscope::cli {
+
+/// What a verb throws when it cannot go on: "what, value, what to do". Printed as `shardscope: ...`.
+class UserError : public std::runtime_error {
+ public:
+  explicit UserError(const std::string& text, int exit_code = 1)
+      : std::runtime_error(text), exit_code_(exit_code) {}
+  [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+/// Set by the verb that was asked for; run by main after parsing.
+using Action = std::function<int()>;
+
+void add_run(CLI::App& app, Action& action);
+void add_demo(CLI::App& app, Action& action);
+void add_ab(CLI::App& app, Action& action);
+void add_view(CLI::App& app, Action& action);
+void add_record(CLI::App& app, Action& action);
+void add_reading_verbs(CLI::App& app, Action& action);  ///< info, summary, findings, compare, report, export
+void add_estimate(CLI::App& app, Action& action);
+
+}  // namespace shardscope::cli

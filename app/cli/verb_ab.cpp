@@ -1,0 +1,93 @@
+// `ab`: two configurations in turn (A B A B ...), so that drift of the machine falls on both, then the
+// comparison over all repeats.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "app/analysis/summary.h"
+#include "app/cli/comparison_text.h"
+#include "app/cli/training_options.h"
+#include "app/cli/verb.h"
+#include "app/store/recording.h"
+
+namespace shardscope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct AbOptions {
+  LaunchOptions launch;
+  std::vector<std::string> configs, set_a, set_b;
+  std::uint32_t repeat = 3;
+  std::string out = "shardscope-ab";
+  bool json = false, view = false;
+};
+
+struct Side {
+  std::vector<store::Store> stores;
+  std::vector<analysis::Summary> summaries;
+  [[nodiscard]] std::vector<analysis::Run> runs() const {
+    std::vector<analysis::Run> all;
+    for (std::size_t i = 0; i < stores.size(); ++i) all.push_back({&stores[i], &summaries[i]});
+    return all;
+  }
+};
+
+int ab(AbOptions& options) {
+  if (options.configs.empty() || options.configs.size() > 2) {
+    throw UserError("--config: give one file (with --set-a and --set-b) or two", 2);
+  }
+  if (options.configs.size() == 1 && options.set_a == options.set_b) {
+    throw UserError("--config: only one file and no difference; give a second file or --set-b KEY=VALUE", 2);
+  }
+  std::error_code error;
+  fs::create_directories(options.out, error);
+  if (error)
+    throw UserError(
+        fmt::format("--out {}: {}; choose a folder that can be written", options.out, error.message()));
+
+  Side sides[2];
+  for (std::uint32_t round = 0; round < options.repeat; ++round) {
+    for (int side = 0; side < 2; ++side) {
+      LaunchOptions launch_options = options.launch;
+      launch_options.config =
+          options.configs[std::min<std::size_t>(static_cast<std::size_t>(side), options.configs.size() - 1)];
+      for (const std::string& set : side == 0 ? options.set_a : options.set_b)
+        launch_options.set.push_back(set);
+      launch_options.record = fmt::format("{}/{}{}.zscope", options.out, side == 0 ? "a" : "b", round + 1);
+      launch_options.label = fmt::format("{} {}/{}", side == 0 ? "A" : "B", round + 1, options.repeat);
+      fs::remove(launch_options.record, error);
+      const int code = report_end(launch_options, launch(launch_options));
+      if (code != 0) return code;
+      store::RecordingInfo info;
+      sides[side].stores.push_back(store::open_recording(launch_options.record, &info));
+      sides[side].summaries.push_back(analysis::summarize(sides[side].stores.back()));
+    }
+  }
+  const analysis::Comparison comparison = analysis::compare(sides[0].runs(), sides[1].runs());
+  fmt::print("{}", options.json ? comparison_json(comparison) : comparison_text(comparison));
+  if (!options.json) fmt::print("\nrecordings   {}/a1.zscope {}/b1.zscope ...\n", options.out, options.out);
+  return 0;
+}
+
+}  // namespace
+
+void add_ab(CLI::App& app, Action& action) {
+  auto options = std::make_shared<AbOptions>();
+  options->launch.steps = 20;
+  CLI::App* verb = app.add_subcommand("ab", "Run two configurations in turn (A B A B ...) and compare them");
+  add_training_options(*verb, options->launch);
+  verb->add_option("--config", options->configs, "DeepSpeed JSON file of A, then of B; or one file for both")
+      ->required();
+  verb->add_option("--set-a", options->set_a, "KEY=VALUE for A only");
+  verb->add_option("--set-b", options->set_b, "KEY=VALUE for B only");
+  verb->add_option("--repeat", options->repeat, "How often each is run")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  verb->add_option("--out", options->out, "Folder for the recordings")->capture_default_str();
+  verb->add_flag("--json", options->json, "The comparison as JSON");
+  verb->callback([options, &action] { action = [options] { return ab(*options); }; });
+}
+
+}  // namespace shardscope::cli

@@ -1,0 +1,70 @@
+// `run`: train and watch. Also what the other training verbs share.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "app/cli/training_options.h"
+#include "app/cli/verb.h"
+
+namespace shardscope::cli {
+
+void add_training_options(CLI::App& verb, LaunchOptions& options) {
+  verb.add_option("--ranks", options.ranks, "Number of ranks (processes) on this machine")
+      ->capture_default_str();
+  verb.add_option(
+          "--model", options.model,
+          "Model: a name (gpt-mini, gpt-small, gpt2, gpt2-medium, gpt2-large, gpt2-xl, mlp) or a JSON file "
+          "with a module tree (docs/models.md)")
+      ->capture_default_str();
+  verb.add_option(
+      "--data", options.data,
+      "Training data: text file or folder (bytes as tokens), .bin with 16-bit tokens, .npy vectors; "
+      "default: the text of this repository");
+  verb.add_option("--steps", options.steps, "Optimizer steps")->capture_default_str();
+  verb.add_option("--seed", options.seed, "Seed of weights and data order")->capture_default_str();
+  verb.add_option("--device", options.device, "Where the ranks compute")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  verb.add_option("--detail", options.detail, "What the ranks emit")
+      ->check(CLI::IsMember({"steps", "phases", "modules", "params", "kernels"}))
+      ->capture_default_str();
+  verb.add_option("--set", options.set,
+                  "KEY=VALUE over the configuration, e.g. zero_optimization.stage=2; repeatable");
+}
+
+int report_end(const LaunchOptions& options, const LaunchResult& result) {
+  if (!result.recording_error.empty()) {
+    fmt::print(stderr, "shardscope: recording {}: {}\n", options.record, result.recording_error);
+  }
+  if (result.exit_code != 0) {
+    fmt::print(stderr, "shardscope: {}\n", result.failure);
+    return result.exit_code;
+  }
+  return result.recording_error.empty() ? 0 : 1;
+}
+
+void add_run(CLI::App& app, Action& action) {
+  auto options = std::make_shared<LaunchOptions>();
+  CLI::App* verb =
+      app.add_subcommand("run", "Train with a DeepSpeed configuration; record it, watch it live");
+  add_training_options(*verb, *options);
+  verb->add_option("--config", options->config, "DeepSpeed JSON file (docs/configuration.md)")->required();
+  verb->add_option("--record", options->record, "Record to this *.zscope file");
+  verb->add_option("--init", options->init, "Start from these weights (safetensors)");
+  verb->add_option("--save", options->save, "Save the weights at the end (safetensors)");
+  verb->add_option("--listen", options->listen,
+                   "Endpoint of the collector, for `shardscope view ENDPOINT`; port 0 chooses a free one")
+      ->capture_default_str();
+  verb->add_flag("--view,!--no-view", options->view, "Open the dashboard on the run (default: no)");
+  verb->callback([options, &action] {
+    action = [options] {
+      if (options->view && !has_display()) {
+        fmt::print(stderr, "shardscope: no display (DISPLAY is not set); the run goes on without a window\n");
+        options->view = false;
+      }
+      return report_end(*options, launch(*options));
+    };
+  });
+}
+
+}  // namespace shardscope::cli

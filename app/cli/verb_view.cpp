@@ -1,0 +1,59 @@
+// `view`: hands over to the dashboard program with its own options, so that this one links no OpenGL.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "app/cli/process.h"
+#include "app/cli/verb.h"
+
+namespace shardscope::cli {
+
+void add_view(CLI::App& app, Action& action) {
+  struct ViewOptions {
+    std::vector<std::string> sources;
+    std::string screenshot, panel, size, at, theme, layout;
+  };
+  auto options = std::make_shared<ViewOptions>();
+  CLI::App* verb =
+      app.add_subcommand("view", "The dashboard on a live run, a recording, or two recordings side by side");
+  verb->add_option("source", options->sources,
+                   "Endpoint (tcp://host:port) or recording; two recordings are compared")
+      ->required()
+      ->expected(1, 2);
+  verb->add_option("--screenshot", options->screenshot, "Render to this PNG without a window and end");
+  verb->add_option(
+      "--panel", options->panel,
+      "overview, timeline, partition, memory, communication, stepper, compare, findings or workspace");
+  verb->add_option("--size", options->size, "Picture size, e.g. 1600x900");
+  verb->add_option("--at", options->at, "Step to show");
+  verb->add_option("--theme", options->theme, "dark or light");
+  verb->add_option("--layout", options->layout, "watch, step, memory, compare or presentation");
+  verb->callback([options, &action] {
+    action = [options]() -> int {
+      std::vector<std::string> command = {sibling_program("shardscope-gui")};
+      for (const std::string& source : options->sources) {
+        if (source.find("://") != std::string::npos) command.emplace_back("--connect");
+        command.push_back(source);
+      }
+      const auto pass = [&](const char* name, const std::string& value) {
+        if (value.empty()) return;
+        command.emplace_back(name);
+        command.push_back(value);
+      };
+      pass("--screenshot", options->screenshot);
+      pass("--panel", options->panel);
+      pass("--size", options->size);
+      pass("--at", options->at);
+      pass("--theme", options->theme);
+      pass("--layout", options->layout);
+      std::vector<char*> argv;
+      for (std::string& part : command) argv.push_back(part.data());
+      argv.push_back(nullptr);
+      execv(argv[0], argv.data());
+      throw UserError(fmt::format("{}: cannot be started", command[0]));
+    };
+  });
+}
+
+}  // namespace shardscope::cli

@@ -1,0 +1,168 @@
+// The verbs that read recordings: info, summary, findings, compare, report, export.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/analysis/summary.h"
+#include "app/cli/artifacts.h"
+#include "app/cli/comparison_text.h"
+#include "app/cli/summary_text.h"
+#include "app/cli/verb.h"
+#include "app/store/recording.h"
+
+namespace shardscope::cli {
+namespace {
+
+struct Reading {
+  std::string file, other;
+  bool json = false;
+  std::string out, format = "chrome";
+};
+
+store::Store open(const std::string& path, store::RecordingInfo& info) {
+  store::Store store = store::open_recording(path, &info);
+  for (const std::string& problem : info.problems) fmt::print(stderr, "shardscope: {}: {}\n", path, problem);
+  return store;
+}
+
+int print_info(const Reading& reading) {
+  store::RecordingInfo info;
+  const store::Store store = store::open_recording(reading.file, &info);
+  if (reading.json) {
+    nlohmann::json out = {{"path", info.path},         {"format_version", info.format_version},
+                          {"complete", info.complete}, {"chunks", info.chunks},
+                          {"events", info.events},     {"file_bytes", info.file_bytes},
+                          {"problems", info.problems}};
+    if (store.has_tables()) {
+      const auto& t = store.tables();
+      out["run"] = {{"id", t.run_id},
+                    {"model", t.model},
+                    {"world", t.world},
+                    {"stage", t.stage},
+                    {"params", t.elems},
+                    {"device", t.device},
+                    {"host", t.host},
+                    {"hardware", t.hardware},
+                    {"versions", t.versions},
+                    {"simulated", t.simulated},
+                    {"modules", t.modules.size()},
+                    {"parameters", t.params.size()}};
+    }
+    out["ranks"] = nlohmann::json::array();
+    for (const store::RankRow& rank : store.ranks()) {
+      out["ranks"].push_back({{"rank", rank.rank},
+                              {"host", rank.host},
+                              {"pid", rank.pid},
+                              {"events", rank.events},
+                              {"dropped", rank.dropped},
+                              {"lost_messages", rank.lost_messages},
+                              {"finished", rank.finished},
+                              {"exit_code", rank.exit_code},
+                              {"last_words", rank.last_words}});
+    }
+    fmt::print("{}\n", out.dump(2));
+    return 0;
+  }
+  fmt::print("{:<12} {}\n", "recording", info.path);
+  fmt::print("{:<12} version {}, {:.2f} MiB, {} chunks, {} events ({:.2f} bytes per event)\n", "file",
+             info.format_version, static_cast<double>(info.file_bytes) / 1048576.0, info.chunks, info.events,
+             info.events > 0 ? static_cast<double>(info.file_bytes) / static_cast<double>(info.events) : 0.0);
+  fmt::print("{:<12} {}\n", "state",
+             info.complete ? "complete" : "incomplete: the run was still going on or was cut off");
+  for (const std::string& problem : info.problems) fmt::print("{:<12} {}\n", "problem", problem);
+  if (store.has_tables()) {
+    const auto& t = store.tables();
+    fmt::print("{:<12} {}\n", "run", t.run_id);
+    fmt::print("{:<12} {}, {} parameters in {} tensors, {} modules\n", "model", t.model, t.elems,
+               t.params.size(), t.modules.size());
+    fmt::print("{:<12} ZeRO-{}, {} ranks, {}{}\n", "training", t.stage, t.world, t.device,
+               t.simulated ? ", simulated" : "");
+    fmt::print("{:<12} {}\n{:<12} {}\n", "hardware", t.hardware, "versions", t.versions);
+  }
+  for (const store::RankRow& rank : store.ranks()) {
+    fmt::print("{:<12} {} (pid {}): {} events, {} dropped, {}\n", fmt::format("rank {}", rank.rank),
+               rank.host, rank.pid, rank.events, rank.dropped,
+               rank.finished ? fmt::format("ended with code {}", rank.exit_code)
+                             : std::string("did not say that it ended"));
+  }
+  return 0;
+}
+
+int print_summary(const Reading& reading) {
+  store::RecordingInfo info;
+  const store::Store store = open(reading.file, info);
+  const analysis::Summary summary = analysis::summarize(store);
+  if (reading.json) {
+    fmt::print("{}\n", analysis::to_json(summary));
+  } else {
+    fmt::print("{}", summary_text(summary));
+  }
+  return 0;
+}
+
+int print_findings(const Reading& reading) {
+  store::RecordingInfo info;
+  const store::Store store = open(reading.file, info);
+  const auto findings = analysis::find(store, analysis::summarize(store));
+  fmt::print("{}", reading.json ? findings_json(findings) : findings_text(findings));
+  return 0;
+}
+
+int print_comparison(const Reading& reading) {
+  store::RecordingInfo info_a, info_b;
+  const store::Store a = open(reading.file, info_a), b = open(reading.other, info_b);
+  const analysis::Summary summary_a = analysis::summarize(a), summary_b = analysis::summarize(b);
+  const analysis::Comparison comparison = analysis::compare({{&a, &summary_a}}, {{&b, &summary_b}});
+  if (!reading.json) fmt::print("A  {}\nB  {}\n\n", reading.file, reading.other);
+  fmt::print("{}", reading.json ? comparison_json(comparison) : comparison_text(comparison));
+  return 0;
+}
+
+int report(const Reading& reading) {
+  const std::string out = reading.out.empty()
+                              ? std::filesystem::path(reading.file).replace_extension(".html").string()
+                              : reading.out;
+  write_report(reading.file, out);
+  fmt::print("{}\n", out);
+  return 0;
+}
+
+}  // namespace
+
+int export_recording(const store::Store& store, const std::string& format, const std::string& out);
+
+void add_reading_verbs(CLI::App& app, Action& action) {
+  const auto add = [&](const char* name, const char* help, auto function) {
+    auto reading = std::make_shared<Reading>();
+    CLI::App* verb = app.add_subcommand(name, help);
+    verb->add_option("recording", reading->file, "Recording (*.zscope)")->required();
+    verb->callback(
+        [reading, function, &action] { action = [reading, function] { return function(*reading); }; });
+    return std::pair{verb, reading};
+  };
+  const auto with_json = [](auto pair) {
+    pair.first->add_flag("--json", pair.second->json, "JSON for programs");
+    return pair;
+  };
+  with_json(add("info", "What a recording holds and whether it is whole", print_info));
+  with_json(add("summary", "The numbers of a run (docs/metrics.md)", print_summary));
+  with_json(add("findings", "What stands out in a run, with evidence and what to do next", print_findings));
+  auto [compare, compared] =
+      with_json(add("compare", "Two runs: medians, spread, changed keys, verdict", print_comparison));
+  compare->add_option("other", compared->other, "The recording to compare with")->required();
+  auto [page, reported] = add("report", "One self-contained HTML page of a run", report);
+  page->add_option("-o,--output", reported->out, "HTML file (default: beside the recording)");
+  auto [out, exported] =
+      add("export", "Write a recording in another tool's format", [](const Reading& reading) {
+        store::RecordingInfo info;
+        return export_recording(open(reading.file, info), reading.format, reading.out);
+      });
+  out->add_option("--format", exported->format, "chrome (Perfetto, HTA, TraceLens), perfetto, csv or sqlite")
+      ->check(CLI::IsMember({"chrome", "perfetto", "csv", "sqlite"}))
+      ->capture_default_str();
+  out->add_option("-o,--output", exported->out, "File to write (csv: folder)")->required();
+}
+
+}  // namespace shardscope::cli

@@ -1,0 +1,194 @@
+#include "app/collector/collector.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include "app/collector/collector_state.h"
+
+namespace shardscope::collector {
+
+using instrumentation::monotonic_now_ns;
+
+namespace {
+
+constexpr double kTick_s = 0.02;
+constexpr double kCommitEvery_s = 0.5;
+constexpr double kRowEvery_s = 0.2;  ///< counters in rank rows move at most so often
+constexpr double kLastLook_s = 2;    ///< at the end, for viewers to fetch the rest
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+}  // namespace
+
+Collector::State::State(CollectorOptions o)
+    : options(std::move(o)),
+      pauses(options.lease_s),
+      sink(options.record_path),
+      clock_id(instrumentation::clock_identity()),
+      host(host_name()) {
+  header.incarnation = instrumentation::random_id();
+}
+
+Collector::Collector(CollectorOptions options) {
+  if (!options.allow_remote && !instrumentation::is_local(options.listen)) {
+    throw std::runtime_error(
+        "will not listen on " + options.listen +
+        ": other machines could read and control the run; listen on tcp://127.0.0.1:PORT "
+        "and reach it through ssh -L, or allow remote peers explicitly");
+  }
+  if (!(options.lease_s > 0)) {
+    throw std::runtime_error("lease of " + std::to_string(options.lease_s) + " s: it must be above 0");
+  }
+  const instrumentation::BlockSignals blocked;  // also ZeroMQ's threads leave signals to the program
+  state_ = std::make_unique<State>(std::move(options));
+  State& s = *state_;
+  s.sockets.listen(s.options.listen);
+  if (!s.options.record_path.empty()) s.sink.open_recording(s.options.record_path);
+  s.start_views();
+  s.thread = std::thread([&s] { s.run(); });
+}
+
+Collector::~Collector() { stop(); }
+
+void Collector::stop() {
+  State& s = *state_;
+  if (!s.thread.joinable()) return;
+  s.stopping.store(true);
+  s.sockets.wake.signal();
+  s.thread.join();
+}
+
+std::string Collector::publish_endpoint() const { return state_->sockets.endpoints.publish; }
+std::string Collector::view_endpoint() const { return state_->sockets.endpoints.publish; }
+
+CollectorStatus Collector::status() const {
+  const std::lock_guard lock(state_->status_mutex);
+  return state_->status;
+}
+
+void Collector::read(const std::function<void(const store::Store&)>& reader) const {
+  state_->sink.read(reader);
+}
+
+void Collector::State::run() {
+  double leave_at = 0;
+  for (;;) {
+    try {
+      turn();
+    } catch (const std::exception& error) {
+      // Nothing a peer sends leads here; a full disk or memory may.
+      reject("internal", "the collector", error.what());
+    }
+    if (!stopping.load()) continue;
+    // What has arrived is still taken in, and viewers get a moment to fetch it.
+    const double now = now_s();
+    if (leave_at == 0) {
+      leave_at = now + kLastLook_s;
+      for (auto& [id, rank] : ranks) {
+        while (rank.pending()) flush(rank);
+      }
+      tell_rows(now, true);
+      ++revision;
+    }
+    if (now >= leave_at || !viewers->behind(now)) break;
+  }
+  finish_recording();
+}
+
+void Collector::State::turn() {
+  sockets.wait(kTick_s);
+  // Control and views first: they are few, and waiting shows.
+  receive_control();
+  receive_views();
+  receive_published();
+  const double now = now_s();
+  flush_due(now);
+  look_after_ranks(now);
+  pauses.tick(now);
+  send_commands();
+  tell_control(now);
+  tell_rows(now, false);
+  viewers->serve(now);
+  {
+    const std::lock_guard lock(status_mutex);
+    status.viewers = viewers->viewers(now);
+  }
+  commit_recording(now);
+}
+
+void Collector::State::tell_control(double now) {
+  const ControlState control_now = pauses.control(now);
+  if (control_now.paused != told.paused || control_now.pausing != told.pausing ||
+      control_now.note != told.note || control_now.gate != told.gate) {
+    if (control_now.note != told.note && !control_now.note.empty()) {
+      say(0, monotonic_now_ns(), Severity::warning, control_now.note);
+    }
+    told = control_now;
+    ++revision;
+  }
+}
+
+void Collector::State::tell_rows(double now, bool all) {
+  for (auto& [id, rank] : ranks) {
+    if (!rank.row_dirty || (!all && now - rank.row_told_s < kRowEvery_s)) continue;
+    rank.row_dirty = false;
+    rank.row_told_s = now;
+    rank.revision = ++revision;
+    sink.rank(rank.row);
+  }
+}
+
+void Collector::State::commit_recording(double now) {
+  if (!sink.recording() || now < next_commit_s) return;
+  const std::string error = sink.commit();
+  next_commit_s = now + kCommitEvery_s;
+  bool first = false;
+  {
+    const std::lock_guard lock(status_mutex);
+    first = !error.empty() && status.recording_error.empty();
+    if (first) status.recording_error = error;
+  }
+  if (first) say(0, monotonic_now_ns(), Severity::error, "the recording stopped: " + error);
+}
+
+void Collector::State::finish_recording() {
+  const std::string error = sink.finish();
+  const std::lock_guard lock(status_mutex);
+  if (status.recording_error.empty()) status.recording_error = error;
+}
+
+void Collector::State::say(std::uint32_t rank, std::int64_t at_ns, Severity severity,
+                           const std::string& text) {
+  sink.message(rank, at_ns, severity, text);
+}
+
+void Collector::State::reject(const std::string& kind, const std::string& who, const std::string& why) {
+  {
+    const std::lock_guard lock(status_mutex);
+    ++status.rejected;
+  }
+  // One text per kind and quarter of a minute: a flood of garbage must not become a flood of texts.
+  const double now = now_s();
+  const auto [it, first] = complaints.try_emplace(kind, now);
+  if (!first && now - it->second < 15) return;
+  it->second = now;
+  say(0, monotonic_now_ns(), Severity::warning, "ignored a message from " + who + ": " + why);
+}
+
+bool Collector::State::run_id_fits(const wire::Header& from) {
+  if (header.run_id.empty()) header.run_id = from.run_id;
+  if (from.run_id == header.run_id) return true;
+  reject("run", "rank " + std::to_string(from.rank),
+         "it belongs to run '" + from.run_id + "', this collector serves '" + header.run_id +
+             "'; give each run its own endpoint");
+  return false;
+}
+
+}  // namespace shardscope::collector

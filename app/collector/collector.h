@@ -1,0 +1,50 @@
+// The collector: takes what the ranks publish, checks it, aligns clocks, records it, serves viewers and
+// relays their commands. Runs on a thread of its own inside `shardscope run`, `record` and the dashboard.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "app/store/store.h"
+
+namespace shardscope::collector {
+
+struct CollectorOptions {
+  std::string listen =
+      "tcp://127.0.0.1:5711";  ///< ranks; viewers and control use the next two ports. Port 0: any
+  std::string record_path;     ///< empty: no recording
+  double lease_s = 10;
+  bool allow_remote = false;  ///< also listen where other machines can reach it
+};
+
+struct CollectorStatus {
+  std::uint64_t messages = 0, events = 0, dropped = 0, rejected = 0;
+  std::uint32_t ranks_connected = 0, ranks_finished = 0, viewers = 0;
+  std::string recording_error;
+  bool finished = false;       ///< every rank of the world has said that it ended
+  std::int32_t exit_code = 0;  ///< first non-zero exit code of a rank
+  std::string failure;         ///< its message
+};
+
+class Collector {
+ public:
+  /// Binds at once. Throws std::runtime_error: endpoint, reason ("address in use"), what to do.
+  explicit Collector(CollectorOptions options);
+  ~Collector();  ///< finishes the recording
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+  [[nodiscard]] std::string publish_endpoint() const;  ///< with the real port when 0 was asked for
+  [[nodiscard]] std::string view_endpoint() const;     ///< what a Viewer is given: the same endpoint
+  [[nodiscard]] CollectorStatus status() const;
+  /// Runs `reader` with the collector's own store while nothing changes it (terminal progress).
+  void read(const std::function<void(const store::Store&)>& reader) const;
+  void stop();  ///< ends the thread, commits and closes the recording
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace shardscope::collector

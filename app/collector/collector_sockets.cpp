@@ -1,0 +1,90 @@
+#include "app/collector/collector_sockets.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <stdexcept>
+
+#include "instrumentation/clock.h"
+
+namespace shardscope::collector {
+
+namespace {
+
+/// Binds or throws with endpoint, reason and remedy.
+void bind_or_explain(zmq::socket_t& socket, const std::string& endpoint) {
+  try {
+    socket.bind(endpoint);
+  } catch (const zmq::error_t& error) {
+    std::string remedy = "choose another endpoint with --listen";
+    if (error.num() == EADDRINUSE) remedy = "another collector may be running; stop it or " + remedy;
+    throw std::runtime_error("cannot listen on " + endpoint + ": " + error.what() + "; " + remedy);
+  }
+}
+
+}  // namespace
+
+CollectorSockets::CollectorSockets()
+    : pull(make_socket(context, instrumentation::Role::collector_publish)),
+      control(make_socket(context, instrumentation::Role::collector_control)),
+      view(make_socket(context, instrumentation::Role::collector_view)) {}
+
+void CollectorSockets::listen(const std::string& endpoint) {
+  const std::size_t colon = endpoint.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : endpoint.substr(colon + 1);
+  if (endpoint.rfind("tcp://", 0) == 0 && (port == "0" || port == "*")) {
+    // Any port, but three in a row: the others are derived from the first.
+    for (int attempt = 0; attempt < 64; ++attempt) {
+      pull.bind(endpoint.substr(0, colon + 1) + "*");
+      const std::string got = pull.get(zmq::sockopt::last_endpoint);
+      try {
+        // Its port only: ZeroMQ writes the host in another notation than the user.
+        endpoints = instrumentation::endpoints_of(endpoint.substr(0, colon) + got.substr(got.rfind(':')));
+        view.bind(endpoints.view);
+        try {
+          control.bind(endpoints.control);
+          return;
+        } catch (const zmq::error_t&) {
+          view.unbind(endpoints.view);
+        }
+      } catch (const std::exception&) {
+      }
+      pull.unbind(got);
+    }
+    throw std::runtime_error("cannot listen on " + endpoint +
+                             ": found no three free ports in a row; name one with --listen");
+  }
+  endpoints = instrumentation::endpoints_of(endpoint);
+  bind_or_explain(pull, endpoints.publish);
+  bind_or_explain(view, endpoints.view);
+  bind_or_explain(control, endpoints.control);
+}
+
+void CollectorSockets::wait(double timeout_s) {
+  std::array<zmq::pollitem_t, 4> items{{{control.handle(), 0, ZMQ_POLLIN, 0},
+                                        {view.handle(), 0, ZMQ_POLLIN, 0},
+                                        {pull.handle(), 0, ZMQ_POLLIN, 0},
+                                        {nullptr, wake.fd(), ZMQ_POLLIN, 0}}};
+  try {
+    zmq::poll(items.data(), items.size(), std::chrono::milliseconds(static_cast<int>(timeout_s * 1e3)));
+  } catch (const zmq::error_t& error) {
+    if (error.num() != EINTR) throw;
+  }
+  wake.clear();
+}
+
+bool receive(zmq::socket_t& socket, Routed& message) {
+  message.whole = false;
+  if (!socket.recv(message.route, zmq::recv_flags::dontwait)) return false;
+  if (!message.route.more() || !socket.recv(message.body, zmq::recv_flags::dontwait)) return true;
+  message.received_ns = instrumentation::monotonic_now_ns();
+  message.whole = true;
+  for (bool extra = message.body.more(); extra;) {
+    zmq::message_t rest;
+    (void)socket.recv(rest, zmq::recv_flags::dontwait);
+    extra = rest.more();
+  }
+  return true;
+}
+
+}  // namespace shardscope::collector

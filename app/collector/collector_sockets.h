@@ -1,0 +1,36 @@
+// The collector's sockets: ranks push events to one, talk control over the next, viewers poll the third.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <zmq.hpp>
+
+#include "instrumentation/sockets.h"
+
+namespace shardscope::collector {
+
+struct CollectorSockets {
+  CollectorSockets();
+  /// Binds all three. Port 0: any three free ports in a row. Throws std::runtime_error: endpoint, reason,
+  /// what to do.
+  void listen(const std::string& endpoint);
+  /// Waits until a message is there, `wake` is signalled or `timeout_s` is over.
+  void wait(double timeout_s);
+
+  instrumentation::Endpoints endpoints;  ///< after listen(), with the real ports
+  zmq::context_t context{1};
+  zmq::socket_t pull, control, view;
+  instrumentation::WakeFd wake;
+};
+
+/// A message of a router socket: who sent it, and its one frame.
+struct Routed {
+  zmq::message_t route, body;
+  std::int64_t received_ns = 0;
+  bool whole = false;  ///< there was a body; further frames are not ours and are left out
+};
+
+/// Takes the next message off `socket` without waiting. False: there is none.
+[[nodiscard]] bool receive(zmq::socket_t& socket, Routed& message);
+
+}  // namespace shardscope::collector

@@ -1,0 +1,99 @@
+// The inside of a Collector, shared by the files that make it up and by nobody else:
+//   collector.cpp         its life and its turns
+//   rank_intake.cpp       what ranks publish: order, tables, events cut into chunks
+//   rank_control.cpp      what ranks and the collector say to each other: hello, clocks, commands, liveness
+//   collector_views.cpp   viewers: their requests, and what they are told besides the log
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "app/collector/collector.h"
+#include "app/collector/collector_sockets.h"
+#include "app/collector/pause_coordinator.h"
+#include "app/collector/rank_session.h"
+#include "app/collector/run_sink.h"
+#include "app/collector/view_server.h"
+#include "instrumentation/clock.h"
+
+namespace shardscope::collector {
+
+constexpr int kMessagesPerTurn = 256;  ///< of one socket, before the others have their turn
+
+[[nodiscard]] inline double now_s() {
+  return static_cast<double>(instrumentation::monotonic_now_ns()) * 1e-9;
+}
+
+struct Collector::State {
+  using Severity = instrumentation::Severity;
+
+  explicit State(CollectorOptions o);
+
+  CollectorOptions options;
+  CollectorSockets sockets;
+  std::atomic<bool> stopping{false};
+  std::thread thread;
+
+  // The collector's thread.
+  wire::Header header;  ///< of what the collector says; run id of the first rank heard
+  std::map<std::uint32_t, RankSession> ranks;
+  std::map<std::string, std::uint32_t> routes;  ///< control identity -> rank
+  std::uint32_t world = 0;
+  PauseCoordinator pauses;
+  RunSink sink;  ///< its read() is for every thread
+  std::optional<ViewServer> viewers;
+  std::string clock_id, host;  ///< of this machine
+  std::uint64_t revision = 1;
+  ControlState told;                         ///< control state of the last revision
+  std::map<std::string, double> complaints;  ///< kind of rejection -> when last said
+  double next_commit_s = 0, next_liveness_s = 0;
+  std::uint64_t ping_id = 0;
+
+  // Shared.
+  mutable std::mutex status_mutex;
+  CollectorStatus status;
+
+  RankSession& session(std::uint32_t rank) { return ranks.try_emplace(rank, rank).first->second; }
+
+  // Its life and its turns.
+  void run();
+  void turn();
+  void tell_control(double now);
+  void tell_rows(double now, bool all);
+  void commit_recording(double now);
+  void finish_recording();
+  void say(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text);
+  void reject(const std::string& kind, const std::string& who, const std::string& why);
+  [[nodiscard]] bool run_id_fits(const wire::Header& from);
+
+  // What ranks publish.
+  void receive_published();
+  void on_published(wire::Message message);
+  void on_tables(RankSession& rank, const wire::Tables& tables);
+  void on_finish(RankSession& rank, const wire::Finish& finish);
+  void flush(RankSession& rank);
+  void flush_due(double now);
+
+  // Control.
+  void receive_control();
+  void on_control(const std::string& route, const wire::Message& message, std::int64_t received_ns);
+  void on_hello(const std::string& route, const wire::Header& from, const wire::Hello& hello);
+  void send_commands();
+  void send_to_rank(RankSession& rank, wire::Body body);
+  void ask_for_tables(RankSession& rank);
+  void thank(RankSession& rank);
+  void look_after_ranks(double now);
+  void lost(RankSession& rank, const std::string& why);
+
+  // Viewers.
+  void start_views();
+  void receive_views();
+  void fill(wire::ViewReply& reply, std::uint64_t known) const;
+};
+
+}  // namespace shardscope::collector

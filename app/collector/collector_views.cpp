@@ -1,0 +1,69 @@
+// What viewers ask of the collector and what they are told.
+#include <utility>
+
+#include "app/collector/collector_state.h"
+
+namespace shardscope::collector {
+
+void Collector::State::start_views() {
+  viewers.emplace(sockets.view, sink.log(), sink.statics(), header.incarnation, header,
+                  ViewServer::Source{
+                      [this](wire::ViewReply& reply, std::uint64_t known) { fill(reply, known); },
+                      [this] { return revision; },
+                      [this](std::uint64_t viewer, const wire::ViewCommand& command) {
+                        pauses.command(viewer, command, now_s());
+                        send_commands();
+                      },
+                      [this](std::uint64_t viewer) { pauses.heartbeat(viewer, now_s()); },
+                  });
+}
+
+void Collector::State::receive_views() {
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    Routed message;
+    if (!receive(sockets.view, message)) return;
+    if (!message.whole) continue;
+    const wire::Decoded decoded = wire::decode(message.body.data(), message.body.size(), wire::From::viewer);
+    if (!decoded.message) {
+      reject(wire::name_of(decoded.reject), "a viewer", decoded.why);
+      continue;
+    }
+    viewers->handle(message.route.to_string(), *decoded.message, now_s());
+  }
+}
+
+void Collector::State::fill(wire::ViewReply& reply, std::uint64_t known) const {
+  const ControlState control_now = pauses.control(now_s());
+  reply.pausing = control_now.pausing;
+  reply.paused = control_now.paused;
+  reply.gate = control_now.gate;
+  reply.lease_left_s = control_now.lease_left_s;
+  reply.note = control_now.note;
+  {
+    const std::lock_guard lock(status_mutex);
+    reply.finished = status.finished || stopping.load();
+    reply.exit_code = status.exit_code;
+  }
+  for (const auto& [id, rank] : ranks) {
+    if (rank.revision <= known && known != 0) continue;
+    const store::RankRow& row = rank.row;
+    wire::RankState state;
+    state.rank = id;
+    state.connected = row.connected;
+    state.finished = row.finished;
+    state.exit_code = row.exit_code;
+    state.pid = row.pid;
+    state.host = row.host;
+    state.last_words = row.last_words;
+    state.events = row.events;
+    state.dropped = row.dropped;
+    state.lost_messages = row.lost_messages;
+    state.clock_offset_ns = row.clock_offset_ns;
+    state.clock_residual_ns = row.clock_residual_ns;
+    state.last_ns = row.last_ns;
+    state.gate.position = row.gate;
+    reply.ranks.push_back(std::move(state));
+  }
+}
+
+}  // namespace shardscope::collector

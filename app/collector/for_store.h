@@ -1,0 +1,24 @@
+// What the collector and a viewer both do before they hand something to a store.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "app/store/store.h"
+
+namespace shardscope::collector {
+
+/// A store counts what it is given, chunk by chunk; a row that is ahead of the chunks would count twice.
+[[nodiscard]] inline store::RankRow for_store(store::RankRow row) {
+  row.events = row.dropped = row.lost_messages = 0;
+  row.last_ns = 0;
+  return row;
+}
+
+/// Collector clock to the store's run time; texts from before the first event are put at its beginning.
+[[nodiscard]] inline std::int64_t in_run_time(std::int64_t at_ns, const store::Store& store) {
+  if (store.event_count() == 0) return 0;
+  return std::max<std::int64_t>(at_ns - store.origin_ns(), 0);
+}
+
+}  // namespace shardscope::collector

@@ -1,0 +1,59 @@
+// Everything viewers may ask for, in order of arrival and addressed by number. The newest part lies in
+// memory; older payloads go to an unlinked temporary file, and when that has reached its bound the oldest
+// are forgotten (the recording, if there is one, has them).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+class ItemLog {
+ public:
+  struct Limits {
+    std::size_t memory_bytes = 64U << 20;
+    std::uint64_t file_bytes = std::uint64_t{16} << 30;
+  };
+  /// `folder`: where the temporary file is made when it is needed; empty: $TMPDIR or /tmp.
+  explicit ItemLog(std::string folder) : ItemLog(std::move(folder), Limits{}) {}
+  ItemLog(std::string folder, Limits limits);
+  ~ItemLog();
+  ItemLog(const ItemLog&) = delete;
+  ItemLog& operator=(const ItemLog&) = delete;
+
+  void append(instrumentation::wire::ViewItem item);
+  [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }  ///< first number still kept
+  [[nodiscard]] std::uint64_t end() const noexcept { return begin_ + entries_.size(); }
+  /// Item `number`, begin() <= number < end(). An item whose payload cannot be read back comes as a
+  /// message that says so.
+  [[nodiscard]] instrumentation::wire::ViewItem get(std::uint64_t number) const;
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return memory_; }
+  [[nodiscard]] std::uint64_t file_bytes() const noexcept { return file_end_ - file_begin_; }
+
+ private:
+  struct Entry {
+    instrumentation::wire::ViewItem item;  ///< without `data` once that is in the file
+    std::uint64_t offset = 0;
+    std::uint32_t bytes = 0;
+    bool in_file = false;
+  };
+  void spill();
+  void forget_oldest();
+  bool open_file();
+
+  std::string folder_;
+  Limits limits_;
+  std::deque<Entry> entries_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t first_in_memory_ = 0;
+  std::size_t memory_ = 0;
+  int file_ = -1;
+  bool file_failed_ = false;
+  std::uint64_t file_begin_ = 0, file_end_ = 0;
+};
+
+}  // namespace shardscope::collector

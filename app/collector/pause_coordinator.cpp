@@ -1,0 +1,263 @@
+#include "app/collector/pause_coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardscope::collector {
+
+using instrumentation::StopRule;
+using Kind = wire::RankCommand::Kind;
+
+namespace {
+/// Answers to phase 1 come from a thread that never waits; a rank that is silent for so long is in trouble.
+constexpr double kPrepareTimeout_s = 5;
+}  // namespace
+
+wire::RankCommand PauseCoordinator::numbered(wire::RankCommand command) {
+  command.id = ++last_id_;
+  return command;
+}
+
+void PauseCoordinator::broadcast(wire::RankCommand command) {
+  for (const auto& [rank, state] : ranks_) {
+    if (state.up && !state.finished) outgoing_.push_back({rank, numbered(command)});
+  }
+}
+
+std::vector<PauseCoordinator::Outgoing> PauseCoordinator::take_outgoing() {
+  return std::exchange(outgoing_, {});
+}
+
+bool PauseCoordinator::complete() const {
+  return world_ > 0 &&
+         static_cast<std::size_t>(std::count_if(ranks_.begin(), ranks_.end(), [](const auto& entry) {
+           return entry.second.up && !entry.second.finished;
+         })) == world_;
+}
+
+std::string PauseCoordinator::who_is_missing() const {
+  for (std::uint32_t rank = 0; rank < std::max<std::uint32_t>(world_, 1); ++rank) {
+    const auto it = ranks_.find(rank);
+    if (it != ranks_.end() && it->second.finished) return "rank " + std::to_string(rank) + " has finished";
+    if (it == ranks_.end() || !it->second.up) return "rank " + std::to_string(rank) + " is not connected";
+  }
+  return "no rank is connected";
+}
+
+double PauseCoordinator::lease_left(double now_s) const {
+  return std::max(0.0, lease_s_ - (now_s - heard_s_));
+}
+
+void PauseCoordinator::rank_up(std::uint32_t rank) { ranks_[rank].up = true; }
+
+void PauseCoordinator::rank_down(std::uint32_t rank, const std::string& why, double /*now_s*/) {
+  Rank& state = ranks_[rank];
+  if (!state.up) return;
+  state = {};
+  if (state_ != State::running)
+    let_go("rank " + std::to_string(rank) + " " + why + ": the others were resumed");
+}
+
+void PauseCoordinator::rank_finished(std::uint32_t rank, double /*now_s*/) {
+  Rank& state = ranks_[rank];
+  if (state.finished) return;
+  state.finished = true;
+  if (state_ != State::running)
+    let_go("rank " + std::to_string(rank) + " has finished: the others were resumed");
+}
+
+void PauseCoordinator::let_go(const std::string& note) {
+  wire::RankCommand go;
+  go.kind = Kind::resume;
+  go.lease_s = lease_s_;
+  broadcast(go);
+  for (auto& [rank, state] : ranks_) {
+    state.holding = false;
+    floor_ = std::max(floor_, state.gate);
+  }
+  state_ = State::running;
+  after_pause_.reset();
+  note_ = note;
+}
+
+void PauseCoordinator::start_pause(double now_s) {
+  wire::RankCommand prepare;
+  prepare.kind = Kind::prepare_pause;
+  prepare.lease_s = lease_left(now_s);
+  for (auto& [rank, state] : ranks_) state.prepared.reset();
+  prepare_id_ = last_id_;
+  broadcast(prepare);
+  renewed_s_ = now_s;
+  phase_began_s_ = now_s;
+  state_ = State::preparing;
+}
+
+void PauseCoordinator::prepared(std::uint32_t rank, const wire::Prepared& answer, double now_s) {
+  // An answer to an earlier, abandoned pause says nothing about this one.
+  if (state_ != State::preparing || answer.command <= prepare_id_) return;
+  ranks_[rank].prepared = answer.gate;
+  if (!complete()) return;
+  std::uint64_t largest = 0;
+  for (const auto& [id, state] : ranks_) {
+    if (!state.prepared) return;
+    largest = std::max(largest, *state.prepared);
+  }
+  target_ = largest + 1;
+  wire::RankCommand hold;
+  hold.kind = Kind::hold_at;
+  hold.gate = target_;
+  hold.lease_s = lease_left(now_s);
+  broadcast(hold);
+  renewed_s_ = now_s;
+  phase_began_s_ = now_s;
+  state_ = State::moving;
+}
+
+void PauseCoordinator::position(std::uint32_t rank, const wire::Position& position, double now_s) {
+  Rank& state = ranks_[rank];
+  // News from before the rank took phase 1 (its answer comes on the same connection, in order) is about an
+  // earlier pause.
+  const bool about_this = state.prepared.has_value() || state_ == State::paused;
+  const bool expired = about_this && state.seen && position.lease_expirations > state.lease_expirations;
+  state.seen = true;
+  state.lease_expirations = position.lease_expirations;
+  state.holding = position.position.holding;
+  state.gate = position.position.number;
+  if (expired && state_ != State::running) {
+    let_go("rank " + std::to_string(rank) + " resumed by itself: no viewer renewed the pause");
+    return;
+  }
+  check_holds(now_s);
+}
+
+void PauseCoordinator::check_holds(double now_s) {
+  if (state_ == State::preparing || state_ == State::paused || !complete()) return;
+  // A position sent before the rank took the last command still tells of the hold before it: below the
+  // floor. In phase 2 only the target counts.
+  std::uint64_t gate = 0;
+  bool alike = true;
+  for (const auto& [rank, state] : ranks_) {
+    if (!state.holding || state.gate <= floor_) return;
+    if (state_ == State::moving && state.gate != target_) return;
+    if (gate != 0 && state.gate != gate) alike = false;
+    gate = std::max(gate, state.gate);
+  }
+  if (!alike) {
+    let_go("the ranks stopped at different gates: they do not run the same program; resumed");
+    return;
+  }
+  // From `running`: a collector that was restarted finds the run held by its predecessor.
+  gate_ = gate;
+  state_ = State::paused;
+  note_.clear();
+  if (after_pause_) {
+    const StopRule rule = *after_pause_;
+    resume_with(rule, now_s);
+  }
+}
+
+void PauseCoordinator::resume_with(StopRule rule, double now_s) {
+  wire::RankCommand go;
+  go.kind = Kind::resume;
+  go.rule = rule;
+  go.lease_s = lease_left(now_s);
+  broadcast(go);
+  floor_ = gate_;
+  for (auto& [rank, state] : ranks_) state.holding = false;
+  after_pause_.reset();
+  renewed_s_ = now_s;
+  state_ = rule.kind == StopRule::Kind::never ? State::running : State::ruled;
+  note_.clear();
+}
+
+void PauseCoordinator::command(std::uint64_t viewer, const wire::ViewCommand& command, double now_s) {
+  using Ask = wire::ViewCommand::Kind;
+  if (command.kind == Ask::set_detail) {
+    wire::RankCommand detail;
+    detail.kind = Kind::set_detail;
+    detail.detail = command.detail;
+    broadcast(detail);
+    note_.clear();
+    return;
+  }
+  const bool stops = command.kind == Ask::pause || command.rule.kind != StopRule::Kind::never;
+  if (stops && !complete()) {
+    note_ = "cannot pause: " + who_is_missing();
+    return;
+  }
+  controller_ = viewer;
+  heard_s_ = now_s;
+  if (command.kind == Ask::pause) {
+    if (state_ == State::running || state_ == State::ruled) {
+      after_pause_.reset();
+      note_.clear();
+      start_pause(now_s);
+    }
+    return;
+  }
+  switch (state_) {
+    case State::paused:
+      resume_with(command.rule, now_s);
+      return;
+    case State::preparing:
+    case State::moving:
+      if (stops) {
+        after_pause_ = command.rule;
+      } else {
+        let_go({});
+      }
+      return;
+    case State::running:
+    case State::ruled:
+      if (stops) {
+        // A rule counts from one and the same gate on every rank, so they are brought to one first.
+        after_pause_ = command.rule;
+        start_pause(now_s);
+      } else if (state_ == State::ruled) {
+        let_go({});
+      }
+      return;
+  }
+}
+
+void PauseCoordinator::heartbeat(std::uint64_t viewer, double now_s) {
+  if (viewer == controller_ && now_s - heard_s_ <= lease_s_) heard_s_ = std::max(heard_s_, now_s);
+}
+
+void PauseCoordinator::tick(double now_s) {
+  if (state_ == State::running) return;
+  if (state_ == State::preparing && now_s - phase_began_s_ > kPrepareTimeout_s) {
+    std::string silent;
+    for (const auto& [rank, state] : ranks_) {
+      if (!state.prepared) silent += (silent.empty() ? "" : ", ") + std::to_string(rank);
+    }
+    let_go("the pause was given up: no answer from rank " + silent);
+    return;
+  }
+  const double left = lease_left(now_s);
+  if (left <= 0) {
+    // The ranks see to it themselves; this brings those in step whose lease ends a moment later.
+    if (controller_ != 0) let_go("resumed: the viewer that paused the run has gone");
+    return;
+  }
+  // Renewed only as far as the viewer has been heard of, so that its silence costs one lease, not two.
+  if (now_s - renewed_s_ >= lease_s_ / 8 && heard_s_ > renewed_s_) {
+    wire::RankCommand renew;
+    renew.kind = Kind::renew_lease;
+    renew.lease_s = left;
+    broadcast(renew);
+    renewed_s_ = now_s;
+  }
+}
+
+ControlState PauseCoordinator::control(double now_s) const {
+  ControlState out;
+  out.pausing = state_ == State::preparing || state_ == State::moving;
+  out.paused = state_ == State::paused;
+  out.gate = out.paused ? gate_ : 0;
+  out.lease_left_s = state_ == State::running ? 0 : lease_left(now_s);
+  out.note = note_;
+  return out;
+}
+
+}  // namespace shardscope::collector

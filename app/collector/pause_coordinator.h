@@ -1,0 +1,87 @@
+// The collector's side of [Note: pausing without an open collective] (instrumentation/gate.h): decides what
+// to tell each rank. Pure: no socket, no clock of its own; the collector hands in what arrived and when.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/collector/viewer.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+namespace wire = instrumentation::wire;
+
+class PauseCoordinator {
+ public:
+  explicit PauseCoordinator(double lease_s) : lease_s_(lease_s) {}
+
+  // What happened. `now_s`: a monotonic clock in seconds.
+  void set_world(std::uint32_t world) { world_ = world; }
+  void rank_up(std::uint32_t rank);
+  void rank_down(std::uint32_t rank, const std::string& why, double now_s);
+  void rank_finished(std::uint32_t rank, double now_s);
+  void prepared(std::uint32_t rank, const wire::Prepared& answer, double now_s);
+  void position(std::uint32_t rank, const wire::Position& position, double now_s);
+  void command(std::uint64_t viewer, const wire::ViewCommand& command, double now_s);
+  void heartbeat(std::uint64_t viewer, double now_s);
+  void tick(double now_s);
+
+  struct Outgoing {
+    std::uint32_t rank = 0;
+    wire::RankCommand command;
+  };
+  /// What to send now, in order.
+  [[nodiscard]] std::vector<Outgoing> take_outgoing();
+  [[nodiscard]] ControlState control(double now_s) const;
+  /// A command of the collector's own, numbered like the others.
+  [[nodiscard]] wire::RankCommand numbered(wire::RankCommand command);
+
+ private:
+  enum class State : std::uint8_t {
+    running,    ///< no rank has a reason to stop
+    preparing,  ///< phase 1: waiting for every rank's count of gates
+    moving,     ///< phase 2: ranks run on to `target_`
+    ruled,      ///< resumed with a rule: ranks run to where it says
+    paused,     ///< every rank holds at `gate_`
+  };
+  struct Rank {
+    bool up = false, finished = false;
+    std::optional<std::uint64_t> prepared;
+    bool holding = false;
+    std::uint64_t gate = 0;
+    std::uint64_t lease_expirations = 0;
+    bool seen = false;  ///< lease_expirations is known
+  };
+
+  [[nodiscard]] bool complete() const;  ///< every rank of the world is up and not finished
+  [[nodiscard]] std::string who_is_missing() const;
+  void broadcast(wire::RankCommand command);
+  void start_pause(double now_s);
+  void let_go(const std::string& note);  ///< everything resumes
+  void resume_with(instrumentation::StopRule rule, double now_s);
+  void check_holds(double now_s);
+  [[nodiscard]] double lease_left(double now_s) const;
+
+  double lease_s_;
+  std::uint32_t world_ = 0;
+  std::map<std::uint32_t, Rank> ranks_;
+  State state_ = State::running;
+  std::uint64_t last_id_ = 0;
+  std::uint64_t prepare_id_ = 0;
+  double phase_began_s_ = 0;
+  std::uint64_t target_ = 0;
+  std::uint64_t gate_ = 0;
+  std::uint64_t floor_ = 0;  ///< holds at or before it are from before the last resume
+  std::optional<instrumentation::StopRule> after_pause_;
+  std::uint64_t controller_ = 0;  ///< the viewer whose heartbeats keep the pause
+  double heard_s_ = -1e300;       ///< of the controller
+  double renewed_s_ = -1e300;
+  std::string note_;
+  std::vector<Outgoing> outgoing_;
+};
+
+}  // namespace shardscope::collector

@@ -1,0 +1,188 @@
+// What ranks and the collector say to each other besides events: who is there, what the clocks say, what to
+// do at the gates, and who is gone.
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "app/collector/collector_state.h"
+
+namespace shardscope::collector {
+
+using instrumentation::monotonic_now_ns;
+
+namespace {
+constexpr double kSilentAfter_s = 6;  ///< a rank says something at least every second
+constexpr double kAskAgain_s = 0.5;   ///< for tables that have not come
+}  // namespace
+
+void Collector::State::receive_control() {
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    Routed message;
+    if (!receive(sockets.control, message)) return;
+    if (!message.whole) continue;
+    const wire::Decoded decoded =
+        wire::decode(message.body.data(), message.body.size(), wire::From::rank_control);
+    if (!decoded.message) {
+      reject(wire::name_of(decoded.reject), "a rank's control channel", decoded.why);
+      continue;
+    }
+    if (run_id_fits(decoded.message->header)) {
+      on_control(message.route.to_string(), *decoded.message, message.received_ns);
+    }
+  }
+}
+
+void Collector::State::on_control(const std::string& route, const wire::Message& message,
+                                  std::int64_t received_ns) {
+  const std::uint32_t id = message.header.rank;
+  const double now = now_s();
+  if (const auto* hello = std::get_if<wire::Hello>(&message.body)) {
+    on_hello(route, message.header, *hello);
+    return;
+  }
+  const auto known = routes.find(route);
+  if (known == routes.end() || known->second != id) return;  // its hello will come
+  RankSession& rank = session(id);
+  rank.control_heard_s = now;
+  if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
+    rank.clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
+  } else if (const auto* prepared = std::get_if<wire::Prepared>(&message.body)) {
+    pauses.prepared(id, *prepared, now);
+  } else if (const auto* position = std::get_if<wire::Position>(&message.body)) {
+    const auto& before = rank.row.gate;
+    const auto& after = position->position;
+    if (before.holding != after.holding || before.number != after.number) {
+      rank.row_dirty = true;
+      rank.row_told_s = -1e300;
+    }
+    rank.row.gate = after;
+    pauses.position(id, *position, now);
+  }
+  send_commands();
+}
+
+void Collector::State::on_hello(const std::string& route, const wire::Header& from,
+                                const wire::Hello& hello) {
+  const std::uint32_t id = from.rank;
+  const double now = now_s();
+  if (world != 0 && hello.world != world) {
+    reject("world", "rank " + std::to_string(id),
+           "it says the world has " + std::to_string(hello.world) + " ranks, others said " +
+               std::to_string(world));
+    return;
+  }
+  RankSession& rank = session(id);
+  if (world == 0) {
+    world = hello.world;
+    pauses.set_world(world);
+  }
+  rank.same_clock = hello.clock_id == clock_id;
+  if (rank.same_clock) rank.clock.same_clock();
+  if (rank.control_incarnation != from.incarnation) {
+    if (rank.row.connected) pauses.rank_down(id, "has been replaced by another process", now);
+    rank.control_incarnation = from.incarnation;
+    rank.row.connected = false;
+    if (!rank.is_current(from.incarnation)) rank.row.finished = false;
+  }
+  if (rank.route != route) {
+    routes.erase(rank.route);
+    rank.route = route;
+    routes[route] = id;
+    rank.next_ping_s = 0;
+  }
+  rank.row.pid = hello.pid;
+  rank.row.host = hello.host;
+  rank.pid_seen = (hello.host == host || hello.host.empty()) && hello.pid > 0 && rank.same_clock &&
+                  (kill(hello.pid, 0) == 0 || errno == EPERM);
+  rank.control_heard_s = now;
+  if (!rank.row.connected) {
+    rank.row.connected = true;
+    rank.row_dirty = true;
+    rank.row_told_s = -1e300;
+    pauses.rank_up(id);
+  }
+  if (!rank.has_tables) ask_for_tables(rank);
+  if (rank.row.finished) thank(rank);  // its end came before its first hello
+}
+
+void Collector::State::send_commands() {
+  for (PauseCoordinator::Outgoing& out : pauses.take_outgoing()) {
+    RankSession& rank = session(out.rank);
+    // Whatever moves a rank also ends its hold in our eyes; what it says itself comes next.
+    send_to_rank(rank, out.command);
+  }
+}
+
+void Collector::State::send_to_rank(RankSession& rank, wire::Body body) {
+  if (rank.route.empty()) return;
+  if (auto* command = std::get_if<wire::RankCommand>(&body); command != nullptr && command->id == 0) {
+    body = pauses.numbered(*command);
+  }
+  wire::Message message;
+  message.header = header;
+  message.header.rank = rank.row.rank;
+  message.body = std::move(body);
+  const wire::Frame frame = wire::encode(message);
+  try {
+    if (!sockets.control.send(zmq::const_buffer(rank.route.data(), rank.route.size()),
+                              zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
+      return;
+    }
+    (void)sockets.control.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
+  } catch (const zmq::error_t& error) {
+    if (error.num() == EHOSTUNREACH) lost(rank, "closed its connection");
+  }
+}
+
+void Collector::State::thank(RankSession& rank) {
+  wire::RankCommand thanks;
+  thanks.kind = wire::RankCommand::Kind::finish_received;
+  send_to_rank(rank, thanks);
+}
+
+void Collector::State::ask_for_tables(RankSession& rank) {
+  const double now = now_s();
+  if (now - rank.tables_asked_s < kAskAgain_s) return;
+  if (!rank.route.empty()) rank.tables_asked_s = now;
+  wire::RankCommand ask;
+  ask.kind = wire::RankCommand::Kind::resend_tables;
+  send_to_rank(rank, ask);
+}
+
+void Collector::State::lost(RankSession& rank, const std::string& why) {
+  if (!rank.row.connected) return;
+  rank.row.connected = false;
+  rank.row_dirty = true;
+  rank.row_told_s = -1e300;
+  routes.erase(rank.route);
+  rank.route.clear();
+  if (rank.row.finished) return;
+  say(rank.row.rank, monotonic_now_ns(), Severity::error,
+      "rank " + std::to_string(rank.row.rank) + " " + why + " without having said that it ended");
+  pauses.rank_down(rank.row.rank, why, now_s());
+}
+
+void Collector::State::look_after_ranks(double now) {
+  for (auto& [id, rank] : ranks) {
+    if (rank.route.empty() || now < rank.next_ping_s) continue;
+    send_to_rank(rank, wire::Ping{++ping_id, monotonic_now_ns()});
+    // The first few quickly, so that the first chunks already have a good offset.
+    rank.next_ping_s = now + (rank.pings++ < 10 ? 0.02 : 1.0);
+  }
+  if (now < next_liveness_s) return;
+  next_liveness_s = now + 0.2;
+  for (auto& [id, rank] : ranks) {
+    if (!rank.row.connected) continue;
+    if (rank.pid_seen && kill(rank.row.pid, 0) != 0 && errno == ESRCH) {
+      lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
+    } else if (now - rank.control_heard_s > kSilentAfter_s) {
+      lost(rank, "has been silent for " + std::to_string(static_cast<int>(kSilentAfter_s)) + " s");
+    }
+  }
+  const std::lock_guard lock(status_mutex);
+  status.ranks_connected = static_cast<std::uint32_t>(
+      std::count_if(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.connected; }));
+}
+
+}  // namespace shardscope::collector

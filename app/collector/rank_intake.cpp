@@ -1,0 +1,140 @@
+// What ranks publish: accepted in order, handed to the sink; events are gathered into chunks.
+#include <algorithm>
+#include <utility>
+
+#include "app/collector/collector_state.h"
+
+namespace shardscope::collector {
+
+using instrumentation::monotonic_now_ns;
+
+namespace {
+constexpr double kClockWait_s = 2;  ///< for a rank's first clock estimate
+constexpr std::size_t kMaxRanksWithoutTables = 1U << 16;
+}  // namespace
+
+void Collector::State::receive_published() {
+  zmq::message_t message;
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    if (!sockets.pull.recv(message, zmq::recv_flags::dontwait)) return;
+    wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::rank_publish);
+    if (!decoded.message) {
+      reject(wire::name_of(decoded.reject), "a rank", decoded.why);
+      continue;
+    }
+    on_published(std::move(*decoded.message));
+  }
+}
+
+void Collector::State::on_published(wire::Message message) {
+  if (!run_id_fits(message.header)) return;
+  if ((world != 0 && message.header.rank >= world) || ranks.size() > kMaxRanksWithoutTables) {
+    reject("rank", "rank " + std::to_string(message.header.rank),
+           "there is no such rank in a world of " + std::to_string(world));
+    return;
+  }
+  RankSession& rank = session(message.header.rank);
+  const RankSession::Accepted accepted = rank.accept(message.header);
+  if (accepted.order != RankSession::Order::next) {
+    reject("order", "rank " + std::to_string(message.header.rank), "a message came twice or out of order");
+    return;
+  }
+  if (accepted.new_process) {
+    rank.row.finished = false;
+    rank.first_heard_s = now_s();
+    rank.has_tables = false;
+    rank.names.clear();
+  }
+  if (accepted.missing != 0) {
+    say(rank.row.rank, monotonic_now_ns(), Severity::warning,
+        std::to_string(accepted.missing) + " messages of rank " + std::to_string(rank.row.rank) +
+            " did not arrive");
+  }
+  // Tables or names may have been among what is missing.
+  const bool are_tables = std::holds_alternative<wire::Tables>(message.body);
+  if (!are_tables && (accepted.missing != 0 || !rank.has_tables)) {
+    rank.has_tables = false;
+    ask_for_tables(rank);
+  }
+  {
+    const std::lock_guard lock(status_mutex);
+    ++status.messages;
+    if (const auto* batch = std::get_if<wire::Batch>(&message.body)) status.events += batch->events.size();
+  }
+  if (auto* batch = std::get_if<wire::Batch>(&message.body)) {
+    rank.add(std::move(*batch), now_s());
+    if (rank.due(now_s(), 1e9)) flush(rank);
+  } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
+    on_tables(rank, *tables);
+  } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {
+    say(rank.row.rank, text->at_ns + rank.clock.offset_ns(text->at_ns), text->severity, text->text);
+  } else if (const auto* name = std::get_if<wire::Name>(&message.body)) {
+    if (rank.names.insert(name->id).second) sink.name(rank.row.rank, *name);  // or sent again on request
+  } else if (const auto* finish = std::get_if<wire::Finish>(&message.body)) {
+    on_finish(rank, *finish);
+  }
+}
+
+void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) {
+  while (rank.pending()) flush(rank);
+  rank.row.finished = true;
+  rank.row.exit_code = finish.exit_code;
+  rank.row.last_words = finish.text;
+  rank.row_dirty = true;
+  rank.row_told_s = -1e300;
+  thank(rank);
+  pauses.rank_finished(rank.row.rank, now_s());
+  if (finish.exit_code != 0) {
+    say(rank.row.rank, finish.at_ns + rank.clock.offset_ns(finish.at_ns), Severity::error, finish.text);
+  }
+  const std::lock_guard lock(status_mutex);
+  if (finish.exit_code != 0 && status.exit_code == 0) {
+    status.exit_code = finish.exit_code;
+    status.failure = "rank " + std::to_string(rank.row.rank) + ": " + finish.text;
+  }
+  status.ranks_finished = static_cast<std::uint32_t>(
+      std::count_if(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.finished; }));
+  status.finished = world != 0 && status.ranks_finished == world;
+  ++revision;
+}
+
+void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables) {
+  rank.has_tables = true;
+  const instrumentation::RunTables& t = tables.tables;
+  if (world == 0) {
+    world = t.world;
+    pauses.set_world(world);
+  } else if (t.world != world) {
+    reject(
+        "world", "rank " + std::to_string(rank.row.rank),
+        "it says the world has " + std::to_string(t.world) + " ranks, others said " + std::to_string(world));
+    return;
+  }
+  rank.row.pid = t.pid;
+  rank.row.host = t.host;
+  rank.row_dirty = true;
+  wire::Header from = header;
+  from.rank = rank.row.rank;
+  sink.tables(from, tables);
+}
+
+void Collector::State::flush(RankSession& rank) {
+  const store::Chunk chunk = rank.take_chunk();
+  sink.chunk(chunk);
+  if (chunk.dropped_before != 0) {
+    const std::lock_guard lock(status_mutex);
+    status.dropped += chunk.dropped_before;
+  }
+}
+
+void Collector::State::flush_due(double now) {
+  // Few ranks: fluent. Many: larger chunks, which compress and index better.
+  const double age = std::clamp(0.05 * static_cast<double>(ranks.size()) / 16, 0.05, 0.5);
+  for (auto& [id, rank] : ranks) {
+    // The first chunk waits for the first round trips: an offset that comes later does not reach it.
+    if (!rank.clock.known() && now - rank.first_heard_s < kClockWait_s) continue;
+    if (rank.due(now, age) || (rank.pending() && rank.row.gate.holding)) flush(rank);
+  }
+}
+
+}  // namespace shardscope::collector

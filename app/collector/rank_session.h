@@ -1,0 +1,75 @@
+// What the collector knows of one rank: order and completeness of its messages, its clock, and the events
+// that will be its next chunk.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/collector/clock_estimator.h"
+#include "app/store/chunk.h"
+#include "app/store/store.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+namespace wire = instrumentation::wire;
+
+class RankSession {
+ public:
+  explicit RankSession(std::uint32_t rank) { row.rank = rank; }
+
+  /// What to do with a message, by its sender and number.
+  enum class Order : std::uint8_t {
+    next,       ///< as expected, or after a gap that has been counted
+    duplicate,  ///< replayed or out of order: ignore
+    stale,      ///< of a process that another has replaced: ignore
+  };
+  struct Accepted {
+    Order order = Order::next;
+    bool new_process = false;   ///< first message of this process
+    std::uint64_t missing = 0;  ///< messages lost just before it
+  };
+  [[nodiscard]] Accepted accept(const wire::Header& header);
+
+  [[nodiscard]] bool is_current(std::uint64_t incarnation) const { return incarnation_ == incarnation; }
+
+  /// Appends a batch. A chunk is due when due() says so.
+  void add(wire::Batch batch, double now_s);
+  [[nodiscard]] bool due(double now_s, double chunk_age_s) const;
+  [[nodiscard]] bool pending() const noexcept { return !events_.empty() || dropped_ != 0; }
+  /// The next chunk: at most 64 Ki events, in order of time.
+  [[nodiscard]] store::Chunk take_chunk();
+
+  store::RankRow row;
+  ClockEstimator clock;
+  std::string route;  ///< identity of its control connection
+  double control_heard_s = -1e300;
+  double first_heard_s = 0;
+  double next_ping_s = 0;
+  double tables_asked_s = -1e300;
+  std::uint64_t control_incarnation = 0;
+  std::set<std::uint32_t> names;  ///< ids whose text has come
+  std::uint32_t pings = 0;
+  bool pid_seen = false;  ///< the process is visible from here, so its end is too
+  bool same_clock = false;
+  bool has_tables = false;
+  std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks
+  std::uint64_t revision = 0;       ///< of `row`, for viewers
+  double row_told_s = -1e300;
+  bool row_dirty = true;
+
+ private:
+  std::optional<std::uint64_t> incarnation_;
+  std::vector<std::uint64_t> replaced_;  ///< processes before this one
+  std::uint64_t next_sequence_ = 0;
+  std::uint64_t dropped_total_ = 0;  ///< last said by this process
+  std::uint64_t chunk_sequence_ = 0;
+  std::vector<instrumentation::Event> events_;
+  std::uint64_t dropped_ = 0, lost_ = 0;  ///< since the last chunk
+  double since_s_ = 0;                    ///< arrival of the oldest pending event
+};
+
+}  // namespace shardscope::collector

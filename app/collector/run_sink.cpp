@@ -1,0 +1,102 @@
+#include "app/collector/run_sink.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "app/collector/for_store.h"
+
+namespace shardscope::collector {
+
+RunSink::RunSink(const std::string& record_path)
+    : log_(record_path.empty() ? std::string()
+                               : std::filesystem::absolute(record_path).parent_path().string()) {}
+
+void RunSink::open_recording(const std::string& path) {
+  recording_ = std::make_unique<store::RecordingWriter>(path);
+}
+
+void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {
+  wire::Message frame;
+  frame.header = from;
+  frame.body = tables;
+  const wire::Frame encoded = wire::encode(frame);
+  wire::ViewItem item;
+  item.kind = wire::ViewItem::Kind::tables;
+  item.rank = from.rank;
+  item.data.assign(encoded.data(), encoded.data() + encoded.size());
+  const auto known = tables_at_.find(from.rank);
+  if (known != tables_at_.end() && statics_[known->second].data == item.data) return;  // resent on request
+  if (known == tables_at_.end()) tables_at_[from.rank] = statics_.size();
+  statics_.push_back(std::move(item));
+  if (recording_) recording_->tables(from.rank, tables.tables);
+  const std::lock_guard lock(store_mutex_);
+  store_.set_tables(from.rank, tables.tables);
+}
+
+void RunSink::name(std::uint32_t rank, const wire::Name& name) {
+  wire::ViewItem item;
+  item.kind = wire::ViewItem::Kind::name;
+  item.rank = rank;
+  item.id = name.id;
+  item.text = name.name;
+  statics_.push_back(std::move(item));
+  if (recording_) recording_->name(rank, name.id, name.name);
+  const std::lock_guard lock(store_mutex_);
+  store_.add_name(rank, name.id, name.name);
+}
+
+void RunSink::chunk(const store::Chunk& chunk) {
+  const std::vector<std::byte> encoded = chunk.encode();
+  wire::ViewItem item;
+  item.kind = wire::ViewItem::Kind::chunk;
+  item.rank = chunk.rank;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(encoded.data());
+  item.data.assign(bytes, bytes + encoded.size());
+  log_.append(std::move(item));
+  if (recording_) recording_->append(chunk, encoded);
+  const std::lock_guard lock(store_mutex_);
+  store_.ingest(chunk);
+}
+
+void RunSink::rank(const store::RankRow& row) {
+  if (recording_) recording_->rank(row);
+  const std::lock_guard lock(store_mutex_);
+  store_.set_rank(for_store(row));
+}
+
+void RunSink::message(std::uint32_t rank, std::int64_t at_ns, instrumentation::Severity severity,
+                      const std::string& text) {
+  wire::ViewItem item;
+  item.kind = wire::ViewItem::Kind::message;
+  item.rank = rank;
+  item.at_ns = at_ns;
+  item.severity = severity;
+  item.text = text.substr(0, wire::kMaxText);
+  log_.append(std::move(item));
+  const std::lock_guard lock(store_mutex_);
+  const store::Message message{in_run_time(at_ns, store_), rank, severity, text};
+  if (recording_) recording_->message(message);
+  store_.add_message(message);
+}
+
+std::string RunSink::commit() {
+  if (!recording_) return {};
+  recording_->commit();
+  return recording_->error();
+}
+
+std::string RunSink::finish() {
+  if (!recording_) return {};
+  const std::lock_guard lock(store_mutex_);
+  recording_->finish(store_);
+  const std::string error = recording_->error();
+  recording_.reset();
+  return error;
+}
+
+void RunSink::read(const std::function<void(const store::Store&)>& reader) const {
+  const std::lock_guard lock(store_mutex_);
+  reader(store_);
+}
+
+}  // namespace shardscope::collector

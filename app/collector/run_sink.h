@@ -1,0 +1,59 @@
+// Where what is known of a run goes: the collector's own store, the recording and what viewers fetch. Each
+// thing is handed over once and reaches all three, in the same order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "app/collector/item_log.h"
+#include "app/store/chunk.h"
+#include "app/store/recording.h"
+#include "app/store/store.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+namespace wire = instrumentation::wire;
+
+/// Used by the collector's thread, but for read().
+class RunSink {
+ public:
+  /// `record_path`: beside it the log's temporary file is made; empty: there will be no recording.
+  explicit RunSink(const std::string& record_path);
+  void open_recording(const std::string& path);  ///< throws what store::RecordingWriter throws
+
+  void tables(const wire::Header& from, const wire::Tables& tables);
+  void name(std::uint32_t rank, const wire::Name& name);
+  void chunk(const store::Chunk& chunk);
+  void rank(const store::RankRow& row);  ///< viewers are told of rows in each reply, not from the log
+  /// `at_ns`: collector clock.
+  void message(std::uint32_t rank, std::int64_t at_ns, instrumentation::Severity severity,
+               const std::string& text);
+
+  [[nodiscard]] bool recording() const noexcept { return recording_ != nullptr; }
+  /// Makes what was recorded so far durable. Returns what stopped the recording; empty: nothing has.
+  std::string commit();
+  /// Completes and closes the recording, if there is one. Returns what went wrong with it.
+  std::string finish();
+
+  [[nodiscard]] const ItemLog& log() const noexcept { return log_; }
+  /// Tables and names: what a late viewer needs before the rest.
+  [[nodiscard]] const std::vector<wire::ViewItem>& statics() const noexcept { return statics_; }
+  /// Runs `reader` with the store while nothing changes it. From any thread.
+  void read(const std::function<void(const store::Store&)>& reader) const;
+
+ private:
+  ItemLog log_;
+  std::vector<wire::ViewItem> statics_;
+  std::map<std::uint32_t, std::size_t> tables_at_;  ///< rank -> index in `statics_`
+  std::unique_ptr<store::RecordingWriter> recording_;
+  mutable std::mutex store_mutex_;  ///< `store_`; written by the collector's thread only
+  store::Store store_;
+};
+
+}  // namespace shardscope::collector

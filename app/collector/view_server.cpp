@@ -1,0 +1,134 @@
+#include "app/collector/view_server.h"
+
+#include <algorithm>
+
+namespace shardscope::collector {
+
+namespace {
+constexpr double kParkFor_s = 0.5;
+constexpr double kGoneAfter_s = 10;
+constexpr double kPresent_s = 3;
+/// Enough per reply to keep a link busy, little enough to stay fluent.
+constexpr std::size_t kReplyBytes = 1U << 20;
+constexpr std::size_t kReplyItems = 4096;
+constexpr std::size_t kMaxPeers = 256;
+}  // namespace
+
+ViewServer::ViewServer(zmq::socket_t& socket, const ItemLog& log, const std::vector<wire::ViewItem>& statics,
+                       std::uint64_t log_id, wire::Header header, Source source)
+    : socket_(socket),
+      log_(log),
+      statics_(statics),
+      log_id_(log_id),
+      header_(std::move(header)),
+      source_(std::move(source)) {}
+
+void ViewServer::handle(const std::string& route, const wire::Message& message, double now_s) {
+  const std::uint64_t viewer = message.header.incarnation;
+  if (viewer == 0) return;
+  if (peers_.size() >= kMaxPeers && !peers_.contains(viewer)) return;
+  Peer& peer = peers_[viewer];
+  peer.route = route;
+  peer.heard_s = now_s;
+  source_.heard(viewer);
+  if (const auto* command = std::get_if<wire::ViewCommand>(&message.body)) {
+    if (command->id <= peer.last_command) return;  // replayed
+    peer.last_command = command->id;
+    source_.command(viewer, *command);
+    return;
+  }
+  if (const auto* poll = std::get_if<wire::ViewPoll>(&message.body)) {
+    if (!poll->want_items) return;
+    peer.poll = *poll;
+    if (poll->log != log_id_) {
+      // Knows another collector's log, or none: from the beginning.
+      peer.poll.cursor = peer.poll.static_cursor = peer.poll.rank_revision = 0;
+    }
+    peer.request = message.header.sequence;
+    peer.waiting = true;
+    peer.asked_s = now_s;
+    if (has_news(peer)) reply(peer);
+  }
+}
+
+bool ViewServer::has_news(const Peer& peer) const {
+  return peer.poll.log != log_id_ || peer.poll.static_cursor < statics_.size() ||
+         peer.poll.cursor < log_.end() || peer.poll.rank_revision < source_.revision();
+}
+
+void ViewServer::reply(Peer& peer) {
+  wire::Message message;
+  message.header = header_;
+  message.header.sequence = peer.request;
+  wire::ViewReply out;
+  out.log = log_id_;
+  std::size_t bytes = 0;
+  std::uint64_t fixed = std::min<std::uint64_t>(peer.poll.static_cursor, statics_.size());
+  for (; fixed < statics_.size() && bytes < kReplyBytes; ++fixed) {
+    out.items.push_back(statics_[fixed]);
+    bytes += out.items.back().data.size() + 64;
+  }
+  std::uint64_t next = std::min(peer.poll.cursor, log_.end());
+  // Tables first: the log means nothing without them.
+  if (fixed == statics_.size()) {
+    if (next < log_.begin()) {
+      wire::ViewItem note;
+      note.kind = wire::ViewItem::Kind::message;
+      note.severity = instrumentation::Severity::warning;
+      note.text = "the first " + std::to_string(log_.begin() - next) +
+                  " pieces of this run are no longer kept by the collector; the recording has them";
+      out.items.push_back(std::move(note));
+      next = log_.begin();
+    }
+    for (; next < log_.end() && bytes < kReplyBytes && out.items.size() < kReplyItems; ++next) {
+      out.items.push_back(log_.get(next));
+      bytes += out.items.back().data.size() + out.items.back().text.size() + 64;
+    }
+  }
+  out.static_cursor = fixed;
+  out.cursor = next;
+  out.end_cursor = log_.end();
+  out.rank_revision = source_.revision();
+  source_.fill(out, peer.poll.rank_revision);
+  peer.cursor = next;
+  peer.static_cursor = fixed;
+  peer.ended = out.finished && next == log_.end() && fixed == statics_.size();
+  peer.waiting = false;
+  message.body = std::move(out);
+  const wire::Frame frame = wire::encode(message);
+  try {
+    if (!socket_.send(zmq::const_buffer(peer.route.data(), peer.route.size()),
+                      zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
+      return;
+    }
+    (void)socket_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
+  } catch (const zmq::error_t&) {
+    // Gone meanwhile; it will ask again if it comes back.
+  }
+}
+
+void ViewServer::serve(double now_s) {
+  for (auto it = peers_.begin(); it != peers_.end();) {
+    Peer& peer = it->second;
+    if (now_s - peer.heard_s > kGoneAfter_s) {
+      it = peers_.erase(it);
+      continue;
+    }
+    if (peer.waiting && (has_news(peer) || now_s - peer.asked_s >= kParkFor_s)) reply(peer);
+    ++it;
+  }
+}
+
+std::uint32_t ViewServer::viewers(double now_s) const {
+  return static_cast<std::uint32_t>(std::count_if(peers_.begin(), peers_.end(), [&](const auto& entry) {
+    return now_s - entry.second.heard_s < kPresent_s;
+  }));
+}
+
+bool ViewServer::behind(double now_s) const {
+  return std::any_of(peers_.begin(), peers_.end(), [&](const auto& entry) {
+    return now_s - entry.second.heard_s < kPresent_s && !entry.second.ended;
+  });
+}
+
+}  // namespace shardscope::collector

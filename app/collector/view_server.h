@@ -1,0 +1,64 @@
+// The collector's side of the view protocol: answers each viewer's polls from the log, at the viewer's own
+// pace. A poll that finds nothing new is parked until there is something or half a second has passed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+#include <zmq.hpp>
+
+#include "app/collector/item_log.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+namespace wire = instrumentation::wire;
+
+class ViewServer {
+ public:
+  /// What a viewer sees besides the log; asked for whenever a reply is made.
+  struct Source {
+    std::function<void(wire::ViewReply& reply, std::uint64_t known_revision)> fill;  ///< ranks, control, ...
+    std::function<std::uint64_t()> revision;  ///< changes when fill would tell something new
+    std::function<void(std::uint64_t viewer, const wire::ViewCommand&)> command;
+    std::function<void(std::uint64_t viewer)> heard;
+  };
+  ViewServer(zmq::socket_t& socket, const ItemLog& log, const std::vector<wire::ViewItem>& statics,
+             std::uint64_t log_id, wire::Header header, Source source);
+
+  /// A message of a viewer, already verified.
+  void handle(const std::string& route, const wire::Message& message, double now_s);
+  /// Answers parked polls that have something to hear now or have waited long enough.
+  void serve(double now_s);
+  [[nodiscard]] std::uint32_t viewers(double now_s) const;
+  /// True if a viewer that is still there has not been given everything.
+  [[nodiscard]] bool behind(double now_s) const;
+
+ private:
+  struct Peer {
+    std::string route;
+    wire::ViewPoll poll;
+    std::uint64_t request = 0;  ///< sequence number of the poll, echoed in the reply
+    bool waiting = false;
+    double asked_s = 0;
+    double heard_s = 0;
+    std::uint64_t given = 0;                      ///< revision of the last reply
+    std::uint64_t cursor = 0, static_cursor = 0;  ///< after the last reply
+    std::uint64_t last_command = 0;
+    bool ended = false;  ///< has been told that the run is over, with nothing left
+  };
+  [[nodiscard]] bool has_news(const Peer& peer) const;
+  void reply(Peer& peer);
+
+  zmq::socket_t& socket_;
+  const ItemLog& log_;
+  const std::vector<wire::ViewItem>& statics_;
+  std::uint64_t log_id_;
+  wire::Header header_;
+  Source source_;
+  std::map<std::uint64_t, Peer> peers_;  ///< by the viewer's incarnation
+};
+
+}  // namespace shardscope::collector

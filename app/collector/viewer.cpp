@@ -1,0 +1,354 @@
+#include "app/collector/viewer.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <zmq.hpp>
+
+#include "app/collector/for_store.h"
+#include "app/store/chunk.h"
+#include "instrumentation/clock.h"
+#include "instrumentation/sockets.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+namespace {
+
+namespace wire = instrumentation::wire;
+
+constexpr double kHeartbeat_s = 0.25;
+constexpr double kAskAgain_s = 2;  ///< a reply is due within half a second
+constexpr double kLost_s = 3;
+/// Decoded but not yet taken by poll(): beyond this, nothing more is asked for.
+constexpr std::size_t kWaitingBytes = 64U << 20;
+
+double now_s() { return static_cast<double>(instrumentation::monotonic_now_ns()) * 1e-9; }
+
+struct Reset {};  ///< another collector answers: what was shown belongs to the one before
+struct NamedId {
+  std::uint32_t rank = 0, id = 0;
+  std::string name;
+};
+using Item = std::variant<Reset, store::Chunk, instrumentation::RunTables, store::Message, NamedId>;
+
+std::size_t size_of(const Item& item) {
+  const auto* chunk = std::get_if<store::Chunk>(&item);
+  return 128 + (chunk != nullptr ? chunk->events.size() * sizeof(instrumentation::Event) : 0);
+}
+
+}  // namespace
+
+struct Viewer::State {
+  explicit State(const std::string& endpoint)
+      : view_endpoint(instrumentation::endpoints_of(endpoint).view),
+        socket(make_socket(context, instrumentation::Role::viewer)) {
+    socket.connect(view_endpoint);
+    header.incarnation = instrumentation::random_id();
+  }
+
+  std::string view_endpoint;
+  zmq::context_t context{1};
+  zmq::socket_t socket;
+  instrumentation::WakeFd ready;     ///< for poll()'s caller
+  instrumentation::WakeFd outgoing;  ///< for the thread: a command, or room again, or the end
+  std::atomic<bool> stop{false};
+  std::thread thread;
+
+  // The thread's.
+  wire::Header header;
+  wire::ViewPoll cursor;
+  std::uint64_t request = 0;
+  bool asked = false;
+  double asked_s = -1e300, heard_s = -1e300, began_s = now_s(), heartbeat_s = -1e300;
+
+  // Shared.
+  mutable std::mutex mutex;
+  std::deque<Item> items;
+  std::size_t waiting = 0;                       ///< bytes in `items`
+  std::map<std::uint32_t, store::RankRow> rows;  ///< changed since the last poll
+  ControlState control;
+  bool control_changed = false;
+  Link link = Link::connecting;
+  std::deque<wire::ViewCommand> commands;
+  std::uint64_t last_command = 0;
+
+  void run();
+  bool send(wire::Body body, std::uint64_t sequence);
+  void send_commands();
+  void ask(double now);
+  void on_reply(wire::ViewReply reply);
+  void set_link(Link to);
+};
+
+Viewer::Viewer(const std::string& endpoint) {
+  const instrumentation::BlockSignals blocked;
+  state_ = std::make_unique<State>(endpoint);
+  State& s = *state_;
+  s.thread = std::thread([&s] { s.run(); });
+}
+
+Viewer::~Viewer() {
+  state_->stop.store(true);
+  state_->outgoing.signal();
+  state_->thread.join();
+}
+
+void Viewer::State::set_link(Link to) {
+  const std::lock_guard lock(mutex);
+  if (link == to) return;
+  link = to;
+  ready.signal();
+}
+
+bool Viewer::State::send(wire::Body body, std::uint64_t sequence) {
+  wire::Message message;
+  message.header = header;
+  message.header.sequence = sequence;
+  message.body = std::move(body);
+  const wire::Frame frame = wire::encode(message);
+  try {
+    return socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait).has_value();
+  } catch (const zmq::error_t&) {
+    return false;
+  }
+}
+
+void Viewer::State::send_commands() {
+  for (;;) {
+    wire::ViewCommand command;
+    {
+      const std::lock_guard lock(mutex);
+      if (commands.empty()) return;
+      command = commands.front();
+    }
+    if (!send(command, 0)) return;  // no connection; tried again
+    const std::lock_guard lock(mutex);
+    commands.pop_front();
+  }
+}
+
+void Viewer::State::ask(double now) {
+  bool full = false;
+  {
+    const std::lock_guard lock(mutex);
+    full = waiting > kWaitingBytes;
+  }
+  if ((!asked || now - asked_s > kAskAgain_s) && !full) {
+    cursor.want_items = true;
+    if (send(cursor, ++request)) {
+      asked = true;
+      asked_s = now;
+      heartbeat_s = now;
+    }
+  } else if (now - heartbeat_s >= kHeartbeat_s) {
+    // The pause of whoever has gone quiet ends with its lease.
+    wire::ViewPoll heartbeat = cursor;
+    heartbeat.want_items = false;
+    if (send(heartbeat, request)) heartbeat_s = now;
+  }
+}
+
+void Viewer::State::run() {
+  while (!stop.load()) {
+    const double now = now_s();
+    send_commands();
+    ask(now);
+    if (heard_s > 0 && now - heard_s > kLost_s) {
+      const std::lock_guard lock(mutex);
+      if (link != Link::ended && link != Link::lost && waiting <= kWaitingBytes) {
+        link = Link::lost;
+        ready.signal();
+      }
+    }
+    std::array<zmq::pollitem_t, 2> poll{
+        {{socket.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, outgoing.fd(), ZMQ_POLLIN, 0}}};
+    try {
+      zmq::poll(poll.data(), poll.size(), std::chrono::milliseconds(asked ? 100 : 20));
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) return;
+    }
+    outgoing.clear();
+    zmq::message_t message;
+    while (socket.recv(message, zmq::recv_flags::dontwait)) {
+      wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::collector_view);
+      if (!decoded.message) {
+        const std::lock_guard lock(mutex);
+        control.note = "a reply of the collector was ignored: " + decoded.why;
+        control_changed = true;
+        ready.signal();
+        continue;
+      }
+      if (decoded.message->header.sequence != request) continue;  // answer to a question asked again since
+      asked = false;
+      heard_s = now_s();
+      on_reply(std::get<wire::ViewReply>(std::move(decoded.message->body)));
+    }
+  }
+}
+
+void Viewer::State::on_reply(wire::ViewReply reply) {
+  std::vector<Item> fresh;
+  if (cursor.log != reply.log) {
+    if (cursor.log != 0) fresh.emplace_back(Reset{});
+    cursor.log = reply.log;
+  }
+  for (wire::ViewItem& item : reply.items) {
+    switch (item.kind) {
+      case wire::ViewItem::Kind::chunk:
+        try {
+          fresh.emplace_back(
+              store::Chunk::decode(reinterpret_cast<const std::byte*>(item.data.data()), item.data.size()));
+        } catch (const std::exception& error) {
+          fresh.emplace_back(
+              store::Message{0, item.rank, instrumentation::Severity::error,
+                             std::string("a piece of the run was damaged on the way: ") + error.what()});
+        }
+        break;
+      case wire::ViewItem::Kind::tables: {
+        wire::Decoded tables = wire::decode(item.data.data(), item.data.size(), wire::From::rank_publish);
+        if (tables.message && std::holds_alternative<wire::Tables>(tables.message->body)) {
+          fresh.emplace_back(std::get<wire::Tables>(std::move(tables.message->body)).tables);
+        }
+        break;
+      }
+      case wire::ViewItem::Kind::message:
+        fresh.emplace_back(store::Message{item.at_ns, item.rank, item.severity, std::move(item.text)});
+        break;
+      case wire::ViewItem::Kind::name:
+        fresh.emplace_back(NamedId{item.rank, item.id, std::move(item.text)});
+        break;
+    }
+  }
+  cursor.static_cursor = reply.static_cursor;
+  cursor.cursor = reply.cursor;
+  cursor.rank_revision = reply.rank_revision;
+
+  const std::lock_guard lock(mutex);
+  for (Item& item : fresh) {
+    waiting += size_of(item);
+    items.push_back(std::move(item));
+  }
+  for (wire::RankState& state : reply.ranks) {
+    store::RankRow row;
+    row.rank = state.rank;
+    row.connected = state.connected;
+    row.finished = state.finished;
+    row.exit_code = state.exit_code;
+    row.host = std::move(state.host);
+    row.last_words = std::move(state.last_words);
+    row.pid = state.pid;
+    row.events = state.events;
+    row.dropped = state.dropped;
+    row.lost_messages = state.lost_messages;
+    row.clock_offset_ns = state.clock_offset_ns;
+    row.clock_residual_ns = state.clock_residual_ns;
+    row.last_ns = state.last_ns;
+    row.gate = state.gate.position;
+    rows[row.rank] = std::move(row);
+  }
+  const ControlState before = control;
+  control.pausing = reply.pausing;
+  control.paused = reply.paused;
+  control.gate = reply.gate;
+  control.lease_left_s = reply.lease_left_s;
+  control.note = reply.note;
+  control_changed = control_changed || before.pausing != control.pausing || before.paused != control.paused ||
+                    before.gate != control.gate || before.note != control.note;
+  const Link to =
+      reply.cursor < reply.end_cursor ? Link::catching_up : (reply.finished ? Link::ended : Link::live);
+  const bool link_changed = std::exchange(link, to) != to;
+  if (!items.empty() || !rows.empty() || control_changed || link_changed) ready.signal();
+}
+
+bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
+  State& s = *state_;
+  const auto end = std::chrono::steady_clock::now() + budget;
+  s.ready.clear();
+  bool changed = false;
+  std::map<std::uint32_t, store::RankRow> rows;
+  {
+    const std::lock_guard lock(s.mutex);
+    changed = std::exchange(s.control_changed, false);
+  }
+  for (;;) {
+    Item item;
+    {
+      const std::lock_guard lock(s.mutex);
+      if (s.items.empty()) {
+        rows.swap(s.rows);  // rows speak of everything before them
+        break;
+      }
+      item = std::move(s.items.front());
+      s.items.pop_front();
+      const std::size_t bytes = size_of(item);
+      if (s.waiting > kWaitingBytes && s.waiting - bytes <= kWaitingBytes) s.outgoing.signal();
+      s.waiting -= bytes;
+    }
+    changed = true;
+    if (auto* chunk = std::get_if<store::Chunk>(&item)) {
+      store.ingest(*chunk);
+    } else if (auto* tables = std::get_if<instrumentation::RunTables>(&item)) {
+      store.set_tables(tables->rank, *tables);
+    } else if (auto* message = std::get_if<store::Message>(&item)) {
+      message->at_ns = in_run_time(message->at_ns, store);
+      store.add_message(std::move(*message));
+    } else if (auto* name = std::get_if<NamedId>(&item)) {
+      store.add_name(name->rank, name->id, std::move(name->name));
+    } else {
+      store = store::Store();
+    }
+    if (std::chrono::steady_clock::now() >= end) {
+      s.ready.signal();
+      break;
+    }
+  }
+  for (const auto& [rank, row] : rows) {
+    store.set_rank(for_store(row));
+    changed = true;
+  }
+  return changed;
+}
+
+int Viewer::wake_fd() const { return state_->ready.fd(); }
+
+void Viewer::send(const Command& command) {
+  wire::ViewCommand out;
+  switch (command.kind) {
+    case Command::Kind::pause:
+      out.kind = wire::ViewCommand::Kind::pause;
+      break;
+    case Command::Kind::resume:
+      out.kind = wire::ViewCommand::Kind::resume;
+      break;
+    case Command::Kind::set_detail:
+      out.kind = wire::ViewCommand::Kind::set_detail;
+      break;
+  }
+  out.rule = command.rule;
+  out.detail = command.detail;
+  {
+    const std::lock_guard lock(state_->mutex);
+    out.id = ++state_->last_command;
+    state_->commands.push_back(out);
+  }
+  state_->outgoing.signal();
+}
+
+ControlState Viewer::control() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->control;
+}
+
+Viewer::Link Viewer::link() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->link;
+}
+
+}  // namespace shardscope::collector

@@ -1,0 +1,51 @@
+// A viewer's connection to a collector: asks for the snapshot (tables and every chunk so far), then for
+// what is new, at its own pace, so that a slow viewer costs nobody anything; and sends commands.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "app/store/store.h"
+#include "instrumentation/gate.h"
+
+namespace shardscope::collector {
+
+struct Command {
+  enum class Kind : std::uint8_t { pause, resume, set_detail } kind = Kind::pause;
+  instrumentation::StopRule rule;  ///< resume: where to stop next (step = resume with a rule)
+  instrumentation::Detail detail{};
+};
+
+/// What the collector says of the run's control state, refreshed by poll().
+struct ControlState {
+  bool pausing = false;  ///< a pause is on its way
+  bool paused = false;   ///< every rank holds at `gate`
+  std::uint64_t gate = 0;
+  double lease_left_s = 0;
+  std::string note;  ///< why a command was refused, who resumed the run, ...
+};
+
+class Viewer {
+ public:
+  /// `endpoint` is the collector's listen endpoint; the view port is derived from it.
+  explicit Viewer(const std::string& endpoint);
+  ~Viewer();
+  Viewer(const Viewer&) = delete;
+  Viewer& operator=(const Viewer&) = delete;
+  /// Applies what has arrived to `store` without blocking longer than `budget`. True if anything changed.
+  bool poll(store::Store& store, std::chrono::microseconds budget);
+  /// A descriptor that becomes readable when poll() may have work (to sleep in the window's event loop).
+  [[nodiscard]] int wake_fd() const;
+  void send(const Command& command);
+  [[nodiscard]] ControlState control() const;
+  enum class Link : std::uint8_t { connecting, catching_up, live, lost, ended };
+  [[nodiscard]] Link link() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace shardscope::collector

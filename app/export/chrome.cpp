@@ -1,0 +1,342 @@
+#include "app/export/chrome.h"
+
+#include <bit>
+#include <cmath>
+#include <ostream>
+#include <stdexcept>
+
+#include "app/export/json_text.h"
+#include "app/export/output_file.h"
+#include "app/export/span_walk.h"
+#include "app/store/names.h"
+
+namespace shardscope::exporter {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using ev::EventKind;
+using store::Span;
+using store::Store;
+
+constexpr std::size_t kFlushBytes = 1U << 16;
+
+/// tid of a stream: HTA and TraceLens take args.stream, viewers sort by tid.
+int tid_of(ev::StreamId stream) noexcept { return static_cast<int>(stream) + 1; }
+
+class ChromeWriter {
+ public:
+  ChromeWriter(std::ostream& out, const Store& store, const ChromeOptions& options)
+      : out_(out), store_(store), options_(options) {}
+
+  void write() {
+    header();
+    for (const store::RankRow& rank : store_.ranks()) {
+      if (options_.rank && *options_.rank != rank.rank) continue;
+      metadata(rank);
+      for (const store::LaneId lane : store_.lanes()) {
+        if (lane.rank == rank.rank) spans(lane);
+      }
+      flows(rank.rank);
+      instants(rank.rank);
+      memory(rank.rank);
+    }
+    run_counters();
+    gaps();
+    messages();
+    text_ += "\n]}\n";
+    flush();
+  }
+
+ private:
+  void header() {
+    const ev::RunTables& run = store_.tables();
+    const std::uint32_t rank = options_.rank            ? *options_.rank
+                               : store_.ranks().empty() ? 0
+                                                        : store_.ranks().front().rank;
+    text_ += "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":" +
+             std::to_string(store_.origin_ns());
+    text_ += ",\"distributedInfo\":{\"backend\":";
+    append_json(text_, run.device == "cuda" ? "nccl" : "mpi");
+    text_ += ",\"rank\":" + std::to_string(rank) + ",\"world_size\":" + std::to_string(run.world) + "}";
+    text_ += ",\"traceName\":";
+    append_json(text_, run.run_id);
+    text_ += ",\"shardscope\":{\"model\":";
+    append_json(text_, run.model);
+    text_ += ",\"zero_stage\":" + std::to_string(run.stage) +
+             ",\"simulated\":" + (run.simulated ? "true" : "false");
+    text_ += ",\"emulated_link_gbps\":";
+    if (!append_json(text_, run.link_gbps)) text_ += "0";
+    text_ += ",\"dropped_events\":" + std::to_string(store_.dropped_count()) + "}";
+    text_ += ",\"traceEvents\":[";
+  }
+
+  /// Begins an event; the caller adds the rest and calls close().
+  void open(const char* phase, std::string_view name, const char* category, std::uint32_t pid, int tid,
+            std::int64_t ns) {
+    text_ += first_ ? "\n{\"ph\":\"" : ",\n{\"ph\":\"";
+    first_ = false;
+    text_ += phase;
+    text_ += "\",\"name\":";
+    append_json(text_, name);
+    text_ += ",\"cat\":\"";
+    text_ += category;
+    text_ += "\",\"pid\":" + std::to_string(pid) + ",\"tid\":" + std::to_string(tid) + ",\"ts\":";
+    append_us(text_, ns);
+  }
+  void close() {
+    text_ += '}';
+    if (text_.size() > kFlushBytes) flush();
+  }
+  void flush() {
+    out_.write(text_.data(), static_cast<std::streamsize>(text_.size()));
+    text_.clear();
+    if (!out_) throw std::runtime_error("Chrome trace: cannot write it; the disk may be full");
+  }
+  void argument(const char* key, std::int64_t value) {
+    text_ += text_.back() == '{' ? "\"" : ",\"";
+    text_ += key;
+    text_ += "\":" + std::to_string(value);
+  }
+  void argument(const char* key, std::string_view value) {
+    text_ += text_.back() == '{' ? "\"" : ",\"";
+    text_ += key;
+    text_ += "\":";
+    append_json(text_, value);
+  }
+
+  void metadata(const store::RankRow& rank) {
+    const auto name_thing = [&](const char* what, int tid, const std::string& name) {
+      open("M", what, "__metadata", rank.rank, tid, 0);
+      text_ += ",\"args\":{";
+      argument("name", name);
+      text_ += '}';
+      close();
+    };
+    const auto sort_thing = [&](const char* what, int tid, std::int64_t index) {
+      open("M", what, "__metadata", rank.rank, tid, 0);
+      text_ += ",\"args\":{";
+      argument("sort_index", index);
+      text_ += '}';
+      close();
+    };
+    name_thing("process_name", 0,
+               "rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host));
+    sort_thing("process_sort_index", 0, rank.rank);
+    for (const store::LaneId lane : store_.lanes()) {
+      if (lane.rank != rank.rank) continue;
+      name_thing("thread_name", tid_of(lane.stream), store::name_of(lane.stream));
+      sort_thing("thread_sort_index", tid_of(lane.stream), tid_of(lane.stream));
+    }
+  }
+
+  static const char* category(const WalkedSpan& walked) noexcept {
+    if (walked.span->kind == EventKind::transfer_begin) return "gpu_memcpy";
+    if (walked.is_work) return "kernel";
+    const bool waits = walked.span->kind == EventKind::fetch_wait_begin ||
+                       walked.span->kind == EventKind::reduce_wait_begin ||
+                       walked.span->kind == EventKind::paused_begin;
+    return waits ? "wait" : "user_annotation";
+  }
+
+  void spans(store::LaneId lane) {
+    walk_spans(store_, lane, [&](const WalkedSpan& walked) {
+      const Span& span = *walked.span;
+      std::string name = span_label(store_, lane.rank, span);
+      // HTA and TraceLens know communication by names that begin with "nccl", as PyTorch's do.
+      if (span.kind == EventKind::collective_begin) name.insert(0, "nccl:");
+      open("X", name, category(walked), lane.rank, tid_of(lane.stream), span.begin_ns);
+      text_ += ",\"dur\":";
+      append_us(text_, walked.end_ns - span.begin_ns);
+      text_ += ",\"args\":{";
+      span_arguments(lane, walked);
+      text_ += '}';
+      close();
+    });
+  }
+
+  void span_arguments(store::LaneId lane, const WalkedSpan& walked) {
+    const Span& span = *walked.span;
+    if (walked.is_work) {
+      argument("device", lane.rank);
+      argument("stream", tid_of(lane.stream));
+    }
+    switch (span.kind) {
+      case EventKind::module_begin:
+        argument("pass", store::name_of(static_cast<ev::Pass>(span.code)));
+        argument("module", span.a);
+        break;
+      case EventKind::fetch_wait_begin:
+        if (span.b != ev::kNoId) argument("gather", span.b);
+        argument("bytes", span.v0);
+        break;
+      case EventKind::reduce_wait_begin:
+        argument("bytes", span.v0);
+        break;
+      case EventKind::transfer_begin:
+        argument("bytes", span.v0);
+        break;
+      case EventKind::collective_begin:
+        collective_arguments(span);
+        break;
+      default:
+        break;
+    }
+    if (span.end_ns == store::kOpen) argument("not_ended", 1);
+  }
+
+  /// The keys that TraceLens and NCCL-aware readers of PyTorch traces look for.
+  void collective_arguments(const Span& span) {
+    const ev::RunTables& run = store_.tables();
+    const auto op = static_cast<ev::CollectiveOp>(span.code);
+    const std::int64_t world = std::max<std::uint32_t>(run.world, 1);
+    const std::int64_t share = span.v0 / world;
+    argument("correlation", span.a);
+    argument("External id", span.a);
+    argument("Collective name", store::name_of(op));
+    argument("In msg nelems", op == ev::CollectiveOp::all_gather ? share : span.v0);
+    argument("Out msg nelems", op == ev::CollectiveOp::reduce_scatter ? share : span.v0);
+    argument("Group size", world);
+    argument("Process Group Name", std::to_string(span.b));
+    argument("bytes", span.v1);
+    if (span.mark_ns != 0) {
+      text_ += ",\"all_ranks_arrived_us\":";
+      append_us(text_, span.mark_ns);
+    }
+  }
+
+  void flows(std::uint32_t rank) {
+    for (const Flow& flow : gather_flows(store_, rank)) {
+      open("s", "gather", "gather_to_wait", rank, tid_of(ev::StreamId::gather), flow.from_ns);
+      text_ += ",\"id\":" + std::to_string(flow.id);
+      close();
+      open("f", "gather", "gather_to_wait", rank, tid_of(ev::StreamId::compute), flow.to_ns);
+      text_ += ",\"bp\":\"e\",\"id\":" + std::to_string(flow.id);
+      close();
+    }
+  }
+
+  void instants(std::uint32_t rank) {
+    for (const ev::Event& event : store_.instants(rank)) {
+      const auto at = static_cast<std::int64_t>(event.ticks);
+      switch (event.kind) {
+        case EventKind::collective_submitted: {
+          // A launch on the host with the correlation of the collective it launches.
+          const auto op = static_cast<ev::CollectiveOp>(event.code);
+          open("X", std::string("submit ") + store::name_of(op), "cuda_runtime", rank,
+               tid_of(ev::StreamId::host), at);
+          text_ += ",\"dur\":0,\"args\":{";
+          argument("correlation", event.a);
+          text_ += '}';
+          close();
+          break;
+        }
+        case EventKind::bucket_flush:
+        case EventKind::trace_mode:
+        case EventKind::trace_invalidated:
+        case EventKind::overflow:
+          open("i", ev::name_of(event.kind), "instant", rank, tid_of(event.stream), at);
+          text_ += ",\"s\":\"t\",\"args\":{";
+          argument("a", event.a);
+          argument("b", event.b);
+          argument("code", event.code);
+          text_ += '}';
+          close();
+          break;
+        default:
+          break;
+      }
+    }
+  }
+
+  void memory(std::uint32_t rank) {
+    for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
+      const auto pool = static_cast<ev::MemoryPool>(p);
+      if (!store_.memory_peak(rank, pool)) continue;
+      const std::string name = std::string("memory ") + store::name_of(pool) + " (bytes)";
+      std::int64_t last = -1;
+      for (const ev::Event& event : store_.instants(rank)) {
+        if (event.kind != EventKind::memory_alloc && event.kind != EventKind::memory_free) continue;
+        const auto at = static_cast<std::int64_t>(event.ticks);
+        if (event.code >> 4 != static_cast<int>(p) || at == last) continue;  // one sample for each instant
+        last = at;
+        const store::MemorySample sample = store_.memory_at(rank, pool, at);
+        open("C", name, "memory", rank, 0, at);
+        text_ += ",\"args\":{";
+        for (std::size_t c = 0; c < sample.bytes.size(); ++c) {
+          argument(store::name_of(static_cast<ev::MemoryCategory>(c)), sample.bytes[c]);
+        }
+        text_ += '}';
+        close();
+      }
+    }
+  }
+
+  void run_counters() {
+    if (store_.ranks().empty()) return;
+    const std::uint32_t pid = options_.rank ? *options_.rank : store_.ranks().front().rank;
+    for (const store::StepRow& step : store_.steps()) {
+      if (step.end_ns == store::kOpen) continue;
+      const auto counter = [&](const char* name, double value) {
+        if (!std::isfinite(value)) return;
+        open("C", name, "training", pid, 0, step.end_ns);
+        text_ += ",\"args\":{\"";
+        text_ += name;
+        text_ += "\":";
+        (void)append_json(text_, value);
+        text_ += '}';
+        close();
+      };
+      counter("loss", step.loss);
+      counter("grad_norm", step.grad_norm);
+      counter("loss_scale", step.loss_scale);
+      counter("learning_rate", step.learning_rate);
+    }
+  }
+
+  /// Asynchronous events: stretches with missing events may overlap each other.
+  void gaps() {
+    std::uint64_t id = 0;
+    for (const store::Gap& gap : store_.gaps()) {
+      if (options_.rank && *options_.rank != gap.rank) continue;
+      const std::string name =
+          gap.events > 0 ? std::to_string(gap.events) + " events missing" : "events missing";
+      ++id;
+      for (const char* phase : {"b", "e"}) {
+        open(phase, name, "gap", gap.rank, 0, *phase == 'b' ? gap.begin_ns : gap.end_ns);
+        text_ += ",\"id\":" + std::to_string(id);
+        close();
+      }
+    }
+  }
+
+  void messages() {
+    for (const store::Message& message : store_.messages()) {
+      if (options_.rank && *options_.rank != message.rank) continue;
+      open("i", message.text, "message", message.rank, tid_of(ev::StreamId::host), message.at_ns);
+      text_ += ",\"s\":\"p\",\"args\":{";
+      argument("severity", store::name_of(message.severity));
+      text_ += '}';
+      close();
+    }
+  }
+
+  std::ostream& out_;
+  const Store& store_;
+  const ChromeOptions& options_;
+  std::string text_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+void write_chrome(std::ostream& out, const Store& store, const ChromeOptions& options) {
+  ChromeWriter(out, store, options).write();
+}
+
+void write_chrome(const std::string& path, const Store& store, const ChromeOptions& options) {
+  OutputFile file(path);
+  write_chrome(file.stream(), store, options);
+  file.commit();
+}
+
+}  // namespace shardscope::exporter

@@ -1,0 +1,244 @@
+#include "app/export/csv.h"
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <stdexcept>
+
+#include "app/export/output_file.h"
+#include "app/export/span_walk.h"
+#include "app/store/names.h"
+
+namespace shardscope::exporter {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using store::Store;
+
+/// One file: a header, then rows cell by cell. A missing value is an empty cell, never a zero.
+class Table {
+ public:
+  Table(const std::filesystem::path& path, std::string_view header) : file_(path.string()) {
+    text_ += header;
+    text_ += "\r\n";
+  }
+  Table& cell(std::string_view value) {
+    separate();
+    if (value.find_first_of("\",\r\n") == std::string_view::npos) {
+      text_ += value;
+      return *this;
+    }
+    text_ += '"';
+    for (const char c : value) {
+      if (c == '"') text_ += '"';
+      text_ += c;
+    }
+    text_ += '"';
+    return *this;
+  }
+  Table& cell(std::int64_t value) {
+    separate();
+    text_ += std::to_string(value);
+    return *this;
+  }
+  Table& id(std::uint32_t value) {
+    return value == ev::kNoId ? cell(std::string_view()) : cell(std::int64_t{value});
+  }
+  Table& time(std::int64_t ns) { return ns == store::kOpen ? cell(std::string_view()) : cell(ns); }
+  Table& cell(double value) {
+    if (!std::isfinite(value)) return cell(std::string_view());
+    separate();
+    char text[40];
+    const auto end = std::to_chars(text, text + sizeof text, value);
+    text_.append(text, end.ptr);
+    return *this;
+  }
+  void end_row() {
+    text_ += "\r\n";
+    first_ = true;
+    if (text_.size() > 1U << 16) flush();
+  }
+  void commit() {
+    flush();
+    file_.commit();
+  }
+
+ private:
+  void separate() {
+    if (!first_) text_ += ',';
+    first_ = false;
+  }
+  void flush() {
+    file_.stream().write(text_.data(), static_cast<std::streamsize>(text_.size()));
+    text_.clear();
+  }
+  OutputFile file_;
+  std::string text_;
+  bool first_ = true;
+};
+
+void write_spans(Table& t, const Store& store) {
+  for (const store::LaneId lane : store.lanes()) {
+    walk_spans(store, lane, [&](const WalkedSpan& walked) {
+      const store::Span& s = *walked.span;
+      t.cell(std::int64_t{lane.rank}).cell(store::name_of(lane.stream)).cell(std::int64_t{s.depth});
+      t.cell(ev::name_of(s.kind)).cell(span_label(store, lane.rank, s)).cell(std::int64_t{s.code});
+      t.cell(s.begin_ns).time(s.end_ns);
+      t.time(s.end_ns == store::kOpen ? store::kOpen : s.end_ns - s.begin_ns);
+      t.time(s.mark_ns == 0 ? store::kOpen : s.mark_ns);
+      t.id(s.a).id(s.b).id(s.c).cell(s.v0).cell(s.v1).end_row();
+    });
+  }
+}
+
+void write_steps(Table& t, const Store& store) {
+  for (const store::StepRow& s : store.steps()) {
+    t.cell(std::int64_t{s.step})
+        .time(s.begin_ns)
+        .time(s.end_ns)
+        .cell(s.paused_ns)
+        .cell(s.tokens)
+        .cell(s.loss);
+    t.cell(s.grad_norm).cell(s.loss_scale).cell(s.learning_rate).cell(std::int64_t{s.skipped}).end_row();
+  }
+}
+
+void write_ranks(Table& t, const Store& store) {
+  for (const store::RankRow& r : store.ranks()) {
+    t.cell(std::int64_t{r.rank}).cell(r.host).cell(std::int64_t{r.pid}).cell(std::int64_t{r.finished});
+    t.cell(std::int64_t{r.exit_code})
+        .cell(static_cast<std::int64_t>(r.events))
+        .cell(static_cast<std::int64_t>(r.dropped));
+    t.cell(static_cast<std::int64_t>(r.lost_messages))
+        .cell(r.clock_offset_ns)
+        .cell(r.clock_residual_ns)
+        .end_row();
+  }
+}
+
+void write_params(Table& t, const Store& store) {
+  for (const ev::ParamInfo& p : store.tables().params) {
+    std::string shape;
+    for (const std::int64_t dim : p.shape) shape += (shape.empty() ? "" : "x") + std::to_string(dim);
+    t.cell(std::int64_t{p.id}).cell(p.name).cell(p.dtype).cell(shape).cell(p.elems).cell(p.shard_elems);
+    t.cell(p.padding_elems).cell(std::int64_t{p.persistent}).end_row();
+  }
+}
+
+void write_modules(Table& t, const Store& store) {
+  for (const ev::ModuleInfo& m : store.tables().modules) {
+    std::string params;
+    for (const std::uint32_t p : m.params) params += (params.empty() ? "" : " ") + std::to_string(p);
+    t.cell(std::int64_t{m.id}).id(m.parent).cell(m.path).cell(m.type).cell(params).end_row();
+  }
+}
+
+void write_slices(Table& t, const Store& store) {
+  for (const ev::SliceInfo& s : store.tables().slices) {
+    t.cell(std::int64_t{s.param}).cell(std::int64_t{s.rank}).cell(s.param_offset).cell(s.shard_offset);
+    t.cell(s.elems).cell(s.padding_elems).end_row();
+  }
+}
+
+void write_status(Table& t, const Store& store) {
+  for (const store::RankRow& rank : store.ranks()) {
+    for (const ev::Event& e : store.instants(rank.rank)) {
+      if (e.kind != ev::EventKind::param_status) continue;
+      t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks)).id(e.a);
+      t.cell(store::status_name(e.code & 0xFU))
+          .cell(store::name_of(static_cast<ev::StatusCause>(e.code >> 4)));
+      t.id(e.b).id(e.c).cell(e.v0).end_row();
+    }
+  }
+}
+
+void write_memory(Table& t, const Store& store) {
+  for (const store::RankRow& rank : store.ranks()) {
+    for (const ev::Event& e : store.instants(rank.rank)) {
+      if (e.kind != ev::EventKind::memory_alloc && e.kind != ev::EventKind::memory_free) continue;
+      t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks));
+      t.cell(store::name_of(static_cast<ev::MemoryPool>(e.code >> 4)));
+      t.cell(store::name_of(static_cast<ev::MemoryCategory>(e.code & 0xFU)));
+      t.cell(e.kind == ev::EventKind::memory_alloc ? e.v0 : -e.v0).cell(e.v1).id(e.a).end_row();
+    }
+  }
+}
+
+void write_events(Table& t, const Store& store) {
+  for (const store::RankRow& rank : store.ranks()) {
+    for (const ev::Event& e : store.instants(rank.rank)) {
+      t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks)).cell(ev::name_of(e.kind));
+      t.cell(store::name_of(e.stream))
+          .cell(std::int64_t{e.code})
+          .id(e.a)
+          .id(e.b)
+          .id(e.c)
+          .cell(e.v0)
+          .cell(e.v1)
+          .end_row();
+    }
+  }
+}
+
+void write_messages(Table& t, const Store& store) {
+  for (const store::Message& m : store.messages()) {
+    t.cell(m.at_ns).cell(std::int64_t{m.rank}).cell(store::name_of(m.severity)).cell(m.text).end_row();
+  }
+}
+
+void write_gaps(Table& t, const Store& store) {
+  for (const store::Gap& g : store.gaps()) {
+    t.cell(std::int64_t{g.rank}).cell(g.begin_ns).cell(g.end_ns);
+    if (g.events > 0) {
+      t.cell(static_cast<std::int64_t>(g.events));
+    } else {
+      t.cell(std::string_view());  // not known how many
+    }
+    t.end_row();
+  }
+}
+
+struct Page {
+  const char* file;
+  const char* header;
+  void (*write)(Table&, const Store&);
+};
+constexpr Page kPages[] = {
+    {"spans.csv",
+     "rank,stream,depth,kind,label,code,begin_ns,end_ns,duration_ns,all_ranks_arrived_ns,a,b,c,v0,v1",
+     write_spans},
+    {"steps.csv", "step,begin_ns,end_ns,paused_ns,tokens,loss,grad_norm,loss_scale,learning_rate,skipped",
+     write_steps},
+    {"ranks.csv",
+     "rank,host,pid,finished,exit_code,events,dropped,lost_messages,clock_offset_ns,clock_residual_ns",
+     write_ranks},
+    {"params.csv", "param,name,dtype,shape,elems,shard_elems,padding_elems,persistent", write_params},
+    {"modules.csv", "module,parent,path,type,params", write_modules},
+    {"slices.csv", "param,rank,param_offset,shard_offset,elems,padding_elems", write_slices},
+    {"status.csv", "rank,at_ns,param,status,cause,module,gather,elems", write_status},
+    {"memory.csv", "rank,at_ns,pool,category,delta_bytes,pool_bytes_after,owner", write_memory},
+    {"events.csv", "rank,at_ns,kind,stream,code,a,b,c,v0,v1", write_events},
+    {"messages.csv", "at_ns,rank,severity,text", write_messages},
+    {"gaps.csv", "rank,begin_ns,end_ns,events", write_gaps},
+};
+
+}  // namespace
+
+std::vector<std::string> write_csv(const std::string& folder, const Store& store) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw std::runtime_error(folder + ": cannot make the folder: " + error.message());
+  std::vector<std::string> paths;
+  for (const Page& page : kPages) {
+    const std::filesystem::path path = std::filesystem::path(folder) / page.file;
+    Table table(path, page.header);
+    page.write(table, store);
+    table.commit();
+    paths.push_back(path.string());
+  }
+  return paths;
+}
+
+}  // namespace shardscope::exporter

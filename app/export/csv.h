@@ -1,0 +1,16 @@
+// Comma-separated tables (RFC 4180) of a run, for spreadsheets and data frames.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::exporter {
+
+/// Writes spans.csv, steps.csv, ranks.csv, params.csv, modules.csv, slices.csv, status.csv, memory.csv,
+/// events.csv, messages.csv and gaps.csv into `folder`, which is made if it is not there. Returns their
+/// paths. Throws std::runtime_error: path, reason.
+std::vector<std::string> write_csv(const std::string& folder, const store::Store& store);
+
+}  // namespace shardscope::exporter

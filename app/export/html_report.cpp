@@ -1,0 +1,252 @@
+#include "app/export/html_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "app/analysis/memory.h"
+#include "app/export/html_parts.h"
+#include "app/store/names.h"
+
+namespace shardscope::exporter {
+namespace {
+
+constexpr const char* kStyle = R"css(
+:root{color-scheme:light dark;--base:#F4F5F7;--panel:#fff;--line:#D9DDE3;--text:#1B1F26;--muted:#5A6575}
+@media(prefers-color-scheme:dark){:root{--base:#14171C;--panel:#1B1F26;--line:#2A303A;--text:#D7DDE6;--muted:#8B95A5}}
+*{box-sizing:border-box}body{margin:0;background:var(--base);color:var(--text);font:14px/1.5 Inter,system-ui,sans-serif}
+main{max-width:1184px;margin:0 auto;padding:24px 16px 64px}h1{font-size:24px;margin:0 0 4px}h2{font-size:16px;margin:0 0 8px}
+section{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:16px;margin:16px 0;overflow-x:auto}
+.lead{color:var(--muted);margin:0 0 8px}.verdict{font-size:16px;border-left:4px solid #4DA3FF;padding:4px 12px;margin:12px 0}
+.warning{border-color:#E8964A}.error{border-color:#E2555A}svg{display:block;width:100%;min-width:720px;height:auto}
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th{color:var(--muted);font-weight:500;text-align:left}
+th,td{padding:4px 12px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right;font-family:"JetBrains Mono",ui-monospace,monospace;font-size:13px}
+text{font:11px Inter,system-ui,sans-serif;fill:var(--text)}.tick{fill:var(--muted)}.onbar{fill:#14171C}.grid,.rule{stroke:var(--line);stroke-width:1}
+.slot{fill:none;stroke:var(--line)}.cell{stroke:var(--panel);stroke-width:.5}.expression{stroke:var(--text);stroke-width:1.4;stroke-dasharray:6 4}
+.peak{fill:#E2555A;stroke:var(--panel)}.legend span{white-space:nowrap;margin-right:14px;color:var(--muted)}.legend b{color:var(--text);font-weight:500}
+.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}.missing{color:var(--muted);font-style:italic}
+code,pre{font:12px/1.45 "JetBrains Mono",ui-monospace,monospace}pre{overflow-x:auto;margin:8px 0 0}.note{color:var(--muted);font-size:12px;margin:8px 0 0}
+dl{display:grid;grid-template-columns:max-content 1fr max-content 1fr;gap:2px 16px;margin:0}dt{color:var(--muted)}dd{margin:0;overflow-wrap:anywhere}
+)css";
+
+std::string section(const char* title, const std::string& body, const char* note = nullptr) {
+  return fmt::format("<section><h2>{}</h2>{}{}</section>\n", title, body,
+                     note != nullptr ? fmt::format("<p class=note>{}</p>", note) : std::string());
+}
+
+std::string number(const std::optional<double>& value, const char* format, const char* unit = "") {
+  return value ? fmt::format(fmt::runtime(format), *value) + unit : std::string("—");
+}
+
+/// The measured step whose time is the median: what "typical" means on the page.
+struct TypicalStep {
+  std::uint32_t step = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;
+};
+TypicalStep typical_step(const store::Store& store) {
+  std::vector<store::StepRow> rows;
+  for (const store::StepRow& row : store.steps()) {
+    if (row.end_ns != store::kOpen) rows.push_back(row);
+  }
+  if (rows.size() > 1) rows.erase(rows.begin());
+  if (rows.empty()) return {};
+  const auto time = [](const store::StepRow& row) { return row.end_ns - row.begin_ns; };
+  std::nth_element(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(rows.size() / 2), rows.end(),
+                   [&](const auto& a, const auto& b) { return time(a) < time(b); });
+  const store::StepRow& middle = rows[rows.size() / 2];
+  return {middle.step, middle.begin_ns, middle.end_ns};
+}
+
+std::string identity(const store::Store& store, const analysis::Summary& s) {
+  std::string out = "<dl>";
+  const auto row = [&](const char* name, const std::string& value) {
+    out += fmt::format("<dt>{}</dt><dd>{}</dd>", name, escape_html(value));
+  };
+  row("model", fmt::format("{}, {} parameters", s.model, count_text(static_cast<double>(s.params))));
+  row("training", fmt::format("ZeRO-{} on {} ranks", s.stage, s.world));
+  row("device", s.device);
+  row("step time",
+      number(s.step_ms_median, "{:.2f}", " ms median") + ", " + number(s.step_ms_p95, "{:.2f}", " ms p95"));
+  row("throughput", s.tokens_per_s ? count_text(*s.tokens_per_s) + " tokens/s" : "—");
+  row("steps", fmt::format("{}, of which {} measured", s.steps, s.steps_measured));
+  if (store.has_tables()) {
+    row("hardware", store.tables().hardware);
+    row("versions", store.tables().versions);
+    row("run", store.tables().run_id);
+  }
+  row("events", count_text(static_cast<double>(s.events)));
+  return out + "</dl>";
+}
+
+std::string findings_html(const std::vector<analysis::Finding>& findings) {
+  if (findings.empty()) return "<p class=verdict>Nothing stands out in this run.</p>";
+  std::string out;
+  for (const analysis::Finding& finding : findings) {
+    out += fmt::format("<div class=\"verdict {}\"><b>{}</b><br>{}<br><span class=lead>Next: {}</span></div>",
+                       store::name_of(finding.severity), escape_html(finding.title),
+                       escape_html(finding.evidence), escape_html(finding.next_step));
+  }
+  return out;
+}
+
+std::string communication_html(const analysis::Summary& s) {
+  std::string out =
+      "<table><tr><th>collective<th class=n>count<th class=n>bytes<th class=n>elements<th class=n>algbw "
+      "GB/s<th "
+      "class=n>busbw GB/s</tr>";
+  for (const analysis::OpRow& op : s.ops) {
+    out += fmt::format(
+        "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>",
+        store::name_of(op.op), op.count, bytes_text(op.bytes), count_text(static_cast<double>(op.elems)),
+        number(op.algbw_gbs, "{:.3f}"), number(op.busbw_gbs, "{:.3f}"));
+  }
+  out += "</table>";
+  out += fmt::format("<p>{} elements per rank and step were communicated; {} says {} without padding.</p>",
+                     s.elements_per_step ? count_text(*s.elements_per_step) : "—",
+                     escape_html(s.comm_expression), count_text(s.expected_elements_per_step));
+  const analysis::Prefetch& p = s.prefetch;
+  out += fmt::format(
+      "<p>Prefetches: {} early, {} just in time, {} late ({} waited), {} mistargeted, {} unused. Fetch "
+      "trace: {} "
+      "recording, {} complete, {} invalidated.</p>",
+      p.early, p.just_in_time, p.late, time_text(p.late_wait_ns), p.mistargeted, p.unused, s.trace_record,
+      s.trace_complete, s.trace_invalidated);
+  return out;
+}
+
+std::string ranks_html(const store::Store& store, const analysis::Summary& s) {
+  std::string out =
+      "<table><tr><th>rank<th>host<th class=n>overlap<th class=n>fetch wait<th class=n>peak<th "
+      "class=n>events<th "
+      "class=n>dropped<th class=n>clock offset<th class=n>residual</tr>";
+  for (const analysis::RankSummary& rank : s.ranks) {
+    const auto at = std::find_if(store.ranks().begin(), store.ranks().end(),
+                                 [&](const store::RankRow& row) { return row.rank == rank.rank; });
+    const auto peak = rank.memory_peak.find(instrumentation::MemoryPool::device);
+    out += fmt::format(
+        "<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
+        "class=n>{}<td "
+        "class=n>±{}</tr>",
+        rank.rank, escape_html(at->host), number(rank.time.overlap_pct(), "{:.1f}", " %"),
+        time_text(rank.fetch_wait_ns),
+        peak == rank.memory_peak.end() ? "—" : bytes_text(peak->second.total()),
+        count_text(static_cast<double>(at->events)), count_text(static_cast<double>(at->dropped)),
+        time_text(rank.clock_offset_ns), time_text(rank.clock_residual_ns));
+  }
+  return out + "</table>";
+}
+
+std::string disclosures(const store::Store& store, const analysis::Summary& s,
+                        const std::vector<std::string>& problems) {
+  std::vector<std::string> lines;
+  if (s.simulated) lines.emplace_back("This run was simulated: no rank trained.");
+  if (s.link_gbps > 0) {
+    lines.push_back(
+        fmt::format("Emulated link: every collective was held for at least {} µs + bytes at {} Gbit/s.",
+                    s.link_latency_us, s.link_gbps));
+  }
+  lines.push_back(s.dropped == 0 ? "No event was dropped at the source."
+                                 : fmt::format("{} events were dropped at the source.",
+                                               count_text(static_cast<double>(s.dropped))));
+  for (const store::Gap& gap : store.gaps()) {
+    lines.push_back(fmt::format(
+        "Rank {}: {} between {} and {}.", gap.rank,
+        gap.events > 0 ? fmt::format("{} events missing", gap.events) : std::string("a message was lost"),
+        time_text(gap.begin_ns), time_text(gap.end_ns)));
+    if (lines.size() > 24) {
+      lines.push_back(fmt::format("... and {} gaps more.", store.gaps().size()));
+      break;
+    }
+  }
+  for (const std::string& problem : problems) lines.push_back("Recording: " + problem);
+  std::string out = "<ul>";
+  for (const std::string& line : lines) out += "<li>" + escape_html(line) + "</li>";
+  return out + "</ul>";
+}
+
+}  // namespace
+
+std::string html_report(const store::Store& store, const analysis::Summary& s,
+                        const std::vector<std::string>& problems) {
+  const auto findings = analysis::find(store, s);
+  const TypicalStep typical = typical_step(store);
+  std::string page = fmt::format(
+      "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">"
+      "<title>{0}, ZeRO-{1}, {2} ranks - Shardscope</title><style>{3}</style>"
+      "<svg width=0 height=0 style=\"position:absolute;min-width:0\"><defs><pattern id=wait width=5 height=5 "
+      "patternUnits=userSpaceOnUse patternTransform=\"rotate(45)\"><rect width=5 height=5 fill=\"{4}\" "
+      "opacity=.35 />"
+      "<rect width=2.4 height=5 fill=\"{4}\"/></pattern></defs></svg>"
+      "<main><h1>{0}, ZeRO-{1} on {2} ranks</h1><p class=lead>Shardscope run report{5}</p>",
+      escape_html(s.model), s.stage, s.world, kStyle, colour::kWait,
+      s.link_gbps > 0 ? " · emulated link" : "");
+  page += section("Verdict", findings_html(findings));
+  page += section("Run", identity(store, s));
+  page += section(
+      "Where the time goes", time_partition_svg(s),
+      "total = compute + exposed communication + exposed copies + idle, unions of intervals over the "
+      "measured "
+      "steps, pauses cut out. Exposed is not blocking: the fetch waits below say what compute waited for.");
+  page += section(
+      "Ranks", ranks_html(store, s),
+      "overlap = 100 (1 - exposed communication / communication). ± is the bound on the clock's error.");
+  page += section(fmt::format("Timeline of a typical step ({})", typical.step).c_str(),
+                  timeline_svg(store, typical.begin_ns, typical.end_ns),
+                  "The step with the median time. Blue: compute; teal: all-gather; orange: reduce; yellow: "
+                  "optimizer; hatched "
+                  "red: waiting. Hover for names, bytes and durations.");
+  if (!s.loss.empty()) page += section("Loss", loss_svg(s.loss), "Mean over ranks and micro-steps, by step.");
+  page += section("Partition map", partition_svg(store),
+                  "Elements in parameter order from left to right; each box is the part of one parameter "
+                  "that the rank owns. Teal: persistent.");
+  if (!s.ranks.empty()) {
+    const auto worst = std::max_element(s.ranks.begin(), s.ranks.end(), [](const auto& a, const auto& b) {
+      const auto total = [](const analysis::RankSummary& rank) {
+        const auto at = rank.memory_peak.find(instrumentation::MemoryPool::device);
+        return at == rank.memory_peak.end() ? std::int64_t{0} : at->second.total();
+      };
+      return total(a) < total(b);
+    });
+    std::string body = memory_svg(store, s, worst->rank);
+    const analysis::MemoryModel& model = s.memory_model;
+    body += fmt::format("<p>Model states: {} = {} per rank expected, {} measured at their peak ({}).</p>",
+                        escape_html(model.expression), bytes_text(model.bytes_per_rank),
+                        model.measured_bytes_per_rank ? bytes_text(*model.measured_bytes_per_rank) : "—",
+                        number(model.excess_pct, "{:+.2f}", " %"));
+    page += section(fmt::format("Memory of rank {}", worst->rank).c_str(), body,
+                    "Device pool, as asked for from the arenas; the rank with the largest peak.");
+  }
+  page += section(
+      "Communication", communication_html(s),
+      "bytes: full tensors (nccl-tests); algbw = bytes / shortest duration over ranks; busbw = algbw x "
+      "2(n-1)/n for "
+      "all-reduce, (n-1)/n for all-gather and reduce-scatter; GB = 10^9 bytes. One rank, measured steps.");
+  page += section("What to know about these figures", disclosures(store, s, problems));
+  page += section("Configuration", "<pre>" + escape_html(s.config_json) + "</pre>");
+  return page + "</main></html>\n";
+}
+
+void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
+                       const std::vector<std::string>& problems) {
+  const std::string temporary = path + ".part";
+  {
+    std::ofstream file(temporary, std::ios::binary);
+    file << html_report(store, summary, problems);
+    file.close();
+    if (!file) {
+      std::remove(temporary.c_str());
+      throw std::runtime_error(
+          fmt::format("report {}: cannot be written; is the folder there, with space left?", path));
+    }
+  }
+  std::error_code error;
+  std::filesystem::rename(temporary, path, error);
+  if (error) throw std::runtime_error(fmt::format("report {}: {}", path, error.message()));
+}
+
+}  // namespace shardscope::exporter

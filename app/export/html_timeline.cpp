@@ -1,0 +1,149 @@
+// The timeline of one step as inline SVG. What is narrower than a pixel is drawn as density, so that the
+// page stays small whatever the step holds.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/export/html_parts.h"
+#include "app/store/names.h"
+
+namespace shardscope::exporter {
+namespace {
+
+using instrumentation::EventKind;
+using instrumentation::StreamId;
+
+constexpr double kWidth = 1120, kLabel = 110, kLane = 16, kGap = 2, kRankGap = 10;
+
+const char* span_colour(EventKind kind, StreamId stream) {
+  switch (kind) {
+    case EventKind::fetch_wait_begin:
+    case EventKind::reduce_wait_begin:
+      return "url(#wait)";
+    case EventKind::collective_begin:
+      return stream == StreamId::reduce ? colour::kReduce : colour::kGather;
+    case EventKind::optimizer_begin:
+      return colour::kOptimizer;
+    case EventKind::transfer_begin:
+      return colour::kCopy;
+    case EventKind::paused_begin:
+      return colour::kIdle;
+    default:
+      return colour::kCompute;
+  }
+}
+
+bool drawn(EventKind kind) {
+  return kind != EventKind::phase_begin && kind != EventKind::step_begin &&
+         kind != EventKind::micro_step_begin;
+}
+
+std::string span_title(const store::Store& store, const store::Span& span) {
+  const auto& tables = store.tables();
+  const auto module = [&](std::uint32_t id) {
+    if (id >= tables.modules.size()) return fmt::format("module {}", id);
+    return tables.modules[id].path.empty() ? std::string("(root)") : tables.modules[id].path;
+  };
+  const std::string duration = time_text(span.end_ns - span.begin_ns);
+  switch (span.kind) {
+    case EventKind::module_begin: {
+      const char* pass[] = {"forward", "backward", "recompute"};
+      return fmt::format("{} {}: {}", module(span.a), span.code < 3 ? pass[span.code] : "", duration);
+    }
+    case EventKind::fetch_wait_begin:
+      return fmt::format("{} waits for gather {}: {}", module(span.a), span.b, duration);
+    case EventKind::collective_begin:
+      return fmt::format("{} #{}: {}, {}",
+                         store::name_of(static_cast<instrumentation::CollectiveOp>(span.code)), span.a,
+                         bytes_text(span.v1), duration);
+    default:
+      return fmt::format("{}: {}", instrumentation::name_of(span.kind), duration);
+  }
+}
+
+struct Scale {
+  std::int64_t begin, end;
+  [[nodiscard]] double x(std::int64_t t) const {
+    return kLabel + (kWidth - kLabel) * static_cast<double>(std::clamp(t, begin, end) - begin) /
+                        static_cast<double>(std::max<std::int64_t>(end - begin, 1));
+  }
+};
+
+/// One row: spans of all depths, the deeper ones over the others.
+void draw_lane(const store::Store& store, store::LaneId lane, const Scale& scale, double y,
+               std::string& svg) {
+  for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
+    const auto [first, last] = store.visible(lane, depth, scale.begin, scale.end);
+    const auto spans = store.spans(lane, depth);
+    const double inset = std::min(2.0 * depth, 6.0);
+    double merged_from = -1, merged_to = -1;
+    const char* merged_colour = nullptr;
+    const auto flush = [&] {
+      if (merged_from < 0) return;
+      svg += fmt::format(
+          R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}" opacity=".7"/>)",
+          merged_from, y + inset, std::max(merged_to - merged_from, 0.7), kLane - inset, merged_colour);
+      merged_from = -1;
+    };
+    for (std::size_t i = first; i < last; ++i) {
+      const store::Span& span = spans[i];
+      if (!drawn(span.kind)) continue;
+      const double x0 = scale.x(span.begin_ns), x1 = scale.x(span.end_ns);
+      const char* fill = span_colour(span.kind, lane.stream);
+      if (x1 - x0 < 1.0) {  // narrower than a pixel: joins its neighbours
+        if (merged_from >= 0 && (x0 - merged_to > 1.0 || fill != merged_colour)) flush();
+        if (merged_from < 0) {
+          merged_from = x0;
+          merged_colour = fill;
+        }
+        merged_to = x1;
+        continue;
+      }
+      flush();
+      svg += fmt::format(
+          R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}" class="cell"><title>{}</title></rect>)",
+          x0, y + inset, x1 - x0, kLane - inset, fill, escape_html(span_title(store, span)));
+    }
+    flush();
+  }
+}
+
+}  // namespace
+
+std::string timeline_svg(const store::Store& store, std::int64_t begin_ns, std::int64_t end_ns) {
+  if (!store.has_tables() || end_ns <= begin_ns)
+    return "<p class=missing>No completed step was recorded.</p>";
+  const Scale scale{begin_ns, end_ns};
+  std::string body;
+  double y = 18;
+  std::uint32_t rank = instrumentation::kNoId;
+  for (const store::LaneId lane : store.lanes()) {
+    if (lane.stream == StreamId::host) continue;
+    if (lane.rank != rank) {
+      if (rank != instrumentation::kNoId) y += kRankGap;
+      rank = lane.rank;
+    }
+    body += fmt::format(R"(<text x="0" y="{:.1f}" class="lane">rank {} {}</text>)", y + kLane - 4, lane.rank,
+                        store::name_of(lane.stream));
+    body += fmt::format(R"(<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="rule"/>)", kLabel, kWidth,
+                        y + kLane + 1, y + kLane + 1);
+    draw_lane(store, lane, scale, y, body);
+    y += kLane + kGap;
+  }
+  std::string axis;
+  for (int tick = 0; tick <= 8; ++tick) {
+    const std::int64_t t = begin_ns + (end_ns - begin_ns) * tick / 8;
+    axis += fmt::format(
+        R"(<line x1="{0:.1f}" x2="{0:.1f}" y1="14" y2="{1:.1f}" class="grid"/><text x="{0:.1f}" y="10" class="tick" text-anchor="{2}">{3}</text>)",
+        scale.x(t), y,
+        tick == 0   ? "start"
+        : tick == 8 ? "end"
+                    : "middle",
+        time_text(t - begin_ns));
+  }
+  return fmt::format(
+      R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="timeline of one step">{}{}</svg>)", kWidth,
+      y + 4, axis, body);
+}
+
+}  // namespace shardscope::exporter

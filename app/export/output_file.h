@@ -1,0 +1,28 @@
+// A file that appears whole or not at all: written beside its place, renamed at the end.
+#pragma once
+
+#include <fstream>
+#include <string>
+
+namespace shardscope::exporter {
+
+class OutputFile {
+ public:
+  /// Throws std::runtime_error: path, reason.
+  explicit OutputFile(std::string path);
+  ~OutputFile();  ///< removes what was not committed
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  [[nodiscard]] std::ostream& stream() { return out_; }
+  /// Where it is written until commit().
+  [[nodiscard]] const std::string& temporary() const { return temporary_; }
+  /// Throws std::runtime_error when anything could not be written (disk full).
+  void commit();
+
+ private:
+  std::string path_, temporary_;
+  std::ofstream out_;
+  bool committed_ = false;
+};
+
+}  // namespace shardscope::exporter

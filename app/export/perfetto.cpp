@@ -1,0 +1,278 @@
+#include "app/export/perfetto.h"
+
+#include <cmath>
+#include <ostream>
+#include <string_view>
+#include <unordered_map>
+
+#include "app/export/output_file.h"
+#include "app/export/protobuf.h"
+#include "app/export/span_walk.h"
+#include "app/store/names.h"
+
+namespace shardscope::exporter {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using ev::EventKind;
+using store::Store;
+
+// Field numbers of perfetto/trace (trace_packet.proto, track_event.proto, track_descriptor.proto, ...).
+namespace packet {
+constexpr unsigned kTimestamp = 8, kSequence = 10, kTrackEvent = 11, kInternedData = 12, kSequenceFlags = 13,
+                   kTrackDescriptor = 60;
+}
+namespace descriptor {
+constexpr unsigned kUuid = 1, kName = 2, kProcess = 3, kThread = 4, kParent = 5, kCounter = 8, kOrder = 12,
+                   kChildOrdering = 11;
+}
+namespace track_event {
+constexpr unsigned kAnnotation = 4, kType = 9, kNameIid = 10, kTrack = 11, kCounterValue = 30,
+                   kDoubleCounterValue = 44, kFlow = 47, kTerminatingFlow = 48, kCategory = 22;
+constexpr std::uint64_t kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4;
+}  // namespace track_event
+constexpr std::uint64_t kSequenceId = 1;
+constexpr std::uint64_t kUnitBytes = 3;
+
+/// Ids of tracks: rank, then what. Never zero.
+constexpr std::uint64_t process_track(std::uint32_t rank) {
+  return (static_cast<std::uint64_t>(rank) + 1) << 16;
+}
+constexpr std::uint64_t stream_track(store::LaneId lane) {
+  return process_track(lane.rank) + 1 + static_cast<std::uint64_t>(lane.stream);
+}
+constexpr std::uint64_t memory_track(std::uint32_t rank, std::size_t pool, std::size_t category) {
+  return process_track(rank) + 256 + pool * 32 + category;
+}
+constexpr std::uint64_t gap_track(std::uint32_t rank) { return process_track(rank) + 1024; }
+enum class RunCounter : std::uint64_t { loss = 1, grad_norm, loss_scale, learning_rate };
+
+class PerfettoWriter {
+ public:
+  PerfettoWriter(std::ostream& out, const Store& store) : out_(out), store_(store) {}
+
+  void write() {
+    for (const store::RankRow& rank : store_.ranks()) {
+      describe(rank);
+      collect_flows(rank.rank);
+      for (const store::LaneId lane : store_.lanes()) {
+        if (lane.rank == rank.rank) spans(lane);
+      }
+      memory(rank.rank);
+    }
+    gaps();
+    training();
+  }
+
+ private:
+  void emit(const Protobuf& body) {
+    Protobuf trace;
+    trace.message(1, body);
+    out_.write(trace.bytes().data(), static_cast<std::streamsize>(trace.bytes().size()));
+    if (!out_) throw std::runtime_error("Perfetto trace: cannot write it; the disk may be full");
+  }
+
+  void describe_track(std::uint64_t uuid, std::string_view name, std::uint64_t parent,
+                      const Protobuf& more = {}) {
+    Protobuf track;
+    track.varint(descriptor::kUuid, uuid);
+    if (!name.empty()) track.string(descriptor::kName, name);
+    if (parent != 0) track.varint(descriptor::kParent, parent);
+    track.append(more);
+    Protobuf body;
+    body.varint(packet::kSequence, kSequenceId);
+    body.message(packet::kTrackDescriptor, track);
+    emit(body);
+  }
+
+  void describe(const store::RankRow& rank) {
+    const std::int32_t pid = static_cast<std::int32_t>(rank.rank) + 1;  // pid 0 would be the idle process
+    Protobuf process;
+    process.varint(1, static_cast<std::uint64_t>(pid));
+    process.string(6, "rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host));
+    Protobuf more;
+    more.message(descriptor::kProcess, process);
+    more.varint(descriptor::kChildOrdering, 3);
+    describe_track(process_track(rank.rank), {}, 0, more);
+    for (const store::LaneId lane : store_.lanes()) {
+      if (lane.rank != rank.rank) continue;
+      Protobuf order;
+      order.varint(descriptor::kOrder, static_cast<std::uint64_t>(lane.stream));
+      describe_track(stream_track(lane), store::name_of(lane.stream), process_track(rank.rank), order);
+    }
+  }
+
+  Protobuf event(std::uint64_t type, std::uint64_t track) {
+    Protobuf out;
+    out.varint(track_event::kType, type);
+    out.varint(track_event::kTrack, track);
+    return out;
+  }
+
+  /// Sends a track event; `name` is interned: its text travels once.
+  void send(std::int64_t at_ns, Protobuf body, std::string_view name = {}) {
+    Protobuf whole;
+    whole.varint(packet::kTimestamp, static_cast<std::uint64_t>(at_ns));
+    whole.varint(packet::kSequence, kSequenceId);
+    whole.varint(packet::kSequenceFlags, first_ ? 1 : 2);  // 1: interned state begins here
+    first_ = false;
+    if (!name.empty()) {
+      const auto [entry, added] = names_.try_emplace(std::string(name), names_.size() + 1);
+      if (added) {
+        Protobuf text;
+        text.varint(1, entry->second);
+        text.string(2, name);
+        Protobuf interned;
+        interned.message(2, text);  // InternedData.event_names
+        whole.message(packet::kInternedData, interned);
+      }
+      body.varint(track_event::kNameIid, entry->second);
+    }
+    whole.message(packet::kTrackEvent, body);
+    emit(whole);
+  }
+
+  static void annotate(Protobuf& event, std::string_view name, std::int64_t value) {
+    Protobuf annotation;
+    annotation.string(10, name);
+    annotation.varint(4, static_cast<std::uint64_t>(value));
+    event.message(track_event::kAnnotation, annotation);
+  }
+
+  void collect_flows(std::uint32_t rank) {
+    from_.clear();
+    to_.clear();
+    for (const Flow& flow : gather_flows(store_, rank)) {
+      from_[flow.from_ns].push_back(flow.id);
+      to_[flow.to_ns].push_back(flow.id);
+    }
+  }
+
+  void spans(store::LaneId lane) {
+    const std::uint64_t track = stream_track(lane);
+    std::vector<std::int64_t> ends;  // of the open slices, outermost first
+    const auto close_until = [&](std::int64_t ns) {
+      for (; !ends.empty() && ends.back() <= ns; ends.pop_back())
+        send(ends.back(), event(track_event::kEnd, track));
+    };
+    walk_spans(store_, lane, [&](const WalkedSpan& walked) {
+      const store::Span& span = *walked.span;
+      close_until(span.begin_ns);
+      Protobuf begin = event(track_event::kBegin, track);
+      begin.string(track_event::kCategory, ev::name_of(span.kind));
+      if (span.kind == EventKind::collective_begin) {
+        annotate(begin, "sequence", span.a);
+        annotate(begin, "elems", span.v0);
+        annotate(begin, "bytes", span.v1);
+        if (span.mark_ns != 0) annotate(begin, "all_ranks_arrived_ns", span.mark_ns);
+        add_flows(begin, track_event::kFlow, from_, span.begin_ns, span.begin_ns + 1);
+      } else if (span.kind == EventKind::fetch_wait_begin) {
+        annotate(begin, "bytes", span.v0);
+        add_flows(begin, track_event::kTerminatingFlow, to_, walked.end_ns - 1, walked.end_ns + 1);
+      }
+      send(span.begin_ns, std::move(begin), span_label(store_, lane.rank, span));
+      // A child never outlives its parent on a track.
+      ends.push_back(ends.empty() ? walked.end_ns : std::min(walked.end_ns, ends.back()));
+    });
+    close_until(INT64_MAX);
+  }
+
+  /// Flows whose end falls into [from, to).
+  static void add_flows(Protobuf& event, unsigned field,
+                        const std::unordered_map<std::int64_t, std::vector<std::uint64_t>>& flows,
+                        std::int64_t from, std::int64_t to) {
+    for (std::int64_t at = from; at < to; ++at) {
+      const auto found = flows.find(at);
+      if (found == flows.end()) continue;
+      for (const std::uint64_t id : found->second) event.fixed64(field, id);
+      return;
+    }
+  }
+
+  void memory(std::uint32_t rank) {
+    for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
+      const auto pool = static_cast<ev::MemoryPool>(p);
+      if (!store_.memory_peak(rank, pool)) continue;
+      store::CategoryBytes last{};
+      std::array<bool, ev::kMemoryCategoryCount> described{};
+      std::int64_t last_ns = -1;
+      for (const ev::Event& e : store_.instants(rank)) {
+        if (e.kind != EventKind::memory_alloc && e.kind != EventKind::memory_free) continue;
+        const auto at = static_cast<std::int64_t>(e.ticks);
+        if (e.code >> 4 != static_cast<int>(p) || at == last_ns) continue;
+        last_ns = at;
+        const store::MemorySample sample = store_.memory_at(rank, pool, at);
+        for (std::size_t c = 0; c < last.size(); ++c) {
+          if (sample.bytes[c] == last[c]) continue;
+          last[c] = sample.bytes[c];
+          if (!described[c]) describe_memory(rank, p, c);
+          described[c] = true;
+          Protobuf counter = event(track_event::kCounter, memory_track(rank, p, c));
+          counter.varint(track_event::kCounterValue, static_cast<std::uint64_t>(sample.bytes[c]));
+          send(at, std::move(counter));
+        }
+      }
+    }
+  }
+
+  void describe_memory(std::uint32_t rank, std::size_t pool, std::size_t category) {
+    Protobuf unit;
+    unit.varint(3, kUnitBytes);
+    Protobuf more;
+    more.message(descriptor::kCounter, unit);
+    describe_track(memory_track(rank, pool, category),
+                   std::string(store::name_of(static_cast<ev::MemoryPool>(pool))) + " " +
+                       store::name_of(static_cast<ev::MemoryCategory>(category)),
+                   process_track(rank), more);
+  }
+
+  void gaps() {
+    std::unordered_map<std::uint32_t, bool> described;
+    for (const store::Gap& gap : store_.gaps()) {
+      if (!described[gap.rank])
+        describe_track(gap_track(gap.rank), "events missing", process_track(gap.rank));
+      described[gap.rank] = true;
+      Protobuf instant = event(track_event::kInstant, gap_track(gap.rank));
+      annotate(instant, "until_ns", gap.end_ns);
+      if (gap.events > 0) annotate(instant, "events", static_cast<std::int64_t>(gap.events));
+      send(gap.begin_ns, std::move(instant), "events missing");
+    }
+  }
+
+  void training() {
+    const auto series = [&](RunCounter which, const char* name, double store::StepRow::*value) {
+      const auto track = static_cast<std::uint64_t>(which);
+      Protobuf more;
+      more.message(descriptor::kCounter, Protobuf());
+      describe_track(track, name, 0, more);
+      for (const store::StepRow& step : store_.steps()) {
+        if (step.end_ns == store::kOpen || !std::isfinite(step.*value)) continue;
+        Protobuf counter = event(track_event::kCounter, track);
+        counter.real(track_event::kDoubleCounterValue, step.*value);
+        send(step.end_ns, std::move(counter));
+      }
+    };
+    series(RunCounter::loss, "loss", &store::StepRow::loss);
+    series(RunCounter::grad_norm, "gradient norm", &store::StepRow::grad_norm);
+    series(RunCounter::loss_scale, "loss scale", &store::StepRow::loss_scale);
+    series(RunCounter::learning_rate, "learning rate", &store::StepRow::learning_rate);
+  }
+
+  std::ostream& out_;
+  const Store& store_;
+  std::unordered_map<std::string, std::uint64_t> names_;
+  std::unordered_map<std::int64_t, std::vector<std::uint64_t>> from_, to_;  ///< flow ids by time
+  bool first_ = true;
+};
+
+}  // namespace
+
+void write_perfetto(std::ostream& out, const Store& store) { PerfettoWriter(out, store).write(); }
+
+void write_perfetto(const std::string& path, const Store& store) {
+  OutputFile file(path);
+  write_perfetto(file.stream(), store);
+  file.commit();
+}
+
+}  // namespace shardscope::exporter

@@ -1,0 +1,17 @@
+// Perfetto's own trace format (TrackEvent protobuf), smaller than Chrome JSON and exact to the nanosecond.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "app/store/store.h"
+
+namespace shardscope::exporter {
+
+/// One process per rank, one track per stream, counters of memory by category, flows from each gather to
+/// the waits for it.
+void write_perfetto(std::ostream& out, const store::Store& store);
+/// The same to a file, whole or not at all. Throws std::runtime_error: path, reason.
+void write_perfetto(const std::string& path, const store::Store& store);
+
+}  // namespace shardscope::exporter

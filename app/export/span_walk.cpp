@@ -1,0 +1,148 @@
+#include "app/export/span_walk.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "app/store/names.h"
+#include "runtime/plan/scheduler.h"
+
+namespace shardscope::exporter {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using ev::EventKind;
+using store::Span;
+using store::Store;
+
+std::string module_name(const Store& store, std::uint32_t module) {
+  const auto& modules = store.tables().modules;
+  if (module >= modules.size())
+    return module == ev::kNoId ? "the optimizer" : "module " + std::to_string(module);
+  return modules[module].path.empty() ? modules[module].type : modules[module].path;
+}
+
+bool can_be_work(EventKind kind) noexcept {
+  return kind == EventKind::module_begin || kind == EventKind::kernel_begin ||
+         kind == EventKind::optimizer_begin || kind == EventKind::collective_begin ||
+         kind == EventKind::transfer_begin;
+}
+
+}  // namespace
+
+void walk_spans(const Store& store, store::LaneId lane, const std::function<void(const WalkedSpan&)>& visit) {
+  const std::uint8_t depths = store.depth_count(lane);
+  std::vector<std::span<const Span>> rows;
+  std::vector<std::size_t> next(depths, 0);
+  for (std::uint8_t d = 0; d < depths; ++d) rows.push_back(store.spans(lane, d));
+  // Few rows: looking at the head of each is cheaper than a heap.
+  for (;;) {
+    std::size_t first = depths;
+    for (std::size_t d = 0; d < depths; ++d) {
+      if (next[d] == rows[d].size()) continue;
+      if (first == depths || rows[d][next[d]].begin_ns < rows[first][next[first]].begin_ns) first = d;
+    }
+    if (first == depths) return;
+    const Span& span = rows[first][next[first]++];
+    const std::int64_t end =
+        span.end_ns == store::kOpen ? std::max(store.end_ns(), span.begin_ns) : span.end_ns;
+    bool inner = false;
+    for (std::size_t d = first + 1; d < depths && !inner; ++d) {
+      for (std::size_t i = next[d]; i < rows[d].size() && rows[d][i].begin_ns < end && !inner; ++i) {
+        inner = can_be_work(rows[d][i].kind);
+      }
+    }
+    visit({.span = &span, .end_ns = end, .is_work = can_be_work(span.kind) && !inner});
+  }
+}
+
+std::string span_label(const Store& store, std::uint32_t rank, const Span& span) {
+  switch (span.kind) {
+    case EventKind::step_begin:
+      return "ProfilerStep#" + std::to_string(span.a);
+    case EventKind::micro_step_begin:
+      return "micro-step " + std::to_string(span.a);
+    case EventKind::phase_begin:
+      return store::name_of(static_cast<ev::Phase>(span.code));
+    case EventKind::module_begin:
+      return module_name(store, span.a);
+    case EventKind::fetch_wait_begin:
+      return "wait for " + module_name(store, span.a);
+    case EventKind::collective_begin:
+      return store::name_of(static_cast<ev::CollectiveOp>(span.code));
+    case EventKind::transfer_begin:
+      return store::name_of(static_cast<ev::TransferKind>(span.code));
+    case EventKind::optimizer_begin:
+      return "optimizer sub-group " + std::to_string(span.a);
+    case EventKind::reduce_wait_begin:
+      return "wait for bucket " + std::to_string(span.a);
+    case EventKind::kernel_begin: {
+      std::string name = store.name(rank, span.a);
+      return name.empty() ? "kernel " + std::to_string(span.a) : name;
+    }
+    case EventKind::paused_begin:
+      return "paused";
+    default:
+      return ev::name_of(span.kind);
+  }
+}
+
+std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store& store, std::uint32_t rank) {
+  // Each parameter's gathers by time, then each gather's nearest one. Ids of gathers and of collectives are
+  // counted apart; the parameters they carry and their times tie them together.
+  struct Part {
+    std::int64_t at_ns;
+    std::uint32_t sequence;
+  };
+  std::unordered_map<std::uint32_t, std::vector<Part>> parts;  // by param
+  for (const ev::Event& event : store.instants(rank)) {
+    if (event.kind != EventKind::collective_part) continue;
+    if (static_cast<ev::CollectiveOp>(event.code) != ev::CollectiveOp::all_gather) continue;
+    parts[event.b].push_back({static_cast<std::int64_t>(event.ticks), event.a});
+  }
+  std::unordered_map<std::uint32_t, std::uint32_t> out;
+  for (const ev::Event& event : store.instants(rank)) {
+    if (event.kind != EventKind::param_status || event.c == ev::kNoId) continue;
+    if ((event.code & 0xFU) != static_cast<unsigned>(plan::ParamStatus::in_flight) || out.count(event.c) > 0)
+      continue;
+    const auto of_param = parts.find(event.a);
+    if (of_param == parts.end()) continue;
+    const auto at = static_cast<std::int64_t>(event.ticks);
+    const std::vector<Part>& list = of_param->second;
+    auto nearest = std::lower_bound(list.begin(), list.end(), at,
+                                    [](const Part& p, std::int64_t t) { return p.at_ns < t; });
+    if (nearest == list.end() || (nearest != list.begin() && at - (nearest - 1)->at_ns < nearest->at_ns - at))
+      --nearest;
+    out.emplace(event.c, nearest->sequence);
+  }
+  return out;
+}
+
+std::vector<Flow> gather_flows(const Store& store, std::uint32_t rank) {
+  const auto sequences = gather_collectives(store, rank);
+  std::unordered_map<std::uint32_t, const Span*> collectives;
+  const store::LaneId gather{rank, ev::StreamId::gather};
+  for (std::uint8_t d = 0; d < store.depth_count(gather); ++d) {
+    for (const Span& span : store.spans(gather, d)) {
+      if (span.kind == EventKind::collective_begin) collectives.emplace(span.a, &span);
+    }
+  }
+  std::vector<Flow> flows;
+  const store::LaneId compute{rank, ev::StreamId::compute};
+  for (std::uint8_t d = 0; d < store.depth_count(compute); ++d) {
+    for (const Span& wait : store.spans(compute, d)) {
+      if (wait.kind != EventKind::fetch_wait_begin || wait.end_ns == store::kOpen) continue;
+      const auto sequence = sequences.find(wait.b);
+      if (sequence == sequences.end()) continue;
+      const auto collective = collectives.find(sequence->second);
+      if (collective == collectives.end()) continue;
+      const std::int64_t to = wait.end_ns > wait.begin_ns ? wait.end_ns - 1 : wait.end_ns;
+      if (collective->second->begin_ns > to) continue;  // drops can tie the wrong ends; time cannot run back
+      flows.push_back({.id = (static_cast<std::uint64_t>(rank) << 40) + flows.size() + 1,
+                       .from_ns = collective->second->begin_ns,
+                       .to_ns = to});
+    }
+  }
+  return flows;
+}
+
+}  // namespace shardscope::exporter

@@ -1,0 +1,40 @@
+// The spans of a lane in the order in which they were opened, parents before children, and their labels.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::exporter {
+
+struct WalkedSpan {
+  const store::Span* span = nullptr;
+  std::int64_t end_ns = 0;  ///< the run's end for a span that has not ended
+  /// Nothing finer was recorded inside: it stands for the work itself (a kernel, a copy, a transfer).
+  bool is_work = false;
+};
+
+/// Calls `visit` for every span of the lane by begin, then depth.
+void walk_spans(const store::Store& store, store::LaneId lane,
+                const std::function<void(const WalkedSpan&)>& visit);
+
+/// What a span is called: "ProfilerStep#3", a module's path, "all_gather", "wait for transformer.h.0", ...
+[[nodiscard]] std::string span_label(const store::Store& store, std::uint32_t rank, const store::Span& span);
+
+/// Sequence number of the collective that carried each gather of a rank, found through their parameters.
+[[nodiscard]] std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const store::Store& store,
+                                                                                  std::uint32_t rank);
+
+/// An arrow from the collective that gathered to the wait that needed it.
+struct Flow {
+  std::uint64_t id = 0;
+  std::int64_t from_ns = 0,
+               to_ns = 0;  ///< within the collective on the gather lane, within the wait on compute
+};
+[[nodiscard]] std::vector<Flow> gather_flows(const store::Store& store, std::uint32_t rank);
+
+}  // namespace shardscope::exporter

@@ -1,0 +1,218 @@
+#include "app/export/sqlite.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "app/export/span_walk.h"
+#include "app/store/database.h"
+#include "app/store/names.h"
+
+namespace shardscope::exporter {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using store::Database;
+using store::Statement;
+using store::Store;
+
+constexpr std::int64_t kPushPopRange = 59;  ///< eventType NvtxPushPopRange of an Nsight Systems export
+
+// The first five tables carry the names and the columns that Nsight Systems gives them; the rest are ours.
+constexpr const char* kSchema = R"sql(
+CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE TARGET_INFO_SYSTEM_ENV(globalVid INTEGER, devStateName TEXT, name TEXT, nameEnum INTEGER, value TEXT);
+CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs INTEGER, utcTime TEXT, localTime TEXT);
+CREATE TABLE NVTX_EVENTS(start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER,
+  category INTEGER, color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER,
+  domainId INTEGER);
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
+  contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
+  demangledName INTEGER NOT NULL, shortName INTEGER NOT NULL);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
+  contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
+  bytes INTEGER NOT NULL, copyKind INTEGER NOT NULL);
+CREATE TABLE SHARDSCOPE_STEPS(step INTEGER PRIMARY KEY, start INTEGER, end INTEGER, pausedNs INTEGER,
+  tokens INTEGER, loss REAL, gradNorm REAL, lossScale REAL, learningRate REAL, skipped INTEGER);
+CREATE TABLE SHARDSCOPE_PARAMS(id INTEGER PRIMARY KEY, name TEXT, dtype TEXT, elems INTEGER, shardElems INTEGER,
+  paddingElems INTEGER, persistent INTEGER);
+CREATE TABLE SHARDSCOPE_PARAM_STATUS(rank INTEGER, at INTEGER, param INTEGER, status TEXT, cause TEXT,
+  module INTEGER, gather INTEGER);
+CREATE TABLE SHARDSCOPE_COLLECTIVES(rank INTEGER, sequence INTEGER, op TEXT, start INTEGER, end INTEGER,
+  allRanksArrived INTEGER, elems INTEGER, bytes INTEGER);
+CREATE TABLE SHARDSCOPE_MEMORY(rank INTEGER, at INTEGER, pool TEXT, category TEXT, deltaBytes INTEGER,
+  poolBytesAfter INTEGER);
+CREATE TABLE SHARDSCOPE_GAPS(rank INTEGER, start INTEGER, end INTEGER, events INTEGER);
+)sql";
+
+class Tables {
+ public:
+  Tables(Database& database, const Store& store) : db_(database), store_(store) {}
+
+  void write() {
+    environment();
+    add_string_ = db_.prepare("INSERT INTO StringIds VALUES(?1, ?2)");
+    range_ = db_.prepare("INSERT INTO NVTX_EVENTS VALUES(?1, ?2, ?3, NULL, NULL, NULL, ?4, ?5, ?5, NULL, 0)");
+    kernel_ = db_.prepare("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?7)");
+    copy_ = db_.prepare("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES(?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)");
+    collective_ = db_.prepare("INSERT INTO SHARDSCOPE_COLLECTIVES VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+    for (const store::LaneId lane : store_.lanes()) {
+      walk_spans(store_, lane, [&](const WalkedSpan& walked) { span(lane, walked); });
+    }
+    steps();
+    params();
+    instants();
+    gaps();
+  }
+
+ private:
+  void environment() {
+    Statement insert = db_.prepare("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES(0, '', ?1, 0, ?2)");
+    const ev::RunTables& run = store_.tables();
+    const auto put = [&](const char* name, const std::string& value) {
+      insert.bind(1, name).bind(2, value).run();
+    };
+    put("RunId", run.run_id);
+    put("Model", run.model);
+    put("Device", run.device);
+    put("Hardware", run.hardware);
+    put("Versions", run.versions);
+    put("WorldSize", std::to_string(run.world));
+    put("ZeroStage", std::to_string(run.stage));
+    put("Config", run.config_json);
+    put("Simulated", run.simulated ? "true" : "false");
+    put("EmulatedLinkGbps", std::to_string(run.link_gbps));
+    put("DroppedEvents", std::to_string(store_.dropped_count()));
+  }
+
+  std::int64_t string_id(const std::string& text) {
+    const auto [entry, added] = strings_.try_emplace(text, static_cast<std::int64_t>(strings_.size()));
+    if (added) add_string_.bind(1, entry->second).bind(2, text).run();
+    return entry->second;
+  }
+
+  /// As Nsight Systems composes them: hardware and virtual machine 0, process in bits 24 up, thread below.
+  static std::int64_t global_pid(std::uint32_t rank) { return (static_cast<std::int64_t>(rank) + 1) << 24; }
+
+  void span(store::LaneId lane, const WalkedSpan& walked) {
+    const store::Span& s = *walked.span;
+    const std::string label = span_label(store_, lane.rank, s);
+    const auto stream = static_cast<std::int64_t>(lane.stream) + 1;
+    if (s.kind == ev::EventKind::collective_begin) {
+      collective_.bind(1, std::int64_t{lane.rank})
+          .bind(2, std::int64_t{s.a})
+          .bind(3, label)
+          .bind(4, s.begin_ns);
+      collective_.bind(5, walked.end_ns).bind(6, s.mark_ns).bind(7, s.v0).bind(8, s.v1).run();
+    }
+    if (s.kind == ev::EventKind::transfer_begin) {
+      copy_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, std::int64_t{lane.rank}).bind(4, stream);
+      copy_.bind(5, std::int64_t{s.a}).bind(6, global_pid(lane.rank)).bind(7, s.v0);
+      copy_.bind(8, std::int64_t{s.code == 0 ? 1 : 2}).run();  // 1: host to device, 2: device to host
+      return;
+    }
+    if (walked.is_work) {
+      kernel_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, std::int64_t{lane.rank}).bind(4, stream);
+      kernel_.bind(5, std::int64_t{s.a}).bind(6, global_pid(lane.rank));
+      kernel_.bind(7, string_id(s.kind == ev::EventKind::collective_begin ? "nccl:" + label : label)).run();
+      if (s.kind == ev::EventKind::collective_begin) return;
+    }
+    range_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, kPushPopRange).bind(4, label);
+    range_.bind(5, global_pid(lane.rank) + stream).run();
+  }
+
+  void steps() {
+    Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_STEPS VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)");
+    for (const store::StepRow& s : store_.steps()) {
+      insert.bind(1, std::int64_t{s.step}).bind(2, s.begin_ns);
+      if (s.end_ns == store::kOpen) {
+        insert.bind(3, store::StepRow::NAN_);  // NULL: it has not ended
+      } else {
+        insert.bind(3, s.end_ns);
+      }
+      insert.bind(4, s.paused_ns)
+          .bind(5, s.tokens)
+          .bind(6, s.loss)
+          .bind(7, s.grad_norm)
+          .bind(8, s.loss_scale);
+      insert.bind(9, s.learning_rate).bind(10, std::int64_t{s.skipped}).run();
+    }
+  }
+
+  void params() {
+    Statement insert = db_.prepare("INSERT OR REPLACE INTO SHARDSCOPE_PARAMS VALUES(?1,?2,?3,?4,?5,?6,?7)");
+    for (const ev::ParamInfo& p : store_.tables().params) {
+      insert.bind(1, std::int64_t{p.id})
+          .bind(2, p.name)
+          .bind(3, p.dtype)
+          .bind(4, p.elems)
+          .bind(5, p.shard_elems);
+      insert.bind(6, p.padding_elems).bind(7, std::int64_t{p.persistent}).run();
+    }
+  }
+
+  void instants() {
+    Statement status = db_.prepare("INSERT INTO SHARDSCOPE_PARAM_STATUS VALUES(?1,?2,?3,?4,?5,?6,?7)");
+    Statement memory = db_.prepare("INSERT INTO SHARDSCOPE_MEMORY VALUES(?1,?2,?3,?4,?5,?6)");
+    for (const store::RankRow& rank : store_.ranks()) {
+      for (const ev::Event& e : store_.instants(rank.rank)) {
+        const auto at = static_cast<std::int64_t>(e.ticks);
+        if (e.kind == ev::EventKind::param_status) {
+          status.bind(1, std::int64_t{rank.rank}).bind(2, at).bind(3, std::int64_t{e.a});
+          status.bind(4, store::status_name(e.code & 0xFU));
+          status.bind(5, store::name_of(static_cast<ev::StatusCause>(e.code >> 4)));
+          status.bind(6, std::int64_t{e.b}).bind(7, std::int64_t{e.c}).run();
+        } else if (e.kind == ev::EventKind::memory_alloc || e.kind == ev::EventKind::memory_free) {
+          memory.bind(1, std::int64_t{rank.rank}).bind(2, at);
+          memory.bind(3, store::name_of(static_cast<ev::MemoryPool>(e.code >> 4)));
+          memory.bind(4, store::name_of(static_cast<ev::MemoryCategory>(e.code & 0xFU)));
+          memory.bind(5, e.kind == ev::EventKind::memory_alloc ? e.v0 : -e.v0).bind(6, e.v1).run();
+        }
+      }
+    }
+  }
+
+  void gaps() {
+    Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_GAPS VALUES(?1,?2,?3,?4)");
+    for (const store::Gap& g : store_.gaps()) {
+      insert.bind(1, std::int64_t{g.rank}).bind(2, g.begin_ns).bind(3, g.end_ns);
+      insert.bind(4, static_cast<std::int64_t>(g.events)).run();
+    }
+  }
+
+  Database& db_;
+  const Store& store_;
+  std::unordered_map<std::string, std::int64_t> strings_;
+  Statement add_string_, range_, kernel_, copy_, collective_;
+};
+
+}  // namespace
+
+void write_sqlite(const std::string& path, const Store& store) {
+  const std::string temporary = path + ".part" + std::to_string(::getpid());
+  std::remove(temporary.c_str());
+  try {
+    Database database(temporary, Database::Access::create);
+    database.execute("PRAGMA journal_mode = OFF");  // a file that is not finished is thrown away
+    database.execute("PRAGMA synchronous = OFF");
+    database.execute("BEGIN");
+    database.execute(kSchema);
+    Tables(database, store).write();
+    database.execute("COMMIT");
+    database.close();
+  } catch (const store::DatabaseError& error) {
+    std::remove(temporary.c_str());
+    throw std::runtime_error(path + ": cannot write it: " + error.what());
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const std::string reason = std::strerror(errno);
+    std::remove(temporary.c_str());
+    throw std::runtime_error(path + ": cannot put it in place: " + reason);
+  }
+}
+
+}  // namespace shardscope::exporter

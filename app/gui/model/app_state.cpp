@@ -1,0 +1,254 @@
+#include "app/gui/model/app_state.h"
+
+#include <algorithm>
+
+namespace shardscope::gui {
+namespace {
+
+/// Steps that the first view of a run shows.
+constexpr std::size_t kFirstSteps = 2;
+
+}  // namespace
+
+std::int64_t AppState::now_ns() const { return cursor_ns.value_or(store().end_ns()); }
+
+void AppState::place_once() {
+  const store::Store& data = store();
+  if (!ranks_placed && !data.ranks().empty()) {
+    timeline.expanded.insert(data.ranks().front().rank);
+    memory_rank = data.ranks().front().rank;
+    stepper_rank = memory_rank;
+    ranks_placed = true;
+  }
+  if (time_placed || data.end_ns() <= 0) return;
+  const std::span<const store::StepRow> steps = data.steps();
+  if (run->live()) {
+    if (steps.empty() || steps.front().end_ns == store::kOpen) {
+      time.fit(data.end_ns());
+      return;
+    }
+    time.set({steps.front().begin_ns,
+              steps.front().begin_ns + (steps.front().end_ns - steps.front().begin_ns) * 2},
+             data.end_ns());
+    time_placed = true;
+    return;
+  }
+  follow = false;
+  if (steps.empty()) {
+    time.fit(data.end_ns());
+  } else {
+    // The last completed steps: a recording is opened to look at how it ran, not how it started.
+    const std::size_t shown = std::min(kFirstSteps, steps.size());
+    const store::StepRow& first = steps[steps.size() - shown];
+    const std::int64_t end = steps.back().end_ns == store::kOpen ? data.end_ns() : steps.back().end_ns;
+    const std::int64_t margin = (end - first.begin_ns) / 40;
+    time.set({first.begin_ns - margin, end + margin}, data.end_ns());
+  }
+  time_placed = true;
+}
+
+void AppState::advance() {
+  if (!run->live() || !follow || !time_placed) return;
+  time.follow(store().end_ns());
+}
+
+void AppState::select_span(store::LaneId lane, const store::Span& span) {
+  Selection next;
+  next.rank = lane.rank;
+  next.lane = lane;
+  next.span = span;
+  next.kind = SelectionKind::span;
+  switch (span.kind) {
+    case ev::EventKind::module_begin:
+      next.kind = SelectionKind::module;
+      next.module = span.a;
+      break;
+    case ev::EventKind::collective_begin:
+      next.kind = SelectionKind::collective;
+      next.collective = span.a;
+      if (const Fetch* fetch = run->index().fetch_of(lane.rank, span);
+          fetch != nullptr && lane.stream == ev::StreamId::gather) {
+        next.gather = fetch->gather;
+        next.module = fetch->module;
+      }
+      break;
+    case ev::EventKind::fetch_wait_begin:
+      next.kind = SelectionKind::wait;
+      next.module = span.a;
+      next.gather = span.b;
+      break;
+    case ev::EventKind::reduce_wait_begin:
+      next.kind = SelectionKind::wait;
+      break;
+    case ev::EventKind::step_begin:
+      next.kind = SelectionKind::step;
+      next.step = span.a;
+      break;
+    default:
+      break;
+  }
+  selection = next;
+}
+
+void AppState::select_param(std::uint32_t param, std::uint32_t rank) {
+  selection = {};
+  selection.kind = SelectionKind::param;
+  selection.param = param;
+  selection.rank = rank;
+  if (store().has_tables() && param < store().tables().params.size()) {
+    const auto& modules = store().tables().params[param].modules;
+    if (!modules.empty()) selection.module = modules.front();
+  }
+}
+
+void AppState::select_module(std::uint32_t module, std::uint32_t rank) {
+  selection = {};
+  selection.kind = SelectionKind::module;
+  selection.module = module;
+  selection.rank = rank;
+}
+
+void AppState::select_rank(std::uint32_t rank) {
+  selection = {};
+  selection.kind = SelectionKind::rank;
+  selection.rank = rank;
+  memory_rank = rank;
+  stepper_rank = rank;
+}
+
+void AppState::select_step(std::uint32_t step) {
+  selection = {};
+  selection.kind = SelectionKind::step;
+  selection.step = step;
+}
+
+bool AppState::selected(std::uint32_t param) const {
+  switch (selection.kind) {
+    case SelectionKind::param:
+      return selection.param == param;
+    case SelectionKind::module: {
+      if (!store().has_tables() || param >= store().tables().params.size()) return false;
+      const auto& modules = store().tables().params[param].modules;
+      return std::ranges::find(modules, selection.module) != modules.end();
+    }
+    case SelectionKind::collective:
+    case SelectionKind::wait: {
+      if (selection.gather != ev::kNoId) {
+        const Fetch* fetch = run->index().fetch_by_id(selection.rank, selection.gather);
+        return fetch != nullptr && std::ranges::find(fetch->params, param) != fetch->params.end();
+      }
+      const auto parts = run->index().parts(selection.rank, selection.collective);
+      return std::ranges::find(parts, param) != parts.end();
+    }
+    default:
+      return false;
+  }
+}
+
+bool AppState::selected_module(std::uint32_t module) const {
+  return selection.module != ev::kNoId && selection.module == module;
+}
+
+bool AppState::selected_span(store::LaneId lane, const store::Span& span) const {
+  if (selection.kind == SelectionKind::none) return false;
+  if (selection.span && selection.lane == lane && selection.span->begin_ns == span.begin_ns &&
+      selection.span->kind == span.kind && selection.span->a == span.a) {
+    return true;
+  }
+  switch (span.kind) {
+    case ev::EventKind::module_begin:
+      return (selection.kind == SelectionKind::module || selection.kind == SelectionKind::param) &&
+             selected_module(span.a);
+    case ev::EventKind::collective_begin:
+      if (selection.kind == SelectionKind::collective) {
+        return selection.lane.stream == lane.stream && selection.collective == span.a;
+      }
+      if (selection.kind == SelectionKind::param && lane.stream == ev::StreamId::gather) {
+        const Fetch* fetch = run->index().fetch_of(lane.rank, span);
+        return fetch != nullptr && std::ranges::find(fetch->params, selection.param) != fetch->params.end();
+      }
+      return false;
+    case ev::EventKind::step_begin:
+      return selection.kind == SelectionKind::step && selection.step == span.a;
+    default:
+      return false;
+  }
+}
+
+void AppState::set_layout(const std::string& name) {
+  layout = preset_layout(name);
+  layout_name = name;
+}
+
+bool AppState::go_to_step(std::uint32_t wanted) {
+  for (const store::StepRow& row : store().steps()) {
+    if (row.step != wanted) continue;
+    const std::int64_t end = row.end_ns == store::kOpen ? store().end_ns() : row.end_ns;
+    const std::int64_t margin = std::max<std::int64_t>((end - row.begin_ns) / 40, 1);
+    time.set({row.begin_ns - margin, end + margin}, store().end_ns());
+    time_placed = true;
+    follow = false;
+    cursor_ns = row.begin_ns + (end - row.begin_ns) * 2 / 5;
+    return true;
+  }
+  return false;
+}
+
+void AppState::fit() {
+  time.fit(store().end_ns());
+  time_placed = true;
+  follow = false;
+}
+
+void AppState::jump_to(std::int64_t at_ns) {
+  follow = false;
+  cursor_ns = at_ns;
+  time.reveal({at_ns, at_ns + 1}, store().end_ns());
+}
+
+void AppState::pause() {
+  if (!run->live()) return;
+  collector::Command command;
+  command.kind = collector::Command::Kind::pause;
+  run->viewer()->send(command);
+}
+
+void AppState::resume() {
+  if (!run->live()) {
+    cursor_ns.reset();
+    return;
+  }
+  collector::Command command;
+  command.kind = collector::Command::Kind::resume;
+  run->viewer()->send(command);
+}
+
+void AppState::step(StepUnit unit, Direction direction) {
+  if (run->live() && direction == Direction::forward && !cursor_ns) {
+    collector::Command command;
+    command.kind = collector::Command::Kind::resume;
+    command.rule = stop_rule(unit);
+    run->viewer()->send(command);
+    return;
+  }
+  const std::span<const GateRow> gates = store().gates(stepper_rank);
+  const auto next = gate_beside(gates, now_ns(), unit, direction);
+  if (next) jump_to(gates[*next].at_ns);
+}
+
+void AppState::run_to(RunTo target, Direction direction) {
+  if (run->live() && direction == Direction::forward && !cursor_ns) {
+    collector::Command command;
+    command.kind = collector::Command::Kind::resume;
+    command.rule = stop_rule(target);
+    run->viewer()->send(command);
+    return;
+  }
+  const std::span<const GateRow> gates = store().gates(stepper_rank);
+  const auto next = gate_run_to(store(), gates, now_ns(), target, direction);
+  if (next) jump_to(gates[*next].at_ns);
+}
+
+bool AppState::paused() const { return run->live() && run->control().paused; }
+
+}  // namespace shardscope::gui

@@ -1,0 +1,79 @@
+// Everything the window believes besides the runs themselves: selection, ranges, layout, theme.
+// Views change it; the state dump prints it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/gui/model/element_axis.h"
+#include "app/gui/model/layout.h"
+#include "app/gui/model/palette.h"
+#include "app/gui/model/selection.h"
+#include "app/gui/model/session.h"
+#include "app/gui/model/stepping.h"
+#include "app/gui/model/time_axis.h"
+#include "app/gui/model/timeline_rows.h"
+
+namespace shardscope::gui {
+
+struct AppState {
+  std::unique_ptr<Session> run;    ///< never null once the window is up
+  std::unique_ptr<Session> other;  ///< second run of a comparison, or null
+  std::string error;               ///< shown instead of panels when nothing could be opened
+
+  Selection selection;
+  TimeAxis time;
+  bool time_placed = false;               ///< the range has been put somewhere sensible once
+  bool follow = true;                     ///< live: the range moves with the run
+  std::optional<std::int64_t> cursor_ns;  ///< stepping and looking back; empty: the live edge, the end
+
+  std::string layout_name = "Watch";
+  LayoutNode layout = preset_layout("Watch");
+  ThemeKind theme = ThemeKind::dark;
+
+  TimelineOptions timeline;
+  bool ranks_placed = false;
+  float timeline_scroll = 0;
+  ElementScale element_scale = ElementScale::linear;
+  UnitRange elements;
+  std::uint32_t memory_rank = 0;
+  ev::MemoryPool memory_pool = ev::MemoryPool::device;
+  std::uint32_t stepper_rank = 0;
+
+  [[nodiscard]] const store::Store& store() const { return run->store(); }
+  /// The time that "now" means: the cursor, or the last event.
+  [[nodiscard]] std::int64_t now_ns() const;
+
+  /// Once data is there: first range, first rank expanded. Call per frame.
+  void place_once();
+  /// After new data: follow the live edge.
+  void advance();
+
+  void select_span(store::LaneId lane, const store::Span& span);
+  void select_param(std::uint32_t param, std::uint32_t rank);
+  void select_module(std::uint32_t module, std::uint32_t rank);
+  void select_rank(std::uint32_t rank);
+  void select_step(std::uint32_t step);
+  void clear_selection() { selection = {}; }
+  /// True when the parameter is, or belongs to, what is selected.
+  [[nodiscard]] bool selected(std::uint32_t param) const;
+  [[nodiscard]] bool selected_module(std::uint32_t module) const;
+  [[nodiscard]] bool selected_span(store::LaneId lane, const store::Span& span) const;
+
+  void set_layout(const std::string& name);
+  /// Shows a step: range around it, cursor in it. False when there is no such step.
+  bool go_to_step(std::uint32_t step);
+  void fit();
+  void jump_to(std::int64_t at_ns);
+
+  // Control: live it is sent to the run, in a recording the cursor moves along the gates.
+  void pause();
+  void resume();
+  void step(StepUnit unit, Direction direction);
+  void run_to(RunTo target, Direction direction);
+  [[nodiscard]] bool paused() const;
+};
+
+}  // namespace shardscope::gui

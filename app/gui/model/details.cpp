@@ -1,0 +1,295 @@
+#include "app/gui/model/details.h"
+
+#include <algorithm>
+
+#include "app/gui/model/format.h"
+#include "app/gui/model/names.h"
+
+namespace shardscope::gui {
+namespace {
+
+constexpr std::size_t kHistoryRows = 64;
+
+void add(Details& out, std::string label, const Quantity& value, std::string formula = {}) {
+  out.fields.push_back({std::move(label), value.number, value.unit, std::move(formula)});
+}
+void add(Details& out, std::string label, std::string value) {
+  out.fields.push_back({std::move(label), std::move(value), {}, {}});
+}
+
+std::int64_t end_of(const AppState& app, const store::Span& span) {
+  return span.end_ns == store::kOpen ? app.store().end_ns() : span.end_ns;
+}
+
+void add_span_times(const AppState& app, const store::Span& span, Details& out) {
+  add(out, span.end_ns == store::kOpen ? "so far" : "duration", duration(end_of(app, span) - span.begin_ns));
+  add(out, "begin", timestamp(span.begin_ns, 1000));
+}
+
+double group_factor(const AppState& app, ev::CollectiveOp op) {
+  const auto n =
+      static_cast<double>(std::max(1U, app.store().has_tables() ? app.store().tables().world : 1U));
+  switch (op) {
+    case ev::CollectiveOp::all_reduce:
+      return 2 * (n - 1) / n;
+    case ev::CollectiveOp::all_gather:
+    case ev::CollectiveOp::reduce_scatter:
+    case ev::CollectiveOp::all_to_all:
+      return (n - 1) / n;
+    default:
+      return 1;
+  }
+}
+
+void describe_collective(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
+  const auto op = static_cast<ev::CollectiveOp>(span.code);
+  const std::int64_t length = end_of(app, span) - span.begin_ns;
+  add(out, "elements", grouped(span.v0));
+  add(out, "bytes", bytes(span.v1), "S: full size over all ranks (metrics 2.3)");
+  if (span.mark_ns > 0 && span.mark_ns >= span.begin_ns) {
+    add(out, "waited for ranks", duration(span.mark_ns - span.begin_ns), "until every rank had arrived");
+    add(out, "transfer", duration(end_of(app, span) - span.mark_ns), "from the last arrival to the end");
+  }
+  if (length > 0 && span.v1 > 0 && span.end_ns != store::kOpen) {
+    const double algorithm = static_cast<double>(span.v1) / static_cast<double>(length);
+    add(out, "algbw", bandwidth(algorithm), "S / duration");
+    add(out, "busbw", bandwidth(algorithm * group_factor(app, op)),
+        "algbw x the operation's factor for this group");
+  }
+  if (lane.stream != ev::StreamId::gather) return;
+  const Fetch* fetch = app.run->index().fetch_of(lane.rank, span);
+  if (fetch == nullptr) return;
+  add(out, "outcome", word(fetch->outcome()));
+  add(out, "parameters", std::to_string(fetch->params.size()));
+  if (fetch->wait_ns > 0) add(out, "compute waited", duration(fetch->wait_ns));
+  if (fetch->outcome() == FetchOutcome::early) {
+    add(out, "lay unused", duration(fetch->unused_ns()), "first use - end of the gather");
+  }
+  out.reason = (fetch->prefetched ? "Prefetched for " : "Fetched on demand for ") +
+               module_name(app.store(), fetch->module);
+}
+
+void describe_module(const AppState& app, std::uint32_t module, Details& out) {
+  const store::Store& data = app.store();
+  if (!data.has_tables() || module >= data.tables().modules.size()) return;
+  const ev::ModuleInfo& info = data.tables().modules[module];
+  out.subtitle = info.type;
+  std::int64_t elems = 0;
+  for (const std::uint32_t param : info.params) {
+    if (param < data.tables().params.size()) elems += data.tables().params[param].elems;
+  }
+  add(out, "own parameters", std::to_string(info.params.size()));
+  if (elems > 0) add(out, "elements", grouped(elems));
+}
+
+/// The latest runs of a module on one rank before `at_ns`, newest first.
+void module_history(const AppState& app, std::uint32_t rank, std::uint32_t module, Details& out) {
+  const store::LaneId lane{rank, ev::StreamId::compute};
+  const store::Store& data = app.store();
+  for (std::uint8_t depth = 0; depth < data.depth_count(lane); ++depth) {
+    const auto spans = data.spans(lane, depth);
+    const auto [first, last] = data.visible(lane, depth, 0, app.now_ns() + 1);
+    // A module sits at one depth; looking back over a bounded stretch keeps this cheap in a long run.
+    std::size_t looked = 0;
+    for (std::size_t i = last; i > first && looked < 20000 && out.history.size() < kHistoryRows;
+         --i, ++looked) {
+      const store::Span& span = spans[i - 1];
+      if (span.kind != ev::EventKind::module_begin || span.a != module) continue;
+      out.history.push_back({span.begin_ns, word(static_cast<ev::Pass>(span.code)),
+                             duration(end_of(app, span) - span.begin_ns).text()});
+    }
+    if (!out.history.empty()) break;
+  }
+  out.history_title = "Runs of this module";
+}
+
+Details describe_step(const AppState& app, std::uint32_t step) {
+  Details out;
+  out.title = "Step " + std::to_string(step);
+  const auto steps = app.store().steps();
+  const auto row = std::ranges::find(steps, step, &store::StepRow::step);
+  if (row == steps.end()) return out;
+  out.subtitle = row->skipped                  ? "skipped after overflow"
+                 : row->end_ns == store::kOpen ? "in progress"
+                                               : "completed";
+  const std::int64_t end = row->end_ns == store::kOpen ? app.store().end_ns() : row->end_ns;
+  add(out, "duration", duration(end - row->begin_ns - row->paused_ns),
+      "last end - first begin over ranks, pauses cut out");
+  if (row->paused_ns > 0) add(out, "paused", duration(row->paused_ns));
+  add(out, "loss", decimal(row->loss, 4));
+  add(out, "gradient norm", decimal(row->grad_norm, 4));
+  if (row->loss_scale == row->loss_scale) add(out, "loss scale", decimal(row->loss_scale, 0));
+  add(out, "tokens", grouped(row->tokens));
+  const StepTimes* times = app.run->step_times(static_cast<std::size_t>(row - steps.begin()));
+  if (times == nullptr) return out;
+  const auto ranks = app.store().ranks();
+  out.history_title = "Exposed communication by rank";
+  for (std::size_t i = 0; i < times->ranks.size() && i < ranks.size(); ++i) {
+    out.history.push_back({row->begin_ns, "rank " + std::to_string(ranks[i].rank),
+                           duration(times->ranks[i].exposed_comm_ns).text()});
+  }
+  return out;
+}
+
+Details describe_rank(const AppState& app, std::uint32_t rank) {
+  Details out;
+  out.title = "Rank " + std::to_string(rank);
+  for (const store::RankRow& row : app.store().ranks()) {
+    if (row.rank != rank) continue;
+    out.subtitle = row.host.empty() ? "" : row.host + ", pid " + std::to_string(row.pid);
+    add(out, "state",
+        row.finished    ? (row.exit_code == 0 ? "finished" : "failed")
+        : row.connected ? "running"
+                        : "not connected");
+    if (row.finished) add(out, "exit code", std::to_string(row.exit_code));
+    add(out, "events", count(static_cast<double>(row.events)));
+    add(out, "dropped", grouped(static_cast<std::int64_t>(row.dropped)));
+    add(out, "lost messages", grouped(static_cast<std::int64_t>(row.lost_messages)));
+    add(out, "clock offset", duration(row.clock_offset_ns), "added to the rank's times");
+    add(out, "clock residual", duration(row.clock_residual_ns), "bound on the error of an aligned time");
+    out.reason = row.last_words;
+  }
+  for (const analysis::RankSummary& row : app.run->summary().ranks) {
+    if (row.rank != rank) continue;
+    add(out, "compute", duration(row.time.compute_ns), "union of computation over the measured steps");
+    add(out, "exposed comm", duration(row.time.exposed_comm_ns), "|communication \\ compute|");
+    add(out, "idle", duration(row.time.idle_ns), "total - union of everything");
+    add(out, "overlap", percent(row.time.overlap_pct()), "100 (1 - exposed / |communication|)");
+    add(out, "fetch wait", duration(row.fetch_wait_ns));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string status_text(const store::ParamState& state, bool persistent) {
+  const auto status = static_cast<plan::ParamStatus>(state.status);
+  if (persistent && status == plan::ParamStatus::available) return "available, persistent";
+  return word(status);
+}
+
+Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t rank, std::int64_t at_ns) {
+  Details out;
+  const store::Store& data = app.store();
+  out.title = param_name(data, param);
+  out.meaning = Meaning::compute;
+  if (!data.has_tables() || param >= data.tables().params.size()) return out;
+  const ev::RunTables& tables = data.tables();
+  const ev::ParamInfo& info = tables.params[param];
+  out.subtitle = shape_text(info.shape) + " " + info.dtype;
+  add(out, "elements", grouped(info.elems));
+  add(out, "size", bytes(info.elems * tables.param_bytes), "elements x bytes of one stored element");
+  if (rank == ev::kNoId) rank = data.ranks().empty() ? 0 : data.ranks().front().rank;
+  if (tables.stage == 3) {
+    add(out, "shard per rank", grouped(info.shard_elems));
+    if (info.padding_elems > 0) add(out, "padding", grouped(info.padding_elems));
+  }
+  const store::ParamState state = data.param_state(rank, param, at_ns);
+  add(out, "status on rank " + std::to_string(rank), status_text(state, info.persistent));
+  add(out, "since", duration(at_ns - state.since_ns));
+  std::string users;
+  for (const std::uint32_t module : info.modules)
+    users += (users.empty() ? "" : ", ") + module_name(data, module);
+  out.fields.push_back({"used by", users, "", ""});
+  out.reason = std::string(word(state.cause));
+  if (state.module != ev::kNoId) out.reason += " for " + module_name(data, state.module);
+  const auto history = data.status_history(rank, param);
+  out.history_title = "History (" + std::to_string(history.size()) + ")";
+  for (auto change = history.rbegin(); change != history.rend() && out.history.size() < kHistoryRows;
+       ++change) {
+    if (change->at_ns > at_ns) continue;
+    out.history.push_back({change->at_ns, word(static_cast<plan::ParamStatus>(change->state.status)),
+                           word(change->state.cause)});
+  }
+  return out;
+}
+
+Details describe_span(const AppState& app, store::LaneId lane, const store::Span& span) {
+  Details out;
+  const store::Store& data = app.store();
+  out.meaning = meaning_of(span.kind, span.code);
+  out.title = span_label(data, lane.rank, span);
+  out.subtitle = "rank " + std::to_string(lane.rank) + ", " + word(lane.stream);
+  add_span_times(app, span, out);
+  switch (span.kind) {
+    case ev::EventKind::module_begin:
+      out.subtitle += std::string(", ") + word(static_cast<ev::Pass>(span.code));
+      break;
+    case ev::EventKind::collective_begin:
+      describe_collective(app, lane, span, out);
+      break;
+    case ev::EventKind::fetch_wait_begin: {
+      add(out, "bytes", bytes(span.v0));
+      out.reason = "Compute stood still until gather " + std::to_string(span.b) + " for " +
+                   module_name(data, span.a) + " had arrived";
+      const Fetch* fetch = app.run->index().fetch_by_id(lane.rank, span.b);
+      if (fetch != nullptr) add(out, "outcome", word(fetch->outcome()));
+      break;
+    }
+    case ev::EventKind::reduce_wait_begin:
+      add(out, "bytes", bytes(span.v0));
+      out.reason = "Compute stood still until bucket " + std::to_string(span.a) + " was reduced";
+      break;
+    case ev::EventKind::optimizer_begin:
+      add(out, "elements", grouped(span.v0));
+      break;
+    case ev::EventKind::transfer_begin:
+      add(out, "bytes", bytes(span.v0));
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
+Details describe_selection(const AppState& app) {
+  const Selection& selection = app.selection;
+  switch (selection.kind) {
+    case SelectionKind::none:
+      return {};
+    case SelectionKind::param:
+      return describe_param(app, selection.param, selection.rank, app.now_ns());
+    case SelectionKind::rank:
+      return describe_rank(app, selection.rank);
+    case SelectionKind::step:
+      return describe_step(app, selection.step);
+    case SelectionKind::module: {
+      Details out;
+      out.meaning = Meaning::compute;
+      out.title = module_name(app.store(), selection.module);
+      describe_module(app, selection.module, out);
+      if (selection.span) add_span_times(app, *selection.span, out);
+      module_history(app, selection.rank == ev::kNoId ? app.stepper_rank : selection.rank, selection.module,
+                     out);
+      return out;
+    }
+    case SelectionKind::collective:
+    case SelectionKind::wait:
+    case SelectionKind::span: {
+      if (!selection.span) return {};
+      Details out = describe_span(app, selection.lane, *selection.span);
+      const Fetch* fetch = selection.gather == ev::kNoId
+                               ? nullptr
+                               : app.run->index().fetch_by_id(selection.rank, selection.gather);
+      std::vector<std::uint32_t> params;
+      if (fetch != nullptr) {
+        params = fetch->params;
+      } else if (selection.kind == SelectionKind::collective) {
+        const auto parts = app.run->index().parts(selection.rank, selection.collective);
+        params.assign(parts.begin(), parts.end());
+      }
+      if (!params.empty()) out.history_title = "Parameters (" + std::to_string(params.size()) + ")";
+      for (std::size_t i = 0; i < std::min(params.size(), kHistoryRows); ++i) {
+        out.history.push_back(
+            {selection.span->begin_ns, param_name(app.store(), params[i]),
+             app.store().has_tables() && params[i] < app.store().tables().params.size()
+                 ? count(static_cast<double>(app.store().tables().params[params[i]].elems)).text()
+                 : ""});
+      }
+      return out;
+    }
+  }
+  return {};
+}
+
+}  // namespace shardscope::gui

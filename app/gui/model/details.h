@@ -1,0 +1,41 @@
+// What the inspector and the tooltips say: fields with value, unit and, for derived numbers, the formula.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/gui/model/app_state.h"
+
+namespace shardscope::gui {
+
+struct Field {
+  std::string label;
+  std::string value;
+  std::string unit;
+  std::string formula;  ///< how it is derived; empty when it was measured
+};
+
+struct HistoryRow {
+  std::int64_t at_ns = 0;
+  std::string text;
+  std::string value;
+};
+
+struct Details {
+  std::string title;
+  std::string subtitle;
+  Meaning meaning = Meaning::neutral;
+  std::vector<Field> fields;
+  std::string reason;  ///< why, in a sentence
+  std::string history_title;
+  std::vector<HistoryRow> history;  ///< newest first
+};
+
+/// Of what is selected; an empty title when nothing is.
+[[nodiscard]] Details describe_selection(const AppState& app);
+[[nodiscard]] Details describe_span(const AppState& app, store::LaneId lane, const store::Span& span);
+[[nodiscard]] Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t rank,
+                                     std::int64_t at_ns);
+[[nodiscard]] std::string status_text(const store::ParamState& state, bool persistent);
+
+}  // namespace shardscope::gui

@@ -1,0 +1,132 @@
+#include "app/gui/model/format.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace shardscope::gui {
+namespace {
+
+/// No-break space: JetBrains Mono has no thin space.
+constexpr const char* kGroupSpace = "\u00A0";
+
+std::string print(const char* format, double value) {
+  std::array<char, 64> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), format, value);
+  return buffer.data();
+}
+
+/// Three significant digits for 1 <= |value| < 1000; four where that avoids "1000".
+std::string three_digits(double value) {
+  const double magnitude = std::fabs(value);
+  if (magnitude < 9.995) return print("%.2f", value);
+  if (magnitude < 99.95) return print("%.1f", value);
+  return print("%.0f", value);
+}
+
+}  // namespace
+
+std::string Quantity::text() const { return unit.empty() ? number : number + " " + unit; }
+
+Quantity duration(std::int64_t ns) {
+  const double value = static_cast<double>(ns);
+  const double magnitude = std::fabs(value);
+  if (magnitude < 1000) return {std::to_string(ns), "ns"};
+  if (magnitude < 999.5e3) return {three_digits(value / 1e3), "µs"};
+  if (magnitude < 999.5e6) return {three_digits(value / 1e6), "ms"};
+  if (magnitude < 999.5e9) return {three_digits(value / 1e9), "s"};
+  const auto seconds = static_cast<std::int64_t>(std::llround(magnitude / 1e9));
+  std::array<char, 32> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%s%lld:%02lld:%02lld", value < 0 ? "-" : "",
+                static_cast<long long>(seconds / 3600), static_cast<long long>(seconds / 60 % 60),
+                static_cast<long long>(seconds % 60));
+  return {buffer.data(), "h"};
+}
+
+Quantity milliseconds(std::optional<double> ms) {
+  if (!ms || !std::isfinite(*ms)) return {kMissing, ""};
+  return duration(static_cast<std::int64_t>(std::llround(*ms * 1e6)));
+}
+
+Quantity bytes(std::int64_t count) {
+  static constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  double value = static_cast<double>(count);
+  std::size_t unit = 0;
+  while (std::fabs(value) >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return {unit == 0 ? std::to_string(count) : three_digits(value), kUnits[unit]};
+}
+
+Quantity count(double value, const char* unit) {
+  if (!std::isfinite(value)) return {kMissing, unit};
+  static constexpr std::array kSuffixes{"", "k", "M", "G", "T"};
+  std::size_t suffix = 0;
+  while (std::fabs(value) >= 999.5 && suffix + 1 < kSuffixes.size()) {
+    value /= 1000;
+    ++suffix;
+  }
+  const bool whole = suffix == 0 && value == std::floor(value);
+  return {(whole ? print("%.0f", value) : three_digits(value)) + kSuffixes[suffix], unit};
+}
+
+Quantity percent(std::optional<double> value) {
+  if (!value || !std::isfinite(*value)) return {kMissing, ""};
+  return {print(std::fabs(*value) < 9.995 ? "%.1f" : "%.0f", *value), "%"};
+}
+
+Quantity bandwidth(std::optional<double> gb_per_s) {
+  if (!gb_per_s || !std::isfinite(*gb_per_s)) return {kMissing, ""};
+  if (*gb_per_s < 1) return {three_digits(*gb_per_s * 1000), "MB/s"};
+  return {three_digits(*gb_per_s), "GB/s"};
+}
+
+std::string grouped(std::int64_t value) {
+  const bool negative = value < 0;
+  const std::string digits = std::to_string(value).substr(negative ? 1 : 0);
+  std::string out = negative ? "-" : "";
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i != 0 && (digits.size() - i) % 3 == 0) out += kGroupSpace;
+    out += digits[i];
+  }
+  return out;
+}
+
+std::string decimal(double value, int digits) {
+  if (!std::isfinite(value)) return kMissing;
+  std::array<char, 64> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);
+  return buffer.data();
+}
+
+std::string timestamp(std::int64_t ns, std::int64_t resolution_ns) {
+  int digits = 0;
+  for (double step = 1.0; digits < 9 && step * 1e9 > static_cast<double>(resolution_ns); step /= 10) ++digits;
+  return decimal(static_cast<double>(ns) / 1e9, digits) + " s";
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    out += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  }
+  return out + "]";
+}
+
+std::string_view short_path(std::string_view path, std::size_t max_chars) {
+  while (path.size() > max_chars) {
+    const std::size_t dot = path.find('.');
+    if (dot == std::string_view::npos) return path;
+    path.remove_prefix(dot + 1);
+  }
+  return path;
+}
+
+std::string_view tail_path(std::string_view path) {
+  const std::size_t dot = path.find('.');
+  if (dot == std::string_view::npos || path.find('.', dot + 1) == std::string_view::npos) return path;
+  return path.substr(dot + 1);
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,41 @@
+// Numbers as people read them: three or four digits and a unit. A value that is missing is "–", never 0.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardscope::gui {
+
+/// A number and its unit apart, so that a view can right-align the one and mute the other.
+struct Quantity {
+  std::string number;
+  std::string unit;
+  [[nodiscard]] std::string text() const;
+};
+
+inline constexpr const char* kMissing = "\u2013";
+
+[[nodiscard]] Quantity duration(std::int64_t ns);  ///< "1.42 ms"; negative keeps its sign
+[[nodiscard]] Quantity milliseconds(std::optional<double> ms);
+[[nodiscard]] Quantity bytes(std::int64_t count);                   ///< binary units: "1.50 MiB"
+[[nodiscard]] Quantity count(double value, const char* unit = "");  ///< "14.2k", "1.24M"
+[[nodiscard]] Quantity percent(std::optional<double> value);
+[[nodiscard]] Quantity bandwidth(std::optional<double> gb_per_s);  ///< GB = 1e9 bytes
+[[nodiscard]] std::string grouped(std::int64_t value);             ///< "442 368", no-break spaces
+[[nodiscard]] std::string decimal(double value, int digits);       ///< NaN: "–"
+/// A time since the run's first event, precise enough to tell apart points `resolution_ns` away.
+[[nodiscard]] std::string timestamp(std::int64_t ns, std::int64_t resolution_ns);
+[[nodiscard]] std::string shape_text(const std::vector<std::int64_t>& shape);  ///< "[2304, 768]"
+
+/// A dotted path shortened from the left until it has at most `max_chars`: "h.3.attn" of
+/// "transformer.h.3.attn"; at least the last component is kept.
+[[nodiscard]] std::string_view short_path(std::string_view path, std::size_t max_chars);
+
+/// Without the model's own name in front: "h.3.attn.weight" of "transformer.h.3.attn.weight"; paths of one or
+/// two components stay whole.
+[[nodiscard]] std::string_view tail_path(std::string_view path);
+
+}  // namespace shardscope::gui

@@ -1,0 +1,77 @@
+#include "app/gui/model/memory_stack.h"
+
+#include <array>
+
+namespace shardscope::gui {
+namespace {
+
+using C = ev::MemoryCategory;
+constexpr std::array kOrder{C::param_shard,   C::master_weight, C::momentum,       C::variance,
+                            C::grad_shard,    C::grad_full,     C::param_gathered, C::param_secondary,
+                            C::gather_buffer, C::reduce_bucket, C::quantization,   C::swap_buffer,
+                            C::activation,    C::input,         C::temporary,      C::other};
+static_assert(kOrder.size() == ev::kMemoryCategoryCount);
+
+}  // namespace
+
+std::span<const ev::MemoryCategory> stack_order() noexcept { return kOrder; }
+
+bool is_model_state(ev::MemoryCategory category, std::int32_t stage) noexcept {
+  switch (category) {
+    case C::param_gathered:
+      return stage < 3;
+    case C::param_shard:
+    case C::grad_full:
+    case C::grad_shard:
+    case C::master_weight:
+    case C::momentum:
+    case C::variance:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::int64_t model_state_bytes(const store::MemorySample& sample, std::int32_t stage) noexcept {
+  std::int64_t total = 0;
+  for (const C category : kOrder) {
+    if (is_model_state(category, stage)) total += sample.bytes[static_cast<std::size_t>(category)];
+  }
+  return total;
+}
+
+std::vector<StackRun> stack_runs(std::span<const store::MemorySample> columns) {
+  std::vector<StackRun> runs;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (!runs.empty() && runs.back().bytes == columns[i].bytes) {
+      runs.back().last = i + 1;
+    } else {
+      runs.push_back({i, i + 1, columns[i].bytes});
+    }
+  }
+  return runs;
+}
+
+std::vector<ev::MemoryCategory> used_categories(std::span<const store::MemorySample> columns) {
+  std::vector<ev::MemoryCategory> out;
+  for (const C category : kOrder) {
+    for (const store::MemorySample& column : columns) {
+      if (column.bytes[static_cast<std::size_t>(category)] != 0) {
+        out.push_back(category);
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<ev::MemoryPool> used_pools(const store::Store& store, std::uint32_t rank) {
+  std::vector<ev::MemoryPool> out;
+  for (std::uint8_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {
+    const auto peak = store.memory_peak(rank, static_cast<ev::MemoryPool>(pool));
+    if (peak && peak->total() > 0) out.push_back(static_cast<ev::MemoryPool>(pool));
+  }
+  return out;
+}
+
+}  // namespace shardscope::gui

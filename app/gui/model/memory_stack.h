@@ -1,0 +1,34 @@
+// Memory categories in the order they are stacked: model states first, so that their sum can be read
+// against the ZeRO expression, then what comes and goes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::gui {
+
+namespace ev = shardscope::instrumentation;
+
+/// Bottom to top.
+[[nodiscard]] std::span<const ev::MemoryCategory> stack_order() noexcept;
+/// Parameters, gradients, master weights, momentum, variance (metrics section 1). Gathered parameters are
+/// model states only where they stay: at stages 0 to 2.
+[[nodiscard]] bool is_model_state(ev::MemoryCategory category, std::int32_t stage) noexcept;
+[[nodiscard]] std::int64_t model_state_bytes(const store::MemorySample& sample, std::int32_t stage) noexcept;
+
+/// A run of equal columns: memory moves in steps, so a plot has far fewer of these than pixels.
+struct StackRun {
+  std::size_t first = 0, last = 0;  ///< columns [first, last)
+  store::CategoryBytes bytes{};
+};
+[[nodiscard]] std::vector<StackRun> stack_runs(std::span<const store::MemorySample> columns);
+
+/// Categories that hold anything in any of the samples, in stacking order.
+[[nodiscard]] std::vector<ev::MemoryCategory> used_categories(std::span<const store::MemorySample> columns);
+/// Pools of a rank that hold anything, device first.
+[[nodiscard]] std::vector<ev::MemoryPool> used_pools(const store::Store& store, std::uint32_t rank);
+
+}  // namespace shardscope::gui

@@ -1,0 +1,213 @@
+#include "app/gui/model/names.h"
+
+#include <array>
+
+#include "app/gui/model/format.h"
+
+namespace shardscope::gui {
+namespace {
+
+template <std::size_t N, typename Enum>
+const char* pick(const std::array<const char*, N>& words, Enum value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < N ? words[index] : "unknown";
+}
+
+}  // namespace
+
+const char* word(ev::StreamId stream) noexcept {
+  static constexpr std::array kWords{"host", "compute", "gather", "reduce", "copy", "nvme"};
+  return pick(kWords, stream);
+}
+
+const char* word(ev::Phase phase) noexcept {
+  static constexpr std::array kWords{"forward", "backward", "reduce", "optimizer", "gather"};
+  return pick(kWords, phase);
+}
+
+const char* word(ev::Pass pass) noexcept {
+  static constexpr std::array kWords{"forward", "backward", "recompute"};
+  return pick(kWords, pass);
+}
+
+const char* word(ev::CollectiveOp op) noexcept {
+  static constexpr std::array kWords{"all-gather", "reduce-scatter", "reduce",    "all-reduce",
+                                     "broadcast",  "barrier",        "all-to-all"};
+  return pick(kWords, op);
+}
+
+const char* word(ev::MemoryPool pool) noexcept {
+  static constexpr std::array kWords{"device", "host", "pinned", "nvme"};
+  return pick(kWords, pool);
+}
+
+const char* word(ev::MemoryCategory category) noexcept {
+  static constexpr std::array kWords{"parameter shard",
+                                     "gathered params",
+                                     "secondary parameters",
+                                     "gradients",
+                                     "gradient shard",
+                                     "master weights",
+                                     "momentum",
+                                     "variance",
+                                     "reduce bucket",
+                                     "gather buffer",
+                                     "swap buffer",
+                                     "quantization",
+                                     "activations",
+                                     "input",
+                                     "temporary",
+                                     "other"};
+  return pick(kWords, category);
+}
+
+const char* word(ev::TransferKind kind) noexcept {
+  static constexpr std::array kWords{"host to device", "device to host", "NVMe read", "NVMe write"};
+  return pick(kWords, kind);
+}
+
+const char* word(ev::StatusCause cause) noexcept {
+  static constexpr std::array kWords{
+      "fetched",  "prefetched",  "persistent",       "read as external parameter",
+      "released", "partitioned", "trace invalidated"};
+  return pick(kWords, cause);
+}
+
+const char* word(ev::GateKind kind) noexcept {
+  static constexpr std::array kWords{"step",         "micro-step",    "pre-forward", "post-forward",
+                                     "pre-backward", "post-backward", "bucket",      "optimizer"};
+  return pick(kWords, kind);
+}
+
+const char* word(plan::ParamStatus status) noexcept {
+  static constexpr std::array kWords{"not available", "in flight", "available"};
+  return pick(kWords, status);
+}
+
+const char* word(plan::TraceMode mode) noexcept {
+  static constexpr std::array kWords{"invalid", "recording", "complete"};
+  return pick(kWords, mode);
+}
+
+const char* sentence(plan::PrefetchStop stop) noexcept {
+  switch (stop) {
+    case plan::PrefetchStop::disabled:
+      return "prefetching is off (stage3_prefetch_bucket_size is 0)";
+    case plan::PrefetchStop::no_trace:
+      return "no complete trace yet, so what comes next is not known";
+    case plan::PrefetchStop::end_of_trace:
+      return "nothing is left to fetch in the recorded order";
+    case plan::PrefetchStop::bucket_full:
+      return "stage3_prefetch_bucket_size was reached";
+    case plan::PrefetchStop::live_limit:
+      return "stage3_max_live_parameters was reached";
+    case plan::PrefetchStop::offloaded:
+      return "the next partition is still on NVMe";
+  }
+  return "unknown reason";
+}
+
+const char* sentence(plan::KeepReason reason) noexcept {
+  switch (reason) {
+    case plan::KeepReason::persistent:
+      return "persistent: at or under stage3_param_persistence_threshold";
+    case plan::KeepReason::reused_soon:
+      return "needed again within stage3_max_reuse_distance";
+    case plan::KeepReason::already_fetched:
+      return "a prefetch already counts on it for a later use";
+    case plan::KeepReason::in_use:
+      return "another active module uses it";
+    case plan::KeepReason::external:
+      return "registered as an external parameter";
+    case plan::KeepReason::not_available:
+      return "was not available, so nothing to release";
+  }
+  return "unknown reason";
+}
+
+const char* sentence(plan::FlushReason reason) noexcept {
+  switch (reason) {
+    case plan::FlushReason::full:
+      return "the next gradient did not fit reduce_bucket_size";
+    case plan::FlushReason::extra_large:
+      return "one gradient larger than reduce_bucket_size";
+    case plan::FlushReason::epilogue:
+      return "end of backward";
+    case plan::FlushReason::boundary:
+      return "gradient accumulation boundary";
+  }
+  return "unknown reason";
+}
+
+std::string module_name(const store::Store& store, std::uint32_t module) {
+  if (module == ev::kNoId) return "no module";
+  if (store.has_tables()) {
+    const auto& modules = store.tables().modules;
+    if (module < modules.size()) {
+      if (!modules[module].path.empty()) return modules[module].path;
+      return store.tables().model.empty() ? "model" : store.tables().model;
+    }
+  }
+  return "module " + std::to_string(module);
+}
+
+std::string param_name(const store::Store& store, std::uint32_t param) {
+  if (param == ev::kNoId) return "no parameter";
+  if (store.has_tables() && param < store.tables().params.size()) return store.tables().params[param].name;
+  return "parameter " + std::to_string(param);
+}
+
+std::string gate_place(const store::Store& store, ev::GateKind kind, std::uint32_t id) {
+  switch (kind) {
+    case ev::GateKind::step:
+      return "at the start of step " + std::to_string(id);
+    case ev::GateKind::micro_step:
+      return "at the start of micro-step " + std::to_string(id);
+    case ev::GateKind::pre_forward:
+      return "before the forward of " + std::string(tail_path(module_name(store, id)));
+    case ev::GateKind::post_forward:
+      return "after the forward of " + std::string(tail_path(module_name(store, id)));
+    case ev::GateKind::pre_backward:
+      return "before the backward of " + std::string(tail_path(module_name(store, id)));
+    case ev::GateKind::post_backward:
+      return "after the backward of " + std::string(tail_path(module_name(store, id)));
+    case ev::GateKind::bucket:
+      return "before bucket " + std::to_string(id) + " is reduced";
+    case ev::GateKind::optimizer:
+      return "before the optimizer of step " + std::to_string(id);
+  }
+  return "at an unknown gate";
+}
+
+std::string span_label(const store::Store& store, std::uint32_t rank, const store::Span& span) {
+  switch (span.kind) {
+    case ev::EventKind::step_begin:
+      return "step " + std::to_string(span.a);
+    case ev::EventKind::micro_step_begin:
+      return "micro-step " + std::to_string(span.a);
+    case ev::EventKind::phase_begin:
+      return word(static_cast<ev::Phase>(span.code));
+    case ev::EventKind::module_begin:
+      return module_name(store, span.a);
+    case ev::EventKind::fetch_wait_begin:
+      return "waits for parameters";
+    case ev::EventKind::reduce_wait_begin:
+      return "waits for reduction";
+    case ev::EventKind::collective_begin:
+      return std::string(word(static_cast<ev::CollectiveOp>(span.code))) + " " + std::to_string(span.a);
+    case ev::EventKind::transfer_begin:
+      return word(static_cast<ev::TransferKind>(span.code));
+    case ev::EventKind::optimizer_begin:
+      return span.a == ev::kNoId ? "optimizer" : "optimizer group " + std::to_string(span.a);
+    case ev::EventKind::kernel_begin: {
+      std::string name = store.name(rank, span.a);
+      return name.empty() ? "kernel " + std::to_string(span.a) : name;
+    }
+    case ev::EventKind::paused_begin:
+      return "paused";
+    default:
+      return ev::name_of(span.kind);
+  }
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,142 @@
+#include "app/gui/model/palette.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardscope::gui {
+namespace {
+
+using instrumentation::CollectiveOp;
+using instrumentation::EventKind;
+using instrumentation::MemoryCategory;
+using instrumentation::Phase;
+
+constexpr Palette kDark{
+    0x14171C,
+    0x1B1F26,
+    0x252B35,
+    0x2A303A,
+    0xD7DDE6,
+    0x8B95A5,
+    0x4DA3FF,
+    0x10141A,
+    {0x4C9BE8, 0x35B39B, 0xE8964A, 0xE3C44B, 0x9A8FBF, 0xB07CD8, 0xA87C5A, 0xE2555A, 0x5B6675}};
+// The same hues, darkened where they would vanish on white.
+constexpr Palette kLight{
+    0xF3F5F8,
+    0xFFFFFF,
+    0xE8ECF2,
+    0xD5DBE4,
+    0x1B222C,
+    0x566071,
+    0x1667C5,
+    0xFFFFFF,
+    {0x2A76C4, 0x1E947E, 0xCF7521, 0xC29A12, 0x766AA2, 0x955CC4, 0x8E6443, 0xD03A40, 0x8792A3}};
+
+double linear(std::uint32_t channel) {
+  const double c = static_cast<double>(channel) / 255.0;
+  return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+}
+
+double luminance(Rgb color) {
+  return 0.2126 * linear(color >> 16 & 255U) + 0.7152 * linear(color >> 8 & 255U) +
+         0.0722 * linear(color & 255U);
+}
+
+}  // namespace
+
+const Palette& palette(ThemeKind theme) noexcept { return theme == ThemeKind::dark ? kDark : kLight; }
+
+double contrast(Rgb a, Rgb b) noexcept {
+  const double la = luminance(a);
+  const double lb = luminance(b);
+  return (std::max(la, lb) + 0.05) / (std::min(la, lb) + 0.05);
+}
+
+Rgb mix(Rgb a, Rgb b, float amount) noexcept {
+  Rgb out = 0;
+  for (int shift = 0; shift <= 16; shift += 8) {
+    const auto ca = static_cast<float>(a >> shift & 255U);
+    const auto cb = static_cast<float>(b >> shift & 255U);
+    out |= static_cast<Rgb>(std::lround(ca + (cb - ca) * amount)) << shift;
+  }
+  return out;
+}
+
+Rgb text_on(Rgb fill) noexcept {
+  constexpr Rgb kInk = 0x10141A;
+  constexpr Rgb kPaper = 0xFFFFFF;
+  return contrast(fill, kInk) >= contrast(fill, kPaper) ? kInk : kPaper;
+}
+
+Meaning meaning_of(EventKind kind, std::uint8_t code) noexcept {
+  switch (kind) {
+    case EventKind::module_begin:
+    case EventKind::kernel_begin:
+      return Meaning::compute;
+    case EventKind::phase_begin:
+      switch (static_cast<Phase>(code)) {
+        case Phase::optimizer:
+          return Meaning::optimizer;
+        case Phase::reduce:
+          return Meaning::reduce;
+        case Phase::gather:
+          return Meaning::gather;
+        default:
+          return Meaning::neutral;
+      }
+    case EventKind::fetch_wait_begin:
+    case EventKind::reduce_wait_begin:
+    case EventKind::paused_begin:
+      return Meaning::trouble;
+    case EventKind::collective_begin:
+      switch (static_cast<CollectiveOp>(code)) {
+        case CollectiveOp::all_gather:
+        case CollectiveOp::broadcast:
+          return Meaning::gather;
+        case CollectiveOp::barrier:
+          return Meaning::neutral;
+        default:
+          return Meaning::reduce;
+      }
+    case EventKind::transfer_begin:
+      return Meaning::copy;
+    case EventKind::optimizer_begin:
+      return Meaning::optimizer;
+    default:
+      return Meaning::neutral;
+  }
+}
+
+Meaning meaning_of(MemoryCategory category) noexcept {
+  switch (category) {
+    case MemoryCategory::param_shard:
+    case MemoryCategory::param_secondary:
+      return Meaning::compute;
+    case MemoryCategory::param_gathered:
+      return Meaning::gather;
+    case MemoryCategory::grad_full:
+    case MemoryCategory::grad_shard:
+      return Meaning::reduce;
+    case MemoryCategory::master_weight:
+    case MemoryCategory::momentum:
+    case MemoryCategory::variance:
+      return Meaning::optimizer;
+    case MemoryCategory::reduce_bucket:
+    case MemoryCategory::gather_buffer:
+    case MemoryCategory::quantization:
+      return Meaning::buffer;
+    case MemoryCategory::swap_buffer:
+      return Meaning::copy;
+    case MemoryCategory::activation:
+      return Meaning::activation;
+    default:
+      return Meaning::neutral;
+  }
+}
+
+bool is_wait(EventKind kind) noexcept {
+  return kind == EventKind::fetch_wait_begin || kind == EventKind::reduce_wait_begin;
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,47 @@
+// Colour means one thing everywhere; a view names the meaning and never a colour.
+#pragma once
+
+#include <cstdint>
+
+#include "instrumentation/event.h"
+
+namespace shardscope::gui {
+
+enum class Meaning : std::uint8_t {
+  compute,    ///< computation; parameters
+  gather,     ///< all-gather; gathered parameters
+  reduce,     ///< reduction; gradients
+  optimizer,  ///< optimizer work and states
+  activation,
+  copy,  ///< copies, offload, swap
+  buffer,
+  trouble,  ///< waiting, late, error; hatched when a wait
+  neutral,  ///< structure: steps, phases, unknown
+};
+inline constexpr int kMeaningCount = 9;
+
+enum class ThemeKind : std::uint8_t { dark, light };
+
+/// 0xRRGGBB.
+using Rgb = std::uint32_t;
+
+struct Palette {
+  Rgb base, panel, raised, line, text, muted, accent, on_fill;
+  Rgb meaning[kMeaningCount];
+  [[nodiscard]] Rgb of(Meaning what) const noexcept { return meaning[static_cast<int>(what)]; }
+};
+
+[[nodiscard]] const Palette& palette(ThemeKind theme) noexcept;
+/// WCAG contrast ratio of two colours, 1 to 21.
+[[nodiscard]] double contrast(Rgb a, Rgb b) noexcept;
+/// `amount` 0: a, 1: b.
+[[nodiscard]] Rgb mix(Rgb a, Rgb b, float amount) noexcept;
+/// Black-ish or white-ish text, whichever is read better on `fill`.
+[[nodiscard]] Rgb text_on(Rgb fill) noexcept;
+
+[[nodiscard]] Meaning meaning_of(instrumentation::EventKind begin_kind, std::uint8_t code) noexcept;
+[[nodiscard]] Meaning meaning_of(instrumentation::MemoryCategory category) noexcept;
+/// Waits are hatched: colour alone never says it.
+[[nodiscard]] bool is_wait(instrumentation::EventKind begin_kind) noexcept;
+
+}  // namespace shardscope::gui

@@ -1,0 +1,213 @@
+#include "app/gui/model/run_index.h"
+
+#include <algorithm>
+
+#include "app/gui/model/palette.h"
+#include "runtime/plan/scheduler.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// A wait shorter than this is the cost of looking, not of waiting.
+constexpr std::int64_t kNoticeableWait = 20'000;
+
+plan::ParamStatus status_of(std::uint8_t code) { return static_cast<plan::ParamStatus>(code & 0xF); }
+ev::StatusCause cause_of(std::uint8_t code) { return static_cast<ev::StatusCause>(code >> 4); }
+
+}  // namespace
+
+const char* word(FetchOutcome outcome) noexcept {
+  switch (outcome) {
+    case FetchOutcome::pending:
+      return "in flight";
+    case FetchOutcome::on_demand:
+      return "on demand";
+    case FetchOutcome::early:
+      return "early";
+    case FetchOutcome::just_in_time:
+      return "just in time";
+    case FetchOutcome::late:
+      return "late";
+    case FetchOutcome::unused:
+      return "unused";
+  }
+  return "unknown";
+}
+
+std::int64_t Fetch::unused_ns() const noexcept {
+  if (ended_ns == store::kOpen || used_ns == store::kOpen) return 0;
+  return std::max<std::int64_t>(0, used_ns - ended_ns);
+}
+
+FetchOutcome Fetch::outcome() const noexcept {
+  if (used_ns == store::kOpen) return ended_ns == store::kOpen ? FetchOutcome::pending : FetchOutcome::unused;
+  if (!prefetched) return FetchOutcome::on_demand;
+  if (wait_ns > kNoticeableWait) return FetchOutcome::late;
+  // Early: it lay there for longer than it took, so it could have been fetched later at no cost.
+  const std::int64_t took = ended_ns == store::kOpen ? 0 : ended_ns - started_ns;
+  return unused_ns() > std::max(took, kNoticeableWait) ? FetchOutcome::early : FetchOutcome::just_in_time;
+}
+
+void RunIndex::update(const store::Store& store, Completeness completeness) {
+  // A rank heard of late moves time 0, and with it every time that was taken.
+  if (store.origin_ns() != origin_ns_) {
+    ranks_.clear();
+    origin_ns_ = store.origin_ns();
+  }
+  for (const store::RankRow& row : store.ranks()) {
+    RankIndex& index = ranks_[row.rank];
+    take_instants(store, row.rank, completeness, index);
+    take_waits(store, row.rank, index);
+    take_gathers(store, row.rank, index);
+  }
+}
+
+void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Completeness completeness,
+                             RankIndex& index) {
+  constexpr std::int64_t kSettling = 20'000'000;
+  const std::span<const ev::Event> instants = store.instants(rank);
+  // Of this rank only: another may be far ahead in what has arrived.
+  const std::int64_t latest = instants.empty() ? 0 : static_cast<std::int64_t>(instants.back().ticks);
+  const std::int64_t until = completeness == Completeness::complete ? store.end_ns() : latest - kSettling;
+  const auto first = std::partition_point(instants.begin(), instants.end(), [&](const ev::Event& event) {
+    return static_cast<std::int64_t>(event.ticks) <= index.instants_until;
+  });
+  for (auto position = first; position != instants.end(); ++position) {
+    const ev::Event& event = *position;
+    const auto at_ns = static_cast<std::int64_t>(event.ticks);
+    if (at_ns > until) break;
+    if (event.kind == ev::EventKind::collective_part) {
+      index.parts[event.a].push_back(event.b);
+      continue;
+    }
+    if (event.kind == ev::EventKind::prefetch_issued) {
+      index.prefetch_issued.insert(event.a);
+      const auto fetch = index.by_gather.find(event.a);
+      if (fetch != index.by_gather.end()) index.fetches[fetch->second].prefetched = true;
+      continue;
+    }
+    if (event.kind != ev::EventKind::param_status || event.c == ev::kNoId) continue;
+    const auto known = index.by_gather.find(event.c);
+    if (status_of(event.code) == plan::ParamStatus::in_flight) {
+      if (known == index.by_gather.end()) {
+        Fetch fetch;
+        fetch.gather = event.c;
+        fetch.module = event.b;
+        fetch.prefetched =
+            cause_of(event.code) == ev::StatusCause::prefetch || index.prefetch_issued.contains(event.c);
+        fetch.started_ns = at_ns;
+        index.by_gather.emplace(event.c, index.fetches.size());
+        index.fetches.push_back(std::move(fetch));
+      }
+      Fetch& fetch = index.fetches[index.by_gather[event.c]];
+      fetch.params.push_back(event.a);
+      fetch.elems += event.v0;
+    } else if (status_of(event.code) == plan::ParamStatus::available && known != index.by_gather.end()) {
+      Fetch& fetch = index.fetches[known->second];
+      fetch.used_ns = std::min(fetch.used_ns, at_ns);
+    }
+  }
+  index.instants_until = std::max(index.instants_until, until);
+}
+
+void RunIndex::take_waits(const store::Store& store, std::uint32_t rank, RankIndex& index) {
+  const store::LaneId lane{rank, ev::StreamId::compute};
+  const std::uint8_t depths = store.depth_count(lane);
+  index.compute_seen.resize(depths, 0);
+  const std::size_t before = index.waits.size();
+  for (std::uint8_t depth = 0; depth < depths; ++depth) {
+    const std::span<const store::Span> spans = store.spans(lane, depth);
+    std::size_t& seen = index.compute_seen[depth];
+    // Spans of one depth do not overlap, so only the last can be open; it is taken when it has ended and
+    // the fetch that it waited for is known.
+    for (; seen < spans.size() && spans[seen].end_ns <= index.instants_until; ++seen) {
+      const store::Span& span = spans[seen];
+      if (!is_wait(span.kind)) continue;
+      index.waits.push_back(span);
+      if (span.kind != ev::EventKind::fetch_wait_begin) continue;
+      const auto fetch = index.by_gather.find(span.b);
+      if (fetch != index.by_gather.end()) {
+        index.fetches[fetch->second].wait_ns += span.end_ns - span.begin_ns;
+        index.fetches[fetch->second].used_ns = std::min(index.fetches[fetch->second].used_ns, span.end_ns);
+      }
+    }
+  }
+  if (index.waits.size() == before) return;
+  const auto by_begin = [](const store::Span& x, const store::Span& y) { return x.begin_ns < y.begin_ns; };
+  const auto middle = index.waits.begin() + static_cast<std::ptrdiff_t>(before);
+  std::sort(middle, index.waits.end(), by_begin);
+  std::inplace_merge(index.waits.begin(), middle, index.waits.end(), by_begin);
+}
+
+void RunIndex::take_gathers(const store::Store& store, std::uint32_t rank, RankIndex& index) {
+  const store::LaneId lane{rank, ev::StreamId::gather};
+  const std::uint8_t depths = store.depth_count(lane);
+  index.gather_seen.resize(depths, 0);
+  // Gathers may lie inside a phase span, so take them from whichever depth holds collectives.
+  for (std::uint8_t depth = 0; depth < depths; ++depth) {
+    const std::span<const store::Span> spans = store.spans(lane, depth);
+    std::size_t& seen = index.gather_seen[depth];
+    for (; seen < spans.size() && spans[seen].end_ns <= index.instants_until; ++seen) {
+      if (spans[seen].kind != ev::EventKind::collective_begin) continue;
+      if (const Fetch* fetch = find_fetch(index, spans[seen])) {
+        index.fetches[static_cast<std::size_t>(fetch - index.fetches.data())].ended_ns = spans[seen].end_ns;
+      }
+    }
+  }
+}
+
+std::span<const Fetch> RunIndex::fetches(std::uint32_t rank) const {
+  const auto index = ranks_.find(rank);
+  return index == ranks_.end() ? std::span<const Fetch>{} : std::span<const Fetch>(index->second.fetches);
+}
+
+const Fetch* RunIndex::fetch_of(std::uint32_t rank, const store::Span& span) const {
+  const auto index = ranks_.find(rank);
+  return index == ranks_.end() ? nullptr : find_fetch(index->second, span);
+}
+
+const Fetch* RunIndex::find_fetch(const RankIndex& index, const store::Span& span) {
+  // The group of a gather is its id in the plan; a source that numbers groups otherwise is matched by time.
+  constexpr std::int64_t kSlack = 50'000;
+  const auto named = index.by_gather.find(span.b);
+  if (named != index.by_gather.end()) {
+    const Fetch& fetch = index.fetches[named->second];
+    if (fetch.started_ns >= span.begin_ns - kSlack && fetch.started_ns <= span.end_ns) return &fetch;
+  }
+  const auto found =
+      std::partition_point(index.fetches.begin(), index.fetches.end(),
+                           [&](const Fetch& fetch) { return fetch.started_ns < span.begin_ns - 1000; });
+  return found != index.fetches.end() && found->started_ns <= span.end_ns ? &*found : nullptr;
+}
+
+const Fetch* RunIndex::fetch_by_id(std::uint32_t rank, std::uint32_t gather) const {
+  const auto index = ranks_.find(rank);
+  if (index == ranks_.end()) return nullptr;
+  const auto found = index->second.by_gather.find(gather);
+  return found == index->second.by_gather.end() ? nullptr : &index->second.fetches[found->second];
+}
+
+std::span<const store::Span> RunIndex::waits(std::uint32_t rank) const {
+  const auto index = ranks_.find(rank);
+  return index == ranks_.end() ? std::span<const store::Span>{}
+                               : std::span<const store::Span>(index->second.waits);
+}
+
+std::pair<std::size_t, std::size_t> RunIndex::overlapping(std::span<const store::Span> spans,
+                                                          std::int64_t begin_ns, std::int64_t end_ns) {
+  const auto first = std::partition_point(spans.begin(), spans.end(),
+                                          [&](const store::Span& span) { return span.end_ns <= begin_ns; });
+  const auto last = std::partition_point(first, spans.end(),
+                                         [&](const store::Span& span) { return span.begin_ns < end_ns; });
+  return {static_cast<std::size_t>(first - spans.begin()), static_cast<std::size_t>(last - spans.begin())};
+}
+
+std::span<const std::uint32_t> RunIndex::parts(std::uint32_t rank, std::uint32_t sequence) const {
+  const auto index = ranks_.find(rank);
+  if (index == ranks_.end()) return {};
+  const auto found = index->second.parts.find(sequence);
+  return found == index->second.parts.end() ? std::span<const std::uint32_t>{}
+                                            : std::span<const std::uint32_t>(found->second);
+}
+
+}  // namespace shardscope::gui

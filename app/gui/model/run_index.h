@@ -1,0 +1,77 @@
+// What the views look up that the store does not keep: fetches with their outcome, waits in one row per
+// rank, the parameters of a collective. Kept up with a growing store at the cost of what is new.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::gui {
+
+namespace ev = shardscope::instrumentation;
+
+enum class FetchOutcome : std::uint8_t { pending, on_demand, early, just_in_time, late, unused };
+[[nodiscard]] const char* word(FetchOutcome outcome) noexcept;
+
+/// One coalesced all-gather of parameters on one rank, from issue to first use.
+struct Fetch {
+  std::uint32_t gather = ev::kNoId;
+  std::uint32_t module = ev::kNoId;  ///< for which it was fetched
+  bool prefetched = false;
+  std::int64_t started_ns = 0;           ///< parameters became in flight
+  std::int64_t ended_ns = store::kOpen;  ///< the operation ended on its lane
+  std::int64_t used_ns = store::kOpen;   ///< parameters became available to compute
+  std::int64_t wait_ns = 0;              ///< compute stood still for it
+  std::int64_t elems = 0;
+  std::vector<std::uint32_t> params;
+  [[nodiscard]] FetchOutcome outcome() const noexcept;
+  /// Time it lay unused after it had arrived; 0 when late.
+  [[nodiscard]] std::int64_t unused_ns() const noexcept;
+};
+
+enum class Completeness : std::uint8_t { growing, complete };
+
+class RunIndex {
+ public:
+  /// Takes in what the store has gained since the last call. While a run is live its newest instants are
+  /// left for the next call, because those of another thread of the rank may still be sorted in before them;
+  /// `complete` takes them all.
+  void update(const store::Store& store, Completeness completeness);
+  [[nodiscard]] std::span<const Fetch> fetches(std::uint32_t rank) const;  ///< by started_ns
+  /// The fetch that a span of the gather lane carried out, or null.
+  [[nodiscard]] const Fetch* fetch_of(std::uint32_t rank, const store::Span& gather_span) const;
+  [[nodiscard]] const Fetch* fetch_by_id(std::uint32_t rank, std::uint32_t gather) const;
+  [[nodiscard]] std::span<const store::Span> waits(std::uint32_t rank) const;  ///< by begin
+  /// Index range of `spans` (ordered by begin, not overlapping) that meets [begin, end).
+  [[nodiscard]] static std::pair<std::size_t, std::size_t> overlapping(std::span<const store::Span> spans,
+                                                                       std::int64_t begin_ns,
+                                                                       std::int64_t end_ns);
+  /// Parameters that collective `sequence` moved on this rank (reduce lanes; from its parts).
+  [[nodiscard]] std::span<const std::uint32_t> parts(std::uint32_t rank, std::uint32_t sequence) const;
+
+ private:
+  struct RankIndex {
+    std::int64_t instants_until = INT64_MIN;  ///< instants up to this time are taken
+    std::vector<std::size_t> gather_seen;     ///< per depth of the gather lane
+    std::vector<std::size_t> compute_seen;    ///< per depth of the compute lane
+    std::vector<Fetch> fetches;
+    std::unordered_map<std::uint32_t, std::size_t> by_gather;
+    std::vector<store::Span> waits;
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> parts;
+    std::unordered_set<std::uint32_t> prefetch_issued;
+  };
+  static void take_instants(const store::Store& store, std::uint32_t rank, Completeness completeness,
+                            RankIndex& index);
+  static void take_waits(const store::Store& store, std::uint32_t rank, RankIndex& index);
+  static void take_gathers(const store::Store& store, std::uint32_t rank, RankIndex& index);
+  [[nodiscard]] static const Fetch* find_fetch(const RankIndex& index, const store::Span& span);
+  std::map<std::uint32_t, RankIndex> ranks_;
+  std::int64_t origin_ns_ = 0;
+};
+
+}  // namespace shardscope::gui

@@ -1,0 +1,111 @@
+#include "app/gui/model/state_dump.h"
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/gui/model/names.h"
+
+namespace shardscope::gui {
+namespace {
+
+const char* word(SelectionKind kind) {
+  switch (kind) {
+    case SelectionKind::none:
+      return "none";
+    case SelectionKind::param:
+      return "param";
+    case SelectionKind::module:
+      return "module";
+    case SelectionKind::collective:
+      return "collective";
+    case SelectionKind::wait:
+      return "wait";
+    case SelectionKind::span:
+      return "span";
+    case SelectionKind::step:
+      return "step";
+    case SelectionKind::rank:
+      return "rank";
+  }
+  return "unknown";
+}
+
+const char* word(collector::Viewer::Link link) {
+  switch (link) {
+    case collector::Viewer::Link::connecting:
+      return "connecting";
+    case collector::Viewer::Link::catching_up:
+      return "catching_up";
+    case collector::Viewer::Link::live:
+      return "live";
+    case collector::Viewer::Link::lost:
+      return "lost";
+    case collector::Viewer::Link::ended:
+      return "ended";
+  }
+  return "unknown";
+}
+
+nlohmann::json id(std::uint32_t value) {
+  return value == ev::kNoId ? nlohmann::json(nullptr) : nlohmann::json(value);
+}
+
+}  // namespace
+
+std::string state_json(const AppState& app, const std::vector<PlacedForDump>& panels, std::uint64_t frames) {
+  const Selection& s = app.selection;
+  nlohmann::json out;
+  out["frames"] = frames;
+  out["layout"] = app.layout_name;
+  out["theme"] = app.theme == ThemeKind::dark ? "dark" : "light";
+  out["error"] = app.error;
+  for (const PlacedForDump& panel : panels) {
+    out["panels"][panel.name] = {panel.rect.x, panel.rect.y, panel.rect.w, panel.rect.h};
+  }
+  out["range_ns"] = {app.time.range().begin_ns, app.time.range().end_ns};
+  out["follow"] = app.follow;
+  out["cursor_ns"] = app.cursor_ns ? nlohmann::json(*app.cursor_ns) : nlohmann::json(nullptr);
+  out["selection"] = {{"kind", word(s.kind)},          {"rank", id(s.rank)},     {"param", id(s.param)},
+                      {"module", id(s.module)},        {"gather", id(s.gather)}, {"step", id(s.step)},
+                      {"collective", id(s.collective)}};
+  out["expanded_ranks"] = app.timeline.expanded;
+  out["elements"] = {app.elements.begin, app.elements.end};
+  if (!app.run) return out.dump(1);
+  const store::Store& data = app.store();
+  if (s.param != ev::kNoId)
+    out["selection"]["name"] = param_name(data, s.param);
+  else if (s.module != ev::kNoId)
+    out["selection"]["name"] = module_name(data, s.module);
+  out["source"] = app.run->source();
+  out["live"] = app.run->live();
+  out["link"] = word(app.run->link());
+  const collector::ControlState control = app.run->control();
+  out["control"] = {{"pausing", control.pausing},
+                    {"paused", control.paused},
+                    {"gate", control.gate},
+                    {"lease_left_s", control.lease_left_s},
+                    {"note", control.note}};
+  out["store"] = {{"revision", data.revision()},     {"events", data.event_count()},
+                  {"dropped", data.dropped_count()}, {"ranks", data.ranks().size()},
+                  {"steps", data.steps().size()},    {"end_ns", data.end_ns()}};
+  const StatusLists lists = status_lists(data, app.stepper_rank, app.now_ns());
+  out["status"] = {{"not_available", lists.not_available.size()},
+                   {"in_flight", lists.in_flight.size()},
+                   {"available", lists.available.size()},
+                   {"persistent", lists.persistent.size()}};
+  out["findings"] = app.run->findings().size();
+  return out.dump(1);
+}
+
+bool write_state(const std::string& path, const std::string& json) {
+  const std::string beside = path + ".part";
+  {
+    std::ofstream file(beside, std::ios::trunc);
+    file << json << '\n';
+    if (!file) return false;
+  }
+  return std::rename(beside.c_str(), path.c_str()) == 0;
+}
+
+}  // namespace shardscope::gui

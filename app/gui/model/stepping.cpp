@@ -1,0 +1,344 @@
+#include "app/gui/model/stepping.h"
+
+#include <algorithm>
+
+#include "app/gui/model/format.h"
+#include "app/gui/model/names.h"
+#include "runtime/plan/bucket.h"
+#include "runtime/plan/scheduler.h"
+
+namespace shardscope::gui {
+namespace {
+
+bool is_module_gate(ev::GateKind kind) {
+  return kind == ev::GateKind::pre_forward || kind == ev::GateKind::post_forward ||
+         kind == ev::GateKind::pre_backward || kind == ev::GateKind::post_backward;
+}
+
+bool matches(ev::GateKind kind, StepUnit unit) {
+  switch (unit) {
+    case StepUnit::event:
+      return true;
+    case StepUnit::module:
+      return kind == ev::GateKind::pre_forward || kind == ev::GateKind::pre_backward;
+    case StepUnit::micro_step:
+      return kind == ev::GateKind::micro_step;
+    case StepUnit::step:
+      return kind == ev::GateKind::step;
+  }
+  return false;
+}
+
+template <typename Match>
+std::optional<std::size_t> search(std::span<const GateRow> gates, std::int64_t at_ns, Direction direction,
+                                  const Match& match) {
+  if (direction == Direction::forward) {
+    const auto start = std::partition_point(gates.begin(), gates.end(),
+                                            [&](const GateRow& gate) { return gate.at_ns <= at_ns; });
+    const auto found = std::find_if(start, gates.end(), match);
+    if (found == gates.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - gates.begin());
+  }
+  auto index =
+      static_cast<std::size_t>(std::partition_point(gates.begin(), gates.end(),
+                                                    [&](const GateRow& gate) { return gate.at_ns < at_ns; }) -
+                               gates.begin());
+  while (index-- > 0) {
+    if (match(gates[index])) return index;
+  }
+  return std::nullopt;
+}
+
+bool uses_param(const store::Store& store, std::uint32_t module, std::uint32_t param) {
+  if (!store.has_tables()) return false;
+  const auto& params = store.tables().params;
+  if (param >= params.size()) return false;
+  return std::ranges::find(params[param].modules, module) != params[param].modules.end();
+}
+
+std::string names_of(const store::Store& store, const std::vector<std::uint32_t>& params) {
+  std::string out;
+  constexpr std::size_t kNamed = 2;
+  for (std::size_t i = 0; i < std::min(kNamed, params.size()); ++i) {
+    out += (i == 0 ? "" : ", ") + std::string(tail_path(param_name(store, params[i])));
+  }
+  if (params.size() > kNamed) out += " and " + std::to_string(params.size() - kNamed) + " more";
+  return out;
+}
+
+/// Status changes that follow one another with the same status and cause become one line.
+struct StatusGroup {
+  std::uint8_t code = 0;
+  std::int64_t at_ns = 0;
+  std::int64_t elems = 0;
+  std::uint32_t module = ev::kNoId, gather = ev::kNoId;
+  std::vector<std::uint32_t> params;
+};
+
+Deed deed_of(const store::Store& store, const StatusGroup& group) {
+  const auto status = static_cast<plan::ParamStatus>(group.code & 0xF);
+  const auto cause = static_cast<ev::StatusCause>(group.code >> 4);
+  Deed deed;
+  deed.at_ns = group.at_ns;
+  deed.param = group.params.front();
+  deed.module = group.module;
+  deed.gather = group.gather;
+  const std::string what =
+      names_of(store, group.params) + " (" + count(static_cast<double>(group.elems)).text() + " elements)";
+  switch (status) {
+    case plan::ParamStatus::in_flight:
+      deed.text = (cause == ev::StatusCause::prefetch ? "Prefetch started: " : "Gather started: ") + what;
+      break;
+    case plan::ParamStatus::available:
+      deed.text = "Available: " + what;
+      break;
+    case plan::ParamStatus::not_available:
+      deed.text = "Released: " + what;
+      break;
+  }
+  deed.reason = word(cause);
+  if (group.module != ev::kNoId)
+    deed.reason += " for " + std::string(tail_path(module_name(store, group.module)));
+  return deed;
+}
+
+std::optional<Deed> deed_of(const store::Store& store, const ev::Event& event) {
+  Deed deed;
+  deed.at_ns = static_cast<std::int64_t>(event.ticks);
+  switch (event.kind) {
+    case ev::EventKind::fetch_decision: {
+      const auto stop = static_cast<plan::PrefetchStop>(event.code);
+      deed.module = event.a;
+      deed.gather = event.b;
+      const std::string module(tail_path(module_name(store, event.a)));
+      deed.text = event.b == ev::kNoId ? module + ": nothing to gather"
+                                       : module + ": gather " + std::to_string(event.b);
+      deed.text += event.v0 > 0
+                       ? ", prefetched " + count(static_cast<double>(event.v0)).text() + " elements ahead"
+                       : ", prefetched nothing";
+      deed.reason = std::string("Prefetching stopped: ") + sentence(stop);
+      return deed;
+    }
+    case ev::EventKind::release_kept:
+      deed.module = event.a;
+      deed.param = event.b;
+      deed.text = "Kept: " + std::string(tail_path(param_name(store, event.b)));
+      deed.reason = sentence(static_cast<plan::KeepReason>(event.code));
+      return deed;
+    case ev::EventKind::bucket_flush:
+      deed.text = "Bucket " + std::to_string(event.a) + " reduced: " + std::to_string(event.c) +
+                  " gradients, " + count(static_cast<double>(event.v0)).text() + " elements";
+      deed.reason = sentence(static_cast<plan::FlushReason>(event.code));
+      deed.param = event.b;
+      return deed;
+    case ev::EventKind::bucket_add:
+      deed.param = event.b;
+      deed.text = "Gradient of " + std::string(tail_path(param_name(store, event.b))) + " joined bucket " +
+                  std::to_string(event.a);
+      deed.reason = "bucket now holds " + count(static_cast<double>(event.v1)).text() + " elements";
+      return deed;
+    case ev::EventKind::trace_mode:
+      deed.text = std::string("Trace: ") + word(static_cast<plan::TraceMode>(event.code));
+      return deed;
+    case ev::EventKind::trace_invalidated:
+      deed.module = event.b;
+      deed.text = "Trace invalidated at its step " + std::to_string(event.c);
+      deed.reason = "expected " + module_name(store, event.a) + ", got " + module_name(store, event.b);
+      return deed;
+    case ev::EventKind::overflow:
+      if (event.code == 0) return std::nullopt;  // the check was made, nothing overflowed
+      deed.text = "Overflow: the step is skipped";
+      return deed;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// The place in an earlier micro-step that looks like gates[index]: same kind and module.
+std::optional<std::size_t> earlier_alike(std::span<const GateRow> gates, std::size_t index) {
+  const GateRow& here = gates[index];
+  const bool by_id = is_module_gate(here.kind);
+  while (index-- > 0) {
+    if (gates[index].kind == here.kind && (!by_id || gates[index].id == here.id)) return index;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+ev::StopRule stop_rule(StepUnit unit) noexcept {
+  ev::StopRule rule;
+  switch (unit) {
+    case StepUnit::event:
+      rule.kind = ev::StopRule::Kind::any_gate;
+      break;
+    case StepUnit::module:
+      rule.kind = ev::StopRule::Kind::module;
+      break;
+    case StepUnit::micro_step:
+      rule.kind = ev::StopRule::Kind::micro_step;
+      break;
+    case StepUnit::step:
+      rule.kind = ev::StopRule::Kind::step;
+      break;
+  }
+  return rule;
+}
+
+ev::StopRule stop_rule(RunTo target) noexcept {
+  ev::StopRule rule;
+  rule.id = target.id;
+  switch (target.kind) {
+    case RunToKind::module:
+      rule.kind = ev::StopRule::Kind::run_to_module;
+      break;
+    case RunToKind::param:
+      rule.kind = ev::StopRule::Kind::run_to_param;
+      break;
+    case RunToKind::step:
+      rule.kind = ev::StopRule::Kind::run_to_step;
+      break;
+  }
+  return rule;
+}
+
+const char* word(StepUnit unit) noexcept {
+  switch (unit) {
+    case StepUnit::event:
+      return "event";
+    case StepUnit::module:
+      return "module";
+    case StepUnit::micro_step:
+      return "micro-step";
+    case StepUnit::step:
+      return "step";
+  }
+  return "";
+}
+
+std::optional<std::size_t> gate_at(std::span<const GateRow> gates, std::int64_t at_ns) {
+  const auto after = std::partition_point(gates.begin(), gates.end(),
+                                          [&](const GateRow& gate) { return gate.at_ns <= at_ns; });
+  if (after == gates.begin()) return std::nullopt;
+  return static_cast<std::size_t>(after - gates.begin()) - 1;
+}
+
+std::optional<std::size_t> gate_beside(std::span<const GateRow> gates, std::int64_t at_ns, StepUnit unit,
+                                       Direction direction) {
+  return search(gates, at_ns, direction, [&](const GateRow& gate) { return matches(gate.kind, unit); });
+}
+
+std::optional<std::size_t> gate_run_to(const store::Store& store, std::span<const GateRow> gates,
+                                       std::int64_t at_ns, RunTo target, Direction direction) {
+  return search(gates, at_ns, direction, [&](const GateRow& gate) {
+    switch (target.kind) {
+      case RunToKind::step:
+        return gate.kind == ev::GateKind::step && gate.id == target.id;
+      case RunToKind::module:
+        return matches(gate.kind, StepUnit::module) && gate.id == target.id;
+      case RunToKind::param:
+        return matches(gate.kind, StepUnit::module) && uses_param(store, gate.id, target.id);
+    }
+    return false;
+  });
+}
+
+std::vector<Deed> deeds_between(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                                std::int64_t end_ns) {
+  const std::span<const ev::Event> all = store.instants(rank);
+  const auto before = [](const ev::Event& event, std::int64_t at) {
+    return static_cast<std::int64_t>(event.ticks) < at;
+  };
+  const auto first = std::lower_bound(all.begin(), all.end(), begin_ns, before);
+  const auto last = std::lower_bound(first, all.end(), end_ns, before);
+  std::vector<Deed> out;
+  StatusGroup group;
+  const auto close = [&] {
+    if (!group.params.empty()) out.push_back(deed_of(store, group));
+    group.params.clear();
+  };
+  for (auto event = first; event != last; ++event) {
+    if (event->kind == ev::EventKind::param_status) {
+      if (group.params.empty() || group.code != event->code || group.gather != event->c) {
+        close();
+        group.code = event->code;
+        group.at_ns = static_cast<std::int64_t>(event->ticks);
+        group.elems = 0;
+        group.module = event->b;
+        group.gather = event->c;
+      }
+      group.params.push_back(event->a);
+      group.elems += event->v0;
+      continue;
+    }
+    if (std::optional<Deed> deed = deed_of(store, *event)) {
+      close();
+      out.push_back(*std::move(deed));
+    }
+  }
+  close();
+  return out;
+}
+
+Standing standing_of(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
+  Standing out;
+  out.rank = rank;
+  const std::span<const GateRow> gates = store.gates(rank);
+  const std::optional<std::size_t> here = gate_at(gates, at_ns);
+  for (const store::RankRow& row : store.ranks()) {
+    if (row.rank == rank) out.holding = row.gate.holding && at_ns >= row.last_ns;
+  }
+  if (!here) return out;
+  const GateRow& gate = gates[*here];
+  out.known = true;
+  out.gate_number = gate.number;
+  out.gate_ns = gate.at_ns;
+  out.place = gate_place(store, gate.kind, gate.id);
+  if (*here > 0) {
+    out.before = deeds_between(store, rank, gates[*here - 1].at_ns, gate.at_ns);
+    out.previous_place = gate_place(store, gates[*here - 1].kind, gates[*here - 1].id);
+  }
+  std::size_t model = *here;
+  if (model + 1 >= gates.size()) {
+    const std::optional<std::size_t> alike = earlier_alike(gates, *here);
+    if (!alike) return out;
+    model = *alike;
+    out.predicted = true;
+  }
+  out.next = deeds_between(store, rank, gates[model].at_ns, gates[model + 1].at_ns);
+  out.next_place = gate_place(store, gates[model + 1].kind, gates[model + 1].id);
+  return out;
+}
+
+StatusLists status_lists(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
+  StatusLists out;
+  if (!store.has_tables()) return out;
+  const auto& params = store.tables().params;
+  std::vector<store::ParamState> states(params.size());
+  store.param_states(rank, at_ns, states);
+  for (std::uint32_t param = 0; param < params.size(); ++param) {
+    const std::int64_t elems = params[param].elems;
+    switch (static_cast<plan::ParamStatus>(states[param].status)) {
+      case plan::ParamStatus::not_available:
+        out.not_available.push_back(param);
+        out.not_available_elems += elems;
+        break;
+      case plan::ParamStatus::in_flight:
+        out.in_flight.push_back(param);
+        out.in_flight_elems += elems;
+        break;
+      case plan::ParamStatus::available:
+        if (params[param].persistent) {
+          out.persistent.push_back(param);
+          out.persistent_elems += elems;
+        } else {
+          out.available.push_back(param);
+          out.available_elems += elems;
+        }
+        break;
+    }
+  }
+  return out;
+}
+
+}  // namespace shardscope::gui

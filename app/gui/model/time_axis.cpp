@@ -1,0 +1,121 @@
+#include "app/gui/model/time_axis.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/gui/model/format.h"
+
+namespace shardscope::gui {
+
+float TimeScale::x_of(std::int64_t at_ns) const noexcept {
+  const double x = static_cast<double>(at_ns - range.begin_ns) / std::max(1e-9, ns_per_pixel());
+  return left + static_cast<float>(std::clamp(x, -1e6, 1e6));
+}
+
+std::int64_t TimeScale::time_of(float x) const noexcept {
+  return range.begin_ns +
+         static_cast<std::int64_t>(std::llround(static_cast<double>(x - left) * ns_per_pixel()));
+}
+
+double TimeScale::ns_per_pixel() const noexcept {
+  return static_cast<double>(range.length()) / std::max(1.0, static_cast<double>(width));
+}
+
+void TimeAxis::set(TimeRange range, std::int64_t limit_ns) {
+  // A tenth of the length may show beyond either end, so that the first and last event are not at the rim.
+  const std::int64_t longest = std::max<std::int64_t>(limit_ns + limit_ns / 5, kShortest * 10);
+  const std::int64_t length = std::clamp(range.length(), kShortest, longest);
+  const std::int64_t overhang = length / 10;
+  std::int64_t begin = range.begin_ns;
+  begin = std::min(begin, limit_ns + overhang - length);
+  begin = std::max(begin, -overhang);
+  range_ = {begin, begin + length};
+}
+
+void TimeAxis::zoom(double factor, std::int64_t anchor_ns, std::int64_t limit_ns) {
+  const double before = static_cast<double>(anchor_ns - range_.begin_ns);
+  const double length =
+      std::max(static_cast<double>(kShortest), static_cast<double>(range_.length()) * factor);
+  const double share = before / std::max(1.0, static_cast<double>(range_.length()));
+  const auto begin = anchor_ns - static_cast<std::int64_t>(std::llround(length * share));
+  set({begin, begin + static_cast<std::int64_t>(std::llround(length))}, limit_ns);
+}
+
+void TimeAxis::pan(std::int64_t delta_ns, std::int64_t limit_ns) {
+  set({range_.begin_ns + delta_ns, range_.end_ns + delta_ns}, limit_ns);
+}
+
+void TimeAxis::fit(std::int64_t limit_ns) {
+  const std::int64_t margin = std::max<std::int64_t>(limit_ns / 100, 1);
+  set({-margin, limit_ns + margin}, limit_ns);
+}
+
+void TimeAxis::follow(std::int64_t edge_ns) {
+  const std::int64_t length = range_.length();
+  const std::int64_t end = edge_ns + length / 20;
+  range_ = {end - length, end};
+}
+
+void TimeAxis::reveal(TimeRange what, std::int64_t limit_ns) {
+  if (what.begin_ns >= range_.begin_ns && what.end_ns <= range_.end_ns) return;
+  if (what.length() > range_.length()) {
+    const std::int64_t margin = what.length() / 10;
+    set({what.begin_ns - margin, what.end_ns + margin}, limit_ns);
+    return;
+  }
+  const std::int64_t centre = what.begin_ns + what.length() / 2;
+  set({centre - range_.length() / 2, centre + range_.length() / 2}, limit_ns);
+}
+
+std::vector<Tick> time_ticks(const TimeScale& scale, float min_gap) {
+  const double wanted = scale.ns_per_pixel() * static_cast<double>(min_gap);
+  const double power = std::pow(10.0, std::floor(std::log10(std::max(1.0, wanted))));
+  double step = power * 10;
+  for (const double multiple : {1.0, 2.0, 5.0}) {
+    if (power * multiple >= wanted) {
+      step = power * multiple;
+      break;
+    }
+  }
+  const auto step_ns = std::max<std::int64_t>(1, std::llround(step));
+  struct Unit {
+    std::int64_t ns;
+    const char* name;
+  };
+  const Unit unit = step_ns >= 1'000'000'000 ? Unit{1'000'000'000, "s"}
+                    : step_ns >= 1'000'000   ? Unit{1'000'000, "ms"}
+                    : step_ns >= 1000        ? Unit{1000, "µs"}
+                                             : Unit{1, "ns"};
+  // The base of the labels: whole multiples of 1000 units, so that far in they stay short.
+  std::vector<Tick> ticks;
+  std::int64_t at = scale.range.begin_ns / step_ns * step_ns;
+  if (at < scale.range.begin_ns) at += step_ns;
+  for (; at < scale.range.end_ns && ticks.size() < 200; at += step_ns) {
+    if (at < 0) continue;
+    ticks.push_back({at, grouped(at / unit.ns) + " " + unit.name});
+  }
+  return ticks;
+}
+
+std::vector<double> value_ticks(double max, int wanted, bool binary) {
+  if (!(max > 0) || wanted < 1) return {};
+  const double rough = max / wanted;
+  double step = 0;
+  if (binary) {
+    step = std::exp2(std::ceil(std::log2(rough)));
+  } else {
+    const double power = std::pow(10.0, std::floor(std::log10(rough)));
+    step = power * 10;
+    for (const double multiple : {1.0, 2.0, 2.5, 5.0}) {
+      if (power * multiple >= rough) {
+        step = power * multiple;
+        break;
+      }
+    }
+  }
+  std::vector<double> out;
+  for (double value = step; value <= max * 1.0001; value += step) out.push_back(value);
+  return out;
+}
+
+}  // namespace shardscope::gui

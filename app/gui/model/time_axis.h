@@ -1,0 +1,60 @@
+// The one time range that the timeline, the memory plot and the step ruler share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardscope::gui {
+
+struct TimeRange {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 1'000'000;
+  [[nodiscard]] std::int64_t length() const noexcept { return end_ns - begin_ns; }
+  [[nodiscard]] bool contains(std::int64_t at_ns) const noexcept {
+    return at_ns >= begin_ns && at_ns < end_ns;
+  }
+  friend bool operator==(const TimeRange&, const TimeRange&) = default;
+};
+
+/// Maps a time range onto pixel columns [left, left + width).
+struct TimeScale {
+  TimeRange range;
+  float left = 0;
+  float width = 1;
+  [[nodiscard]] float x_of(std::int64_t at_ns) const noexcept;  ///< clamped far outside the columns
+  [[nodiscard]] std::int64_t time_of(float x) const noexcept;
+  [[nodiscard]] double ns_per_pixel() const noexcept;
+};
+
+/// What of a run is on show. `limit_ns` is the run's last event; the range may overhang it a little.
+class TimeAxis {
+ public:
+  static constexpr std::int64_t kShortest = 200;  ///< ns: further in there is nothing to see
+
+  [[nodiscard]] const TimeRange& range() const noexcept { return range_; }
+  void set(TimeRange range, std::int64_t limit_ns);
+  /// Scales by `factor` (< 1 zooms in) keeping `anchor_ns` where it is on the screen.
+  void zoom(double factor, std::int64_t anchor_ns, std::int64_t limit_ns);
+  void pan(std::int64_t delta_ns, std::int64_t limit_ns);
+  void fit(std::int64_t limit_ns);
+  /// Moves the range, its length kept, so that it ends a little after `edge_ns`.
+  void follow(std::int64_t edge_ns);
+  /// Moves just enough to show [begin, end); zooms out if it is longer than the range.
+  void reveal(TimeRange what, std::int64_t limit_ns);
+
+ private:
+  TimeRange range_;
+};
+
+struct Tick {
+  std::int64_t at_ns = 0;
+  std::string label;  ///< relative to the range's scale: "12.4 ms"
+};
+/// Round times (1, 2, 5 times a power of ten) at least `min_gap` pixels apart.
+[[nodiscard]] std::vector<Tick> time_ticks(const TimeScale& scale, float min_gap);
+
+/// Round values from 0 to `max` for a vertical axis, about `wanted` of them. Binary for bytes.
+[[nodiscard]] std::vector<double> value_ticks(double max, int wanted, bool binary);
+
+}  // namespace shardscope::gui

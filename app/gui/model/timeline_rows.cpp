@@ -1,0 +1,120 @@
+#include "app/gui/model/timeline_rows.h"
+
+#include <algorithm>
+
+namespace shardscope::gui {
+namespace {
+
+std::uint8_t visible_depths(const store::Store& store, std::uint32_t rank, ev::StreamId stream,
+                            std::uint8_t most) {
+  return std::min(store.depth_count({rank, stream}), most);
+}
+
+}  // namespace
+
+store::LaneId TimelineRow::lane() const noexcept {
+  switch (kind) {
+    case RowKind::rank:
+    case RowKind::compute:
+    case RowKind::waits:
+      return {rank, ev::StreamId::compute};
+    case RowKind::host:
+      return {rank, ev::StreamId::host};
+    case RowKind::gather:
+      return {rank, ev::StreamId::gather};
+    case RowKind::reduce:
+      return {rank, ev::StreamId::reduce};
+    case RowKind::copy:
+      return {rank, ev::StreamId::copy};
+    case RowKind::nvme:
+      return {rank, ev::StreamId::nvme};
+  }
+  return {rank, ev::StreamId::host};
+}
+
+const char* TimelineRow::label() const noexcept {
+  if (depth != 0) return "";
+  switch (kind) {
+    case RowKind::rank:
+      return "rank";
+    case RowKind::host:
+      return "steps";
+    case RowKind::compute:
+      return "compute";
+    case RowKind::gather:
+      return "gather";
+    case RowKind::reduce:
+      return "reduce";
+    case RowKind::waits:
+      return "waits";
+    case RowKind::copy:
+      return "copy";
+    case RowKind::nvme:
+      return "nvme";
+  }
+  return "";
+}
+
+const TimelineRow* TimelineRows::at(float y) const noexcept {
+  const auto found = std::partition_point(rows.begin(), rows.end(),
+                                          [&](const TimelineRow& row) { return row.y + row.height <= y; });
+  return found != rows.end() && found->y <= y ? &*found : nullptr;
+}
+
+std::pair<std::size_t, std::size_t> TimelineRows::between(float top, float bottom) const noexcept {
+  const auto first = std::partition_point(rows.begin(), rows.end(),
+                                          [&](const TimelineRow& row) { return row.y + row.height <= top; });
+  const auto last =
+      std::partition_point(first, rows.end(), [&](const TimelineRow& row) { return row.y < bottom; });
+  return {static_cast<std::size_t>(first - rows.begin()), static_cast<std::size_t>(last - rows.begin())};
+}
+
+TimelineRows layout_rows(const store::Store& store, const TimelineOptions& options) {
+  TimelineRows out;
+  float y = 0;
+  const auto add = [&](RowKind kind, std::uint32_t rank, std::uint8_t depth, float height, bool expanded) {
+    out.rows.push_back({kind, rank, depth, y, height, expanded});
+    y += height + kLaneGap;
+  };
+  for (const store::RankRow& rank : store.ranks()) {
+    const bool expanded = options.expanded.contains(rank.rank);
+    add(RowKind::rank, rank.rank, 0, kRankHeaderHeight, expanded);
+    if (expanded) {
+      const std::uint8_t host = visible_depths(store, rank.rank, ev::StreamId::host, 2);
+      for (std::uint8_t d = 0; d < host; ++d) add(RowKind::host, rank.rank, d, kLaneHeight, false);
+      const std::uint8_t compute =
+          visible_depths(store, rank.rank, ev::StreamId::compute, options.compute_depths);
+      for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank.rank, d, kLaneHeight, false);
+      if (compute != 0) add(RowKind::waits, rank.rank, 0, kLaneHeight, false);
+      for (const RowKind kind : {RowKind::gather, RowKind::reduce, RowKind::copy, RowKind::nvme}) {
+        const TimelineRow probe{kind, rank.rank};
+        const std::uint8_t depths = visible_depths(store, rank.rank, probe.lane().stream, 2);
+        for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank.rank, d, kLaneHeight, false);
+      }
+      y += kRankGap - kLaneGap;
+    }
+  }
+  out.height = y;
+  return out;
+}
+
+std::optional<store::Span> span_at(const store::Store& store, store::LaneId lane, std::uint8_t depth,
+                                   std::int64_t at_ns, std::int64_t slack_ns) {
+  const auto [first, last] = store.visible(lane, depth, at_ns - slack_ns, at_ns + slack_ns + 1);
+  const std::span<const store::Span> spans = store.spans(lane, depth);
+  std::optional<store::Span> best;
+  std::int64_t best_distance = slack_ns + 1;
+  for (std::size_t i = first; i < last; ++i) {
+    const store::Span& span = spans[i];
+    const std::int64_t distance = at_ns < span.begin_ns  ? span.begin_ns - at_ns
+                                  : at_ns >= span.end_ns ? at_ns - span.end_ns
+                                                         : 0;
+    if (distance < best_distance) {
+      best = span;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace shardscope::gui

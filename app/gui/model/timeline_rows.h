@@ -1,0 +1,64 @@
+// The rows of the timeline: which rank and stream each is, how high, and what lies under the pointer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::gui {
+
+namespace ev = shardscope::instrumentation;
+
+inline constexpr float kLaneHeight = 18;
+inline constexpr float kRankHeaderHeight = 22;
+inline constexpr float kLaneGap = 2;
+inline constexpr float kRankGap = 8;
+
+enum class RowKind : std::uint8_t {
+  rank,     ///< header of a rank; when collapsed it carries the rank's overview
+  host,     ///< steps, micro-steps, pauses: depth `depth` of the host lane
+  compute,  ///< depth `depth` of the compute lane
+  gather,
+  reduce,
+  waits,  ///< waits of the compute lane, pulled out so that they are seen
+  copy,
+  nvme,
+};
+
+struct TimelineRow {
+  RowKind kind = RowKind::rank;
+  std::uint32_t rank = 0;
+  std::uint8_t depth = 0;
+  float y = 0, height = kLaneHeight;  ///< from the top of all rows
+  bool expanded = false;              ///< rank rows
+  [[nodiscard]] store::LaneId lane() const noexcept;
+  /// "compute" on the first row of a lane, empty on the deeper ones.
+  [[nodiscard]] const char* label() const noexcept;
+};
+
+struct TimelineOptions {
+  std::set<std::uint32_t> expanded;  ///< ranks whose lanes are shown
+  std::uint8_t compute_depths = 10;  ///< rows of the compute lane at most
+};
+
+struct TimelineRows {
+  std::vector<TimelineRow> rows;
+  float height = 0;
+  /// The row at `y`, or null in a gap or below.
+  [[nodiscard]] const TimelineRow* at(float y) const noexcept;
+  /// Rows that meet [top, bottom): first and one past the last.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> between(float top, float bottom) const noexcept;
+};
+
+[[nodiscard]] TimelineRows layout_rows(const store::Store& store, const TimelineOptions& options);
+
+/// The span at `at_ns` within `slack_ns`, the closest to it; nothing when none is that close.
+[[nodiscard]] std::optional<store::Span> span_at(const store::Store& store, store::LaneId lane,
+                                                 std::uint8_t depth, std::int64_t at_ns,
+                                                 std::int64_t slack_ns);
+
+}  // namespace shardscope::gui

@@ -1,0 +1,125 @@
+#include "app/gui/platform/frame.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+namespace shardscope::gui {
+namespace {
+
+constexpr const char* kInter = "/usr/share/fonts/opentype/inter/Inter-Regular.otf";
+constexpr const char* kInterStrong = "/usr/share/fonts/opentype/inter/Inter-SemiBold.otf";
+constexpr const char* kMono = "/usr/share/fonts/truetype/jetbrains-mono/JetBrainsMono-Regular.ttf";
+
+float thread_cpu_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<float>(static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6);
+}
+
+/// Latin, dashes and ellipsis, thin space, arrows, the few signs of mathematics that we write.
+const ImWchar* glyph_ranges() {
+  static constexpr ImWchar kRanges[] = {0x0020, 0x00FF, 0x0394, 0x0394, 0x03BC, 0x03BC,
+                                        0x2009, 0x2026, 0x2190, 0x2193, 0x2212, 0x2212,
+                                        0x2248, 0x2248, 0x2264, 0x2265, 0};
+  return kRanges;
+}
+
+ImFont* load(const char* path, float pixels, std::string& problem) {
+  ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) {
+    ImFontConfig config;
+    config.OversampleH = 2;
+    config.OversampleV = 1;
+    config.PixelSnapH = true;
+    if (ImFont* font = atlas.AddFontFromFileTTF(path, pixels, &config, glyph_ranges())) return font;
+  }
+  problem = std::string("font ") + path +
+            " is missing; install fonts-inter and fonts-jetbrains-mono (a plain font is used)";
+  ImFontConfig config;
+  config.SizePixels = pixels;
+  return atlas.AddFontDefault(&config);
+}
+
+}  // namespace
+
+void FrameStats::add(float ms) {
+  constexpr std::size_t kKept = 4096;
+  if (build_ms.size() >= kKept) build_ms.erase(build_ms.begin(), build_ms.begin() + kKept / 2);
+  build_ms.push_back(ms);
+}
+
+float FrameStats::quantile(double q) const {
+  if (build_ms.empty()) return 0;
+  std::vector<float> sorted = build_ms;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))];
+}
+
+Frame::Frame() {
+  IMGUI_CHECKVERSION();
+  ImGui::CreateContext();
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;  // the layout is ours to keep
+  io.LogFilename = nullptr;
+}
+
+Frame::~Frame() { ImGui::DestroyContext(); }
+
+bool Frame::fit_fonts(float scale) {
+  if (std::fabs(scale - font_scale_) < 0.01F) return false;
+  font_scale_ = scale;
+  font_problem_.clear();
+  ImGui::GetIO().Fonts->Clear();
+  const auto pixels = [&](Font font) { return std::round(line_height(font) * scale); };
+  struct Face {
+    Font font;
+    const char* path;
+  };
+  for (const Face& face :
+       {Face{Font::small, kInter}, Face{Font::body, kInter}, Face{Font::strong, kInterStrong},
+        Face{Font::title, kInterStrong}, Face{Font::mono, kMono}, Face{Font::mono_small, kMono},
+        Face{Font::mono_title, kMono}}) {
+    fonts_.at[static_cast<std::size_t>(face.font)] = load(face.path, pixels(face.font), font_problem_);
+  }
+  ImGui::GetIO().Fonts->Build();
+  return true;
+}
+
+ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) {
+  const float began = thread_cpu_ms();
+  ImGuiIO& io = ImGui::GetIO();
+  ImGui::NewFrame();
+  Pointer pointer;
+  pointer.x = io.MousePos.x;
+  pointer.y = io.MousePos.y;
+  pointer.dx = io.MouseDelta.x;
+  pointer.dy = io.MouseDelta.y;
+  pointer.wheel = io.MouseWheel;
+  pointer.wheel_sideways = io.MouseWheelH;
+  pointer.shift = io.KeyShift;
+  pointer.ctrl = io.KeyCtrl;
+  pointer.alt = io.KeyAlt;
+  for (int button = 0; button < 3; ++button) {
+    pointer.pressed[button] = ImGui::IsMouseClicked(button);
+    pointer.down[button] = ImGui::IsMouseDown(button);
+    pointer.released[button] = ImGui::IsMouseReleased(button);
+  }
+  pointer.double_click = ImGui::IsMouseDoubleClicked(0);
+  ImGui::SetMouseCursor(ImGuiMouseCursor_Arrow);
+  Canvas canvas(ImGui::GetBackgroundDrawList(), fonts_, app.theme);
+  Context ctx(app, workspace_.ui(), canvas, pointer, seconds, {0, 0, io.DisplaySize.x, io.DisplaySize.y});
+  ctx.keys = keys_;
+  workspace_.draw(ctx, panel);
+  keys_.clear();
+  moving_ = ctx.moving;
+  ImGui::Render();
+  ++count_;
+  stats_.add(thread_cpu_ms() - began);
+  return ImGui::GetDrawData();
+}
+
+}  // namespace shardscope::gui

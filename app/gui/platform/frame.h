@@ -1,0 +1,56 @@
+// One frame of the dashboard, whoever shows it: fonts, ImGui's begin and end, the workspace between.
+#pragma once
+
+#include <imgui.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/gui/model/app_state.h"
+#include "app/gui/views/workspace.h"
+
+namespace shardscope::gui {
+
+/// CPU time of building frames (layout, text, draw lists), without the GL driver.
+struct FrameStats {
+  std::vector<float> build_ms;
+  void add(float ms);
+  [[nodiscard]] float quantile(double q) const;
+};
+
+class Frame {
+ public:
+  Frame();  ///< creates the ImGui context
+  ~Frame();
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  /// Makes sure that the fonts fit `scale` device pixels per logical pixel. True when the atlas changed
+  /// and must be uploaded again.
+  bool fit_fonts(float scale);
+  /// Builds one frame. Display size, pointer and keys must be in ImGui's IO, in logical pixels.
+  ImDrawData* build(AppState& app, std::string_view panel, double seconds);
+
+  /// A key went down or repeats; the next frame sees it.
+  void press(int code) { keys_.push_back(code); }
+  [[nodiscard]] Workspace& workspace() { return workspace_; }
+  [[nodiscard]] bool moving() const { return moving_; }
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+  [[nodiscard]] const FrameStats& stats() const { return stats_; }
+  [[nodiscard]] FrameStats& stats() { return stats_; }
+  /// Empty, or why the text does not look as designed.
+  [[nodiscard]] const std::string& font_problem() const { return font_problem_; }
+
+ private:
+  Workspace workspace_;
+  Fonts fonts_;
+  FrameStats stats_;
+  std::string font_problem_;
+  float font_scale_ = 0;
+  std::vector<int> keys_;
+  bool moving_ = false;
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace shardscope::gui

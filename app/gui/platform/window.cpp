@@ -1,0 +1,230 @@
+#include "app/gui/platform/window.h"
+
+#include <GLFW/glfw3.h>
+#include <backends/imgui_impl_glfw.h>
+#include <backends/imgui_impl_opengl3.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+namespace shardscope::gui {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr double kLiveFrame = 1.0 / 20;    ///< news of a live run are drawn this often at most
+constexpr double kMotionFrame = 1.0 / 12;  ///< what moves by itself
+constexpr double kIdleWait = 0.5;          ///< nothing to wait for but input
+constexpr double kDumpInterval = 1.0;
+/// Drawing news may take this share of one core: four ranks may be training on the same two.
+constexpr double kDrawShare = 0.15;
+/// Hover and click need the frame after the event as well.
+constexpr int kFramesPerEvent = 2;
+
+volatile std::sig_atomic_t g_dump_asked = 0;
+void ask_dump(int) { g_dump_asked = 1; }
+
+std::string g_glfw_error;
+void on_glfw_error(int, const char* text) { g_glfw_error = text; }
+
+struct Input {
+  std::vector<int> keys;
+  int frames_owed = kFramesPerEvent;
+};
+Input g_input;
+void touch() { g_input.frames_owed = kFramesPerEvent; }
+
+/// Every callback notes that there is something to draw, then hands on to ImGui's own.
+void install_callbacks(GLFWwindow* window) {
+  glfwSetWindowFocusCallback(window, [](GLFWwindow* w, int focused) {
+    touch();
+    ImGui_ImplGlfw_WindowFocusCallback(w, focused);
+  });
+  glfwSetCursorEnterCallback(window, [](GLFWwindow* w, int entered) {
+    touch();
+    ImGui_ImplGlfw_CursorEnterCallback(w, entered);
+  });
+  glfwSetCursorPosCallback(window, [](GLFWwindow*, double, double) { touch(); });
+  glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int button, int action, int mods) {
+    touch();
+    ImGui_ImplGlfw_MouseButtonCallback(w, button, action, mods);
+  });
+  glfwSetScrollCallback(window, [](GLFWwindow* w, double dx, double dy) {
+    touch();
+    ImGui_ImplGlfw_ScrollCallback(w, dx, dy);
+  });
+  glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int scancode, int action, int mods) {
+    touch();
+    if (action != GLFW_RELEASE) g_input.keys.push_back(key);
+    ImGui_ImplGlfw_KeyCallback(w, key, scancode, action, mods);
+  });
+  glfwSetCharCallback(window, [](GLFWwindow* w, unsigned int c) {
+    touch();
+    ImGui_ImplGlfw_CharCallback(w, c);
+  });
+  glfwSetFramebufferSizeCallback(window, [](GLFWwindow*, int, int) { touch(); });
+  glfwSetWindowRefreshCallback(window, [](GLFWwindow*) { touch(); });
+  glfwSetWindowContentScaleCallback(window, [](GLFWwindow*, float, float) { touch(); });
+}
+
+class Window {
+ public:
+  explicit Window(const WindowOptions& options) {
+    glfwSetErrorCallback(on_glfw_error);
+    if (!glfwInit()) throw std::runtime_error("cannot open a display: " + g_glfw_error);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+    glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+    glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+    window_ = glfwCreateWindow(options.width, options.height, "Shardscope", nullptr, nullptr);
+    if (window_ == nullptr) {
+      glfwTerminate();
+      throw std::runtime_error("cannot open a window with OpenGL 3.3: " + g_glfw_error +
+                               "; install libgl1-mesa-dri");
+    }
+    glfwSetWindowSizeLimits(window_, 640, 400, GLFW_DONT_CARE, GLFW_DONT_CARE);
+    glfwMakeContextCurrent(window_);
+    glfwSwapInterval(1);
+    install_callbacks(window_);
+    ImGui_ImplGlfw_InitForOpenGL(window_, false);
+    ImGui_ImplOpenGL3_Init("#version 330");
+  }
+  ~Window() {
+    ImGui_ImplOpenGL3_Shutdown();
+    ImGui_ImplGlfw_Shutdown();
+    glfwDestroyWindow(window_);
+    glfwTerminate();
+  }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  [[nodiscard]] bool closed() const { return glfwWindowShouldClose(window_) != 0; }
+  [[nodiscard]] bool visible() const { return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) == 0; }
+
+  void draw(Frame& frame, AppState& app, const std::string& panel, double seconds) {
+    float content = 1;
+    glfwGetWindowContentScale(window_, &content, nullptr);
+    const float scale = std::max(0.5F, content * layout_zoom(app.layout_name));
+    if (frame.fit_fonts(scale)) {
+      ImGui_ImplOpenGL3_DestroyFontsTexture();
+      ImGui_ImplOpenGL3_CreateFontsTexture();
+    }
+    ImGui_ImplOpenGL3_NewFrame();
+    ImGui_ImplGlfw_NewFrame();
+    // The backend speaks of screen coordinates; ours are logical pixels.
+    ImGuiIO& io = ImGui::GetIO();
+    int width = 0;
+    int height = 0;
+    int window_width = 0;
+    glfwGetFramebufferSize(window_, &width, &height);
+    glfwGetWindowSize(window_, &window_width, nullptr);
+    if (width <= 0 || height <= 0) return;
+    const float screen_to_logical =
+        static_cast<float>(width) / static_cast<float>(std::max(1, window_width)) / scale;
+    io.DisplaySize = {static_cast<float>(width) / scale, static_cast<float>(height) / scale};
+    io.DisplayFramebufferScale = {scale, scale};
+    if (ImGui::IsMousePosValid(&io.MousePos)) {
+      io.MousePos = {io.MousePos.x * screen_to_logical, io.MousePos.y * screen_to_logical};
+    }
+    for (const int code : g_input.keys) frame.press(code);
+    g_input.keys.clear();
+    ImDrawData* const data = frame.build(app, panel, seconds);
+    glViewport(0, 0, width, height);
+    ImGui_ImplOpenGL3_RenderDrawData(data);
+    glfwSwapBuffers(window_);
+  }
+
+ private:
+  GLFWwindow* window_ = nullptr;
+};
+
+class Dumper {
+ public:
+  explicit Dumper(std::string path) : path_(std::move(path)) {}
+  void update(const AppState& app, Frame& frame, Clock::time_point now) {
+    if (path_.empty()) return;
+    const bool due = g_dump_asked != 0 || Seconds(now - last_).count() >= kDumpInterval;
+    if (!due) return;
+    g_dump_asked = 0;
+    last_ = now;
+    std::string json = state_json(app, frame.workspace().placed(), frame.count());
+    if (json == written_) return;
+    if (!write_state(path_, json) && !complained_) {
+      complained_ = true;
+      std::fprintf(stderr, "shardscope: cannot write the state to %s\n", path_.c_str());
+    }
+    written_ = std::move(json);
+  }
+
+ private:
+  std::string path_, written_;
+  Clock::time_point last_{};
+  bool complained_ = false;
+};
+
+}  // namespace
+
+void accept_dump_signal() { std::signal(SIGUSR1, ask_dump); }
+
+bool have_display() {
+  const char* const x11 = std::getenv("DISPLAY");
+  const char* const wayland = std::getenv("WAYLAND_DISPLAY");
+  return (x11 != nullptr && *x11 != 0) || (wayland != nullptr && *wayland != 0);
+}
+
+int run_window(AppState& app, const WindowOptions& options) {
+  Frame frame;
+  const Clock::time_point start = Clock::now();
+  Clock::time_point last_draw{};
+  double draw_cost = 0;
+  bool news = true;
+  {
+    Window window(options);
+    Dumper dumper(options.state_dump);
+    while (!window.closed()) {
+      Clock::time_point now = Clock::now();
+      if (options.close_after_s > 0 && Seconds(now - start).count() > options.close_after_s) break;
+      news |= app.run->poll(std::chrono::microseconds(4000));
+      if (app.other) news |= app.other->poll(std::chrono::microseconds(2000));
+      const double since = Seconds(now - last_draw).count();
+      const double live_gap = std::max(kLiveFrame, draw_cost / kDrawShare);
+      const bool due = g_input.frames_owed > 0 || (news && since >= live_gap) ||
+                       (frame.moving() && since >= std::max(kMotionFrame, live_gap));
+      if (due && window.visible()) {
+        window.draw(frame, app, options.panel, Seconds(now - start).count());
+        if (frame.count() == 1 && !frame.font_problem().empty()) {
+          std::fprintf(stderr, "shardscope: %s\n", frame.font_problem().c_str());
+        }
+        last_draw = Clock::now();
+        draw_cost = 0.8 * draw_cost + 0.2 * Seconds(last_draw - now).count();
+        g_input.frames_owed = std::max(0, g_input.frames_owed - 1);
+        news = false;
+      }
+      dumper.update(app, frame, Clock::now());
+      double wait = kIdleWait;
+      if (app.run->live() && app.run->link() != collector::Viewer::Link::ended) wait = kLiveFrame;
+      if (news) wait = std::min(wait, live_gap);
+      if (frame.moving()) wait = std::min(wait, kMotionFrame);
+      if (g_input.frames_owed > 0)
+        glfwPollEvents();
+      else
+        glfwWaitEventsTimeout(std::max(0.001, wait));
+    }
+  }
+  if (options.frame_stats) {
+    const FrameStats& stats = frame.stats();
+    std::printf("frames %llu, build CPU ms: median %.3f, p95 %.3f, max %.3f\n",
+                static_cast<unsigned long long>(frame.count()), static_cast<double>(stats.quantile(0.5)),
+                static_cast<double>(stats.quantile(0.95)), static_cast<double>(stats.quantile(1)));
+  }
+  return 0;
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,192 @@
+// shardscope-gui: the dashboard on a live run or on recordings, in a window or as a picture.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "app/gui/model/app_state.h"
+#include "app/gui/platform/offscreen.h"
+#include "app/gui/platform/png.h"
+#include "app/gui/platform/window.h"
+
+namespace {
+
+using namespace shardscope::gui;
+
+constexpr int kFailed = 1;
+constexpr int kNoDisplay = 2;
+
+struct Options {
+  std::vector<std::string> files;
+  std::string connect, screenshot, panel = "workspace", size = "1600x900", theme = "dark", layout = "Watch",
+                                   state_dump;
+  long long at_step = -1;
+  double scale = 0;
+  double close_after_s = 0;
+  bool frame_stats = false;
+};
+
+struct Size {
+  int width = 0, height = 0;
+};
+
+Size parse_size(const std::string& text) {
+  Size size;
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%dx%d%c", &size.width, &size.height, &rest) != 2 || size.width < 320 ||
+      size.height < 200 || size.width > 16384 || size.height > 16384) {
+    throw std::runtime_error(
+        "--size '" + text +
+        "' is not a size; write WIDTHxHEIGHT from 320x200 to 16384x16384, as in 1600x900");
+  }
+  return size;
+}
+
+void check_panel(const Workspace& workspace, const std::string& panel) {
+  if (panel == "workspace") return;
+  std::string known = "workspace";
+  for (const auto& view : workspace.registry().all()) {
+    if (view->name() == panel) return;
+    known += ", " + std::string(view->name());
+  }
+  throw std::runtime_error("--panel '" + panel + "' is not known; use one of " + known);
+}
+
+void open_runs(AppState& app, const Options& options) {
+  if (!options.connect.empty()) {
+    app.run = Session::connect(options.connect);
+    return;
+  }
+  if (options.files.empty()) {
+    throw std::runtime_error(
+        "nothing to show; give a recording (FILE.zscope), two to compare, or --connect ENDPOINT");
+  }
+  app.run = Session::open_file(options.files[0]);
+  if (options.files.size() > 1) app.other = Session::open_file(options.files[1]);
+}
+
+void set_up(AppState& app, const Options& options) {
+  app.set_layout(options.layout);
+  app.theme = options.theme == "light" ? ThemeKind::light : ThemeKind::dark;
+  if (app.other && options.layout == "Watch") app.set_layout("Compare");
+  if (options.at_step >= 0) {
+    app.place_once();
+    if (!app.go_to_step(static_cast<std::uint32_t>(options.at_step))) {
+      throw std::runtime_error("--at " + std::to_string(options.at_step) +
+                               ": the run has no such step; it has " +
+                               std::to_string(app.store().steps().size()) + " steps");
+    }
+  }
+}
+
+/// A live run is given a moment to send what it has, so that the picture is not of an empty window.
+void wait_for_data(AppState& app) {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::seconds(10);
+  while (app.run->live() && Clock::now() < until) {
+    app.run->poll(std::chrono::milliseconds(50));
+    const auto link = app.run->link();
+    if (link == shardscope::collector::Viewer::Link::live ||
+        link == shardscope::collector::Viewer::Link::ended)
+      break;
+  }
+  if (app.run->live() && !app.store().has_tables()) {
+    throw std::runtime_error("--connect " + app.run->source() +
+                             ": no run answered within 10 s; is it listening there?");
+  }
+}
+
+int take_screenshot(AppState& app, const Options& options) {
+  const Size size = parse_size(options.size);
+  wait_for_data(app);
+  app.run->settle();
+  if (app.other) app.other->settle();
+  set_up(app, options);
+  // On a wide picture type grows with it, as it would on a screen of that many pixels.
+  const float automatic = size.width >= 3200 ? 2.0F : 1.0F;
+  const float scale =
+      (options.scale > 0 ? static_cast<float>(options.scale) : automatic) * layout_zoom(app.layout_name);
+  Frame frame;
+  check_panel(frame.workspace(), options.panel);
+  Offscreen offscreen(size.width, size.height);
+  const auto picture = offscreen.render(frame, app, options.panel, scale);
+  write_png(options.screenshot, size.width, size.height, picture);
+  if (!frame.font_problem().empty()) std::fprintf(stderr, "shardscope: %s\n", frame.font_problem().c_str());
+  if (options.frame_stats) {
+    constexpr int kFrames = 200;
+    frame.stats() = {};
+    for (int i = 0; i < kFrames; ++i) {
+      ImGui::GetIO().DeltaTime = 1.0F / 60;
+      frame.build(app, options.panel, 0);
+    }
+    std::printf("frames %d, build CPU ms: median %.3f, p95 %.3f\n", kFrames,
+                static_cast<double>(frame.stats().quantile(0.5)),
+                static_cast<double>(frame.stats().quantile(0.95)));
+  }
+  if (!options.state_dump.empty() &&
+      !write_state(options.state_dump, state_json(app, frame.workspace().placed(), frame.count()))) {
+    throw std::runtime_error("cannot write the state to " + options.state_dump);
+  }
+  return 0;
+}
+
+int run(const Options& options) {
+  if (!options.state_dump.empty()) accept_dump_signal();
+  AppState app;
+  if (options.screenshot.empty() && !have_display()) {
+    std::fprintf(stderr,
+                 "shardscope: no display: DISPLAY and WAYLAND_DISPLAY are not set; use --screenshot OUT.png, "
+                 "or start it in a desktop session (ssh -X)\n");
+    return kNoDisplay;
+  }
+  open_runs(app, options);
+  if (!options.screenshot.empty()) return take_screenshot(app, options);
+  const Size size = parse_size(options.size);
+  set_up(app, options);
+  WindowOptions window;
+  window.width = size.width;
+  window.height = size.height;
+  {
+    const Workspace probe;
+    check_panel(probe, options.panel);
+  }
+  window.panel = options.panel;
+  window.state_dump = options.state_dump;
+  window.frame_stats = options.frame_stats;
+  window.close_after_s = options.close_after_s;
+  try {
+    return run_window(app, window);
+  } catch (const std::runtime_error& error) {
+    std::fprintf(stderr, "shardscope: %s\n", error.what());
+    return kNoDisplay;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App cli{"The Shardscope dashboard"};
+  cli.add_option("files", options.files, "One recording, or two to compare")->expected(0, 2);
+  cli.add_option("--connect", options.connect, "Collector of a live run, e.g. tcp://127.0.0.1:5711");
+  cli.add_option("--screenshot", options.screenshot, "Write a picture instead of opening a window");
+  cli.add_option("--panel", options.panel, "Panel to show alone; workspace is the whole window");
+  cli.add_option("--size", options.size, "Pixels, e.g. 1600x900");
+  cli.add_option("--scale", options.scale, "Device pixels per logical pixel in a picture (0: by size)");
+  cli.add_option("--at", options.at_step, "Step to show");
+  cli.add_option("--theme", options.theme, "dark or light")->check(CLI::IsMember({"dark", "light"}));
+  cli.add_option("--layout", options.layout, "Watch, Step, Memory, Compare or Presentation")
+      ->check(CLI::IsMember({"Watch", "Step", "Memory", "Compare", "Presentation"}));
+  cli.add_option("--state-dump", options.state_dump,
+                 "Write what the window believes to this JSON file, each second");
+  cli.add_flag("--frame-stats", options.frame_stats, "Print the CPU time of building a frame");
+  cli.add_option("--close-after", options.close_after_s, "Close the window after so many seconds");
+  CLI11_PARSE(cli, argc, argv);
+  try {
+    return run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "shardscope: %s\n", error.what());
+    return kFailed;
+  }
+}

@@ -1,0 +1,126 @@
+// What a view gets to draw with: the state, the canvas, the pointer, and the overlay it may open.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/gui/model/app_state.h"
+#include "app/gui/model/details.h"
+#include "app/gui/views/canvas.h"
+
+namespace shardscope::gui {
+
+/// Key codes as the window system layer gives them (GLFW's numbers); letters and digits are their capitals.
+namespace key {
+inline constexpr int kSpace = 32, kEscape = 256, kEnter = 257, kBackspace = 259, kRight = 262, kLeft = 263,
+                     kDown = 264, kUp = 265, kKeypadEnter = 335;
+}
+
+struct Pointer {
+  float x = -1, y = -1;
+  float dx = 0, dy = 0;  ///< since the last frame
+  float wheel = 0, wheel_sideways = 0;
+  bool pressed[3]{}, down[3]{}, released[3]{};
+  bool double_click = false;
+  bool shift = false, ctrl = false, alt = false;
+};
+
+/// Something on top of the panels: a menu or a list to pick from.
+struct OverlayItem {
+  std::string label;
+  std::string hint;  ///< at the right, muted: shortcut, size
+  bool enabled = true;
+  bool checked = false;
+  std::function<void()> act;
+};
+struct Overlay {
+  bool open = false;
+  bool filter = false;  ///< a list with a line of text that narrows it
+  std::string title;
+  std::string text;  ///< what was typed
+  Rect anchor;
+  std::vector<OverlayItem> items;
+  int cursor = 0;
+  float scroll = 0;
+  bool just_opened = false;
+};
+
+/// Lasts over frames.
+struct UiState {
+  Overlay overlay;
+  const void* captured = nullptr;  ///< the drag in progress belongs to this
+  bool help = false;
+  bool drag_moved = false;
+  float drag_from_x = 0, drag_from_y = 0;
+};
+
+class Context {
+ public:
+  Context(AppState& state, UiState& lasting, Canvas& drawing, const Pointer& input, double time,
+          Rect window_rect)
+      : app(state), ui(lasting), canvas(drawing), pointer(input), seconds(time), window(window_rect) {}
+
+  AppState& app;
+  UiState& ui;
+  Canvas& canvas;
+  Pointer pointer;
+  double seconds;
+  Rect window;
+  /// Keys that went down (or repeat) since the last frame, in order. Kept apart from ImGui, which loses one
+  /// that is pressed and let go between two frames.
+  std::span<const int> keys;
+  [[nodiscard]] bool pressed(int code) const { return std::ranges::find(keys, code) != keys.end(); }
+  bool moving = false;  ///< something is drawn in motion: draw again soon
+
+  [[nodiscard]] const Palette& colors() const { return canvas.colors(); }
+  /// The pointer is there and nothing lies above, though a drag may hold it.
+  [[nodiscard]] bool under_pointer(const Rect& rect) const;
+  /// The pointer is there and nothing lies above or holds it.
+  [[nodiscard]] bool hovered(const Rect& rect) const;
+  [[nodiscard]] bool clicked(const Rect& rect) const { return hovered(rect) && pointer.pressed[0]; }
+
+  enum class Drag : std::uint8_t { none, begun, going, dropped, clicked };
+  /// A press in `rect` that belongs to `owner` until the button is let go. `clicked`: let go unmoved.
+  Drag drag(const void* owner, const Rect& rect, int button);
+
+  // ---- widgets -----------------------------------------------------------------------------------
+  enum class Look : std::uint8_t { plain, primary, chosen };
+  bool button(const Rect& rect, std::string_view label, bool enabled = true, Look look = Look::plain,
+              std::string_view tip = {});
+  /// A button as wide as its label, placed at the right end of `room`, which shrinks by it.
+  bool button_right(Rect& room, std::string_view label, bool enabled = true, Look look = Look::plain,
+                    std::string_view tip = {});
+  /// The same with an arrow that says that a menu opens; its place is returned in `anchor`.
+  bool menu_button_right(Rect& room, std::string_view label, Rect& anchor, bool enabled = true,
+                         std::string_view tip = {});
+  [[nodiscard]] float button_width(std::string_view label) const;
+  /// A row of choices of which one holds; returns the one clicked, or `chosen`.
+  int choice_right(Rect& room, const std::vector<std::string>& labels, int chosen);
+  /// Draws a bar when `content` is higher than the room and scrolls with the wheel. Clamps `scroll`.
+  void scroll(const void* owner, const Rect& room, float content, float& scroll);
+  /// Number right-aligned in mono with its unit muted after it in `unit_width`.
+  void quantity(const Rect& rect, std::string_view number, std::string_view unit, float unit_width = 30,
+                Rgb color = 0xFFFFFFFF);
+  void section(Rect& room, std::string_view title);
+
+  void menu(const Rect& anchor, std::vector<OverlayItem> items);
+  void picker(const Rect& anchor, std::string title, std::vector<OverlayItem> items);
+
+  void tip(std::string_view text);
+  void tip(const Details& details);
+  /// Drawn by the workspace after everything else.
+  void draw_tip();
+  void draw_overlay();
+  /// A designed empty state: a line of what is missing and a line of why or what to do.
+  void empty(const Rect& rect, std::string_view title, std::string_view hint);
+
+ private:
+  Details tip_;
+  std::string tip_text_;
+};
+
+}  // namespace shardscope::gui

@@ -1,0 +1,99 @@
+// Inspector: everything about what is selected, and its history.
+#include <algorithm>
+
+#include "app/gui/model/format.h"
+#include "app/gui/views/panels.h"
+
+namespace shardscope::gui {
+namespace {
+
+constexpr float kRow = 22;
+
+class InspectorView final : public View {
+ public:
+  std::string_view name() const override { return "inspector"; }
+  std::string_view title() const override { return "Inspector"; }
+  void header(Context& ctx, Rect& room) override;
+  void draw(Context& ctx, Rect room) override;
+
+ private:
+  void history(Context& ctx, Rect room, const Details& details);
+  float scroll_ = 0;
+};
+
+void InspectorView::header(Context& ctx, Rect& room) {
+  if (ctx.app.selection.kind == SelectionKind::none) return;
+  if (ctx.button_right(room, "Clear", true, Context::Look::plain, "Select nothing (Esc)"))
+    ctx.app.clear_selection();
+}
+
+void InspectorView::draw(Context& ctx, Rect room) {
+  const Palette& c = ctx.colors();
+  const Details details = describe_selection(ctx.app);
+  room = {room.x + 12, room.y, room.w - 24, room.h - 8};
+  if (details.title.empty()) {
+    ctx.empty({room.x - 12, room.y, room.w + 24, room.h}, "Nothing is selected",
+              "Click a span in the timeline, a parameter in the partition map, a rank or a step. It is then "
+              "marked in every panel.");
+    return;
+  }
+  const Rect title = room.take_top(20);
+  ctx.canvas.fill({title.x, title.y + 3, 4, 14}, c.of(details.meaning), 1, 1);
+  const Rect name{title.x + 10, title.y, title.w - 10, title.h};
+  if (ctx.canvas.text_in(name, details.title, c.text, Font::strong) && ctx.hovered(name))
+    ctx.tip(details.title);
+  if (!details.subtitle.empty()) {
+    const Rect line = room.take_top(18);
+    ctx.canvas.text_in({line.x + 10, line.y, line.w - 10, line.h}, details.subtitle, c.muted, Font::small);
+  }
+  room.take_top(6);
+  for (const Field& field : details.fields) {
+    if (room.h < kRow) break;
+    Rect row = room.take_top(kRow);
+    const Rect whole = row;
+    const float label = ctx.canvas.width(field.label, Font::small) + 8;
+    ctx.canvas.text_in(row.take_left(std::min(label, row.w * 0.6F)), field.label, c.muted, Font::small);
+    const std::string value = field.unit.empty() ? field.value : field.value + " " + field.unit;
+    const bool cut = ctx.canvas.text_in(row, value, c.text, Font::mono_small, Align::right);
+    if (ctx.hovered(whole) && (cut || !field.formula.empty())) {
+      ctx.tip(field.formula.empty() ? value : field.label + " = " + field.formula);
+    }
+  }
+  if (!details.reason.empty() && room.h > 24) {
+    room.take_top(6);
+    const float h = ctx.canvas.paragraph(room, "Why: " + details.reason, c.text, Font::small);
+    room.take_top(h);
+  }
+  if (!details.history.empty() && room.h > 60) history(ctx, room, details);
+}
+
+void InspectorView::history(Context& ctx, Rect room, const Details& details) {
+  const Palette& c = ctx.colors();
+  ctx.section(room, details.history_title);
+  ctx.scroll(this, room, kRow * static_cast<float>(details.history.size()), scroll_);
+  const Clip clip(ctx.canvas, room);
+  float y = room.y - scroll_;
+  for (const HistoryRow& item : details.history) {
+    const Rect line{room.x, y, room.w - 10, kRow};
+    y += kRow;
+    if (line.bottom() < room.y || line.y > room.bottom()) continue;
+    const bool over = ctx.hovered(line) && room.contains(ctx.pointer.x, ctx.pointer.y);
+    if (over) ctx.canvas.fill(line, c.raised);
+    Rect row = line;
+    const std::string when = timestamp(item.at_ns, 100'000);
+    ctx.canvas.text_in(row.take_left(std::min(76.0F, row.w * 0.35F)), when, c.muted, Font::mono_small);
+    ctx.canvas.text_in(
+        row.take_right(std::min(ctx.canvas.width(item.value, Font::mono_small) + 1, row.w * 0.5F)),
+        item.value, c.text, Font::mono_small, Align::right);
+    row.take_right(6);
+    const bool cut = ctx.canvas.text_in(row, item.text, c.text, Font::small);
+    if (over && cut) ctx.tip(item.text);
+    if (over && ctx.pointer.pressed[0]) ctx.app.jump_to(item.at_ns);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<View> make_inspector_view() { return std::make_unique<InspectorView>(); }
+
+}  // namespace shardscope::gui

@@ -1,0 +1,26 @@
+#include "app/gui/views/panels.h"
+
+namespace shardscope::gui {
+
+void View::header(Context&, Rect&) {}
+
+View* ViewRegistry::find(std::string_view name) const {
+  for (const auto& view : views_) {
+    if (view->name() == name) return view.get();
+  }
+  return nullptr;
+}
+
+void register_views(ViewRegistry& registry) {
+  registry.add(make_overview_view());
+  registry.add(make_timeline_view());
+  registry.add(make_partition_view());
+  registry.add(make_memory_view());
+  registry.add(make_communication_view());
+  registry.add(make_stepper_view());
+  registry.add(make_compare_view());
+  registry.add(make_findings_view());
+  registry.add(make_inspector_view());
+}
+
+}  // namespace shardscope::gui

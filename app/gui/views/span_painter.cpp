@@ -1,0 +1,227 @@
+#include "app/gui/views/span_painter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/gui/model/format.h"
+#include "app/gui/model/names.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// More spans than this per pixel and the row shows its busy share instead.
+constexpr float kSpansPerPixel = 0.4F;
+/// Width of a density column: finer cannot be told apart.
+constexpr float kColumn = 2;
+constexpr float kNarrowestLabel = 22;
+
+}  // namespace
+
+std::optional<store::Span> SpanPainter::lane(const TimelineRow& row, const Rect& rect) {
+  const store::Store& data = ctx_.app.store();
+  // A click is known when the button is let go, while the pan still holds the pointer.
+  const bool over = ctx_.under_pointer(rect);
+  const std::int64_t at = scale_.time_of(ctx_.pointer.x);
+  const auto slack = static_cast<std::int64_t>(scale_.ns_per_pixel() * 2);
+  if (row.kind == RowKind::waits) {
+    waits(row.rank, rect);
+    if (!over) return std::nullopt;
+    const auto all = ctx_.app.run->index().waits(row.rank);
+    const auto [first, last] = RunIndex::overlapping(all, at - slack, at + slack + 1);
+    return first < last ? std::optional(all[first]) : std::nullopt;
+  }
+  const auto [first, last] = data.visible(row.lane(), row.depth, scale_.range.begin_ns, scale_.range.end_ns);
+  if (static_cast<float>(last - first) > rect.w * kSpansPerPixel) {
+    density(row.lane(), row.depth, rect, 2);
+  } else {
+    spans(row, rect, data.spans(row.lane(), row.depth).subspan(first, last - first));
+  }
+  return over ? span_at(data, row.lane(), row.depth, at, slack) : std::nullopt;
+}
+
+void SpanPainter::spans(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list) {
+  float painted_to = rect.x - 1;
+  for (const store::Span& one : list) {
+    const float x0 = std::max(rect.x, scale_.x_of(one.begin_ns));
+    const std::int64_t end = one.end_ns == store::kOpen ? ctx_.app.store().end_ns() : one.end_ns;
+    const float x1 = std::min(rect.right(), std::max(scale_.x_of(end), x0 + 1));
+    if (x1 <= painted_to) continue;  // within a pixel that has its colour already
+    span(row, rect, one, std::max(x0, painted_to), x1);
+    painted_to = std::floor(x1);
+  }
+}
+
+void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Span& one, float x0, float x1) {
+  Canvas& canvas = ctx_.canvas;
+  const Palette& c = ctx_.colors();
+  const Meaning meaning = meaning_of(one.kind, one.code);
+  Rgb color = c.of(meaning);
+  const bool structure = meaning == Meaning::neutral || one.kind == ev::EventKind::phase_begin;
+  if (structure) color = mix(c.panel, color, 0.45F);
+  if (one.kind == ev::EventKind::module_begin) {
+    // Ancestors recede, so that the row of leaf modules is what is seen first.
+    const auto pass = static_cast<ev::Pass>(one.code);
+    color = mix(color, c.panel, std::max(0.0F, 0.50F - 0.12F * static_cast<float>(one.depth)));
+    if (pass == ev::Pass::backward) color = mix(color, c.base, 0.22F);
+  }
+  const float gap = x1 - x0 > 4 ? 1.0F : 0.0F;
+  const Rect box{x0, rect.y, std::max(1.0F, x1 - x0 - gap), rect.h};
+  const bool wait = is_wait(one.kind);
+  if (wait && strip_) canvas.fill(box, c.panel);
+  canvas.fill(box, color, wait ? 0.45F : 1.0F, box.w > 6 ? 2.0F : 0.0F);
+  if (wait) canvas.hatch(box, color, 0.9F, 5);
+  if (one.kind == ev::EventKind::module_begin && static_cast<ev::Pass>(one.code) == ev::Pass::recompute) {
+    canvas.hatch(box, c.panel, 0.35F, 7);
+  }
+  if (one.kind == ev::EventKind::paused_begin) canvas.hatch(box, c.muted, 0.6F, 7);
+  if (one.kind == ev::EventKind::collective_begin) {
+    if (one.mark_ns > one.begin_ns) {
+      // Until the last rank had arrived it was waiting, not moving bytes.
+      const float arrived = std::min(box.right(), scale_.x_of(one.mark_ns));
+      if (arrived - x0 > 2) {
+        canvas.fill({x0, rect.y, arrived - x0, rect.h}, c.panel, 0.6F);
+        canvas.hatch({x0, rect.y, arrived - x0, rect.h}, color, 0.7F, 5);
+      }
+    }
+    if (row.kind == RowKind::gather) gather_marks(row, rect, one, x0, box.right());
+  }
+  if (ctx_.app.selected_span(row.lane(), one)) {
+    canvas.outline({box.x - 1, box.y - 1, box.w + 2, box.h + 2}, c.text, 1, 2);
+  }
+  if (box.w > kNarrowestLabel && !strip_) {
+    const Rgb ink = wait ? c.text : text_on(color);
+    canvas.text_in(box.inset(4, 0), label(row, one, box.w - 8), ink, Font::small);
+  }
+}
+
+void SpanPainter::gather_marks(const TimelineRow& row, const Rect& rect, const store::Span& one, float x0,
+                               float x1) {
+  const Fetch* fetch = ctx_.app.run->index().fetch_of(row.rank, one);
+  if (fetch == nullptr) return;
+  const Palette& c = ctx_.colors();
+  switch (fetch->outcome()) {
+    case FetchOutcome::late:
+      ctx_.canvas.fill({x0, rect.y, std::min(3.0F, std::max(1.0F, (x1 - x0) / 2)), rect.h},
+                       c.of(Meaning::trouble));
+      break;
+    case FetchOutcome::early: {
+      const float used = std::min(rect.right(), scale_.x_of(fetch->used_ns));
+      if (used > x1) {
+        ctx_.canvas.fill({x1, rect.y + rect.h / 2 - 1, used - x1, 2}, c.muted, 0.6F);
+        ctx_.canvas.vertical(used - 1, rect.y + 5, rect.h - 10, c.muted, 0.8F);
+      }
+      break;
+    }
+    case FetchOutcome::unused:
+      ctx_.canvas.outline({x0, rect.y, x1 - x0, rect.h}, c.of(Meaning::trouble));
+      break;
+    default:
+      break;
+  }
+}
+
+void SpanPainter::density(store::LaneId lane, std::uint8_t depth, const Rect& rect, float least) {
+  columns_.assign(static_cast<std::size_t>(std::max(1.0F, std::ceil(rect.w / kColumn))), {});
+  const TimeScale& s = scale_;
+  ctx_.app.store().density(lane, depth, s.range.begin_ns, s.range.end_ns, columns_);
+  const Palette& c = ctx_.colors();
+  for (std::size_t i = 0; i < columns_.size();) {
+    const store::Density& column = columns_[i];
+    std::size_t next = i + 1;
+    // Neighbours that look alike become one rectangle.
+    while (next < columns_.size() && columns_[next].dominant == column.dominant &&
+           columns_[next].dominant_code == column.dominant_code &&
+           std::fabs(columns_[next].busy - column.busy) < 0.03F) {
+      ++next;
+    }
+    if (column.busy > 0) {
+      const float h = std::max(least, column.busy * rect.h);
+      const float x = rect.x + static_cast<float>(i) * kColumn;
+      const float right = std::min(rect.right(), rect.x + static_cast<float>(next) * kColumn);
+      Rgb color = c.of(meaning_of(column.dominant, column.dominant_code));
+      ctx_.canvas.fill({x, rect.bottom() - h, right - x, h}, color, 0.9F);
+    }
+    i = next;
+  }
+}
+
+void SpanPainter::waits(std::uint32_t rank, const Rect& rect) {
+  const auto all = ctx_.app.run->index().waits(rank);
+  const auto [first, last] = RunIndex::overlapping(all, scale_.range.begin_ns, scale_.range.end_ns);
+  const TimelineRow row{RowKind::waits, rank};
+  if (static_cast<float>(last - first) <= rect.w * kSpansPerPixel) {
+    spans(row, rect, all.subspan(first, last - first));
+    return;
+  }
+  // Too many to draw: the share of each column that was spent waiting.
+  const auto columns = static_cast<std::size_t>(std::max(1.0F, std::ceil(rect.w / kColumn)));
+  std::vector<float> share(columns, 0);
+  const double per_column = scale_.ns_per_pixel() * kColumn;
+  for (std::size_t i = first; i < last; ++i) {
+    const double from = static_cast<double>(all[i].begin_ns - scale_.range.begin_ns) / per_column;
+    const double length = static_cast<double>(all[i].end_ns - all[i].begin_ns) / per_column;
+    const auto column = static_cast<std::size_t>(std::clamp(from, 0.0, static_cast<double>(columns - 1)));
+    share[column] += static_cast<float>(std::min(1.0, length));
+  }
+  for (std::size_t i = 0; i < columns; ++i) {
+    if (share[i] <= 0) continue;
+    const float h = std::max(2.0F, std::min(1.0F, share[i]) * rect.h);
+    ctx_.canvas.fill({rect.x + static_cast<float>(i) * kColumn, rect.bottom() - h, kColumn, h},
+                     ctx_.colors().of(Meaning::trouble), 0.9F);
+  }
+}
+
+void SpanPainter::rank_strip(std::uint32_t rank, const Rect& rect) {
+  const store::Store& data = ctx_.app.store();
+  const store::LaneId compute{rank, ev::StreamId::compute};
+  Rect room = rect;
+  const Rect reduce = room.take_bottom(3);
+  room.take_bottom(1);
+  const Rect gather = room.take_bottom(3);
+  room.take_bottom(1);
+  // Phases as the ground, blocks of modules over it, waits on top.
+  const std::uint8_t depths = data.depth_count(compute);
+  if (depths > 0) {
+    const auto [first, last] = data.visible(compute, 0, scale_.range.begin_ns, scale_.range.end_ns);
+    if (static_cast<float>(last - first) <= room.w * kSpansPerPixel) {
+      for (const store::Span& one : data.spans(compute, 0).subspan(first, last - first)) {
+        const float x0 = std::max(room.x, scale_.x_of(one.begin_ns));
+        const float x1 =
+            std::min(room.right(), scale_.x_of(one.end_ns == store::kOpen ? data.end_ns() : one.end_ns));
+        const Rgb color = ctx_.colors().of(meaning_of(one.kind, one.code));
+        ctx_.canvas.fill({x0, room.y, std::max(1.0F, x1 - x0 - 1), room.h},
+                         mix(ctx_.colors().panel, color, 0.30F));
+      }
+    }
+    density(compute, static_cast<std::uint8_t>(std::min(depths - 1, std::max(3, depths / 2))), room, 1);
+  }
+  strip_ = true;
+  waits(rank, room);
+  strip_ = false;
+  const store::LaneId gathers{rank, ev::StreamId::gather};
+  const store::LaneId reduces{rank, ev::StreamId::reduce};
+  for (std::uint8_t d = 0; d < data.depth_count(gathers); ++d) density(gathers, d, gather, 3);
+  for (std::uint8_t d = 0; d < data.depth_count(reduces); ++d) density(reduces, d, reduce, 3);
+}
+
+std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, float width) const {
+  const store::Store& data = ctx_.app.store();
+  const auto chars = static_cast<std::size_t>(std::max(1.0F, width / 6.0F));
+  if (one.kind == ev::EventKind::collective_begin && row.kind == RowKind::gather) {
+    const Fetch* fetch = ctx_.app.run->index().fetch_of(row.rank, one);
+    if (fetch != nullptr && fetch->module != ev::kNoId)
+      return std::string(short_path(tail_path(module_name(data, fetch->module)), chars));
+  }
+  if (one.kind == ev::EventKind::collective_begin && row.kind == RowKind::reduce) {
+    const auto parts = ctx_.app.run->index().parts(row.rank, one.a);
+    if (!parts.empty()) return std::string(short_path(param_name(data, parts.front()), chars));
+  }
+  if (is_wait(one.kind)) {
+    const std::string length = "! " + duration(one.end_ns - one.begin_ns).text();
+    return length;
+  }
+  const std::string full = span_label(data, row.rank, one);
+  return one.kind == ev::EventKind::module_begin ? std::string(short_path(tail_path(full), chars)) : full;
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,35 @@
+// Draws one lane row of the timeline: spans when they are wide enough, busy share when they are not.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "app/gui/model/time_axis.h"
+#include "app/gui/model/timeline_rows.h"
+#include "app/gui/views/context.h"
+
+namespace shardscope::gui {
+
+class SpanPainter {
+ public:
+  SpanPainter(Context& ctx, const TimeScale& scale) : ctx_(ctx), scale_(scale) {}
+  /// `rect`: the row's place. Returns the span under the pointer, if any.
+  std::optional<store::Span> lane(const TimelineRow& row, const Rect& rect);
+  /// One line for a whole rank: what compute did, where it waited, gathers and reductions beneath.
+  void rank_strip(std::uint32_t rank, const Rect& rect);
+
+ private:
+  void spans(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list);
+  void span(const TimelineRow& row, const Rect& rect, const store::Span& span, float x0, float x1);
+  void gather_marks(const TimelineRow& row, const Rect& rect, const store::Span& span, float x0, float x1);
+  void density(store::LaneId lane, std::uint8_t depth, const Rect& rect, float least);
+  void waits(std::uint32_t rank, const Rect& rect);
+  [[nodiscard]] std::string label(const TimelineRow& row, const store::Span& span, float width) const;
+
+  Context& ctx_;
+  TimeScale scale_;
+  std::vector<store::Density> columns_;
+  bool strip_ = false;  ///< drawing a collapsed rank: no labels, waits cover what is under them
+};
+
+}  // namespace shardscope::gui

@@ -1,0 +1,299 @@
+// Timeline: rank by stream lanes over time.
+#include <algorithm>
+#include <cmath>
+
+#include "app/gui/model/format.h"
+#include "app/gui/model/names.h"
+#include "app/gui/views/panels.h"
+#include "app/gui/views/span_painter.h"
+#include "app/gui/views/view.h"
+
+namespace shardscope::gui {
+namespace {
+
+constexpr float kGutter = 156;
+constexpr float kRuler = 22;
+constexpr double kWheelZoom = 0.82;
+
+class TimelineView final : public View {
+ public:
+  std::string_view name() const override { return "timeline"; }
+  std::string_view title() const override { return "Timeline"; }
+  void header(Context& ctx, Rect& room) override;
+  void draw(Context& ctx, Rect room) override;
+
+ private:
+  void ruler(Context& ctx, const Rect& rect, const TimeScale& scale);
+  void rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
+                   const TimeScale& scale);
+  void marks(Context& ctx, const Rect& rect, const TimeScale& scale);
+  void gaps(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
+  void navigate(Context& ctx, const Rect& lanes, const Rect& all, const TimeScale& scale);
+
+  std::optional<store::Span> hovered_;
+  TimelineRow hovered_row_;
+  int pan_owner_ = 0, zoom_owner_ = 0;
+  std::optional<std::int64_t> zoom_from_;
+};
+
+void TimelineView::header(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  if (ctx.button_right(room, "Fit", true, Context::Look::plain, "Show the whole run (F)")) app.fit();
+  if (app.run->live()) {
+    if (ctx.button_right(room, "Follow", true, app.follow ? Context::Look::chosen : Context::Look::plain,
+                         "Keep the newest events in view (L)")) {
+      app.follow = !app.follow;
+      if (app.follow) app.cursor_ns.reset();
+    }
+  }
+  const bool all = app.timeline.expanded.size() == app.store().ranks().size();
+  if (ctx.button_right(room, all ? "Collapse ranks" : "Expand ranks", !app.store().ranks().empty())) {
+    app.timeline.expanded.clear();
+    if (!all) {
+      for (const store::RankRow& rank : app.store().ranks()) app.timeline.expanded.insert(rank.rank);
+    }
+  }
+}
+
+void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale) {
+  const Palette& c = ctx.colors();
+  const Clip clip(ctx.canvas, rect);
+  for (const Tick& tick : time_ticks(scale, 110)) {
+    const float x = scale.x_of(tick.at_ns);
+    ctx.canvas.vertical(x, rect.bottom() - 5, 5, c.muted, 0.6F);
+    ctx.canvas.text(std::floor(x) + 4, rect.y + 3, tick.label, c.muted, Font::mono_small);
+  }
+  ctx.canvas.horizontal(rect.x, rect.bottom() - 1, rect.w, c.line);
+  if (ctx.clicked(rect))
+    ctx.app.jump_to(std::clamp<std::int64_t>(scale.time_of(ctx.pointer.x), 0, ctx.app.store().end_ns()));
+  if (ctx.hovered(rect)) ctx.tip("Click: look at this time in every panel");
+}
+
+void TimelineView::rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
+                               const TimeScale& scale) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const bool over = ctx.hovered(gutter);
+  if (over) ctx.canvas.fill(gutter, c.raised);
+  const float y = gutter.y + gutter.h / 2;
+  const float x = gutter.x + 12;
+  if (row.expanded)
+    ctx.canvas.triangle(x - 4, y - 2, x + 4, y - 2, x, y + 3, c.muted);
+  else
+    ctx.canvas.triangle(x - 2, y - 4, x - 2, y + 4, x + 3, y, c.muted);
+  const RankPace pace = rank_pace(app, row.rank);
+  const bool chosen = app.selection.kind == SelectionKind::rank && app.selection.rank == row.rank;
+  Rect text = gutter;
+  text.take_left(22);
+  if (pace.busy_ns > 0) {
+    const Quantity time = duration(pace.busy_ns);
+    ctx.quantity(text.take_right(70), time.number, time.unit, 26,
+                 pace.straggler ? c.of(Meaning::trouble) : c.text);
+  }
+  if (pace.straggler)
+    ctx.canvas.fill({gutter.right() - 3, gutter.y + 3, 3, gutter.h - 6}, c.of(Meaning::trouble));
+  ctx.canvas.text_in(text, "rank " + std::to_string(row.rank), chosen ? c.accent : c.text, Font::strong);
+  if (over) {
+    ctx.tip(std::string(pace.straggler ? "Straggler: computes longer than the others. " : "") +
+            "Computation of the last completed step. Click the triangle to show or hide the lanes, the name "
+            "to select.");
+    if (ctx.pointer.pressed[0]) {
+      if (ctx.pointer.x < gutter.x + 22 || chosen) {
+        if (!app.timeline.expanded.erase(row.rank)) app.timeline.expanded.insert(row.rank);
+      }
+      app.select_rank(row.rank);
+    }
+  }
+  if (!row.expanded) {
+    SpanPainter(ctx, scale).rank_strip(row.rank, lanes);
+  }
+}
+
+void TimelineView::gaps(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale) {
+  for (const store::Gap& gap : ctx.app.store().gaps()) {
+    if (gap.rank != rank || gap.end_ns < scale.range.begin_ns || gap.begin_ns > scale.range.end_ns) continue;
+    const float x0 = std::max(rect.x, scale.x_of(gap.begin_ns));
+    const float x1 = std::min(rect.right(), std::max(x0 + 2, scale.x_of(gap.end_ns)));
+    const Rect where{x0, rect.y, x1 - x0, rect.h};
+    ctx.canvas.fill(where, ctx.colors().base, 0.7F);
+    ctx.canvas.hatch(where, ctx.colors().muted, 0.5F, 8);
+    if (ctx.hovered(where)) {
+      ctx.tip(gap.events > 0 ? grouped(static_cast<std::int64_t>(gap.events)) +
+                                   " events were dropped here: the rank's ring was full"
+                             : "Messages were lost on the way here; how many events is not known");
+    }
+  }
+}
+
+void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale) {
+  const AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  if (app.cursor_ns && scale.range.contains(*app.cursor_ns)) {
+    const float x = scale.x_of(*app.cursor_ns);
+    ctx.canvas.vertical(x, rect.y, rect.h, c.accent, 0.9F, 1);
+    ctx.canvas.triangle(x - 5, rect.y, x + 5, rect.y, x, rect.y + 7, c.accent);
+  } else if (app.run->live() && scale.range.contains(app.store().end_ns())) {
+    ctx.canvas.vertical(scale.x_of(app.store().end_ns()), rect.y, rect.h, c.accent, 0.5F, 1);
+  }
+  if (ctx.hovered(rect)) ctx.canvas.vertical(ctx.pointer.x, rect.y, rect.h, c.muted, 0.35F);
+  if (zoom_from_) {
+    const float x0 = scale.x_of(*zoom_from_);
+    const float x1 = ctx.pointer.x;
+    const Rect range{std::min(x0, x1), rect.y, std::fabs(x1 - x0), rect.h};
+    ctx.canvas.fill(range, c.accent, 0.18F);
+    const std::int64_t length = std::abs(scale.time_of(x1) - *zoom_from_);
+    ctx.canvas.text_in({range.x, rect.y + 24, std::max(range.w, 80.0F), 18}, duration(length).text(), c.text,
+                       Font::mono, Align::centre);
+  }
+}
+
+void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, const TimeScale& scale) {
+  AppState& app = ctx.app;
+  const std::int64_t limit = app.store().end_ns();
+  if (ctx.hovered(lanes) && ctx.pointer.wheel != 0 && !ctx.pointer.shift) {
+    const double strength = ctx.pointer.ctrl ? 0.95 : kWheelZoom;
+    app.time.zoom(std::pow(strength, static_cast<double>(ctx.pointer.wheel)), scale.time_of(ctx.pointer.x),
+                  limit);
+    app.follow = false;
+    ctx.pointer.wheel = 0;
+  }
+  if (ctx.hovered(lanes) && ctx.pointer.wheel_sideways != 0) {
+    app.time.pan(static_cast<std::int64_t>(-static_cast<double>(ctx.pointer.wheel_sideways) * 60 *
+                                           scale.ns_per_pixel()),
+                 limit);
+    app.follow = false;
+  }
+  switch (ctx.drag(&pan_owner_, lanes, 0)) {
+    case Context::Drag::going:
+      app.time.pan(static_cast<std::int64_t>(-static_cast<double>(ctx.pointer.dx) * scale.ns_per_pixel()),
+                   limit);
+      app.timeline_scroll -= ctx.pointer.dy;
+      app.follow = false;
+      break;
+    case Context::Drag::clicked:
+      if (hovered_)
+        app.select_span(hovered_row_.lane(), *hovered_);
+      else
+        app.clear_selection();
+      break;
+    default:
+      break;
+  }
+  if (ctx.pointer.double_click && lanes.contains(ctx.pointer.x, ctx.pointer.y) && hovered_) {
+    const std::int64_t end = hovered_->end_ns == store::kOpen ? limit : hovered_->end_ns;
+    const std::int64_t margin = (end - hovered_->begin_ns) / 10 + 1;
+    app.time.set({hovered_->begin_ns - margin, end + margin}, limit);
+    app.follow = false;
+  }
+  switch (ctx.drag(&zoom_owner_, lanes, 2)) {
+    case Context::Drag::begun:
+      if (!zoom_from_) zoom_from_ = scale.time_of(ctx.pointer.x);
+      break;
+    case Context::Drag::dropped: {
+      const std::int64_t to = scale.time_of(ctx.pointer.x);
+      if (zoom_from_) app.time.set({std::min(*zoom_from_, to), std::max(*zoom_from_, to)}, limit);
+      app.follow = false;
+      zoom_from_.reset();
+      break;
+    }
+    case Context::Drag::clicked:
+      zoom_from_.reset();
+      break;
+    default:
+      break;
+  }
+  (void)all;
+}
+
+void TimelineView::draw(Context& ctx, Rect room) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  if (app.store().ranks().empty() || app.store().end_ns() <= 0) {
+    ctx.empty(room, app.run->live() ? "Waiting for the first events" : "No events in this recording",
+              app.run->live() ? "Lanes appear when a rank has connected and started its first step."
+                              : "The file holds no spans of any rank.");
+    return;
+  }
+  Rect head = room.take_top(kRuler);
+  head.take_left(kGutter);
+  const TimeScale scale{app.time.range(), head.x, head.w - 8};
+  ruler(ctx, head, scale);
+  const TimelineRows rows = layout_rows(app.store(), app.timeline);
+  if (ctx.pointer.shift || ctx.pointer.x < room.x + kGutter) {
+    ctx.scroll(this, room, rows.height + 8, app.timeline_scroll);
+  } else {
+    const float wheel = ctx.pointer.wheel;
+    ctx.pointer.wheel = 0;
+    ctx.scroll(this, room, rows.height + 8, app.timeline_scroll);
+    ctx.pointer.wheel = wheel;
+  }
+  hovered_.reset();
+  const Rect lanes{room.x + kGutter, room.y, room.w - kGutter - 8, room.h};
+  {
+    const Clip clip(ctx.canvas, room);
+    for (const store::StepRow& step : app.store().steps()) {
+      if (step.begin_ns < scale.range.begin_ns || step.begin_ns > scale.range.end_ns) continue;
+      ctx.canvas.vertical(scale.x_of(step.begin_ns), room.y, room.h, c.line, 1);
+    }
+    SpanPainter painter(ctx, scale);
+    const float top = app.timeline_scroll;
+    const auto [first, last] = rows.between(top - 4, top + room.h);
+    const Clip lane_clip(ctx.canvas, {room.x, room.y, room.w - 8, room.h});
+    for (std::size_t i = first; i < last; ++i) {
+      const TimelineRow& row = rows.rows[i];
+      const float y = std::floor(room.y + 4 + row.y - top);
+      const Rect gutter{room.x, y, kGutter - 4, row.height};
+      const Rect lane{lanes.x, y, lanes.w, row.height};
+      if (row.kind == RowKind::rank) {
+        if (i != 0) ctx.canvas.horizontal(room.x, y - 3, room.w, c.line);
+        rank_header(ctx, row, gutter, lane, scale);
+      } else {
+        ctx.canvas.text_in({gutter.x + 22, gutter.y, gutter.w - 26, gutter.h}, row.label(), c.muted,
+                           Font::small);
+        const Clip inner(ctx.canvas, lane);
+        if (const auto found = painter.lane(row, lane)) {
+          hovered_ = found;
+          hovered_row_ = row;
+        }
+      }
+      gaps(ctx, row.rank, lane, scale);
+    }
+  }
+  ctx.canvas.vertical(lanes.x - 2, room.y, room.h, c.line);
+  navigate(ctx, lanes, room, scale);
+  {
+    const Clip clip(ctx.canvas, lanes);
+    marks(ctx, lanes, scale);
+  }
+  if (hovered_ && ctx.ui.captured == nullptr) ctx.tip(describe_span(app, hovered_row_.lane(), *hovered_));
+}
+
+}  // namespace
+
+RankPace rank_pace(const AppState& app, std::uint32_t rank) {
+  RankPace pace;
+  const auto steps = app.store().steps();
+  const auto ranks = app.store().ranks();
+  const std::int64_t now = app.now_ns();
+  auto after = std::partition_point(steps.begin(), steps.end(),
+                                    [&](const store::StepRow& step) { return step.end_ns <= now; });
+  std::size_t index = static_cast<std::size_t>(after - steps.begin());
+  const StepTimes* times = nullptr;
+  while (index > 0 && times == nullptr && static_cast<std::size_t>(after - steps.begin()) - index < 4) {
+    times = app.run->step_times(--index);
+  }
+  if (times == nullptr) return pace;
+  std::vector<std::int64_t> busy;
+  for (std::size_t i = 0; i < times->ranks.size() && i < ranks.size(); ++i) {
+    busy.push_back(times->ranks[i].compute_ns);
+    if (ranks[i].rank == rank) pace.busy_ns = busy.back();
+  }
+  std::nth_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(busy.size() / 2), busy.end());
+  const std::int64_t median = busy.empty() ? 0 : busy[busy.size() / 2];
+  pace.straggler = busy.size() > 1 && static_cast<double>(pace.busy_ns) > 1.25 * static_cast<double>(median);
+  return pace;
+}
+
+std::unique_ptr<View> make_timeline_view() { return std::make_unique<TimelineView>(); }
+
+}  // namespace shardscope::gui

@@ -1,0 +1,379 @@
+#include "app/gui/views/workspace.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/gui/model/format.h"
+#include "app/gui/model/identity.h"
+#include "app/gui/model/names.h"
+#include "app/gui/views/run_to.h"
+
+namespace shardscope::gui {
+namespace {
+
+constexpr float kTopBar = 40;
+constexpr float kStepRuler = 48;
+constexpr float kStatusBar = 24;
+constexpr float kPanelTitle = 30;
+
+}  // namespace
+
+void Workspace::draw(Context& ctx, std::string_view only) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  placed_.clear();
+  Rect room = ctx.window;
+  ctx.canvas.fill(room, c.base);
+  app.place_once();
+  app.advance();
+  if (only.empty() || only == "workspace") {
+    keys(ctx);
+    top_bar(ctx, room.take_top(kTopBar));
+    banner(ctx, room);
+    const Rect ruler = room.take_top(kStepRuler);
+    placed_.push_back({"steps", ruler});
+    step_ruler(ctx, ruler);
+    status_bar(ctx, room.take_bottom(kStatusBar));
+    SolvedLayout solved = solve(app.layout, room);
+    for (const PlacedPanel& where : solved.panels) panel(ctx, where);
+    splitters(ctx, solved);
+    if (app.paused()) ctx.canvas.outline(ctx.window, c.accent, 1, 3);
+  } else {
+    LayoutNode node;
+    node.view = only;
+    panel(ctx, {&node, room});
+  }
+  help(ctx);
+  ctx.draw_tip();
+  ctx.draw_overlay();
+}
+
+void Workspace::panel(Context& ctx, const PlacedPanel& where) {
+  View* const view = registry_.find(where.node->view);
+  Rect room = where.rect;
+  const Palette& c = ctx.colors();
+  placed_.push_back({where.node->view, room});
+  const Clip clip(ctx.canvas, room);
+  ctx.canvas.fill(room, c.panel);
+  if (view == nullptr) {
+    ctx.empty(room, "There is no panel '" + where.node->view + "'", "Choose another layout.");
+    return;
+  }
+  Rect head = room.take_top(kPanelTitle);
+  head.x += 12;
+  head.w -= 20;
+  Rect name{head.x, head.y, ctx.canvas.width(view->title(), Font::strong) + 18, head.h};
+  Rect tools{name.right() + 8, head.y + 4, head.right() - name.right() - 8, head.h - 8};
+  const bool over = ctx.hovered(name);
+  ctx.canvas.text_in(name, view->title(), over ? c.accent : c.text, Font::strong);
+  const float x = name.right() - 8;
+  const float y = name.y + name.h / 2;
+  ctx.canvas.triangle(x - 3, y - 1, x + 3, y - 1, x, y + 3, c.muted, over ? 1.0F : 0.6F);
+  if (over && ctx.pointer.pressed[0]) {
+    std::vector<OverlayItem> items;
+    for (const auto& other : registry_.all()) {
+      LayoutNode* const node = where.node;
+      const std::string chosen(other->name());
+      items.push_back({std::string(other->title()), "", true, other.get() == view,
+                       [node, chosen] { node->view = chosen; }});
+    }
+    ctx.menu(name, std::move(items));
+  }
+  if (tools.w > 40) view->header(ctx, tools);
+  view->draw(ctx, room);
+}
+
+void Workspace::splitters(Context& ctx, SolvedLayout& solved) {
+  for (const PlacedSplitter& splitter : solved.splitters) {
+    ctx.canvas.fill(splitter.rect, ctx.colors().line);
+    const Rect grip = splitter.axis == Axis::row
+                          ? Rect{splitter.rect.x - 3, splitter.rect.y, 7, splitter.rect.h}
+                          : Rect{splitter.rect.x, splitter.rect.y - 3, splitter.rect.w, 7};
+    // Every splitter of one parent has its own address inside the children array.
+    const void* const owner = &splitter.parent->children[splitter.index];
+    const bool over = ctx.hovered(grip);
+    const Context::Drag state = ctx.drag(owner, grip, 0);
+    if (over || ctx.ui.captured == owner) {
+      ctx.canvas.fill(splitter.rect, ctx.colors().accent);
+      ImGui::SetMouseCursor(splitter.axis == Axis::row ? ImGuiMouseCursor_ResizeEW
+                                                       : ImGuiMouseCursor_ResizeNS);
+    }
+    if (state == Context::Drag::going) {
+      drag_splitter(splitter, splitter.axis == Axis::row ? ctx.pointer.dx : ctx.pointer.dy);
+    }
+  }
+}
+
+void Workspace::top_bar(Context& ctx, Rect rect) {
+  const Palette& c = ctx.colors();
+  AppState& app = ctx.app;
+  ctx.canvas.fill(rect, c.panel);
+  ctx.canvas.horizontal(rect.x, rect.bottom() - 1, rect.w, c.line);
+  Rect room = rect.inset(12, 8);
+  placed_.push_back({"top", rect});
+  controls(ctx, room);
+  const Identity who = identify(app.store());
+  const float name = std::min(room.w, ctx.canvas.width(who.model, Font::strong) + 16);
+  ctx.canvas.text_in(room.take_left(name), who.model, c.text, Font::strong);
+  for (const std::string& fact : who.facts) {
+    const float w = ctx.canvas.width(fact, Font::body) + 16;
+    if (room.w < w) break;
+    ctx.canvas.text_in(room.take_left(w), fact, c.muted);
+  }
+  room.take_left(8);
+  if (room.w < 60) return;
+  ctx.canvas.vertical(room.x, room.y + 2, room.h - 4, c.line);
+  room.take_left(12);
+  const auto steps = app.store().steps();
+  const store::StepRow* done = nullptr;
+  for (auto step = steps.rbegin(); step != steps.rend() && done == nullptr; ++step) {
+    if (step->end_ns != store::kOpen && (!app.cursor_ns || step->begin_ns <= *app.cursor_ns)) done = &*step;
+  }
+  struct Figure {
+    const char* label;
+    Quantity value;
+    const char* formula;
+  };
+  std::vector<Figure> figures;
+  if (done != nullptr) {
+    const std::int64_t length = done->end_ns - done->begin_ns - done->paused_ns;
+    figures.push_back({"step", {std::to_string(done->step), ""}, "Last completed step at the time shown"});
+    figures.push_back({"", duration(length), "Last end - first begin over ranks, pauses cut out"});
+    if (done->tokens > 0 && length > 0) {
+      figures.push_back(
+          {"", count(static_cast<double>(done->tokens) * 1e9 / static_cast<double>(length), "tok/s"),
+           "Tokens of all ranks / step time"});
+    }
+    figures.push_back({"loss", {decimal(done->loss, 3), ""}, "Mean over ranks and micro-steps"});
+  }
+  for (const Figure& figure : figures) {
+    const float label = figure.label[0] == 0 ? 0 : ctx.canvas.width(figure.label, Font::small) + 6;
+    const float number = ctx.canvas.width(figure.value.number, Font::mono) + 1;
+    const float unit = figure.value.unit.empty() ? 0 : ctx.canvas.width(figure.value.unit, Font::small) + 5;
+    if (room.w < label + number + unit) break;
+    const Rect all{room.x, room.y, label + number + unit, room.h};
+    if (label > 0) ctx.canvas.text_in(room.take_left(label), figure.label, c.muted, Font::small);
+    ctx.canvas.text_in(room.take_left(number), figure.value.number, c.text, Font::mono);
+    if (unit > 0) {
+      room.take_left(4);
+      ctx.canvas.text_in(room.take_left(unit - 4 + 1), figure.value.unit, c.muted, Font::small);
+    }
+    if (ctx.hovered(all)) ctx.tip(figure.formula);
+    room.take_left(16);
+  }
+}
+
+void Workspace::controls(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  if (ctx.button_right(room, "?", true, Context::Look::plain, "Keys and colours")) ctx.ui.help = true;
+  if (ctx.button_right(room, app.theme == ThemeKind::dark ? "Light" : "Dark", true, Context::Look::plain,
+                       "Theme (T)")) {
+    app.theme = app.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
+  }
+  Rect layout_place;
+  if (ctx.menu_button_right(room, "Layout: " + app.layout_name, layout_place, true, "Layout (1 to 5)")) {
+    std::vector<OverlayItem> items;
+    int key = 1;
+    for (const std::string& name : layout_names()) {
+      items.push_back({name, std::to_string(key++), true, name == app.layout_name,
+                       [&app, name] { app.set_layout(name); }});
+    }
+    ctx.menu(layout_place, std::move(items));
+  }
+  room.take_right(12);
+  const bool live = app.run->live();
+  const collector::ControlState control = app.run->control();
+  const bool stopped = control.paused || control.pausing;
+  Rect step_place;
+  if (live) {
+    if (ctx.button_right(room, "Resume", control.paused,
+                         control.paused ? Context::Look::primary : Context::Look::plain,
+                         "Let the run go on (space)")) {
+      app.resume();
+    }
+    if (ctx.menu_button_right(room, "Step", step_place, control.paused,
+                              "Run to the next event, module, micro-step or step")) {
+      step_menu(ctx, step_place);
+    }
+    if (ctx.button_right(room, control.pausing ? "Pausing" : "Pause",
+                         !stopped && app.run->link() == collector::Viewer::Link::live, Context::Look::plain,
+                         "Hold every rank at the next gate (space)")) {
+      app.pause();
+    }
+    return;
+  }
+  if (app.store().gates(app.stepper_rank).empty()) return;
+  if (ctx.menu_button_right(room, "Step", step_place, true, "Move the cursor along the gates"))
+    step_menu(ctx, step_place);
+  if (ctx.button_right(room, ">", true, Context::Look::plain, "Next event (right arrow)"))
+    app.step(StepUnit::event, Direction::forward);
+  if (ctx.button_right(room, "<", true, Context::Look::plain, "Previous event (left arrow)"))
+    app.step(StepUnit::event, Direction::backward);
+}
+
+void Workspace::step_menu(Context& ctx, const Rect& anchor) {
+  AppState& app = ctx.app;
+  std::vector<OverlayItem> items;
+  const auto add = [&](const char* label, const char* key, StepUnit unit) {
+    items.push_back({label, key, true, false, [&app, unit] { app.step(unit, Direction::forward); }});
+  };
+  add("Next event", "E", StepUnit::event);
+  add("Next module", "M", StepUnit::module);
+  add("Next micro-step", "", StepUnit::micro_step);
+  add("Next step", "N", StepUnit::step);
+  ctx.menu(anchor, std::move(items));
+}
+
+void Workspace::banner(Context& ctx, Rect& room) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  const collector::ControlState control = app.run->control();
+  const collector::Viewer::Link link = app.run->link();
+  std::string text;
+  std::string hint;
+  Rgb color = c.accent;
+  if (app.run->live() && control.paused) {
+    const Standing at = standing_of(app.store(), app.stepper_rank, app.store().end_ns());
+    text = "Paused at gate " + grouped(static_cast<std::int64_t>(control.gate)) +
+           (at.known ? ", " + at.place : std::string());
+    hint = "resumes by itself in " + decimal(control.lease_left_s, 0) + " s if this window goes away";
+  } else if (app.run->live() && link == collector::Viewer::Link::lost) {
+    color = c.of(Meaning::trouble);
+    text = "Connection to " + app.run->source() + " is lost";
+    hint = "what had arrived stays; trying again";
+  } else if (app.run->live() && link == collector::Viewer::Link::connecting) {
+    text = "Connecting to " + app.run->source();
+  } else if (app.run->live() && link == collector::Viewer::Link::catching_up) {
+    text = "Catching up with the run";
+  } else {
+    for (const store::RankRow& rank : app.store().ranks()) {
+      if (!rank.finished || rank.exit_code == 0) continue;
+      color = c.of(Meaning::trouble);
+      text = "Rank " + std::to_string(rank.rank) + " failed with exit code " + std::to_string(rank.exit_code);
+      hint = rank.last_words;
+      break;
+    }
+  }
+  if (text.empty() && app.run->info() && !app.run->info()->problems.empty()) {
+    color = c.of(Meaning::reduce);
+    text = "This recording is not whole";
+    hint = app.run->info()->problems.front();
+    if (app.run->info()->problems.size() > 1)
+      hint += " (and " + std::to_string(app.run->info()->problems.size() - 1) + " more)";
+  }
+  if (text.empty()) return;
+  const Rect strip = room.take_top(26);
+  ctx.canvas.fill(strip, mix(c.panel, color, 0.30F));
+  ctx.canvas.fill({strip.x, strip.y, 4, strip.h}, color);
+  Rect line = strip.inset(16, 0);
+  const float w = std::min(line.w, ctx.canvas.width(text, Font::strong) + 16);
+  ctx.canvas.text_in(line.take_left(w), text, c.text, Font::strong);
+  if (ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) && ctx.hovered(line)) ctx.tip(hint);
+}
+
+void Workspace::status_bar(Context& ctx, Rect rect) {
+  AppState& app = ctx.app;
+  const Palette& c = ctx.colors();
+  ctx.canvas.fill(rect, c.panel);
+  ctx.canvas.horizontal(rect.x, rect.y, rect.w, c.line);
+  Rect room = rect.inset(12, 0);
+  const auto piece = [&](std::string_view text, Rgb color, std::string_view tip) {
+    const float w = ctx.canvas.width(text, Font::small) + 1;
+    if (text.empty() || room.w < std::min(w, 40.0F)) return;
+    const Rect place = room.take_left(std::min(w, room.w));
+    ctx.canvas.text_in(place, text, color, Font::small);
+    if (!tip.empty() && ctx.hovered(place)) ctx.tip(tip);
+    room.take_left(20);
+  };
+  const std::size_t found = app.run->findings().size();
+  std::size_t serious = 0;
+  for (const analysis::Finding& finding : app.run->findings())
+    serious += finding.severity != ev::Severity::info ? 1 : 0;
+  const std::string findings = std::to_string(found) + (found == 1 ? " finding" : " findings");
+  const Rect right = room.take_right(ctx.canvas.width(findings, Font::small) + 14);
+  if (serious > 0) ctx.canvas.disc(right.x + 4, right.y + right.h / 2, 3.5F, c.of(Meaning::trouble));
+  ctx.canvas.text_in({right.x + 12, right.y, right.w - 12, right.h}, findings, serious > 0 ? c.text : c.muted,
+                     Font::small);
+  if (ctx.hovered(right)) ctx.tip("Diagnoses of this run: open the Findings panel from any panel's title");
+
+  std::string source = app.run->source();
+  if (const std::size_t slash = source.rfind('/'); !app.run->live() && slash != std::string::npos)
+    source = source.substr(slash + 1);
+  piece(source, c.text, app.run->source());
+  if (app.run->live()) {
+    static constexpr const char* kLinks[] = {"connecting", "catching up", "live", "connection lost", "ended"};
+    const auto link = app.run->link();
+    piece(kLinks[static_cast<int>(link)],
+          link == collector::Viewer::Link::live ? c.of(Meaning::gather) : c.muted, "");
+  } else {
+    piece("recording", c.muted, "");
+  }
+  piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
+  const std::uint64_t dropped = app.store().dropped_count();
+  piece(grouped(static_cast<std::int64_t>(dropped)) + " dropped",
+        dropped == 0 ? c.muted : c.of(Meaning::trouble),
+        "Events that a rank's ring had no room for; they show as gaps in the lanes");
+  std::int64_t residual = 0;
+  for (const store::RankRow& rank : app.store().ranks())
+    residual = std::max(residual, rank.clock_residual_ns);
+  piece("clock ±" + duration(residual).text(), c.muted,
+        "Bound on the error when times of different ranks are compared");
+  piece(identify(app.store()).link, c.of(Meaning::reduce),
+        "Collectives are held for as long as this link would take: times are emulated");
+  if (!app.run->control().note.empty()) piece(app.run->control().note, c.text, app.run->control().note);
+}
+
+void Workspace::keys(Context& ctx) {
+  AppState& app = ctx.app;
+  if (ctx.ui.overlay.open) return;
+  const ImGuiIO& io = ImGui::GetIO();
+  if (io.KeyCtrl || io.KeyAlt) return;
+  const std::int64_t limit = app.store().end_ns();
+  const TimeRange range = app.time.range();
+  const std::int64_t centre = range.begin_ns + range.length() / 2;
+  const auto pressed = [&](int code) { return ctx.pressed(code); };
+  const auto move = [&](double share) {
+    app.time.pan(static_cast<std::int64_t>(static_cast<double>(range.length()) * share), limit);
+    app.follow = false;
+  };
+  const auto zoom = [&](double factor) {
+    app.time.zoom(factor, centre, limit);
+    app.follow = false;
+  };
+  if (pressed('W')) zoom(0.75);
+  if (pressed('S')) zoom(1 / 0.75);
+  if (pressed('A')) move(-0.15);
+  if (pressed('D')) move(0.15);
+  if (pressed('F')) app.fit();
+  if (pressed('L') && app.run->live()) {
+    app.follow = !app.follow;
+    if (app.follow) app.cursor_ns.reset();
+  }
+  if (pressed('T')) app.theme = app.theme == ThemeKind::dark ? ThemeKind::light : ThemeKind::dark;
+  if (pressed('E')) app.step(StepUnit::event, Direction::forward);
+  if (pressed('M')) app.step(StepUnit::module, Direction::forward);
+  if (pressed('N')) app.step(StepUnit::step, Direction::forward);
+  for (const int code : ctx.keys) {
+    if (code == key::kRight) app.step(StepUnit::event, Direction::forward);
+    if (code == key::kLeft) app.step(StepUnit::event, Direction::backward);
+  }
+  if (pressed(key::kSpace) && app.run->live()) {
+    if (app.paused())
+      app.resume();
+    else
+      app.pause();
+  }
+  for (std::size_t i = 0; i < layout_names().size(); ++i) {
+    if (pressed('1' + static_cast<int>(i))) app.set_layout(layout_names()[i]);
+  }
+  if (pressed(key::kEscape)) {
+    if (ctx.ui.help)
+      ctx.ui.help = false;
+    else if (app.selection.kind != SelectionKind::none)
+      app.clear_selection();
+    else
+      app.cursor_ns.reset();
+  }
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,40 @@
+// The whole window: top bar, step ruler, panels by layout, status bar, keys.
+#pragma once
+
+#include <vector>
+
+#include "app/gui/model/state_dump.h"
+#include "app/gui/views/view.h"
+
+namespace shardscope::gui {
+
+class Workspace {
+ public:
+  Workspace() { register_views(registry_); }
+  [[nodiscard]] const ViewRegistry& registry() const { return registry_; }
+  [[nodiscard]] UiState& ui() { return ui_; }
+  /// Draws the window; `panel` empty or "workspace" for all of it, else that panel alone.
+  void draw(Context& ctx, std::string_view panel);
+  /// Where the last draw put things.
+  [[nodiscard]] const std::vector<PlacedForDump>& placed() const { return placed_; }
+
+ private:
+  void keys(Context& ctx);
+  void top_bar(Context& ctx, Rect rect);
+  void controls(Context& ctx, Rect& rect);
+  void step_ruler(Context& ctx, Rect rect);
+  void status_bar(Context& ctx, Rect rect);
+  void banner(Context& ctx, Rect& room);
+  void panel(Context& ctx, const PlacedPanel& where);
+  void splitters(Context& ctx, SolvedLayout& solved);
+  void help(Context& ctx);
+  void step_menu(Context& ctx, const Rect& anchor);
+
+  ViewRegistry registry_;
+  UiState ui_;
+  std::vector<PlacedForDump> placed_;
+  int brush_owner_ = 0;
+  bool help_shown_ = false;  ///< in the frame before: the click that opened it must not close it
+};
+
+}  // namespace shardscope::gui

@@ -1,0 +1,82 @@
+// Little-endian bytes and variable-length integers, with every read checked against the end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace shardscope::store {
+
+[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
+  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+}
+[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
+  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1U);
+}
+
+/// Appends to a byte vector.
+class ByteWriter {
+ public:
+  explicit ByteWriter(std::vector<std::byte>& out) : out_(out) {}
+
+  template <typename T>
+  void fixed(T value) {
+    auto bits = static_cast<std::uint64_t>(value);
+    for (std::size_t i = 0; i < sizeof(T); ++i, bits >>= 8)
+      out_.push_back(static_cast<std::byte>(bits & 0xFFU));
+  }
+  void varint(std::uint64_t value) {
+    while (value >= 0x80) {
+      out_.push_back(static_cast<std::byte>((value & 0x7FU) | 0x80U));
+      value >>= 7;
+    }
+    out_.push_back(static_cast<std::byte>(value));
+  }
+
+ private:
+  std::vector<std::byte>& out_;
+};
+
+/// Reads what ByteWriter wrote. Reading past the end or a malformed integer throws std::runtime_error
+/// with `what` of the constructor, so that a caller can say which part is damaged.
+class ByteReader {
+ public:
+  ByteReader(const std::byte* data, std::size_t bytes, const char* what)
+      : at_(data), end_(data + bytes), what_(what) {}
+
+  template <typename T>
+  [[nodiscard]] T fixed() {
+    if (left() < sizeof(T)) fail("ends too early");
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < sizeof(T); ++i) bits |= static_cast<std::uint64_t>(*at_++) << (8 * i);
+    return static_cast<T>(bits);
+  }
+  [[nodiscard]] std::uint64_t varint() {
+    if (at_ == end_) fail("ends too early");
+    auto byte = static_cast<std::uint64_t>(*at_++);
+    if (byte < 0x80) return byte;
+    std::uint64_t value = byte & 0x7FU;
+    for (unsigned shift = 7; shift < 64; shift += 7) {
+      if (at_ == end_) fail("ends too early");
+      byte = static_cast<std::uint64_t>(*at_++);
+      if (shift == 63 && byte > 1) fail("holds an integer over 64 bits");
+      value |= (byte & 0x7FU) << shift;
+      if (byte < 0x80) return value;
+    }
+    fail("holds an integer over 64 bits");
+  }
+  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - at_); }
+  void now_reading(const char* what) noexcept { what_ = what; }
+  [[noreturn]] void fail(const char* how) const {
+    throw std::runtime_error(std::string("chunk: ") + what_ + " " + how);
+  }
+
+ private:
+  const std::byte* at_;
+  const std::byte* end_;
+  const char* what_;
+};
+
+}  // namespace shardscope::store

@@ -1,0 +1,32 @@
+// A chunk: some consecutive events of one rank, the unit that is recorded, sent to viewers and ingested.
+// Encoded it is columnar and zstd-compressed, with a checksum; docs/recording.md specifies it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "instrumentation/event.h"
+
+namespace shardscope::store {
+
+class Chunk {
+ public:
+  std::uint32_t rank = 0;
+  std::uint64_t sequence = 0;          ///< per rank, from 0, without gaps in a whole recording
+  std::int64_t clock_offset_ns = 0;    ///< added to event times gives the collector's clock
+  std::int64_t clock_residual_ns = 0;  ///< bound on the error of that sum
+  std::uint64_t dropped_before = 0;    ///< events dropped at the source since the chunk before
+  std::uint64_t lost_before = 0;       ///< messages missing on the way since the chunk before
+  /// In order of time within each lane; `ticks` holds nanoseconds of the rank's monotonic clock.
+  std::vector<instrumentation::Event> events;
+
+  [[nodiscard]] std::int64_t begin_ns() const noexcept;  ///< earliest, rank clock
+  [[nodiscard]] std::int64_t end_ns() const noexcept;
+  [[nodiscard]] std::vector<std::byte> encode() const;
+  /// Throws std::runtime_error naming what is damaged (checksum, size, version, column).
+  [[nodiscard]] static Chunk decode(const std::byte* data, std::size_t bytes);
+};
+
+}  // namespace shardscope::store

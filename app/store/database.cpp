@@ -1,0 +1,154 @@
+#include "app/store/database.h"
+
+#include <sqlite3.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace shardscope::store {
+namespace {
+
+constexpr int kBusyTimeoutMs = 3000;
+
+/// A file name as SQLite's URI wants it: reserved characters escaped.
+std::string uri_of(const std::string& path, const char* query) {
+  static constexpr char kHex[] = "0123456789ABCDEF";
+  std::string uri = "file:";
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      const auto byte = static_cast<unsigned char>(c);
+      uri += {'%', kHex[byte >> 4], kHex[byte & 0xFU]};
+    } else {
+      uri += c;
+    }
+  }
+  return uri + query;
+}
+
+std::string words(sqlite3* database, int code) {
+  std::string text = database == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database);
+  const int system = database == nullptr ? 0 : sqlite3_system_errno(database);
+  const int primary = code & 0xFF;
+  if (system != 0 && (primary == SQLITE_CANTOPEN || primary == SQLITE_IOERR || primary == SQLITE_FULL)) {
+    text += std::string(" (") + std::strerror(system) + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+void Statement::Close::operator()(sqlite3_stmt* statement) const noexcept { sqlite3_finalize(statement); }
+
+Statement::Statement(sqlite3* database, std::string_view sql) {
+  sqlite3_stmt* statement = nullptr;
+  const int code =
+      sqlite3_prepare_v2(database, sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+  if (code != SQLITE_OK) throw DatabaseError(code, words(database, code));
+  statement_.reset(statement);
+}
+
+void Statement::check(int code) const {
+  if (code == SQLITE_OK) return;
+  sqlite3* database = sqlite3_db_handle(statement_.get());
+  throw DatabaseError(code, words(database, code));
+}
+
+Statement& Statement::bind(int at, std::int64_t value) {
+  check(sqlite3_bind_int64(statement_.get(), at, value));
+  return *this;
+}
+
+Statement& Statement::bind(int at, double value) {
+  check(std::isnan(value) ? sqlite3_bind_null(statement_.get(), at)
+                          : sqlite3_bind_double(statement_.get(), at, value));
+  return *this;
+}
+
+Statement& Statement::bind(int at, std::string_view text) {
+  // A null pointer would bind NULL; an empty string is a value.
+  const char* data = text.data() == nullptr ? "" : text.data();
+  check(sqlite3_bind_text64(statement_.get(), at, data, text.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+  return *this;
+}
+
+Statement& Statement::bind(int at, std::span<const std::byte> bytes) {
+  check(sqlite3_bind_blob64(statement_.get(), at, bytes.data(), bytes.size(), SQLITE_TRANSIENT));
+  return *this;
+}
+
+bool Statement::step() {
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) {
+    sqlite3_reset(statement_.get());
+    return false;
+  }
+  const std::string text = words(sqlite3_db_handle(statement_.get()), code);
+  sqlite3_reset(statement_.get());
+  throw DatabaseError(code, text);
+}
+
+void Statement::run() {
+  while (step()) {
+  }
+}
+
+void Statement::reset() { sqlite3_reset(statement_.get()); }
+
+std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+
+double Statement::real(int column) const {
+  if (sqlite3_column_type(statement_.get(), column) == SQLITE_NULL) return std::nan("");
+  return sqlite3_column_double(statement_.get(), column);
+}
+
+std::string Statement::text(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  if (text == nullptr) return {};
+  return {text, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+std::span<const std::byte> Statement::bytes(int column) const {
+  const auto* data = static_cast<const std::byte*>(sqlite3_column_blob(statement_.get(), column));
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column));
+  return data == nullptr ? std::span<const std::byte>{} : std::span(data, size);
+}
+
+void Database::Close::operator()(sqlite3* database) const noexcept { sqlite3_close_v2(database); }
+
+Database::Database(const std::string& path, Access access) {
+  const int flags =
+      access == Access::create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const std::string uri = uri_of(path, access == Access::read_as_is ? "?immutable=1" : "");
+  sqlite3* database = nullptr;
+  const int code =
+      sqlite3_open_v2(uri.c_str(), &database, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+  database_.reset(database);
+  if (code != SQLITE_OK) throw DatabaseError(code, words(database, code));
+  sqlite3_busy_timeout(database, kBusyTimeoutMs);
+}
+
+void Database::execute(const std::string& sql) {
+  const int code = sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) throw DatabaseError(code, words(database_.get(), code));
+}
+
+std::int64_t Database::integer(std::string_view sql) {
+  Statement statement = prepare(sql);
+  return statement.step() ? statement.integer(0) : 0;
+}
+
+bool Database::in_transaction() const noexcept {
+  return database_ != nullptr && sqlite3_get_autocommit(database_.get()) == 0;
+}
+
+void Database::close() {
+  sqlite3* database = database_.release();
+  const int code = sqlite3_close(database);
+  if (code == SQLITE_OK) return;
+  const std::string text = words(database, code);
+  sqlite3_close_v2(database);
+  throw DatabaseError(code, text);
+}
+
+}  // namespace shardscope::store

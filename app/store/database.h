@@ -1,0 +1,74 @@
+// A thin owner of an SQLite connection and its statements. Every failure throws DatabaseError with
+// SQLite's own words; the callers add which file and what to do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace shardscope::store {
+
+class DatabaseError : public std::runtime_error {
+ public:
+  DatabaseError(int code_value, const std::string& text) : std::runtime_error(text), code(code_value) {}
+  int code;  ///< SQLite result code
+};
+
+/// A prepared statement. Parameters are numbered from 1, columns from 0, as in SQLite.
+class Statement {
+ public:
+  Statement() = default;
+  Statement(sqlite3* database, std::string_view sql);
+
+  Statement& bind(int at, std::int64_t value);
+  Statement& bind(int at, double value);  ///< NaN is stored as NULL
+  Statement& bind(int at, std::string_view text);
+  Statement& bind(int at, std::span<const std::byte> bytes);
+  /// Next row; false at the end, after which the statement can be bound and run again.
+  bool step();
+  void run();    ///< step() to the end
+  void reset();  ///< forgets the rest of the rows
+  [[nodiscard]] std::int64_t integer(int column) const;
+  [[nodiscard]] double real(int column) const;
+  [[nodiscard]] std::string text(int column) const;
+  [[nodiscard]] std::span<const std::byte> bytes(int column) const;  ///< valid until step() or reset()
+
+ private:
+  void check(int code) const;
+  struct Close {
+    void operator()(sqlite3_stmt* statement) const noexcept;
+  };
+  std::unique_ptr<sqlite3_stmt, Close> statement_;
+};
+
+class Database {
+ public:
+  enum class Access : std::uint8_t {
+    create,
+    read,
+    read_as_is
+  };  ///< read_as_is: no locks, no write-ahead log
+  Database(const std::string& path, Access access);
+  void execute(const std::string& sql);
+  [[nodiscard]] Statement prepare(std::string_view sql) { return {database_.get(), sql}; }
+  [[nodiscard]] std::int64_t integer(
+      std::string_view sql);  ///< first column of the first row; 0 without rows
+  /// In a transaction that has not been rolled back by an error.
+  [[nodiscard]] bool in_transaction() const noexcept;
+  void close();  ///< throws if something could not be written
+
+ private:
+  struct Close {
+    void operator()(sqlite3* database) const noexcept;
+  };
+  std::unique_ptr<sqlite3, Close> database_;
+};
+
+}  // namespace shardscope::store

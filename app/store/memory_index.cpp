@@ -1,0 +1,241 @@
+#include "app/store/memory_index.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "app/store/merge_in_time.h"
+
+namespace shardscope::store {
+namespace {
+
+using ev::MemoryCategory;
+constexpr int kRepeatsThatProve = 4;
+
+/// Who most likely freed bytes while events were missing: what comes and goes fastest first.
+constexpr std::array<MemoryCategory, ev::kMemoryCategoryCount> kByVolatility = {
+    MemoryCategory::other,         MemoryCategory::temporary,      MemoryCategory::activation,
+    MemoryCategory::gather_buffer, MemoryCategory::param_gathered, MemoryCategory::grad_full,
+    MemoryCategory::reduce_bucket, MemoryCategory::quantization,   MemoryCategory::swap_buffer,
+    MemoryCategory::input,         MemoryCategory::grad_shard,     MemoryCategory::param_secondary,
+    MemoryCategory::param_shard,   MemoryCategory::variance,       MemoryCategory::momentum,
+    MemoryCategory::master_weight};
+
+std::int64_t sum(const CategoryBytes& bytes) noexcept {
+  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
+std::int64_t& of(CategoryBytes& bytes, MemoryCategory category) noexcept {
+  return bytes[static_cast<std::size_t>(category) % ev::kMemoryCategoryCount];
+}
+
+}  // namespace
+
+void MemoryIndex::correct(std::size_t old_size) {
+  if (old_size == 0) {
+    // Bytes allocated before the first event that was seen.
+    const Change first = changes_.front();
+    const std::int64_t known_before = first.after - first.delta;
+    if (known_before > 0) {
+      changes_.push_back({.at_ns = first.at_ns,
+                          .delta = known_before,
+                          .after = known_before,
+                          .category = MemoryCategory::other});
+      std::rotate(changes_.begin(), changes_.end() - 1, changes_.end());
+      of(running_, MemoryCategory::other) += known_before;
+    }
+  }
+  const std::int64_t missing = changes_.back().after - sum(running_);
+  repeated_ = missing != 0 && missing == mismatch_ ? repeated_ + 1 : 0;
+  mismatch_ = missing;
+  // Threads may stamp their events in another order than they counted in, so a single disagreement
+  // proves nothing unless events are known to be missing.
+  if (missing == 0) resync_ = false;
+  if (missing == 0 || (!resync_ && repeated_ < kRepeatsThatProve)) return;
+
+  const std::int64_t at_ns = changes_[std::min(old_size, changes_.size() - 1)].at_ns;
+  CategoryBytes delta{};
+  std::int64_t left = missing;
+  for (std::size_t c = 0; c < running_.size(); ++c) {  // frees whose allocation is missing
+    if (running_[c] >= 0) continue;
+    delta[c] = -running_[c];
+    left -= delta[c];
+  }
+  if (left > 0) {
+    of(delta, MemoryCategory::other) += left;
+  } else {
+    for (const MemoryCategory category : kByVolatility) {
+      const std::int64_t held = of(running_, category) + of(delta, category);
+      const std::int64_t taken = std::min(held, -left);
+      of(delta, category) -= taken;
+      left += taken;
+    }
+  }
+  std::int64_t after = sum(running_);
+  for (std::size_t c = 0; c < delta.size(); ++c) {
+    if (delta[c] == 0) continue;
+    after += delta[c];
+    running_[c] += delta[c];
+    changes_.push_back(
+        {.at_ns = at_ns, .delta = delta[c], .after = after, .category = static_cast<MemoryCategory>(c)});
+  }
+  resync_ = false;
+  mismatch_ = 0;
+  repeated_ = 0;
+}
+
+void MemoryIndex::settle() {
+  if (settled_ == changes_.size()) return;
+  const auto time = [](const Change& c) { return c.at_ns; };
+  const std::size_t old_size = settled_;
+  for (std::size_t i = old_size; i < changes_.size(); ++i)
+    of(running_, changes_[i].category) += changes_[i].delta;
+  std::size_t from = std::min(old_size, merge_in_time(changes_, old_size, time));
+  const std::size_t merged = changes_.size();
+  correct(old_size);
+  if (changes_.size() > merged) {
+    // Corrections are few; they may lie anywhere in what just came, a first one even at its head.
+    from = std::min(from, merge_in_time(changes_, old_size == 0 ? 0 : merged, time));
+  }
+  rebuild(from);
+  settled_ = changes_.size();
+}
+
+void MemoryIndex::rebuild(std::size_t from) {
+  const std::size_t first_block = from / kBlock;
+  CategoryBytes state{};
+  if (first_block < blocks_.size()) {
+    state = blocks_[first_block].before;
+  } else if (first_block > 0) {
+    state = after(first_block * kBlock - 1);
+  }
+  totals_.resize(changes_.size());
+  blocks_.resize((changes_.size() + kBlock - 1) / kBlock);
+  groups_.resize((blocks_.size() + kBlock - 1) / kBlock);
+  std::int64_t total = sum(state);
+  std::int64_t model = 0;
+  for (std::size_t c = 0; c < state.size(); ++c) model += counts_[c] ? state[c] : 0;
+  for (std::size_t b = first_block; b < blocks_.size(); ++b) {
+    Block block{.before = state, .total = {}, .model = {}};
+    const std::size_t end = std::min(changes_.size(), (b + 1) * kBlock);
+    for (std::size_t i = b * kBlock; i < end; ++i) {
+      const Change& change = changes_[i];
+      of(state, change.category) += change.delta;
+      total += change.delta;
+      if (counts_[static_cast<std::size_t>(change.category) % counts_.size()]) model += change.delta;
+      totals_[i] = total;
+      block.total.take(i, total);
+      block.model.take(i, model);
+    }
+    blocks_[b] = block;
+  }
+  for (std::size_t g = first_block / kBlock; g < groups_.size(); ++g) {
+    Group group;
+    for (std::size_t b = g * kBlock; b < std::min(blocks_.size(), (g + 1) * kBlock); ++b) {
+      group.total.take(blocks_[b].total);
+      group.model.take(blocks_[b].model);
+    }
+    groups_[g] = group;
+  }
+}
+
+void MemoryIndex::set_model_state(const std::array<bool, ev::kMemoryCategoryCount>& counts) {
+  if (counts == counts_) return;
+  counts_ = counts;
+  if (settled_ > 0) rebuild(0);
+}
+
+void MemoryIndex::shift(std::int64_t delta_ns) {
+  for (Change& change : changes_) change.at_ns += delta_ns;
+}
+
+CategoryBytes MemoryIndex::after(std::size_t index) const {
+  CategoryBytes state = blocks_[index / kBlock].before;
+  for (std::size_t i = index / kBlock * kBlock; i <= index; ++i)
+    of(state, changes_[i].category) += changes_[i].delta;
+  return state;
+}
+
+MemorySample MemoryIndex::sample(std::size_t index) const {
+  MemorySample sample{.at_ns = changes_[index].at_ns, .bytes = after(index)};
+  // A category can be below zero only until the correction that follows a gap.
+  for (std::int64_t& bytes : sample.bytes) bytes = std::max<std::int64_t>(bytes, 0);
+  return sample;
+}
+
+MemorySample MemoryIndex::at(std::int64_t at_ns) const {
+  const auto next = std::partition_point(changes_.begin(), changes_.end(),
+                                         [&](const Change& c) { return c.at_ns <= at_ns; });
+  if (next == changes_.begin()) return {.at_ns = at_ns};
+  return sample(static_cast<std::size_t>(next - changes_.begin()) - 1);
+}
+
+std::optional<MemorySample> MemoryIndex::peak() const {
+  if (settled_ == 0) return std::nullopt;
+  Top top;
+  for (const Group& group : groups_) top.take(group.total);
+  return sample(top.index);
+}
+
+std::optional<MemorySample> MemoryIndex::model_state_peak() const {
+  if (settled_ == 0) return std::nullopt;
+  Top top;
+  for (const Group& group : groups_) top.take(group.model);
+  MemorySample peak = sample(top.index);
+  for (std::size_t c = 0; c < peak.bytes.size(); ++c) {
+    if (!counts_[c]) peak.bytes[c] = 0;
+  }
+  return peak;
+}
+
+MemoryIndex::Top MemoryIndex::largest(std::size_t begin, std::size_t end) const {
+  Top top;
+  while (begin < end) {
+    if (begin % (kBlock * kBlock) == 0 && begin + kBlock * kBlock <= end) {
+      top.take(groups_[begin / (kBlock * kBlock)].total);
+      begin += kBlock * kBlock;
+    } else if (begin % kBlock == 0 && begin + kBlock <= end) {
+      top.take(blocks_[begin / kBlock].total);
+      begin += kBlock;
+    } else {
+      top.take(begin, totals_[begin]);
+      ++begin;
+    }
+  }
+  return top;
+}
+
+void MemoryIndex::columns(std::int64_t begin_ns, std::int64_t end_ns, std::span<MemorySample> columns) const {
+  const double width =
+      static_cast<double>(end_ns - begin_ns) / static_cast<double>(std::max<std::size_t>(columns.size(), 1));
+  const auto before = [&](std::int64_t at) { return [at](const Change& c) { return c.at_ns < at; }; };
+  std::size_t next = static_cast<std::size_t>(
+      std::partition_point(changes_.begin(), changes_.end(), before(begin_ns)) - changes_.begin());
+  std::size_t sampled = SIZE_MAX;  // columns without a change repeat the sample before
+  MemorySample last;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const auto from = begin_ns + static_cast<std::int64_t>(width * static_cast<double>(c));
+    const auto to = begin_ns + static_cast<std::int64_t>(width * static_cast<double>(c + 1));
+    const std::size_t first = next;
+    // Gallop: the column's end is near when changes are sparse and far when they are dense.
+    std::size_t step = 1;
+    while (next + step < changes_.size() && changes_[next + step].at_ns < to) step *= 2;
+    const auto limit = changes_.begin() + static_cast<std::ptrdiff_t>(std::min(next + step, changes_.size()));
+    next = static_cast<std::size_t>(
+        std::partition_point(changes_.begin() + static_cast<std::ptrdiff_t>(next), limit, before(to)) -
+        changes_.begin());
+    if (next == 0) {
+      columns[c] = {.at_ns = from};
+      continue;
+    }
+    Top top;
+    if (first > 0) top.take(first - 1, totals_[first - 1]);  // what was held when the column began
+    top.take(largest(first, next));
+    if (sampled != top.index) {
+      last = sample(top.index);
+      sampled = top.index;
+    }
+    columns[c] = last;
+    columns[c].at_ns = std::max(last.at_ns, from);
+  }
+}
+
+}  // namespace shardscope::store

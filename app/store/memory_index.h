@@ -1,0 +1,78 @@
+// Memory of one pool on one rank by category: at any time, its peaks, and stacked columns for a plot.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+/// [Note: memory that adds up after a drop]
+/// A pool's bytes at a time are the sum of the changes so far. Every event also carries the pool's bytes
+/// after it; where the two disagree because events are missing, a correction is booked at the gap: bytes
+/// that appeared go to `other` ("pool total minus what the arenas know"), bytes that went are taken from
+/// `other`, then from the categories that come and go fastest. So categories always sum to the pool.
+class MemoryIndex {
+ public:
+  struct Change {
+    std::int64_t at_ns = 0;
+    std::int64_t delta = 0;  ///< bytes of the category, negative when freed
+    std::int64_t after = 0;  ///< the pool's bytes after it, as the rank counted
+    ev::MemoryCategory category{};
+  };
+
+  void push(const Change& change) { changes_.push_back(change); }
+  void gap() { resync_ = !changes_.empty(); }
+  /// Orders what was pushed since the last call, books corrections, brings keyframes up to date.
+  void settle();
+  void shift(std::int64_t delta_ns);
+  /// Categories that count as model state (see Store::model_state_peak).
+  void set_model_state(const std::array<bool, ev::kMemoryCategoryCount>& counts);
+
+  [[nodiscard]] bool empty() const noexcept { return changes_.empty(); }
+  [[nodiscard]] MemorySample at(std::int64_t at_ns) const;
+  [[nodiscard]] std::optional<MemorySample> peak() const;
+  [[nodiscard]] std::optional<MemorySample> model_state_peak() const;
+  void columns(std::int64_t begin_ns, std::int64_t end_ns, std::span<MemorySample> columns) const;
+
+ private:
+  static constexpr std::size_t kBlock = 64;  ///< changes per block, blocks per group
+  struct Top {
+    std::size_t index = 0;  ///< of the change after which it was reached
+    std::int64_t bytes = INT64_MIN;
+    void take(std::size_t i, std::int64_t value) noexcept {
+      if (value > bytes) *this = {i, value};
+    }
+    void take(const Top& top) noexcept { take(top.index, top.bytes); }
+  };
+  struct Block {
+    CategoryBytes before{};  ///< categories before its first change
+    Top total, model;
+  };
+  struct Group {
+    Top total, model;
+  };
+
+  [[nodiscard]] CategoryBytes after(std::size_t index) const;
+  [[nodiscard]] MemorySample sample(std::size_t index) const;
+  [[nodiscard]] Top largest(std::size_t begin, std::size_t end) const;
+  void correct(std::size_t old_size);
+  void rebuild(std::size_t from);
+
+  std::vector<Change> changes_;
+  std::vector<std::int64_t> totals_;  ///< by change: the pool's bytes after it
+  std::vector<Block> blocks_;
+  std::vector<Group> groups_;
+  std::size_t settled_ = 0;
+  CategoryBytes running_{};  ///< after everything settled
+  std::array<bool, ev::kMemoryCategoryCount> counts_{};
+  bool resync_ = false;
+  std::int64_t mismatch_ = 0;  ///< last disagreement, and how often in a row it was the same
+  int repeated_ = 0;
+};
+
+}  // namespace shardscope::store

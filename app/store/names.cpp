@@ -1,0 +1,69 @@
+#include "app/store/names.h"
+
+#include <array>
+#include <cstddef>
+
+namespace shardscope::store {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+
+template <std::size_t N, typename E>
+const char* pick(const std::array<const char*, N>& names, E value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < N ? names[index] : "unknown";
+}
+
+}  // namespace
+
+const char* name_of(ev::StreamId stream) noexcept {
+  static constexpr std::array<const char*, ev::kStreamCount> kNames = {"host",   "compute", "gather",
+                                                                       "reduce", "copy",    "nvme"};
+  return pick(kNames, stream);
+}
+const char* name_of(ev::MemoryPool pool) noexcept {
+  static constexpr std::array<const char*, ev::kMemoryPoolCount> kNames = {"device", "host", "pinned",
+                                                                           "nvme"};
+  return pick(kNames, pool);
+}
+const char* name_of(ev::MemoryCategory category) noexcept {
+  static constexpr std::array<const char*, ev::kMemoryCategoryCount> kNames = {
+      "param_shard", "param_gathered", "param_secondary", "grad_full",     "grad_shard",  "master_weight",
+      "momentum",    "variance",       "reduce_bucket",   "gather_buffer", "swap_buffer", "quantization",
+      "activation",  "input",          "temporary",       "other"};
+  return pick(kNames, category);
+}
+const char* name_of(ev::CollectiveOp op) noexcept {
+  static constexpr std::array<const char*, 7> kNames = {
+      "all_gather", "reduce_scatter", "reduce", "all_reduce", "broadcast", "barrier", "all_to_all"};
+  return pick(kNames, op);
+}
+const char* name_of(ev::Phase phase) noexcept {
+  static constexpr std::array<const char*, 5> kNames = {"forward", "backward", "reduce", "optimizer",
+                                                        "gather"};
+  return pick(kNames, phase);
+}
+const char* name_of(ev::Pass pass) noexcept {
+  static constexpr std::array<const char*, 3> kNames = {"forward", "backward", "recompute"};
+  return pick(kNames, pass);
+}
+const char* name_of(ev::StatusCause cause) noexcept {
+  static constexpr std::array<const char*, 7> kNames = {"fetch",   "prefetch",  "persistent",  "external",
+                                                        "release", "partition", "invalidation"};
+  return pick(kNames, cause);
+}
+const char* name_of(ev::Severity severity) noexcept {
+  static constexpr std::array<const char*, 3> kNames = {"info", "warning", "error"};
+  return pick(kNames, severity);
+}
+const char* name_of(ev::TransferKind kind) noexcept {
+  static constexpr std::array<const char*, 4> kNames = {"host_to_device", "device_to_host", "nvme_read",
+                                                        "nvme_write"};
+  return pick(kNames, kind);
+}
+const char* status_name(unsigned status) noexcept {
+  static constexpr std::array<const char*, 3> kNames = {"not_available", "in_flight", "available"};
+  return pick(kNames, status);
+}
+
+}  // namespace shardscope::store

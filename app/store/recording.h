@@ -1,0 +1,53 @@
+// The recording file *.zscope: an SQLite database of tables anyone can query and of encoded chunks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/store/chunk.h"
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+/// Appends to a new file in transactions (every `commit_interval`), so a crash leaves what was committed.
+/// Errors (disk full, no permission) are returned as text once by error(), never thrown from append.
+class RecordingWriter {
+ public:
+  explicit RecordingWriter(const std::string& path);  ///< throws std::runtime_error: path, reason, what to do
+  ~RecordingWriter();
+  RecordingWriter(const RecordingWriter&) = delete;
+  RecordingWriter& operator=(const RecordingWriter&) = delete;
+  void tables(std::uint32_t rank, const ev::RunTables& tables);
+  void append(const Chunk& chunk);
+  /// The same for whoever has `encoded` == chunk.encode() already: it is stored as it is.
+  void append(const Chunk& chunk, std::span<const std::byte> encoded);
+  void rank(const RankRow& row);
+  void message(const Message& message);
+  void name(std::uint32_t rank, std::uint32_t id, const std::string& name);
+  void commit();
+  /// Summary tables (steps, metrics) for SQL users and the mark that the file is whole.
+  void finish(const Store& store);
+  [[nodiscard]] std::string error() const;  ///< empty if all went well
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct RecordingInfo {
+  std::string path;
+  std::int32_t format_version = 0;
+  bool complete = false;              ///< finish() was reached
+  std::vector<std::string> problems;  ///< what is missing or damaged, in words
+  std::uint64_t chunks = 0, events = 0, file_bytes = 0;
+};
+
+/// Reads a recording into a store. Damaged chunks are left out and named in info.problems.
+/// Throws std::runtime_error when nothing can be read (not a recording, newer version, no such file).
+[[nodiscard]] Store open_recording(const std::string& path, RecordingInfo* info);
+
+}  // namespace shardscope::store

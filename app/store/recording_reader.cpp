@@ -1,0 +1,319 @@
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "app/store/crc32.h"
+#include "app/store/database.h"
+#include "app/store/recording.h"
+#include "app/store/recording_rows.h"
+#include "app/store/recording_schema.h"
+#include "app/store/run_tables_codec.h"
+
+namespace shardscope::store {
+namespace {
+
+/// Problems beyond this many are counted, not listed.
+constexpr std::size_t kMaxProblems = 100;
+
+class Reader {
+ public:
+  Reader(const std::string& path, RecordingInfo& info) : path_(path), info_(info) {}
+
+  Store read() {
+    check_file();
+    open();
+    Store store;
+    guarded("static tables", [&] { read_tables(store); });
+    if (!store.has_tables()) problem("the run's static tables (modules, parameters) are missing");
+    guarded("names", [&] { read_names(store); });
+    read_chunks(store);
+    guarded("ranks", [&] { read_ranks(store); });
+    guarded("messages", [&] { read_messages(store); });
+    finish(store);
+    return store;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw std::runtime_error("recording " + path_ + ": " + why);
+  }
+
+  void problem(const std::string& text) {
+    ++problems_;
+    if (problems_ <= kMaxProblems) info_.problems.push_back(text);
+  }
+
+  /// Damage in one table must not hide the others.
+  template <typename Work>
+  void guarded(const char* what, Work work) {
+    try {
+      work();
+    } catch (const DatabaseError& error) {
+      problem(std::string(what) + ": the file is damaged there (" + error.what() + ")");
+    }
+  }
+
+  void check_file() {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    const fs::file_status status = fs::status(path_, error);
+    if (!fs::exists(status)) refuse("no such file");
+    if (fs::is_directory(status)) refuse("is a folder, not a recording");
+    std::ifstream file(path_, std::ios::binary);
+    if (!file) refuse(std::string("cannot open it: ") + std::strerror(errno));
+    char head[16] = {};
+    file.read(head, sizeof head);
+    if (file.gcount() == 0) refuse("is empty: nothing was committed to it");
+    if (std::memcmp(head, "SQLite format 3", sizeof head) != 0)
+      refuse("is not a Shardscope recording (*.zscope)");
+    info_.file_bytes = fs::file_size(path_, error);
+  }
+
+  void open() {
+    try {
+      connect(Database::Access::read);
+    } catch (const DatabaseError& first) {
+      // A log that cannot be read here (read-only folder): the file alone is an older but whole state.
+      try {
+        connect(Database::Access::read_as_is);
+        problem(std::string("the write-ahead log beside the file could not be read (") + first.what() +
+                "); what is not in the file itself is missing");
+      } catch (const DatabaseError& second) {
+        refuse(std::string("cannot be read: ") + second.what() + "; the beginning of the file is damaged");
+      }
+    }
+  }
+
+  void connect(Database::Access access) {
+    database_.emplace(path_, access);
+    // Lets SQLite read a file that is shorter than its header says, i.e. a truncated copy.
+    database_->execute("PRAGMA writable_schema = ON");
+    if (database_->integer("PRAGMA application_id") != kRecordingApplicationId) {
+      refuse("is an SQLite database but not a Shardscope recording");
+    }
+    info_.format_version = static_cast<std::int32_t>(database_->integer("PRAGMA user_version"));
+    if (info_.format_version > kRecordingVersion) {
+      refuse("has format version " + std::to_string(info_.format_version) + ", this program reads up to " +
+             std::to_string(kRecordingVersion) + "; update Shardscope");
+    }
+    if (info_.format_version < 1) refuse("has no valid format version; its header is damaged");
+    (void)database_->integer("SELECT count(*) FROM sqlite_schema");
+  }
+
+  void read_tables(Store& store) {
+    Statement rows = database_->prepare("SELECT rank, bytes, crc FROM tables ORDER BY rank");
+    while (rows.step()) {
+      const auto rank = static_cast<std::uint32_t>(rows.integer(0));
+      const std::span<const std::byte> bytes = rows.bytes(1);
+      try {
+        if (crc32c(bytes.data(), bytes.size()) != rows.integer(2))
+          throw std::runtime_error("checksum does not match");
+        store.set_tables(rank, decode_tables(bytes.data(), bytes.size()));
+      } catch (const std::runtime_error& error) {
+        problem("static tables of rank " + std::to_string(rank) + ": " + error.what());
+      }
+    }
+  }
+
+  void read_names(Store& store) {
+    Statement rows = database_->prepare("SELECT rank, id, name, crc FROM names");
+    while (rows.step()) {
+      const auto rank = static_cast<std::uint32_t>(rows.integer(0));
+      const auto id = static_cast<std::uint32_t>(rows.integer(1));
+      std::string name = rows.text(2);
+      if (row_crc(rank, id, name) != rows.integer(3)) {
+        problem("name " + std::to_string(id) + " of rank " + std::to_string(rank) +
+                ": checksum does not match");
+      } else {
+        store.add_name(rank, id, std::move(name));
+      }
+    }
+  }
+
+  void read_chunk(Store& store, const Statement& row) {
+    const std::span<const std::byte> bytes = row.bytes(3);
+    const std::string which = "chunk " + std::to_string(row.integer(0)) + " (rank " +
+                              std::to_string(row.integer(1)) + ", sequence " +
+                              std::to_string(row.integer(2)) + ")";
+    try {
+      const Chunk chunk = Chunk::decode(bytes.data(), bytes.size());
+      const auto [last, first_of_rank] = last_sequence_.try_emplace(chunk.rank, chunk.sequence);
+      if (!first_of_rank && chunk.sequence <= last->second) throw std::runtime_error("chunk: out of order");
+      const std::uint64_t expected = first_of_rank ? 0 : last->second + 1;
+      missing_ += chunk.sequence - expected;
+      last->second = chunk.sequence;
+      store.ingest(chunk);
+      ++info_.chunks;
+      info_.events += chunk.events.size();
+    } catch (const std::runtime_error& error) {
+      std::string why = error.what();
+      if (why.rfind("chunk: ", 0) == 0) why = why.substr(7);
+      problem(which + ": " + why);
+    }
+  }
+
+  /// In order of id, which is the order of arrival. A row that SQLite cannot read is stepped over: the
+  /// rows after it are tried one by one until one can be read again.
+  void read_chunks(Store& store) {
+    std::int64_t next = 1;
+    int damaged_in_a_row = 0;
+    std::int64_t damaged_from = 0;
+    const auto end_of_damage = [&](std::int64_t last) {
+      if (damaged_from == 0) return;
+      problem("chunks " + std::to_string(damaged_from) + " to " + std::to_string(last) +
+              ": the file is damaged there");
+      damaged_from = 0;
+    };
+    // More rows than bytes cannot be; a sane bound for the search behind damage.
+    const auto most = static_cast<std::int64_t>(info_.file_bytes / 100) + 16;
+    while (next <= most) {
+      try {
+        Statement rows = database_->prepare(
+            damaged_in_a_row > 0 ? "SELECT id, rank, sequence, bytes FROM chunks WHERE id = ?1"
+                                 : "SELECT id, rank, sequence, bytes FROM chunks WHERE id >= ?1 ORDER BY id");
+        rows.bind(1, next);
+        bool any = false;
+        while (rows.step()) {
+          any = true;
+          const std::int64_t id = rows.integer(0);
+          // Overflow pages are read here, and may be the damaged ones.
+          end_of_damage(id - 1);
+          damaged_in_a_row = 0;
+          read_chunk(store, rows);
+          next = id + 1;
+        }
+        if (!any && damaged_in_a_row == 0) return;
+        if (!any) {
+          if (next > last_id_known()) {
+            end_of_damage(next - 1);
+            return;
+          }
+          ++next;
+        }
+      } catch (const DatabaseError&) {
+        if (damaged_from == 0) damaged_from = next;
+        ++damaged_in_a_row;
+        ++next;
+        if (next > last_id_known()) {
+          end_of_damage(next - 1);
+          return;
+        }
+      }
+    }
+    end_of_damage(next - 1);
+  }
+
+  std::int64_t last_id_known() {
+    if (last_id_ >= 0) return last_id_;
+    try {
+      last_id_ = database_->integer("SELECT max(id) FROM chunks");
+    } catch (const DatabaseError&) {
+      try {
+        last_id_ = database_->integer("SELECT value FROM meta WHERE key = 'chunks'");
+      } catch (const DatabaseError&) {
+        last_id_ = 0;
+      }
+      // Without either, as many as the file could hold.
+      if (last_id_ == 0) last_id_ = static_cast<std::int64_t>(info_.file_bytes / 100) + 16;
+    }
+    return last_id_;
+  }
+
+  void read_ranks(Store& store) {
+    Statement rows = database_->prepare(
+        "SELECT rank, host, pid, connected, finished, exit_code, last_words, events, dropped, lost_messages, "
+        "clock_offset_ns, clock_residual_ns, gate_number, gate_kind, gate_id, holding, crc FROM ranks ORDER "
+        "BY rank");
+    while (rows.step()) {
+      RankRow row;
+      row.rank = static_cast<std::uint32_t>(rows.integer(0));
+      row.host = rows.text(1);
+      row.pid = static_cast<std::int32_t>(rows.integer(2));
+      row.connected = rows.integer(3) != 0;
+      row.finished = rows.integer(4) != 0;
+      row.exit_code = static_cast<std::int32_t>(rows.integer(5));
+      row.last_words = rows.text(6);
+      row.events = static_cast<std::uint64_t>(rows.integer(7));
+      row.dropped = static_cast<std::uint64_t>(rows.integer(8));
+      row.lost_messages = static_cast<std::uint64_t>(rows.integer(9));
+      row.clock_offset_ns = rows.integer(10);
+      row.clock_residual_ns = rows.integer(11);
+      row.gate.number = static_cast<std::uint64_t>(rows.integer(12));
+      row.gate.kind = static_cast<ev::GateKind>(rows.integer(13));
+      row.gate.id = static_cast<std::uint32_t>(rows.integer(14));
+      row.gate.holding = rows.integer(15) != 0;
+      if (row_crc(row) != rows.integer(16)) {
+        problem("row of rank " + std::to_string(row.rank) + ": checksum does not match");
+        continue;
+      }
+      row.connected = false;  // nobody is connected to a file
+      store.set_rank(row);
+    }
+  }
+
+  void read_messages(Store& store) {
+    Statement rows =
+        database_->prepare("SELECT id, rank, at_ns, severity, text, crc FROM messages ORDER BY id");
+    while (rows.step()) {
+      Message message;
+      message.rank = static_cast<std::uint32_t>(rows.integer(1));
+      const std::int64_t at = rows.integer(2);
+      message.severity = static_cast<ev::Severity>(rows.integer(3));
+      message.text = rows.text(4);
+      if (row_crc(message, at) != rows.integer(5)) {
+        problem("message " + std::to_string(rows.integer(0)) + ": checksum does not match");
+        continue;
+      }
+      message.at_ns = std::max<std::int64_t>(at - store.origin_ns(), 0);
+      store.add_message(std::move(message));
+    }
+  }
+
+  void finish(const Store& store) {
+    std::int64_t chunks = 0;
+    guarded("meta", [&] {
+      info_.complete = database_->integer("SELECT value FROM meta WHERE key = 'complete'") == 1;
+      chunks = database_->integer("SELECT value FROM meta WHERE key = 'chunks'");
+    });
+    if (!info_.complete) {
+      problem(
+          "the recording was not finished (the recorder ended without closing it); it holds what was "
+          "committed up to " +
+          std::to_string(store.end_ns() / 1'000'000) + " ms");
+    } else if (static_cast<std::uint64_t>(chunks) > info_.chunks) {
+      problem(std::to_string(static_cast<std::uint64_t>(chunks) - info_.chunks) + " of " +
+              std::to_string(chunks) + " chunks are missing");
+    }
+    if (missing_ > 0)
+      problem(std::to_string(missing_) + " chunks are missing between those read; shown as gaps");
+    if (problems_ > kMaxProblems) {
+      info_.problems.push_back("and " + std::to_string(problems_ - kMaxProblems) + " more");
+    }
+  }
+
+  const std::string& path_;
+  RecordingInfo& info_;
+  std::optional<Database> database_;
+  std::map<std::uint32_t, std::uint64_t> last_sequence_;
+  std::uint64_t missing_ = 0;
+  std::size_t problems_ = 0;
+  std::int64_t last_id_ = -1;
+};
+
+}  // namespace
+
+Store open_recording(const std::string& path, RecordingInfo* info) {
+  RecordingInfo local;
+  RecordingInfo& out = info == nullptr ? local : *info;
+  out = RecordingInfo();
+  out.path = path;
+  return Reader(path, out).read();
+}
+
+}  // namespace shardscope::store

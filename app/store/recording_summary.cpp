@@ -1,0 +1,92 @@
+#include "app/store/recording_summary.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "app/store/names.h"
+
+namespace shardscope::store {
+namespace {
+
+void write_steps(Database& db, const Store& store) {
+  Statement insert = db.prepare("INSERT INTO steps VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)");
+  for (const StepRow& row : store.steps()) {
+    insert.bind(1, std::int64_t{row.step}).bind(2, row.begin_ns);
+    // A step that never ended has no end: NULL, not a number to calculate with.
+    if (row.end_ns == kOpen) {
+      insert.bind(3, __builtin_nan(""));
+    } else {
+      insert.bind(3, row.end_ns);
+    }
+    insert.bind(4, row.paused_ns).bind(5, row.tokens).bind(6, row.loss).bind(7, row.grad_norm);
+    insert.bind(8, row.loss_scale).bind(9, row.learning_rate).bind(10, std::int64_t{row.skipped}).run();
+  }
+}
+
+void write_memory_peaks(Database& db, const Store& store) {
+  Statement insert = db.prepare("INSERT INTO memory_peaks VALUES(?1,?2,?3,?4,?5)");
+  for (const RankRow& rank : store.ranks()) {
+    for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
+      const auto pool = static_cast<ev::MemoryPool>(p);
+      const std::optional<MemorySample> peak = store.memory_peak(rank.rank, pool);
+      if (!peak) continue;
+      const auto put = [&](const char* category, std::int64_t bytes) {
+        insert.bind(1, std::int64_t{rank.rank}).bind(2, name_of(pool)).bind(3, peak->at_ns);
+        insert.bind(4, category).bind(5, bytes).run();
+      };
+      put("total", peak->total());
+      for (std::size_t c = 0; c < peak->bytes.size(); ++c) {
+        if (peak->bytes[c] != 0) put(name_of(static_cast<ev::MemoryCategory>(c)), peak->bytes[c]);
+      }
+    }
+  }
+}
+
+void write_span_summary(Database& db, const Store& store) {
+  struct Sum {
+    std::int64_t count = 0, total = 0, least = INT64_MAX, most = 0;
+  };
+  Statement insert = db.prepare("INSERT INTO span_summary VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
+  for (const LaneId lane : store.lanes()) {
+    std::map<std::tuple<ev::EventKind, std::uint8_t>, Sum> sums;
+    for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
+      for (const Span& span : store.spans(lane, depth)) {
+        if (span.end_ns == kOpen) continue;
+        Sum& sum = sums[{span.kind, span.code}];
+        const std::int64_t ns = span.end_ns - span.begin_ns;
+        ++sum.count;
+        sum.total += ns;
+        sum.least = std::min(sum.least, ns);
+        sum.most = std::max(sum.most, ns);
+      }
+    }
+    for (const auto& [key, sum] : sums) {
+      insert.bind(1, std::int64_t{lane.rank})
+          .bind(2, name_of(lane.stream))
+          .bind(3, ev::name_of(std::get<0>(key)));
+      insert.bind(4, std::int64_t{std::get<1>(key)}).bind(5, sum.count).bind(6, sum.total);
+      insert.bind(7, sum.least).bind(8, sum.most).run();
+    }
+  }
+}
+
+}  // namespace
+
+void write_summary(Database& db, const Store& store) {
+  db.execute("DELETE FROM steps; DELETE FROM memory_peaks; DELETE FROM span_summary; DELETE FROM gaps");
+  write_steps(db, store);
+  write_memory_peaks(db, store);
+  write_span_summary(db, store);
+  Statement gap = db.prepare("INSERT INTO gaps VALUES(?1,?2,?3,?4)");
+  for (const Gap& g : store.gaps()) {
+    gap.bind(1, std::int64_t{g.rank})
+        .bind(2, g.begin_ns)
+        .bind(3, g.end_ns)
+        .bind(4, static_cast<std::int64_t>(g.events))
+        .run();
+  }
+  db.execute("INSERT OR REPLACE INTO meta VALUES('origin_ns', " + std::to_string(store.origin_ns()) + ")");
+}
+
+}  // namespace shardscope::store

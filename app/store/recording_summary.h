@@ -1,0 +1,12 @@
+// The summary tables of a recording (steps, memory peaks, spans by kind, gaps), for whoever asks with SQL.
+#pragma once
+
+#include "app/store/database.h"
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+/// Replaces the summary tables by what `store` holds. Throws DatabaseError.
+void write_summary(Database& database, const Store& store);
+
+}  // namespace shardscope::store

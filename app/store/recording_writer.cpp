@@ -1,0 +1,295 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "app/store/crc32.h"
+#include "app/store/database.h"
+#include "app/store/recording.h"
+#include "app/store/recording_rows.h"
+#include "app/store/recording_schema.h"
+#include "app/store/recording_summary.h"
+#include "app/store/run_tables_codec.h"
+
+namespace shardscope::store {
+namespace {
+
+constexpr std::chrono::milliseconds kCommitInterval{500};
+constexpr int kWholeTables = 2;
+
+/// A recording is replaced, as every program replaces its output; any other file is not.
+void make_room(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::is_directory(status)) {
+    throw std::runtime_error("recording " + path + ": is a folder; name a file in it");
+  }
+  if (fs::exists(status) && fs::file_size(path, ignored) > 0) {
+    char head[16] = {};
+    std::ifstream(path, std::ios::binary).read(head, sizeof head);
+    if (std::memcmp(head, "SQLite format 3", sizeof head) != 0) {
+      throw std::runtime_error("recording " + path +
+                               ": this file exists and is not a recording; choose another name or remove it");
+    }
+  }
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    const std::string file = path + suffix;
+    if (::unlink(file.c_str()) != 0 && errno != ENOENT) {
+      throw std::runtime_error("recording " + path +
+                               ": cannot replace the old file: " + std::strerror(errno));
+    }
+  }
+}
+
+}  // namespace
+
+struct RecordingWriter::State {
+  std::string path;
+  std::optional<Database> database;
+  Statement add_chunk, add_message, add_name, put_rank, put_tables;
+  std::chrono::steady_clock::time_point last_commit = std::chrono::steady_clock::now();
+  std::string error;
+  bool has_run = false;
+  int whole_tables = 0;
+  std::uint64_t chunks = 0, events = 0;
+  std::optional<std::int64_t> origin_ns;  ///< as Store computes it, to keep messages on the collector's clock
+
+  template <typename Work>
+  void guarded(Work work);
+  void begin_if_needed();
+  void insert(const Chunk& chunk, std::span<const std::byte> encoded);
+  [[nodiscard]] bool commit_due() const {
+    return std::chrono::steady_clock::now() - last_commit >= kCommitInterval;
+  }
+  void write_run(const ev::RunTables& tables);
+};
+
+/// Runs `work` inside the open transaction. The first failure ends the recording: what was committed
+/// stays, and error() says why there is no more.
+template <typename Work>
+void RecordingWriter::State::guarded(Work work) {
+  if (!error.empty() || !database) return;
+  try {
+    begin_if_needed();
+    work();
+  } catch (const std::exception& failure) {
+    error = "recording " + path + ": " + failure.what() +
+            "; recording has stopped, what was written before is kept";
+    try {
+      if (database->in_transaction()) database->execute("ROLLBACK");
+    } catch (const std::exception&) {  // nothing more can be done; the log is rolled back on opening
+    }
+  }
+}
+
+void RecordingWriter::State::begin_if_needed() {
+  if (!database->in_transaction()) database->execute("BEGIN IMMEDIATE");
+}
+
+RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.path = path;
+  make_room(path);
+  try {
+    s.database.emplace(path, Database::Access::create);
+    Database& db = *s.database;
+    db.execute("PRAGMA page_size = 8192");
+    db.execute("PRAGMA cache_size = -4096");
+    db.execute("BEGIN IMMEDIATE");
+    db.execute("PRAGMA application_id = " + std::to_string(kRecordingApplicationId));
+    db.execute("PRAGMA user_version = " + std::to_string(kRecordingVersion));
+    db.execute(kRecordingSchema);
+    db.execute("INSERT INTO meta VALUES('complete', 0)");
+    db.execute("COMMIT");
+    // From here on a write-ahead log: commits are cheap and readers are left alone. The tables are in the
+    // file itself by now, so that even a copy without the log opens. finish() folds the log into the file.
+    db.execute("PRAGMA journal_mode = WAL");
+    db.execute("PRAGMA synchronous = NORMAL");
+    db.execute("PRAGMA wal_autocheckpoint = 512");
+    s.add_chunk = db.prepare("INSERT INTO chunks VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
+    s.add_message = db.prepare("INSERT INTO messages VALUES(NULL, ?1, ?2, ?3, ?4, ?5)");
+    s.add_name = db.prepare("INSERT OR REPLACE INTO names VALUES(?1, ?2, ?3, ?4)");
+    s.put_rank = db.prepare(
+        "INSERT OR REPLACE INTO ranks VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "
+        "?15, ?16, ?17)");
+    s.put_tables = db.prepare("INSERT OR REPLACE INTO tables VALUES(?1, ?2, ?3)");
+  } catch (const DatabaseError& failure) {
+    throw std::runtime_error("recording " + path + ": cannot create it: " + failure.what() +
+                             "; check that the folder exists, is writable and has room");
+  }
+}
+
+RecordingWriter::~RecordingWriter() {
+  if (state_ != nullptr) commit();
+}
+
+void RecordingWriter::State::write_run(const ev::RunTables& t) {
+  Database& db = *database;
+  db.prepare("INSERT INTO run VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)")
+      .bind(1, t.run_id)
+      .bind(2, t.model)
+      .bind(3, t.device)
+      .bind(4, t.hardware)
+      .bind(5, t.versions)
+      .bind(6, t.config_json)
+      .bind(7, std::int64_t{t.world})
+      .bind(8, std::int64_t{t.local_world})
+      .bind(9, std::int64_t{t.stage})
+      .bind(10, t.elems)
+      .bind(11, std::int64_t{t.param_bytes})
+      .bind(12, std::int64_t{t.grad_bytes})
+      .bind(13, std::int64_t{t.master_bytes})
+      .bind(14, t.link_gbps)
+      .bind(15, t.link_latency_us)
+      .bind(16, std::int64_t{t.simulated})
+      .run();
+  Statement module = db.prepare("INSERT OR REPLACE INTO modules VALUES(?1,?2,?3,?4,?5)");
+  Statement module_param = db.prepare("INSERT OR REPLACE INTO module_params VALUES(?1,?2,?3)");
+  for (const ev::ModuleInfo& m : t.modules) {
+    // -1 for the root's parent: NULL would make joins drop it.
+    module.bind(1, std::int64_t{m.id})
+        .bind(2, m.parent == ev::kNoId ? std::int64_t{-1} : std::int64_t{m.parent});
+    module.bind(3, m.path).bind(4, m.type).bind(5, std::int64_t{m.hooks}).run();
+    for (std::size_t i = 0; i < m.params.size(); ++i) {
+      module_param.bind(1, std::int64_t{m.id})
+          .bind(2, static_cast<std::int64_t>(i))
+          .bind(3, std::int64_t{m.params[i]})
+          .run();
+    }
+  }
+  Statement param = db.prepare("INSERT OR REPLACE INTO params VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
+  for (const ev::ParamInfo& p : t.params) {
+    std::string shape = "[";
+    for (std::size_t d = 0; d < p.shape.size(); ++d) {
+      if (d > 0) shape += ',';
+      shape += std::to_string(p.shape[d]);
+    }
+    shape += ']';
+    param.bind(1, std::int64_t{p.id}).bind(2, p.name).bind(3, p.dtype).bind(4, shape).bind(5, p.elems);
+    param.bind(6, p.shard_elems).bind(7, p.padding_elems).bind(8, std::int64_t{p.persistent}).run();
+  }
+  Statement slice = db.prepare("INSERT INTO slices VALUES(?1,?2,?3,?4,?5,?6)");
+  for (const ev::SliceInfo& c : t.slices) {
+    slice.bind(1, std::int64_t{c.param}).bind(2, std::int64_t{c.rank}).bind(3, c.param_offset);
+    slice.bind(4, c.shard_offset).bind(5, c.elems).bind(6, c.padding_elems).run();
+  }
+}
+
+void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
+  state_->guarded([&] {
+    // The lists are the same on every rank; two copies of them are enough to survive damage to one.
+    ev::RunTables own = tables;
+    if (state_->whole_tables >= kWholeTables) {
+      own.modules.clear();
+      own.params.clear();
+      own.slices.clear();
+    }
+    ++state_->whole_tables;
+    const std::vector<std::byte> bytes = encode_tables(own);
+    state_->put_tables.bind(1, std::int64_t{rank})
+        .bind(2, bytes)
+        .bind(3, std::int64_t{crc32c(bytes.data(), bytes.size())});
+    state_->put_tables.run();
+    if (!state_->has_run) state_->write_run(tables);
+    state_->has_run = true;
+  });
+}
+
+void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byte> encoded) {
+  const std::int64_t begin = chunk.begin_ns();
+  add_chunk.bind(1, std::int64_t{chunk.rank}).bind(2, static_cast<std::int64_t>(chunk.sequence));
+  add_chunk.bind(3, begin).bind(4, chunk.end_ns());
+  add_chunk.bind(5, chunk.clock_offset_ns).bind(6, chunk.clock_residual_ns);
+  add_chunk.bind(7, static_cast<std::int64_t>(chunk.events.size()));
+  add_chunk.bind(8, static_cast<std::int64_t>(chunk.dropped_before));
+  add_chunk.bind(9, static_cast<std::int64_t>(chunk.lost_before)).bind(10, encoded).run();
+  ++chunks;
+  events += chunk.events.size();
+  if (!chunk.events.empty()) {
+    origin_ns = std::min(origin_ns.value_or(INT64_MAX), begin + chunk.clock_offset_ns);
+  }
+}
+
+void RecordingWriter::append(const Chunk& chunk) {
+  state_->guarded([&] { state_->insert(chunk, chunk.encode()); });
+  if (state_->commit_due()) commit();
+}
+
+void RecordingWriter::append(const Chunk& chunk, std::span<const std::byte> encoded) {
+  state_->guarded([&] { state_->insert(chunk, encoded); });
+  if (state_->commit_due()) commit();
+}
+
+void RecordingWriter::rank(const RankRow& row) {
+  Statement& put = state_->put_rank;
+  state_->guarded([&] {
+    put.bind(1, std::int64_t{row.rank}).bind(2, row.host).bind(3, std::int64_t{row.pid});
+    put.bind(4, std::int64_t{row.connected})
+        .bind(5, std::int64_t{row.finished})
+        .bind(6, std::int64_t{row.exit_code});
+    put.bind(7, row.last_words).bind(8, static_cast<std::int64_t>(row.events));
+    put.bind(9, static_cast<std::int64_t>(row.dropped))
+        .bind(10, static_cast<std::int64_t>(row.lost_messages));
+    put.bind(11, row.clock_offset_ns).bind(12, row.clock_residual_ns);
+    put.bind(13, static_cast<std::int64_t>(row.gate.number))
+        .bind(14, static_cast<std::int64_t>(row.gate.kind));
+    put.bind(15, std::int64_t{row.gate.id}).bind(16, std::int64_t{row.gate.holding});
+    put.bind(17, std::int64_t{row_crc(row)}).run();
+  });
+}
+
+void RecordingWriter::message(const Message& message) {
+  State& s = *state_;
+  s.guarded([&] {
+    const std::int64_t at = message.at_ns + s.origin_ns.value_or(0);
+    s.add_message.bind(1, std::int64_t{message.rank}).bind(2, at);
+    s.add_message.bind(3, static_cast<std::int64_t>(message.severity)).bind(4, message.text);
+    s.add_message.bind(5, std::int64_t{row_crc(message, at)}).run();
+  });
+}
+
+void RecordingWriter::name(std::uint32_t rank, std::uint32_t id, const std::string& name) {
+  state_->guarded([&] {
+    state_->add_name.bind(1, std::int64_t{rank}).bind(2, std::int64_t{id}).bind(3, name);
+    state_->add_name.bind(4, std::int64_t{row_crc(rank, id, name)}).run();
+  });
+}
+
+void RecordingWriter::commit() {
+  State& s = *state_;
+  s.last_commit = std::chrono::steady_clock::now();
+  if (!s.database || !s.error.empty() || !s.database->in_transaction()) return;
+  s.guarded([&] { s.database->execute("COMMIT"); });
+}
+
+void RecordingWriter::finish(const Store& store) {
+  State& s = *state_;
+  for (const RankRow& row : store.ranks()) rank(row);
+  s.guarded([&] {
+    write_summary(*s.database, store);
+    s.database->execute("INSERT OR REPLACE INTO meta VALUES('complete', 1), ('chunks', " +
+                        std::to_string(s.chunks) + "), ('events', " + std::to_string(s.events) + ")");
+    s.database->execute("COMMIT");
+    // Back to a single file that can be copied and opened anywhere.
+    for (Statement* statement : {&s.add_chunk, &s.add_message, &s.add_name, &s.put_rank, &s.put_tables}) {
+      *statement = Statement();
+    }
+    s.database->execute("PRAGMA wal_checkpoint(TRUNCATE)");
+    s.database->execute("PRAGMA journal_mode = DELETE");
+    s.database->close();
+    s.database.reset();
+  });
+}
+
+std::string RecordingWriter::error() const { return state_->error; }
+
+}  // namespace shardscope::store

@@ -1,0 +1,153 @@
+#include "app/store/run_tables_codec.h"
+
+#include <bit>
+#include <stdexcept>
+#include <type_traits>
+
+#include "app/store/bytes.h"
+
+namespace shardscope::store {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+constexpr std::uint8_t kVersion = 1;
+
+// One description of the fields serves both directions: `io` is a Writer or a Reader.
+class Writer {
+ public:
+  explicit Writer(std::vector<std::byte>& out) : writer_(out), out_(out) {}
+  template <typename T>
+  void value(const T& v) {
+    if constexpr (std::is_same_v<T, double>) {
+      writer_.fixed(std::bit_cast<std::uint64_t>(v));
+    } else if constexpr (std::is_signed_v<T>) {
+      writer_.varint(zigzag(v));
+    } else {
+      writer_.varint(static_cast<std::uint64_t>(v));
+    }
+  }
+  void value(const std::string& text) {
+    writer_.varint(text.size());
+    for (const char c : text) out_.push_back(static_cast<std::byte>(c));
+  }
+  template <typename T, typename Each>
+  void list(const std::vector<T>& items, Each each) {
+    writer_.varint(items.size());
+    for (const T& item : items) each(item);
+  }
+
+ private:
+  ByteWriter writer_;
+  std::vector<std::byte>& out_;
+};
+
+class Reader {
+ public:
+  Reader(const std::byte* data, std::size_t bytes) : reader_(data, bytes, "static tables") {}
+  template <typename T>
+  void value(T& v) {
+    if constexpr (std::is_same_v<T, double>) {
+      v = std::bit_cast<double>(reader_.fixed<std::uint64_t>());
+    } else if constexpr (std::is_signed_v<T>) {
+      v = static_cast<T>(unzigzag(reader_.varint()));
+    } else {
+      v = static_cast<T>(reader_.varint());
+    }
+  }
+  void value(std::string& text) {
+    const std::uint64_t size = reader_.varint();
+    if (size > reader_.left()) reader_.fail("end too early");
+    text.resize(size);
+    for (char& c : text) c = static_cast<char>(reader_.fixed<std::uint8_t>());
+  }
+  template <typename T, typename Each>
+  void list(std::vector<T>& items, Each each) {
+    const std::uint64_t size = reader_.varint();
+    if (size > reader_.left()) reader_.fail("end too early");  // an item takes at least a byte
+    items.resize(size);
+    for (T& item : items) each(item);
+  }
+  void expect_end() const {
+    if (reader_.left() != 0) reader_.fail("are followed by other bytes");
+  }
+
+ private:
+  ByteReader reader_;
+};
+
+template <typename Io, typename Tables>
+void all_fields(Io& io, Tables& t) {
+  const auto value = [&](auto& v) { io.value(v); };
+  io.value(t.run_id);
+  io.value(t.model);
+  io.value(t.device);
+  io.value(t.hardware);
+  io.value(t.versions);
+  io.value(t.config_json);
+  io.value(t.rank);
+  io.value(t.world);
+  io.value(t.local_world);
+  io.value(t.stage);
+  io.value(t.pid);
+  io.value(t.elems);
+  io.value(t.param_bytes);
+  io.value(t.grad_bytes);
+  io.value(t.master_bytes);
+  io.value(t.link_gbps);
+  io.value(t.link_latency_us);
+  io.value(t.simulated);
+  io.value(t.host);
+  io.list(t.modules, [&](auto& m) {
+    io.value(m.id);
+    io.value(m.parent);
+    io.value(m.path);
+    io.value(m.type);
+    io.list(m.params, value);
+    io.value(m.hooks);
+  });
+  io.list(t.params, [&](auto& p) {
+    io.value(p.id);
+    io.value(p.name);
+    io.value(p.dtype);
+    io.list(p.shape, value);
+    io.value(p.elems);
+    io.value(p.shard_elems);
+    io.value(p.padding_elems);
+    io.list(p.modules, value);
+    io.value(p.persistent);
+  });
+  io.list(t.slices, [&](auto& s) {
+    io.value(s.param);
+    io.value(s.rank);
+    io.value(s.param_offset);
+    io.value(s.shard_offset);
+    io.value(s.elems);
+    io.value(s.padding_elems);
+  });
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_tables(const ev::RunTables& tables) {
+  std::vector<std::byte> out;
+  Writer writer(out);
+  writer.value(kVersion);
+  all_fields(writer, tables);
+  return out;
+}
+
+ev::RunTables decode_tables(const std::byte* data, std::size_t bytes) {
+  Reader reader(data, bytes);
+  std::uint8_t version = 0;
+  reader.value(version);
+  if (version != kVersion) {
+    throw std::runtime_error("static tables: version " + std::to_string(version) +
+                             ", this program reads version " + std::to_string(kVersion));
+  }
+  ev::RunTables tables;
+  all_fields(reader, tables);
+  reader.expect_end();
+  return tables;
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,15 @@
+// The static tables of a run as bytes, for the recording (docs/recording.md, table `tables`).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "instrumentation/emitter.h"
+
+namespace shardscope::store {
+
+[[nodiscard]] std::vector<std::byte> encode_tables(const instrumentation::RunTables& tables);
+/// Throws std::runtime_error on anything that encode_tables() does not write.
+[[nodiscard]] instrumentation::RunTables decode_tables(const std::byte* data, std::size_t bytes);
+
+}  // namespace shardscope::store

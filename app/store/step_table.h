@@ -1,0 +1,48 @@
+// The table of steps: begin and end over ranks, loss, norm, rate, paused time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+class StepTable {
+ public:
+  /// Feeds one event of kind step_*, loss, grad_norm, loss_scale, learning_rate, tokens, overflow.
+  void add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns);
+  /// A pause of a rank that just ended; counted in the step that the rank is in.
+  void paused(std::uint32_t rank, std::int64_t ns);
+  void set_world(std::uint32_t world) { world_ = world; }
+  void shift(std::int64_t delta_ns);
+  [[nodiscard]] std::span<const StepRow> rows() const noexcept { return rows_; }
+
+ private:
+  /// What a row is computed from.
+  struct Sums {
+    std::uint32_t begun = 0, ended = 0;  ///< ranks; an end that was lost counts when the rank moves on
+    std::int64_t latest_end_ns = INT64_MIN;
+    double loss_sum = 0;
+    std::uint32_t losses = 0;
+    std::int64_t rank_tokens = 0;
+    bool has_total_tokens = false;
+  };
+  struct RankStep {
+    std::uint32_t step = 0;
+    bool open = false;
+    std::int64_t paused_ns = 0;
+  };
+  std::size_t index_of(std::uint32_t step);
+  void end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns);
+
+  std::vector<StepRow> rows_;  ///< by step
+  std::vector<Sums> sums_;
+  std::unordered_map<std::uint32_t, RankStep> ranks_;
+  std::uint32_t world_ = 1;
+};
+
+}  // namespace shardscope::store

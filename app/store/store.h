@@ -1,0 +1,188 @@
+// The store: everything a view or an export reads. A live run and a recording are the same thing to it.
+// One thread owns a Store; chunks are handed to it by ingest(). Times are nanoseconds on the run's
+// common clock (collector clock), 0 = first event of the run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "instrumentation/emitter.h"
+#include "instrumentation/event.h"
+#include "instrumentation/gate.h"
+
+namespace shardscope::store {
+
+namespace ev = shardscope::instrumentation;
+inline constexpr std::int64_t kOpen = INT64_MAX;  ///< end of a span that has not ended
+
+struct Span {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = kOpen;
+  ev::EventKind kind{};  ///< the begin kind
+  std::uint8_t code = 0;
+  std::uint8_t depth = 0;
+  std::uint32_t a = ev::kNoId, b = ev::kNoId, c = ev::kNoId;
+  std::int64_t v0 = 0, v1 = 0;
+  std::int64_t mark_ns = 0;  ///< collectives: when every rank had arrived (0: not known)
+};
+
+struct LaneId {
+  std::uint32_t rank = 0;
+  ev::StreamId stream{};
+  friend auto operator<=>(const LaneId&, const LaneId&) = default;
+};
+
+/// Density of a lane in one pixel column or bucket: never a featureless block.
+struct Density {
+  float busy = 0;            ///< 0..1
+  std::uint32_t count = 0;   ///< spans; 0 only where the lane is free
+  ev::EventKind dominant{};  ///< of the busy time; exact where one kind has more than half
+  std::uint8_t dominant_code = 0;
+};
+
+struct StepRow {
+  std::uint32_t step = 0;
+  std::int64_t begin_ns = 0, end_ns = kOpen;  ///< earliest begin and latest end over ranks
+  std::int64_t paused_ns = 0;                 ///< not in any metric
+  std::int64_t tokens = 0;                    ///< all ranks
+  double loss = NAN_;                         ///< mean over ranks and micro-steps
+  double grad_norm = NAN_, loss_scale = NAN_, learning_rate = NAN_;
+  bool skipped = false;
+  static constexpr double NAN_ = __builtin_nan("");
+};
+
+struct ParamState {
+  std::uint8_t status = 0;  ///< plan::ParamStatus
+  ev::StatusCause cause{};
+  std::int64_t since_ns = 0;
+  std::uint32_t module = ev::kNoId;  ///< for which module
+  std::uint32_t gather = ev::kNoId;
+};
+
+using CategoryBytes = std::array<std::int64_t, ev::kMemoryCategoryCount>;
+
+struct MemorySample {
+  std::int64_t at_ns = 0;
+  CategoryBytes bytes{};
+  [[nodiscard]] std::int64_t total() const;
+};
+
+struct RankRow {
+  std::uint32_t rank = 0;
+  bool connected = false, finished = false;
+  std::int32_t exit_code = 0;
+  std::string host, last_words;
+  std::int32_t pid = 0;
+  std::uint64_t events = 0, dropped = 0, lost_messages = 0;
+  std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
+  std::int64_t last_ns = 0;
+  ev::GateKeeper::Position gate;  ///< last known
+};
+
+struct Message {
+  std::int64_t at_ns = 0;
+  std::uint32_t rank = 0;
+  ev::Severity severity{};
+  std::string text;
+};
+
+/// A stretch in which events of a rank are missing.
+struct Gap {
+  std::uint32_t rank = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;
+  std::uint64_t events = 0;  ///< dropped at the source; 0 if a message was lost (count unknown)
+};
+
+class Chunk;  // chunk.h
+
+class Store {
+ public:
+  Store();
+  ~Store();
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+
+  // ---- input ------------------------------------------------------------------------------------
+  /// Wrong input is never fatal: a chunk that was ingested before (same rank and sequence) is ignored, a
+  /// missing one is a Gap, events that make no sense are left out.
+  void set_tables(std::uint32_t rank, const ev::RunTables& tables);
+  void ingest(const Chunk& chunk);
+  void set_rank(const RankRow& row);
+  void add_message(Message message);
+  void add_name(std::uint32_t rank, std::uint32_t id, std::string name);
+
+  // ---- the run ----------------------------------------------------------------------------------
+  [[nodiscard]] std::uint64_t revision() const noexcept;  ///< changes when anything a view shows changed
+  [[nodiscard]] bool has_tables() const noexcept;
+  [[nodiscard]] const ev::RunTables& tables() const;  ///< of the lowest rank known
+  /// What is a rank's own (host, pid, hardware), without modules, parameters and slices, which tables()
+  /// has; null if it has not sent any.
+  [[nodiscard]] const ev::RunTables* rank_tables(std::uint32_t rank) const;
+  [[nodiscard]] std::span<const RankRow> ranks() const;
+  [[nodiscard]] std::span<const StepRow> steps() const;
+  [[nodiscard]] std::span<const Message> messages() const;
+  [[nodiscard]] std::span<const Gap> gaps() const;
+  [[nodiscard]] std::int64_t end_ns() const noexcept;  ///< latest event
+  /// Time 0 on the collector's clock, nanoseconds. Moves back (and every time moves with it) when a rank is
+  /// heard of late with earlier events.
+  [[nodiscard]] std::int64_t origin_ns() const noexcept;
+  [[nodiscard]] std::uint64_t event_count() const noexcept;
+  [[nodiscard]] std::uint64_t dropped_count() const noexcept;
+  [[nodiscard]] std::string name(std::uint32_t rank, std::uint32_t id) const;
+
+  // ---- lanes ------------------------------------------------------------------------------------
+  [[nodiscard]] std::vector<LaneId> lanes() const;  ///< that hold any span, by rank then stream
+  /// Spans of one depth that overlap [begin, end) in order of begin.
+  [[nodiscard]] std::span<const Span> spans(LaneId lane, std::uint8_t depth) const;  ///< all of that depth
+  [[nodiscard]] std::pair<std::size_t, std::size_t> visible(LaneId lane, std::uint8_t depth,
+                                                            std::int64_t begin_ns,
+                                                            std::int64_t end_ns) const;  ///< index range
+  [[nodiscard]] std::uint8_t depth_count(LaneId lane) const;
+  /// Fills one Density per column of [begin, end) from levels of detail: O(columns).
+  void density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
+               std::span<Density> columns) const;
+  /// Instant events of a rank in order of time (status, decisions, buckets, trace, ...): raw records
+  /// with `ticks` holding run nanoseconds. collective_entered is not among them: it is Span::mark_ns.
+  [[nodiscard]] std::span<const ev::Event> instants(std::uint32_t rank) const;
+
+  // ---- state at a time ----------------------------------------------------------------------------
+  [[nodiscard]] ParamState param_state(std::uint32_t rank, std::uint32_t param, std::int64_t at_ns) const;
+  void param_states(std::uint32_t rank, std::int64_t at_ns,
+                    std::span<ParamState> out) const;  ///< by param id
+  /// Status changes of one parameter on one rank.
+  struct StatusChange {
+    std::int64_t at_ns;
+    ParamState state;
+  };
+  [[nodiscard]] std::vector<StatusChange> status_history(std::uint32_t rank, std::uint32_t param) const;
+  [[nodiscard]] MemorySample memory_at(std::uint32_t rank, ev::MemoryPool pool, std::int64_t at_ns) const;
+  [[nodiscard]] std::optional<MemorySample> memory_peak(std::uint32_t rank, ev::MemoryPool pool) const;
+  /// Peak over time of the model states: param_shard + grad_full + grad_shard + master_weight + momentum +
+  /// variance, and at stages 0 to 2 param_gathered, which there holds the resident 16-bit parameters outside
+  /// the owned range (metrics.md section 1). At stage 3 gathered parameters are a passing extra, not model
+  /// state. Categories that do not count are zero in the sample.
+  [[nodiscard]] std::optional<MemorySample> model_state_peak(std::uint32_t rank, ev::MemoryPool pool) const;
+  /// Stacked samples for a plot: at each column the sample with the highest total within it.
+  void memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t begin_ns, std::int64_t end_ns,
+                      std::span<MemorySample> columns) const;
+  /// Gates in order of time per rank: what stepping through a recording moves along.
+  struct GateRow {
+    std::int64_t at_ns;
+    std::uint64_t number;
+    ev::GateKind kind;
+    std::uint32_t id;
+  };
+  [[nodiscard]] std::span<const GateRow> gates(std::uint32_t rank) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace shardscope::store
