@@ -1,0 +1,230 @@
+#include "app/analysis/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/analysis/communication.h"
+#include "app/analysis/digest.h"
+#include "app/analysis/statistics.h"
+#include "tests/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using ev::CollectiveOp;
+using ev::EventKind;
+using ev::StreamId;
+using test::RunBuilder;
+
+constexpr auto kGatherOp = static_cast<std::uint8_t>(CollectiveOp::all_gather);
+
+/// One step of 1000 ns: compute 100..400 and 500..700 with a wait 550..600 inside, a gather 300..600, a
+/// copy 650..800.
+RunBuilder one_step(std::int64_t offset = 0, std::uint32_t step = 0) {
+  RunBuilder run(1);
+  run.span(0, offset + 0, offset + 1000, EventKind::step_begin, StreamId::host, step);
+  run.span(0, offset + 100, offset + 400, EventKind::module_begin, StreamId::compute, 1);
+  run.span(0, offset + 500, offset + 700, EventKind::module_begin, StreamId::compute, 1);
+  run.span(0, offset + 550, offset + 600, EventKind::fetch_wait_begin, StreamId::compute, 1, 0);
+  run.span(0, offset + 300, offset + 600, EventKind::collective_begin, StreamId::gather, 0, 0, kGatherOp,
+           1000, 4000);
+  run.span(0, offset + 650, offset + 800, EventKind::transfer_begin, StreamId::copy, 0);
+  return run;
+}
+
+TEST(PartitionOfTime, IsTheClosedFormAndSumsToTheStep) {
+  RunBuilder run = one_step();
+  const TimePartition part = partition_time(run.build(), 0, 0, 1000);
+  EXPECT_EQ(part.total_ns, 1000);
+  EXPECT_EQ(part.compute_ns, 300 + 200 - 50);
+  EXPECT_EQ(part.comm_ns, 300);
+  EXPECT_EQ(part.exposed_comm_ns, 100 + 50);  // 400..500 and the wait 550..600
+  EXPECT_EQ(part.exposed_copy_ns, 100);       // 700..800
+  EXPECT_EQ(part.idle_ns, 100 + 200);
+  EXPECT_EQ(part.compute_ns + part.exposed_comm_ns + part.exposed_copy_ns + part.idle_ns, part.total_ns);
+  ASSERT_TRUE(part.overlap_pct());
+  EXPECT_DOUBLE_EQ(*part.overlap_pct(), 50.0);
+}
+
+TEST(PartitionOfTime, PausesAreCutOut) {
+  RunBuilder run = one_step();
+  run.span(0, 350, 550, EventKind::paused_begin, StreamId::host);
+  const TimePartition part = partition_time(run.build(), 0, 0, 1000);
+  EXPECT_EQ(part.total_ns, 800);
+  EXPECT_EQ(part.compute_ns + part.exposed_comm_ns + part.exposed_copy_ns + part.idle_ns, part.total_ns);
+}
+
+TEST(PartitionOfTime, WithoutCommunicationThereIsNoOverlapFigure) {
+  RunBuilder run(1);
+  run.span(0, 0, 100, EventKind::step_begin, StreamId::host, 0);
+  EXPECT_FALSE(partition_time(run.build(), 0, 0, 100).overlap_pct());
+}
+
+TEST(Summary, FirstStepIsWarmUpAndMissingFiguresAreMissing) {
+  RunBuilder run(1);
+  for (std::uint32_t step = 0; step < 4; ++step) {
+    const std::int64_t at = step * 10'000'000;
+    run.span(0, at, at + (step == 0 ? 9'000'000 : 2'000'000 + step * 1'000'000), EventKind::step_begin,
+             StreamId::host, step);
+  }
+  const Summary s = summarize(run.build());
+  EXPECT_EQ(s.steps, 4U);
+  EXPECT_EQ(s.steps_measured, 3U);
+  ASSERT_TRUE(s.step_ms_median);
+  EXPECT_DOUBLE_EQ(*s.step_ms_median, 4.0);
+  EXPECT_FALSE(s.tokens_per_s);
+  EXPECT_TRUE(std::isnan(s.loss.at(0)));
+  const auto json = nlohmann::json::parse(to_json(s));
+  EXPECT_TRUE(json["loss"][0].is_null());
+  EXPECT_TRUE(json["tokens_per_s"].is_null());
+  EXPECT_TRUE(json["memory_model"]["measured_bytes_per_rank"].is_null());
+}
+
+TEST(Communication, BandwidthUsesTheShortestDurationAndTheGroupSize) {
+  RunBuilder run(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    run.span(rank, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.span(rank, rank == 0 ? 100 : 300, 500, EventKind::collective_begin, StreamId::gather, 0, 0, kGatherOp,
+             1000, 4000);
+    run.span(rank, 600, 700, EventKind::collective_begin, StreamId::reduce, 0, 0,
+             static_cast<std::uint8_t>(CollectiveOp::all_reduce), 500, 2000);
+  }
+  const Summary s = summarize(run.build());
+  ASSERT_EQ(s.ops.size(), 2U);
+  EXPECT_EQ(s.ops[0].op, CollectiveOp::all_gather);
+  EXPECT_DOUBLE_EQ(*s.ops[0].algbw_gbs, 4000.0 / 200.0);
+  EXPECT_DOUBLE_EQ(*s.ops[0].busbw_gbs, 20.0 * 0.5);
+  EXPECT_DOUBLE_EQ(*s.ops[1].busbw_gbs, 20.0 * 1.0);  // 2 (n-1)/n with n = 2
+  EXPECT_DOUBLE_EQ(*s.elements_per_step, 1000 + 2 * 500);
+}
+
+TEST(Communication, ExpressionsOfTheStages) {
+  struct Case {
+    std::int32_t stage;
+    const char* expression;
+    double elements;
+  };
+  for (const Case& c : {Case{0, "2S", 2000}, Case{1, "2S", 2000}, Case{2, "2S", 2000}, Case{3, "3S", 3000}}) {
+    RunBuilder run(2, c.stage);
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    const Summary s = summarize(run.build());
+    EXPECT_EQ(s.comm_expression, c.expression);
+    EXPECT_DOUBLE_EQ(s.expected_elements_per_step, c.elements);
+  }
+}
+
+TEST(Memory, ExpressionOfTheRunsDataTypes) {
+  for (const auto& [stage, text, bytes] :
+       {std::tuple{0, "16S", 16000}, {1, "8S + 8S/n", 12000}, {2, "4S + 12S/n", 10000}, {3, "16S/n", 8000}}) {
+    RunBuilder run(2, stage);  // fp32: the parameter is its own master
+    const Summary s = summarize(run.build());
+    EXPECT_EQ(s.memory_model.expression, text);
+    EXPECT_EQ(s.memory_model.bytes_per_rank, bytes);
+  }
+}
+
+TEST(PrefetchOutcome, EarlyJustInTimeLateMistargetedUnused) {
+  RunBuilder run(1);
+  run.span(0, 0, 10'000, EventKind::step_begin, StreamId::host, 0);
+  struct Case {
+    std::uint32_t gather;
+    std::int64_t begin, end, wait_begin, wait_end;
+  };
+  for (const Case& c : {Case{1, 100, 200, 1000, 1001},       // lay unused for 800: early
+                        Case{2, 1100, 1300, 1400, 1401},     // 100 after the end of a gather of 200: in time
+                        Case{3, 2000, 2600, 2500, 2600}}) {  // waited for: late by 100
+    run.instant(0, c.begin - 50, EventKind::prefetch_issued, StreamId::host, c.gather, 1);
+    run.span(0, c.begin, c.end, EventKind::collective_begin, StreamId::gather, c.gather, c.gather, kGatherOp);
+    run.span(0, c.wait_begin, c.wait_end, EventKind::fetch_wait_begin, StreamId::compute, 1, c.gather);
+  }
+  run.instant(0, 3000, EventKind::prefetch_issued, StreamId::host, 4, 1);
+  run.instant(0, 12'000, EventKind::prefetch_issued, StreamId::host, 5, 1);  // after the last step: undecided
+  Prefetch p = summarize(run.build()).prefetch;
+  EXPECT_EQ(p.early, 1U);
+  EXPECT_EQ(p.just_in_time, 1U);
+  EXPECT_EQ(p.late, 1U);
+  EXPECT_EQ(p.late_wait_ns, 100);
+  EXPECT_EQ(p.unused, 1U);
+  EXPECT_EQ(p.mistargeted, 0U);
+
+  RunBuilder invalidated(1);
+  invalidated.span(0, 0, 10'000, EventKind::step_begin, StreamId::host, 0);
+  invalidated.instant(0, 100, EventKind::prefetch_issued, StreamId::host, 1, 1);
+  invalidated.instant(0, 500, EventKind::trace_invalidated, StreamId::host, 1, 0, 3);
+  p = summarize(invalidated.build()).prefetch;
+  EXPECT_EQ(p.mistargeted, 1U);
+  EXPECT_EQ(p.unused, 0U);
+}
+
+TEST(Digest, GrowsWithTheRunToTheSameFiguresAsAtOnce) {
+  RunBuilder run(2);
+  Digest digest;
+  for (std::uint32_t step = 0; step < 5; ++step) {
+    const std::int64_t at = step * 10'000;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      run.span(rank, at, at + 5000, EventKind::step_begin, StreamId::host, step);
+      run.span(rank, at + 100 * step, at + 3000, EventKind::module_begin, StreamId::compute, 1);
+      run.span(rank, at + 2000, at + 4000 + rank, EventKind::collective_begin, StreamId::gather, step, step,
+               kGatherOp, 10, 40);
+    }
+    (void)summarize(run.build(), digest);
+    ASSERT_EQ(digest.steps().size(), step + 1);
+  }
+  EXPECT_EQ(to_json(summarize(run.build(), digest)), to_json(summarize(run.build())));
+}
+
+TEST(Statistics, QuantilesInterpolateAsNumPyDoes) {
+  EXPECT_DOUBLE_EQ(quantile({4, 1, 3, 2}, 0.5), 2.5);
+  EXPECT_DOUBLE_EQ(quantile({1, 2, 3, 4}, 0.95), 3.85);
+  EXPECT_DOUBLE_EQ(quantile({7}, 0.95), 7);
+  EXPECT_DOUBLE_EQ(half_iqr({1, 2, 3, 4}), 0.75);
+  EXPECT_DOUBLE_EQ(half_iqr({5}), 0);
+  EXPECT_THROW((void)quantile({}, 0.5), std::invalid_argument);
+}
+
+store::Store* steps_of(RunBuilder& run, std::initializer_list<std::int64_t> lengths_ns) {
+  std::int64_t at = 0;
+  std::uint32_t step = 0;
+  for (const std::int64_t length : lengths_ns) {
+    run.span(0, at, at + length, EventKind::step_begin, StreamId::host, step++);
+    at += length + 100;
+  }
+  return &run.build();
+}
+
+TEST(Compare, VerdictOnlyWhatTheSpreadBears) {
+  RunBuilder fast(1), slow(1), noisy(1);
+  const store::Store* a = steps_of(fast, {9'000'000, 1'000'000, 1'010'000, 1'020'000, 1'000'000});
+  const store::Store* b = steps_of(slow, {9'000'000, 2'000'000, 2'010'000, 2'020'000, 2'000'000});
+  const store::Store* c = steps_of(noisy, {9'000'000, 500'000, 1'600'000, 900'000, 1'400'000});
+  const Summary sa = summarize(*a), sb = summarize(*b), sc = summarize(*c);
+  const Comparison slower = compare({{a, &sa}}, {{b, &sb}});
+  EXPECT_NE(slower.verdict.find("slower than A"), std::string::npos) << slower.verdict;
+  const Comparison alike = compare({{a, &sa}}, {{c, &sc}});
+  EXPECT_NE(alike.verdict.find("No difference"), std::string::npos) << alike.verdict;
+  EXPECT_TRUE(slower.config_changes.empty());
+}
+
+TEST(Findings, NameTheInvalidatedModuleAndTheFailedRank) {
+  RunBuilder run(1);
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  run.instant(0, 500, EventKind::trace_invalidated, StreamId::host, 1, 0, 3);
+  store::Store& store = run.build();
+  store::RankRow row = store.ranks().front();
+  row.exit_code = 9;
+  row.finished = true;
+  row.last_words = "out of memory";
+  store.set_rank(row);
+  const auto findings = find(store, summarize(store));
+  ASSERT_GE(findings.size(), 2U);
+  EXPECT_EQ(findings[0].severity, ev::Severity::error);
+  EXPECT_EQ(findings[0].evidence, "out of memory");
+  EXPECT_NE(findings[1].evidence.find("expected layer but ran the root module"), std::string::npos)
+      << findings[1].evidence;
+}
+
+}  // namespace
+}  // namespace shardscope::analysis

@@ -1,0 +1,162 @@
+// Clock estimation, the item log and the order of messages.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "app/collector/clock_estimator.h"
+#include "app/collector/item_log.h"
+#include "app/collector/rank_session.h"
+
+namespace shardscope::collector {
+namespace {
+
+TEST(ClockEstimator, RecoversOffsetAndDriftWithinItsResidual) {
+  for (const double drift_ppm : {-80.0, -3.0, 0.0, 5.0, 60.0}) {
+    std::mt19937 random(3);
+    std::exponential_distribution<double> queueing(1.0 / 40'000);  // 40 us of queueing each way, on the mean
+    ClockEstimator clock;
+    const std::int64_t offset = 123'456'789;
+    // The collector's clock at true time t is t; the rank's is t * (1 + drift) - offset.
+    const auto rank_clock = [&](double t) {
+      return static_cast<std::int64_t>(t * (1 + drift_ppm * 1e-6)) - offset;
+    };
+    double t = 1e9;
+    for (int i = 0; i < 60; ++i, t += 5e8) {
+      const double there = 20'000 + queueing(random), back = 20'000 + queueing(random);
+      clock.add(static_cast<std::int64_t>(t), rank_clock(t + there), rank_clock(t + there + 3000),
+                static_cast<std::int64_t>(t + there + 3000 + back));
+      if (i < 4) continue;
+      const std::int64_t rank = rank_clock(t);
+      const auto error = rank + clock.offset_ns(rank) - static_cast<std::int64_t>(t);
+      EXPECT_LE(std::abs(error), clock.residual_ns(rank)) << "drift " << drift_ppm << " ppm, trip " << i;
+      if (i > 20) {
+        EXPECT_LT(clock.residual_ns(rank), 200'000) << "and the residual says something";
+      }
+    }
+    EXPECT_NEAR(clock.drift_ns_per_s(), -drift_ppm * 1e3, 4'000)
+        << "ns per second, at " << drift_ppm << " ppm";
+  }
+}
+
+TEST(ClockEstimator, OnTheSameClockTheOffsetIsExactlyZero) {
+  ClockEstimator clock;
+  clock.same_clock();
+  clock.add(100, 5000, 5001, 300);
+  EXPECT_EQ(clock.offset_ns(12345), 0);
+  EXPECT_EQ(clock.residual_ns(12345), 0);
+}
+
+TEST(ClockEstimator, IgnoresTripsThatCannotBe) {
+  ClockEstimator clock;
+  clock.add(100, 50, 40, 300);
+  clock.add(300, 50, 60, 100);
+  clock.add(100, 50, 500, 110);
+  EXPECT_FALSE(clock.known());
+}
+
+wire::ViewItem item_of(std::uint32_t number, std::size_t bytes) {
+  wire::ViewItem item;
+  item.kind = wire::ViewItem::Kind::chunk;
+  item.id = number;
+  item.data.assign(bytes, static_cast<std::uint8_t>(number));
+  return item;
+}
+
+TEST(ItemLog, OlderItemsComeBackFromTheFileUnchanged) {
+  ItemLog log(testing::TempDir(), {10'000, 1U << 20});
+  for (std::uint32_t i = 0; i < 500; ++i) log.append(item_of(i, 100 + i % 7));
+  EXPECT_LE(log.memory_bytes(), 10'000U);
+  EXPECT_GT(log.file_bytes(), 30'000U);
+  ASSERT_EQ(log.begin(), 0U);
+  ASSERT_EQ(log.end(), 500U);
+  for (std::uint32_t i = 0; i < 500; ++i) {
+    const wire::ViewItem item = log.get(i);
+    ASSERT_EQ(item.id, i);
+    ASSERT_EQ(item.data, item_of(i, 100 + i % 7).data);
+  }
+}
+
+TEST(ItemLog, StaysWithinBothBoundsAndForgetsTheOldest) {
+  ItemLog log(testing::TempDir(), {10'000, 50'000});
+  for (std::uint32_t i = 0; i < 5000; ++i) {
+    log.append(item_of(i, 100));
+    ASSERT_LE(log.memory_bytes(), 10'000U);
+    ASSERT_LE(log.file_bytes(), 50'000U);
+  }
+  EXPECT_EQ(log.end(), 5000U);
+  EXPECT_EQ(log.end() - log.begin(), 600U);
+  EXPECT_EQ(log.get(log.begin()).id, static_cast<std::uint32_t>(log.begin()));
+  EXPECT_EQ(log.get(4999).data, item_of(4999, 100).data);
+}
+
+TEST(ItemLog, WithoutADiskItKeepsTheNewestInMemory) {
+  ItemLog log("/nonexistent/folder", {10'000, 50'000});
+  for (std::uint32_t i = 0; i < 500; ++i) log.append(item_of(i, 100));
+  EXPECT_EQ(log.end(), 500U);
+  EXPECT_EQ(log.begin(), 400U);
+  EXPECT_EQ(log.get(499).id, 499U);
+}
+
+wire::Header header(std::uint64_t incarnation, std::uint64_t sequence) {
+  wire::Header h;
+  h.incarnation = incarnation;
+  h.sequence = sequence;
+  return h;
+}
+
+TEST(RankSession, NoticesGapsReplaysAndNewProcesses) {
+  RankSession rank(0);
+  using Order = RankSession::Order;
+  EXPECT_TRUE(rank.accept(header(5, 0)).new_process);
+  EXPECT_EQ(rank.accept(header(5, 1)).missing, 0U);
+  EXPECT_EQ(rank.accept(header(5, 4)).missing, 2U);
+  EXPECT_EQ(rank.accept(header(5, 4)).order, Order::duplicate);
+  EXPECT_EQ(rank.accept(header(5, 2)).order, Order::duplicate);
+  EXPECT_EQ(rank.row.lost_messages, 2U);
+  const auto other = rank.accept(header(6, 0));
+  EXPECT_TRUE(other.new_process);
+  EXPECT_EQ(other.missing, 0U);
+  EXPECT_EQ(rank.accept(header(5, 9)).order, Order::stale);
+  EXPECT_EQ(rank.row.lost_messages, 2U);
+  wire::Batch batch;
+  batch.events.resize(1);
+  rank.add(std::move(batch), 0);
+  EXPECT_EQ(rank.take_chunk().lost_before, 2U);
+}
+
+TEST(RankSession, DropsAreTakenFromTotalsSoALostMessageHidesNone) {
+  RankSession rank(3);
+  (void)rank.accept(header(5, 0));
+  const auto batch = [](std::uint64_t total, std::uint64_t here, std::vector<std::uint64_t> times) {
+    wire::Batch b;
+    b.dropped_total = total;
+    b.dropped_here = here;
+    for (const std::uint64_t t : times) {
+      b.events.emplace_back();
+      b.events.back().ticks = t;
+    }
+    return b;
+  };
+  rank.add(batch(0, 0, {10, 20}), 1);
+  rank.add(batch(10, 4, {15, 30}), 1);  // six more were told of in a message that did not come
+  EXPECT_TRUE(rank.due(1.06, 0.05));
+  EXPECT_FALSE(rank.due(1.02, 0.05));
+  const store::Chunk chunk = rank.take_chunk();
+  EXPECT_EQ(chunk.rank, 3U);
+  EXPECT_EQ(chunk.dropped_before, 10U);
+  EXPECT_EQ(chunk.sequence, 0U);
+  ASSERT_EQ(chunk.events.size(), 4U);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_LE(chunk.events[i - 1].ticks, chunk.events[i].ticks);
+  EXPECT_FALSE(rank.pending());
+  // Large batches become several chunks, numbered without gaps.
+  rank.add(batch(10, 0, std::vector<std::uint64_t>(1U << 16, 40)), 2);
+  rank.add(batch(10, 0, std::vector<std::uint64_t>(10, 41)), 2);
+  EXPECT_TRUE(rank.due(2, 1e9));
+  EXPECT_EQ(rank.take_chunk().events.size(), 1U << 16);
+  const store::Chunk rest = rank.take_chunk();
+  EXPECT_EQ(rest.events.size(), 10U);
+  EXPECT_EQ(rest.sequence, 2U);
+}
+
+}  // namespace
+}  // namespace shardscope::collector

@@ -1,0 +1,137 @@
+#include "tests/engine/golden_losses.h"
+
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "kernels/precision.h"
+#include "tests/engine/support.h"
+
+namespace shardscope::engine::testing {
+namespace {
+
+constexpr double kTolerance = 2e-5;
+
+double relative(double got, double expected) {
+  return std::abs(got - expected) / std::max(1e-12, std::abs(expected));
+}
+
+/// The largest deviation, and where.
+struct Worst {
+  double value = 0;
+  std::string where = "nowhere";
+  void see(double deviation, const std::string& at) {
+    if (!(deviation <= value)) {  // a NaN is the worst of all
+      value = deviation;
+      where = at;
+    }
+  }
+};
+
+std::string text_of(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g", value);
+  return text;
+}
+
+/// Elements whose exact gradient is zero are left out ("final_param_sum_and_abs_sum"): the key third of
+/// attention's bias.
+bool is_noise(const plan::ParamPlan& param, std::size_t index) {
+  if (param.name.find("qkv.bias") == std::string::npos) return false;
+  const auto third = static_cast<std::size_t>(param.elems) / 3;
+  return index >= third && index < 2 * third;
+}
+
+void compare_run(const Json& recorded, const TrainingRun& run, Worst& worst) {
+  const Json& losses = recorded.at("losses");
+  const Json norms = recorded.value("grad_norm", Json::array());
+  for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
+    const std::vector<StepResult>& steps = run.ranks[rank].steps;
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      const std::string at = "rank " + std::to_string(rank) + " step " + std::to_string(step);
+      const Json& of_step = losses.at(rank).at(step);
+      for (std::size_t micro = 0; micro < of_step.size(); ++micro) {
+        worst.see(relative(steps[step].losses.at(micro), of_step.at(micro).get<double>()), "loss, " + at);
+      }
+      if (step < norms.size() && norms[step].is_number()) {
+        worst.see(relative(steps[step].grad_norm, norms[step].get<double>()), "norm, " + at);
+      }
+    }
+  }
+}
+
+/// Bars of the file: abs_sum 2e-6 relative, sum 2e-4 (mlp) or 0.01 (gpt) absolute.
+std::string compare_sums(const Json& recorded, const plan::ModelPlan& model, const TrainingRun& run) {
+  if (!recorded.contains("final_param_sum_and_abs_sum")) return "";
+  double sum = 0;
+  double abs_sum = 0;
+  double noise = 0;
+  for (const plan::ParamPlan& param : model.params) {
+    const std::vector<float>& values = run.weights[plan::raw(param.id)];
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      sum += values[i];
+      abs_sum += std::abs(static_cast<double>(values[i]));
+      // "up to 4e-4 per element after 8 steps"
+      if (is_noise(param, i)) noise += 4e-4;
+    }
+  }
+  const Json& expected = recorded.at("final_param_sum_and_abs_sum");
+  const double sum_bar = model.spec.input == plan::InputKind::tokens ? 0.01 : 2e-4;
+  if (std::abs(sum - expected.at(0).get<double>()) > sum_bar + noise) {
+    return "sum of parameters " + std::to_string(sum) + ", recorded " + expected.at(0).dump();
+  }
+  const double expected_abs = expected.at(1).get<double>();
+  if (std::abs(abs_sum - expected_abs) > 2e-6 * expected_abs + noise) {
+    return "sum of absolute parameters " + std::to_string(abs_sum) + ", recorded " + expected.at(1).dump();
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<LossOutcome> check_losses(const Json& file) {
+  // Recorded cases hold activations so close to a ReLU's kink that fp32's order of summation decides them.
+  kernels::set_matmul_precision(kernels::MatmulPrecision::highest);
+  std::vector<LossOutcome> outcomes;
+  for (const Json& golden : file.at("cases")) {
+    const auto name = golden.at("model").get<std::string>();
+    for (const auto& [stage, recorded] : golden.at("stages").items()) {
+      const std::string title = golden.at("id").get<std::string>() + " " + name + " stage " + stage;
+      std::string problem;
+      Worst worst;
+      try {
+        RunSpec spec;
+        spec.model = model_named(name);
+        spec.config = make_config(std::stoi(stage), golden.value("gradient_accumulation_steps", 1));
+        spec.config["gradient_clipping"] = golden.value("gradient_clipping", golden.value("clip", 1.0));
+        spec.world = golden.at("world").get<std::uint32_t>();
+        spec.init = golden.at("init").get<std::string>();
+        spec.data = name.rfind("gpt", 0) == 0 ? "golden:gpt" : "golden:mlp";
+        spec.steps = static_cast<std::int64_t>(recorded.at("losses").at(0).size());
+        const TrainingRun run = train(spec);
+        for (const RankRun& rank : run.ranks) {
+          if (!rank.error.empty()) problem = rank.error;
+        }
+        if (problem.empty()) {
+          compare_run(recorded, run, worst);
+          if (!(worst.value <= kTolerance)) {
+            problem = "relative deviation " + text_of(worst.value) + " at " + worst.where;
+          } else {
+            problem = compare_sums(recorded, plan::build_model_plan(spec.model), run);
+          }
+        }
+      } catch (const std::exception& error) {
+        problem = error.what();
+      }
+      if (problem.empty()) {
+        outcomes.push_back(
+            {title, "largest relative deviation " + text_of(worst.value) + " (" + worst.where + ")", true});
+      } else {
+        outcomes.push_back({title, problem, false});
+      }
+    }
+  }
+  return outcomes;
+}
+
+}  // namespace shardscope::engine::testing

@@ -1,0 +1,21 @@
+// Recorded DeepSpeed losses (tests/golden/losses.json and files of the same format) against the real engine.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace shardscope::engine::testing {
+
+/// One case at one stage.
+struct LossOutcome {
+  std::string title;
+  std::string text;  ///< the largest deviation, or what differs
+  bool agrees = false;
+};
+
+/// Trains every case at every stage recorded, on thread worlds, and compares losses and norms to 2e-5
+/// relative (the file's own "tolerance") and the final sums of parameters to the bars it gives.
+[[nodiscard]] std::vector<LossOutcome> check_losses(const nlohmann::json& file);
+
+}  // namespace shardscope::engine::testing

@@ -1,0 +1,191 @@
+#include "tests/engine/support.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "runtime/data/stream.h"
+#include "runtime/model/init.h"
+#include "tests/device/thread_ranks.h"
+
+namespace shardscope::engine::testing {
+namespace {
+
+using instrumentation::MemoryCategory;
+
+/// metrics.md section 1: stage 3 holds gathered parameters only for a while, so they are no model state.
+std::size_t model_states(device::Arena& memory, std::uint32_t stage) {
+  std::size_t bytes = 0;
+  for (const MemoryCategory category :
+       {MemoryCategory::param_shard, MemoryCategory::grad_full, MemoryCategory::grad_shard,
+        MemoryCategory::master_weight, MemoryCategory::momentum, MemoryCategory::variance}) {
+    bytes += memory.used_bytes(category);
+  }
+  return stage < 3 ? bytes + memory.used_bytes(MemoryCategory::param_gathered) : bytes;
+}
+
+/// Counts what passes, and looks at memory when it does.
+class CountingCommunicator final : public comm::Communicator {
+ public:
+  CountingCommunicator(std::unique_ptr<comm::Communicator> inner, RankRun& out, device::Arena& memory,
+                       std::uint32_t stage)
+      : inner_(std::move(inner)), out_(out), volume_(out.volume), memory_(memory), stage_(stage) {}
+  [[nodiscard]] std::uint32_t rank() const noexcept override { return inner_->rank(); }
+  [[nodiscard]] std::uint32_t world() const noexcept override { return inner_->world(); }
+  [[nodiscard]] std::string describe() const override { return inner_->describe(); }
+  void all_gather(std::span<const comm::GatherPart> parts, kernels::DType type, device::Stream& stream,
+                  comm::CollectiveLabel label) override {
+    for (const auto& part : parts) volume_.gathered += part.shard_elems * world();
+    see();
+    inner_->all_gather(parts, type, stream, label);
+  }
+  void reduce_scatter(std::span<const comm::ReduceScatterPart> parts, kernels::DType type, float factor,
+                      device::Stream& stream, comm::CollectiveLabel label) override {
+    for (const auto& part : parts) volume_.reduced += part.shard_elems * world();
+    see();
+    inner_->reduce_scatter(parts, type, factor, stream, label);
+  }
+  void reduce(std::span<const comm::ReducePart> parts, kernels::DType type, float factor,
+              device::Stream& stream, comm::CollectiveLabel label) override {
+    for (const auto& part : parts) volume_.reduced += part.elems;
+    see();
+    inner_->reduce(parts, type, factor, stream, label);
+  }
+  void all_reduce(void* data, std::int64_t elems, kernels::DType type, float factor, device::Stream& stream,
+                  comm::CollectiveLabel label) override {
+    volume_.reduced += 2 * elems;
+    see();
+    inner_->all_reduce(data, elems, type, factor, stream, label);
+  }
+  void all_reduce_host(std::span<double> values) override { inner_->all_reduce_host(values); }
+  void max_host(std::span<std::uint64_t> values) override { inner_->max_host(values); }
+  void broadcast_host(std::span<std::byte> bytes, std::uint32_t root) override {
+    inner_->broadcast_host(bytes, root);
+  }
+  void barrier_host() override { inner_->barrier_host(); }
+
+ private:
+  void see() {
+    ++volume_.calls;
+    out_.model_state_peak = std::max(out_.model_state_peak, model_states(memory_, stage_));
+  }
+
+  std::unique_ptr<comm::Communicator> inner_;
+  RankRun& out_;
+  Volume& volume_;
+  device::Arena& memory_;
+  std::uint32_t stage_;
+};
+
+}  // namespace
+
+TrainingRun train(const RunSpec& spec) {
+  TrainingRun run;
+  run.ranks.resize(spec.world);
+  const plan::ModelPlan model = plan::build_model_plan(spec.model);
+  run.weights.resize(model.params.size());
+  config::ParseOptions parse;
+  parse.world = spec.world;
+  const config::TrainingConfig config = config::parse_config(spec.config.dump(), parse);
+
+  const auto body = [&](comm::World& world, device::Device& device) {
+    RankRun& out = run.ranks[world.rank()];
+    CountingCommunicator gather(world.make_communicator("gather"), out, device.memory(), config.zero.stage);
+    CountingCommunicator reduce(world.make_communicator("reduce"), out, device.memory(), config.zero.stage);
+    CountingCommunicator control(world.make_communicator("control"), out, device.memory(), config.zero.stage);
+    instrumentation::GateKeeper gates;
+    const Context context{model, config, device, gather, reduce, control, gates};
+    gates.set_on_hold([&device] { device.synchronize(); });
+    data::StreamOptions stream;
+    stream.path = spec.data;
+    stream.micro_batch = config.batch.micro_batch_size;
+    stream.rank = world.rank();
+    stream.world = world.size();
+    const auto batches = data::open_stream(model.spec, stream);
+    const model::Initializer initializer(model, model::parse_init_scheme(spec.init), 1);
+    {
+      Engine engine(context);
+      engine.set_weights(
+          [&](plan::ParamId param, plan::Range range, float* to) { initializer.fill(param, range, to); });
+      out.volume = {};
+      if (spec.prepare) spec.prepare(context);
+      for (std::int64_t step = 0; step < spec.steps; ++step) {
+        out.steps.push_back(
+            engine.step([&](data::HostBatch& batch) { batches->next(batch); }, StopRequest::go_on));
+        if (spec.after_step) spec.after_step(context, out.steps.back());
+      }
+      engine.synchronize();
+      const Volume trained = out.volume;
+      out.state_bytes_after = model_states(device.memory(), config.zero.stage);
+      engine.consolidate([&](plan::ParamId param, std::span<const float> values) {
+        run.weights[plan::raw(param)].assign(values.begin(), values.end());
+      });
+      out.volume = trained;
+      control.barrier_host();
+    }
+    out.used_after = device.memory().used_bytes();
+  };
+  const auto outcomes = shardscope::testing::run_ranks(spec.world, {}, body);
+  for (std::uint32_t rank = 0; rank < spec.world; ++rank) run.ranks[rank].error = outcomes[rank].error;
+  return run;
+}
+
+plan::ModelSpec model_named(const std::string& name) {
+  std::ifstream file(std::string(SHARDSCOPE_SAMPLE_MODELS "/") + name + ".json");
+  if (!file) return plan::named_model(name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return plan::parse_model_spec(text.str());
+}
+
+Json make_config(int stage, int accumulation_steps, const std::string& type) {
+  Json zero{{"stage", stage}};
+  if (stage == 3) {
+    zero["stage3_prefetch_bucket_size"] = 20000;
+    zero["stage3_max_live_parameters"] = 60000;
+    zero["stage3_max_reuse_distance"] = 0;
+    zero["stage3_param_persistence_threshold"] = 0;
+  }
+  Json config{{"train_micro_batch_size_per_gpu", 4},
+              {"gradient_accumulation_steps", accumulation_steps},
+              {"gradient_clipping", 1.0},
+              {"optimizer",
+               {{"type", "AdamW"},
+                {"params", {{"lr", 1e-3}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}, {"weight_decay", 0.01}}}}},
+              {"zero_optimization", zero}};
+  if (type != "fp32") config[type] = {{"enabled", true}};
+  return config;
+}
+
+std::string first_difference(const TrainingRun& a, const TrainingRun& b) {
+  for (const TrainingRun* run : {&a, &b}) {
+    for (const RankRun& rank : run->ranks) {
+      if (!rank.error.empty()) return "a rank failed: " + rank.error;
+    }
+  }
+  for (std::size_t rank = 0; rank < a.ranks.size(); ++rank) {
+    for (std::size_t step = 0; step < a.ranks[rank].steps.size(); ++step) {
+      const auto& x = a.ranks[rank].steps[step].losses;
+      const auto& y = b.ranks[rank].steps[step].losses;
+      if (x.size() != y.size() || std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) != 0) {
+        return "loss of rank " + std::to_string(rank) + " step " + std::to_string(step);
+      }
+    }
+  }
+  for (std::size_t param = 0; param < a.weights.size(); ++param) {
+    const auto& x = a.weights[param];
+    const auto& y = b.weights[param];
+    if (x.empty() || x.size() != y.size()) return "size of parameter " + std::to_string(param);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (std::memcmp(&x[i], &y[i], sizeof(float)) != 0) {
+        return "parameter " + std::to_string(param) + " element " + std::to_string(i) + ": " +
+               std::to_string(x[i]) + " and " + std::to_string(y[i]);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace shardscope::engine::testing

@@ -1,0 +1,64 @@
+// Whole training runs on thread worlds: every rank is a thread with its device, communicators and engine, the
+// same code as under mpirun.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/engine/engine.h"
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::engine::testing {
+
+using Json = nlohmann::json;
+
+struct RunSpec {
+  plan::ModelSpec model;
+  Json config;  ///< DeepSpeed JSON
+  std::uint32_t world = 1;
+  std::string data = "golden:mlp";
+  std::string init = "hash";
+  std::int64_t steps = 4;
+  /// Called on every rank before training, with its context.
+  std::function<void(const Context&)> prepare;
+  /// Called on every rank after each step.
+  std::function<void(const Context&, const StepResult&)> after_step;
+};
+
+/// Elements that one rank passed to collectives (metrics 2.3; an all-reduce counts twice).
+struct Volume {
+  std::int64_t gathered = 0, reduced = 0, calls = 0;
+};
+
+struct RankRun {
+  std::string error;
+  std::vector<StepResult> steps;
+  Volume volume;                      ///< of all steps, without setting and collecting weights
+  std::size_t model_state_peak = 0;   ///< bytes; categories of metrics.md section 1
+  std::size_t state_bytes_after = 0;  ///< model states between steps
+  std::size_t used_after = 0;         ///< bytes of the device pool once the engine is gone
+};
+
+struct TrainingRun {
+  std::vector<RankRun> ranks;
+  std::vector<std::vector<float>> weights;  ///< by ParamId, consolidated on rank 0
+};
+
+/// Runs to the end; errors of ranks are in the result.
+[[nodiscard]] TrainingRun train(const RunSpec& spec);
+
+/// samples/models/NAME.json or a built-in model.
+[[nodiscard]] plan::ModelSpec model_named(const std::string& name);
+
+/// {"train_micro_batch_size_per_gpu": 4, AdamW of the golden runs, gradient_clipping 1, stage}. Stage 3 gets
+/// small limits so that everything is gathered, prefetched and released. `type`: fp32, bf16 or fp16.
+[[nodiscard]] Json make_config(int stage, int accumulation_steps = 1, const std::string& type = "fp32");
+
+/// "" when bitwise equal, else where the first difference is.
+[[nodiscard]] std::string first_difference(const TrainingRun& a, const TrainingRun& b);
+
+}  // namespace shardscope::engine::testing

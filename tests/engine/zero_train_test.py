@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""zero_train as real processes: ranks agree, weights round-trip, failures end everything with one message.
+
+usage: zero_train_test.py ZERO_TRAIN   (in the project's root; needs mpirun)
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ZERO_TRAIN = sys.argv.pop(1) if len(sys.argv) > 1 else "zero_train"
+LIMIT_S = 10  # everything ends within this after a failure
+# A busy machine may be slow to start programs; failures are timed from the failure on.
+START_LIMIT_S = 120
+
+
+def config(stage, folder, **changes):
+    zero = {"stage": stage, "reduce_bucket_size": 20000}
+    if stage == 3:
+        zero.update(stage3_prefetch_bucket_size=20000, stage3_max_live_parameters=60000,
+                    stage3_max_reuse_distance=0, stage3_param_persistence_threshold=0)
+    settings = {"train_micro_batch_size_per_gpu": 4, "gradient_clipping": 1.0,
+                "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}}, "zero_optimization": zero}
+    settings.update(changes)
+    path = folder / f"stage{stage}.json"
+    path.write_text(json.dumps(settings))
+    return path
+
+
+def command(world, *arguments):
+    launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(world)]
+    if os.geteuid() == 0:
+        launch.insert(1, "--allow-run-as-root")
+    return launch + [ZERO_TRAIN, *map(str, arguments)]
+
+
+def run(world, *arguments, check=True):
+    done = subprocess.run(command(world, *arguments), capture_output=True, text=True, timeout=START_LIMIT_S)
+    if check and done.returncode != 0:
+        raise AssertionError(f"exit code {done.returncode}: {done.stdout}{done.stderr}")
+    return done
+
+
+def messages(text):
+    return [line for line in text.splitlines() if line.startswith("shardscope: ")]
+
+
+def ranks_of(run_id):
+    """Process ids of the ranks of a run, found by their arguments."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if arguments[0].endswith(b"zero_train") and run_id.encode() in arguments:
+            found.append(int(entry.name))
+    return sorted(found)
+
+
+class ZeroTrain(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self._folder.name)
+
+    def tearDown(self):
+        self._folder.cleanup()
+
+    def train(self, world, stage, name, *more):
+        losses = self.folder / f"{name}.json"
+        weights = self.folder / f"{name}.safetensors"
+        run(world, "--config", config(stage, self.folder), "--model", "mlp", "--data", "golden:mlp", "--steps", 3,
+            "--init-scheme", "hash", "--quiet", "--losses", losses, "--save", weights, *more)
+        return json.loads(losses.read_text()), weights.read_bytes()
+
+    def test_stages_agree_bitwise_as_processes(self):
+        for world in (2, 4):
+            losses, weights = self.train(world, 0, "a")
+            self.assertEqual(len(losses["losses"]), world)
+            for stage in (1, 2, 3):
+                other_losses, other_weights = self.train(world, stage, "b")
+                self.assertEqual(losses["losses"], other_losses["losses"], f"stage {stage}, world {world}")
+                self.assertEqual(weights, other_weights, f"stage {stage}, world {world}")
+
+    def test_saved_weights_are_read_again(self):
+        _, weights = self.train(2, 3, "first")
+        saved = self.folder / "first.safetensors"
+        again = self.folder / "again.safetensors"
+        # One step with learning rate 0 and no decay changes nothing.
+        settings = config(2, self.folder, optimizer={"type": "AdamW", "params": {"lr": 0, "weight_decay": 0}})
+        run(3, "--config", settings, "--model", "mlp", "--data", "golden:mlp", "--steps", 1, "--quiet", "--init",
+            saved, "--save", again)
+        self.assertEqual(weights, again.read_bytes())
+
+    def test_missing_collector_does_not_stop_training(self):
+        done = run(2, "--config", config(3, self.folder), "--model", "mlp", "--data", "golden:mlp", "--steps", 2,
+                   "--publish", "tcp://127.0.0.1:9")
+        self.assertEqual(done.returncode, 0)
+
+    def test_wrong_input_is_named_once(self):
+        cases = [
+            (["--model", "mpl"], "mpl"),
+            (["--model", "mlp", "--data", "/no/such/file"], "/no/such/file"),
+            (["--model", "mlp", "--data", "golden:mlp", "--config", "/no/such/config.json"], "/no/such/config.json"),
+            (["--model", "mlp", "--data", "golden:mlp", "--init", "/no/such/weights"], "/no/such/weights"),
+            (["--steps", "0"], "steps"),
+        ]
+        for arguments, named in cases:
+            done = run(2, *arguments, check=False)
+            self.assertNotEqual(done.returncode, 0, arguments)
+            told = messages(done.stderr)
+            self.assertEqual(len(told), 1, f"{arguments}: {done.stderr}")
+            self.assertIn(named, told[0])
+
+    def start_long_run(self, run_id):
+        process = subprocess.Popen(
+            command(4, "--config", config(3, self.folder), "--model", "mlp", "--data", "golden:mlp", "--steps",
+                    1000000, "--run-id", run_id), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertTrue(process.stdout.readline().startswith("step 0"))
+        return process
+
+    def end_of(self, process, since):
+        out, err = process.communicate(timeout=START_LIMIT_S)
+        self.assertLess(time.monotonic() - since, LIMIT_S, "the run took too long to end")
+        return out, err
+
+    def test_killed_rank_ends_the_run(self):
+        run_id = f"kill-{os.getpid()}"
+        process = self.start_long_run(run_id)
+        ranks = ranks_of(run_id)
+        self.assertEqual(len(ranks), 4)
+        since = time.monotonic()
+        os.kill(ranks[2], signal.SIGKILL)
+        _, err = self.end_of(process, since)
+        self.assertNotEqual(process.returncode, 0)
+        # mpirun may end the others before one of them has noticed; if one has, it says what happened, once.
+        told = messages(err)
+        self.assertLessEqual(len(told), 1, err)
+        for message in told:
+            self.assertIn("ended (killed", message)
+        self.assertEqual(ranks_of(run_id), [])
+
+    def test_termination_ends_the_run_in_order(self):
+        run_id = f"term-{os.getpid()}"
+        process = self.start_long_run(run_id)
+        since = time.monotonic()
+        for rank in ranks_of(run_id):
+            os.kill(rank, signal.SIGTERM)
+        _, err = self.end_of(process, since)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(messages(err), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,127 @@
+// CSV and SQLite exports hold what the store holds.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "app/export/csv.h"
+#include "app/export/sqlite.h"
+#include "tests/store/synthetic_run.h"
+
+namespace shardscope::exporter {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+namespace fs = std::filesystem;
+
+class TablesTest : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_ = fs::temp_directory_path() / "shardscope-export-tables";
+};
+
+/// Cells of a CSV text by RFC 4180.
+std::vector<std::vector<std::string>> parse(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  std::vector<std::vector<std::string>> rows(1, {""});
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
+      rows.back().back() += '"';
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && c == ',') {
+      rows.back().emplace_back();
+    } else if (!quoted && c == '\r') {
+      continue;
+    } else if (!quoted && c == '\n') {
+      rows.push_back({""});
+    } else {
+      rows.back().back() += c;
+    }
+  }
+  rows.pop_back();
+  return rows;
+}
+
+TEST_F(TablesTest, CsvHoldsEverySpanStepAndParameter) {
+  const store::Store store = store::make_synthetic_store();
+  const std::vector<std::string> paths = write_csv((folder_ / "csv").string(), store);
+  EXPECT_EQ(paths.size(), 11U);
+  for (const std::string& path : paths) {
+    const auto rows = parse(path);
+    for (const auto& row : rows) ASSERT_EQ(row.size(), rows[0].size()) << path;
+  }
+  std::size_t spans = 0;
+  for (const store::LaneId lane : store.lanes()) {
+    for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) spans += store.spans(lane, d).size();
+  }
+  EXPECT_EQ(parse(folder_ / "csv/spans.csv").size(), spans + 1);
+  const auto steps = parse(folder_ / "csv/steps.csv");
+  ASSERT_EQ(steps.size(), store.steps().size() + 1);
+  EXPECT_EQ(std::stod(steps[1][5]), store.steps()[0].loss);
+  EXPECT_EQ(parse(folder_ / "csv/params.csv").size(), store.tables().params.size() + 1);
+}
+
+TEST_F(TablesTest, CsvQuotesAndLeavesMissingValuesEmpty) {
+  store::Store store;
+  store::Chunk chunk;
+  chunk.events.push_back(
+      {10, ev::EventKind::step_begin, ev::StreamId::host, 0, 0, ev::kNoId, ev::kNoId, 0, 0});
+  store.ingest(chunk);
+  store.add_message({.at_ns = 1, .rank = 0, .severity = ev::Severity::warning, .text = "a, \"b\"\nc"});
+  write_csv(folder_.string(), store);
+  EXPECT_EQ(parse(folder_ / "messages.csv")[1][3], "a, \"b\"\nc");
+  const auto step = parse(folder_ / "steps.csv")[1];
+  EXPECT_EQ(step[2], "");  // it has not ended
+  EXPECT_EQ(step[5], "");  // no loss is not a loss of zero
+}
+
+TEST_F(TablesTest, CsvSaysWhereItCannotWrite) {
+  std::ofstream(folder_ / "file") << "x";
+  EXPECT_THROW(write_csv((folder_ / "file").string(), store::Store()), std::runtime_error);
+}
+
+TEST_F(TablesTest, SqliteAnswersQueriesForNsightSystems) {
+  const store::Store store = store::make_synthetic_store();
+  const std::string path = (folder_ / "run.sqlite").string();
+  write_sqlite(path, store);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  const auto number = [&](const char* sql) {
+    sqlite3_stmt* statement = nullptr;
+    EXPECT_EQ(sqlite3_prepare_v2(db, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    EXPECT_EQ(sqlite3_step(statement), SQLITE_ROW);
+    const std::int64_t value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+  };
+  std::int64_t gathers = 0;
+  std::int64_t longest = 0;
+  for (const store::Span& span : store.spans({1, ev::StreamId::gather}, 0)) {
+    if (span.kind == ev::EventKind::collective_begin) ++gathers;
+  }
+  for (std::uint8_t d = 1; d < store.depth_count({1, ev::StreamId::gather}); ++d) {
+    gathers += static_cast<std::int64_t>(store.spans({1, ev::StreamId::gather}, d).size());
+  }
+  for (const store::StepRow& step : store.steps()) longest = std::max(longest, step.end_ns - step.begin_ns);
+  EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName "
+                   "WHERE s.value = 'nccl:all_gather' AND k.deviceId = 1"),
+            gathers);
+  EXPECT_EQ(number("SELECT max(end - start) FROM SHARDSCOPE_STEPS"), longest);
+  EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text LIKE 'ProfilerStep#%'"), 16);
+  EXPECT_EQ(number("SELECT count(*) FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'WorldSize' AND value = '4'"),
+            1);
+  EXPECT_EQ(number("SELECT sum(deltaBytes) FROM SHARDSCOPE_MEMORY WHERE rank = 3"),
+            store.memory_at(3, ev::MemoryPool::device, store.end_ns()).total());
+  sqlite3_close(db);
+  EXPECT_THROW(write_sqlite((folder_ / "no/such/x.sqlite").string(), store), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace shardscope::exporter

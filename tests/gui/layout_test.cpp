@@ -1,0 +1,125 @@
+#include "app/gui/model/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <stdexcept>
+
+#include "app/gui/model/palette.h"
+#include "app/gui/model/time_axis.h"
+
+namespace shardscope::gui {
+namespace {
+
+TEST(Layout, PanelsTileTheRoomWithoutOverlap) {
+  for (const std::string& name : layout_names()) {
+    for (const Rect room : {Rect{0, 88, 1280, 608}, Rect{0, 88, 1600, 788}, Rect{0, 0, 3840, 2000}}) {
+      LayoutNode root = preset_layout(name);
+      const SolvedLayout solved = solve(root, room);
+      double area = 0;
+      for (std::size_t i = 0; i < solved.panels.size(); ++i) {
+        const Rect& a = solved.panels[i].rect;
+        EXPECT_GE(a.w, 100) << name << " " << solved.panels[i].node->view;
+        area += static_cast<double>(a.w) * static_cast<double>(a.h);
+        for (std::size_t k = i + 1; k < solved.panels.size(); ++k) {
+          const Rect& b = solved.panels[k].rect;
+          EXPECT_FALSE(a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom()) << name;
+        }
+      }
+      for (const PlacedSplitter& bar : solved.splitters)
+        area += static_cast<double>(bar.rect.w) * static_cast<double>(bar.rect.h);
+      EXPECT_NEAR(area, static_cast<double>(room.w) * static_cast<double>(room.h), 1.0) << name;
+    }
+  }
+}
+
+TEST(Layout, DraggingASplitterMovesItByThatMuchAndStopsAtTheSmallestSize) {
+  LayoutNode root = preset_layout("Watch");
+  const Rect room{0, 0, 1600, 800};
+  SolvedLayout solved = solve(root, room);
+  ASSERT_FALSE(solved.splitters.empty());
+  const auto row_splitter = [&](const SolvedLayout& from) {
+    for (const PlacedSplitter& bar : from.splitters) {
+      if (bar.parent == &root) return bar;
+    }
+    throw std::logic_error("the root has no splitter");
+  };
+  const float before = row_splitter(solved).rect.x;
+  drag_splitter(row_splitter(solved), -100);
+  solved = solve(root, room);
+  EXPECT_NEAR(row_splitter(solved).rect.x, before - 100, 1.5F);
+  drag_splitter(row_splitter(solved), 5000);
+  solved = solve(root, room);
+  EXPECT_GE(solved.panels.back().rect.w, 239);
+}
+
+TEST(Layout, UnknownNameListsTheKnownOnes) {
+  try {
+    (void)preset_layout("Wide");
+    FAIL() << "an unknown layout was accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("Presentation"), std::string::npos);
+  }
+}
+
+TEST(Palette, TextIsReadableInBothThemes) {
+  for (const ThemeKind theme : {ThemeKind::dark, ThemeKind::light}) {
+    const Palette& c = palette(theme);
+    for (const Rgb ground : {c.base, c.panel, c.raised}) {
+      EXPECT_GE(contrast(c.text, ground), 7.0);
+      EXPECT_GE(contrast(c.muted, ground), 4.5) << std::hex << c.muted << " on " << ground;
+    }
+    for (int i = 0; i < kMeaningCount; ++i) {
+      EXPECT_GE(contrast(text_on(c.meaning[i]), c.meaning[i]), 4.5) << i;
+      EXPECT_GE(contrast(c.meaning[i], c.panel), 2.0) << i;
+    }
+  }
+}
+
+TEST(Palette, ContrastFailsForTheSameColour) { EXPECT_DOUBLE_EQ(contrast(0x808080, 0x808080), 1.0); }
+
+TEST(TimeAxis, ZoomKeepsTheAnchorWhereItIs) {
+  TimeAxis axis;
+  axis.set({0, 1'000'000}, 10'000'000);
+  const std::int64_t anchor = 250'000;
+  axis.zoom(0.5, anchor, 10'000'000);
+  EXPECT_EQ(axis.range().length(), 500'000);
+  EXPECT_NEAR(static_cast<double>(anchor - axis.range().begin_ns) / 500'000.0, 0.25, 1e-5);
+}
+
+TEST(TimeAxis, NeverLeavesTheRun) {
+  TimeAxis axis;
+  axis.set({0, 1'000'000}, 10'000'000);
+  for (int i = 0; i < 100; ++i) axis.pan(5'000'000, 10'000'000);
+  EXPECT_LE(axis.range().end_ns, 10'000'000 + axis.range().length() / 10);
+  for (int i = 0; i < 100; ++i) axis.pan(-5'000'000, 10'000'000);
+  EXPECT_GE(axis.range().begin_ns, -axis.range().length() / 10);
+  for (int i = 0; i < 100; ++i) axis.zoom(0.1, 500, 10'000'000);
+  EXPECT_GE(axis.range().length(), TimeAxis::kShortest);
+}
+
+TEST(TimeAxis, ScaleMapsThereAndBack) {
+  const TimeScale scale{{1'000'000, 9'000'000}, 100, 800};
+  EXPECT_FLOAT_EQ(scale.x_of(1'000'000), 100);
+  EXPECT_FLOAT_EQ(scale.x_of(9'000'000), 900);
+  EXPECT_EQ(scale.time_of(scale.x_of(5'000'000)), 5'000'000);
+}
+
+TEST(TimeAxis, TicksAreRoundAndApart) {
+  const TimeScale scale{{123'456, 98'765'432}, 0, 1000};
+  const auto ticks = time_ticks(scale, 100);
+  ASSERT_GE(ticks.size(), 3U);
+  for (std::size_t i = 1; i < ticks.size(); ++i) {
+    EXPECT_GE(scale.x_of(ticks[i].at_ns) - scale.x_of(ticks[i - 1].at_ns), 99.0F);
+  }
+  EXPECT_EQ(ticks[0].at_ns % 1'000'000, 0);
+}
+
+TEST(TimeAxis, ValueTicksOfBytesArePowersOfTwo) {
+  const auto ticks = value_ticks(19.1 * 1024 * 1024, 3, true);
+  ASSERT_FALSE(ticks.empty());
+  EXPECT_DOUBLE_EQ(ticks[0], 8.0 * 1024 * 1024);
+}
+
+}  // namespace
+}  // namespace shardscope::gui

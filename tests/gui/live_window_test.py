@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""The real window on a real run, driven by keyboard under Xvfb: a late viewer sees the whole run, pause and step
+stop every rank at one gate, a run that was stepped ends with bitwise the same weights, and a dashboard killed
+while the run is paused stops it for no longer than the lease.
+
+Usage: live_window_test.py BIN_FOLDER SOURCE_ROOT      exit code 77: Xvfb or xdotool is missing
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+BIN, ROOT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+STEPS = 120
+LEASE_S = 10
+
+
+def fail(text):
+    sys.exit(f"FAIL: {text}")
+
+
+class Display:
+    def __enter__(self):
+        read, write = os.pipe()
+        self.process = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x900x24", "-nolisten", "tcp"],
+                                        pass_fds=[write], stderr=subprocess.DEVNULL)
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            self.environment = {**os.environ, "DISPLAY": ":" + pipe.readline().strip(), "SHARDSCOPE_ROOT": str(ROOT)}
+        self.environment.pop("WAYLAND_DISPLAY", None)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Run:
+    """`shardscope run` with its collector on a known port."""
+
+    def __init__(self, folder, name, environment):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.endpoint = f"tcp://127.0.0.1:{port}"
+        self.weights = folder / f"{name}.safetensors"
+        self.recording = folder / f"{name}.zscope"
+        self.process = subprocess.Popen(
+            [BIN / "shardscope", "run", "--config", ROOT / "samples/stage3.json", "--ranks", "2", "--steps", str(STEPS),
+             "--listen", self.endpoint, "--save", self.weights, "--record", self.recording, "--set",
+             "zero_optimization.stage3_prefetch_bucket_size=60000"], env=environment, stderr=subprocess.PIPE, text=True)
+
+    def finish(self, timeout):
+        try:
+            _, errors = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            fail(f"the run did not end within {timeout} s")
+        if self.process.returncode != 0:
+            fail(f"the run ended with {self.process.returncode}: {errors}")
+
+
+class Window:
+    def __init__(self, folder, endpoint, environment):
+        self.dump = folder / f"state-{endpoint.rsplit(':', 1)[1]}.json"
+        self.environment = environment
+        self.process = subprocess.Popen([BIN / "shardscope-gui", "--connect", endpoint, "--size", "1600x900", "--state-dump",
+                                         self.dump], env=environment)
+
+    def state(self):
+        if self.process.poll() is not None:
+            fail(f"the window is gone ({self.process.returncode})")
+        self.process.send_signal(signal.SIGUSR1)
+        time.sleep(0.1)
+        try:
+            return json.loads(self.dump.read_text())
+        except (OSError, json.JSONDecodeError):
+            return {}
+
+    def until(self, condition, what, timeout=30):
+        deadline = time.monotonic() + timeout
+        state = {}
+        while time.monotonic() < deadline:
+            # The window handles SIGUSR1 once it is up; before that the signal would end it.
+            if self.dump.exists():
+                state = self.state()
+                try:
+                    if condition(state):
+                        return state
+                except (KeyError, TypeError):
+                    pass
+            time.sleep(0.1)
+        fail(f"{what}: {json.dumps(state)}")
+
+    def key(self, name):
+        subprocess.run(["xdotool", "key", name], env=self.environment, check=True)
+
+
+def main():
+    for tool in ("Xvfb", "xdotool"):
+        if shutil.which(tool) is None:
+            print(f"SKIP: {tool} is not installed (packages.txt)")
+            sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder_name, Display() as display:
+        folder = pathlib.Path(folder_name)
+        plain = Run(folder, "plain", display.environment)
+        plain.finish(120)
+
+        stepped = Run(folder, "stepped", display.environment)
+        time.sleep(2)  # a viewer that joins late
+        window = Window(folder, stepped.endpoint, display.environment)
+        window.until(lambda s: s["link"] == "live" and s["store"]["steps"] >= 2, "the window is live")
+        window.key("space")
+        state = window.until(lambda s: s["control"]["paused"], "Space pauses the run")
+        gate = state["control"]["gate"]
+        for _ in range(4):
+            window.key("m")
+            state = window.until(lambda s: s["control"]["paused"] and s["control"]["gate"] > gate, "M steps to the next module")
+            gate = state["control"]["gate"]
+        window.key("e")
+        state = window.until(lambda s: s["control"]["paused"] and s["control"]["gate"] == gate + 1, "E steps to the next event")
+        gate = state["control"]["gate"]
+        window.key("n")  # the rest of this step: many gates, to just before the next one begins
+        window.until(lambda s: s["control"]["paused"] and s["control"]["gate"] > gate + 5, "N steps to the next step")
+        window.key("space")
+        window.until(lambda s: not s["control"]["paused"], "Space resumes the run")
+        stepped.finish(120)
+        state = window.until(lambda s: s["link"] == "ended" and s["store"]["steps"] == STEPS, "the late viewer saw every step")
+        window.process.terminate()
+        window.process.wait()
+        info = json.loads(subprocess.run([BIN / "shardscope", "info", "--json", stepped.recording], stdout=subprocess.PIPE,
+                                         env=display.environment, check=True).stdout)
+        if state["store"]["events"] != info["events"] or state["store"]["dropped"] != 0:
+            fail(f"the window holds {state['store']['events']} events, the recording {info['events']}")
+        if plain.weights.read_bytes() != stepped.weights.read_bytes():
+            fail("a run that was paused and stepped ended with other weights")
+
+        left = Run(folder, "left", display.environment)
+        window = Window(folder, left.endpoint, display.environment)
+        window.until(lambda s: s["link"] == "live" and s["store"]["steps"] >= 2, "the window is live")
+        window.key("space")
+        window.until(lambda s: s["control"]["paused"], "Space pauses the run")
+        window.process.kill()
+        window.process.wait()
+        left.finish(LEASE_S + 90)
+        summary = json.loads(subprocess.run([BIN / "shardscope", "summary", "--json", left.recording], stdout=subprocess.PIPE,
+                                            env=display.environment, check=True).stdout)
+        if summary["steps"] != STEPS:
+            fail(f"{summary['steps']} steps were recorded after the dashboard was killed")
+        if summary["step_ms"]["p95"] > 1000 * LEASE_S / 2:
+            fail(f"paused time is in the step times: {summary['step_ms']}")
+        if plain.weights.read_bytes() != left.weights.read_bytes():
+            fail("a run whose dashboard was killed ended with other weights")
+    print("the window stopped, stepped and let go; the weights are the same")
+
+
+if __name__ == "__main__":
+    main()

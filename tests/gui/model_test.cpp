@@ -1,0 +1,253 @@
+// The model layer on a synthetic run: rows, fetches, stepping, selection, the state dump.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "app/gui/model/app_state.h"
+#include "app/gui/model/details.h"
+#include "app/gui/model/identity.h"
+#include "app/gui/model/memory_stack.h"
+#include "app/gui/model/names.h"
+#include "app/gui/model/state_dump.h"
+#include "runtime/plan/scheduler.h"
+#include "tests/store/synthetic_run.h"
+
+namespace shardscope::gui {
+namespace {
+
+class Model : public ::testing::Test {
+ protected:
+  Model() {
+    app_.run = std::make_unique<Session>(store::make_synthetic_store());
+    app_.run->settle();
+    app_.place_once();
+  }
+  [[nodiscard]] const store::Store& data() const { return app_.store(); }
+  AppState app_;
+};
+
+TEST_F(Model, RowsOfAnExpandedRankDoNotOverlapAndAreFoundByTheirPlace) {
+  const TimelineRows rows = layout_rows(data(), app_.timeline);
+  ASSERT_GT(rows.rows.size(), data().ranks().size()) << "the first rank is expanded";
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    const TimelineRow& row = rows.rows[i];
+    if (i > 0) {
+      EXPECT_GE(row.y, rows.rows[i - 1].y + rows.rows[i - 1].height);
+    }
+    const TimelineRow* found = rows.at(row.y + row.height / 2);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->y, row.y);
+  }
+  EXPECT_EQ(rows.at(rows.height + 10), nullptr);
+  app_.timeline.expanded.clear();
+  EXPECT_EQ(layout_rows(data(), app_.timeline).rows.size(), data().ranks().size());
+}
+
+TEST_F(Model, SpanAtFindsTheSpanUnderTheTimeAndNothingFarFromOne) {
+  const store::LaneId lane{0, ev::StreamId::compute};
+  const auto spans = data().spans(lane, 0);
+  ASSERT_FALSE(spans.empty());
+  const store::Span& one = spans[spans.size() / 2];
+  const auto found = span_at(data(), lane, 0, (one.begin_ns + one.end_ns) / 2, 10);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->begin_ns, one.begin_ns);
+  EXPECT_FALSE(span_at(data(), lane, 0, data().end_ns() + 1'000'000'000, 10));
+}
+
+TEST_F(Model, FetchesHaveParametersAndAnOutcomeThatFitsTheirTimes) {
+  const auto fetches = app_.run->index().fetches(0);
+  ASSERT_FALSE(fetches.empty());
+  std::size_t late = 0;
+  std::size_t matched = 0;
+  for (const Fetch& fetch : fetches) {
+    EXPECT_FALSE(fetch.params.empty());
+    matched += fetch.ended_ns != store::kOpen ? 1 : 0;
+    if (fetch.outcome() == FetchOutcome::late) {
+      ++late;
+      EXPECT_GT(fetch.wait_ns, 0);
+      EXPECT_TRUE(fetch.prefetched);
+    }
+    if (fetch.outcome() == FetchOutcome::early) {
+      EXPECT_GT(fetch.used_ns, fetch.ended_ns);
+    }
+  }
+  EXPECT_GT(matched, fetches.size() * 9 / 10) << "gathers are matched with their operation";
+  EXPECT_GT(late, 0U) << "over this link some prefetches must be late";
+}
+
+TEST_F(Model, WaitsAreInOrderAndOnlyWaits) {
+  const auto waits = app_.run->index().waits(1);
+  ASSERT_FALSE(waits.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(waits, {}, &store::Span::begin_ns));
+  EXPECT_TRUE(std::ranges::all_of(waits, [](const store::Span& span) { return is_wait(span.kind); }));
+}
+
+TEST_F(Model, IndexOfAGrowingStoreEqualsTheIndexOfAWholeOne) {
+  const store::SyntheticRun run = store::make_synthetic_run();
+  store::Store growing;
+  RunIndex index;
+  for (const auto& tables : run.tables) growing.set_tables(tables.rank, tables);
+  for (const auto& row : run.ranks) growing.set_rank(row);
+  for (const store::Chunk& chunk : run.chunks) {
+    growing.ingest(chunk);
+    index.update(growing, Completeness::growing);
+  }
+  index.update(growing, Completeness::complete);
+  for (const store::RankRow& rank : data().ranks()) {
+    const auto expected = app_.run->index().fetches(rank.rank);
+    const auto got = index.fetches(rank.rank);
+    ASSERT_EQ(got.size(), expected.size()) << rank.rank;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].gather, expected[i].gather);
+      EXPECT_EQ(got[i].params, expected[i].params);
+      EXPECT_EQ(got[i].outcome(), expected[i].outcome()) << rank.rank << " " << i;
+    }
+    EXPECT_EQ(index.waits(rank.rank).size(), app_.run->index().waits(rank.rank).size());
+  }
+}
+
+TEST_F(Model, SteppingForwardAndBackReturnsToTheSameGate) {
+  const auto gates = data().gates(0);
+  ASSERT_GT(gates.size(), 20U);
+  // Gates at the same instant are one place in time, so the count is of distinct times.
+  app_.cursor_ns = gates[10].at_ns;
+  std::vector<std::int64_t> visited;
+  for (int i = 0; i < 5; ++i) {
+    visited.push_back(*app_.cursor_ns);
+    app_.step(StepUnit::event, Direction::forward);
+    EXPECT_GT(*app_.cursor_ns, visited.back());
+  }
+  while (!visited.empty()) {
+    app_.step(StepUnit::event, Direction::backward);
+    EXPECT_EQ(*app_.cursor_ns, visited.back());
+    visited.pop_back();
+  }
+  app_.step(StepUnit::step, Direction::forward);
+  EXPECT_TRUE(std::ranges::any_of(gates, [&](const GateRow& gate) {
+    return gate.at_ns == *app_.cursor_ns && gate.kind == ev::GateKind::step;
+  }));
+}
+
+TEST_F(Model, RunToAParameterStopsAtAModuleThatUsesIt) {
+  app_.cursor_ns = 0;
+  const std::uint32_t param = 3;
+  app_.run_to({RunToKind::param, param}, Direction::forward);
+  const auto gates = data().gates(0);
+  const auto here = gate_at(gates, *app_.cursor_ns);
+  ASSERT_TRUE(here);
+  const auto& users = data().tables().params[param].modules;
+  EXPECT_NE(std::ranges::find(users, gates[*here].id), users.end());
+}
+
+TEST_F(Model, StatusListsHoldEveryParameterOnce) {
+  const StatusLists lists = status_lists(data(), 0, data().end_ns() / 2);
+  EXPECT_EQ(
+      lists.not_available.size() + lists.in_flight.size() + lists.available.size() + lists.persistent.size(),
+      data().tables().params.size());
+  EXPECT_EQ(
+      lists.not_available_elems + lists.in_flight_elems + lists.available_elems + lists.persistent_elems,
+      data().tables().elems);
+  EXPECT_GT(lists.not_available.size(), 0U) << "in the middle of a stage-3 step not everything is here";
+}
+
+TEST_F(Model, DeedsSayWhatWasFetchedAndWhyPrefetchingStopped) {
+  const auto deeds = deeds_between(data(), 0, 0, data().end_ns());
+  const auto says = [&](const std::string& part) {
+    return std::ranges::any_of(deeds, [&](const Deed& deed) {
+      return deed.text.find(part) != std::string::npos || deed.reason.find(part) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(says("Prefetch started"));
+  EXPECT_TRUE(says("Released"));
+  EXPECT_TRUE(says("Prefetching stopped"));
+  EXPECT_FALSE(says("unknown"));
+}
+
+TEST_F(Model, SelectingAGatherSelectsItsParametersInTheMap) {
+  const store::LaneId lane{0, ev::StreamId::gather};
+  for (std::uint8_t depth = 0; depth < data().depth_count(lane); ++depth) {
+    for (const store::Span& span : data().spans(lane, depth)) {
+      const Fetch* fetch = app_.run->index().fetch_of(0, span);
+      if (span.kind != ev::EventKind::collective_begin || fetch == nullptr) continue;
+      app_.select_span(lane, span);
+      EXPECT_EQ(app_.selection.kind, SelectionKind::collective);
+      for (std::uint32_t param = 0; param < data().tables().params.size(); ++param) {
+        EXPECT_EQ(app_.selected(param), std::ranges::find(fetch->params, param) != fetch->params.end());
+      }
+      EXPECT_TRUE(app_.selected_span(lane, span));
+      EXPECT_FALSE(describe_selection(app_).title.empty());
+      return;
+    }
+  }
+  FAIL() << "no gather found";
+}
+
+TEST_F(Model, ElementAxisCoversEveryElementOnceOverTheRanks) {
+  const ElementAxis& axis = app_.run->elements(ElementScale::linear);
+  std::int64_t owned = 0;
+  for (std::uint32_t rank = 0; rank < data().tables().world; ++rank) owned += axis.owned_elems(rank);
+  EXPECT_EQ(owned, data().tables().elems);
+  for (std::uint32_t param = 0; param < axis.size(); ++param) {
+    const double middle = (axis.begin(param) + axis.end(param)) / 2;
+    EXPECT_EQ(axis.param_at(middle), param);
+    EXPECT_EQ(app_.run->elements(ElementScale::compressed).size(), axis.size());
+  }
+  EXPECT_EQ(axis.param_at(1.0), ev::kNoId);
+  EXPECT_EQ(axis.param_at(-0.1), ev::kNoId);
+}
+
+TEST_F(Model, StackRunsKeepEveryColumn) {
+  std::vector<store::MemorySample> columns(300);
+  data().memory_columns(0, ev::MemoryPool::device, 0, data().end_ns(), columns);
+  const auto runs = stack_runs(columns);
+  ASSERT_FALSE(runs.empty());
+  EXPECT_LT(runs.size(), columns.size());
+  std::size_t next = 0;
+  for (const StackRun& run : runs) {
+    EXPECT_EQ(run.first, next);
+    for (std::size_t i = run.first; i < run.last; ++i) EXPECT_EQ(columns[i].bytes, run.bytes);
+    next = run.last;
+  }
+  EXPECT_EQ(next, columns.size());
+}
+
+TEST_F(Model, GoToStepShowsItAndRefusesOneThatIsNotThere) {
+  ASSERT_TRUE(app_.go_to_step(2));
+  const store::StepRow& row = data().steps()[2];
+  EXPECT_LE(app_.time.range().begin_ns, row.begin_ns);
+  EXPECT_GE(app_.time.range().end_ns, row.end_ns);
+  EXPECT_FALSE(app_.go_to_step(4000));
+}
+
+TEST_F(Model, StateDumpIsJsonThatSaysWhatIsSelected) {
+  app_.select_param(3, 1);
+  const auto json = nlohmann::json::parse(state_json(app_, {{"timeline", {0, 0, 10, 10}}}, 7));
+  EXPECT_EQ(json["selection"]["kind"], "param");
+  EXPECT_EQ(json["selection"]["param"], 3);
+  EXPECT_EQ(json["selection"]["name"], data().tables().params[3].name);
+  EXPECT_EQ(json["store"]["ranks"], 4);
+  EXPECT_EQ(json["frames"], 7);
+}
+
+TEST_F(Model, IdentityNamesModelStageAndRanks) {
+  const Identity who = identify(data());
+  EXPECT_EQ(who.model, "gpt-synthetic");
+  EXPECT_NE(std::ranges::find(who.facts, "ZeRO-3"), who.facts.end());
+  EXPECT_NE(who.link.find("emulated link"), std::string::npos);
+}
+
+TEST(EmptyModel, NothingIsKnownAndNothingFails) {
+  AppState app;
+  app.run = std::make_unique<Session>(store::Store());
+  app.run->settle();
+  app.place_once();
+  EXPECT_TRUE(layout_rows(app.store(), app.timeline).rows.empty());
+  EXPECT_FALSE(app.go_to_step(0));
+  app.step(StepUnit::event, Direction::forward);
+  EXPECT_TRUE(describe_selection(app).title.empty());
+  EXPECT_FALSE(state_json(app, {}, 0).empty());
+}
+
+}  // namespace
+}  // namespace shardscope::gui

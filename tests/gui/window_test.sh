@@ -1,0 +1,136 @@
+#!/bin/bash
+# Drives the real window under Xvfb with xdotool and checks what the model layer believes.
+# window_test.sh SHARDSCOPE_GUI MAKE_RECORDING
+set -u
+gui=$1
+make_recording=$2
+for tool in Xvfb xdotool; do
+  if ! command -v $tool > /dev/null; then
+    echo "SKIP: $tool is not installed (apt-get install xvfb xdotool)"
+    exit 77
+  fi
+done
+work=$(mktemp -d)
+xvfb= window=
+finish() {
+  [ -n "$window" ] && kill $window 2> /dev/null
+  [ -n "$xvfb" ] && kill $xvfb 2> /dev/null
+  wait 2> /dev/null
+  rm -rf "$work"
+}
+trap finish EXIT
+fail() {
+  echo "FAIL: $1"
+  [ -f "$work/state.json" ] && cat "$work/state.json"
+  cat "$work/gui.log" 2> /dev/null
+  exit 1
+}
+
+"$make_recording" "$work/run.zscope" steps=6 || fail "cannot make a recording"
+
+# Without a display the window says so and leaves with 2.
+env -u DISPLAY -u WAYLAND_DISPLAY "$gui" "$work/run.zscope" > "$work/out" 2>&1
+[ $? -eq 2 ] || fail "no display must end with 2: $(cat "$work/out")"
+grep -q "no display" "$work/out" || fail "no display must be named: $(cat "$work/out")"
+
+# The server picks a free number itself, so that tests can run beside one another.
+Xvfb -displayfd 3 -screen 0 1600x900x24 -nolisten tcp 3> "$work/display" 2> /dev/null &
+xvfb=$!
+for _ in $(seq 100); do [ -s "$work/display" ] && break; sleep 0.1; done
+[ -s "$work/display" ] || fail "Xvfb does not start"
+export DISPLAY=:$(cat "$work/display")
+unset WAYLAND_DISPLAY
+
+"$gui" "$work/run.zscope" --size 1600x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
+window=$!
+
+value() { python3 - "$work/state.json" "$1" << 'PY'
+import json, sys
+state = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2], {"s": state}))
+PY
+}
+# until EXPRESSION WHAT: asks for dumps until the expression over the state `s` holds.
+until_holds() {
+  for _ in $(seq 80); do
+    kill -USR1 $window 2> /dev/null || fail "the window is gone: $2"
+    sleep 0.15
+    [ -f "$work/state.json" ] && [ "$(value "bool($1)" 2> /dev/null)" = True ] && return 0
+  done
+  fail "$2 (wanted: $1)"
+}
+
+for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
+until_holds "s['frames'] > 0 and s['store']['steps'] == 6" "the recording is on the window"
+kill -0 $window || fail "the window does not stay"
+
+# Drawn only when something changes.
+sleep 1
+kill -USR1 $window; sleep 0.7
+frames=$(value "s['frames']")
+sleep 2
+kill -USR1 $window; sleep 0.7
+[ "$(value "s['frames']")" = "$frames" ] || fail "frames are drawn though nothing changes: $frames, then $(value "s['frames']")"
+
+panel_point() { # PANEL FRACTION_X FRACTION_Y
+  value "'%d %d' % (s['panels']['$1'][0] + s['panels']['$1'][2] * $2, s['panels']['$1'][1] + s['panels']['$1'][3] * $3)"
+}
+move_to() { xdotool mousemove $(panel_point "$1" "$2" "$3"); sleep 0.2; }
+
+# Zoom at the pointer with the wheel, over the compute lanes.
+length=$(value "s['range_ns'][1] - s['range_ns'][0]")
+move_to timeline 0.5 0.4
+xdotool click 4 click 4 click 4
+until_holds "s['range_ns'][1] - s['range_ns'][0] < $length * 0.8" "the wheel zooms in"
+
+# Pan by dragging.
+begin=$(value "s['range_ns'][0]")
+move_to timeline 0.6 0.5
+xdotool mousedown 1; sleep 0.2
+for _ in 1 2 3 4 5 6; do xdotool mousemove_relative -- -25 0; sleep 0.05; done
+xdotool mouseup 1
+until_holds "s['range_ns'][0] > $begin" "dragging to the left moves later times in"
+
+# Fit with the keyboard.
+xdotool key f
+until_holds "s['range_ns'][0] <= 0 and s['range_ns'][1] >= s['store']['end_ns']" "F fits the whole run"
+
+# A click on a span of the timeline selects it; a click in the map selects a parameter.
+move_to timeline 0.4 0.235
+xdotool click 1
+until_holds "s['selection']['kind'] != 'none'" "a click on a span selects it"
+xdotool key Escape
+until_holds "s['selection']['kind'] == 'none'" "Escape clears the selection"
+move_to partition 0.5 0.3
+xdotool click 1
+until_holds "s['selection']['kind'] == 'param' and s['selection']['name']" "a click in the map selects a parameter"
+
+# Stepping along the gates.
+xdotool key Escape Left
+until_holds "s['cursor_ns'] is not None" "stepping back sets the cursor"
+cursor=$(value "s['cursor_ns']")
+xdotool key Left Left Left
+until_holds "s['cursor_ns'] < $cursor" "stepping back moves it earlier"
+# Every key of the burst must have arrived before the place is noted.
+sleep 1; kill -USR1 $window; sleep 0.8
+back=$(value "s['cursor_ns']")
+xdotool key Right
+until_holds "s['cursor_ns'] > $back" "stepping forward moves it later"
+
+# Layouts and theme.
+xdotool key 2
+until_holds "s['layout'] == 'Step' and 'stepper' in s['panels']" "2 is the Step layout"
+xdotool key 3
+until_holds "s['layout'] == 'Memory'" "3 is the Memory layout"
+xdotool key t
+until_holds "s['theme'] == 'light'" "T changes the theme"
+xdotool key 1
+until_holds "s['layout'] == 'Watch'" "1 is the Watch layout"
+
+# A click on the step ruler goes to that step.
+move_to steps 0.11 0.5
+xdotool click 1
+until_holds "s['selection']['kind'] == 'step'" "a click on the ruler selects a step"
+
+kill -0 $window || fail "the window ended by itself"
+echo "PASS"

@@ -1,0 +1,257 @@
+// The publisher against a bare ZeroMQ socket in the collector's place, and against none.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <optional>
+#include <thread>
+#include <zmq.hpp>
+
+#include "instrumentation/clock.h"
+#include "instrumentation/emitter.h"
+#include "instrumentation/gate.h"
+#include "instrumentation/ring.h"
+#include "instrumentation/sockets.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::instrumentation {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// Takes what a rank publishes; does not answer control.
+class BareCollector {
+ public:
+  BareCollector() : pull_(make_socket(context_, Role::collector_publish)) {
+    pull_.bind("tcp://127.0.0.1:*");
+    endpoint = pull_.get(zmq::sockopt::last_endpoint);
+  }
+  std::optional<wire::Message> receive(std::chrono::milliseconds wait) {
+    zmq::pollitem_t item{pull_.handle(), 0, ZMQ_POLLIN, 0};
+    zmq::poll(&item, 1, wait);
+    zmq::message_t message;
+    if (!pull_.recv(message, zmq::recv_flags::dontwait)) return std::nullopt;
+    wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::rank_publish);
+    EXPECT_TRUE(decoded.message) << decoded.why;
+    return std::move(decoded.message);
+  }
+  std::string endpoint;
+
+ private:
+  zmq::context_t context_{1};
+  zmq::socket_t pull_;
+};
+
+RunTables tables() {
+  RunTables t;
+  t.run_id = "test-run";
+  t.world = 1;
+  return t;
+}
+
+PublisherOptions options_for(const std::string& endpoint) {
+  PublisherOptions options;
+  options.endpoint = endpoint;
+  options.linger_s = 3;
+  return options;
+}
+
+struct Taken {
+  std::vector<Event> events;
+  std::vector<wire::Text> texts;
+  std::map<std::uint32_t, std::string> names;
+  std::optional<wire::Finish> finish;
+  std::uint64_t dropped = 0;
+  std::uint64_t messages = 0;
+  bool tables_first = false, in_sequence = true;
+};
+
+void take_one(Taken& taken, const wire::Message& message) {
+  taken.in_sequence &= message.header.sequence == taken.messages;
+  if (taken.messages++ == 0) taken.tables_first = std::holds_alternative<wire::Tables>(message.body);
+  if (const auto* batch = std::get_if<wire::Batch>(&message.body)) {
+    taken.events.insert(taken.events.end(), batch->events.begin(), batch->events.end());
+    taken.dropped = batch->dropped_total;
+  } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {
+    taken.texts.push_back(*text);
+  } else if (const auto* name = std::get_if<wire::Name>(&message.body)) {
+    taken.names[name->id] = name->name;
+  } else if (const auto* finish = std::get_if<wire::Finish>(&message.body)) {
+    taken.finish = *finish;
+  }
+}
+
+TEST(Publisher, CarriesEventsOfManyThreadsInOrderOfTimeWithTextsNamesAndTheEnd) {
+  BareCollector collector;
+  Taken taken;
+  std::thread receiver([&] {
+    while (!taken.finish) {
+      const auto message = collector.receive(5000ms);
+      if (!message) break;
+      take_one(taken, *message);
+    }
+  });
+  constexpr std::uint32_t kThreads = 4, kEach = 20'000;
+  const std::int64_t begin = monotonic_now_ns();
+  {
+    Publisher publisher(options_for(collector.endpoint), tables());
+    EXPECT_EQ(publisher.name_id("gelu"), publisher.name_id("gelu"));
+    EXPECT_NE(publisher.name_id("gelu"), publisher.name_id("softmax"));
+    publisher.message(Severity::warning, "careful");
+    std::vector<std::thread> threads;
+    for (std::uint32_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([t] {
+        for (std::uint32_t i = 0; i < kEach; ++i) {
+          SHARDSCOPE_EMIT(Detail::params, .kind = EventKind::param_status, .stream = static_cast<StreamId>(t),
+                          .a = i, .b = t);
+          if (i % 1000 == 0) std::this_thread::sleep_for(1ms);
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    publisher.finish(0, "done");
+  }
+  const std::int64_t end = monotonic_now_ns();
+  receiver.join();
+  EXPECT_TRUE(taken.tables_first);
+  EXPECT_TRUE(taken.in_sequence);
+  ASSERT_TRUE(taken.finish);
+  EXPECT_EQ(taken.finish->text, "done");
+  ASSERT_EQ(taken.texts.size(), 1U);
+  EXPECT_EQ(taken.texts[0].text, "careful");
+  EXPECT_EQ(taken.names.size(), 2U);
+  EXPECT_EQ(taken.events.size() + taken.dropped, kThreads * kEach);
+  EXPECT_EQ(taken.dropped, 0U);
+  std::map<std::uint32_t, std::uint32_t> next;
+  std::map<std::uint32_t, std::int64_t> last;
+  for (const Event& event : taken.events) {
+    EXPECT_EQ(event.a, next[event.b]++);
+    const auto ns = static_cast<std::int64_t>(event.ticks);
+    EXPECT_GE(ns, last[event.b]) << "within a lane";
+    last[event.b] = ns;
+    EXPECT_GE(ns, begin - 1'000'000);
+    EXPECT_LE(ns, end + 1'000'000);
+  }
+}
+
+TEST(Publisher, WithoutACollectorItBoundsMemoryCountsAndEndsSoon) {
+  PublisherOptions options = options_for("tcp://127.0.0.1:9");  // nobody listens there
+  options.queue_bytes = 1U << 20;
+  options.ring_events = 4096;
+  const auto begin = Clock::now();
+  constexpr std::uint64_t kEvents = 300'000;
+  std::uint64_t dropped = 0;
+  {
+    Publisher publisher(options, tables());
+    std::thread emitter([&] {
+      for (std::uint64_t i = 0; i < kEvents; ++i) {
+        SHARDSCOPE_EMIT(Detail::params, .kind = EventKind::param_status, .a = static_cast<std::uint32_t>(i));
+        if (i % 2000 == 0) std::this_thread::sleep_for(1ms);
+      }
+    });
+    emitter.join();
+    // 40 bytes per event: at most 26,214 fit the queue's 1 MiB. The rest is counted once the publisher's
+    // thread has taken it out of the ring.
+    const auto deadline = Clock::now() + 10s;
+    do {
+      std::this_thread::sleep_for(10ms);
+      dropped = publisher.dropped();
+    } while (dropped < kEvents - 27'000 && Clock::now() < deadline);
+    publisher.finish(0, "");
+  }
+  EXPECT_GE(dropped, kEvents - 27'000);
+  EXPECT_LE(dropped, kEvents);
+  EXPECT_LT(Clock::now() - begin, 20s);
+}
+
+TEST(Publisher, ACollectorThatReadsLateGetsAllTheCountsRight) {
+  BareCollector collector;
+  PublisherOptions options = options_for(collector.endpoint);
+  options.queue_bytes = 1U << 20;
+  options.ring_events = 8192;
+  constexpr std::uint64_t kEvents = 2'000'000;
+  Taken taken;
+  std::uint64_t dropped = 0;
+  std::thread receiver;
+  {
+    Publisher publisher(options, tables());
+    std::thread emitter([&] {
+      for (std::uint64_t i = 0; i < kEvents; ++i) {
+        SHARDSCOPE_EMIT(Detail::params, .kind = EventKind::param_status, .a = static_cast<std::uint32_t>(i));
+      }
+      SHARDSCOPE_EMIT(Detail::steps, .kind = EventKind::step_end, .a = 1);
+    });
+    emitter.join();
+    // Only now does anybody read. Every event is either delivered or counted.
+    receiver = std::thread([&] {
+      while (!taken.finish) {
+        const auto message = collector.receive(5000ms);
+        if (!message) break;
+        take_one(taken, *message);
+      }
+    });
+    publisher.finish(0, "");
+    receiver.join();  // the end comes after the last batch, so by now everything is counted
+    dropped = publisher.dropped();
+  }
+  ASSERT_TRUE(taken.finish);
+  EXPECT_TRUE(taken.in_sequence);
+  EXPECT_GT(taken.dropped, 0U) << "the test is meant to overrun";
+  EXPECT_EQ(taken.events.size() + taken.dropped, kEvents + 1);
+  EXPECT_EQ(dropped, taken.dropped);
+}
+
+TEST(Publisher, EmptyEndpointMeansOff) {
+  Publisher publisher({}, tables());
+  EXPECT_FALSE(enabled(Detail::steps));
+  EXPECT_EQ(publisher.dropped(), 0U);
+  publisher.message(Severity::info, "nobody hears");
+  publisher.finish(0, "");
+}
+
+TEST(Publisher, DoesNotKeepADyingProcessAlive) {
+  // With a collector that never reads and a full queue, SIGTERM's default action ends the process.
+  BareCollector collector;
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    Publisher publisher(options_for(collector.endpoint), tables());
+    for (;;) {
+      SHARDSCOPE_EMIT(Detail::params, .kind = EventKind::param_status);
+    }
+  }
+  std::this_thread::sleep_for(300ms);
+  const auto begin = Clock::now();
+  kill(child, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+  EXPECT_LT(Clock::now() - begin, 5s);
+}
+
+TEST(Publisher, SignalsAreHandledOnTheProgramsOwnThreads) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    static pthread_t main_thread;
+    main_thread = pthread_self();
+    struct sigaction action {};
+    action.sa_handler = [](int) { _exit(pthread_equal(pthread_self(), main_thread) != 0 ? 7 : 8); };
+    sigaction(SIGUSR1, &action, nullptr);
+    Publisher publisher(options_for("tcp://127.0.0.1:9"), tables());
+    kill(getpid(), SIGUSR1);
+    for (;;) pause();
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+}  // namespace
+}  // namespace shardscope::instrumentation

@@ -1,0 +1,162 @@
+// Weight files: written and read back, by range, in GPT-2's layout, and damaged in every way.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "runtime/checkpoint/float16.h"
+#include "runtime/checkpoint/weights.h"
+#include "runtime/model/init.h"
+
+namespace shardscope::checkpoint {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string temporary(const std::string& name) {
+  return (std::filesystem::temp_directory_path() / (name + std::to_string(::getpid()))).string();
+}
+
+TEST(Float16, EveryValueReadsBack) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const float wide = from_f16(half);
+    if (wide == wide) {
+      EXPECT_EQ(to_f16(wide), half);
+    }
+    const float brain = from_bf16(half);
+    if (brain == brain) {
+      EXPECT_EQ(to_bf16(brain), half);
+    }
+  }
+  EXPECT_EQ(to_f16(1.0F + 0x1p-11F), to_f16(1.0F));  // a tie goes to even
+  EXPECT_EQ(to_f16(65520.0F), 0x7C00);               // rounds to infinity
+  EXPECT_EQ(to_f16(0x1p-25F), 0);
+}
+
+TEST(Weights, WrittenAndReadByRange) {
+  plan::ModelSpec spec = plan::named_model("gpt-mini");
+  for (plan::NodeSpec& node : spec.root.children[0].children) {
+    if (node.kind == plan::NodeKind::list) node.children.resize(1);
+  }
+  const plan::ModelPlan model = plan::build_model_plan(spec);
+  const model::Initializer initial(model, model::InitScheme::hash, 1);
+  const std::string path = temporary("weights");
+  {
+    WeightWriter writer(path, model, kernels::DType::f32);
+    EXPECT_THROW(writer.finish(), CheckpointError);
+    // Any order.
+    for (std::size_t p = model.params.size(); p-- > 0;) {
+      std::vector<float> values(static_cast<std::size_t>(model.params[p].elems));
+      initial.fill(model.params[p].id, {0, model.params[p].elems}, values.data());
+      writer.write(model.params[p].id, values);
+    }
+    EXPECT_FALSE(std::filesystem::exists(path));
+    writer.finish();
+  }
+  const WeightReader reader(path, model);
+  EXPECT_TRUE(reader.unused().empty());
+  for (const plan::ParamPlan& param : model.params) {
+    std::vector<float> expected(static_cast<std::size_t>(param.elems));
+    initial.fill(param.id, {0, param.elems}, expected.data());
+    // Shards of three ranks, whose borders lie inside rows.
+    for (std::int64_t r = 0; r < 3; ++r) {
+      const std::int64_t size = (param.elems + 2) / 3;
+      const plan::Range range{r * size, std::min(param.elems, (r + 1) * size)};
+      std::vector<float> got(static_cast<std::size_t>(range.size()));
+      reader.read(param.id, range, got.data());
+      EXPECT_TRUE(std::equal(got.begin(), got.end(), expected.begin() + range.begin)) << param.name;
+    }
+  }
+  // A Conv1D weight is [in,out] in the file.
+  const SafetensorsReader file(path);
+  EXPECT_EQ(file.find("transformer.h.0.mlp.c_fc.weight")->shape, (std::vector<std::int64_t>{128, 512}));
+  EXPECT_EQ(file.find("lm_head.weight"), nullptr);
+  std::filesystem::remove(path);
+}
+
+TEST(Weights, AFileOfAnotherModelIsRefused) {
+  const plan::ModelPlan model = plan::build_model_plan(plan::named_model("gpt-mini"));
+  try {
+    const WeightReader reader("tests/reference/gpt_reference.safetensors", model);
+    FAIL() << "accepted";
+  } catch (const CheckpointError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("transformer.wte.weight has shape [61, 24], the model needs [256, 128]"));
+    EXPECT_THAT(error.what(), HasSubstr("transformer.h.2.ln_1.weight is missing"));
+  }
+}
+
+/// Foreign bytes: any change is either harmless or an error, never a read outside the file.
+TEST(Safetensors, DamagedFilesAreErrors) {
+  const std::string header =
+      R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"BF16","shape":[3],"data_offsets":[16,22]}})";
+  std::string file(8, '\0');
+  const std::uint64_t length = header.size();
+  std::memcpy(file.data(), &length, 8);
+  file += header + std::string(22, '\1');
+  auto parse = [](const std::string& bytes) { return parse_safetensors(std::as_bytes(std::span(bytes))); };
+  EXPECT_EQ(parse(file).tensors.size(), 2U);
+  for (std::size_t cut = 0; cut < file.size(); ++cut)
+    EXPECT_THROW(parse(file.substr(0, cut)), CheckpointError) << cut;
+  EXPECT_THROW(parse(file + "x"), CheckpointError);
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int trial = 0; trial < 20000; ++trial) {
+    std::string damaged = file;
+    const auto changes = 1 + random() % 3;
+    for (std::uint32_t i = 0; i < changes; ++i)
+      damaged[random() % (8 + header.size())] = static_cast<char>(random());
+    try {
+      for (const TensorInfo& tensor : parse(damaged).tensors) {
+        ASSERT_LE(tensor.end, 22U);
+        ASSERT_LE(tensor.begin, tensor.end);
+      }
+    } catch (const CheckpointError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 10000);
+}
+
+TEST(Initializer, AShardIsASliceOfTheWhole) {
+  const plan::ModelPlan model = plan::build_model_plan(plan::named_model("gpt-mini"));
+  const plan::ParamPlan& param = model.params[0];
+  for (const model::InitScheme scheme :
+       {model::InitScheme::gpt2, model::InitScheme::hash, model::InitScheme::sine}) {
+    const model::Initializer initial(model, scheme, 7);
+    std::vector<float> whole(static_cast<std::size_t>(param.elems));
+    initial.fill(param.id, {0, param.elems}, whole.data());
+    for (const plan::Range range :
+         {plan::Range{1, 2}, plan::Range{3, 1000}, plan::Range{param.elems - 5, param.elems}}) {
+      std::vector<float> part(static_cast<std::size_t>(range.size()));
+      initial.fill(param.id, range, part.data());
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + range.begin));
+    }
+    if (scheme != model::InitScheme::gpt2) continue;
+    double sum = 0;
+    double squares = 0;
+    for (const float value : whole) {
+      sum += value;
+      squares += static_cast<double>(value) * value;
+    }
+    const auto n = static_cast<double>(param.elems);
+    EXPECT_NEAR(sum / n, 0, 5 * 0.02 / std::sqrt(n));  // five standard errors
+    EXPECT_NEAR(std::sqrt(squares / n), 0.02, 5 * 0.02 / std::sqrt(2 * n));
+  }
+}
+
+TEST(Initializer, TheRecordedHashValues) {
+  const plan::ModelPlan model = plan::build_model_plan(plan::named_model("mlp"));
+  float values[4];
+  model::Initializer(model, model::InitScheme::hash, 0).fill(plan::ParamId{0}, {0, 4}, values);
+  const float expected[] = {0.2917189598083496F, -0.40966254472732544F, 0.22010909020900726F,
+                            0.14555861055850983F};
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(values[i], expected[i]);
+}
+
+}  // namespace
+}  // namespace shardscope::checkpoint

@@ -1,0 +1,293 @@
+// DeepSpeed files: what is read, what is refused, and what the messages say.
+#include "runtime/config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardscope::config {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string error_of(const std::string& text, std::uint32_t world = 4) {
+  ParseOptions options;
+  options.world = world;
+  options.file = "ds.json";
+  try {
+    static_cast<void>(parse_config(text, options));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TrainingConfig parse(const std::string& text, std::uint32_t world = 4) {
+  ParseOptions options;
+  options.world = world;
+  options.hidden_size = 128;
+  options.total_steps = 500;
+  return parse_config(text, options);
+}
+
+struct BatchCase {
+  const char* text;
+  std::int64_t train, micro, steps;
+};
+
+TEST(Config, BatchSizesFollowDeepSpeedsRules) {
+  // World 4; deepspeed/runtime/config.py, _set_batch_related_parameters.
+  const BatchCase cases[] = {
+      {R"({"train_batch_size": 32})", 32, 8, 1},
+      {R"({"train_micro_batch_size_per_gpu": 3})", 12, 3, 1},
+      {R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 2})", 32, 2, 4},
+      {R"({"train_batch_size": 32, "gradient_accumulation_steps": 4})", 32, 2, 4},
+      {R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3})", 24, 2, 3},
+      {R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 3})",
+       24, 2, 3},
+      {R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto"})", 16, 4, 1},
+      {R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": "auto"})",
+       8, 2, 1},
+  };
+  for (const BatchCase& expected : cases) {
+    const TrainingConfig config = parse(expected.text);
+    EXPECT_EQ(config.batch.train_batch_size, expected.train) << expected.text;
+    EXPECT_EQ(config.batch.micro_batch_size, expected.micro) << expected.text;
+    EXPECT_EQ(config.batch.accumulation_steps, expected.steps) << expected.text;
+    EXPECT_EQ(config.zero.gradient_accumulation_steps, expected.steps);
+  }
+}
+
+TEST(Config, InconsistentBatchSizesAreNamed) {
+  EXPECT_THAT(error_of(R"({"train_batch_size": 30, "train_micro_batch_size_per_gpu": 2})"),
+              HasSubstr("30 is not micro batch x accumulation steps x ranks = 2 x 3 x 4"));
+  EXPECT_THAT(error_of(R"({"train_batch_size": 2})"), HasSubstr("train_batch_size"));
+  EXPECT_THAT(error_of("{}"), HasSubstr("train_batch_size: missing"));
+  EXPECT_THAT(error_of(R"({"train_batch_size": 0})"), HasSubstr("at least 1"));
+}
+
+TEST(Config, SyntaxErrorsNameLineAndColumn) {
+  EXPECT_THAT(error_of("{\n  \"train_batch_size\": 8,\n  \"fp16\": {,}\n}"),
+              HasSubstr("ds.json:3:12: not valid JSON"));
+  EXPECT_THAT(error_of(""), HasSubstr("ds.json:1:1"));
+  EXPECT_THAT(error_of("{\"a\": 1, \"a\": 2}"), HasSubstr("given twice"));
+  EXPECT_THAT(error_of(std::string(100000, '[')), HasSubstr("nested deeper"));
+}
+
+TEST(Config, CommentsAreReadOver) {
+  const std::string text =
+      "// a run, \"quoted\" {\n{ /* two\n lines */ \"train_batch_size\": 8, // ranks: 4\n"
+      "  \"zero_optimization\"/*:*/: {\"stage\": 2/**/, // }\n    \"overlap_comm\": true}\n} // end";
+  const TrainingConfig config = parse(text);
+  EXPECT_EQ(config.batch.train_batch_size, 8);
+  EXPECT_EQ(config.zero.stage, 2U);
+  EXPECT_TRUE(config.zero.overlap());
+  // "//" inside a string is no comment.
+  EXPECT_EQ(
+      parse(R"({"train_batch_size": 8, "_why": "see https://example.org /* x"})").batch.micro_batch_size, 2);
+  // Messages still count the lines and columns of the file as it is.
+  std::string wrong = text;
+  wrong.replace(wrong.find("true"), 4, "1");
+  EXPECT_THAT(error_of(wrong), HasSubstr("ds.json:5:5: zero_optimization.overlap_comm: is 1"));
+  EXPECT_THAT(error_of("{\"a\": /* 1\n */ 1, /**/ \"a\": 2}"), HasSubstr("ds.json:1:2: a: is given twice"));
+  EXPECT_THAT(error_of("{ // here\n  /* no end"), HasSubstr("ds.json:2:"));
+  EXPECT_THAT(error_of("{ // here\n  /* there */ \"a\" 1}"), HasSubstr("ds.json:2:19: not valid JSON"));
+}
+
+TEST(Config, UnknownKeysNameTheNearestOne) {
+  const std::string text =
+      "{\n  \"train_batch_size\": 8,\n  \"zero_optimization\": {\n    \"overlap_com\": true\n  }\n}";
+  EXPECT_THAT(
+      error_of(text),
+      HasSubstr("ds.json:4:5: zero_optimization.overlap_com: unknown key; did you mean \"overlap_comm\"?"));
+  EXPECT_THAT(error_of(R"({"train_batch_size": 8, "optimzer": {}})"),
+              HasSubstr("did you mean \"optimizer\"?"));
+  EXPECT_THAT(error_of(R"({"train_batch_size": 8, "qqqqqqqqqqqq": 1})"), HasSubstr("docs/configuration.md"));
+}
+
+TEST(Config, KeysThatChangeNothingWarnAndKeysThatWouldAreRefused) {
+  const TrainingConfig config =
+      parse(R"({"train_batch_size": 8, "wall_clock_breakdown": true, "amp": {"enabled": false}})");
+  ASSERT_EQ(config.warnings.size(), 1U);
+  EXPECT_THAT(config.warnings[0], HasSubstr("wall_clock_breakdown: ignored"));
+  EXPECT_THAT(error_of(R"({"train_batch_size": 8, "amp": {"enabled": true}})"), HasSubstr("amp"));
+  EXPECT_THAT(error_of(R"({"train_batch_size": 8, "optimizer": {"type": "Lamb"}})"),
+              HasSubstr("one of: AdamW, Adam"));
+  EXPECT_THAT(error_of(R"({"train_batch_size": 8, "fp16": {"enabled": true}, "bf16": {"enabled": true}})"),
+              HasSubstr("both"));
+  EXPECT_THAT(error_of(R"({"train_batch_size": 8, "zero_optimization": {"stage": 4}})"),
+              HasSubstr("at most 3"));
+  EXPECT_THAT(
+      error_of(
+          R"({"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})"),
+      HasSubstr("needs stage 3, but stage is 2"));
+}
+
+std::string in_zero(const std::string& zero) {
+  return R"({"train_batch_size": 8, "zero_optimization": )" + zero + "}";
+}
+
+TEST(Config, WhatTheRuntimeWouldNotDoIsRefused) {
+  const struct {
+    const char *text, *message;
+  } cases[] = {
+      {R"({"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"}})",
+       "data_types.grad_accum_dtype: differs from the type gradients are stored in"},
+      {R"({"train_batch_size": 8, "data_types": {"grad_accum_dtype": "bf16"}})", "grad_accum_dtype"},
+      {R"({"train_batch_size": 8, "communication_data_type": "fp16"})", "communication_data_type"},
+      {R"({"train_batch_size": 8, "fp32_allreduce": true})", "fp32_allreduce"},
+      {R"({"train_batch_size": 8, "sequence_parallel_size": 2})", "set it to 1"},
+      {R"({"train_batch_size": 8, "gradient_predivide_factor": 0})", "more than 0"},
+      {R"({"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"fp32_optimizer_states": false}}})",
+       "fp32_optimizer_states: is false"},
+      {R"({"train_batch_size": 8, "zero_optimization": {"stage": 1, "allgather_partitions": false}})",
+       "never broadcast"},
+      {R"({"train_batch_size": 8, "shardscope": {"compat": {"keep_spanning_gradients": true}}})",
+       "not supported yet"},
+  };
+  for (const auto& refused : cases) EXPECT_THAT(error_of(refused.text), HasSubstr(refused.message));
+  // Said, but harmless: the storage type by its own name, and what is off already.
+  for (const char* text :
+       {R"({"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"},
+            "communication_data_type": "bf16"})",
+        R"({"train_batch_size": 8, "sequence_parallel_size": 1, "fp32_allreduce": false})"}) {
+    EXPECT_EQ(error_of(text), "no error");
+    EXPECT_TRUE(parse(text).warnings.empty());
+  }
+}
+
+TEST(Config, WhatHasNoEffectIsSaid) {
+  const auto warned = [](const std::string& text) {
+    const TrainingConfig config = parse(text);
+    return config.warnings.size() == 1 ? config.warnings[0] : std::to_string(config.warnings.size());
+  };
+  EXPECT_THAT(warned(in_zero(R"({"stage": 2, "contiguous_gradients": false})")), HasSubstr("ignored"));
+  EXPECT_THAT(warned(in_zero(R"({"stage": 3, "round_robin_gradients": true})")), HasSubstr("stage is 3"));
+  EXPECT_EQ(warned(in_zero(R"({"stage": 2, "round_robin_gradients": true})")), "0");
+  EXPECT_THAT(warned(in_zero(R"({"stage": 3, "log_trace_cache_warnings": true})")), HasSubstr("event"));
+  EXPECT_THAT(warned(in_zero(R"({"stage": 1, "max_elements_per_comm": 1000})")), HasSubstr("ZeRO-1"));
+  const std::string notes = R"({"train_batch_size": 8, "zero_optimization": {"stage": 1}, "shardscope":
+                                {"compat": "notes"}})";
+  EXPECT_THAT(warned(notes), HasSubstr("legacy_stage1_layout is not supported yet"));
+  EXPECT_FALSE(parse(notes).zero.compat.legacy_stage1_layout);  // recorded as it ran
+}
+
+TEST(Config, DefaultsAreDeepSpeeds) {
+  const TrainingConfig config = parse(R"({"train_batch_size": 8, "zero_optimization": {"stage": 3}})");
+  EXPECT_TRUE(config.zero.overlap());
+  EXPECT_EQ(config.zero.prefetch_bucket_size, 50'000'000);
+  EXPECT_EQ(config.zero.param_persistence_threshold, 100'000);
+  EXPECT_EQ(config.gradient_clipping, 0);
+  EXPECT_EQ(config.storage_type(), kernels::DType::f32);
+  EXPECT_FALSE(parse(R"({"train_batch_size": 8, "zero_optimization": {"stage": 2}})").zero.overlap());
+  // Adam is AdamW unless adam_w_mode says otherwise, and FusedAdam decays nothing by default.
+  const TrainingConfig adam =
+      parse(R"({"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-4}}})");
+  EXPECT_TRUE(adam.optimizer.decoupled);
+  EXPECT_EQ(adam.optimizer.weight_decay, 0);
+  EXPECT_FALSE(
+      parse(R"({"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}})")
+          .optimizer.decoupled);
+}
+
+TEST(Config, AutoSizesFollowTheModelsWidth) {
+  const TrainingConfig config = parse(
+      R"({"train_batch_size": 8, "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto",
+          "stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"}})");
+  EXPECT_EQ(config.zero.reduce_bucket_size, 128 * 128);
+  EXPECT_EQ(config.zero.prefetch_bucket_size, 128 * 128 * 9 / 10);
+  EXPECT_EQ(config.zero.param_persistence_threshold, 1280);
+}
+
+TEST(Config, FloatsWithoutAFractionAreCounts) {
+  EXPECT_EQ(parse(R"({"train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 5e8}})")
+                .zero.reduce_bucket_size,
+            500'000'000);
+  EXPECT_THAT(error_of(R"({"train_batch_size": 8, "zero_optimization": {"reduce_bucket_size": 1.5}})"),
+              HasSubstr("whole number"));
+}
+
+TEST(Config, CompatibilityPresetsAndSwitches) {
+  const TrainingConfig preset = parse(R"({"train_batch_size": 8, "shardscope": {"compat": "deepspeed"}})");
+  EXPECT_TRUE(preset.zero.compat.multi_rank_bucket_allreduce);
+  const TrainingConfig one = parse(
+      R"({"train_batch_size": 8, "shardscope": {"compat": {"preset": "deepspeed", "multi_rank_bucket_allreduce": false}}})");
+  EXPECT_FALSE(one.zero.compat.multi_rank_bucket_allreduce);
+  EXPECT_TRUE(one.zero.compat.update_scale_before_unscale);
+  const TrainingConfig link = parse(
+      R"({"train_batch_size": 8, "shardscope": {"comm": {"emulated_link": {"gbps": 10, "latency_us": 5}}}})");
+  EXPECT_EQ(link.shardscope.link.gbps, 10);
+}
+
+/// Writing the effective configuration and reading it again changes nothing.
+TEST(Config, EffectiveJsonReadsBack) {
+  for (
+      const char* text :
+      {R"({"train_batch_size": 8})",
+       R"({"train_batch_size": 16, "train_micro_batch_size_per_gpu": 2, "fp16": {"enabled": true, "hysteresis": 3},
+               "gradient_clipping": 1.0, "zero_optimization": {"stage": 3, "overlap_comm": false},
+               "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto", "warmup_max_lr": "auto"}},
+               "shardscope": {"compat": "notes", "detail": "kernels"}})",
+       R"({"train_batch_size": 8, "bf16": {"enabled": true}, "scheduler": {"type": "WarmupCosineLR",
+               "params": {"total_num_steps": 100}}, "optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}})",
+       R"({"train_batch_size": 8, "scheduler": {"type": "LRRangeTest"}})",
+       R"({"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1,
+               "cycle_max_lr": 0.2, "cycle_second_stair_count": 3, "decay_lr_rate": 0.1}}})"}) {
+    const std::string once = effective_json(parse(text));
+    EXPECT_EQ(effective_json(parse(once)), once);
+    EXPECT_TRUE(parse(once).warnings.empty()) << parse(once).warnings[0];
+  }
+}
+
+std::string with_scheduler(const std::string& scheduler) {
+  return R"({"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 0.25}}, "scheduler": )" +
+         scheduler + "}";
+}
+
+// The rates themselves are tested with plan::LrSchedule; here, that the file reaches it whole.
+TEST(Scheduler, ParametersReachTheSchedule) {
+  const TrainingConfig cycle = parse(with_scheduler(
+      R"({"type": "OneCycle", "params": {"cycle_min_lr": 0.01, "cycle_max_lr": 0.5, "decay_lr_rate": 0.5,
+          "cycle_first_step_size": 8, "cycle_second_step_size": 12, "decay_step_size": 4,
+          "cycle_momentum": false}})"));
+  // As recorded from DeepSpeed (tests/plan/lr_schedule_test.cpp).
+  EXPECT_NEAR(cycle.learning_rate(1), 0.07125, 1e-14);
+  EXPECT_NEAR(cycle.learning_rate(21), 0.008888888888888889, 1e-14);
+  EXPECT_EQ(cycle.betas(1).beta1, 0.9);
+
+  const TrainingConfig stairs = parse(with_scheduler(
+      R"({"type": "OneCycle", "params": {"cycle_min_lr": 0.01, "cycle_max_lr": 0.5, "cycle_first_step_size": 8,
+          "cycle_second_step_size": 12, "cycle_first_stair_count": 4, "cycle_second_stair_count": 3}})"));
+  EXPECT_NEAR(stairs.learning_rate(9), 0.33666666666666667, 1e-14);
+  EXPECT_NEAR(stairs.betas(9).beta1, 0.8333333333333334, 1e-14);
+  EXPECT_EQ(stairs.betas(9).beta2, 0.99);  // DeepSpeed sets the pair
+
+  const TrainingConfig decay = parse(with_scheduler(
+      R"({"type": "WarmupDecayLR", "params": {"total_num_steps": "auto", "warmup_num_steps": 10,
+          "warmup_type": "linear"}})"));
+  EXPECT_EQ(decay.scheduler.total_num_steps, 500);
+  EXPECT_DOUBLE_EQ(decay.learning_rate(6), 0.25 * 5 / 10);  // up to the optimizer's rate
+  EXPECT_EQ(parse(R"({"train_batch_size": 8})").learning_rate(100), 1e-3);
+}
+
+TEST(Scheduler, WhatCannotWorkIsRefused) {
+  const auto refused = [](const char* scheduler) { return error_of(with_scheduler(scheduler)); };
+  EXPECT_THAT(refused(R"({"type": "WarmupLR", "params": {"warmup_num_steps": 0}})"), HasSubstr("at least 1"));
+  EXPECT_THAT(refused(R"({"type": "WarmupCosineLR"})"), HasSubstr("total_num_steps: missing"));
+  EXPECT_THAT(refused(R"({"type": "OneCycle", "params": {"cycle_min_lr": 0.1}})"), HasSubstr("cycle_max_lr"));
+  EXPECT_THAT(refused(R"({"type": "WarmupLR", "params": {"last_batch_iteration": 3}})"), HasSubstr("-1"));
+  EXPECT_THAT(refused(R"({"params": {}})"), HasSubstr("WarmupLR"));
+  // Momentum that grows without bound: at parse time where the length of the run is known, else at the step.
+  const std::string grows = with_scheduler(
+      R"({"type": "OneCycle", "params": {"cycle_min_lr": 0.01, "cycle_max_lr": 0.5, "cycle_first_step_size": 8,
+          "decay_step_size": 4, "decay_mom_rate": 0.25}})");
+  ParseOptions options;
+  options.total_steps = 16;
+  EXPECT_LT(parse_config(grows, options).betas(15).beta1, 1);
+  options.total_steps = 40;
+  EXPECT_THROW(static_cast<void>(parse_config(grows, options)), ConfigError);
+  options.total_steps = 0;
+  EXPECT_THROW(static_cast<void>(parse_config(grows, options).betas(39)), ConfigError);
+}
+
+}  // namespace
+}  // namespace shardscope::config

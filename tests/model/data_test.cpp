@@ -1,0 +1,204 @@
+// Data and its sampling: every window once per epoch, the same order for any number of ranks, resumable.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "runtime/data/hash.h"
+#include "runtime/data/permutation.h"
+#include "runtime/data/stream.h"
+
+namespace shardscope::data {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class Data : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("shardscope_data_" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string write(const std::string& name, const std::string& bytes) const {
+    const fs::path path = folder_ / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path.string();
+  }
+  static plan::ModelSpec tokens_model(std::int64_t vocabulary, std::int64_t context) {
+    plan::ModelSpec spec;
+    spec.vocabulary = vocabulary;
+    spec.context = context;
+    return spec;
+  }
+  static std::string error_of(const plan::ModelSpec& spec, const std::string& path) {
+    try {
+      static_cast<void>(open_stream(spec, {path, 1, 0, 0, 1, 1}));
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  fs::path folder_;
+};
+
+TEST_F(Data, HashMatchesTheRecordedVectors) {
+  EXPECT_EQ(hash64(0), 16294208416658607535U);
+  EXPECT_EQ(hash64(1), 10451216379200822465U);
+  EXPECT_EQ(uniform(1, 0), 0.5326035022735596);
+}
+
+TEST_F(Data, PermutationsAreCompleteAndDiffer) {
+  for (const std::int64_t n : {1, 2, 3, 7, 64, 1000}) {
+    const Permutation first(n, 5, 0);
+    std::vector<bool> seen(static_cast<std::size_t>(n), false);
+    std::int64_t fixed = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t value = first(i);
+      ASSERT_TRUE(value >= 0 && value < n);
+      ASSERT_FALSE(seen[static_cast<std::size_t>(value)]);
+      seen[static_cast<std::size_t>(value)] = true;
+      fixed += value == i ? 1 : 0;
+    }
+    if (n >= 64) {
+      EXPECT_LT(fixed, n / 4);
+      EXPECT_NE(first(0) * n + first(1), Permutation(n, 5, 1)(0) * n + Permutation(n, 5, 1)(1));
+    }
+  }
+}
+
+TEST_F(Data, EveryWindowOncePerEpochWhateverTheRanks) {
+  // 103 windows of 4: divides by none of the worlds. Window w begins with the bytes of its own number.
+  std::string text;
+  for (int w = 0; w < 103; ++w) text += {static_cast<char>(w), 'a', 'b', 'c'};
+  text += static_cast<char>(103);
+  const std::string path = write("windows.txt", text);
+  std::vector<std::int32_t> order_of_one;
+  for (const std::uint32_t world : {1U, 2U, 3U, 4U}) {
+    std::vector<std::unique_ptr<BatchStream>> ranks;
+    for (std::uint32_t r = 0; r < world; ++r) {
+      ranks.push_back(open_stream(tokens_model(256, 4), {path, 3, 0, r, world, 9}));
+      ASSERT_EQ(ranks.back()->samples(), 103);
+    }
+    std::vector<std::int32_t> order;
+    HostBatch batch;
+    while (order.size() < 309) {
+      for (auto& rank : ranks) {
+        rank->next(batch);
+        for (std::size_t b = 0; b < 3; ++b) order.push_back(batch.tokens[4 * b]);
+        EXPECT_EQ(batch.targets[0], 'a');
+        EXPECT_EQ(batch.targets[3], batch.tokens[0] + 1);
+      }
+    }
+    order.resize(309);
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      std::map<std::int32_t, int> uses;
+      for (int i = 0; i < 103; ++i) ++uses[order[static_cast<std::size_t>(epoch * 103 + i)]];
+      EXPECT_EQ(uses.size(), 103U) << "world " << world << " epoch " << epoch;
+    }
+    if (world == 1) order_of_one = order;
+    EXPECT_EQ(order, order_of_one) << "world " << world;
+  }
+}
+
+TEST_F(Data, AStreamContinuesWhereItWas) {
+  std::string text(1000, 'x');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
+  const StreamOptions options{write("text.txt", text), 2, 0, 1, 3, 4};
+  const auto whole = open_stream(tokens_model(256, 8), options);
+  const auto resumed = open_stream(tokens_model(256, 8), options);
+  HostBatch a;
+  HostBatch b;
+  for (int i = 0; i < 30; ++i) whole->next(a);
+  resumed->restore(whole->state());
+  for (int i = 0; i < 30; ++i) {
+    whole->next(a);
+    resumed->next(b);
+    EXPECT_EQ(a.tokens, b.tokens);
+    EXPECT_EQ(a.targets, b.targets);
+  }
+  EXPECT_THROW(resumed->restore({0, 1'000'000}), DataError);
+}
+
+TEST_F(Data, AFolderIsItsTextFilesInOrder) {
+  write("tree/b.txt", "bbbb");
+  write("tree/a/z.txt", "aaaa");
+  write("tree/.hidden/x.txt", "hidden");
+  write("tree/picture.bin.png", std::string("\0\1\2\3", 4));
+  write("tree/out/CMakeCache.txt", "build tree");
+  const auto stream = open_stream(tokens_model(256, 7), {(folder_ / "tree").string(), 1, 0, 0, 1, 1});
+  HostBatch batch;
+  stream->next(batch);
+  EXPECT_EQ(std::string(batch.tokens.begin(), batch.tokens.end()), "aaaabbb");
+  EXPECT_EQ(batch.targets.back(), 'b');
+  EXPECT_THAT(stream->describe(), HasSubstr("2 files"));
+}
+
+TEST_F(Data, SixteenBitTokensWithAndWithoutHeader) {
+  std::string tokens;
+  for (int i = 0; i < 9; ++i) tokens += {static_cast<char>(i), static_cast<char>(1)};
+  std::string header(1024, '\0');
+  const std::uint32_t fields[] = {20240520, 1, 9};
+  std::memcpy(header.data(), fields, sizeof(fields));
+  for (const std::string& bytes : {tokens, header + tokens}) {
+    const auto stream = open_stream(tokens_model(300, 8), {write("t.bin", bytes), 1, 0, 0, 1, 1});
+    HostBatch batch;
+    stream->next(batch);
+    EXPECT_EQ(batch.tokens[0], 256);
+    EXPECT_EQ(batch.targets[7], 264);
+  }
+}
+
+TEST_F(Data, ErrorsSayWhatIsWrong) {
+  EXPECT_THAT(error_of(tokens_model(256, 4), "/no/such/file"),
+              HasSubstr("/no/such/file: there is no such file"));
+  EXPECT_THAT(error_of(tokens_model(256, 8), write("short.txt", "abc")),
+              HasSubstr("holds 3 tokens, but one window takes 9"));
+  EXPECT_THAT(error_of(tokens_model(256, 8), write("odd.bin", "abc")), HasSubstr("3 bytes, an odd number"));
+  EXPECT_THAT(error_of(tokens_model(100, 2), write("big.txt", "aaaz")),
+              HasSubstr("token 3 is 122, but the model's vocabulary is 100"));
+  EXPECT_THAT(error_of(tokens_model(256, 2), write("empty.txt", "")), HasSubstr("holds no tokens"));
+  EXPECT_THAT(error_of(tokens_model(256, 2), "golden:nothing"), HasSubstr("unknown"));
+}
+
+std::string npy(const std::string& descr, const std::string& shape, const std::string& data) {
+  std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  header.append(118 - header.size(), ' ');
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out += static_cast<char>(header.size());
+  out += '\0';
+  return out + header + data;
+}
+
+TEST_F(Data, VectorsFromNpy) {
+  plan::ModelSpec spec;
+  spec.input = plan::InputKind::vectors;
+  spec.input_width = 2;
+  spec.output_width = 1;
+  const float x[] = {1, 2, 3, 4};
+  const double y[] = {5, 6};
+  const std::string x_path =
+      write("v/x.npy", npy("<f4", "(2, 2)", {reinterpret_cast<const char*>(x), sizeof(x)}));
+  const std::string y_path =
+      write("v/y.npy", npy("<f8", "(2,)", {reinterpret_cast<const char*>(y), sizeof(y)}));
+  for (const std::string& path : {(folder_ / "v").string(), x_path + "," + y_path}) {
+    const auto stream = open_stream(spec, {path, 2, 0, 0, 1, 1});
+    HostBatch batch;
+    stream->next(batch);
+    for (std::size_t b = 0; b < 2; ++b) EXPECT_EQ(batch.labels[b], batch.inputs[2 * b] == 1 ? 5 : 6);
+  }
+  // A cut file, at every length, is an error and never a crash.
+  const std::string whole = npy("<f4", "(2, 2)", {reinterpret_cast<const char*>(x), sizeof(x)});
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_NE(error_of(spec, write("cut.npy", whole.substr(0, length)) + "," + y_path), "no error") << length;
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::data

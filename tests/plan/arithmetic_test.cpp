@@ -1,0 +1,244 @@
+// Loss scale, estimators, closed forms, sentences: figures from the documents.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/plan/estimator.h"
+#include "runtime/plan/explain.h"
+#include "runtime/plan/loss_scale.h"
+#include "runtime/plan/memory_model.h"
+
+namespace shardscope::plan {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(LossScaler, FirstOverflowSpendsHysteresisThenEachHalves) {
+  LossScaler scaler(LossScaleConfig{});
+  EXPECT_EQ(scaler.scale(), 65536);
+  EXPECT_TRUE(scaler.update(true).skip);
+  EXPECT_EQ(scaler.scale(), 65536);
+  EXPECT_EQ(scaler.hysteresis(), 1);
+  (void)scaler.update(true);
+  EXPECT_EQ(scaler.scale(), 32768);
+}
+
+TEST(LossScaler, OrderDecidesTheDivisorOfAGrowthStep) {
+  LossScaleConfig config;
+  config.window = 2;
+  for (const UnscaleOrder order : {UnscaleOrder::made_with, UnscaleOrder::updated}) {
+    config.order = order;
+    LossScaler scaler(config);
+    (void)scaler.update(false);
+    (void)scaler.update(false);
+    const LossScaler::Step growth = scaler.update(false);
+    EXPECT_TRUE(growth.scale_changed);
+    EXPECT_EQ(growth.next_scale, 131072);
+    EXPECT_EQ(growth.unscale_by, order == UnscaleOrder::made_with ? 65536 : 131072);
+  }
+}
+
+TEST(LossScaler, RaisesAtTheMinimumAndChangesNothing) {
+  LossScaleConfig config;
+  config.initial_scale_power = 0;
+  config.hysteresis = 1;
+  LossScaler scaler(config);
+  const LossScaler::Saved before = scaler.save();
+  EXPECT_THROW((void)scaler.update(true), LossScaleError);
+  EXPECT_EQ(scaler.save().iteration, before.iteration);
+  EXPECT_EQ(scaler.save().last_overflow, before.last_overflow);
+  EXPECT_EQ(scaler.scale(), 1);
+}
+
+TEST(LossScaler, StaticAndNoneNeverMove) {
+  LossScaler none = LossScaler::none();
+  EXPECT_TRUE(none.update(true).skip);
+  EXPECT_EQ(none.scale(), 1);
+  LossScaleConfig config;
+  config.loss_scale = 128;
+  LossScaler fixed(config);
+  for (int i = 0; i < 3000; ++i) (void)fixed.update(i % 7 == 0);
+  EXPECT_EQ(fixed.scale(), 128);
+  config.loss_scale = -1;
+  EXPECT_THROW(LossScaler{config}, std::invalid_argument);
+}
+
+TEST(LossScaler, RestoredScalerGoesOnAlike) {
+  LossScaleConfig config;
+  config.window = 5;
+  LossScaler a(config);
+  for (int i = 0; i < 23; ++i) (void)a.update(i % 6 == 3);
+  LossScaler b(config);
+  b.restore(a.save());
+  for (int i = 0; i < 40; ++i) {
+    const bool overflow = i % 9 == 1;
+    (void)a.update(overflow);
+    (void)b.update(overflow);
+    EXPECT_EQ(a.scale(), b.scale());
+  }
+}
+
+// M14: t5-large on 4 GPUs, figures in MiB by shift as the documents give them.
+TEST(Estimator, DocumentedT5Large) {
+  EstimateInput input;
+  input.params = 737'668'096;
+  input.largest_layer_params = 32'899'072;
+  input.gpus_per_node = 4;
+  const auto rows = estimate_zero3(input);
+  ASSERT_EQ(rows.size(), 6U);
+  EXPECT_EQ(rows[0].gpu_bytes >> 20, 125);
+  EXPECT_EQ(rows[2].gpu_bytes >> 20, 477);
+  EXPECT_EQ(rows[4].gpu_bytes >> 20, 3291);
+}
+
+// M3, M15: t5-3b on 8 GPUs; the same inputs have two documented answers.
+TEST(Estimator, DocumentedT53bInBothFormulas) {
+  EstimateInput input;
+  input.params = 2'851'598'336;
+  input.largest_layer_params = 32'899'072;
+  input.gpus_per_node = 8;
+  const std::string doc = format_zero2(input);
+  EXPECT_EQ(doc,
+            "Estimated memory needed for params, optim states and gradients for a:\n"
+            "HW: Setup with 1 node, 8 GPUs per node.\n"
+            "SW: Model with 2851M total params.\n"
+            "  per CPU  |  per GPU |   Options\n"
+            "  127.48GB |   5.31GB | offload_optimizer=cpu \n"
+            "  127.48GB |  15.93GB | offload_optimizer=none\n");
+  input.formula = EstimateFormula::deepspeed_0_19;
+  EXPECT_THAT(format_zero2(input), HasSubstr(" |  11.29GB | offload_optimizer=none"));
+  EXPECT_EQ(format_zero3(input),
+            "Estimated memory needed for params, optim states and gradients for a:\n"
+            "HW: Setup with 1 node, 8 GPUs per node.\n"
+            "SW: Model with 2851M total params, 32M largest layer params.\n"
+            "  per CPU  |  per GPU |   Options\n"
+            "   71.71GB |   0.12GB | offload_param=cpu , offload_optimizer=cpu , zero_init=1\n"
+            "  127.48GB |   0.12GB | offload_param=cpu , offload_optimizer=cpu , zero_init=0\n"
+            "   63.74GB |   0.79GB | offload_param=none, offload_optimizer=cpu , zero_init=1\n"
+            "  127.48GB |   0.79GB | offload_param=none, offload_optimizer=cpu , zero_init=0\n"
+            "    1.47GB |   6.10GB | offload_param=none, offload_optimizer=none, zero_init=1\n"
+            "  127.48GB |   6.10GB | offload_param=none, offload_optimizer=none, zero_init=0\n");
+}
+
+TEST(Estimator, RefusesWhatCannotBe) {
+  EXPECT_THROW((void)estimate_zero2({}), std::invalid_argument);
+  EstimateInput input;
+  input.params = 10;
+  EXPECT_NO_THROW((void)estimate_zero2(input));
+  EXPECT_THROW((void)estimate_zero3(input), std::invalid_argument) << "no largest layer";
+}
+
+// ZeRO Table 1: GB per device, 7.5B and 1T parameters.
+TEST(MemoryModel, ZeroTable1) {
+  const auto gb = [](std::uint32_t stage, double params, double ranks) {
+    return state_expression(stage, kMixedPrecision).bytes(params, ranks) / 1e9;
+  };
+  EXPECT_DOUBLE_EQ(gb(0, 7.5e9, 64), 120);
+  EXPECT_NEAR(gb(1, 7.5e9, 64), 31.4, 0.05);
+  EXPECT_NEAR(gb(2, 7.5e9, 64), 16.6, 0.05);
+  EXPECT_NEAR(gb(3, 7.5e9, 64), 1.88, 0.005);
+  EXPECT_NEAR(gb(1, 7.5e9, 4), 52.5, 1e-9);
+  EXPECT_NEAR(gb(2, 7.5e9, 4), 41.25, 1e-9);
+  EXPECT_NEAR(gb(3, 1e12, 1024), 15.625, 1e-9);
+  EXPECT_NEAR(gb(1, 1e12, 64), 4187.5, 1e-9);
+}
+
+// Table 2, theory: 32 GB, 64 GPUs.
+TEST(MemoryModel, ZeroTable2) {
+  EXPECT_NEAR(largest_model(32e9, 0, 64, 1) / 1e9, 2.0, 0.01);
+  EXPECT_NEAR(largest_model(32e9, 1, 64, 1) / 1e9, 7.6, 0.05);
+  EXPECT_NEAR(largest_model(32e9, 2, 64, 1) / 1e9, 14.4, 0.05);
+  EXPECT_NEAR(largest_model(32e9, 3, 64, 1) / 1e9, 128, 0.01);
+  EXPECT_NEAR(largest_model(32e9, 3, 64, 2) / 1e9, 256, 0.01);
+}
+
+TEST(MemoryModel, ZeroInfinityTable) {
+  TransformerShape shape{.layers = 195, .hidden = 65536, .heads = 512};
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  EXPECT_NEAR(transformer_params(shape) / 1e12, 10.05, 0.005);
+  EXPECT_NEAR(transformer_state_bytes(shape) / kGiB / 1024, 182.81, 0.005);
+  EXPECT_NEAR(activation_checkpoint_bytes(shape) / kGiB / 1024, 0.76, 0.005);
+  EXPECT_NEAR(model_state_working_memory(shape) / kGiB, 64, 1e-9);
+  EXPECT_NEAR(activation_working_memory(shape) / kGiB, 8, 1e-9);
+}
+
+TEST(MemoryModel, ExpressionsOfBothPrecisions) {
+  EXPECT_EQ(state_expression(0, kMixedPrecision).text(), "16S");
+  EXPECT_EQ(state_expression(1, kMixedPrecision).text(), "4S + 12S/n");
+  EXPECT_EQ(state_expression(2, kMixedPrecision).text(), "2S + 14S/n");
+  EXPECT_EQ(state_expression(3, kMixedPrecision).text(), "16S/n");
+  EXPECT_EQ(state_expression(0, kFp32).text(), "16S");
+  EXPECT_EQ(state_expression(1, kFp32).text(), "8S + 8S/n");
+  EXPECT_THROW((void)state_expression(4, kFp32), std::invalid_argument);
+}
+
+TEST(MemoryModel, ExactStatesExceedTheExpressionByPaddingOnly) {
+  const std::vector<std::int64_t> params = {640, 64, 63, 16384, 257, 1};
+  std::int64_t elems = 0;
+  for (const std::int64_t param : params) elems += param;
+  for (const std::uint32_t world : {1U, 2U, 3U, 4U, 7U}) {
+    for (const std::uint32_t stage : {0U, 1U, 2U, 3U}) {
+      const auto exact = static_cast<double>(model_states(params, stage, world, kMixedPrecision).total());
+      const double expression =
+          state_expression(stage, kMixedPrecision).bytes(static_cast<double>(elems), world);
+      EXPECT_GE(exact, expression - 1);
+      // Flat stages pad by less than 2 elements a rank, stage 3 by less than one a parameter and rank.
+      EXPECT_LE(exact - expression, 16.0 * 2 * world + 16.0 * static_cast<double>(params.size()));
+    }
+  }
+}
+
+TEST(MemoryModel, VolumesPerStep) {
+  const std::vector<std::int64_t> params = {100, 7};
+  const auto volume = [&params](std::uint32_t stage, std::int64_t micro_steps, bool multi_rank = false) {
+    VolumeInput input;
+    input.stage = stage;
+    input.world = 4;
+    input.micro_steps = micro_steps;
+    input.multi_rank_allreduce = multi_rank;
+    return step_volume(params, input);
+  };
+  for (const std::uint32_t stage : {0U, 1U, 2U}) EXPECT_EQ(volume(stage, 1).elems, 2 * 107) << stage;
+  EXPECT_EQ(volume(3, 1).elems, 3 * 107);
+  EXPECT_EQ(volume(3, 1).text, "3S");
+  EXPECT_EQ(volume(3, 1).padded_elems, 3 * (100 + 8));
+  EXPECT_EQ(volume(1, 4).text, "2S");
+  EXPECT_EQ(volume(2, 4).text, "4S + S");
+  EXPECT_EQ(volume(2, 4).elems, 5 * 107);
+  EXPECT_EQ(volume(2, 1, true).text, "3S");
+}
+
+TEST(Explain, SaysWhyPrefetchStopped) {
+  SchedulerConfig config;
+  config.max_live_elems = 60'000;
+  EXPECT_EQ(explain(PrefetchStop::live_limit, 66'113, config),
+            "not prefetched further: the live-parameter limit of 60 000 elements was reached (66 113 live)");
+  EXPECT_THAT(explain(PrefetchStop::live_limit, 50'000, config),
+              HasSubstr("leaves no room for the next one"));
+  EXPECT_EQ(grouped(-1'234'567), "-1 234 567");
+  EXPECT_EQ(grouped(999), "999");
+}
+
+TEST(Explain, NamesModulesAndParameters) {
+  const ModelPlan model = build_model_plan(named_model("mlp"));
+  Invalidation gone;
+  gone.trace_step = 6;
+  gone.expected = ModuleId{7};
+  gone.got = ModuleId{11};
+  gone.released = {ParamId{8}, ParamId{9}, ParamId{10}};
+  EXPECT_EQ(
+      explain(gone, model),
+      "the trace no longer holds at step 6: expected blk.1 (module 7), but got blk.2 (module 11); "
+      "blk.1.ln.weight, blk.1.ln.bias and 1 more (16 512 elements) fetched ahead in vain; no prefetch in the "
+      "rest of this iteration and in the next, which records anew");
+  Flush flush;
+  flush.reason = FlushReason::full;
+  flush.trigger = ParamId{4};
+  flush.elems = 17'000;
+  EXPECT_EQ(
+      explain(flush, model, 20'000),
+      "reduced now: blk.0.fc1.weight (16 384 elements) does not fit the bucket of 20 000 elements, which "
+      "holds 17 000");
+}
+
+}  // namespace
+}  // namespace shardscope::plan

@@ -1,0 +1,55 @@
+// Checks of recorded DeepSpeed behaviour, one file per format. A check reads one golden file, drives our
+// planners with its inputs, and compares what they decide with what was recorded.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::golden {
+
+using Json = nlohmann::json;
+
+/// What a check found: one line per case and a count of those that disagree.
+class Report {
+ public:
+  void agree(const std::string& name, const std::string& what);
+  void differ(const std::string& name, const std::string& where, const Json& expected, const Json& got);
+  void fail(const std::string& name, const std::string& what);
+  /// Something the reader should know that is no disagreement.
+  void note(const std::string& text);
+
+  [[nodiscard]] int agreed() const noexcept { return agreed_; }
+  [[nodiscard]] int disagreed() const noexcept { return disagreed_; }
+  [[nodiscard]] const std::vector<std::string>& lines() const noexcept { return lines_; }
+
+ private:
+  int agreed_ = 0;
+  int disagreed_ = 0;
+  std::vector<std::string> lines_;
+};
+
+/// The first place where two JSON values differ, as a path such as "/events/3/gather"; empty when equal.
+/// Numbers compare by value.
+[[nodiscard]] std::string first_difference(const Json& expected, const Json& got);
+/// What `json` holds at a path of first_difference, or null.
+[[nodiscard]] Json value_at(const Json& json, const std::string& path);
+/// Reports agreement, or the first difference, of one part of a case. Returns whether they are equal.
+bool compare(Report& report, const std::string& name, const Json& expected, const Json& got);
+
+void check_coordinator(const Json& file, Report& report);
+void check_stage12(const Json& file, Report& report);
+void check_loss_scale(const Json& file, Report& report);
+void check_estimator(const Json& file, Report& report);
+
+/// Rebuilds the model tree from a golden file's list of modules and parameters, by the names that the legend
+/// explains (`inp`, `blk`, `wte`, `h`, ...). Throws std::invalid_argument where the names are not known.
+[[nodiscard]] plan::ModelPlan model_of(const std::string& name, const Json& model);
+
+/// A model that golden files mention by name only, from samples/models/NAME.json. Throws
+/// std::invalid_argument when there is no such file.
+[[nodiscard]] plan::ModelPlan golden_model(const std::string& name);
+
+}  // namespace shardscope::golden

@@ -1,0 +1,395 @@
+// coordinator.json: fetch, gather, wait, prefetch and release of ZeRO-3, event by event.
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "runtime/plan/bucket.h"
+#include "runtime/plan/partition.h"
+#include "runtime/plan/scheduler.h"
+#include "runtime/plan/visit_order.h"
+#include "tests/plan/golden.h"
+
+namespace shardscope::golden {
+namespace {
+
+using plan::Direction;
+using plan::ModuleId;
+using plan::ParamId;
+using plan::raw;
+
+Json ids_of(const std::vector<ParamId>& ids) {
+  std::set<std::uint32_t> sorted;
+  for (const ParamId id : ids) sorted.insert(raw(id));
+  return Json(sorted);
+}
+
+/// The legend: a missing list means an empty list.
+void put(Json& event, const char* key, const Json& list) {
+  if (!list.empty()) event[key] = list;
+}
+
+plan::SchedulerConfig config_of(const Json& config) {
+  plan::SchedulerConfig settings;
+  settings.compat = plan::Compat::deepspeed;
+  const auto take = [&config](const char* key, std::int64_t& value) {
+    if (!config.contains(key)) return;
+    // 1e9 style values are doubles; sys.maxsize may be written as a number beyond int64.
+    const Json& given = config.at(key);
+    value = given.is_number_float() ? static_cast<std::int64_t>(std::min(given.get<double>(), 9.0e18))
+                                    : given.get<std::int64_t>();
+  };
+  take("stage3_prefetch_bucket_size", settings.prefetch_bucket_elems);
+  take("stage3_max_live_parameters", settings.max_live_elems);
+  take("stage3_max_reuse_distance", settings.max_reuse_distance_elems);
+  take("stage3_param_persistence_threshold", settings.param_persistence_elems);
+  take("stage3_model_persistence_threshold", settings.model_persistence_elems);
+  if (config.value("stage3_allgather_sequential", false)) settings.prefetch_bucket_elems = 1;
+  return settings;
+}
+
+/// Drives a scheduler through iterations and writes down what it decides, in the file's own terms.
+class Driver {
+ public:
+  Driver(const plan::ModelPlan& model, std::uint32_t world, const Json& config)
+      : model_(model), scheduler_(model, world, config_of(config)) {}
+
+  [[nodiscard]] const plan::FetchScheduler& scheduler() const noexcept { return scheduler_; }
+
+  Json iteration(const plan::VisitOptions& options) {
+    Json result;
+    result["available_at_start"] = with_status(plan::ParamStatus::available);
+    switch (scheduler_.begin_iteration()) {
+      case plan::TraceMode::record:
+        result["mode"] = "RECORD";
+        break;
+      case plan::TraceMode::complete:
+        result["mode"] = "COMPLETE";
+        break;
+      case plan::TraceMode::invalid:
+        result["mode"] = "INVALID";
+        break;
+    }
+    events_ = Json::array();
+    for (const plan::Visit& visit : plan::visit_order(model_, options)) step(visit);
+    if (const auto ids = scheduler_.release_leftovers(); !ids.empty()) released("release_leftovers", ids);
+    result["n_available_before_step"] = scheduler_.available_elems();
+    if (const auto ids = scheduler_.release_all(); !ids.empty()) released("release_all", ids);
+    (void)scheduler_.gather_persistent();
+    result["available_after_step"] = with_status(plan::ParamStatus::available);
+    result["events"] = std::move(events_);
+    return result;
+  }
+
+ private:
+  Json with_status(plan::ParamStatus status) const {
+    Json ids = Json::array();
+    for (const plan::ParamPlan& param : model_.params) {
+      if (scheduler_.status(param.id) == status) ids.push_back(raw(param.id));
+    }
+    return ids;
+  }
+
+  void released(const char* kind, const std::vector<ParamId>& ids) {
+    events_.push_back({{"ev", kind}, {"ids", ids_of(ids)}, {"n_available", scheduler_.available_elems()}});
+  }
+
+  void step(const plan::Visit& visit) {
+    switch (visit.kind) {
+      case plan::VisitKind::pre_forward:
+        fetch(visit.module, Direction::forward);
+        break;
+      case plan::VisitKind::post_forward:
+        release(visit.module, Direction::forward);
+        break;
+      case plan::VisitKind::pre_backward:
+        fetch(visit.module, Direction::backward);
+        break;
+      case plan::VisitKind::post_backward:
+        release(visit.module, Direction::backward);
+        break;
+      case plan::VisitKind::use_external:
+        (void)scheduler_.fetch_external(visit.param, visit.module);
+        break;
+      case plan::VisitKind::begin_recompute:
+      case plan::VisitKind::end_recompute:
+        break;
+    }
+  }
+
+  void fetch(ModuleId module, Direction direction) {
+    const plan::FetchPlan plan = scheduler_.fetch(module, direction);
+    if (plan.invalidated) {
+      const plan::Invalidation& gone = *plan.invalidated;
+      // Nothing is gathered between the two, so the counter then is the counter after less this gather.
+      Json event = {{"ev", "invalidate"},
+                    {"step_id", gone.trace_step},
+                    {"recorded_len", gone.recorded},
+                    {"n_available", plan.available_elems - plan.gather.elems}};
+      event["expected_module"] =
+          gone.expected == plan::kNone<ModuleId> ? Json(nullptr) : Json(raw(gone.expected));
+      put(event, "ids", ids_of(gone.released));
+      events_.push_back(std::move(event));
+    }
+    Json event = {{"ev", "fetch"},
+                  {"module", raw(module)},
+                  {"dir", direction == Direction::forward ? "fwd" : "bwd"},
+                  {"n_available", plan.available_elems}};
+    put(event, "gather", ids_of(plan.gather.params));
+    put(event, "wait", ids_of(plan.wait));
+    put(event, "completed", ids_of(plan.completed));
+    put(event, "prefetch", ids_of(plan.prefetch.params));
+    put(event, "inflight_after", with_status(plan::ParamStatus::in_flight));
+    events_.push_back(std::move(event));
+  }
+
+  void release(ModuleId module, Direction direction) {
+    const plan::ReleasePlan plan = scheduler_.release(module, direction);
+    Json event = {{"ev", "release"},
+                  {"module", raw(module)},
+                  {"dir", direction == Direction::forward ? "fwd" : "bwd"},
+                  {"n_available", plan.available_elems}};
+    put(event, "ids", ids_of(plan.released));
+    events_.push_back(std::move(event));
+  }
+
+  const plan::ModelPlan& model_;
+  plan::FetchScheduler scheduler_;
+  Json events_;
+};
+
+bool mentions(const std::string& text, const char* word) {
+  std::string lower = text;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower.find(word) != std::string::npos;
+}
+
+std::optional<ModuleId> block_list(const plan::ModelPlan& model) {
+  for (const plan::ModulePlan& module : model.modules) {
+    if (module.type == "ModuleList") return module.id;
+  }
+  return std::nullopt;
+}
+
+/// The order in which the blocks run: given with the case, or by the model's definition in the legend.
+plan::VisitOptions options_of(const plan::ModelPlan& model, const Json& definition, const Json& given,
+                              std::size_t iteration) {
+  plan::VisitOptions options;
+  options.iteration = static_cast<std::int64_t>(iteration);
+  options.one_post_backward = true;
+  const auto list = block_list(model);
+  if (!list) return options;
+  const auto use = [&](const Json& order) {
+    options.list_order[*list] = order.get<std::vector<std::uint32_t>>();
+  };
+  for (const Json* holder : {&given, &definition}) {
+    if (holder->contains("block_visit_per_iteration")) {
+      const Json& orders = holder->at("block_visit_per_iteration");
+      use(orders.at(std::min(iteration, orders.size() - 1)));
+      return options;
+    }
+    for (const char* key : {"block_visit", "block_visit_order", "visit"}) {
+      if (holder->contains(key) && holder->at(key).is_array()) {
+        use(holder->at(key));
+        return options;
+      }
+    }
+  }
+  if (mentions(model.spec.name, "reuse") || mentions(model.modules.front().type, "reuse")) {
+    std::size_t blocks = 0;
+    for (const plan::ModulePlan& module : model.modules) blocks += module.parent == *list ? 1 : 0;
+    Json order = Json::array();
+    for (std::size_t i = 0; i < blocks; ++i) order.push_back(i);
+    order.push_back(0);
+    use(order);
+  }
+  return options;
+}
+
+void check_model(const std::string& name, const Json& golden, const plan::ModelPlan& model, Report& report) {
+  Json got_modules = Json::array();
+  for (const plan::ModulePlan& module : model.modules) {
+    Json params = Json::array();
+    for (const ParamId id : module.params) {
+      const std::string& full = model.params[raw(id)].name;
+      params.push_back({{"name", full.substr(full.rfind('.') + 1)}, {"ds_id", raw(id)}});
+    }
+    got_modules.push_back({{"id", raw(module.id)},
+                           {"name", module.path.empty() ? "(root)" : module.path},
+                           {"type", module.type},
+                           {"params", params}});
+  }
+  Json got_params = Json::array();
+  for (const plan::ParamPlan& param : model.params) {
+    got_params.push_back(
+        {{"ds_id", raw(param.id)}, {"name", param.name}, {"shape", param.shape}, {"numel", param.elems}});
+  }
+  bool same = compare(report, "model " + name + " modules", golden.at("modules"), got_modules);
+  same &= compare(report, "model " + name + " params", golden.at("params"), got_params);
+  same &= compare(report, "model " + name + " total_numel", golden.at("total_numel"), model.elems);
+  for (const auto& [world, expected] : golden.at("partition").items()) {
+    Json shards = Json::array();
+    Json padding = Json::array();
+    for (const plan::ParamPlan& param : model.params) {
+      const auto part = plan::partition_param(param.elems, static_cast<std::uint32_t>(std::stoul(world)));
+      shards.push_back(part.shard_elems);
+      padding.push_back(part.padding_elems);
+    }
+    same &= compare(report, "model " + name + " partition over " + world, expected,
+                    {{"partition_numel", shards}, {"padding", padding}});
+  }
+  if (same) {
+    report.agree("model " + name, std::to_string(model.modules.size()) + " modules, " +
+                                      std::to_string(model.params.size()) + " params, partitions");
+  }
+}
+
+/// Keeps of `got` what the file records.
+Json same_keys(const Json& expected, const Json& got) {
+  Json kept = Json::object();
+  for (const auto& [key, value] : expected.items()) {
+    if (got.contains(key)) kept[key] = got[key];
+  }
+  return kept;
+}
+
+/// Stage-3 gradient buckets: arrival order is input, where they are cut is ours.
+bool check_reduce_flushes(const std::string& name, const plan::ModelPlan& model, const Json& config,
+                          const Json& expected, Report& report) {
+  plan::BucketPlanner::Config bucket;
+  if (config.contains("reduce_bucket_size"))
+    bucket.bucket_elems = config["reduce_bucket_size"].get<std::int64_t>();
+  plan::BucketPlanner planner(bucket);
+  Json got = Json::array();
+  const auto add = [&got](const plan::Flush& flush) {
+    Json ids = Json::array();
+    for (const ParamId id : flush.params) ids.push_back(raw(id));
+    got.push_back({{"ids_in_arrival_order", ids}, {"elements", flush.elems}});
+  };
+  for (const Json& flush : expected) {
+    for (const Json& id : flush.at("ids_in_arrival_order")) {
+      const auto param = static_cast<ParamId>(id.get<std::uint32_t>());
+      for (const plan::Flush& full : planner.add(param, model.params.at(raw(param)).elems)) add(full);
+    }
+  }
+  if (const auto last = planner.finish()) add(*last);
+  Json wanted = Json::array();
+  for (const Json& flush : expected) {
+    wanted.push_back(
+        {{"ids_in_arrival_order", flush.at("ids_in_arrival_order")}, {"elements", flush.at("elements")}});
+  }
+  return compare(report, name + " reduce_flushes", wanted, got);
+}
+
+bool check_iteration(const std::string& name, Json expected, const Json& got, Report& report) {
+  expected.erase("reduce_flushes");
+  return compare(report, name, expected, same_keys(expected, got));
+}
+
+void check_static(const std::string& name, const Json& trace, const plan::ModelPlan& model,
+                  const plan::FetchScheduler& scheduler, bool& same, Report& report) {
+  if (trace.contains("persisted")) {
+    Json persistent = Json::array();
+    for (const plan::ParamPlan& param : model.params) {
+      if (scheduler.persistent(param.id)) persistent.push_back(raw(param.id));
+    }
+    same &= compare(report, name + " persisted", trace["persisted"], persistent);
+  }
+  if (trace.contains("external_params")) {
+    Json external = Json::object();
+    for (const plan::ModulePlan& module : model.modules) {
+      std::vector<ParamId> added;
+      for (const ParamId id : scheduler.params_of(module.id)) {
+        if (std::find(module.params.begin(), module.params.end(), id) == module.params.end())
+          added.push_back(id);
+      }
+      if (!added.empty()) external[std::to_string(raw(module.id))] = ids_of(added);
+    }
+    same &= compare(report, name + " external_params", trace["external_params"], external);
+  }
+}
+
+void check_trace(const Json& trace, const Json& definition, const plan::ModelPlan& model, Report& report) {
+  const std::string name = trace.at("id").get<std::string>() + " " + model.spec.name;
+  const Json config = trace.value("config", Json::object());
+  bool same = true;
+  std::size_t events = 0;
+  for (const Json& world : trace.at("world")) {
+    const std::string here = name + " world " + world.dump();
+    Driver driver(model, world.get<std::uint32_t>(), config);
+    Json second;
+    for (std::size_t i = 0; i < 4 && same; ++i) {
+      const Json got = driver.iteration(options_of(model, definition, trace, i));
+      if (i == 0) same &= check_iteration(here + " record", trace.at("record"), got, report);
+      if (i == 1) {
+        same &= check_iteration(here + " complete", trace.at("complete"), got, report);
+        second = got;
+      }
+      const char* repeats = i == 2 ? "second_complete_identical" : "third_complete_identical_to_second";
+      if (i >= 2 && trace.value(repeats, false)) same &= compare(report, here + " " + repeats, second, got);
+      events += got.at("events").size();
+    }
+    check_static(here, trace, model, driver.scheduler(), same, report);
+  }
+  for (const char* phase : {"record", "complete"}) {
+    if (!trace.at(phase).contains("reduce_flushes")) continue;
+    same &=
+        check_reduce_flushes(name + " " + phase, model, config, trace.at(phase)["reduce_flushes"], report);
+  }
+  if (same) report.agree(name, std::to_string(events) + " events in 4 iterations per world, reduce flushes");
+}
+
+void check_invalidation(const Json& run, const Json& definition, const plan::ModelPlan& model,
+                        Report& report) {
+  const std::string name = run.at("id").get<std::string>() + " " + model.spec.name;
+  bool same = true;
+  std::size_t events = 0;
+  for (const Json& world : run.at("world")) {
+    const std::string here = name + " world " + world.dump();
+    Driver driver(model, world.get<std::uint32_t>(), run.value("config", Json::object()));
+    Json modes = Json::array();
+    const Json& iterations = run.at("iterations");
+    for (std::size_t i = 0; i < iterations.size() && same; ++i) {
+      const Json got = driver.iteration(options_of(model, definition, run, i));
+      same &= check_iteration(here + " iteration " + std::to_string(i), iterations[i], got, report);
+      modes.push_back(got.at("mode"));
+      events += got.at("events").size();
+    }
+    if (same && run.contains("mode_after_reset_per_iteration")) {
+      same &= compare(report, here + " modes", run["mode_after_reset_per_iteration"], modes);
+    }
+    check_static(here, run, model, driver.scheduler(), same, report);
+  }
+  if (same) report.agree(name, std::to_string(events) + " events, modes of every iteration");
+}
+
+}  // namespace
+
+void check_coordinator(const Json& file, Report& report) {
+  std::map<std::string, plan::ModelPlan> models;
+  for (const auto& [name, golden] : file.at("models").items()) {
+    try {
+      models.emplace(name, model_of(name, golden));
+      check_model(name, golden, models.at(name), report);
+    } catch (const std::exception& error) {
+      report.fail("model " + name, error.what());
+    }
+  }
+  for (const char* section : {"traces", "invalidation"}) {
+    for (const Json& run : file.value(section, Json::array())) {
+      const std::string name = run.at("model").get<std::string>();
+      const auto model = models.find(name);
+      if (model == models.end()) {
+        report.fail(run.at("id").get<std::string>(), "its model \"" + name + "\" could not be built");
+        continue;
+      }
+      const Json& definition = file.at("models").at(name);
+      if (run.contains("iterations")) {
+        check_invalidation(run, definition, model->second, report);
+      } else {
+        check_trace(run, definition, model->second, report);
+      }
+    }
+  }
+}
+
+}  // namespace shardscope::golden

@@ -1,0 +1,53 @@
+// loss_scale.json: scale and hysteresis after each update.
+#include "runtime/plan/loss_scale.h"
+#include "tests/plan/golden.h"
+
+namespace shardscope::golden {
+namespace {
+
+void check_case(const Json& golden, Report& report) {
+  const std::string name = golden.at("id").get<std::string>() + " " + golden.at("name").get<std::string>();
+  plan::LossScaleConfig config;
+  config.initial_scale_power = golden.at("initial_scale_power").get<std::int64_t>();
+  config.window = golden.at("loss_scale_window").get<std::int64_t>();
+  config.hysteresis = golden.at("hysteresis").get<std::int64_t>();
+  config.consecutive_hysteresis = golden.at("consecutive_hysteresis").get<bool>();
+  config.min_loss_scale = golden.at("min_loss_scale").get<double>();
+  plan::LossScaler scaler(config);
+
+  Json got = {
+      {"scale_after", Json::array()}, {"hysteresis_after", Json::array()}, {"raises_at_step", nullptr}};
+  const std::string overflow = golden.at("overflow").get<std::string>();
+  for (std::size_t i = 0; i < overflow.size(); ++i) {
+    try {
+      scaler.update(overflow[i] == '1');
+    } catch (const plan::LossScaleError&) {
+      got["raises_at_step"] = i;
+      break;
+    }
+    got["scale_after"].push_back(scaler.scale());
+    got["hysteresis_after"].push_back(scaler.hysteresis());
+  }
+  got["final_last_overflow_iter"] = scaler.last_overflow();
+  got["final_cur_iter"] = scaler.iteration();
+  Json expected = Json::object();
+  for (const auto& [key, value] : got.items()) {
+    if (golden.contains(key)) expected[key] = golden[key];
+  }
+  for (const auto& [key, value] : golden.items()) {
+    if (key == "raises_at_step" && !expected.contains(key)) expected[key] = value;
+  }
+  Json compared = Json::object();
+  for (const auto& [key, value] : expected.items()) compared[key] = got[key];
+  if (compare(report, name, expected, compared)) {
+    report.agree(name, std::to_string(got["scale_after"].size()) + " updates");
+  }
+}
+
+}  // namespace
+
+void check_loss_scale(const Json& file, Report& report) {
+  for (const Json& golden : file.at("cases")) check_case(golden, report);
+}
+
+}  // namespace shardscope::golden

@@ -1,0 +1,186 @@
+// Numbering, checking and reading of model trees.
+#include "runtime/plan/model_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "runtime/plan/model_check.h"
+
+namespace shardscope::plan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+ModelPlan sample(const std::string& name) {
+  const std::string text = read(std::filesystem::path(SHARDSCOPE_SAMPLE_MODELS) / (name + ".json"));
+  return build_model_plan(parse_model_spec(text));
+}
+
+const ModulePlan& module_at(const ModelPlan& model, const std::string& path) {
+  for (const ModulePlan& module : model.modules) {
+    if (module.path == path) return module;
+  }
+  throw std::out_of_range(path);
+}
+
+/// A valid tree of one linear layer, to be spoilt by tests.
+std::string tiny(const std::string& node) {
+  return R"({"name": "tiny", "input": {"kind": "vectors", "width": 4}, "loss": {"kind": "mse", "width": 2},
+            "root": {"kind": "sequential", "children": [)" +
+         node + "]}}";
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    (void)build_model_plan(parse_model_spec(text));
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+TEST(ModelPlan, CountsOfPublishedGpt2) {
+  EXPECT_EQ(build_model_plan(named_model("gpt2")).elems, 124'439'808);
+  EXPECT_EQ(build_model_plan(named_model("gpt2-medium")).elems, 354'823'168);
+  EXPECT_EQ(build_model_plan(named_model("gpt2-large")).elems, 774'030'080);
+  EXPECT_EQ(build_model_plan(named_model("gpt2-xl")).elems, 1'557'611'200);
+  EXPECT_EQ(build_model_plan(named_model("gpt2")).largest_module_elems, 38'597'376);
+}
+
+TEST(ModelPlan, Gpt2HasTheNamesOfItsCheckpoints) {
+  const ModelPlan model = build_model_plan(named_model("gpt2"));
+  EXPECT_EQ(model.params[0].name, "transformer.wte.weight");
+  EXPECT_EQ(model.params[1].name, "transformer.wpe.weight");
+  EXPECT_EQ(model.params[2].name, "transformer.h.0.ln_1.weight");
+  EXPECT_EQ(model.params[4].name, "transformer.h.0.attn.c_attn.weight");
+  EXPECT_THAT(model.params[4].shape, ElementsAre(2304, 768));
+  EXPECT_EQ(model.params.back().name, "transformer.ln_f.bias");
+  EXPECT_EQ(model.params.size(), 148U);
+}
+
+TEST(ModelPlan, TiedWeightIsOneParameterOfTwoModules) {
+  const ModelPlan model = build_model_plan(named_model("gpt-mini"));
+  const ModulePlan& head = module_at(model, "lm_head");
+  ASSERT_EQ(head.params.size(), 1U);
+  EXPECT_EQ(head.params[0], ParamId{0});
+  EXPECT_THAT(model.params[0].modules, ElementsAre(module_at(model, "transformer.wte").id, head.id));
+}
+
+TEST(ModelPlan, NumbersModulesInPreOrderAndGivesListsNoHooks) {
+  const ModelPlan model = sample("mlp");
+  std::vector<std::string> paths;
+  for (const ModulePlan& module : model.modules) {
+    EXPECT_EQ(raw(module.id), paths.size());
+    paths.push_back(module.path);
+  }
+  EXPECT_THAT(
+      paths, ElementsAre("", "inp", "blk", "blk.0", "blk.0.ln", "blk.0.fc1", "blk.0.fc2", "blk.1", "blk.1.ln",
+                         "blk.1.fc1", "blk.1.fc2", "blk.2", "blk.2.ln", "blk.2.fc1", "blk.2.fc2", "out"));
+  EXPECT_FALSE(model.modules[2].hooks);
+  EXPECT_TRUE(model.modules[3].hooks);
+  EXPECT_EQ(model.modules[4].parent, ModuleId{3});
+  EXPECT_EQ(model.elems, 100'417);
+}
+
+TEST(ModelPlan, SampleMlpIsTheBuiltInOne) {
+  const ModelPlan a = sample("mlp");
+  const ModelPlan b = build_model_plan(named_model("mlp"));
+  ASSERT_EQ(a.params.size(), b.params.size());
+  for (std::size_t i = 0; i < a.params.size(); ++i) {
+    EXPECT_EQ(a.params[i].name, b.params[i].name);
+    EXPECT_EQ(a.params[i].shape, b.params[i].shape);
+  }
+}
+
+TEST(ModelPlan, EverySampleBuilds) {
+  int models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(SHARDSCOPE_SAMPLE_MODELS)) {
+    const ModelPlan model = build_model_plan(parse_model_spec(read(entry.path())));
+    EXPECT_EQ(model.spec.name, entry.path().stem());
+    ++models;
+  }
+  EXPECT_GE(models, 7);
+}
+
+TEST(ModelPlan, LeafModuleTakesTheParametersBelowIt) {
+  const ModelPlan model = build_model_plan(
+      parse_model_spec(tiny(R"({"kind": "sequential", "name": "moe", "leaf": true, "children": [
+               {"kind": "linear", "name": "a", "in": 4, "out": 3}, {"kind": "linear", "name": "b", "in": 3, "out": 2}]})")));
+  const ModulePlan& leaf = module_at(model, "moe");
+  EXPECT_TRUE(leaf.leaf);
+  EXPECT_TRUE(leaf.hooks);
+  EXPECT_EQ(leaf.params.size(), 4U);
+  EXPECT_FALSE(module_at(model, "moe.a").hooks);
+  // The largest layer counts direct parameters only (M1).
+  EXPECT_EQ(model.largest_module_elems, 15);
+}
+
+TEST(ModelSpec, ErrorsNameThePathTheValueAndTheRemedy) {
+  const std::string good = R"({"kind": "linear", "name": "fc", "in": 4, "out": 2})";
+  EXPECT_EQ(error_of(tiny(good)), "(no error)");
+  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": 5, "out": 2})")),
+              HasSubstr("fc: \"linear\" takes width 5, but gets 4"));
+  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": 4, "out": 3})")),
+              HasSubstr("gives width 3"));
+  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "in": 4, "out": 2})")), HasSubstr("has no name"));
+  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": 4, "out": 2, "biass": true})")),
+              HasSubstr("\"biass\" is not known"));
+  EXPECT_THAT(error_of(tiny(R"({"kind": "lineer", "name": "fc"})")), HasSubstr("the kinds are sequential"));
+  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": 0, "out": 2})")),
+              HasSubstr("at least 1"));
+  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": "x", "out": 2})")),
+              HasSubstr("must be a whole number"));
+  EXPECT_THAT(error_of(tiny(good + "," + good)), HasSubstr("two modules have this path"));
+  EXPECT_THAT(error_of(tiny(good + R"(, {"kind": "reuse", "target": "nothing"})")),
+              HasSubstr("no module \"nothing\""));
+  EXPECT_THAT(
+      error_of(
+          tiny(R"({"kind": "residual", "children": [{"kind": "linear", "name": "a", "in": 4, "out": 2}]})")),
+      HasSubstr("must keep the width"));
+  EXPECT_THAT(error_of("{"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(error_of("[]"), HasSubstr("must be an object"));
+}
+
+TEST(ModelSpec, RefusesWhatCannotRunOnTokens) {
+  const auto tokens = [](const std::string& nodes) {
+    return R"({"name": "t", "input": {"kind": "tokens", "vocabulary": 8, "context": 4},
+              "loss": {"kind": "cross_entropy"}, "root": {"kind": "sequential", "children": [)" +
+           nodes + "]}}";
+  };
+  const std::string wte = R"({"kind": "embedding", "name": "wte", "rows": 8, "width": 6})";
+  EXPECT_THAT(error_of(tokens(wte + R"(, {"kind": "linear", "name": "qkv", "in": 6, "out": 18},
+                                       {"kind": "attention", "heads": 4})")),
+              HasSubstr("4 heads do not divide the width 6"));
+  EXPECT_THAT(error_of(tokens(R"({"kind": "embedding", "name": "wte", "rows": 7, "width": 6})")),
+              HasSubstr("below the vocabulary 8"));
+  EXPECT_THAT(error_of(tokens(
+                  wte + R"(, {"kind": "linear", "name": "head", "in": 6, "out": 8, "weight_of": "wte"})")),
+              HasSubstr("names no parameter"));
+  EXPECT_EQ(error_of(tokens(wte + R"(, {"kind": "functional_linear", "weight_of": "wte.weight"})")),
+            "(no error)");
+}
+
+TEST(ModelSpec, UnknownNameListsTheKnownOnes) {
+  try {
+    (void)named_model("gpt5");
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("gpt2, gpt2-medium"));
+    EXPECT_THAT(error.what(), HasSubstr("docs/models.md"));
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::plan

@@ -1,0 +1,119 @@
+// Random model trees for property tests: nested blocks, shared and external weights, skipped and repeated
+// modules, leaf modules, sizes that divide by nothing.
+#pragma once
+
+#include <random>
+#include <string>
+
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::plan::testing_support {
+
+class RandomModel {
+ public:
+  explicit RandomModel(std::uint32_t seed) : random_(seed) {}
+
+  /// A number in [0, below).
+  std::uint32_t draw(std::uint32_t below) { return static_cast<std::uint32_t>(random_() % below); }
+  bool chance(std::uint32_t percent) { return draw(100) < percent; }
+
+  ModelPlan make() {
+    width_ = 3 + draw(30);
+    vocabulary_ = 5 + draw(60);
+    ModelSpec spec;
+    spec.name = "random";
+    const bool tokens = chance(50);
+    spec.root.kind = NodeKind::sequential;
+    auto& nodes = spec.root.children;
+    if (tokens) {
+      spec.vocabulary = vocabulary_;
+      spec.context = 4;
+      NodeSpec sum = node(NodeKind::embedding_sum);
+      sum.children = {embedding("wte", vocabulary_, Lookup::tokens), embedding("wpe", 4, Lookup::positions)};
+      nodes.push_back(sum);
+    } else {
+      spec.input = InputKind::vectors;
+      spec.loss = LossKind::mse;
+      spec.input_width = 1 + draw(9);
+      spec.output_width = 1;
+      nodes.push_back(linear("inp", spec.input_width, width_));
+    }
+    NodeSpec list = node(NodeKind::list, "h");
+    const std::uint32_t blocks = 1 + draw(5);
+    for (std::uint32_t i = 0; i < blocks; ++i) {
+      NodeSpec block = make_block(std::to_string(i));
+      if (chance(15)) {
+        NodeSpec maybe = node(NodeKind::conditional);
+        maybe.skip_iterations = {2 + draw(4)};
+        maybe.children = {block};
+        list.children.push_back(maybe);
+      } else {
+        list.children.push_back(block);
+      }
+    }
+    nodes.push_back(list);
+    if (chance(25)) {
+      NodeSpec again = node(NodeKind::reuse);
+      again.target = "h.0";
+      nodes.push_back(again);
+    }
+    nodes.push_back(layer_norm("ln_f"));
+    if (!tokens) {
+      nodes.push_back(linear("out", width_, 1));
+    } else if (chance(33)) {
+      NodeSpec head = node(NodeKind::functional_linear);
+      head.weight_of = "wte.weight";
+      nodes.push_back(head);
+    } else {
+      NodeSpec head = linear("head", width_, vocabulary_);
+      if (chance(50)) head.weight_of = "wte.weight";
+      nodes.push_back(head);
+    }
+    return build_model_plan(spec);
+  }
+
+ private:
+  static NodeSpec node(NodeKind kind, std::string name = "") {
+    NodeSpec spec;
+    spec.kind = kind;
+    spec.name = std::move(name);
+    return spec;
+  }
+  static NodeSpec linear(std::string name, std::int64_t in, std::int64_t out) {
+    NodeSpec spec = node(NodeKind::linear, std::move(name));
+    spec.in = in;
+    spec.out = out;
+    return spec;
+  }
+  NodeSpec layer_norm(std::string name) const {
+    NodeSpec spec = node(NodeKind::layer_norm, std::move(name));
+    spec.out = width_;
+    return spec;
+  }
+  NodeSpec embedding(std::string name, std::int64_t rows, Lookup lookup) const {
+    NodeSpec spec = node(NodeKind::embedding, std::move(name));
+    spec.in = rows;
+    spec.out = width_;
+    spec.lookup = lookup;
+    return spec;
+  }
+  NodeSpec make_block(std::string name) {
+    const std::int64_t inner = 1 + draw(80);
+    NodeSpec relu = node(NodeKind::relu, chance(30) ? "act" : "");
+    relu.functional = relu.name.empty();
+    NodeSpec residual = node(NodeKind::residual);
+    residual.children = {layer_norm("ln"), linear("fc1", width_, inner), relu, linear("fc2", inner, width_)};
+    NodeSpec block = node(NodeKind::sequential, std::move(name));
+    block.type = "Block";
+    block.leaf = chance(15);
+    block.checkpoint = chance(20);
+    block.children = {residual};
+    return block;
+  }
+
+  std::mt19937 random_;
+  std::int64_t width_ = 8;
+  std::int64_t vocabulary_ = 8;
+};
+
+}  // namespace shardscope::plan::testing_support

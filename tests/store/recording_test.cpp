@@ -1,0 +1,375 @@
+// The recording file: what was written is read again; a crash, a full disk, damage and wrong files are
+// said in words and never crash the reader or make up data.
+#include "app/store/recording.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "app/store/recording_schema.h"
+#include "tests/store/synthetic_run.h"
+
+namespace shardscope::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RecordingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("shardscope-recording-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    fs::permissions(folder_, fs::perms::owner_all, ignored);
+    fs::remove_all(folder_, ignored);
+  }
+  [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  std::string write(const std::string& name, const SyntheticRun& run) const {
+    RecordingWriter writer(file(name));
+    record(writer, run);
+    EXPECT_EQ(writer.error(), "");
+    return file(name);
+  }
+  static std::string refusal(const std::string& path) {
+    try {
+      RecordingInfo info;
+      (void)open_recording(path, &info);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  static bool mentions(const RecordingInfo& info, const std::string& text) {
+    for (const std::string& problem : info.problems) {
+      if (problem.find(text) != std::string::npos) return true;
+    }
+    return false;
+  }
+  fs::path folder_;
+};
+
+void expect_same_run(const Store& a, const Store& b) {
+  EXPECT_EQ(a.event_count(), b.event_count());
+  EXPECT_EQ(a.end_ns(), b.end_ns());
+  ASSERT_EQ(a.lanes(), b.lanes());
+  for (const LaneId lane : a.lanes()) {
+    ASSERT_EQ(a.depth_count(lane), b.depth_count(lane));
+    for (std::uint8_t d = 0; d < a.depth_count(lane); ++d) {
+      const auto left = a.spans(lane, d);
+      const auto right = b.spans(lane, d);
+      ASSERT_EQ(left.size(), right.size());
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        ASSERT_EQ(left[i].begin_ns, right[i].begin_ns);
+        ASSERT_EQ(left[i].end_ns, right[i].end_ns);
+        ASSERT_EQ(left[i].a, right[i].a);
+      }
+    }
+  }
+  ASSERT_EQ(a.steps().size(), b.steps().size());
+  for (std::size_t i = 0; i < a.steps().size(); ++i) EXPECT_EQ(a.steps()[i].loss, b.steps()[i].loss);
+}
+
+TEST_F(RecordingTest, WholeRunComesBack) {
+  const SyntheticRun run = make_synthetic_run();
+  const std::string path = write("whole.zscope", run);
+  EXPECT_FALSE(fs::exists(path + "-wal"));  // one file to copy
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
+  EXPECT_TRUE(info.complete);
+  EXPECT_THAT(info.problems, testing::IsEmpty());
+  EXPECT_EQ(info.chunks, run.chunks.size());
+  EXPECT_EQ(info.file_bytes, fs::file_size(path));
+  Store direct;
+  fill_store(direct, run);
+  expect_same_run(read, direct);
+  EXPECT_EQ(read.tables().params.size(), run.tables[0].params.size());
+  EXPECT_EQ(read.tables().params[5].name, run.tables[0].params[5].name);
+  EXPECT_EQ(read.tables().slices.size(), run.tables[0].slices.size());
+  EXPECT_EQ(read.tables().config_json, run.tables[0].config_json);
+  ASSERT_EQ(read.messages().size(), 1U);
+  EXPECT_EQ(read.messages()[0].text, run.messages[0].text);
+  EXPECT_TRUE(read.ranks()[1].finished);
+  EXPECT_EQ(read.rank_tables(3)->pid, 1003);
+}
+
+TEST_F(RecordingTest, ChunksThatAreEncodedAlreadyAreStoredAsTheyAre) {
+  const SyntheticRun run = make_synthetic_run();
+  constexpr std::size_t kDamaged = 3;
+  const auto write_encoded = [&](const std::string& name, bool damage) {
+    RecordingWriter writer(file(name));
+    for (const ev::RunTables& tables : run.tables) writer.tables(tables.rank, tables);
+    for (std::size_t i = 0; i < run.chunks.size(); ++i) {
+      std::vector<std::byte> encoded = run.chunks[i].encode();
+      if (damage && i == kDamaged) encoded[encoded.size() / 2] ^= std::byte{1};
+      writer.append(run.chunks[i], encoded);
+    }
+    Store store;
+    fill_store(store, run);
+    writer.finish(store);
+    EXPECT_EQ(writer.error(), "");
+    return file(name);
+  };
+  Store direct;
+  fill_store(direct, run);
+  RecordingInfo info;
+  expect_same_run(open_recording(write_encoded("encoded.zscope", false), &info), direct);
+  EXPECT_TRUE(info.complete);
+  EXPECT_EQ(info.chunks, run.chunks.size());
+  EXPECT_THAT(info.problems, testing::IsEmpty());
+  // Encoded again by the writer, the chunk with a flipped bit would be whole.
+  const Store damaged = open_recording(write_encoded("damaged_encoded.zscope", true), &info);
+  EXPECT_EQ(damaged.event_count(), direct.event_count() - run.chunks[kDamaged].events.size());
+  EXPECT_FALSE(info.problems.empty());
+}
+
+TEST_F(RecordingTest, TablesAnswerSql) {
+  const SyntheticRun run = make_synthetic_run();
+  const std::string path = write("sql.zscope", run);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  const auto number = [&](const char* sql) {
+    sqlite3_stmt* statement = nullptr;
+    EXPECT_EQ(sqlite3_prepare_v2(db, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    EXPECT_EQ(sqlite3_step(statement), SQLITE_ROW);
+    const double value = sqlite3_column_double(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+  };
+  EXPECT_EQ(number("SELECT count(*) FROM steps"), 4);
+  EXPECT_EQ(number("SELECT world FROM run"), 4);
+  EXPECT_EQ(number("SELECT sum(elems) FROM params"), static_cast<double>(run.tables[0].elems));
+  EXPECT_EQ(
+      number("SELECT sum(s.elems) FROM slices s WHERE rank = 0"),
+      number("SELECT sum((elems + 3) / 4) FROM params"));  // 4 ranks: rank 0's shards hold no padding here
+  EXPECT_EQ(number("SELECT sum(bytes) FROM memory_peaks WHERE category != 'total' AND rank = 1"),
+            number("SELECT bytes FROM memory_peaks WHERE category = 'total' AND rank = 1"));
+  EXPECT_GT(number("SELECT total_ns FROM span_summary WHERE kind = 'collective_begin' AND stream = 'gather'"),
+            0);
+  sqlite3_close(db);
+}
+
+TEST_F(RecordingTest, KilledWriterLeavesAReadableFile) {
+  const SyntheticRun run = make_synthetic_run();
+  const std::string path = file("killed.zscope");
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    RecordingWriter writer(path);
+    for (const ev::RunTables& tables : run.tables) writer.tables(tables.rank, tables);
+    for (std::size_t i = 0; i < run.chunks.size(); ++i) {
+      writer.append(run.chunks[i]);
+      if (i == 9) writer.commit();
+    }
+    ::kill(::getpid(), SIGKILL);  // chunks 10 and later were never committed
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
+  EXPECT_FALSE(info.complete);
+  EXPECT_GE(info.chunks, 10U);
+  EXPECT_TRUE(mentions(info, "was not finished"));
+  EXPECT_EQ(read.tables().world, 4U);
+  std::uint64_t events = 0;
+  for (std::size_t i = 0; i < info.chunks; ++i) events += run.chunks[i].events.size();
+  EXPECT_EQ(read.event_count(), events);
+  // The file alone, as someone would copy it, opens too.
+  const std::string copy = file("copied.zscope");
+  fs::copy_file(path, copy);
+  RecordingInfo copied;
+  EXPECT_NO_THROW((void)open_recording(copy, &copied));
+}
+
+TEST_F(RecordingTest, FullDiskIsAnErrorTextAndKeepsWhatWasWritten) {
+  const SyntheticRun run = make_synthetic_run({.steps = 12});
+  const std::string path = file("full.zscope");
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // A limit on the size of files fails writes just as a full disk does.
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{300'000, 300'000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    RecordingWriter writer(path);
+    for (const ev::RunTables& tables : run.tables) writer.tables(tables.rank, tables);
+    std::size_t committed = 0;
+    for (int round = 0; round < 20 && writer.error().empty(); ++round) {
+      for (Chunk chunk : run.chunks) {
+        chunk.sequence += static_cast<std::uint64_t>(round) * 10'000;
+        writer.append(chunk);
+        writer.commit();
+        if (writer.error().empty()) ++committed;
+      }
+    }
+    Store store;
+    writer.finish(store);  // must do nothing more
+    const bool said = writer.error().find(path) != std::string::npos;
+    ::_exit(said && committed > 0 ? 7 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
+  EXPECT_FALSE(info.complete);
+  EXPECT_GT(info.chunks, 0U);
+  EXPECT_GT(read.event_count(), 0U);
+}
+
+TEST_F(RecordingTest, TruncatedCopiesShowWhatIsWhole) {
+  const SyntheticRun run = make_synthetic_run({.steps = 8});
+  const std::string path = write("whole.zscope", run);
+  const std::uintmax_t size = fs::file_size(path);
+  std::uint64_t most = 0;
+  for (int tenth = 0; tenth < 10; ++tenth) {
+    const std::string copy = file("cut.zscope");
+    fs::copy_file(path, copy, fs::copy_options::overwrite_existing);
+    fs::resize_file(copy, size * static_cast<std::uintmax_t>(tenth) / 10);
+    try {
+      RecordingInfo info;
+      const Store read = open_recording(copy, &info);
+      EXPECT_THAT(info.problems, testing::Not(testing::IsEmpty())) << tenth;
+      EXPECT_LT(info.chunks, run.chunks.size()) << tenth;
+      most = std::max(most, info.chunks);
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find(copy), std::string::npos);
+    }
+  }
+  EXPECT_GT(most, run.chunks.size() / 3);  // something was saved from the longest
+}
+
+TEST_F(RecordingTest, FlippedBitsAreNamedNeverBelieved) {
+  const SyntheticRun run = make_synthetic_run({.steps = 3});
+  const std::string path = write("whole.zscope", run);
+  Store truth;
+  fill_store(truth, run);
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::mt19937_64 random(3);
+  int opened = 0;
+  for (int i = 0; i < 150; ++i) {
+    std::string copy = bytes;
+    for (int f = 0; f < 1 + i % 8; ++f)
+      copy[random() % copy.size()] ^= static_cast<char>(1U << (random() % 8));
+    const std::string damaged = file("flipped.zscope");
+    std::ofstream(damaged, std::ios::binary) << copy;
+    try {
+      RecordingInfo info;
+      const Store read = open_recording(damaged, &info);
+      ++opened;
+      // Either all is there, or a problem is named.
+      if (info.problems.empty()) {
+        EXPECT_EQ(read.event_count(), truth.event_count());
+        EXPECT_EQ(info.chunks, run.chunks.size());
+      }
+      EXPECT_LE(read.event_count(), truth.event_count());
+      for (const StepRow& step : read.steps()) {
+        ASSERT_LT(step.step, truth.steps().size());
+        if (step.end_ns != kOpen && info.problems.empty()) {
+          EXPECT_EQ(step.end_ns, truth.steps()[step.step].end_ns);
+        }
+      }
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find("recording"), std::string::npos);
+    }
+  }
+  EXPECT_GT(opened, 100);
+}
+
+TEST_F(RecordingTest, DamagedChunkIsNamedAndBecomesAGap) {
+  const SyntheticRun run = make_synthetic_run();
+  const std::string path = write("one.zscope", run);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(
+      sqlite3_exec(
+          db, "UPDATE chunks SET bytes = substr(bytes, 1, 200) || x'00' || substr(bytes, 202) WHERE id = 6",
+          nullptr, nullptr, nullptr),
+      SQLITE_OK);
+  sqlite3_close(db);
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
+  EXPECT_EQ(info.chunks, run.chunks.size() - 1);
+  EXPECT_TRUE(mentions(info, "chunk 6 (rank " + std::to_string(run.chunks[5].rank)));
+  EXPECT_TRUE(mentions(info, "checksum"));
+  ASSERT_EQ(read.gaps().size(), 1U);
+  EXPECT_EQ(read.gaps()[0].rank, run.chunks[5].rank);
+}
+
+TEST_F(RecordingTest, WrongFilesAreRefusedInWords) {
+  EXPECT_NE(refusal(file("nothing.zscope")).find("no such file"), std::string::npos);
+  EXPECT_NE(refusal(folder_.string()).find("is a folder"), std::string::npos);
+  std::ofstream(file("empty.zscope")).close();
+  EXPECT_NE(refusal(file("empty.zscope")).find("is empty"), std::string::npos);
+  std::ofstream(file("text.zscope")) << "this is not a recording, it is a text file";
+  EXPECT_NE(refusal(file("text.zscope")).find("not a Shardscope recording"), std::string::npos);
+
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(file("other.zscope").c_str(), &db), SQLITE_OK);
+  sqlite3_exec(db, "CREATE TABLE t(x)", nullptr, nullptr, nullptr);
+  sqlite3_close(db);
+  EXPECT_NE(refusal(file("other.zscope")).find("not a Shardscope recording"), std::string::npos);
+
+  const std::string newer = write("newer.zscope", make_synthetic_run({.steps = 1}));
+  ASSERT_EQ(sqlite3_open(newer.c_str(), &db), SQLITE_OK);
+  sqlite3_exec(db, "PRAGMA user_version = 99", nullptr, nullptr, nullptr);
+  sqlite3_close(db);
+  EXPECT_NE(refusal(newer).find("format version 99"), std::string::npos);
+}
+
+TEST_F(RecordingTest, WriterRefusesWhatItMustNotDestroy) {
+  std::ofstream(file("precious.txt")) << "do not lose me";
+  EXPECT_THROW(RecordingWriter{file("precious.txt")}, std::runtime_error);
+  EXPECT_TRUE(fs::exists(file("precious.txt")));
+  EXPECT_THROW(RecordingWriter{folder_.string()}, std::runtime_error);
+  try {
+    RecordingWriter writer(file("no/such/folder/x.zscope"));
+    ADD_FAILURE() << "accepted";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("check that the folder exists"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(RecordingTest, ReadOnlyFolderIsReadable) {
+  const std::string path = write("ro.zscope", make_synthetic_run({.steps = 1}));
+  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
+  RecordingInfo info;
+  EXPECT_NO_THROW((void)open_recording(path, &info));
+  EXPECT_TRUE(info.complete);
+}
+
+TEST_F(RecordingTest, CanBeReadWhileItIsWritten) {
+  const SyntheticRun run = make_synthetic_run();
+  RecordingWriter writer(file("live.zscope"));
+  writer.tables(0, run.tables[0]);
+  for (std::size_t i = 0; i < 10; ++i) writer.append(run.chunks[i]);
+  writer.commit();
+  RecordingInfo info;
+  const Store read = open_recording(file("live.zscope"), &info);
+  EXPECT_EQ(info.chunks, 10U);
+  for (std::size_t i = 10; i < run.chunks.size(); ++i) writer.append(run.chunks[i]);
+  Store store;
+  fill_store(store, run);
+  writer.finish(store);
+  EXPECT_EQ(writer.error(), "");
+  const Store whole = open_recording(file("live.zscope"), &info);
+  EXPECT_TRUE(info.complete);
+  EXPECT_EQ(whole.event_count(), store.event_count());
+}
+
+}  // namespace
+}  // namespace shardscope::store
