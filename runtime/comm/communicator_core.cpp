@@ -203,8 +203,17 @@ void CommunicatorCore::all_reduce(void* data, std::int64_t elems, kernels::DType
   submit(std::move(draft), stream);
 }
 
+void CommunicatorCore::refuse_other_stream(CollectiveOp op, const device::Stream& stream) {
+  if (stream_ == nullptr) stream_ = &stream;
+  if (stream_ == &stream) return;
+  refuse(op, "communicator '" + name_ +
+                 "' has been used on another stream, and collectives of two streams meet in no fixed order; "
+                 "make one communicator per stream");
+}
+
 void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
   Collective& c = draft.collective;
+  refuse_other_stream(c.op, stream);
   c.sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
   c.lane = stream.id();
   const auto size = static_cast<std::int64_t>(kernels::size_of(c.type));

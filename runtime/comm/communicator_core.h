@@ -51,6 +51,7 @@ class CommunicatorCore final : public Communicator {
   struct Draft;
   struct Job;
   void submit(Draft draft, device::Stream& stream);
+  void refuse_other_stream(instrumentation::CollectiveOp op, const device::Stream& stream);
   void run(const Collective& collective, const kernels::Exec& exec);
   void hold(const Collective& collective, std::int64_t entered_ns) const;
   template <typename T, typename Combine>
@@ -62,6 +63,7 @@ class CommunicatorCore final : public Communicator {
   const std::unique_ptr<Transport> transport_;
   const EmulatedLink link_;
   std::atomic<std::uint32_t>& sequence_;
+  const device::Stream* stream_ = nullptr;  ///< of the first collective; every later one must use it too
   std::vector<std::byte> host_scratch_;
   const int exceptions_at_start_;
 

@@ -43,12 +43,14 @@ class EventsTest : public ::testing::Test {
 
 TEST_F(EventsTest, ACollectiveTellsItsWholeLife) {
   const auto outcomes = run_ranks(1, {}, [](comm::World& world, device::Device& device) {
-    const auto communicator = world.make_communicator("gather");
+    const auto gather = world.make_communicator("gather");
+    const auto reduce = world.make_communicator("reduce");
     const device::Buffer a = device.memory().allocate(400, {}, device.gather());
     const device::Buffer b = device.memory().allocate(800, {}, device.gather());
     const std::vector<comm::GatherPart> parts{{a.data(), a.data(), 100, 5}, {b.data(), b.data(), 200, 6}};
-    communicator->all_gather(parts, kernels::DType::f32, device.gather(), {42});
-    communicator->all_reduce(a.data(), 10, kernels::DType::f32, 1, device.reduce(), {});
+    gather->all_gather(parts, kernels::DType::f32, device.gather(), {42});
+    const device::Buffer c = device.memory().allocate(40, {}, device.reduce());
+    reduce->all_reduce(c.data(), 10, kernels::DType::f32, 1, device.reduce(), {});
     device.synchronize();
   });
   ASSERT_EQ(outcomes[0].error, "");
