@@ -46,7 +46,8 @@ class Engine::Impl {
                                             : make_flat_parameters(context_, events_, ownership_)),
         gradients_(ownership_.stage() >= 2 ? make_sharded_gradients(context_, events_, ownership_)
                                            : make_resident_gradients(context_, events_, ownership_)),
-        optimizer_(context.device, parameters_->owned(), ownership_.owned_elems()),
+        optimizer_(optim::make_device_optimizer(context.device, parameters_->sink(), gradients_->owned(),
+                                                ownership_.sub_groups())),
         norm_(context.device),
         hooks_(context_, events_, *parameters_, *gradients_),
         staging_(context.device, events_),
@@ -71,8 +72,8 @@ class Engine::Impl {
   }
 
   void set_weights(const FillParam& fill) {
-    fill_owned(context_, ownership_, optimizer_, fill);
-    optimizer_.round_params();
+    fill_owned(context_, ownership_, *optimizer_, fill);
+    optimizer_->publish_params();
     parameters_->after_update(Update::applied);
     context_.device.synchronize();
   }
@@ -102,7 +103,7 @@ class Engine::Impl {
     return result;
   }
 
-  void consolidate(const TakeParam& take) { collect_weights(context_, ownership_, optimizer_, take); }
+  void consolidate(const TakeParam& take) { collect_weights(context_, ownership_, *optimizer_, take); }
   void synchronize() { context_.device.synchronize(); }
   void name_kernels(const NameKernel& id_of) { executor_.name_kernels(id_of); }
   [[nodiscard]] const plan::Ownership& ownership() const noexcept { return ownership_; }
@@ -221,13 +222,10 @@ class Engine::Impl {
     settings.decoupled = config.decoupled;
     settings.step = updates_ + 1;
     settings.grad_scale = static_cast<float>(clipping.factor);
-    const std::vector<plan::Range>& groups = ownership_.sub_groups();
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      const Fields fields{.a = static_cast<std::uint32_t>(i), .b = step_id, .v0 = groups[i].size()};
-      emit_on(compute(), ev::EventKind::optimizer_begin, fields);
-      optimizer_.step(groups[i], gradients_->owned(), settings);
-      emit_on(compute(), ev::EventKind::optimizer_end, fields);
+    for (std::uint32_t group = 0; group < ownership_.sub_groups().size(); ++group) {
+      optimizer_->update(group, step_id, settings);
     }
+    optimizer_->finish_update();
   }
 
   const Context context_;
@@ -235,7 +233,7 @@ class Engine::Impl {
   EventPool events_;
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Gradients> gradients_;
-  optim::OptimizerState optimizer_;
+  std::unique_ptr<optim::OptimizerState> optimizer_;
   optim::GradientNorm norm_;
   EngineHooks hooks_;
   InputStaging staging_;

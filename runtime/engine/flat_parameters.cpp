@@ -13,7 +13,7 @@
 namespace shardscope::engine {
 namespace {
 
-class FlatParameters final : public Parameters {
+class FlatParameters final : public Parameters, private optim::ParamSink {
  public:
   FlatParameters(const Context& context, EventPool& events, const plan::Ownership& ownership)
       : context_(context),
@@ -59,12 +59,19 @@ class FlatParameters final : public Parameters {
     return advance(kernels::ConstPtr{buffer_.data(), context_.type()},
                    ownership_.flat().param_offset[plan::raw(param)]);
   }
-  [[nodiscard]] kernels::Ptr owned() override {
+  [[nodiscard]] optim::ParamSink& sink() override { return *this; }
+
+ private:
+  [[nodiscard]] kernels::Ptr in_place() noexcept override { return owned(); }
+  void put(plan::Range range, const void* from) override {
+    context_.device.copy_async(advance(owned(), range.begin).data, from, context_.bytes_of(range.size()),
+                               context_.device.copy());
+  }
+  [[nodiscard]] kernels::Ptr owned() const noexcept {
     const std::uint32_t range = ownership_.stage() == 0 ? 0 : context_.rank();
     return advance(kernels::Ptr{buffer_.data(), context_.type()}, ownership_.owned_elems() * range);
   }
 
- private:
   // One buffer, so that the all-gather is in place, but two categories: the owned range is the shard.
   static constexpr device::MemoryTag kGathered{ev::MemoryCategory::param_gathered, ev::kNoId};
   static constexpr device::MemoryTag kShard{ev::MemoryCategory::param_shard, ev::kNoId};

@@ -8,6 +8,7 @@
 #include "kernels/types.h"
 #include "runtime/engine/context.h"
 #include "runtime/engine/event_pool.h"
+#include "runtime/optim/param_sink.h"
 #include "runtime/plan/ids.h"
 #include "runtime/plan/ownership.h"
 
@@ -39,8 +40,8 @@ class Parameters {
 
   /// The whole parameter, between acquire and release of a module that uses it.
   [[nodiscard]] virtual kernels::ConstPtr get(plan::ParamId param) const = 0;
-  /// This rank's owned range (plan::Ownership), in storage type.
-  [[nodiscard]] virtual kernels::Ptr owned() = 0;
+  /// Takes what the optimizer makes of this rank's owned range.
+  [[nodiscard]] virtual optim::ParamSink& sink() = 0;
 };
 
 /// Stages 0, 1 and 2. `ownership` outlives the result.

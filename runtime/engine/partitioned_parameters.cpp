@@ -1,10 +1,11 @@
 // Stage 3: the engine's side of plan::FetchScheduler. The scheduler decides; this executes on streams.
 //
 // [Note: gathered parameters and streams]
-// A gathered parameter is allocated on the gather stream and written there. The compute stream waits for
-// the gather's event before the first use. To free it, the gather stream first waits for an event recorded
-// on the compute stream after the last use; from then on the memory serves later gathers, which run after
-// that wait. So at any time memory holds what the scheduler calls in flight or available, computed from the
+// A gathered parameter is allocated on the stream that first writes to it (ShardStore::landing: the gather
+// stream, or the copy stream where shards are loaded from elsewhere). The compute stream waits for the
+// gather's event before the first use. To free it, the landing stream first waits for an event recorded on
+// the compute stream after the last use; from then on the memory serves later gathers, which run after that
+// wait. So at any time memory holds what the scheduler calls in flight or available, computed from the
 // plan alone, and the host never waits to free.
 #include <stdexcept>
 #include <string>
@@ -14,6 +15,7 @@
 #include "kernels/ops.h"
 #include "runtime/engine/events.h"
 #include "runtime/engine/parameters.h"
+#include "runtime/offload/shard_store.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/scheduler_config.h"
 
@@ -30,12 +32,8 @@ class PartitionedParameters final : public Parameters {
         events_(events),
         ownership_(ownership),
         scheduler_(context.model, context.world(), plan::make_scheduler_config(context.config.zero)),
-        shards_(context.device.memory().allocate(context.bytes_of(ownership.owned_elems()),
-                                                 {ev::MemoryCategory::param_shard, ev::kNoId},
-                                                 context.device.compute())),
+        shards_(offload::make_device_shards(context.device, context.type(), ownership.shards())),
         params_(context.model.params.size()) {
-    context_.device.compute().run([data = shards_.data(), bytes = shards_.bytes()](
-                                      const kernels::Exec& exec) { kernels::fill_zero(exec, data, bytes); });
     events_.order(context_.device.compute(), context_.device.gather());
   }
 
@@ -97,11 +95,11 @@ class PartitionedParameters final : public Parameters {
     }
     return {state.data, context_.type()};
   }
-  [[nodiscard]] kernels::Ptr owned() override { return {shards_.data(), context_.type()}; }
+  [[nodiscard]] optim::ParamSink& sink() override { return *shards_; }
 
  private:
   struct Param {
-    device::Buffer buffer;  ///< of the gather stream; empty in a world of one, where the shard is whole
+    device::Buffer buffer;  ///< of ShardStore::landing(); empty where the shard at rest is whole (one rank)
     void* data = nullptr;   ///< set while in flight or available
     plan::GatherId gather = plan::kNone<plan::GatherId>;
     ev::StatusCause cause{};
@@ -148,28 +146,37 @@ class PartitionedParameters final : public Parameters {
              std::int64_t available_elems) {
     if (gather.id == plan::kNone<plan::GatherId> || gather.params.empty()) return;
     device::Stream& stream = context_.device.gather();
+    device::Stream& landing = shards_->landing();
     Issued issued;
     std::vector<comm::GatherPart> parts;
+    std::vector<offload::ShardLoad> loads;
     parts.reserve(gather.params.size());
     for (const ParamId id : gather.params) {
       const plan::ParamPartition& partition = ownership_.shards().partitions[plan::raw(id)];
-      const kernels::Ptr shard = advance(owned(), ownership_.shards().shard_offset[plan::raw(id)]);
+      void* shard = shards_->at_rest(id);
       Param& param = params_[plan::raw(id)];
-      if (context_.world() == 1) {
-        param.data = shard.data;
+      if (context_.world() == 1 && shard != nullptr) {
+        param.data = shard;
       } else {
         const std::size_t bytes = context_.bytes_of(partition.shard_elems * context_.world());
         param.buffer = context_.device.memory().allocate(
-            bytes, {ev::MemoryCategory::param_gathered, plan::raw(id)}, stream);
+            bytes, {ev::MemoryCategory::param_gathered, plan::raw(id)}, landing);
         param.data = param.buffer.data();
+      }
+      if (shard == nullptr) {  // loaded to its place, from where the peers read it
+        const kernels::Ptr whole{param.data, context_.type()};
+        shard = advance(whole, partition.shard_elems * context_.rank()).data;
+        loads.push_back({id, shard});
       }
       param.gather = gather.id;
       param.cause = cause;
       issued.bytes += static_cast<std::int64_t>(context_.bytes_of(partition.shard_elems * context_.world()));
       ++issued.held;
-      parts.push_back({shard.data, param.data, partition.shard_elems, plan::raw(id)});
+      parts.push_back({shard, param.data, partition.shard_elems, plan::raw(id)});
       emit_status(stream, id, module, ParamStatus::in_flight, cause, available_elems);
     }
+    shards_->load(loads);
+    if (&landing != &stream) events_.order(landing, stream);
     const comm::CollectiveLabel label{plan::raw(gather.id)};
     if (context_.config.zero.allgather_sequential) {
       for (const comm::GatherPart& part : parts) {
@@ -209,7 +216,7 @@ class PartitionedParameters final : public Parameters {
             std::int64_t available_elems) {
     if (params.empty()) return;
     device::Stream& compute = context_.device.compute();
-    events_.order(compute, context_.device.gather());
+    events_.order(compute, shards_->landing());
     for (const ParamId id : params) {
       Param& param = params_[plan::raw(id)];
       if (param.data == nullptr) continue;
@@ -240,7 +247,7 @@ class PartitionedParameters final : public Parameters {
   EventPool& events_;
   const plan::Ownership& ownership_;
   plan::FetchScheduler scheduler_;
-  device::Buffer shards_;
+  std::unique_ptr<offload::ShardStore> shards_;
   std::vector<Param> params_;                         ///< by ParamId
   std::unordered_map<std::uint32_t, Issued> issued_;  ///< by GatherId
 };

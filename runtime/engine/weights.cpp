@@ -48,7 +48,8 @@ class Collection {
     device::Buffer all = memory.allocate(fp32_bytes(round_elems_ * context_.world()), kTemporary, stream);
     device::Buffer host = context_.device.pinned().allocate(all.bytes(), kTemporary, stream);
     for (std::int64_t round = 0; round < rounds_; ++round) {
-      stage(round, send, stream);
+      stage(round, host);
+      context_.device.copy_async(send.data(), host.data(), send.bytes(), stream);
       const comm::GatherPart part{send.data(), all.data(), round_elems_, plan::raw(param_.id)};
       context_.gather_comm.all_gather({&part, 1}, kernels::DType::f32, stream, {});
       if (context_.rank() == 0) context_.device.copy_async(host.data(), all.data(), all.bytes(), stream);
@@ -70,12 +71,12 @@ class Collection {
     }
   }
 
-  void stage(std::int64_t round, device::Buffer& send, device::Stream& stream) {
-    auto* to = static_cast<float*>(send.data());
+  void stage(std::int64_t round, device::Buffer& host) {
+    auto* to = static_cast<float*>(host.data());
     visit_round(context_.rank(), round,
                 [&](const plan::OwnedSlice& slice, std::int64_t first, std::int64_t at, std::int64_t elems) {
-                  context_.device.copy_async(to + at, state_.master() + slice.owned_offset + first,
-                                             fp32_bytes(elems), stream);
+                  const std::int64_t begin = slice.owned_offset + first;
+                  state_.read(optim::StateKind::master, {begin, begin + elems}, to + at);
                 });
   }
 
@@ -114,8 +115,8 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, optim:
         const std::int64_t elems = std::min(piece_elems, slice.elems - at);
         const std::int64_t first = slice.param_offset + at;
         fill(param.id, {first, first + elems}, piece);
-        context.device.copy_async(state.master() + slice.owned_offset + at, piece, fp32_bytes(elems), stream);
-        stream.synchronize();
+        const std::int64_t begin = slice.owned_offset + at;
+        state.write(optim::StateKind::master, {begin, begin + elems}, piece);
       }
     }
   }
@@ -130,9 +131,8 @@ void collect_weights(const Context& context, const plan::Ownership& ownership, o
     if (ownership.stage() == 0) {
       if (context.rank() != 0) continue;
       const plan::OwnedSlice slice = ownership.slices(param.id, 0).front();
-      context.device.copy_async(whole.data(), state.master() + slice.owned_offset, fp32_bytes(param.elems),
-                                context.device.compute());
-      context.device.compute().synchronize();
+      state.read(optim::StateKind::master, {slice.owned_offset, slice.owned_offset + param.elems},
+                 whole.data());
     } else {
       Collection(context, ownership, state, param).run(whole);
     }

@@ -1,55 +1,145 @@
 #include "runtime/optim/optimizer_state.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "runtime/engine/event_pool.h"
+#include "runtime/engine/events.h"
+
 namespace shardscope::optim {
 namespace {
 
-using instrumentation::MemoryCategory;
+namespace ev = shardscope::instrumentation;
 
-device::Buffer make_zeroed(device::Device& device, std::int64_t elems, MemoryCategory category) {
-  device::Stream& stream = device.compute();
-  device::Buffer buffer =
-      device.memory().allocate(static_cast<std::size_t>(elems) * sizeof(float), {category}, stream);
-  stream.run([data = buffer.data(), bytes = buffer.bytes()](const kernels::Exec& exec) {
-    kernels::fill_zero(exec, data, bytes);
-  });
-  return buffer;
-}
+std::size_t fp32_bytes(std::int64_t elems) { return static_cast<std::size_t>(elems) * sizeof(float); }
 
-kernels::Ptr offset(kernels::Ptr base, std::int64_t elems) {
-  return {static_cast<std::byte*>(base.data) + elems * static_cast<std::int64_t>(kernels::size_of(base.type)),
+template <typename Pointer>
+Pointer offset(Pointer base, std::int64_t elems) {
+  using Byte = std::conditional_t<std::is_same_v<Pointer, kernels::Ptr>, std::byte, const std::byte>;
+  return {static_cast<Byte*>(base.data) + elems * static_cast<std::int64_t>(kernels::size_of(base.type)),
           base.type};
 }
 
+class DeviceOptimizer final : public OptimizerState {
+ public:
+  DeviceOptimizer(device::Device& device, ParamSink& params, kernels::ConstPtr gradient,
+                  std::vector<plan::Range> sub_groups)
+      : device_(device),
+        params_(params),
+        gradient_(gradient),
+        type_(params.in_place().type),
+        groups_(std::move(sub_groups)),
+        elems_(groups_.empty() ? 0 : groups_.back().end),
+        events_(device) {
+    const bool in_place = params_.in_place().data != nullptr;
+    if (type_ != kernels::DType::f32 || !in_place) master_ = make_zeroed(ev::MemoryCategory::master_weight);
+    momentum_ = make_zeroed(ev::MemoryCategory::momentum);
+    variance_ = make_zeroed(ev::MemoryCategory::variance);
+    if (in_place || type_ == kernels::DType::f32) return;
+    std::int64_t longest = 0;
+    for (const plan::Range& group : groups_) longest = std::max(longest, group.size());
+    rounded_ = device.memory().allocate(static_cast<std::size_t>(longest) * kernels::size_of(type_),
+                                        {ev::MemoryCategory::temporary}, device.compute());
+  }
+
+  void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
+    const plan::Range range = groups_[group];
+    const engine::Fields fields{.a = group, .b = step, .v0 = range.size()};
+    engine::emit_on(device_.compute(), ev::EventKind::optimizer_begin, fields);
+    device_.compute().run(
+        [master = pointer(StateKind::master) + range.begin, m = pointer(StateKind::momentum) + range.begin,
+         v = pointer(StateKind::variance) + range.begin, rounded = rounded(range),
+         grad = offset(gradient_, range.begin), n = range.size(), settings](const kernels::Exec& exec) {
+          kernels::adamw_step(exec, master, m, v, rounded, grad, n, settings);
+        });
+    engine::emit_on(device_.compute(), ev::EventKind::optimizer_end, fields);
+    put(range);
+  }
+
+  void finish_update() override {
+    if (params_.in_place().data == nullptr) events_.order(device_.copy(), device_.compute());
+  }
+
+  void publish_params() override {
+    for (const plan::Range& range : groups_) {
+      if (type_ != kernels::DType::f32) {
+        device_.compute().run([to = rounded(range), master = pointer(StateKind::master) + range.begin,
+                               n = range.size()](const kernels::Exec& exec) {
+          kernels::cast(exec, to, {master, kernels::DType::f32}, n);
+        });
+      }
+      put(range);
+    }
+    finish_update();
+  }
+
+  void read(StateKind kind, plan::Range range, float* to) override {
+    device_.copy_async(to, pointer(kind) + range.begin, fp32_bytes(range.size()), device_.compute());
+    device_.compute().synchronize();
+  }
+  void write(StateKind kind, plan::Range range, const float* from) override {
+    device_.copy_async(pointer(kind) + range.begin, from, fp32_bytes(range.size()), device_.compute());
+    device_.compute().synchronize();
+  }
+
+ private:
+  [[nodiscard]] device::Buffer make_zeroed(ev::MemoryCategory category) {
+    device::Stream& stream = device_.compute();
+    device::Buffer buffer = device_.memory().allocate(fp32_bytes(elems_), {category}, stream);
+    stream.run([data = buffer.data(), bytes = buffer.bytes()](const kernels::Exec& exec) {
+      kernels::fill_zero(exec, data, bytes);
+    });
+    return buffer;
+  }
+
+  [[nodiscard]] float* pointer(StateKind kind) const {
+    switch (kind) {
+      case StateKind::master:
+        return static_cast<float*>(master_ ? master_.data() : params_.in_place().data);
+      case StateKind::momentum:
+        return static_cast<float*>(momentum_.data());
+      case StateKind::variance:
+        return static_cast<float*>(variance_.data());
+    }
+    return nullptr;
+  }
+
+  /// Where the kernel writes parameters in 16 bits; null in fp32.
+  [[nodiscard]] kernels::Ptr rounded(const plan::Range& range) const {
+    if (type_ == kernels::DType::f32) return {nullptr, type_};
+    const kernels::Ptr in_place = params_.in_place();
+    return in_place.data != nullptr ? offset(in_place, range.begin) : kernels::Ptr{rounded_.data(), type_};
+  }
+
+  /// Parameters that rest elsewhere leave through the copy stream.
+  void put(const plan::Range& range) {
+    if (params_.in_place().data != nullptr) return;
+    events_.order(device_.compute(), device_.copy());
+    if (rounded_) {
+      params_.put(range, rounded_.data());
+      events_.order(device_.copy(), device_.compute());  // the next group writes the same buffer
+    } else {
+      params_.put(range, pointer(StateKind::master) + range.begin);
+    }
+  }
+
+  device::Device& device_;
+  ParamSink& params_;
+  const kernels::ConstPtr gradient_;
+  const kernels::DType type_;
+  const std::vector<plan::Range> groups_;
+  const std::int64_t elems_;
+  engine::EventPool events_;
+  device::Buffer master_, momentum_, variance_;
+  device::Buffer rounded_;  ///< storage type, of the largest group; when parameters rest elsewhere
+};
+
 }  // namespace
 
-OptimizerState::OptimizerState(device::Device& device, kernels::Ptr params, std::int64_t elems)
-    : device_(device), params_(params), elems_(elems) {
-  if (params.type != kernels::DType::f32) master_ = make_zeroed(device, elems, MemoryCategory::master_weight);
-  momentum_ = make_zeroed(device, elems, MemoryCategory::momentum);
-  variance_ = make_zeroed(device, elems, MemoryCategory::variance);
-}
-
-float* OptimizerState::master() const noexcept {
-  return static_cast<float*>(master_ ? master_.data() : params_.data);
-}
-
-void OptimizerState::step(plan::Range range, kernels::ConstPtr gradient, const kernels::AdamW& settings) {
-  const auto begin = range.begin;
-  const kernels::ConstPtr grad{static_cast<const std::byte*>(gradient.data) +
-                                   begin * static_cast<std::int64_t>(kernels::size_of(gradient.type)),
-                               gradient.type};
-  const kernels::Ptr rounded = master_ ? offset(params_, begin) : kernels::Ptr{nullptr, params_.type};
-  device_.compute().run([master = master() + begin, m = momentum() + begin, v = variance() + begin, rounded,
-                         grad, n = range.size(), settings](const kernels::Exec& exec) {
-    kernels::adamw_step(exec, master, m, v, rounded, grad, n, settings);
-  });
-}
-
-void OptimizerState::round_params() {
-  if (!master_) return;
-  device_.compute().run([params = params_, master = master(), n = elems_](const kernels::Exec& exec) {
-    kernels::cast(exec, params, {master, kernels::DType::f32}, n);
-  });
+std::unique_ptr<OptimizerState> make_device_optimizer(device::Device& device, ParamSink& params,
+                                                      kernels::ConstPtr gradient,
+                                                      std::vector<plan::Range> sub_groups) {
+  return std::make_unique<DeviceOptimizer>(device, params, gradient, std::move(sub_groups));
 }
 
 }  // namespace shardscope::optim

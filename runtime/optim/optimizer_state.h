@@ -1,39 +1,46 @@
-// AdamW over one rank's owned range: fp32 master weights (for 16-bit storage; in fp32 the parameter itself
-// is the master), momentum and variance, each one buffer. Element-wise, so it does not matter where a
-// shard begins: stages agree bitwise.
+// AdamW over one rank's owned range: fp32 master weights, momentum and variance, wherever they live (device,
+// host, NVMe). Element-wise, so it does not matter where a shard begins: stages and places agree bitwise.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "kernels/ops.h"
 #include "runtime/device/device.h"
+#include "runtime/optim/param_sink.h"
 #include "runtime/plan/partition.h"
 
 namespace shardscope::optim {
 
+enum class StateKind : std::uint8_t { master, momentum, variance };
+
 class OptimizerState {
  public:
-  /// `params`: the owned range in storage type, `elems` long; outlives this. Buffers come from the device
-  /// pool and are zero; the compute stream owns them.
-  OptimizerState(device::Device& device, kernels::Ptr params, std::int64_t elems);
+  OptimizerState() = default;
+  virtual ~OptimizerState() = default;
+  OptimizerState(const OptimizerState&) = delete;
+  OptimizerState& operator=(const OptimizerState&) = delete;
 
-  /// fp32[elems]: what is updated, saved and loaded.
-  [[nodiscard]] float* master() const noexcept;
-  [[nodiscard]] float* momentum() const noexcept { return static_cast<float*>(momentum_.data()); }
-  [[nodiscard]] float* variance() const noexcept { return static_cast<float*>(variance_.data()); }
-  [[nodiscard]] std::int64_t elems() const noexcept { return elems_; }
-  [[nodiscard]] bool has_master_copy() const noexcept { return static_cast<bool>(master_); }
+  /// Queues the update of sub-group number `group` and of the parameters it holds. `step` names the step in
+  /// events. Groups are updated in ascending order.
+  virtual void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) = 0;
+  /// After the last group: what is queued on the compute stream from now on sees the new parameters.
+  virtual void finish_update() = 0;
+  /// Queues making the parameters from the master weights (after loading), with the effect of
+  /// finish_update().
+  virtual void publish_params() = 0;
 
-  /// Queues one update of `range` on the compute stream. `gradient` is that of the whole owned range.
-  void step(plan::Range range, kernels::ConstPtr gradient, const kernels::AdamW& settings);
-  /// Queues rounding the master weights to storage type (after loading); nothing to do in fp32.
-  void round_params();
-
- private:
-  device::Device& device_;
-  kernels::Ptr params_;
-  std::int64_t elems_;
-  device::Buffer master_, momentum_, variance_;
+  /// Elements [range) of the owned range to or from fp32 host memory. Between steps only; return when done.
+  virtual void read(StateKind kind, plan::Range range, float* to) = 0;
+  virtual void write(StateKind kind, plan::Range range, const float* from) = 0;
 };
+
+/// All state in the device pool, zero at first; updates run on the compute stream, which owns the buffers. In
+/// fp32 the parameters themselves are the master weights. `gradient` is that of the whole owned range, in
+/// device memory. Everything named outlives the result; `params` has to be in place.
+[[nodiscard]] std::unique_ptr<OptimizerState> make_device_optimizer(device::Device& device, ParamSink& params,
+                                                                    kernels::ConstPtr gradient,
+                                                                    std::vector<plan::Range> sub_groups);
 
 }  // namespace shardscope::optim

@@ -1,0 +1,36 @@
+// Where this rank's stage-3 shards rest between uses: on the device, in host memory or on NVMe. A gather asks
+// for them as device memory; what rests elsewhere is loaded first.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "runtime/device/device.h"
+#include "runtime/optim/param_sink.h"
+#include "runtime/plan/ids.h"
+#include "runtime/plan/shard_layout.h"
+
+namespace shardscope::offload {
+
+/// A shard to bring to device memory, shard_elems long.
+struct ShardLoad {
+  plan::ParamId param{};
+  void* to = nullptr;
+};
+
+class ShardStore : public optim::ParamSink {
+ public:
+  /// Device memory of a shard that rests there; null for one that has to be loaded.
+  [[nodiscard]] virtual void* at_rest(plan::ParamId param) const noexcept = 0;
+  /// The stream that gathered parameters belong to: the one that first writes to them. The gather stream
+  /// waits for it before a gather, and it waits for the last use before their memory is freed.
+  [[nodiscard]] virtual device::Stream& landing() noexcept = 0;
+  /// Queues bringing shards in, in this order, for work queued on landing() afterwards.
+  virtual void load(std::span<const ShardLoad> loads) = 0;
+};
+
+/// All shards in one buffer of the device pool, zero at first, in the order of `layout`.
+[[nodiscard]] std::unique_ptr<ShardStore> make_device_shards(device::Device& device, kernels::DType type,
+                                                             const plan::ShardLayout& layout);
+
+}  // namespace shardscope::offload
