@@ -14,6 +14,7 @@
 
 #include "kernels/ops.h"
 #include "runtime/engine/events.h"
+#include "runtime/engine/gather_path.h"
 #include "runtime/engine/parameters.h"
 #include "runtime/offload/shard_store.h"
 #include "runtime/plan/scheduler.h"
@@ -32,6 +33,7 @@ class PartitionedParameters final : public Parameters {
         events_(events),
         ownership_(ownership),
         scheduler_(context.model, context.world(), plan::make_scheduler_config(context.config.zero)),
+        path_(context, ownership),
         shards_(offload::make_device_shards(context.device, context.type(), ownership.shards())),
         params_(context.model.params.size()) {
     events_.order(context_.device.compute(), context_.device.gather());
@@ -148,7 +150,7 @@ class PartitionedParameters final : public Parameters {
     device::Stream& stream = context_.device.gather();
     device::Stream& landing = shards_->landing();
     Issued issued;
-    std::vector<comm::GatherPart> parts;
+    std::vector<GatherPath::Part> parts;
     std::vector<offload::ShardLoad> loads;
     parts.reserve(gather.params.size());
     for (const ParamId id : gather.params) {
@@ -172,19 +174,12 @@ class PartitionedParameters final : public Parameters {
       param.cause = cause;
       issued.bytes += static_cast<std::int64_t>(context_.bytes_of(partition.shard_elems * context_.world()));
       ++issued.held;
-      parts.push_back({shard, param.data, partition.shard_elems, plan::raw(id)});
+      parts.push_back({id, shard, param.data});
       emit_status(stream, id, module, ParamStatus::in_flight, cause, available_elems);
     }
     shards_->load(loads);
     if (&landing != &stream) events_.order(landing, stream);
-    const comm::CollectiveLabel label{plan::raw(gather.id)};
-    if (context_.config.zero.allgather_sequential) {
-      for (const comm::GatherPart& part : parts) {
-        context_.gather_comm.all_gather({&part, 1}, context_.type(), stream, label);
-      }
-    } else {
-      context_.gather_comm.all_gather(parts, context_.type(), stream, label);
-    }
+    path_.gather(parts, {plan::raw(gather.id)});
     issued.done = events_.take();
     stream.record(*issued.done);
     issued_.emplace(plan::raw(gather.id), std::move(issued));
@@ -247,6 +242,7 @@ class PartitionedParameters final : public Parameters {
   EventPool& events_;
   const plan::Ownership& ownership_;
   plan::FetchScheduler scheduler_;
+  GatherPath path_;
   std::unique_ptr<offload::ShardStore> shards_;
   std::vector<Param> params_;                         ///< by ParamId
   std::unordered_map<std::uint32_t, Issued> issued_;  ///< by GatherId
