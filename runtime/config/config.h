@@ -77,8 +77,8 @@ struct TrainingConfig {
   Fp16Config fp16;
   Bf16Config bf16;
   plan::ZeroConfig zero;
-  // Kept for the record: both are the storage type, anything else is refused.
-  kernels::DType grad_accum_type = kernels::DType::f32;     ///< data_types.grad_accum_dtype
+  // Both are the storage type unless the file says otherwise.
+  kernels::DType grad_accum_type = kernels::DType::f32;     ///< data_types.grad_accum_dtype: that or fp32
   kernels::DType communication_type = kernels::DType::f32;  ///< communication_data_type
   std::int64_t steps_per_print = 10;
   ShardscopeConfig shardscope;

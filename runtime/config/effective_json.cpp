@@ -190,8 +190,6 @@ const char* name_of(kernels::DType type) noexcept {
       return "bf16";
     case kernels::DType::f16:
       return "fp16";
-    case kernels::DType::i8:
-      return "int8";
   }
   return "?";
 }

@@ -40,7 +40,7 @@ constexpr RootKey kRootKeys[] = {
     {"amp", KeyPolicy::refused, "use fp16 or bf16"},
     {"torch_autocast", KeyPolicy::refused, "use fp16 or bf16"},
     {"sparse_gradients", KeyPolicy::refused, "gradients are dense"},
-    {"fp32_allreduce", KeyPolicy::refused, "gradients are reduced in the type they are stored in"},
+    {"fp32_allreduce", KeyPolicy::refused, "set communication_data_type to fp32 instead"},
     {"sparse_attention", KeyPolicy::refused, "attention is dense and causal"},
     {"progressive_layer_drop", KeyPolicy::refused, "not supported; remove the section"},
     {"eigenvalue", KeyPolicy::refused, "not supported; remove the section"},

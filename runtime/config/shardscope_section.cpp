@@ -15,49 +15,27 @@ void read_link(Section section, comm::EmulatedLink& link) {
   section.finish();
 }
 
-/// A preset's behaviour that the runtime does not have: off, so that the recorded configuration says what
-/// ran, and told where the stage would have shown it.
-void leave_out(Section& section, const char* name, bool& on, bool matters) {
-  if (on && matters) {
-    section.warn("compat", std::string("the preset's ") + name + " is not supported yet and stays off");
-  }
-  on = false;
-}
-
-void fill_from_preset(Section& section, TrainingConfig& config) {
-  plan::CompatSwitches& s = config.zero.compat;
-  s = plan::default_switches(config.shardscope.compat);
-  leave_out(section, "legacy_stage1_layout", s.legacy_stage1_layout, config.zero.stage == 1);
-  leave_out(section, "keep_spanning_gradients", s.keep_spanning_gradients, config.zero.stage == 2);
-}
-
-void read_unsupported(Section& switches, const char* key) {
-  bool on = false;
-  switches.read(key, on);
-  if (on) switches.fail(key, "is true, but is not supported yet; remove it");
-}
-
 void read_compat(Section& section, TrainingConfig& config) {
   auto preset = [&](std::size_t i) { config.shardscope.compat = static_cast<plan::Compat>(i); };
   const nlohmann::json* value = section.find("compat");
   if (value == nullptr) return;
   if (!value->is_object()) {
     section.read_enum("compat", compat_names(), preset);
-    fill_from_preset(section, config);
+    config.zero.compat = plan::default_switches(config.shardscope.compat);
     return;
   }
   auto switches = section.child("compat");
   switches->read_enum("preset", compat_names(), preset);
   plan::CompatSwitches& s = config.zero.compat;
-  fill_from_preset(section, config);
+  s = plan::default_switches(config.shardscope.compat);
   switches->read_enum("scheduler", compat_names(),
                       [&](std::size_t i) { s.scheduler = static_cast<plan::Compat>(i); });
   switches->read("multi_rank_bucket_allreduce", s.multi_rank_bucket_allreduce);
   switches->read("ignore_allgather_bucket_size", s.ignore_allgather_bucket_size);
   switches->read("hpz_secondary_in_forward", s.hpz_secondary_in_forward);
-  read_unsupported(*switches, "legacy_stage1_layout");
+  switches->read("legacy_stage1_layout", s.legacy_stage1_layout);
   switches->read("update_scale_before_unscale", s.update_scale_before_unscale);
-  read_unsupported(*switches, "keep_spanning_gradients");
+  switches->read("keep_spanning_gradients", s.keep_spanning_gradients);
   switches->finish();
 }
 

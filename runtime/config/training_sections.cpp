@@ -104,21 +104,15 @@ void read_data_types(Section& root, TrainingConfig& config) {
   if (auto types = root.child("data_types")) {
     types->read_enum("grad_accum_dtype", dtype_names(),
                      [&](std::size_t i) { config.grad_accum_type = type_of(i); });
-    if (config.grad_accum_type != config.storage_type()) {
-      types->fail(
-          "grad_accum_dtype",
-          "differs from the type gradients are stored in; micro-steps are summed in that type: remove "
-          "the key or enable the matching precision");
+    if (config.grad_accum_type != config.storage_type() && config.grad_accum_type != kernels::DType::f32) {
+      types->fail("grad_accum_dtype", std::string("is ") + name_of(config.grad_accum_type) +
+                                          ", but parameters are " + name_of(config.storage_type()) +
+                                          "; micro-steps are summed in that type or in fp32");
     }
     types->finish();
   }
   root.read_enum("communication_data_type", dtype_names(),
                  [&](std::size_t i) { config.communication_type = type_of(i); });
-  if (config.communication_type != config.storage_type()) {
-    root.fail(
-        "communication_data_type",
-        "differs from the type gradients are stored in; remove the key or enable the matching precision");
-  }
 }
 
 }  // namespace shardscope::config

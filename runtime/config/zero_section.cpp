@@ -211,7 +211,6 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
   refuse(zero.offload_optimizer.device != OffloadDevice::none, "offload_optimizer", "offloading " + later);
   refuse(zero.zenflow.has_value(), "zenflow", later);
   refuse(zero.elastic_checkpoint, "elastic_checkpoint", later);
-  refuse(zero.legacy_stage1, "legacy_stage1", later);
   refuse(zero.use_all_reduce_for_fetch_params, "stage3_use_all_reduce_for_fetch_params", later);
   refuse(zero.module_granularity_threshold > 0, "stage3_module_granularity_threshold", later);
   refuse(!zero.leaf_module.classes.empty() || !zero.leaf_module.names.empty() ||
@@ -226,7 +225,6 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
   refuse(zero.mics_hierarchical_params_gather, "mics_hierarchical_params_gather", later);
   refuse(!zero.allgather_partitions, "allgather_partitions",
          "false is not supported: parameters are all-gathered, never broadcast; remove it");
-  refuse(!zero.ignore_unused_parameters, "ignore_unused_parameters", "false " + later);
   // Accepted, because the result is the same; said so, because the reader may expect an effect.
   auto ignored = [&](bool wanted, const char* key, const std::string& why) {
     if (wanted) section.warn(key, "ignored: " + why);
@@ -235,8 +233,8 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
           "gradients are reduced from where backward left them, never copied into one buffer");
   ignored(zero.round_robin_gradients && (zero.stage == 0 || zero.stage == 3), "round_robin_gradients",
           "it orders the partitions of stages 1 and 2, but stage is " + std::to_string(zero.stage));
-  ignored(zero.max_elements_per_comm != plan::ZeroConfig{}.max_elements_per_comm, "max_elements_per_comm",
-          "only the first layout of ZeRO-1 had it");
+  ignored(zero.legacy_stage1 && zero.stage != 1, "legacy_stage1",
+          "it is a layout of stage 1, but stage is " + std::to_string(zero.stage));
   ignored(zero.log_trace_cache_warnings, "log_trace_cache_warnings",
           "every invalidation of the trace is an event, with its cause");
   ignored(!zero.load_from_fp32_weights, "load_from_fp32_weights", "only weights are loaded");

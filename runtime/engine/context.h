@@ -25,8 +25,12 @@ struct Context {
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return control_comm.rank(); }
   [[nodiscard]] std::uint32_t world() const noexcept { return control_comm.world(); }
-  /// Storage of parameters, gradients and activations.
+  /// Storage of parameters, activations and the gradients that backward writes.
   [[nodiscard]] kernels::DType type() const noexcept { return config.storage_type(); }
+  /// In which micro-steps are summed (data_types.grad_accum_dtype): the storage type or fp32.
+  [[nodiscard]] kernels::DType sum_type() const noexcept { return config.grad_accum_type; }
+  /// In which gradients are reduced over ranks (communication_data_type).
+  [[nodiscard]] kernels::DType wire_type() const noexcept { return config.communication_type; }
   [[nodiscard]] std::size_t element_bytes() const noexcept { return kernels::size_of(type()); }
   [[nodiscard]] std::size_t bytes_of(std::int64_t elems) const noexcept {
     return static_cast<std::size_t>(elems) * element_bytes();
@@ -35,6 +39,10 @@ struct Context {
     return model.params[plan::raw(param)].elems;
   }
 };
+
+[[nodiscard]] inline std::size_t bytes_of(std::int64_t elems, kernels::DType type) noexcept {
+  return static_cast<std::size_t>(elems) * kernels::size_of(type);
+}
 
 /// `elems` elements beyond `base`.
 [[nodiscard]] inline kernels::Ptr advance(kernels::Ptr base, std::int64_t elems) noexcept {

@@ -169,6 +169,7 @@ class Engine::Impl {
       const plan::LossScaler::Step scaling = scaler_.update(!finite);
       if (!result.skipped) apply(result, step_id, scaling.unscale_by);
     });
+    gradients_->end_step();
     if (!result.skipped) ++updates_;
     parameters_->after_update(result.skipped ? Update::skipped : Update::applied);
   }

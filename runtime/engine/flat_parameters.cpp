@@ -1,6 +1,11 @@
 // Stages 0, 1 and 2: all parameters in one flat buffer, whole on every rank all the time. After the
 // optimizer each rank has new values in its own range only; all-gathers spread them: one, in place, or pieces
 // bounded by allgather_bucket_size.
+//
+// [Note: owned ranges in pieces]
+// In the first layout of stage 1 (S1) a rank owns a piece of every communication. The optimizer wants one
+// range, so the pieces have a buffer of their own, an S/n beyond stage 1's expression, from which each
+// all-gather sends: nothing is copied.
 #include <algorithm>
 #include <vector>
 
@@ -24,12 +29,18 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
         pieces_(plan::all_gather_shards(ownership.owned_elems(), context.world(),
                                         context.config.zero.allgather_bucket_size,
                                         context.config.zero.compat.ignore_allgather_bucket_size)) {
-    context_.device.memory().rebook(owned_bytes(), kGathered, kShard);
-    context_.device.compute().run([data = buffer_.data(), bytes = buffer_.bytes()](
-                                      const kernels::Exec& exec) { kernels::fill_zero(exec, data, bytes); });
+    if (scattered()) {
+      shard_ = context_.device.memory().allocate(owned_bytes(), kShard, context_.device.compute());
+      zero(shard_);
+    } else {
+      context_.device.memory().rebook(owned_bytes(), kGathered, kShard);
+    }
+    zero(buffer_);
   }
 
-  ~FlatParameters() override { context_.device.memory().rebook(owned_bytes(), kShard, kGathered); }
+  ~FlatParameters() override {
+    if (!scattered()) context_.device.memory().rebook(owned_bytes(), kShard, kGathered);
+  }
 
   void begin_iteration(std::uint32_t, std::uint32_t) override {}
   void acquire(plan::ModuleId, plan::Direction) override {}
@@ -43,7 +54,9 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
       device::Stream& gather = context_.device.gather();
       events_.order(context_.device.compute(), gather);
       emit_on(gather, ev::EventKind::phase_begin, {.code = code_of(ev::Phase::gather)});
-      if (pieces_.size() == 1) {
+      if (scattered()) {
+        gather_intervals(gather);
+      } else if (pieces_.size() == 1) {
         const comm::GatherPart part{owned().data, buffer_.data(), ownership_.owned_elems(), ev::kNoId};
         context_.gather_comm.all_gather({&part, 1}, context_.type(), gather, {});
       } else {
@@ -68,6 +81,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
                                context_.device.copy());
   }
   [[nodiscard]] kernels::Ptr owned() const noexcept {
+    if (scattered()) return {shard_.data(), context_.type()};
     const std::uint32_t range = ownership_.stage() == 0 ? 0 : context_.rank();
     return advance(kernels::Ptr{buffer_.data(), context_.type()}, ownership_.owned_elems() * range);
   }
@@ -76,6 +90,27 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   static constexpr device::MemoryTag kGathered{ev::MemoryCategory::param_gathered, ev::kNoId};
   static constexpr device::MemoryTag kShard{ev::MemoryCategory::param_shard, ev::kNoId};
   [[nodiscard]] std::size_t owned_bytes() const { return context_.bytes_of(ownership_.owned_elems()); }
+
+  /// See [Note: owned ranges in pieces].
+  [[nodiscard]] bool scattered() const noexcept { return ownership_.flat().intervals > 1; }
+
+  void zero(const device::Buffer& buffer) {
+    context_.device.compute().run([data = buffer.data(), bytes = buffer.bytes()](const kernels::Exec& exec) {
+      kernels::fill_zero(exec, data, bytes);
+    });
+  }
+
+  /// One all-gather per communication of the first stage 1, in place in the flat buffer.
+  void gather_intervals(device::Stream& gather) {
+    const plan::FlatLayout& layout = ownership_.flat();
+    const kernels::Ptr flat{buffer_.data(), context_.type()};
+    for (std::int64_t interval = 0; interval < layout.intervals; ++interval) {
+      const comm::GatherPart part{advance(owned(), interval * layout.sub_partition_elems).data,
+                                  advance(flat, layout.sub_partition_begin(interval, 0)).data,
+                                  layout.sub_partition_elems, ev::kNoId};
+      context_.gather_comm.all_gather({&part, 1}, context_.type(), gather, {});
+    }
+  }
 
   /// Piece i of all ranks is not one run of the flat buffer, so it arrives in a buffer of its own: about
   /// allgather_bucket_size elements, which is the bound that the setting asks for.
@@ -116,6 +151,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   EventPool& events_;
   const plan::Ownership& ownership_;
   device::Buffer buffer_;
+  device::Buffer shard_;             ///< of a scattered owned range only
   std::vector<plan::Range> pieces_;  ///< of the owned range, one all-gather each
   bool announced_ = false;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "kernels/ops.h"
 #include "runtime/engine/events.h"
@@ -16,7 +18,8 @@ Gradients::Gradients(const Context& context, EventPool& events, const plan::Owne
       planner_(
           {.bucket_elems = context.config.zero.reduce_bucket_size,
            .buffers = context.config.zero.overlap() && context.config.zero.contiguous_gradients ? 2U : 1U}),
-      ready_(context.model.params.size(), false) {}
+      ready_(context.model.params.size(), false),
+      seen_in_window_(context.model.params.size(), false) {}
 
 /// deepspeed/runtime/engine.py, allreduce_bucket. Both divide by world in the end; they move where a 16-bit
 /// gradient could leave its range.
@@ -27,17 +30,31 @@ Gradients::Scaling Gradients::make_scaling(const plan::ZeroConfig& zero, std::ui
   return {static_cast<float>(1 / divisor), static_cast<float>(divisor / ranks)};
 }
 
-void Gradients::prescale(kernels::Ptr gradient, std::int64_t elems) {
-  if (scaling_.before == 1) return;
-  context_.device.reduce().run([gradient, elems, factor = scaling_.before](const kernels::Exec& exec) {
-    kernels::scale(exec, gradient, factor, elems);
-  });
+kernels::Ptr Gradients::to_wire(kernels::Ptr gradient, std::int64_t elems, std::uint32_t owner, Held& held) {
+  device::Stream& stream = context_.device.reduce();
+  kernels::Ptr sent = gradient;
+  if (gradient.type != context_.wire_type()) {
+    held.push_back(context_.device.memory().allocate(bytes_of(elems, context_.wire_type()),
+                                                     {ev::MemoryCategory::reduce_bucket, owner},
+                                                     context_.device.compute()));
+    sent = {held.back().data(), context_.wire_type()};
+    stream.run(
+        [sent, gradient, elems](const kernels::Exec& exec) { kernels::cast(exec, sent, gradient, elems); });
+  }
+  if (scaling_.before != 1) {
+    stream.run([sent, elems, factor = scaling_.before](const kernels::Exec& exec) {
+      kernels::scale(exec, sent, factor, elems);
+    });
+  }
+  return sent;
 }
 
 void Gradients::begin_backward(Window window) {
   window_ = window;
   std::fill(ready_.begin(), ready_.end(), false);
-  if (window.index == 0) begin_window();
+  if (window.index > 0) return;
+  std::fill(seen_in_window_.begin(), seen_in_window_.end(), false);
+  begin_window();
 }
 
 void Gradients::ready(plan::ParamId param) {
@@ -46,12 +63,25 @@ void Gradients::ready(plan::ParamId param) {
                            " is ready twice in one backward");
   }
   ready_[plan::raw(param)] = true;
+  seen_in_window_[plan::raw(param)] = true;
   joined(param);
   if (reduces_now() && !waits_for_end()) add_to_bucket(param);
 }
 
 bool Gradients::waits_for_end() const noexcept {
-  return ownership_.stage() < 2 && !context_.config.zero.overlap();
+  return !in_buckets() || (ownership_.stage() < 2 && !context_.config.zero.overlap());
+}
+
+void Gradients::refuse_unused() const {
+  std::string names;
+  for (const plan::ParamPlan& param : context_.model.params) {
+    if (!seen_in_window_[plan::raw(param.id)]) names += (names.empty() ? "" : ", ") + param.name;
+  }
+  if (names.empty()) return;
+  throw std::runtime_error(
+      "no gradient reached " + names +
+      " in this step, and ignore_unused_parameters is false; set it to true or let every "
+      "parameter take part in the loss");
 }
 
 void Gradients::add_to_bucket(plan::ParamId param) {
@@ -83,9 +113,10 @@ void Gradients::end_backward() {
   for (const plan::ParamPlan& param : context_.model.params) {
     if (!ready_[plan::raw(param.id)]) unused.push_back(param.id);
   }
+  if (window_.boundary() && !context_.config.zero.ignore_unused_parameters) refuse_unused();
   settle_unused(unused);
   if (!reduces_now()) return;
-  if (waits_for_end()) {
+  if (in_buckets() && waits_for_end()) {
     for (const plan::ParamPlan& param : context_.model.params) add_to_bucket(param.id);
   }
   device::Stream& reduce_stream = context_.device.reduce();
@@ -93,7 +124,9 @@ void Gradients::end_backward() {
   const plan::FlushReason reason =
       ownership_.stage() < 2 ? plan::FlushReason::boundary : plan::FlushReason::epilogue;
   emit_on(reduce_stream, ev::EventKind::phase_begin, phase);
-  if (const std::optional<plan::Flush> last = planner_.finish(reason)) {
+  if (!in_buckets()) {
+    reduce_window();
+  } else if (const std::optional<plan::Flush> last = planner_.finish(reason)) {
     flush(*last);
   }
   emit_on(reduce_stream, ev::EventKind::phase_end, phase);
@@ -113,15 +146,18 @@ void Gradients::flush(const plan::Flush& flush) {
                                           .c = static_cast<std::uint32_t>(flush.params.size()),
                                           .code = code_of(flush.reason),
                                           .v0 = flush.elems});
-  while (outstanding_.size() >= kMaxOutstanding) retire_oldest();
-
-  events_.order(context_.device.compute(), context_.device.reduce());
   std::vector<plan::ParamId> params = flush.params;
   std::sort(params.begin(), params.end());
+  issue(bucket, flush.elems, [&](Held& held) { reduce(params, {bucket}, held); });
+}
+
+void Gradients::issue(std::uint32_t bucket, std::int64_t elems, const std::function<void(Held&)>& queue) {
+  while (outstanding_.size() >= kMaxOutstanding) retire_oldest();
+  events_.order(context_.device.compute(), context_.device.reduce());
   Outstanding issued;
   issued.bucket = bucket;
-  issued.bytes = static_cast<std::int64_t>(context_.bytes_of(flush.elems));
-  reduce(params, {bucket}, issued.held);
+  issued.bytes = static_cast<std::int64_t>(bytes_of(elems, context_.wire_type()));
+  queue(issued.held);
   issued.done = events_.take();
   context_.device.reduce().record(*issued.done);
   outstanding_.push_back(std::move(issued));

@@ -7,10 +7,16 @@
 // buckets are outstanding, as in DeepSpeed: before a third is issued the compute stream waits for the oldest,
 // whose memory is then free for later kernels. Without overlap_comm it waits at once. That is the only
 // difference between the two.
+//
+// [Note: three types of a gradient]
+// Backward writes the storage type. Ranks exchange communication_data_type: where it differs a gradient is
+// cast on the reduce stream, into memory that lives until the collective is done, and prescaled there.
+// Micro-steps are summed in grad_accum_dtype, which owned() has. With all three alike nothing is copied.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -45,6 +51,8 @@ class Gradients {
   void end_backward();
   /// The compute stream waits for every reduction; their memory is freed.
   void drain();
+  /// The optimizer step is queued: what only it needed is freed.
+  virtual void end_step() {}
   /// Averaged over ranks and, through the loss scale, over micro-steps; laid out as plan::Ownership says,
   /// zero where there is padding.
   [[nodiscard]] virtual kernels::ConstPtr owned() const = 0;
@@ -60,15 +68,27 @@ class Gradients {
   virtual void joined(plan::ParamId) {}
   /// Queues the collectives of one bucket on the reduce stream; `params` ascend. Buffers that must live
   /// until they are done are added to `held` (buffers of the compute stream).
-  virtual void reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label,
-                      std::vector<device::Buffer>& held) = 0;
+  using Held = std::vector<device::Buffer>;
+  virtual void reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held) = 0;
+  /// False for the first layout of stage 1: it reduces the whole window at its end, by communications of its
+  /// own (reduce_window).
+  [[nodiscard]] virtual bool in_buckets() const noexcept { return true; }
+  virtual void reduce_window() {}
+  /// Reductions wait for the end of the window: stages 0 and 1 without overlap_comm, then in parameter order
+  /// (S15), and whatever is not in buckets.
+  [[nodiscard]] bool waits_for_end() const noexcept;
   /// Parameters that had no gradient in this backward; called at its end, before the last flush.
   virtual void settle_unused(const std::vector<plan::ParamId>& params) = 0;
 
   /// What the sum over ranks is multiplied by: 1/world, less what prescale() has done already.
   [[nodiscard]] float mean_factor() const noexcept { return scaling_.after; }
-  /// prescale_gradients and gradient_predivide_factor: queued on the reduce stream before the collective.
-  void prescale(kernels::Ptr gradient, std::int64_t elems);
+  /// What of a gradient travels, see [Note: three types of a gradient]: itself, or a copy in `held`;
+  /// prescaled (prescale_gradients, gradient_predivide_factor). Queued on the reduce stream.
+  [[nodiscard]] kernels::Ptr to_wire(kernels::Ptr gradient, std::int64_t elems, std::uint32_t owner,
+                                     Held& held);
+  /// Queues one reduction on the reduce stream, after what the compute stream has so far; `queue` does it. At
+  /// most two are outstanding, one without overlap_comm.
+  void issue(std::uint32_t bucket, std::int64_t elems, const std::function<void(Held&)>& queue);
   [[nodiscard]] const Window& window() const noexcept { return window_; }
   /// Puts a gradient into the open bucket, flushing as the plan says.
   void add_to_bucket(plan::ParamId param);
@@ -80,7 +100,7 @@ class Gradients {
  private:
   struct Outstanding {
     std::unique_ptr<device::Event> done;
-    std::vector<device::Buffer> held;
+    Held held;
     std::uint32_t bucket = 0;
     std::int64_t bytes = 0;
   };
@@ -90,21 +110,22 @@ class Gradients {
   };
   [[nodiscard]] static Scaling make_scaling(const plan::ZeroConfig& zero, std::uint32_t world) noexcept;
 
-  /// Stages 0 and 1 without overlap_comm reduce at the end of the window, in parameter order (S15).
-  [[nodiscard]] bool waits_for_end() const noexcept;
+  /// ignore_unused_parameters: false. Throws std::runtime_error naming the parameters without a gradient.
+  void refuse_unused() const;
   void flush(const plan::Flush& flush);
   void retire_oldest();
 
   const Scaling scaling_;
   plan::BucketPlanner planner_;
   Window window_;
-  std::vector<bool> ready_;  ///< by ParamId, in this backward
+  std::vector<bool> ready_;           ///< by ParamId, in this backward
+  std::vector<bool> seen_in_window_;  ///< by ParamId, in this accumulation window
   std::int64_t open_elems_ = 0;
   std::deque<Outstanding> outstanding_;
 };
 
 /// Stages 0 and 1: gradients stay whole; reduced in place at the end of the accumulation window, by
-/// all-reduce (0) or slice by slice to the owners (1).
+/// all-reduce (0), slice by slice to the owners (1), or in the communications of the first layout (1).
 [[nodiscard]] std::unique_ptr<Gradients> make_resident_gradients(const Context& context, EventPool& events,
                                                                  const plan::Ownership& ownership);
 /// Stages 2 and 3: whole gradients live from the kernel that writes them to the end of their reduction;

@@ -1,108 +1,220 @@
-// Stages 0 and 1: one flat gradient buffer beside the flat parameters, reduced in place.
+#include "runtime/engine/resident_gradients.h"
+
 #include <algorithm>
 
 #include "kernels/ops.h"
 #include "runtime/engine/events.h"
-#include "runtime/engine/gradients.h"
 #include "runtime/plan/stage12.h"
 
 namespace shardscope::engine {
-namespace {
 
 using plan::ParamId;
 
-class ResidentGradients final : public Gradients {
- public:
-  ResidentGradients(const Context& context, EventPool& events, const plan::Ownership& ownership)
-      : Gradients(context, events, ownership),
-        buffer_(context.device.memory().allocate(context.bytes_of(ownership.flat().flat_elems),
-                                                 {ev::MemoryCategory::grad_full, ev::kNoId},
-                                                 context.device.compute())),
-        written_(context.model.params.size(), false) {
-    // Padding stays zero for good: nothing writes it and reductions leave it out.
-    context_.device.compute().run([data = buffer_.data(), bytes = buffer_.bytes()](
-                                      const kernels::Exec& exec) { kernels::fill_zero(exec, data, bytes); });
-  }
+ResidentGradients::ResidentGradients(const Context& context, EventPool& events,
+                                     const plan::Ownership& ownership)
+    : Gradients(context, events, ownership),
+      buffer_(context.device.memory().allocate(bytes_of(ownership.flat().flat_elems, context.sum_type()),
+                                               {ev::MemoryCategory::grad_full, ev::kNoId},
+                                               context.device.compute())),
+      written_(context.model.params.size(), false),
+      separate_(context.model.params.size()) {
+  // Padding stays zero for good: nothing writes it.
+  context_.device.compute().run([data = buffer_.data(), bytes = buffer_.bytes()](const kernels::Exec& exec) {
+    kernels::fill_zero(exec, data, bytes);
+  });
+}
 
-  [[nodiscard]] model::GradTarget target(ParamId param) override {
+model::GradTarget ResidentGradients::target(ParamId param) {
+  if (context_.sum_type() == context_.type()) {
     const bool accumulate = written_[plan::raw(param)];
     written_[plan::raw(param)] = true;
     return {whole(param), accumulate};
   }
-  [[nodiscard]] kernels::ConstPtr owned() const override {
-    const std::uint32_t range = ownership_.stage() == 0 ? 0 : context_.rank();
-    return advance(kernels::ConstPtr{buffer_.data(), context_.type()}, ownership_.owned_elems() * range);
+  device::Buffer& buffer = separate_[plan::raw(param)];
+  const bool accumulate = static_cast<bool>(buffer);
+  if (!accumulate) {
+    buffer = context_.device.memory().allocate(context_.bytes_of(context_.elems_of(param)),
+                                               {ev::MemoryCategory::grad_full, plan::raw(param)},
+                                               context_.device.compute());
   }
+  return {{buffer.data(), context_.type()}, accumulate};
+}
 
- protected:
-  [[nodiscard]] bool reduces_now() const noexcept override { return window().boundary(); }
+kernels::ConstPtr ResidentGradients::owned() const {
+  const std::uint32_t range = ownership_.stage() == 0 ? 0 : context_.rank();
+  return flat_at(ownership_.owned_elems() * range);
+}
 
-  void begin_window() override { std::fill(written_.begin(), written_.end(), false); }
+void ResidentGradients::begin_window() { std::fill(written_.begin(), written_.end(), false); }
 
-  void settle_unused(const std::vector<ParamId>& params) override {
-    if (!window().boundary()) return;
-    for (const ParamId param : params) {
-      if (written_[plan::raw(param)]) {
-        // Used in an earlier micro-step of the window only. Without overlap all are added anyway.
-        if (context_.config.zero.overlap()) add_to_bucket(param);
-        continue;
-      }
-      const kernels::Ptr gradient = whole(param);
-      context_.device.compute().run(
-          [gradient, bytes = context_.bytes_of(context_.elems_of(param))](const kernels::Exec& exec) {
-            kernels::fill_zero(exec, gradient.data, bytes);
-          });
+void ResidentGradients::joined(ParamId param) {
+  device::Buffer& buffer = separate_[plan::raw(param)];
+  if (!buffer) return;
+  const bool first = !written_[plan::raw(param)];
+  written_[plan::raw(param)] = true;
+  context_.device.compute().run([sum = whole(param), term = kernels::ConstPtr{buffer.data(), context_.type()},
+                                 elems = context_.elems_of(param), first](const kernels::Exec& exec) {
+    if (first) {
+      kernels::cast(exec, sum, term, elems);
+    } else {
+      kernels::accumulate(exec, sum, term, elems);
+    }
+  });
+  buffer.reset();
+}
+
+void ResidentGradients::settle_unused(const std::vector<ParamId>& params) {
+  if (!window().boundary()) return;
+  for (const ParamId param : params) {
+    if (written_[plan::raw(param)]) {
+      // Used in an earlier micro-step of the window only. What waits for the end is added there anyway.
+      if (!waits_for_end()) add_to_bucket(param);
+      continue;
+    }
+    const kernels::Ptr gradient = whole(param);
+    context_.device.compute().run(
+        [gradient, bytes = bytes_of(context_.elems_of(param), gradient.type)](const kernels::Exec& exec) {
+          kernels::fill_zero(exec, gradient.data, bytes);
+        });
+  }
+}
+
+void ResidentGradients::reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label, Held& held) {
+  if (plan::reduce_mode(context_.config.zero) == plan::ReduceMode::to_owners) {
+    reduce_to_owners(params, label, held);
+  } else {
+    all_reduce(params, label, held);
+  }
+}
+
+kernels::Ptr ResidentGradients::flat_at(std::int64_t offset) const {
+  return advance(kernels::Ptr{buffer_.data(), context_.sum_type()}, offset);
+}
+
+kernels::Ptr ResidentGradients::whole(ParamId param) const {
+  return flat_at(ownership_.flat().param_offset[plan::raw(param)]);
+}
+
+/// Neighbours in the flat buffer go together: a bucket is usually one or two runs.
+void ResidentGradients::all_reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label,
+                                   Held& held) {
+  device::Stream& stream = context_.device.reduce();
+  for (std::size_t i = 0; i < params.size();) {
+    const kernels::Ptr begin = whole(params[i]);
+    const std::uint32_t owner = plan::raw(params[i]);
+    std::int64_t elems = context_.elems_of(params[i]);
+    for (++i; i < params.size() && whole(params[i]).data == advance(begin, elems).data; ++i) {
+      elems += context_.elems_of(params[i]);
+    }
+    const kernels::Ptr sent = to_wire(begin, elems, owner, held);
+    context_.reduce_comm.all_reduce(sent.data, elems, sent.type, mean_factor(), stream, label);
+    if (sent.data == begin.data) continue;
+    stream.run([begin, sent, elems](const kernels::Exec& exec) { kernels::cast(exec, begin, sent, elems); });
+  }
+}
+
+void ResidentGradients::reduce_to_owners(const std::vector<ParamId>& params, comm::CollectiveLabel label,
+                                         Held& held) {
+  device::Stream& stream = context_.device.reduce();
+  std::vector<comm::ReducePart> parts;
+  std::vector<std::function<void(const kernels::Exec&)>> casts;
+  for (const ParamId param : params) {
+    const kernels::Ptr gradient = whole(param);
+    const kernels::Ptr sent = to_wire(gradient, context_.elems_of(param), plan::raw(param), held);
+    for (const plan::FlatSlice& slice : ownership_.flat().slices_of(param)) {
+      const kernels::Ptr at = advance(sent, slice.param_offset);
+      parts.push_back({at.data, at.data, slice.elems, slice.rank, plan::raw(param)});
+      if (sent.data == gradient.data || slice.rank != context_.rank()) continue;
+      casts.push_back([to = advance(gradient, slice.param_offset), at, elems = slice.elems](
+                          const kernels::Exec& exec) { kernels::cast(exec, to, at, elems); });
     }
   }
+  context_.reduce_comm.reduce(parts, context_.wire_type(), mean_factor(), stream, label);
+  for (const auto& cast : casts) stream.run(cast);
+}
 
-  void reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label,
-              std::vector<device::Buffer>&) override {
-    for (const ParamId param : params) prescale(whole(param), context_.elems_of(param));
-    if (plan::reduce_mode(context_.config.zero) == plan::ReduceMode::to_owners) {
-      reduce_to_owners(params, label);
-    } else {
-      all_reduce(params, label);
+namespace {
+
+/// The first layout of stage 1 (S1): one reduce-scatter per communication once the window is complete. What
+/// arrives is this rank's piece; see [Note: owned ranges in pieces] in flat_parameters.cpp for its memory.
+class LegacyGradients final : public ResidentGradients {
+ public:
+  LegacyGradients(const Context& context, EventPool& events, const plan::Ownership& ownership)
+      : ResidentGradients(context, events, ownership),
+        shard_(context.device.memory().allocate(bytes_of(ownership.owned_elems(), context.sum_type()),
+                                                {ev::MemoryCategory::grad_shard, ev::kNoId},
+                                                context.device.compute())) {
+    context_.device.compute().run([data = shard_.data(), bytes = shard_.bytes()](const kernels::Exec& exec) {
+      kernels::fill_zero(exec, data, bytes);
+    });
+  }
+
+  [[nodiscard]] kernels::ConstPtr owned() const override { return {shard_.data(), context_.sum_type()}; }
+
+ protected:
+  [[nodiscard]] bool in_buckets() const noexcept override { return false; }
+
+  void reduce_window() override {
+    const plan::FlatLayout& layout = ownership_.flat();
+    for (std::int64_t interval = 0; interval < layout.intervals; ++interval) {
+      const std::uint32_t id = next_++;
+      const std::int64_t begin = layout.sub_partition_begin(interval, 0);
+      const std::int64_t elems = layout.sub_partition_elems * layout.world;
+      context_.gates.pass(ev::GateKind::bucket, id);
+      announce(id, {begin, begin + elems});
+      issue(id, elems, [&](Held& held) { reduce_interval(interval, {begin, begin + elems}, {id}, held); });
     }
   }
 
  private:
-  [[nodiscard]] kernels::Ptr whole(ParamId param) const {
-    return advance(kernels::Ptr{buffer_.data(), context_.type()},
-                   ownership_.flat().param_offset[plan::raw(param)]);
-  }
-
-  /// Neighbours in the flat buffer go together: a bucket is usually one or two runs.
-  void all_reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label) {
-    for (std::size_t i = 0; i < params.size();) {
-      const kernels::Ptr begin = whole(params[i]);
-      std::int64_t elems = context_.elems_of(params[i]);
-      for (++i; i < params.size() && whole(params[i]).data == advance(begin, elems).data; ++i) {
-        elems += context_.elems_of(params[i]);
-      }
-      context_.reduce_comm.all_reduce(begin.data, elems, context_.type(), mean_factor(),
-                                      context_.device.reduce(), label);
+  /// What a communication carries, in the terms of buckets.
+  void announce(std::uint32_t id, plan::Range flat) {
+    const plan::FlatLayout& layout = ownership_.flat();
+    emit_host(ev::EventKind::bucket_open, {.a = id});
+    std::int64_t total = 0;
+    std::uint32_t params = 0;
+    for (const ParamId param : layout.order) {
+      const std::int64_t begin = layout.param_offset[plan::raw(param)];
+      const std::int64_t elems = plan::intersect(flat, {begin, begin + layout.elems_of(param)}).size();
+      if (elems == 0) continue;
+      total += elems;
+      ++params;
+      emit_host(ev::EventKind::bucket_add, {.a = id, .b = plan::raw(param), .v0 = elems, .v1 = total});
     }
+    emit_host(ev::EventKind::bucket_flush,
+              {.a = id, .c = params, .code = code_of(plan::FlushReason::boundary), .v0 = total});
   }
 
-  void reduce_to_owners(const std::vector<ParamId>& params, comm::CollectiveLabel label) {
-    std::vector<comm::ReducePart> parts;
-    for (const ParamId param : params) {
-      for (const plan::FlatSlice& slice : ownership_.flat().slices_of(param)) {
-        void* at = advance(whole(param), slice.param_offset).data;
-        parts.push_back({at, at, slice.elems, slice.rank, plan::raw(param)});
-      }
+  void reduce_interval(std::int64_t interval, plan::Range flat, comm::CollectiveLabel label, Held& held) {
+    device::Stream& stream = context_.device.reduce();
+    const std::int64_t elems = ownership_.flat().sub_partition_elems;
+    const kernels::Ptr own = advance(kernels::Ptr{shard_.data(), context_.sum_type()}, interval * elems);
+    const kernels::Ptr sent = to_wire(flat_at(flat.begin), flat.size(), ev::kNoId, held);
+    kernels::Ptr arrived = own;
+    if (sent.type != own.type) {
+      held.push_back(context_.device.memory().allocate(bytes_of(elems, sent.type),
+                                                       {ev::MemoryCategory::reduce_bucket, ev::kNoId},
+                                                       context_.device.compute()));
+      arrived = {held.back().data(), sent.type};
     }
-    context_.reduce_comm.reduce(parts, context_.type(), mean_factor(), context_.device.reduce(), label);
+    const comm::ReduceScatterPart part{sent.data, flat.size(), arrived.data, elems, ev::kNoId};
+    context_.reduce_comm.reduce_scatter({&part, 1}, sent.type, mean_factor(), stream, label);
+    if (arrived.data == own.data) return;
+    stream.run(
+        [own, arrived, elems](const kernels::Exec& exec) { kernels::cast(exec, own, arrived, elems); });
   }
 
-  device::Buffer buffer_;
-  std::vector<bool> written_;  ///< by ParamId: holds a gradient of this accumulation window
+  device::Buffer shard_;
+  std::uint32_t next_ = 0;  ///< number of the next communication
 };
 
 }  // namespace
 
 std::unique_ptr<Gradients> make_resident_gradients(const Context& context, EventPool& events,
                                                    const plan::Ownership& ownership) {
+  if (plan::uses_legacy_layout(context.config.zero)) {
+    return std::make_unique<LegacyGradients>(context, events, ownership);
+  }
   return std::make_unique<ResidentGradients>(context, events, ownership);
 }
 

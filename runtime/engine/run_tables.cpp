@@ -49,7 +49,7 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
   tables.pid = static_cast<std::int32_t>(getpid());
   tables.elems = model.elems;
   tables.param_bytes = element_bytes;
-  tables.grad_bytes = element_bytes;
+  tables.grad_bytes = static_cast<std::uint32_t>(kernels::size_of(config.grad_accum_type));
   tables.master_bytes = type == kernels::DType::f32 ? 0 : 4;
   tables.link_gbps = config.shardscope.link.gbps;
   tables.link_latency_us = config.shardscope.link.latency_us;

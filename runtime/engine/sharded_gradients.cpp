@@ -1,6 +1,12 @@
 // Stages 2 and 3: a whole gradient lives from the first kernel that writes it to the end of its reduction;
 // what stays is this rank's owned range. Stage 2 reduces each slice to its owner, stage 3 scatters each
 // parameter over all ranks.
+//
+// [Note: gradients that span ranks]
+// Freed when it is reduced, a gradient costs stage 2 only its slice on each rank, however many ranks it
+// spans: 2S + 14S/n even for a model of one parameter. DeepSpeed frees by the parameter: whoever owns any
+// part keeps all of it until the step, and a model of one parameter costs what stage 1 does (V6).
+// compat.keep_spanning_gradients does the same, so that both can be watched.
 #include <algorithm>
 #include <utility>
 
@@ -18,10 +24,11 @@ class ShardedGradients final : public Gradients {
  public:
   ShardedGradients(const Context& context, EventPool& events, const plan::Ownership& ownership)
       : Gradients(context, events, ownership),
-        shard_(context.device.memory().allocate(context.bytes_of(ownership.owned_elems()),
+        shard_(context.device.memory().allocate(bytes_of(ownership.owned_elems(), context.sum_type()),
                                                 {ev::MemoryCategory::grad_shard, ev::kNoId},
                                                 context.device.compute())),
         whole_(context.model.params.size()),
+        kept_(context.model.params.size()),
         reduced_(context.model.params.size(), false) {
     context_.device.compute().run([data = shard_.data(), bytes = shard_.bytes()](const kernels::Exec& exec) {
       kernels::fill_zero(exec, data, bytes);
@@ -38,7 +45,10 @@ class ShardedGradients final : public Gradients {
     }
     return {{buffer.data(), context_.type()}, accumulate};
   }
-  [[nodiscard]] kernels::ConstPtr owned() const override { return {shard_.data(), context_.type()}; }
+  [[nodiscard]] kernels::ConstPtr owned() const override { return {shard_.data(), context_.sum_type()}; }
+  void end_step() override {
+    for (device::Buffer& buffer : kept_) buffer.reset();
+  }
 
  protected:
   [[nodiscard]] bool reduces_now() const noexcept override { return true; }
@@ -58,26 +68,28 @@ class ShardedGradients final : public Gradients {
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
         const kernels::Ptr gradient = owned_at(slice.owned_offset);
         context_.device.compute().run(
-            [gradient, bytes = context_.bytes_of(slice.elems)](const kernels::Exec& exec) {
+            [gradient, bytes = bytes_of(slice.elems, gradient.type)](const kernels::Exec& exec) {
               kernels::fill_zero(exec, gradient.data, bytes);
             });
       }
     }
   }
 
-  void reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label,
-              std::vector<device::Buffer>& held) override {
+  void reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label, Held& held) override {
+    std::vector<Source> sources;
+    sources.reserve(params.size());
     for (const ParamId param : params) {
-      prescale({whole_[plan::raw(param)].data(), context_.type()}, context_.elems_of(param));
+      const kernels::Ptr gradient{whole_[plan::raw(param)].data(), context_.type()};
+      sources.push_back({param, to_wire(gradient, context_.elems_of(param), plan::raw(param), held)});
     }
     std::vector<Sum> sums;
     const plan::ZeroConfig& zero = context_.config.zero;
     if (ownership_.stage() == 3 && zero.reduce_scatter) {
-      reduce_scatter(params, label, sums, held);
+      reduce_scatter(sources, label, sums, held);
     } else if (ownership_.stage() == 2 && plan::reduce_mode(zero) == plan::ReduceMode::to_owners) {
-      reduce_to_owners(params, label, sums, held);
+      reduce_to_owners(sources, label, sums, held);
     } else {
-      all_reduce(params, label, sums);
+      all_reduce(sources, label, sums);
     }
     for (const Sum& sum : sums) {
       context_.device.reduce().run([sum](const kernels::Exec& exec) {
@@ -89,12 +101,17 @@ class ShardedGradients final : public Gradients {
       });
     }
     for (const ParamId param : params) {
-      held.push_back(std::move(whole_[plan::raw(param)]));
+      retire_whole(param, held);
       reduced_[plan::raw(param)] = true;
     }
   }
 
  private:
+  /// A gradient as it travels.
+  struct Source {
+    ParamId param{};
+    kernels::Ptr data;
+  };
   /// Added to the owned gradients of earlier micro-steps after the collective.
   struct Sum {
     kernels::Ptr total;
@@ -104,27 +121,43 @@ class ShardedGradients final : public Gradients {
   };
 
   [[nodiscard]] kernels::Ptr owned_at(std::int64_t offset) const {
-    return advance(kernels::Ptr{shard_.data(), context_.type()}, offset);
+    return advance(kernels::Ptr{shard_.data(), context_.sum_type()}, offset);
+  }
+
+  /// The whole gradient has been reduced. See [Note: gradients that span ranks].
+  void retire_whole(ParamId param, Held& held) {
+    device::Buffer& whole = whole_[plan::raw(param)];
+    device::Buffer& kept = kept_[plan::raw(param)];
+    if (plan::keeps_spanning_gradients(context_.config.zero) && !kept) {
+      std::int64_t own = 0;
+      for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) own += slice.elems;
+      if (own > 0 && own < context_.elems_of(param)) {
+        context_.device.memory().retag(whole, {ev::MemoryCategory::grad_full, plan::raw(param)});
+        kept = std::move(whole);
+        return;
+      }
+    }
+    held.push_back(std::move(whole));
   }
 
   /// Where a reduced piece goes: straight into the owned range in the first micro-step that has it, into
-  /// memory of its own, to be added, in later ones.
+  /// memory of its own, to be added (or cast), otherwise.
   [[nodiscard]] void* output(ParamId param, std::int64_t owned_offset, std::int64_t elems,
-                             std::vector<Sum>& sums, std::vector<device::Buffer>& held) {
+                             std::vector<Sum>& sums, Held& held) {
     const kernels::Ptr total = owned_at(owned_offset);
-    if (!reduced_[plan::raw(param)]) return total.data;
-    held.push_back(context_.device.memory().allocate(context_.bytes_of(elems),
+    const bool first = !reduced_[plan::raw(param)];
+    if (first && context_.wire_type() == total.type) return total.data;
+    held.push_back(context_.device.memory().allocate(bytes_of(elems, context_.wire_type()),
                                                      {ev::MemoryCategory::reduce_bucket, plan::raw(param)},
                                                      context_.device.compute()));
-    sums.push_back({total, {held.back().data(), context_.type()}, elems, false});
+    sums.push_back({total, {held.back().data(), context_.wire_type()}, elems, first});
     return held.back().data();
   }
 
-  void reduce_to_owners(const std::vector<ParamId>& params, comm::CollectiveLabel label,
-                        std::vector<Sum>& sums, std::vector<device::Buffer>& held) {
+  void reduce_to_owners(const std::vector<Source>& sources, comm::CollectiveLabel label,
+                        std::vector<Sum>& sums, Held& held) {
     std::vector<comm::ReducePart> parts;
-    for (const ParamId param : params) {
-      const kernels::ConstPtr gradient{whole_[plan::raw(param)].data(), context_.type()};
+    for (const auto& [param, gradient] : sources) {
       for (const plan::FlatSlice& slice : ownership_.flat().slices_of(param)) {
         void* out = slice.rank == context_.rank() ? output(param, slice.shard_offset, slice.elems, sums, held)
                                                   : nullptr;
@@ -132,16 +165,15 @@ class ShardedGradients final : public Gradients {
             {advance(gradient, slice.param_offset).data, out, slice.elems, slice.rank, plan::raw(param)});
       }
     }
-    context_.reduce_comm.reduce(parts, context_.type(), mean_factor(), context_.device.reduce(), label);
+    context_.reduce_comm.reduce(parts, context_.wire_type(), mean_factor(), context_.device.reduce(), label);
   }
 
   /// `reduce_scatter: false`, or DeepSpeed's all-reduce over slices: every rank gets the whole bucket and
   /// keeps its own part.
-  void all_reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label, std::vector<Sum>& sums) {
-    for (const ParamId param : params) {
-      const kernels::Ptr gradient{whole_[plan::raw(param)].data(), context_.type()};
-      context_.reduce_comm.all_reduce(gradient.data, context_.elems_of(param), context_.type(), mean_factor(),
-                                      context_.device.reduce(), label);
+  void all_reduce(const std::vector<Source>& sources, comm::CollectiveLabel label, std::vector<Sum>& sums) {
+    for (const auto& [param, gradient] : sources) {
+      context_.reduce_comm.all_reduce(gradient.data, context_.elems_of(param), context_.wire_type(),
+                                      mean_factor(), context_.device.reduce(), label);
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
         if (slice.elems == 0) continue;
         sums.push_back({owned_at(slice.owned_offset), advance(gradient, slice.param_offset), slice.elems,
@@ -150,22 +182,22 @@ class ShardedGradients final : public Gradients {
     }
   }
 
-  void reduce_scatter(const std::vector<ParamId>& params, comm::CollectiveLabel label, std::vector<Sum>& sums,
-                      std::vector<device::Buffer>& held) {
+  void reduce_scatter(const std::vector<Source>& sources, comm::CollectiveLabel label, std::vector<Sum>& sums,
+                      Held& held) {
     std::vector<comm::ReduceScatterPart> parts;
-    for (const ParamId param : params) {
+    for (const auto& [param, gradient] : sources) {
       const plan::ParamPartition& partition = ownership_.shards().partitions[plan::raw(param)];
       void* out = output(param, ownership_.shards().shard_offset[plan::raw(param)], partition.shard_elems,
                          sums, held);
-      parts.push_back(
-          {whole_[plan::raw(param)].data(), partition.elems, out, partition.shard_elems, plan::raw(param)});
+      parts.push_back({gradient.data, partition.elems, out, partition.shard_elems, plan::raw(param)});
     }
-    context_.reduce_comm.reduce_scatter(parts, context_.type(), mean_factor(), context_.device.reduce(),
+    context_.reduce_comm.reduce_scatter(parts, context_.wire_type(), mean_factor(), context_.device.reduce(),
                                         label);
   }
 
   device::Buffer shard_;
   std::vector<device::Buffer> whole_;  ///< by ParamId; of the compute stream
+  std::vector<device::Buffer> kept_;   ///< by ParamId: reduced, but kept until the step
   std::vector<bool> reduced_;          ///< by ParamId: the owned range holds a part of this window's sum
 };
 

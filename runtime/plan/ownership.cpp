@@ -20,7 +20,13 @@ Ownership::Ownership(const ModelPlan& model, const ZeroConfig& zero, std::uint32
   }
   const GradientOrder order =
       stage_ > 0 && zero.round_robin_gradients ? GradientOrder::round_robin : GradientOrder::parameter_order;
-  flat_ = make_flat_layout(model, stage_ == 0 ? 1 : world, order);
+  if (uses_legacy_layout(zero)) {
+    std::vector<std::int64_t> elems;
+    for (const ParamPlan& param : model.params) elems.push_back(param.elems);
+    flat_ = make_legacy_layout(elems, world, zero.max_elements_per_comm, order);
+  } else {
+    flat_ = make_flat_layout(model, stage_ == 0 ? 1 : world, order);
+  }
   owned_elems_ = flat_.shard_elems;
   sub_groups_.push_back({0, owned_elems_});
 }

@@ -23,8 +23,8 @@ struct OwnedSlice {
   std::int64_t padding_elems = 0;  ///< stage 3: rest of the shard
 };
 
-/// Stage 0: every rank owns everything. Stages 1 and 2: a range of the flat, padded parameters. Stage 3: a
-/// shard of every parameter.
+/// Stage 0: every rank owns everything. Stages 1 and 2: a range of the flat, padded parameters, or in the
+/// first layout of stage 1 a range of each communication. Stage 3: a shard of every parameter.
 class Ownership {
  public:
   /// `shard_alignment` (elements) applies to stage 3. Throws std::invalid_argument on a stage above 3.

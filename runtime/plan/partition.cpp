@@ -13,6 +13,60 @@ void check_world(std::uint32_t world) {
 
 std::int64_t ceil_div(std::int64_t value, std::int64_t by) noexcept { return (value + by - 1) / by; }
 
+/// Parameters one after the other; sizes and slices come with cut().
+FlatLayout concatenate(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
+                       GradientOrder order) {
+  check_world(world);
+  FlatLayout layout;
+  layout.world = world;
+  const std::size_t count = param_elems.size();
+  layout.order.reserve(count);
+  switch (order) {
+    case GradientOrder::parameter_order:
+      for (std::size_t i = 0; i < count; ++i) layout.order.push_back(ParamId{static_cast<std::uint32_t>(i)});
+      break;
+    case GradientOrder::round_robin:
+      // S6: parameter i goes to bucket i % world; the buckets follow each other.
+      for (std::size_t bucket = 0; bucket < world; ++bucket) {
+        for (std::size_t i = bucket; i < count; i += world) {
+          layout.order.push_back(ParamId{static_cast<std::uint32_t>(i)});
+        }
+      }
+      break;
+  }
+  layout.param_elems = param_elems;
+  layout.param_offset.assign(count, 0);
+  for (const ParamId param : layout.order) {
+    layout.param_offset[raw(param)] = layout.elems;
+    layout.elems += param_elems[raw(param)];
+  }
+  return layout;
+}
+
+/// Gives every sub-partition to its rank.
+void cut(FlatLayout& layout, std::int64_t intervals, std::int64_t sub_partition_elems) {
+  layout.intervals = intervals;
+  layout.sub_partition_elems = sub_partition_elems;
+  layout.shard_elems = intervals * sub_partition_elems;
+  layout.flat_elems = layout.shard_elems * layout.world;
+  for (const ParamId param : layout.order) {
+    const std::int64_t first = layout.param_offset[raw(param)];
+    const std::int64_t end = first + layout.param_elems[raw(param)];
+    for (std::int64_t begin = first; begin < end;) {
+      const std::int64_t index = begin / sub_partition_elems;
+      const std::int64_t stop = std::min(end, (index + 1) * sub_partition_elems);
+      FlatSlice slice;
+      slice.param = param;
+      slice.rank = static_cast<std::uint32_t>(index % layout.world);
+      slice.param_offset = begin - first;
+      slice.shard_offset = index / layout.world * sub_partition_elems + begin % sub_partition_elems;
+      slice.elems = stop - begin;
+      layout.slices.push_back(slice);
+      begin = stop;
+    }
+  }
+}
+
 }  // namespace
 
 Range intersect(Range a, Range b) noexcept {
@@ -40,7 +94,7 @@ std::vector<FlatSlice> FlatLayout::slices_of(ParamId param) const {
   const std::int64_t begin = param_offset.at(raw(param));
   auto at = std::lower_bound(slices.begin(), slices.end(), begin,
                              [this](const FlatSlice& slice, std::int64_t offset) {
-                               return slice.rank * shard_elems + slice.shard_offset < offset;
+                               return param_offset[raw(slice.param)] + slice.param_offset < offset;
                              });
   std::vector<FlatSlice> found;
   for (; at != slices.end() && at->param == param; ++at) found.push_back(*at);
@@ -48,8 +102,12 @@ std::vector<FlatSlice> FlatLayout::slices_of(ParamId param) const {
 }
 
 std::int64_t FlatLayout::padding_of(std::uint32_t rank) const noexcept {
-  const std::int64_t begin = shard_elems * static_cast<std::int64_t>(rank);
-  return shard_elems - intersect({begin, begin + shard_elems}, {0, elems}).size();
+  std::int64_t real = 0;
+  for (std::int64_t interval = 0; interval < intervals; ++interval) {
+    const std::int64_t begin = sub_partition_begin(interval, rank);
+    real += intersect({begin, begin + sub_partition_elems}, {0, elems}).size();
+  }
+  return shard_elems - real;
 }
 
 FlatLayout make_flat_layout(const ModelPlan& model, std::uint32_t world, GradientOrder order) {
@@ -61,49 +119,33 @@ FlatLayout make_flat_layout(const ModelPlan& model, std::uint32_t world, Gradien
 
 FlatLayout make_flat_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
                             GradientOrder order) {
-  check_world(world);
-  FlatLayout layout;
-  layout.world = world;
-  const std::size_t count = param_elems.size();
-  layout.order.reserve(count);
-  switch (order) {
-    case GradientOrder::parameter_order:
-      for (std::size_t i = 0; i < count; ++i) layout.order.push_back(ParamId{static_cast<std::uint32_t>(i)});
-      break;
-    case GradientOrder::round_robin:
-      // S6: parameter i goes to bucket i % world; the buckets follow each other.
-      for (std::size_t bucket = 0; bucket < world; ++bucket) {
-        for (std::size_t i = bucket; i < count; i += world) {
-          layout.order.push_back(ParamId{static_cast<std::uint32_t>(i)});
-        }
-      }
-      break;
-  }
-  layout.param_elems = param_elems;
-  layout.param_offset.assign(count, 0);
-  for (const ParamId param : layout.order) {
-    layout.param_offset[raw(param)] = layout.elems;
-    layout.elems += param_elems[raw(param)];
-  }
-  const std::int64_t alignment = kFlatAlignment * world;
-  layout.flat_elems = ceil_div(layout.elems, alignment) * alignment;
-  layout.shard_elems = layout.flat_elems / world;
+  FlatLayout layout = concatenate(param_elems, world, order);
+  cut(layout, 1, ceil_div(layout.elems, kFlatAlignment * world) * kFlatAlignment);
+  return layout;
+}
 
-  for (const ParamId param : layout.order) {
-    std::int64_t begin = layout.param_offset[raw(param)];
-    const std::int64_t end = begin + param_elems[raw(param)];
-    while (begin < end) {
-      const std::int64_t rank = begin / layout.shard_elems;
-      const std::int64_t stop = std::min(end, (rank + 1) * layout.shard_elems);
-      FlatSlice slice;
-      slice.param = param;
-      slice.rank = static_cast<std::uint32_t>(rank);
-      slice.param_offset = begin - layout.param_offset[raw(param)];
-      slice.shard_offset = begin - rank * layout.shard_elems;
-      slice.elems = stop - begin;
-      layout.slices.push_back(slice);
-      begin = stop;
-    }
+std::int64_t best_elems_per_comm(std::int64_t elems, std::int64_t limit, std::uint32_t world) {
+  const std::int64_t fewer = elems / limit;  // communications, with more elements in each
+  if (fewer == 0) return limit;
+  const std::int64_t padding = limit * ceil_div(elems, limit) - elems;
+  const std::int64_t more_elems = ceil_div(elems, world * fewer);
+  return padding > more_elems ? limit + more_elems : limit;
+}
+
+FlatLayout make_legacy_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
+                              std::int64_t max_elems_per_comm, GradientOrder order) {
+  FlatLayout layout = concatenate(param_elems, world, order);
+  if (max_elems_per_comm < static_cast<std::int64_t>(world)) {
+    throw std::invalid_argument("max_elements_per_comm is " + std::to_string(max_elems_per_comm) +
+                                "; each of the " + std::to_string(world) +
+                                " ranks needs at least one element of every communication");
+  }
+  const std::int64_t whole = ceil_div(layout.elems, world);  // per rank, if one communication carried all
+  const std::int64_t each = best_elems_per_comm(layout.elems, max_elems_per_comm, world) / world;
+  if (whole <= each) {
+    cut(layout, 1, whole);
+  } else {
+    cut(layout, ceil_div(whole, each), each);
   }
   return layout;
 }

@@ -29,29 +29,37 @@ struct ParamPartition {
 };
 [[nodiscard]] ParamPartition partition_param(std::int64_t elems, std::uint32_t world);
 
-/// A piece of one parameter inside one rank's partition of the flat buffer.
+/// A piece of one parameter inside what one rank owns of the flat buffer.
 struct FlatSlice {
   ParamId param{};
   std::uint32_t rank = 0;
   std::int64_t param_offset = 0;  ///< first element within the parameter
-  std::int64_t shard_offset = 0;  ///< first element within the rank's partition
+  std::int64_t shard_offset = 0;  ///< first element within what the rank owns, its pieces in a row
   std::int64_t elems = 0;
 };
 
-/// Stages 1 and 2: parameters concatenated in `order`, padded to a multiple of 2 * world (S2).
+/// Stages 1 and 2: parameters concatenated in `order` and padded. The flat buffer is cut into
+/// `intervals` * `world` sub-partitions of equal length, and sub-partition i belongs to rank i % world.
+/// Today's layout has one interval, so a rank owns one range, and is padded to a multiple of 2 * world (S2).
 struct FlatLayout {
   std::uint32_t world = 1;
-  std::int64_t elems = 0;        ///< without padding
-  std::int64_t flat_elems = 0;   ///< with padding
-  std::int64_t shard_elems = 0;  ///< flat_elems / world
+  std::int64_t elems = 0;                ///< without padding
+  std::int64_t flat_elems = 0;           ///< with padding
+  std::int64_t shard_elems = 0;          ///< flat_elems / world
+  std::int64_t intervals = 1;            ///< more than one only in the first layout of stage 1 (S1)
+  std::int64_t sub_partition_elems = 0;  ///< shard_elems / intervals
   std::vector<ParamId> order;
   std::vector<std::int64_t> param_offset;  ///< by ParamId: first element within the flat buffer
   std::vector<std::int64_t> param_elems;   ///< by ParamId
   std::vector<FlatSlice> slices;           ///< ascending in the flat buffer
   [[nodiscard]] std::vector<FlatSlice> slices_of(ParamId param) const;
   [[nodiscard]] std::int64_t elems_of(ParamId param) const { return param_elems.at(raw(param)); }
-  /// Padding at the end of this rank's partition (S5).
+  /// Elements of this rank's sub-partitions that are padding (S5).
   [[nodiscard]] std::int64_t padding_of(std::uint32_t rank) const noexcept;
+  /// First element within the flat buffer of what this rank owns of an interval.
+  [[nodiscard]] std::int64_t sub_partition_begin(std::int64_t interval, std::uint32_t rank) const noexcept {
+    return (interval * world + rank) * sub_partition_elems;
+  }
 };
 /// The flat buffer is padded to a multiple of this many elements per rank (S2: every partition starts at
 /// a 4-byte boundary for 16-bit elements).
@@ -62,5 +70,15 @@ enum class GradientOrder : std::uint8_t { parameter_order, round_robin };
 /// The same from bare sizes, by ParamId: what the layout depends on.
 [[nodiscard]] FlatLayout make_flat_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
                                           GradientOrder order = GradientOrder::parameter_order);
+
+/// Elements of one communication of the first ZeRO-1 (S1, best_max_elems_per_comm of DeepSpeed 0.5): `limit`,
+/// or more where one communication fewer needs less padding.
+[[nodiscard]] std::int64_t best_elems_per_comm(std::int64_t elems, std::int64_t limit, std::uint32_t world);
+/// The layout of the first ZeRO-1 (S1; notes B, "stage 1"): communications of about `max_elems_per_comm`
+/// elements, each cut into one sub-partition per rank. Throws std::invalid_argument when `max_elems_per_comm`
+/// is less than one element per rank.
+[[nodiscard]] FlatLayout make_legacy_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
+                                            std::int64_t max_elems_per_comm,
+                                            GradientOrder order = GradientOrder::parameter_order);
 
 }  // namespace shardscope::plan

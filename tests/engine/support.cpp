@@ -11,8 +11,6 @@
 #include "tests/device/thread_ranks.h"
 
 namespace shardscope::engine::testing {
-namespace {
-
 using instrumentation::MemoryCategory;
 
 /// metrics.md section 1: stage 3 holds gathered parameters only for a while, so they are no model state.
@@ -25,6 +23,8 @@ std::size_t model_states(device::Arena& memory, std::uint32_t stage) {
   }
   return stage < 3 ? bytes + memory.used_bytes(MemoryCategory::param_gathered) : bytes;
 }
+
+namespace {
 
 /// Counts what passes, and looks at memory when it does.
 class CountingCommunicator final : public comm::Communicator {
@@ -59,18 +59,18 @@ class CountingCommunicator final : public comm::Communicator {
     see();
     inner_->all_reduce(data, elems, type, factor, stream, label);
   }
-  void all_to_all(std::span<const comm::AllToAllPart> parts, kernels::DType type, device::Stream& stream,
-                  comm::CollectiveLabel label) override {
-    for (const auto& part : parts) volume_.reduced += part.chunk_elems * label.packing * world();
-    see();
-    inner_->all_to_all(parts, type, stream, label);
+  void all_reduce_host(std::span<double> values) override {
+    // The engine's one call of a step: norm and flags, when the gradients are complete.
+    if (on_all_reduce_host) on_all_reduce_host();
+    inner_->all_reduce_host(values);
   }
-  void all_reduce_host(std::span<double> values) override { inner_->all_reduce_host(values); }
   void max_host(std::span<std::uint64_t> values) override { inner_->max_host(values); }
   void broadcast_host(std::span<std::byte> bytes, std::uint32_t root) override {
     inner_->broadcast_host(bytes, root);
   }
   void barrier_host() override { inner_->barrier_host(); }
+
+  std::function<void()> on_all_reduce_host;
 
  private:
   void see() {
@@ -103,6 +103,7 @@ TrainingRun train(const RunSpec& spec) {
     CountingCommunicator control(world.make_communicator("control"), out, device.memory(), config.zero.stage);
     instrumentation::GateKeeper gates;
     const Context context{model, config, device, gather, reduce, control, gates};
+    if (spec.before_update) control.on_all_reduce_host = [&] { spec.before_update(context); };
     gates.set_on_hold([&device] { device.synchronize(); });
     data::StreamOptions stream;
     stream.path = spec.data;

@@ -25,6 +25,8 @@ struct RunSpec {
   std::int64_t steps = 4;
   /// Called on every rank before training, with its context.
   std::function<void(const Context&)> prepare;
+  /// Called on every rank once the gradients of a step are complete, before the optimizer.
+  std::function<void(const Context&)> before_update;
   /// Called on every rank after each step.
   std::function<void(const Context&, const StepResult&)> after_step;
 };
@@ -50,6 +52,9 @@ struct TrainingRun {
 
 /// Runs to the end; errors of ranks are in the result.
 [[nodiscard]] TrainingRun train(const RunSpec& spec);
+
+/// Bytes of model states (metrics.md section 1) at `stage`.
+[[nodiscard]] std::size_t model_states(device::Arena& memory, std::uint32_t stage);
 
 /// samples/models/NAME.json or a built-in model.
 [[nodiscard]] plan::ModelSpec model_named(const std::string& name);

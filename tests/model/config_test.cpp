@@ -130,10 +130,10 @@ TEST(Config, WhatTheRuntimeWouldNotDoIsRefused) {
   const struct {
     const char *text, *message;
   } cases[] = {
-      {R"({"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"}})",
-       "data_types.grad_accum_dtype: differs from the type gradients are stored in"},
+      {R"({"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp16"}})",
+       "data_types.grad_accum_dtype: is fp16, but parameters are bf16"},
       {R"({"train_batch_size": 8, "data_types": {"grad_accum_dtype": "bf16"}})", "grad_accum_dtype"},
-      {R"({"train_batch_size": 8, "communication_data_type": "fp16"})", "communication_data_type"},
+      {R"({"train_batch_size": 8, "communication_data_type": "int8"})", "communication_data_type"},
       {R"({"train_batch_size": 8, "fp32_allreduce": true})", "fp32_allreduce"},
       {R"({"train_batch_size": 8, "sequence_parallel_size": 2})", "set it to 1"},
       {R"({"train_batch_size": 8, "gradient_predivide_factor": 0})", "more than 0"},
@@ -141,13 +141,13 @@ TEST(Config, WhatTheRuntimeWouldNotDoIsRefused) {
        "fp32_optimizer_states: is false"},
       {R"({"train_batch_size": 8, "zero_optimization": {"stage": 1, "allgather_partitions": false}})",
        "never broadcast"},
-      {R"({"train_batch_size": 8, "shardscope": {"compat": {"keep_spanning_gradients": true}}})",
-       "not supported yet"},
   };
   for (const auto& refused : cases) EXPECT_THAT(error_of(refused.text), HasSubstr(refused.message));
   // Said, but harmless: the storage type by its own name, and what is off already.
   for (const char* text :
        {R"({"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"},
+            "communication_data_type": "bf16"})",
+        R"({"train_batch_size": 8, "fp16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"},
             "communication_data_type": "bf16"})",
         R"({"train_batch_size": 8, "sequence_parallel_size": 1, "fp32_allreduce": false})"}) {
     EXPECT_EQ(error_of(text), "no error");
@@ -164,11 +164,12 @@ TEST(Config, WhatHasNoEffectIsSaid) {
   EXPECT_THAT(warned(in_zero(R"({"stage": 3, "round_robin_gradients": true})")), HasSubstr("stage is 3"));
   EXPECT_EQ(warned(in_zero(R"({"stage": 2, "round_robin_gradients": true})")), "0");
   EXPECT_THAT(warned(in_zero(R"({"stage": 3, "log_trace_cache_warnings": true})")), HasSubstr("event"));
-  EXPECT_THAT(warned(in_zero(R"({"stage": 1, "max_elements_per_comm": 1000})")), HasSubstr("ZeRO-1"));
-  const std::string notes = R"({"train_batch_size": 8, "zero_optimization": {"stage": 1}, "shardscope":
-                                {"compat": "notes"}})";
-  EXPECT_THAT(warned(notes), HasSubstr("legacy_stage1_layout is not supported yet"));
-  EXPECT_FALSE(parse(notes).zero.compat.legacy_stage1_layout);  // recorded as it ran
+  EXPECT_THAT(warned(in_zero(R"({"stage": 2, "legacy_stage1": true})")), HasSubstr("layout of stage 1"));
+  EXPECT_EQ(warned(in_zero(R"({"stage": 1, "legacy_stage1": true, "max_elements_per_comm": 1000})")), "0");
+  const TrainingConfig notes = parse(
+      R"({"train_batch_size": 8, "zero_optimization": {"stage": 1}, "shardscope": {"compat": "notes"}})");
+  EXPECT_TRUE(plan::uses_legacy_layout(notes.zero));
+  EXPECT_TRUE(notes.warnings.empty());
 }
 
 TEST(Config, DefaultsAreDeepSpeeds) {

@@ -43,6 +43,60 @@ TEST(ParamPartition, CoversTheParameterOnce) {
   EXPECT_THROW((void)partition_param(4, 0), std::invalid_argument);
 }
 
+// S1, computed by hand from its rules.
+TEST(LegacyLayout, FollowsTheRulesOfTheFirstStage1) {
+  // 100 elements at 40: three communications of 40 pad 20, two need 100/(4*2) = 13 more each: 53.
+  EXPECT_EQ(best_elems_per_comm(100, 40, 4), 53);
+  EXPECT_EQ(best_elems_per_comm(100, 50, 4), 50);    // no padding at all
+  EXPECT_EQ(best_elems_per_comm(100, 500, 4), 500);  // fits into one
+  // 53 / 4 = 13 a rank and communication, 25 a rank: two communications of 13 * 4.
+  const FlatLayout layout = make_legacy_layout({60, 40}, 4, 40);
+  EXPECT_EQ(layout.intervals, 2);
+  EXPECT_EQ(layout.sub_partition_elems, 13);
+  EXPECT_EQ(layout.flat_elems, 104);
+  EXPECT_EQ(layout.shard_elems, 26);
+  EXPECT_EQ(layout.padding_of(2), 0);
+  EXPECT_EQ(layout.padding_of(3), 4);
+  // The first parameter ends in the second communication, in rank 0's piece.
+  const auto slices = layout.slices_of(ParamId{0});
+  ASSERT_EQ(slices.size(), 5U);
+  EXPECT_EQ(slices[4].rank, 0U);
+  EXPECT_EQ(slices[4].param_offset, 52);
+  EXPECT_EQ(slices[4].shard_offset, 13);
+  EXPECT_EQ(slices[4].elems, 8);
+  EXPECT_EQ(make_legacy_layout({60, 40}, 4, 500).flat_elems, 100);  // one communication, no alignment
+  EXPECT_THROW((void)make_legacy_layout({60, 40}, 4, 3), std::invalid_argument);
+}
+
+TEST(LegacyLayout, SubPartitionsTakeTurns) {
+  std::mt19937 random(8);
+  for (int round = 0; round < 300; ++round) {
+    const auto sizes = random_sizes(random);
+    const std::uint32_t world = 1 + draw(random, 6);
+    const FlatLayout layout = make_legacy_layout(sizes, world, world + draw(random, 3000));
+    EXPECT_EQ(layout.flat_elems, layout.intervals * layout.sub_partition_elems * world);
+    EXPECT_GE(layout.flat_elems, layout.elems);
+    std::int64_t next = 0;
+    std::int64_t padding = 0;
+    for (const FlatSlice& slice : layout.slices) {
+      const std::int64_t interval = slice.shard_offset / layout.sub_partition_elems;
+      EXPECT_EQ(
+          layout.sub_partition_begin(interval, slice.rank) + slice.shard_offset % layout.sub_partition_elems,
+          next);
+      EXPECT_EQ(layout.param_offset[raw(slice.param)] + slice.param_offset, next);
+      next += slice.elems;
+    }
+    EXPECT_EQ(next, layout.elems);
+    for (std::uint32_t rank = 0; rank < world; ++rank) padding += layout.padding_of(rank);
+    EXPECT_EQ(padding, layout.flat_elems - layout.elems);
+    for (std::uint32_t i = 0; i < sizes.size(); ++i) {
+      std::int64_t elems = 0;
+      for (const FlatSlice& slice : layout.slices_of(ParamId{i})) elems += slice.elems;
+      EXPECT_EQ(elems, sizes[i]);
+    }
+  }
+}
+
 TEST(FlatLayout, SlicesTileTheFlatBuffer) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {

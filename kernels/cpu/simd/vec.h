@@ -228,8 +228,6 @@ template <class F>
     case DType::f16:
       f(F16{});
       return;
-    case DType::i8:
-      return;
   }
 }
 
@@ -260,8 +258,6 @@ template <class T>
     case DType::f16:
       to_float<F16>(buffer, static_cast<const std::uint16_t*>(data) + offset, n);
       return buffer;
-    case DType::i8:
-      break;
   }
   return buffer;
 }
@@ -279,8 +275,6 @@ template <class T>
       return;
     case DType::f16:
       from_float<F16>(static_cast<std::uint16_t*>(data) + offset, buffer, n);
-      return;
-    case DType::i8:
       return;
   }
 }

@@ -1,0 +1,40 @@
+// Stages 0 and 1: one flat gradient buffer beside the flat parameters, reduced in place.
+#pragma once
+
+#include <vector>
+
+#include "runtime/engine/gradients.h"
+
+namespace shardscope::engine {
+
+/// Gradients lie in the flat buffer in grad_accum_dtype. Backward writes there directly, or, where that is
+/// not the storage type, into a buffer of its own that joins the sum when the gradient is complete.
+class ResidentGradients : public Gradients {
+ public:
+  ResidentGradients(const Context& context, EventPool& events, const plan::Ownership& ownership);
+
+  [[nodiscard]] model::GradTarget target(plan::ParamId param) override;
+  [[nodiscard]] kernels::ConstPtr owned() const override;
+
+ protected:
+  [[nodiscard]] bool reduces_now() const noexcept override { return window().boundary(); }
+  void begin_window() override;
+  void joined(plan::ParamId param) override;
+  void settle_unused(const std::vector<plan::ParamId>& params) override;
+  void reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held) override;
+
+  /// The flat buffer from element `offset` on.
+  [[nodiscard]] kernels::Ptr flat_at(std::int64_t offset) const;
+
+ private:
+  [[nodiscard]] kernels::Ptr whole(plan::ParamId param) const;
+  void all_reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held);
+  void reduce_to_owners(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held);
+
+  device::Buffer buffer_;
+  std::vector<bool> written_;  ///< by ParamId: holds a gradient of this accumulation window
+  std::vector<device::Buffer>
+      separate_;  ///< by ParamId: being written in storage type; of the compute stream
+};
+
+}  // namespace shardscope::engine
