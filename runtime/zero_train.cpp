@@ -28,6 +28,7 @@
 #include "runtime/engine/stop_signals.h"
 #include "runtime/model/init.h"
 #include "runtime/plan/activation_checkpointing.h"
+#include "runtime/plan/leaf_modules.h"
 #include "runtime/plan/model_plan.h"
 
 namespace shardscope {
@@ -110,7 +111,7 @@ plan::ModelPlan load_model(const Options& options, const config::TrainingConfig&
         "shardscope.activation_checkpointing: model " + spec.name +
         " has no list of blocks; mark modules with \"checkpoint\": true in its JSON file");
   }
-  return plan::build_model_plan(std::move(spec));
+  return plan::build_model_plan(plan::mark_leaf_modules(std::move(spec), config.zero));
 }
 
 config::TrainingConfig load_training_config(const Options& options, std::uint32_t world) {

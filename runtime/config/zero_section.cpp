@@ -212,10 +212,6 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
   refuse(zero.zenflow.has_value(), "zenflow", later);
   refuse(zero.elastic_checkpoint, "elastic_checkpoint", later);
   refuse(zero.use_all_reduce_for_fetch_params, "stage3_use_all_reduce_for_fetch_params", later);
-  refuse(zero.module_granularity_threshold > 0, "stage3_module_granularity_threshold", later);
-  refuse(!zero.leaf_module.classes.empty() || !zero.leaf_module.names.empty() ||
-             !zero.leaf_module.name_suffixes.empty(),
-         "leaf_module", later + ", or mark the module with \"leaf\": true in the model file");
   refuse(zero.hpz_partition_size > 1, "zero_hpz_partition_size", later);
   refuse(zero.quantized_weights, "zero_quantized_weights", later);
   refuse(zero.quantized_nontrainable_weights, "zero_quantized_nontrainable_weights", later);

@@ -138,6 +138,7 @@ class Engine::Impl {
     in_phase(ev::Phase::backward, step_id, micro, [&] {
       gradients_->begin_backward(window);
       executor_.backward();
+      hooks_.end_backward();
       parameters_->end_backward();
       gradients_->end_backward();
     });

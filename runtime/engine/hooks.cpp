@@ -6,7 +6,11 @@ namespace shardscope::engine {
 
 EngineHooks::EngineHooks(const Context& context, EventPool& events, Parameters& parameters,
                          Gradients& gradients)
-    : context_(context), parameters_(parameters), gradients_(gradients), throttle_(context.device, events) {}
+    : context_(context),
+      parameters_(parameters),
+      gradients_(gradients),
+      leaves_(context, gradients),
+      throttle_(context.device, events) {}
 
 void EngineHooks::begin_micro_step(std::uint32_t micro_step, std::uint32_t step) {
   micro_step_ = micro_step;
@@ -18,6 +22,7 @@ void EngineHooks::begin_micro_step(std::uint32_t micro_step, std::uint32_t step)
 void EngineHooks::pre_forward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::pre_forward, plan::raw(module));
   if (plan::raw(module) == 0 && !recomputing_) parameters_.begin_iteration(micro_step_, step_);
+  if (!recomputing_) leaves_.entered(module);
   parameters_.acquire(module, forward_direction());
 }
 
@@ -37,6 +42,7 @@ void EngineHooks::pre_backward(plan::ModuleId module) {
 
 void EngineHooks::post_backward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::post_backward, plan::raw(module));
+  leaves_.left(module);
   parameters_.release(module, plan::Direction::backward);
   throttle_.module_queued();
 }

@@ -6,6 +6,7 @@
 #include "runtime/engine/context.h"
 #include "runtime/engine/gradients.h"
 #include "runtime/engine/host_throttle.h"
+#include "runtime/engine/leaf_gradients.h"
 #include "runtime/engine/parameters.h"
 #include "runtime/model/executor.h"
 
@@ -16,6 +17,8 @@ class EngineHooks final : public model::Hooks {
   EngineHooks(const Context& context, EventPool& events, Parameters& parameters, Gradients& gradients);
 
   void begin_micro_step(std::uint32_t micro_step, std::uint32_t step);
+  /// The executor's backward is queued; gradients that waited for it go now.
+  void end_backward() { leaves_.end_backward(); }
 
   void pre_forward(plan::ModuleId module) override;
   void post_forward(plan::ModuleId module) override;
@@ -26,7 +29,9 @@ class EngineHooks final : public model::Hooks {
   void use_external(plan::ParamId param, plan::ModuleId module) override;
   [[nodiscard]] kernels::ConstPtr param(plan::ParamId param) override { return parameters_.get(param); }
   [[nodiscard]] model::GradTarget grad(plan::ParamId param) override { return gradients_.target(param); }
-  void grad_ready(plan::ParamId param) override { gradients_.ready(param); }
+  void grad_ready(plan::ParamId param) override {
+    if (!leaves_.hold(param)) gradients_.ready(param);
+  }
 
  private:
   [[nodiscard]] plan::Direction forward_direction() const noexcept {
@@ -36,6 +41,7 @@ class EngineHooks final : public model::Hooks {
   const Context& context_;
   Parameters& parameters_;
   Gradients& gradients_;
+  LeafGradients leaves_;
   HostThrottle throttle_;
   std::uint32_t micro_step_ = 0;
   std::uint32_t step_ = 0;

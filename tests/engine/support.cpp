@@ -8,6 +8,7 @@
 
 #include "runtime/data/stream.h"
 #include "runtime/model/init.h"
+#include "runtime/plan/leaf_modules.h"
 #include "tests/device/thread_ranks.h"
 
 namespace shardscope::engine::testing {
@@ -90,11 +91,11 @@ class CountingCommunicator final : public comm::Communicator {
 TrainingRun train(const RunSpec& spec) {
   TrainingRun run;
   run.ranks.resize(spec.world);
-  const plan::ModelPlan model = plan::build_model_plan(spec.model);
-  run.weights.resize(model.params.size());
   config::ParseOptions parse;
   parse.world = spec.world;
   const config::TrainingConfig config = config::parse_config(spec.config.dump(), parse);
+  const plan::ModelPlan model = plan::build_model_plan(plan::mark_leaf_modules(spec.model, config.zero));
+  run.weights.resize(model.params.size());
 
   const auto body = [&](comm::World& world, device::Device& device) {
     RankRun& out = run.ranks[world.rank()];

@@ -1,0 +1,61 @@
+#include "runtime/engine/leaf_gradients.h"
+
+#include "kernels/ops.h"
+#include "runtime/plan/leaf_modules.h"
+
+namespace shardscope::engine {
+
+using plan::ModuleId;
+using plan::ParamId;
+
+LeafGradients::LeafGradients(const Context& context, Gradients& gradients)
+    : context_(context),
+      gradients_(gradients),
+      params_(context.model.modules.size()),
+      leaf_of_(context.model.params.size(), plan::kNone<ModuleId>),
+      ready_(context.model.params.size(), false),
+      visits_(context.model.modules.size(), 0) {
+  if (context.config.zero.stage != 3) return;
+  params_ = plan::leaf_gradients(context.model);
+  for (const plan::ModulePlan& module : context.model.modules) {
+    for (const ParamId param : params_[plan::raw(module.id)]) leaf_of_[plan::raw(param)] = module.id;
+  }
+}
+
+void LeafGradients::entered(ModuleId module) {
+  if (!params_[plan::raw(module)].empty()) ++visits_[plan::raw(module)];
+}
+
+bool LeafGradients::hold(ParamId param) {
+  if (leaf_of_[plan::raw(param)] == plan::kNone<ModuleId>) return false;
+  ready_[plan::raw(param)] = true;
+  return true;
+}
+
+void LeafGradients::left(ModuleId module) {
+  std::uint32_t& visits = visits_[plan::raw(module)];
+  if (visits > 0 && --visits == 0) give(module);
+}
+
+void LeafGradients::end_backward() {
+  for (const plan::ModulePlan& module : context_.model.modules) {
+    std::uint32_t& visits = visits_[plan::raw(module.id)];
+    if (visits > 0) give(module.id);
+    visits = 0;
+  }
+}
+
+void LeafGradients::give(ModuleId module) {
+  for (const ParamId param : params_[plan::raw(module)]) {
+    if (!ready_[plan::raw(param)]) {
+      const model::GradTarget target = gradients_.target(param);
+      context_.device.compute().run(
+          [data = target.data.data, bytes = context_.bytes_of(context_.elems_of(param))](
+              const kernels::Exec& exec) { kernels::fill_zero(exec, data, bytes); });
+    }
+    ready_[plan::raw(param)] = false;
+    gradients_.ready(param);
+  }
+}
+
+}  // namespace shardscope::engine

@@ -1,0 +1,210 @@
+#include "runtime/plan/leaf_modules.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "runtime/plan/model_check.h"
+
+namespace shardscope::plan {
+namespace {
+
+constexpr std::int64_t kMaxLeafElems = 1'000'000'000;  ///< Z3_MAX_LEAF_SIZE
+constexpr std::int64_t kNoGranularity = std::numeric_limits<std::int64_t>::max();
+
+/// deepspeed/runtime/zero/leaf_module_config.py lists these by default, by their full names.
+constexpr std::array<std::string_view, 3> kDefaultClasses{"MixtralSparseMoeBlock", "Qwen2MoeSparseMoeBlock",
+                                                          "Qwen3MoeSparseMoeBlock"};
+
+/// "transformers.models.mixtral.modeling_mixtral.MixtralSparseMoeBlock" -> "MixtralSparseMoeBlock".
+std::string_view short_name(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? name : name.substr(dot + 1);
+}
+
+bool in_defaults(std::string_view name) {
+  return std::find(kDefaultClasses.begin(), kDefaultClasses.end(), short_name(name)) != kDefaultClasses.end();
+}
+
+void clear_leaves(NodeSpec& node) {
+  node.leaf = false;
+  for (NodeSpec& child : node.children) clear_leaves(child);
+}
+
+void set_leaves(NodeSpec& node, const std::string& parent, const std::set<std::string>& paths) {
+  const std::string path = is_module(node) ? join_path(parent, node.name) : parent;
+  if (is_module(node) && paths.count(path) != 0) {
+    if (node.kind == NodeKind::list) {
+      throw std::invalid_argument("leaf_module: \"" + path +
+                                  "\" is a list, which nothing enters as a whole; name its children");
+    }
+    node.leaf = true;
+  }
+  for (NodeSpec& child : node.children) set_leaves(child, path, paths);
+}
+
+/// Names the modules that the configuration makes leaves.
+class Matcher {
+ public:
+  /// `model` has no leaves, so that each module lists its own parameters.
+  Matcher(const ModelPlan& model, const ZeroConfig& zero)
+      : model_(model), zero_(zero), children_(model.modules.size()) {
+    for (const ModulePlan& module : model.modules) {
+      if (module.parent != kNone<ModuleId>) children_[raw(module.parent)].push_back(module.id);
+    }
+  }
+
+  std::set<std::string> paths() {
+    const LeafModuleConfig& leaf = zero_.leaf_module;
+    for (const std::string& name : leaf.classes) {
+      const bool found = add_all([&](const ModulePlan& m) { return m.type == short_name(name); });
+      if (!found && !in_defaults(name)) refuse("classes", name, known_types());
+    }
+    for (const std::string& name : leaf.names) {
+      if (!add_all([&](const ModulePlan& m) { return m.path == name; })) refuse("names", name, known_paths());
+    }
+    for (const std::string& suffix : leaf.name_suffixes) {
+      if (!add_all([&](const ModulePlan& m) { return m.path.ends_with(suffix); })) {
+        refuse("name_suffixes", suffix, known_paths());
+      }
+    }
+    if (zero_.module_granularity_threshold > 0) by_granularity();
+    return std::move(paths_);
+  }
+
+ private:
+  bool add_all(const std::function<bool(const ModulePlan&)>& matches) {
+    bool found = false;
+    for (const ModulePlan& module : model_.modules) {
+      if (!matches(module)) continue;
+      paths_.insert(module.path);
+      found = true;
+    }
+    return found;
+  }
+
+  [[noreturn]] void refuse(const char* list, const std::string& entry, const std::string& known) const {
+    throw std::invalid_argument("zero_optimization.leaf_module." + std::string(list) + ": \"" + entry +
+                                "\" matches no module of " + model_.spec.name + "; there are " + known);
+  }
+
+  [[nodiscard]] std::string known_types() const {
+    std::set<std::string> types;
+    for (const ModulePlan& module : model_.modules) types.insert(module.type);
+    return listed({types.begin(), types.end()});
+  }
+  [[nodiscard]] std::string known_paths() const {
+    std::vector<std::string> paths;
+    for (const ModulePlan& module : model_.modules) {
+      if (!module.path.empty()) paths.push_back(module.path);
+    }
+    return listed(paths);
+  }
+  static std::string listed(const std::vector<std::string>& words) {
+    constexpr std::size_t kShown = 8;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(words.size(), kShown); ++i) text += (i > 0 ? ", " : "") + words[i];
+    return words.size() > kShown ? text + ", ..." : text;
+  }
+
+  struct Size {
+    std::int64_t layers = 0;
+    std::int64_t elems = 0;
+  };
+
+  Size measure(ModuleId id, std::vector<std::int64_t>& granularity) {
+    const ModulePlan& module = model_.modules[raw(id)];
+    Size size;
+    for (const ParamId param : module.params) size.elems += model_.params[raw(param)].elems;
+    if (children_[raw(id)].empty()) return {size.elems > 0 ? 1 : 0, size.elems};
+    for (const ModuleId child : children_[raw(id)]) {
+      const Size below = measure(child, granularity);
+      size.layers += below.layers;
+      size.elems += below.elems;
+    }
+    if (size.elems == 0 || module.type == "Sequential" || module.type == "ModuleList") return size;
+    ++size.layers;
+    if (size.elems <= kMaxLeafElems) granularity[raw(id)] = size.elems / size.layers;
+    return size;
+  }
+
+  void by_granularity() {
+    std::vector<std::int64_t> granularity(model_.modules.size(), kNoGranularity);
+    measure(ModuleId{0}, granularity);
+    const std::int64_t finest = *std::min_element(granularity.begin(), granularity.end());
+    if (finest > zero_.module_granularity_threshold) {
+      throw std::invalid_argument("zero_optimization.stage3_module_granularity_threshold is " +
+                                  std::to_string(zero_.module_granularity_threshold) +
+                                  (finest == kNoGranularity
+                                       ? ", but no module of " + model_.spec.name + " can be a leaf"
+                                       : ", but the finest module of " + model_.spec.name +
+                                             " has a granularity of " + std::to_string(finest) +
+                                             "; set at least that, or 0"));
+    }
+    mark_from(ModuleId{0}, granularity);
+  }
+
+  void mark_from(ModuleId id, const std::vector<std::int64_t>& granularity) {
+    if (granularity[raw(id)] <= zero_.module_granularity_threshold) {
+      paths_.insert(model_.modules[raw(id)].path);
+      return;
+    }
+    for (const ModuleId child : children_[raw(id)]) mark_from(child, granularity);
+  }
+
+  const ModelPlan& model_;
+  const ZeroConfig& zero_;
+  std::vector<std::vector<ModuleId>> children_;
+  std::set<std::string> paths_;
+};
+
+/// Parameters that some node reads as a function of its own, by name.
+void collect_functional_reads(const NodeSpec& node, std::set<std::string>& names) {
+  if (node.kind == NodeKind::functional_linear) names.insert(node.weight_of);
+  for (const NodeSpec& child : node.children) collect_functional_reads(child, names);
+}
+
+}  // namespace
+
+ModelSpec mark_leaf_modules(ModelSpec spec, const ZeroConfig& zero) {
+  const LeafModuleConfig& leaf = zero.leaf_module;
+  const bool wanted = !leaf.classes.empty() || !leaf.names.empty() || !leaf.name_suffixes.empty() ||
+                      zero.module_granularity_threshold > 0;
+  if (zero.stage != 3 || !wanted) return spec;
+  ModelSpec bare = spec;
+  clear_leaves(bare.root);
+  const ModelPlan model = build_model_plan(std::move(bare));
+  set_leaves(spec.root, "", Matcher(model, zero).paths());
+  return spec;
+}
+
+std::vector<std::vector<ParamId>> leaf_gradients(const ModelPlan& model) {
+  std::set<std::string> functional;
+  collect_functional_reads(model.spec.root, functional);
+  const auto inside = [&](ModuleId module, ModuleId leaf) {
+    for (; module != kNone<ModuleId>; module = model.modules[raw(module)].parent) {
+      if (module == leaf) return true;
+    }
+    return false;
+  };
+  std::vector<std::vector<ParamId>> held(model.modules.size());
+  for (const ModulePlan& module : model.modules) {
+    if (!module.leaf) continue;
+    for (const ParamId id : module.params) {
+      const ParamPlan& param = model.params[raw(id)];
+      const bool own = functional.count(param.name) == 0 &&
+                       std::all_of(param.modules.begin(), param.modules.end(),
+                                   [&](ModuleId user) { return inside(user, module.id); });
+      if (own) held[raw(module.id)].push_back(id);
+    }
+    std::sort(held[raw(module.id)].begin(), held[raw(module.id)].end());
+  }
+  return held;
+}
+
+}  // namespace shardscope::plan
