@@ -10,9 +10,18 @@ namespace shardscope::instrumentation {
 
 inline constexpr std::uint32_t kNoId = std::numeric_limits<std::uint32_t>::max();
 
-/// Lanes of a rank. Begin/end pairs nest within a lane.
-enum class StreamId : std::uint8_t { host = 0, compute = 1, gather = 2, reduce = 3, copy = 4, nvme = 5 };
-inline constexpr std::uint8_t kStreamCount = 6;
+/// Lanes of a rank. Begin/end pairs nest within a lane. `worker` is arithmetic on host memory: the CPU
+/// optimizer of offloaded states.
+enum class StreamId : std::uint8_t {
+  host = 0,
+  compute = 1,
+  gather = 2,
+  reduce = 3,
+  copy = 4,
+  nvme = 5,
+  worker = 6
+};
+inline constexpr std::uint8_t kStreamCount = 7;
 
 /// Detail levels, each includes those before it.
 enum class Detail : std::uint8_t { steps = 0, phases = 1, modules = 2, params = 3, kernels = 4 };
@@ -46,10 +55,10 @@ enum class EventKind : std::uint16_t {
   release_kept,           // host      module          param          -            KeepReason (plan)    elems             -
   memory_alloc,           // host      owner (param/module) -         -            MemoryCode           bytes             pool bytes after
   memory_free,            // host      owner           -              -            MemoryCode           bytes             pool bytes after
-  transfer_begin,         // copy,nvme param           sub-group      queue depth  TransferKind         bytes             -
-  transfer_end,           // copy,nvme param           sub-group      queue depth  TransferKind         bytes             -
-  optimizer_begin,        // compute   sub-group       step           -            -                    elems             -
-  optimizer_end,          // compute   sub-group       step           -            -                    elems             -
+  transfer_begin,         // copy,nvme param           sub-group      queue depth  TransferKind         bytes             swap buffers in use
+  transfer_end,           // copy,nvme param           sub-group      queue depth  TransferKind         bytes             swap buffers in use
+  optimizer_begin,        // comp.***  sub-group       step           -            -                    elems             -
+  optimizer_end,          // comp.***  sub-group       step           -            -                    elems             -
   reduce_wait_begin,      // compute   bucket          -              -            -                    bytes             -
   reduce_wait_end,        // compute   bucket          -              -            -                    bytes             -
   overflow,               // host      step            -              -            1 if any rank        -                 -
@@ -69,6 +78,7 @@ enum class EventKind : std::uint16_t {
 // *  reduce and gather phases at the end of a step are on their own lanes.
 // ** not_available -> in_flight on the gather lane when the gather starts; available on the compute lane
 //    once it has waited; release on the compute lane when the last user has run.
+// *** on the worker lane for sub-groups whose states are offloaded: the CPU updates them.
 
 enum class Phase : std::uint8_t { forward, backward, reduce, optimizer, gather };
 enum class Pass : std::uint8_t { forward, backward, recompute };

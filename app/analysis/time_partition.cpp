@@ -39,8 +39,14 @@ IntervalSet compute(const store::Store& store, std::uint32_t rank, std::int64_t 
       work.push_back(interval);
     }
   });
-  if (!kernels.empty()) return IntervalSet(std::move(kernels)).clip(begin_ns, end_ns);
-  return IntervalSet(std::move(work)).subtract(IntervalSet(std::move(waits))).clip(begin_ns, end_ns);
+  // The CPU optimizer of offloaded states is the rank's work as well.
+  std::vector<Interval> worker;
+  for_each_span(store, {rank, StreamId::worker}, begin_ns, end_ns, [&](const store::Span& span) {
+    if (is_work(span.kind)) worker.push_back({span.begin_ns, span.end_ns});
+  });
+  IntervalSet device = kernels.empty() ? IntervalSet(std::move(work)).subtract(IntervalSet(std::move(waits)))
+                                       : IntervalSet(std::move(kernels));
+  return device.unite(IntervalSet(std::move(worker))).clip(begin_ns, end_ns);
 }
 
 template <typename... Streams>

@@ -17,8 +17,8 @@ const char* pick(const std::array<const char*, N>& names, E value) noexcept {
 }  // namespace
 
 const char* name_of(ev::StreamId stream) noexcept {
-  static constexpr std::array<const char*, ev::kStreamCount> kNames = {"host",   "compute", "gather",
-                                                                       "reduce", "copy",    "nvme"};
+  static constexpr std::array<const char*, ev::kStreamCount> kNames = {"host", "compute", "gather", "reduce",
+                                                                       "copy", "nvme",    "worker"};
   return pick(kNames, stream);
 }
 const char* name_of(ev::MemoryPool pool) noexcept {

@@ -208,7 +208,7 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
   // Not in this version: each would change memory, traffic or results, so it is refused, not ignored.
   const std::string later = "is not supported yet; remove it";
   refuse(zero.offload_param.device != OffloadDevice::none, "offload_param", "offloading " + later);
-  refuse(zero.offload_optimizer.device != OffloadDevice::none, "offload_optimizer", "offloading " + later);
+  refuse(zero.offload_optimizer.device == OffloadDevice::nvme, "offload_optimizer", "NVMe " + later);
   refuse(zero.zenflow.has_value(), "zenflow", later);
   refuse(zero.elastic_checkpoint, "elastic_checkpoint", later);
   refuse(zero.use_all_reduce_for_fetch_params, "stage3_use_all_reduce_for_fetch_params", later);

@@ -7,7 +7,7 @@ namespace shardscope::device {
 void Device::synchronize() {
   // Every stream is waited for, even after one has failed; the first failure is what the caller sees.
   std::exception_ptr failure;
-  for (Stream* stream : {&compute(), &gather(), &reduce(), &copy()}) {
+  for (Stream* stream : started_streams()) {
     try {
       stream->synchronize();
     } catch (...) {

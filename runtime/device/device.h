@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "instrumentation/event.h"
 #include "kernels/types.h"
@@ -127,7 +128,9 @@ class Arena {
 [[nodiscard]] const char* name_of(instrumentation::MemoryCategory category) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::MemoryPool pool) noexcept;
 
-/// The device a rank computes on, with its four streams. CPU: worker threads. CUDA: cudaStream_t.
+/// The device a rank computes on, with its four streams. CPU: worker threads. CUDA: cudaStream_t. Beside
+/// them are two streams of host threads, whatever the device is, for model states that live outside it; they
+/// start when they are first asked for.
 class Device {
  public:
   virtual ~Device() = default;
@@ -135,14 +138,21 @@ class Device {
   [[nodiscard]] virtual Stream& gather() = 0;
   [[nodiscard]] virtual Stream& reduce() = 0;
   [[nodiscard]] virtual Stream& copy() = 0;
+  /// Arithmetic on host memory (Backend::cpu, the threads of a CPU device's compute stream).
+  [[nodiscard]] virtual Stream& worker() = 0;
+  /// Storage input and output; work on it may block.
+  [[nodiscard]] virtual Stream& nvme() = 0;
+  /// The streams that exist by now.
+  [[nodiscard]] virtual std::vector<Stream*> started_streams() = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
   [[nodiscard]] virtual Arena& memory() = 0;  ///< device pool; on the CPU visible to the peers of this node
   [[nodiscard]] virtual Arena& pinned() = 0;
+  [[nodiscard]] virtual Arena& host() = 0;  ///< pageable memory of the host
   /// dst and src may each be on the device or the host.
   virtual void copy_async(void* dst, const void* src, std::size_t bytes, Stream& stream) = 0;
   [[nodiscard]] virtual std::string describe() const = 0;  ///< for the hardware table
   [[nodiscard]] virtual kernels::Backend backend() const noexcept = 0;
-  /// Waits for every stream (end of run, pause).
+  /// Waits for every stream that exists (end of run, pause).
   void synchronize();
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/engine/hooks.h"
 #include "runtime/engine/input_staging.h"
 #include "runtime/engine/weights.h"
+#include "runtime/offload/optimizer.h"
 #include "runtime/optim/gradient_norm.h"
 #include "runtime/optim/optimizer_state.h"
 #include "runtime/plan/loss_scale.h"
@@ -46,8 +47,9 @@ class Engine::Impl {
                                             : make_flat_parameters(context_, events_, ownership_)),
         gradients_(ownership_.stage() >= 2 ? make_sharded_gradients(context_, events_, ownership_)
                                            : make_resident_gradients(context_, events_, ownership_)),
-        optimizer_(optim::make_device_optimizer(context.device, parameters_->sink(), gradients_->owned(),
-                                                ownership_.sub_groups())),
+        optimizer_(offload::make_optimizer(context.device, parameters_->sink(), context.type(),
+                                           gradients_->owned(), ownership_.sub_groups(),
+                                           context.config.zero)),
         norm_(context.device),
         hooks_(context_, events_, *parameters_, *gradients_),
         staging_(context.device, events_),
@@ -62,8 +64,7 @@ class Engine::Impl {
   ~Impl() {
     // Nothing may run on memory that goes away now. Each stream by itself: one that failed must not keep the
     // others from being waited for.
-    for (device::Stream* stream : {&context_.device.copy(), &context_.device.gather(),
-                                   &context_.device.reduce(), &context_.device.compute()}) {
+    for (device::Stream* stream : context_.device.started_streams()) {
       try {
         stream->synchronize();
       } catch (...) {  // NOLINT(bugprone-empty-catch): told where the step waited for it
@@ -177,7 +178,7 @@ class Engine::Impl {
 
   /// Norm, finiteness, stop request and losses: everything the host must know, with one wait.
   [[nodiscard]] bool measure(StepResult& result, StopRequest stop) {
-    norm_.queue(gradients_->owned(), ownership_.owned_elems());
+    norm_.queue(gradients_->owned());
     const auto count = static_cast<std::size_t>(accumulation_steps());
     context_.device.copy_async(host_losses_.data(), losses_.data(), count * sizeof(float), compute());
     wait_for_compute();
@@ -224,6 +225,7 @@ class Engine::Impl {
     settings.decoupled = config.decoupled;
     settings.step = updates_ + 1;
     settings.grad_scale = static_cast<float>(clipping.factor);
+    optimizer_->begin_update();
     for (std::uint32_t group = 0; group < ownership_.sub_groups().size(); ++group) {
       optimizer_->update(group, step_id, settings);
     }

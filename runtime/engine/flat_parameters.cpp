@@ -12,6 +12,7 @@
 #include "kernels/ops.h"
 #include "runtime/engine/events.h"
 #include "runtime/engine/parameters.h"
+#include "runtime/offload/transfer.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/stage12.h"
 
@@ -76,9 +77,9 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
 
  private:
   [[nodiscard]] kernels::Ptr in_place() noexcept override { return owned(); }
-  void put(plan::Range range, const void* from) override {
-    context_.device.copy_async(advance(owned(), range.begin).data, from, context_.bytes_of(range.size()),
-                               context_.device.copy());
+  void put(plan::Range range, const void* from, std::uint32_t group) override {
+    offload::transfer(context_.device, ev::TransferKind::host_to_device, advance(owned(), range.begin).data,
+                      from, context_.bytes_of(range.size()), {ev::kNoId, group});
   }
   [[nodiscard]] kernels::Ptr owned() const noexcept {
     if (scattered()) return {shard_.data(), context_.type()};

@@ -7,13 +7,28 @@
 
 #include "kernels/ops.h"
 #include "runtime/engine/events.h"
+#include "runtime/offload/transfer.h"
+#include "runtime/plan/offload.h"
 
 namespace shardscope::engine {
+namespace {
+
+std::unique_ptr<offload::HostGradients> make_host_gradients(const Context& context, EventPool& events,
+                                                            plan::Range range) {
+  if (range.size() == 0) return nullptr;
+  device::Arena& pool = offload::host_pool(context.device, context.config.zero.offload_optimizer.pin_memory);
+  return std::make_unique<offload::HostGradients>(context.device, events, context.sum_type(), range, pool);
+}
+
+}  // namespace
 
 Gradients::Gradients(const Context& context, EventPool& events, const plan::Ownership& ownership)
     : context_(context),
       events_(events),
       ownership_(ownership),
+      device_elems_(
+          plan::first_offloaded_elem(context.config.zero.offload_optimizer, ownership.sub_groups())),
+      host_(make_host_gradients(context, events, {device_elems_, ownership.owned_elems()})),
       scaling_(make_scaling(context.config.zero, context.world())),
       planner_(
           {.bucket_elems = context.config.zero.reduce_bucket_size,
@@ -148,18 +163,19 @@ void Gradients::flush(const plan::Flush& flush) {
                                           .v0 = flush.elems});
   std::vector<plan::ParamId> params = flush.params;
   std::sort(params.begin(), params.end());
-  issue(bucket, flush.elems, [&](Held& held) { reduce(params, {bucket}, held); });
+  issue(bucket, flush.elems, [&](Held& held) -> device::Stream& { return reduce(params, {bucket}, held); });
 }
 
-void Gradients::issue(std::uint32_t bucket, std::int64_t elems, const std::function<void(Held&)>& queue) {
+void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
+                      const std::function<device::Stream&(Held&)>& queue) {
   while (outstanding_.size() >= kMaxOutstanding) retire_oldest();
   events_.order(context_.device.compute(), context_.device.reduce());
   Outstanding issued;
   issued.bucket = bucket;
   issued.bytes = static_cast<std::int64_t>(bytes_of(elems, context_.wire_type()));
-  queue(issued.held);
+  device::Stream& last = queue(issued.held);
   issued.done = events_.take();
-  context_.device.reduce().record(*issued.done);
+  last.record(*issued.done);
   outstanding_.push_back(std::move(issued));
   if (!context_.config.zero.overlap()) drain();
 }

@@ -23,6 +23,8 @@
 #include "runtime/engine/context.h"
 #include "runtime/engine/event_pool.h"
 #include "runtime/model/executor.h"
+#include "runtime/offload/host_gradients.h"
+#include "runtime/optim/gradient_parts.h"
 #include "runtime/plan/bucket.h"
 #include "runtime/plan/ownership.h"
 
@@ -55,7 +57,7 @@ class Gradients {
   virtual void end_step() {}
   /// Averaged over ranks and, through the loss scale, over micro-steps; laid out as plan::Ownership says,
   /// zero where there is padding.
-  [[nodiscard]] virtual kernels::ConstPtr owned() const = 0;
+  [[nodiscard]] virtual optim::GradientParts owned() const = 0;
 
  protected:
   Gradients(const Context& context, EventPool& events, const plan::Ownership& ownership);
@@ -69,7 +71,9 @@ class Gradients {
   /// Queues the collectives of one bucket on the reduce stream; `params` ascend. Buffers that must live
   /// until they are done are added to `held` (buffers of the compute stream).
   using Held = std::vector<device::Buffer>;
-  virtual void reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held) = 0;
+  /// Returns the stream that comes last: what it has reached then is done.
+  virtual device::Stream& reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label,
+                                 Held& held) = 0;
   /// False for the first layout of stage 1: it reduces the whole window at its end, by communications of its
   /// own (reduce_window).
   [[nodiscard]] virtual bool in_buckets() const noexcept { return true; }
@@ -86,9 +90,9 @@ class Gradients {
   /// prescaled (prescale_gradients, gradient_predivide_factor). Queued on the reduce stream.
   [[nodiscard]] kernels::Ptr to_wire(kernels::Ptr gradient, std::int64_t elems, std::uint32_t owner,
                                      Held& held);
-  /// Queues one reduction on the reduce stream, after what the compute stream has so far; `queue` does it. At
-  /// most two are outstanding, one without overlap_comm.
-  void issue(std::uint32_t bucket, std::int64_t elems, const std::function<void(Held&)>& queue);
+  /// Queues one reduction on the reduce stream, after what the compute stream has so far; `queue` does it and
+  /// returns the stream that comes last. At most two are outstanding, one without overlap_comm.
+  void issue(std::uint32_t bucket, std::int64_t elems, const std::function<device::Stream&(Held&)>& queue);
   [[nodiscard]] const Window& window() const noexcept { return window_; }
   /// Puts a gradient into the open bucket, flushing as the plan says.
   void add_to_bucket(plan::ParamId param);
@@ -96,6 +100,9 @@ class Gradients {
   const Context& context_;
   EventPool& events_;
   const plan::Ownership& ownership_;
+  /// Elements of the owned range whose gradients rest on the device; the others are offloaded.
+  const std::int64_t device_elems_;
+  std::unique_ptr<offload::HostGradients> host_;  ///< null where nothing is offloaded
 
  private:
   struct Outstanding {

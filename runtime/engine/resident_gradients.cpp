@@ -40,9 +40,11 @@ model::GradTarget ResidentGradients::target(ParamId param) {
   return {{buffer.data(), context_.type()}, accumulate};
 }
 
-kernels::ConstPtr ResidentGradients::owned() const {
+optim::GradientParts ResidentGradients::owned() const {
+  const std::int64_t elems = ownership_.owned_elems();
+  if (host_) return {{}, 0, host_->data(), elems};
   const std::uint32_t range = ownership_.stage() == 0 ? 0 : context_.rank();
-  return flat_at(ownership_.owned_elems() * range);
+  return {flat_at(elems * range), elems, {}, 0};
 }
 
 void ResidentGradients::begin_window() { std::fill(written_.begin(), written_.end(), false); }
@@ -76,15 +78,31 @@ void ResidentGradients::settle_unused(const std::vector<ParamId>& params) {
         [gradient, bytes = bytes_of(context_.elems_of(param), gradient.type)](const kernels::Exec& exec) {
           kernels::fill_zero(exec, gradient.data, bytes);
         });
+    if (!host_ || !in_buckets()) continue;
+    for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
+      host_->clear(slice.owned_offset, slice.elems);
+    }
   }
 }
 
-void ResidentGradients::reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label, Held& held) {
+device::Stream& ResidentGradients::reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label,
+                                          Held& held) {
   if (plan::reduce_mode(context_.config.zero) == plan::ReduceMode::to_owners) {
     reduce_to_owners(params, label, held);
   } else {
     all_reduce(params, label, held);
   }
+  return host_ ? offload(params, held) : context_.device.reduce();
+}
+
+device::Stream& ResidentGradients::offload(const std::vector<ParamId>& params, Held& held) {
+  std::vector<offload::HostGradients::Piece> pieces;
+  for (const ParamId param : params) {
+    for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
+      pieces.push_back({param, slice.owned_offset, advance(whole(param), slice.param_offset), slice.elems});
+    }
+  }
+  return host_->take(pieces, held);
 }
 
 kernels::Ptr ResidentGradients::flat_at(std::int64_t offset) const {
@@ -141,15 +159,19 @@ class LegacyGradients final : public ResidentGradients {
  public:
   LegacyGradients(const Context& context, EventPool& events, const plan::Ownership& ownership)
       : ResidentGradients(context, events, ownership),
-        shard_(context.device.memory().allocate(bytes_of(ownership.owned_elems(), context.sum_type()),
+        shard_(context.device.memory().allocate(bytes_of(device_elems_, context.sum_type()),
                                                 {ev::MemoryCategory::grad_shard, ev::kNoId},
                                                 context.device.compute())) {
+    if (!shard_) return;
     context_.device.compute().run([data = shard_.data(), bytes = shard_.bytes()](const kernels::Exec& exec) {
       kernels::fill_zero(exec, data, bytes);
     });
   }
 
-  [[nodiscard]] kernels::ConstPtr owned() const override { return {shard_.data(), context_.sum_type()}; }
+  [[nodiscard]] optim::GradientParts owned() const override {
+    if (host_) return {{}, 0, host_->data(), ownership_.owned_elems()};
+    return {{shard_.data(), context_.sum_type()}, ownership_.owned_elems(), {}, 0};
+  }
 
  protected:
   [[nodiscard]] bool in_buckets() const noexcept override { return false; }
@@ -162,7 +184,9 @@ class LegacyGradients final : public ResidentGradients {
       const std::int64_t elems = layout.sub_partition_elems * layout.world;
       context_.gates.pass(ev::GateKind::bucket, id);
       announce(id, {begin, begin + elems});
-      issue(id, elems, [&](Held& held) { reduce_interval(interval, {begin, begin + elems}, {id}, held); });
+      issue(id, elems, [&](Held& held) -> device::Stream& {
+        return reduce_interval(interval, {begin, begin + elems}, {id}, held);
+      });
     }
   }
 
@@ -185,13 +209,16 @@ class LegacyGradients final : public ResidentGradients {
               {.a = id, .c = params, .code = code_of(plan::FlushReason::boundary), .v0 = total});
   }
 
-  void reduce_interval(std::int64_t interval, plan::Range flat, comm::CollectiveLabel label, Held& held) {
+  device::Stream& reduce_interval(std::int64_t interval, plan::Range flat, comm::CollectiveLabel label,
+                                  Held& held) {
     device::Stream& stream = context_.device.reduce();
     const std::int64_t elems = ownership_.flat().sub_partition_elems;
-    const kernels::Ptr own = advance(kernels::Ptr{shard_.data(), context_.sum_type()}, interval * elems);
+    const kernels::Ptr own =
+        host_ ? kernels::Ptr{nullptr, context_.sum_type()}
+              : advance(kernels::Ptr{shard_.data(), context_.sum_type()}, interval * elems);
     const kernels::Ptr sent = to_wire(flat_at(flat.begin), flat.size(), ev::kNoId, held);
     kernels::Ptr arrived = own;
-    if (sent.type != own.type) {
+    if (host_ || sent.type != own.type) {
       held.push_back(context_.device.memory().allocate(bytes_of(elems, sent.type),
                                                        {ev::MemoryCategory::reduce_bucket, ev::kNoId},
                                                        context_.device.compute()));
@@ -199,9 +226,12 @@ class LegacyGradients final : public ResidentGradients {
     }
     const comm::ReduceScatterPart part{sent.data, flat.size(), arrived.data, elems, ev::kNoId};
     context_.reduce_comm.reduce_scatter({&part, 1}, sent.type, mean_factor(), stream, label);
-    if (arrived.data == own.data) return;
-    stream.run(
-        [own, arrived, elems](const kernels::Exec& exec) { kernels::cast(exec, own, arrived, elems); });
+    if (host_) return host_->take({{plan::kNone<ParamId>, interval * elems, arrived, elems}}, held);
+    if (arrived.data != own.data) {
+      stream.run(
+          [own, arrived, elems](const kernels::Exec& exec) { kernels::cast(exec, own, arrived, elems); });
+    }
+    return stream;
   }
 
   device::Buffer shard_;

@@ -14,20 +14,23 @@ class ResidentGradients : public Gradients {
   ResidentGradients(const Context& context, EventPool& events, const plan::Ownership& ownership);
 
   [[nodiscard]] model::GradTarget target(plan::ParamId param) override;
-  [[nodiscard]] kernels::ConstPtr owned() const override;
+  [[nodiscard]] optim::GradientParts owned() const override;
 
  protected:
   [[nodiscard]] bool reduces_now() const noexcept override { return window().boundary(); }
   void begin_window() override;
   void joined(plan::ParamId param) override;
   void settle_unused(const std::vector<plan::ParamId>& params) override;
-  void reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held) override;
+  device::Stream& reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label,
+                         Held& held) override;
 
   /// The flat buffer from element `offset` on.
   [[nodiscard]] kernels::Ptr flat_at(std::int64_t offset) const;
 
  private:
   [[nodiscard]] kernels::Ptr whole(plan::ParamId param) const;
+  /// This rank's slices leave for the host as soon as they are reduced: they are sums over the whole window.
+  device::Stream& offload(const std::vector<plan::ParamId>& params, Held& held);
   void all_reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held);
   void reduce_to_owners(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held);
 

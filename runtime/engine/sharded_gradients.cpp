@@ -24,12 +24,13 @@ class ShardedGradients final : public Gradients {
  public:
   ShardedGradients(const Context& context, EventPool& events, const plan::Ownership& ownership)
       : Gradients(context, events, ownership),
-        shard_(context.device.memory().allocate(bytes_of(ownership.owned_elems(), context.sum_type()),
+        shard_(context.device.memory().allocate(bytes_of(device_elems_, context.sum_type()),
                                                 {ev::MemoryCategory::grad_shard, ev::kNoId},
                                                 context.device.compute())),
         whole_(context.model.params.size()),
         kept_(context.model.params.size()),
         reduced_(context.model.params.size(), false) {
+    if (!shard_) return;
     context_.device.compute().run([data = shard_.data(), bytes = shard_.bytes()](const kernels::Exec& exec) {
       kernels::fill_zero(exec, data, bytes);
     });
@@ -45,7 +46,12 @@ class ShardedGradients final : public Gradients {
     }
     return {{buffer.data(), context_.type()}, accumulate};
   }
-  [[nodiscard]] kernels::ConstPtr owned() const override { return {shard_.data(), context_.sum_type()}; }
+  [[nodiscard]] optim::GradientParts owned() const override {
+    return {{shard_.data(), context_.sum_type()},
+            device_elems_,
+            host_ ? host_->data() : kernels::ConstPtr{},
+            ownership_.owned_elems() - device_elems_};
+  }
   void end_step() override {
     for (device::Buffer& buffer : kept_) buffer.reset();
   }
@@ -66,6 +72,10 @@ class ShardedGradients final : public Gradients {
     for (const ParamId param : params) {
       if (reduced_[plan::raw(param)]) continue;
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
+        if (offloaded(slice.owned_offset)) {
+          host_->clear(slice.owned_offset, slice.elems);
+          continue;
+        }
         const kernels::Ptr gradient = owned_at(slice.owned_offset);
         context_.device.compute().run(
             [gradient, bytes = bytes_of(slice.elems, gradient.type)](const kernels::Exec& exec) {
@@ -75,7 +85,8 @@ class ShardedGradients final : public Gradients {
     }
   }
 
-  void reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label, Held& held) override {
+  device::Stream& reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label,
+                         Held& held) override {
     std::vector<Source> sources;
     sources.reserve(params.size());
     for (const ParamId param : params) {
@@ -91,19 +102,12 @@ class ShardedGradients final : public Gradients {
     } else {
       all_reduce(sources, label, sums);
     }
-    for (const Sum& sum : sums) {
-      context_.device.reduce().run([sum](const kernels::Exec& exec) {
-        if (sum.first) {
-          kernels::cast(exec, sum.total, sum.term, sum.elems);
-        } else {
-          kernels::accumulate(exec, sum.total, sum.term, sum.elems);
-        }
-      });
-    }
+    device::Stream& last = settle(sums, held);
     for (const ParamId param : params) {
       retire_whole(param, held);
       reduced_[plan::raw(param)] = true;
     }
+    return last;
   }
 
  private:
@@ -112,13 +116,38 @@ class ShardedGradients final : public Gradients {
     ParamId param{};
     kernels::Ptr data;
   };
-  /// Added to the owned gradients of earlier micro-steps after the collective.
+  /// Joins the owned gradients of earlier micro-steps after the collective.
   struct Sum {
-    kernels::Ptr total;
+    ParamId param{};
+    std::int64_t owned_offset = 0;
     kernels::ConstPtr term;
     std::int64_t elems = 0;
     bool first = false;  ///< set instead of added
   };
+
+  [[nodiscard]] bool offloaded(std::int64_t owned_offset) const noexcept {
+    return host_ && host_->holds(owned_offset);
+  }
+
+  /// On the reduce stream, or on the way to the host.
+  device::Stream& settle(const std::vector<Sum>& sums, Held& held) {
+    std::vector<offload::HostGradients::Piece> leaving;
+    for (const Sum& sum : sums) {
+      if (offloaded(sum.owned_offset)) {
+        leaving.push_back({sum.param, sum.owned_offset, sum.term, sum.elems,
+                           sum.first ? kernels::Write::set : kernels::Write::add});
+        continue;
+      }
+      context_.device.reduce().run([sum, total = owned_at(sum.owned_offset)](const kernels::Exec& exec) {
+        if (sum.first) {
+          kernels::cast(exec, total, sum.term, sum.elems);
+        } else {
+          kernels::accumulate(exec, total, sum.term, sum.elems);
+        }
+      });
+    }
+    return leaving.empty() ? context_.device.reduce() : host_->take(leaving, held);
+  }
 
   [[nodiscard]] kernels::Ptr owned_at(std::int64_t offset) const {
     return advance(kernels::Ptr{shard_.data(), context_.sum_type()}, offset);
@@ -141,16 +170,17 @@ class ShardedGradients final : public Gradients {
   }
 
   /// Where a reduced piece goes: straight into the owned range in the first micro-step that has it, into
-  /// memory of its own, to be added (or cast), otherwise.
+  /// memory of its own, to be added, cast or sent to the host, otherwise.
   [[nodiscard]] void* output(ParamId param, std::int64_t owned_offset, std::int64_t elems,
                              std::vector<Sum>& sums, Held& held) {
-    const kernels::Ptr total = owned_at(owned_offset);
     const bool first = !reduced_[plan::raw(param)];
-    if (first && context_.wire_type() == total.type) return total.data;
+    if (first && !offloaded(owned_offset) && context_.wire_type() == context_.sum_type()) {
+      return owned_at(owned_offset).data;
+    }
     held.push_back(context_.device.memory().allocate(bytes_of(elems, context_.wire_type()),
                                                      {ev::MemoryCategory::reduce_bucket, plan::raw(param)},
                                                      context_.device.compute()));
-    sums.push_back({total, {held.back().data(), context_.wire_type()}, elems, first});
+    sums.push_back({param, owned_offset, {held.back().data(), context_.wire_type()}, elems, first});
     return held.back().data();
   }
 
@@ -176,7 +206,7 @@ class ShardedGradients final : public Gradients {
                                       mean_factor(), context_.device.reduce(), label);
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
         if (slice.elems == 0) continue;
-        sums.push_back({owned_at(slice.owned_offset), advance(gradient, slice.param_offset), slice.elems,
+        sums.push_back({param, slice.owned_offset, advance(gradient, slice.param_offset), slice.elems,
                         !reduced_[plan::raw(param)]});
       }
     }

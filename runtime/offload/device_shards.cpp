@@ -1,5 +1,6 @@
 #include "kernels/ops.h"
 #include "runtime/offload/shard_store.h"
+#include "runtime/offload/transfer.h"
 
 namespace shardscope::offload {
 namespace {
@@ -18,8 +19,9 @@ class DeviceShards final : public ShardStore {
   }
 
   [[nodiscard]] kernels::Ptr in_place() noexcept override { return {buffer_.data(), type_}; }
-  void put(plan::Range range, const void* from) override {
-    device_.copy_async(at(range.begin), from, bytes_of(range.size()), device_.copy());
+  void put(plan::Range range, const void* from, std::uint32_t group) override {
+    transfer(device_, instrumentation::TransferKind::host_to_device, at(range.begin), from,
+             bytes_of(range.size()), {instrumentation::kNoId, group});
   }
   [[nodiscard]] void* at_rest(plan::ParamId param) const noexcept override {
     return at(layout_.shard_offset[plan::raw(param)]);

@@ -13,23 +13,35 @@ GradientNorm::GradientNorm(device::Device& device)
     : device_(device),
       result_(device.memory().allocate(sizeof(Result), {MemoryCategory::temporary}, device.compute())),
       copy_(device.pinned().allocate(sizeof(Result), {MemoryCategory::temporary}, device.compute())),
-      copied_(device.make_event()) {}
+      begin_(device.make_event()),
+      copied_(device.make_event()),
+      summed_(device.make_event()) {}
 
-void GradientNorm::queue(kernels::ConstPtr gradient, std::int64_t elems) {
+void GradientNorm::queue(const GradientParts& gradient) {
   auto* result = static_cast<Result*>(result_.data());
   device::Stream& compute = device_.compute();
-  compute.run([result, gradient, elems](const kernels::Exec& exec) {
+  compute.run([result, part = gradient.device, elems = gradient.device_elems](const kernels::Exec& exec) {
     kernels::fill_zero(exec, result, sizeof(Result));
-    kernels::squared_norm(exec, &result->sum, &result->bad, gradient, elems);
+    if (elems > 0) kernels::squared_norm(exec, &result->sum, &result->bad, part, elems);
   });
   device_.copy_async(copy_.data(), result, sizeof(Result), compute);
   compute.record(*copied_);
+  host_part_ = {};
+  if (gradient.host_elems == 0) return;
+  compute.record(*begin_);
+  device::Stream& worker = device_.worker();
+  worker.wait(*begin_);
+  worker.run([this, part = gradient.host, elems = gradient.host_elems](const kernels::Exec& exec) {
+    kernels::squared_norm(exec, &host_part_.sum, &host_part_.bad, part, elems);
+  });
+  worker.record(*summed_);
 }
 
 GradientNorm::Local GradientNorm::read() {
   copied_->host_wait();
+  summed_->host_wait();
   const auto* result = static_cast<const Result*>(copy_.data());
-  return {result->sum, result->bad == 0};
+  return {result->sum + host_part_.sum, result->bad == 0 && host_part_.bad == 0};
 }
 
 Clipping clip(double sum_of_squares, double scale, double limit) noexcept {

@@ -9,6 +9,7 @@
 #include "kernels/types.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
+#include "runtime/optim/gradient_parts.h"
 
 namespace shardscope::optim {
 
@@ -20,9 +21,10 @@ class GradientNorm {
     double sum_of_squares = 0;
     bool finite = true;
   };
-  /// Queues the sum over `gradient` (`elems` long) on the compute stream.
-  void queue(kernels::ConstPtr gradient, std::int64_t elems);
-  /// Waits for it (and so for everything queued before it).
+  /// Queues the sums: over the part in device memory on the compute stream, over the part in host memory on
+  /// the worker stream, after what is queued on the compute stream.
+  void queue(const GradientParts& gradient);
+  /// Waits for them (and so for everything queued on the compute stream before).
   [[nodiscard]] Local read();
 
  private:
@@ -33,7 +35,8 @@ class GradientNorm {
   device::Device& device_;
   device::Buffer result_;  ///< device
   device::Buffer copy_;    ///< pinned
-  std::unique_ptr<device::Event> copied_;
+  Result host_part_;       ///< written by the worker
+  std::unique_ptr<device::Event> begin_, copied_, summed_;
 };
 
 /// What a norm means for the update (zero-reference S19): gradients are multiplied by `factor`, which

@@ -42,6 +42,7 @@ class DeviceOptimizer final : public OptimizerState {
                                         {ev::MemoryCategory::temporary}, device.compute());
   }
 
+  void begin_update() override {}
   void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
     const plan::Range range = groups_[group];
     const engine::Fields fields{.a = group, .b = step, .v0 = range.size()};
@@ -53,7 +54,7 @@ class DeviceOptimizer final : public OptimizerState {
           kernels::adamw_step(exec, master, m, v, rounded, grad, n, settings);
         });
     engine::emit_on(device_.compute(), ev::EventKind::optimizer_end, fields);
-    put(range);
+    put(range, group);
   }
 
   void finish_update() override {
@@ -61,14 +62,15 @@ class DeviceOptimizer final : public OptimizerState {
   }
 
   void publish_params() override {
-    for (const plan::Range& range : groups_) {
+    for (std::uint32_t group = 0; group < groups_.size(); ++group) {
+      const plan::Range range = groups_[group];
       if (type_ != kernels::DType::f32) {
         device_.compute().run([to = rounded(range), master = pointer(StateKind::master) + range.begin,
                                n = range.size()](const kernels::Exec& exec) {
           kernels::cast(exec, to, {master, kernels::DType::f32}, n);
         });
       }
-      put(range);
+      put(range, group);
     }
     finish_update();
   }
@@ -112,14 +114,14 @@ class DeviceOptimizer final : public OptimizerState {
   }
 
   /// Parameters that rest elsewhere leave through the copy stream.
-  void put(const plan::Range& range) {
+  void put(const plan::Range& range, std::uint32_t group) {
     if (params_.in_place().data != nullptr) return;
     events_.order(device_.compute(), device_.copy());
     if (rounded_) {
-      params_.put(range, rounded_.data());
+      params_.put(range, rounded_.data(), group);
       events_.order(device_.copy(), device_.compute());  // the next group writes the same buffer
     } else {
-      params_.put(range, pointer(StateKind::master) + range.begin);
+      params_.put(range, pointer(StateKind::master) + range.begin, group);
     }
   }
 

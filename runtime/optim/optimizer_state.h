@@ -22,6 +22,9 @@ class OptimizerState {
   OptimizerState(const OptimizerState&) = delete;
   OptimizerState& operator=(const OptimizerState&) = delete;
 
+  /// Before the first group of a step: gradients and parameters are ready for what is queued on the compute
+  /// stream from now on.
+  virtual void begin_update() = 0;
   /// Queues the update of sub-group number `group` and of the parameters it holds. `step` names the step in
   /// events. Groups are updated in ascending order.
   virtual void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) = 0;

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/plan/offload.h"
+
 namespace shardscope::plan {
 
 FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings) : config(settings) {
@@ -22,16 +24,14 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings) :
   not_negative("stage3_model_persistence_threshold", config.model_persistence_elems);
   exact = config.compat != Compat::shardscope;
 
-  // P7: in parameter order, while the total stays within the model's threshold.
-  std::int64_t persistent_total = 0;
-  for (const ParamPlan& plan : model.params) {
+  for (const ParamPlan& plan : model.params) elems.push_back(plan.elems);
+  const std::vector<bool> stays =
+      persistent_params(elems, config.param_persistence_elems, config.model_persistence_elems);
+  for (std::size_t i = 0; i < elems.size(); ++i) {
     Param param;
-    param.elems = plan.elems;
-    const bool fits = plan.elems <= config.model_persistence_elems - persistent_total;
-    param.persistent = fits && plan.elems <= config.param_persistence_elems;
-    if (param.persistent) persistent_total += plan.elems;
+    param.elems = elems[i];
+    param.persistent = stays[i];
     params.push_back(std::move(param));
-    elems.push_back(plan.elems);
   }
   for (const ModulePlan& module : model.modules) {
     std::vector<ParamId> own = module.params;

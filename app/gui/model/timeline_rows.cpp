@@ -28,6 +28,8 @@ store::LaneId TimelineRow::lane() const noexcept {
       return {rank, ev::StreamId::copy};
     case RowKind::nvme:
       return {rank, ev::StreamId::nvme};
+    case RowKind::worker:
+      return {rank, ev::StreamId::worker};
   }
   return {rank, ev::StreamId::host};
 }
@@ -51,6 +53,8 @@ const char* TimelineRow::label() const noexcept {
       return "copy";
     case RowKind::nvme:
       return "nvme";
+    case RowKind::worker:
+      return "worker";
   }
   return "";
 }
@@ -86,7 +90,8 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
           visible_depths(store, rank.rank, ev::StreamId::compute, options.compute_depths);
       for (std::uint8_t d = 0; d < compute; ++d) add(RowKind::compute, rank.rank, d, kLaneHeight, false);
       if (compute != 0) add(RowKind::waits, rank.rank, 0, kLaneHeight, false);
-      for (const RowKind kind : {RowKind::gather, RowKind::reduce, RowKind::copy, RowKind::nvme}) {
+      for (const RowKind kind :
+           {RowKind::gather, RowKind::reduce, RowKind::copy, RowKind::nvme, RowKind::worker}) {
         const TimelineRow probe{kind, rank.rank};
         const std::uint8_t depths = visible_depths(store, rank.rank, probe.lane().stream, 2);
         for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank.rank, d, kLaneHeight, false);

@@ -27,6 +27,7 @@ enum class RowKind : std::uint8_t {
   waits,  ///< waits of the compute lane, pulled out so that they are seen
   copy,
   nvme,
+  worker,  ///< the CPU optimizer of offloaded states
 };
 
 struct TimelineRow {

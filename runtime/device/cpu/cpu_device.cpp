@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -72,6 +73,8 @@ class CpuDevice final : public Device {
   explicit CpuDevice(const CpuDeviceOptions& options)
       : memory_(make_device_arena(options.region)),
         pinned_(instrumentation::MemoryPool::pinned),
+        host_(instrumentation::MemoryPool::host),
+        threads_(options.compute_threads),
         compute_(instrumentation::StreamId::compute, options.compute_threads),
         gather_(instrumentation::StreamId::gather, 1),
         reduce_(instrumentation::StreamId::reduce, 1),
@@ -83,9 +86,24 @@ class CpuDevice final : public Device {
   Stream& gather() override { return gather_; }
   Stream& reduce() override { return reduce_; }
   Stream& copy() override { return copy_; }
+  Stream& worker() override {
+    if (!worker_) worker_.emplace(instrumentation::StreamId::worker, threads_);
+    return *worker_;
+  }
+  Stream& nvme() override {
+    if (!nvme_) nvme_.emplace(instrumentation::StreamId::nvme, 1);
+    return *nvme_;
+  }
+  std::vector<Stream*> started_streams() override {
+    std::vector<Stream*> streams{&compute_, &gather_, &reduce_, &copy_};
+    if (worker_) streams.push_back(&*worker_);
+    if (nvme_) streams.push_back(&*nvme_);
+    return streams;
+  }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
   Arena& memory() override { return *memory_; }
   Arena& pinned() override { return pinned_; }
+  Arena& host() override { return host_; }
 
   void copy_async(void* dst, const void* src, std::size_t bytes, Stream& stream) override {
     if (bytes == 0 || dst == src) return;
@@ -105,10 +123,13 @@ class CpuDevice final : public Device {
   // The arenas go last: queued work may use memory until the streams have ended.
   std::unique_ptr<Arena> memory_;
   PrivateArena pinned_;
+  PrivateArena host_;
+  const int threads_;
   CpuStream compute_;
   CpuStream gather_;
   CpuStream reduce_;
   CpuStream copy_;
+  std::optional<CpuStream> worker_, nvme_;  ///< made on first use, by the host thread
 };
 
 }  // namespace

@@ -32,6 +32,8 @@ const char* thread_name(instrumentation::StreamId id) {
       return "zero-copy";
     case nvme:
       return "zero-nvme";
+    case worker:
+      return "zero-worker";
   }
   return "zero-stream";
 }

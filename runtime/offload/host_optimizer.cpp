@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "kernels/ops.h"
+#include "runtime/engine/context.h"
+#include "runtime/engine/event_pool.h"
+#include "runtime/engine/events.h"
+#include "runtime/offload/optimizer.h"
+
+namespace shardscope::offload {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using optim::StateKind;
+
+/// Of one piece of the update: what is copied to the device while the next is computed. Small enough to stay
+/// in a cache between the two, large enough for a transfer at full speed.
+constexpr std::int64_t kPieceElems = std::int64_t{1} << 20;
+
+class HostOptimizer final : public optim::OptimizerState {
+ public:
+  HostOptimizer(device::Device& device, optim::ParamSink& params, kernels::DType type,
+                kernels::ConstPtr gradient, std::unique_ptr<StateStorage> states, device::Arena& staging)
+      : device_(device),
+        params_(params),
+        type_(type),
+        gradient_(gradient),
+        states_(std::move(states)),
+        first_(states_->tiles().front().range.begin),
+        events_(device) {
+    std::int64_t longest = 0;
+    for (const plan::UpdateTile& tile : states_->tiles()) longest = std::max(longest, tile.range.size());
+    piece_elems_ = std::min(longest, kPieceElems);
+    if (type_ == kernels::DType::f32) return;
+    for (Staging& slot : staging_) {
+      slot.buffer = staging.allocate(static_cast<std::size_t>(piece_elems_) * kernels::size_of(type_),
+                                     {ev::MemoryCategory::temporary}, device_.worker());
+      slot.sent = device_.make_event();
+    }
+  }
+
+  void begin_update() override { events_.order(device_.compute(), device_.worker()); }
+  void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
+    device::Stream& worker = device_.worker();
+    std::int64_t elems = 0;
+    for (const plan::UpdateTile& tile : states_->tiles())
+      elems += tile.group == group ? tile.range.size() : 0;
+    const engine::Fields fields{.a = group, .b = step, .v0 = elems};
+    engine::emit_on(worker, ev::EventKind::optimizer_begin, fields);
+    for_tiles_of(
+        group, TileUse::changed,
+        [&](const TileStates& states, plan::Range piece, std::int64_t at, kernels::Ptr rounded) {
+          worker.run([states, at, rounded, gradient = engine::advance(gradient_, piece.begin - first_),
+                      n = piece.size(), settings](const kernels::Exec& exec) {
+            kernels::adamw_step(exec, states.master + at, states.momentum + at, states.variance + at, rounded,
+                                gradient, n, settings);
+          });
+        });
+    engine::emit_on(worker, ev::EventKind::optimizer_end, fields);
+  }
+
+  void finish_update() override {
+    states_->finish();
+    events_.order(device_.worker(), device_.compute());
+    events_.order(device_.copy(), device_.compute());
+  }
+
+  void publish_params() override {
+    std::uint32_t group = states_->tiles().front().group;
+    for (; group <= states_->tiles().back().group; ++group) {
+      for_tiles_of(group, TileUse::read,
+                   [&](const TileStates& states, plan::Range piece, std::int64_t at, kernels::Ptr rounded) {
+                     if (rounded.data == nullptr) return;
+                     device_.worker().run(
+                         [from = states.master + at, rounded, n = piece.size()](const kernels::Exec& exec) {
+                           kernels::cast(exec, rounded, {from, kernels::DType::f32}, n);
+                         });
+                   });
+    }
+    finish_update();
+  }
+
+  void read(StateKind kind, plan::Range range, float* to) override {
+    visit(kind, range, TileUse::read,
+          [&](float* state, std::int64_t at, std::size_t bytes) { std::memcpy(to + at, state, bytes); });
+  }
+  void write(StateKind kind, plan::Range range, const float* from) override {
+    visit(kind, range, TileUse::changed,
+          [&](float* state, std::int64_t at, std::size_t bytes) { std::memcpy(state, from + at, bytes); });
+  }
+
+ private:
+  struct Staging {
+    device::Buffer buffer;
+    std::unique_ptr<device::Event> sent;  ///< recorded on the copy stream: the buffer may be written again
+  };
+
+  /// Calls make(states, piece, its first element within the tile, where its 16-bit form goes) for every
+  /// piece, in order, and sends what it queued on the worker stream to the parameters.
+  template <typename Make>
+  void for_tiles_of(std::uint32_t group, TileUse use, const Make& make) {
+    const std::vector<plan::UpdateTile>& tiles = states_->tiles();
+    for (std::size_t i = 0; i < tiles.size(); ++i) {
+      if (tiles[i].group != group) continue;
+      const plan::Range range = tiles[i].range;
+      const TileStates states = states_->open(i);
+      for (std::int64_t begin = range.begin; begin < range.end; begin += piece_elems_) {
+        const plan::Range piece{begin, std::min(range.end, begin + piece_elems_)};
+        const std::int64_t at = begin - range.begin;
+        Staging& slot = staging_[next_slot_];
+        next_slot_ = (next_slot_ + 1) % staging_.size();
+        if (slot.sent) device_.worker().wait(*slot.sent);
+        make(states, piece, at, {slot.buffer.data(), type_});
+        events_.order(device_.worker(), device_.copy());
+        params_.put(piece, slot.buffer ? slot.buffer.data() : states.master + at, group);
+        if (slot.sent) device_.copy().record(*slot.sent);
+      }
+      states_->close(i, use);
+    }
+  }
+
+  /// Host access between steps: calls access(state, first element of it within `range`, bytes) tile by tile.
+  template <typename Access>
+  void visit(StateKind kind, plan::Range range, TileUse use, const Access& access) {
+    device_.copy().synchronize();
+    const std::vector<plan::UpdateTile>& tiles = states_->tiles();
+    for (std::size_t i = 0; i < tiles.size(); ++i) {
+      const plan::Range part = plan::intersect(range, tiles[i].range);
+      if (part.size() == 0) continue;
+      const TileStates states = states_->open(i);
+      device_.worker().synchronize();
+      float* base = kind == StateKind::master     ? states.master
+                    : kind == StateKind::momentum ? states.momentum
+                                                  : states.variance;
+      access(base + (part.begin - tiles[i].range.begin), part.begin - range.begin,
+             static_cast<std::size_t>(part.size()) * sizeof(float));
+      states_->close(i, use);
+    }
+    states_->finish();
+  }
+
+  device::Device& device_;
+  optim::ParamSink& params_;
+  const kernels::DType type_;
+  const kernels::ConstPtr gradient_;
+  const std::unique_ptr<StateStorage> states_;
+  const std::int64_t first_;  ///< of the owned range: where the gradients begin
+  engine::EventPool events_;
+  std::int64_t piece_elems_ = 0;
+  std::array<Staging, 2> staging_;  ///< unused in fp32
+  std::size_t next_slot_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<optim::OptimizerState> make_host_optimizer(device::Device& device, optim::ParamSink& params,
+                                                           kernels::DType type, kernels::ConstPtr gradient,
+                                                           std::unique_ptr<StateStorage> states,
+                                                           device::Arena& staging) {
+  return std::make_unique<HostOptimizer>(device, params, type, gradient, std::move(states), staging);
+}
+
+}  // namespace shardscope::offload

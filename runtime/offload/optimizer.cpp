@@ -1,0 +1,82 @@
+#include "runtime/offload/optimizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/offload/transfer.h"
+
+namespace shardscope::offload {
+namespace {
+
+using optim::OptimizerState;
+using optim::StateKind;
+
+/// Twin-Flow (ratio): the device updates the first sub-groups, the host the others, beside it.
+class SplitOptimizer final : public OptimizerState {
+ public:
+  SplitOptimizer(std::unique_ptr<OptimizerState> device, std::unique_ptr<OptimizerState> host,
+                 std::uint32_t first_host_group, std::int64_t first_host_elem)
+      : device_(std::move(device)),
+        host_(std::move(host)),
+        first_group_(first_host_group),
+        first_elem_(first_host_elem) {}
+
+  void begin_update() override {
+    device_->begin_update();
+    host_->begin_update();
+  }
+  void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
+    (group < first_group_ ? *device_ : *host_).update(group, step, settings);
+  }
+  void finish_update() override {
+    device_->finish_update();
+    host_->finish_update();
+  }
+  void publish_params() override {
+    device_->publish_params();
+    host_->publish_params();
+  }
+  void read(StateKind kind, plan::Range range, float* to) override {
+    const plan::Range low = plan::intersect(range, {0, first_elem_});
+    const plan::Range high{std::max(range.begin, first_elem_), range.end};
+    if (low.size() > 0) device_->read(kind, low, to);
+    if (high.size() > 0) host_->read(kind, high, to + (high.begin - range.begin));
+  }
+  void write(StateKind kind, plan::Range range, const float* from) override {
+    const plan::Range low = plan::intersect(range, {0, first_elem_});
+    const plan::Range high{std::max(range.begin, first_elem_), range.end};
+    if (low.size() > 0) device_->write(kind, low, from);
+    if (high.size() > 0) host_->write(kind, high, from + (high.begin - range.begin));
+  }
+
+ private:
+  const std::unique_ptr<OptimizerState> device_, host_;
+  const std::uint32_t first_group_;
+  const std::int64_t first_elem_;
+};
+
+}  // namespace
+
+std::unique_ptr<OptimizerState> make_optimizer(device::Device& device, optim::ParamSink& params,
+                                               kernels::DType type, const optim::GradientParts& gradient,
+                                               const std::vector<plan::Range>& sub_groups,
+                                               const plan::ZeroConfig& zero) {
+  const plan::OffloadOptimizerConfig& offload = zero.offload_optimizer;
+  const std::uint32_t first = plan::first_offloaded_group(offload, sub_groups.size());
+  std::unique_ptr<OptimizerState> on_device, on_host;
+  if (first > 0) {
+    on_device = optim::make_device_optimizer(device, params, gradient.device,
+                                             {sub_groups.begin(), sub_groups.begin() + first});
+  }
+  if (first < sub_groups.size()) {
+    device::Arena& pool = host_pool(device, offload.pin_memory);
+    on_host = make_host_optimizer(device, params, type, gradient.host,
+                                  make_resident_states(device, pool, sub_groups, first), pool);
+  }
+  if (!on_host) return on_device;
+  if (!on_device) return on_host;
+  return std::make_unique<SplitOptimizer>(std::move(on_device), std::move(on_host), first,
+                                          plan::first_offloaded_elem(offload, sub_groups));
+}
+
+}  // namespace shardscope::offload

@@ -1,0 +1,47 @@
+// Where master weights, momentum and variance of offloaded sub-groups are: in host memory for good, or on
+// NVMe and in host buffers a tile at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/optim/optimizer_state.h"
+#include "runtime/plan/offload.h"
+
+namespace shardscope::offload {
+
+/// fp32, the elements of one tile each.
+struct TileStates {
+  float* master = nullptr;
+  float* momentum = nullptr;
+  float* variance = nullptr;
+};
+
+/// Whether a tile's states were changed while they were open.
+enum class TileUse : std::uint8_t { read, changed };
+
+class StateStorage {
+ public:
+  StateStorage() = default;
+  virtual ~StateStorage() = default;
+  StateStorage(const StateStorage&) = delete;
+  StateStorage& operator=(const StateStorage&) = delete;
+
+  /// Ascending; together the offloaded elements.
+  [[nodiscard]] virtual const std::vector<plan::UpdateTile>& tiles() const noexcept = 0;
+  /// The states of tile number `tile`, in host memory for what the worker stream gets from now on.
+  [[nodiscard]] virtual TileStates open(std::size_t tile) = 0;
+  /// The worker and copy streams have been given all that uses the tile.
+  virtual void close(std::size_t tile, TileUse use) = 0;
+  /// After the last tile of a step.
+  virtual void finish() = 0;
+};
+
+/// Host memory (pinned or pageable), zero at first; the worker stream owns it. One tile per sub-group.
+[[nodiscard]] std::unique_ptr<StateStorage> make_resident_states(device::Device& device, device::Arena& pool,
+                                                                 const std::vector<plan::Range>& sub_groups,
+                                                                 std::uint32_t first_group);
+
+}  // namespace shardscope::offload

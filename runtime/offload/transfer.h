@@ -1,0 +1,36 @@
+// Copies between the device and the host on the copy stream, each with its events.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/engine/events.h"
+
+namespace shardscope::offload {
+
+/// What a transfer is for; "none" where it has no single parameter or sub-group.
+struct TransferLabel {
+  std::uint32_t param = instrumentation::kNoId;
+  std::uint32_t group = instrumentation::kNoId;
+};
+
+/// Queues a copy on the device's copy stream, between transfer_begin and transfer_end.
+inline void transfer(device::Device& device, instrumentation::TransferKind kind, void* to, const void* from,
+                     std::size_t bytes, TransferLabel label) {
+  if (bytes == 0) return;
+  const engine::Fields fields{.a = label.param,
+                              .b = label.group,
+                              .c = 1,
+                              .code = engine::code_of(kind),
+                              .v0 = static_cast<std::int64_t>(bytes)};
+  engine::emit_on(device.copy(), instrumentation::EventKind::transfer_begin, fields);
+  device.copy_async(to, from, bytes, device.copy());
+  engine::emit_on(device.copy(), instrumentation::EventKind::transfer_end, fields);
+}
+
+/// The host pool that `pin_memory` asks for.
+[[nodiscard]] inline device::Arena& host_pool(device::Device& device, bool pin_memory) {
+  return pin_memory ? device.pinned() : device.host();
+}
+
+}  // namespace shardscope::offload

@@ -1,0 +1,106 @@
+// Offloading moves model states and changes no bit: losses and weights are those of the same run with all
+// states on the device.
+#include <gtest/gtest.h>
+
+#include "tests/engine/support.h"
+
+namespace shardscope::engine::testing {
+namespace {
+
+RunSpec spec_of(const std::string& model, std::uint32_t world, Json config) {
+  RunSpec spec;
+  spec.model = model_named(model);
+  spec.config = std::move(config);
+  spec.world = world;
+  spec.data = model.rfind("gpt", 0) == 0 ? "golden:gpt" : "golden:mlp";
+  spec.steps = 3;
+  return spec;
+}
+
+Json offloading(Json config, const Json& optimizer, const Json& param = nullptr) {
+  Json& zero = config["zero_optimization"];
+  if (!optimizer.is_null()) zero["offload_optimizer"] = optimizer;
+  if (!param.is_null()) zero["offload_param"] = param;
+  return config;
+}
+
+struct Case {
+  int stage;
+  std::uint32_t world;
+  int accumulation;
+  std::string type;
+};
+
+class OffloadToHost : public ::testing::TestWithParam<Case> {
+ protected:
+  [[nodiscard]] Json config() const {
+    const Case& c = GetParam();
+    Json config = make_config(c.stage, c.accumulation, c.type);
+    config["zero_optimization"]["reduce_bucket_size"] =
+        9000;  // several buckets, some gradients by themselves
+    if (c.stage == 3) config["zero_optimization"]["sub_group_size"] = 9000;
+    return config;
+  }
+  void same_as_without(const Json& with) const {
+    const TrainingRun reference = train(spec_of("mlp", GetParam().world, config()));
+    EXPECT_EQ(first_difference(reference, train(spec_of("mlp", GetParam().world, with))), "");
+  }
+};
+
+TEST_P(OffloadToHost, OptimizerIsBitwiseTheSame) {
+  same_as_without(offloading(config(), {{"device", "cpu"}}));
+}
+
+TEST_P(OffloadToHost, PageableMemoryIsBitwiseTheSame) {
+  same_as_without(offloading(config(), {{"device", "cpu"}, {"pin_memory", false}}));
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const int stage : {1, 2, 3}) {
+    for (const std::uint32_t world : {1U, 2U, 3U, 4U}) {
+      all.push_back({stage, world, world % 2 == 0 ? 3 : 1, "fp32"});
+      all.push_back({stage, world, world % 2 == 0 ? 1 : 3, world < 3 ? "bf16" : "fp16"});
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, OffloadToHost, ::testing::ValuesIn(cases()), [](const auto& c) {
+  return "stage" + std::to_string(c.param.stage) + "_world" + std::to_string(c.param.world) + "_gas" +
+         std::to_string(c.param.accumulation) + "_" + c.param.type;
+});
+
+// Sums in another type than gradients, and the first layout of stage 1, take ways of their own.
+TEST(OffloadVariants, OtherTypesAndLayouts) {
+  for (const int stage : {1, 2, 3}) {
+    Json config = make_config(stage, 3, "bf16");
+    config["data_types"] = {{"grad_accum_dtype", "fp32"}};
+    const TrainingRun reference = train(spec_of("mlp", 3, config));
+    EXPECT_EQ(first_difference(reference, train(spec_of("mlp", 3, offloading(config, {{"device", "cpu"}})))),
+              "")
+        << "stage " << stage;
+  }
+  Json config = make_config(1, 2);
+  config["zero_optimization"]["legacy_stage1"] = true;
+  config["zero_optimization"]["max_elements_per_comm"] = 20000;
+  const TrainingRun reference = train(spec_of("mlp", 3, config));
+  EXPECT_EQ(first_difference(reference, train(spec_of("mlp", 3, offloading(config, {{"device", "cpu"}})))),
+            "");
+}
+
+// Twin-Flow: the device updates the first sub-groups, the host the others.
+TEST(OffloadRatio, IsBitwiseTheSame) {
+  for (const std::string type : {"fp32", "bf16"}) {
+    Json config = make_config(3, 3, type);
+    config["zero_optimization"]["sub_group_size"] = 5000;
+    const TrainingRun reference = train(spec_of("gpt", 3, config));
+    for (const double ratio : {0.0, 0.3, 0.9}) {
+      const Json with = offloading(config, {{"device", "cpu"}, {"ratio", ratio}});
+      EXPECT_EQ(first_difference(reference, train(spec_of("gpt", 3, with))), "") << type << ' ' << ratio;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::engine::testing
