@@ -13,6 +13,7 @@ set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${SHARDSCOPE_DNNL_
                       INTERFACE_INCLUDE_DIRECTORIES ${SHARDSCOPE_DNNL_INCLUDE})
 find_package(SQLite3 REQUIRED)
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
+pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_program(SHARDSCOPE_FLATC flatc REQUIRED)
 if(SHARDSCOPE_GUI)

@@ -203,12 +203,14 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
          "needs stage 3, but stage is " + std::to_string(zero.stage));
   refuse(zero.offload_optimizer.device != OffloadDevice::none && zero.stage == 0, "offload_optimizer",
          "needs stage 1, 2 or 3, but stage is 0");
+  refuse(zero.offload_optimizer.device == OffloadDevice::nvme && zero.stage != 3, "offload_optimizer",
+         "device \"nvme\" needs stage 3, but stage is " + std::to_string(zero.stage) + "; use \"cpu\"");
   refuse(zero.offload_optimizer.ratio != 1.0 && zero.stage != 3, "offload_optimizer",
          "ratio other than 1 needs stage 3, but stage is " + std::to_string(zero.stage));
   // Not in this version: each would change memory, traffic or results, so it is refused, not ignored.
   const std::string later = "is not supported yet; remove it";
   refuse(zero.offload_param.device != OffloadDevice::none, "offload_param", "offloading " + later);
-  refuse(zero.offload_optimizer.device == OffloadDevice::nvme, "offload_optimizer", "NVMe " + later);
+  refuse(zero.offload_optimizer.super_offload, "offload_optimizer", "super_offload " + later);
   refuse(zero.zenflow.has_value(), "zenflow", later);
   refuse(zero.elastic_checkpoint, "elastic_checkpoint", later);
   refuse(zero.use_all_reduce_for_fetch_params, "stage3_use_all_reduce_for_fetch_params", later);

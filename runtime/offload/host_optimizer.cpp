@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "kernels/ops.h"
@@ -41,7 +42,10 @@ class HostOptimizer final : public optim::OptimizerState {
     }
   }
 
-  void begin_update() override { events_.order(device_.compute(), device_.worker()); }
+  void begin_update() override {
+    end_visit();
+    events_.order(device_.compute(), device_.worker());
+  }
   void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
     device::Stream& worker = device_.worker();
     std::int64_t elems = 0;
@@ -68,6 +72,7 @@ class HostOptimizer final : public optim::OptimizerState {
   }
 
   void publish_params() override {
+    end_visit();
     std::uint32_t group = states_->tiles().front().group;
     for (; group <= states_->tiles().back().group; ++group) {
       for_tiles_of(group, TileUse::read,
@@ -122,23 +127,33 @@ class HostOptimizer final : public optim::OptimizerState {
   }
 
   /// Host access between steps: calls access(state, first element of it within `range`, bytes) tile by tile.
+  /// The last tile stays open, because whoever comes a piece at a time comes for the same tile again.
   template <typename Access>
   void visit(StateKind kind, plan::Range range, TileUse use, const Access& access) {
-    device_.copy().synchronize();
     const std::vector<plan::UpdateTile>& tiles = states_->tiles();
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       const plan::Range part = plan::intersect(range, tiles[i].range);
       if (part.size() == 0) continue;
-      const TileStates states = states_->open(i);
-      device_.worker().synchronize();
+      if (!visited_ || visited_->tile != i) {
+        end_visit();
+        visited_ = Visit{i, states_->open(i)};
+        device_.worker().synchronize();
+      }
+      if (use == TileUse::changed) visited_->use = use;
+      const TileStates& states = visited_->states;
       float* base = kind == StateKind::master     ? states.master
                     : kind == StateKind::momentum ? states.momentum
                                                   : states.variance;
       access(base + (part.begin - tiles[i].range.begin), part.begin - range.begin,
              static_cast<std::size_t>(part.size()) * sizeof(float));
-      states_->close(i, use);
     }
+  }
+
+  void end_visit() {
+    if (!visited_) return;
+    states_->close(visited_->tile, visited_->use);
     states_->finish();
+    visited_.reset();
   }
 
   device::Device& device_;
@@ -151,6 +166,12 @@ class HostOptimizer final : public optim::OptimizerState {
   std::int64_t piece_elems_ = 0;
   std::array<Staging, 2> staging_;  ///< unused in fp32
   std::size_t next_slot_ = 0;
+  struct Visit {
+    std::size_t tile = 0;
+    TileStates states;
+    TileUse use = TileUse::read;
+  };
+  std::optional<Visit> visited_;
 };
 
 }  // namespace

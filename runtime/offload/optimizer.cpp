@@ -70,8 +70,10 @@ std::unique_ptr<OptimizerState> make_optimizer(device::Device& device, optim::Pa
   }
   if (first < sub_groups.size()) {
     device::Arena& pool = host_pool(device, offload.pin_memory);
-    on_host = make_host_optimizer(device, params, type, gradient.host,
-                                  make_resident_states(device, pool, sub_groups, first), pool);
+    std::unique_ptr<StateStorage> states = offload.device == plan::OffloadDevice::nvme
+                                               ? make_swapped_states(device, pool, sub_groups, first, zero)
+                                               : make_resident_states(device, pool, sub_groups, first);
+    on_host = make_host_optimizer(device, params, type, gradient.host, std::move(states), pool);
   }
   if (!on_host) return on_device;
   if (!on_device) return on_host;

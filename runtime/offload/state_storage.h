@@ -44,4 +44,11 @@ class StateStorage {
                                                                  const std::vector<plan::Range>& sub_groups,
                                                                  std::uint32_t first_group);
 
+/// A swap file under offload_optimizer.nvme_path, and slots in `pool` through which tiles pass. Throws
+/// BackendError when the file cannot be made or the disk is too small.
+[[nodiscard]] std::unique_ptr<StateStorage> make_swapped_states(device::Device& device, device::Arena& pool,
+                                                                const std::vector<plan::Range>& sub_groups,
+                                                                std::uint32_t first_group,
+                                                                const plan::ZeroConfig& zero);
+
 }  // namespace shardscope::offload

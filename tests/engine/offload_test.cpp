@@ -1,6 +1,10 @@
 // Offloading moves model states and changes no bit: losses and weights are those of the same run with all
 // states on the device.
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <stdexcept>
 
 #include "tests/engine/support.h"
 
@@ -70,6 +74,54 @@ INSTANTIATE_TEST_SUITE_P(Cases, OffloadToHost, ::testing::ValuesIn(cases()), [](
   return "stage" + std::to_string(c.param.stage) + "_world" + std::to_string(c.param.world) + "_gas" +
          std::to_string(c.param.accumulation) + "_" + c.param.type;
 });
+
+/// A folder on a disk, gone with this object.
+class Folder {
+ public:
+  Folder() : path_(::testing::TempDir() + "shardscope-offload-XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp " + path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] bool empty() const { return std::filesystem::is_empty(path_); }
+
+ private:
+  std::string path_;
+};
+
+struct NvmeCase {
+  std::uint32_t world;
+  int accumulation;
+  std::string type;
+  bool read, write;
+  int buffer_count;
+};
+
+class OptimizerOnNvme : public ::testing::TestWithParam<NvmeCase> {};
+
+TEST_P(OptimizerOnNvme, IsBitwiseTheSame) {
+  const Folder folder;
+  const NvmeCase& c = GetParam();
+  Json config = make_config(3, c.accumulation, c.type);
+  config["zero_optimization"]["sub_group_size"] = 5000;
+  const TrainingRun reference = train(spec_of("mlp", c.world, config));
+  const Json optimizer{{"device", "nvme"},         {"nvme_path", folder.path()},
+                       {"pipeline_read", c.read},  {"pipeline_write", c.write},
+                       {"ratio", c.read ? 1 : .6}, {"buffer_count", c.buffer_count}};
+  RunSpec spec = spec_of("mlp", c.world, offloading(config, optimizer));
+  EXPECT_EQ(first_difference(reference, train(spec)), "");
+  EXPECT_TRUE(folder.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, OptimizerOnNvme,
+    ::testing::Values(NvmeCase{1, 3, "fp32", false, false, 4}, NvmeCase{2, 1, "fp32", true, false, 4},
+                      NvmeCase{3, 3, "bf16", false, true, 4}, NvmeCase{4, 1, "fp16", true, true, 4},
+                      NvmeCase{1, 1, "bf16", true, true, 1}, NvmeCase{2, 3, "fp32", true, true, 9}),
+    [](const auto& c) {
+      return "world" + std::to_string(c.param.world) + "_" + c.param.type + (c.param.read ? "_read" : "") +
+             (c.param.write ? "_write" : "") + "_buffers" + std::to_string(c.param.buffer_count);
+    });
 
 // Sums in another type than gradients, and the first layout of stage 1, take ways of their own.
 TEST(OffloadVariants, OtherTypesAndLayouts) {

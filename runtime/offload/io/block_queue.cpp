@@ -1,0 +1,70 @@
+#include "runtime/offload/io/block_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace shardscope::offload {
+
+BlockQueue::BlockQueue(IoDirection direction, std::span<const IoPart> parts, std::size_t block_bytes,
+                       std::uint32_t depth)
+    : direction_(direction), parts_(parts), block_bytes_(block_bytes), asked_(depth) {
+  for (std::uint32_t id = depth; id-- > 0;) free_ids_.push_back(id);
+}
+
+std::optional<IoPart> BlockQueue::cut() {
+  if (!again_.empty()) {
+    const IoPart rest = again_.back();
+    again_.pop_back();
+    return rest;
+  }
+  while (part_ < parts_.size() && cut_bytes_ == parts_[part_].bytes) {
+    ++part_;
+    cut_bytes_ = 0;
+  }
+  if (part_ == parts_.size()) return std::nullopt;
+  const IoPart& part = parts_[part_];
+  const IoPart block{part.offset + static_cast<std::int64_t>(cut_bytes_), part.data + cut_bytes_,
+                     std::min(block_bytes_, part.bytes - cut_bytes_)};
+  cut_bytes_ += block.bytes;
+  return block;
+}
+
+std::optional<IoRequest> BlockQueue::next() {
+  if (failure_ || free_ids_.empty()) return std::nullopt;
+  const std::optional<IoPart> part = cut();
+  if (!part) return std::nullopt;
+  const std::uint32_t id = free_ids_.back();
+  free_ids_.pop_back();
+  asked_[id] = *part;
+  ++in_flight_;
+  return IoRequest{direction_, *part, id};
+}
+
+void BlockQueue::answer(IoResult result) {
+  const IoPart part = asked_[result.id];
+  free_ids_.push_back(result.id);
+  --in_flight_;
+  if (result.result == -EINTR || result.result == -EAGAIN) {
+    again_.push_back(part);
+  } else if (result.result <= 0) {
+    // Nothing moved without an error: a read met the end of the file, a write found no room.
+    const int error = result.result < 0                  ? static_cast<int>(-result.result)
+                      : direction_ == IoDirection::write ? ENOSPC
+                                                         : 0;
+    if (!failure_) failure_ = Failure{error, part};
+  } else if (const auto moved = static_cast<std::size_t>(result.result); moved < part.bytes) {
+    again_.push_back({part.offset + result.result, part.data + moved, part.bytes - moved});
+  }
+}
+
+bool BlockQueue::done() const noexcept {
+  if (in_flight_ > 0) return false;
+  if (failure_) return true;
+  if (!again_.empty()) return false;
+  for (std::size_t i = part_; i < parts_.size(); ++i) {
+    if (parts_[i].bytes > (i == part_ ? cut_bytes_ : 0)) return false;
+  }
+  return true;
+}
+
+}  // namespace shardscope::offload

@@ -1,0 +1,71 @@
+// A transfer between host memory and a file as requests of at most block_size bytes: what to ask for next,
+// and what to do with each answer. Pure: it does no input or output.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace shardscope::offload {
+
+enum class IoDirection : std::uint8_t { read, write };
+
+/// A contiguous piece of a file and the host memory it comes from or goes to.
+struct IoPart {
+  std::int64_t offset = 0;
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+struct IoRequest {
+  IoDirection direction = IoDirection::read;
+  IoPart part;
+  std::uint32_t id = 0;  ///< of the request while it is in flight
+};
+
+/// What became of a request: bytes moved, or minus errno.
+struct IoResult {
+  std::uint32_t id = 0;
+  std::int64_t result = 0;
+};
+
+class BlockQueue {
+ public:
+  /// At most `depth` requests in flight. `parts` are cut into blocks of `block_bytes` in order.
+  BlockQueue(IoDirection direction, std::span<const IoPart> parts, std::size_t block_bytes,
+             std::uint32_t depth);
+
+  /// The next request to make; none while `depth` are in flight or when all is asked for.
+  [[nodiscard]] std::optional<IoRequest> next();
+  /// Takes an answer. What a short one left is asked for again; EINTR and EAGAIN are asked again whole. After
+  /// a failure nothing more is asked for, and failure() says what happened to the first one.
+  void answer(IoResult result);
+
+  [[nodiscard]] std::uint32_t in_flight() const noexcept { return in_flight_; }
+  /// Nothing is in flight and nothing will be asked for any more.
+  [[nodiscard]] bool done() const noexcept;
+
+  struct Failure {
+    int error = 0;  ///< errno; 0: the file ended
+    IoPart part;
+  };
+  [[nodiscard]] const std::optional<Failure>& failure() const noexcept { return failure_; }
+
+ private:
+  [[nodiscard]] std::optional<IoPart> cut();
+
+  const IoDirection direction_;
+  const std::span<const IoPart> parts_;
+  const std::size_t block_bytes_;
+  std::size_t part_ = 0;       ///< being cut
+  std::size_t cut_bytes_ = 0;  ///< of that part, asked for already
+  std::vector<IoPart> again_;  ///< rests of short answers
+  std::vector<IoPart> asked_;  ///< by request id
+  std::vector<std::uint32_t> free_ids_;
+  std::uint32_t in_flight_ = 0;
+  std::optional<Failure> failure_;
+};
+
+}  // namespace shardscope::offload

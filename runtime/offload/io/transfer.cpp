@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/device/error.h"
+#include "runtime/offload/io/io_port.h"
+
+namespace shardscope::offload {
+
+std::uint32_t io_depth(const plan::AioConfig& aio) noexcept {
+  constexpr std::int64_t kMost = 4096;  // what an io_uring surely takes
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(
+      std::min(aio.queue_depth, kMost) * std::min(aio.intra_op_parallelism, kMost), 1, kMost));
+}
+
+void run_transfer(IoPort& port, IoDirection direction, std::span<const IoPart> parts,
+                  const plan::AioConfig& aio, const std::string& file) {
+  // Whole pages, as direct input and output asks for; one request cannot carry more than the limit.
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
+  const std::int64_t block =
+      std::min((aio.block_size + kIoAlignment - 1) / kIoAlignment * kIoAlignment, kMostBytes);
+  BlockQueue queue(direction, parts, static_cast<std::size_t>(block), io_depth(aio));
+  std::vector<IoRequest> requests;
+  std::vector<IoResult> answers;
+  while (!queue.done()) {
+    requests.clear();
+    while (const std::optional<IoRequest> request = queue.next()) requests.push_back(*request);
+    if (aio.single_submit) {
+      for (const IoRequest& request : requests) port.submit({&request, 1});
+    } else if (!requests.empty()) {
+      port.submit(requests);
+    }
+    do {
+      answers.clear();
+      port.wait(answers);
+      for (const IoResult& answer : answers) queue.answer(answer);
+    } while (!aio.overlap_events && queue.in_flight() > 0);
+  }
+  if (!queue.failure()) return;
+  const BlockQueue::Failure& failure = *queue.failure();
+  const std::string what = direction == IoDirection::read ? "read" : "write";
+  throw BackendError(
+      what, failure.error,
+      "swap file in " + file + ": cannot " + what + " " + std::to_string(failure.part.bytes) +
+          " bytes at offset " + std::to_string(failure.part.offset) + ": " +
+          (failure.error == 0 ? std::string("the file ends before") : std::strerror(failure.error)),
+      "offload/nvme");
+}
+
+}  // namespace shardscope::offload
