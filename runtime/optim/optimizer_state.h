@@ -9,11 +9,10 @@
 #include "kernels/ops.h"
 #include "runtime/device/device.h"
 #include "runtime/optim/param_sink.h"
+#include "runtime/optim/state_kind.h"
 #include "runtime/plan/partition.h"
 
 namespace shardscope::optim {
-
-enum class StateKind : std::uint8_t { master, momentum, variance };
 
 class OptimizerState {
  public:

@@ -1,0 +1,30 @@
+#include "runtime/train/options.h"
+
+namespace shardscope::train {
+
+void declare(CLI::App& app, Options& o) {
+  app.add_option("--config", o.config, "DeepSpeed JSON file; default: stage 0, fp32, AdamW");
+  app.add_option("--model", o.model, "built-in model or JSON file of a module tree")->capture_default_str();
+  app.add_option("--data", o.data,
+                 "text file or folder, .bin file of 16-bit tokens, x.npy,y.npy, or golden:mlp, golden:gpt");
+  app.add_option("--steps", o.steps, "optimizer steps")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--seed", o.seed, "of initial weights and data order")->capture_default_str();
+  app.add_option("--context", o.context, "tokens per sample; 0: the model's longest")->capture_default_str();
+  app.add_option("--init", o.init, "initial weights, safetensors");
+  app.add_option("--init-scheme", o.init_scheme, "initial weights without a file: gpt2, hash, sin")
+      ->capture_default_str();
+  app.add_option("--save", o.save, "writes the final weights, safetensors, fp32");
+  app.add_option("--device", o.device, "cpu")->capture_default_str();
+  app.add_option("--publish", o.publish, "collector that gets the events, e.g. tcp://127.0.0.1:5711");
+  app.add_option("--run-id", o.run_id, "name of the run in the events; default: made up");
+  app.add_option("--detail", o.detail,
+                 "steps, phases, modules, params or kernels; default: the configuration's");
+  app.add_option("--losses", o.losses, "writes losses, norms and scales of every rank and step, JSON");
+  app.add_option("--collective-timeout", o.collective_timeout_s,
+                 "seconds that a rank waits for the others in one collective")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--quiet", o.quiet, "no progress lines");
+}
+
+}  // namespace shardscope::train

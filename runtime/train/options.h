@@ -1,0 +1,32 @@
+// The options of zero_train.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+namespace shardscope::train {
+
+struct Options {
+  std::string config;
+  std::string model = "gpt-mini";
+  std::string data;
+  std::int64_t steps = 50;
+  std::uint64_t seed = 1234;
+  std::int64_t context = 0;
+  std::string init_scheme = "gpt2";
+  std::string init;
+  std::string save;
+  std::string publish;
+  std::string run_id;
+  std::string detail;
+  std::string device = "cpu";
+  std::string losses;
+  std::int64_t collective_timeout_s = 300;
+  bool quiet = false;
+};
+
+/// Adds every option to `app`; parsing fills `options`.
+void declare(CLI::App& app, Options& options);
+
+}  // namespace shardscope::train

@@ -1,0 +1,28 @@
+// What a run is made from: the model, the configuration and the data that the options name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "instrumentation/event.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/config/config.h"
+#include "runtime/data/stream.h"
+#include "runtime/plan/model_plan.h"
+#include "runtime/train/options.h"
+
+namespace shardscope::train {
+
+/// Throws std::invalid_argument: no such model, or one that the configuration does not fit.
+[[nodiscard]] plan::ModelPlan load_model(const Options& options, const config::TrainingConfig& config);
+/// Throws config::ConfigError.
+[[nodiscard]] config::TrainingConfig load_training_config(const Options& options, std::uint32_t world);
+/// Throws std::invalid_argument on an unknown level; "" is the fallback.
+[[nodiscard]] instrumentation::Detail parse_detail(const std::string& name, instrumentation::Detail fallback);
+/// The option or a name made up on rank 0, the same on every rank. Collective.
+[[nodiscard]] std::string agree_on_run_id(const Options& options, comm::Communicator& comm);
+/// What every rank must have alike; a difference would show only as a wrong result. Collective. Throws
+/// data::DataError.
+void check_same_data(const data::BatchStream& stream, comm::Communicator& comm);
+
+}  // namespace shardscope::train
