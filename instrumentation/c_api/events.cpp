@@ -1,0 +1,87 @@
+// The C interface's hot path, and its gates.
+#include <array>
+#include <atomic>
+
+#include "instrumentation/c_api/run.h"
+#include "instrumentation/c_api/status.h"
+#include "instrumentation/clock.h"
+#include "instrumentation/emitter.h"
+
+namespace shardscope::instrumentation::c_api {
+namespace {
+
+constexpr std::size_t kKinds = SHARDSCOPE_EVENT_LAST_ + 1;
+static_assert(sizeof(shardscope_event) == 32);
+
+std::atomic<std::uint64_t> g_invalid{0};
+std::atomic_flag g_in_gate = ATOMIC_FLAG_INIT;
+
+struct Levels {
+  std::array<std::uint8_t, kKinds> of{};
+  Levels() {
+    for (std::size_t kind = 1; kind < kKinds; ++kind)
+      of[kind] = static_cast<std::uint8_t>(detail_of(static_cast<EventKind>(kind)));
+  }
+};
+const Levels g_levels;
+
+/// What a collector would refuse, and with it the whole batch, stays here; the rest is let through.
+bool wanted(const shardscope_event& event) noexcept {
+  const auto kind = static_cast<std::size_t>(event.kind);
+  if (kind - 1 >= kKinds - 1 || event.lane >= kStreamCount) [[unlikely]] {
+    g_invalid.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  return enabled(static_cast<Detail>(g_levels.of[kind]));
+}
+
+Event to_event(const shardscope_event& e) noexcept {
+  return Event{
+      0, static_cast<EventKind>(e.kind), static_cast<StreamId>(e.lane), e.code, e.a, e.b, e.c, e.v0, e.v1};
+}
+
+}  // namespace
+
+std::uint64_t invalid_events() noexcept { return g_invalid.load(std::memory_order_relaxed); }
+
+}  // namespace shardscope::instrumentation::c_api
+
+using namespace shardscope::instrumentation;
+using namespace shardscope::instrumentation::c_api;
+
+extern "C" {
+
+SHARDSCOPE_API int32_t shardscope_enabled(int32_t detail) {
+  return detail >= SHARDSCOPE_DETAIL_STEPS && detail <= g_detail.load(std::memory_order_relaxed) ? 1 : 0;
+}
+
+SHARDSCOPE_API void shardscope_emit(const shardscope_event* event) {
+  if (wanted(*event)) emit(to_event(*event));
+}
+
+SHARDSCOPE_API void shardscope_emit_at(int64_t monotonic_ns, const shardscope_event* event) {
+  // The clock began at boot; 146 years are enough.
+  if (monotonic_ns < 0 || monotonic_ns >= (std::int64_t{1} << 62)) {
+    g_invalid.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (wanted(*event)) emit_at(monotonic_ns, to_event(*event));
+}
+
+SHARDSCOPE_API int64_t shardscope_now_ns(void) { return monotonic_now_ns(); }
+
+SHARDSCOPE_API shardscope_status shardscope_gate(int32_t kind, uint32_t id) {
+  return guarded([&] {
+    require(kind >= SHARDSCOPE_GATE_STEP && kind <= SHARDSCOPE_GATE_OPTIMIZER,
+            "gate kind is " + std::to_string(kind) + "; use a SHARDSCOPE_GATE_...");
+    if (g_in_gate.test_and_set(std::memory_order_acquire))
+      throw Failure(SHARDSCOPE_INVALID_STATE,
+                    "another thread is in a gate: their order must be the same on every rank");
+    struct Leave {
+      ~Leave() { g_in_gate.clear(std::memory_order_release); }
+    } leave;
+    GateKeeper::instance().pass(static_cast<GateKind>(kind), id);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,141 @@
+// The C interface's life of a run: started once, ended once, one at a time in a process.
+#include "instrumentation/c_api/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "instrumentation/c_api/status.h"
+
+namespace shardscope::instrumentation::c_api {
+namespace {
+
+std::mutex g_mutex;
+shardscope_run* g_active = nullptr;  // guarded by g_mutex: the run whose publisher exists
+
+std::string from_environment(const char* given, const char* variable) {
+  if (given != nullptr && *given != '\0') return given;
+  const char* value = std::getenv(variable);
+  return value != nullptr ? value : "";
+}
+
+PublisherOptions publisher_options(const shardscope_options& options) {
+  PublisherOptions out;
+  out.endpoint = from_environment(options.endpoint, "SHARDSCOPE_ENDPOINT");
+  require(options.detail >= SHARDSCOPE_DETAIL_STEPS && options.detail <= SHARDSCOPE_DETAIL_KERNELS,
+          "detail is " + std::to_string(options.detail) + "; use a SHARDSCOPE_DETAIL_...");
+  out.detail = static_cast<Detail>(options.detail);
+  require(options.ring_events <= (1U << 26),
+          "ring_events is " + std::to_string(options.ring_events) + "; at most 67108864 are allowed");
+  if (options.ring_events != 0) out.ring_events = static_cast<std::size_t>(options.ring_events);
+  if (options.queue_bytes != 0) out.queue_bytes = static_cast<std::size_t>(options.queue_bytes);
+  require(std::isfinite(options.linger_s) && options.linger_s >= 0,
+          "linger_s must be finite and not negative");
+  out.linger_s = options.linger_s;
+  return out;
+}
+
+/// Runs `body` with the publisher of a run that has started.
+template <typename Body>
+[[nodiscard]] shardscope_status with_publisher(shardscope_run* run, Body&& body) noexcept {
+  return guarded([&] {
+    require(run != nullptr, "run is NULL");
+    const std::lock_guard lock(run->mutex);
+    if (!run->publisher)
+      throw Failure(SHARDSCOPE_INVALID_STATE, "the run has not started: shardscope_start()");
+    body(*run->publisher);
+  });
+}
+
+}  // namespace
+}  // namespace shardscope::instrumentation::c_api
+
+using namespace shardscope::instrumentation;
+using namespace shardscope::instrumentation::c_api;
+
+extern "C" {
+
+SHARDSCOPE_API shardscope_status shardscope_start(shardscope_run* run, const shardscope_options* options) {
+  return guarded([&] {
+    require(run != nullptr, "run is NULL");
+    const shardscope_options defaults = SHARDSCOPE_OPTIONS_INIT;
+    const PublisherOptions publish =
+        publisher_options(options != nullptr ? take(options, defaults, "options") : defaults);
+    const std::lock_guard lock(g_mutex);
+    const std::lock_guard run_lock(run->mutex);
+    if (run->phase != shardscope_run::Phase::described)
+      throw Failure(SHARDSCOPE_INVALID_STATE, "the run has started before");
+    if (g_active != nullptr)
+      throw Failure(SHARDSCOPE_INVALID_STATE,
+                    "another run of this process has started; destroy it before the next begins");
+    // For gates that run to a parameter: which modules use it.
+    std::vector<std::vector<std::uint32_t>> uses(run->tables.modules.size());
+    for (const ModuleInfo& module : run->tables.modules) uses[module.id] = module.params;
+    run->publisher = std::make_unique<Publisher>(publish, run->tables);
+    GateKeeper::instance().set_module_params(
+        [uses = std::move(uses)](std::uint32_t module, std::uint32_t param) {
+          return module < uses.size() &&
+                 std::find(uses[module].begin(), uses[module].end(), param) != uses[module].end();
+        });
+    run->phase = shardscope_run::Phase::started;
+    g_active = run;
+  });
+}
+
+SHARDSCOPE_API shardscope_status shardscope_finish(shardscope_run* run, int32_t exit_code, const char* text) {
+  return with_publisher(run, [&](Publisher& publisher) {
+    if (std::exchange(run->phase, shardscope_run::Phase::finished) == shardscope_run::Phase::finished)
+      throw Failure(SHARDSCOPE_INVALID_STATE, "the run has been finished before");
+    publisher.finish(exit_code, text_or_empty(text));
+  });
+}
+
+SHARDSCOPE_API void shardscope_run_destroy(shardscope_run* run) {
+  if (run == nullptr) return;
+  const std::lock_guard lock(g_mutex);
+  if (g_active == run) {
+    GateKeeper::instance().set_on_hold({});
+    GateKeeper::instance().set_module_params({});
+    g_active = nullptr;
+  }
+  delete run;
+}
+
+SHARDSCOPE_API shardscope_status shardscope_get_counts(shardscope_run* run, shardscope_counts* counts) {
+  return with_publisher(run, [&](Publisher& publisher) {
+    shardscope_counts known = take(counts, shardscope_counts SHARDSCOPE_COUNTS_INIT, "counts");
+    known.dropped = publisher.dropped();
+    known.invalid = invalid_events();
+    std::memcpy(static_cast<void*>(counts), &known, std::min(known.size, sizeof known));
+  });
+}
+
+SHARDSCOPE_API shardscope_status shardscope_name_id(shardscope_run* run, const char* name, uint32_t* id) {
+  return with_publisher(run, [&](Publisher& publisher) {
+    require(name != nullptr && id != nullptr, "name or the place for its id is NULL");
+    *id = publisher.name_id(name);
+  });
+}
+
+SHARDSCOPE_API shardscope_status shardscope_message(shardscope_run* run, int32_t severity, const char* text) {
+  return with_publisher(run, [&](Publisher& publisher) {
+    require(severity >= SHARDSCOPE_INFO && severity <= SHARDSCOPE_ERROR,
+            "severity is " + std::to_string(severity) + "; use SHARDSCOPE_INFO, _WARNING or _ERROR");
+    publisher.message(static_cast<Severity>(severity), text_or_empty(text));
+  });
+}
+
+SHARDSCOPE_API shardscope_status shardscope_set_on_hold(shardscope_run* run, void (*on_hold)(void*),
+                                                        void* context) {
+  return guarded([&] {
+    require(run != nullptr, "run is NULL");
+    if (on_hold == nullptr) {
+      GateKeeper::instance().set_on_hold({});
+    } else {
+      GateKeeper::instance().set_on_hold([on_hold, context] { on_hold(context); });
+    }
+  });
+}
+
+}  // extern "C"

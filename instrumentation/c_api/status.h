@@ -1,0 +1,73 @@
+// What every function of the C interface is made of: errors as numbers with words per thread, and structures
+// that say how large they are.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "shardscope/shardscope.h"
+
+namespace shardscope::instrumentation::c_api {
+
+/// A failure with the number it becomes.
+class Failure : public std::runtime_error {
+ public:
+  Failure(shardscope_status status, const std::string& words) : std::runtime_error(words), status_(status) {}
+  [[nodiscard]] shardscope_status status() const noexcept { return status_; }
+
+ private:
+  shardscope_status status_;
+};
+
+/// Throws SHARDSCOPE_INVALID_ARGUMENT.
+inline void require(bool good, const std::string& words) {
+  if (!good) throw Failure(SHARDSCOPE_INVALID_ARGUMENT, words);
+}
+
+/// Keeps the words for shardscope_last_error() of this thread. Never throws.
+void remember(const char* words) noexcept;
+/// Turns the exception in flight into its number, and remembers its words.
+[[nodiscard]] shardscope_status status_of_exception() noexcept;
+
+/// Runs the body of a C function: no exception leaves it.
+template <typename Body>
+[[nodiscard]] shardscope_status guarded(Body&& body) noexcept {
+  try {
+    body();
+    return SHARDSCOPE_OK;
+  } catch (...) {
+    return status_of_exception();
+  }
+}
+
+/// The caller's structure as this library knows it: fields its header did not have yet keep the defaults of
+/// `known`. Fields that only a newer header has must be zero, since we could not heed them.
+template <typename Sized>
+[[nodiscard]] Sized take(const Sized* given, Sized known, const char* name) {
+  require(given != nullptr, std::string(name) + " is NULL");
+  std::size_t size = 0;
+  std::memcpy(&size, given, sizeof size);
+  require(size > sizeof size && size <= (1U << 16), std::string(name) + ".size is " + std::to_string(size) +
+                                                        "; begin with the SHARDSCOPE_..._INIT macro");
+  std::memcpy(static_cast<void*>(&known), given, std::min(size, sizeof known));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  require(
+      std::all_of(bytes + std::min(size, sizeof known), bytes + size, [](unsigned char b) { return b == 0; }),
+      std::string(name) + " sets fields that this library (" + shardscope_version() +
+          ") does not know; use one as new as the header");
+  return known;
+}
+
+[[nodiscard]] inline std::string text_or_empty(const char* text) { return text != nullptr ? text : ""; }
+
+/// Throws if it is longer than what a collector accepts.
+[[nodiscard]] inline std::string limited(const char* text, std::size_t limit, const char* name) {
+  std::string out = text_or_empty(text);
+  require(out.size() <= limit, std::string(name) + " has " + std::to_string(out.size()) + " bytes, at most " +
+                                   std::to_string(limit) + " are allowed");
+  return out;
+}
+
+}  // namespace shardscope::instrumentation::c_api

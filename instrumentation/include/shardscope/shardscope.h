@@ -1,0 +1,224 @@
+/* Shardscope's C interface: how any training runtime describes itself to a collector, emits events, passes
+ * gates and ends. Plain C99; link with -lshardscope. docs/c-api.md tells the whole story, and
+ * samples/c-api/zero3_run.c is a complete program.
+ *
+ * Rules that hold for every function:
+ *  - Thread-safe. What is called per event (shardscope_emit, shardscope_emit_at, shardscope_enabled) takes no
+ *    lock, allocates nothing and makes no system call.
+ *  - Errors are returned as shardscope_status; shardscope_last_error() has the words, per thread. No C++
+ *    exception leaves the library.
+ *  - Texts are UTF-8, ended by a zero, copied before the call returns. NULL is an empty text.
+ *  - Every structure begins with its size, which the SHARDSCOPE_..._INIT macros fill in: fields are only
+ *    ever added at the end, so a program built with an older header runs with a newer library.
+ *  - One run at a time in a process, because there is one set of rings and one row of gates. */
+#ifndef SHARDSCOPE_SHARDSCOPE_H
+#define SHARDSCOPE_SHARDSCOPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(SHARDSCOPE_BUILDING_LIBRARY)
+#define SHARDSCOPE_API __attribute__((visibility("default")))
+#else
+#define SHARDSCOPE_API
+#endif
+
+/* Version of this header's interface; the library's is shardscope_abi_version(). Raised with additions; what
+ * exists keeps its meaning for as long as the file is called libshardscope.so.1. */
+#define SHARDSCOPE_ABI_VERSION 1
+
+/* "None" in an id field of an event or a table. */
+#define SHARDSCOPE_NO_ID UINT32_MAX
+
+typedef enum shardscope_status {
+  SHARDSCOPE_OK = 0,
+  SHARDSCOPE_INVALID_ARGUMENT = 1, /* a value that cannot be: nothing has been changed */
+  SHARDSCOPE_INVALID_STATE = 2,    /* not now: after the start, before it, or another run is going on */
+  SHARDSCOPE_OUT_OF_MEMORY = 3,
+  SHARDSCOPE_FAILED = 4 /* the system refused: endpoint, key file, threads */
+} shardscope_status;
+
+/* A run of this process: first described, then started, then ended. */
+typedef struct shardscope_run shardscope_run;
+
+SHARDSCOPE_API uint32_t shardscope_abi_version(void);
+/* "0.1.0" */
+SHARDSCOPE_API const char* shardscope_version(void);
+/* What went wrong in the last call on this thread that did not return SHARDSCOPE_OK; never NULL. Valid until
+ * the next call on this thread. */
+SHARDSCOPE_API const char* shardscope_last_error(void);
+
+/* ---- describing a run ------------------------------------------------------------------------------ */
+
+typedef struct shardscope_run_info {
+  size_t size;
+  const char* run_id; /* the same on every rank, another for every run; required */
+  const char* model;
+  const char* device;
+  const char* hardware;
+  const char* versions;    /* of your framework and what it stands on */
+  const char* config_json; /* the whole effective configuration with DeepSpeed's keys, as JSON */
+  const char* host;        /* NULL: this machine's name */
+  uint32_t rank, world;    /* world at least 1, rank below it */
+  uint32_t local_world;    /* ranks on this machine */
+  int32_t stage;           /* ZeRO stage, 0 to 3 */
+  int64_t elems;           /* parameters of the model; 0: the sum of those described */
+  uint32_t param_bytes;    /* of one stored element: 2 or 4 */
+  uint32_t grad_bytes;
+  uint32_t master_bytes;             /* 4 if fp32 master weights are kept beside 16-bit ones, else 0 */
+  int32_t simulated;                 /* 1: events of a model of a run, shown as such everywhere */
+  double link_gbps, link_latency_us; /* an emulated link; 0: none */
+} shardscope_run_info;
+#define SHARDSCOPE_RUN_INFO_INIT \
+  { sizeof(shardscope_run_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 1, 1, 0, 0, 4, 4, 0, 0, 0, 0 }
+
+/* A module of the model's tree. Describe a parent before its children: ids count up from 0. */
+typedef struct shardscope_module {
+  size_t size;
+  uint32_t parent;  /* SHARDSCOPE_NO_ID: the root */
+  const char* path; /* "transformer.h.0.attn" */
+  const char* type; /* "Linear" */
+  int32_t hooks;    /* 1 if module events are emitted for it */
+} shardscope_module;
+#define SHARDSCOPE_MODULE_INIT \
+  { sizeof(shardscope_module), SHARDSCOPE_NO_ID, NULL, NULL, 1 }
+
+typedef struct shardscope_param {
+  size_t size;
+  const char* name;
+  const char* dtype;     /* "f32", "bf16", ... */
+  const int64_t* shape;  /* `dims` extents; at most 16 */
+  size_t dims;           /* 0: one element */
+  int64_t shard_elems;   /* stage 3: elements of each rank's shard, with padding; else 0 */
+  int64_t padding_elems; /* stage 3: shard_elems * world - elements of the parameter */
+  int32_t persistent;    /* stage 3: 1 if it is never released */
+} shardscope_param;
+#define SHARDSCOPE_PARAM_INIT \
+  { sizeof(shardscope_param), NULL, NULL, NULL, 0, 0, 0, 0 }
+
+/* A piece of a parameter that a rank owns. Describe those of all ranks. */
+typedef struct shardscope_slice {
+  size_t size;
+  uint32_t param, rank;
+  int64_t param_offset;  /* where it begins in the parameter, in elements */
+  int64_t shard_offset;  /* and in what the rank owns */
+  int64_t elems;         /* without padding */
+  int64_t padding_elems; /* behind it */
+} shardscope_slice;
+#define SHARDSCOPE_SLICE_INIT \
+  { sizeof(shardscope_slice), 0, 0, 0, 0, 0, 0 }
+
+/* Creates a run to be described. The caller owns it: shardscope_run_destroy(). */
+SHARDSCOPE_API shardscope_status shardscope_run_create(const shardscope_run_info* info, shardscope_run** run);
+/* `id`, if not NULL, receives the number by which events and other tables name it. */
+SHARDSCOPE_API shardscope_status shardscope_add_module(shardscope_run* run, const shardscope_module* module,
+                                                       uint32_t* id);
+SHARDSCOPE_API shardscope_status shardscope_add_param(shardscope_run* run, const shardscope_param* param,
+                                                      uint32_t* id);
+/* `module` uses `param`. The first module that says so is the parameter's owner. */
+SHARDSCOPE_API shardscope_status shardscope_use_param(shardscope_run* run, uint32_t module, uint32_t param);
+SHARDSCOPE_API shardscope_status shardscope_add_slice(shardscope_run* run, const shardscope_slice* slice);
+
+/* ---- the life of a run ------------------------------------------------------------------------------ */
+
+typedef struct shardscope_options {
+  size_t size;
+  const char* endpoint; /* the collector: tcp://host:port or ipc://path; NULL or "": SHARDSCOPE_ENDPOINT of
+                           the environment; if that is not set either, events are discarded */
+  int32_t detail;       /* a SHARDSCOPE_DETAIL_...; viewers can change it while the run goes on */
+  uint64_t ring_events; /* capacity per emitting thread; 0: 65536 */
+  uint64_t queue_bytes; /* unsent batches kept while the collector is slow or away; 0: 64 MiB */
+  double linger_s;      /* longest wait at the end for the collector to take the rest */
+} shardscope_options;
+#define SHARDSCOPE_OPTIONS_INIT \
+  { sizeof(shardscope_options), NULL, SHARDSCOPE_DETAIL_PARAMS, 0, 0, 5.0 }
+
+/* Ends the description and begins to publish. Never waits for the collector, which may come later, go and
+ * come back: what does not fit meanwhile is dropped, least important first, and counted. `options` may be
+ * NULL. */
+SHARDSCOPE_API shardscope_status shardscope_start(shardscope_run* run, const shardscope_options* options);
+/* Says that this rank has ended: 0 for success, and its last words. Emit nothing afterwards. */
+SHARDSCOPE_API shardscope_status shardscope_finish(shardscope_run* run, int32_t exit_code, const char* text);
+/* Sends what is left, within linger_s, and frees everything. NULL is allowed. No thread may still be inside a
+ * function that was given `run`. */
+SHARDSCOPE_API void shardscope_run_destroy(shardscope_run* run);
+
+typedef struct shardscope_counts {
+  size_t size;
+  uint64_t dropped; /* events lost at the source: full rings, full queue */
+  uint64_t invalid; /* events refused because their kind, lane, code or time cannot be */
+} shardscope_counts;
+#define SHARDSCOPE_COUNTS_INIT \
+  { sizeof(shardscope_counts), 0, 0 }
+SHARDSCOPE_API shardscope_status shardscope_get_counts(shardscope_run* run, shardscope_counts* counts);
+
+/* ---- events: kinds and fields are in events.h -------------------------------------------------------- */
+
+/* 32 bytes, no pointers. Unused ids are SHARDSCOPE_NO_ID, unused values 0. */
+typedef struct shardscope_event {
+  uint16_t kind; /* SHARDSCOPE_EVENT_... */
+  uint8_t lane;  /* SHARDSCOPE_LANE_... */
+  uint8_t code;
+  uint32_t a, b, c;
+  int64_t v0, v1;
+} shardscope_event;
+
+/* Detail levels; each includes those before it. */
+enum {
+  SHARDSCOPE_DETAIL_STEPS = 0,
+  SHARDSCOPE_DETAIL_PHASES = 1,
+  SHARDSCOPE_DETAIL_MODULES = 2,
+  SHARDSCOPE_DETAIL_PARAMS = 3,
+  SHARDSCOPE_DETAIL_KERNELS = 4
+};
+
+/* Not 0 if events of this level are wanted now. shardscope_emit() asks itself; use it to spare yourself the
+ * making of an event. */
+SHARDSCOPE_API int32_t shardscope_enabled(int32_t detail);
+/* Now, on the calling thread. Discarded before the start, and below the level that is wanted. */
+SHARDSCOPE_API void shardscope_emit(const shardscope_event* event);
+/* With a time taken elsewhere, such as a GPU's: nanoseconds of CLOCK_MONOTONIC. Within a lane begin and end
+ * events must nest; a lane's events may come from different threads. */
+SHARDSCOPE_API void shardscope_emit_at(int64_t monotonic_ns, const shardscope_event* event);
+/* CLOCK_MONOTONIC, nanoseconds. */
+SHARDSCOPE_API int64_t shardscope_now_ns(void);
+/* The id of a kernel's name; the same text has the same id. Not for the hot path: keep the id. */
+SHARDSCOPE_API shardscope_status shardscope_name_id(shardscope_run* run, const char* name, uint32_t* id);
+
+enum { SHARDSCOPE_INFO = 0, SHARDSCOPE_WARNING = 1, SHARDSCOPE_ERROR = 2 };
+/* A text for people, with one of the severities above. Not for the hot path. */
+SHARDSCOPE_API shardscope_status shardscope_message(shardscope_run* run, int32_t severity, const char* text);
+
+/* ---- gates ------------------------------------------------------------------------------------------- */
+
+/* Where a run can be paused. Every rank must pass the same gates in the same order, since a gate's number
+ * must mean the same place on all of them. */
+enum {
+  SHARDSCOPE_GATE_STEP = 0,        /* id: step */
+  SHARDSCOPE_GATE_MICRO_STEP = 1,  /* id: micro-step */
+  SHARDSCOPE_GATE_PRE_FORWARD = 2, /* id: module */
+  SHARDSCOPE_GATE_POST_FORWARD = 3,
+  SHARDSCOPE_GATE_PRE_BACKWARD = 4,
+  SHARDSCOPE_GATE_POST_BACKWARD = 5,
+  SHARDSCOPE_GATE_BUCKET = 6,   /* before a bucket is flushed; id: bucket */
+  SHARDSCOPE_GATE_OPTIMIZER = 7 /* before the optimizer; id: step */
+};
+/* Passes a gate; waits in it for as long as a viewer holds the run there. Threads may take turns, but two at
+ * once is SHARDSCOPE_INVALID_STATE: the order would be a matter of luck. */
+SHARDSCOPE_API shardscope_status shardscope_gate(int32_t kind, uint32_t id);
+/* Called on the thread that passes the gate before it reports that it holds: wait here for your device, so
+ * that nothing is in progress. NULL: nothing to wait for. It must not call back into this library. */
+SHARDSCOPE_API shardscope_status shardscope_set_on_hold(shardscope_run* run, void (*on_hold)(void* context),
+                                                        void* context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#include "shardscope/events.h"
+
+#endif

@@ -1,0 +1,189 @@
+// A C program plays a ZeRO-3 run through the C interface (samples/c-api/zero3_run.c); what the recording, the
+// state at a time and the summary say is what the program said.
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/analysis/summary.h"
+#include "app/collector/collector.h"
+#include "app/store/recording.h"
+#include "runtime/plan/bucket.h"
+#include "runtime/plan/scheduler.h"
+#include "shardscope/shardscope.h"
+
+extern char** environ;
+
+namespace shardscope {
+namespace {
+
+namespace ev = instrumentation;
+constexpr std::uint32_t kWorld = 2, kSteps = 3;
+constexpr std::int64_t kElems[3] = {65 * 16, 16 * 48, 48 * 65};
+constexpr std::int64_t kS = kElems[0] + kElems[1] + kElems[2];
+
+pid_t start(std::vector<std::string> command) {
+  std::vector<char*> argv;
+  for (std::string& part : command) argv.push_back(part.data());
+  argv.push_back(nullptr);
+  pid_t pid = -1;
+  EXPECT_EQ(posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ), 0);
+  return pid;
+}
+
+class CApi : public testing::Test {
+ protected:
+  /// Plays the run once; the tests look at its recording.
+  static void SetUpTestSuite() {
+    path_ = testing::TempDir() + "c_api_" + std::to_string(getpid()) + ".zscope";
+    collector::CollectorOptions options;
+    options.listen = "tcp://127.0.0.1:0";
+    options.record_path = path_;
+    collector::Collector collector(options);
+    std::vector<pid_t> children;
+    for (std::uint32_t rank = 0; rank < kWorld; ++rank) {
+      children.push_back(start({ZERO3_RUN, std::to_string(rank), std::to_string(kWorld),
+                                collector.publish_endpoint(), std::to_string(kSteps), "played"}));
+    }
+    for (const pid_t child : children) {
+      int status = -1;
+      waitpid(child, &status, 0);
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    }
+    // The programs have waited for the collector to confirm the end.
+    collector.stop();
+    EXPECT_TRUE(collector.status().finished);
+    EXPECT_EQ(collector.status().rejected, 0U);
+    store::RecordingInfo info;
+    store_ = std::make_unique<store::Store>(store::open_recording(path_, &info));
+    EXPECT_TRUE(info.complete);
+    EXPECT_TRUE(info.problems.empty());
+  }
+  static void TearDownTestSuite() {
+    store_.reset();
+    std::filesystem::remove(path_);
+  }
+
+  static std::string path_;
+  static std::unique_ptr<store::Store> store_;
+};
+std::string CApi::path_;
+std::unique_ptr<store::Store> CApi::store_;
+
+TEST_F(CApi, TablesAreWhatWasDescribed) {
+  const ev::RunTables& t = store_->tables();
+  EXPECT_EQ(t.run_id, "played");
+  EXPECT_EQ(t.model, "three-layers");
+  EXPECT_EQ(t.world, kWorld);
+  EXPECT_EQ(t.stage, 3);
+  EXPECT_EQ(t.elems, kS);
+  ASSERT_EQ(t.modules.size(), 4U);
+  EXPECT_EQ(t.modules[2].path, "hidden");
+  EXPECT_EQ(t.modules[2].parent, 0U);
+  ASSERT_EQ(t.params.size(), 3U);
+  EXPECT_EQ(t.params[1].name, "hidden.weight");
+  EXPECT_EQ(t.params[1].shape, (std::vector<std::int64_t>{16, 48}));
+  EXPECT_EQ(t.params[1].modules, std::vector<std::uint32_t>{2});
+  EXPECT_EQ(t.params[0].shard_elems, 520);
+  std::int64_t owned = 0;
+  for (const ev::SliceInfo& slice : t.slices) owned += slice.elems;
+  EXPECT_EQ(owned, kS);
+  EXPECT_EQ(store_->name(0, 0), "matmul_f32");
+}
+
+TEST_F(CApi, RanksAndTextsArrived) {
+  ASSERT_EQ(store_->ranks().size(), kWorld);
+  for (const store::RankRow& rank : store_->ranks()) {
+    EXPECT_TRUE(rank.finished);
+    EXPECT_EQ(rank.exit_code, 0);
+    EXPECT_EQ(rank.last_words, "played to the end");
+    EXPECT_EQ(rank.dropped, 0U);
+    EXPECT_EQ(rank.lost_messages, 0U);
+  }
+  EXPECT_EQ(std::count_if(
+                store_->messages().begin(), store_->messages().end(),
+                [](const store::Message& m) { return m.text == "a run described through the C interface"; }),
+            kWorld);
+}
+
+TEST_F(CApi, StateAtATime) {
+  for (std::uint32_t rank = 0; rank < kWorld; ++rank) {
+    for (std::uint32_t param = 0; param < 3; ++param) {
+      const auto history = store_->status_history(rank, param);
+      // In flight, available, released; forward and backward of each step.
+      ASSERT_EQ(history.size(), 6 * kSteps);
+      for (std::size_t i = 0; i < history.size(); ++i) {
+        const std::uint8_t expected[] = {SHARDSCOPE_IN_FLIGHT, SHARDSCOPE_AVAILABLE,
+                                         SHARDSCOPE_NOT_AVAILABLE};
+        EXPECT_EQ(history[i].state.status, expected[i % 3]);
+        EXPECT_EQ(store_->param_state(rank, param, history[i].at_ns).status, expected[i % 3]);
+      }
+      EXPECT_EQ(history[0].state.module, param + 1);
+    }
+    // Shards of parameters, gradients and two moments: 16 bytes per element; beside them the largest weight
+    // gathered with its full gradient.
+    const std::int64_t shards = 16 * (520 + 384 + 1560);
+    const auto end = store_->memory_at(rank, ev::MemoryPool::device, store_->end_ns());
+    EXPECT_EQ(end.total(), shards);
+    const auto peak = store_->memory_peak(rank, ev::MemoryPool::device);
+    ASSERT_TRUE(peak.has_value());
+    EXPECT_EQ(peak->total(), shards + 8 * 3120);
+  }
+}
+
+TEST_F(CApi, SummarySaysWhatWasPlayed) {
+  const analysis::Summary summary = analysis::summarize(*store_);
+  EXPECT_EQ(summary.steps, kSteps);
+  ASSERT_EQ(summary.loss.size(), kSteps);
+  for (std::uint32_t step = 0; step < kSteps; ++step) EXPECT_DOUBLE_EQ(summary.loss[step], 4.0 / (step + 1));
+  EXPECT_DOUBLE_EQ(summary.grad_norm[1], 1.0);
+  ASSERT_TRUE(summary.elements_per_step.has_value());
+  // Gathered in forward and in backward, reduced once: 3S (nothing is padded with two ranks).
+  EXPECT_DOUBLE_EQ(*summary.elements_per_step, 3.0 * kS);
+  EXPECT_DOUBLE_EQ(summary.expected_elements_per_step, 3.0 * kS);
+  EXPECT_TRUE(summary.tokens_per_s.has_value());
+  for (const store::StepRow& step : store_->steps()) EXPECT_EQ(step.tokens, 128 * kWorld);
+  std::uint64_t kernels = 0;
+  for (std::uint8_t depth = 0; depth < store_->depth_count({0, ev::StreamId::compute}); ++depth) {
+    for (const store::Span& span : store_->spans({0, ev::StreamId::compute}, depth)) {
+      kernels += span.kind == ev::EventKind::kernel_begin && span.end_ns != store::kOpen;
+    }
+  }
+  EXPECT_EQ(kernels, 6 * kSteps);
+  EXPECT_EQ(store_->gates(0).size(), kSteps * (1 + 6 + 6 + 3 + 1));
+}
+
+TEST(Constants, AreThoseOfTheEventsAndOfThePlan) {
+  const auto number = [](auto value) { return static_cast<int>(value); };
+  // Each kind of the header by its name, so that none is shifted.
+  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_STEP_BEGIN)), "step_begin");
+  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_BUCKET_FLUSH)), "bucket_flush");
+  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_)), "message");
+  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_ + 1)), "unknown");
+  EXPECT_EQ(ev::kStreamCount, SHARDSCOPE_LANE_WORKER + 1);
+  EXPECT_EQ(number(ev::Phase::gather), SHARDSCOPE_PHASE_GATHER);
+  EXPECT_EQ(number(ev::Pass::recompute), SHARDSCOPE_PASS_RECOMPUTE);
+  EXPECT_EQ(number(ev::CollectiveOp::all_to_all), SHARDSCOPE_ALL_TO_ALL);
+  EXPECT_EQ(number(ev::MemoryPool::nvme), SHARDSCOPE_POOL_NVME);
+  EXPECT_EQ(number(ev::MemoryCategory::other), SHARDSCOPE_MEMORY_OTHER);
+  EXPECT_EQ(number(ev::TransferKind::nvme_write), SHARDSCOPE_NVME_WRITE);
+  EXPECT_EQ(number(ev::Severity::error), SHARDSCOPE_ERROR);
+  EXPECT_EQ(number(ev::StatusCause::invalidation), SHARDSCOPE_CAUSE_INVALIDATION);
+  EXPECT_EQ(number(ev::GateKind::optimizer), SHARDSCOPE_GATE_OPTIMIZER);
+  EXPECT_EQ(number(ev::Detail::kernels), SHARDSCOPE_DETAIL_KERNELS);
+  EXPECT_EQ(number(plan::ParamStatus::available), SHARDSCOPE_AVAILABLE);
+  EXPECT_EQ(number(plan::TraceMode::complete), SHARDSCOPE_TRACE_COMPLETE);
+  EXPECT_EQ(number(plan::PrefetchStop::offloaded), SHARDSCOPE_PREFETCH_OFFLOADED);
+  EXPECT_EQ(number(plan::KeepReason::not_available), SHARDSCOPE_KEEP_NOT_AVAILABLE);
+  EXPECT_EQ(number(plan::FlushReason::boundary), SHARDSCOPE_FLUSH_BOUNDARY);
+}
+
+}  // namespace
+}  // namespace shardscope
