@@ -175,14 +175,21 @@ int main(int argc, char** argv) {
   cli.add_option("--size", options.size, "Pixels, e.g. 1600x900");
   cli.add_option("--scale", options.scale, "Device pixels per logical pixel in a picture (0: by size)");
   cli.add_option("--at", options.at_step, "Step to show");
-  cli.add_option("--theme", options.theme, "dark or light")->check(CLI::IsMember({"dark", "light"}));
+  cli.add_option("--theme", options.theme, "dark or light")
+      ->transform(CLI::IsMember({"dark", "light"}, CLI::ignore_case));
   cli.add_option("--layout", options.layout, "Watch, Step, Memory, Compare or Presentation")
-      ->check(CLI::IsMember({"Watch", "Step", "Memory", "Compare", "Presentation"}));
+      ->transform(CLI::IsMember({"Watch", "Step", "Memory", "Compare", "Presentation"}, CLI::ignore_case));
   cli.add_option("--state-dump", options.state_dump,
                  "Write what the window believes to this JSON file, each second");
   cli.add_flag("--frame-stats", options.frame_stats, "Print the CPU time of building a frame");
   cli.add_option("--close-after", options.close_after_s, "Close the window after so many seconds");
-  CLI11_PARSE(cli, argc, argv);
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return cli.exit(error);
+    std::fprintf(stderr, "shardscope: %s; see shardscope view --help\n", error.what());
+    return kFailed;
+  }
   try {
     return run(options);
   } catch (const std::exception& error) {

@@ -95,6 +95,9 @@ class Errors(unittest.TestCase):
             port = taken.getsockname()[1]
             self.check(["run", "--config", ROOT / "samples/stage0.json", "--listen", f"tcp://127.0.0.1:{port}"], str(port))
 
+    def test_view_names_an_unknown_layout_and_takes_known_ones_in_any_case(self):
+        self.check(["view", "a.zscope", "--screenshot", "a.png", "--layout", "tall"], "--layout", "tall")
+
     def test_view_without_display(self):
         with tempfile.TemporaryDirectory() as folder:
             self.check(["view", f"{folder}/none.zscope"], "display")

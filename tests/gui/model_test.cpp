@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/gui/model/app_state.h"
+#include "app/gui/model/arrivals.h"
 #include "app/gui/model/details.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/memory_stack.h"
@@ -28,6 +29,7 @@ class Model : public ::testing::Test {
 };
 
 TEST_F(Model, RowsOfAnExpandedRankDoNotOverlapAndAreFoundByTheirPlace) {
+  app_.timeline.expanded.insert(data().ranks().front().rank);
   const TimelineRows rows = layout_rows(data(), app_.timeline);
   ASSERT_GT(rows.rows.size(), data().ranks().size()) << "the first rank is expanded";
   for (std::size_t i = 0; i < rows.rows.size(); ++i) {
@@ -42,6 +44,51 @@ TEST_F(Model, RowsOfAnExpandedRankDoNotOverlapAndAreFoundByTheirPlace) {
   EXPECT_EQ(rows.at(rows.height + 10), nullptr);
   app_.timeline.expanded.clear();
   EXPECT_EQ(layout_rows(data(), app_.timeline).rows.size(), data().ranks().size());
+}
+
+TEST_F(Model, RanksOpenWhileThereIsRoomAndTheFirstAlways) {
+  const std::size_t ranks = data().ranks().size();
+  ASSERT_GT(ranks, 2U);
+  TimelineOptions options;
+  expand_while_room(data(), options, 0);
+  EXPECT_EQ(options.expanded.size(), 1U);
+  const float one = layout_rows(data(), options).height;
+  expand_while_room(data(), options, one * 2);
+  EXPECT_EQ(options.expanded.size(), 2U);
+  EXPECT_LE(layout_rows(data(), options).height, one * 2);
+  expand_while_room(data(), options, one * static_cast<float>(ranks));
+  EXPECT_EQ(options.expanded.size(), ranks);
+}
+
+TEST_F(Model, ACollectiveTellsWhichRankCameLast) {
+  const store::LaneId lane{1, ev::StreamId::gather};
+  std::optional<store::Span> gather;
+  for (std::uint8_t depth = 0; depth < data().depth_count(lane) && !gather; ++depth) {
+    for (const store::Span& span : data().spans(lane, depth)) {
+      if (span.kind == ev::EventKind::collective_begin && span.mark_ns > span.begin_ns) gather = span;
+    }
+  }
+  ASSERT_TRUE(gather);
+  const std::vector<Arrival> all = arrivals(data(), lane, *gather);
+  ASSERT_EQ(all.size(), data().ranks().size());
+  const Arrival* last = last_to_arrive(all);
+  ASSERT_NE(last, nullptr);
+  std::int64_t earliest = last->at_ns;
+  for (const Arrival& arrival : all) {
+    EXPECT_LE(arrival.at_ns, last->at_ns);
+    earliest = std::min(earliest, arrival.at_ns);
+    if (arrival.rank != lane.rank) continue;
+    EXPECT_EQ(arrival.at_ns, gather->begin_ns);
+  }
+  EXPECT_EQ(last->late_ns, last->at_ns - earliest);
+  EXPECT_TRUE(
+      arrivals(data(), {0, ev::StreamId::compute}, data().spans({0, ev::StreamId::compute}, 0)[0]).empty());
+}
+
+TEST_F(Model, NowOfARunThatIsOverIsTheEndOfItsLastStep) {
+  EXPECT_EQ(app_.now_ns(), std::min(data().steps().back().end_ns, data().end_ns()));
+  EXPECT_GT(data().memory_at(0, ev::MemoryPool::device, app_.now_ns()).total(), 0)
+      << "not the empty pools that the program leaves behind";
 }
 
 TEST_F(Model, SpanAtFindsTheSpanUnderTheTimeAndNothingFarFromOne) {

@@ -10,12 +10,16 @@ constexpr std::size_t kFirstSteps = 2;
 
 }  // namespace
 
-std::int64_t AppState::now_ns() const { return cursor_ns.value_or(store().end_ns()); }
+std::int64_t AppState::now_ns() const {
+  if (cursor_ns) return *cursor_ns;
+  const std::span<const store::StepRow> steps = store().steps();
+  if (run->link() != collector::Viewer::Link::ended || steps.empty()) return store().end_ns();
+  return std::min(steps.back().end_ns, store().end_ns());
+}
 
 void AppState::place_once() {
   const store::Store& data = store();
   if (!ranks_placed && !data.ranks().empty()) {
-    timeline.expanded.insert(data.ranks().front().rank);
     memory_rank = data.ranks().front().rank;
     stepper_rank = memory_rank;
     ranks_placed = true;

@@ -43,7 +43,8 @@ struct AppState {
   std::uint32_t stepper_rank = 0;
 
   [[nodiscard]] const store::Store& store() const { return run->store(); }
-  /// The time that "now" means: the cursor, or the last event.
+  /// The time that "now" means: the cursor, or the last event. Of a run that is over, the end of its last
+  /// step: what follows is the program giving its memory back.
   [[nodiscard]] std::int64_t now_ns() const;
 
   /// Once data is there: first range, first rank expanded. Call per frame.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/gui/model/arrivals.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 
@@ -49,6 +50,11 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   if (span.mark_ns > 0 && span.mark_ns >= span.begin_ns) {
     add(out, "waited for ranks", duration(span.mark_ns - span.begin_ns), "until every rank had arrived");
     add(out, "transfer", duration(end_of(app, span) - span.mark_ns), "from the last arrival to the end");
+  }
+  const std::vector<Arrival> came = arrivals(app.store(), lane, span);
+  if (const Arrival* last = last_to_arrive(came)) {
+    add(out, "last to arrive", "rank " + std::to_string(last->rank));
+    add(out, "after the first", duration(last->late_ns), "begin on the last rank - begin on the first");
   }
   if (length > 0 && span.v1 > 0 && span.end_ns != store::kOpen) {
     const double algorithm = static_cast<double>(span.v1) / static_cast<double>(length);
@@ -125,7 +131,7 @@ Details describe_step(const AppState& app, std::uint32_t step) {
   const auto ranks = app.store().ranks();
   out.history_title = "Exposed communication by rank";
   for (std::size_t i = 0; i < times->ranks.size() && i < ranks.size(); ++i) {
-    out.history.push_back({row->begin_ns, "rank " + std::to_string(ranks[i].rank),
+    out.history.push_back({std::nullopt, "rank " + std::to_string(ranks[i].rank),
                            duration(times->ranks[i].exposed_comm_ns).text()});
   }
   return out;
@@ -281,10 +287,11 @@ Details describe_selection(const AppState& app) {
       if (!params.empty()) out.history_title = "Parameters (" + std::to_string(params.size()) + ")";
       for (std::size_t i = 0; i < std::min(params.size(), kHistoryRows); ++i) {
         out.history.push_back(
-            {selection.span->begin_ns, param_name(app.store(), params[i]),
+            {std::nullopt, param_name(app.store(), params[i]),
              app.store().has_tables() && params[i] < app.store().tables().params.size()
                  ? count(static_cast<double>(app.store().tables().params[params[i]].elems)).text()
-                 : ""});
+                 : "",
+             params[i]});
       }
       return out;
     }

@@ -1,6 +1,8 @@
 // What the inspector and the tooltips say: fields with value, unit and, for derived numbers, the formula.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +17,12 @@ struct Field {
   std::string formula;  ///< how it is derived; empty when it was measured
 };
 
+/// A line of the list under the fields. Clicking it goes to its time, or selects its parameter.
 struct HistoryRow {
-  std::int64_t at_ns = 0;
+  std::optional<std::int64_t> at_ns;
   std::string text;
   std::string value;
+  std::uint32_t param = ev::kNoId;
 };
 
 struct Details {

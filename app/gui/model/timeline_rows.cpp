@@ -103,6 +103,17 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
   return out;
 }
 
+void expand_while_room(const store::Store& store, TimelineOptions& options, float height) {
+  for (const store::RankRow& rank : store.ranks()) {
+    if (!options.expanded.insert(rank.rank).second) continue;
+    const bool first = options.expanded.size() == 1;
+    if (!first && layout_rows(store, options).height > height) {
+      options.expanded.erase(rank.rank);
+      return;
+    }
+  }
+}
+
 std::optional<store::Span> span_at(const store::Store& store, store::LaneId lane, std::uint8_t depth,
                                    std::int64_t at_ns, std::int64_t slack_ns) {
   const auto [first, last] = store.visible(lane, depth, at_ns - slack_ns, at_ns + slack_ns + 1);

@@ -44,6 +44,7 @@ struct TimelineRow {
 struct TimelineOptions {
   std::set<std::uint32_t> expanded;  ///< ranks whose lanes are shown
   std::uint8_t compute_depths = 10;  ///< rows of the compute lane at most
+  bool automatic = true;             ///< ranks open while there is room, until the user opens or closes one
 };
 
 struct TimelineRows {
@@ -54,6 +55,9 @@ struct TimelineRows {
   /// Rows that meet [top, bottom): first and one past the last.
   [[nodiscard]] std::pair<std::size_t, std::size_t> between(float top, float bottom) const noexcept;
 };
+
+/// Expands the first rank, and further ones in order while all rows fit into `height`. Closes none.
+void expand_while_room(const store::Store& store, TimelineOptions& options, float height);
 
 [[nodiscard]] TimelineRows layout_rows(const store::Store& store, const TimelineOptions& options);
 

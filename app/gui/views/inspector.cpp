@@ -80,15 +80,23 @@ void InspectorView::history(Context& ctx, Rect room, const Details& details) {
     const bool over = ctx.hovered(line) && room.contains(ctx.pointer.x, ctx.pointer.y);
     if (over) ctx.canvas.fill(line, c.raised);
     Rect row = line;
-    const std::string when = timestamp(item.at_ns, 100'000);
-    ctx.canvas.text_in(row.take_left(std::min(76.0F, row.w * 0.35F)), when, c.muted, Font::mono_small);
+    if (item.at_ns) {
+      ctx.canvas.text_in(row.take_left(std::min(76.0F, row.w * 0.35F)), timestamp(*item.at_ns, 100'000),
+                         c.muted, Font::mono_small);
+    }
     ctx.canvas.text_in(
         row.take_right(std::min(ctx.canvas.width(item.value, Font::mono_small) + 1, row.w * 0.5F)),
         item.value, c.text, Font::mono_small, Align::right);
     row.take_right(6);
     const bool cut = ctx.canvas.text_in(row, item.text, c.text, Font::small);
     if (over && cut) ctx.tip(item.text);
-    if (over && ctx.pointer.pressed[0]) ctx.app.jump_to(item.at_ns);
+    if (!over || !ctx.pointer.pressed[0]) continue;
+    if (item.at_ns) ctx.app.jump_to(*item.at_ns);
+    if (item.param != ev::kNoId) {
+      const std::uint32_t rank = ctx.app.selection.rank;
+      ctx.app.select_param(item.param, rank);
+      return;
+    }
   }
 }
 

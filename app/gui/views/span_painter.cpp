@@ -74,11 +74,13 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
     canvas.hatch(box, c.panel, 0.35F, 7);
   }
   if (one.kind == ev::EventKind::paused_begin) canvas.hatch(box, c.muted, 0.6F, 7);
+  bool pale = wait;  // hatched on the panel's colour where the label begins
   if (one.kind == ev::EventKind::collective_begin) {
     if (one.mark_ns > one.begin_ns) {
       // Until the last rank had arrived it was waiting, not moving bytes.
       const float arrived = std::min(box.right(), scale_.x_of(one.mark_ns));
       if (arrived - x0 > 2) {
+        pale = (arrived - x0) * 2 > box.w;
         canvas.fill({x0, rect.y, arrived - x0, rect.h}, c.panel, 0.6F);
         canvas.hatch({x0, rect.y, arrived - x0, rect.h}, color, 0.7F, 5);
       }
@@ -89,7 +91,7 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
     canvas.outline({box.x - 1, box.y - 1, box.w + 2, box.h + 2}, c.text, 1, 2);
   }
   if (box.w > kNarrowestLabel && !strip_) {
-    const Rgb ink = wait ? c.text : text_on(color);
+    const Rgb ink = pale ? c.text : text_on(color);
     canvas.text_in(box.inset(4, 0), label(row, one, box.w - 8), ink, Font::small);
   }
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/gui/model/arrivals.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/gui/views/panels.h"
@@ -27,6 +28,7 @@ class TimelineView final : public View {
   void rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
                    const TimeScale& scale);
   void marks(Context& ctx, const Rect& rect, const TimeScale& scale);
+  void meeting(Context& ctx, const TimelineRows& rows, const Rect& lanes, const TimeScale& scale);
   void gaps(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
   void navigate(Context& ctx, const Rect& lanes, const Rect& all, const TimeScale& scale);
 
@@ -48,6 +50,7 @@ void TimelineView::header(Context& ctx, Rect& room) {
   }
   const bool all = app.timeline.expanded.size() == app.store().ranks().size();
   if (ctx.button_right(room, all ? "Collapse ranks" : "Expand ranks", !app.store().ranks().empty())) {
+    app.timeline.automatic = false;
     app.timeline.expanded.clear();
     if (!all) {
       for (const store::RankRow& rank : app.store().ranks()) app.timeline.expanded.insert(rank.rank);
@@ -99,6 +102,7 @@ void TimelineView::rank_header(Context& ctx, const TimelineRow& row, const Rect&
             "to select.");
     if (ctx.pointer.pressed[0]) {
       if (ctx.pointer.x < gutter.x + 22 || chosen) {
+        app.timeline.automatic = false;
         if (!app.timeline.expanded.erase(row.rank)) app.timeline.expanded.insert(row.rank);
       }
       app.select_rank(row.rank);
@@ -144,6 +148,39 @@ void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale)
     const std::int64_t length = std::abs(scale.time_of(x1) - *zoom_from_);
     ctx.canvas.text_in({range.x, rect.y + 24, std::max(range.w, 80.0F), 18}, duration(length).text(), c.text,
                        Font::mono, Align::centre);
+  }
+}
+
+/// The selected collective on all ranks: a line through the moments at which they came to it, the last in
+/// red, since the others waited for that one.
+void TimelineView::meeting(Context& ctx, const TimelineRows& rows, const Rect& lanes,
+                           const TimeScale& scale) {
+  const Selection& selected = ctx.app.selection;
+  if (selected.kind != SelectionKind::collective || !selected.span) return;
+  const std::vector<Arrival> all = arrivals(ctx.app.store(), selected.lane, *selected.span);
+  const Arrival* last = last_to_arrive(all);
+  if (last == nullptr) return;
+  const Palette& c = ctx.colors();
+  const Clip clip(ctx.canvas, lanes);
+  std::optional<std::pair<float, float>> before;
+  for (const Arrival& arrival : all) {
+    std::optional<float> middle;
+    for (const TimelineRow& row : rows.rows) {
+      if (row.rank != arrival.rank) continue;
+      // The lane it ran on, or the one line of a rank whose lanes are hidden.
+      const bool place = row.kind == RowKind::rank
+                             ? !row.expanded
+                             : row.lane() == store::LaneId{row.rank, selected.lane.stream};
+      if (!place) continue;
+      middle = lanes.y + 4 + row.y + row.height / 2 - ctx.app.timeline_scroll;
+      break;
+    }
+    if (!middle) continue;
+    const float x = scale.x_of(arrival.at_ns);
+    if (before) ctx.canvas.line(before->first, before->second, x, *middle, c.text, 0.7F, 1.5F);
+    before = {x, *middle};
+    const Rgb color = &arrival == last ? c.of(Meaning::trouble) : c.text;
+    ctx.canvas.fill({x - 3, *middle - 3, 6, 6}, color, 1.0F, 3);
   }
 }
 
@@ -218,6 +255,10 @@ void TimelineView::draw(Context& ctx, Rect room) {
   head.take_left(kGutter);
   const TimeScale scale{app.time.range(), head.x, head.w - 8};
   ruler(ctx, head, scale);
+  // Not before a step is complete: until then lanes are still missing that need room.
+  const auto steps = app.store().steps();
+  const bool settled = !app.run->live() || (!steps.empty() && steps.front().end_ns != store::kOpen);
+  if (app.timeline.automatic) expand_while_room(app.store(), app.timeline, settled ? room.h - 8 : 0);
   const TimelineRows rows = layout_rows(app.store(), app.timeline);
   if (ctx.pointer.shift || ctx.pointer.x < room.x + kGutter) {
     ctx.scroll(this, room, rows.height + 8, app.timeline_scroll);
@@ -260,6 +301,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
     }
   }
   ctx.canvas.vertical(lanes.x - 2, room.y, room.h, c.line);
+  meeting(ctx, rows, lanes, scale);
   navigate(ctx, lanes, room, scale);
   {
     const Clip clip(ctx.canvas, lanes);

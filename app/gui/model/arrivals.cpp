@@ -1,0 +1,34 @@
+#include "app/gui/model/arrivals.h"
+
+#include <algorithm>
+
+namespace shardscope::gui {
+
+std::vector<Arrival> arrivals(const store::Store& store, store::LaneId lane, const store::Span& one) {
+  std::vector<Arrival> all;
+  if (one.kind != instrumentation::EventKind::collective_begin) return all;
+  const std::int64_t end = one.end_ns == store::kOpen ? store.end_ns() : one.end_ns;
+  for (const store::RankRow& rank : store.ranks()) {
+    const store::LaneId there{rank.rank, lane.stream};
+    for (std::uint8_t depth = 0; depth < store.depth_count(there); ++depth) {
+      const auto [first, last] = store.visible(there, depth, one.begin_ns, end + 1);
+      const auto spans = store.spans(there, depth).subspan(first, last - first);
+      const auto found = std::ranges::find_if(
+          spans, [&](const store::Span& span) { return span.kind == one.kind && span.a == one.a; });
+      if (found == spans.end()) continue;
+      all.push_back({rank.rank, found->begin_ns, 0});
+      break;
+    }
+  }
+  if (all.empty()) return all;
+  const std::int64_t earliest = std::ranges::min(all, {}, &Arrival::at_ns).at_ns;
+  for (Arrival& arrival : all) arrival.late_ns = arrival.at_ns - earliest;
+  return all;
+}
+
+const Arrival* last_to_arrive(const std::vector<Arrival>& all) {
+  if (all.size() < 2) return nullptr;
+  return &*std::ranges::max_element(all, {}, &Arrival::at_ns);
+}
+
+}  // namespace shardscope::gui
