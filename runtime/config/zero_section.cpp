@@ -209,7 +209,6 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
          "ratio other than 1 needs stage 3, but stage is " + std::to_string(zero.stage));
   // Not in this version: each would change memory, traffic or results, so it is refused, not ignored.
   const std::string later = "is not supported yet; remove it";
-  refuse(zero.offload_param.device != OffloadDevice::none, "offload_param", "offloading " + later);
   refuse(zero.offload_optimizer.super_offload, "offload_optimizer", "super_offload " + later);
   refuse(zero.zenflow.has_value(), "zenflow", later);
   refuse(zero.elastic_checkpoint, "elastic_checkpoint", later);

@@ -17,6 +17,7 @@
 #include "runtime/engine/gather_path.h"
 #include "runtime/engine/parameters.h"
 #include "runtime/offload/shard_store.h"
+#include "runtime/plan/offload.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/scheduler_config.h"
 
@@ -26,15 +27,53 @@ namespace {
 using plan::ParamId;
 using plan::ParamStatus;
 
+/// Where shards rest (P6) and the host buffers of those on NVMe.
+struct Placement {
+  std::vector<plan::ShardPlace> places;
+  plan::SwapBuffers buffers;
+};
+
+Placement make_placement(const Context& context, const plan::Ownership& ownership) {
+  const plan::ZeroConfig& zero = context.config.zero;
+  std::vector<std::int64_t> elems;
+  for (const plan::ParamPlan& param : context.model.params) elems.push_back(param.elems);
+  const std::vector<bool> persistent =
+      plan::persistent_params(elems, zero.param_persistence_threshold, zero.model_persistence_threshold);
+  Placement placement;
+  placement.places = plan::place_shards(ownership.shards(), zero, context.element_bytes(), persistent);
+  placement.buffers = plan::plan_swap_buffers(placement.places, ownership.shards(), zero.offload_param);
+  return placement;
+}
+
+plan::SchedulerConfig scheduler_config(const plan::ZeroConfig& zero, const Placement& placement) {
+  plan::SchedulerConfig config = plan::make_scheduler_config(zero);
+  for (const plan::ShardPlace place : placement.places) {
+    config.on_nvme.push_back(place == plan::ShardPlace::nvme);
+  }
+  config.swap_buffers = placement.buffers.count;
+  return config;
+}
+
+std::unique_ptr<offload::ShardStore> make_shards(const Context& context, const plan::Ownership& ownership,
+                                                 const Placement& placement) {
+  const plan::ZeroConfig& zero = context.config.zero;
+  if (zero.offload_param.device == plan::OffloadDevice::none) {
+    return offload::make_device_shards(context.device, context.type(), ownership.shards());
+  }
+  return offload::make_placed_shards(context.device, context.type(), ownership.shards(), placement.places,
+                                     placement.buffers, zero);
+}
+
 class PartitionedParameters final : public Parameters {
  public:
   PartitionedParameters(const Context& context, EventPool& events, const plan::Ownership& ownership)
       : context_(context),
         events_(events),
         ownership_(ownership),
-        scheduler_(context.model, context.world(), plan::make_scheduler_config(context.config.zero)),
+        placement_(make_placement(context, ownership)),
+        scheduler_(context.model, context.world(), scheduler_config(context.config.zero, placement_)),
         path_(context, ownership),
-        shards_(offload::make_device_shards(context.device, context.type(), ownership.shards())),
+        shards_(make_shards(context, ownership, placement_)),
         params_(context.model.params.size()) {
     events_.order(context_.device.compute(), context_.device.gather());
   }
@@ -74,6 +113,7 @@ class PartitionedParameters final : public Parameters {
     wait_for(scheduler_.in_flight_gathers(), plan::kNone<plan::ModuleId>);
     const std::vector<ParamId> released = scheduler_.release_all();
     free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::partition, scheduler_.available_elems());
+    shards_->forget();
   }
 
   void after_update(Update) override {
@@ -141,6 +181,7 @@ class PartitionedParameters final : public Parameters {
       // Without overlap the compute stream may not run beside the gather.
       if (!context_.config.zero.overlap()) wait_for({plan.prefetch.id}, module);
     }
+    shards_->read_ahead(plan.read_ahead);
   }
 
   /// Queues one coalesced, in-place all-gather on the gather stream.
@@ -241,6 +282,7 @@ class PartitionedParameters final : public Parameters {
   const Context& context_;
   EventPool& events_;
   const plan::Ownership& ownership_;
+  const Placement placement_;
   plan::FetchScheduler scheduler_;
   GatherPath path_;
   std::unique_ptr<offload::ShardStore> shards_;

@@ -28,6 +28,8 @@ class DeviceShards final : public ShardStore {
   }
   [[nodiscard]] device::Stream& landing() noexcept override { return device_.gather(); }
   void load(std::span<const ShardLoad>) override {}
+  void read_ahead(std::span<const plan::ParamId>) override {}
+  void forget() override {}
 
  private:
   [[nodiscard]] std::size_t bytes_of(std::int64_t elems) const noexcept {

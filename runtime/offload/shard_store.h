@@ -8,6 +8,7 @@
 #include "runtime/device/device.h"
 #include "runtime/optim/param_sink.h"
 #include "runtime/plan/ids.h"
+#include "runtime/plan/offload.h"
 #include "runtime/plan/shard_layout.h"
 
 namespace shardscope::offload {
@@ -27,10 +28,24 @@ class ShardStore : public optim::ParamSink {
   [[nodiscard]] virtual device::Stream& landing() noexcept = 0;
   /// Queues bringing shards in, in this order, for work queued on landing() afterwards.
   virtual void load(std::span<const ShardLoad> loads) = 0;
+  /// Queues reading shards from NVMe into host buffers, for a load() to come. At most as many as
+  /// plan::ShardSwap allows.
+  virtual void read_ahead(std::span<const plan::ParamId> params) = 0;
+  /// Drops what was read ahead: new values are coming.
+  virtual void forget() = 0;
 };
 
 /// All shards in one buffer of the device pool, zero at first, in the order of `layout`.
 [[nodiscard]] std::unique_ptr<ShardStore> make_device_shards(device::Device& device, kernels::DType type,
                                                              const plan::ShardLayout& layout);
+
+/// Shards rest where `places` (by ParamId) says: on the device, in host memory (pinned where pin_memory asks
+/// for it), or in a swap file under offload_param.nvme_path, read through `buffers`. Zero at first. `layout`
+/// outlives the result. Throws BackendError when memory or disk does not suffice.
+[[nodiscard]] std::unique_ptr<ShardStore> make_placed_shards(device::Device& device, kernels::DType type,
+                                                             const plan::ShardLayout& layout,
+                                                             const std::vector<plan::ShardPlace>& places,
+                                                             const plan::SwapBuffers& buffers,
+                                                             const plan::ZeroConfig& zero);
 
 }  // namespace shardscope::offload

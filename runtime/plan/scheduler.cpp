@@ -9,7 +9,7 @@
 namespace shardscope::plan {
 
 FetchScheduler::FetchScheduler(const ModelPlan& model, std::uint32_t world, SchedulerConfig config)
-    : state_(std::make_unique<State>(model, config)) {
+    : state_(std::make_unique<State>(model, std::move(config))) {
   if (world == 0) throw std::invalid_argument("scheduler: world is 0; it must be at least 1");
 }
 FetchScheduler::~FetchScheduler() = default;
@@ -59,6 +59,7 @@ FetchPlan FetchScheduler::fetch(ModuleId module, Direction direction) {
   if (s.mode == TraceMode::complete) {
     s.pop_from_queue(s.not_fetched_yet(module).size());
     plan.prefetch = s.prefetch(plan.stop);
+    plan.read_ahead = s.read_ahead();
   }
   plan.trace_step = s.step++;
   plan.available_elems = s.available;
@@ -147,6 +148,7 @@ std::vector<ParamId> FetchScheduler::release_all() {
     s.at(id).active.clear();
     if (s.release_param(id)) released.push_back(id);
   }
+  s.swap.forget();
   s.active_backward.clear();
   return released;
 }

@@ -45,6 +45,8 @@ struct SchedulerConfig {
   std::int64_t param_persistence_elems = 100'000;
   std::int64_t model_persistence_elems = std::numeric_limits<std::int64_t>::max();
   Compat compat = Compat::shardscope;
+  std::vector<bool> on_nvme;       ///< by ParamId: the shard rests on NVMe; empty: none does
+  std::uint32_t swap_buffers = 0;  ///< host buffers that shards on NVMe pass through
 };
 
 struct Gather {
@@ -86,6 +88,7 @@ struct FetchPlan {
   std::vector<ParamId> completed;  ///< become available through those waits
   Gather prefetch;                 ///< issue after the waits
   PrefetchStop stop = PrefetchStop::disabled;
+  std::vector<ParamId> read_ahead;   ///< shards to read from NVMe now, after the prefetch (C12)
   std::int64_t available_elems = 0;  ///< running counter after this fetch (C9)
   std::int64_t trace_step = 0;
 };

@@ -10,7 +10,8 @@
 
 namespace shardscope::plan {
 
-FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings) : config(settings) {
+FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
+    : config(std::move(settings)), swap(config.on_nvme, config.swap_buffers, config.compat) {
   const auto not_negative = [](const char* key, std::int64_t value) {
     if (value < 0) {
       throw std::invalid_argument(std::string(key) + " is " + std::to_string(value) +
@@ -67,6 +68,7 @@ Gather FetchScheduler::State::issue(const std::vector<ParamId>& wanted) {
     gather.elems += param.elems;
     resident += param.elems;
     if (counted(param)) available += param.elems;
+    swap.gather(id);
     unregister(param);  // an earlier, finished gather must not complete this one
     param.status = ParamStatus::in_flight;
     param.registered = gather.id;
@@ -111,6 +113,7 @@ bool FetchScheduler::State::release_param(ParamId id) {
   Param& param = at(id);
   if (param.status != ParamStatus::available || !param.active.empty()) return false;
   param.status = ParamStatus::not_available;
+  swap.release(id);
   resident -= param.elems;
   if (counted(param)) available -= param.elems;
   return true;
@@ -219,6 +222,10 @@ Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
     }
     const TracedParam next = queue.front();
     Param& param = at(next.param);
+    if (param.status == ParamStatus::not_available && !swap.ready(next.param)) {
+      stop = PrefetchStop::offloaded;  // C8: what is on NVMe is read ahead first
+      break;
+    }
     const bool take = param.status == ParamStatus::not_available && !contains_id(chosen, next.param);
     // DeepSpeed may pass the live limit by one parameter; we leave that one for the next fetch.
     if (take && !exact && counted(param) && chosen_elems + param.elems > live_room) {
@@ -233,6 +240,13 @@ Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
     }
   }
   return issue(chosen);
+}
+
+std::vector<ParamId> FetchScheduler::State::read_ahead() {
+  if (config.prefetch_bucket_elems == 0) return {};
+  std::int64_t in_flight = 0;
+  for (const Param& param : params) in_flight += param.registered == kNone<GatherId> ? 0 : param.elems;
+  return swap.read_ahead(queue, elems, in_flight);
 }
 
 bool FetchScheduler::State::reused_soon(ParamId param, ModuleId releasing) const {

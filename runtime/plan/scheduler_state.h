@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/plan/scheduler.h"
+#include "runtime/plan/shard_swap.h"
 #include "runtime/plan/trace.h"
 
 namespace shardscope::plan {
@@ -71,6 +72,8 @@ struct FetchScheduler::State {
   std::unordered_map<std::uint64_t, Decision> memo;
   Drain drained;
 
+  ShardSwap swap;
+
   State(const ModelPlan& model, SchedulerConfig settings);
 
   Param& at(ParamId id) { return params[raw(id)]; }
@@ -93,6 +96,7 @@ struct FetchScheduler::State {
 
   // Prefetch and release.
   Gather prefetch(PrefetchStop& stop);
+  [[nodiscard]] std::vector<ParamId> read_ahead();
   [[nodiscard]] Decision decide_release(ModuleId module);
   [[nodiscard]] bool reused_soon(ParamId param, ModuleId releasing) const;
 };

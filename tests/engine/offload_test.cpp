@@ -123,6 +123,70 @@ INSTANTIATE_TEST_SUITE_P(
              (c.param.write ? "_write" : "") + "_buffers" + std::to_string(c.param.buffer_count);
     });
 
+TEST_P(OffloadToHost, ParametersAreBitwiseTheSame) {
+  if (GetParam().stage != 3) return;  // offload_param needs stage 3
+  same_as_without(offloading(config(), nullptr, {{"device", "cpu"}}));
+  Json persistent = config();
+  persistent["zero_optimization"]["stage3_param_persistence_threshold"] = 300;
+  const Json with = offloading(persistent, {{"device", "cpu"}}, {{"device", "cpu"}, {"pin_memory", false}});
+  EXPECT_EQ(first_difference(train(spec_of("mlp", GetParam().world, persistent)),
+                             train(spec_of("mlp", GetParam().world, with))),
+            "");
+}
+
+/// Layers large enough that their shards go to NVMe: 1 MiB and more.
+plan::ModelSpec wide_model() {
+  return plan::parse_model_spec(R"({
+    "name": "wide", "input": {"kind": "vectors", "width": 10}, "loss": {"kind": "mse", "width": 1},
+    "root": {"kind": "sequential", "children": [
+      {"kind": "linear", "name": "a", "in": 10, "out": 640},
+      {"kind": "linear", "name": "b", "in": 640, "out": 900},
+      {"kind": "relu"},
+      {"kind": "linear", "name": "c", "in": 900, "out": 900},
+      {"kind": "linear", "name": "d", "in": 900, "out": 640},
+      {"kind": "linear", "name": "e", "in": 640, "out": 1}]}})");
+}
+
+struct ParamCase {
+  std::uint32_t world;
+  int accumulation;
+  std::string type;
+  int buffers;
+  std::string optimizer;
+};
+
+class ParametersOnNvme : public ::testing::TestWithParam<ParamCase> {};
+
+TEST_P(ParametersOnNvme, AreBitwiseTheSame) {
+  const Folder folder;
+  const ParamCase& c = GetParam();
+  Json config = make_config(3, c.accumulation, c.type);
+  Json& zero = config["zero_optimization"];
+  zero["stage3_prefetch_bucket_size"] = 600000;
+  zero["stage3_max_live_parameters"] = 2000000;
+  RunSpec spec = spec_of("mlp", c.world, config);
+  spec.model = wide_model();
+  const TrainingRun reference = train(spec);
+  const Json optimizer =
+      c.optimizer == "none"
+          ? Json(nullptr)
+          : Json{{"device", c.optimizer}, {"nvme_path", folder.path()}, {"pipeline_read", true}};
+  spec.config = offloading(config, optimizer,
+                           {{"device", "nvme"}, {"nvme_path", folder.path()}, {"buffer_count", c.buffers}});
+  EXPECT_EQ(first_difference(reference, train(spec)), "");
+  EXPECT_TRUE(folder.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, ParametersOnNvme,
+                         ::testing::Values(ParamCase{1, 2, "fp32", 5, "none"},
+                                           ParamCase{2, 1, "fp32", 1, "cpu"},
+                                           ParamCase{1, 1, "bf16", 2, "nvme"},
+                                           ParamCase{2, 3, "fp32", 3, "nvme"}),
+                         [](const auto& c) {
+                           return "world" + std::to_string(c.param.world) + "_" + c.param.type + "_buffers" +
+                                  std::to_string(c.param.buffers) + "_optimizer_" + c.param.optimizer;
+                         });
+
 // Sums in another type than gradients, and the first layout of stage 1, take ways of their own.
 TEST(OffloadVariants, OtherTypesAndLayouts) {
   for (const int stage : {1, 2, 3}) {

@@ -1,0 +1,245 @@
+// Shards that rest partly outside the device (offload_param; zero-reference O1, P6).
+//
+// [Note: where a shard's bytes may be]
+// A shard on NVMe is brought to a gather in two hops: the nvme stream reads it into a host buffer, the copy
+// stream takes it from there to the device. The buffer is free once it is copied: the nvme stream waits for
+// that before it reads into it again. New values take the same way back. All reads and writes of a shard run
+// in order on the nvme stream, so a read never meets an older value.
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "kernels/ops.h"
+#include "runtime/engine/event_pool.h"
+#include "runtime/offload/shard_store.h"
+#include "runtime/offload/swap_space.h"
+#include "runtime/offload/transfer.h"
+
+namespace shardscope::offload {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using plan::ParamId;
+using plan::ShardPlace;
+
+class PlacedShards final : public ShardStore {
+ public:
+  PlacedShards(device::Device& device, kernels::DType type, const plan::ShardLayout& layout,
+               const std::vector<ShardPlace>& places, const plan::SwapBuffers& buffers,
+               const plan::ZeroConfig& zero)
+      : device_(device),
+        events_(device),
+        type_(type),
+        layout_(layout),
+        pool_(host_pool(device, zero.offload_param.pin_memory)),
+        shards_(places.size()) {
+    place(places);
+    if (buffers.count == 0) return;
+    space_ = std::make_unique<SwapSpace>(device, zero.offload_param.nvme_path, zero.aio);
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      if (places[i] != ShardPlace::nvme) continue;
+      shards_[i].on_nvme = space_->reserve(bytes_of(partition(i).shard_elems),
+                                           {ev::MemoryCategory::param_shard, static_cast<std::uint32_t>(i)});
+    }
+    buffers_.resize(buffers.count);
+    for (Slot& slot : buffers_) {
+      slot.memory =
+          IoBuffer(pool_, bytes_of(buffers.elems), {ev::MemoryCategory::swap_buffer}, device.nvme());
+      slot.copied = device.make_event();
+      slot.read = device.make_event();
+    }
+  }
+
+  [[nodiscard]] kernels::Ptr in_place() noexcept override { return {nullptr, type_}; }
+  [[nodiscard]] void* at_rest(ParamId param) const noexcept override {
+    const Shard& shard = shards_[plan::raw(param)];
+    return shard.place == ShardPlace::device ? shard.data : nullptr;
+  }
+  [[nodiscard]] device::Stream& landing() noexcept override { return device_.copy(); }
+
+  void put(plan::Range range, const void* from, std::uint32_t group) override {
+    // Shards lie in the owned range in parameter order.
+    const auto& offsets = layout_.shard_offset;
+    auto param = static_cast<std::size_t>(std::upper_bound(offsets.begin(), offsets.end(), range.begin) -
+                                          offsets.begin() - 1);
+    for (; param < offsets.size() && offsets[param] < range.end; ++param) {
+      const std::int64_t begin = offsets[param];
+      const plan::Range part = plan::intersect(range, {begin, begin + partition(param).shard_elems});
+      if (part.size() == 0) continue;  // alignment between shards
+      const auto* piece = static_cast<const std::byte*>(from) + bytes_of(part.begin - range.begin);
+      put_part(param, part.begin - begin, part.size(), piece, group);
+    }
+  }
+
+  void load(std::span<const ShardLoad> loads) override {
+    for (const ShardLoad& load : loads) {
+      const Shard& shard = shards_[plan::raw(load.param)];
+      const std::size_t bytes = bytes_of(partition(plan::raw(load.param)).shard_elems);
+      const TransferLabel label{plan::raw(load.param)};
+      if (shard.place == ShardPlace::host) {
+        transfer(device_, ev::TransferKind::host_to_device, load.to, shard.data, bytes, label);
+        continue;
+      }
+      Slot* slot = holding(load.param);
+      if (slot == nullptr) slot = &read(load.param);
+      device_.copy().wait(*slot->read);
+      transfer(device_, ev::TransferKind::host_to_device, load.to, slot->memory.data(), bytes, label);
+      give_back(*slot);
+    }
+  }
+
+  void read_ahead(std::span<const ParamId> params) override {
+    for (const ParamId param : params) {
+      if (holding(param) == nullptr) (void)read(param);
+    }
+  }
+  void forget() override {
+    for (Slot& slot : buffers_) slot.param.reset();
+  }
+
+ private:
+  struct Shard {
+    ShardPlace place = ShardPlace::device;
+    void* data = nullptr;    ///< on the device or the host
+    device::Buffer on_nvme;  ///< its place in the swap file
+  };
+  /// A host buffer for one shard on NVMe.
+  struct Slot {
+    IoBuffer memory;
+    std::optional<ParamId> param;           ///< whose shard it holds or is about to; empty: free
+    std::unique_ptr<device::Event> copied;  ///< recorded on the copy stream: may be read into again
+    std::unique_ptr<device::Event> read;    ///< recorded on the nvme stream: the shard is there
+  };
+
+  [[nodiscard]] std::size_t bytes_of(std::int64_t elems) const noexcept {
+    return static_cast<std::size_t>(elems) * kernels::size_of(type_);
+  }
+  [[nodiscard]] const plan::ParamPartition& partition(std::size_t param) const {
+    return layout_.partitions[param];
+  }
+
+  /// Shards on the device and on the host: one buffer each, every shard at a vector's boundary.
+  void place(const std::vector<ShardPlace>& places) {
+    std::size_t on_device = 0;
+    std::size_t on_host = 0;
+    const auto take = [&](std::size_t& used, std::size_t param) {
+      const auto unit = static_cast<std::size_t>(plan::kShardAlignmentBytes);
+      return std::exchange(used, used + (bytes_of(partition(param).shard_elems) + unit - 1) / unit * unit);
+    };
+    std::vector<std::size_t> offset(places.size());
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      shards_[i].place = places[i];
+      if (places[i] == ShardPlace::device) offset[i] = take(on_device, i);
+      if (places[i] == ShardPlace::host) offset[i] = take(on_host, i);
+    }
+    const device::MemoryTag tag{ev::MemoryCategory::param_shard};
+    device_shards_ = device_.memory().allocate(on_device, tag, device_.copy());
+    host_shards_ = pool_.allocate(on_host, tag, device_.copy());
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (places[i] == ShardPlace::nvme) continue;
+      const device::Buffer& buffer = places[i] == ShardPlace::device ? device_shards_ : host_shards_;
+      shards_[i].data = static_cast<std::byte*>(buffer.data()) + offset[i];
+    }
+    // Padding is gathered too; it is zero for good.
+    for (const auto& [buffer, stream] :
+         {std::pair{&device_shards_, &device_.copy()}, std::pair{&host_shards_, &device_.worker()}}) {
+      if (!*buffer) continue;
+      stream->run([data = buffer->data(), bytes = buffer->bytes()](const kernels::Exec& exec) {
+        kernels::fill_zero(exec, data, bytes);
+      });
+    }
+    events_.order(device_.worker(), device_.copy());
+  }
+
+  void put_part(std::size_t param, std::int64_t first, std::int64_t elems, const void* from,
+                std::uint32_t group) {
+    const Shard& shard = shards_[param];
+    const auto id = static_cast<ParamId>(param);
+    if (shard.place != ShardPlace::nvme) {
+      // Named by where it goes: values for the host come from the device or, updated there, from the host.
+      const auto kind = shard.place == ShardPlace::device ? ev::TransferKind::host_to_device
+                                                          : ev::TransferKind::device_to_host;
+      transfer(device_, kind, static_cast<std::byte*>(shard.data) + bytes_of(first), from, bytes_of(elems),
+               {plan::raw(id), group});
+      return;
+    }
+    // Pieces of a shard come in order; it is written out once it is whole.
+    Slot* slot = holding(id);
+    if (slot == nullptr) {
+      slot = &take_slot(id);
+      device_.copy().wait(*slot->read);  // whatever was read into it before
+    }
+    device_.copy_async(slot->memory.data() + bytes_of(first), from, bytes_of(elems), device_.copy());
+    if (first + elems < partition(param).shard_elems) return;
+    device_.copy().record(*slot->copied);
+    device_.nvme().wait(*slot->copied);
+    space_->queue(IoDirection::write, {part_of(id, *slot)}, {plan::raw(id), group}, in_use());
+    // Free for the next read, which the nvme stream makes after the write; a copy into it waits for `read`.
+    device_.nvme().record(*slot->read);
+    slot->param.reset();
+  }
+
+  [[nodiscard]] Slot* holding(ParamId param) noexcept {
+    const auto found =
+        std::find_if(buffers_.begin(), buffers_.end(), [&](const Slot& slot) { return slot.param == param; });
+    return found == buffers_.end() ? nullptr : &*found;
+  }
+
+  /// The free buffer that was given back first.
+  Slot& take_slot(ParamId param) {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      Slot& slot = buffers_[(next_ + i) % buffers_.size()];
+      if (slot.param) continue;
+      next_ = (next_ + i + 1) % buffers_.size();
+      slot.param = param;
+      return slot;
+    }
+    throw std::logic_error("all " + std::to_string(buffers_.size()) +
+                           " buffers of offload_param hold shards that were read ahead; the plan leaves one");
+  }
+  void give_back(Slot& slot) {
+    device_.copy().record(*slot.copied);
+    slot.param.reset();
+  }
+
+  Slot& read(ParamId param) {
+    Slot& slot = take_slot(param);
+    device_.nvme().wait(*slot.copied);
+    space_->queue(IoDirection::read, {part_of(param, slot)}, {plan::raw(param)}, in_use());
+    device_.nvme().record(*slot.read);
+    return slot;
+  }
+
+  [[nodiscard]] IoPart part_of(ParamId param, const Slot& slot) const {
+    const device::Buffer& place = shards_[plan::raw(param)].on_nvme;
+    return {SwapSpace::position(place), slot.memory.data(), io_round(place.bytes())};
+  }
+  [[nodiscard]] std::int64_t in_use() const noexcept {
+    return std::count_if(buffers_.begin(), buffers_.end(),
+                         [](const Slot& slot) { return slot.param.has_value(); });
+  }
+
+  device::Device& device_;
+  engine::EventPool events_;
+  const kernels::DType type_;
+  const plan::ShardLayout& layout_;
+  device::Arena& pool_;
+  std::unique_ptr<SwapSpace> space_;            ///< null when nothing is on NVMe; outlives the places in it
+  std::vector<Shard> shards_;                   ///< by ParamId
+  device::Buffer device_shards_, host_shards_;  ///< of the copy stream
+  std::vector<Slot> buffers_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ShardStore> make_placed_shards(device::Device& device, kernels::DType type,
+                                               const plan::ShardLayout& layout,
+                                               const std::vector<ShardPlace>& places,
+                                               const plan::SwapBuffers& buffers,
+                                               const plan::ZeroConfig& zero) {
+  return std::make_unique<PlacedShards>(device, type, layout, places, buffers, zero);
+}
+
+}  // namespace shardscope::offload

@@ -1,0 +1,60 @@
+#include "runtime/plan/shard_swap.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace shardscope::plan {
+
+ShardSwap::ShardSwap(std::vector<bool> on_nvme, std::uint32_t buffers, Compat compat)
+    : on_nvme_(std::move(on_nvme)),
+      status_(on_nvme_.size(), SwapStatus::not_available),
+      buffers_(buffers),
+      exact_(compat != Compat::shardscope) {
+  if (std::find(on_nvme_.begin(), on_nvme_.end(), true) == on_nvme_.end()) on_nvme_.clear();
+}
+
+std::uint32_t ShardSwap::available() const noexcept {
+  const std::uint32_t reserved = exact_ ? 0 : 1;
+  return buffers_ > used_ + reserved ? buffers_ - used_ - reserved : 0;
+}
+
+bool ShardSwap::ready(ParamId param) const noexcept {
+  return on_nvme_.empty() || !on_nvme_[raw(param)] || status_[raw(param)] == SwapStatus::buffered;
+}
+
+void ShardSwap::buffer(ParamId param) {
+  status_[raw(param)] = SwapStatus::buffered;
+  ++used_;
+}
+
+void ShardSwap::gather(ParamId param) {
+  if (on_nvme_.empty() || !on_nvme_[raw(param)]) return;
+  if (!exact_) {
+    release(param);  // copied to the device; a shard that was missed passes through the reserved buffer
+    return;
+  }
+  if (status_[raw(param)] == SwapStatus::buffered) return;
+  if (used_ == buffers_) {
+    throw std::runtime_error(
+        "parameter " + std::to_string(raw(param)) + " is to be gathered from NVMe, but all " +
+        std::to_string(buffers_) +
+        " buffers of offload_param hold shards of parameters in use; raise buffer_count, or leave "
+        "shardscope.compat.scheduler at \"shardscope\", which frees a buffer once its shard is copied");
+  }
+  buffer(param);
+}
+
+void ShardSwap::release(ParamId param) noexcept {
+  if (on_nvme_.empty() || !on_nvme_[raw(param)] || status_[raw(param)] != SwapStatus::buffered) return;
+  status_[raw(param)] = SwapStatus::not_available;
+  --used_;
+}
+
+void ShardSwap::forget() noexcept {
+  std::fill(status_.begin(), status_.end(), SwapStatus::not_available);
+  used_ = 0;
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,67 @@
+// Shards on NVMe and the host buffers they pass through: which are read ahead, and what a gather finds
+// (zero-reference C8, C12). Pure: it decides, the engine's ShardStore reads.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/plan/compat.h"
+#include "runtime/plan/ids.h"
+
+namespace shardscope::plan {
+
+/// State of a shard's copy in a host buffer.
+enum class SwapStatus : std::uint8_t { not_available, buffered };
+
+/// Compat::shardscope: a buffer is free again as soon as its shard has been copied to the device, and one
+/// buffer is never used for reading ahead, so that a gather can always read what it misses.
+/// Compat::deepspeed: a gathered shard keeps its buffer until the parameter is released, whether it was read
+/// ahead or not, and all buffers may be used for reading ahead.
+class ShardSwap {
+ public:
+  ShardSwap() = default;
+  /// `on_nvme` by ParamId.
+  ShardSwap(std::vector<bool> on_nvme, std::uint32_t buffers, Compat compat);
+
+  /// Whether a prefetch may gather the parameter now: its shard is not on NVMe alone (C8).
+  [[nodiscard]] bool ready(ParamId param) const noexcept;
+  /// The parameter is being gathered. Throws std::runtime_error under Compat::deepspeed when no buffer is
+  /// left, where DeepSpeed fails with "Not enough buffers".
+  void gather(ParamId param);
+  /// The gathered parameter is given up.
+  void release(ParamId param) noexcept;
+  /// Copies read ahead are out of date: the optimizer is next.
+  void forget() noexcept;
+  /// What to read ahead, in this order: walks the queue of uses to come until the parameters looked at, with
+  /// `elems` by ParamId, are more than twice `in_flight_elems`, or no buffer is left (C12).
+  template <typename Queue>
+  [[nodiscard]] std::vector<ParamId> read_ahead(const Queue& queue, const std::vector<std::int64_t>& elems,
+                                                std::int64_t in_flight_elems) {
+    std::vector<ParamId> chosen;
+    if (on_nvme_.empty()) return chosen;
+    std::int64_t considered = 0;
+    for (const auto& use : queue) {
+      if (considered > 2 * in_flight_elems || available() == 0) break;
+      if (!ready(use.param)) {
+        buffer(use.param);
+        chosen.push_back(use.param);
+      }
+      considered += elems[raw(use.param)];
+    }
+    return chosen;
+  }
+
+  /// Buffers that reading ahead may take.
+  [[nodiscard]] std::uint32_t available() const noexcept;
+
+ private:
+  void buffer(ParamId param);
+
+  std::vector<bool> on_nvme_;
+  std::vector<SwapStatus> status_;
+  std::uint32_t buffers_ = 0;
+  std::uint32_t used_ = 0;
+  bool exact_ = false;  ///< repeats DeepSpeed
+};
+
+}  // namespace shardscope::plan
