@@ -47,6 +47,8 @@ void check_estimator(const Json& file, Report& report);
 /// Rebuilds the model tree from a golden file's list of modules and parameters, by the names that the legend
 /// explains (`inp`, `blk`, `wte`, `h`, ...). Throws std::invalid_argument where the names are not known.
 [[nodiscard]] plan::ModelPlan model_of(const std::string& name, const Json& model);
+/// The same with the leaf modules of a run's configuration.
+[[nodiscard]] plan::ModelPlan model_of(const std::string& name, const Json& model, const Json& config);
 
 /// A model that golden files mention by name only, from samples/models/NAME.json. Throws
 /// std::invalid_argument when there is no such file.

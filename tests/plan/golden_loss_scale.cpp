@@ -6,13 +6,13 @@ namespace shardscope::golden {
 namespace {
 
 void check_case(const Json& golden, Report& report) {
-  const std::string name = golden.at("id").get<std::string>() + " " + golden.at("name").get<std::string>();
+  const std::string name = golden.at("id").get<std::string>() + " " + golden.value("name", std::string());
   plan::LossScaleConfig config;
-  config.initial_scale_power = golden.at("initial_scale_power").get<std::int64_t>();
-  config.window = golden.at("loss_scale_window").get<std::int64_t>();
-  config.hysteresis = golden.at("hysteresis").get<std::int64_t>();
-  config.consecutive_hysteresis = golden.at("consecutive_hysteresis").get<bool>();
-  config.min_loss_scale = golden.at("min_loss_scale").get<double>();
+  config.initial_scale_power = golden.value("initial_scale_power", config.initial_scale_power);
+  config.window = golden.value("loss_scale_window", config.window);
+  config.hysteresis = golden.value("hysteresis", config.hysteresis);
+  config.consecutive_hysteresis = golden.value("consecutive_hysteresis", config.consecutive_hysteresis);
+  config.min_loss_scale = golden.value("min_loss_scale", config.min_loss_scale);
   plan::LossScaler scaler(config);
 
   Json got = {

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "runtime/plan/leaf_modules.h"
 #include "tests/plan/golden.h"
 
 namespace shardscope::golden {
@@ -185,5 +186,18 @@ plan::ModelPlan golden_model(const std::string& name) {
 }
 
 plan::ModelPlan model_of(const std::string& name, const Json& model) { return Builder(name, model).build(); }
+
+plan::ModelPlan model_of(const std::string& name, const Json& model, const Json& config) {
+  plan::ZeroConfig zero;
+  zero.stage = 3;
+  zero.module_granularity_threshold = config.value("stage3_module_granularity_threshold", std::int64_t{0});
+  if (config.contains("leaf_module")) {
+    const Json& leaf = config["leaf_module"];
+    zero.leaf_module.classes = leaf.value("classes", zero.leaf_module.classes);
+    zero.leaf_module.names = leaf.value("names", zero.leaf_module.names);
+    zero.leaf_module.name_suffixes = leaf.value("name_suffixes", zero.leaf_module.name_suffixes);
+  }
+  return plan::build_model_plan(plan::mark_leaf_modules(Builder(name, model).build().spec, zero));
+}
 
 }  // namespace shardscope::golden

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "runtime/plan/stage12.h"
 #include "tests/plan/golden.h"
@@ -75,10 +76,13 @@ void check_layout(const Json& golden, const Model& model, Report& report) {
   const std::string name = "layout " + golden.at("model").get<std::string>() + " world " +
                            std::to_string(world) +
                            (golden.value("round_robin_gradients", false) ? " round robin" : "");
-  const Json got = layout_json(plan::make_flat_layout(model.elems, world, order_of(golden)));
+  const Json whole = layout_json(plan::make_flat_layout(model.elems, world, order_of(golden)));
+  Json got = Json::object();
   Json expected = Json::object();
-  for (const auto& [key, value] : got.items()) {
-    if (golden.contains(key)) expected[key] = golden[key];
+  for (const auto& [key, value] : whole.items()) {
+    if (!golden.contains(key)) continue;
+    expected[key] = golden[key];
+    got[key] = value;
   }
   if (compare(report, name, expected, got)) {
     report.agree(name, "sizes, order, owners, offsets, padding");
@@ -160,6 +164,20 @@ class FlushLog {
   std::int64_t all_reduced_ = 0;
 };
 
+/// Keeps of recorded flushes what the legend defines.
+Json known_part(Json flushes) {
+  static const std::set<std::string> kFlush{"micro",       "trigger",      "params",     "elements",
+                                            "extra_large", "buffer_index", "collectives"};
+  for (Json& flush : flushes) {
+    Json kept = Json::object();
+    for (const auto& [key, value] : flush.items()) {
+      if (kFlush.count(key) != 0) kept[key] = value;
+    }
+    flush = std::move(kept);
+  }
+  return flushes;
+}
+
 plan::ZeroConfig zero_config(const Json& run) {
   const Json& config = run.at("config");
   plan::ZeroConfig zero;
@@ -205,7 +223,7 @@ void check_run(const Json& run, const Model& model, const Json& sequence, Report
   if (log.all_reduced() > 0) elements["all_reduce"] = log.all_reduced();
 
   const Json flushes = log.take();
-  bool same = compare(report, name + " flushes", sequence.at("flushes"), flushes);
+  bool same = compare(report, name + " flushes", known_part(sequence.at("flushes")), flushes);
   if (run.contains("comm_elements_per_rank")) {
     same &= compare(report, name + " comm_elements_per_rank", run["comm_elements_per_rank"], elements);
   }
