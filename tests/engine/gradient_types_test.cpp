@@ -109,7 +109,7 @@ std::vector<float> reduced_gradient(int stage, std::uint32_t world, int accumula
     }
     gradients->drain();
     device.synchronize();
-    const auto* owned = static_cast<const float*>(gradients->owned().data);
+    const auto* owned = static_cast<const float*>(gradients->owned().device.data);
     std::int64_t first = 0;
     for (const plan::ParamPlan& param : model.params) {
       if (stage > 0 || ranks.rank() == 0) {
