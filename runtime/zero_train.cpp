@@ -11,6 +11,7 @@
 #include "runtime/comm/world.h"
 #include "runtime/engine/stop_signals.h"
 #include "runtime/train/options.h"
+#include "runtime/train/setup.h"
 #include "runtime/train/training.h"
 
 namespace {
@@ -42,6 +43,11 @@ int main(int argc, char** argv) {
 
   std::unique_ptr<comm::World> world;
   try {
+    if (options.print_config_world > 0) {
+      const std::string text = train::describe_config(options, options.print_config_world);
+      if (first_of_launch()) std::printf("%s\n", text.c_str());
+      return 0;
+    }
     engine::StopSignals signals([] { instrumentation::GateKeeper::instance().release_for_shutdown(); });
     comm::WorldOptions world_options;
     world_options.timeout = std::chrono::seconds(options.collective_timeout_s);

@@ -1,8 +1,11 @@
 #include "app/cli/config_override.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -59,5 +62,16 @@ std::string config_with(const std::string& path, const std::vector<std::string>&
   }
   return config.dump(2);
 }
+
+TemporaryConfig::TemporaryConfig(const std::string& text) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "shardscope-config-XXXXXX").string();
+  const int fd = mkstemp(pattern.data());
+  if (fd < 0) throw UserError(pattern + ": cannot be created; is the temporary folder writable?");
+  close(fd);
+  path_ = pattern;
+  std::ofstream(path_) << text;
+}
+
+TemporaryConfig::~TemporaryConfig() { unlink(path_.c_str()); }
 
 }  // namespace shardscope::cli

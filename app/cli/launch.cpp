@@ -21,26 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The effective configuration in a file that lives as long as the run.
-class TemporaryConfig {
- public:
-  explicit TemporaryConfig(const std::string& text) {
-    std::string pattern = (fs::temp_directory_path() / "shardscope-config-XXXXXX").string();
-    const int fd = mkstemp(pattern.data());
-    if (fd < 0) throw UserError(pattern + ": cannot be created; is the temporary folder writable?");
-    close(fd);
-    path_ = pattern;
-    std::ofstream(path_) << text;
-  }
-  ~TemporaryConfig() { unlink(path_.c_str()); }
-  TemporaryConfig(const TemporaryConfig&) = delete;
-  TemporaryConfig& operator=(const TemporaryConfig&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 std::vector<std::string> rank_command(const LaunchOptions& options, const std::string& config_path,
                                       const std::string& publish_endpoint) {
   std::vector<std::string> command = {"mpirun"};

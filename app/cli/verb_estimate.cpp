@@ -1,34 +1,90 @@
 // `estimate`: memory before anything runs, from numbers (cold) or from a model (live).
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
+#include "app/cli/config_override.h"
+#include "app/cli/estimate_text.h"
+#include "app/cli/process.h"
 #include "app/cli/verb.h"
+#include "runtime/plan/activation_checkpointing.h"
 #include "runtime/plan/estimator.h"
-#include "runtime/plan/memory_model.h"
+#include "runtime/plan/leaf_modules.h"
 #include "runtime/plan/model_plan.h"
-#include "runtime/plan/zero_config.h"
+#include "runtime/plan/paper_tables.h"
+#include "runtime/plan/stage_estimate.h"
 
 namespace shardscope::cli {
 namespace {
 
 struct EstimateOptions {
   plan::EstimateInput input;
+  std::string params, largest_layer;  ///< as written: 2851598336, 2851e6
   std::string formula = "doc", model;
+  std::int64_t accumulation_steps = 1;
+  bool pinned = false;
   bool json = false;
+  // all
+  std::string config, buffers = "shardscope";
+  std::vector<std::string> set;
+  // activations
+  plan::TransformerShape shape{.sequence = 0, .batch_per_gpu = 0, .batch_per_node = 0};
 };
 
-void take_model(EstimateOptions& options) {
+/// CLI::PositiveNumber, but with a message that can be read.
+const CLI::Validator kAboveZero(
+    [](std::string& text) {
+      double value = 0;
+      return CLI::detail::lexical_cast(text, value) && value > 0 ? std::string()
+                                                                 : text + " is not a number above 0";
+    },
+    "POSITIVE");
+
+/// A whole number, in digits or like 2851e6, as the documents write it.
+std::int64_t parse_count(const char* option, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 1) || value > 9e15 ||
+      value != std::floor(value)) {
+    throw UserError(
+        fmt::format("{} {}: not a number of parameters; give a whole number from 1 on, for example "
+                    "2851598336 or 2851e6",
+                    option, text),
+        2);
+  }
+  return static_cast<std::int64_t>(value);
+}
+
+/// From --model, or nothing.
+std::optional<plan::ModelPlan> take_model(EstimateOptions& options) {
   options.input.formula =
       options.formula == "doc" ? plan::EstimateFormula::doc : plan::EstimateFormula::deepspeed_0_19;
   if (options.model.empty()) {
-    if (options.input.params <= 0)
+    if (options.params.empty()) {
       throw UserError("--params: give the number of parameters, or a model with --model", 2);
-    return;
+    }
+    options.input.params = parse_count("--params", options.params);
+    if (!options.largest_layer.empty()) {
+      options.input.largest_layer_params = parse_count("--largest-layer", options.largest_layer);
+      if (options.input.largest_layer_params > options.input.params) {
+        throw UserError(fmt::format("--largest-layer {}: more than the {} parameters of the model",
+                                    options.largest_layer, options.input.params),
+                        2);
+      }
+    }
+    return std::nullopt;
+  }
+  if (!options.params.empty() || !options.largest_layer.empty()) {
+    throw UserError(fmt::format("--model {}: says how many parameters there are; leave out --params and "
+                                "--largest-layer",
+                                options.model),
+                    2);
   }
   plan::ModelSpec spec;
   if (options.model.ends_with(".json")) {
@@ -36,93 +92,243 @@ void take_model(EstimateOptions& options) {
     if (!file) throw UserError(fmt::format("--model {}: no such file", options.model));
     std::stringstream text;
     text << file.rdbuf();
-    spec = plan::parse_model_spec(text.str());
+    try {
+      spec = plan::parse_model_spec(text.str());
+    } catch (const std::invalid_argument& error) {
+      throw UserError(fmt::format("--model {}: {}", options.model, error.what()));
+    }
   } else {
     spec = plan::named_model(options.model);
   }
-  const plan::EstimateInput of_model = plan::estimate_input(plan::build_model_plan(spec));
+  plan::ModelPlan model = plan::build_model_plan(std::move(spec));
+  const plan::EstimateInput of_model = plan::estimate_input(model);
   options.input.params = of_model.params;
   options.input.largest_layer_params = of_model.largest_layer_params;
+  return model;
 }
 
-nlohmann::json rows_json(const std::vector<plan::EstimateRow>& rows, bool stage3) {
-  nlohmann::json out = nlohmann::json::array();
-  for (const plan::EstimateRow& row : rows) {
-    nlohmann::json entry = {{"per_cpu_bytes", row.cpu_bytes},
-                            {"per_gpu_bytes", row.gpu_bytes},
-                            {"offload_optimizer", row.offload_optimizer ? "cpu" : "none"}};
-    if (stage3) {
-      entry["offload_param"] = row.offload_param ? "cpu" : "none";
-      entry["zero_init"] = row.zero_init;
-    }
-    out.push_back(entry);
+/// The configuration as the training program reads it, every default filled in; it alone knows the keys.
+nlohmann::json effective_config(const EstimateOptions& options, std::int64_t world) {
+  const TemporaryConfig changed(config_with(options.config, options.set));
+  const std::string path = options.set.empty() ? options.config : changed.path();
+  Process reader({sibling_program("zero_train"), "--config", path, "--print-config", std::to_string(world)},
+                 Process::Output::capture);
+  std::string text, last;
+  while (reader.read_lines(std::chrono::milliseconds(100), [&](const std::string& line) {
+    text += line + '\n';
+    if (!line.empty()) last = line;
+  })) {
   }
-  return out;
+  if (reader.wait() != 0) {
+    constexpr std::string_view kPrefix = "shardscope: ";
+    throw UserError(last.starts_with(kPrefix) ? last.substr(kPrefix.size())
+                                              : fmt::format("configuration {}: {}", options.config, last));
+  }
+  return nlohmann::json::parse(text);
 }
 
-/// Mixed precision with Adam: what each stage keeps per GPU, and the working buffers its defaults allow.
-struct StageRow {
-  int stage;
-  std::string expression;
-  double states, buffers;
+struct ConfiguredRun {
+  plan::ZeroConfig zero;
+  plan::StateBytes bytes = plan::kMixedPrecision;
+  std::int64_t micro_batch = 0;
+  bool checkpointed = false;  ///< every block recomputes its activations
 };
-std::vector<StageRow> stage_rows(const plan::EstimateInput& input) {
-  const plan::ZeroConfig defaults;
-  const double s = static_cast<double>(input.params);
-  const double n = static_cast<double>(input.gpus_per_node) * static_cast<double>(input.nodes);
-  const double bucket = 2 * std::min(static_cast<double>(defaults.reduce_bucket_size), s);
-  const double live = 2 * std::min(static_cast<double>(defaults.max_live_parameters), s);
-  const double prefetch = 2 * std::min(static_cast<double>(defaults.prefetch_bucket_size), s);
-  std::vector<StageRow> rows;
-  for (std::uint32_t stage = 0; stage <= 3; ++stage) {
-    const plan::StateExpression expression = plan::state_expression(stage, plan::kMixedPrecision);
-    rows.push_back({static_cast<int>(stage), expression.text(), expression.bytes(s, n),
-                    bucket + (stage == 3 ? std::min(live + prefetch, 2 * s) : 0)});
-  }
-  return rows;
+
+/// The model as a stage-3 run of this configuration has it: leaf modules and checkpoints marked.
+plan::ModelPlan as_configured(const plan::ModelPlan& model, const ConfiguredRun& run) {
+  plan::ModelSpec spec = model.spec;
+  if (run.checkpointed) (void)plan::checkpoint_blocks(spec);
+  plan::ZeroConfig zero = run.zero;
+  zero.stage = 3;
+  return plan::build_model_plan(plan::mark_leaf_modules(std::move(spec), zero));
 }
 
-int estimate_all(const EstimateOptions& options) {
-  const auto rows = stage_rows(options.input);
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  if (options.json) {
-    nlohmann::json out = nlohmann::json::array();
-    for (const StageRow& row : rows) {
-      out.push_back({{"stage", row.stage},
-                     {"expression", row.expression},
-                     {"model_states_bytes", row.states},
-                     {"buffers_bytes_at_most", row.buffers}});
+ConfiguredRun read_config(const EstimateOptions& options, std::int64_t world) {
+  ConfiguredRun run;
+  if (options.config.empty()) {
+    if (!options.set.empty()) {
+      throw UserError(
+          fmt::format("--set {}: needs the configuration it changes; give --config", options.set[0]), 2);
     }
-    fmt::print("{}\n", out.dump(2));
-    return 0;
+    return run;
   }
-  fmt::print("S = {} parameters, n = {} GPUs; 16-bit parameters and gradients, fp32 Adam; GB = 2^30 bytes\n",
-             options.input.params, options.input.gpus_per_node * options.input.nodes);
-  fmt::print("{:<6} {:<12} {:>16} {:>22} {:>12}\n", "stage", "expression", "model states",
-             "+ buffers at most", "per GPU");
-  for (const StageRow& row : rows) {
-    fmt::print("{:<6} {:<12} {:>14.2f}GB {:>20.2f}GB {:>10.2f}GB\n", row.stage, row.expression,
-               row.states / kGiB, row.buffers / kGiB, (row.states + row.buffers) / kGiB);
+  const nlohmann::json config = effective_config(options, world);
+  const nlohmann::json& zero = config.at("zero_optimization");
+  plan::ZeroConfig& z = run.zero;
+  z.stage = zero.at("stage").get<std::uint32_t>();
+  z.contiguous_gradients = zero.at("contiguous_gradients").get<bool>();
+  z.reduce_bucket_size = zero.at("reduce_bucket_size").get<std::int64_t>();
+  z.max_live_parameters = zero.at("stage3_max_live_parameters").get<std::int64_t>();
+  z.max_reuse_distance = zero.at("stage3_max_reuse_distance").get<std::int64_t>();
+  z.prefetch_bucket_size = zero.at("stage3_prefetch_bucket_size").get<std::int64_t>();
+  z.param_persistence_threshold = zero.at("stage3_param_persistence_threshold").get<std::int64_t>();
+  z.model_persistence_threshold = zero.at("stage3_model_persistence_threshold").get<std::int64_t>();
+  z.module_granularity_threshold = zero.at("stage3_module_granularity_threshold").get<std::int64_t>();
+  const nlohmann::json& leaf = zero.at("leaf_module");
+  z.leaf_module.classes = leaf.at("classes").get<std::vector<std::string>>();
+  z.leaf_module.names = leaf.at("names").get<std::vector<std::string>>();
+  z.leaf_module.name_suffixes = leaf.at("name_suffixes").get<std::vector<std::string>>();
+  run.checkpointed = config.at("shardscope").at("activation_checkpointing").get<bool>();
+  z.allgather_sequential = zero.at("stage3_allgather_sequential").get<bool>();
+  z.offload_param.pin_memory = zero.at("offload_param").at("pin_memory").get<bool>();
+  z.offload_optimizer.pin_memory = zero.at("offload_optimizer").at("pin_memory").get<bool>();
+  z.gradient_accumulation_steps = config.at("gradient_accumulation_steps").get<std::int64_t>();
+  // What the file itself does not say depends on the stage of each row.
+  const nlohmann::json file = nlohmann::json::parse(config_with(options.config, options.set));
+  const auto section = file.find("zero_optimization");
+  if (section != file.end() && section->contains("overlap_comm") && (*section)["overlap_comm"].is_boolean()) {
+    z.overlap_comm = (*section)["overlap_comm"].get<bool>();
   }
-  fmt::print(
-      "Buffers: reduce bucket; stage 3 also live and prefetched parameters; DeepSpeed's default limits. "
-      "Activations come on top.\n");
+  const std::string compat = config.at("shardscope").at("compat").at("scheduler").get<std::string>();
+  z.compat.scheduler = compat == "shardscope" ? plan::Compat::shardscope
+                       : compat == "notes"    ? plan::Compat::notes
+                                              : plan::Compat::deepspeed;
+  const bool half =
+      config.at("fp16").at("enabled").get<bool>() || config.at("bf16").at("enabled").get<bool>();
+  run.bytes = half ? plan::kMixedPrecision : plan::kFp32;
+  run.micro_batch = config.at("train_micro_batch_size_per_gpu").get<std::int64_t>();
+  return run;
+}
+
+void print(const EstimateOptions& options, const nlohmann::json& json, const std::string& text) {
+  fmt::print("{}", options.json ? json.dump(2) + "\n" : text);
+}
+
+int estimate_all(EstimateOptions& options) {
+  std::optional<plan::ModelPlan> model = take_model(options);
+  const ConfiguredRun run = read_config(options, options.input.gpus_per_node * options.input.nodes);
+  if (model) model = as_configured(*model, run);
+  plan::StageEstimateInput input;
+  input.model = model ? &*model : nullptr;
+  input.params = options.input.params;
+  input.largest_layer_params = options.input.largest_layer_params;
+  input.gpus_per_node = options.input.gpus_per_node;
+  input.nodes = options.input.nodes;
+  input.bytes = run.bytes;
+  input.zero = run.zero;
+  input.buffers =
+      options.buffers == "deepspeed" ? plan::BufferPolicy::deepspeed : plan::BufferPolicy::shardscope;
+  std::optional<plan::TransformerShape> shape;
+  if (model) shape = plan::transformer_shape(model->spec);
+  if (shape) {
+    shape->batch_per_gpu = static_cast<double>(run.micro_batch);
+    if (options.shape.batch_per_gpu > 0) shape->batch_per_gpu = options.shape.batch_per_gpu;
+    if (options.shape.sequence > 0) shape->sequence = options.shape.sequence;
+    shape->checkpoint_interval = options.shape.checkpoint_interval;
+    if (shape->batch_per_gpu <= 0) shape.reset();
+  }
+  const auto rows = plan::estimate_stages(input);
+  print(options, stages_json(rows, shape), options.json ? "" : stages_text(input, rows, shape));
   return 0;
 }
 
-int estimate(const EstimateOptions& options, int stage) {
-  if (stage == 0) return estimate_all(options);
-  if (stage == 3 && options.input.largest_layer_params <= 0) {
+int estimate_zero2(EstimateOptions& options) {
+  (void)take_model(options);
+  print(options, estimate_json(options.input, plan::estimate_zero2(options.input), std::nullopt),
+        plan::format_zero2(options.input));
+  return 0;
+}
+
+int estimate_zero3(EstimateOptions& options) {
+  (void)take_model(options);
+  if (options.input.largest_layer_params <= 0) {
     throw UserError(
         "--largest-layer: ZeRO-3 needs the parameters of the largest layer, or a model with --model", 2);
   }
-  if (options.json) {
-    const auto rows = stage == 2 ? plan::estimate_zero2(options.input) : plan::estimate_zero3(options.input);
-    fmt::print("{}\n", rows_json(rows, stage == 3).dump(2));
-  } else {
-    fmt::print("{}", stage == 2 ? plan::format_zero2(options.input) : plan::format_zero3(options.input));
-  }
+  std::string text = plan::format_zero3(options.input);
+  if (options.pinned) text += pinned_text(options.input, options.accumulation_steps);
+  print(options,
+        estimate_json(options.input, plan::estimate_zero3(options.input), options.accumulation_steps), text);
   return 0;
+}
+
+int estimate_activations(EstimateOptions& options) {
+  plan::TransformerShape shape = options.shape;
+  if (!options.model.empty()) {
+    const std::optional<plan::ModelPlan> model = take_model(options);
+    const auto of_model = plan::transformer_shape(model->spec);
+    if (!of_model) {
+      throw UserError(
+          fmt::format("--model {}: has no attention; the formula is a transformer's", options.model));
+    }
+    shape = *of_model;
+    shape.batch_per_gpu = options.shape.batch_per_gpu;
+    if (options.shape.sequence > 0) shape.sequence = options.shape.sequence;
+    shape.checkpoint_interval = options.shape.checkpoint_interval;
+  }
+  for (const auto& [name, value] : {std::pair{"--sequence", shape.sequence},
+                                    {"--heads", shape.heads},
+                                    {"--hidden", shape.hidden},
+                                    {"--layers", shape.layers}}) {
+    if (!(value > 0)) throw UserError(fmt::format("{}: give it, or a transformer with --model", name), 2);
+  }
+  print(options, activations_json(shape), activations_text(shape));
+  return 0;
+}
+
+int estimate_zero_table(EstimateOptions& options) {
+  const auto table1 = plan::zero_table1();
+  const auto table2 = plan::zero_table2();
+  print(options, zero_tables_json(table1, table2), zero_tables_text(table1, table2));
+  return 0;
+}
+
+int estimate_infinity(EstimateOptions& options) {
+  std::vector<plan::InfinityRow> rows = plan::infinity_table();
+  plan::TransformerShape& shape = options.shape;
+  const int given = (shape.layers > 0 ? 1 : 0) + (shape.hidden > 0 ? 1 : 0) + (shape.heads > 0 ? 1 : 0);
+  if (given > 0 && given < 3) {
+    throw UserError("--layers, --hidden, --heads: a model of your own needs all three", 2);
+  }
+  if (given == 3) {
+    const plan::TransformerShape defaults;
+    if (shape.sequence <= 0) shape.sequence = defaults.sequence;
+    if (shape.batch_per_gpu <= 0) shape.batch_per_gpu = defaults.batch_per_gpu;
+    if (shape.batch_per_node <= 0) shape.batch_per_node = defaults.batch_per_node;
+    rows = {plan::infinity_row(shape)};
+  } else if (shape.sequence > 0 || shape.batch_per_gpu > 0 || shape.batch_per_node > 0) {
+    throw UserError(
+        "--layers, --hidden, --heads: give them too; the paper's table has its own batch and sequence", 2);
+  }
+  print(options, infinity_json(rows), infinity_text(rows));
+  return 0;
+}
+
+void add_size_options(CLI::App& verb, EstimateOptions& options) {
+  verb.add_option("--params", options.params, "Number of parameters, e.g. 2851598336 or 2851e6");
+  verb.add_option("--largest-layer", options.largest_layer, "Parameters of the largest layer (ZeRO-3)");
+  verb.add_option("--gpus-per-node", options.input.gpus_per_node, "GPUs per node")
+      ->check(kAboveZero)
+      ->capture_default_str();
+  verb.add_option("--nodes", options.input.nodes, "Nodes")->check(kAboveZero)->capture_default_str();
+  verb.add_option("--model", options.model, "Model name or JSON file instead of numbers");
+}
+
+void add_formula_options(CLI::App& verb, EstimateOptions& options) {
+  add_size_options(verb, options);
+  verb.add_option("--additional-buffer-factor", options.input.additional_buffer_factor,
+                  "Factor on host memory")
+      ->check(kAboveZero)
+      ->capture_default_str();
+  verb.add_option("--formula", options.formula, "doc: the documents; deepspeed-0.19: its source")
+      ->check(CLI::IsMember({"doc", "deepspeed-0.19"}))
+      ->capture_default_str();
+}
+
+void add_batch_options(CLI::App& verb, EstimateOptions& options) {
+  verb.add_option("--micro-batch", options.shape.batch_per_gpu, "Samples per GPU and micro-step")
+      ->check(kAboveZero);
+  verb.add_option("--sequence", options.shape.sequence, "Tokens per sample")->check(kAboveZero);
+  verb.add_option("--checkpoint-interval", options.shape.checkpoint_interval,
+                  "Layers between two activation checkpoints")
+      ->check(kAboveZero)
+      ->capture_default_str();
+}
+
+void add_shape_options(CLI::App& verb, EstimateOptions& options) {
+  verb.add_option("--layers", options.shape.layers, "Transformer layers")->check(kAboveZero);
+  verb.add_option("--hidden", options.shape.hidden, "Hidden size")->check(kAboveZero);
+  verb.add_option("--heads", options.shape.heads, "Attention heads")->check(kAboveZero);
 }
 
 }  // namespace
@@ -130,39 +336,65 @@ int estimate(const EstimateOptions& options, int stage) {
 void add_estimate(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("estimate", "Memory of model states before anything runs");
   verb->require_subcommand(1);
-  struct Stage {
-    const char* name;
-    int stage;
-    const char* help;
-  };
-  for (const Stage& stage :
-       {Stage{"zero2", 2, "DeepSpeed's ZeRO-2 estimate"}, Stage{"zero3", 3, "DeepSpeed's ZeRO-3 estimate"},
-        Stage{"all", 0, "Stages 0 to 3 with their working buffers"}}) {
+  const auto add = [&](const char* name, const char* help, int (*estimate)(EstimateOptions&)) {
     auto options = std::make_shared<EstimateOptions>();
-    CLI::App* sub = verb->add_subcommand(stage.name, stage.help);
-    sub->add_option("--params", options->input.params, "Number of parameters");
-    sub->add_option("--largest-layer", options->input.largest_layer_params,
-                    "Parameters of the largest layer (ZeRO-3)");
-    sub->add_option("--gpus-per-node", options->input.gpus_per_node, "GPUs per node")->capture_default_str();
-    sub->add_option("--nodes", options->input.nodes, "Nodes")->capture_default_str();
-    sub->add_option("--additional-buffer-factor", options->input.additional_buffer_factor,
-                    "Factor on host memory")
-        ->capture_default_str();
-    sub->add_option("--formula", options->formula, "doc: the documents; deepspeed-0.19: its source")
-        ->check(CLI::IsMember({"doc", "deepspeed-0.19"}))
-        ->capture_default_str();
-    sub->add_option("--model", options->model, "Model name or JSON file instead of numbers");
+    CLI::App* sub = verb->add_subcommand(name, help);
     sub->add_flag("--json", options->json, "JSON for programs");
-    sub->callback([options, stage, &action] {
-      action = [options, stage] {
-        take_model(*options);
+    sub->callback([options, estimate, &action] {
+      action = [options, estimate] {
         try {
-          return estimate(*options, stage.stage);
+          return estimate(*options);
         } catch (const std::invalid_argument& error) {
           throw UserError(error.what(), 2);
         }
       };
     });
+    return std::pair<CLI::App&, EstimateOptions&>(*sub, *options);
+  };
+
+  {
+    auto [sub, options] = add("zero2", "DeepSpeed's ZeRO-2 estimate", estimate_zero2);
+    add_formula_options(sub, options);
+  }
+  {
+    auto [sub, options] = add("zero3", "DeepSpeed's ZeRO-3 estimate", estimate_zero3);
+    add_formula_options(sub, options);
+    sub.add_flag("--pinned", options.pinned, "Also what of the host memory is pinned");
+    sub.add_option("--gradient-accumulation-steps", options.accumulation_steps,
+                   "Above 1, offloaded parameters pin 16-bit gradients too")
+        ->check(kAboveZero)
+        ->capture_default_str();
+  }
+  {
+    auto [sub, options] =
+        add("all", "Stages 0 to 3, with and without offload, with buffers and limits", estimate_all);
+    add_size_options(sub, options);
+    add_batch_options(sub, options);
+    sub.add_option("--config", options.config,
+                   "DeepSpeed JSON file: data type, bucket sizes and limits; default: 16-bit, its defaults");
+    sub.add_option("--set", options.set,
+                   "KEY=VALUE over the configuration, e.g. zero_optimization.overlap_comm=true; repeatable");
+    sub.add_option("--buffers", options.buffers,
+                   "shardscope: gradients are reduced in place; deepspeed: copied into buckets")
+        ->check(CLI::IsMember({"shardscope", "deepspeed"}))
+        ->capture_default_str();
+  }
+  {
+    auto [sub, options] =
+        add("activations", "Activations of a transformer, kept or checkpointed", estimate_activations);
+    sub.add_option("--model", options.model, "Model name or JSON file instead of the shape");
+    add_shape_options(sub, options);
+    options.shape.batch_per_gpu = 1;
+    add_batch_options(sub, options);
+  }
+  add("zero-table", "Tables 1 and 2 of the ZeRO paper", estimate_zero_table);
+  {
+    auto [sub, options] =
+        add("infinity", "ZeRO-Infinity's table of transformers of 0.1 to 100 trillion parameters",
+            estimate_infinity);
+    add_shape_options(sub, options);
+    add_batch_options(sub, options);
+    sub.add_option("--node-batch", options.shape.batch_per_node, "Samples per node")->check(kAboveZero);
   }
 }
 

@@ -58,7 +58,22 @@ std::string line(const EstimateRow& row, const std::string& options) {
   return numbers + options + "\n";
 }
 
-const char* device(bool cpu) { return cpu ? "cpu " : "none"; }
+const char* device(bool cpu, EstimateFormula formula) {
+  if (!cpu) return "none";
+  switch (formula) {
+    case EstimateFormula::doc:
+      return "cpu";
+    case EstimateFormula::deepspeed_0_19:
+      return "OffloadDeviceEnum.cpu";
+  }
+  return "?";
+}
+
+std::string padded(std::string text) {
+  constexpr std::size_t kWidth = 4;
+  if (text.size() < kWidth) text.append(kWidth - text.size(), ' ');
+  return text;
+}
 
 }  // namespace
 
@@ -141,7 +156,7 @@ std::string format_zero2(const EstimateInput& input) {
   const std::vector<EstimateRow> rows = estimate_zero2(input);
   std::string text = header(input, false);
   for (const EstimateRow& row : rows) {
-    text += line(row, std::string("offload_optimizer=") + device(row.offload_optimizer));
+    text += line(row, std::string("offload_optimizer=") + device(row.offload_optimizer, input.formula));
   }
   return text;
 }
@@ -150,8 +165,9 @@ std::string format_zero3(const EstimateInput& input) {
   const std::vector<EstimateRow> rows = estimate_zero3(input);
   std::string text = header(input, true);
   for (const EstimateRow& row : rows) {
-    text += line(row, std::string("offload_param=") + device(row.offload_param) + ", offload_optimizer=" +
-                          device(row.offload_optimizer) + ", zero_init=" + (row.zero_init ? "1" : "0"));
+    text += line(row, "offload_param=" + padded(device(row.offload_param, input.formula)) +
+                          ", offload_optimizer=" + padded(device(row.offload_optimizer, input.formula)) +
+                          ", zero_init=" + (row.zero_init ? "1" : "0"));
   }
   return text;
 }

@@ -38,16 +38,19 @@ struct EstimateRow {
 [[nodiscard]] std::vector<EstimateRow> estimate_zero2(const EstimateInput& input);
 [[nodiscard]] std::vector<EstimateRow> estimate_zero3(const EstimateInput& input);
 
-/// The text DeepSpeed prints (M8), lines ended by newlines. Devices are written "cpu " and "none".
+/// The text DeepSpeed prints (M8), lines ended by newlines. The documented formula writes devices "cpu" and
+/// "none", padded to four characters where another option follows; deepspeed_0_19 writes the CPU as its enum
+/// prints itself since Python 3.11, "OffloadDeviceEnum.cpu" (zero-reference 0.3).
 [[nodiscard]] std::string format_zero2(const EstimateInput& input);
 [[nodiscard]] std::string format_zero3(const EstimateInput& input);
 
-/// Pinned host memory (M12), a part of the host memory above.
+/// Pinned host memory of all nodes together (M12), a part of the host memory above: fp32 gradients, 16-bit
+/// parameters when they are offloaded, and then 16-bit gradients when they accumulate.
 [[nodiscard]] std::int64_t pinned_bytes_zero3(std::int64_t params, bool offload_param,
                                               std::int64_t gradient_accumulation_steps) noexcept;
 
-/// Activation memory without checkpointing as the documents put it (M13, "around"): elements times
-/// (2 seq heads + 16 hidden) per token, in bytes.
+/// Activation memory of one transformer layer in 16 bits as the documents put it (M13, "around"):
+/// (2 seq heads + 16 hidden) bytes per token, times seq * batch tokens.
 [[nodiscard]] double activation_bytes(double sequence, double heads, double hidden, double batch) noexcept;
 
 }  // namespace shardscope::plan

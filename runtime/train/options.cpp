@@ -24,6 +24,10 @@ void declare(CLI::App& app, Options& o) {
                  "seconds that a rank waits for the others in one collective")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  app.add_option(
+         "--print-config", o.print_config_world,
+         "WORLD: checks --config for that many ranks, prints it with every default filled in, and ends")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--quiet", o.quiet, "no progress lines");
 }
 

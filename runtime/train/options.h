@@ -23,6 +23,7 @@ struct Options {
   std::string device = "cpu";
   std::string losses;
   std::int64_t collective_timeout_s = 300;
+  std::uint32_t print_config_world = 0;  ///< above 0: print the effective configuration and end
   bool quiet = false;
 };
 

@@ -49,6 +49,10 @@ config::TrainingConfig load_training_config(const Options& options, std::uint32_
   return config::load_config(options.config, parse);
 }
 
+std::string describe_config(const Options& options, std::uint32_t world) {
+  return config::effective_json(load_training_config(options, world));
+}
+
 instrumentation::Detail parse_detail(const std::string& name, instrumentation::Detail fallback) {
   static constexpr std::array kNames{"steps", "phases", "modules", "params", "kernels"};
   if (name.empty()) return fallback;

@@ -17,6 +17,8 @@ namespace shardscope::train {
 [[nodiscard]] plan::ModelPlan load_model(const Options& options, const config::TrainingConfig& config);
 /// Throws config::ConfigError.
 [[nodiscard]] config::TrainingConfig load_training_config(const Options& options, std::uint32_t world);
+/// The configuration for `world` ranks with every default filled in, JSON. Throws config::ConfigError.
+[[nodiscard]] std::string describe_config(const Options& options, std::uint32_t world);
 /// Throws std::invalid_argument on an unknown level; "" is the fallback.
 [[nodiscard]] instrumentation::Detail parse_detail(const std::string& name, instrumentation::Detail fallback);
 /// The option or a name made up on rank 0, the same on every rank. Collective.

@@ -98,6 +98,23 @@ class Errors(unittest.TestCase):
     def test_view_names_an_unknown_layout_and_takes_known_ones_in_any_case(self):
         self.check(["view", "a.zscope", "--screenshot", "a.png", "--layout", "tall"], "--layout", "tall")
 
+    def test_estimate_without_what_it_needs(self):
+        self.check(["estimate"], "estimate --help")
+        self.check(["estimate", "zero2"], "--params", "--model")
+        self.check(["estimate", "zero2", "--params", "1.5"], "--params 1.5", "whole number")
+        self.check(["estimate", "zero2", "--params", "5", "--nodes", "0"], "--nodes", "above 0")
+        self.check(["estimate", "zero2", "--params", "5", "--formula", "mine"], "deepspeed-0.19")
+        self.check(["estimate", "zero3", "--params", "5"], "--largest-layer")
+        self.check(["estimate", "zero3", "--params", "5", "--largest-layer", "6"], "--largest-layer 6")
+        self.check(["estimate", "zero3", "--model", "mlp", "--params", "5"], "--model mlp", "leave out")
+        self.check(["estimate", "all", "--model", "mlp", "--set", "a=1"], "--set a=1", "--config")
+        self.check(["estimate", "activations", "--model", "mlp"], "attention")
+        self.check(["estimate", "infinity", "--layers", "3"], "--hidden")
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 5}}, file)
+            file.flush()
+            self.check(["estimate", "all", "--model", "mlp", "--config", file.name], file.name, "stage")
+
     def test_view_without_display(self):
         with tempfile.TemporaryDirectory() as folder:
             self.check(["view", f"{folder}/none.zscope"], "display")
@@ -112,6 +129,53 @@ def train(folder, name, stage, ranks, *more, steps=6, model="mlp", data="golden:
     summary = shardscope("summary", "--json", recording)
     assert summary.returncode == 0, summary.stderr
     return recording, json.loads(summary.stdout)
+
+
+class Estimates(unittest.TestCase):
+    T5_3B = ("--params", 2851598336, "--gpus-per-node", 8)
+
+    def text(self, *arguments):
+        result = shardscope("estimate", *arguments)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def test_documented_layout(self):
+        head = "Estimated memory needed for params, optim states and gradients for a:\nHW: Setup with 1 node, 8 GPUs per node.\n"
+        self.assertEqual(self.text("zero2", *self.T5_3B), head + "SW: Model with 2851M total params.\n"
+                         "  per CPU  |  per GPU |   Options\n"
+                         "  127.48GB |   5.31GB | offload_optimizer=cpu\n"
+                         "  127.48GB |  15.93GB | offload_optimizer=none\n")
+        cold = self.text("zero3", "--params", "2851e6", "--largest-layer", "32e6", "--gpus-per-node", 8)
+        self.assertIn("   71.69GB |   0.12GB | offload_param=cpu , offload_optimizer=cpu , zero_init=1\n", cold)
+        source = self.text("zero2", *self.T5_3B, "--formula", "deepspeed-0.19")
+        self.assertIn("  11.29GB | offload_optimizer=none\n", source)
+        self.assertIn("| offload_optimizer=OffloadDeviceEnum.cpu\n", source)
+
+    def test_live_takes_the_counts_from_the_model(self):
+        self.assertEqual(self.text("zero3", "--model", "mlp"),
+                         self.text("zero3", "--params", 100417, "--largest-layer", 16640))
+        rows = json.loads(self.text("zero3", "--model", ROOT / "samples/models/mlp.json", "--json"))
+        self.assertEqual(len(rows), 6)
+        self.assertEqual(rows[0]["pinned_bytes"], 6 * 100417)
+
+    def test_papers(self):
+        self.assertIn("31.4 / 16.6 / 1.88", self.text("zero-table"))
+        table1 = json.loads(self.text("zero-table", "--json"))["table1"]
+        self.assertEqual([r["os_bytes"] for r in table1 if r["params"] == 1e12 and r["data_parallel"] == 64], [4187.5e9])
+        self.assertIn("1845.70TiB", self.text("infinity"))
+
+    def test_all_reads_the_configuration(self):
+        def row(*more):
+            rows = json.loads(self.text("all", "--model", "mlp", "--gpus-per-node", 3, "--json", "--config",
+                                        ROOT / "samples/stage3.json", *more))
+            return [r for r in rows if r["stage"] == 3 and r["offload_optimizer"] == "none"][0]
+        self.assertEqual(row()["expression"], "16S/n")
+        self.assertEqual(row("--set", "zero_optimization.stage3_max_live_parameters=0")["gathered_bytes_at_most"],
+                         4 * (16384 + 2 + 256 + 2))  # fc1, each of its two parameters padded to 3 shards
+        wide = row("--set", "zero_optimization.reduce_bucket_size=20000")["bucket_bytes_at_most"]
+        narrow = row("--set", "zero_optimization.reduce_bucket_size=20000", "--set", "zero_optimization.overlap_comm=false")
+        self.assertEqual(wide - narrow["bucket_bytes_at_most"], 4 * 2 * 20000)
+        self.assertEqual(row("--set", "bf16.enabled=true")["gathered_bytes_at_most"], row()["gathered_bytes_at_most"] / 2)
 
 
 def ranks_of(launcher):
@@ -158,6 +222,13 @@ class Training(unittest.TestCase):
                 excess = s["memory_model"]["measured_bytes_per_rank"] - expected
                 self.assertGreaterEqual(excess, 0, (stage, s["memory_model"]))
                 self.assertLessEqual(excess, 4 * (16384 + 256) + 22 * 4 * 256, (stage, s["memory_model"]))
+                # The same figure before the run.
+                rows = json.loads(shardscope("estimate", "all", "--model", "mlp", "--gpus-per-node", 3, "--config",
+                                             ROOT / f"samples/stage{stage}.json", "--json").stdout)
+                row = next(r for r in rows if r["stage"] == stage and r["offload_optimizer"] == "none")
+                measured = s["memory_model"]["measured_bytes_per_rank"]
+                self.assertLessEqual(row["model_states_bytes"], measured)
+                self.assertLessEqual(measured, row["model_states_bytes"] + row["bucket_bytes_at_most"] + 22 * 4 * 256)
                 factor = 3 if stage == 3 else 2
                 self.assertEqual(s["comm"]["expected_elements_per_step"], factor * elems)
                 # Padding: at most world - 1 elements per parameter and collective.

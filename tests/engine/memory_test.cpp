@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/plan/memory_model.h"
+#include "runtime/plan/stage_estimate.h"
 #include "tests/engine/support.h"
 
 namespace shardscope::engine::testing {
@@ -75,6 +76,39 @@ TEST_P(AgainstExpressions, PeakOfModelStates) {
       ASSERT_EQ(rank.error, "");
       EXPECT_GE(rank.model_state_peak, rank.state_bytes_after);
       EXPECT_LE(rank.model_state_peak, rank.state_bytes_after + (stage < 2 ? 0 : open));
+    }
+  }
+}
+
+// What `shardscope estimate all --model --config` says before the run is what the run then holds.
+TEST_P(AgainstExpressions, EstimateAll) {
+  for (const int stage : {0, 1, 2, 3}) {
+    SCOPED_TRACE("stage " + std::to_string(stage));
+    const TrainingRun run = train(spec(stage));
+    const plan::ModelPlan model = plan::build_model_plan(spec(stage).model);
+    config::ParseOptions parse;
+    parse.world = GetParam().world;
+    plan::StageEstimateInput input;
+    input.model = &model;
+    input.gpus_per_node = GetParam().world;
+    input.bytes = GetParam().type == "fp32" ? plan::kFp32 : plan::kMixedPrecision;
+    input.zero = config::parse_config(spec(stage).config.dump(), parse).zero;
+    plan::StageEstimate estimate;
+    for (const plan::StageEstimate& row : plan::estimate_stages(input)) {
+      if (static_cast<int>(row.stage) == stage && !row.offload_optimizer) estimate = row;
+    }
+    const auto states = static_cast<std::size_t>(estimate.model_states);
+    const auto gathered = static_cast<std::size_t>(estimate.gathered);
+    // The arena rounds each buffer up.
+    const std::size_t rounding = model.params.size() * device::Arena::kAlignment;
+    for (const RankRun& rank : run.ranks) {
+      ASSERT_EQ(rank.error, "");
+      EXPECT_GE(rank.state_bytes_after, states);
+      EXPECT_LE(rank.state_bytes_after, states + 6 * device::Arena::kAlignment);
+      EXPECT_LE(rank.bucket_peak, static_cast<std::size_t>(estimate.buckets) + rounding);
+      if (stage != 3) continue;
+      EXPECT_GE(rank.gathered_peak, gathered);
+      EXPECT_LE(rank.gathered_peak, gathered + rounding);
     }
   }
 }

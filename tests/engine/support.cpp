@@ -77,6 +77,10 @@ class CountingCommunicator final : public comm::Communicator {
   void see() {
     ++volume_.calls;
     out_.model_state_peak = std::max(out_.model_state_peak, model_states(memory_, stage_));
+    out_.gathered_peak = std::max(out_.gathered_peak, memory_.used_bytes(MemoryCategory::param_gathered));
+    if (stage_ < 2) return;
+    out_.bucket_peak = std::max(out_.bucket_peak, memory_.used_bytes(MemoryCategory::reduce_bucket) +
+                                                      memory_.used_bytes(MemoryCategory::grad_full));
   }
 
   std::unique_ptr<comm::Communicator> inner_;

@@ -41,6 +41,8 @@ struct RankRun {
   std::vector<StepResult> steps;
   Volume volume;                      ///< of all steps, without setting and collecting weights
   std::size_t model_state_peak = 0;   ///< bytes; categories of metrics.md section 1
+  std::size_t gathered_peak = 0;      ///< bytes of gathered parameters, at collectives
+  std::size_t bucket_peak = 0;        ///< bytes of gradients on their way, at collectives (stages 2 and 3)
   std::size_t state_bytes_after = 0;  ///< model states between steps
   std::size_t used_after = 0;         ///< bytes of the device pool once the engine is gone
 };

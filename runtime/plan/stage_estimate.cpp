@@ -1,0 +1,232 @@
+#include "runtime/plan/stage_estimate.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "runtime/plan/estimator.h"
+#include "runtime/plan/scheduler.h"
+#include "runtime/plan/scheduler_config.h"
+#include "runtime/plan/shard_layout.h"
+#include "runtime/plan/visit_order.h"
+
+namespace shardscope::plan {
+namespace {
+
+constexpr std::int64_t kFloat = 4;  ///< bytes
+
+/// Sizes that the bounds need.
+struct Sizes {
+  std::vector<std::int64_t> params;  ///< by ParamId; one entry when only the total is known
+  std::int64_t total = 0;
+  std::int64_t largest_param = 0;
+  std::int64_t largest_layer = 0;
+};
+
+void check_positive(const char* what, std::int64_t value) {
+  if (value < 1) {
+    throw std::invalid_argument(std::string("estimate: ") + what + " is " + std::to_string(value) +
+                                "; it must be at least 1");
+  }
+}
+
+Sizes sizes_of(const StageEstimateInput& input) {
+  Sizes sizes;
+  if (input.model != nullptr) {
+    for (const ParamPlan& param : input.model->params) {
+      sizes.params.push_back(param.elems);
+      sizes.largest_param = std::max(sizes.largest_param, param.elems);
+    }
+    sizes.total = input.model->elems;
+    sizes.largest_layer = input.model->largest_module_elems;
+  } else {
+    check_positive("params", input.params);
+    sizes.params = {input.params};
+    sizes.total = input.params;
+    sizes.largest_layer = std::min(input.largest_layer_params, input.params);
+    sizes.largest_param = sizes.largest_layer;
+  }
+  return sizes;
+}
+
+/// Gradients that wait for or are in their reduction, elements at most.
+///
+/// This runtime: stages 0 and 1 reduce in place. Stages 2 and 3 hold the open bucket and, with overlap_comm,
+/// the two before it, and the module that backward is writing. DeepSpeed: see BufferPolicy; stage 3 has one.
+std::int64_t bucket_elems(const StageEstimateInput& input, std::uint32_t stage, bool overlap,
+                          const Sizes& sizes) {
+  const std::int64_t bucket = input.zero.reduce_bucket_size;
+  if (input.buffers == BufferPolicy::deepspeed) {
+    if (stage == 0 || (stage < 3 && !input.zero.contiguous_gradients)) return 0;
+    return bucket * (stage < 3 && overlap ? 2 : 1);
+  }
+  if (stage < 2) return 0;
+  const std::int64_t one = std::min(sizes.total, std::max(bucket, sizes.largest_param));
+  return std::min(sizes.total, one * (overlap ? 3 : 1) + sizes.largest_layer);
+}
+
+/// Without the model: the scheduler stays within the live limit, but for the layer that runs.
+std::int64_t gathered_bound_elems(const ZeroConfig& zero, const Sizes& sizes) {
+  return std::min(sizes.total, zero.max_live_parameters + sizes.largest_layer);
+}
+
+StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes, std::uint32_t stage,
+                             bool offload_optimizer, bool offload_param) {
+  const std::int64_t world = input.gpus_per_node * input.nodes;
+  const auto ranks = static_cast<std::uint32_t>(world);
+  ZeroConfig zero = input.zero;
+  zero.stage = stage;
+  StageEstimate row;
+  row.stage = stage;
+  row.offload_optimizer = offload_optimizer;
+  row.offload_param = offload_param;
+  const OffloadedStates expressions = offloaded_states(stage, input.bytes, offload_optimizer, offload_param);
+  row.device_expression = expressions.device;
+  row.host_expression = expressions.host;
+
+  // Elements that a rank updates, with padding: what one byte of a sharded state costs.
+  const std::int64_t alignment = input.model != nullptr ? kShardAlignmentBytes / input.bytes.param : 1;
+  const ModelStates exact = model_states(sizes.params, stage, ranks, input.bytes, alignment);
+  const std::int64_t owned = exact.param_owned / input.bytes.param;
+  const std::int64_t whole = (exact.param_owned + exact.param_rest) / input.bytes.param;
+  row.model_states =
+      (stage == 3 ? 0 : row.device_expression.whole * whole) + row.device_expression.sharded * owned;
+  row.host_states = row.host_expression.sharded * owned * input.gpus_per_node;
+  if (offload_optimizer) {
+    const bool pins_params = offload_param && zero.offload_param.pin_memory;
+    if (zero.offload_optimizer.pin_memory || pins_params) {
+      row.pinned = pinned_bytes_zero3(owned * input.gpus_per_node, pins_params,
+                                      input.zero.gradient_accumulation_steps);
+    }
+  }
+  row.buckets = bucket_elems(input, stage, zero.overlap(), sizes) * input.bytes.gradient;
+  // The one rank of a world of one holds every shard whole already.
+  if (stage == 3 && (world > 1 || offload_param)) {
+    if (input.model != nullptr) {
+      if (input.buffers == BufferPolicy::deepspeed) zero.compat.scheduler = Compat::deepspeed;
+      row.gathered = gathered_peak_bytes(*input.model, zero, ranks, input.bytes.param);
+    } else {
+      row.gathered = gathered_bound_elems(zero, sizes) * input.bytes.param;
+    }
+  }
+  return row;
+}
+
+void find_transformer(const std::vector<NodeSpec>& nodes, TransformerShape& shape) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].kind == NodeKind::attention) {
+      shape.layers += 1;
+      shape.heads = static_cast<double>(nodes[i].heads);
+      // Its input [B,T,3C] is what the linear before it made.
+      if (i > 0 && nodes[i - 1].kind == NodeKind::linear)
+        shape.hidden = static_cast<double>(nodes[i - 1].out) / 3;
+    }
+    find_transformer(nodes[i].children, shape);
+  }
+}
+
+}  // namespace
+
+OffloadedStates offloaded_states(std::uint32_t stage, const StateBytes& bytes, bool offload_optimizer,
+                                 bool offload_param) {
+  OffloadedStates states;
+  states.device = state_expression(stage, bytes);
+  if (!offload_optimizer) return states;
+  states.host.sharded = kFloat + bytes.momentum + bytes.variance + kFloat;
+  switch (stage) {
+    case 1:
+      states.device = {bytes.param + bytes.gradient, 0};
+      break;
+    case 2:
+      states.device = {bytes.param, 0};
+      break;
+    default:
+      states.device = {0, offload_param ? 0 : bytes.param};
+      if (offload_param) states.host.sharded += bytes.param;
+      break;
+  }
+  return states;
+}
+
+std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero, std::uint32_t world,
+                                 std::int64_t param_bytes) {
+  FetchScheduler scheduler(model, world, make_scheduler_config(zero));
+  std::vector<std::int64_t> bytes;
+  for (const ParamPlan& param : model.params) {
+    bytes.push_back(partition_param(param.elems, world).shard_elems * world * param_bytes);
+  }
+  std::int64_t peak = 0;
+  const auto measure = [&] {
+    std::int64_t now = 0;
+    for (const ParamPlan& param : model.params) {
+      if (scheduler.status(param.id) != ParamStatus::not_available) now += bytes[raw(param.id)];
+    }
+    peak = std::max(peak, now);
+  };
+  constexpr std::int64_t kIterations = 3;
+  for (std::int64_t iteration = 0; iteration < kIterations; ++iteration) {
+    (void)scheduler.begin_iteration();
+    VisitOptions options;
+    options.iteration = iteration;
+    for (const Visit& visit : visit_order(model, options)) {
+      switch (visit.kind) {
+        case VisitKind::pre_forward:
+          (void)scheduler.fetch(visit.module, Direction::forward);
+          break;
+        case VisitKind::pre_backward:
+          (void)scheduler.fetch(visit.module, Direction::backward);
+          break;
+        case VisitKind::post_forward:
+          (void)scheduler.release(visit.module, Direction::forward);
+          break;
+        case VisitKind::post_backward:
+          (void)scheduler.release(visit.module, Direction::backward);
+          break;
+        case VisitKind::use_external:
+          (void)scheduler.fetch_external(visit.param, visit.module);
+          break;
+        case VisitKind::begin_recompute:
+        case VisitKind::end_recompute:
+          continue;
+      }
+      measure();
+    }
+    (void)scheduler.release_leftovers();
+    (void)scheduler.release_all();
+    (void)scheduler.gather_persistent();
+    measure();
+  }
+  return peak;
+}
+
+std::vector<StageEstimate> estimate_stages(const StageEstimateInput& input) {
+  check_positive("gpus per node", input.gpus_per_node);
+  check_positive("nodes", input.nodes);
+  const Sizes sizes = sizes_of(input);
+  std::vector<StageEstimate> rows;
+  for (std::uint32_t stage = 0; stage <= 3; ++stage) {
+    rows.push_back(estimate_stage(input, sizes, stage, false, false));
+    if (stage > 0) rows.push_back(estimate_stage(input, sizes, stage, true, false));
+    if (stage == 3) rows.push_back(estimate_stage(input, sizes, stage, true, true));
+  }
+  return rows;
+}
+
+std::optional<TransformerShape> transformer_shape(const ModelSpec& spec) {
+  TransformerShape shape;
+  find_transformer(spec.root.children, shape);
+  if (shape.layers == 0 || shape.hidden == 0) return std::nullopt;
+  shape.sequence = static_cast<double>(spec.context);
+  return shape;
+}
+
+ActivationEstimate estimate_activations(const TransformerShape& shape) noexcept {
+  ActivationEstimate activations;
+  activations.per_layer = activation_bytes(shape.sequence, shape.heads, shape.hidden, shape.batch_per_gpu);
+  activations.kept = activations.per_layer * shape.layers;
+  TransformerShape gpu = shape;
+  gpu.batch_per_node = shape.batch_per_gpu;
+  activations.checkpointed = activation_checkpoint_bytes(gpu) + activation_working_memory(gpu);
+  return activations;
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,81 @@
+// What a GPU and its host hold at each ZeRO stage, with the buffers and limits of a configuration: model
+// states to the byte, gradient buckets, gathered parameters. For a model that is known they come from the
+// planners that the engine runs; from numbers alone they are bounds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/memory_model.h"
+#include "runtime/plan/model_plan.h"
+#include "runtime/plan/zero_config.h"
+
+namespace shardscope::plan {
+
+/// Whose buffers are counted: this runtime reduces gradients from where backward left them, DeepSpeed copies
+/// them into buffers of reduce_bucket_size elements that it allocates whole, two with overlap_comm (V7).
+enum class BufferPolicy : std::uint8_t { shardscope, deepspeed };
+
+struct StageEstimateInput {
+  const ModelPlan* model = nullptr;       ///< not owned; null: only the two numbers are known
+  std::int64_t params = 0;                ///< without model
+  std::int64_t largest_layer_params = 0;  ///< without model; 0: unknown, bounds leave it out
+  std::int64_t gpus_per_node = 1;
+  std::int64_t nodes = 1;
+  StateBytes bytes = kMixedPrecision;
+  /// Sizes and limits; stage and offload are those of each row.
+  ZeroConfig zero;
+  BufferPolicy buffers = BufferPolicy::shardscope;
+};
+
+struct StageEstimate {
+  std::uint32_t stage = 0;
+  bool offload_optimizer = false;
+  bool offload_param = false;
+  StateExpression device_expression;  ///< model states of one GPU
+  StateExpression host_expression;    ///< what one GPU's rank keeps in host memory instead
+  // Bytes of one GPU.
+  std::int64_t model_states = 0;  ///< padding included
+  std::int64_t buckets = 0;       ///< gradients between backward and their reduction, at most
+  std::int64_t gathered = 0;      ///< stage 3: gathered parameters; highest point, or a bound without model
+  [[nodiscard]] std::int64_t device_total() const noexcept { return model_states + buckets + gathered; }
+  // Bytes of one node.
+  std::int64_t host_states = 0;
+  std::int64_t pinned = 0;  ///< a part of host_states (M12)
+};
+
+/// Stages 0 to 3 without offload, 1 to 3 with the optimizer on the CPU, 3 with parameters there too; stage
+/// by stage. Throws std::invalid_argument on counts below 1.
+[[nodiscard]] std::vector<StageEstimate> estimate_stages(const StageEstimateInput& input);
+
+/// Model states of one GPU and what its rank keeps on the host, by stage and offload (M2-M6): an offloaded
+/// optimizer takes fp32 master weights, momentum, variance and fp32 gradients with it, offloaded parameters
+/// their storage too.
+struct OffloadedStates {
+  StateExpression device, host;
+};
+[[nodiscard]] OffloadedStates offloaded_states(std::uint32_t stage, const StateBytes& bytes,
+                                               bool offload_optimizer, bool offload_param);
+
+/// Highest bytes of gathered stage-3 parameters over three iterations (record, complete, complete) of a run
+/// of FetchScheduler, padding of gathered shards included.
+[[nodiscard]] std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero,
+                                               std::uint32_t world, std::int64_t param_bytes);
+
+/// The transformer in a model, for its activations: attention layers, their width and heads, the longest
+/// sequence. None if it has no attention.
+[[nodiscard]] std::optional<TransformerShape> transformer_shape(const ModelSpec& spec);
+
+/// Activations of one micro-batch in 16 bits (M13 per layer): all layers kept, or inputs of every
+/// `checkpoint_interval` layers and the layers in between recomputed. Bytes per GPU.
+struct ActivationEstimate {
+  double per_layer = 0;
+  double kept = 0;
+  double checkpointed = 0;
+};
+/// `batch_per_gpu` and `checkpoint_interval` of the shape count; batch_per_node does not.
+[[nodiscard]] ActivationEstimate estimate_activations(const TransformerShape& shape) noexcept;
+
+}  // namespace shardscope::plan
