@@ -42,7 +42,7 @@ enum class EventKind : std::uint16_t {
   fetch_wait_end,         // compute   module          gather id      -            -                    bytes             -
   collective_submitted,   // host      sequence        group id       parts        CollectiveOp         elems             bytes (metrics 2.3 S)
   collective_begin,       // its lane  sequence        group id       parts        CollectiveOp         elems             bytes
-  collective_end,         // its lane  sequence        group id       DType|flags  CollectiveOp         elems             bytes
+  collective_end,         // its lane  sequence        group id       CollectiveCode CollectiveOp       elems             bytes
   collective_part,        // host      sequence        param          -            CollectiveOp         elems             bytes
   collective_entered,     // its lane  sequence        group id       -            CollectiveOp         -                 - all ranks have arrived: waiting ends, transfer begins
   bucket_open,            // host      bucket          -              buffer index -                    -                 -
@@ -91,6 +91,16 @@ enum class CollectiveOp : std::uint8_t {
   barrier,
   all_to_all
 };
+/// Which ranks a collective is among.
+enum class CollectiveScope : std::uint8_t {
+  world,
+  secondary,   ///< hpZ: the ranks that share one secondary copy of the parameters
+  shard,       ///< MiCS: the ranks that share one copy of the model
+  replica,     ///< MiCS: the ranks that hold the same shard
+  intra_node,  ///< first hop inside a node (qgZ, hierarchical gathers)
+  inter_node   ///< one rank of each node
+};
+inline constexpr std::uint8_t kCollectiveScopeCount = 6;
 enum class MemoryPool : std::uint8_t { device, host, pinned, nvme };
 inline constexpr std::uint8_t kMemoryPoolCount = 4;
 /// metrics.md section 1, in its order.
@@ -130,6 +140,18 @@ enum class StatusCause : std::uint8_t {
 /// code of param_status: status (plan::ParamStatus) in the low 4 bits, StatusCause in the high 4.
 [[nodiscard]] constexpr std::uint8_t status_code(std::uint8_t status, StatusCause cause) noexcept {
   return static_cast<std::uint8_t>((status & 0xF) | (static_cast<std::uint8_t>(cause) << 4));
+}
+/// c of collective_end: kernels::DType in bits 0-7, CollectiveScope in bits 8-15, ranks of the communicator in
+/// bits 16-31.
+[[nodiscard]] constexpr std::uint32_t collective_code(std::uint8_t type, CollectiveScope scope,
+                                                      std::uint32_t ranks) noexcept {
+  return type | static_cast<std::uint32_t>(scope) << 8U | (ranks & 0xFFFFU) << 16U;
+}
+[[nodiscard]] constexpr CollectiveScope scope_of(std::uint32_t collective_code) noexcept {
+  return static_cast<CollectiveScope>(collective_code >> 8U & 0xFFU);
+}
+[[nodiscard]] constexpr std::uint32_t ranks_of(std::uint32_t collective_code) noexcept {
+  return collective_code >> 16U;
 }
 /// code of memory events: category in the low 4 bits, pool in the high 4.
 [[nodiscard]] constexpr std::uint8_t memory_code(MemoryPool pool, MemoryCategory category) noexcept {

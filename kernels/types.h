@@ -6,7 +6,8 @@
 
 namespace shardscope::kernels {
 
-enum class DType : std::uint8_t { f32 = 0, bf16 = 1, f16 = 2 };
+/// i8: quantized values (int8, or two int4 in a byte). They travel and are dequantized, nothing else.
+enum class DType : std::uint8_t { f32 = 0, bf16 = 1, f16 = 2, i8 = 3 };
 
 [[nodiscard]] constexpr std::size_t size_of(DType type) noexcept {
   switch (type) {
@@ -15,6 +16,8 @@ enum class DType : std::uint8_t { f32 = 0, bf16 = 1, f16 = 2 };
     case DType::bf16:
     case DType::f16:
       return 2;
+    case DType::i8:
+      return 1;
   }
   return 0;
 }

@@ -40,6 +40,8 @@ TensorType tensor_type(kernels::DType type) noexcept {
       return TensorType::bf16;
     case kernels::DType::f16:
       return TensorType::f16;
+    case kernels::DType::i8:
+      break;  // never the type of stored weights
   }
   return TensorType::f32;
 }

@@ -13,6 +13,8 @@ const char* name_of_type(std::uint32_t type) noexcept {
       return "bf16";
     case kernels::DType::f16:
       return "f16";
+    case kernels::DType::i8:
+      return "i8";
   }
   return "?";
 }
@@ -89,11 +91,13 @@ std::string mismatch_text(const std::string& communicator, std::uint32_t rank_a,
   return text + "; every rank must run the same modules in the same order";
 }
 
-std::string host_mismatch_text(const std::string& communicator, const char* call_0, std::uint64_t bytes_0,
-                               std::uint32_t rank, const char* call, std::uint64_t bytes) {
-  return "the ranks issued different calls on communicator '" + communicator + "': rank 0 " + call_0 +
-         " of " + std::to_string(bytes_0) + " bytes, rank " + std::to_string(rank) + " " + call + " of " +
-         std::to_string(bytes) + " bytes; every rank must make the same calls in the same order";
+std::string host_mismatch_text(const std::string& communicator, std::uint32_t rank_a, const char* call_a,
+                               std::uint64_t bytes_a, std::uint32_t rank_b, const char* call_b,
+                               std::uint64_t bytes_b) {
+  return "the ranks issued different calls on communicator '" + communicator + "': rank " +
+         std::to_string(rank_a) + " " + call_a + " of " + std::to_string(bytes_a) + " bytes, rank " +
+         std::to_string(rank_b) + " " + call_b + " of " + std::to_string(bytes_b) +
+         " bytes; every rank must make the same calls in the same order";
 }
 
 }  // namespace shardscope::comm

@@ -16,6 +16,7 @@ namespace shardscope::comm {
 ///   reduce_scatter  source full[elems]; target out[extent]
 ///   reduce          source in[elems]; target out[elems], used on `root`
 ///   all_reduce      source == target data[elems]; extent: range one rank reduces
+///   all_to_all      source send[world*extent]; target receive[world*extent]
 struct Part {
   const void* source = nullptr;
   void* target = nullptr;
@@ -31,7 +32,8 @@ struct Collective {
   std::uint32_t sequence = 0;
   std::uint32_t group = instrumentation::kNoId;
   instrumentation::StreamId lane{};
-  std::int64_t elems = 0;  ///< metrics.md 2.3, S
+  std::int64_t elems = 0;    ///< metrics.md 2.3, S, in units of `type`
+  std::int64_t packing = 1;  ///< see CollectiveLabel
   std::int64_t bytes = 0;
   std::vector<Part> parts;
 };
@@ -60,8 +62,8 @@ static_assert(sizeof(Signature) == 48);
 /// What the ranks see when they disagree; the same text on every rank.
 [[nodiscard]] std::string mismatch_text(const std::string& communicator, std::uint32_t rank_a,
                                         const Signature& a, std::uint32_t rank_b, const Signature& b);
-[[nodiscard]] std::string host_mismatch_text(const std::string& communicator, const char* call_0,
-                                             std::uint64_t bytes_0, std::uint32_t rank, const char* call,
-                                             std::uint64_t bytes);
+[[nodiscard]] std::string host_mismatch_text(const std::string& communicator, std::uint32_t rank_a,
+                                             const char* call_a, std::uint64_t bytes_a, std::uint32_t rank_b,
+                                             const char* call_b, std::uint64_t bytes_b);
 
 }  // namespace shardscope::comm

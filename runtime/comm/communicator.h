@@ -46,9 +46,19 @@ struct ReducePart {
   std::uint32_t param = instrumentation::kNoId;
 };
 
+/// receive[k*chunk_elems, ...) = send[own rank * chunk_elems, ...) of rank k; both hold one chunk for every
+/// rank of the communicator and do not overlap.
+struct AllToAllPart {
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::int64_t chunk_elems = 0;
+  std::uint32_t param = instrumentation::kNoId;
+};
+
 /// How the collective is named in events.
 struct CollectiveLabel {
   std::uint32_t group_id = instrumentation::kNoId;  ///< GatherId or BucketId that caused it
+  std::int64_t packing = 1;  ///< elements in one unit of the type: 2 for int4 values in bytes
 };
 
 class Communicator {
@@ -69,6 +79,8 @@ class Communicator {
   /// In place; every rank gets bitwise the same sum in rank order.
   virtual void all_reduce(void* data, std::int64_t elems, kernels::DType type, float factor,
                           device::Stream& stream, CollectiveLabel label) = 0;
+  virtual void all_to_all(std::span<const AllToAllPart> parts, kernels::DType type, device::Stream& stream,
+                          CollectiveLabel label) = 0;
   /// Small host-side values (norms, overflow flags, losses), fixed rank order; blocks the host.
   virtual void all_reduce_host(std::span<double> values) = 0;
   virtual void max_host(std::span<std::uint64_t> values) = 0;
@@ -81,6 +93,21 @@ class Communicator {
 struct EmulatedLink {
   double gbps = 0;  ///< 10^9 bits per second per rank; 0: off
   double latency_us = 0;
+  /// Among ranks of one node only; below 0: the same as between nodes, 0: off.
+  double intra_gbps = -1;
+  double intra_latency_us = -1;
+
+  /// The link of a communicator whose ranks are all on one node.
+  [[nodiscard]] EmulatedLink within_node() const noexcept {
+    return {intra_gbps < 0 ? gbps : intra_gbps, intra_latency_us < 0 ? latency_us : intra_latency_us, -1, -1};
+  }
+};
+
+/// The ranks of a communicator. The groups that the ranks of a world give in one call are equal or have no
+/// member in common.
+struct Group {
+  std::vector<std::uint32_t> members;  ///< world ranks, ascending; ranks of the communicator count along them
+  instrumentation::CollectiveScope scope = instrumentation::CollectiveScope::world;
 };
 
 }  // namespace shardscope::comm

@@ -75,6 +75,7 @@ struct CommunicatorCore::Draft {
     collective.type = type;
     collective.factor = factor;
     collective.group = label.group_id;
+    collective.packing = label.packing;
     collective.parts.reserve(parts);
     params.reserve(parts);
   }
@@ -103,11 +104,13 @@ struct CommunicatorCore::Job {
   }
 };
 
-CommunicatorCore::CommunicatorCore(std::uint32_t rank, std::uint32_t world, std::string name,
+CommunicatorCore::CommunicatorCore(const Group& group, std::uint32_t world_rank, std::string name,
                                    std::unique_ptr<Transport> transport, EmulatedLink link,
                                    std::atomic<std::uint32_t>& sequence)
-    : rank_(rank),
-      world_(world),
+    : rank_(static_cast<std::uint32_t>(
+          std::lower_bound(group.members.begin(), group.members.end(), world_rank) - group.members.begin())),
+      world_(static_cast<std::uint32_t>(group.members.size())),
+      scope_(group.scope),
       name_(std::move(name)),
       transport_(std::move(transport)),
       link_(link),
@@ -203,6 +206,25 @@ void CommunicatorCore::all_reduce(void* data, std::int64_t elems, kernels::DType
   submit(std::move(draft), stream);
 }
 
+void CommunicatorCore::all_to_all(std::span<const AllToAllPart> parts, kernels::DType type,
+                                  device::Stream& stream, CollectiveLabel label) {
+  for (; !parts.empty(); parts = parts.subspan(std::min(parts.size(), Transport::kMaxParts))) {
+    const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
+    Draft draft(CollectiveOp::all_to_all, type, 1, label, now.size());
+    for (const AllToAllPart& part : now) {
+      if (part.chunk_elems < 0) refuse(draft.collective.op, "chunk_elems is negative");
+      const std::int64_t elems = part.chunk_elems * world_;
+      const std::size_t bytes = static_cast<std::size_t>(elems) * kernels::size_of(type);
+      if (overlaps(part.send, bytes, part.receive, bytes)) {
+        refuse(draft.collective.op, "what is sent and what is received overlap");
+      }
+      transport_->check_memory(part.send, bytes);
+      draft.add({part.send, part.receive, elems, part.chunk_elems, 0}, elems, part.param);
+    }
+    submit(std::move(draft), stream);
+  }
+}
+
 void CommunicatorCore::refuse_other_stream(CollectiveOp op, const device::Stream& stream) {
   if (stream_ == nullptr) stream_ = &stream;
   if (stream_ == &stream) return;
@@ -226,7 +248,7 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
   event.a = c.sequence;
   event.b = c.group;
   event.c = static_cast<std::uint32_t>(c.parts.size());
-  event.v0 = c.elems;
+  event.v0 = c.elems * c.packing;
   event.v1 = c.bytes;
   if (instrumentation::enabled(instrumentation::detail_of(event.kind))) instrumentation::emit(event);
   if (instrumentation::enabled(instrumentation::detail_of(EventKind::collective_part))) {
@@ -236,7 +258,7 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
       part.kind = EventKind::collective_part;
       part.b = param;
       part.c = instrumentation::kNoId;
-      part.v0 = elems;
+      part.v0 = elems * c.packing;
       part.v1 = elems * size;
       instrumentation::emit(part);
     }
@@ -245,7 +267,7 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
   event.kind = EventKind::collective_begin;
   stream.emit(event);
   event.kind = EventKind::collective_end;
-  event.c = static_cast<std::uint32_t>(c.type);
+  event.c = instrumentation::collective_code(static_cast<std::uint8_t>(c.type), scope_, world_);
   // shared_ptr because std::function asks for something that can be copied.
   stream.run([job = std::make_shared<Job>(*this, std::move(c))](const kernels::Exec& exec) {
     job->core.run(job->collective, exec);

@@ -20,7 +20,8 @@ class CommunicatorCore final : public Communicator {
  public:
   /// `sequence` numbers the collectives of the rank across its communicators; every rank submits in the
   /// same program order, so a number means the same collective on all of them. It outlives this object.
-  CommunicatorCore(std::uint32_t rank, std::uint32_t world, std::string name,
+  /// `world_rank` is a member of `group`; `link` is the one among its members.
+  CommunicatorCore(const Group& group, std::uint32_t world_rank, std::string name,
                    std::unique_ptr<Transport> transport, EmulatedLink link,
                    std::atomic<std::uint32_t>& sequence);
 
@@ -42,6 +43,8 @@ class CommunicatorCore final : public Communicator {
               CollectiveLabel label) override;
   void all_reduce(void* data, std::int64_t elems, kernels::DType type, float factor, device::Stream& stream,
                   CollectiveLabel label) override;
+  void all_to_all(std::span<const AllToAllPart> parts, kernels::DType type, device::Stream& stream,
+                  CollectiveLabel label) override;
   void all_reduce_host(std::span<double> values) override;
   void max_host(std::span<std::uint64_t> values) override;
   void broadcast_host(std::span<std::byte> bytes, std::uint32_t root) override;
@@ -57,8 +60,9 @@ class CommunicatorCore final : public Communicator {
   template <typename T, typename Combine>
   void combine_host(const char* what, std::span<T> values, Combine combine);
 
-  const std::uint32_t rank_;
-  const std::uint32_t world_;
+  const std::uint32_t rank_;   ///< within the group
+  const std::uint32_t world_;  ///< ranks of the group
+  const instrumentation::CollectiveScope scope_;
   const std::string name_;
   const std::unique_ptr<Transport> transport_;
   const EmulatedLink link_;

@@ -1,13 +1,73 @@
 #include "runtime/comm/world.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <numeric>
+#include <utility>
 
+#include "runtime/comm/communicator_core.h"
 #include "runtime/comm/mpi/mpi_world.h"
 #include "runtime/comm/mpi/session.h"
 #include "runtime/comm/shm/shm_world.h"
 #include "runtime/device/error.h"
 
 namespace shardscope::comm {
+namespace {
+
+void check_group(const std::string& name, const Group& group, std::uint32_t rank, std::uint32_t size) {
+  const std::vector<std::uint32_t>& members = group.members;
+  std::string problem;
+  if (std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) != members.end()) {
+    problem = "its members do not ascend";
+  } else if (!std::binary_search(members.begin(), members.end(), rank)) {
+    problem = "this rank is not a member";
+  } else if (members.back() >= size) {
+    problem = "rank " + std::to_string(members.back()) + " is a member, but the world has " +
+              std::to_string(size) + " ranks";
+  }
+  if (problem.empty()) return;
+  throw BackendError("make_communicator", 0, "'" + name + "': " + problem, "rank " + std::to_string(rank));
+}
+
+/// The members must mean the same communicator: its name and its ranks.
+void compare_groups(const std::string& name, const Group& group, Transport& transport) {
+  std::uint64_t mine = 14695981039346656037ULL;  // FNV-1a over the members
+  for (const std::uint32_t member : group.members) mine = (mine ^ member) * 1099511628211ULL;
+  std::vector<std::uint64_t> all(group.members.size());
+  transport.host_all_gather(("make " + name).c_str(), std::as_bytes(std::span(&mine, 1)),
+                            std::as_writable_bytes(std::span(all)));
+  if (std::all_of(all.begin(), all.end(), [mine](std::uint64_t other) { return other == mine; })) return;
+  throw BackendError("make_communicator", 0, "'" + name + "': its members do not agree on who belongs to it",
+                     "comm");
+}
+
+}  // namespace
+
+void World::set_ranks_per_node(std::uint32_t n) {
+  if (n == 0 || size() % n != 0) {
+    throw BackendError("set_ranks_per_node", 0,
+                       "ranks_per_node is " + std::to_string(n) + ", which does not divide the " +
+                           std::to_string(size()) + " ranks of the run",
+                       "comm");
+  }
+  node_size_ = n;
+}
+
+std::unique_ptr<Communicator> World::make_communicator(const std::string& name) {
+  Group all;
+  all.members.resize(size());
+  std::iota(all.members.begin(), all.members.end(), 0U);
+  return make_communicator(name, all);
+}
+
+std::unique_ptr<Communicator> World::make_communicator(const std::string& name, const Group& group) {
+  check_group(name, group, rank(), size());
+  std::unique_ptr<Transport> transport = make_transport(name, group);
+  compare_groups(name, group, *transport);
+  const bool one_node = group.members.front() / node_size() == group.members.back() / node_size();
+  return std::make_unique<CommunicatorCore>(group, rank(), name, std::move(transport),
+                                            one_node ? link_.within_node() : link_, sequence_);
+}
 
 std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& options) {
   using enum WorldOptions::Transport;

@@ -2,6 +2,7 @@
 // appears here.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,8 @@
 #include "runtime/comm/communicator.h"
 
 namespace shardscope::comm {
+
+class Transport;
 
 struct WorldOptions {
   EmulatedLink link;
@@ -28,8 +31,19 @@ class World {
   [[nodiscard]] virtual std::uint32_t ranks_per_node() const noexcept = 0;
   /// Memory the peers of this node can read; give it to make_cpu_device. Null with the MPI transport.
   [[nodiscard]] virtual device::SharedRegion* region() = 0;
+  /// From now on ranks [k*n, (k+1)*n) count as one node, whatever machine they are on: hierarchical schemes
+  /// can be run on one machine. Throws BackendError when the world is not a multiple of n.
+  void set_ranks_per_node(std::uint32_t n);
+  /// As set, or as the launcher placed them.
+  [[nodiscard]] std::uint32_t node_size() const noexcept {
+    return node_size_ > 0 ? node_size_ : ranks_per_node();
+  }
   /// A communicator of all ranks with its own ordering. Collective: every rank calls it in the same order.
-  [[nodiscard]] virtual std::unique_ptr<Communicator> make_communicator(const std::string& name) = 0;
+  [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const std::string& name);
+  /// A communicator of the ranks of `group`, this one among them. Collective over the world: every rank calls
+  /// it, in the same order, with the group it belongs to. Throws BackendError on a bad group, and when
+  /// members of a group mean different ones.
+  [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const std::string& name, const Group& group);
   /// Tells every rank that this one failed; their waits throw BackendError carrying this message. The
   /// first failure stands. Communicators and worlds that an exception destroys tell the others by
   /// themselves; main then calls this in its handler to give the reason.
@@ -38,11 +52,15 @@ class World {
   [[nodiscard]] virtual std::string first_failure() const = 0;
 
  protected:
-  explicit World(const EmulatedLink& link) : link_(link) {}
-  [[nodiscard]] const EmulatedLink& link() const noexcept { return link_; }
+  explicit World(const EmulatedLink& link) noexcept : link_(link) {}
+  /// The transport of `group`, which has been checked. Collective over the world.
+  [[nodiscard]] virtual std::unique_ptr<Transport> make_transport(const std::string& name,
+                                                                  const Group& group) = 0;
 
  private:
   EmulatedLink link_;
+  std::uint32_t node_size_ = 0;             ///< 0: not set
+  std::atomic<std::uint32_t> sequence_{0};  ///< of collectives, across communicators
 };
 
 /// Initialises MPI (thread level MULTIPLE) once per process. Throws BackendError.

@@ -190,6 +190,8 @@ const char* name_of(kernels::DType type) noexcept {
       return "bf16";
     case kernels::DType::f16:
       return "fp16";
+    case kernels::DType::i8:
+      return "int8";
   }
   return "?";
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/ops.h"
+#include "runtime/device/error.h"
 
 namespace shardscope::testing {
 namespace {
@@ -244,6 +245,102 @@ void check_two_communicators(comm::World& world, device::Device& device, DType t
   device.synchronize();
   for (const float v : load(data.data(), kElems, type))
     EXPECT_NEAR(v, 1.0F, 1e-2F);  // n * round(1/n), 50 times
+}
+
+void check_all_to_all(comm::World& world, device::Device& device, DType type) {
+  const auto comm = world.make_communicator("exchange");
+  const std::uint32_t n = world.size();
+  std::vector<Buffer> buffers;
+  std::vector<comm::AllToAllPart> parts;
+  for (const std::int64_t chunk : kSizes) {
+    // Chunk k of rank r holds value(r, 1000 * k + i).
+    buffers.push_back(store(
+        device,
+        fill(chunk * n, [&](std::int64_t i) { return value(world.rank(), 1000 * (i / chunk) + i % chunk); }),
+        type));
+    buffers.push_back(store(device, std::vector<float>(static_cast<std::size_t>(chunk * n), 99.0F), type));
+    parts.push_back({buffers[buffers.size() - 2].data(), buffers.back().data(), chunk, 4});
+  }
+  comm->all_to_all(parts, type, device.reduce(), {3});
+  device.reduce().synchronize();
+  for (const auto& part : parts) {
+    EXPECT_EQ(load(part.receive, part.chunk_elems * n, type),
+              fill(part.chunk_elems * n,
+                   [&](std::int64_t i) {
+                     return value(static_cast<std::uint32_t>(i / part.chunk_elems),
+                                  1000 * world.rank() + i % part.chunk_elems);
+                   }))
+        << "chunks of " << part.chunk_elems;
+  }
+  const comm::AllToAllPart same{buffers[0].data(), buffers[0].data(), 1, 0};
+  EXPECT_THROW(comm->all_to_all({&same, 1}, type, device.reduce(), {}), BackendError);
+}
+
+namespace {
+
+/// What the collectives of one group give, against the closed form over its members.
+void check_group(comm::Communicator& comm, const comm::Group& group, std::uint32_t world_rank,
+                 device::Device& device, DType type) {
+  constexpr std::int64_t kElems = 65;
+  const auto n = static_cast<std::int64_t>(group.members.size());
+  ASSERT_EQ(comm.world(), n);
+  ASSERT_EQ(group.members[comm.rank()], world_rank);
+  const auto member = [&](std::int64_t r) { return group.members[static_cast<std::size_t>(r)]; };
+  const auto total = [&](std::int64_t i) {
+    float sum = 0;
+    for (const std::uint32_t m : group.members) sum += value(m, i);
+    return sum;
+  };
+  const auto mine = fill(kElems * n, [&](std::int64_t i) { return value(world_rank, i); });
+  const Buffer own = store(device, mine, type);
+  const Buffer gathered = store(device, std::vector<float>(kElems * static_cast<std::size_t>(n)), type);
+  const Buffer exchanged = store(device, std::vector<float>(kElems * static_cast<std::size_t>(n)), type);
+  const Buffer scattered = store(device, std::vector<float>(kElems), type);
+  const Buffer reduced = store(device, mine, type);
+  const comm::GatherPart gather{own.data(), gathered.data(), kElems, 0};
+  const comm::AllToAllPart exchange{own.data(), exchanged.data(), kElems, 0};
+  const comm::ReduceScatterPart scatter{own.data(), kElems * n, scattered.data(), kElems, 0};
+  comm.all_gather({&gather, 1}, type, device.reduce(), {});
+  comm.all_to_all({&exchange, 1}, type, device.reduce(), {});
+  comm.reduce_scatter({&scatter, 1}, type, 0.5F, device.reduce(), {});
+  comm.all_reduce(reduced.data(), kElems, type, 1.0F, device.reduce(), {});
+  device.reduce().synchronize();
+  EXPECT_EQ(load(gathered.data(), kElems * n, type),
+            fill(kElems * n, [&](std::int64_t i) { return value(member(i / kElems), i % kElems); }));
+  EXPECT_EQ(load(exchanged.data(), kElems * n, type), fill(kElems * n, [&](std::int64_t i) {
+              return value(member(i / kElems), kElems * comm.rank() + i % kElems);
+            }));
+  EXPECT_EQ(load(scattered.data(), kElems, type),
+            fill(kElems, [&](std::int64_t i) { return 0.5F * total(kElems * comm.rank() + i); }));
+  EXPECT_EQ(load(reduced.data(), kElems, type), fill(kElems, total));
+  std::vector<double> sums{static_cast<double>(world_rank)};
+  comm.all_reduce_host(sums);
+  double want = 0;
+  for (const std::uint32_t m : group.members) want += m;
+  EXPECT_EQ(sums[0], want);
+}
+
+}  // namespace
+
+void check_groups(comm::World& world, device::Device& device, DType type) {
+  const std::uint32_t n = world.size();
+  const std::uint32_t rank = world.rank();
+  comm::Group pair;    // neighbours; the last may be alone
+  comm::Group stride;  // every other rank
+  for (std::uint32_t r = 0; r < n; ++r) {
+    if (r / 2 == rank / 2) pair.members.push_back(r);
+    if (r % 2 == rank % 2) stride.members.push_back(r);
+  }
+  const auto pairs = world.make_communicator("pairs", pair);
+  const auto strides = world.make_communicator("strides", stride);
+  const auto all = world.make_communicator("all");
+  for (int round = 0; round < 3; ++round) {
+    check_group(*pairs, pair, rank, device, type);
+    check_group(*strides, stride, rank, device, type);
+  }
+  all->barrier_host();
+  EXPECT_THROW(static_cast<void>(world.make_communicator("alien", comm::Group{{rank + 1}})), BackendError);
+  EXPECT_THROW(static_cast<void>(world.make_communicator("outside", comm::Group{{rank, n}})), BackendError);
 }
 
 }  // namespace shardscope::testing

@@ -14,6 +14,9 @@ void check_reduce(comm::World& world, device::Device& device, kernels::DType typ
 void check_all_reduce(comm::World& world, device::Device& device, kernels::DType type);
 /// reduce, reduce_scatter and all_reduce of the same values give the same bits.
 void check_same_bits(comm::World& world, device::Device& device, kernels::DType type);
+void check_all_to_all(comm::World& world, device::Device& device, kernels::DType type);
+/// Groups without common members that work at the same time.
+void check_groups(comm::World& world, device::Device& device, kernels::DType type);
 void check_host_values(comm::World& world, device::Device& device, kernels::DType type);
 /// Gathers and reduces at the same time on their own streams, many of them, never block one another.
 void check_two_communicators(comm::World& world, device::Device& device, kernels::DType type);

@@ -29,6 +29,8 @@ TEST_P(Collectives, ReduceScatter) { run(check_reduce_scatter); }
 TEST_P(Collectives, Reduce) { run(check_reduce); }
 TEST_P(Collectives, AllReduce) { run(check_all_reduce); }
 TEST_P(Collectives, SameBitsWhicheverWayItIsReduced) { run(check_same_bits); }
+TEST_P(Collectives, AllToAll) { run(check_all_to_all); }
+TEST_P(Collectives, Groups) { run(check_groups); }
 TEST_P(Collectives, HostValues) { run(check_host_values); }
 TEST_P(Collectives, TwoCommunicatorsAtOnce) { run(check_two_communicators); }
 

@@ -20,6 +20,8 @@ TEST_P(MpiCollectives, ReduceScatter) { run(check_reduce_scatter); }
 TEST_P(MpiCollectives, Reduce) { run(check_reduce); }
 TEST_P(MpiCollectives, AllReduce) { run(check_all_reduce); }
 TEST_P(MpiCollectives, SameBitsWhicheverWayItIsReduced) { run(check_same_bits); }
+TEST_P(MpiCollectives, AllToAll) { run(check_all_to_all); }
+TEST_P(MpiCollectives, Groups) { run(check_groups); }
 TEST_P(MpiCollectives, HostValues) { run(check_host_values); }
 TEST_P(MpiCollectives, TwoCommunicatorsAtOnce) { run(check_two_communicators); }
 

@@ -65,6 +65,12 @@ class CountingCommunicator final : public comm::Communicator {
     if (on_all_reduce_host) on_all_reduce_host();
     inner_->all_reduce_host(values);
   }
+  void all_to_all(std::span<const comm::AllToAllPart> parts, kernels::DType type, device::Stream& stream,
+                  comm::CollectiveLabel label) override {
+    for (const auto& part : parts) volume_.reduced += part.chunk_elems * label.packing * world();
+    see();
+    inner_->all_to_all(parts, type, stream, label);
+  }
   void max_host(std::span<std::uint64_t> values) override { inner_->max_host(values); }
   void broadcast_host(std::span<std::byte> bytes, std::uint32_t root) override {
     inner_->broadcast_host(bytes, root);

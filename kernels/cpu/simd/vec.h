@@ -228,6 +228,8 @@ template <class F>
     case DType::f16:
       f(F16{});
       return;
+    case DType::i8:
+      return;
   }
 }
 
@@ -258,6 +260,8 @@ template <class T>
     case DType::f16:
       to_float<F16>(buffer, static_cast<const std::uint16_t*>(data) + offset, n);
       return buffer;
+    case DType::i8:
+      break;
   }
   return buffer;
 }
@@ -275,6 +279,8 @@ template <class T>
       return;
     case DType::f16:
       from_float<F16>(static_cast<std::uint16_t*>(data) + offset, buffer, n);
+      return;
+    case DType::i8:
       return;
   }
 }

@@ -29,7 +29,14 @@ struct HostHead {
 static_assert(sizeof(HostHead) == 256);
 
 MPI_Datatype mpi_type(kernels::DType type) {
-  return kernels::size_of(type) == 4 ? MPI_UINT32_T : MPI_UINT16_T;
+  switch (kernels::size_of(type)) {
+    case 4:
+      return MPI_UINT32_T;
+    case 2:
+      return MPI_UINT16_T;
+    default:
+      return MPI_BYTE;
+  }
 }
 
 int count(std::int64_t elems) {
@@ -59,13 +66,21 @@ struct MpiTransport::Scratch {
   std::vector<std::byte> host_in, host_out;
 };
 
-MpiTransport::MpiTransport(MpiLink& link, std::string name)
-    : link_(link), name_(std::move(name)), scratch_(std::make_unique<Scratch>()) {
+MpiTransport::MpiTransport(MpiLink& link, std::string name, std::vector<std::uint32_t> members)
+    : link_(link),
+      name_(std::move(name)),
+      members_(std::move(members)),
+      rank_(static_cast<std::uint32_t>(std::find(members_.begin(), members_.end(), link.rank()) -
+                                       members_.begin())),
+      scratch_(std::make_unique<Scratch>()) {
   for (MPI_Comm* comm : {&stream_comm_, &host_comm_}) {
-    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, comm), "MPI_Comm_dup");
+    // The first member names the group; ascending members keep their order.
+    check_mpi(
+        MPI_Comm_split(MPI_COMM_WORLD, static_cast<int>(members_.front()), static_cast<int>(rank_), comm),
+        "MPI_Comm_split");
     MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
   }
-  const std::size_t n = link_.size();
+  const std::size_t n = members_.size();
   scratch_->signatures.resize(n);
   scratch_->inputs.resize(n);
   scratch_->heads.resize(n);
@@ -98,9 +113,10 @@ void MpiTransport::enter(const Collective& collective) {
                            MPI_BYTE, stream_comm_, &request),
             "MPI_Iallgather");
   wait(request, collective);
-  for (std::uint32_t r = 1; r < link_.size(); ++r) {
+  for (std::uint32_t r = 1; r < world(); ++r) {
     if (same(scratch_->signatures[0], scratch_->signatures[r])) continue;
-    const std::string text = mismatch_text(name_, 0, scratch_->signatures[0], r, scratch_->signatures[r]);
+    const std::string text =
+        mismatch_text(name_, members_[0], scratch_->signatures[0], members_[r], scratch_->signatures[r]);
     link_.fail(text);
     throw BackendError(name_of(collective.op), 0, text, "rank " + std::to_string(link_.rank()));
   }
@@ -114,8 +130,8 @@ void MpiTransport::move(const Collective& collective, const kernels::Exec& exec)
     case CollectiveOp::reduce_scatter:
       for (const Part& part : collective.parts) {
         reduce_scatter(collective, part, part.target, exec);
-        const std::int64_t filled = within(part.elems, part.extent * (link_.rank() + 1)) -
-                                    within(part.elems, part.extent * link_.rank());
+        const std::int64_t filled =
+            within(part.elems, part.extent * (rank_ + 1)) - within(part.elems, part.extent * rank_);
         const std::size_t size = kernels::size_of(collective.type);
         std::memset(static_cast<std::byte*>(part.target) + static_cast<std::size_t>(filled) * size, 0,
                     static_cast<std::size_t>(part.extent - filled) * size);
@@ -127,9 +143,11 @@ void MpiTransport::move(const Collective& collective, const kernels::Exec& exec)
     case CollectiveOp::all_reduce:
       for (const Part& part : collective.parts) all_reduce(collective, part, exec);
       break;
+    case CollectiveOp::all_to_all:
+      all_to_all(collective);
+      break;
     case CollectiveOp::broadcast:
     case CollectiveOp::barrier:
-    case CollectiveOp::all_to_all:
       break;
   }
 }
@@ -148,7 +166,7 @@ void MpiTransport::all_gather(const Collective& collective) {
     const int n = count(part.extent);
     if (n == 0) continue;
     const auto* place =
-        static_cast<std::byte*>(part.target) + static_cast<std::size_t>(part.extent) * size * link_.rank();
+        static_cast<std::byte*>(part.target) + static_cast<std::size_t>(part.extent) * size * rank_;
     requests.push_back(MPI_REQUEST_NULL);
     check_mpi(MPI_Iallgather(part.source == place ? MPI_IN_PLACE : part.source, n, type, part.target, n, type,
                              stream_comm_, &requests.back()),
@@ -158,27 +176,39 @@ void MpiTransport::all_gather(const Collective& collective) {
   wait_all();
 }
 
+void MpiTransport::all_to_all(const Collective& collective) {
+  const MPI_Datatype type = mpi_type(collective.type);
+  for (const Part& part : collective.parts) {
+    const int n = count(part.extent);
+    if (n == 0) continue;
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Ialltoall(part.source, n, type, part.target, n, type, stream_comm_, &request),
+              "MPI_Ialltoall");
+    wait(request, collective);
+  }
+}
+
 void MpiTransport::sum(const Collective& collective, void* out, std::int64_t elems, std::int64_t stride,
                        const kernels::Exec& exec) {
-  for (std::uint32_t r = 0; r < link_.size(); ++r) {
+  for (std::uint32_t r = 0; r < world(); ++r) {
     scratch_->inputs[r] =
         scratch_->values.data() + static_cast<std::size_t>(stride * r) * kernels::size_of(collective.type);
   }
-  kernels::reduce_sum(exec, {out, collective.type}, scratch_->inputs.data(), link_.size(), collective.type,
-                      elems, collective.factor);
+  kernels::reduce_sum(exec, {out, collective.type}, scratch_->inputs.data(), world(), collective.type, elems,
+                      collective.factor);
 }
 
 void MpiTransport::reduce_scatter(const Collective& collective, const Part& part, void* out,
                                   const kernels::Exec& exec) {
   const MPI_Datatype type = mpi_type(collective.type);
   const std::size_t size = kernels::size_of(collective.type);
-  const std::int64_t n = link_.size();
+  const std::int64_t n = world();
   static_cast<void>(count(part.elems));  // offsets below are counted in elements too
   const std::int64_t chunk = std::max<std::int64_t>(static_cast<std::int64_t>(kScratchBytes / size) / n, 1);
   scratch_->values.resize(static_cast<std::size_t>(std::min(chunk, part.extent) * n) * size);
   const std::int64_t stride = std::min(chunk, part.extent);
   const std::int64_t own =
-      within(part.elems, part.extent * (link_.rank() + 1)) - within(part.elems, part.extent * link_.rank());
+      within(part.elems, part.extent * (rank_ + 1)) - within(part.elems, part.extent * rank_);
   for (std::int64_t at = 0; at < part.extent; at += chunk) {
     const int mine = count(std::clamp<std::int64_t>(own - at, 0, chunk));
     for (std::int64_t r = 0; r < n; ++r) {
@@ -206,9 +236,9 @@ void MpiTransport::reduce_scatter(const Collective& collective, const Part& part
 void MpiTransport::reduce(const Collective& collective, const Part& part, const kernels::Exec& exec) {
   const MPI_Datatype type = mpi_type(collective.type);
   const std::size_t size = kernels::size_of(collective.type);
-  const std::int64_t n = link_.size();
+  const std::int64_t n = world();
   const std::int64_t chunk = std::max<std::int64_t>(static_cast<std::int64_t>(kScratchBytes / size) / n, 1);
-  const bool is_root = part.root == link_.rank();
+  const bool is_root = part.root == rank_;
   const std::int64_t stride = std::min(chunk, part.elems);
   if (is_root) scratch_->values.resize(static_cast<std::size_t>(stride * n) * size);
   for (std::int64_t at = 0; at < part.elems; at += chunk) {
@@ -228,8 +258,8 @@ void MpiTransport::all_reduce(const Collective& collective, const Part& part, co
   const std::size_t size = kernels::size_of(collective.type);
   auto* data = static_cast<std::byte*>(part.target);
   const auto begin_of = [&](std::int64_t r) { return within(part.elems, part.extent * r); };
-  reduce_scatter(collective, part, data + static_cast<std::size_t>(begin_of(link_.rank())) * size, exec);
-  for (std::int64_t r = 0; r < link_.size(); ++r) {
+  reduce_scatter(collective, part, data + static_cast<std::size_t>(begin_of(rank_)) * size, exec);
+  for (std::int64_t r = 0; r < world(); ++r) {
     const auto i = static_cast<std::size_t>(r);
     scratch_->receive_offsets[i] = count(begin_of(r));
     scratch_->receive_counts[i] = count(begin_of(r + 1) - begin_of(r));
@@ -262,15 +292,15 @@ void MpiTransport::host_all_gather(const char* what, std::span<const std::byte> 
   check_mpi(MPI_Iallgather(&s.head, kBytes, MPI_BYTE, s.heads.data(), kBytes, MPI_BYTE, host_comm_, &request),
             "MPI_Iallgather");
   wait_host(request, what);
-  for (std::uint32_t r = 1; r < link_.size(); ++r) {
+  for (std::uint32_t r = 1; r < world(); ++r) {
     if (s.heads[r].what == s.heads[0].what && s.heads[r].bytes == s.heads[0].bytes) continue;
-    const std::string text = host_mismatch_text(name_, s.heads[0].what.data(), s.heads[0].bytes, r,
-                                                s.heads[r].what.data(), s.heads[r].bytes);
+    const std::string text = host_mismatch_text(name_, members_[0], s.heads[0].what.data(), s.heads[0].bytes,
+                                                members_[r], s.heads[r].what.data(), s.heads[r].bytes);
     link_.fail(text);
     throw BackendError(what, 0, text, "rank " + std::to_string(link_.rank()));
   }
   if (fits) {
-    for (std::uint32_t r = 0; r < link_.size(); ++r) {
+    for (std::uint32_t r = 0; r < world(); ++r) {
       std::copy_n(s.heads[r].inline_data.begin(), mine.size(),
                   all.begin() + static_cast<std::ptrdiff_t>(r * mine.size()));
     }
@@ -290,11 +320,12 @@ void MpiTransport::host_broadcast(std::span<std::byte> bytes, std::uint32_t root
   // The length is compared by an exchange of its own; its values are of no interest.
   const std::string what = "broadcast from " + std::to_string(root);
   const std::uint64_t size = bytes.size();
-  std::vector<std::uint64_t> sizes(link_.size());
+  std::vector<std::uint64_t> sizes(world());
   host_all_gather(what.c_str(), std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
-  for (std::uint32_t r = 1; r < link_.size(); ++r) {
+  for (std::uint32_t r = 1; r < world(); ++r) {
     if (sizes[r] == sizes[0]) continue;
-    const std::string text = host_mismatch_text(name_, what.c_str(), sizes[0], r, what.c_str(), sizes[r]);
+    const std::string text =
+        host_mismatch_text(name_, members_[0], what.c_str(), sizes[0], members_[r], what.c_str(), sizes[r]);
     link_.fail(text);
     throw BackendError(what, 0, text, "rank " + std::to_string(link_.rank()));
   }

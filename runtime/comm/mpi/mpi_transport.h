@@ -16,8 +16,9 @@ namespace shardscope::comm {
 
 class MpiTransport final : public Transport {
  public:
-  /// Collective: every rank makes its communicators in the same order.
-  MpiTransport(MpiLink& link, std::string name);
+  /// Collective over the world: every rank makes its communicators in the same order. `members`: world ranks
+  /// of this rank's group, ascending; the groups of all ranks are equal or have no member in common.
+  MpiTransport(MpiLink& link, std::string name, std::vector<std::uint32_t> members);
   ~MpiTransport() override;
 
   [[nodiscard]] std::string describe() const override { return "MPI"; }
@@ -33,7 +34,9 @@ class MpiTransport final : public Transport {
 
  private:
   struct Scratch;
+  [[nodiscard]] std::uint32_t world() const noexcept { return static_cast<std::uint32_t>(members_.size()); }
   void all_gather(const Collective& collective);
+  void all_to_all(const Collective& collective);
   void reduce_scatter(const Collective& collective, const Part& part, void* out, const kernels::Exec& exec);
   void reduce(const Collective& collective, const Part& part, const kernels::Exec& exec);
   void all_reduce(const Collective& collective, const Part& part, const kernels::Exec& exec);
@@ -44,6 +47,8 @@ class MpiTransport final : public Transport {
 
   MpiLink& link_;
   const std::string name_;
+  const std::vector<std::uint32_t> members_;  ///< world ranks; other ranks here are places in this list
+  const std::uint32_t rank_;
   MPI_Comm stream_comm_ = MPI_COMM_NULL;
   MPI_Comm host_comm_ = MPI_COMM_NULL;
   std::unique_ptr<Scratch> scratch_;

@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <exception>
-#include <vector>
 
-#include "runtime/comm/communicator_core.h"
 #include "runtime/comm/mpi/mpi_transport.h"
 
 namespace shardscope::comm {
@@ -25,13 +23,9 @@ MpiWorld::~MpiWorld() {
   usleep(300'000);
 }
 
-std::unique_ptr<Communicator> MpiWorld::make_communicator(const std::string& name) {
+std::unique_ptr<Transport> MpiWorld::make_transport(const std::string& name, const Group& group) {
   link_.check_failure();
-  auto transport = std::make_unique<MpiTransport>(link_, name);
-  std::vector<std::byte> names(size());
-  const std::byte mine{};
-  transport->host_all_gather(("make " + name).c_str(), {&mine, 1}, names);
-  return std::make_unique<CommunicatorCore>(rank(), size(), name, std::move(transport), link(), sequence_);
+  return std::make_unique<MpiTransport>(link_, name, group.members);
 }
 
 }  // namespace shardscope::comm

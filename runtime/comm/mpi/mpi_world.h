@@ -1,7 +1,6 @@
 // Ranks that share no memory: on several nodes, or on one that does not allow it.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 
@@ -20,14 +19,16 @@ class MpiWorld final : public World {
   [[nodiscard]] std::uint32_t size() const noexcept override { return link_.size(); }
   [[nodiscard]] std::uint32_t ranks_per_node() const noexcept override { return session_.ranks_per_node(); }
   [[nodiscard]] device::SharedRegion* region() override { return nullptr; }
-  [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const std::string& name) override;
   void fail(const std::string& message) noexcept override { link_.fail(message); }
   [[nodiscard]] std::string first_failure() const override { return link_.first_failure(); }
+
+ protected:
+  [[nodiscard]] std::unique_ptr<Transport> make_transport(const std::string& name,
+                                                          const Group& group) override;
 
  private:
   MpiSession& session_;
   MpiLink link_;
-  std::atomic<std::uint32_t> sequence_{0};
   const int exceptions_at_start_;
 };
 

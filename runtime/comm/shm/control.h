@@ -1,5 +1,7 @@
 // Layout of the control pages, one mapping per node, zeroed at the start, shared by all its ranks: who
-// failed first, and for each communicator two channels (stream and host) with their barrier and tables.
+// failed first, and for each communicator two channels (stream and host) with their barriers and tables.
+// Groups of ranks that have no member in common share a channel: the tables are by rank, and each group meets
+// at the barriers of its first member.
 #pragma once
 
 #include <array>
@@ -75,12 +77,14 @@ class ControlPages {
     StreamNote* stream = nullptr;     ///< [ranks]
     HostNote* host = nullptr;         ///< [ranks]
   };
-  [[nodiscard]] Channel communicator(std::size_t index) const noexcept {
+  /// Channel `index` as the group whose first member is `leader` uses it.
+  [[nodiscard]] Channel communicator(std::size_t index, std::uint32_t leader) const noexcept {
     std::byte* at = base_ + header_bytes(ranks_) + index * communicator_bytes(ranks_);
     Channel channel;
-    channel.stream_barrier = reinterpret_cast<Barrier*>(at);
-    channel.host_barrier = reinterpret_cast<Barrier*>(at + sizeof(Barrier));
-    channel.arrivals = reinterpret_cast<ArrivalNote*>(at + 2 * sizeof(Barrier));
+    auto* barriers = reinterpret_cast<Barrier*>(at);
+    channel.stream_barrier = barriers + 2 * leader;
+    channel.host_barrier = barriers + 2 * leader + 1;
+    channel.arrivals = reinterpret_cast<ArrivalNote*>(barriers + 2 * ranks_);
     channel.stream = reinterpret_cast<StreamNote*>(channel.arrivals + ranks_);
     channel.host = reinterpret_cast<HostNote*>(channel.stream + ranks_);
     return channel;
@@ -93,7 +97,7 @@ class ControlPages {
     return (kFailureBytes + ranks * sizeof(RankNote) + 4095) / 4096 * 4096;
   }
   [[nodiscard]] static constexpr std::size_t communicator_bytes(std::uint32_t ranks) noexcept {
-    return 2 * sizeof(Barrier) + ranks * (sizeof(ArrivalNote) + sizeof(StreamNote) + sizeof(HostNote));
+    return ranks * (2 * sizeof(Barrier) + sizeof(ArrivalNote) + sizeof(StreamNote) + sizeof(HostNote));
   }
   std::byte* base_;
   std::uint32_t ranks_;

@@ -48,7 +48,7 @@ bool Node::ended(std::uint32_t rank) const noexcept {
   return kill(control_.rank(rank).pid.load(), 0) != 0 && errno == ESRCH;
 }
 
-void Node::barrier(const ControlPages::Channel& channel, Side side,
+void Node::barrier(const ControlPages::Channel& channel, std::span<const std::uint32_t> members, Side side,
                    const std::function<std::string()>& what) {
   check_failure();
   Barrier& barrier = side == Side::stream ? *channel.stream_barrier : *channel.host_barrier;
@@ -57,7 +57,7 @@ void Node::barrier(const ControlPages::Channel& channel, Side side,
   };
   const std::uint32_t seen = barrier.generation.load();
   const std::uint64_t mine = arrivals(rank_).fetch_add(1) + 1;
-  if (barrier.arrived.fetch_add(1) + 1 == size_) {
+  if (barrier.arrived.fetch_add(1) + 1 == members.size()) {
     barrier.arrived.store(0);
     barrier.generation.fetch_add(1);
     futex_wake_all(barrier.generation);
@@ -72,7 +72,7 @@ void Node::barrier(const ControlPages::Channel& channel, Side side,
     const bool late = Clock::now() >= deadline;
     std::string gone;
     std::string missing;
-    for (std::uint32_t r = 0; r < size_; ++r) {
+    for (const std::uint32_t r : members) {
       if (arrivals(r).load() >= mine) continue;
       if (ended(r)) gone += (gone.empty() ? "" : ", ") + std::to_string(r);
       if (late) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
@@ -156,9 +156,11 @@ std::string Node::first_failure() const {
 
 void Node::wake_everybody() const noexcept {
   for (std::size_t i = 0; i < kMaxCommunicators; ++i) {
-    const ControlPages::Channel channel = control_.communicator(i);
-    futex_wake_all(channel.stream_barrier->generation);
-    futex_wake_all(channel.host_barrier->generation);
+    for (std::uint32_t leader = 0; leader < size_; ++leader) {
+      const ControlPages::Channel channel = control_.communicator(i, leader);
+      futex_wake_all(channel.stream_barrier->generation);
+      futex_wake_all(channel.host_barrier->generation);
+    }
   }
 }
 

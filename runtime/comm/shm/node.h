@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,11 @@ class Node {
   [[nodiscard]] const ControlPages& control() const noexcept { return control_; }
 
   enum class Side : std::uint8_t { stream, host };
-  /// Returns when all ranks have come to this barrier of the channel. Throws BackendError when a rank
-  /// failed or ended, or when the time-out is over; `what` describes this rank's call for the message.
-  void barrier(const ControlPages::Channel& channel, Side side, const std::function<std::string()>& what);
+  /// Returns when all `members` (ranks of the node, this one among them) have come to this barrier of the
+  /// channel. Throws BackendError when a rank failed or ended, or when the time-out is over; `what` describes
+  /// this rank's call for the message.
+  void barrier(const ControlPages::Channel& channel, std::span<const std::uint32_t> members, Side side,
+               const std::function<std::string()>& what);
   void check_failure() const;
   /// The first failure of all stands; later ones are ignored.
   void fail(const std::string& message) noexcept;

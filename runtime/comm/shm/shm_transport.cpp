@@ -11,17 +11,27 @@ namespace shardscope::comm {
 
 using instrumentation::CollectiveOp;
 
+namespace {
+
+std::uint32_t place_of(std::uint32_t rank, const std::vector<std::uint32_t>& members) {
+  return static_cast<std::uint32_t>(std::find(members.begin(), members.end(), rank) - members.begin());
+}
+
+}  // namespace
+
 ShmTransport::ShmTransport(Node& node, std::size_t index, std::string name,
-                           std::vector<std::span<std::byte>> regions)
+                           std::vector<std::uint32_t> members, std::vector<std::span<std::byte>> regions)
     : node_(node),
-      channel_(node.control().communicator(index)),
+      members_(std::move(members)),
+      rank_(place_of(node.rank(), members_)),
+      channel_(node.control().communicator(index, members_.front())),
       name_(std::move(name)),
       regions_(std::move(regions)),
-      inputs_(node.size()) {}
+      inputs_(members_.size()) {}
 
 void ShmTransport::check_memory(const void* data, std::size_t bytes) const {
-  if (node_.size() == 1 || bytes == 0) return;  // nobody else reads it
-  const std::span<std::byte> region = regions_[node_.rank()];
+  if (world() == 1 || bytes == 0) return;  // nobody else reads it
+  const std::span<std::byte> region = regions_[rank_];
   const auto* start = static_cast<const std::byte*>(data);
   if (start < region.data() || start + bytes > region.data() + region.size()) {
     throw BackendError(
@@ -33,19 +43,19 @@ void ShmTransport::check_memory(const void* data, std::size_t bytes) const {
 }
 
 const std::byte* ShmTransport::source(std::uint32_t rank, std::size_t part) const noexcept {
-  return regions_[rank].data() + channel_.stream[rank].sources[part];
+  return regions_[rank].data() + channel_.stream[members_[rank]].sources[part];
 }
 
 void ShmTransport::meet(const Collective& collective) {
-  node_.barrier(channel_, Node::Side::stream, [&] {
+  node_.barrier(channel_, members_, Node::Side::stream, [&] {
     return comm::describe(signature_of(collective, calls_ - 1)) + " on communicator '" + name_ + "'";
   });
 }
 
 void ShmTransport::enter(const Collective& collective) {
-  StreamNote& mine = channel_.stream[node_.rank()];
-  if (node_.size() > 1) {  // a world of one may use any memory, and nobody reads it
-    const std::byte* base = regions_[node_.rank()].data();
+  StreamNote& mine = channel_.stream[members_[rank_]];
+  if (world() > 1) {  // a world of one may use any memory, and nobody reads it
+    const std::byte* base = regions_[rank_].data();
     for (std::size_t i = 0; i < collective.parts.size(); ++i) {
       const auto* from = static_cast<const std::byte*>(collective.parts[i].source);
       mine.sources[i] = from == nullptr ? 0 : static_cast<std::uint64_t>(from - base);
@@ -53,18 +63,18 @@ void ShmTransport::enter(const Collective& collective) {
   }
   mine.signature = signature_of(collective, calls_++);
   meet(collective);
-  for (std::uint32_t r = 1; r < node_.size(); ++r) {
-    const Signature& first = channel_.stream[0].signature;
-    const Signature& other = channel_.stream[r].signature;
+  for (std::uint32_t r = 1; r < world(); ++r) {
+    const Signature& first = channel_.stream[members_[0]].signature;
+    const Signature& other = channel_.stream[members_[r]].signature;
     if (same(first, other)) continue;
-    const std::string text = mismatch_text(name_, 0, first, r, other);
+    const std::string text = mismatch_text(name_, members_[0], first, members_[r], other);
     node_.fail(text);
     throw BackendError(name_of(collective.op), 0, text, "rank " + std::to_string(node_.rank()));
   }
 }
 
 void ShmTransport::move(const Collective& collective, const kernels::Exec& exec) {
-  const std::uint32_t rank = node_.rank();
+  const std::uint32_t rank = rank_;
   const std::size_t size = kernels::size_of(collective.type);
   for (std::size_t i = 0; i < collective.parts.size(); ++i) {
     const Part& part = collective.parts[i];
@@ -91,8 +101,8 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
         auto* data = static_cast<std::byte*>(part.target);
         reduce_range(collective, i, begin, end, data + static_cast<std::size_t>(begin) * size, exec);
         meet(collective);
-        for (std::uint32_t step = 1; step < node_.size(); ++step) {
-          const std::uint32_t peer = (rank + step) % node_.size();
+        for (std::uint32_t step = 1; step < world(); ++step) {
+          const std::uint32_t peer = (rank + step) % world();
           const std::int64_t from = std::min(part.elems, part.extent * peer);
           const std::int64_t to = std::min(part.elems, part.extent * (peer + 1));
           const std::size_t offset = static_cast<std::size_t>(from) * size;
@@ -100,9 +110,11 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
         }
         break;
       }
+      case CollectiveOp::all_to_all:
+        exchange(part, i, size);
+        break;
       case CollectiveOp::broadcast:
       case CollectiveOp::barrier:
-      case CollectiveOp::all_to_all:
         break;
     }
   }
@@ -113,11 +125,22 @@ void ShmTransport::gather(const Part& part, std::size_t index, std::size_t size)
   if (bytes == 0) return;
   auto* full = static_cast<std::byte*>(part.target);
   // Each rank begins with its right neighbour, so that not all read the same memory at once.
-  for (std::uint32_t step = 0; step < node_.size(); ++step) {
-    const std::uint32_t peer = (node_.rank() + step) % node_.size();
+  for (std::uint32_t step = 0; step < world(); ++step) {
+    const std::uint32_t peer = (rank_ + step) % world();
     std::byte* place = full + peer * bytes;
-    const void* from = peer == node_.rank() ? part.source : source(peer, index);
+    const void* from = peer == rank_ ? part.source : source(peer, index);
     if (from != place) std::memcpy(place, from, bytes);
+  }
+}
+
+void ShmTransport::exchange(const Part& part, std::size_t index, std::size_t size) {
+  const std::size_t bytes = static_cast<std::size_t>(part.extent) * size;
+  if (bytes == 0) return;
+  auto* target = static_cast<std::byte*>(part.target);
+  for (std::uint32_t step = 0; step < world(); ++step) {
+    const std::uint32_t peer = (rank_ + step) % world();
+    const auto* from = peer == rank_ ? static_cast<const std::byte*>(part.source) : source(peer, index);
+    std::memcpy(target + peer * bytes, from + rank_ * bytes, bytes);
   }
 }
 
@@ -125,14 +148,14 @@ void ShmTransport::reduce_range(const Collective& collective, std::size_t index,
                                 std::int64_t end, void* out, const kernels::Exec& exec) {
   if (begin >= end) return;
   const std::size_t offset = static_cast<std::size_t>(begin) * kernels::size_of(collective.type);
-  for (std::uint32_t r = 0; r < node_.size(); ++r) {
+  for (std::uint32_t r = 0; r < world(); ++r) {
     // One's own input by its own address: `out` may be the same place.
-    inputs_[r] = (r == node_.rank() ? static_cast<const std::byte*>(collective.parts[index].source)
-                                    : source(r, index)) +
-                 offset;
+    inputs_[r] =
+        (r == rank_ ? static_cast<const std::byte*>(collective.parts[index].source) : source(r, index)) +
+        offset;
   }
-  kernels::reduce_sum(exec, {out, collective.type}, inputs_.data(), node_.size(), collective.type,
-                      end - begin, collective.factor);
+  kernels::reduce_sum(exec, {out, collective.type}, inputs_.data(), world(), collective.type, end - begin,
+                      collective.factor);
 }
 
 void ShmTransport::leave(const Collective& collective) { meet(collective); }
@@ -141,20 +164,20 @@ void ShmTransport::leave(const Collective& collective) { meet(collective); }
 
 std::size_t ShmTransport::host_round(const char* what, std::span<const std::byte> mine, std::size_t bytes) {
   const std::size_t turn = host_calls_ % 2;
-  HostNote::Round& own = channel_.host[node_.rank()].rounds[turn];
+  HostNote::Round& own = channel_.host[members_[rank_]].rounds[turn];
   std::strncpy(own.what.data(), what, own.what.size() - 1);
   own.calls = host_calls_++;
   own.bytes = bytes;
   if (!mine.empty()) std::memcpy(own.data.data(), mine.data(), mine.size());
-  node_.barrier(channel_, Node::Side::host, [&] {
+  node_.barrier(channel_, members_, Node::Side::host, [&] {
     return std::string(what) + " on communicator '" + name_ + "' (call " + std::to_string(own.calls) + ")";
   });
-  const HostNote::Round& first = channel_.host[0].rounds[turn];
-  for (std::uint32_t r = 1; r < node_.size(); ++r) {
-    const HostNote::Round& other = channel_.host[r].rounds[turn];
+  const HostNote::Round& first = channel_.host[members_[0]].rounds[turn];
+  for (std::uint32_t r = 1; r < world(); ++r) {
+    const HostNote::Round& other = channel_.host[members_[r]].rounds[turn];
     if (other.what == first.what && other.bytes == first.bytes) continue;
-    const std::string text =
-        host_mismatch_text(name_, first.what.data(), first.bytes, r, other.what.data(), other.bytes);
+    const std::string text = host_mismatch_text(name_, members_[0], first.what.data(), first.bytes,
+                                                members_[r], other.what.data(), other.bytes);
     node_.fail(text);
     throw BackendError(what, 0, text, "rank " + std::to_string(node_.rank()));
   }
@@ -164,16 +187,18 @@ std::size_t ShmTransport::host_round(const char* what, std::span<const std::byte
 void ShmTransport::host_all_gather(const char* what, std::span<const std::byte> mine,
                                    std::span<std::byte> all) {
   const std::size_t turn = host_round(what, mine, mine.size());
-  for (std::uint32_t r = 0; r < node_.size(); ++r) {
-    std::memcpy(all.data() + r * mine.size(), channel_.host[r].rounds[turn].data.data(), mine.size());
+  for (std::uint32_t r = 0; r < world(); ++r) {
+    std::memcpy(all.data() + r * mine.size(), channel_.host[members_[r]].rounds[turn].data.data(),
+                mine.size());
   }
 }
 
 void ShmTransport::host_broadcast(std::span<std::byte> bytes, std::uint32_t root) {
-  const bool is_root = root == node_.rank();
+  const bool is_root = root == rank_;
   const std::string what = "broadcast from " + std::to_string(root);
   const std::size_t turn = host_round(what.c_str(), is_root ? bytes : std::span<std::byte>(), bytes.size());
-  if (!is_root) std::memcpy(bytes.data(), channel_.host[root].rounds[turn].data.data(), bytes.size());
+  if (!is_root)
+    std::memcpy(bytes.data(), channel_.host[members_[root]].rounds[turn].data.data(), bytes.size());
 }
 
 }  // namespace shardscope::comm

@@ -14,8 +14,10 @@ namespace shardscope::comm {
 
 class ShmTransport final : public Transport {
  public:
-  /// `regions[r]`: rank r's region as mapped here. Channel `index` belongs to this communicator alone.
-  ShmTransport(Node& node, std::size_t index, std::string name, std::vector<std::span<std::byte>> regions);
+  /// `members`: world ranks of the group, ascending, this one among them. `regions[r]`: region of member r as
+  /// mapped here. Channel `index` belongs to this communicator and to those of groups without common members.
+  ShmTransport(Node& node, std::size_t index, std::string name, std::vector<std::uint32_t> members,
+               std::vector<std::span<std::byte>> regions);
 
   [[nodiscard]] std::string describe() const override { return "shared memory"; }
   void check_memory(const void* data, std::size_t bytes) const override;
@@ -32,11 +34,16 @@ class ShmTransport final : public Transport {
   /// Publishes `bytes` of this rank, meets the others, checks that all made the same call.
   std::size_t host_round(const char* what, std::span<const std::byte> mine, std::size_t bytes);
   void gather(const Part& part, std::size_t index, std::size_t size);
+  void exchange(const Part& part, std::size_t index, std::size_t size);
   void reduce_range(const Collective& collective, std::size_t index, std::int64_t begin, std::int64_t end,
                     void* out, const kernels::Exec& exec);
   void meet(const Collective& collective);
 
+  [[nodiscard]] std::uint32_t world() const noexcept { return static_cast<std::uint32_t>(members_.size()); }
+
   Node& node_;
+  const std::vector<std::uint32_t> members_;  ///< world ranks; other ranks here are places in this list
+  const std::uint32_t rank_;
   const ControlPages::Channel channel_;
   const std::string name_;
   const std::vector<std::span<std::byte>> regions_;

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/comm/communicator_core.h"
 #include "runtime/comm/shm/shm_transport.h"
 #include "runtime/device/error.h"
 
@@ -28,7 +27,7 @@ ShmWorld::~ShmWorld() {
   }
 }
 
-std::unique_ptr<Communicator> ShmWorld::make_communicator(const std::string& name) {
+std::unique_ptr<Transport> ShmWorld::make_transport(const std::string& name, const Group& group) {
   if (communicators_ == kMaxCommunicators) {
     throw BackendError("make_communicator", 0,
                        "'" + name + "' would be communicator " + std::to_string(communicators_ + 1) +
@@ -37,13 +36,8 @@ std::unique_ptr<Communicator> ShmWorld::make_communicator(const std::string& nam
                        "rank " + std::to_string(rank()));
   }
   std::vector<std::span<std::byte>> regions;
-  for (const auto& mapping : memory_.regions) regions.push_back(mapping->bytes());
-  auto transport = std::make_unique<ShmTransport>(node_, communicators_++, name, std::move(regions));
-  // The ranks must mean the same communicator: its name is part of what they compare here.
-  std::vector<std::byte> names(size());
-  const std::byte mine{};
-  transport->host_all_gather(("make " + name).c_str(), {&mine, 1}, names);
-  return std::make_unique<CommunicatorCore>(rank(), size(), name, std::move(transport), link(), sequence_);
+  for (const std::uint32_t member : group.members) regions.push_back(memory_.regions[member]->bytes());
+  return std::make_unique<ShmTransport>(node_, communicators_++, name, group.members, std::move(regions));
 }
 
 std::vector<std::unique_ptr<World>> make_thread_worlds(std::uint32_t size, const WorldOptions& options) {

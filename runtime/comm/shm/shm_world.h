@@ -1,7 +1,6 @@
 // Ranks that share a node's memory: processes that map each other's regions, or threads of one process.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,7 +28,6 @@ class ShmWorld final : public World {
   [[nodiscard]] std::uint32_t size() const noexcept override { return node_.size(); }
   [[nodiscard]] std::uint32_t ranks_per_node() const noexcept override { return node_.size(); }
   [[nodiscard]] device::SharedRegion* region() override { return &region_; }
-  [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const std::string& name) override;
   void fail(const std::string& message) noexcept override { node_.fail(message); }
   [[nodiscard]] std::string first_failure() const override { return node_.first_failure(); }
 
@@ -39,6 +37,10 @@ class ShmWorld final : public World {
   void set_after_failure(std::function<void(bool all_left)> callback) {
     after_failure_ = std::move(callback);
   }
+
+ protected:
+  [[nodiscard]] std::unique_ptr<Transport> make_transport(const std::string& name,
+                                                          const Group& group) override;
 
  private:
   class OwnRegion final : public device::SharedRegion {
@@ -54,7 +56,6 @@ class ShmWorld final : public World {
   Memory memory_;
   Node node_;
   OwnRegion region_;
-  std::atomic<std::uint32_t> sequence_{0};
   std::size_t communicators_ = 0;
   const int exceptions_at_start_;
   std::function<void(bool)> after_failure_;
