@@ -40,6 +40,15 @@ void check_attention(const char* kernel, std::int64_t B, std::int64_t T, std::in
   }
 }
 
+/// Groups of quantized values; `unit`: values in a byte.
+void check_groups(const char* kernel, std::int64_t n, std::int64_t group_elems, std::int64_t unit) {
+  check_size(kernel, "n", n);
+  check_size(kernel, "group_elems", group_elems, 1);
+  if (n % unit == 0 && group_elems % unit == 0) return;
+  throw_bad_argument(kernel, "n is " + std::to_string(n) + " and group_elems " + std::to_string(group_elems) +
+                                 "; both must be even, two values share a byte");
+}
+
 void check_same_type(const char* kernel, DType a, DType b) {
   if (a != b) throw_bad_argument(kernel, "its tensors must share one element type");
 }
@@ -207,6 +216,41 @@ void reduce_sum(const Exec& exec, Ptr out, const void* const* inputs, std::uint3
   check_size("reduce_sum", "n", n);
   check_size("reduce_sum", "count", count, 1);
   cpu::reduce_sum(cpu_threads(exec, "reduce_sum"), out, inputs, count, type, n, factor);
+}
+
+void quantize_int8(const Exec& exec, std::int8_t* values, float* scales, ConstPtr x, std::int64_t n,
+                   std::int64_t group_elems) {
+  check_groups("quantize_int8", n, group_elems, 1);
+  cpu::quantize_int8(cpu_threads(exec, "quantize_int8"), values, scales, x, n, group_elems);
+}
+
+void dequantize_int8(const Exec& exec, Ptr x, const std::int8_t* values, const float* scales, std::int64_t n,
+                     std::int64_t group_elems) {
+  check_groups("dequantize_int8", n, group_elems, 1);
+  cpu::dequantize_int8(cpu_threads(exec, "dequantize_int8"), x, values, scales, n, group_elems);
+}
+
+void quantize_int4(const Exec& exec, std::uint8_t* values, float* scales, ConstPtr x, std::int64_t n,
+                   std::int64_t group_elems, const ErrorFeedback& error) {
+  check_groups("quantize_int4", n, group_elems, 2);
+  cpu::quantize_int4(cpu_threads(exec, "quantize_int4"), values, scales, x, n, group_elems, error);
+}
+
+void requantize_int4(const Exec& exec, std::uint8_t* values, float* scales, const Int4Source* sources,
+                     std::uint32_t count, std::int64_t n, std::int64_t group_elems, float factor,
+                     const ErrorFeedback& error) {
+  check_groups("requantize_int4", n, group_elems, 2);
+  check_size("requantize_int4", "count", count, 1);
+  cpu::requantize_int4(cpu_threads(exec, "requantize_int4"), values, scales, sources, count, n, group_elems,
+                       factor, error);
+}
+
+void dequantize_sum_int4(const Exec& exec, Ptr x, const Int4Source* sources, std::uint32_t count,
+                         std::int64_t n, std::int64_t group_elems, float factor) {
+  check_groups("dequantize_sum_int4", n, group_elems, 2);
+  check_size("dequantize_sum_int4", "count", count, 1);
+  cpu::dequantize_sum_int4(cpu_threads(exec, "dequantize_sum_int4"), x, sources, count, n, group_elems,
+                           factor);
 }
 
 }  // namespace shardscope::kernels

@@ -93,6 +93,41 @@ void accumulate(const Exec&, Ptr dst, ConstPtr src, std::int64_t n);
 void reduce_sum(const Exec&, Ptr out, const void* const* inputs, std::uint32_t count, DType type,
                 std::int64_t n, float factor);
 
+// ---- quantization (ZeRO++) ---------------------------------------------------------------------------
+// Symmetric, in consecutive groups of `group_elems` (the last of n may be shorter), each with one fp32 scale =
+// largest magnitude / 127 (int8) or / 7 (int4): |x - value * scale| <= scale / 2. An inf or NaN in a group makes
+// all of it not finite; a group below 1e-36 becomes zeros. int4: two values in a byte, the even one in the low half; n and group_elems are even.
+/// values[n], scales[ceil(n / group_elems)].
+void quantize_int8(const Exec&, std::int8_t* values, float* scales, ConstPtr x, std::int64_t n,
+                   std::int64_t group_elems);
+void dequantize_int8(const Exec&, Ptr x, const std::int8_t* values, const float* scales, std::int64_t n,
+                     std::int64_t group_elems);
+
+/// Error feedback of quantized gradients (LoCo): what rounding loses is kept, as int8 in the same groups, and
+/// added the next time: h = x + e is quantized to q, then e <- beta * e + (1 - beta) * (h - q). Where h is not
+/// finite, the group's error is forgotten. values null: none.
+struct ErrorFeedback {
+  std::int8_t* values = nullptr;  ///< [n]
+  float* scales = nullptr;        ///< as many as groups
+  float beta = 0.8F;
+};
+/// values[n / 2].
+void quantize_int4(const Exec&, std::uint8_t* values, float* scales, ConstPtr x, std::int64_t n,
+                   std::int64_t group_elems, const ErrorFeedback& error = {});
+/// An int4 array of n elements with its scales.
+struct Int4Source {
+  const std::uint8_t* values = nullptr;
+  const float* scales = nullptr;
+};
+/// Quantizes factor * sum of `count` sources, dequantized and summed in fp32 in index order, without storing
+/// the sum.
+void requantize_int4(const Exec&, std::uint8_t* values, float* scales, const Int4Source* sources,
+                     std::uint32_t count, std::int64_t n, std::int64_t group_elems, float factor,
+                     const ErrorFeedback& error = {});
+/// x = factor * sum of `count` sources in index order.
+void dequantize_sum_int4(const Exec&, Ptr x, const Int4Source* sources, std::uint32_t count, std::int64_t n,
+                         std::int64_t group_elems, float factor);
+
 /// Bytes of scratch that the CPU backend's threads hold for matrix products and conversions, for memory accounting.
 /// It grows with the largest shapes and stays constant after the first step.
 [[nodiscard]] std::size_t cpu_workspace_bytes() noexcept;

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "app/analysis/communication.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/statistics.h"
+#include "app/analysis/zero_settings.h"
 #include "runtime/plan/memory_model.h"
+#include "runtime/plan/shard_layout.h"
+#include "runtime/plan/zero_traffic.h"
 
 namespace shardscope::analysis {
 namespace ev = shardscope::instrumentation;
@@ -99,7 +103,32 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   return result;
 }
 
-void summarize_communication(const Digest& digest, Summary& summary) {
+/// ZeRO++ and MiCS: not the paper's 3S but what the plan adds up, padding and scales included. False where 3S
+/// holds.
+bool expect_special_traffic(const store::Store& store, Summary& summary) {
+  if (!store.has_tables()) return false;
+  const ev::RunTables& tables = store.tables();
+  const plan::ZeroConfig zero = zero_of(tables);
+  if (!plan::has_special_traffic(zero)) return false;
+  std::vector<plan::TrafficParam> params;
+  for (const ev::ParamInfo& param : tables.params) params.push_back({param.shape, param.persistent});
+  plan::TrafficInput input;
+  input.topology = topology_of(tables);
+  input.micro_steps = accumulation_steps(tables.config_json);
+  input.param_bytes = tables.param_bytes;
+  input.gradient_bytes = input.sum_bytes = tables.grad_bytes;
+  input.shard_alignment = plan::kShardAlignmentBytes / std::max<std::int64_t>(tables.param_bytes, 1);
+  try {
+    summary.expected_elements_per_step =
+        static_cast<double>(plan::step_traffic(params, zero, input).total().elems);
+  } catch (const std::invalid_argument&) {
+    return false;  // sizes that no run could have had
+  }
+  summary.comm_expression = plan::traffic_text(zero, input.topology, input.micro_steps);
+  return true;
+}
+
+void summarize_communication(const store::Store& store, const Digest& digest, Summary& summary) {
   std::map<ev::CollectiveOp, OpTotals> totals;
   double elements = 0;
   std::size_t steps = 0;
@@ -125,6 +154,7 @@ void summarize_communication(const Digest& digest, Summary& summary) {
     }
     summary.ops.push_back(row);
   }
+  if (expect_special_traffic(store, summary)) return;
   plan::VolumeInput input;
   input.stage = static_cast<std::uint32_t>(std::clamp(summary.stage, 0, 3));
   input.world = std::max<std::uint32_t>(summary.world, 1);
@@ -143,7 +173,7 @@ Summary summarize(const store::Store& store, Digest& digest) {
   measure_steps(store, summary);
   for (const store::RankRow& row : store.ranks()) summary.ranks.push_back(summarize_rank(store, row, digest));
   summary.memory_model = model_memory(store, summary);
-  summarize_communication(digest, summary);
+  summarize_communication(store, digest, summary);
   for (const StepDigest& step : digest.steps()) {
     summary.prefetch.early += step.prefetch.early;
     summary.prefetch.just_in_time += step.prefetch.just_in_time;

@@ -43,6 +43,7 @@ const std::array<Role, 256>& roles() {
 bool model_state_category(ev::MemoryCategory category, std::int32_t stage) noexcept {
   switch (category) {
     case ev::MemoryCategory::param_shard:
+    case ev::MemoryCategory::param_secondary:
     case ev::MemoryCategory::grad_full:
     case ev::MemoryCategory::grad_shard:
     case ev::MemoryCategory::master_weight:

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/ops.h"
 #include "kernels/types.h"
 
 namespace shardscope::kernels::cpu {
@@ -74,6 +75,19 @@ struct VectorKernels {
   /// out[i] = factor * sum over k of inputs[k][offset + i]; out starts at element 0.
   void (*reduce_sum)(void* out, DType out_type, const void* const* inputs, std::uint32_t count, DType type,
                      std::int64_t offset, std::int64_t n, float factor);
+  // Quantization: whole groups from the start of the arrays, contracts in ops.h.
+  void (*quantize_int8)(std::int8_t* values, float* scales, const void* x, DType type, std::int64_t n,
+                        std::int64_t group_elems);
+  void (*dequantize_int8)(void* x, DType type, const std::int8_t* values, const float* scales, std::int64_t n,
+                          std::int64_t group_elems);
+  void (*quantize_int4)(std::uint8_t* values, float* scales, const void* x, DType type, std::int64_t n,
+                        std::int64_t group_elems, const ErrorFeedback& error);
+  /// Elements [offset, offset + n) of the sources; offset is a multiple of group_elems.
+  void (*requantize_int4)(std::uint8_t* values, float* scales, const Int4Source* sources, std::uint32_t count,
+                          std::int64_t offset, std::int64_t n, std::int64_t group_elems, float factor,
+                          const ErrorFeedback& error);
+  void (*dequantize_sum_int4)(void* x, DType type, const Int4Source* sources, std::uint32_t count,
+                              std::int64_t offset, std::int64_t n, std::int64_t group_elems, float factor);
 };
 
 namespace baseline {

@@ -45,5 +45,16 @@ void scale(int threads, Ptr x, float factor, std::int64_t n);
 void accumulate(int threads, Ptr dst, ConstPtr src, std::int64_t n);
 void reduce_sum(int threads, Ptr out, const void* const* inputs, std::uint32_t count, DType type,
                 std::int64_t n, float factor);
+void quantize_int8(int threads, std::int8_t* values, float* scales, ConstPtr x, std::int64_t n,
+                   std::int64_t group_elems);
+void dequantize_int8(int threads, Ptr x, const std::int8_t* values, const float* scales, std::int64_t n,
+                     std::int64_t group_elems);
+void quantize_int4(int threads, std::uint8_t* values, float* scales, ConstPtr x, std::int64_t n,
+                   std::int64_t group_elems, const ErrorFeedback& error);
+void requantize_int4(int threads, std::uint8_t* values, float* scales, const Int4Source* sources,
+                     std::uint32_t count, std::int64_t n, std::int64_t group_elems, float factor,
+                     const ErrorFeedback& error);
+void dequantize_sum_int4(int threads, Ptr x, const Int4Source* sources, std::uint32_t count, std::int64_t n,
+                         std::int64_t group_elems, float factor);
 
 }  // namespace shardscope::kernels::cpu

@@ -154,9 +154,17 @@ Json zero_json(const plan::ZeroConfig& z) {
   json["zero_quantized_weights"] = z.quantized_weights;
   json["zero_quantized_nontrainable_weights"] = z.quantized_nontrainable_weights;
   json["zero_quantized_gradients"] = z.quantized_gradients;
+  if (z.loco) json["zeropp_loco_param"] = {{"err_beta", z.loco->err_beta}, {"reset_T", z.loco->reset_t}};
   json["mics_shard_size"] = z.mics_shard_size;
   json["mics_hierarchical_params_gather"] = z.mics_hierarchical_params_gather;
   json["pipeline_loading_checkpoint"] = z.pipeline_loading_checkpoint;
+  return json;
+}
+
+Json link_json(const comm::EmulatedLink& link) {
+  Json json{{"gbps", link.gbps}, {"latency_us", link.latency_us}};
+  if (link.intra_gbps >= 0) json["intra_gbps"] = link.intra_gbps;
+  if (link.intra_latency_us >= 0) json["intra_latency_us"] = link.intra_latency_us;
   return json;
 }
 
@@ -172,7 +180,8 @@ Json shardscope_json(const TrainingConfig& config) {
             {"legacy_stage1_layout", c.legacy_stage1_layout},
             {"update_scale_before_unscale", c.update_scale_before_unscale},
             {"keep_spanning_gradients", c.keep_spanning_gradients}}},
-          {"emulated_link", {{"gbps", s.link.gbps}, {"latency_us", s.link.latency_us}}},
+          {"emulated_link", link_json(s.link)},
+          {"ranks_per_node", config.zero.ranks_per_node},
           {"detail", name_of(s.detail)},
           {"ring_events", s.ring_events},
           {"queue_bytes", s.queue_bytes},

@@ -12,6 +12,8 @@ const std::vector<std::string>& compat_names() {
 void read_link(Section section, comm::EmulatedLink& link) {
   section.read("gbps", link.gbps, 0, 1e6);
   section.read("latency_us", link.latency_us, 0, 1e9);
+  section.read("intra_gbps", link.intra_gbps, 0, 1e6);
+  section.read("intra_latency_us", link.intra_latency_us, 0, 1e9);
   section.finish();
 }
 
@@ -49,6 +51,7 @@ void read_shardscope(Section section, TrainingConfig& config) {
     if (auto link = comm->child("emulated_link")) read_link(*link, s.link);
     comm->finish();
   }
+  section.read("ranks_per_node", config.zero.ranks_per_node, 0, 1 << 20);
   section.read_enum("detail", {"steps", "phases", "modules", "params", "kernels"},
                     [&](std::size_t i) { s.detail = static_cast<instrumentation::Detail>(i); });
   section.read("ring_events", s.ring_events, 1 << 10, 1 << 26);

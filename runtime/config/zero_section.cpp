@@ -193,6 +193,53 @@ void read_zero(Section section, plan::ZeroConfig& zero, const ParseOptions& opti
   check_zero(section, zero);
 }
 
+namespace {
+
+/// ZeRO++ and MiCS: what goes together, and what has no effect.
+void check_groups(Section& section, const plan::ZeroConfig& zero) {
+  if (zero.mics_shard_size > 0) {
+    const std::string one_scheme = "cannot go with mics_shard_size: MiCS has groups of its own; remove one";
+    if (zero.stage != 3) {
+      section.fail("mics_shard_size", "needs stage 3, but stage is " + std::to_string(zero.stage));
+    }
+    if (zero.hpz_partition_size > 1) section.fail("zero_hpz_partition_size", one_scheme);
+    if (zero.quantized_weights) section.fail("zero_quantized_weights", one_scheme);
+    if (zero.quantized_gradients) section.fail("zero_quantized_gradients", one_scheme);
+    if (zero.use_all_reduce_for_fetch_params && zero.mics_hierarchical_params_gather) {
+      section.fail("stage3_use_all_reduce_for_fetch_params",
+                   "cannot go with mics_hierarchical_params_gather; remove one");
+    }
+    for (const auto& [key, device] : {std::pair("offload_param", zero.offload_param.device),
+                                      std::pair("offload_optimizer", zero.offload_optimizer.device)}) {
+      if (device != plan::OffloadDevice::none)
+        section.fail(key, "MiCS does not offload; remove mics_shard_size");
+    }
+  }
+  if (zero.hpz_partition_size > 1 && zero.offload_param.device == plan::OffloadDevice::nvme) {
+    section.fail("zero_hpz_partition_size",
+                 "cannot go with offload_param on nvme: what is read ahead would not be used; remove one");
+  }
+  const auto ignored = [&](bool wanted, const char* key, const std::string& why) {
+    if (wanted) section.warn(key, "ignored: " + why);
+  };
+  const bool stage3 = zero.stage == 3;
+  const std::string only3 = "it belongs to stage 3, but stage is " + std::to_string(zero.stage);
+  ignored(!stage3 && zero.hpz_partition_size > 1, "zero_hpz_partition_size", only3);
+  ignored(!stage3 && zero.quantized_weights, "zero_quantized_weights", only3);
+  ignored(!stage3 && zero.quantized_gradients, "zero_quantized_gradients", only3);
+  ignored(!stage3 && zero.use_all_reduce_for_fetch_params, "stage3_use_all_reduce_for_fetch_params", only3);
+  ignored(stage3 && zero.quantized_gradients && !zero.reduce_scatter, "zero_quantized_gradients",
+          "with reduce_scatter false gradients are all-reduced");
+  ignored(zero.loco.has_value() && !(stage3 && zero.quantized_gradients), "zeropp_loco_param",
+          "it corrects quantized gradients, and zero_quantized_gradients is off");
+  ignored(zero.mics_hierarchical_params_gather && zero.mics_shard_size < 1, "mics_hierarchical_params_gather",
+          "mics_shard_size is not set");
+  ignored(zero.quantized_nontrainable_weights, "zero_quantized_nontrainable_weights",
+          "every parameter of a model is trained");
+}
+
+}  // namespace
+
 void check_zero(Section& section, const plan::ZeroConfig& zero) {
   auto refuse = [&](bool wanted, const char* key, const std::string& text) {
     if (wanted) section.fail(key, text);
@@ -212,16 +259,9 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
   refuse(zero.offload_optimizer.super_offload, "offload_optimizer", "super_offload " + later);
   refuse(zero.zenflow.has_value(), "zenflow", later);
   refuse(zero.elastic_checkpoint, "elastic_checkpoint", later);
-  refuse(zero.use_all_reduce_for_fetch_params, "stage3_use_all_reduce_for_fetch_params", later);
-  refuse(zero.hpz_partition_size > 1, "zero_hpz_partition_size", later);
-  refuse(zero.quantized_weights, "zero_quantized_weights", later);
-  refuse(zero.quantized_nontrainable_weights, "zero_quantized_nontrainable_weights", later);
-  refuse(zero.quantized_gradients, "zero_quantized_gradients", later);
-  refuse(zero.loco.has_value(), "zeropp_loco_param", later);
-  refuse(zero.mics_shard_size > 0, "mics_shard_size", later);
-  refuse(zero.mics_hierarchical_params_gather, "mics_hierarchical_params_gather", later);
   refuse(!zero.allgather_partitions, "allgather_partitions",
          "false is not supported: parameters are all-gathered, never broadcast; remove it");
+  check_groups(section, zero);
   // Accepted, because the result is the same; said so, because the reader may expect an effect.
   auto ignored = [&](bool wanted, const char* key, const std::string& why) {
     if (wanted) section.warn(key, "ignored: " + why);

@@ -9,6 +9,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/config/config.h"
 #include "runtime/device/device.h"
+#include "runtime/engine/zero_communicators.h"
 #include "runtime/plan/model_plan.h"
 
 namespace shardscope::engine {
@@ -22,6 +23,8 @@ struct Context {
   comm::Communicator& reduce_comm;   ///< gradient collectives, on the device's reduce stream
   comm::Communicator& control_comm;  ///< small host values: norms, flags, consolidation
   instrumentation::GateKeeper& gates;
+  /// ZeRO++ and MiCS; null where the configuration asks for neither.
+  const ZeroCommunicators* groups = nullptr;
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return control_comm.rank(); }
   [[nodiscard]] std::uint32_t world() const noexcept { return control_comm.world(); }

@@ -195,7 +195,9 @@ class Engine::Impl {
 
     // Stage 0: every rank holds the whole gradient and so the whole sum.
     const bool shared_sum = ownership_.stage() == 0;
-    std::array<double, 3> sums{shared_sum ? 0.0 : local.sum_of_squares, local.finite ? 0.0 : 1.0,
+    // MiCS: each shard is on several ranks, and counts once.
+    const bool counts = !shared_sum && context_.rank() < ownership_.shard_world();
+    std::array<double, 3> sums{counts ? local.sum_of_squares : 0.0, local.finite ? 0.0 : 1.0,
                                stop == StopRequest::stop ? 1.0 : 0.0};
     context_.control_comm.all_reduce_host(sums);
     const bool finite = sums[1] == 0.0;

@@ -1,27 +1,197 @@
 #include "runtime/engine/gather_path.h"
 
-#include <vector>
+#include <stdexcept>
+#include <utility>
+
+#include "kernels/ops.h"
+#include "runtime/engine/events.h"
 
 namespace shardscope::engine {
+namespace {
+
+using plan::ParamId;
+
+/// The communicators that the configuration needs, or a clear refusal.
+const ZeroCommunicators& groups_of(const Context& context) {
+  if (context.groups != nullptr) return *context.groups;
+  throw std::invalid_argument(
+      "the configuration asks for groups of ranks (ZeRO++ or MiCS), but the engine was given no "
+      "communicators "
+      "for them");
+}
+
+comm::Communicator& primary_comm(const Context& context) {
+  if (context.config.zero.mics_shard_size < 1) return context.gather_comm;
+  return *groups_of(context).shard_gather;
+}
+
+}  // namespace
 
 GatherPath::GatherPath(const Context& context, const plan::Ownership& ownership)
-    : context_(context), ownership_(ownership) {}
+    : context_(context),
+      ownership_(ownership),
+      comm_(primary_comm(context)),
+      secondary_(context.model.params.size(), context.config.zero),
+      copies_(context.model.params.size()) {
+  if (secondary_.enabled()) static_cast<void>(groups_of(context));
+}
+
+device::Buffer GatherPath::allocate(std::size_t bytes, ev::MemoryCategory category, std::uint32_t owner) {
+  return context_.device.memory().allocate(bytes, {category, owner}, stream());
+}
 
 void GatherPath::gather(std::span<const Part> parts, comm::CollectiveLabel label) {
-  device::Stream& stream = context_.device.gather();
+  const plan::ZeroConfig& zero = context_.config.zero;
+  Parts from_copies;
+  Parts rounded;
+  Parts from_shards;
+  for (const Part& part : parts) {
+    if (source(part.param) == plan::GatherSource::secondary) {
+      from_copies.push_back(part);
+    } else if (plan::quantizes_weight(zero, comm_.world(), part.persistence)) {
+      rounded.push_back(part);
+    } else {
+      from_shards.push_back(part);
+    }
+  }
+  if (!from_copies.empty()) gather_secondary(from_copies, label);
+  if (!rounded.empty()) gather_quantized(rounded, label);
+  if (from_shards.empty()) return;
+  if (zero.use_all_reduce_for_fetch_params) {
+    gather_by_all_reduce(from_shards, label);
+  } else if (context_.groups != nullptr && context_.groups->gather_inter) {
+    gather_hierarchically(from_shards, label);
+  } else {
+    gather_plain(from_shards, label);
+  }
+}
+
+void GatherPath::all_gather(comm::Communicator& comm, std::span<const comm::GatherPart> pieces,
+                            kernels::DType type, comm::CollectiveLabel label) {
+  if (!context_.config.zero.allgather_sequential) {
+    comm.all_gather(pieces, type, stream(), label);
+    return;
+  }
+  for (const comm::GatherPart& piece : pieces) comm.all_gather({&piece, 1}, type, stream(), label);
+}
+
+void GatherPath::gather_plain(const Parts& parts, comm::CollectiveLabel label) {
   std::vector<comm::GatherPart> pieces;
   pieces.reserve(parts.size());
   for (const Part& part : parts) {
-    const plan::ParamPartition& partition = ownership_.shards().partitions[plan::raw(part.param)];
-    pieces.push_back({part.shard, part.whole, partition.shard_elems, plan::raw(part.param)});
+    pieces.push_back({part.shard, part.whole, shard_elems(part.param), plan::raw(part.param)});
   }
-  if (context_.config.zero.allgather_sequential) {
-    for (const comm::GatherPart& piece : pieces) {
-      context_.gather_comm.all_gather({&piece, 1}, context_.type(), stream, label);
+  all_gather(comm_, pieces, context_.type(), label);
+}
+
+void GatherPath::gather_by_all_reduce(const Parts& parts, comm::CollectiveLabel label) {
+  for (const Part& part : parts) {
+    const std::int64_t elems = shard_elems(part.param) * comm_.world();
+    const std::size_t shard_bytes = context_.bytes_of(shard_elems(part.param));
+    auto* whole = static_cast<std::byte*>(part.whole);
+    std::byte* place = whole + shard_bytes * comm_.rank();
+    if (place != part.shard) context_.device.copy_async(place, part.shard, shard_bytes, stream());
+    stream().run(
+        [whole, place, shard_bytes, end = whole + context_.bytes_of(elems)](const kernels::Exec& exec) {
+          kernels::fill_zero(exec, whole, static_cast<std::size_t>(place - whole));
+          kernels::fill_zero(exec, place + shard_bytes, static_cast<std::size_t>(end - place) - shard_bytes);
+        });
+    comm_.all_reduce(part.whole, elems, context_.type(), 1, stream(), label);
+  }
+}
+
+void GatherPath::gather_hierarchically(const Parts& parts, comm::CollectiveLabel label) {
+  comm::Communicator& between = *context_.groups->gather_inter;
+  comm::Communicator& inside = *context_.groups->gather_intra;
+  std::vector<device::Buffer> chunks;
+  std::vector<comm::GatherPart> first;
+  std::vector<comm::GatherPart> second;
+  for (const Part& part : parts) {
+    const std::int64_t elems = shard_elems(part.param);
+    const std::uint32_t param = plan::raw(part.param);
+    // Rank l of a node collects chunk l of every node's range of the parameter.
+    chunks.push_back(
+        allocate(context_.bytes_of(elems * between.world()), ev::MemoryCategory::gather_buffer, param));
+    first.push_back({part.shard, chunks.back().data(), elems, param});
+    for (std::uint32_t node = 0; node < between.world(); ++node) {
+      const std::size_t chunk = context_.bytes_of(elems * node);
+      const std::size_t range = context_.bytes_of(elems * inside.world() * node);
+      second.push_back({static_cast<std::byte*>(chunks.back().data()) + chunk,
+                        static_cast<std::byte*>(part.whole) + range, elems, param});
     }
-  } else {
-    context_.gather_comm.all_gather(pieces, context_.type(), stream, label);
   }
+  all_gather(between, first, context_.type(), label);
+  all_gather(inside, second, context_.type(), label);
+}
+
+void GatherPath::gather_quantized(const Parts& parts, comm::CollectiveLabel label) {
+  std::vector<device::Buffer> buffers;
+  std::vector<comm::GatherPart> values;
+  std::vector<comm::GatherPart> scales;
+  std::vector<plan::QuantGroups> groups;
+  for (const Part& part : parts) {
+    const std::uint32_t param = plan::raw(part.param);
+    groups.push_back(plan::weight_groups(shard_elems(part.param)));
+    const plan::QuantGroups& g = groups.back();
+    const auto ranks = static_cast<std::int64_t>(comm_.world());
+    buffers.push_back(
+        allocate(static_cast<std::size_t>(g.elems * ranks), ev::MemoryCategory::quantization, param));
+    auto* all_values = static_cast<std::int8_t*>(buffers.back().data());
+    buffers.push_back(allocate(static_cast<std::size_t>(g.groups * ranks) * sizeof(float),
+                               ev::MemoryCategory::quantization, param));
+    auto* all_scales = static_cast<float*>(buffers.back().data());
+    std::int8_t* own_values = all_values + g.elems * comm_.rank();
+    float* own_scales = all_scales + g.groups * comm_.rank();
+    stream().run([g, own_values, own_scales,
+                  shard = kernels::ConstPtr(part.shard, context_.type())](const kernels::Exec& exec) {
+      kernels::quantize_int8(exec, own_values, own_scales, shard, g.elems, g.group_elems);
+    });
+    values.push_back({own_values, all_values, g.elems, param});
+    scales.push_back({own_scales, all_scales, g.groups, param});
+  }
+  all_gather(comm_, values, kernels::DType::i8, label);
+  all_gather(comm_, scales, kernels::DType::f32, label);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const kernels::Ptr whole{parts[i].whole, context_.type()};
+    const auto* from = static_cast<const std::int8_t*>(values[i].full);
+    const auto* scale = static_cast<const float*>(scales[i].full);
+    stream().run([g = groups[i], whole, from, scale, ranks = comm_.world()](const kernels::Exec& exec) {
+      // Shard by shard: the last group of each may be short.
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        kernels::dequantize_int8(exec, advance(whole, g.elems * rank), from + g.elems * rank,
+                                 scale + g.groups * rank, g.elems, g.group_elems);
+      }
+    });
+  }
+}
+
+void GatherPath::gather_secondary(const Parts& parts, comm::CollectiveLabel label) {
+  comm::Communicator& group = *context_.groups->secondary;
+  std::vector<comm::GatherPart> pieces;
+  pieces.reserve(parts.size());
+  for (const Part& part : parts) {
+    const std::int64_t elems =
+        plan::secondary_elems(context_.elems_of(part.param), ownership_.shard_world(), group.world());
+    pieces.push_back({copies_[plan::raw(part.param)].data(), part.whole, elems, plan::raw(part.param)});
+  }
+  all_gather(group, pieces, context_.type(), label);
+}
+
+bool GatherPath::released(ParamId param, const void* whole) {
+  if (!secondary_.released(param)) return false;
+  const comm::Communicator& group = *context_.groups->secondary;
+  const std::size_t bytes = context_.bytes_of(
+      plan::secondary_elems(context_.elems_of(param), ownership_.shard_world(), group.world()));
+  device::Buffer& copy = copies_[plan::raw(param)];
+  copy = allocate(bytes, ev::MemoryCategory::param_secondary, plan::raw(param));
+  context_.device.copy_async(copy.data(), static_cast<const std::byte*>(whole) + bytes * group.rank(), bytes,
+                             stream());
+  return true;
+}
+
+void GatherPath::weights_change() {
+  secondary_.weights_change();
+  for (device::Buffer& copy : copies_) copy.reset();
 }
 
 }  // namespace shardscope::engine

@@ -1,32 +1,83 @@
 // How the parameters of a plan::Gather become whole: over which ranks and by which collectives. Where their
-// memory is and when they are gathered is decided elsewhere (partitioned_parameters.cpp).
+// memory is and when they are gathered is decided elsewhere (partitioned_parameters.cpp); which way each
+// takes in runtime/plan (secondary_shards.h, quantization.h, zero_groups.h).
+//
+// [Note: ways of a gather]
+// - Plain: one coalesced, in-place all-gather over all ranks (MiCS: over the shard group).
+// - All-reduce (stage3_use_all_reduce_for_fetch_params): the shard lies at its place among zeros, and the sum
+//   over ranks is the parameter.
+// - Hierarchical (MiCS): between the nodes into a buffer, then inside the node to the final places, chunk by
+//   chunk, so that nothing is reordered.
+// - Quantized (qwZ): the shard as int8 with its scales, gathered and dequantized to the final place; the
+// owner
+//   gets the same rounded values as everybody else.
+// - Secondary (hpZ): from the copies of a small group, in the storage type.
+// Everything runs on the gather stream, so temporary memory is freed as soon as its last use is queued.
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "runtime/engine/context.h"
+#include "runtime/engine/events.h"
 #include "runtime/plan/ownership.h"
+#include "runtime/plan/quantization.h"
+#include "runtime/plan/secondary_shards.h"
 
 namespace shardscope::engine {
 
 class GatherPath {
  public:
-  /// What it is given outlives it.
+  /// What it is given outlives it. Throws std::invalid_argument when the configuration needs groups that
+  /// `context` lacks.
   GatherPath(const Context& context, const plan::Ownership& ownership);
 
-  /// One parameter of a gather: this rank's shard and room for the whole, padding included. The shard may
-  /// lie at its place in the whole.
+  /// Root forward of a micro-step.
+  void begin_iteration() { secondary_.begin_iteration(); }
+  /// Gathers from now on serve modules that run in this direction.
+  void enter(plan::Direction direction) noexcept { secondary_.enter(direction); }
+  /// Secondary: the parameter is read from the group's copies, its shard is not needed.
+  [[nodiscard]] plan::GatherSource source(plan::ParamId param) const { return secondary_.source(param); }
+
+  /// One parameter of a gather: this rank's shard, unless source() is secondary, and room for the whole,
+  /// padding included. The shard may lie at its place in the whole.
   struct Part {
     plan::ParamId param{};
     const void* shard = nullptr;
     void* whole = nullptr;
+    plan::Persistence persistence = plan::Persistence::released;
   };
   /// Queues the collectives of one gather on the gather stream.
   void gather(std::span<const Part> parts, comm::CollectiveLabel label);
 
+  /// The whole parameter is about to be freed after a use: queues on the gather stream what must be kept of
+  /// it. True when something was queued.
+  [[nodiscard]] bool released(plan::ParamId param, const void* whole);
+  /// The optimizer is next: copies of parameters are freed.
+  void weights_change();
+
  private:
+  using Parts = std::vector<Part>;
+  void gather_plain(const Parts& parts, comm::CollectiveLabel label);
+  void gather_by_all_reduce(const Parts& parts, comm::CollectiveLabel label);
+  void gather_hierarchically(const Parts& parts, comm::CollectiveLabel label);
+  void gather_quantized(const Parts& parts, comm::CollectiveLabel label);
+  void gather_secondary(const Parts& parts, comm::CollectiveLabel label);
+  /// Coalesced, or one by one with stage3_allgather_sequential.
+  void all_gather(comm::Communicator& comm, std::span<const comm::GatherPart> pieces, kernels::DType type,
+                  comm::CollectiveLabel label);
+
+  [[nodiscard]] device::Stream& stream() const { return context_.device.gather(); }
+  [[nodiscard]] device::Buffer allocate(std::size_t bytes, ev::MemoryCategory category, std::uint32_t owner);
+  [[nodiscard]] std::int64_t shard_elems(plan::ParamId param) const {
+    return ownership_.shards().partitions[plan::raw(param)].shard_elems;
+  }
+
   const Context& context_;
   const plan::Ownership& ownership_;
+  comm::Communicator& comm_;  ///< of the ranks that hold one copy of the model
+  plan::SecondaryShards secondary_;
+  std::vector<device::Buffer> copies_;  ///< hpZ, by ParamId; of the gather stream
 };
 
 }  // namespace shardscope::engine

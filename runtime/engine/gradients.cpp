@@ -144,6 +144,7 @@ void Gradients::end_backward() {
   } else if (const std::optional<plan::Flush> last = planner_.finish(reason)) {
     flush(*last);
   }
+  if (window_.boundary() && in_buckets()) finish_window();
   emit_on(reduce_stream, ev::EventKind::phase_end, phase);
 }
 

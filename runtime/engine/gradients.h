@@ -78,6 +78,8 @@ class Gradients {
   /// own (reduce_window).
   [[nodiscard]] virtual bool in_buckets() const noexcept { return true; }
   virtual void reduce_window() {}
+  /// The last bucket of an accumulation window is on its way (not called by the first layout of stage 1).
+  virtual void finish_window() {}
   /// Reductions wait for the end of the window: stages 0 and 1 without overlap_comm, then in parameter order
   /// (S15), and whatever is not in buckets.
   [[nodiscard]] bool waits_for_end() const noexcept;

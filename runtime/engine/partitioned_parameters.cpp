@@ -80,6 +80,7 @@ class PartitionedParameters final : public Parameters {
 
   void begin_iteration(std::uint32_t micro_step, std::uint32_t step) override {
     const plan::TraceMode mode = scheduler_.begin_iteration();
+    path_.begin_iteration();
     const plan::Drain& drain = scheduler_.drained();
     wait_for(drain.wait_for, plan::kNone<plan::ModuleId>);
     free(drain.released, plan::kNone<plan::ModuleId>, ev::StatusCause::release, scheduler_.available_elems());
@@ -87,6 +88,7 @@ class PartitionedParameters final : public Parameters {
   }
 
   void acquire(plan::ModuleId module, plan::Direction direction) override {
+    path_.enter(direction);
     execute(scheduler_.fetch(module, direction), module, ev::StatusCause::fetch);
   }
   void acquire_external(ParamId param, plan::ModuleId module) override {
@@ -95,6 +97,7 @@ class PartitionedParameters final : public Parameters {
 
   void release(plan::ModuleId module, plan::Direction direction) override {
     const plan::ReleasePlan plan = scheduler_.release(module, direction);
+    path_.enter(direction);
     for (const plan::Kept& kept : plan.kept) {
       emit_host(ev::EventKind::release_kept, {.a = plan::raw(module),
                                               .b = plan::raw(kept.param),
@@ -114,6 +117,7 @@ class PartitionedParameters final : public Parameters {
     const std::vector<ParamId> released = scheduler_.release_all();
     free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::partition, scheduler_.available_elems());
     shards_->forget();
+    path_.weights_change();
   }
 
   void after_update(Update) override {
@@ -196,26 +200,31 @@ class PartitionedParameters final : public Parameters {
     parts.reserve(gather.params.size());
     for (const ParamId id : gather.params) {
       const plan::ParamPartition& partition = ownership_.shards().partitions[plan::raw(id)];
+      const bool copied = path_.source(id) == plan::GatherSource::secondary;
+      const std::int64_t whole_elems = partition.shard_elems * ownership_.shard_world();
       void* shard = shards_->at_rest(id);
       Param& param = params_[plan::raw(id)];
-      if (context_.world() == 1 && shard != nullptr) {
+      if (ownership_.shard_world() == 1 && shard != nullptr) {
         param.data = shard;
       } else {
-        const std::size_t bytes = context_.bytes_of(partition.shard_elems * context_.world());
+        const std::size_t bytes = context_.bytes_of(whole_elems);
         param.buffer = context_.device.memory().allocate(
             bytes, {ev::MemoryCategory::param_gathered, plan::raw(id)}, landing);
         param.data = param.buffer.data();
       }
-      if (shard == nullptr) {  // loaded to its place, from where the peers read it
+      if (shard == nullptr && !copied) {  // loaded to its place, from where the peers read it
         const kernels::Ptr whole{param.data, context_.type()};
-        shard = advance(whole, partition.shard_elems * context_.rank()).data;
+        const std::uint32_t place = context_.rank() % ownership_.shard_world();
+        shard = advance(whole, partition.shard_elems * place).data;
         loads.push_back({id, shard});
       }
       param.gather = gather.id;
       param.cause = cause;
-      issued.bytes += static_cast<std::int64_t>(context_.bytes_of(partition.shard_elems * context_.world()));
+      issued.bytes += static_cast<std::int64_t>(context_.bytes_of(whole_elems));
       ++issued.held;
-      parts.push_back({id, shard, param.data});
+      parts.push_back(
+          {id, shard, param.data,
+           scheduler_.persistent(id) ? plan::Persistence::persistent : plan::Persistence::released});
       emit_status(stream, id, module, ParamStatus::in_flight, cause, available_elems);
     }
     shards_->load(loads);
@@ -252,7 +261,14 @@ class PartitionedParameters final : public Parameters {
             std::int64_t available_elems) {
     if (params.empty()) return;
     device::Stream& compute = context_.device.compute();
-    events_.order(compute, shards_->landing());
+    device::Stream& landing = shards_->landing();
+    bool kept = false;
+    for (const ParamId id : params) {
+      const Param& param = params_[plan::raw(id)];
+      if (cause == ev::StatusCause::release && param.buffer) kept |= path_.released(id, param.data);
+    }
+    if (kept && &landing != &context_.device.gather()) events_.order(context_.device.gather(), landing);
+    events_.order(compute, landing);
     for (const ParamId id : params) {
       Param& param = params_[plan::raw(id)];
       if (param.data == nullptr) continue;

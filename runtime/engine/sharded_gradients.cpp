@@ -8,11 +8,13 @@
 // part keeps all of it until the step, and a model of one parameter costs what stage 1 does (V6).
 // compat.keep_spanning_gradients does the same, so that both can be watched.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "kernels/ops.h"
 #include "runtime/engine/events.h"
 #include "runtime/engine/gradients.h"
+#include "runtime/engine/quantized_reduce.h"
 #include "runtime/plan/stage12.h"
 
 namespace shardscope::engine {
@@ -29,7 +31,9 @@ class ShardedGradients final : public Gradients {
                                                 context.device.compute())),
         whole_(context.model.params.size()),
         kept_(context.model.params.size()),
-        reduced_(context.model.params.size(), false) {
+        reduced_(context.model.params.size(), false),
+        replica_(context.groups != nullptr ? context.groups->replica.get() : nullptr) {
+    if (context.groups != nullptr && context.groups->reduce_inter) quantized_.emplace(context);
     if (!shard_) return;
     context_.device.compute().run([data = shard_.data(), bytes = shard_.bytes()](const kernels::Exec& exec) {
       kernels::fill_zero(exec, data, bytes);
@@ -53,6 +57,7 @@ class ShardedGradients final : public Gradients {
             ownership_.owned_elems() - device_elems_};
   }
   void end_step() override {
+    if (quantized_) quantized_->end_step();
     for (device::Buffer& buffer : kept_) buffer.reset();
   }
 
@@ -83,6 +88,15 @@ class ShardedGradients final : public Gradients {
             });
       }
     }
+  }
+
+  void finish_window() override {
+    if (replicas() == 1 || !context_.config.zero.reduce_scatter) return;
+    issue(ev::kNoId, ownership_.owned_elems(), [this](Held&) -> device::Stream& {
+      replica_->all_reduce(shard_.data(), ownership_.owned_elems(), context_.sum_type(),
+                           1.0F / static_cast<float>(replicas()), context_.device.reduce(), {});
+      return context_.device.reduce();
+    });
   }
 
   device::Stream& reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label,
@@ -212,23 +226,37 @@ class ShardedGradients final : public Gradients {
     }
   }
 
+  /// MiCS: over the shard group; the replicas follow in finish_window(). ZeRO++: some as int4.
   void reduce_scatter(const std::vector<Source>& sources, comm::CollectiveLabel label, std::vector<Sum>& sums,
                       Held& held) {
     std::vector<comm::ReduceScatterPart> parts;
+    std::vector<QuantizedReduce::Part> rounded;
     for (const auto& [param, gradient] : sources) {
       const plan::ParamPartition& partition = ownership_.shards().partitions[plan::raw(param)];
       void* out = output(param, ownership_.shards().shard_offset[plan::raw(param)], partition.shard_elems,
                          sums, held);
-      parts.push_back({gradient.data, partition.elems, out, partition.shard_elems, plan::raw(param)});
+      if (quantized_ && quantized_->takes(param)) {
+        rounded.push_back({param, gradient, {out, context_.wire_type()}});
+      } else {
+        parts.push_back({gradient.data, partition.elems, out, partition.shard_elems, plan::raw(param)});
+      }
     }
-    context_.reduce_comm.reduce_scatter(parts, context_.wire_type(), mean_factor(), context_.device.reduce(),
-                                        label);
+    comm::Communicator& comm = replica_ == nullptr ? context_.reduce_comm : *context_.groups->shard_reduce;
+    comm.reduce_scatter(parts, context_.wire_type(), mean_factor() * static_cast<float>(replicas()),
+                        context_.device.reduce(), label);
+    if (!rounded.empty()) quantized_->reduce(rounded, mean_factor(), label);
+  }
+
+  [[nodiscard]] std::uint32_t replicas() const noexcept {
+    return replica_ == nullptr ? 1 : replica_->world();
   }
 
   device::Buffer shard_;
   std::vector<device::Buffer> whole_;  ///< by ParamId; of the compute stream
   std::vector<device::Buffer> kept_;   ///< by ParamId: reduced, but kept until the step
   std::vector<bool> reduced_;          ///< by ParamId: the owned range holds a part of this window's sum
+  comm::Communicator* replica_;        ///< MiCS: the ranks with this shard; null without
+  std::optional<QuantizedReduce> quantized_;
 };
 
 }  // namespace

@@ -47,6 +47,25 @@ StateExpression state_expression(std::uint32_t stage, const StateBytes& bytes) {
   }
 }
 
+GroupedStates grouped_states(const StateExpression& states, const ZeroConfig& zero, std::int64_t param_bytes,
+                             std::uint32_t world) {
+  GroupedStates grouped;
+  grouped.states = states;
+  grouped.shard_ranks = world;
+  grouped.text = states.text();
+  if (zero.stage != 3) return grouped;
+  if (zero.mics_shard_size > 0) {
+    grouped.shard_ranks = static_cast<double>(zero.mics_shard_size);
+    grouped.text = times_s(states.sharded) + "/" + std::to_string(zero.mics_shard_size) + " (MiCS)";
+  }
+  if (zero.hpz_partition_size > 1) {
+    grouped.secondary_bytes = static_cast<double>(param_bytes);
+    grouped.secondary_ranks = static_cast<double>(zero.hpz_partition_size);
+    grouped.text += " + " + times_s(param_bytes) + "/" + std::to_string(zero.hpz_partition_size) + " (hpZ)";
+  }
+  return grouped;
+}
+
 ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint32_t stage,
                          std::uint32_t world, const StateBytes& bytes, std::int64_t shard_alignment) {
   check_stage(stage);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/plan/partition.h"
+#include "runtime/plan/zero_config.h"
 
 namespace shardscope::plan {
 
@@ -36,6 +37,21 @@ struct StateExpression {
 };
 /// V1-V4. Throws std::invalid_argument on a stage above 3.
 [[nodiscard]] StateExpression state_expression(std::uint32_t stage, const StateBytes& bytes);
+
+/// The expression where parameters are not sharded over all ranks alike: MiCS shards over a group, hpZ adds a
+/// copy of the parameters spread over one.
+struct GroupedStates {
+  StateExpression states;
+  double shard_ranks = 1;      ///< n, or the size of MiCS' groups
+  double secondary_bytes = 0;  ///< per element, 0 without hpZ
+  double secondary_ranks = 1;
+  std::string text;  ///< "16S/n", "16S/4 (MiCS)", "16S/n + 2S/8 (hpZ)"
+  [[nodiscard]] double bytes(double params) const noexcept {
+    return states.bytes(params, shard_ranks) + secondary_bytes * params / secondary_ranks;
+  }
+};
+[[nodiscard]] GroupedStates grouped_states(const StateExpression& states, const ZeroConfig& zero,
+                                           std::int64_t param_bytes, std::uint32_t world);
 
 /// Model states of one rank, exactly, padding included.
 struct ModelStates {

@@ -3,17 +3,19 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/plan/zero_groups.h"
+
 namespace shardscope::plan {
 
 Ownership::Ownership(const ModelPlan& model, const ZeroConfig& zero, std::uint32_t world,
                      std::int64_t shard_alignment)
-    : stage_(zero.stage), world_(world) {
+    : stage_(zero.stage), world_(world), shard_world_(plan::shard_world(zero, world)) {
   if (stage_ > 3) {
     throw std::invalid_argument("zero_optimization.stage is " + std::to_string(stage_) +
                                 "; it must be 0, 1, 2 or 3");
   }
   if (stage_ == 3) {
-    shards_ = make_shard_layout(model, world, shard_alignment);
+    shards_ = make_shard_layout(model, shard_world_, shard_alignment);
     owned_elems_ = shards_.elems;
     sub_groups_ = make_sub_groups(shards_, zero.sub_group_size);
     return;
@@ -35,7 +37,7 @@ std::vector<OwnedSlice> Ownership::slices(ParamId param, std::uint32_t rank) con
   std::vector<OwnedSlice> found;
   if (stage_ == 3) {
     const ParamPartition& partition = shards_.partitions.at(raw(param));
-    const Range range = partition.real_range(rank);
+    const Range range = partition.real_range(rank % shard_world_);
     found.push_back({param, rank, range.begin, shards_.shard_offset[raw(param)], range.size(),
                      partition.shard_elems - range.size()});
     return found;

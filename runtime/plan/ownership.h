@@ -24,7 +24,8 @@ struct OwnedSlice {
 };
 
 /// Stage 0: every rank owns everything. Stages 1 and 2: a range of the flat, padded parameters, or in the
-/// first layout of stage 1 a range of each communication. Stage 3: a shard of every parameter.
+/// first layout of stage 1 a range of each communication. Stage 3: a shard of every parameter; with MiCS rank
+/// r owns what rank r % shard_world() owns.
 class Ownership {
  public:
   /// `shard_alignment` (elements) applies to stage 3. Throws std::invalid_argument on a stage above 3.
@@ -33,6 +34,8 @@ class Ownership {
 
   [[nodiscard]] std::uint32_t stage() const noexcept { return stage_; }
   [[nodiscard]] std::uint32_t world() const noexcept { return world_; }
+  /// Ranks that hold one copy of everything together: the world, or fewer with MiCS.
+  [[nodiscard]] std::uint32_t shard_world() const noexcept { return shard_world_; }
   /// Elements of one rank's owned range, padding included; the same on every rank.
   [[nodiscard]] std::int64_t owned_elems() const noexcept { return owned_elems_; }
   /// Units of the optimizer step, ascending, covering the owned range.
@@ -48,6 +51,7 @@ class Ownership {
  private:
   std::uint32_t stage_;
   std::uint32_t world_;
+  std::uint32_t shard_world_;
   std::int64_t owned_elems_ = 0;
   std::vector<Range> sub_groups_;
   FlatLayout flat_;

@@ -151,6 +151,7 @@ struct ZeroConfig {
   // From elsewhere in the DeepSpeed file, because ZeRO's decisions depend on it.
   AioConfig aio;
   std::int64_t gradient_accumulation_steps = 1;
+  std::int64_t ranks_per_node = 0;  ///< shardscope.ranks_per_node; 0: as the launcher placed them
   double gradient_predivide_factor = 1.0;
   bool prescale_gradients = false;
 

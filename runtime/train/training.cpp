@@ -16,6 +16,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/run_log.h"
 #include "runtime/engine/run_tables.h"
+#include "runtime/engine/zero_communicators.h"
 #include "runtime/model/init.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/train/setup.h"
@@ -72,6 +73,9 @@ class Training {
                                   ": this build has no such device; use --device cpu");
     }
     world.set_link(config_.shardscope.link);
+    if (config_.zero.ranks_per_node > 0) {
+      world.set_ranks_per_node(static_cast<std::uint32_t>(config_.zero.ranks_per_node));
+    }
     data::StreamOptions stream;
     stream.path = options.data;
     stream.micro_batch = config_.batch.micro_batch_size;
@@ -84,6 +88,11 @@ class Training {
     gather_ = world.make_communicator("gather");
     reduce_ = world.make_communicator("reduce");
     control_ = world.make_communicator("control");
+    groups_ = std::make_unique<engine::ZeroCommunicators>(
+        config_.zero, plan::Topology{world.size(), world.node_size()}, world.rank(),
+        [&world](const std::string& name, const comm::Group& group) {
+          return world.make_communicator(name, group);
+        });
     check_same_data(*data_, *control_);
   }
 
@@ -108,7 +117,7 @@ class Training {
     identity.versions = "shardscope " SHARDSCOPE_VERSION;
     identity.rank = world_.rank();
     identity.world = world_.size();
-    identity.local_world = world_.ranks_per_node();
+    identity.local_world = world_.node_size();
     return std::make_unique<instrumentation::Publisher>(publish,
                                                         engine::make_run_tables(model_, config_, identity));
   }
@@ -128,7 +137,8 @@ class Training {
       publisher.message(instrumentation::Severity::info, data_->describe());
     }
 
-    const engine::Context context{model_, config_, *device_, *gather_, *reduce_, *control_, gates};
+    const engine::Context context{model_,   config_,   *device_, *gather_,
+                                  *reduce_, *control_, gates,    groups_.get()};
     engine::Engine engine(context);
     engine.name_kernels([&publisher](const std::string& name) { return publisher.name_id(name); });
     set_weights(options_, model_, engine);
@@ -160,6 +170,7 @@ class Training {
   std::unique_ptr<data::BatchStream> data_;
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<comm::Communicator> gather_, reduce_, control_;
+  std::unique_ptr<engine::ZeroCommunicators> groups_;
 };
 
 }  // namespace

@@ -31,20 +31,32 @@ namespace {
 class CountingCommunicator final : public comm::Communicator {
  public:
   CountingCommunicator(std::unique_ptr<comm::Communicator> inner, RankRun& out, device::Arena& memory,
-                       std::uint32_t stage)
-      : inner_(std::move(inner)), out_(out), volume_(out.volume), memory_(memory), stage_(stage) {}
+                       std::uint32_t stage,
+                       instrumentation::CollectiveScope scope = instrumentation::CollectiveScope::world)
+      : inner_(std::move(inner)),
+        out_(out),
+        volume_(out.volume),
+        memory_(memory),
+        stage_(stage),
+        scope_(static_cast<std::size_t>(scope)) {}
   [[nodiscard]] std::uint32_t rank() const noexcept override { return inner_->rank(); }
   [[nodiscard]] std::uint32_t world() const noexcept override { return inner_->world(); }
   [[nodiscard]] std::string describe() const override { return inner_->describe(); }
   void all_gather(std::span<const comm::GatherPart> parts, kernels::DType type, device::Stream& stream,
                   comm::CollectiveLabel label) override {
-    for (const auto& part : parts) volume_.gathered += part.shard_elems * world();
+    for (const auto& part : parts) {
+      volume_.gathered += part.shard_elems * world();
+      count(volume_.gathers, part.shard_elems * world(), type, label);
+    }
     see();
     inner_->all_gather(parts, type, stream, label);
   }
   void reduce_scatter(std::span<const comm::ReduceScatterPart> parts, kernels::DType type, float factor,
                       device::Stream& stream, comm::CollectiveLabel label) override {
-    for (const auto& part : parts) volume_.reduced += part.shard_elems * world();
+    for (const auto& part : parts) {
+      volume_.reduced += part.shard_elems * world();
+      count(volume_.reductions, part.shard_elems * world(), type, label);
+    }
     see();
     inner_->reduce_scatter(parts, type, factor, stream, label);
   }
@@ -57,6 +69,8 @@ class CountingCommunicator final : public comm::Communicator {
   void all_reduce(void* data, std::int64_t elems, kernels::DType type, float factor, device::Stream& stream,
                   comm::CollectiveLabel label) override {
     volume_.reduced += 2 * elems;
+    count(stream.id() == instrumentation::StreamId::gather ? volume_.gathers : volume_.reductions, 2 * elems,
+          type, label);
     see();
     inner_->all_reduce(data, elems, type, factor, stream, label);
   }
@@ -67,7 +81,10 @@ class CountingCommunicator final : public comm::Communicator {
   }
   void all_to_all(std::span<const comm::AllToAllPart> parts, kernels::DType type, device::Stream& stream,
                   comm::CollectiveLabel label) override {
-    for (const auto& part : parts) volume_.reduced += part.chunk_elems * label.packing * world();
+    for (const auto& part : parts) {
+      volume_.reduced += part.chunk_elems * label.packing * world();
+      count(volume_.reductions, part.chunk_elems * world(), type, label);
+    }
     see();
     inner_->all_to_all(parts, type, stream, label);
   }
@@ -80,8 +97,14 @@ class CountingCommunicator final : public comm::Communicator {
   std::function<void()> on_all_reduce_host;
 
  private:
+  void count(plan::ScopeTraffic& traffic, std::int64_t units, kernels::DType type,
+             const comm::CollectiveLabel& label) const {
+    traffic[scope_].elems += units * label.packing;
+    traffic[scope_].bytes += units * static_cast<std::int64_t>(kernels::size_of(type));
+  }
   void see() {
     ++volume_.calls;
+    out_.secondary_peak = std::max(out_.secondary_peak, memory_.used_bytes(MemoryCategory::param_secondary));
     out_.model_state_peak = std::max(out_.model_state_peak, model_states(memory_, stage_));
     out_.gathered_peak = std::max(out_.gathered_peak, memory_.used_bytes(MemoryCategory::param_gathered));
     if (stage_ < 2) return;
@@ -94,6 +117,7 @@ class CountingCommunicator final : public comm::Communicator {
   Volume& volume_;
   device::Arena& memory_;
   std::uint32_t stage_;
+  std::size_t scope_;
 };
 
 }  // namespace
@@ -113,7 +137,17 @@ TrainingRun train(const RunSpec& spec) {
     CountingCommunicator reduce(world.make_communicator("reduce"), out, device.memory(), config.zero.stage);
     CountingCommunicator control(world.make_communicator("control"), out, device.memory(), config.zero.stage);
     instrumentation::GateKeeper gates;
-    const Context context{model, config, device, gather, reduce, control, gates};
+    plan::Topology topology{world.size(), world.node_size()};
+    if (config.zero.ranks_per_node > 0) {
+      world.set_ranks_per_node(static_cast<std::uint32_t>(config.zero.ranks_per_node));
+      topology.ranks_per_node = world.node_size();
+    }
+    const ZeroCommunicators groups(
+        config.zero, topology, world.rank(), [&](const std::string& name, const comm::Group& group) {
+          return std::make_unique<CountingCommunicator>(world.make_communicator(name, group), out,
+                                                        device.memory(), config.zero.stage, group.scope);
+        });
+    const Context context{model, config, device, gather, reduce, control, gates, &groups};
     if (spec.before_update) control.on_all_reduce_host = [&] { spec.before_update(context); };
     gates.set_on_hold([&device] { device.synchronize(); });
     data::StreamOptions stream;
@@ -137,6 +171,7 @@ TrainingRun train(const RunSpec& spec) {
       engine.synchronize();
       const Volume trained = out.volume;
       out.state_bytes_after = model_states(device.memory(), config.zero.stage);
+      out.secondary_after = device.memory().used_bytes(MemoryCategory::param_secondary);
       engine.consolidate([&](plan::ParamId param, std::span<const float> values) {
         run.weights[plan::raw(param)].assign(values.begin(), values.end());
       });

@@ -11,6 +11,7 @@
 #include "runtime/config/config.h"
 #include "runtime/engine/engine.h"
 #include "runtime/plan/model_plan.h"
+#include "runtime/plan/zero_traffic.h"
 
 namespace shardscope::engine::testing {
 
@@ -34,6 +35,7 @@ struct RunSpec {
 /// Elements that one rank passed to collectives (metrics 2.3; an all-reduce counts twice).
 struct Volume {
   std::int64_t gathered = 0, reduced = 0, calls = 0;
+  plan::ScopeTraffic gathers{}, reductions{};  ///< the same with bytes, by the ranks they are among
 };
 
 struct RankRun {
@@ -43,6 +45,8 @@ struct RankRun {
   std::size_t model_state_peak = 0;   ///< bytes; categories of metrics.md section 1
   std::size_t gathered_peak = 0;      ///< bytes of gathered parameters, at collectives
   std::size_t bucket_peak = 0;        ///< bytes of gradients on their way, at collectives (stages 2 and 3)
+  std::size_t secondary_peak = 0;     ///< bytes of hpZ's copies when any collective was issued
+  std::size_t secondary_after = 0;    ///< and between steps
   std::size_t state_bytes_after = 0;  ///< model states between steps
   std::size_t used_after = 0;         ///< bytes of the device pool once the engine is gone
 };

@@ -71,6 +71,8 @@ inline double unit_roundoff(DType type) {
       return 0x1p-8;
     case DType::f16:
       return 0x1p-11;
+    case DType::i8:
+      break;
   }
   return 0;
 }

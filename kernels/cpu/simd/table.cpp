@@ -26,6 +26,11 @@ const VectorKernels kTable = {
     .adamw = adamw,
     .squared_norm = squared_norm,
     .reduce_sum = reduce_sum,
+    .quantize_int8 = quantize_int8,
+    .dequantize_int8 = dequantize_int8,
+    .quantize_int4 = quantize_int4,
+    .requantize_int4 = requantize_int4,
+    .dequantize_sum_int4 = dequantize_sum_int4,
 };
 
 }  // namespace shardscope::kernels::cpu::SHARDSCOPE_ISA

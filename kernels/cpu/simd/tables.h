@@ -38,5 +38,16 @@ void adamw(float* master, float* m, float* v, void* param16, DType param16_type,
 double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t n);
 void reduce_sum(void* out, DType out_type, const void* const* inputs, std::uint32_t count, DType type,
                 std::int64_t offset, std::int64_t n, float factor);
+void quantize_int8(std::int8_t* values, float* scales, const void* x, DType type, std::int64_t n,
+                   std::int64_t group_elems);
+void dequantize_int8(void* x, DType type, const std::int8_t* values, const float* scales, std::int64_t n,
+                     std::int64_t group_elems);
+void quantize_int4(std::uint8_t* values, float* scales, const void* x, DType type, std::int64_t n,
+                   std::int64_t group_elems, const ErrorFeedback& error);
+void requantize_int4(std::uint8_t* values, float* scales, const Int4Source* sources, std::uint32_t count,
+                     std::int64_t offset, std::int64_t n, std::int64_t group_elems, float factor,
+                     const ErrorFeedback& error);
+void dequantize_sum_int4(void* x, DType type, const Int4Source* sources, std::uint32_t count,
+                         std::int64_t offset, std::int64_t n, std::int64_t group_elems, float factor);
 
 }  // namespace shardscope::kernels::cpu::SHARDSCOPE_ISA

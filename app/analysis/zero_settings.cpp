@@ -1,0 +1,53 @@
+#include "app/analysis/zero_settings.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace shardscope::analysis {
+namespace {
+
+using nlohmann::json;
+
+template <typename T>
+void read(const json& section, const char* key, T& value) {
+  const auto found = section.find(key);
+  if (found == section.end()) return;
+  if constexpr (std::is_same_v<T, bool>) {
+    if (found->is_boolean()) value = found->get<bool>();
+  } else {
+    if (found->is_number_integer()) value = found->get<T>();
+  }
+}
+
+}  // namespace
+
+plan::ZeroConfig zero_of(const instrumentation::RunTables& tables) {
+  plan::ZeroConfig zero;
+  zero.stage = static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3));
+  const json config = json::parse(tables.config_json, nullptr, false);
+  if (!config.is_object()) return zero;
+  if (const auto section = config.find("zero_optimization");
+      section != config.end() && section->is_object()) {
+    read(*section, "reduce_scatter", zero.reduce_scatter);
+    read(*section, "stage3_use_all_reduce_for_fetch_params", zero.use_all_reduce_for_fetch_params);
+    read(*section, "zero_hpz_partition_size", zero.hpz_partition_size);
+    read(*section, "zero_quantized_weights", zero.quantized_weights);
+    read(*section, "zero_quantized_gradients", zero.quantized_gradients);
+    read(*section, "mics_shard_size", zero.mics_shard_size);
+    read(*section, "mics_hierarchical_params_gather", zero.mics_hierarchical_params_gather);
+  }
+  if (const auto ours = config.find("shardscope"); ours != config.end() && ours->is_object()) {
+    if (const auto compat = ours->find("compat"); compat != ours->end() && compat->is_object()) {
+      read(*compat, "hpz_secondary_in_forward", zero.compat.hpz_secondary_in_forward);
+    }
+  }
+  return zero;
+}
+
+plan::Topology topology_of(const instrumentation::RunTables& tables) noexcept {
+  const std::uint32_t world = std::max<std::uint32_t>(tables.world, 1);
+  const std::uint32_t node = std::clamp<std::uint32_t>(tables.local_world, 1, world);
+  return {world, world % node == 0 ? node : world};
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,15 @@
+// The ZeRO settings of a recorded run that its expressions depend on, read from its effective configuration.
+#pragma once
+
+#include "instrumentation/emitter.h"
+#include "runtime/plan/zero_config.h"
+#include "runtime/plan/zero_groups.h"
+
+namespace shardscope::analysis {
+
+/// Stage, ZeRO++, MiCS and how gradients are reduced; defaults for what a recording does not say.
+[[nodiscard]] plan::ZeroConfig zero_of(const instrumentation::RunTables& tables);
+/// Ranks and nodes, as the run counted them.
+[[nodiscard]] plan::Topology topology_of(const instrumentation::RunTables& tables) noexcept;
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,180 @@
+#include "runtime/engine/quantized_reduce.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "runtime/engine/events.h"
+
+namespace shardscope::engine {
+namespace {
+
+const ZeroCommunicators& groups_of(const Context& context) {
+  if (context.groups != nullptr && context.groups->reduce_inter) return *context.groups;
+  throw std::invalid_argument(
+      "zero_quantized_gradients: the engine was given no communicators inside and between nodes");
+}
+
+}  // namespace
+
+QuantizedReduce::QuantizedReduce(const Context& context)
+    : context_(context),
+      inside_(*groups_of(context).reduce_intra),
+      between_(*groups_of(context).reduce_inter),
+      topology_(groups_of(context).topology()),
+      order_(plan::swizzle(topology_)),
+      errors_(context.model.params.size()) {}
+
+bool QuantizedReduce::takes(plan::ParamId param) const {
+  return plan::gradient_path(context_.config.zero, topology_,
+                             context_.model.params[plan::raw(param)].shape) == plan::GradientPath::quantized;
+}
+
+std::uint8_t* QuantizedReduce::Values::values_at(std::int64_t index) const {
+  return static_cast<std::uint8_t*>(values.data()) + index * groups.elems / 2;
+}
+float* QuantizedReduce::Values::scales_at(std::int64_t index) const {
+  return static_cast<float*>(scales.data()) + index * groups.groups;
+}
+kernels::Int4Source QuantizedReduce::Values::slice(std::int64_t index) const {
+  return {values_at(index), scales_at(index)};
+}
+
+QuantizedReduce::Values QuantizedReduce::allocate(const plan::QuantGroups& groups, std::int64_t slices,
+                                                  std::uint32_t param) {
+  const device::MemoryTag tag{ev::MemoryCategory::quantization, param};
+  device::Arena& memory = context_.device.memory();
+  Values result;
+  result.groups = groups;
+  result.values = memory.allocate(static_cast<std::size_t>(slices * groups.elems / 2), tag, stream());
+  result.scales =
+      memory.allocate(static_cast<std::size_t>(slices * groups.groups) * sizeof(float), tag, stream());
+  return result;
+}
+
+kernels::ErrorFeedback QuantizedReduce::feedback(Error& error, const plan::QuantGroups& groups,
+                                                 std::int64_t slices, std::int64_t index,
+                                                 std::uint32_t param) {
+  if (!context_.config.zero.loco) return {};
+  if (!error.values) {
+    const device::MemoryTag tag{ev::MemoryCategory::quantization, param};
+    device::Arena& memory = context_.device.memory();
+    error.values = memory.allocate(static_cast<std::size_t>(slices * groups.elems), tag, stream());
+    error.scales =
+        memory.allocate(static_cast<std::size_t>(slices * groups.groups) * sizeof(float), tag, stream());
+    for (const device::Buffer* buffer : {&error.values, &error.scales}) {
+      stream().run([data = buffer->data(), bytes = buffer->bytes()](const kernels::Exec& exec) {
+        kernels::fill_zero(exec, data, bytes);
+      });
+    }
+  }
+  return {static_cast<std::int8_t*>(error.values.data()) + index * groups.elems,
+          static_cast<float*>(error.scales.data()) + index * groups.groups,
+          static_cast<float>(context_.config.zero.loco->err_beta)};
+}
+
+void QuantizedReduce::reduce(std::span<const Part> parts, float factor, comm::CollectiveLabel label) {
+  std::vector<Travel> travels;
+  travels.reserve(parts.size());
+  for (const Part& part : parts) {
+    Travel travel;
+    travel.part = part;
+    travel.groups =
+        plan::gradient_groups(context_.model.params[plan::raw(part.param)].shape, topology_.world);
+    travels.push_back(std::move(travel));
+  }
+  first_hop(travels, label);
+  second_hop(travels, label);
+  for (const Travel& travel : travels) {
+    std::vector<kernels::Int4Source> sources;
+    for (std::int64_t node = 0; node < topology_.nodes(); ++node) {
+      sources.push_back(travel.second_in.slice(node));
+    }
+    stream().run([sources, out = travel.part.out, g = travel.groups, factor](const kernels::Exec& exec) {
+      kernels::dequantize_sum_int4(exec, out, sources.data(), static_cast<std::uint32_t>(sources.size()),
+                                   g.elems, g.group_elems, factor);
+    });
+  }
+}
+
+/// Rounds every slice, in the order of plan::swizzle, and exchanges them inside the node. On nodes of one
+/// rank there is nobody to exchange with: what is rounded goes between the nodes at once.
+void QuantizedReduce::first_hop(std::vector<Travel>& travels, comm::CollectiveLabel label) {
+  const std::int64_t slices = topology_.world;
+  for (Travel& travel : travels) {
+    const std::uint32_t param = plan::raw(travel.part.param);
+    const plan::QuantGroups& g = travel.groups;
+    travel.first_out = allocate(g, slices, param);
+    for (std::int64_t place = 0; place < slices; ++place) {
+      const kernels::ConstPtr slice =
+          advance(travel.part.gradient, g.elems * order_[static_cast<std::size_t>(place)]);
+      stream().run(
+          [slice, g, to = travel.first_out.values_at(place), scales = travel.first_out.scales_at(place),
+           error = feedback(errors_[param].first, g, slices, place, param)](const kernels::Exec& exec) {
+            kernels::quantize_int4(exec, to, scales, slice, g.elems, g.group_elems, error);
+          });
+    }
+    if (inside_.world() > 1) travel.first_in = allocate(g, slices, param);
+  }
+  if (inside_.world() > 1) {
+    exchange(inside_, travels, &Travel::first_out, &Travel::first_in, topology_.nodes(), label);
+  }
+}
+
+/// Sums what came from the ranks of this node, rounds the sums and exchanges them between the nodes.
+void QuantizedReduce::second_hop(std::vector<Travel>& travels, comm::CollectiveLabel label) {
+  const std::int64_t nodes = topology_.nodes();
+  for (Travel& travel : travels) {
+    const std::uint32_t param = plan::raw(travel.part.param);
+    const plan::QuantGroups& g = travel.groups;
+    travel.second_in = allocate(g, nodes, param);
+    if (inside_.world() == 1) {
+      travel.second_out = std::move(travel.first_out);
+      continue;
+    }
+    travel.second_out = allocate(g, nodes, param);
+    for (std::int64_t node = 0; node < nodes; ++node) {
+      std::vector<kernels::Int4Source> sources;
+      for (std::int64_t rank = 0; rank < inside_.world(); ++rank) {
+        sources.push_back(travel.first_in.slice(rank * nodes + node));
+      }
+      stream().run(
+          [sources, g, to = travel.second_out.values_at(node), scales = travel.second_out.scales_at(node),
+           error = feedback(errors_[param].second, g, nodes, node, param)](const kernels::Exec& exec) {
+            kernels::requantize_int4(exec, to, scales, sources.data(),
+                                     static_cast<std::uint32_t>(sources.size()), g.elems, g.group_elems, 1,
+                                     error);
+          });
+    }
+  }
+  exchange(between_, travels, &Travel::second_out, &Travel::second_in, 1, label);
+}
+
+void QuantizedReduce::exchange(comm::Communicator& comm, std::vector<Travel>& travels, Values Travel::*out,
+                               Values Travel::*in, std::int64_t slices, comm::CollectiveLabel label) {
+  std::vector<comm::AllToAllPart> values;
+  std::vector<comm::AllToAllPart> scales;
+  for (Travel& travel : travels) {
+    const std::uint32_t param = plan::raw(travel.part.param);
+    values.push_back(
+        {(travel.*out).values_at(0), (travel.*in).values_at(0), slices * travel.groups.elems / 2, param});
+    scales.push_back(
+        {(travel.*out).scales_at(0), (travel.*in).scales_at(0), slices * travel.groups.groups, param});
+  }
+  comm.all_to_all(values, kernels::DType::i8, stream(), {label.group_id, 2});
+  comm.all_to_all(scales, kernels::DType::f32, stream(), label);
+}
+
+void QuantizedReduce::end_step() {
+  ++steps_;
+  if (!context_.config.zero.loco || steps_ % context_.config.zero.loco->reset_t != 0) return;
+  for (Errors& errors : errors_) {
+    for (const device::Buffer* scales : {&errors.first.scales, &errors.second.scales}) {
+      if (!*scales) continue;  // an error is its integer times the scale of its group
+      stream().run([data = scales->data(), bytes = scales->bytes()](const kernels::Exec& exec) {
+        kernels::fill_zero(exec, data, bytes);
+      });
+    }
+  }
+}
+
+}  // namespace shardscope::engine

@@ -1,0 +1,80 @@
+// qgZ: gradients on their way to their owners as int4, in two hops (ZeRO++; zero-reference P19). Inside the
+// node every rank gets, from each of its neighbours, what the ranks at its own place on all nodes will own;
+// it sums that, rounds the sums to int4 again and exchanges them with those ranks. Each element crosses
+// between nodes once per node instead of once per rank, and in four bits.
+//
+// With zeropp_loco_param what each rounding lost is added to the next gradient (LoCo), at both hops.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/ops.h"
+#include "runtime/engine/context.h"
+#include "runtime/plan/quantization.h"
+
+namespace shardscope::engine {
+
+class QuantizedReduce {
+ public:
+  /// `context` outlives it. Throws std::invalid_argument when it has no communicators of nodes.
+  explicit QuantizedReduce(const Context& context);
+
+  /// Whether this parameter's gradient goes this way; the others are reduce-scattered.
+  [[nodiscard]] bool takes(plan::ParamId param) const;
+
+  /// The whole gradient of one parameter, as it travels, and room for this rank's slice.
+  struct Part {
+    plan::ParamId param{};
+    kernels::ConstPtr gradient;
+    kernels::Ptr out;
+  };
+  /// out = factor * sum over all ranks, rounded twice to int4. Queued on the reduce stream.
+  void reduce(std::span<const Part> parts, float factor, comm::CollectiveLabel label);
+  /// An optimizer step is over: LoCo forgets its errors every reset_T steps.
+  void end_step();
+
+ private:
+  /// int4 values and scales of `slices` slices, one after the other.
+  struct Values {
+    device::Buffer values, scales;
+    plan::QuantGroups groups;  ///< of one slice
+    [[nodiscard]] kernels::Int4Source slice(std::int64_t index) const;
+    [[nodiscard]] std::uint8_t* values_at(std::int64_t index) const;
+    [[nodiscard]] float* scales_at(std::int64_t index) const;
+  };
+  /// LoCo: what was lost, of as many slices.
+  struct Error {
+    device::Buffer values, scales;
+  };
+  struct Errors {
+    Error first, second;
+  };
+  /// One parameter between the hops.
+  struct Travel {
+    Part part;
+    plan::QuantGroups groups;
+    Values first_out, first_in, second_out, second_in;
+  };
+
+  void first_hop(std::vector<Travel>& travels, comm::CollectiveLabel label);
+  void second_hop(std::vector<Travel>& travels, comm::CollectiveLabel label);
+  /// Exchanges values and scales; `slices` go to each rank of `comm`.
+  void exchange(comm::Communicator& comm, std::vector<Travel>& travels, Values Travel::*out,
+                Values Travel::*in, std::int64_t slices, comm::CollectiveLabel label);
+  [[nodiscard]] Values allocate(const plan::QuantGroups& groups, std::int64_t slices, std::uint32_t param);
+  [[nodiscard]] kernels::ErrorFeedback feedback(Error& error, const plan::QuantGroups& groups,
+                                                std::int64_t slices, std::int64_t index, std::uint32_t param);
+  [[nodiscard]] device::Stream& stream() const { return context_.device.reduce(); }
+
+  const Context& context_;
+  comm::Communicator& inside_;
+  comm::Communicator& between_;
+  const plan::Topology topology_;
+  const std::vector<std::uint32_t> order_;  ///< plan::swizzle
+  std::vector<Errors> errors_;              ///< by ParamId; of the reduce stream
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace shardscope::engine

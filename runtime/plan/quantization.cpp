@@ -1,0 +1,64 @@
+#include "runtime/plan/quantization.h"
+
+#include <algorithm>
+
+namespace shardscope::plan {
+namespace {
+
+constexpr std::int64_t kTargetGroup = 8000;  // deepspeed/runtime/zero/partition_parameters.py, CUDAQuantizer
+constexpr std::int64_t kLargestGroup = 16000;  // exclusive
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t product(const std::vector<std::int64_t>& shape) {
+  std::int64_t elems = 1;
+  for (const std::int64_t size : shape) elems *= size;
+  return elems;
+}
+
+}  // namespace
+
+QuantGroups weight_groups(std::int64_t shard_elems) {
+  std::int64_t groups = ceil_div(shard_elems, kTargetGroup);
+  if (shard_elems % 8 == 0 && shard_elems > 0) {
+    while (groups < shard_elems && shard_elems % (8 * groups) != 0) ++groups;
+    while (shard_elems % (16 * groups) == 0 && shard_elems / groups > kTargetGroup) groups *= 2;
+    if (groups < shard_elems && shard_elems / groups < kLargestGroup) {
+      return {shard_elems, shard_elems / groups, groups};
+    }
+  }
+  const std::int64_t group = std::min(std::max<std::int64_t>(shard_elems, 1), kTargetGroup);
+  return {shard_elems, group, ceil_div(shard_elems, group)};
+}
+
+bool quantizes_weight(const ZeroConfig& zero, std::uint32_t ranks, Persistence persistence) noexcept {
+  return zero.stage == 3 && zero.quantized_weights && ranks > 1 && persistence == Persistence::released;
+}
+
+GradientPath gradient_path(const ZeroConfig& zero, const Topology& topology,
+                           const std::vector<std::int64_t>& shape) {
+  const bool fits =
+      shape.size() == 2 && product(shape) % (2 * static_cast<std::int64_t>(topology.world)) == 0;
+  return fits && quantizes_gradients(zero, topology) ? GradientPath::quantized : GradientPath::reduce_scatter;
+}
+
+QuantGroups gradient_groups(const std::vector<std::int64_t>& shape, std::uint32_t world) {
+  const auto ranks = static_cast<std::int64_t>(world);
+  const std::int64_t slice = product(shape) / ranks;
+  const std::int64_t wanted = ceil_div(std::max({shape.at(0), shape.at(1), ranks}), ranks);
+  const std::int64_t group = ceil_div(ceil_div(slice, wanted), 2) * 2;
+  return {slice, group, ceil_div(slice, group)};
+}
+
+std::vector<std::uint32_t> swizzle(const Topology& topology) {
+  std::vector<std::uint32_t> order;
+  order.reserve(topology.world);
+  for (std::uint32_t local = 0; local < topology.ranks_per_node; ++local) {
+    for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
+      order.push_back(node * topology.ranks_per_node + local);
+    }
+  }
+  return order;
+}
+
+}  // namespace shardscope::plan

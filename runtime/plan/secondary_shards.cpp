@@ -1,0 +1,44 @@
+#include "runtime/plan/secondary_shards.h"
+
+#include <algorithm>
+
+#include "runtime/plan/partition.h"
+
+namespace shardscope::plan {
+
+SecondaryShards::SecondaryShards(std::size_t params, const ZeroConfig& zero)
+    : enabled_(zero.stage == 3 && zero.hpz_partition_size > 1),
+      in_forward_(zero.compat.hpz_secondary_in_forward),
+      exists_(params, false),
+      forward_done_(params, false) {}
+
+void SecondaryShards::begin_iteration() {
+  direction_ = Direction::forward;
+  std::fill(forward_done_.begin(), forward_done_.end(), false);
+}
+
+GatherSource SecondaryShards::source(ParamId param) const {
+  const std::size_t i = raw(param);
+  const bool now = in_forward_ || direction_ == Direction::backward || forward_done_[i];
+  return exists_[i] && now ? GatherSource::secondary : GatherSource::primary;
+}
+
+bool SecondaryShards::released(ParamId param) {
+  if (!enabled_) return false;
+  const std::size_t i = raw(param);
+  if (direction_ == Direction::forward) forward_done_[i] = true;
+  // A copy made in the backward would serve nobody, unless later forwards may read it.
+  const bool useful = in_forward_ || direction_ == Direction::forward;
+  if (exists_[i] || !useful) return false;
+  exists_[i] = true;
+  return true;
+}
+
+void SecondaryShards::weights_change() { std::fill(exists_.begin(), exists_.end(), false); }
+
+std::int64_t secondary_elems(std::int64_t param_elems, std::uint32_t world, std::uint32_t group) {
+  return partition_param(param_elems, world).shard_elems * static_cast<std::int64_t>(world) /
+         static_cast<std::int64_t>(group);
+}
+
+}  // namespace shardscope::plan

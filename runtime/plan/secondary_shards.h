@@ -1,0 +1,51 @@
+// hpZ: which parameters have a secondary copy, spread over the few ranks of a small group, and which gathers
+// read it (zero-reference P17 and 0.6). A parameter is copied when it is released after its forward; gathers
+// of the backward then stay inside the group. The copies end with the optimizer step, which changes the
+// weights.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/plan/ids.h"
+#include "runtime/plan/model_plan.h"
+#include "runtime/plan/zero_config.h"
+
+namespace shardscope::plan {
+
+enum class GatherSource : std::uint8_t { primary, secondary };
+
+class SecondaryShards {
+ public:
+  /// Off when hpz_partition_size is 1 or the stage is not 3.
+  SecondaryShards(std::size_t params, const ZeroConfig& zero);
+
+  [[nodiscard]] bool enabled() const noexcept { return enabled_; }
+  /// Root forward of a micro-step.
+  void begin_iteration();
+  /// A module is about to run in this direction; gathers follow it, its prefetches too.
+  void enter(Direction direction) noexcept { direction_ = direction; }
+  /// What a gather issued now reads.
+  ///
+  /// Default: the copy, from the backward on, and once the parameter's forward in this micro-step is over (a
+  /// prefetch in the last modules of the forward serves the backward). hpz_secondary_in_forward: the copy
+  /// whenever there is one, so from the second micro-step of a window on also in the forward.
+  [[nodiscard]] GatherSource source(ParamId param) const;
+  /// The whole parameter is about to be freed. True: copy this rank's part of it first.
+  [[nodiscard]] bool released(ParamId param);
+  /// The optimizer step: every copy is freed.
+  void weights_change();
+
+ private:
+  bool enabled_;
+  bool in_forward_;  ///< compat 0.6
+  Direction direction_ = Direction::forward;
+  std::vector<bool> exists_;        ///< by ParamId
+  std::vector<bool> forward_done_;  ///< by ParamId: released in the forward of this micro-step
+};
+
+/// Elements of one rank's part of the secondary copy: the parameter with its padding over `group` ranks.
+[[nodiscard]] std::int64_t secondary_elems(std::int64_t param_elems, std::uint32_t world,
+                                           std::uint32_t group);
+
+}  // namespace shardscope::plan

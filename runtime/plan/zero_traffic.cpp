@@ -1,0 +1,191 @@
+#include "runtime/plan/zero_traffic.h"
+
+#include "runtime/plan/partition.h"
+#include "runtime/plan/quantization.h"
+#include "runtime/plan/secondary_shards.h"
+
+namespace shardscope::plan {
+namespace {
+
+constexpr std::int64_t kScaleBytes = 4;
+
+Traffic& at(ScopeTraffic& traffic, TrafficScope scope) { return traffic[static_cast<std::size_t>(scope)]; }
+
+void add(ScopeTraffic& traffic, TrafficScope scope, std::int64_t elems, std::int64_t bytes) {
+  at(traffic, scope).elems += elems;
+  at(traffic, scope).bytes += bytes;
+}
+
+std::int64_t product(const std::vector<std::int64_t>& shape) {
+  std::int64_t elems = 1;
+  for (const std::int64_t size : shape) elems *= size;
+  return elems;
+}
+
+/// The sums for one parameter after the other.
+class Counter {
+ public:
+  Counter(const ZeroConfig& zero, const TrafficInput& input)
+      : zero_(zero),
+        input_(input),
+        ranks_(shard_world(zero, input.topology.world)),
+        primary_(zero.mics_shard_size > 0 ? TrafficScope::shard : TrafficScope::world) {}
+
+  void gather(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
+    const std::int64_t shard = partition_param(product(param.shape), ranks_).shard_elems;
+    const std::int64_t whole = shard * ranks_;
+    if (quantizes_weight(zero_, ranks_, param.persistent ? Persistence::persistent : Persistence::released)) {
+      const std::int64_t scales = weight_groups(shard).groups * ranks_;
+      add(traffic, primary_, times * (whole + scales), times * (whole + scales * kScaleBytes));
+    } else if (zero_.use_all_reduce_for_fetch_params) {
+      add(traffic, primary_, times * 2 * whole, times * 2 * whole * input_.param_bytes);
+    } else if (gathers_hierarchically(zero_, input_.topology)) {
+      const std::int64_t first = whole / input_.topology.ranks_per_node;
+      add(traffic, TrafficScope::inter_node, times * first, times * first * input_.param_bytes);
+      add(traffic, TrafficScope::intra_node, times * whole, times * whole * input_.param_bytes);
+    } else {
+      add(traffic, primary_, times * whole, times * whole * input_.param_bytes);
+    }
+  }
+
+  void gather_secondary(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
+    const auto group = static_cast<std::uint32_t>(zero_.hpz_partition_size);
+    const std::int64_t whole = secondary_elems(product(param.shape), ranks_, group) * group;
+    add(traffic, TrafficScope::secondary, times * whole, times * whole * input_.param_bytes);
+  }
+
+  void reduce(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
+    const std::int64_t elems = product(param.shape);
+    const Topology& topology = input_.topology;
+    if (!zero_.reduce_scatter) {
+      add(traffic, TrafficScope::world, times * 2 * elems, times * 2 * elems * input_.gradient_bytes);
+      return;
+    }
+    if (gradient_path(zero_, topology, param.shape) == GradientPath::reduce_scatter) {
+      const std::int64_t whole = partition_param(elems, ranks_).shard_elems * ranks_;
+      add(traffic, primary_, times * whole, times * whole * input_.gradient_bytes);
+      return;
+    }
+    const std::int64_t groups = gradient_groups(param.shape, topology.world).groups;
+    const std::int64_t nodes = topology.nodes();
+    if (topology.ranks_per_node > 1) {
+      const std::int64_t scales = groups * topology.world;
+      add(traffic, TrafficScope::intra_node, times * (elems + scales),
+          times * (elems / 2 + scales * kScaleBytes));
+    }
+    const std::int64_t second = elems / topology.ranks_per_node;
+    add(traffic, TrafficScope::inter_node, times * (second + groups * nodes),
+        times * (second / 2 + groups * nodes * kScaleBytes));
+  }
+
+  /// Elements of one rank's owned range.
+  [[nodiscard]] std::int64_t owned(const TrafficParam& param) const {
+    const std::int64_t shard = partition_param(product(param.shape), ranks_).shard_elems;
+    return (shard + input_.shard_alignment - 1) / input_.shard_alignment * input_.shard_alignment;
+  }
+
+ private:
+  const ZeroConfig& zero_;
+  const TrafficInput& input_;
+  std::uint32_t ranks_;
+  TrafficScope primary_;
+};
+
+std::string times_s(std::int64_t divisor) { return divisor == 1 ? "S" : "S/" + std::to_string(divisor); }
+
+}  // namespace
+
+ScopeTraffic StepTraffic::gathers() const noexcept {
+  ScopeTraffic sum = persistent;
+  for (const ScopeTraffic* part : {&forward, &backward}) {
+    for (std::size_t i = 0; i < kTrafficScopes; ++i) {
+      sum[i].elems += (*part)[i].elems;
+      sum[i].bytes += (*part)[i].bytes;
+    }
+  }
+  return sum;
+}
+
+Traffic StepTraffic::total() const noexcept {
+  Traffic sum;
+  for (const ScopeTraffic& part : {gathers(), reduce}) {
+    for (const Traffic& traffic : part) {
+      sum.elems += traffic.elems;
+      sum.bytes += traffic.bytes;
+    }
+  }
+  return sum;
+}
+
+StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConfig& zero,
+                         const TrafficInput& input) {
+  static_cast<void>(make_zero_groups(zero, input.topology, 0));  // refuses what cannot be
+  const Counter counter(zero, input);
+  StepTraffic traffic;
+  std::int64_t owned = 0;
+  const std::int64_t k = input.micro_steps;
+  // Copies live from the first forward to the step; with the compat switch later forwards read them too.
+  const std::int64_t from_copies =
+      zero.hpz_partition_size > 1 && zero.compat.hpz_secondary_in_forward ? k - 1 : 0;
+  for (const TrafficParam& param : params) {
+    counter.reduce(traffic.reduce, param, k);
+    owned += counter.owned(param);
+    if (param.persistent) {
+      counter.gather(traffic.persistent, param, 1);
+      continue;
+    }
+    counter.gather(traffic.forward, param, k - from_copies);
+    if (from_copies > 0) counter.gather_secondary(traffic.forward, param, from_copies);
+    if (zero.hpz_partition_size > 1) {
+      counter.gather_secondary(traffic.backward, param, k);
+    } else {
+      counter.gather(traffic.backward, param, k);
+    }
+  }
+  const std::uint32_t replicas = input.topology.world / shard_world(zero, input.topology.world);
+  if (replicas > 1 && zero.reduce_scatter) {
+    add(traffic.reduce, TrafficScope::replica, 2 * owned, 2 * owned * input.sum_bytes);
+  }
+  return traffic;
+}
+
+std::int64_t cross_node_bytes(const ScopeTraffic& traffic, const ZeroConfig& zero,
+                              const Topology& topology) noexcept {
+  if (topology.nodes() < 2) return 0;
+  const auto node = static_cast<std::int64_t>(topology.ranks_per_node);
+  const auto bytes = [&](TrafficScope scope) { return traffic[static_cast<std::size_t>(scope)].bytes; };
+  // A group of neighbours leaves its node only when it is larger.
+  const auto of_block = [&](TrafficScope scope, std::int64_t size) { return size > node ? bytes(scope) : 0; };
+  std::int64_t sum = bytes(TrafficScope::world);
+  sum += of_block(TrafficScope::secondary, zero.hpz_partition_size);
+  sum += of_block(TrafficScope::shard, zero.mics_shard_size);
+  sum += node * (bytes(TrafficScope::inter_node) + bytes(TrafficScope::replica));
+  return sum;
+}
+
+std::string traffic_text(const ZeroConfig& zero, const Topology& topology, std::int64_t micro_steps) {
+  const bool rounded = zero.quantized_weights && topology.world > 1;
+  std::string primary = rounded ? "S int8" : zero.use_all_reduce_for_fetch_params ? "2S" : "S";
+  if (gathers_hierarchically(zero, topology)) primary = "(S + " + times_s(topology.ranks_per_node) + ")";
+  std::string text = primary + " + " + (zero.hpz_partition_size > 1 ? "S secondary" : primary) + " + ";
+  if (!quantizes_gradients(zero, topology)) {
+    text += zero.reduce_scatter ? "S" : "2S";
+  } else if (topology.ranks_per_node > 1) {
+    text += "(S + " + times_s(topology.ranks_per_node) + ") int4";
+  } else {
+    text += "S int4";
+  }
+  if (micro_steps > 1) text = std::to_string(micro_steps) + "(" + text + ")";
+  if (shard_world(zero, topology.world) < topology.world) {
+    text += " + 2" + times_s(shard_world(zero, topology.world)) + " replicas";
+  }
+  return text;
+}
+
+bool has_special_traffic(const ZeroConfig& zero) noexcept {
+  return zero.stage == 3 &&
+         (zero.hpz_partition_size > 1 || zero.quantized_weights || zero.quantized_gradients ||
+          zero.mics_shard_size > 0 || zero.use_all_reduce_for_fetch_params);
+}
+
+}  // namespace shardscope::plan
