@@ -19,7 +19,7 @@ using instrumentation::EventKind;
 using instrumentation::kNoId;
 
 constexpr std::uint32_t kMagic = 0x4B43535AU;  // "ZSCK"
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;          ///< 1 has no number of parts
 constexpr std::size_t kHeaderBytes = 88;
 constexpr std::size_t kMaxEvents = std::size_t{1} << 22;
 constexpr std::size_t kMaxColumnsBytes = kMaxEvents * 64;
@@ -293,6 +293,10 @@ std::int64_t Chunk::end_ns() const noexcept {
 }
 
 std::vector<std::byte> Chunk::encode() const {
+  if (parts == 0 || parts > kMaxParts) {
+    throw std::runtime_error("chunk: stands for " + std::to_string(parts) + " chunks; 1 to " +
+                             std::to_string(kMaxParts) + " can be");
+  }
   if (events.size() > kMaxEvents) {
     throw std::runtime_error("chunk: " + std::to_string(events.size()) + " events, more than the limit of " +
                              std::to_string(kMaxEvents) + "; split it");
@@ -314,7 +318,7 @@ std::vector<std::byte> Chunk::encode() const {
   ByteWriter writer(header);
   writer.fixed(kMagic);
   writer.fixed(kVersion);
-  writer.fixed(std::uint16_t{0});
+  writer.fixed(static_cast<std::uint16_t>(parts - 1));
   writer.fixed(rank);
   writer.fixed(static_cast<std::uint32_t>(events.size()));
   writer.fixed(sequence);
@@ -346,12 +350,13 @@ Chunk Chunk::decode(const std::byte* data, std::size_t bytes) {
     throw std::runtime_error("chunk: header checksum does not match");
   }
   const auto version = reader.fixed<std::uint16_t>();
-  if (version != kVersion) {
-    throw std::runtime_error("chunk: version " + std::to_string(version) + ", this program reads version " +
+  if (version == 0 || version > kVersion) {
+    throw std::runtime_error("chunk: version " + std::to_string(version) + ", this program reads up to " +
                              std::to_string(kVersion));
   }
-  (void)reader.fixed<std::uint16_t>();
+  const auto more_parts = reader.fixed<std::uint16_t>();
   Chunk chunk;
+  if (version >= 2) chunk.parts = std::uint32_t{more_parts} + 1;
   chunk.rank = reader.fixed<std::uint32_t>();
   const auto count = reader.fixed<std::uint32_t>();
   chunk.sequence = reader.fixed<std::uint64_t>();

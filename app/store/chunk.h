@@ -14,7 +14,9 @@ namespace shardscope::store {
 class Chunk {
  public:
   std::uint32_t rank = 0;
+  static constexpr std::uint32_t kMaxParts = 1U << 16;
   std::uint64_t sequence = 0;          ///< per rank, from 0, without gaps in a whole recording
+  std::uint32_t parts = 1;             ///< stands for the sequences from `sequence` on (compaction.h)
   std::int64_t clock_offset_ns = 0;    ///< added to event times gives the collector's clock
   std::int64_t clock_residual_ns = 0;  ///< bound on the error of that sum
   std::uint64_t dropped_before = 0;    ///< events dropped at the source since the chunk before

@@ -73,6 +73,9 @@ class Reader {
     if (std::memcmp(head, "SQLite format 3", sizeof head) != 0)
       refuse("is not a Shardscope recording (*.zscope)");
     info_.file_bytes = fs::file_size(path_, error);
+    // Of a run that goes on or was cut off, most may still lie in the log.
+    const std::uintmax_t log = fs::file_size(path_ + "-wal", error);
+    if (!error) info_.file_bytes += log;
   }
 
   void open() {
@@ -147,9 +150,9 @@ class Reader {
       if (!first_of_rank && chunk.sequence <= last->second) throw std::runtime_error("chunk: out of order");
       const std::uint64_t expected = first_of_rank ? 0 : last->second + 1;
       missing_ += chunk.sequence - expected;
-      last->second = chunk.sequence;
+      last->second = chunk.sequence + chunk.parts - 1;
       store.ingest(chunk);
-      ++info_.chunks;
+      info_.chunks += chunk.parts;
       info_.events += chunk.events.size();
     } catch (const std::runtime_error& error) {
       std::string why = error.what();

@@ -6,7 +6,7 @@
 
 namespace shardscope::store {
 
-inline constexpr std::int32_t kRecordingVersion = 1;                 ///< PRAGMA user_version
+inline constexpr std::int32_t kRecordingVersion = 2;                 ///< PRAGMA user_version
 inline constexpr std::int32_t kRecordingApplicationId = 0x5A534350;  ///< PRAGMA application_id, "ZSCP"
 
 inline constexpr const char* kRecordingSchema = R"sql(
@@ -30,7 +30,7 @@ CREATE TABLE messages(id INTEGER PRIMARY KEY, rank INTEGER, at_ns INTEGER, sever
 CREATE TABLE names(rank INTEGER, id INTEGER, name TEXT, crc INTEGER NOT NULL, PRIMARY KEY(rank, id)) WITHOUT ROWID;
 CREATE TABLE chunks(id INTEGER PRIMARY KEY, rank INTEGER, sequence INTEGER, begin_ns INTEGER, end_ns INTEGER,
   clock_offset_ns INTEGER, clock_residual_ns INTEGER, events INTEGER, dropped_before INTEGER,
-  lost_before INTEGER, bytes BLOB NOT NULL);
+  lost_before INTEGER, parts INTEGER, bytes BLOB NOT NULL);
 CREATE INDEX chunks_by_time ON chunks(rank, begin_ns, end_ns);
 CREATE TABLE steps(step INTEGER PRIMARY KEY, begin_ns INTEGER, end_ns INTEGER, paused_ns INTEGER,
   tokens INTEGER, loss REAL, grad_norm REAL, loss_scale REAL, learning_rate REAL, skipped INTEGER);

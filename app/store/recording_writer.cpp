@@ -11,6 +11,7 @@
 #include <optional>
 #include <tuple>
 
+#include "app/store/compaction.h"
 #include "app/store/crc32.h"
 #include "app/store/database.h"
 #include "app/store/recording.h"
@@ -55,7 +56,9 @@ void make_room(const std::string& path) {
 struct RecordingWriter::State {
   std::string path;
   std::optional<Database> database;
-  Statement add_chunk, add_message, add_name, put_rank, put_tables;
+  Statement add_chunk, get_chunk, drop_chunk, add_message, add_name, put_rank, put_tables;
+  Compaction compaction;
+  std::int64_t last_id = 0;  ///< of a chunk
   std::chrono::steady_clock::time_point last_commit = std::chrono::steady_clock::now();
   std::string error;
   bool has_run = false;
@@ -67,6 +70,8 @@ struct RecordingWriter::State {
   void guarded(Work work);
   void begin_if_needed();
   void insert(const Chunk& chunk, std::span<const std::byte> encoded);
+  void insert_row(std::int64_t id, const Chunk& chunk, std::span<const std::byte> encoded);
+  void join(const Compaction::Rows& rows);
   [[nodiscard]] bool commit_due() const {
     return std::chrono::steady_clock::now() - last_commit >= kCommitInterval;
   }
@@ -103,6 +108,7 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     s.database.emplace(path, Database::Access::create);
     Database& db = *s.database;
     db.execute("PRAGMA page_size = 8192");
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL");
     db.execute("PRAGMA cache_size = -4096");
     db.execute("BEGIN IMMEDIATE");
     db.execute("PRAGMA application_id = " + std::to_string(kRecordingApplicationId));
@@ -115,7 +121,9 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     db.execute("PRAGMA journal_mode = WAL");
     db.execute("PRAGMA synchronous = NORMAL");
     db.execute("PRAGMA wal_autocheckpoint = 512");
-    s.add_chunk = db.prepare("INSERT INTO chunks VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
+    s.add_chunk = db.prepare("INSERT INTO chunks VALUES(?12, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
+    s.get_chunk = db.prepare("SELECT bytes FROM chunks WHERE id = ?1");
+    s.drop_chunk = db.prepare("DELETE FROM chunks WHERE id = ?1");
     s.add_message = db.prepare("INSERT INTO messages VALUES(NULL, ?1, ?2, ?3, ?4, ?5)");
     s.add_name = db.prepare("INSERT OR REPLACE INTO names VALUES(?1, ?2, ?3, ?4)");
     s.put_rank = db.prepare(
@@ -204,14 +212,46 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
   });
 }
 
-void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byte> encoded) {
+void RecordingWriter::State::insert_row(std::int64_t id, const Chunk& chunk,
+                                        std::span<const std::byte> encoded) {
   const std::int64_t begin = chunk.begin_ns();
   add_chunk.bind(1, std::int64_t{chunk.rank}).bind(2, static_cast<std::int64_t>(chunk.sequence));
   add_chunk.bind(3, begin).bind(4, chunk.end_ns());
   add_chunk.bind(5, chunk.clock_offset_ns).bind(6, chunk.clock_residual_ns);
   add_chunk.bind(7, static_cast<std::int64_t>(chunk.events.size()));
   add_chunk.bind(8, static_cast<std::int64_t>(chunk.dropped_before));
-  add_chunk.bind(9, static_cast<std::int64_t>(chunk.lost_before)).bind(10, encoded).run();
+  add_chunk.bind(9, static_cast<std::int64_t>(chunk.lost_before)).bind(10, std::int64_t{chunk.parts});
+  add_chunk.bind(11, encoded).bind(12, id).run();
+}
+
+/// Replaces small chunks by one. Within the open transaction, so that a crash leaves either these or that.
+/// They are read back instead of kept, so that memory does not grow with the number of ranks.
+void RecordingWriter::State::join(const Compaction::Rows& rows) {
+  std::vector<Chunk> parts;
+  parts.reserve(rows.size());
+  for (const std::int64_t id : rows) {
+    get_chunk.bind(1, id);
+    if (!get_chunk.step()) return;
+    const std::span<const std::byte> bytes = get_chunk.bytes(0);
+    try {
+      parts.push_back(Chunk::decode(bytes.data(), bytes.size()));
+    } catch (const std::runtime_error&) {
+      get_chunk.reset();
+      return;  // damaged before it came here: stays as it is, for a reader to name
+    }
+    get_chunk.reset();
+  }
+  const Chunk whole = joined(parts);
+  for (const std::int64_t id : rows) drop_chunk.bind(1, id).run();
+  // In the place of the last, because a large chunk of the rank may have come since.
+  insert_row(rows.back(), whole, whole.encode());
+}
+
+void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byte> encoded) {
+  const std::int64_t begin = chunk.begin_ns();
+  const std::int64_t id = ++last_id;
+  insert_row(id, chunk, encoded);
+  for (const Compaction::Rows& rows : compaction.wrote(id, chunk)) join(rows);
   ++chunks;
   events += chunk.events.size();
   if (!chunk.events.empty()) {
@@ -275,14 +315,18 @@ void RecordingWriter::finish(const Store& store) {
   State& s = *state_;
   for (const RankRow& row : store.ranks()) rank(row);
   s.guarded([&] {
+    for (const Compaction::Rows& rows : s.compaction.rest()) s.join(rows);
     write_summary(*s.database, store);
     s.database->execute("INSERT OR REPLACE INTO meta VALUES('complete', 1), ('chunks', " +
                         std::to_string(s.chunks) + "), ('events', " + std::to_string(s.events) + ")");
     s.database->execute("COMMIT");
     // Back to a single file that can be copied and opened anywhere.
-    for (Statement* statement : {&s.add_chunk, &s.add_message, &s.add_name, &s.put_rank, &s.put_tables}) {
+    for (Statement* statement : {&s.add_chunk, &s.get_chunk, &s.drop_chunk, &s.add_message, &s.add_name,
+                                 &s.put_rank, &s.put_tables}) {
       *statement = Statement();
     }
+    // Pages that joining left free go back to the disk.
+    s.database->execute("PRAGMA incremental_vacuum");
     s.database->execute("PRAGMA wal_checkpoint(TRUNCATE)");
     s.database->execute("PRAGMA journal_mode = DELETE");
     s.database->close();

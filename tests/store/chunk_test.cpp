@@ -22,6 +22,7 @@ bool same(const Event& a, const Event& b) {
 void expect_same(const Chunk& a, const Chunk& b) {
   EXPECT_EQ(a.rank, b.rank);
   EXPECT_EQ(a.sequence, b.sequence);
+  EXPECT_EQ(a.parts, b.parts);
   EXPECT_EQ(a.clock_offset_ns, b.clock_offset_ns);
   EXPECT_EQ(a.clock_residual_ns, b.clock_residual_ns);
   EXPECT_EQ(a.dropped_before, b.dropped_before);
@@ -41,6 +42,7 @@ Chunk random_chunk(std::uint64_t seed, std::size_t events) {
   Chunk chunk;
   chunk.rank = static_cast<std::uint32_t>(random());
   chunk.sequence = random();
+  chunk.parts = static_cast<std::uint32_t>(1 + random() % Chunk::kMaxParts);
   chunk.clock_offset_ns = static_cast<std::int64_t>(random());
   chunk.clock_residual_ns = static_cast<std::int64_t>(random());
   chunk.dropped_before = random();

@@ -10,11 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <random>
 
+#include "app/store/compaction.h"
+#include "app/store/database.h"
 #include "app/store/recording_schema.h"
 #include "tests/store/synthetic_run.h"
 
@@ -77,7 +80,9 @@ void expect_same_run(const Store& a, const Store& b) {
     }
   }
   ASSERT_EQ(a.steps().size(), b.steps().size());
-  for (std::size_t i = 0; i < a.steps().size(); ++i) EXPECT_EQ(a.steps()[i].loss, b.steps()[i].loss);
+  for (std::size_t i = 0; i < a.steps().size(); ++i) {
+    EXPECT_THAT(a.steps()[i].loss, testing::NanSensitiveDoubleEq(b.steps()[i].loss));
+  }
 }
 
 TEST_F(RecordingTest, WholeRunComesBack) {
@@ -230,7 +235,7 @@ TEST_F(RecordingTest, FullDiskIsAnErrorTextAndKeepsWhatWasWritten) {
 }
 
 TEST_F(RecordingTest, TruncatedCopiesShowWhatIsWhole) {
-  const SyntheticRun run = make_synthetic_run({.steps = 8});
+  const SyntheticRun run = make_synthetic_run({.steps = 60});  // several joined chunks per rank
   const std::string path = write("whole.zscope", run);
   const std::uintmax_t size = fs::file_size(path);
   std::uint64_t most = 0;
@@ -296,17 +301,145 @@ TEST_F(RecordingTest, DamagedChunkIsNamedAndBecomesAGap) {
   ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
   ASSERT_EQ(
       sqlite3_exec(
-          db, "UPDATE chunks SET bytes = substr(bytes, 1, 200) || x'00' || substr(bytes, 202) WHERE id = 6",
+          db, "UPDATE chunks SET bytes = substr(bytes, 1, 200) || x'00' || substr(bytes, 202) WHERE rank = 1",
           nullptr, nullptr, nullptr),
       SQLITE_OK);
   sqlite3_close(db);
   RecordingInfo info;
   const Store read = open_recording(path, &info);
+  // Joined at the end, so one row held all of the rank.
+  EXPECT_EQ(info.chunks, std::count_if(run.chunks.begin(), run.chunks.end(),
+                                       [](const Chunk& chunk) { return chunk.rank != 1; }));
+  EXPECT_TRUE(mentions(info, "(rank 1, sequence 0)"));
+  EXPECT_TRUE(mentions(info, "checksum"));
+  EXPECT_EQ(read.depth_count({1, ev::StreamId::compute}), 0U);
+  EXPECT_GT(read.depth_count({2, ev::StreamId::compute}), 0U);
+}
+
+TEST_F(RecordingTest, DamagedChunkInTheMiddleBecomesAGap) {
+  const SyntheticRun run = make_synthetic_run();
+  const std::string path = file("middle.zscope");
+  constexpr std::size_t kDamaged = 5;
+  {
+    RecordingWriter writer(path);  // never finished: its chunks stay small
+    for (const ev::RunTables& tables : run.tables) writer.tables(tables.rank, tables);
+    for (std::size_t i = 0; i < run.chunks.size(); ++i) {
+      std::vector<std::byte> encoded = run.chunks[i].encode();
+      if (i == kDamaged) encoded[encoded.size() / 2] ^= std::byte{1};
+      writer.append(run.chunks[i], encoded);
+    }
+  }
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
   EXPECT_EQ(info.chunks, run.chunks.size() - 1);
-  EXPECT_TRUE(mentions(info, "chunk 6 (rank " + std::to_string(run.chunks[5].rank)));
+  EXPECT_TRUE(mentions(info, "chunk 6 (rank " + std::to_string(run.chunks[kDamaged].rank)));
   EXPECT_TRUE(mentions(info, "checksum"));
   ASSERT_EQ(read.gaps().size(), 1U);
-  EXPECT_EQ(read.gaps()[0].rank, run.chunks[5].rank);
+  EXPECT_EQ(read.gaps()[0].rank, run.chunks[kDamaged].rank);
+}
+
+TEST_F(RecordingTest, SmallChunksAreJoinedAndNothingMoves) {
+  // As a live run arrives: a few events at a time, the clock's offset corrected now and then, once with
+  // events missing.
+  SyntheticRun run = make_synthetic_run({.world = 2, .steps = 200, .chunk_events = 256});
+  std::uint64_t gap_at = 0;
+  for (Chunk& chunk : run.chunks) {
+    const std::int64_t correction = static_cast<std::int64_t>(chunk.sequence % 7) * 1000;
+    chunk.clock_offset_ns += correction;
+    for (ev::Event& event : chunk.events) event.ticks -= static_cast<std::uint64_t>(correction);
+    if (chunk.rank == 1 && chunk.sequence == 100) chunk.dropped_before = gap_at = 17;
+  }
+  ASSERT_EQ(gap_at, 17U);
+  const std::string path = write("joined.zscope", run);
+  Store direct;
+  fill_store(direct, run);
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
+  EXPECT_THAT(info.problems, testing::IsEmpty());
+  EXPECT_TRUE(info.complete);
+  EXPECT_EQ(info.chunks, run.chunks.size());
+  expect_same_run(read, direct);
+  ASSERT_EQ(read.gaps().size(), 1U);
+  EXPECT_EQ(read.gaps()[0].events, 17U);
+  EXPECT_EQ(read.gaps()[0].begin_ns, direct.gaps()[0].begin_ns);
+
+  Database database(path, Database::Access::read);
+  const std::int64_t rows = database.integer("SELECT count(*) FROM chunks");
+  const auto large = static_cast<std::int64_t>(read.event_count() / Compaction::kJoinedEvents);
+  EXPECT_GE(rows, large);
+  EXPECT_LE(rows, large + 4);  // the rest of two ranks, and the group that the gap cut short
+  EXPECT_EQ(database.integer("SELECT sum(parts) FROM chunks"), static_cast<std::int64_t>(run.chunks.size()));
+  const double each = static_cast<double>(database.integer("SELECT sum(length(bytes)) FROM chunks")) /
+                      static_cast<double>(read.event_count());
+  EXPECT_LT(each, 3.5);
+}
+
+TEST_F(RecordingTest, JoiningStaysWithinTheCommittedState) {
+  // Killed at any commit, what was joined is there once, not twice and not never.
+  const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 120, .chunk_events = 512});
+  const std::string path = file("killed_joining.zscope");
+  for (const std::size_t last : {run.chunks.size() / 3, run.chunks.size() - 1}) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      RecordingWriter writer(path);
+      writer.tables(0, run.tables[0]);
+      for (std::size_t i = 0; i <= last; ++i) writer.append(run.chunks[i]);
+      writer.commit();
+      ::kill(::getpid(), SIGKILL);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    RecordingInfo info;
+    const Store read = open_recording(path, &info);
+    EXPECT_EQ(info.chunks, last + 1);
+    EXPECT_TRUE(read.gaps().empty());
+    Store direct;
+    direct.set_tables(0, run.tables[0]);
+    for (std::size_t i = 0; i <= last; ++i) direct.ingest(run.chunks[i]);
+    expect_same_run(read, direct);
+  }
+}
+
+TEST_F(RecordingTest, ALargeChunkAfterSmallOnesKeepsItsPlace) {
+  // A rank that starts slowly and then bursts: the small ones are joined when the large one comes.
+  SyntheticRun run = make_synthetic_run({.world = 1, .steps = 60, .chunk_events = 1024});
+  SyntheticRun burst = make_synthetic_run({.world = 1, .steps = 60, .chunk_events = 40'000});
+  constexpr std::size_t kSmall = 30;
+  const std::int64_t until = run.chunks[kSmall - 1].end_ns();
+  run.chunks.resize(kSmall);
+  run.chunks.push_back(burst.chunks[0]);
+  Chunk& large = run.chunks.back();
+  large.sequence = kSmall;
+  std::erase_if(large.events,
+                [&](const ev::Event& e) { return static_cast<std::int64_t>(e.ticks) <= until; });
+  while (large.events.size() < Compaction::kLargeEvents) large.events.push_back(large.events.back());
+  const std::string path = file("burst.zscope");
+  RecordingWriter writer(path);
+  writer.tables(0, run.tables[0]);
+  for (const Chunk& chunk : run.chunks) writer.append(chunk);
+  writer.commit();
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
+  EXPECT_EQ(info.chunks, run.chunks.size());
+  EXPECT_TRUE(read.gaps().empty());
+  EXPECT_FALSE(mentions(info, "out of order"));
+  Database database(path, Database::Access::read);
+  EXPECT_EQ(database.integer("SELECT count(*) FROM chunks"), 2);
+}
+
+TEST_F(RecordingTest, AFileOfVersion1Opens) {
+  // Written by the program before version 2: make_synthetic_recording F world=2 steps=1 layers=1
+  RecordingInfo info;
+  const Store read = open_recording(SHARDSCOPE_TEST_DATA "/version1.zscope", &info);
+  EXPECT_EQ(info.format_version, 1);
+  EXPECT_TRUE(info.complete);
+  EXPECT_THAT(info.problems, testing::IsEmpty());
+  EXPECT_EQ(info.chunks, 2U);
+  EXPECT_EQ(read.event_count(), 1130U);
+  Store now;
+  fill_store(now, make_synthetic_run({.world = 2, .steps = 1, .layers = 1}));
+  expect_same_run(read, now);
 }
 
 TEST_F(RecordingTest, WrongFilesAreRefusedInWords) {

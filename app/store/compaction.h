@@ -1,0 +1,40 @@
+// Compaction of a recording: the small chunks in which a live run is written and shown become large ones,
+// which compress better and are found faster. Pure decisions; RecordingWriter carries them out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "app/store/chunk.h"
+
+namespace shardscope::store {
+
+/// Joins chunks of one rank with consecutive sequences into one that stands for all of them. Times are moved
+/// by the difference of the clock offsets, so that on the collector's clock nothing moves; the residual is
+/// the largest. Only the first may have events missing before it.
+[[nodiscard]] Chunk joined(std::span<const Chunk> chunks);
+
+/// Decides which rows to join. Holds a few integers per chunk that is not yet large, no events.
+class Compaction {
+ public:
+  static constexpr std::uint32_t kJoinedEvents = 1U << 15;
+  static constexpr std::uint32_t kLargeEvents = kJoinedEvents / 2;  ///< left as it is
+
+  using Rows = std::vector<std::int64_t>;  ///< ids, oldest first
+  /// A chunk was written as row `id`. Returns groups of two or more rows that are to be joined now.
+  [[nodiscard]] std::vector<Rows> wrote(std::int64_t id, const Chunk& chunk);
+  /// What is left at the end.
+  [[nodiscard]] std::vector<Rows> rest();
+
+ private:
+  struct Pending {
+    Rows rows;
+    std::uint64_t events = 0;
+  };
+  static void take(Pending& pending, std::vector<Rows>& out);
+  std::map<std::uint32_t, Pending> ranks_;
+};
+
+}  // namespace shardscope::store
