@@ -38,7 +38,7 @@ class Collector {
   [[nodiscard]] std::string publish_endpoint() const;  ///< with the real port when 0 was asked for
   [[nodiscard]] std::string view_endpoint() const;     ///< what a Viewer is given: the same endpoint
   [[nodiscard]] CollectorStatus status() const;
-  /// Runs `reader` with the collector's own store while nothing changes it (terminal progress).
+  /// Runs `reader` with the collector's own store, of totals, while nothing changes it (terminal progress).
   void read(const std::function<void(const store::Store&)>& reader) const;
   void stop();  ///< ends the thread, commits and closes the recording
 

@@ -44,7 +44,7 @@ class RunSink {
   [[nodiscard]] const ItemLog& log() const noexcept { return log_; }
   /// Tables and names: what a late viewer needs before the rest.
   [[nodiscard]] const std::vector<wire::ViewItem>& statics() const noexcept { return statics_; }
-  /// Runs `reader` with the store while nothing changes it. From any thread.
+  /// Runs `reader` with the store (of totals) while nothing changes it. From any thread.
   void read(const std::function<void(const store::Store&)>& reader) const;
 
  private:
@@ -53,7 +53,8 @@ class RunSink {
   std::map<std::uint32_t, std::size_t> tables_at_;  ///< rank -> index in `statics_`
   std::unique_ptr<store::RecordingWriter> recording_;
   mutable std::mutex store_mutex_;  ///< `store_`; written by the collector's thread only
-  store::Store store_;
+  /// A run may last for days: the recording and the log hold the events, this only what sums them up.
+  store::Store store_{store::Keep::totals};
 };
 
 }  // namespace shardscope::collector

@@ -59,7 +59,7 @@ void Lane::close(std::int64_t end_ns) {
   Span& span = row.spans.back();
   span.end_ns = std::max(end_ns, span.begin_ns);
   row.last_end_ns = span.end_ns;
-  row.pyramid.append(span.begin_ns, span.end_ns, span.kind, span.code);
+  if (with_density_) row.pyramid.append(span.begin_ns, span.end_ns, span.kind, span.code);
   open_.pop_back();
 }
 
@@ -164,7 +164,7 @@ void Lane::shift(std::int64_t delta_ns) {
       span.begin_ns += delta_ns;
       if (span.end_ns != kOpen) span.end_ns += delta_ns;
       if (span.mark_ns != 0) span.mark_ns += delta_ns;
-      if (i < closed) row.pyramid.append(span.begin_ns, span.end_ns, span.kind, span.code);
+      if (i < closed && with_density_) row.pyramid.append(span.begin_ns, span.end_ns, span.kind, span.code);
     }
     row.pyramid.settle();
   }

@@ -30,6 +30,18 @@ class Lane {
   /// Makes density() see what came since the last call.
   void settle();
   void shift(std::int64_t delta_ns);  ///< the run's origin moved
+  /// Keeps no levels of detail; density() stays empty. Before the first event.
+  void without_density() noexcept { with_density_ = false; }
+  /// Hands every closed span to `heir` and forgets it; open spans stay.
+  template <typename Heir>
+  void let_go(Heir heir) {
+    for (std::size_t d = 0; d < rows_.size(); ++d) {
+      std::vector<Span>& spans = rows_[d].spans;
+      const auto closed = spans.end() - (d < open_.size() ? 1 : 0);
+      for (auto span = spans.begin(); span != closed; ++span) heir(*span);
+      spans.erase(spans.begin(), closed);
+    }
+  }
 
   [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
   [[nodiscard]] std::uint8_t depth_count() const noexcept { return static_cast<std::uint8_t>(rows_.size()); }
@@ -63,6 +75,7 @@ class Lane {
   std::vector<Row> rows_;   ///< by depth
   std::vector<Open> open_;  ///< by depth; the span is the last of its row
   std::int64_t last_ns_ = 0;
+  bool with_density_ = true;
   std::uint64_t cut_ = 0, unmatched_ = 0;
 };
 

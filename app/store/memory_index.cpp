@@ -145,6 +145,22 @@ void MemoryIndex::set_model_state(const std::array<bool, ev::kMemoryCategoryCoun
 
 void MemoryIndex::shift(std::int64_t delta_ns) {
   for (Change& change : changes_) change.at_ns += delta_ns;
+  for (auto* peak : {&earlier_peak_, &earlier_model_peak_}) {
+    if (*peak) (*peak)->at_ns += delta_ns;
+  }
+}
+
+void MemoryIndex::let_go() {
+  if (changes_.size() < 2) return;
+  earlier_peak_ = peak();
+  earlier_model_peak_ = model_state_peak();
+  // One change of nothing stands for all that were: the bytes before it are those after them.
+  const std::int64_t total = sum(running_);
+  changes_ = {
+      {.at_ns = changes_.back().at_ns, .delta = 0, .after = total, .category = MemoryCategory::other}};
+  blocks_ = {{.before = running_, .total = {}, .model = {}}};
+  settled_ = 1;
+  rebuild(0);
 }
 
 CategoryBytes MemoryIndex::after(std::size_t index) const {
@@ -170,6 +186,11 @@ MemorySample MemoryIndex::at(std::int64_t at_ns) const {
 
 std::optional<MemorySample> MemoryIndex::peak() const {
   if (settled_ == 0) return std::nullopt;
+  const MemorySample kept = peak_kept();
+  return earlier_peak_ && earlier_peak_->total() >= kept.total() ? earlier_peak_ : kept;
+}
+
+MemorySample MemoryIndex::peak_kept() const {
   Top top;
   for (const Group& group : groups_) top.take(group.total);
   return sample(top.index);
@@ -177,6 +198,11 @@ std::optional<MemorySample> MemoryIndex::peak() const {
 
 std::optional<MemorySample> MemoryIndex::model_state_peak() const {
   if (settled_ == 0) return std::nullopt;
+  const MemorySample kept = model_state_peak_kept();
+  return earlier_model_peak_ && earlier_model_peak_->total() >= kept.total() ? earlier_model_peak_ : kept;
+}
+
+MemorySample MemoryIndex::model_state_peak_kept() const {
   Top top;
   for (const Group& group : groups_) top.take(group.model);
   MemorySample peak = sample(top.index);

@@ -30,6 +30,8 @@ class MemoryIndex {
   /// Orders what was pushed since the last call, books corrections, brings keyframes up to date.
   void settle();
   void shift(std::int64_t delta_ns);
+  /// Forgets every change, but not the bytes they led to nor the peaks.
+  void let_go();
   /// Categories that count as model state (see Store::model_state_peak).
   void set_model_state(const std::array<bool, ev::kMemoryCategoryCount>& counts);
 
@@ -59,6 +61,8 @@ class MemoryIndex {
 
   [[nodiscard]] CategoryBytes after(std::size_t index) const;
   [[nodiscard]] MemorySample sample(std::size_t index) const;
+  [[nodiscard]] MemorySample peak_kept() const;
+  [[nodiscard]] MemorySample model_state_peak_kept() const;
   [[nodiscard]] Top largest(std::size_t begin, std::size_t end) const;
   void correct(std::size_t old_size);
   void rebuild(std::size_t from);
@@ -68,7 +72,8 @@ class MemoryIndex {
   std::vector<Block> blocks_;
   std::vector<Group> groups_;
   std::size_t settled_ = 0;
-  CategoryBytes running_{};  ///< after everything settled
+  CategoryBytes running_{};                                        ///< after everything settled
+  std::optional<MemorySample> earlier_peak_, earlier_model_peak_;  ///< of what was let go
   std::array<bool, ev::kMemoryCategoryCount> counts_{};
   bool resync_ = false;
   std::int64_t mismatch_ = 0;  ///< last disagreement, and how often in a row it was the same

@@ -1,9 +1,5 @@
 #include "app/store/recording_summary.h"
 
-#include <algorithm>
-#include <map>
-#include <tuple>
-
 #include "app/store/names.h"
 
 namespace shardscope::store {
@@ -44,30 +40,13 @@ void write_memory_peaks(Database& db, const Store& store) {
 }
 
 void write_span_summary(Database& db, const Store& store) {
-  struct Sum {
-    std::int64_t count = 0, total = 0, least = INT64_MAX, most = 0;
-  };
   Statement insert = db.prepare("INSERT INTO span_summary VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
-  for (const LaneId lane : store.lanes()) {
-    std::map<std::tuple<ev::EventKind, std::uint8_t>, Sum> sums;
-    for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-      for (const Span& span : store.spans(lane, depth)) {
-        if (span.end_ns == kOpen) continue;
-        Sum& sum = sums[{span.kind, span.code}];
-        const std::int64_t ns = span.end_ns - span.begin_ns;
-        ++sum.count;
-        sum.total += ns;
-        sum.least = std::min(sum.least, ns);
-        sum.most = std::max(sum.most, ns);
-      }
-    }
-    for (const auto& [key, sum] : sums) {
-      insert.bind(1, std::int64_t{lane.rank})
-          .bind(2, name_of(lane.stream))
-          .bind(3, ev::name_of(std::get<0>(key)));
-      insert.bind(4, std::int64_t{std::get<1>(key)}).bind(5, sum.count).bind(6, sum.total);
-      insert.bind(7, sum.least).bind(8, sum.most).run();
-    }
+  for (const SpanTotal& total : store.span_totals()) {
+    insert.bind(1, std::int64_t{total.lane.rank})
+        .bind(2, name_of(total.lane.stream))
+        .bind(3, ev::name_of(total.kind));
+    insert.bind(4, std::int64_t{total.code}).bind(5, total.count).bind(6, total.total_ns);
+    insert.bind(7, total.min_ns).bind(8, total.max_ns).run();
   }
 }
 

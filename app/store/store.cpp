@@ -10,6 +10,7 @@
 #include "app/store/lane.h"
 #include "app/store/memory_index.h"
 #include "app/store/merge_in_time.h"
+#include "app/store/span_totals.h"
 #include "app/store/status_index.h"
 #include "app/store/step_table.h"
 
@@ -76,6 +77,10 @@ std::int64_t MemorySample::total() const {
 }
 
 struct Store::State {
+  explicit State(Keep k) : keep(k) {}
+
+  Keep keep;
+  SpanTotals totals;  ///< with Keep::totals: of the spans that were let go
   std::uint64_t revision = 0;
   std::map<std::uint32_t, RankData> ranks;
   std::vector<RankRow> rows;            ///< by rank
@@ -100,6 +105,7 @@ struct Store::State {
   void note_gap(RankData& data, const RankRow& row, const Chunk& chunk, std::int64_t begin_ns);
   void add_event(RankData& data, const Event& event, std::int64_t at_ns);
   void add_instant(RankData& data, const Event& event, std::int64_t at_ns);
+  void let_go(RankData& data);
 };
 
 void Store::State::apply_stage(std::int32_t stage) {
@@ -120,6 +126,9 @@ RankData& Store::State::data(std::uint32_t rank) {
   if (added) {
     at->second.rank = rank;
     at->second.status.set_initial(initial);
+    if (keep == Keep::totals) {
+      for (Lane& lane : at->second.lanes) lane.without_density();
+    }
     for (MemoryIndex& memory : at->second.memory) memory.set_model_state(model_state);
     (void)row(rank);
   }
@@ -180,10 +189,13 @@ void Store::State::note_gap(RankData& data, const RankRow& row, const Chunk& chu
 }
 
 void Store::State::add_instant(RankData& data, const Event& event, std::int64_t at_ns) {
-  data.instants.push_back(event);
-  data.instants.back().ticks = static_cast<std::uint64_t>(at_ns);
+  if (keep == Keep::everything) {
+    data.instants.push_back(event);
+    data.instants.back().ticks = static_cast<std::uint64_t>(at_ns);
+  }
   switch (event.kind) {
     case EventKind::param_status:
+      if (keep == Keep::totals) return;
       data.status.push(
           {.at_ns = at_ns, .param = event.a, .module = event.b, .gather = event.c, .code = event.code});
       return;
@@ -205,6 +217,7 @@ void Store::State::add_instant(RankData& data, const Event& event, std::int64_t 
       steps.add(data.rank, event, at_ns);
       return;
     case EventKind::gate:
+      if (keep == Keep::totals) return;
       data.gates.push_back(
           {.at_ns = at_ns, .number = event.a, .kind = static_cast<ev::GateKind>(event.code), .id = event.b});
       return;
@@ -241,7 +254,15 @@ void Store::State::add_event(RankData& data, const Event& event, std::int64_t at
   }
 }
 
-Store::Store() : state_(std::make_unique<State>()) {}
+void Store::State::let_go(RankData& data) {
+  for (std::size_t i = 0; i < data.lanes.size(); ++i) {
+    const LaneId id{data.rank, static_cast<ev::StreamId>(i)};
+    data.lanes[i].let_go([&](const Span& span) { totals.add(id, span); });
+  }
+  for (MemoryIndex& memory : data.memory) memory.let_go();
+}
+
+Store::Store(Keep keep) : state_(std::make_unique<State>(keep)) {}
 Store::~Store() = default;
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
@@ -307,6 +328,7 @@ void Store::ingest(const Chunk& chunk) {
     data.status.settle();
     for (MemoryIndex& memory : data.memory) memory.settle();
     for (Lane& lane : data.lanes) lane.settle();
+    if (s.keep == Keep::totals) s.let_go(data);
     if (!chunk.events.empty()) {
       data.has_events = true;
       row.last_ns = std::max(row.last_ns, end + to_run);
@@ -381,6 +403,19 @@ std::uint64_t Store::dropped_count() const noexcept { return state_->dropped; }
 std::string Store::name(std::uint32_t rank, std::uint32_t id) const {
   const auto at = state_->names.find(static_cast<std::uint64_t>(rank) << 32 | id);
   return at == state_->names.end() ? std::string() : at->second;
+}
+
+std::vector<SpanTotal> Store::span_totals() const {
+  if (state_->keep == Keep::totals) return state_->totals.rows();
+  SpanTotals totals;
+  for (const LaneId lane : lanes()) {
+    for (std::uint8_t depth = 0; depth < depth_count(lane); ++depth) {
+      for (const Span& span : spans(lane, depth)) {
+        if (span.end_ns != kOpen) totals.add(lane, span);
+      }
+    }
+  }
+  return totals.rows();
 }
 
 std::vector<LaneId> Store::lanes() const {

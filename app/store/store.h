@@ -99,11 +99,28 @@ struct Gap {
   std::uint64_t events = 0;  ///< dropped at the source; 0 if a message was lost (count unknown)
 };
 
+/// Ended spans of one kind and code in a lane.
+struct SpanTotal {
+  LaneId lane;
+  ev::EventKind kind{};  ///< the begin kind
+  std::uint8_t code = 0;
+  std::int64_t count = 0, total_ns = 0, min_ns = 0, max_ns = 0;
+};
+
+/// How much a store remembers.
+enum class Keep : std::uint8_t {
+  everything,
+  /// Tables, ranks, steps, gaps, messages, totals of spans and peaks of memory: what a summary needs, in
+  /// memory that does not grow with the number of events. Ended spans, instants, gates and the state at a
+  /// time are gone.
+  totals,
+};
+
 class Chunk;  // chunk.h
 
 class Store {
  public:
-  Store();
+  explicit Store(Keep keep = Keep::everything);
   ~Store();
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
@@ -135,6 +152,9 @@ class Store {
   [[nodiscard]] std::uint64_t event_count() const noexcept;
   [[nodiscard]] std::uint64_t dropped_count() const noexcept;
   [[nodiscard]] std::string name(std::uint32_t rank, std::uint32_t id) const;
+
+  /// By lane, kind and code; of ended spans only.
+  [[nodiscard]] std::vector<SpanTotal> span_totals() const;
 
   // ---- lanes ------------------------------------------------------------------------------------
   [[nodiscard]] std::vector<LaneId> lanes() const;  ///< that hold any span, by rank then stream

@@ -290,6 +290,67 @@ TEST(Tables, AreThoseOfTheLowestRankAndKeptOnce) {
   EXPECT_EQ(store.tables().params.size(), run.tables[1].params.size());
 }
 
+/// As rows of text, which a failure shows.
+std::vector<std::string> totals_of(const Store& store) {
+  std::vector<std::string> out;
+  for (const SpanTotal& t : store.span_totals()) {
+    out.push_back(std::to_string(t.lane.rank) + "/" + std::to_string(static_cast<int>(t.lane.stream)) + " " +
+                  ev::name_of(t.kind) + "." + std::to_string(t.code) + " n " + std::to_string(t.count) +
+                  " sum " + std::to_string(t.total_ns) + " least " + std::to_string(t.min_ns) + " most " +
+                  std::to_string(t.max_ns));
+  }
+  return out;
+}
+
+TEST(Totals, AreThoseOfAStoreThatKeepsEverything) {
+  SyntheticRun run = make_synthetic_run({.steps = 6, .chunk_events = 100});
+  for (Chunk& chunk : run.chunks) {
+    if (chunk.rank == 2 && chunk.sequence == 20) {  // a gap, which memory is corrected at
+      chunk.events.erase(chunk.events.begin(), chunk.events.begin() + 60);
+      chunk.dropped_before = 60;
+    }
+  }
+  // Rank 0 is heard of last, and first in time: the origin moves while there are totals already.
+  std::stable_partition(run.chunks.begin(), run.chunks.end(), [](const Chunk& c) { return c.rank != 0; });
+  Store whole;
+  Store totals(Keep::totals);
+  fill_store(whole, run);
+  fill_store(totals, run);
+  EXPECT_EQ(totals_of(totals), totals_of(whole));
+  EXPECT_GT(totals_of(whole).size(), 20U);
+  EXPECT_EQ(totals.event_count(), whole.event_count());
+  EXPECT_EQ(totals.end_ns(), whole.end_ns());
+  EXPECT_EQ(totals.gaps().size(), whole.gaps().size());
+  ASSERT_EQ(totals.steps().size(), whole.steps().size());
+  for (std::size_t i = 0; i < whole.steps().size(); ++i) {
+    EXPECT_EQ(totals.steps()[i].begin_ns, whole.steps()[i].begin_ns);
+    EXPECT_EQ(totals.steps()[i].end_ns, whole.steps()[i].end_ns);
+    EXPECT_EQ(totals.steps()[i].loss, whole.steps()[i].loss);
+  }
+  for (const RankRow& row : whole.ranks()) {
+    for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
+      const auto pool = static_cast<ev::MemoryPool>(p);
+      const auto a = totals.memory_peak(row.rank, pool), b = whole.memory_peak(row.rank, pool);
+      ASSERT_EQ(a.has_value(), b.has_value());
+      if (a) {
+        EXPECT_EQ(a->at_ns, b->at_ns);
+        EXPECT_EQ(a->bytes, b->bytes);
+      }
+      const auto c = totals.model_state_peak(row.rank, pool), d = whole.model_state_peak(row.rank, pool);
+      ASSERT_EQ(c.has_value(), d.has_value());
+      if (c) {
+        EXPECT_EQ(c->bytes, d->bytes);
+      }
+    }
+    EXPECT_TRUE(totals.instants(row.rank).empty());
+    std::size_t kept = 0;
+    for (const LaneId lane : totals.lanes()) {
+      for (std::uint8_t d = 0; d < totals.depth_count(lane); ++d) kept += totals.spans(lane, d).size();
+    }
+    EXPECT_EQ(kept, 0U);  // every span of this run has ended
+  }
+}
+
 TEST(Gates, AreListedPerRankInOrder) {
   const Store store = make_synthetic_store();
   const auto gates = store.gates(2);

@@ -1,0 +1,25 @@
+#include "app/store/span_totals.h"
+
+#include <algorithm>
+
+namespace shardscope::store {
+
+void SpanTotals::add(LaneId lane, const Span& span) {
+  const auto [at, first] = totals_.try_emplace({lane, span.kind, span.code});
+  SpanTotal& total = at->second;
+  const std::int64_t ns = span.end_ns - span.begin_ns;
+  if (first) total = {.lane = lane, .kind = span.kind, .code = span.code, .min_ns = ns};
+  ++total.count;
+  total.total_ns += ns;
+  total.min_ns = std::min(total.min_ns, ns);
+  total.max_ns = std::max(total.max_ns, ns);
+}
+
+std::vector<SpanTotal> SpanTotals::rows() const {
+  std::vector<SpanTotal> out;
+  out.reserve(totals_.size());
+  for (const auto& [key, total] : totals_) out.push_back(total);
+  return out;
+}
+
+}  // namespace shardscope::store

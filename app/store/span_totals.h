@@ -1,0 +1,24 @@
+// Sums over ended spans, by lane, kind and code: what is left of them when a store keeps totals only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+class SpanTotals {
+ public:
+  /// `span` has ended and lies in `lane`.
+  void add(LaneId lane, const Span& span);
+  /// By lane, kind and code.
+  [[nodiscard]] std::vector<SpanTotal> rows() const;
+
+ private:
+  std::map<std::tuple<LaneId, ev::EventKind, std::uint8_t>, SpanTotal> totals_;
+};
+
+}  // namespace shardscope::store

@@ -1,0 +1,227 @@
+// collector_bench [millions of events=16] [seconds with 1,000 ranks=10]: what a collector takes in and
+// records. The publishers are processes of their own. Throughput is per second of the collector process's CPU
+// time, all its threads together, which holds on a busy machine; nothing is paced in the first part but by
+// the collector.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/collector/collector.h"
+#include "app/store/recording.h"
+#include "instrumentation/clock.h"
+#include "instrumentation/rank_link.h"
+#include "tests/store/synthetic_run.h"
+
+namespace {
+
+using namespace shardscope;
+using Clock = std::chrono::steady_clock;
+namespace fs = std::filesystem;
+
+double process_cpu_s() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double resident_mib() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+/// Real sequences of events of one rank, handed out piece by piece with the present time.
+class Player {
+ public:
+  Player(const std::string& endpoint, std::uint32_t rank, std::uint32_t world,
+         const store::SyntheticRun& source)
+      : source_(source) {
+    instrumentation::RankLinkOptions options;
+    options.endpoint = endpoint;
+    options.gate = &gate_;
+    options.detail = [] { return 3; };
+    instrumentation::RunTables tables = source.tables[0];
+    tables.rank = rank;
+    tables.world = tables.local_world = world;
+    tables.slices.clear();
+    tables.pid = getpid();
+    link_ = std::make_unique<instrumentation::RankLink>(std::move(options), std::move(tables));
+    next_ = rank;
+  }
+  std::size_t push(std::size_t events) {
+    std::vector<instrumentation::Event> batch;
+    const std::int64_t now = instrumentation::monotonic_now_ns();
+    while (batch.size() < events) {
+      const auto& from = source_.chunks[next_++ % source_.chunks.size()].events;
+      const auto shift = static_cast<std::uint64_t>(now) - from.back().ticks;
+      for (instrumentation::Event event : from) {
+        if (batch.size() == events) break;
+        event.ticks += shift;
+        batch.push_back(event);
+      }
+    }
+    std::sort(batch.begin(), batch.end(), [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
+    link_->push(std::move(batch), 0, now, now, 0);
+    link_->pump();
+    return events;
+  }
+  instrumentation::RankLink& link() { return *link_; }
+  void finish() {
+    link_->post(instrumentation::wire::Body(
+        instrumentation::wire::Finish{0, instrumentation::monotonic_now_ns(), 0, "done"}));
+  }
+
+ private:
+  const store::SyntheticRun& source_;
+  instrumentation::GateKeeper gate_;
+  std::unique_ptr<instrumentation::RankLink> link_;
+  std::size_t next_ = 0;
+};
+
+void wait_for(Player& player) {
+  while (!player.link().collector_alive()) {
+    player.link().pump();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+/// Exit status of a publisher: 0 if it shed nothing.
+int publish_all(const std::string& endpoint, std::uint32_t rank, std::uint32_t world, std::size_t events,
+                const store::SyntheticRun& source) {
+  Player player(endpoint, rank, world, source);
+  wait_for(player);
+  for (std::size_t done = 0; done < events;) {
+    if (player.link().queued_bytes() > (16U << 20)) {
+      player.link().pump();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      continue;
+    }
+    done += player.push(std::min<std::size_t>(8192, events - done));
+  }
+  player.finish();
+  player.link().drain(600);
+  return player.link().shed() == 0 ? 0 : 1;
+}
+
+int publish_paced(const std::string& endpoint, std::uint32_t first, std::uint32_t count, std::uint32_t world,
+                  int rounds, std::size_t each, const store::SyntheticRun& source) {
+  std::vector<std::unique_ptr<Player>> players;
+  for (std::uint32_t r = first; r < first + count; ++r)
+    players.push_back(std::make_unique<Player>(endpoint, r, world, source));
+  for (auto& player : players) wait_for(*player);
+  auto next = Clock::now();
+  for (int round = 0; round < rounds; ++round) {
+    for (auto& player : players) player->push(each);
+    next += std::chrono::milliseconds(100);
+    std::this_thread::sleep_until(next);
+  }
+  std::uint64_t shed = 0;
+  for (auto& player : players) player->finish();
+  for (auto& player : players) {
+    player->link().drain(120);
+    shed += player->link().shed();
+  }
+  return shed == 0 ? 0 : 1;
+}
+
+template <typename Publisher>
+void measure(const char* what, std::uint32_t publishers, std::size_t events, Publisher publisher) {
+  const std::string path =
+      (fs::temp_directory_path() / ("collector_bench-" + std::to_string(getpid()) + ".zscope")).string();
+  int pipe_ends[2];
+  if (pipe(pipe_ends) != 0) std::abort();
+  // Forked before the collector's threads exist; each waits for the endpoint.
+  std::vector<pid_t> children;
+  for (std::uint32_t p = 0; p < publishers; ++p) {
+    const pid_t child = fork();
+    if (child == 0) {
+      char endpoint[64] = {};
+      if (read(pipe_ends[0], endpoint, sizeof endpoint) != sizeof endpoint) _exit(2);
+      _exit(publisher(std::string(endpoint), p));
+    }
+    children.push_back(child);
+  }
+  double cpu = 0, wall = 0, resident = 0;
+  collector::CollectorStatus status;
+  {
+    collector::CollectorOptions options;
+    options.listen = "tcp://127.0.0.1:0";
+    options.record_path = path;
+    collector::Collector collector(options);
+    char endpoint[64] = {};
+    std::snprintf(endpoint, sizeof endpoint, "%s", collector.publish_endpoint().c_str());
+    const double cpu_begin = process_cpu_s();
+    const auto begin = Clock::now();
+    for (std::uint32_t p = 0; p < publishers; ++p) {
+      if (write(pipe_ends[1], endpoint, sizeof endpoint) != sizeof endpoint) std::abort();
+    }
+    while (!collector.status().finished &&
+           std::chrono::duration<double>(Clock::now() - begin).count() < 300) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      resident = std::max(resident, resident_mib());
+    }
+    cpu = process_cpu_s() - cpu_begin;
+    wall = std::chrono::duration<double>(Clock::now() - begin).count();
+    collector.stop();
+    status = collector.status();
+  }
+  int failed = 0;
+  for (const pid_t child : children) {
+    int code = 0;
+    waitpid(child, &code, 0);
+    failed += code != 0;
+  }
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+  std::printf(
+      "%s: %.2f M of %.2f M events in %.1f s, %.2f s of CPU: %.2f M events/s of CPU, %.0f %% of a core\n",
+      what, static_cast<double>(status.events) * 1e-6, static_cast<double>(events) * 1e-6, wall, cpu,
+      static_cast<double>(status.events) / cpu * 1e-6, cpu / wall * 100);
+  std::printf(
+      "  dropped %llu, rejected %llu, publishers that shed %d, most memory %.0f MiB, file %.2f bytes per "
+      "event%s%s\n",
+      static_cast<unsigned long long>(status.dropped), static_cast<unsigned long long>(status.rejected),
+      failed, resident, static_cast<double>(fs::file_size(path)) / static_cast<double>(status.events),
+      status.recording_error.empty() ? "" : ", ", status.recording_error.c_str());
+  fs::remove(path);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto events = static_cast<std::size_t>((argc > 1 ? std::strtod(argv[1], nullptr) : 16) * 1e6);
+  const int seconds = argc > 2 ? std::atoi(argv[2]) : 10;
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;  // a thousand ranks are some ten thousand descriptors
+  setrlimit(RLIMIT_NOFILE, &files);
+  const store::SyntheticRun source = store::make_synthetic_run({.steps = 8});
+  constexpr std::uint32_t kPublishers = 8;
+  measure("8 publishers, as fast as they can", kPublishers, events,
+          [&](const std::string& endpoint, std::uint32_t p) {
+            return publish_all(endpoint, p, kPublishers, events / kPublishers, source);
+          });
+  constexpr std::uint32_t kRanks = 1000, kHosts = 4;
+  constexpr std::size_t kEach = 200;  // per 100 ms: 2,000 events per second and rank
+  measure("1,000 ranks at 2,000 events/s", kHosts, kRanks * kEach * 10 * static_cast<std::size_t>(seconds),
+          [&](const std::string& endpoint, std::uint32_t p) {
+            return publish_paced(endpoint, p * kRanks / kHosts, kRanks / kHosts, kRanks, seconds * 10, kEach,
+                                 source);
+          });
+  return 0;
+}
