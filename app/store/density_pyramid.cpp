@@ -114,6 +114,12 @@ void DensityPyramid::columns(std::int64_t begin_ns, std::int64_t end_ns, std::sp
     for (std::int64_t i = lo >> shift; lo < hi && i <= (hi - 1) >> shift; ++i) {
       const Bucket& bucket = buckets[static_cast<std::size_t>(i)];
       const std::int64_t at = i << shift;
+      if (at >= lo && at + bucket_ns <= hi) {  // whole: most of them, and without a division
+        sum.busy_ns += bucket.busy_ns;
+        sum.begins += bucket.begins;
+        if (bucket.weight > 0) vote(sum, bucket.weight, bucket.kind, bucket.code);
+        continue;
+      }
       // The first and last bucket hold nothing outside the row's own range.
       const std::int64_t held_from = std::max(at, first_begin_ns_);
       const std::int64_t held_to = std::min(at + bucket_ns, last_end_ns_);
