@@ -184,9 +184,9 @@ class Store {
   [[nodiscard]] MemorySample memory_at(std::uint32_t rank, ev::MemoryPool pool, std::int64_t at_ns) const;
   [[nodiscard]] std::optional<MemorySample> memory_peak(std::uint32_t rank, ev::MemoryPool pool) const;
   /// Peak over time of the model states: param_shard + param_secondary + grad_full + grad_shard +
-  /// master_weight + momentum + variance, and at stages 0 to 2 param_gathered, which there holds the resident 16-bit parameters outside
-  /// the owned range (metrics.md section 1). At stage 3 gathered parameters are a passing extra, not model
-  /// state. Categories that do not count are zero in the sample.
+  /// master_weight + momentum + variance, and at stages 0 to 2 param_gathered, which there holds the resident
+  /// 16-bit parameters outside the owned range (metrics.md section 1). At stage 3 gathered parameters are a
+  /// passing extra, not model state. Categories that do not count are zero in the sample.
   [[nodiscard]] std::optional<MemorySample> model_state_peak(std::uint32_t rank, ev::MemoryPool pool) const;
   /// Stacked samples for a plot: at each column the sample with the highest total within it.
   void memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t begin_ns, std::int64_t end_ns,
