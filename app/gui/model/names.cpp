@@ -16,7 +16,8 @@ const char* pick(const std::array<const char*, N>& words, Enum value) noexcept {
 }  // namespace
 
 const char* word(ev::StreamId stream) noexcept {
-  static constexpr std::array kWords{"host", "compute", "gather", "reduce", "copy", "nvme"};
+  static constexpr std::array kWords{"host", "compute", "gather", "reduce", "copy", "nvme", "worker"};
+  static_assert(kWords.size() == ev::kStreamCount);
   return pick(kWords, stream);
 }
 
@@ -38,6 +39,7 @@ const char* word(ev::CollectiveOp op) noexcept {
 
 const char* word(ev::MemoryPool pool) noexcept {
   static constexpr std::array kWords{"device", "host", "pinned", "nvme"};
+  static_assert(kWords.size() == ev::kMemoryPoolCount);
   return pick(kWords, pool);
 }
 
@@ -58,6 +60,7 @@ const char* word(ev::MemoryCategory category) noexcept {
                                      "input",
                                      "temporary",
                                      "other"};
+  static_assert(kWords.size() == ev::kMemoryCategoryCount);
   return pick(kWords, category);
 }
 
