@@ -134,7 +134,8 @@ enum class StatusCause : std::uint8_t {
   external,
   release,
   partition,
-  invalidation
+  invalidation,
+  context,  ///< a gathered-parameters context: whole for the program to read or change, between two steps
 };
 
 /// code of param_status: status (plan::ParamStatus) in the low 4 bits, StatusCause in the high 4.

@@ -48,8 +48,8 @@ const char* name_of(ev::Pass pass) noexcept {
   return pick(kNames, pass);
 }
 const char* name_of(ev::StatusCause cause) noexcept {
-  static constexpr std::array<const char*, 7> kNames = {"fetch",   "prefetch",  "persistent",  "external",
-                                                        "release", "partition", "invalidation"};
+  static constexpr std::array<const char*, 8> kNames = {"fetch",   "prefetch",  "persistent",   "external",
+                                                        "release", "partition", "invalidation", "context"};
   return pick(kNames, cause);
 }
 const char* name_of(ev::Severity severity) noexcept {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/engine/events.h"
+#include "runtime/engine/gathered_parameters.h"
 #include "runtime/engine/hooks.h"
 #include "runtime/engine/input_staging.h"
 #include "runtime/engine/weights.h"
@@ -50,6 +51,7 @@ class Engine::Impl {
         optimizer_(offload::make_optimizer(context.device, parameters_->sink(), context.type(),
                                            gradients_->owned(), ownership_.sub_groups(),
                                            context.config.zero)),
+        gathered_(context_, ownership_, *optimizer_),
         norm_(context.device),
         hooks_(context_, events_, *parameters_, *gradients_),
         staging_(context.device, events_),
@@ -74,9 +76,7 @@ class Engine::Impl {
 
   void set_weights(const FillParam& fill) {
     fill_owned(context_, ownership_, *optimizer_, fill);
-    optimizer_->publish_params();
-    parameters_->after_update(Update::applied);
-    context_.device.synchronize();
+    publish();
   }
 
   StepResult step(const std::function<void(data::HostBatch&)>& next, StopRequest stop) {
@@ -105,12 +105,23 @@ class Engine::Impl {
   }
 
   void consolidate(const TakeParam& take) { collect_weights(context_, ownership_, *optimizer_, take); }
+  void with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
+                     const UseGathered& use) {
+    if (gathered_.with(params, modifier, use)) publish();
+  }
   void synchronize() { context_.device.synchronize(); }
   void name_kernels(const NameKernel& id_of) { executor_.name_kernels(id_of); }
   [[nodiscard]] const plan::Ownership& ownership() const noexcept { return ownership_; }
 
  private:
   [[nodiscard]] device::Stream& compute() { return context_.device.compute(); }
+  /// Master weights were set from outside: every rank that needs them gets the parameters made of them.
+  void publish() {
+    parameters_->before_update();
+    optimizer_->publish_params();
+    parameters_->after_update(Update::applied);
+    context_.device.synchronize();
+  }
   [[nodiscard]] std::int64_t accumulation_steps() const { return context_.config.batch.accumulation_steps; }
   /// See [Note: time of a step].
   void emit_time(ev::EventKind kind, const Fields& fields) {
@@ -240,6 +251,7 @@ class Engine::Impl {
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Gradients> gradients_;
   std::unique_ptr<optim::OptimizerState> optimizer_;
+  GatheredParameters gathered_;
   optim::GradientNorm norm_;
   EngineHooks hooks_;
   InputStaging staging_;
@@ -260,6 +272,10 @@ StepResult Engine::step(const std::function<void(data::HostBatch&)>& next, StopR
   return impl_->step(next, stop);
 }
 void Engine::consolidate(const TakeParam& take) { impl_->consolidate(take); }
+void Engine::with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
+                           const UseGathered& use) {
+  impl_->with_gathered(params, modifier, use);
+}
 void Engine::synchronize() { impl_->synchronize(); }
 void Engine::name_kernels(const NameKernel& id_of) { impl_->name_kernels(id_of); }
 const plan::Ownership& Engine::ownership() const noexcept { return impl_->ownership(); }

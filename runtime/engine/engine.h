@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +56,18 @@ class Engine {
   /// after the other; at most one is whole at a time. Collective: every rank calls it, `take` runs on rank 0.
   using TakeParam = std::function<void(plan::ParamId, std::span<const float>)>;
   void consolidate(const TakeParam& take);
+
+  /// zero.GatheredParameters: while `use` runs, `params` are whole on every rank, fp32 master weights on the
+  /// host. With `modifier`, what that rank leaves in them is sent to all, and each keeps its part; without,
+  /// changes are lost. Collective, between two steps; momentum and variance stay. Gatherings may be nested
+  /// if they share no parameter: throws std::logic_error otherwise.
+  struct Gathered {
+    plan::ParamId id{};
+    std::span<float> values;  ///< [elems], row-major
+  };
+  using UseGathered = std::function<void(std::span<const Gathered>)>;
+  void with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
+                     const UseGathered& use);
 
   /// Waits until the device has done everything queued; rethrows a stream's failure.
   void synchronize();

@@ -22,14 +22,14 @@ std::int64_t elems_of(const std::vector<plan::OwnedSlice>& slices) {
   return elems;
 }
 
-/// One parameter's way to rank 0. Ranks own different amounts of it, the all-gather moves equal ones: each
-/// round carries at most `round_elems` of every rank, and there are as many rounds as the largest owner
-/// needs.
+/// One parameter's way to rank 0, or to all. Ranks own different amounts of it, the all-gather moves equal
+/// ones: each round carries at most `round_elems` of every rank, and there are as many rounds as the largest
+/// owner needs.
 class Collection {
  public:
   Collection(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
-             const plan::ParamPlan& param)
-      : context_(context), state_(state), param_(param) {
+             const plan::ParamPlan& param, bool wanted_here)
+      : context_(context), state_(state), param_(param), wanted_here_(wanted_here) {
     slices_.reserve(context.world());
     std::int64_t largest = 0;
     for (std::uint32_t rank = 0; rank < context.world(); ++rank) {
@@ -52,9 +52,9 @@ class Collection {
       context_.device.copy_async(send.data(), host.data(), send.bytes(), stream);
       const comm::GatherPart part{send.data(), all.data(), round_elems_, plan::raw(param_.id)};
       context_.gather_comm.all_gather({&part, 1}, kernels::DType::f32, stream, {});
-      if (context_.rank() == 0) context_.device.copy_async(host.data(), all.data(), all.bytes(), stream);
+      if (wanted_here_) context_.device.copy_async(host.data(), all.data(), all.bytes(), stream);
       stream.synchronize();
-      if (context_.rank() == 0) place(round, static_cast<const float*>(host.data()), whole);
+      if (wanted_here_) place(round, static_cast<const float*>(host.data()), whole);
     }
   }
 
@@ -94,6 +94,7 @@ class Collection {
   const Context& context_;
   optim::OptimizerState& state_;
   const plan::ParamPlan& param_;
+  const bool wanted_here_;
   std::vector<std::vector<plan::OwnedSlice>> slices_;  ///< by rank
   std::int64_t round_elems_ = 0;
   std::int64_t rounds_ = 0;
@@ -122,6 +123,18 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, optim:
   }
 }
 
+void gather_whole(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
+                  plan::ParamId param, std::span<float> whole) {
+  context.device.synchronize();
+  if (ownership.stage() == 0) {
+    const plan::OwnedSlice slice = ownership.slices(param, 0).front();
+    state.read(optim::StateKind::master, {slice.owned_offset, slice.owned_offset + slice.elems},
+               whole.data());
+    return;
+  }
+  Collection(context, ownership, state, context.model.params[plan::raw(param)], true).run(whole);
+}
+
 void collect_weights(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
                      const Engine::TakeParam& take) {
   context.device.synchronize();
@@ -134,7 +147,7 @@ void collect_weights(const Context& context, const plan::Ownership& ownership, o
       state.read(optim::StateKind::master, {slice.owned_offset, slice.owned_offset + param.elems},
                  whole.data());
     } else {
-      Collection(context, ownership, state, param).run(whole);
+      Collection(context, ownership, state, param, context.rank() == 0).run(whole);
     }
     if (context.rank() == 0) take(param.id, whole);
   }

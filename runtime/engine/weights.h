@@ -13,6 +13,11 @@ namespace shardscope::engine {
 void fill_owned(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
                 const Engine::FillParam& fill);
 
+/// Collective: one parameter comes together from the master weights of all ranks, in fp32, in `whole` on
+/// every rank.
+void gather_whole(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
+                  plan::ParamId param, std::span<float> whole);
+
 /// Collective: parameter after parameter comes together from the master weights of all ranks; rank 0 gets
 /// each as fp32 through `take`.
 void collect_weights(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,

@@ -133,6 +133,7 @@ TrainingRun train(const RunSpec& spec) {
 
   const auto body = [&](comm::World& world, device::Device& device) {
     RankRun& out = run.ranks[world.rank()];
+    if (spec.limit_bytes > 0) device.memory().set_limit(spec.limit_bytes);
     CountingCommunicator gather(world.make_communicator("gather"), out, device.memory(), config.zero.stage);
     CountingCommunicator reduce(world.make_communicator("reduce"), out, device.memory(), config.zero.stage);
     CountingCommunicator control(world.make_communicator("control"), out, device.memory(), config.zero.stage);
@@ -167,6 +168,7 @@ TrainingRun train(const RunSpec& spec) {
         out.steps.push_back(
             engine.step([&](data::HostBatch& batch) { batches->next(batch); }, StopRequest::go_on));
         if (spec.after_step) spec.after_step(context, out.steps.back());
+        if (spec.between_steps) spec.between_steps(engine, context, out.steps.back());
       }
       engine.synchronize();
       const Volume trained = out.volume;

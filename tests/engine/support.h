@@ -24,10 +24,13 @@ struct RunSpec {
   std::string data = "golden:mlp";
   std::string init = "hash";
   std::int64_t steps = 4;
+  std::size_t limit_bytes = 0;  ///< of each rank's device pool; 0: none
   /// Called on every rank before training, with its context.
   std::function<void(const Context&)> prepare;
   /// Called on every rank once the gradients of a step are complete, before the optimizer.
   std::function<void(const Context&)> before_update;
+  /// Called on every rank after each step, with its engine.
+  std::function<void(Engine&, const Context&, const StepResult&)> between_steps;
   /// Called on every rank after each step.
   std::function<void(const Context&, const StepResult&)> after_step;
 };

@@ -71,8 +71,8 @@ const char* word(ev::TransferKind kind) noexcept {
 
 const char* word(ev::StatusCause cause) noexcept {
   static constexpr std::array kWords{
-      "fetched",  "prefetched",  "persistent",       "read as external parameter",
-      "released", "partitioned", "trace invalidated"};
+      "fetched",  "prefetched",  "persistent",        "read as external parameter",
+      "released", "partitioned", "trace invalidated", "gathered for the program"};
   return pick(kWords, cause);
 }
 
