@@ -14,10 +14,12 @@
 #include "app/cli/process.h"
 #include "app/cli/verb.h"
 #include "runtime/plan/activation_checkpointing.h"
+#include "runtime/plan/compare_schedulers.h"
 #include "runtime/plan/estimator.h"
 #include "runtime/plan/leaf_modules.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/plan/paper_tables.h"
+#include "runtime/plan/scheduler_config.h"
 #include "runtime/plan/stage_estimate.h"
 
 namespace shardscope::cli {
@@ -33,6 +35,7 @@ struct EstimateOptions {
   // all
   std::string config, buffers = "shardscope";
   std::vector<std::string> set;
+  std::string against = "deepspeed";
   // activations
   plan::TransformerShape shape{.sequence = 0, .batch_per_gpu = 0, .batch_per_node = 0};
 };
@@ -222,6 +225,36 @@ int estimate_all(EstimateOptions& options) {
   return 0;
 }
 
+/// Where ZeRO-3's schedulers part for this model and these limits.
+int compare_scheduling(EstimateOptions& options) {
+  const std::int64_t world = options.input.gpus_per_node * options.input.nodes;
+  std::optional<plan::ModelPlan> model = take_model(options);
+  if (!model) throw UserError("--model: give it; numbers have no modules to schedule", 2);
+  const ConfiguredRun run = read_config(options, world);
+  model = as_configured(*model, run);
+  const plan::SchedulerComparison found = plan::compare_schedulers(
+      *model, static_cast<std::uint32_t>(world), plan::make_scheduler_config(run.zero),
+      plan::Compat::shardscope, options.against == "notes" ? plan::Compat::notes : plan::Compat::deepspeed);
+  const std::string summary = found.summary("shardscope", options.against.c_str());
+  nlohmann::json json{{"summary", summary}, {"differences", nlohmann::json::array()}};
+  const auto totals = [](const plan::SchedulerTotals& t) {
+    return nlohmann::json{{"gathers", t.gathers},
+                          {"on_demand", t.on_demand},
+                          {"gathered_elems", t.gathered_elems},
+                          {"peak_elems", t.peak_elems}};
+  };
+  json["shardscope"] = totals(found.first);
+  json[options.against] = totals(found.second);
+  std::string text = summary.empty() ? "shardscope and " + options.against + " decide alike" : summary;
+  text += '\n';
+  for (const plan::SchedulerDifference& difference : found.differences) {
+    json["differences"].push_back(difference.text);
+    text += "  " + difference.text + '\n';
+  }
+  print(options, json, text);
+  return 0;
+}
+
 int estimate_zero2(EstimateOptions& options) {
   (void)take_model(options);
   print(options, estimate_json(options.input, plan::estimate_zero2(options.input), std::nullopt),
@@ -377,6 +410,16 @@ void add_estimate(CLI::App& app, Action& action) {
     sub.add_option("--buffers", options.buffers,
                    "shardscope: gradients are reduced in place; deepspeed: copied into buckets")
         ->check(CLI::IsMember({"shardscope", "deepspeed"}))
+        ->capture_default_str();
+  }
+  {
+    auto [sub, options] = add(
+        "scheduling", "Where ZeRO-3's fetch decisions differ from DeepSpeed's, in words", compare_scheduling);
+    add_size_options(sub, options);
+    sub.add_option("--config", options.config, "DeepSpeed JSON file: limits; default: its defaults");
+    sub.add_option("--set", options.set, "KEY=VALUE over the configuration; repeatable");
+    sub.add_option("--against", options.against, "Whose decisions to compare with ours")
+        ->check(CLI::IsMember({"deepspeed", "notes"}))
         ->capture_default_str();
   }
   {

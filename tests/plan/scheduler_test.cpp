@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -157,6 +158,7 @@ class Account {
       EXPECT_TRUE(waited_.insert(id).second) << "waited for twice";
     }
     for (const ParamId id : plan.completed) EXPECT_TRUE(waited_.count(gather_of_.at(id)) != 0);
+    if (plan.prefetch.id != kNone<GatherId>) check_prefetch(plan);
     issue(plan.prefetch);
     prefetched_ += plan.prefetch.id != kNone<GatherId> ? 1 : 0;
     if (plan.stop == PrefetchStop::no_trace || plan.stop == PrefetchStop::disabled) {
@@ -180,6 +182,23 @@ class Account {
   void drained(const std::vector<GatherId>& wait_for, const std::vector<ParamId>& released) {
     for (const GatherId id : wait_for) EXPECT_TRUE(waited_.insert(id).second);
     freed(released);
+  }
+
+  /// Ours stays within the limit. DeepSpeed's may pass the limit, or its bucket, by its last parameter (C8).
+  void check_prefetch(const FetchPlan& plan) {
+    std::int64_t largest = 0;
+    std::int64_t counted = 0;
+    for (const ParamId id : plan.prefetch.params) {
+      const std::int64_t elems = model_.params[raw(id)].elems;
+      largest = std::max(largest, elems);
+      counted += scheduler_.persistent(id) ? 0 : elems;
+    }
+    EXPECT_LT(plan.prefetch.elems - largest, config_.prefetch_bucket_elems);
+    if (config_.compat != Compat::shardscope) {
+      EXPECT_LT(plan.available_elems - largest, config_.max_live_elems);
+    } else if (counted > 0) {
+      EXPECT_LE(plan.available_elems, config_.max_live_elems);
+    }
   }
 
   /// The documented bound of the default: the limit and what running modules need.
@@ -269,6 +288,47 @@ TEST_P(Properties, HoldOverRandomTrees) {
   for (std::uint32_t seed = 0; seed < 400; ++seed) {
     (void)run_random(seed, GetParam());
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+// What the random trees are made of: every kind of module whose order or ownership is special.
+TEST(RandomTrees, HoldEveryKind) {
+  std::map<std::string, int> seen;
+  const std::function<void(const NodeSpec&)> look = [&](const NodeSpec& node) {
+    seen["conditional"] += node.kind == NodeKind::conditional ? 1 : 0;
+    seen["reused"] += node.kind == NodeKind::reuse ? 1 : 0;
+    seen["functional"] += node.kind == NodeKind::functional_linear ? 1 : 0;
+    seen["tied"] += node.kind == NodeKind::linear && !node.weight_of.empty() ? 1 : 0;
+    seen["leaf"] += node.leaf ? 1 : 0;
+    seen["checkpoint"] += node.checkpoint ? 1 : 0;
+    for (const NodeSpec& child : node.children) look(child);
+  };
+  for (std::uint32_t seed = 0; seed < 400; ++seed) look(RandomModel(seed).make().spec.root);
+  for (const char* kind : {"conditional", "reused", "functional", "tied", "leaf", "checkpoint"}) {
+    EXPECT_GT(seen[kind], 20) << kind;
+  }
+}
+
+TEST_P(Properties, RanksDecideAlikeInAnyWorld) {
+  for (std::uint32_t seed = 3000; seed < 3040; ++seed) {
+    RandomModel random(seed);
+    const ModelPlan model = random.make();
+    SchedulerConfig config = random_config(random, model);
+    config.compat = GetParam();
+    std::set<std::string> logs;
+    for (const std::uint32_t world : {1U, 2U, 2U, 5U}) {  // two of one world: two of its ranks
+      Account account(model, config, world);
+      for (std::int64_t iteration = 0; iteration < 4; ++iteration) {
+        VisitOptions options;
+        options.iteration = iteration;
+        account.begin();
+        account.run(visit_order(model, options));
+        account.end_backward();
+        account.step();
+      }
+      logs.insert(account.log());
+    }
+    ASSERT_EQ(logs.size(), 1U) << "seed " << seed;
   }
 }
 

@@ -1,0 +1,174 @@
+#include "runtime/plan/compare_schedulers.h"
+
+#include <algorithm>
+
+#include "runtime/plan/explain.h"
+#include "runtime/plan/visit_order.h"
+
+namespace shardscope::plan {
+namespace {
+
+/// What was decided at one boundary.
+struct Deed {
+  ModuleId module{};
+  Direction direction{};
+  bool release = false;
+  std::vector<ParamId> gathered{}, prefetched{}, released{};
+};
+
+struct Run {
+  SchedulerTotals totals;
+  std::vector<Deed> deeds;
+};
+
+class Follower {
+ public:
+  Follower(const ModelPlan& model, std::uint32_t world, const SchedulerConfig& config)
+      : scheduler_(model, world, config) {}
+
+  Run iteration(const std::vector<Visit>& visits) {
+    run_ = {};
+    (void)scheduler_.begin_iteration();
+    see_memory();
+    for (const Visit& visit : visits) take(visit);
+    (void)scheduler_.release_leftovers();
+    (void)scheduler_.release_all();
+    count(scheduler_.gather_persistent());
+    return std::move(run_);
+  }
+
+ private:
+  void count(const Gather& gather) {
+    if (gather.id == kNone<GatherId>) return;
+    ++run_.totals.gathers;
+    run_.totals.gathered_elems += gather.elems;
+  }
+  void see_memory() {
+    run_.totals.peak_elems = std::max(run_.totals.peak_elems, scheduler_.resident_elems());
+  }
+
+  void fetch(const FetchPlan& plan, Deed deed) {
+    count(plan.gather);
+    count(plan.prefetch);
+    run_.totals.on_demand += plan.gather.id != kNone<GatherId> ? 1 : 0;
+    see_memory();
+    deed.gathered = plan.gather.params;
+    deed.prefetched = plan.prefetch.params;
+    run_.deeds.push_back(std::move(deed));
+  }
+  void release(ModuleId module, Direction direction) {
+    Deed deed{module, direction, true, {}, {}, scheduler_.release(module, direction).released};
+    run_.deeds.push_back(std::move(deed));
+  }
+
+  void take(const Visit& visit) {
+    switch (visit.kind) {
+      case VisitKind::pre_forward:
+        return fetch(scheduler_.fetch(visit.module, Direction::forward), {visit.module, Direction::forward});
+      case VisitKind::pre_backward:
+        return fetch(scheduler_.fetch(visit.module, Direction::backward),
+                     {visit.module, Direction::backward});
+      case VisitKind::use_external:
+        return fetch(scheduler_.fetch_external(visit.param, visit.module),
+                     {visit.module, Direction::forward});
+      case VisitKind::post_forward:
+        return release(visit.module, Direction::forward);
+      case VisitKind::post_backward:
+        return release(visit.module, Direction::backward);
+      case VisitKind::begin_recompute:
+      case VisitKind::end_recompute:
+        return;
+    }
+  }
+
+  FetchScheduler scheduler_;
+  Run run_;
+};
+
+std::string named(const ModelPlan& model, const std::vector<ParamId>& params) {
+  if (params.empty()) return "nothing";
+  constexpr std::size_t kShown = 3;
+  std::string text;
+  std::int64_t elems = 0;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    const ParamPlan& param = model.params[raw(params[i])];
+    elems += param.elems;
+    if (i < kShown) text += (i > 0 ? ", " : "") + param.name;
+  }
+  if (params.size() > kShown) text += ", ... " + std::to_string(params.size()) + " in all";
+  return text + " (" + grouped(elems) + " elements)";
+}
+
+std::string boundary(const ModelPlan& model, const Deed& deed) {
+  const std::string& path = model.modules[raw(deed.module)].path;
+  return std::string(deed.release ? "after " : "before ") + (path.empty() ? "the root" : path) +
+         (deed.direction == Direction::forward ? ", forward: " : ", backward: ");
+}
+
+/// "" when alike.
+std::string difference(const ModelPlan& model, const Deed& a, const Deed& b, const char* a_name,
+                       const char* b_name) {
+  std::string text;
+  const auto part = [&](const char* verb, const std::vector<ParamId>& of_a,
+                        const std::vector<ParamId>& of_b) {
+    if (of_a == of_b) return;
+    if (!text.empty()) text += "; ";
+    text += std::string(a_name) + ' ' + verb + ' ' + named(model, of_a) + ", " + b_name + ' ' +
+            named(model, of_b);
+  };
+  part("fetches", a.gathered, b.gathered);
+  part("prefetches", a.prefetched, b.prefetched);
+  part("releases", a.released, b.released);
+  return text.empty() ? text : boundary(model, a) + text;
+}
+
+}  // namespace
+
+const char* to_string(Compat compat) noexcept {
+  switch (compat) {
+    case Compat::shardscope:
+      return "shardscope";
+    case Compat::deepspeed:
+      return "deepspeed";
+    case Compat::notes:
+      return "notes";
+  }
+  return "?";
+}
+
+std::string SchedulerComparison::summary(const char* first_name, const char* second_name) const {
+  if (differences.empty()) return "";
+  const auto pair = [](std::int64_t a, std::int64_t b) { return grouped(a) + " and " + grouped(b); };
+  return std::string(first_name) + " and " + second_name + " differ at " +
+         std::to_string(differences.size()) + " module boundaries: gathers " +
+         pair(first.gathers, second.gathers) + ", of which waited for by their own module " +
+         pair(first.on_demand, second.on_demand) + "; elements gathered " +
+         pair(first.gathered_elems, second.gathered_elems) + "; most elements held at a time " +
+         pair(first.peak_elems, second.peak_elems);
+}
+
+SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t world, SchedulerConfig config,
+                                       Compat first, Compat second) {
+  VisitOptions options;
+  options.one_post_backward = true;
+  const std::vector<Visit> visits = visit_order(model, options);
+  const auto third = [&](Compat compat) {
+    config.compat = compat;
+    Follower follower(model, world, config);
+    for (int iteration = 0; iteration < 2; ++iteration) (void)follower.iteration(visits);
+    return follower.iteration(visits);
+  };
+  const Run a = third(first);
+  const Run b = third(second);
+  SchedulerComparison comparison{a.totals, b.totals, {}};
+  // Both saw the same visits, so their deeds pair up.
+  for (std::size_t i = 0; i < a.deeds.size(); ++i) {
+    std::string text = difference(model, a.deeds[i], b.deeds[i], to_string(first), to_string(second));
+    if (text.empty()) continue;
+    comparison.differences.push_back(
+        {static_cast<std::int64_t>(i), a.deeds[i].module, a.deeds[i].direction, std::move(text)});
+  }
+  return comparison;
+}
+
+}  // namespace shardscope::plan
