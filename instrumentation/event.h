@@ -41,7 +41,7 @@ enum class EventKind : std::uint16_t {
   fetch_wait_begin,       // compute   module          gather id      -            -                    bytes             -
   fetch_wait_end,         // compute   module          gather id      -            -                    bytes             -
   collective_submitted,   // host      sequence        group id       parts        CollectiveOp         elems             bytes (metrics 2.3 S)
-  collective_begin,       // its lane  sequence        group id       parts        CollectiveOp         elems             bytes
+  collective_begin,       // its lane  sequence        group id       CollectiveCode CollectiveOp       elems             bytes
   collective_end,         // its lane  sequence        group id       CollectiveCode CollectiveOp       elems             bytes
   collective_part,        // host      sequence        param          -            CollectiveOp         elems             bytes
   collective_entered,     // its lane  sequence        group id       -            CollectiveOp         -                 - all ranks have arrived: waiting ends, transfer begins
@@ -142,7 +142,7 @@ enum class StatusCause : std::uint8_t {
 [[nodiscard]] constexpr std::uint8_t status_code(std::uint8_t status, StatusCause cause) noexcept {
   return static_cast<std::uint8_t>((status & 0xF) | (static_cast<std::uint8_t>(cause) << 4));
 }
-/// c of collective_end: kernels::DType in bits 0-7, CollectiveScope in bits 8-15, ranks of the communicator in
+/// c of collective_begin and _end: kernels::DType in bits 0-7, CollectiveScope in bits 8-15, ranks of the communicator in
 /// bits 16-31.
 [[nodiscard]] constexpr std::uint32_t collective_code(std::uint8_t type, CollectiveScope scope,
                                                       std::uint32_t ranks) noexcept {

@@ -44,6 +44,12 @@ double bus_factor(CollectiveOp op, std::uint32_t world) noexcept {
   return 1;
 }
 
+std::uint32_t ranks_of(const store::Span& collective, std::uint32_t world) noexcept {
+  if (collective.c == ev::kNoId) return world;
+  const std::uint32_t ranks = ev::ranks_of(collective.c);
+  return ranks == 0 ? world : ranks;
+}
+
 std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store,
                                                      const std::vector<RankStep>& ranks) {
   // A collective is the same one on every rank when lane, operation and sequence number agree.
@@ -61,15 +67,17 @@ std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store,
   std::map<CollectiveOp, OpTotals> ops;
   if (ranks.empty()) return ops;
   const RankStep& first = ranks.front();
-  for_each_collective(store, first.rank, first.begin_ns, first.end_ns,
-                      [&](StreamId stream, const store::Span& span) {
-                        const auto op = static_cast<CollectiveOp>(span.code);
-                        OpTotals& totals = ops[op];
-                        ++totals.count;
-                        totals.bytes += span.v1;
-                        totals.elems += span.v0;
-                        totals.shortest_ns += shortest[{stream, op, span.a}];
-                      });
+  const std::uint32_t world = store.has_tables() ? store.tables().world : 1;
+  for_each_collective(
+      store, first.rank, first.begin_ns, first.end_ns, [&](StreamId stream, const store::Span& span) {
+        const auto op = static_cast<CollectiveOp>(span.code);
+        OpTotals& totals = ops[op];
+        ++totals.count;
+        totals.bytes += span.v1;
+        totals.elems += span.v0;
+        totals.bus_bytes += static_cast<double>(span.v1) * bus_factor(op, ranks_of(span, world));
+        totals.shortest_ns += shortest[{stream, op, span.a}];
+      });
   return ops;
 }
 

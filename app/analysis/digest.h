@@ -22,6 +22,7 @@ struct RankStep {
 struct OpTotals {
   std::uint64_t count = 0;
   std::int64_t bytes = 0, elems = 0;
+  double bus_bytes = 0;          ///< bytes times the bus factor of each one's group (metrics.md 2.3)
   std::int64_t shortest_ns = 0;  ///< sum over its instances of the shortest duration over ranks
 };
 

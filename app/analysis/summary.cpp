@@ -141,6 +141,7 @@ void summarize_communication(const store::Store& store, const Digest& digest, Su
       sum.count += of_step.count;
       sum.bytes += of_step.bytes;
       sum.elems += of_step.elems;
+      sum.bus_bytes += of_step.bus_bytes;
       sum.shortest_ns += of_step.shortest_ns;
     }
   }
@@ -150,7 +151,7 @@ void summarize_communication(const store::Store& store, const Digest& digest, Su
     if (sum.shortest_ns > 0 && sum.bytes > 0) {
       row.algbw_gbs =
           static_cast<double>(sum.bytes) / static_cast<double>(sum.shortest_ns);  // bytes/ns = GB/s
-      row.busbw_gbs = *row.algbw_gbs * bus_factor(op, summary.world);
+      row.busbw_gbs = sum.bus_bytes / static_cast<double>(sum.shortest_ns);
     }
     summary.ops.push_back(row);
   }

@@ -38,6 +38,11 @@ const char* name_of(ev::CollectiveOp op) noexcept {
       "all_gather", "reduce_scatter", "reduce", "all_reduce", "broadcast", "barrier", "all_to_all"};
   return pick(kNames, op);
 }
+const char* name_of(ev::CollectiveScope scope) noexcept {
+  static constexpr std::array<const char*, ev::kCollectiveScopeCount> kNames = {
+      "world", "secondary", "shard", "replica", "intra_node", "inter_node"};
+  return pick(kNames, scope);
+}
 const char* name_of(ev::Phase phase) noexcept {
   static constexpr std::array<const char*, 5> kNames = {"forward", "backward", "reduce", "optimizer",
                                                         "gather"};

@@ -9,6 +9,7 @@ namespace shardscope::store {
 [[nodiscard]] const char* name_of(instrumentation::MemoryPool pool) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::MemoryCategory category) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::CollectiveOp op) noexcept;
+[[nodiscard]] const char* name_of(instrumentation::CollectiveScope scope) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::Phase phase) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::Pass pass) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::StatusCause cause) noexcept;

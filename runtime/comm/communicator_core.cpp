@@ -265,9 +265,9 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
   }
   event.stream = c.lane;
   event.kind = EventKind::collective_begin;
+  event.c = instrumentation::collective_code(static_cast<std::uint8_t>(c.type), scope_, world_);
   stream.emit(event);
   event.kind = EventKind::collective_end;
-  event.c = instrumentation::collective_code(static_cast<std::uint8_t>(c.type), scope_, world_);
   // shared_ptr because std::function asks for something that can be copied.
   stream.run([job = std::make_shared<Job>(*this, std::move(c))](const kernels::Exec& exec) {
     job->core.run(job->collective, exec);

@@ -126,6 +126,54 @@ TEST(Memory, ExpressionOfTheRunsDataTypes) {
   }
 }
 
+/// A stage-3 run of two ranks on two nodes, with these settings.
+Summary summary_with(const std::string& zero) {
+  RunBuilder run(2);
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  store::Store& store = run.build();
+  ev::RunTables tables = store.tables();
+  tables.local_world = 1;
+  tables.config_json = R"({"gradient_accumulation_steps": 1, "zero_optimization": )" + zero + "}";
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    tables.rank = rank;
+    store.set_tables(rank, tables);
+  }
+  return summarize(store);
+}
+
+// One parameter of 1000 elements, fp32: int8 and a scale for each rank's shard, the copy in fp32, a
+// reduce-scatter because it has one dimension; and a secondary copy of 4 bytes an element over two ranks.
+TEST(Expressions, FollowZeroPlusPlusAndMics) {
+  const Summary plus = summary_with(
+      R"({"zero_hpz_partition_size": 2, "zero_quantized_weights": true, "zero_quantized_gradients": true})");
+  EXPECT_EQ(plus.comm_expression, "S int8 + S secondary + S int4");
+  EXPECT_DOUBLE_EQ(plus.expected_elements_per_step, 1002 + 1000 + 1000);
+  EXPECT_EQ(plus.memory_model.expression, "16S/n + 4S/2 (hpZ)");
+  EXPECT_EQ(plus.memory_model.bytes_per_rank, 8000 + 2000);
+  const Summary mics = summary_with(R"({"mics_shard_size": 1})");
+  EXPECT_EQ(mics.comm_expression, "S + S + S + 2S replicas");
+  EXPECT_DOUBLE_EQ(mics.expected_elements_per_step, 5000);
+  EXPECT_EQ(mics.memory_model.expression, "16S/1 (MiCS)");
+  EXPECT_EQ(mics.memory_model.bytes_per_rank, 16000);
+}
+
+// Two ranks of four: busbw is algbw times 1/2, not 3/4.
+TEST(Communication, BusBandwidthIsOfTheGroup) {
+  RunBuilder run(4);
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    run.span(rank, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    const std::uint32_t code = ev::collective_code(0, ev::CollectiveScope::secondary, 2);
+    for (const auto& [at, kind] :
+         {std::pair{100, EventKind::collective_begin}, std::pair{300, EventKind::collective_end}}) {
+      run.instant(rank, at, kind, StreamId::gather, 0, 0, code, kGatherOp, 1000, 4000);
+    }
+  }
+  const Summary s = summarize(run.build());
+  ASSERT_EQ(s.ops.size(), 1U);
+  EXPECT_DOUBLE_EQ(*s.ops[0].algbw_gbs, 20.0);
+  EXPECT_DOUBLE_EQ(*s.ops[0].busbw_gbs, 10.0);
+}
+
 TEST(PrefetchOutcome, EarlyJustInTimeLateMistargetedUnused) {
   RunBuilder run(1);
   run.span(0, 0, 10'000, EventKind::step_begin, StreamId::host, 0);

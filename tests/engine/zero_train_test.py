@@ -89,6 +89,23 @@ class ZeroTrain(unittest.TestCase):
                 self.assertEqual(losses["losses"], other_losses["losses"], f"stage {stage}, world {world}")
                 self.assertEqual(weights, other_weights, f"stage {stage}, world {world}")
 
+    def test_groups_of_processes_change_no_bit(self):
+        def losses(name, **zero):
+            path = config(3, self.folder)
+            settings = json.loads(path.read_text())
+            settings["zero_optimization"].update(zero)
+            settings["shardscope"] = {"ranks_per_node": 2}
+            path.write_text(json.dumps(settings))
+            out = self.folder / f"{name}.json"
+            run(4, "--config", path, "--model", "mlp", "--data", "golden:mlp", "--steps", 3, "--init-scheme", "hash",
+                "--quiet", "--losses", out)
+            return out.read_bytes()
+
+        plain = losses("plain")
+        self.assertEqual(losses("hpz", zero_hpz_partition_size=2), plain)
+        self.assertEqual(losses("mics", mics_shard_size=4, mics_hierarchical_params_gather=True), plain)
+        self.assertNotEqual(losses("qgz", zero_quantized_gradients=True), plain)
+
     def test_saved_weights_are_read_again(self):
         _, weights = self.train(2, 3, "first")
         saved = self.folder / "first.safetensors"

@@ -5,6 +5,7 @@
 #include "app/gui/model/arrivals.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/store/names.h"
 
 namespace shardscope::gui {
 namespace {
@@ -27,9 +28,14 @@ void add_span_times(const AppState& app, const store::Span& span, Details& out) 
   add(out, "begin", timestamp(span.begin_ns, 1000));
 }
 
-double group_factor(const AppState& app, ev::CollectiveOp op) {
-  const auto n =
-      static_cast<double>(std::max(1U, app.store().has_tables() ? app.store().tables().world : 1U));
+/// Ranks of the collective's own group, or all where the recording does not say.
+std::uint32_t group_ranks(const AppState& app, const store::Span& span) {
+  const std::uint32_t world = app.store().has_tables() ? app.store().tables().world : 1U;
+  return std::max(1U, span.c == ev::kNoId || ev::ranks_of(span.c) == 0 ? world : ev::ranks_of(span.c));
+}
+
+double group_factor(ev::CollectiveOp op, std::uint32_t ranks) {
+  const auto n = static_cast<double>(ranks);
   switch (op) {
     case ev::CollectiveOp::all_reduce:
       return 2 * (n - 1) / n;
@@ -46,7 +52,11 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   const auto op = static_cast<ev::CollectiveOp>(span.code);
   const std::int64_t length = end_of(app, span) - span.begin_ns;
   add(out, "elements", grouped(span.v0));
-  add(out, "bytes", bytes(span.v1), "S: full size over all ranks (metrics 2.3)");
+  add(out, "bytes", bytes(span.v1), "S: full size over its ranks (metrics 2.3)");
+  if (span.c != ev::kNoId && ev::scope_of(span.c) != ev::CollectiveScope::world) {
+    add(out, "among",
+        std::to_string(group_ranks(app, span)) + " ranks, " + store::name_of(ev::scope_of(span.c)));
+  }
   if (span.mark_ns > 0 && span.mark_ns >= span.begin_ns) {
     add(out, "waited for ranks", duration(span.mark_ns - span.begin_ns), "until every rank had arrived");
     add(out, "transfer", duration(end_of(app, span) - span.mark_ns), "from the last arrival to the end");
@@ -59,7 +69,7 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   if (length > 0 && span.v1 > 0 && span.end_ns != store::kOpen) {
     const double algorithm = static_cast<double>(span.v1) / static_cast<double>(length);
     add(out, "algbw", bandwidth(algorithm), "S / duration");
-    add(out, "busbw", bandwidth(algorithm * group_factor(app, op)),
+    add(out, "busbw", bandwidth(algorithm * group_factor(op, group_ranks(app, span))),
         "algbw x the operation's factor for this group");
   }
   if (lane.stream != ev::StreamId::gather) return;
