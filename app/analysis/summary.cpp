@@ -103,8 +103,8 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   return result;
 }
 
-/// ZeRO++ and MiCS: not the paper's 3S but what the plan adds up, padding and scales included. False where 3S
-/// holds.
+/// ZeRO++ and MiCS: not the paper's 3S but what the plan adds up, padding and scales included; a parameter
+/// that two modules use counts once in each direction. False where 3S holds.
 bool expect_special_traffic(const store::Store& store, Summary& summary) {
   if (!store.has_tables()) return false;
   const ev::RunTables& tables = store.tables();

@@ -80,10 +80,10 @@ class PartitionedParameters final : public Parameters {
 
   void begin_iteration(std::uint32_t micro_step, std::uint32_t step) override {
     const plan::TraceMode mode = scheduler_.begin_iteration();
-    path_.begin_iteration();
     const plan::Drain& drain = scheduler_.drained();
     wait_for(drain.wait_for, plan::kNone<plan::ModuleId>);
     free(drain.released, plan::kNone<plan::ModuleId>, ev::StatusCause::release, scheduler_.available_elems());
+    path_.begin_iteration();
     emit_host(ev::EventKind::trace_mode, {.a = micro_step, .b = step, .code = code_of(mode)});
   }
 

@@ -237,6 +237,20 @@ TEST(QuantizedGradients, StayCloseWithAndWithoutErrorFeedback) {
   }
 }
 
+// A gradient that is not finite still shows after two roundings, so the same steps are skipped.
+TEST(QuantizedGradients, OverflowIsSeen) {
+  RunSpec spec = spec_of({"mlp", "golden:mlp", "fp16"}, Json::object());
+  spec.config["fp16"] = {{"enabled", true}, {"initial_scale_power", 24}, {"hysteresis", 1}};
+  const TrainingRun plain = train(spec);
+  spec.config["zero_optimization"]["zero_quantized_gradients"] = true;
+  spec.config["zero_optimization"]["zeropp_loco_param"] = {{"err_beta", 0.8}, {"reset_T", 1024}};
+  const TrainingRun run = train(spec);
+  for (std::size_t step = 0; step < plain.ranks[0].steps.size(); ++step) {
+    EXPECT_EQ(run.ranks[0].steps.at(step).skipped, plain.ranks[0].steps[step].skipped) << step;
+  }
+  EXPECT_TRUE(plain.ranks[0].steps[0].skipped) << "the scale was to be too large";
+}
+
 TEST(QuantizedGradients, OneNodeReducesAsEver) {
   const Case c{"mlp", "golden:mlp"};
   const Json one_node{{"ranks_per_node", 4}};
