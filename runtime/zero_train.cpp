@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "instrumentation/gate.h"
+#include "runtime/checkpoint/consolidate.h"
 #include "runtime/comm/world.h"
 #include "runtime/engine/stop_signals.h"
 #include "runtime/train/options.h"
@@ -22,6 +24,20 @@ bool first_of_launch() {
     if (const char* value = std::getenv(name)) return std::string(value) == "0";
   }
   return true;
+}
+
+int consolidate(const shardscope::train::Options& options) {
+  try {
+    if (options.save.empty()) {
+      throw std::invalid_argument("--consolidate " + options.consolidate +
+                                  ": give the file to write with --save");
+    }
+    shardscope::checkpoint::consolidate(options.consolidate, options.save);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "shardscope: %s\n", error.what());
+    return 1;
+  }
 }
 
 }  // namespace
@@ -40,6 +56,8 @@ int main(int argc, char** argv) {
     }
     return 2;
   }
+
+  if (!options.consolidate.empty()) return consolidate(options);
 
   std::unique_ptr<comm::World> world;
   try {

@@ -41,6 +41,10 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   add("--device", options.device);
   add("--init", options.init);
   add("--save", options.save);
+  add("--checkpoint", options.checkpoint);
+  if (options.checkpoint_every > 0) add("--checkpoint-every", std::to_string(options.checkpoint_every));
+  if (options.keep > 0) add("--keep", std::to_string(options.keep));
+  add("--resume", options.resume);
   add("--detail", options.detail);
   add("--publish", publish_endpoint);
   command.emplace_back("--quiet");  // progress is drawn here, from the events
@@ -81,6 +85,7 @@ void check_files(const LaunchOptions& options) {
   };
   must_exist("--data", options.data.rfind("golden:", 0) == 0 ? "" : options.data);
   must_exist("--init", options.init);
+  must_exist("--resume", options.resume);
   if (options.model.size() > 5 && options.model.ends_with(".json")) must_exist("--model", options.model);
   if (options.ranks == 0) throw UserError("--ranks 0: at least one rank is needed", 2);
   if (options.steps <= 0)
@@ -132,7 +137,9 @@ LaunchResult launch(const LaunchOptions& options) {
                                        [&](const std::string& line) { output.take(line, progress); });
     collector.read([&](const store::Store& store) { progress.update(store); });
     if (interrupted() && !told_to_stop) {
-      ranks.signal(SIGTERM);  // mpirun hands it to the ranks, which end after their step
+      // mpirun hands this one to the ranks and leaves them the time they need: they end after their step,
+      // with a checkpoint if they write any. At SIGTERM it would kill them a second later.
+      ranks.signal(SIGUSR1);
       told_to_stop = true;
     }
     if (dashboard && !window_closed && !dashboard->running()) {

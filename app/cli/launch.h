@@ -18,7 +18,10 @@ struct LaunchOptions {
   std::int64_t seed = 1234;
   std::string device = "cpu";
   std::string init, save;
-  std::string record;  ///< *.zscope; empty: not recorded
+  std::string checkpoint, resume;     ///< folder to save to; folder or checkpoint to continue from
+  std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end only
+  std::int64_t keep = 0;              ///< newest checkpoints that stay; 0: all
+  std::string record;                 ///< *.zscope; empty: not recorded
   std::string listen = "tcp://127.0.0.1:0";
   std::string detail = "params";
   bool view = false;         ///< open the dashboard on the run

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   Action action;
   add_demo(app, action);
   add_run(app, action);
+  add_consolidate(app, action);
   add_ab(app, action);
   add_view(app, action);
   add_record(app, action);

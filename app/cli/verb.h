@@ -23,6 +23,7 @@ class UserError : public std::runtime_error {
 using Action = std::function<int()>;
 
 void add_run(CLI::App& app, Action& action);
+void add_consolidate(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_ab(CLI::App& app, Action& action);
 void add_view(CLI::App& app, Action& action);

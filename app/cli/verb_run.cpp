@@ -52,6 +52,20 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--record", options->record, "Record to this *.zscope file");
   verb->add_option("--init", options->init, "Start from these weights (safetensors)");
   verb->add_option("--save", options->save, "Save the weights at the end (safetensors)");
+  CLI::Option* checkpoint = verb->add_option(
+      "--checkpoint", options->checkpoint,
+      "Folder for checkpoints of the whole training state, written at the end and at Ctrl-C");
+  verb->add_option("--checkpoint-every", options->checkpoint_every,
+                   "Write one after every so many steps as well")
+      ->check(CLI::PositiveNumber)
+      ->needs(checkpoint);
+  verb->add_option("--keep", options->keep, "Newest checkpoints that stay; default: all")
+      ->check(CLI::PositiveNumber)
+      ->needs(checkpoint);
+  verb->add_option(
+      "--resume", options->resume,
+      "Continue from this folder's latest checkpoint, or from FOLDER/step-N, up to --steps; any number "
+      "of ranks, any stage");
   verb->add_option("--listen", options->listen,
                    "Endpoint of the collector, for `shardscope view ENDPOINT`; port 0 chooses a free one")
       ->capture_default_str();

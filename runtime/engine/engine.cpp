@@ -75,8 +75,29 @@ class Engine::Impl {
   }
 
   void set_weights(const FillParam& fill) {
-    fill_owned(context_, ownership_, *optimizer_, fill);
+    fill_owned(
+        context_, ownership_, *optimizer_, {{optim::StateKind::master}},
+        [&](optim::StateKind, plan::ParamId param, plan::Range range, float* to) { fill(param, range, to); });
     publish();
+  }
+
+  [[nodiscard]] checkpoint::Progress progress() const {
+    checkpoint::Progress progress{step_, micro_step_, updates_, std::nullopt};
+    if (scaler_.dynamic()) progress.loss_scaler = scaler_.save();
+    return progress;
+  }
+
+  void resume(const checkpoint::Progress& progress, const FillState& fill) {
+    fill_owned(context_, ownership_, *optimizer_, optim::kStateKinds, fill);
+    publish();
+    step_ = progress.step;
+    micro_step_ = progress.micro_step;
+    updates_ = progress.updates;
+    if (scaler_.dynamic() && progress.loss_scaler) scaler_.restore(*progress.loss_scaler);
+  }
+
+  void read_states(std::span<const plan::SavedSlice> slices, const TakeStates& take) {
+    engine::read_states(context_, *optimizer_, slices, take);
   }
 
   StepResult step(const std::function<void(data::HostBatch&)>& next, StopRequest stop) {
@@ -268,6 +289,13 @@ class Engine::Impl {
 Engine::Engine(const Context& context) : impl_(std::make_unique<Impl>(context)) {}
 Engine::~Engine() = default;
 void Engine::set_weights(const FillParam& fill) { impl_->set_weights(fill); }
+checkpoint::Progress Engine::progress() const { return impl_->progress(); }
+void Engine::resume(const checkpoint::Progress& progress, const FillState& fill) {
+  impl_->resume(progress, fill);
+}
+void Engine::read_states(std::span<const plan::SavedSlice> slices, const TakeStates& take) {
+  impl_->read_states(slices, take);
+}
 StepResult Engine::step(const std::function<void(data::HostBatch&)>& next, StopRequest stop) {
   return impl_->step(next, stop);
 }

@@ -10,8 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/data/stream.h"
 #include "runtime/engine/context.h"
+#include "runtime/optim/state_kind.h"
+#include "runtime/plan/checkpoint_layout.h"
 #include "runtime/plan/ownership.h"
 
 namespace shardscope::engine {
@@ -46,6 +49,18 @@ class Engine {
   /// Sets the weights: asks for the elements this rank owns and for no others, then makes them known to the
   /// ranks that need them. Collective. Momentum, variance and step stay.
   void set_weights(const FillParam& fill);
+
+  /// Where training stands, between two steps: what a checkpoint holds besides the states.
+  [[nodiscard]] checkpoint::Progress progress() const;
+  /// Hands the states of `slices`, which this rank owns, to `take` in bounded pieces: kind by kind, the
+  /// slices in a row, `at` being the first element's place in it. Between steps; not collective.
+  using TakeStates = std::function<void(optim::StateKind, std::int64_t at, std::span<const float>)>;
+  void read_states(std::span<const plan::SavedSlice> slices, const TakeStates& take);
+  /// Elements [range) of a parameter's state as fp32, on the host.
+  using FillState = std::function<void(optim::StateKind, plan::ParamId, plan::Range, float*)>;
+  /// Goes on from `progress` with the states that `fill` gives: asks for what this rank owns and for no
+  /// more. A loss scale is taken over where it is dynamic here as well. Before the first step. Collective.
+  void resume(const checkpoint::Progress& progress, const FillState& fill);
 
   /// One optimizer step over `accumulation_steps` micro-batches that `next` fills. Collective. Returns when
   /// the update is done on the compute stream, so that decisions and memory of the next step, which the host

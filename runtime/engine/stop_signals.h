@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT as a wish to stop after the present step. A thread of its own takes them, so that what a
+// SIGTERM, SIGINT and SIGUSR1 (which mpirun forwards without killing afterwards) as a wish to stop after the present step. A thread of its own takes them, so that what a
 // stop needs (opening a gate at which the run is held) is not limited to what a signal handler may do.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace shardscope::engine {
 
 class StopSignals {
  public:
-  /// Blocks both signals in the calling thread and every thread it starts afterwards: make this before any
+  /// Blocks these signals in the calling thread and every thread it starts afterwards: make this before any
   /// other thread. `on_stop` runs on the signal thread, once.
   explicit StopSignals(std::function<void()> on_stop);
   ~StopSignals();

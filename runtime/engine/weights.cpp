@@ -103,7 +103,7 @@ class Collection {
 }  // namespace
 
 void fill_owned(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
-                const Engine::FillParam& fill) {
+                std::span<const optim::StateKind> kinds, const Engine::FillState& fill) {
   device::Stream& stream = context.device.compute();
   std::int64_t piece_elems = 1;
   for (const plan::ParamPlan& param : context.model.params) piece_elems = std::max(piece_elems, param.elems);
@@ -115,9 +115,41 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, optim:
       for (std::int64_t at = 0; at < slice.elems; at += piece_elems) {
         const std::int64_t elems = std::min(piece_elems, slice.elems - at);
         const std::int64_t first = slice.param_offset + at;
-        fill(param.id, {first, first + elems}, piece);
         const std::int64_t begin = slice.owned_offset + at;
-        state.write(optim::StateKind::master, {begin, begin + elems}, piece);
+        for (const optim::StateKind kind : kinds) {
+          fill(kind, param.id, {first, first + elems}, piece);
+          state.write(kind, {begin, begin + elems}, piece);
+        }
+      }
+    }
+  }
+}
+
+void read_states(const Context& context, optim::OptimizerState& state,
+                 std::span<const plan::SavedSlice> slices, const Engine::TakeStates& take) {
+  // Slices that follow one another in the owned range are one run: with many small parameters most do.
+  std::vector<plan::Range> runs;
+  std::int64_t longest = 0;
+  for (const plan::SavedSlice& slice : slices) {
+    if (runs.empty() || runs.back().end != slice.owned_offset) {
+      runs.push_back({slice.owned_offset, slice.owned_offset});
+    }
+    runs.back().end += slice.elems;
+    longest = std::max(longest, runs.back().size());
+  }
+  if (runs.empty()) return;
+  const std::int64_t piece_elems = std::min(longest, kPieceElems);
+  device::Buffer host =
+      context.device.pinned().allocate(fp32_bytes(piece_elems), kTemporary, context.device.compute());
+  auto* piece = static_cast<float*>(host.data());
+  for (const optim::StateKind kind : optim::kStateKinds) {
+    std::int64_t at = 0;
+    for (const plan::Range& run : runs) {
+      for (std::int64_t begin = run.begin; begin < run.end; begin += piece_elems) {
+        const std::int64_t elems = std::min(piece_elems, run.end - begin);
+        state.read(kind, {begin, begin + elems}, piece);
+        take(kind, at, {piece, static_cast<std::size_t>(elems)});
+        at += elems;
       }
     }
   }

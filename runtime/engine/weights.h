@@ -1,5 +1,7 @@
-// Weights into and out of the owned ranges, without a whole model in anyone's memory.
+// Weights and optimizer states into and out of the owned ranges, without a whole model in anyone's memory.
 #pragma once
+
+#include <span>
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/engine.h"
@@ -8,10 +10,14 @@
 
 namespace shardscope::engine {
 
-/// Asks `fill` for the elements this rank owns, a bounded piece at a time, and copies them to the master
-/// weights. Waits for the copies.
+/// Asks `fill` for the elements this rank owns, a bounded piece at a time, and copies them to the states of
+/// `kinds`. Waits for the copies.
 void fill_owned(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
-                const Engine::FillParam& fill);
+                std::span<const optim::StateKind> kinds, const Engine::FillState& fill);
+
+/// Hands the states of `slices` to `take`, a bounded piece at a time: kind by kind, the slices in a row.
+void read_states(const Context& context, optim::OptimizerState& state,
+                 std::span<const plan::SavedSlice> slices, const Engine::TakeStates& take);
 
 /// Collective: one parameter comes together from the master weights of all ranks, in fp32, in `whole` on
 /// every rank.

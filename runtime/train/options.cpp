@@ -7,13 +7,31 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--model", o.model, "built-in model or JSON file of a module tree")->capture_default_str();
   app.add_option("--data", o.data,
                  "text file or folder, .bin file of 16-bit tokens, x.npy,y.npy, or golden:mlp, golden:gpt");
-  app.add_option("--steps", o.steps, "optimizer steps")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--steps", o.steps, "optimizer steps, with those before --resume")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   app.add_option("--seed", o.seed, "of initial weights and data order")->capture_default_str();
   app.add_option("--context", o.context, "tokens per sample; 0: the model's longest")->capture_default_str();
   app.add_option("--init", o.init, "initial weights, safetensors");
   app.add_option("--init-scheme", o.init_scheme, "initial weights without a file: gpt2, hash, sin")
       ->capture_default_str();
   app.add_option("--save", o.save, "writes the final weights, safetensors, fp32");
+  CLI::Option* checkpoint =
+      app.add_option("--checkpoint", o.checkpoint,
+                     "folder that gets checkpoints of the whole training state, at the end and at a stop");
+  app.add_option("--checkpoint-every", o.checkpoint_every, "also after every so many steps")
+      ->check(CLI::PositiveNumber)
+      ->needs(checkpoint);
+  app.add_option("--keep", o.keep, "newest checkpoints that stay; default: all")
+      ->check(CLI::PositiveNumber)
+      ->needs(checkpoint);
+  app.add_option("--resume", o.resume,
+                 "continues from the latest checkpoint of a folder, or from FOLDER/step-N, up to --steps; "
+                 "any number of "
+                 "ranks, any stage")
+      ->excludes("--init");
+  app.add_option("--consolidate", o.consolidate,
+                 "no training: writes the weights of this checkpoint to --save, fp32, without other ranks");
   app.add_option("--device", o.device, "cpu")->capture_default_str();
   app.add_option("--publish", o.publish, "collector that gets the events, e.g. tcp://127.0.0.1:5711");
   app.add_option("--run-id", o.run_id, "name of the run in the events; default: made up");

@@ -17,6 +17,11 @@ struct Options {
   std::string init_scheme = "gpt2";
   std::string init;
   std::string save;
+  std::string checkpoint;             ///< folder of the run's checkpoints
+  std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end only
+  std::int64_t keep = 0;              ///< newest checkpoints that stay; 0: all
+  std::string resume;                 ///< DIR or DIR/step-N
+  std::string consolidate;            ///< checkpoint to make weights of, instead of training
   std::string publish;
   std::string run_id;
   std::string detail;

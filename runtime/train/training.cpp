@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -9,6 +10,8 @@
 
 #include "instrumentation/emitter.h"
 #include "instrumentation/gate.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/config/config.h"
 #include "runtime/data/stream.h"
@@ -19,6 +22,7 @@
 #include "runtime/engine/zero_communicators.h"
 #include "runtime/model/init.h"
 #include "runtime/plan/model_plan.h"
+#include "runtime/train/checkpointing.h"
 #include "runtime/train/setup.h"
 
 namespace shardscope::train {
@@ -82,7 +86,8 @@ class Training {
     stream.context = options.context;
     stream.rank = world.rank();
     stream.world = world.size();
-    stream.seed = options.seed;
+    open_checkpoint();
+    stream.seed = seed_;
     data_ = data::open_stream(model_.spec, stream);
     device_ = device::make_cpu_device(world.region());
     gather_ = world.make_communicator("gather");
@@ -141,9 +146,13 @@ class Training {
                                   *reduce_, *control_, gates,    groups_.get()};
     engine::Engine engine(context);
     engine.name_kernels([&publisher](const std::string& name) { return publisher.name_id(name); });
-    set_weights(options_, model_, engine);
+    if (resume_) {
+      resume(context, engine, publisher);
+    } else {
+      set_weights(options_, model_, engine);
+    }
     engine::RunLog log;
-    for (std::int64_t step = 0; step < options_.steps; ++step) {
+    for (std::int64_t step = engine.progress().step; step < options_.steps; ++step) {
       const StopRequest wish = signals_.received() != 0 ? StopRequest::stop : StopRequest::go_on;
       const engine::StepResult result =
           engine.step([this](data::HostBatch& batch) { data_->next(batch); }, wish);
@@ -154,19 +163,71 @@ class Training {
                           "stopped by a signal after step " + std::to_string(step));
         break;
       }
+      const std::int64_t made = step + 1;
+      if (options_.checkpoint_every > 0 && made % options_.checkpoint_every == 0 && made < options_.steps) {
+        save(context, engine, publisher);
+      }
     }
     engine.synchronize();
+    if (!options_.checkpoint.empty()) save(context, engine, publisher);
     if (!options_.losses.empty()) log.write(options_.losses, *control_);
     if (!options_.save.empty()) save_weights(options_, model_, world_, engine);
     control_->barrier_host();  // nobody leaves while another still reads its memory
   }
 
  private:
+  /// The checkpoint to continue from, and whether the folder to save to is free for this run.
+  void open_checkpoint() {
+    const auto canonical = [](const std::string& path) { return std::filesystem::weakly_canonical(path); };
+    if (!options_.resume.empty()) {
+      resume_.emplace(options_.resume);
+      seed_ = resume_->manifest().data.seed;
+      if (const std::int64_t made = resume_->manifest().progress.step; made >= options_.steps) {
+        throw std::invalid_argument("--steps " + std::to_string(options_.steps) + ": the checkpoint " +
+                                    resume_->folder() + " has made " + std::to_string(made) +
+                                    " already; give more");
+      }
+    }
+    if (options_.checkpoint.empty()) return;
+    const bool continues =
+        resume_ && canonical(resume_->folder()).parent_path() == canonical(options_.checkpoint);
+    if (!continues && checkpoint::CheckpointFolder(options_.checkpoint).holds_checkpoint()) {
+      throw std::invalid_argument("--checkpoint " + options_.checkpoint +
+                                  ": holds the checkpoints of another run; continue it with --resume " +
+                                  options_.checkpoint + ", or give another folder");
+    }
+  }
+
+  void resume(const engine::Context& context, engine::Engine& engine, instrumentation::Publisher& publisher) {
+    load_checkpoint(context, engine, *data_, *resume_);
+    if (world_.rank() != 0) return;
+    const checkpoint::Manifest& manifest = resume_->manifest();
+    const std::string changed = changed_settings(manifest.config_json, config::effective_json(config_));
+    tell(publisher, "continues " + resume_->folder() + " of " + std::to_string(manifest.world) +
+                        " ranks, stage " + std::to_string(manifest.stage) +
+                        (changed.empty() ? "" : "; changed settings: " + changed));
+  }
+
+  void save(const engine::Context& context, engine::Engine& engine, instrumentation::Publisher& publisher) {
+    const std::string folder =
+        save_checkpoint(context, engine, *data_, {options_.checkpoint, options_.keep, seed_});
+    if (world_.rank() == 0) tell(publisher, "checkpoint " + folder);
+  }
+
+  void tell(instrumentation::Publisher& publisher, const std::string& text) const {
+    publisher.message(instrumentation::Severity::info, text);
+    if (options_.quiet) return;
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  }
+
   const Options& options_;
   comm::World& world_;
   engine::StopSignals& signals_;
   config::TrainingConfig config_;
   plan::ModelPlan model_;
+  std::uint64_t seed_ = options_.seed;  ///< of the data's order
+  std::optional<checkpoint::CheckpointReader> resume_;
   std::unique_ptr<data::BatchStream> data_;
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<comm::Communicator> gather_, reduce_, control_;

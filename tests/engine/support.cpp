@@ -162,6 +162,7 @@ TrainingRun train(const RunSpec& spec) {
       Engine engine(context);
       engine.set_weights(
           [&](plan::ParamId param, plan::Range range, float* to) { initializer.fill(param, range, to); });
+      if (spec.begin) spec.begin(context, engine, *batches);
       out.volume = {};
       if (spec.prepare) spec.prepare(context);
       for (std::int64_t step = 0; step < spec.steps; ++step) {
@@ -171,6 +172,7 @@ TrainingRun train(const RunSpec& spec) {
         if (spec.between_steps) spec.between_steps(engine, context, out.steps.back());
       }
       engine.synchronize();
+      if (spec.end) spec.end(context, engine, *batches);
       const Volume trained = out.volume;
       out.state_bytes_after = model_states(device.memory(), config.zero.stage);
       out.secondary_after = device.memory().used_bytes(MemoryCategory::param_secondary);

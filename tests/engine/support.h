@@ -31,6 +31,10 @@ struct RunSpec {
   std::function<void(const Context&)> before_update;
   /// Called on every rank after each step, with its engine.
   std::function<void(Engine&, const Context&, const StepResult&)> between_steps;
+  /// Called on every rank once the weights are set: may continue a checkpoint instead.
+  std::function<void(const Context&, Engine&, data::BatchStream&)> begin;
+  /// Called on every rank after the last step.
+  std::function<void(const Context&, Engine&, data::BatchStream&)> end;
   /// Called on every rank after each step.
   std::function<void(const Context&, const StepResult&)> after_step;
 };

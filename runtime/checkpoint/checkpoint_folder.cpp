@@ -1,0 +1,176 @@
+#include "runtime/checkpoint/checkpoint_folder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <system_error>
+#include <vector>
+
+#include "runtime/checkpoint/safetensors.h"
+
+namespace shardscope::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLatest = "latest";
+
+[[noreturn]] void fail(const fs::path& path, const std::string& what, int code) {
+  throw CheckpointError("checkpoint: " + path.string() + ": " + what + ": " +
+                        std::generic_category().message(code));
+}
+
+std::string name_of(std::int64_t step) { return "step-" + std::to_string(step); }
+
+/// N of "step-N", nothing for another name.
+std::optional<std::int64_t> step_of(const std::string& name) {
+  constexpr std::string_view kPrefix = "step-";
+  std::int64_t step = 0;
+  if (name.rfind(kPrefix, 0) != 0) return std::nullopt;
+  const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  if (error != std::errc{} || end != name.data() + name.size() || name != name_of(step)) return std::nullopt;
+  return step;
+}
+
+class OpenFile {
+ public:
+  OpenFile(const fs::path& path, int flags)
+      : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+    if (fd_ < 0) fail(path, "cannot be opened", errno);
+  }
+  ~OpenFile() { ::close(fd_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  void write(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t done = ::write(fd_, text.data(), text.size());
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) fail(path_, "cannot be written", errno);
+      text.remove_prefix(static_cast<std::size_t>(done));
+    }
+  }
+  void flush() const {
+    if (::fsync(fd_) != 0) fail(path_, "cannot be flushed to the disk", errno);
+  }
+
+ private:
+  const fs::path& path_;
+  int fd_;
+};
+
+void write_file(const fs::path& path, std::string_view text) {
+  const OpenFile file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  file.write(text);
+  file.flush();
+}
+
+/// The names in a folder are on the disk.
+void flush_folder(const fs::path& path) { OpenFile(path, O_RDONLY | O_DIRECTORY).flush(); }
+
+void give_name(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail(to, "cannot be given its name", errno);
+}
+
+void delete_all(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) fail(path, "cannot be removed", error.value());
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) fail(folder, "cannot be read", error.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+fs::path CheckpointFolder::partial(std::int64_t step) const {
+  return folder_ / ("." + name_of(step) + ".partial");
+}
+fs::path CheckpointFolder::whole(std::int64_t step) const { return folder_ / name_of(step); }
+
+void CheckpointFolder::begin(std::int64_t step) const {
+  for (const std::string& name : names_in(folder_)) {
+    if (name.rfind(".step-", 0) == 0) delete_all(folder_ / name);
+  }
+  std::error_code error;
+  fs::create_directories(partial(step), error);
+  if (error) fail(partial(step), "cannot be made", error.value());
+}
+
+void CheckpointFolder::commit(const Manifest& manifest) const {
+  const std::int64_t step = manifest.progress.step;
+  write_file(partial(step) / kManifestName, to_text(manifest));
+  flush_folder(partial(step));
+
+  // See [Note: a checkpoint appears at once].
+  const bool replaces = fs::exists(whole(step));
+  if (!replaces) {
+    give_name(partial(step), whole(step));
+  } else if (::renameat2(AT_FDCWD, partial(step).c_str(), AT_FDCWD, whole(step).c_str(), RENAME_EXCHANGE) !=
+             0) {
+    fail(whole(step), "is there already and cannot be exchanged; remove it or save to another folder", errno);
+  }
+  flush_folder(folder_);
+  const fs::path latest = folder_ / ".step-latest.partial";
+  write_file(latest, name_of(step) + "\n");
+  give_name(latest, folder_ / kLatest);
+  flush_folder(folder_);
+  if (replaces) delete_all(partial(step));
+}
+
+void CheckpointFolder::discard(std::int64_t step) const noexcept {
+  std::error_code ignored;  // there is a failure to tell already
+  fs::remove_all(partial(step), ignored);
+}
+
+void CheckpointFolder::prune(std::int64_t step, std::int64_t keep) const {
+  if (keep == 0) return;
+  std::vector<std::int64_t> steps;
+  for (const std::string& name : names_in(folder_)) {
+    if (const auto found = step_of(name); found && *found <= step) steps.push_back(*found);
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  for (std::size_t i = static_cast<std::size_t>(keep); i < steps.size(); ++i) {
+    const fs::path removed = folder_ / ("." + name_of(steps[i]) + ".removed");
+    give_name(whole(steps[i]), removed);
+    delete_all(removed);
+  }
+}
+
+bool CheckpointFolder::holds_checkpoint() const { return fs::exists(folder_ / kLatest); }
+
+fs::path find_checkpoint(const fs::path& path) {
+  if (fs::exists(path / kManifestName)) return path;
+  std::ifstream file(path / kLatest);
+  std::string name;
+  if (!file || !std::getline(file, name)) {
+    std::string found;
+    for (const std::string& entry : names_in(path)) {
+      if (step_of(entry)) found += (found.empty() ? "; it has " : ", ") + entry;
+    }
+    throw CheckpointError("checkpoint: " + path.string() + ": holds no checkpoint (neither " + kManifestName +
+                          " nor " + kLatest + ")" + found + "; give the folder that --checkpoint wrote");
+  }
+  if (!step_of(name) || !fs::exists(path / name / kManifestName)) {
+    throw CheckpointError("checkpoint: " + (path / kLatest).string() + ": names \"" + name +
+                          "\", which is no checkpoint; give one as " + path.string() + "/step-N");
+  }
+  return path / name;
+}
+
+}  // namespace shardscope::checkpoint

@@ -1,0 +1,190 @@
+#include "runtime/checkpoint/checkpoint_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "runtime/checkpoint/block_checksums.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/mapped_file.h"
+#include "runtime/checkpoint/rank_file.h"
+#include "runtime/checkpoint/safetensors.h"
+
+namespace shardscope::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kAdvice = "; use another checkpoint";
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw CheckpointError("checkpoint: " + path.string() + ": cannot be read");
+  return text.str();
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (const std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  return text + "]";
+}
+
+}  // namespace
+
+/// A mapped file whose blocks are verified when they are first needed.
+class CheckpointReader::File {
+ public:
+  File(const fs::path& path, const RankFile& described, std::int64_t elems)
+      : path_(path.string()), described_(described), file_(map(path_)), verified_(described.blocks.size()) {
+    const std::span<const std::byte> bytes = file_.bytes();
+    if (bytes.size() != described.bytes) {
+      throw CheckpointError("checkpoint: " + path_ + ": changed its size" + kAdvice);
+    }
+    verify(0, std::min<std::size_t>(bytes.size(), 8));
+    std::uint64_t header = 0;
+    for (std::size_t i = 0; i < std::min<std::size_t>(bytes.size(), 8); ++i) {
+      header |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
+    }
+    verify(0, static_cast<std::size_t>(std::min<std::uint64_t>(header, bytes.size())));
+    try {
+      const SafetensorsHeader parsed = parse_safetensors(bytes);
+      for (const optim::StateKind kind : optim::kStateKinds) {
+        const auto found = std::find_if(parsed.tensors.begin(), parsed.tensors.end(),
+                                        [&](const TensorInfo& t) { return t.name == tensor_name(kind); });
+        if (found == parsed.tensors.end() || found->type != TensorType::f32 || found->elems != elems) {
+          throw CheckpointError(std::string("tensor \"") + tensor_name(kind) +
+                                "\" is not what the manifest says");
+        }
+        begin_[static_cast<std::size_t>(kind)] = parsed.data_begin + found->begin;
+      }
+    } catch (const CheckpointError& error) {
+      throw CheckpointError("checkpoint: " + path_ + ": " + error.what());
+    }
+  }
+
+  void read(optim::StateKind kind, std::int64_t first, std::int64_t elems, float* out) {
+    const std::size_t begin =
+        begin_[static_cast<std::size_t>(kind)] + static_cast<std::size_t>(first) * sizeof(float);
+    const std::size_t bytes = static_cast<std::size_t>(elems) * sizeof(float);
+    verify(begin, begin + bytes);
+    std::memcpy(out, file_.bytes().data() + begin, bytes);
+  }
+
+ private:
+  static MappedFile map(const std::string& path) {
+    try {
+      return MappedFile(path);
+    } catch (const std::system_error& error) {
+      throw CheckpointError("checkpoint: " + path + ": " + error.code().message());
+    }
+  }
+
+  void verify(std::size_t begin, std::size_t end) {
+    for (std::size_t block = begin / kBlockBytes; block * kBlockBytes < end; ++block) {
+      if (verified_[block]) continue;
+      const std::size_t at = block * kBlockBytes;
+      const std::size_t bytes = std::min(kBlockBytes, file_.bytes().size() - at);
+      if (checksum(file_.bytes().subspan(at, bytes)) != described_.blocks[block]) {
+        throw CheckpointError("checkpoint: " + path_ + ": damaged, the checksum of bytes " +
+                              std::to_string(at) + " to " + std::to_string(at + bytes) + " does not match" +
+                              kAdvice);
+      }
+      verified_[block] = true;
+    }
+  }
+
+  std::string path_;
+  const RankFile& described_;
+  MappedFile file_;
+  std::vector<bool> verified_;
+  std::array<std::size_t, optim::kStateKinds.size()> begin_{};  ///< bytes from the start of the file
+};
+
+CheckpointReader::CheckpointReader(const fs::path& path)
+    : folder_(find_checkpoint(path)),
+      manifest_(parse_manifest(read_text(folder_ / kManifestName), (folder_ / kManifestName).string())),
+      pieces_(manifest_.params.size()),
+      files_(manifest_.files.size()) {
+  for (std::uint32_t number = 0; number < manifest_.files.size(); ++number) {
+    const RankFile& file = manifest_.files[number];
+    const fs::path name = folder_ / file.name;
+    std::error_code error;
+    const std::uintmax_t bytes = fs::file_size(name, error);
+    if (error) throw CheckpointError("checkpoint: " + name.string() + ": " + error.message() + kAdvice);
+    if (bytes != file.bytes) {
+      throw CheckpointError("checkpoint: " + name.string() + ": has " + std::to_string(bytes) +
+                            " bytes, but was written with " + std::to_string(file.bytes) + kAdvice);
+    }
+    std::int64_t at = 0;
+    for (const FileSlice& slice : file.slices) {
+      pieces_[slice.param].push_back({slice.offset, slice.elems, number, at});
+      at += slice.elems;
+    }
+  }
+  for (std::size_t param = 0; param < pieces_.size(); ++param) {
+    std::vector<Piece>& pieces = pieces_[param];
+    std::sort(pieces.begin(), pieces.end(),
+              [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
+    std::int64_t covered = 0;
+    for (const Piece& piece : pieces) covered = piece.offset == covered ? covered + piece.elems : -1;
+    if (covered != manifest_.params[param].elems) {
+      throw CheckpointError("checkpoint: " + (folder_ / kManifestName).string() + ": the slices of " +
+                            manifest_.params[param].name + " leave holes or overlap");
+    }
+  }
+}
+
+CheckpointReader::~CheckpointReader() = default;
+
+void CheckpointReader::require_model(const plan::ModelPlan& model) const {
+  std::string problems;
+  const std::size_t most = std::max(model.params.size(), manifest_.params.size());
+  for (std::size_t i = 0; i < most && problems.size() < 400; ++i) {
+    const SavedParam* saved = i < manifest_.params.size() ? &manifest_.params[i] : nullptr;
+    const plan::ParamPlan* wanted = i < model.params.size() ? &model.params[i] : nullptr;
+    if (saved != nullptr && wanted != nullptr && saved->name == wanted->name &&
+        saved->shape == wanted->shape) {
+      continue;
+    }
+    problems += "\n  parameter " + std::to_string(i) + ": the checkpoint has " +
+                (saved == nullptr ? "none" : saved->name + " " + shape_text(saved->shape)) + ", the model " +
+                (wanted == nullptr ? "none" : wanted->name + " " + shape_text(wanted->shape));
+  }
+  if (problems.empty() && manifest_.model_fingerprint != model_fingerprint(model)) {
+    problems = "\n  the parameters are the same, but what the modules compute is not";
+  }
+  if (!problems.empty()) {
+    throw CheckpointError("checkpoint: " + folder() + " is of another model (" + manifest_.model + ") than " +
+                          model.spec.name + "; continue with the model the run began with:" + problems);
+  }
+}
+
+void CheckpointReader::read(optim::StateKind kind, plan::ParamId param, plan::Range range, float* out) const {
+  const std::vector<Piece>& pieces = pieces_.at(plan::raw(param));
+  if (range.begin < 0 || range.end > manifest_.params[plan::raw(param)].elems) {
+    throw CheckpointError("checkpoint: elements " + std::to_string(range.begin) + " to " +
+                          std::to_string(range.end) + " of " + manifest_.params[plan::raw(param)].name +
+                          " do not exist");
+  }
+  auto piece = std::upper_bound(pieces.begin(), pieces.end(), range.begin,
+                                [](std::int64_t at, const Piece& p) { return at < p.offset + p.elems; });
+  for (std::int64_t at = range.begin; at < range.end; ++piece) {
+    const std::int64_t elems = std::min(range.end, piece->offset + piece->elems) - at;
+    std::unique_ptr<File>& file = files_[piece->file];
+    if (!file) {
+      const RankFile& described = manifest_.files[piece->file];
+      std::int64_t rows = 0;
+      for (const FileSlice& slice : described.slices) rows += slice.elems;
+      file = std::make_unique<File>(folder_ / described.name, described, rows);
+    }
+    file->read(kind, piece->at + (at - piece->offset), elems, out);
+    out += elems;
+    at += elems;
+  }
+}
+
+}  // namespace shardscope::checkpoint

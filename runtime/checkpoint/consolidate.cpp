@@ -1,0 +1,33 @@
+#include "runtime/checkpoint/consolidate.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/checkpoint/checkpoint_reader.h"
+#include "runtime/checkpoint/weights.h"
+
+namespace shardscope::checkpoint {
+
+void consolidate(const std::string& checkpoint, const std::string& output) {
+  const CheckpointReader reader(checkpoint);
+  plan::ModelPlan model;
+  model.spec.name = reader.manifest().model;
+  for (const SavedParam& saved : reader.manifest().params) {
+    plan::ParamPlan param;
+    param.id = plan::ParamId{static_cast<std::uint32_t>(model.params.size())};
+    param.name = saved.name;
+    param.shape = saved.shape;
+    param.elems = saved.elems;
+    model.params.push_back(param);
+  }
+  WeightWriter writer(output, model, kernels::DType::f32);
+  std::vector<float> values;
+  for (const plan::ParamPlan& param : model.params) {
+    values.resize(static_cast<std::size_t>(param.elems));
+    reader.read(optim::StateKind::master, param.id, {0, param.elems}, values.data());
+    writer.write(param.id, values);
+  }
+  writer.finish();
+}
+
+}  // namespace shardscope::checkpoint

@@ -1,0 +1,13 @@
+// Whole fp32 weights from the files of a checkpoint: no ranks, no device, no model file (zero-reference O12,
+// DeepSpeed's zero_to_fp32).
+#pragma once
+
+#include <string>
+
+namespace shardscope::checkpoint {
+
+/// Writes every parameter to `output` (safetensors, fp32, the names and layouts of WeightWriter), one after
+/// the other. `checkpoint`: DIR or DIR/step-N. Throws CheckpointError.
+void consolidate(const std::string& checkpoint, const std::string& output);
+
+}  // namespace shardscope::checkpoint

@@ -1,0 +1,214 @@
+#include "runtime/checkpoint/manifest.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "runtime/checkpoint/block_checksums.h"
+#include "runtime/checkpoint/safetensors.h"
+
+namespace shardscope::checkpoint {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "shardscope checkpoint";
+/// What stands before the checksum of everything before it.
+constexpr std::string_view kChecksumKey = ",\n \"checksum\": \"";
+
+std::string hex(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::uint64_t from_hex(const std::string& text) {
+  if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw CheckpointError("\"" + text + "\" is no 64-bit checksum");
+  }
+  return std::stoull(text, nullptr, 16);
+}
+
+std::uint64_t sum_of(std::string_view text) { return checksum(std::as_bytes(std::span(text))); }
+
+void require(bool good, const std::string& what) {
+  if (!good) throw CheckpointError(what);
+}
+
+std::int64_t count(const Json& value, const char* what) {
+  const auto number = value.at(what).get<std::int64_t>();
+  require(value.at(what).is_number_integer() && number >= 0,
+          std::string(what) + " is " + value.at(what).dump());
+  return number;
+}
+
+void describe_node(std::ostream& out, const plan::NodeSpec& node) {
+  out << '(' << static_cast<int>(node.kind) << ' ' << node.name << ' ' << node.functional << ' ' << node.in
+      << ' ' << node.out << ' ' << node.bias << ' ' << std::hexfloat << node.epsilon << ' ' << node.heads
+      << ' ' << static_cast<int>(node.lookup) << ' ' << node.weight_of << ' ' << node.target;
+  for (const std::int64_t iteration : node.skip_iterations) out << " skip " << iteration;
+  for (const plan::NodeSpec& child : node.children) describe_node(out, child);
+  out << ')';
+}
+
+Json file_json(const RankFile& file) {
+  Json blocks = Json::array();
+  for (const std::uint64_t block : file.blocks) blocks.push_back(hex(block));
+  Json slices = Json::array();
+  for (const FileSlice& slice : file.slices) {
+    slices.push_back(Json::array({slice.param, slice.offset, slice.elems}));
+  }
+  return {{"name", file.name}, {"bytes", file.bytes}, {"blocks", blocks}, {"slices", slices}};
+}
+
+RankFile read_file(const Json& json, const std::vector<SavedParam>& params) {
+  RankFile file;
+  file.name = json.at("name").get<std::string>();
+  require(!file.name.empty() && file.name.find('/') == std::string::npos && file.name[0] != '.',
+          "\"" + file.name + "\" is no name of a file of the folder");
+  file.bytes = static_cast<std::uint64_t>(count(json, "bytes"));
+  for (const Json& block : json.at("blocks")) file.blocks.push_back(from_hex(block.get<std::string>()));
+  require(file.blocks.size() == block_count(file.bytes), file.name + ": checksums and size do not match");
+  for (const Json& entry : json.at("slices")) {
+    const FileSlice slice{entry.at(0).get<std::uint32_t>(), entry.at(1).get<std::int64_t>(),
+                          entry.at(2).get<std::int64_t>()};
+    require(slice.param < params.size() && slice.offset >= 0 && slice.elems > 0 &&
+                slice.elems <= params[slice.param].elems &&
+                slice.offset <= params[slice.param].elems - slice.elems,
+            file.name + ": slice " + entry.dump() + " is in no parameter");
+    file.slices.push_back(slice);
+  }
+  return file;
+}
+
+SavedParam read_param(const Json& json) {
+  SavedParam param{json.at("name").get<std::string>(), json.at("shape").get<std::vector<std::int64_t>>(), 1};
+  for (const std::int64_t extent : param.shape) {
+    require(extent >= 0 && !__builtin_mul_overflow(param.elems, extent, &param.elems),
+            param.name + " has the shape " + json.at("shape").dump());
+  }
+  return param;
+}
+
+Manifest read(const Json& json) {
+  require(json.at("format") == kFormat, "it is no manifest of a Shardscope checkpoint");
+  require(json.at("version") == kFormatVersion, "it has format version " + json.at("version").dump() +
+                                                    "; this program reads version " +
+                                                    std::to_string(kFormatVersion));
+  Manifest manifest;
+  manifest.progress.step = count(json, "step");
+  manifest.progress.micro_step = count(json, "micro_step");
+  manifest.progress.updates = count(json, "updates");
+  if (const Json& scaler = json.at("loss_scaler"); !scaler.is_null()) {
+    plan::LossScaler::Saved saved;
+    saved.scale = scaler.at("scale").get<double>();
+    saved.hysteresis = scaler.at("hysteresis").get<std::int64_t>();
+    saved.iteration = scaler.at("iteration").get<std::int64_t>();
+    saved.last_overflow = scaler.at("last_overflow").get<std::int64_t>();
+    require(saved.scale > 0, "the loss scale is " + scaler.at("scale").dump());
+    manifest.progress.loss_scaler = saved;
+  }
+  const Json& data = json.at("data");
+  manifest.data = {count(data, "epoch"), count(data, "position"), count(data, "samples"),
+                   data.at("seed").get<std::uint64_t>(), from_hex(data.at("fingerprint").get<std::string>())};
+  manifest.world = json.at("world").get<std::uint32_t>();
+  manifest.stage = json.at("stage").get<std::uint32_t>();
+  manifest.type = json.at("type").get<std::string>();
+  const Json& model = json.at("model");
+  manifest.model = model.at("name").get<std::string>();
+  manifest.model_fingerprint = from_hex(model.at("fingerprint").get<std::string>());
+  for (const Json& param : model.at("parameters")) manifest.params.push_back(read_param(param));
+  manifest.config_json = json.at("config").dump();
+  for (const Json& file : json.at("files")) manifest.files.push_back(read_file(file, manifest.params));
+  return manifest;
+}
+
+}  // namespace
+
+std::uint64_t model_fingerprint(const plan::ModelPlan& model) {
+  std::ostringstream text;
+  const plan::ModelSpec& spec = model.spec;
+  text << static_cast<int>(spec.input) << ' ' << static_cast<int>(spec.loss) << ' ' << spec.vocabulary << ' '
+       << spec.context << ' ' << spec.input_width << ' ' << spec.output_width;
+  describe_node(text, spec.root);
+  return sum_of(text.str());
+}
+
+void describe_model(const plan::ModelPlan& model, Manifest& manifest) {
+  manifest.model = model.spec.name;
+  manifest.model_fingerprint = model_fingerprint(model);
+  for (const plan::ParamPlan& param : model.params) {
+    manifest.params.push_back({param.name, param.shape, param.elems});
+  }
+}
+
+std::string to_text(const Manifest& manifest) {
+  const Progress& progress = manifest.progress;
+  Json scaler;
+  if (const auto& saved = progress.loss_scaler) {
+    scaler = {{"scale", saved->scale},
+              {"hysteresis", saved->hysteresis},
+              {"iteration", saved->iteration},
+              {"last_overflow", saved->last_overflow}};
+  }
+  Json params = Json::array();
+  for (const SavedParam& param : manifest.params) {
+    params.push_back({{"name", param.name}, {"shape", param.shape}});
+  }
+  Json files = Json::array();
+  for (const RankFile& file : manifest.files) files.push_back(file_json(file));
+  const Json json{
+      {"format", kFormat},
+      {"version", kFormatVersion},
+      {"step", progress.step},
+      {"micro_step", progress.micro_step},
+      {"updates", progress.updates},
+      {"loss_scaler", scaler},
+      {"data",
+       {{"epoch", manifest.data.epoch},
+        {"position", manifest.data.position},
+        {"samples", manifest.data.samples},
+        {"seed", manifest.data.seed},
+        {"fingerprint", hex(manifest.data.fingerprint)}}},
+      {"world", manifest.world},
+      {"stage", manifest.stage},
+      {"type", manifest.type},
+      {"model",
+       {{"name", manifest.model}, {"fingerprint", hex(manifest.model_fingerprint)}, {"parameters", params}}},
+      {"config", Json::parse(manifest.config_json)},
+      {"block_bytes", kBlockBytes},
+      {"files", files}};
+  // A line per key and per file: short for a machine, and a person can still find the place.
+  std::string text = "{";
+  for (const auto& item : json.items()) {
+    text += (text.size() > 1 ? ",\n " : "\n ") + Json(item.key()).dump() + ": ";
+    if (item.key() != "files") {
+      text += item.value().dump();
+      continue;
+    }
+    text += '[';
+    for (const Json& file : item.value()) text += (text.back() == '[' ? "\n  " : ",\n  ") + file.dump();
+    text += ']';
+  }
+  const std::string sum = hex(sum_of(text));
+  return text.append(kChecksumKey) + sum + "\"\n}\n";
+}
+
+Manifest parse_manifest(const std::string& text, const std::string& path) {
+  const std::size_t at = text.rfind(kChecksumKey);
+  const std::string end = at == std::string::npos ? "" : text.substr(at + kChecksumKey.size());
+  const std::string_view body = std::string_view(text).substr(0, at == std::string::npos ? 0 : at);
+  if (end != hex(sum_of(body)) + "\"\n}\n") {
+    throw CheckpointError("checkpoint: " + path +
+                          ": cut or damaged, its checksum does not match; use another checkpoint");
+  }
+  try {
+    return read(Json::parse(text));
+  } catch (const nlohmann::json::exception& error) {
+    throw CheckpointError("checkpoint: " + path + ": not understood (" + error.what() + ")");
+  } catch (const CheckpointError& error) {
+    throw CheckpointError("checkpoint: " + path + ": " + error.what());
+  }
+}
+
+}  // namespace shardscope::checkpoint

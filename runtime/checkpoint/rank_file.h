@@ -1,0 +1,33 @@
+// One rank's file of a checkpoint: master weights, momentum and variance of its slices, a row of fp32 each.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/optim/state_kind.h"
+
+namespace shardscope::checkpoint {
+
+/// Name of a tensor: "fp32", "exp_avg", "exp_avg_sq" (as in DeepSpeed's checkpoints, zero-reference O13).
+[[nodiscard]] const char* tensor_name(optim::StateKind kind) noexcept;
+[[nodiscard]] std::string rank_file_name(std::uint32_t rank);
+
+class RankFileWriter {
+ public:
+  /// `elems` of each kind. Throws CheckpointError, as all members do, with the file's path.
+  RankFileWriter(const std::filesystem::path& folder, std::uint32_t rank, std::int64_t elems);
+  /// Elements [first, first + values.size()) of the row of `kind`.
+  void write(optim::StateKind kind, std::int64_t first, std::span<const float> values);
+  /// Flushes to the disk; returns name, size and checksums.
+  [[nodiscard]] RankFile finish();
+
+ private:
+  std::filesystem::path path_;
+  SafetensorsWriter file_;
+};
+
+}  // namespace shardscope::checkpoint

@@ -1,0 +1,222 @@
+// Checkpoints of whole runs: continuing is the same as never having stopped, at the same world bitwise, and
+// at any other world and stage with exactly the same states.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/checkpoint_reader.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/train/checkpointing.h"
+#include "tests/engine/support.h"
+
+namespace shardscope::engine::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckpointedRun : public ::testing::Test {
+ protected:
+  CheckpointedRun()
+      : folder_(fs::path(::testing::TempDir()) /
+                ("checkpoint-" + std::to_string(::getpid()) + "-" +
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    fs::remove_all(folder_);
+  }
+  ~CheckpointedRun() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] RunSpec spec(Json config, std::uint32_t world, std::int64_t steps) const {
+    RunSpec made;
+    made.model = model_named("mlp");
+    made.config = std::move(config);
+    made.world = world;
+    made.steps = steps;
+    return made;
+  }
+  [[nodiscard]] RunSpec saving(RunSpec spec) const {
+    spec.end = [this](const Context& context, Engine& engine, data::BatchStream& stream) {
+      train::save_checkpoint(context, engine, stream, {folder_.string(), 0, 1});
+    };
+    return spec;
+  }
+  [[nodiscard]] RunSpec continuing(RunSpec spec) const {
+    spec.begin = [this](const Context& context, Engine& engine, data::BatchStream& stream) {
+      const checkpoint::CheckpointReader reader(folder_);
+      train::load_checkpoint(context, engine, stream, reader);
+    };
+    return spec;
+  }
+  fs::path folder_;
+};
+
+void expect_no_error(const TrainingRun& run) {
+  for (const RankRun& rank : run.ranks) ASSERT_EQ(rank.error, "");
+}
+
+/// "" when `tail` is the end of `whole`, step by step, bitwise.
+std::string difference_of_ends(TrainingRun whole, const TrainingRun& tail) {
+  for (std::size_t rank = 0; rank < whole.ranks.size(); ++rank) {
+    auto& steps = whole.ranks[rank].steps;
+    const auto& last = tail.ranks[rank].steps;
+    if (last.size() > steps.size()) return "more steps than the whole run";
+    steps.erase(steps.begin(), steps.end() - static_cast<std::ptrdiff_t>(last.size()));
+    for (std::size_t i = 0; i < last.size(); ++i) {
+      if (steps[i].step != last[i].step || steps[i].loss_scale != last[i].loss_scale ||
+          steps[i].learning_rate != last[i].learning_rate || steps[i].skipped != last[i].skipped) {
+        return "step " + std::to_string(steps[i].step) + ": number, scale, rate or skip";
+      }
+    }
+  }
+  return first_difference(whole, tail);
+}
+
+Json scheduled(Json config) {
+  config["scheduler"] = {{"type", "WarmupLR"},
+                         {"params", {{"warmup_num_steps", 6}, {"warmup_max_lr", 1e-3}}}};
+  return config;
+}
+
+TEST_F(CheckpointedRun, ContinuesBitwiseAtTheSameWorld) {
+  for (const std::string type : {"fp32", "bf16"}) {
+    for (const int stage : {0, 1, 2, 3}) {
+      for (const int accumulation : {1, 3}) {
+        const Json config = scheduled(make_config(stage, accumulation, type));
+        fs::remove_all(folder_);
+        const TrainingRun whole = train(spec(config, 2, 5));
+        expect_no_error(train(saving(spec(config, 2, 2))));
+        EXPECT_EQ(difference_of_ends(whole, train(continuing(spec(config, 2, 3)))), "")
+            << type << " stage " << stage << " accumulation " << accumulation;
+      }
+    }
+  }
+}
+
+// The first scale overflows, so the checkpoint falls into the middle of hysteresis and window.
+TEST_F(CheckpointedRun, ContinuesTheLossScaleAfterOverflows) {
+  for (const int stage : {1, 3}) {
+    for (const int accumulation : {1, 3}) {
+      Json config = scheduled(make_config(stage, accumulation, "fp16"));
+      config["fp16"]["initial_scale_power"] = 20;
+      config["fp16"]["hysteresis"] = 3;
+      config["fp16"]["loss_scale_window"] = 2;
+      fs::remove_all(folder_);
+      const TrainingRun whole = train(spec(config, 3, 14));
+      const auto& steps = whole.ranks[0].steps;
+      const auto skipped = [](const StepResult& step) { return step.skipped; };
+      ASSERT_TRUE(std::any_of(steps.begin(), steps.begin() + 5, skipped)) << "the test needs overflows";
+      ASSERT_FALSE(std::all_of(steps.begin() + 5, steps.end(), skipped)) << "the test needs updates";
+      expect_no_error(train(saving(spec(config, 3, 5))));
+      EXPECT_EQ(difference_of_ends(whole, train(continuing(spec(config, 3, 9)))), "")
+          << "stage " << stage << " accumulation " << accumulation;
+    }
+  }
+}
+
+/// Every state of every parameter, whole, as a checkpoint holds it.
+std::vector<std::vector<float>> states_in(const fs::path& folder) {
+  const checkpoint::CheckpointReader reader(folder);
+  std::vector<std::vector<float>> states;
+  for (std::uint32_t param = 0; param < reader.manifest().params.size(); ++param) {
+    const std::int64_t elems = reader.manifest().params[param].elems;
+    for (const optim::StateKind kind : optim::kStateKinds) {
+      states.emplace_back(static_cast<std::size_t>(elems));
+      reader.read(kind, plan::ParamId{param}, {0, elems}, states.back().data());
+    }
+  }
+  return states;
+}
+
+// Loading and saving again at another world and stage repartitions; nothing is computed in between.
+TEST_F(CheckpointedRun, IsTheSameStateAtEveryWorldAndStage) {
+  for (const std::string type : {"fp32", "bf16", "fp16"}) {
+    fs::remove_all(folder_);
+    expect_no_error(train(saving(spec(make_config(3, 1, type), 3, 3))));
+    const auto first = states_in(folder_);
+    std::int64_t not_zero = 0;
+    for (const auto& state : first)
+      not_zero += std::count_if(state.begin(), state.end(), [](float x) { return x != 0; });
+    ASSERT_GT(not_zero, 0);
+    for (const std::uint32_t world : {2U, 5U, 1U}) {
+      for (const int stage : {0, 1, 2, 3}) {
+        expect_no_error(train(saving(continuing(spec(make_config(stage, 1, type), world, 0)))));
+        const checkpoint::CheckpointReader reader(folder_);
+        EXPECT_EQ(reader.manifest().world, world);
+        EXPECT_EQ(reader.manifest().stage, static_cast<std::uint32_t>(stage));
+        EXPECT_EQ(reader.manifest().progress.step, 3);
+        EXPECT_TRUE(first == states_in(folder_)) << type << " stage " << stage << " world " << world;
+      }
+    }
+  }
+}
+
+// Stages are the same computation, so a run may change its stage and still be the run it was.
+TEST_F(CheckpointedRun, ContinuesBitwiseAtAnotherStage) {
+  const TrainingRun whole = train(spec(make_config(0), 2, 4));
+  for (const int saved : {0, 1, 2, 3}) {
+    fs::remove_all(folder_);
+    expect_no_error(train(saving(spec(make_config(saved), 2, 2))));
+    for (const int stage : {0, 1, 2, 3}) {
+      EXPECT_EQ(difference_of_ends(whole, train(continuing(spec(make_config(stage), 2, 2)))), "")
+          << "stage " << saved << " to " << stage;
+    }
+  }
+}
+
+TEST_F(CheckpointedRun, OfAnotherModelIsRefused) {
+  expect_no_error(train(saving(spec(make_config(2), 2, 1))));
+  RunSpec other = continuing(spec(make_config(2), 2, 1));
+  other.model = model_named("gpt-mini");
+  other.data = "golden:gpt";
+  const std::string error = train(other).ranks[0].error;
+  EXPECT_NE(error.find("is of another model"), std::string::npos) << error;
+  EXPECT_NE(error.find("parameter 0"), std::string::npos) << error;
+}
+
+// Two ranks save, three go on, with data whose epoch is not a multiple of any batch: what is read after the
+// checkpoint is what the first run had not read.
+TEST_F(CheckpointedRun, GoesOnInTheDataWhereItStood) {
+  fs::create_directories(folder_);
+  const fs::path text = folder_ / "text.txt";
+  std::string letters;
+  for (int i = 0; letters.size() < 61 * 8; ++i) letters += std::to_string(i * 7919) + " ";
+  std::ofstream(text) << letters;
+  const auto order = [&](std::uint32_t world, std::int64_t batches, data::StreamState from) {
+    std::vector<std::vector<std::int32_t>> samples;
+    std::vector<std::unique_ptr<data::BatchStream>> ranks;
+    for (std::uint32_t rank = 0; rank < world; ++rank) {
+      data::StreamOptions options;
+      options.path = text.string();
+      options.micro_batch = 2;
+      options.context = 8;
+      options.rank = rank;
+      options.world = world;
+      ranks.push_back(data::open_stream(model_named("gpt-mini"), options));
+      ranks.back()->restore(from);
+    }
+    data::HostBatch batch;
+    for (std::int64_t i = 0; i < batches; ++i) {
+      for (auto& rank : ranks) {
+        rank->next(batch);
+        for (std::ptrdiff_t row = 0; row < batch.B; ++row) {
+          samples.emplace_back(batch.tokens.begin() + row * batch.T,
+                               batch.tokens.begin() + (row + 1) * batch.T);
+        }
+      }
+    }
+    return std::pair(samples, ranks[0]->state());
+  };
+  const auto [all, end] = order(1, 30, {});
+  const auto [before, at] = order(2, 6, {});
+  const auto [after, later] = order(3, 6, at);
+  std::vector<std::vector<std::int32_t>> joined = before;
+  joined.insert(joined.end(), after.begin(), after.end());
+  EXPECT_TRUE(joined == all);
+  EXPECT_EQ(later.position, end.position);
+}
+
+}  // namespace
+}  // namespace shardscope::engine::testing
