@@ -22,8 +22,7 @@ const char* word(ev::StreamId stream) noexcept {
 }
 
 const char* word(ev::Phase phase) noexcept {
-  static constexpr std::array kWords{"forward", "backward",        "reduce",         "optimizer",
-                                     "gather",  "checkpoint save", "checkpoint load"};
+  static constexpr std::array kWords{"forward", "backward", "reduce", "optimizer", "gather"};
   return pick(kWords, phase);
 }
 
