@@ -42,6 +42,14 @@ struct MemoryModel {
   std::int64_t bytes_per_rank = 0;
   std::optional<std::int64_t> measured_bytes_per_rank;  ///< largest over ranks
   std::optional<double> excess_pct;
+  /// The same for model states that are offloaded, by pool; the fields above are the device's.
+  struct Offloaded {
+    instrumentation::MemoryPool pool{};
+    std::string expression;
+    std::int64_t bytes_per_rank = 0;
+    std::optional<std::int64_t> measured_bytes_per_rank;
+  };
+  std::vector<Offloaded> offloaded;
 };
 struct Prefetch {
   std::uint64_t early = 0, just_in_time = 0, late = 0, mistargeted = 0, unused = 0;

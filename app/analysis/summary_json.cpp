@@ -88,6 +88,12 @@ std::string to_json(const Summary& s) {
                          {"bytes_per_rank", s.memory_model.bytes_per_rank},
                          {"measured_bytes_per_rank", maybe(s.memory_model.measured_bytes_per_rank)},
                          {"excess_pct", maybe(s.memory_model.excess_pct)}};
+  json& offloaded = out["memory_model"]["offloaded"] = json::object();
+  for (const MemoryModel::Offloaded& pool : s.memory_model.offloaded) {
+    offloaded[store::name_of(pool.pool)] = {{"expression", pool.expression},
+                                            {"bytes_per_rank", pool.bytes_per_rank},
+                                            {"measured_bytes_per_rank", maybe(pool.measured_bytes_per_rank)}};
+  }
   json ops = json::array();
   for (const OpRow& op : s.ops) {
     ops.push_back({{"op", store::name_of(op.op)},

@@ -19,6 +19,21 @@ void read(const json& section, const char* key, T& value) {
   }
 }
 
+template <typename Offload>
+void read_offload(const json& section, const char* key, Offload& offload) {
+  const auto found = section.find(key);
+  if (found == section.end() || !found->is_object()) return;
+  if (const auto device = found->find("device"); device != found->end()) {
+    if (*device == "cpu") offload.device = plan::OffloadDevice::cpu;
+    if (*device == "nvme") offload.device = plan::OffloadDevice::nvme;
+  }
+  read(*found, "pin_memory", offload.pin_memory);
+  if constexpr (requires { offload.ratio; }) {
+    const auto ratio = found->find("ratio");
+    if (ratio != found->end() && ratio->is_number()) offload.ratio = ratio->template get<double>();
+  }
+}
+
 }  // namespace
 
 plan::ZeroConfig zero_of(const instrumentation::RunTables& tables) {
@@ -28,6 +43,8 @@ plan::ZeroConfig zero_of(const instrumentation::RunTables& tables) {
   if (!config.is_object()) return zero;
   if (const auto section = config.find("zero_optimization");
       section != config.end() && section->is_object()) {
+    read_offload(*section, "offload_param", zero.offload_param);
+    read_offload(*section, "offload_optimizer", zero.offload_optimizer);
     read(*section, "reduce_scatter", zero.reduce_scatter);
     read(*section, "stage3_use_all_reduce_for_fetch_params", zero.use_all_reduce_for_fetch_params);
     read(*section, "zero_hpz_partition_size", zero.hpz_partition_size);

@@ -7,7 +7,7 @@
 
 namespace shardscope::analysis {
 
-/// Stage, ZeRO++, MiCS and how gradients are reduced; defaults for what a recording does not say.
+/// Stage, offloading, ZeRO++, MiCS and how gradients are reduced; defaults for what a recording does not say.
 [[nodiscard]] plan::ZeroConfig zero_of(const instrumentation::RunTables& tables);
 /// Ranks and nodes, as the run counted them.
 [[nodiscard]] plan::Topology topology_of(const instrumentation::RunTables& tables) noexcept;

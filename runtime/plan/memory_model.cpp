@@ -1,6 +1,7 @@
 #include "runtime/plan/memory_model.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 #include <stdexcept>
 
@@ -31,6 +32,19 @@ std::string StateExpression::text() const {
   if (whole > 0 && sharded > 0) text += " + ";
   if (sharded > 0) text += times_s(sharded) + "/n";
   return text;
+}
+
+std::string PoolExpression::text() const {
+  const auto factor = [](double value) {
+    std::array<char, 32> number{};
+    std::snprintf(number.data(), number.size(), "%g", value);
+    return value == 1 ? std::string("S") : number.data() + std::string("S");
+  };
+  std::string text;
+  if (whole > 0) text = factor(whole);
+  if (whole > 0 && sharded > 0) text += " + ";
+  if (sharded > 0) text += factor(sharded) + "/n";
+  return text.empty() ? "0" : text;
 }
 
 StateExpression state_expression(std::uint32_t stage, const StateBytes& bytes) {
@@ -64,6 +78,49 @@ GroupedStates grouped_states(const StateExpression& states, const ZeroConfig& ze
     grouped.text += " + " + times_s(param_bytes) + "/" + std::to_string(zero.hpz_partition_size) + " (hpZ)";
   }
   return grouped;
+}
+
+StatePlacement state_placement(const ZeroConfig& zero) noexcept {
+  const auto pool = [](OffloadDevice device, bool pinned) {
+    switch (device) {
+      case OffloadDevice::none:
+        return StatePool::device;
+      case OffloadDevice::nvme:
+        return StatePool::nvme;
+      case OffloadDevice::cpu:
+        break;
+    }
+    return pinned ? StatePool::pinned : StatePool::host;
+  };
+  const OffloadOptimizerConfig& optimizer = zero.offload_optimizer;
+  StatePlacement placement;
+  placement.params = pool(zero.offload_param.device, zero.offload_param.pin_memory);
+  placement.optimizer = pool(optimizer.device, optimizer.pin_memory);
+  if (optimizer.device != OffloadDevice::none) {
+    placement.gradients = pool(OffloadDevice::cpu, optimizer.pin_memory);
+    placement.ratio = optimizer.ratio;
+  }
+  return placement;
+}
+
+std::array<PoolExpression, kStatePools> placed_expressions(std::uint32_t stage, const StateBytes& bytes,
+                                                           const StatePlacement& placement) {
+  std::array<PoolExpression, kStatePools> pools{};
+  const auto in = [&](StatePool pool) -> double& { return pools[static_cast<std::size_t>(pool)].sharded; };
+  PoolExpression& device = pools[static_cast<std::size_t>(StatePool::device)];
+  device.whole = static_cast<double>(state_expression(stage, bytes).whole);
+  const double offloaded = placement.optimizer == StatePool::device ? 0 : placement.ratio;
+  const auto moments = static_cast<double>(bytes.momentum + bytes.variance);
+  const double kept_master =
+      placement.params == StatePool::device ? static_cast<double>(bytes.master) : sizeof(float);
+  if (stage == 0) return pools;
+  if (stage == 3) in(placement.params) += static_cast<double>(bytes.param);
+  if (stage >= 2) device.sharded += (1 - offloaded) * static_cast<double>(bytes.gradient);
+  device.sharded += (1 - offloaded) * (kept_master + moments);
+  if (offloaded == 0) return pools;
+  in(placement.gradients) += offloaded * static_cast<double>(bytes.gradient);
+  in(placement.optimizer) += offloaded * (sizeof(float) + moments);
+  return pools;
 }
 
 ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint32_t stage,

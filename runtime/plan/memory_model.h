@@ -3,6 +3,8 @@
 // section 4).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -52,6 +54,39 @@ struct GroupedStates {
 };
 [[nodiscard]] GroupedStates grouped_states(const StateExpression& states, const ZeroConfig& zero,
                                            std::int64_t param_bytes, std::uint32_t world);
+
+/// Memory that model states may rest in; the order of instrumentation::MemoryPool.
+enum class StatePool : std::uint8_t { device, host, pinned, nvme };
+inline constexpr std::size_t kStatePools = 4;
+
+/// The same for one pool of an offloaded run, where offload_optimizer.ratio may leave fractions.
+struct PoolExpression {
+  double whole = 0;
+  double sharded = 0;
+  [[nodiscard]] double bytes(double params, double ranks) const noexcept {
+    return whole * params + sharded * params / ranks;
+  }
+  /// As above; "4.2S/n"; "0".
+  [[nodiscard]] std::string text() const;
+};
+
+/// Where offloading puts model states.
+struct StatePlacement {
+  StatePool params = StatePool::device;     ///< of the shards, stage 3
+  StatePool optimizer = StatePool::device;  ///< of master weights, momentum and variance
+  StatePool gradients =
+      StatePool::device;  ///< of the owned gradients: host memory where the optimizer is offloaded
+  double ratio = 1;       ///< share of the sub-groups whose states are offloaded
+};
+[[nodiscard]] StatePlacement state_placement(const ZeroConfig& zero) noexcept;
+
+/// The expression of each pool, by StatePool. An offloaded optimizer keeps fp32 master weights whatever the
+/// storage type, so does one on the device whose parameters are offloaded; gradients of stage 1 stay whole on
+/// the device beside the owned copy on the host. Small shards, which P6 leaves on the device or the host, are
+/// counted where the large ones go. Throws as state_expression does.
+[[nodiscard]] std::array<PoolExpression, kStatePools> placed_expressions(std::uint32_t stage,
+                                                                         const StateBytes& bytes,
+                                                                         const StatePlacement& placement);
 
 /// Model states of one rank, exactly, padding included.
 struct ModelStates {

@@ -55,6 +55,46 @@ TEST_P(AgainstExpressions, ModelStates) {
   }
 }
 
+// What is offloaded is on the host, and nowhere else.
+TEST_P(AgainstExpressions, OffloadedModelStates) {
+  const bool fp32 = GetParam().type == "fp32";
+  const plan::StateBytes bytes = fp32 ? plan::kFp32 : plan::kMixedPrecision;
+  for (const int stage : {1, 2, 3}) {
+    for (const bool pinned : {true, false}) {
+      for (const bool params : {false, true}) {
+        if (params && stage < 3) continue;
+        SCOPED_TRACE("stage " + std::to_string(stage) + (pinned ? " pinned" : " pageable") +
+                     (params ? " parameters too" : ""));
+        RunSpec run_spec = spec(stage);
+        Json& zero = run_spec.config["zero_optimization"];
+        zero["offload_optimizer"] = {{"device", "cpu"}, {"pin_memory", pinned}};
+        if (params) zero["offload_param"] = {{"device", "cpu"}, {"pin_memory", pinned}};
+        const TrainingRun run = train(run_spec);
+        const plan::ModelPlan model = plan::build_model_plan(run_spec.model);
+        const plan::ModelStates states =
+            plan::model_states(elems_of(model), static_cast<std::uint32_t>(stage), GetParam().world, bytes,
+                               plan::kShardAlignmentBytes / bytes.param);
+        // fp32[owned] each for master weights, momentum and variance, and the owned gradients.
+        const std::int64_t owned = states.momentum / 4;
+        const std::int64_t on_host = 12 * owned + bytes.gradient * owned + (params ? states.param_owned : 0);
+        const std::int64_t on_device =
+            (params ? 0 : states.param_owned) + states.param_rest + (stage == 1 ? states.gradient : 0);
+        for (const RankRun& rank : run.ranks) {
+          ASSERT_EQ(rank.error, "");
+          const auto near = [](std::size_t measured, std::int64_t expected) {
+            EXPECT_GE(measured, static_cast<std::size_t>(expected));
+            EXPECT_LE(measured, static_cast<std::size_t>(expected) + 6 * device::Arena::kAlignment);
+          };
+          near(rank.state_bytes_after, on_device);
+          near(pinned ? rank.pinned_state_bytes : rank.host_state_bytes, on_host);
+          EXPECT_EQ(pinned ? rank.host_state_bytes : rank.pinned_state_bytes, 0U);
+          EXPECT_EQ(rank.used_after, 0U);
+        }
+      }
+    }
+  }
+}
+
 TEST_P(AgainstExpressions, PeakOfModelStates) {
   // Beyond the resident states only gradients that a module of the backward is just writing are whole (stages
   // 2 and 3): bounded by the largest module, and by a tied embedding that is open from head to input.

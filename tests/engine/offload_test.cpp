@@ -1,15 +1,20 @@
 // Offloading moves model states and changes no bit: losses and weights are those of the same run with all
 // states on the device.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <stdexcept>
 
 #include "tests/engine/support.h"
 
 namespace shardscope::engine::testing {
 namespace {
+
+using ::testing::HasSubstr;
 
 RunSpec spec_of(const std::string& model, std::uint32_t world, Json config) {
   RunSpec spec;
@@ -186,6 +191,57 @@ INSTANTIATE_TEST_SUITE_P(Cases, ParametersOnNvme,
                            return "world" + std::to_string(c.param.world) + "_" + c.param.type + "_buffers" +
                                   std::to_string(c.param.buffers) + "_optimizer_" + c.param.optimizer;
                          });
+
+std::string swap_config_error(const std::string& folder,
+                              const std::function<void(const Context&, const StepResult&)>& after) {
+  Json config = make_config(3);
+  config["zero_optimization"]["sub_group_size"] = 5000;
+  RunSpec spec = spec_of("mlp", 2, offloading(config, {{"device", "nvme"}, {"nvme_path", folder}}));
+  spec.steps = 1000;
+  spec.after_step = after;
+  const TrainingRun run = train(spec);
+  for (const RankRun& rank : run.ranks) {
+    if (rank.error.empty()) return "a rank went on";
+  }
+  return run.ranks[0].error + " | " + run.ranks[1].error;
+}
+
+TEST(OffloadFailure, AFolderThatIsNotThereEndsAllRanks) {
+  EXPECT_THAT(swap_config_error("/nowhere/at/all", {}),
+              HasSubstr("nvme_path /nowhere/at/all: cannot make a swap file"));
+}
+
+// The disk fails in the middle of the run: the swap file of one rank ends before what is read.
+TEST(OffloadFailure, ALostSwapFileEndsAllRanks) {
+  const Folder folder;
+  const auto cut_one_file = [&](const Context& context, const StepResult& result) {
+    if (context.rank() != 1 || result.step != 1) return;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      const auto target = std::filesystem::read_symlink(entry.path(), gone);
+      if (!gone && target.string().rfind(folder.path(), 0) == 0) {
+        EXPECT_EQ(truncate(entry.path().c_str(), 0), 0);
+        return;
+      }
+    }
+    ADD_FAILURE() << "no swap file is open";
+  };
+  EXPECT_THAT(swap_config_error(folder.path(), cut_one_file), HasSubstr("cannot read"));
+}
+
+// DeepSpeed's buffers are held until the parameter is released; ours only for the copy.
+TEST(OffloadFailure, NotEnoughBuffersIsSaidInCompatOnly) {
+  const Folder folder;
+  RunSpec spec = spec_of("mlp", 1, make_config(3));
+  spec.model = wide_model();
+  spec.steps = 2;
+  Json& zero = spec.config["zero_optimization"];
+  zero["offload_param"] = {{"device", "nvme"}, {"nvme_path", folder.path()}, {"buffer_count", 1}};
+  zero["stage3_max_reuse_distance"] = 100000000;
+  EXPECT_EQ(train(spec).ranks[0].error, "");
+  spec.config["shardscope"] = {{"compat", "deepspeed"}};
+  EXPECT_THAT(train(spec).ranks[0].error, HasSubstr("raise buffer_count"));
+}
 
 // Sums in another type than gradients, and the first layout of stage 1, take ways of their own.
 TEST(OffloadVariants, OtherTypesAndLayouts) {

@@ -176,13 +176,15 @@ TrainingRun train(const RunSpec& spec) {
       const Volume trained = out.volume;
       out.state_bytes_after = model_states(device.memory(), config.zero.stage);
       out.secondary_after = device.memory().used_bytes(MemoryCategory::param_secondary);
+      out.host_state_bytes = model_states(device.host(), config.zero.stage);
+      out.pinned_state_bytes = model_states(device.pinned(), config.zero.stage);
       engine.consolidate([&](plan::ParamId param, std::span<const float> values) {
         run.weights[plan::raw(param)].assign(values.begin(), values.end());
       });
       out.volume = trained;
       control.barrier_host();
     }
-    out.used_after = device.memory().used_bytes();
+    out.used_after = device.memory().used_bytes() + device.host().used_bytes() + device.pinned().used_bytes();
   };
   const auto outcomes = shardscope::testing::run_ranks(spec.world, {}, body);
   for (std::uint32_t rank = 0; rank < spec.world; ++rank) run.ranks[rank].error = outcomes[rank].error;

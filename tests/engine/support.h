@@ -55,7 +55,9 @@ struct RankRun {
   std::size_t secondary_peak = 0;     ///< bytes of hpZ's copies when any collective was issued
   std::size_t secondary_after = 0;    ///< and between steps
   std::size_t state_bytes_after = 0;  ///< model states between steps
-  std::size_t used_after = 0;         ///< bytes of the device pool once the engine is gone
+  std::size_t used_after = 0;         ///< bytes of all pools once the engine is gone
+  std::size_t host_state_bytes = 0;   ///< model states between steps in pageable host memory
+  std::size_t pinned_state_bytes = 0;
 };
 
 struct TrainingRun {
