@@ -35,6 +35,10 @@ void read_offload_optimizer(Section section, plan::OffloadOptimizerConfig& offlo
   section.read("ratio", offload.ratio, 0, 1);
   section.read("super_offload", offload.super_offload);
   section.read("cpuadam_cores_perc", offload.cpuadam_cores_perc, 0, 1);
+  if (offload.cpuadam_cores_perc != plan::OffloadOptimizerConfig{}.cpuadam_cores_perc) {
+    section.warn("cpuadam_cores_perc",
+                 "ignored: the CPU optimizer has the threads of the rank's kernels (super_offload's key)");
+  }
   if (offload.device == plan::OffloadDevice::nvme && offload.nvme_path.empty()) {
     section.fail("nvme_path", "missing: device \"nvme\" needs a folder on a local disk");
   }
@@ -132,6 +136,7 @@ void read_aio(Section section, plan::AioConfig& aio) {
   section.read("single_submit", aio.single_submit);
   section.read("overlap_events", aio.overlap_events);
   section.read("use_gds", aio.use_gds);
+  if (aio.use_gds) section.warn("use_gds", "ignored: swap files are read and written through host memory");
   section.finish();
 }
 

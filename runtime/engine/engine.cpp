@@ -133,6 +133,13 @@ class Engine::Impl {
   void synchronize() { context_.device.synchronize(); }
   void name_kernels(const NameKernel& id_of) { executor_.name_kernels(id_of); }
   [[nodiscard]] const plan::Ownership& ownership() const noexcept { return ownership_; }
+  [[nodiscard]] std::vector<std::string> describe_swap() const {
+    std::vector<std::string> texts;
+    for (std::string text : {optimizer_->describe_swap(), parameters_->describe_swap()}) {
+      if (!text.empty()) texts.push_back(std::move(text));
+    }
+    return texts;
+  }
 
  private:
   [[nodiscard]] device::Stream& compute() { return context_.device.compute(); }
@@ -307,5 +314,6 @@ void Engine::with_gathered(std::span<const plan::ParamId> params, std::optional<
 void Engine::synchronize() { impl_->synchronize(); }
 void Engine::name_kernels(const NameKernel& id_of) { impl_->name_kernels(id_of); }
 const plan::Ownership& Engine::ownership() const noexcept { return impl_->ownership(); }
+std::vector<std::string> Engine::describe_swap() const { return impl_->describe_swap(); }
 
 }  // namespace shardscope::engine

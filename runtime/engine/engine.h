@@ -90,6 +90,8 @@ class Engine {
   using NameKernel = std::function<std::uint32_t(const std::string&)>;
   void name_kernels(const NameKernel& id_of);
   [[nodiscard]] const plan::Ownership& ownership() const noexcept;
+  /// How model states on NVMe are read and written, one text each for the log; empty where none are there.
+  [[nodiscard]] std::vector<std::string> describe_swap() const;
 
  private:
   class Impl;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "kernels/types.h"
 #include "runtime/engine/context.h"
@@ -40,6 +41,8 @@ class Parameters {
 
   /// The whole parameter, between acquire and release of a module that uses it.
   [[nodiscard]] virtual kernels::ConstPtr get(plan::ParamId param) const = 0;
+  /// How parameters on NVMe are read and written; empty where none are there.
+  [[nodiscard]] virtual std::string describe_swap() const { return {}; }
   /// Takes what the optimizer makes of this rank's owned range.
   [[nodiscard]] virtual optim::ParamSink& sink() = 0;
 };

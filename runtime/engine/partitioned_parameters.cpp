@@ -141,6 +141,7 @@ class PartitionedParameters final : public Parameters {
     }
     return {state.data, context_.type()};
   }
+  [[nodiscard]] std::string describe_swap() const override { return shards_->describe_swap(); }
   [[nodiscard]] optim::ParamSink& sink() override { return *shards_; }
 
  private:

@@ -87,6 +87,8 @@ class HostOptimizer final : public optim::OptimizerState {
     finish_update();
   }
 
+  [[nodiscard]] std::string describe_swap() const override { return states_->describe_swap(); }
+
   void read(StateKind kind, plan::Range range, float* to) override {
     visit(kind, range, TileUse::read,
           [&](float* state, std::int64_t at, std::size_t bytes) { std::memcpy(to + at, state, bytes); });

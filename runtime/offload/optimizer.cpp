@@ -36,6 +36,7 @@ class SplitOptimizer final : public OptimizerState {
     device_->publish_params();
     host_->publish_params();
   }
+  [[nodiscard]] std::string describe_swap() const override { return host_->describe_swap(); }
   void read(StateKind kind, plan::Range range, float* to) override {
     const plan::Range low = plan::intersect(range, {0, first_elem_});
     const plan::Range high{std::max(range.begin, first_elem_), range.end};

@@ -94,6 +94,11 @@ class PlacedShards final : public ShardStore {
       if (holding(param) == nullptr) (void)read(param);
     }
   }
+  [[nodiscard]] std::string describe_swap() const override {
+    if (!space_) return {};
+    return "parameters on NVMe through " + std::to_string(buffers_.size()) +
+           " buffers: " + space_->describe();
+  }
   void forget() override {
     for (Slot& slot : buffers_) slot.param.reset();
   }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "runtime/device/device.h"
 #include "runtime/optim/param_sink.h"
@@ -33,6 +34,8 @@ class ShardStore : public optim::ParamSink {
   virtual void read_ahead(std::span<const plan::ParamId> params) = 0;
   /// Drops what was read ahead: new values are coming.
   virtual void forget() = 0;
+  /// How shards on NVMe are read and written; empty where none are there.
+  [[nodiscard]] virtual std::string describe_swap() const { return {}; }
 };
 
 /// All shards in one buffer of the device pool, zero at first, in the order of `layout`.

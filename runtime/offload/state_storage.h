@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/device/device.h"
@@ -37,6 +38,8 @@ class StateStorage {
   virtual void close(std::size_t tile, TileUse use) = 0;
   /// After the last tile of a step.
   virtual void finish() = 0;
+  /// OptimizerState::describe_swap.
+  [[nodiscard]] virtual std::string describe_swap() const { return {}; }
 };
 
 /// Host memory (pinned or pageable), zero at first; the worker stream owns it. One tile per sub-group.

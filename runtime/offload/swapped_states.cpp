@@ -85,6 +85,11 @@ class SwappedStates final : public StateStorage {
     for (Slot& slot : slots_) slot.tile.reset();
   }
 
+  [[nodiscard]] std::string describe_swap() const override {
+    return "optimizer states on NVMe, " + std::to_string(tiles_.size()) + " tiles through " +
+           std::to_string(slots_.size()) + " slots: " + space_.describe();
+  }
+
  private:
   static constexpr std::size_t kStates = 3;
   static constexpr std::array<ev::MemoryCategory, kStates> kCategories{

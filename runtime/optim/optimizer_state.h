@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/ops.h"
@@ -32,6 +33,9 @@ class OptimizerState {
   /// Queues making the parameters from the master weights (after loading), with the effect of
   /// finish_update().
   virtual void publish_params() = 0;
+
+  /// How states on NVMe are read and written, and why not better; empty where none are there.
+  [[nodiscard]] virtual std::string describe_swap() const { return {}; }
 
   /// Elements [range) of the owned range to or from fp32 host memory. Between steps only; return when done.
   virtual void read(StateKind kind, plan::Range range, float* to) = 0;

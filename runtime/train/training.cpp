@@ -146,6 +146,10 @@ class Training {
                                   *reduce_, *control_, gates,    groups_.get()};
     engine::Engine engine(context);
     engine.name_kernels([&publisher](const std::string& name) { return publisher.name_id(name); });
+    for (const std::string& text : engine.describe_swap()) {
+      publisher.message(instrumentation::Severity::info, text);
+      if (world_.rank() == 0 && !options_.quiet) std::printf("%s\n", text.c_str());
+    }
     if (resume_) {
       resume(context, engine, publisher);
     } else {
