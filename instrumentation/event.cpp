@@ -104,6 +104,14 @@ constexpr KindRow row_of(EventKind kind) noexcept {
       return {"paused_end", s, K::paused_end, true};
     case K::message:
       return {"message", s, K::message, false};
+    case K::columns_selected:
+      return {"columns_selected", p, K::columns_selected, false};
+    case K::deferred_update:
+      return {"deferred_update", m, K::deferred_update, false};
+    case K::deferred_wait_begin:
+      return {"deferred_wait_begin", m, K::deferred_wait_end, false};
+    case K::deferred_wait_end:
+      return {"deferred_wait_end", m, K::deferred_wait_end, true};
   }
   return {"unknown", k, kind, false};
 }

@@ -73,6 +73,10 @@ enum class EventKind : std::uint16_t {
   paused_begin,           // host      gate number     -              -            PauseCause           -                 -
   paused_end,             // host      gate number     -              -            ResumeCause          -                 -
   message,                // host      text id         -              -            Severity             -                 -
+  columns_selected,       // host      param           step           columns      -                    elems chosen      elems of this rank
+  deferred_update,        // host      -               step           steps summed DeferredState        elems             -
+  deferred_wait_begin,    // compute   -               step           -            -                    elems             -
+  deferred_wait_end,      // compute   -               step           -            -                    elems             -
 };
 // clang-format on
 // *  reduce and gather phases at the end of a step are on their own lanes.
@@ -124,6 +128,8 @@ enum class MemoryCategory : std::uint8_t {
 };
 inline constexpr std::uint8_t kMemoryCategoryCount = 16;
 enum class TransferKind : std::uint8_t { host_to_device, device_to_host, nvme_read, nvme_write };
+/// Of ZenFlow's deferred update: its sum is complete and the worker may begin; the device has its parameters.
+enum class DeferredState : std::uint8_t { begun, published };
 enum class Severity : std::uint8_t { info, warning, error };
 enum class PauseCause : std::uint8_t { user, breakpoint, step };
 enum class ResumeCause : std::uint8_t { user, lease_expired, shutdown };

@@ -10,7 +10,8 @@ using ev::EventKind;
 using ev::StreamId;
 
 bool is_wait(EventKind kind) {
-  return kind == EventKind::fetch_wait_begin || kind == EventKind::reduce_wait_begin;
+  return kind == EventKind::fetch_wait_begin || kind == EventKind::reduce_wait_begin ||
+         kind == EventKind::deferred_wait_begin;
 }
 
 bool is_work(EventKind kind) { return kind == EventKind::module_begin || kind == EventKind::optimizer_begin; }

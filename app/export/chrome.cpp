@@ -134,6 +134,7 @@ class ChromeWriter {
     if (walked.is_work) return "kernel";
     const bool waits = walked.span->kind == EventKind::fetch_wait_begin ||
                        walked.span->kind == EventKind::reduce_wait_begin ||
+                       walked.span->kind == EventKind::deferred_wait_begin ||
                        walked.span->kind == EventKind::paused_begin;
     return waits ? "wait" : "user_annotation";
   }

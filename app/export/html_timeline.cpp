@@ -19,6 +19,7 @@ const char* span_colour(EventKind kind, StreamId stream) {
   switch (kind) {
     case EventKind::fetch_wait_begin:
     case EventKind::reduce_wait_begin:
+    case EventKind::deferred_wait_begin:
       return "url(#wait)";
     case EventKind::collective_begin:
       return stream == StreamId::reduce ? colour::kReduce : colour::kGather;

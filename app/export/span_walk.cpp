@@ -75,6 +75,8 @@ std::string span_label(const Store& store, std::uint32_t rank, const Span& span)
       return "optimizer sub-group " + std::to_string(span.a);
     case EventKind::reduce_wait_begin:
       return "wait for bucket " + std::to_string(span.a);
+    case EventKind::deferred_wait_begin:
+      return "wait for the deferred update";
     case EventKind::kernel_begin: {
       std::string name = store.name(rank, span.a);
       return name.empty() ? "kernel " + std::to_string(span.a) : name;

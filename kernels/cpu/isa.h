@@ -71,6 +71,8 @@ struct VectorKernels {
                 float factor);
   void (*adamw)(float* master, float* m, float* v, void* param16, DType param16_type, const void* grad,
                 DType grad_type, std::int64_t n, const AdamWScalars& scalars);
+  /// sums[i] += |x[i]|
+  void (*add_abs)(float* sums, const void* x, DType type, std::int64_t n);
   double (*squared_norm)(std::uint32_t* bad, const void* x, DType type, std::int64_t n);
   /// out[i] = factor * sum over k of inputs[k][offset + i]; out starts at element 0.
   void (*reduce_sum)(void* out, DType out_type, const void* const* inputs, std::uint32_t count, DType type,

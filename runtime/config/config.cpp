@@ -91,6 +91,14 @@ TrainingConfig parse_config(const std::string& json_text, const ParseOptions& op
   config.zero.compat = plan::default_switches(plan::Compat::shardscope);
   if (auto ours = root.child("shardscope")) read_shardscope(*ours, config);
   if (auto aio = root.child("aio")) read_aio(*aio, config.zero.aio);
+  if (config.zero.zenflow && config.batch.accumulation_steps > 1) {
+    // As in DeepSpeed, where update_interval takes its place: every micro-step steps the chosen columns.
+    root.warn("gradient_accumulation_steps",
+              "ignored with zenflow: chosen columns are stepped after every micro-batch, the rest every "
+              "update_interval of them");
+    config.batch.accumulation_steps = 1;
+    config.batch.train_batch_size = config.batch.micro_batch_size * static_cast<std::int64_t>(options.world);
+  }
   config.zero.gradient_accumulation_steps = config.batch.accumulation_steps;
   root.read("prescale_gradients", config.zero.prescale_gradients);
   config.zero.gradient_predivide_factor = 1.0;

@@ -133,6 +133,22 @@ Json zero_json(const plan::ZeroConfig& z) {
                                {"ratio", o.ratio},
                                {"super_offload", o.super_offload},
                                {"cpuadam_cores_perc", o.cpuadam_cores_perc}};
+  if (z.zenflow) {
+    const plan::ZenFlowConfig& f = *z.zenflow;
+    const auto interval = [](std::int64_t steps) {
+      return steps == plan::ZenFlowConfig::kAuto ? Json("auto") : Json(steps);
+    };
+    json["zenflow"] = {{"topk_ratio", f.topk_ratio},
+                       {"select_strategy", f.select_strategy},
+                       {"select_interval", interval(f.select_interval)},
+                       {"update_interval", interval(f.update_interval)},
+                       {"overlap_step", f.overlap_step},
+                       {"offload", f.offload},
+                       {"auto_ratio", f.auto_ratio},
+                       {"full_warm_up_rounds", f.full_warm_up_rounds},
+                       {"pt_reserved_cores_perc", f.pt_reserved_cores_perc},
+                       {"steps_per_epoch", f.steps_per_epoch}};
+  }
   json["sub_group_size"] = z.sub_group_size;
   json["stage3_max_live_parameters"] = z.max_live_parameters;
   json["stage3_max_reuse_distance"] = z.max_reuse_distance;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "runtime/config/sections.h"
+#include "runtime/plan/zenflow.h"
 
 namespace shardscope::config {
 namespace {
@@ -243,6 +244,27 @@ void check_groups(Section& section, const plan::ZeroConfig& zero) {
           "every parameter of a model is trained");
 }
 
+void check_zenflow(Section& section, const plan::ZeroConfig& zero) {
+  using plan::OffloadDevice;
+  const auto refuse = [&](bool wanted, const std::string& text) {
+    if (wanted) section.fail("zenflow", text);
+  };
+  refuse(zero.offload_optimizer.device != OffloadDevice::cpu,
+         "needs \"offload_optimizer\": {\"device\": \"cpu\"}: the CPU steps what is not chosen");
+  refuse(zero.offload_optimizer.ratio != 1.0, "chooses what the device steps itself; leave ratio at 1");
+  refuse(zero.offload_param.device != OffloadDevice::none,
+         "is not supported with offload_param: chosen columns are stepped in device memory");
+  refuse(zero.zenflow->offload, "offload true is not supported: chosen states stay on the device; remove it");
+  try {
+    (void)plan::resolve_zenflow(*zero.zenflow);
+  } catch (const std::invalid_argument& error) {
+    section.fail("zenflow", error.what());
+  }
+  if (zero.zenflow->pt_reserved_cores_perc != plan::ZenFlowConfig{}.pt_reserved_cores_perc) {
+    section.warn("zenflow", "pt_reserved_cores_perc is ignored: the worker is one stream of the device");
+  }
+}
+
 }  // namespace
 
 void check_zero(Section& section, const plan::ZeroConfig& zero) {
@@ -262,7 +284,7 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
   // Not in this version: each would change memory, traffic or results, so it is refused, not ignored.
   const std::string later = "is not supported yet; remove it";
   refuse(zero.offload_optimizer.super_offload, "offload_optimizer", "super_offload " + later);
-  refuse(zero.zenflow.has_value(), "zenflow", later);
+  if (zero.zenflow) check_zenflow(section, zero);
   refuse(zero.elastic_checkpoint, "elastic_checkpoint", later);
   refuse(!zero.allgather_partitions, "allgather_partitions",
          "false is not supported: parameters are all-gathered, never broadcast; remove it");

@@ -8,8 +8,8 @@
 #include "runtime/engine/gathered_parameters.h"
 #include "runtime/engine/hooks.h"
 #include "runtime/engine/input_staging.h"
+#include "runtime/engine/optimizer.h"
 #include "runtime/engine/weights.h"
-#include "runtime/offload/optimizer.h"
 #include "runtime/optim/gradient_norm.h"
 #include "runtime/optim/optimizer_state.h"
 #include "runtime/plan/loss_scale.h"
@@ -48,9 +48,7 @@ class Engine::Impl {
                                             : make_flat_parameters(context_, events_, ownership_)),
         gradients_(ownership_.stage() >= 2 ? make_sharded_gradients(context_, events_, ownership_)
                                            : make_resident_gradients(context_, events_, ownership_)),
-        optimizer_(offload::make_optimizer(context.device, parameters_->sink(), context.type(),
-                                           gradients_->owned(), ownership_.sub_groups(),
-                                           context.config.zero)),
+        optimizer_(make_optimizer(context_, *parameters_, *gradients_, ownership_)),
         gathered_(context_, ownership_, *optimizer_),
         norm_(context.device),
         hooks_(context_, events_, *parameters_, *gradients_),

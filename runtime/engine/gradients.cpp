@@ -20,14 +20,20 @@ std::unique_ptr<offload::HostGradients> make_host_gradients(const Context& conte
   return std::make_unique<offload::HostGradients>(context.device, events, context.sum_type(), range, pool);
 }
 
+/// How many of the owned gradients stay in device memory. ZenFlow steps some of them there every time and
+/// takes the others itself.
+std::int64_t device_gradients(const plan::ZeroConfig& zero, const plan::Ownership& ownership) {
+  if (zero.zenflow) return ownership.owned_elems();
+  return plan::first_offloaded_elem(zero.offload_optimizer, ownership.sub_groups());
+}
+
 }  // namespace
 
 Gradients::Gradients(const Context& context, EventPool& events, const plan::Ownership& ownership)
     : context_(context),
       events_(events),
       ownership_(ownership),
-      device_elems_(
-          plan::first_offloaded_elem(context.config.zero.offload_optimizer, ownership.sub_groups())),
+      device_elems_(device_gradients(context.config.zero, ownership)),
       host_(make_host_gradients(context, events, {device_elems_, ownership.owned_elems()})),
       scaling_(make_scaling(context.config.zero, context.world())),
       planner_(

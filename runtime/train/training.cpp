@@ -89,6 +89,10 @@ class Training {
     open_checkpoint();
     stream.seed = seed_;
     data_ = data::open_stream(model_.spec, stream);
+    if (config_.zero.zenflow && config_.zero.zenflow->steps_per_epoch == 0) {
+      config_.zero.zenflow->steps_per_epoch =
+          data_->samples() / (config_.batch.micro_batch_size * static_cast<std::int64_t>(world.size()));
+    }
     device_ = device::make_cpu_device(world.region());
     gather_ = world.make_communicator("gather");
     reduce_ = world.make_communicator("reduce");

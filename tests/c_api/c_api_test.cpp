@@ -165,7 +165,8 @@ TEST(Constants, AreThoseOfTheEventsAndOfThePlan) {
   // Each kind of the header by its name, so that none is shifted.
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_STEP_BEGIN)), "step_begin");
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_BUCKET_FLUSH)), "bucket_flush");
-  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_)), "message");
+  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_MESSAGE)), "message");
+  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_)), "deferred_wait_end");
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_ + 1)), "unknown");
   EXPECT_EQ(ev::kStreamCount, SHARDSCOPE_LANE_WORKER + 1);
   EXPECT_EQ(number(ev::Phase::gather), SHARDSCOPE_PHASE_GATHER);

@@ -246,6 +246,10 @@ Details describe_span(const AppState& app, store::LaneId lane, const store::Span
       add(out, "bytes", bytes(span.v0));
       out.reason = "Compute stood still until bucket " + std::to_string(span.a) + " was reduced";
       break;
+    case ev::EventKind::deferred_wait_begin:
+      add(out, "elements", grouped(span.v0));
+      out.reason = "Compute stood still until the CPU's update of the columns not chosen was here";
+      break;
     case ev::EventKind::optimizer_begin:
       add(out, "elements", grouped(span.v0));
       break;

@@ -196,6 +196,8 @@ std::string span_label(const store::Store& store, std::uint32_t rank, const stor
       return "waits for parameters";
     case ev::EventKind::reduce_wait_begin:
       return "waits for reduction";
+    case ev::EventKind::deferred_wait_begin:
+      return "waits for the deferred update";
     case ev::EventKind::collective_begin:
       return std::string(word(static_cast<ev::CollectiveOp>(span.code))) + " " + std::to_string(span.a);
     case ev::EventKind::transfer_begin:

@@ -87,6 +87,7 @@ Meaning meaning_of(EventKind kind, std::uint8_t code) noexcept {
       }
     case EventKind::fetch_wait_begin:
     case EventKind::reduce_wait_begin:
+    case EventKind::deferred_wait_begin:
     case EventKind::paused_begin:
       return Meaning::trouble;
     case EventKind::collective_begin:
@@ -136,7 +137,8 @@ Meaning meaning_of(MemoryCategory category) noexcept {
 }
 
 bool is_wait(EventKind kind) noexcept {
-  return kind == EventKind::fetch_wait_begin || kind == EventKind::reduce_wait_begin;
+  return kind == EventKind::fetch_wait_begin || kind == EventKind::reduce_wait_begin ||
+         kind == EventKind::deferred_wait_begin;
 }
 
 }  // namespace shardscope::gui

@@ -70,7 +70,11 @@ enum {
   SHARDSCOPE_EVENT_PAUSED_BEGIN,
   SHARDSCOPE_EVENT_PAUSED_END,
   SHARDSCOPE_EVENT_MESSAGE,
-  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_MESSAGE
+  SHARDSCOPE_EVENT_COLUMNS_SELECTED,
+  SHARDSCOPE_EVENT_DEFERRED_UPDATE,
+  SHARDSCOPE_EVENT_DEFERRED_WAIT_BEGIN,
+  SHARDSCOPE_EVENT_DEFERRED_WAIT_END,
+  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_DEFERRED_WAIT_END
 };
 
 enum {
@@ -80,6 +84,8 @@ enum {
   SHARDSCOPE_PHASE_OPTIMIZER = 3,
   SHARDSCOPE_PHASE_GATHER = 4 /* on the gather lane */
 };
+/* Of a deferred update: its sum is complete and the worker may begin; the device has its parameters. */
+enum { SHARDSCOPE_DEFERRED_BEGUN = 0, SHARDSCOPE_DEFERRED_PUBLISHED = 1 };
 enum { SHARDSCOPE_PASS_FORWARD = 0, SHARDSCOPE_PASS_BACKWARD = 1, SHARDSCOPE_PASS_RECOMPUTE = 2 };
 
 /* A parameter's status, and why it changed. */
@@ -329,6 +335,24 @@ static inline void shardscope_reduce_wait_begin(uint32_t bucket, int64_t bytes) 
 static inline void shardscope_reduce_wait_end(uint32_t bucket, int64_t bytes) {
   shardscope_record_(SHARDSCOPE_EVENT_REDUCE_WAIT_END, SHARDSCOPE_LANE_COMPUTE, 0, bucket, SHARDSCOPE_NO_ID,
                      SHARDSCOPE_NO_ID, bytes, 0);
+}
+static inline void shardscope_columns_selected(uint32_t param, uint32_t step, uint32_t columns,
+                                               int64_t elems_chosen, int64_t elems_of_rank) {
+  shardscope_record_(SHARDSCOPE_EVENT_COLUMNS_SELECTED, SHARDSCOPE_LANE_HOST, 0, param, step, columns,
+                     elems_chosen, elems_of_rank);
+}
+static inline void shardscope_deferred_update(uint8_t state, uint32_t step, uint32_t steps_summed,
+                                              int64_t elems) {
+  shardscope_record_(SHARDSCOPE_EVENT_DEFERRED_UPDATE, SHARDSCOPE_LANE_HOST, state, SHARDSCOPE_NO_ID, step,
+                     steps_summed, elems, 0);
+}
+static inline void shardscope_deferred_wait_begin(uint32_t step, int64_t elems) {
+  shardscope_record_(SHARDSCOPE_EVENT_DEFERRED_WAIT_BEGIN, SHARDSCOPE_LANE_COMPUTE, 0, SHARDSCOPE_NO_ID, step,
+                     SHARDSCOPE_NO_ID, elems, 0);
+}
+static inline void shardscope_deferred_wait_end(uint32_t step, int64_t elems) {
+  shardscope_record_(SHARDSCOPE_EVENT_DEFERRED_WAIT_END, SHARDSCOPE_LANE_COMPUTE, 0, SHARDSCOPE_NO_ID, step,
+                     SHARDSCOPE_NO_ID, elems, 0);
 }
 static inline void shardscope_overflow(uint8_t any_rank, uint32_t step) {
   shardscope_record_(SHARDSCOPE_EVENT_OVERFLOW, SHARDSCOPE_LANE_HOST, any_rank, step, SHARDSCOPE_NO_ID,

@@ -129,4 +129,14 @@ void add_bias(float* y, const float* bias, std::int64_t rows, std::int64_t cols,
   }
 }
 
+void add_abs(float* sums, const void* x, DType type, std::int64_t n) {
+  alignas(64) float in[kBlock];
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    const std::int64_t count = n - i < kBlock ? n - i : kBlock;
+    map2(
+        sums + i, sums + i, stage_in(x, type, i, count, in), count,
+        [](vf sum, vf value) __attribute__((always_inline)) { return sum + max(value, vf{} - value); });
+  }
+}
+
 }  // namespace shardscope::kernels::cpu::SHARDSCOPE_ISA

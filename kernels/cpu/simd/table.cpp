@@ -24,6 +24,7 @@ const VectorKernels kTable = {
     .cross_entropy = cross_entropy,
     .mse = mse,
     .adamw = adamw,
+    .add_abs = add_abs,
     .squared_norm = squared_norm,
     .reduce_sum = reduce_sum,
     .quantize_int8 = quantize_int8,

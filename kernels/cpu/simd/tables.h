@@ -35,6 +35,7 @@ double mse(void* dx, DType dx_type, const void* x, DType x_type, const float* ta
            float factor);
 void adamw(float* master, float* m, float* v, void* param16, DType param16_type, const void* grad,
            DType grad_type, std::int64_t n, const AdamWScalars& scalars);
+void add_abs(float* sums, const void* x, DType type, std::int64_t n);
 double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t n);
 void reduce_sum(void* out, DType out_type, const void* const* inputs, std::uint32_t count, DType type,
                 std::int64_t offset, std::int64_t n, float factor);

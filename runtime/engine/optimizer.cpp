@@ -1,0 +1,48 @@
+#include "runtime/engine/optimizer.h"
+
+#include <utility>
+
+#include "runtime/offload/optimizer.h"
+#include "runtime/offload/zenflow_optimizer.h"
+#include "runtime/plan/zenflow.h"
+
+namespace shardscope::engine {
+namespace {
+
+std::unique_ptr<optim::OptimizerState> make_zenflow(const Context& context, Parameters& parameters,
+                                                    const Gradients& gradients,
+                                                    const plan::Ownership& ownership) {
+  const plan::ZeroConfig& zero = context.config.zero;
+  offload::ZenFlowInput input{.device = context.device,
+                              .params = parameters.sink(),
+                              .type = context.type(),
+                              .gradient = gradients.owned().device,
+                              .elems = ownership.owned_elems(),
+                              .slices = {},
+                              .settings = plan::resolve_zenflow(*zero.zenflow),
+                              .matrices = 0,
+                              .matrix_of = {},
+                              .pin_memory = zero.offload_optimizer.pin_memory,
+                              .sum_over_ranks = [&comm = context.control_comm](std::span<double> sums) {
+                                comm.all_reduce_host(sums);
+                              }};
+  input.slices = plan::column_slices(context.model, ownership, context.rank(), input.settings.topk_ratio);
+  for (const plan::ParamPlan& param : context.model.params) {
+    input.matrix_of.push_back(static_cast<std::uint32_t>(input.matrices));
+    if (param.shape.size() == 2) ++input.matrices;
+  }
+  return offload::make_zenflow_optimizer(std::move(input));
+}
+
+}  // namespace
+
+std::unique_ptr<optim::OptimizerState> make_optimizer(const Context& context, Parameters& parameters,
+                                                      const Gradients& gradients,
+                                                      const plan::Ownership& ownership) {
+  const plan::ZeroConfig& zero = context.config.zero;
+  if (zero.zenflow) return make_zenflow(context, parameters, gradients, ownership);
+  return offload::make_optimizer(context.device, parameters.sink(), context.type(), gradients.owned(),
+                                 ownership.sub_groups(), zero);
+}
+
+}  // namespace shardscope::engine

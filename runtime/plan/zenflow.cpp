@@ -1,0 +1,138 @@
+#include "runtime/plan/zenflow.h"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace shardscope::plan {
+
+ZenFlowSettings resolve_zenflow(const ZenFlowConfig& config) {
+  ZenFlowSettings settings;
+  settings.topk_ratio = config.topk_ratio;
+  settings.auto_ratio = config.auto_ratio;
+  settings.warm_up_steps = config.full_warm_up_rounds;
+  settings.overlap_step = config.overlap_step;
+  settings.update_interval = config.update_interval == ZenFlowConfig::kAuto ? 0 : config.update_interval;
+  const bool has_interval = config.select_interval != ZenFlowConfig::kAuto;
+  if (config.select_strategy == "auto") {
+    if (has_interval) {
+      throw std::invalid_argument("select_interval " + std::to_string(config.select_interval) +
+                                  ": select_strategy auto chooses once per epoch; leave it out, or set "
+                                  "select_strategy to step or epoch");
+    }
+    settings.select_interval = config.steps_per_epoch;
+  } else {
+    if (!has_interval) {
+      throw std::invalid_argument("select_interval: select_strategy " + config.select_strategy +
+                                  " needs it as a number");
+    }
+    settings.select_interval = config.select_interval;
+    if (config.select_strategy == "epoch") settings.select_interval *= config.steps_per_epoch;
+  }
+  if (settings.update_interval > 0 && settings.select_interval > 0 &&
+      settings.select_interval < settings.update_interval) {
+    throw std::invalid_argument("select_interval of " + std::to_string(settings.select_interval) +
+                                " steps: must not be shorter than update_interval, which is " +
+                                std::to_string(settings.update_interval));
+  }
+  return settings;
+}
+
+std::vector<std::int32_t> select_columns(std::span<const float> scores, double ratio) {
+  const auto count = static_cast<std::size_t>(ratio * static_cast<double>(scores.size()));
+  std::vector<std::int32_t> columns(scores.size());
+  std::iota(columns.begin(), columns.end(), 0);
+  const auto end = columns.begin() + static_cast<std::ptrdiff_t>(std::min(count, columns.size()));
+  std::partial_sort(columns.begin(), end, columns.end(), [&](std::int32_t a, std::int32_t b) {
+    const float x = scores[static_cast<std::size_t>(a)];
+    const float y = scores[static_cast<std::size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+  columns.erase(end, columns.end());
+  std::sort(columns.begin(), columns.end());
+  return columns;
+}
+
+std::int64_t ColumnSlice::capacity() const noexcept {
+  if (columns == 0) return elems;
+  const std::int64_t rows = (first_column + elems + columns - 1) / columns;
+  return std::min(elems, choose * rows);
+}
+
+std::vector<ColumnSlice> column_slices(const ModelPlan& model, const Ownership& ownership, std::uint32_t rank,
+                                       double topk_ratio) {
+  std::vector<ColumnSlice> slices;
+  for (const ParamPlan& param : model.params) {
+    for (const OwnedSlice& owned : ownership.slices(param.id, rank)) {
+      if (owned.elems == 0) continue;
+      ColumnSlice slice{param.id, owned.owned_offset, owned.elems, 0, 0, 0};
+      if (param.shape.size() == 2) {
+        slice.columns = param.shape[1];
+        slice.first_column = owned.param_offset % slice.columns;
+        const std::int64_t touched = std::min(slice.columns, slice.elems);
+        slice.choose = static_cast<std::int64_t>(topk_ratio * static_cast<double>(touched));
+      }
+      slices.push_back(slice);
+    }
+  }
+  std::sort(slices.begin(), slices.end(),
+            [](const ColumnSlice& a, const ColumnSlice& b) { return a.owned_offset < b.owned_offset; });
+  return slices;
+}
+
+ZenFlowSchedule::ZenFlowSchedule(const ZenFlowSettings& settings, std::size_t matrices)
+    : settings_(settings), average_selected_(matrices, 0.0), waiting_(matrices, 0.0) {}
+
+ZenFlowSchedule::Step ZenFlowSchedule::begin_step() {
+  const std::int64_t step = step_++;
+  const std::int64_t beyond = step - settings_.warm_up_steps;
+  const auto every = [](std::int64_t interval, std::int64_t count) {
+    return interval != 0 && count % interval == 0;
+  };
+  Step now;
+  now.warm_up = beyond < 0;
+  now.select = beyond >= 0 && (beyond == 0 || every(settings_.select_interval, step));
+  // Before columns are chosen anew, nothing of the old choice may wait.
+  now.update = beyond + 1 <= 0 || every(settings_.select_interval, step + 1) ||
+               (observes() ? decided_ : every(settings_.update_interval, beyond + 1));
+  if (observes()) {
+    votes_ = 0;
+    if (decided_) {
+      since_decision_ = 0;
+      std::fill(waiting_.begin(), waiting_.end(), 0.0);
+    }
+    ++since_decision_;
+    decided_ = false;
+  }
+  now.steps_in_sum = ++in_sum_;
+  if (now.update) in_sum_ = 0;
+  return now;
+}
+
+void ZenFlowSchedule::observe(std::span<const GradientMass> masses) {
+  if (masses.size() != waiting_.size()) {
+    throw std::invalid_argument("zenflow: " + std::to_string(masses.size()) + " masses of " +
+                                std::to_string(waiting_.size()) + " matrices");
+  }
+  const auto u = static_cast<double>(since_decision_);
+  const double chosen = 10 * settings_.topk_ratio;
+  const double rest = 10 * (1 - settings_.topk_ratio);
+  votes_ = 0;
+  for (std::size_t i = 0; i < masses.size(); ++i) {
+    // With all or no columns chosen one side is empty; its sum is 0, whatever it would be divided by.
+    const double selected =
+        chosen > 0 ? (average_selected_[i] * (u - 1) + masses[i].selected) / u / chosen : 0;
+    average_selected_[i] = selected;
+    if (rest > 0) waiting_[i] += (masses[i].all - masses[i].selected) / rest;
+    if (waiting_[i] >= selected) ++votes_;
+  }
+  decided_ = votes_ >= static_cast<std::int64_t>(settings_.auto_ratio * static_cast<double>(masses.size()));
+}
+
+std::int64_t pieces_due(std::int64_t pieces, std::int64_t step, std::int64_t steps) noexcept {
+  if (step >= steps) return pieces;
+  return (pieces * step + steps - 1) / steps;
+}
+
+}  // namespace shardscope::plan

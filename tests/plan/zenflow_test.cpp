@@ -1,0 +1,170 @@
+// ZenFlow's decisions against the formulas of zero-reference O5, worked out by hand or by another way.
+#include "runtime/plan/zenflow.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardscope::plan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(ZenFlow, AutoIsResolvedAsDeepSpeedDoes) {
+  ZenFlowConfig config;
+  ZenFlowSettings settings = resolve_zenflow(config);
+  EXPECT_EQ(settings.select_interval, 0) << "no epochs known: chosen once";
+  EXPECT_EQ(settings.update_interval, 0);
+  config.steps_per_epoch = 40;
+  EXPECT_EQ(resolve_zenflow(config).select_interval, 40);
+  config.select_strategy = "epoch";
+  config.select_interval = 2;
+  EXPECT_EQ(resolve_zenflow(config).select_interval, 80);
+  config.select_strategy = "step";
+  config.select_interval = 12;
+  config.update_interval = 4;
+  EXPECT_EQ(resolve_zenflow(config).select_interval, 12);
+  EXPECT_EQ(resolve_zenflow(config).update_interval, 4);
+}
+
+std::string refusal(const ZenFlowConfig& config) {
+  try {
+    (void)resolve_zenflow(config);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ZenFlow, RefusesIntervalsThatContradict) {
+  ZenFlowConfig config;
+  config.select_interval = 3;
+  EXPECT_THAT(refusal(config), HasSubstr("select_interval 3"));
+  config.select_strategy = "step";
+  config.update_interval = 5;
+  EXPECT_THAT(refusal(config), HasSubstr("must not be shorter than update_interval, which is 5"));
+  config.select_interval = ZenFlowConfig::kAuto;
+  EXPECT_THAT(refusal(config), HasSubstr("needs it as a number"));
+}
+
+TEST(ZenFlow, ColumnsWithTheLargestScores) {
+  const std::vector<float> scores = {1, 5, 3, 5, 0, 2, 5};
+  EXPECT_THAT(select_columns(scores, 0.3), ElementsAre(1, 3)) << "int(2.1), the lower of equal columns";
+  EXPECT_THAT(select_columns(scores, 0.6), ElementsAre(1, 2, 3, 6));
+  EXPECT_THAT(select_columns(scores, 0.1), IsEmpty());
+  EXPECT_EQ(select_columns(scores, 1.0).size(), scores.size());
+}
+
+TEST(ZenFlow, SlicesCoverTheOwnedElementsOnce) {
+  const ModelPlan model = build_model_plan(named_model("mlp"));
+  for (const std::uint32_t stage : {1U, 2U, 3U}) {
+    for (const std::uint32_t world : {1U, 2U, 3U}) {
+      ZeroConfig zero;
+      zero.stage = stage;
+      const Ownership ownership(model, zero, world);
+      std::int64_t elems = 0;
+      for (std::uint32_t rank = 0; rank < world; ++rank) {
+        std::int64_t end = 0;
+        for (const ColumnSlice& slice : column_slices(model, ownership, rank, 0.25)) {
+          EXPECT_GE(slice.owned_offset, end);
+          end = slice.owned_offset + slice.elems;
+          elems += slice.elems;
+          const ParamPlan& param = model.params[raw(slice.param)];
+          EXPECT_EQ(slice.columns, param.shape.size() == 2 ? param.shape[1] : 0) << param.name;
+          EXPECT_LE(slice.capacity(), slice.elems);
+          if (slice.columns == 0) {
+            EXPECT_EQ(slice.capacity(), slice.elems) << "biases and norms are stepped whole";
+          }
+        }
+        EXPECT_LE(end, ownership.owned_elems());
+      }
+      EXPECT_EQ(elems, model.elems) << "stage " << stage << ", world " << world;
+    }
+  }
+}
+
+struct Decisions {
+  std::vector<std::int64_t> select, update, sums;
+};
+Decisions run(ZenFlowSchedule& schedule, std::int64_t steps) {
+  Decisions out;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const ZenFlowSchedule::Step now = schedule.begin_step();
+    if (now.select) out.select.push_back(step);
+    if (now.update) {
+      out.update.push_back(step);
+      out.sums.push_back(now.steps_in_sum);
+    }
+  }
+  return out;
+}
+
+TEST(ZenFlow, FixedIntervals) {
+  ZenFlowSchedule schedule({.select_interval = 6, .update_interval = 4}, 3);
+  const Decisions out = run(schedule, 14);
+  EXPECT_THAT(out.select, ElementsAre(0, 6, 12));
+  // Every 4 steps, and before columns are chosen anew.
+  EXPECT_THAT(out.update, ElementsAre(3, 5, 7, 11));
+  EXPECT_THAT(out.sums, ElementsAre(4, 2, 2, 4));
+}
+
+TEST(ZenFlow, WarmUpUpdatesEverythingInEveryStep) {
+  ZenFlowSchedule schedule({.update_interval = 3, .warm_up_steps = 2}, 3);
+  EXPECT_TRUE(schedule.begin_step().warm_up);
+  ZenFlowSchedule again({.update_interval = 3, .warm_up_steps = 2}, 3);
+  const Decisions out = run(again, 9);
+  EXPECT_THAT(out.select, ElementsAre(2));
+  EXPECT_THAT(out.update, ElementsAre(0, 1, 4, 7));
+  EXPECT_THAT(out.sums, ElementsAre(1, 1, 3, 3));
+}
+
+// One matrix, topk 0.2 (factors 2 and 8): chosen 4, the rest 4 in every step. average = 2, then (2 + 4)/2/2
+// = 1.5, then (3 + 4)/3/2 = 7/6, ...; waiting = 0.5, 1, 1.5. At the third step 1.5 >= 7/6: the fourth
+// updates.
+TEST(ZenFlow, VotesDecideTheInterval) {
+  ZenFlowSchedule schedule({.topk_ratio = 0.2, .auto_ratio = 1.0}, 1);
+  std::vector<std::int64_t> votes;
+  std::vector<std::int64_t> updates;
+  for (std::int64_t step = 0; step < 5; ++step) {
+    if (schedule.begin_step().update) updates.push_back(step);
+    schedule.observe(std::vector<GradientMass>{{4, 8}});
+    votes.push_back(schedule.votes());
+  }
+  EXPECT_THAT(updates, ElementsAre(3));
+  // In the step of the update everything begins anew: u = 1, average = 4/2 = 2, waiting = 0.5.
+  EXPECT_THAT(votes, ElementsAre(0, 0, 1, 0, 0));
+}
+
+TEST(ZenFlow, EnoughMatricesMustVote) {
+  ZenFlowSchedule schedule({.topk_ratio = 0.5, .auto_ratio = 0.75}, 4);
+  const GradientMass waits{0, 1};
+  const GradientMass chosen{1, 1};
+  (void)schedule.begin_step();
+  schedule.observe(std::vector<GradientMass>{waits, waits, chosen, chosen});
+  EXPECT_EQ(schedule.votes(), 2);
+  EXPECT_FALSE(schedule.begin_step().update) << "2 of int(0.75 * 4)";
+  schedule.observe(std::vector<GradientMass>{waits, waits, waits, chosen});
+  EXPECT_TRUE(schedule.begin_step().update);
+  EXPECT_THROW(schedule.observe(std::vector<GradientMass>(3)), std::invalid_argument);
+}
+
+TEST(ZenFlow, NothingWaitsWhereEverythingIsChosen) {
+  ZenFlowSchedule schedule({.topk_ratio = 1.0, .auto_ratio = 1.0}, 1);
+  for (int step = 0; step < 20; ++step) {
+    EXPECT_FALSE(schedule.begin_step().update) << step;
+    schedule.observe(std::vector<GradientMass>{{5, 5}});
+  }
+}
+
+TEST(ZenFlow, PiecesAreSpreadOverTheInterval) {
+  EXPECT_EQ(pieces_due(10, 1, 4), 3);
+  EXPECT_EQ(pieces_due(10, 2, 4), 5);
+  EXPECT_EQ(pieces_due(10, 3, 4), 8);
+  EXPECT_EQ(pieces_due(10, 4, 4), 10);
+  EXPECT_EQ(pieces_due(10, 9, 4), 10) << "an interval may turn out longer than the last";
+  EXPECT_EQ(pieces_due(0, 1, 4), 0);
+}
+
+}  // namespace
+}  // namespace shardscope::plan
