@@ -57,36 +57,44 @@ INSTANTIATE_TEST_SUITE_P(Cases, ZenFlow,
                                   std::to_string(c.param.world) + "_" + c.param.type;
                          });
 
+/// Over all ranks and micro-steps from step `first` on.
 double mean_loss(const TrainingRun& run, std::size_t first) {
   double sum = 0;
   std::size_t count = 0;
   for (const RankRun& rank : run.ranks) {
     EXPECT_EQ(rank.error, "");
-    for (std::size_t step = first; step < rank.steps.size(); ++step, ++count) {
-      sum += static_cast<double>(rank.steps[step].losses[0]);
+    for (std::size_t step = first; step < rank.steps.size(); ++step) {
+      for (const float loss : rank.steps[step].losses) sum += static_cast<double>(loss);
+      count += rank.steps[step].losses.size();
     }
   }
   return sum / static_cast<double>(count);
 }
 
-// A tenth of the columns each step, the rest every four steps and one interval late.
+// On text, with a tenth of the columns chosen and the rest one interval late, loss falls nearly as it does
+// with every column in every step.
 TEST(ZenFlowTraining, DeferringStillLearns) {
-  const Json fixed{
-      {"update_interval", 4}, {"select_strategy", "step"}, {"select_interval", 8}, {"overlap_step", true}};
-  const Json automatic{{"overlap_step", true}, {"topk_ratio", 0.05}};
-  const auto run = [](const Json& zenflow) {
+  const auto on_text = [](const Json& zenflow) {
     RunSpec spec = spec_of(2, 2, "fp32", zenflow);
-    spec.steps = 48;
+    spec.model = model_named("gpt-mini");
+    spec.data = SHARDSCOPE_TEXT;
+    spec.init = "gpt2";
+    spec.config["train_micro_batch_size_per_gpu"] = 2;
+    spec.steps = 24;
     return train(spec);
   };
-  const TrainingRun plain = run(nullptr);
-  for (const Json& zenflow : {fixed, automatic}) {
-    const TrainingRun deferred = run(zenflow);
-    EXPECT_NE(first_difference(plain, deferred), "");
-    const double first = static_cast<double>(deferred.ranks[0].steps[0].losses[0]);
-    EXPECT_EQ(first, static_cast<double>(plain.ranks[0].steps[0].losses[0]));
-    // Measured: plain %PLAIN%, fixed %FIXED%, auto %AUTO% over the last twelve steps.
-    EXPECT_LT(mean_loss(deferred, 36), 1.5 * mean_loss(plain, 36));
+  constexpr std::size_t kLast = 18;
+  const TrainingRun plain = on_text(nullptr);
+  const double first = static_cast<double>(plain.ranks[0].steps[0].losses[0]);
+  const double fallen = first - mean_loss(plain, kLast);
+  ASSERT_GT(fallen, 0.5) << "the reference learns";
+  for (const Json& zenflow : {Json{{"update_interval", 4},
+                                   {"select_strategy", "step"},
+                                   {"select_interval", 8},
+                                   {"overlap_step", true}},
+                              Json{{"overlap_step", true}}}) {
+    const TrainingRun deferred = on_text(zenflow);
+    EXPECT_GT(first - mean_loss(deferred, kLast), 0.5 * fallen) << zenflow;
   }
 }
 
