@@ -1,4 +1,4 @@
-// fp32 matrix products by oneDNN, one primitive per shape and thread, kept.
+// fp32 matrix products by oneDNN.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,14 @@ namespace shardscope::kernels::cpu {
 enum class Trans : std::uint8_t { no, yes };
 
 /// c[m,n] (+)= op(a)[m,k] op(b)[k,n] (+ bias[n] when not null), fp32, row-major with leading dimensions lda,
-/// ldb, ldc of the stored (not transposed) matrices. Adding reads c. A primitive is created on the first call
-/// of a shape on this thread and reused afterwards. Errors: KernelError with oneDNN's message and the shape.
+/// ldb, ldc of the stored (not transposed) matrices. Adding reads c. Errors: KernelError with
+/// oneDNN's status and the shape.
 struct Gemm {
   Trans trans_a = Trans::no, trans_b = Trans::no;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   bool add = false;
-  bool bias = false;
   int threads = 1;
-  bool operator==(const Gemm&) const = default;
 };
 void gemm(const Gemm& shape, const float* a, const float* b, float* c, const float* bias);
 

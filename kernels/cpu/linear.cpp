@@ -73,7 +73,6 @@ void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
                    .lda = in,
                    .ldb = in,
                    .ldc = in_place ? out : cols,
-                   .bias = b != nullptr,
                    .threads = threads};
       gemm(g, input, weight, result, b == nullptr ? nullptr : b + o);
       if (!in_place) put_rows(y, r * out + o, result, rows, cols, out, Write::set);

@@ -31,12 +31,15 @@ void RunLog::write(const std::string& path, comm::Communicator& comm) const {
     rates.push_back(step.learning_rate);
     skipped.push_back(step.skipped);
   }
+  json ended = json::array();
+  for (const auto at : ended_) ended.push_back(std::chrono::duration<double>(at.time_since_epoch()).count());
   std::ofstream file(path);
   file << json{{"losses", losses},
                {"grad_norm", norms},
                {"loss_scale", scales},
                {"learning_rate", rates},
-               {"skipped", skipped}}
+               {"skipped", skipped},
+               {"ended_s", ended}}
               .dump(1)
        << '\n';
   file.close();

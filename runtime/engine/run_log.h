@@ -1,6 +1,7 @@
 // What a run's steps gave, of every rank, as JSON: for tests and for comparing runs without a collector.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,21 @@ namespace shardscope::engine {
 
 class RunLog {
  public:
-  void add(StepResult result) { steps_.push_back(std::move(result)); }
+  /// Also notes the time: call it when the step has returned.
+  void add(StepResult result) {
+    ended_.push_back(std::chrono::steady_clock::now());
+    steps_.push_back(std::move(result));
+  }
   [[nodiscard]] const std::vector<StepResult>& steps() const noexcept { return steps_; }
   /// Collective: rank 0 writes {"losses": [rank][step][micro-step], "grad_norm": [step], "loss_scale":
-  /// [step], "learning_rate": [step], "skipped": [step]}. Throws std::runtime_error when the file cannot be
+  /// [step], "learning_rate": [step], "skipped": [step], "ended_s": [step]}. `ended_s` is the time at which a step
+  /// ended on rank 0, in seconds of CLOCK_MONOTONIC. Throws std::runtime_error when the file cannot be
   /// written.
   void write(const std::string& path, comm::Communicator& comm) const;
 
  private:
   std::vector<StepResult> steps_;
+  std::vector<std::chrono::steady_clock::time_point> ended_;  ///< by step
 };
 
 }  // namespace shardscope::engine

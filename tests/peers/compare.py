@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Trains the same model on the same data with DeepSpeed and with zero_train, and compares what they did, step by step.
+
+usage: tests/peers/compare.py [--venv FOLDER] [--build FOLDER] [--only TEXT] [--markdown FILE]
+
+Cases: the residual MLP of 100417 parameters and a GPT of 26340; stages 0 to 3; 1, 2 and 4 ranks; fp32; accumulation of 3
+and bf16 with 2 ranks. zero_train runs with "compat": "deepspeed". Compared: the loss of every rank and micro-step and
+the norm of the gradient of every step, within the bounds below; the collectives of a step in order, with their elements;
+the partitions (stages 1 and 2: flat buffer, partition, padding, the slice of every parameter on every rank; stage 3:
+elements and padding of every shard); in stage 3 the parameters of every gather of every micro-step, in order.
+Exit code 0 only if everything agrees. The virtual environment of the peers (5 GB) is made at the first call.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import launch
+import peer_models
+from own_events import Recording
+
+STEPS = 5
+# Largest relative deviation. fp32: rounding in other orders of summation, as between DeepSpeed's own stages (golden
+# data: 1.3e-6). bf16: a weight or gradient rounds to 8 bits, and 5 steps at lr 1e-3 follow.
+BOUNDS = {"fp32": {"loss": 2e-5, "norm": 2e-5}, "bf16": {"loss": 2e-2, "norm": 5e-2}}
+LIMITS = {"mlp": (20000, 60000), "gpt": (6000, 15000)}  # buckets; live parameters
+
+Case = collections.namedtuple("Case", "model stage world parts dtype")
+
+
+def cases():
+    for model in ("mlp", "gpt"):
+        for stage in range(4):
+            for world in (1, 2, 4):
+                yield Case(model, stage, world, 1, "fp32")
+            yield Case(model, stage, 2, 3, "fp32")
+            yield Case(model, stage, 2, 1, "bf16")
+
+
+def name_of(case):
+    return f"{case.model}-stage{case.stage}-world{case.world}-gas{case.parts}-{case.dtype}"
+
+
+def config_of(case):
+    bucket, live = LIMITS[case.model]
+    zero = {"stage": case.stage}
+    if case.stage in (1, 2):
+        zero["reduce_bucket_size"] = bucket
+    if case.stage == 3:
+        zero.update(reduce_bucket_size=bucket, stage3_prefetch_bucket_size=bucket, stage3_max_live_parameters=live,
+                    stage3_max_reuse_distance=0, stage3_param_persistence_threshold=0)
+    settings = {"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": case.parts,
+                "gradient_clipping": 1.0, "zero_optimization": zero,
+                "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8,
+                                                          "weight_decay": 0.01, "torch_adam": True}}}
+    if case.dtype == "bf16":
+        settings["bf16"] = {"enabled": True}
+    return settings
+
+
+def job_of(case, folder):
+    return {"peer": "deepspeed", "model": case.model, "shape": vars(peer_models.GOLDEN_GPT), "config": config_of(case),
+            "steps": STEPS, "observe": True, "out": str(folder)}
+
+
+def run_deepspeed(python, chosen, scratch, environment):
+    """All cases of one world in one set of processes."""
+    for world in sorted({case.world for case in chosen}):
+        jobs = [job_of(case, scratch / name_of(case) / "deepspeed") for case in chosen if case.world == world]
+        run = launch.start_peers(python, jobs, world, scratch / f"deepspeed-world{world}", environment)
+        try:
+            run.wait(60 + 90 * len(jobs))
+        except launch.PeerError as error:
+            print(error, file=sys.stderr)  # the cases concerned lack their results and are reported one by one
+        finally:
+            run.kill()
+
+
+def write_weights(path, model):
+    import formula_data
+    from safetensors.numpy import save_file
+    module = peer_models.torch_model(model, peer_models.GOLDEN_GPT)
+    save_file({name: formula_data.initial_weight(name, i, tuple(p.shape))
+               for i, (name, p) in enumerate(module.named_parameters())}, path)
+
+
+def run_own(build, case, folder):
+    folder = launch.fresh(folder)
+    job = job_of(case, folder)
+    job["config"]["shardscope"] = {"compat": "deepspeed"}
+    launch.own_arguments(job, folder)  # writes model.json and config.json
+    write_weights(str(folder / "init.safetensors"), case.model)
+    program = pathlib.Path(build) / "bin" / "shardscope"
+    train = [program, "run", "--no-view", "--ranks", str(case.world), "--config", folder / "config.json", "--model",
+             folder / "model.json", "--data", f"golden:{case.model}", "--steps", str(STEPS), "--init",
+             folder / "init.safetensors", "--record", folder / "run.zscope"]
+    for command in (train, [program, "export", folder / "run.zscope", "--format", "csv", "--output", folder / "csv"]):
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode != 0:
+            raise launch.PeerError(f"{command[1]} ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-1500:]}")
+    return Recording(folder / "csv")
+
+
+class Peer:
+    """What DeepSpeed left in its folder."""
+
+    def __init__(self, folder, world):
+        lines = [(folder / f"rank{r}.steps").read_text().splitlines() for r in range(world)]
+        self.steps = [[json.loads(line) for line in of_rank] for of_rank in lines]
+        self.seen = [json.loads((folder / f"rank{r}.json").read_text()) for r in range(world)]
+
+
+def deviation(ours, theirs):
+    """Largest relative difference of two lists of numbers; infinite if one is shorter."""
+    if len(ours) != len(theirs):
+        return float("inf")
+    return max((abs(a - b) / max(abs(b), 1e-12) for a, b in zip(ours, theirs)), default=0.0)
+
+
+def first_difference(ours, theirs):
+    """'' or where two lists differ first."""
+    for i, (a, b) in enumerate(zip(ours, theirs)):
+        if a != b:
+            inner = first_difference(a, b) if isinstance(a, list) and isinstance(b, list) else ""
+            return f"[{i}]{inner}" if inner else f"[{i}]: ours {str(a)[:90]}, DeepSpeed's {str(b)[:90]}"
+    if len(ours) != len(theirs):
+        return f": ours has {len(ours)}, DeepSpeed's {len(theirs)}"
+    return ""
+
+
+def compare_layout(case, own, peer):
+    if case.stage == 3:
+        shards = {}
+        for s in own.slices:
+            size, padding = shards.get(s["param"], (0, 0))
+            shards[s["param"]] = (max(size, s["elems"] + s["padding_elems"]), padding + s["padding_elems"])
+        ours = [[size, padding] for _, (size, padding) in sorted(shards.items())]
+        return first_difference(ours, peer.seen[0]["layout"]["shards"])
+    for rank, seen in enumerate(peer.seen):
+        mine = sorted((s for s in own.slices if s["rank"] == rank), key=lambda s: s["shard_offset"])
+        ours = [[s["param"], s["param_offset"], s["elems"]] for s in mine if s["elems"] > 0]
+        difference = first_difference(ours, seen["layout"]["slices"])
+        if difference:
+            return f" slices of rank {rank}{difference}"
+        held = sum(s["elems"] for s in mine)
+        sizes = (seen["layout"]["partition"], seen["layout"]["flat"])
+        if sizes[0] * case.world != sizes[1] or held + (seen["layout"]["padding"] if rank + 1 == case.world else 0) != sizes[0]:
+            return f" rank {rank} holds {held} elements, DeepSpeed's partition and flat buffer have {sizes}"
+    return ""
+
+
+def by_step(micro_steps, parts):
+    return [sum(micro_steps[i:i + parts], []) for i in range(0, len(micro_steps), parts)]
+
+
+def compare(case, own, peer):
+    """{what: '' or the difference}, and figures to print."""
+    found, figures = {}, {}
+    bound = BOUNDS[case.dtype]
+    theirs = [loss for rank in peer.steps for step in rank for loss in step[1]]
+    figures["loss"] = deviation([loss for r in range(case.world) for loss in own.losses(r)], theirs)
+    found["losses"] = "" if figures["loss"] <= bound["loss"] else f" deviate by {figures['loss']:.1e}"
+    norms = [step[2] for step in peer.steps[0]]
+    if None not in norms:  # DeepSpeed reports none in stage 0
+        figures["norm"] = deviation(own.norms(), norms)
+        found["norms"] = "" if figures["norm"] <= bound["norm"] else f" deviate by {figures['norm']:.1e}"
+    theirs = by_step(peer.seen[0]["collectives"], case.parts)
+    ours = own.collectives(0)
+    size = 2 if case.dtype == "bf16" else 4
+    totals = collections.Counter()
+    for op, elems in theirs[-1] if theirs else []:
+        totals[op] += elems * size
+    figures["bytes"] = ", ".join(f"{op} {total}" for op, total in sorted(totals.items()))
+    found["collectives"] = first_difference(ours, theirs)
+    if case.stage > 0:
+        found["layout"] = compare_layout(case, own, peer)
+    if case.stage == 3:
+        for rank, seen in enumerate(peer.seen):
+            difference = first_difference(own.gathers(rank), seen["gathers"])
+            if difference:
+                found["gathers"] = f" of rank {rank}{difference}"
+                break
+        else:
+            found["gathers"] = ""
+        figures["gathers"] = sum(map(len, peer.seen[0]["gathers"]))
+    return found, figures
+
+
+def report(rows):
+    lines = ["| model | stage | ranks | accumulation | type | losses | norms | bytes by operation and step | layout | gathers |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
+    for case, found, figures in rows:
+        def cell(what, figure=""):
+            if what not in found:
+                return ""
+            return "**differ**" if found[what] else (figure or "equal")
+        lines.append(f"| {case.model} | {case.stage} | {case.world} | {case.parts} | {case.dtype} | "
+                     f"{cell('losses', '%.0e' % figures.get('loss', 0))} | "
+                     f"{cell('norms', '%.0e' % figures.get('norm', 0))} | "
+                     f"{cell('collectives', 'equal: ' + (figures.get('bytes') or 'none'))} | {cell('layout')} | "
+                     f"{cell('gathers', 'equal: %d' % figures.get('gathers', 0))} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--venv", default=launch.DEFAULT_VENV)
+    parser.add_argument("--build", default=launch.DEFAULT_BUILD)
+    parser.add_argument("--scratch", default=launch.ROOT / "build" / "peers-runs")
+    parser.add_argument("--only", default="", help="cases whose name contains this, e.g. mlp-stage3 or gas3")
+    parser.add_argument("--reuse", action="store_true", help="keep what DeepSpeed did in the last call")
+    parser.add_argument("--markdown", help="writes the table to this file too")
+    options = parser.parse_args()
+    python = launch.ensure_venv(options.venv)
+    if pathlib.Path(sys.prefix).resolve() != pathlib.Path(options.venv).resolve():
+        os.execve(python, [str(python), *sys.argv], launch.peer_environment(python))
+    chosen = [case for case in cases() if options.only in name_of(case)]
+    scratch = pathlib.Path(options.scratch) if options.reuse else launch.fresh(options.scratch)
+    print(launch.versions(python), flush=True)
+    bf16 = launch.bf16_environment(python) if any(c.dtype == "bf16" for c in chosen) else {}
+    missing = [case for case in chosen if not (scratch / name_of(case) / "deepspeed" / "rank0.json").exists()]
+    run_deepspeed(python, missing, scratch, bf16)
+    rows, failures = [], 0
+    for case in chosen:
+        folder = scratch / name_of(case)
+        try:
+            found, figures = compare(case, run_own(options.build, case, folder / "own"),
+                                     Peer(folder / "deepspeed", case.world))
+        except (launch.PeerError, OSError, subprocess.TimeoutExpired) as error:
+            found, figures = {"run": f" {error}"}, {}
+        bad = {what: difference for what, difference in found.items() if difference}
+        failures += bool(bad)
+        print(f"{'DIFFERS' if bad else 'agrees '} {name_of(case)}", flush=True)
+        for what, difference in bad.items():
+            print(f"    {what}{difference}", flush=True)
+        rows.append((case, found, figures))
+    table = report(rows)
+    print(table)
+    if options.markdown:
+        pathlib.Path(options.markdown).write_text(table + "\n")
+    print(f"{len(chosen) - failures} of {len(chosen)} cases agree")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Reads what zero_train did from a recording, through `shardscope export --format csv`."""
+import csv
+import struct
+
+# CollectiveOp of instrumentation/event.h.
+OPS = ("all_gather", "reduce_scatter", "reduce", "all_reduce", "broadcast", "barrier", "all_to_all")
+
+
+def as_double(bits):
+    return struct.unpack("<d", struct.pack("<q", int(bits)))[0]
+
+
+class Recording:
+    """A recording's tables; everything by step, as the ranks' hosts issued it."""
+
+    def __init__(self, folder):
+        with open(folder / "events.csv", newline="") as file:
+            self.events = list(csv.DictReader(file))
+        with open(folder / "slices.csv", newline="") as file:
+            self.slices = [{k: int(v) for k, v in row.items()} for row in csv.DictReader(file)]
+        with open(folder / "params.csv", newline="") as file:
+            self.params = list(csv.DictReader(file))
+
+    def host(self, rank):
+        """Events of a rank's host thread in the order in which it made them."""
+        mine = [e for e in self.events if int(e["rank"]) == rank]
+        return sorted(mine, key=lambda e: int(e["at_ns"]))
+
+    def losses(self, rank):
+        return [as_double(e["v0"]) for e in self.host(rank) if e["kind"] == "loss"]
+
+    def norms(self):
+        return [as_double(e["v0"]) for e in self.host(0) if e["kind"] == "grad_norm"]
+
+    def collectives(self, rank):
+        """By step: [op, elements of the whole tensor]."""
+        steps = []
+        for event in self.host(rank):
+            if event["kind"] == "loss_scale":  # the first thing a step says
+                steps.append([])
+            elif event["kind"] == "collective_submitted" and steps:
+                steps[-1].append([OPS[int(event["code"])], int(event["v0"])])
+        return steps
+
+    def gathers(self, rank):
+        """By micro-step: parameters of one gather, each a sorted list; gathers after the step are left out."""
+        micro_steps, open_gather = [], {}
+        for event in self.host(rank):
+            kind = event["kind"]
+            if kind == "trace_mode":
+                micro_steps.append([])
+            elif kind == "overflow":  # the update begins
+                open_gather = None
+            elif kind == "loss_scale":
+                open_gather = {}
+            elif kind == "collective_part" and open_gather is not None and micro_steps:
+                if OPS[int(event["code"])] != "all_gather":
+                    continue
+                sequence = event["a"]
+                if sequence not in open_gather:
+                    open_gather[sequence] = []
+                    micro_steps[-1].append(open_gather[sequence])
+                open_gather[sequence].append(int(event["b"]))
+        return [[sorted(g) for g in micro] for micro in micro_steps]

@@ -1,0 +1,96 @@
+"""Watches what DeepSpeed does from outside: collectives, layouts, gathers. Nothing of it is changed.
+
+Names are those of DeepSpeed 0.19 (deepspeed/runtime/zero).
+"""
+# Norms, overflow flags and sanity checks travel in collectives of integers or of a few numbers, which zero_train sends
+# past its accounting as well.
+CONTROL_ELEMS = 8
+
+
+class Observer:
+    def __init__(self, active):
+        self.active = active
+        self.collectives = []  # by micro-step: [op, elements of the whole tensor]
+        self.gathers = []  # by micro-step: parameters of one gather, each a list of ds_ids
+        self.layout = {}
+
+    def start(self, engine):
+        if not self.active:
+            return
+        import deepspeed.comm.comm as comm
+        self._watch_collectives(comm.cdb)
+        if engine.zero_optimization_stage() == 3:
+            self._watch_gathers()
+            self.layout = self._stage3_layout(engine)
+        elif engine.zero_optimization_stage() > 0:
+            self.layout = self._stage12_layout(engine.optimizer)
+
+    def micro_step(self):
+        if self.active:
+            self.collectives.append([])
+            self.gathers.append([])
+
+    def report(self):
+        return {"collectives": self.collectives, "gathers": self.gathers, "layout": self.layout}
+
+    def _note(self, op, tensor):
+        if self.collectives and tensor.numel() > CONTROL_ELEMS and tensor.is_floating_point():
+            self.collectives[-1].append([op, tensor.numel()])
+
+    def _watch_collectives(self, backend):
+        # By the tensor that is whole: the input of a reduction, the output of a gather.
+        whole = {"all_reduce": (0, "tensor"), "reduce": (0, "tensor"), "broadcast": (0, "tensor"),
+                 "all_gather_into_tensor": (0, "output_tensor"), "reduce_scatter_tensor": (1, "input_tensor")}
+        names = {"all_gather_into_tensor": "all_gather", "reduce_scatter_tensor": "reduce_scatter"}
+
+        def watch(method):
+            inner = getattr(backend, method)
+            position, keyword = whole[method]
+
+            def outer(*args, **kwargs):
+                tensor = kwargs[keyword] if keyword in kwargs else args[position]
+                self._note(names.get(method, method), tensor)
+                return inner(*args, **kwargs)
+
+            setattr(backend, method, outer)
+
+        for method in whole:
+            watch(method)
+
+    def _watch_gathers(self):
+        from deepspeed.runtime.zero.partitioned_param_coordinator import PartitionedParameterCoordinator
+        name = "_PartitionedParameterCoordinator__all_gather_params_"
+        inner = getattr(PartitionedParameterCoordinator, name)
+
+        def outer(coordinator, params, *args, **kwargs):
+            gathered = sorted(p.ds_id for p in params if p.ds_status.name == "NOT_AVAILABLE")
+            if gathered and self.gathers:
+                self.gathers[-1].append(gathered)
+            return inner(coordinator, params, *args, **kwargs)
+
+        setattr(PartitionedParameterCoordinator, name, outer)
+
+    @staticmethod
+    def _stage12_layout(optimizer):
+        """Slices [param, offset in it, elements] of this rank's partition, and sizes of the flat buffer."""
+        import deepspeed.comm as dist
+        position = {id(p): i for i, p in enumerate(optimizer.bit16_groups[0])}
+        left = int(optimizer.partition_size[0])
+        size = left
+        slices = []
+        offset = int(optimizer.first_offset[0])
+        for param in optimizer.params_in_partition[0]:
+            elems = min(param.numel() - offset, left)
+            slices.append([position[id(param)], offset, elems])
+            left -= elems
+            offset = 0
+        return {"flat": optimizer.bit16_groups_flat[0].numel(), "partition": size, "slices": slices,
+                "padding": int(optimizer.groups_padding[0]) if dist.get_rank() == dist.get_world_size() - 1 else 0}
+
+    @staticmethod
+    def _stage3_layout(engine):
+        """By parameter: elements of the shard, and how many of the last rank's are padding."""
+        import deepspeed.comm as dist
+        world = dist.get_world_size()
+        return {"shards": [[p.ds_tensor.ds_numel, p.ds_tensor.ds_numel * world - p.ds_numel]
+                           for p in sorted(engine.module.parameters(), key=lambda p: p.ds_id)]}

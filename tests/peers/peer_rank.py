@@ -1,0 +1,159 @@
+"""One rank of a peer's run: DeepSpeed, PyTorch DDP or FSDP2 on the CPU over gloo.
+
+usage: peer_rank.py JOBS.json   (RANK, WORLD_SIZE and MASTER_ADDR in the environment)
+
+JOBS: a list, run one after the other, each in a process of its own: DeepSpeed numbers parameters for a process's life.
+A job: {"port": rendezvous, "peer": "deepspeed" | "ddp" | "fsdp2", "model": "mlp" | "gpt", "shape": {...}, "config": DeepSpeed configuration,
+"steps": N, "out": folder, "observe": bool}. Steps go to OUT/rankR.steps as they end, one line each: time of CLOCK_MONOTONIC
+in seconds, losses of the micro-steps, norm of the gradient. With "observe", what DeepSpeed decided goes to
+OUT/rankR.json.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import sys
+import time
+import traceback
+
+import torch
+import torch.distributed as dist
+
+import formula_data
+import peer_models
+from peer_observer import Observer
+
+
+def batch(job, micro, rank):
+    rows = job["config"]["train_micro_batch_size_per_gpu"]
+    if job["model"] == "mlp":
+        arrays = formula_data.mlp_batch(micro, rank, rows)
+    else:
+        arrays = formula_data.gpt_batch(micro, rank, rows, job["shape"]["context"])
+    tensors = [torch.from_numpy(array) for array in arrays]
+    if job["model"] == "mlp" and job["config"].get("bf16", {}).get("enabled", False):
+        tensors[0] = tensors[0].bfloat16()
+    return tensors
+
+
+def build(job):
+    shape = peer_models.GptShape(**job["shape"]) if job["model"] == "gpt" else None
+    model = peer_models.torch_model(job["model"], shape)
+    with torch.no_grad():
+        for index, (name, param) in enumerate(model.named_parameters()):
+            param.copy_(torch.from_numpy(formula_data.initial_weight(name, index, tuple(param.shape))))
+    return model
+
+
+def adamw(params, config):
+    given = config["optimizer"]["params"]
+    return torch.optim.AdamW(params, lr=given["lr"], betas=tuple(given["betas"]), eps=given["eps"],
+                             weight_decay=given["weight_decay"], fused=True)
+
+
+class DeepSpeed:
+    def __init__(self, job, model):
+        import deepspeed
+        deepspeed.init_distributed("gloo")
+        self.observer = Observer(job["observe"])
+        self.engine, *_ = deepspeed.initialize(model=model, config=job["config"],
+                                               model_parameters=model.parameters())
+        self.observer.start(self.engine)
+
+    def micro_step(self, data, last):
+        self.observer.micro_step()
+        loss = self.engine(*data)
+        self.engine.backward(loss)
+        self.engine.step()
+        return loss
+
+    def grad_norm(self):
+        norm = self.engine.get_global_grad_norm()
+        return None if norm is None else float(norm)
+
+
+class Torch:
+    """DDP, or FSDP2 with one group per block as its documentation advises."""
+
+    def __init__(self, job, model):
+        dist.init_process_group("gloo")
+        self.observer = Observer(False)
+        bf16 = job["config"].get("bf16", {}).get("enabled", False)
+        self.autocast = contextlib.nullcontext()
+        self.parts = job["config"].get("gradient_accumulation_steps", 1)
+        if job["peer"] == "ddp":
+            self.model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+            if bf16:
+                self.autocast = torch.autocast("cpu", dtype=torch.bfloat16)
+        else:
+            from torch.distributed.device_mesh import init_device_mesh
+            from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+            mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+            policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16) \
+                if bf16 else MixedPrecisionPolicy()
+            for block in model.h if hasattr(model, "h") else model.blk:
+                fully_shard(block, mesh=mesh, mp_policy=policy)
+            self.model = fully_shard(model, mesh=mesh, mp_policy=policy)
+        self.clip = job["config"].get("gradient_clipping", 1.0)
+        self.optimizer = adamw(self.model.parameters(), job["config"])
+
+    def micro_step(self, data, last):
+        with self.autocast:
+            loss = self.model(*data)
+        (loss / self.parts).backward()
+        if last:
+            # As DeepSpeed does by default.
+            self.norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+            self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
+        return loss
+
+    def grad_norm(self):
+        norm = self.norm.full_tensor() if hasattr(self.norm, "full_tensor") else self.norm
+        return float(norm)
+
+
+def train(job, rank):
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    os.environ["MASTER_PORT"] = str(job["port"])
+    peer = (DeepSpeed if job["peer"] == "deepspeed" else Torch)(job, build(job))
+    parts = job["config"].get("gradient_accumulation_steps", 1)
+    out = pathlib.Path(job["out"])
+    with open(out / f"rank{rank}.steps", "w", buffering=1) as steps:
+        for step in range(job["steps"]):
+            losses = []
+            for i in range(parts):
+                micro = step * parts + i
+                losses.append(peer.micro_step(batch(job, micro, rank), i + 1 == parts).item())
+            steps.write(json.dumps([time.monotonic(), losses, peer.grad_norm()]) + "\n")
+    if job["observe"]:
+        (out / f"rank{rank}.json").write_text(json.dumps(peer.observer.report()))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def main():
+    jobs = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    rank = int(os.environ["RANK"])
+    if len(jobs) == 1:
+        train(jobs[0], rank)
+        return
+    import deepspeed  # noqa: F401  once for all the processes to come
+    failed = False
+    for job in jobs:
+        child = os.fork()
+        if child == 0:
+            try:
+                train(job, rank)
+                sys.stdout.flush()
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        failed |= os.waitpid(child, 0)[1] != 0
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
