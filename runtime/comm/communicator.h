@@ -55,6 +55,13 @@ struct AllToAllPart {
   std::uint32_t param = instrumentation::kNoId;
 };
 
+/// On every rank: data[0, elems) = factor * sum over ranks, in rank order, of data[0, elems).
+struct AllReducePart {
+  void* data = nullptr;
+  std::int64_t elems = 0;
+  std::uint32_t param = instrumentation::kNoId;  ///< for the event; kNoId for ranges of several parameters
+};
+
 /// How the collective is named in events.
 struct CollectiveLabel {
   std::uint32_t group_id = instrumentation::kNoId;  ///< GatherId or BucketId that caused it
@@ -77,7 +84,7 @@ class Communicator {
   virtual void reduce(std::span<const ReducePart> parts, kernels::DType type, float factor,
                       device::Stream& stream, CollectiveLabel label) = 0;
   /// In place; every rank gets bitwise the same sum in rank order.
-  virtual void all_reduce(void* data, std::int64_t elems, kernels::DType type, float factor,
+  virtual void all_reduce(std::span<const AllReducePart> parts, kernels::DType type, float factor,
                           device::Stream& stream, CollectiveLabel label) = 0;
   virtual void all_to_all(std::span<const AllToAllPart> parts, kernels::DType type, device::Stream& stream,
                           CollectiveLabel label) = 0;

@@ -194,16 +194,22 @@ void CommunicatorCore::reduce(std::span<const ReducePart> parts, kernels::DType 
   }
 }
 
-void CommunicatorCore::all_reduce(void* data, std::int64_t elems, kernels::DType type, float factor,
+void CommunicatorCore::all_reduce(std::span<const AllReducePart> parts, kernels::DType type, float factor,
                                   device::Stream& stream, CollectiveLabel label) {
-  if (elems < 0) refuse(CollectiveOp::all_reduce, "elems is negative");
-  Draft draft(CollectiveOp::all_reduce, type, factor, label, 1);
-  transport_->check_memory(data, static_cast<std::size_t>(elems) * kernels::size_of(type));
   // Ranges of whole cache lines, so that no two ranks write the same line.
   const auto line = static_cast<std::int64_t>(64 / kernels::size_of(type));
-  const std::int64_t share = (elems + world_ - 1) / world_;
-  draft.add({data, data, elems, (share + line - 1) / line * line, 0}, elems, instrumentation::kNoId);
-  submit(std::move(draft), stream);
+  for (; !parts.empty(); parts = parts.subspan(std::min(parts.size(), Transport::kMaxParts))) {
+    const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
+    Draft draft(CollectiveOp::all_reduce, type, factor, label, now.size());
+    for (const AllReducePart& part : now) {
+      if (part.elems < 0) refuse(draft.collective.op, "elems is negative");
+      transport_->check_memory(part.data, static_cast<std::size_t>(part.elems) * kernels::size_of(type));
+      const std::int64_t share = (part.elems + world_ - 1) / world_;
+      draft.add({part.data, part.data, part.elems, (share + line - 1) / line * line, 0}, part.elems,
+                part.param);
+    }
+    submit(std::move(draft), stream);
+  }
 }
 
 void CommunicatorCore::all_to_all(std::span<const AllToAllPart> parts, kernels::DType type,

@@ -41,8 +41,8 @@ class CommunicatorCore final : public Communicator {
                       device::Stream& stream, CollectiveLabel label) override;
   void reduce(std::span<const ReducePart> parts, kernels::DType type, float factor, device::Stream& stream,
               CollectiveLabel label) override;
-  void all_reduce(void* data, std::int64_t elems, kernels::DType type, float factor, device::Stream& stream,
-                  CollectiveLabel label) override;
+  void all_reduce(std::span<const AllReducePart> parts, kernels::DType type, float factor,
+                  device::Stream& stream, CollectiveLabel label) override;
   void all_to_all(std::span<const AllToAllPart> parts, kernels::DType type, device::Stream& stream,
                   CollectiveLabel label) override;
   void all_reduce_host(std::span<double> values) override;

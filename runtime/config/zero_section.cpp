@@ -302,8 +302,8 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
   ignored(zero.log_trace_cache_warnings, "log_trace_cache_warnings",
           "every invalidation of the trace is an event, with its cause");
   ignored(!zero.load_from_fp32_weights, "load_from_fp32_weights", "only weights are loaded");
-  ignored(!zero.memory_efficient_linear, "memory_efficient_linear",
-          "linear layers keep no copy of their weight");
+  ignored(!zero.memory_efficient_linear && zero.stage != 3, "memory_efficient_linear",
+          "it concerns stage 3, but stage is " + std::to_string(zero.stage));
   ignored(!zero.override_module_apply, "override_module_apply", "it concerns torch modules");
   ignored(zero.pipeline_loading_checkpoint, "pipeline_loading_checkpoint", "each rank reads its own shard");
   ignored(zero.enable_sanity_checks, "enable_sanity_checks", "the checks are always on");

@@ -21,6 +21,12 @@ std::int64_t shard_alignment(const Context& context) {
   return plan::kShardAlignmentBytes / static_cast<std::int64_t>(context.element_bytes());
 }
 
+/// The order in which stage 3 reduces them, as in DeepSpeed.
+model::GradOrder linear_grads(const plan::ZeroConfig& zero) {
+  return zero.stage == 3 && zero.memory_efficient_linear ? model::GradOrder::weight_first
+                                                         : model::GradOrder::bias_first;
+}
+
 plan::LossScaler make_scaler(const config::TrainingConfig& training) {
   const config::Fp16Config& fp16 = training.fp16;
   if (!fp16.enabled) return plan::LossScaler::none();
@@ -53,7 +59,7 @@ class Engine::Impl {
         norm_(context.device),
         hooks_(context_, events_, *parameters_, *gradients_),
         staging_(context.device, events_),
-        executor_(context.model, context.device, context.type(), hooks_),
+        executor_(context.model, context.device, context.type(), hooks_, linear_grads(context.config.zero)),
         scaler_(make_scaler(context.config)) {
     const std::size_t micro_steps = static_cast<std::size_t>(accumulation_steps());
     losses_ = context.device.memory().allocate(micro_steps * sizeof(float),

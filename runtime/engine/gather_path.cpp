@@ -96,7 +96,8 @@ void GatherPath::gather_by_all_reduce(const Parts& parts, comm::CollectiveLabel 
           kernels::fill_zero(exec, whole, static_cast<std::size_t>(place - whole));
           kernels::fill_zero(exec, place + shard_bytes, static_cast<std::size_t>(end - place) - shard_bytes);
         });
-    comm_.all_reduce(part.whole, elems, context_.type(), 1, stream(), label);
+    const comm::AllReducePart sum{part.whole, elems, plan::raw(part.param)};
+    comm_.all_reduce({&sum, 1}, context_.type(), 1, stream(), label);
   }
 }
 

@@ -117,6 +117,8 @@ kernels::Ptr ResidentGradients::whole(ParamId param) const {
 void ResidentGradients::all_reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label,
                                    Held& held) {
   device::Stream& stream = context_.device.reduce();
+  std::vector<comm::AllReducePart> parts;
+  std::vector<std::pair<kernels::Ptr, kernels::ConstPtr>> casts;  // by part: the gradients, what travels
   for (std::size_t i = 0; i < params.size();) {
     const kernels::Ptr begin = whole(params[i]);
     const std::uint32_t owner = plan::raw(params[i]);
@@ -125,9 +127,16 @@ void ResidentGradients::all_reduce(const std::vector<ParamId>& params, comm::Col
       elems += context_.elems_of(params[i]);
     }
     const kernels::Ptr sent = to_wire(begin, elems, owner, held);
-    context_.reduce_comm.all_reduce(sent.data, elems, sent.type, mean_factor(), stream, label);
-    if (sent.data == begin.data) continue;
-    stream.run([begin, sent, elems](const kernels::Exec& exec) { kernels::cast(exec, begin, sent, elems); });
+    parts.push_back({sent.data, elems, ev::kNoId});
+    casts.emplace_back(begin, sent);
+  }
+  context_.reduce_comm.all_reduce(parts, context_.wire_type(), mean_factor(), stream, label);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& [to, from] = casts[i];
+    if (from.data == to.data) continue;
+    stream.run([to = to, from = from, elems = parts[i].elems](const kernels::Exec& exec) {
+      kernels::cast(exec, to, from, elems);
+    });
   }
 }
 

@@ -93,8 +93,9 @@ class ShardedGradients final : public Gradients {
   void finish_window() override {
     if (replicas() == 1 || !context_.config.zero.reduce_scatter) return;
     issue(ev::kNoId, ownership_.owned_elems(), [this](Held&) -> device::Stream& {
-      replica_->all_reduce(shard_.data(), ownership_.owned_elems(), context_.sum_type(),
-                           1.0F / static_cast<float>(replicas()), context_.device.reduce(), {});
+      const comm::AllReducePart sum{shard_.data(), ownership_.owned_elems()};
+      replica_->all_reduce({&sum, 1}, context_.sum_type(), 1.0F / static_cast<float>(replicas()),
+                           context_.device.reduce(), {});
       return context_.device.reduce();
     });
   }
@@ -215,15 +216,17 @@ class ShardedGradients final : public Gradients {
   /// `reduce_scatter: false`, or DeepSpeed's all-reduce over slices: every rank gets the whole bucket and
   /// keeps its own part.
   void all_reduce(const std::vector<Source>& sources, comm::CollectiveLabel label, std::vector<Sum>& sums) {
+    std::vector<comm::AllReducePart> parts;
     for (const auto& [param, gradient] : sources) {
-      context_.reduce_comm.all_reduce(gradient.data, context_.elems_of(param), context_.wire_type(),
-                                      mean_factor(), context_.device.reduce(), label);
+      parts.push_back({gradient.data, context_.elems_of(param), plan::raw(param)});
       for (const plan::OwnedSlice& slice : ownership_.slices(param, context_.rank())) {
         if (slice.elems == 0) continue;
         sums.push_back({param, slice.owned_offset, advance(gradient, slice.param_offset), slice.elems,
                         !reduced_[plan::raw(param)]});
       }
     }
+    context_.reduce_comm.all_reduce(parts, context_.wire_type(), mean_factor(), context_.device.reduce(),
+                                    label);
   }
 
   /// MiCS: over the shard group; the replicas follow in finish_window(). ZeRO++: some as int4.

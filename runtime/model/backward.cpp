@@ -130,8 +130,13 @@ Value Executor::State::linear_backward(Frame& frame, Value dy) {
          [grads, dy = dy.ptr(), x = frame.x.ptr(), n = N, in = node.in, out = node.out](const Exec& e) {
            kernels::linear_backward_weight(e, grads.first, grads.second, dy, x, n, in, out, grads.write);
          });
-  contributed(node.bias);
-  contributed(node.weight);
+  if (linear_grads == GradOrder::weight_first) {
+    contributed(node.weight);
+    contributed(node.bias);
+  } else {
+    contributed(node.bias);
+    contributed(node.weight);
+  }
   frame.x.reset();
   if (!frame.input_grad) return {};
   Value dx = allocate(node, node.in, true);

@@ -13,12 +13,13 @@ using instrumentation::Pass;
 using instrumentation::StreamId;
 
 Executor::State::State(const plan::ModelPlan& model, device::Device& on, kernels::DType storage,
-                       Hooks& engine)
+                       Hooks& engine, GradOrder order)
     : plan(model),
       device(on),
       stream(on.compute()),
       type(storage),
       hooks(engine),
+      linear_grads(order),
       program(model),
       uses(model.params.size(), 0) {
   stream.run([this](const kernels::Exec& e) { exec = e; });
@@ -111,8 +112,9 @@ const char* Executor::State::name_of(Kernel kernel) noexcept {
   return "?";
 }
 
-Executor::Executor(const plan::ModelPlan& model, device::Device& device, kernels::DType type, Hooks& hooks)
-    : state_(std::make_unique<State>(model, device, type, hooks)) {}
+Executor::Executor(const plan::ModelPlan& model, device::Device& device, kernels::DType type, Hooks& hooks,
+                   GradOrder linear_grads)
+    : state_(std::make_unique<State>(model, device, type, hooks, linear_grads)) {}
 
 // The stream may still run work that reads the activations; they go back to the stream's own cache, and the
 // host array of positions must outlive its copy.

@@ -42,10 +42,14 @@ class Hooks {
   /// Asked once per use in backward, before the kernel that writes it is queued.
   [[nodiscard]] virtual GradTarget grad(plan::ParamId param) = 0;
   /// The last kernel that contributes to this gradient in this backward is queued. Order of calls for one
-  /// module: autograd's (bias before weight in Linear, weight before bias in LayerNorm). A tied
-  /// parameter is ready once, after its last contribution.
+  /// module: autograd's (GradOrder in Linear, weight before bias in LayerNorm). A tied parameter is ready
+  /// once, after its last contribution.
   virtual void grad_ready(plan::ParamId param) = 0;
 };
+
+/// Which gradient of a linear layer is ready first: the bias in PyTorch's own linear, the weight in the
+/// memory-efficient one that DeepSpeed puts in its place in stage 3 (deepspeed/runtime/zero/linear.py).
+enum class GradOrder : std::uint8_t { bias_first, weight_first };
 
 /// One micro-batch of one rank, already on the device.
 struct Batch {
@@ -60,7 +64,8 @@ struct Batch {
 class Executor {
  public:
   /// `type`: storage of activations (and of the parameters the hooks give).
-  Executor(const plan::ModelPlan& model, device::Device& device, kernels::DType type, Hooks& hooks);
+  Executor(const plan::ModelPlan& model, device::Device& device, kernels::DType type, Hooks& hooks,
+           GradOrder linear_grads = GradOrder::bias_first);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;

@@ -13,7 +13,8 @@
 namespace shardscope::model {
 
 struct Executor::State {
-  State(const plan::ModelPlan& plan, device::Device& device, kernels::DType type, Hooks& hooks);
+  State(const plan::ModelPlan& plan, device::Device& device, kernels::DType type, Hooks& hooks,
+        GradOrder linear_grads);
 
   // ---- forward.cpp ------------------------------------------------------------------------------
   /// Runs a node; with `tape` its frame is appended to tape->children.
@@ -73,6 +74,7 @@ struct Executor::State {
   device::Stream& stream;
   kernels::DType type;
   Hooks& hooks;
+  const GradOrder linear_grads;
   Program program;
   kernels::Exec exec;  ///< as the compute stream gives it; only its size questions are asked on the host
   std::vector<std::uint32_t> kernel_names;  ///< by Kernel; empty: no kernel spans

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -158,10 +159,24 @@ void check_all_reduce(comm::World& world, device::Device& device, DType type) {
   for (const std::int64_t elems : kSizes) {
     const Buffer data =
         store(device, fill(elems, [&](std::int64_t i) { return value(world.rank(), i); }), type);
-    comm->all_reduce(data.data(), elems, type, 0.25F, device.reduce(), {});
+    comm->all_reduce(std::array{comm::AllReducePart{data.data(), elems}}, type, 0.25F, device.reduce(), {});
     device.reduce().synchronize();
     EXPECT_EQ(load(data.data(), elems, type),
               fill(elems, [&](std::int64_t i) { return 0.25F * sum(world.size(), i); }));
+  }
+  // All sizes as the parts of one collective.
+  std::vector<Buffer> buffers;
+  std::vector<comm::AllReducePart> parts;
+  for (const std::int64_t elems : kSizes) {
+    buffers.push_back(
+        store(device, fill(elems, [&](std::int64_t i) { return value(world.rank(), i); }), type));
+    parts.push_back({buffers.back().data(), elems});
+  }
+  comm->all_reduce(parts, type, 0.25F, device.reduce(), {});
+  device.reduce().synchronize();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    EXPECT_EQ(load(buffers[i].data(), parts[i].elems, type),
+              fill(parts[i].elems, [&](std::int64_t k) { return 0.25F * sum(world.size(), k); }));
   }
 }
 
@@ -176,7 +191,7 @@ void check_same_bits(comm::World& world, device::Device& device, DType type) {
     const Buffer input = store(device, mine, type);
     const Buffer reduced = store(device, mine, type);
     const Buffer scattered = store(device, std::vector<float>(static_cast<std::size_t>(shard)), type);
-    comm->all_reduce(whole.data(), elems, type, factor, device.reduce(), {});
+    comm->all_reduce(std::array{comm::AllReducePart{whole.data(), elems}}, type, factor, device.reduce(), {});
     const comm::ReduceScatterPart scatter{input.data(), elems, scattered.data(), shard, 0};
     comm->reduce_scatter({&scatter, 1}, type, factor, device.reduce(), {});
     const comm::ReducePart reduce{input.data(), reduced.data(), elems, n - 1, 0};
@@ -239,7 +254,8 @@ void check_two_communicators(comm::World& world, device::Device& device, DType t
   for (int i = 0; i < 50; ++i) {
     const comm::GatherPart part{at(full, kElems * world.rank(), type), full.data(), kElems, 0};
     gather->all_gather({&part, 1}, type, device.gather(), {});
-    reduce->all_reduce(data.data(), kElems, type, 1.0F / static_cast<float>(n), device.reduce(), {});
+    reduce->all_reduce(std::array{comm::AllReducePart{data.data(), kElems}}, type,
+                       1.0F / static_cast<float>(n), device.reduce(), {});
     if (i % 10 == 0) gather->barrier_host();
   }
   device.synchronize();
@@ -303,7 +319,7 @@ void check_group(comm::Communicator& comm, const comm::Group& group, std::uint32
   comm.all_gather({&gather, 1}, type, device.reduce(), {});
   comm.all_to_all({&exchange, 1}, type, device.reduce(), {});
   comm.reduce_scatter({&scatter, 1}, type, 0.5F, device.reduce(), {});
-  comm.all_reduce(reduced.data(), kElems, type, 1.0F, device.reduce(), {});
+  comm.all_reduce(std::array{comm::AllReducePart{reduced.data(), kElems}}, type, 1.0F, device.reduce(), {});
   device.reduce().synchronize();
   EXPECT_EQ(load(gathered.data(), kElems * n, type),
             fill(kElems * n, [&](std::int64_t i) { return value(member(i / kElems), i % kElems); }));

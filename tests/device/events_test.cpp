@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <vector>
 
@@ -50,7 +51,8 @@ TEST_F(EventsTest, ACollectiveTellsItsWholeLife) {
     const std::vector<comm::GatherPart> parts{{a.data(), a.data(), 100, 5}, {b.data(), b.data(), 200, 6}};
     gather->all_gather(parts, kernels::DType::f32, device.gather(), {42});
     const device::Buffer c = device.memory().allocate(40, {}, device.reduce());
-    reduce->all_reduce(c.data(), 10, kernels::DType::f32, 1, device.reduce(), {});
+    reduce->all_reduce(std::array{comm::AllReducePart{c.data(), 10}}, kernels::DType::f32, 1, device.reduce(),
+                       {});
     device.synchronize();
   });
   ASSERT_EQ(outcomes[0].error, "");

@@ -60,7 +60,8 @@ TEST(Failure, ARankThatThrowsWithCollectivesUnderWayDoesNotHang) {
       gather->all_gather({&part, 1}, kernels::DType::f32, device.gather(), {});
       throw std::runtime_error("out of ideas");
     }
-    reduce->all_reduce(full.data(), 16, kernels::DType::f32, 1, device.reduce(), {});
+    reduce->all_reduce(std::array{comm::AllReducePart{full.data(), 16}}, kernels::DType::f32, 1,
+                       device.reduce(), {});
     device.synchronize();
   });
   EXPECT_EQ(outcomes[0].error, "out of ideas");
@@ -73,7 +74,8 @@ TEST(Failure, DifferentOperationsAreNamedOnEveryRank) {
     const auto communicator = world.make_communicator("mixed");
     device::Buffer data = device.memory().allocate(4096, {}, device.reduce());
     if (world.rank() == 1) {
-      communicator->all_reduce(data.data(), 64, kernels::DType::f32, 1, device.reduce(), {9});
+      communicator->all_reduce(std::array{comm::AllReducePart{data.data(), 64}}, kernels::DType::f32, 1,
+                               device.reduce(), {9});
     } else {
       const comm::ReducePart part{data.data(), data.data(), 64, 0, 0};
       communicator->reduce({&part, 1}, kernels::DType::f32, 1, device.reduce(), {9});
@@ -158,7 +160,8 @@ TEST(Failure, MemoryThatPeersCannotReadIsRefused) {
   const auto outcomes = run_ranks(2, patient(), [](comm::World& world, device::Device& device) {
     const auto communicator = world.make_communicator("gather");
     std::array<float, 8> own{};
-    communicator->all_reduce(own.data(), 8, kernels::DType::f32, 1, device.reduce(), {});
+    communicator->all_reduce(std::array{comm::AllReducePart{own.data(), 8}}, kernels::DType::f32, 1,
+                             device.reduce(), {});
   });
   for (const auto& outcome : outcomes) EXPECT_THAT(outcome.error, HasSubstr("Device::memory()"));
 }
@@ -244,7 +247,8 @@ TEST_F(ProcessFailure, ProcessesShareMemory) {
     const device::Buffer data = device.memory().allocate(4000, {}, device.reduce());
     auto* values = static_cast<float*>(data.data());
     for (int i = 0; i < 1000; ++i) values[i] = static_cast<float>(world.rank() + 1);
-    communicator->all_reduce(values, 1000, kernels::DType::f32, 1, device.reduce(), {});
+    communicator->all_reduce(std::array{comm::AllReducePart{values, 1000}}, kernels::DType::f32, 1,
+                             device.reduce(), {});
     device.synchronize();
     for (int i = 0; i < 1000; ++i) {
       if (values[i] != 6.0F) throw std::runtime_error("wrong sum");

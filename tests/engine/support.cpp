@@ -66,13 +66,15 @@ class CountingCommunicator final : public comm::Communicator {
     see();
     inner_->reduce(parts, type, factor, stream, label);
   }
-  void all_reduce(void* data, std::int64_t elems, kernels::DType type, float factor, device::Stream& stream,
-                  comm::CollectiveLabel label) override {
+  void all_reduce(std::span<const comm::AllReducePart> parts, kernels::DType type, float factor,
+                  device::Stream& stream, comm::CollectiveLabel label) override {
+    std::int64_t elems = 0;
+    for (const auto& part : parts) elems += part.elems;
     volume_.reduced += 2 * elems;
     count(stream.id() == instrumentation::StreamId::gather ? volume_.gathers : volume_.reductions, 2 * elems,
           type, label);
     see();
-    inner_->all_reduce(data, elems, type, factor, stream, label);
+    inner_->all_reduce(parts, type, factor, stream, label);
   }
   void all_reduce_host(std::span<double> values) override {
     // The engine's one call of a step: norm and flags, when the gradients are complete.

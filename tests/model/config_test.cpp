@@ -177,7 +177,7 @@ TEST(Config, DefaultsAreDeepSpeeds) {
   EXPECT_TRUE(config.zero.overlap());
   EXPECT_EQ(config.zero.prefetch_bucket_size, 50'000'000);
   EXPECT_EQ(config.zero.param_persistence_threshold, 100'000);
-  EXPECT_EQ(config.gradient_clipping, 0);
+  EXPECT_EQ(config.gradient_clipping, 1.0);
   EXPECT_EQ(config.storage_type(), kernels::DType::f32);
   EXPECT_FALSE(parse(R"({"train_batch_size": 8, "zero_optimization": {"stage": 2}})").zero.overlap());
   // Adam is AdamW unless adam_w_mode says otherwise, and FusedAdam decays nothing by default.

@@ -24,8 +24,9 @@ from own_events import Recording
 
 STEPS = 5
 # Largest relative deviation. fp32: rounding in other orders of summation, as between DeepSpeed's own stages (golden
-# data: 1.3e-6). bf16: a weight or gradient rounds to 8 bits, and 5 steps at lr 1e-3 follow.
-BOUNDS = {"fp32": {"loss": 2e-5, "norm": 2e-5}, "bf16": {"loss": 2e-2, "norm": 5e-2}}
+# data: 1.3e-6). bf16: activations, weights and gradients are rounded to 8 bits at other places (zero_train's kernels
+# compute in fp32 and round once), and the steps at lr 1e-3 that follow move the losses by a third or more each.
+BOUNDS = {"fp32": {"loss": 2e-5, "norm": 2e-5}, "bf16": {"loss": 5e-2, "norm": 5e-2}}
 LIMITS = {"mlp": (20000, 60000), "gpt": (6000, 15000)}  # buckets; live parameters
 
 Case = collections.namedtuple("Case", "model stage world parts dtype")
@@ -113,6 +114,12 @@ class Peer:
         self.seen = [json.loads((folder / f"rank{r}.json").read_text()) for r in range(world)]
 
 
+def comparable_steps(case):
+    """DeepSpeed keeps no fp32 master weights in stage 0 with bf16 (its DDP_BFLOAT16): its own stages 1 to 3 part from
+    its stage 0 by a third within five steps. So only what precedes the first update can agree."""
+    return 1 if case.stage == 0 and case.dtype == "bf16" else STEPS
+
+
 def deviation(ours, theirs):
     """Largest relative difference of two lists of numbers; infinite if one is shorter."""
     if len(ours) != len(theirs):
@@ -160,15 +167,21 @@ def compare(case, own, peer):
     """{what: '' or the difference}, and figures to print."""
     found, figures = {}, {}
     bound = BOUNDS[case.dtype]
-    theirs = [loss for rank in peer.steps for step in rank for loss in step[1]]
-    figures["loss"] = deviation([loss for r in range(case.world) for loss in own.losses(r)], theirs)
+    steps = comparable_steps(case)
+    theirs = [loss for rank in peer.steps for step in rank[:steps] for loss in step[1]]
+    ours = [loss for r in range(case.world) for loss in own.losses(r)[:steps * case.parts]]
+    figures["loss"] = deviation(ours, theirs)
     found["losses"] = "" if figures["loss"] <= bound["loss"] else f" deviate by {figures['loss']:.1e}"
-    norms = [step[2] for step in peer.steps[0]]
-    if None not in norms:  # DeepSpeed reports none in stage 0
-        figures["norm"] = deviation(own.norms(), norms)
+    norms = [step[2] for step in peer.steps[0][:steps]]
+    if None not in norms:  # DeepSpeed reports none in stage 0 with fp32
+        figures["norm"] = deviation(own.norms()[:steps], norms)
         found["norms"] = "" if figures["norm"] <= bound["norm"] else f" deviate by {figures['norm']:.1e}"
     theirs = by_step(peer.seen[0]["collectives"], case.parts)
     ours = own.collectives(0)
+    if case.world == 1:
+        # DeepSpeed leaves out a gather from one rank (NoGatherHandle), zero_train makes it a local step: nothing
+        # travels in either.
+        theirs, ours = ([[c for c in step if c[0] != "all_gather"] for step in of] for of in (theirs, ours))
     size = 2 if case.dtype == "bf16" else 4
     totals = collections.Counter()
     for op, elems in theirs[-1] if theirs else []:

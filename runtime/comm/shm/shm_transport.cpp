@@ -100,14 +100,6 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
         const std::int64_t end = std::min(part.elems, part.extent * (rank + 1));
         auto* data = static_cast<std::byte*>(part.target);
         reduce_range(collective, i, begin, end, data + static_cast<std::size_t>(begin) * size, exec);
-        meet(collective);
-        for (std::uint32_t step = 1; step < world(); ++step) {
-          const std::uint32_t peer = (rank + step) % world();
-          const std::int64_t from = std::min(part.elems, part.extent * peer);
-          const std::int64_t to = std::min(part.elems, part.extent * (peer + 1));
-          const std::size_t offset = static_cast<std::size_t>(from) * size;
-          std::memcpy(data + offset, source(peer, i) + offset, static_cast<std::size_t>(to - from) * size);
-        }
         break;
       }
       case CollectiveOp::all_to_all:
@@ -116,6 +108,24 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
       case CollectiveOp::broadcast:
       case CollectiveOp::barrier:
         break;
+    }
+  }
+  if (collective.op == CollectiveOp::all_reduce) exchange_sums(collective);
+}
+
+/// The second half of an all-reduce: the ranges that the peers have summed.
+void ShmTransport::exchange_sums(const Collective& collective) {
+  meet(collective);
+  const std::size_t size = kernels::size_of(collective.type);
+  for (std::size_t i = 0; i < collective.parts.size(); ++i) {
+    const Part& part = collective.parts[i];
+    auto* data = static_cast<std::byte*>(part.target);
+    for (std::uint32_t step = 1; step < world(); ++step) {
+      const std::uint32_t peer = (rank_ + step) % world();
+      const std::int64_t from = std::min(part.elems, part.extent * peer);
+      const std::int64_t to = std::min(part.elems, part.extent * (peer + 1));
+      const std::size_t offset = static_cast<std::size_t>(from) * size;
+      std::memcpy(data + offset, source(peer, i) + offset, static_cast<std::size_t>(to - from) * size);
     }
   }
 }

@@ -33,6 +33,7 @@ class ShmTransport final : public Transport {
   [[nodiscard]] const std::byte* source(std::uint32_t rank, std::size_t part) const noexcept;
   /// Publishes `bytes` of this rank, meets the others, checks that all made the same call.
   std::size_t host_round(const char* what, std::span<const std::byte> mine, std::size_t bytes);
+  void exchange_sums(const Collective& collective);
   void gather(const Part& part, std::size_t index, std::size_t size);
   void exchange(const Part& part, std::size_t index, std::size_t size);
   void reduce_range(const Collective& collective, std::size_t index, std::int64_t begin, std::int64_t end,
