@@ -70,8 +70,8 @@ void ControlClient::handle(const void* data, std::size_t bytes, std::int64_t rec
   if (decoded.message->header.run_id != options_.header.run_id) return;
   heard_ns_.store(received_ns, std::memory_order_relaxed);
   if (const auto* ping = std::get_if<wire::Ping>(&decoded.message->body)) {
-    const std::int64_t skew = options_.clock_skew_ns;
-    send(wire::Pong{ping->id, ping->sent_ns, received_ns + skew, monotonic_now_ns() + skew});
+    const HostClock& clock = options_.clock;
+    send(wire::Pong{ping->id, ping->sent_ns, clock.at(received_ns), clock.at(monotonic_now_ns())});
     return;
   }
   if (const auto* command = std::get_if<wire::RankCommand>(&decoded.message->body)) {

@@ -9,6 +9,7 @@
 #include <zmq.hpp>
 
 #include "instrumentation/gate.h"
+#include "instrumentation/host_clock.h"
 #include "instrumentation/sockets.h"
 #include "instrumentation/wire.h"
 
@@ -23,7 +24,7 @@ struct ControlClientOptions {
   std::function<int()> detail;
   std::function<void()> resend_tables;
   std::function<void()> finish_received;
-  std::int64_t clock_skew_ns = 0;  ///< added to clock answers (simulated hosts)
+  HostClock clock;  ///< of clock answers
 };
 
 class ControlClient {

@@ -91,7 +91,7 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
   control.detail = s.options.detail;
   control.resend_tables = [&s] { s.resend.store(true); };
   control.finish_received = [&s] { s.finish_acknowledged.store(true); };
-  control.clock_skew_ns = s.options.clock_skew_ns;
+  control.clock = s.options.clock;
   s.control = std::make_unique<ControlClient>(s.context, std::move(control));
   s.queue.push(wire::Body(wire::Tables{s.tables}));
 }
@@ -124,7 +124,7 @@ void RankLink::push(std::vector<Event> events, std::uint64_t dropped, std::int64
         first == 0 || batch.events.empty() ? begin_ns : static_cast<std::int64_t>(batch.events.front().ticks);
     batch.end_ns =
         last || batch.events.empty() ? end_ns : static_cast<std::int64_t>(batch.events.back().ticks);
-    batch.clock_ns = monotonic_now_ns() + s.options.clock_skew_ns;
+    batch.clock_ns = s.options.clock.at(monotonic_now_ns());
     batch.clock_realtime_ns = realtime_ns();
     batch.clock_error_ns = clock_error_ns;
     first += count;

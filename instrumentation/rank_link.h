@@ -10,6 +10,7 @@
 
 #include "instrumentation/emitter.h"
 #include "instrumentation/gate.h"
+#include "instrumentation/host_clock.h"
 #include "instrumentation/wire.h"
 
 namespace shardscope::instrumentation {
@@ -20,8 +21,8 @@ struct RankLinkOptions {
   GateKeeper* gate = nullptr;              ///< outlives the link
   std::function<void(Detail)> set_detail;  ///< called on the link's control thread
   std::function<int()> detail;
-  std::string clock_id;            ///< empty: this machine's
-  std::int64_t clock_skew_ns = 0;  ///< simulated hosts: added to clock answers
+  std::string clock_id;  ///< empty: this machine's
+  HostClock clock;       ///< of simulated hosts; this machine's otherwise
 };
 
 class RankLink {

@@ -20,7 +20,8 @@ namespace shardscope::store {
 class Compaction {
  public:
   static constexpr std::uint32_t kJoinedEvents = 1U << 15;
-  static constexpr std::uint32_t kLargeEvents = kJoinedEvents / 2;  ///< left as it is
+  static constexpr std::uint32_t kLargeEvents =
+      kJoinedEvents / 4;  ///< left as it is: joining would gain little and costs as much as recording
 
   using Rows = std::vector<std::int64_t>;  ///< ids, oldest first
   /// A chunk was written as row `id`. Returns groups of two or more rows that are to be joined now.

@@ -1,0 +1,20 @@
+// The clock of another host, for ranks that stand in for one: skewed and drifting against this machine's.
+#pragma once
+
+#include <cstdint>
+
+namespace shardscope::instrumentation {
+
+struct HostClock {
+  std::int64_t skew_ns = 0;
+  double drift_ppm = 0;        ///< gains so many microseconds per second
+  std::int64_t origin_ns = 0;  ///< this machine's monotonic time at which only the skew lies between them
+
+  /// What it shows when this machine's monotonic clock shows `monotonic_ns`.
+  [[nodiscard]] std::int64_t at(std::int64_t monotonic_ns) const noexcept {
+    return monotonic_ns + skew_ns +
+           static_cast<std::int64_t>(drift_ppm * 1e-6 * static_cast<double>(monotonic_ns - origin_ns));
+  }
+};
+
+}  // namespace shardscope::instrumentation
