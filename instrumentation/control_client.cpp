@@ -16,7 +16,7 @@ constexpr std::int64_t kAliveFor = 5'000'000'000;
 }  // namespace
 
 ControlClient::ControlClient(zmq::context_t& context, ControlClientOptions options)
-    : options_(std::move(options)), socket_(make_socket(context, Role::rank_control)) {
+    : options_(std::move(options)), socket_(make_socket(context, Role::rank_control, options_.key)) {
   socket_.connect(options_.endpoint);
   options_.gate->set_on_change([this] { wake_.signal(); });
   const BlockSignals blocked;

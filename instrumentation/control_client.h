@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <zmq.hpp>
@@ -17,7 +18,8 @@ namespace shardscope::instrumentation {
 
 struct ControlClientOptions {
   std::string endpoint;  ///< the control endpoint itself
-  wire::Header header;   ///< of every message
+  std::optional<KeyFile> key;
+  wire::Header header;  ///< of every message
   wire::Hello hello;
   GateKeeper* gate = nullptr;
   std::function<void(Detail)> set_detail;  ///< on the control thread, like the others

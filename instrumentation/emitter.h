@@ -101,6 +101,7 @@ struct RunTables {
 // ---- the publisher ------------------------------------------------------------------------------------
 struct PublisherOptions {
   std::string endpoint;  ///< collector, e.g. tcp://127.0.0.1:5711; empty: events are discarded
+  std::string key_file;  ///< publishing key; empty: the file that SHARDSCOPE_KEY names, or none
   Detail detail = Detail::params;
   std::size_t ring_events = 1U << 16;   ///< per thread
   std::size_t queue_bytes = 64U << 20;  ///< unsent batches kept when the collector is slow

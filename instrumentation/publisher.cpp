@@ -107,6 +107,7 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables) : state_
   GateKeeper::instance().enable();
   RankLinkOptions link;
   link.endpoint = options.endpoint;
+  link.key_file = options.key_file;
   link.queue_bytes = options.queue_bytes;
   link.gate = &GateKeeper::instance();
   link.set_detail = [](Detail detail) {

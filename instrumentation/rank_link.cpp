@@ -78,11 +78,13 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
   s.header.rank = s.tables.rank;
   s.header.run_id = s.tables.run_id;
   s.header.incarnation = random_id();
-  s.socket = make_socket(s.context, Role::rank_publish);
+  const std::optional<KeyFile> key = client_key(s.options.key_file, {KeyRole::publish});
+  s.socket = make_socket(s.context, Role::rank_publish, key);
   s.socket->connect(endpoints.publish);
 
   ControlClientOptions control;
   control.endpoint = endpoints.control;
+  control.key = key;
   control.header = s.header;
   control.hello = {s.tables.world, s.tables.pid, s.tables.host,
                    s.options.clock_id.empty() ? clock_identity() : s.options.clock_id};

@@ -17,6 +17,7 @@ namespace shardscope::instrumentation {
 
 struct RankLinkOptions {
   std::string endpoint;
+  std::string key_file;  ///< publishing key; empty: SHARDSCOPE_KEY, or none
   std::size_t queue_bytes = 64U << 20;
   GateKeeper* gate = nullptr;              ///< outlives the link
   std::function<void(Detail)> set_detail;  ///< called on the link's control thread
@@ -28,7 +29,7 @@ struct RankLinkOptions {
 class RankLink {
  public:
   /// Connects in the background; never waits for the collector. Throws std::runtime_error for an endpoint
-  /// that cannot be one.
+  /// that cannot be one and for a key that is not whole.
   RankLink(RankLinkOptions options, RunTables tables);
   ~RankLink();  ///< discards what is unsent; see drain()
   RankLink(const RankLink&) = delete;

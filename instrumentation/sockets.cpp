@@ -40,13 +40,37 @@ Endpoints endpoints_of(const std::string& endpoint) {
 
 bool is_local(const std::string& endpoint) {
   if (endpoint.rfind("ipc://", 0) == 0) return true;
-  for (const char* host : {"tcp://127.", "tcp://localhost:", "tcp://[::1]:"}) {
+  for (const char* host : {"tcp://localhost:", "tcp://[::1]:"}) {
     if (endpoint.rfind(host, 0) == 0) return true;
   }
-  return false;
+  // 127.0.0.0/8, but no name that merely begins like it.
+  if (endpoint.rfind("tcp://127.", 0) != 0) return false;
+  const std::string host = endpoint.substr(6, endpoint.rfind(':') - 6);
+  return host.find_first_not_of("0123456789.") == std::string::npos;
 }
 
-zmq::socket_t make_socket(zmq::context_t& context, Role role) {
+const char* domain_of(Role role) noexcept { return role == Role::collector_view ? "view" : "publish"; }
+
+namespace {
+
+/// What is too large, but not absurd, is taken off the wire so that it can be counted as ignored; beyond this
+/// libzmq cuts the connection without a word.
+constexpr std::size_t kCountedControlBytes = 16 * wire::kMaxControlBytes;
+
+void use_key(zmq::socket_t& socket, Role role, const KeyFile& key) {
+  socket.set(zmq::sockopt::curve_secretkey, key.pair.secret_key);
+  if (key.role == KeyRole::collector) {
+    socket.set(zmq::sockopt::curve_server, true);
+    socket.set(zmq::sockopt::zap_domain, domain_of(role));
+  } else {
+    socket.set(zmq::sockopt::curve_publickey, key.pair.public_key);
+    socket.set(zmq::sockopt::curve_serverkey, key.collector);
+  }
+}
+
+}  // namespace
+
+zmq::socket_t make_socket(zmq::context_t& context, Role role, const std::optional<KeyFile>& key) {
   const auto type = [&] {
     switch (role) {
       case Role::rank_publish:
@@ -72,6 +96,7 @@ zmq::socket_t make_socket(zmq::context_t& context, Role role) {
   socket.set(zmq::sockopt::heartbeat_ivl, 2000);
   socket.set(zmq::sockopt::heartbeat_timeout, 10000);
   socket.set(zmq::sockopt::handshake_ivl, 10000);
+  if (key) use_key(socket, role, *key);
   switch (role) {
     case Role::rank_publish:
       // Few: what waits should wait in our own queue, where the least important goes first.
@@ -90,11 +115,11 @@ zmq::socket_t make_socket(zmq::context_t& context, Role role) {
       break;
     case Role::collector_control:
       socket.set(zmq::sockopt::router_mandatory, true);
-      socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(wire::kMaxControlBytes));
+      socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kCountedControlBytes));
       break;
     case Role::collector_view:
       socket.set(zmq::sockopt::router_mandatory, true);
-      socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(wire::kMaxControlBytes));
+      socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kCountedControlBytes));
       break;
     case Role::viewer:
       socket.set(zmq::sockopt::immediate, true);

@@ -2,8 +2,11 @@
 // (with keys) CURVE. Private to instrumentation and app/collector.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <zmq.hpp>
+
+#include "instrumentation/keys.h"
 
 namespace shardscope::instrumentation {
 
@@ -21,8 +24,14 @@ struct Endpoints {
 
 enum class Role { rank_publish, rank_control, collector_publish, collector_control, collector_view, viewer };
 
-/// A socket with everything set that its role needs; not yet bound or connected. Closing it never waits.
-[[nodiscard]] zmq::socket_t make_socket(zmq::context_t& context, Role role);
+/// A socket with everything set that its role needs; not yet bound or connected. Closing it never waits. With
+/// a key it speaks CURVE only: a collector's socket lets in whom the context's ZAP handler says may use the
+/// socket's domain (domain_of), a rank's or viewer's talks to that collector and to nobody else.
+[[nodiscard]] zmq::socket_t make_socket(zmq::context_t& context, Role role,
+                                        const std::optional<KeyFile>& key = std::nullopt);
+
+/// The ZAP domain of a collector's socket: "publish" (events and ranks' control) or "view".
+[[nodiscard]] const char* domain_of(Role role) noexcept;
 
 /// While it lives, threads created inherit a mask that blocks every signal: the training process's own
 /// handlers must not run on an observer's thread.

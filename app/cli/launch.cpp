@@ -25,7 +25,9 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
                                       const std::string& publish_endpoint) {
   std::vector<std::string> command = {"mpirun"};
   if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
-  for (const char* option : {"--oversubscribe", "--bind-to", "none", "-n"}) command.emplace_back(option);
+  for (const char* option : {"--oversubscribe", "--bind-to", "none"}) command.emplace_back(option);
+  if (!options.keys.empty()) command.insert(command.end(), {"-x", "SHARDSCOPE_KEY"});
+  command.emplace_back("-n");
   command.push_back(std::to_string(options.ranks));
   command.push_back(sibling_program("zero_train"));
   const auto add = [&](const char* name, const std::string& value) {
@@ -49,6 +51,12 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   add("--publish", publish_endpoint);
   command.emplace_back("--quiet");  // progress is drawn here, from the events
   return command;
+}
+
+/// What a child needs to be let in by a collector with keys.
+std::vector<std::pair<std::string, std::string>> key_for(const LaunchOptions& options, const char* holder) {
+  if (options.keys.empty()) return {};
+  return {{"SHARDSCOPE_KEY", (fs::absolute(options.keys) / (std::string(holder) + ".key")).string()}};
 }
 
 /// mpirun's own words about a failed rank add nothing to the rank's message.
@@ -87,6 +95,10 @@ void check_files(const LaunchOptions& options) {
   must_exist("--init", options.init);
   must_exist("--resume", options.resume);
   if (options.model.size() > 5 && options.model.ends_with(".json")) must_exist("--model", options.model);
+  if (!options.keys.empty() && !fs::is_directory(options.keys)) {
+    throw UserError(fmt::format("--keys {}: no such folder; make it with `shardscope keys {}`", options.keys,
+                                options.keys));
+  }
   if (options.ranks == 0) throw UserError("--ranks 0: at least one rank is needed", 2);
   if (options.steps <= 0)
     throw UserError(fmt::format("--steps {}: at least one step is needed", options.steps), 2);
@@ -117,18 +129,22 @@ LaunchResult launch(const LaunchOptions& options) {
   collector::CollectorOptions collecting;
   collecting.listen = options.listen;
   collecting.record_path = options.record;
+  collecting.keys = options.keys;
+  collecting.insecure = options.insecure;
   collector::Collector collector(collecting);
 
   std::unique_ptr<Process> dashboard;
   if (options.view) {
     dashboard = std::make_unique<Process>(std::vector<std::string>{sibling_program("shardscope-gui"),
                                                                    "--connect", collector.publish_endpoint()},
-                                          Process::Output::inherit);
+                                          Process::Output::inherit, key_for(options, "control"));
   }
 
   const auto started = std::chrono::steady_clock::now();
+  auto environment = key_for(options, "publish");
+  environment.emplace_back("OMP_NUM_THREADS", "1");
   Process ranks(rank_command(options, config_path, collector.publish_endpoint()), Process::Output::capture,
-                {{"OMP_NUM_THREADS", "1"}});
+                environment);
   Progress progress(options.steps, options.label);
   RankOutput output;
   bool told_to_stop = false, window_closed = false;

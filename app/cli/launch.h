@@ -23,6 +23,8 @@ struct LaunchOptions {
   std::int64_t keep = 0;              ///< newest checkpoints that stay; 0: all
   std::string record;                 ///< *.zscope; empty: not recorded
   std::string listen = "tcp://127.0.0.1:0";
+  std::string keys;       ///< folder made by `shardscope keys`; empty: none
+  bool insecure = false;  ///< listen where other machines can reach it without keys
   std::string detail = "params";
   bool view = false;         ///< open the dashboard on the run
   bool keep_viewing = true;  ///< with a dashboard: stay until it is closed

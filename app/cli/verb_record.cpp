@@ -24,6 +24,10 @@ void add_record(CLI::App& app, Action& action) {
   verb->add_option("file", options->collector.record_path, "Recording to write (*.zscope)")->required();
   verb->add_option("--listen", options->collector.listen, "Endpoint the ranks publish to")
       ->capture_default_str();
+  verb->add_option("--keys", options->collector.keys,
+                   "Let in only who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
+  verb->add_flag("--insecure", options->collector.insecure,
+                 "Listen where other machines can reach it without keys: they can read and control the run");
   verb->add_flag("--overwrite", options->overwrite, "Replace an existing recording");
   verb->callback([options, &action] {
     action = [options] {
@@ -48,6 +52,13 @@ void add_record(CLI::App& app, Action& action) {
       const collector::CollectorStatus status = collector.status();
       fmt::print(stderr, "shardscope: {} events of {} ranks, {} dropped\n", status.events,
                  status.ranks_finished, status.dropped);
+      if (status.rejected + status.refused != 0) {
+        std::string reasons;
+        for (const auto& [reason, count] : status.rejected_by)
+          reasons += fmt::format(", {} for {}", count, reason);
+        fmt::print(stderr, "shardscope: {} messages ignored{}; {} connections refused\n", status.rejected,
+                   reasons, status.refused);
+      }
       if (!status.recording_error.empty()) throw UserError("recording: " + status.recording_error);
       return 0;
     };

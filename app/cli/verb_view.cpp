@@ -12,7 +12,7 @@ namespace shardscope::cli {
 void add_view(CLI::App& app, Action& action) {
   struct ViewOptions {
     std::vector<std::string> sources;
-    std::string screenshot, panel, size, at, theme, layout;
+    std::string key, screenshot, panel, size, at, theme, layout;
   };
   auto options = std::make_shared<ViewOptions>();
   CLI::App* verb =
@@ -21,6 +21,8 @@ void add_view(CLI::App& app, Action& action) {
                    "Endpoint (tcp://host:port) or recording; two recordings are compared")
       ->required()
       ->expected(1, 2);
+  verb->add_option("--key", options->key,
+                   "Key file for a collector with keys (default: the file that SHARDSCOPE_KEY names)");
   verb->add_option("--screenshot", options->screenshot, "Render to this PNG without a window and end");
   verb->add_option(
       "--panel", options->panel,
@@ -41,6 +43,7 @@ void add_view(CLI::App& app, Action& action) {
         command.emplace_back(name);
         command.push_back(value);
       };
+      pass("--key", options->key);
       pass("--screenshot", options->screenshot);
       pass("--panel", options->panel);
       pass("--size", options->size);

@@ -29,6 +29,7 @@ std::string host_name() {
 
 Collector::State::State(CollectorOptions o)
     : options(std::move(o)),
+      sockets(instrumentation::collector_key(options.keys)),
       pauses(options.lease_s),
       sink(options.record_path),
       clock_id(instrumentation::clock_identity()),
@@ -37,11 +38,12 @@ Collector::State::State(CollectorOptions o)
 }
 
 Collector::Collector(CollectorOptions options) {
-  if (!options.allow_remote && !instrumentation::is_local(options.listen)) {
+  if (options.keys.empty() && !options.insecure && !instrumentation::is_local(options.listen)) {
     throw std::runtime_error(
         "will not listen on " + options.listen +
-        ": other machines could read and control the run; listen on tcp://127.0.0.1:PORT "
-        "and reach it through ssh -L, or allow remote peers explicitly");
+        " without keys: other machines could read and control the run; make keys with `shardscope keys DIR` "
+        "and give --keys DIR, or listen on tcp://127.0.0.1:PORT and reach it through ssh -L, or accept "
+        "everybody with --insecure");
   }
   if (!(options.lease_s > 0)) {
     throw std::runtime_error("lease of " + std::to_string(options.lease_s) + " s: it must be above 0");
@@ -104,6 +106,7 @@ void Collector::State::run() {
 
 void Collector::State::turn() {
   sockets.wait(kTick_s);
+  guard_doors();
   // Control and views first: they are few, and waiting shows.
   receive_control();
   receive_views();
@@ -173,13 +176,28 @@ void Collector::State::reject(const std::string& kind, const std::string& who, c
   {
     const std::lock_guard lock(status_mutex);
     ++status.rejected;
+    ++status.rejected_by[kind];
   }
+  complain(kind, "ignored a message from " + who + ": " + why);
+}
+
+void Collector::State::guard_doors() {
+  for (const AccessGuard::Refusal& refusal : sockets.guard.serve()) {
+    {
+      const std::lock_guard lock(status_mutex);
+      ++status.refused;
+    }
+    complain("refused", "refused a connection (" + refusal.peer + "): " + refusal.why);
+  }
+}
+
+void Collector::State::complain(const std::string& kind, const std::string& text) {
   // One text per kind and quarter of a minute: a flood of garbage must not become a flood of texts.
   const double now = now_s();
   const auto [it, first] = complaints.try_emplace(kind, now);
   if (!first && now - it->second < 15) return;
   it->second = now;
-  say(0, monotonic_now_ns(), Severity::warning, "ignored a message from " + who + ": " + why);
+  say(0, monotonic_now_ns(), Severity::warning, text);
 }
 
 bool Collector::State::run_id_fits(const wire::Header& from) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -16,11 +17,16 @@ struct CollectorOptions {
       "tcp://127.0.0.1:5711";  ///< ranks; viewers and control use the next two ports. Port 0: any
   std::string record_path;     ///< empty: no recording
   double lease_s = 10;
-  bool allow_remote = false;  ///< also listen where other machines can reach it
+  std::string keys;       ///< key file, or a folder made by `shardscope keys`; empty: none
+  bool insecure = false;  ///< listen where other machines can reach it without keys
 };
 
 struct CollectorStatus {
-  std::uint64_t messages = 0, events = 0, dropped = 0, rejected = 0;
+  std::uint64_t messages = 0, events = 0, dropped = 0;
+  std::uint64_t rejected = 0;  ///< messages ignored
+  std::map<std::string, std::uint64_t>
+      rejected_by;            ///< the same by reason: size, garbage, version, value, order, ...
+  std::uint64_t refused = 0;  ///< connections turned away: no key, another key, another protocol
   std::uint32_t ranks_connected = 0, ranks_finished = 0, viewers = 0;
   std::string recording_error;
   bool finished = false;       ///< every rank of the world has said that it ended

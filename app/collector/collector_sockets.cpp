@@ -1,6 +1,5 @@
 #include "app/collector/collector_sockets.h"
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <stdexcept>
@@ -24,10 +23,15 @@ void bind_or_explain(zmq::socket_t& socket, const std::string& endpoint) {
 
 }  // namespace
 
-CollectorSockets::CollectorSockets()
-    : pull(make_socket(context, instrumentation::Role::collector_publish)),
-      control(make_socket(context, instrumentation::Role::collector_control)),
-      view(make_socket(context, instrumentation::Role::collector_view)) {}
+CollectorSockets::CollectorSockets(const std::optional<instrumentation::KeyFile>& key)
+    : guard(context, key),
+      pull(make_socket(context, instrumentation::Role::collector_publish, key)),
+      control(make_socket(context, instrumentation::Role::collector_control, key)),
+      view(make_socket(context, instrumentation::Role::collector_view, key)) {
+  guard.watch(context, pull, "publishing");
+  guard.watch(context, control, "ranks' control");
+  guard.watch(context, view, "viewing");
+}
 
 void CollectorSockets::listen(const std::string& endpoint) {
   const std::size_t colon = endpoint.rfind(':');
@@ -61,10 +65,11 @@ void CollectorSockets::listen(const std::string& endpoint) {
 }
 
 void CollectorSockets::wait(double timeout_s) {
-  std::array<zmq::pollitem_t, 4> items{{{control.handle(), 0, ZMQ_POLLIN, 0},
-                                        {view.handle(), 0, ZMQ_POLLIN, 0},
-                                        {pull.handle(), 0, ZMQ_POLLIN, 0},
-                                        {nullptr, wake.fd(), ZMQ_POLLIN, 0}}};
+  std::vector<zmq::pollitem_t> items{{control.handle(), 0, ZMQ_POLLIN, 0},
+                                     {view.handle(), 0, ZMQ_POLLIN, 0},
+                                     {pull.handle(), 0, ZMQ_POLLIN, 0},
+                                     {nullptr, wake.fd(), ZMQ_POLLIN, 0}};
+  guard.add_to(items);
   try {
     zmq::poll(items.data(), items.size(), std::chrono::milliseconds(static_cast<int>(timeout_s * 1e3)));
   } catch (const zmq::error_t& error) {

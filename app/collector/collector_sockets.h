@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 #include <zmq.hpp>
 
+#include "app/collector/access_guard.h"
 #include "instrumentation/sockets.h"
 
 namespace shardscope::collector {
 
 struct CollectorSockets {
-  CollectorSockets();
+  explicit CollectorSockets(const std::optional<instrumentation::KeyFile>& key);
   /// Binds all three. Port 0: any three free ports in a row. Throws std::runtime_error: endpoint, reason,
   /// what to do.
   void listen(const std::string& endpoint);
@@ -19,6 +22,7 @@ struct CollectorSockets {
 
   instrumentation::Endpoints endpoints;  ///< after listen(), with the real ports
   zmq::context_t context{1};
+  AccessGuard guard;  ///< before the sockets: its handler must be there when they bind
   zmq::socket_t pull, control, view;
   instrumentation::WakeFd wake;
 };

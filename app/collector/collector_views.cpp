@@ -15,6 +15,7 @@ void Collector::State::start_views() {
                         send_commands();
                       },
                       [this](std::uint64_t viewer) { pauses.heartbeat(viewer, now_s()); },
+                      [this](std::uint64_t) { reject("order", "a viewer", "a command came twice"); },
                   });
 }
 
@@ -26,6 +27,11 @@ void Collector::State::receive_views() {
     const wire::Decoded decoded = wire::decode(message.body.data(), message.body.size(), wire::From::viewer);
     if (!decoded.message) {
       reject(wire::name_of(decoded.reject), "a viewer", decoded.why);
+      continue;
+    }
+    if (std::holds_alternative<wire::ViewCommand>(decoded.message->body) &&
+        !sockets.guard.may(message.body, instrumentation::KeyRole::control)) {
+      reject("right", "a viewer", "its key may view the run, not control it");
       continue;
     }
     viewers->handle(message.route.to_string(), *decoded.message, now_s());

@@ -32,7 +32,10 @@ void ViewServer::handle(const std::string& route, const wire::Message& message, 
   peer.heard_s = now_s;
   source_.heard(viewer);
   if (const auto* command = std::get_if<wire::ViewCommand>(&message.body)) {
-    if (command->id <= peer.last_command) return;  // replayed
+    if (command->id <= peer.last_command) {
+      source_.replayed(viewer);
+      return;
+    }
     peer.last_command = command->id;
     source_.command(viewer, *command);
     return;

@@ -24,6 +24,7 @@ class ViewServer {
     std::function<std::uint64_t()> revision;  ///< changes when fill would tell something new
     std::function<void(std::uint64_t viewer, const wire::ViewCommand&)> command;
     std::function<void(std::uint64_t viewer)> heard;
+    std::function<void(std::uint64_t viewer)> replayed;  ///< a command came again; it is ignored
   };
   ViewServer(zmq::socket_t& socket, const ItemLog& log, const std::vector<wire::ViewItem>& statics,
              std::uint64_t log_id, wire::Header header, Source source);

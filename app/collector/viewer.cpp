@@ -46,9 +46,11 @@ std::size_t size_of(const Item& item) {
 }  // namespace
 
 struct Viewer::State {
-  explicit State(const std::string& endpoint)
+  State(const std::string& endpoint, const std::string& key_file)
       : view_endpoint(instrumentation::endpoints_of(endpoint).view),
-        socket(make_socket(context, instrumentation::Role::viewer)) {
+        socket(make_socket(context, instrumentation::Role::viewer,
+                           instrumentation::client_key(key_file, {instrumentation::KeyRole::view,
+                                                                  instrumentation::KeyRole::control}))) {
     socket.connect(view_endpoint);
     header.incarnation = instrumentation::random_id();
   }
@@ -87,9 +89,9 @@ struct Viewer::State {
   void set_link(Link to);
 };
 
-Viewer::Viewer(const std::string& endpoint) {
+Viewer::Viewer(const std::string& endpoint, const std::string& key_file) {
   const instrumentation::BlockSignals blocked;
-  state_ = std::make_unique<State>(endpoint);
+  state_ = std::make_unique<State>(endpoint, key_file);
   State& s = *state_;
   s.thread = std::thread([&s] { s.run(); });
 }

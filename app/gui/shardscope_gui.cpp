@@ -19,8 +19,8 @@ constexpr int kNoDisplay = 2;
 
 struct Options {
   std::vector<std::string> files;
-  std::string connect, screenshot, panel = "workspace", size = "1600x900", theme = "dark", layout = "Watch",
-                                   state_dump;
+  std::string connect, key, screenshot, panel = "workspace", size = "1600x900", theme = "dark",
+                                        layout = "Watch", state_dump;
   long long at_step = -1;
   double scale = 0;
   double close_after_s = 0;
@@ -55,7 +55,7 @@ void check_panel(const Workspace& workspace, const std::string& panel) {
 
 void open_runs(AppState& app, const Options& options) {
   if (!options.connect.empty()) {
-    app.run = Session::connect(options.connect);
+    app.run = Session::connect(options.connect, options.key);
     return;
   }
   if (options.files.empty()) {
@@ -170,6 +170,7 @@ int main(int argc, char** argv) {
   CLI::App cli{"The Shardscope dashboard"};
   cli.add_option("files", options.files, "One recording, or two to compare")->expected(0, 2);
   cli.add_option("--connect", options.connect, "Collector of a live run, e.g. tcp://127.0.0.1:5711");
+  cli.add_option("--key", options.key, "Key file for a collector with keys (default: SHARDSCOPE_KEY)");
   cli.add_option("--screenshot", options.screenshot, "Write a picture instead of opening a window");
   cli.add_option("--panel", options.panel, "Panel to show alone; workspace is the whole window");
   cli.add_option("--size", options.size, "Pixels, e.g. 1600x900");

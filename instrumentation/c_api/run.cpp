@@ -33,6 +33,7 @@ PublisherOptions publisher_options(const shardscope_options& options) {
   require(std::isfinite(options.linger_s) && options.linger_s >= 0,
           "linger_s must be finite and not negative");
   out.linger_s = options.linger_s;
+  out.key_file = text_or_empty(options.key_file);
   return out;
 }
 

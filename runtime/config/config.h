@@ -64,6 +64,7 @@ struct ShardscopeConfig {
   instrumentation::Detail detail = instrumentation::Detail::params;
   std::int64_t ring_events = 1 << 16;     ///< per thread, a power of two
   std::int64_t queue_bytes = 64 << 20;    ///< unsent events kept when the collector is slow
+  std::string key;                        ///< publishing key file; empty: SHARDSCOPE_KEY, or none
   double linger_s = 5;                    ///< longest wait at the end for the collector
   bool activation_checkpointing = false;  ///< every transformer block recomputes its activations
 };

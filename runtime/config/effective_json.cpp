@@ -201,6 +201,7 @@ Json shardscope_json(const TrainingConfig& config) {
           {"detail", name_of(s.detail)},
           {"ring_events", s.ring_events},
           {"queue_bytes", s.queue_bytes},
+          {"key", s.key},
           {"linger_s", s.linger_s},
           {"activation_checkpointing", s.activation_checkpointing}};
 }

@@ -57,6 +57,7 @@ void read_shardscope(Section section, TrainingConfig& config) {
   section.read("ring_events", s.ring_events, 1 << 10, 1 << 26);
   if ((s.ring_events & (s.ring_events - 1)) != 0) section.fail("ring_events", "must be a power of two");
   section.read("queue_bytes", s.queue_bytes, 1 << 16);
+  section.read("key", s.key);
   section.read("linger_s", s.linger_s, 0, 3600);
   section.read("activation_checkpointing", s.activation_checkpointing);
   section.finish();

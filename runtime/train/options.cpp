@@ -34,6 +34,7 @@ void declare(CLI::App& app, Options& o) {
                  "no training: writes the weights of this checkpoint to --save, fp32, without other ranks");
   app.add_option("--device", o.device, "cpu")->capture_default_str();
   app.add_option("--publish", o.publish, "collector that gets the events, e.g. tcp://127.0.0.1:5711");
+  app.add_option("--key", o.key, "publishing key, for a collector with keys; default: SHARDSCOPE_KEY");
   app.add_option("--run-id", o.run_id, "name of the run in the events; default: made up");
   app.add_option("--detail", o.detail,
                  "steps, phases, modules, params or kernels; default: the configuration's");

@@ -23,6 +23,7 @@ struct Options {
   std::string resume;                 ///< DIR or DIR/step-N
   std::string consolidate;            ///< checkpoint to make weights of, instead of training
   std::string publish;
+  std::string key;
   std::string run_id;
   std::string detail;
   std::string device = "cpu";

@@ -119,6 +119,7 @@ class Training {
     publish.detail = parse_detail(options_.detail, config_.shardscope.detail);
     publish.ring_events = static_cast<std::size_t>(config_.shardscope.ring_events);
     publish.queue_bytes = static_cast<std::size_t>(config_.shardscope.queue_bytes);
+    publish.key_file = options_.key.empty() ? config_.shardscope.key : options_.key;
     publish.linger_s = config_.shardscope.linger_s;
     engine::RunIdentity identity;
     identity.run_id = agree_on_run_id(options_, *control_);

@@ -7,11 +7,15 @@
  *   for r in 0 1; do zero3_run $r 2 tcp://127.0.0.1:5711 & done; wait
  */
 #define _POSIX_C_SOURCE 200809L
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "shardscope/shardscope.h"
+
+static volatile sig_atomic_t stop_wanted = 0; /* SIGTERM: end after this step */
+static void on_sigterm(int signal) { stop_wanted = signal; }
 
 enum { kModules = 4, kParamBytes = 4, kTokensPerRank = 128 };
 
@@ -237,6 +241,7 @@ int main(int argc, char** argv) {
   r.rank = (uint32_t)strtoul(argv[1], NULL, 10);
   r.world = (uint32_t)strtoul(argv[2], NULL, 10);
   const uint32_t steps = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 3;
+  signal(SIGTERM, on_sigterm);
   describe(&r, argc > 5 ? argv[5] : "c-api-sample");
 
   shardscope_options options = SHARDSCOPE_OPTIONS_INIT;
@@ -247,7 +252,7 @@ int main(int argc, char** argv) {
   check(shardscope_message(r.run, SHARDSCOPE_INFO, "a run described through the C interface"));
 
   allocate_model_states(&r);
-  for (uint32_t step = 0; step < steps; ++step) train_step(&r, step);
+  for (uint32_t step = 0; step < steps && !stop_wanted; ++step) train_step(&r, step);
 
   shardscope_counts counts = SHARDSCOPE_COUNTS_INIT;
   check(shardscope_get_counts(r.run, &counts));

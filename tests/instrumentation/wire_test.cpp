@@ -268,7 +268,7 @@ TEST(Wire, ValuesNoCorrectRankWritesAreRefused) {
   EXPECT_TRUE(refused([](RunTables& t) { t.slices[0].elems = -1; }));
   EXPECT_TRUE(refused([](RunTables& t) { t.host.assign(kMaxName + 1, 'x'); }));
   Message bad = batch_message(3);
-  std::get<Batch>(bad.body).events[1].stream = static_cast<StreamId>(6);
+  std::get<Batch>(bad.body).events[1].stream = static_cast<StreamId>(kStreamCount);
   EXPECT_EQ(round_trip(bad, From::rank_publish).reject, Reject::value);
 }
 

@@ -23,10 +23,10 @@ std::unique_ptr<Session> Session::open_file(const std::string& path) {
   return session;
 }
 
-std::unique_ptr<Session> Session::connect(const std::string& endpoint) {
+std::unique_ptr<Session> Session::connect(const std::string& endpoint, const std::string& key_file) {
   std::unique_ptr<Session> session(new Session());
   session->source_ = endpoint;
-  session->viewer_ = std::make_unique<collector::Viewer>(endpoint);
+  session->viewer_ = std::make_unique<collector::Viewer>(endpoint, key_file);
   return session;
 }
 

@@ -29,7 +29,7 @@ class Session {
  public:
   /// Throws std::runtime_error when the file cannot be read.
   static std::unique_ptr<Session> open_file(const std::string& path);
-  static std::unique_ptr<Session> connect(const std::string& endpoint);
+  static std::unique_ptr<Session> connect(const std::string& endpoint, const std::string& key_file = {});
   /// Takes over a store that was made elsewhere (tests).
   explicit Session(store::Store store);
 

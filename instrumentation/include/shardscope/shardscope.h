@@ -133,9 +133,11 @@ typedef struct shardscope_options {
   uint64_t ring_events; /* capacity per emitting thread; 0: 65536 */
   uint64_t queue_bytes; /* unsent batches kept while the collector is slow or away; 0: 64 MiB */
   double linger_s;      /* longest wait at the end for the collector to take the rest */
+  const char* key_file; /* publishing key, for a collector with keys (docs/security.md); NULL or "": the file
+                           that SHARDSCOPE_KEY of the environment names, or none */
 } shardscope_options;
 #define SHARDSCOPE_OPTIONS_INIT \
-  { sizeof(shardscope_options), NULL, SHARDSCOPE_DETAIL_PARAMS, 0, 0, 5.0 }
+  { sizeof(shardscope_options), NULL, SHARDSCOPE_DETAIL_PARAMS, 0, 0, 5.0, NULL }
 
 /* Ends the description and begins to publish. Never waits for the collector, which may come later, go and
  * come back: what does not fit meanwhile is dropped, least important first, and counted. `options` may be

@@ -1,0 +1,127 @@
+#include "app/collector/access_guard.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace shardscope::collector {
+
+using instrumentation::KeyRole;
+
+namespace {
+
+constexpr int kFailures = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
+
+/// A request of libzmq's: version, id, domain, address, routing id, mechanism, credentials.
+enum Frame : std::size_t { version, id, domain, address, routing_id, mechanism, credentials, kFrames };
+
+std::vector<zmq::message_t> receive_all(zmq::socket_t& socket) {
+  std::vector<zmq::message_t> frames;
+  zmq::message_t frame;
+  while (socket.recv(frame, zmq::recv_flags::dontwait)) {
+    const bool more = frame.more();
+    frames.push_back(std::exchange(frame, zmq::message_t()));
+    if (!more) break;
+  }
+  return frames;
+}
+
+std::string in_words(std::uint16_t event, std::uint32_t value) {
+  if (event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) return "it broke off the handshake";
+  switch (value) {
+    case ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
+      return "it has no key, or has one where none is asked for";
+    case ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC:
+      return "its handshake was not made with this collector's public key";
+    default:
+      return "it does not speak this protocol";
+  }
+}
+
+}  // namespace
+
+AccessGuard::AccessGuard(zmq::context_t& context, const std::optional<instrumentation::KeyFile>& key)
+    : keys_in_use_(key.has_value()) {
+  if (!key) return;
+  for (const instrumentation::KeyFile::Allowed& allowed : key->allowed) {
+    std::array<std::uint8_t, 32> bytes{};
+    zmq_z85_decode(bytes.data(), allowed.public_key.c_str());  // checked when the file was read
+    allowed_[{reinterpret_cast<const char*>(bytes.data()), bytes.size()}] = allowed.role;
+  }
+  handler_.emplace(context, zmq::socket_type::rep);
+  handler_->set(zmq::sockopt::linger, 0);
+  handler_->bind("inproc://zeromq.zap.01");
+}
+
+void AccessGuard::watch(zmq::context_t& context, zmq::socket_t& socket, const std::string& name) {
+  const std::string endpoint = "inproc://handshakes." + name;
+  if (zmq_socket_monitor(socket.handle(), endpoint.c_str(), kFailures) != 0) throw zmq::error_t();
+  zmq::socket_t events(context, zmq::socket_type::pair);
+  events.set(zmq::sockopt::linger, 0);
+  events.connect(endpoint);
+  watched_.push_back({name, std::move(events)});
+}
+
+void AccessGuard::add_to(std::vector<zmq::pollitem_t>& items) {
+  if (handler_) items.push_back({handler_->handle(), 0, ZMQ_POLLIN, 0});
+  for (Watched& watched : watched_) items.push_back({watched.events.handle(), 0, ZMQ_POLLIN, 0});
+}
+
+void AccessGuard::answer(std::vector<Refusal>& refusals) {
+  for (;;) {
+    const std::vector<zmq::message_t> request = receive_all(*handler_);
+    if (request.empty()) return;
+    std::string right;
+    if (request.size() == kFrames && request[mechanism].to_string_view() == "CURVE") {
+      const auto known = allowed_.find(request[credentials].to_string());
+      const std::string asked = request[domain].to_string();
+      if (known != allowed_.end()) {
+        const KeyRole role = known->second;
+        const bool fits = asked == "publish"
+                              ? role == KeyRole::publish
+                              : asked == "view" && (role == KeyRole::view || role == KeyRole::control);
+        if (fits) right = instrumentation::name_of(role);
+      }
+      if (right.empty()) {
+        refusals.push_back({request[address].to_string(), known == allowed_.end()
+                                                              ? "its key is not on the collector's list"
+                                                              : "its key is not for " + asked + "ing"});
+      }
+    }
+    const std::string_view version_text = "1.0", status = right.empty() ? "400" : "200",
+                           why = right.empty() ? "no right" : "OK";
+    const std::string request_id = request.size() > id ? request[id].to_string() : "";
+    std::array<std::string_view, 6> reply{version_text, request_id, status, why, right, ""};
+    for (std::size_t i = 0; i < reply.size(); ++i) {
+      const auto more = i + 1 < reply.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
+      (void)handler_->send(zmq::const_buffer(reply[i].data(), reply[i].size()),
+                           more | zmq::send_flags::dontwait);
+    }
+  }
+}
+
+std::vector<AccessGuard::Refusal> AccessGuard::serve() {
+  std::vector<Refusal> refusals;
+  if (handler_) answer(refusals);
+  for (Watched& watched : watched_) {
+    for (;;) {
+      const std::vector<zmq::message_t> event = receive_all(watched.events);
+      if (event.empty()) break;
+      if (event[0].size() < 6) continue;
+      std::uint16_t kind = 0;
+      std::uint32_t value = 0;
+      std::memcpy(&kind, event[0].data(), sizeof kind);
+      std::memcpy(&value, event[0].data<char>() + sizeof kind, sizeof value);
+      refusals.push_back({"the " + watched.name + " port", in_words(kind, value)});
+    }
+  }
+  return refusals;
+}
+
+bool AccessGuard::may(zmq::message_t& message, KeyRole role) const {
+  if (!keys_in_use_) return true;
+  const char* user = zmq_msg_gets(message.handle(), "User-Id");
+  return user != nullptr && std::strcmp(user, instrumentation::name_of(role)) == 0;
+}
+
+}  // namespace shardscope::collector

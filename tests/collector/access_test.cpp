@@ -1,0 +1,388 @@
+// Who gets in: keys and their rights, peers without any, and messages that no correct peer sends.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <zmq.hpp>
+
+#include "app/collector/collector.h"
+#include "app/collector/viewer.h"
+#include "instrumentation/clock.h"
+#include "instrumentation/keys.h"
+#include "instrumentation/rank_link.h"
+#include "instrumentation/schema_generated.h"
+#include "instrumentation/sockets.h"
+
+namespace shardscope::collector {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace instrumentation;
+namespace fs = std::filesystem;
+
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit = 20s) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (std::chrono::steady_clock::now() < end) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(2ms);
+  }
+  return condition();
+}
+
+RunTables tables_of(const std::string& run_id = "access-test") {
+  RunTables t;
+  t.run_id = run_id;
+  t.model = "secret-model";
+  return t;
+}
+
+/// One rank's link with its own gates.
+struct Rank {
+  Rank(const std::string& endpoint, const std::string& key) {
+    RankLinkOptions options;
+    options.endpoint = endpoint;
+    options.key_file = key;
+    options.gate = &gate;
+    options.detail = [] { return 3; };
+    link = std::make_unique<RankLink>(std::move(options), tables_of());
+  }
+  ~Rank() { link.reset(); }
+  void step(std::uint32_t number) {
+    Event event;
+    event.kind = EventKind::loss;
+    event.a = number;
+    event.ticks = static_cast<std::uint64_t>(monotonic_now_ns());
+    const std::int64_t now = monotonic_now_ns();
+    link->push({event}, 0, now, now, 0);
+    EXPECT_TRUE(eventually([&] { return link->collector_alive(); }));
+    link->drain(10);  // until the socket has taken it
+  }
+  GateKeeper gate;
+  std::unique_ptr<RankLink> link;
+};
+
+class Access : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "access_" + std::to_string(getpid());
+    fs::create_directories(folder_);
+    KeyFile collector;
+    collector.role = KeyRole::collector;
+    collector.pair = make_key_pair();
+    for (const KeyRole role : {KeyRole::publish, KeyRole::view, KeyRole::control}) {
+      KeyFile key;
+      key.role = role;
+      key.pair = make_key_pair();
+      key.collector = collector.pair.public_key;
+      collector.allowed.push_back({role, key.pair.public_key});
+      write_key_file(path(name_of(role)), key);
+    }
+    KeyFile stranger;  // knows the collector's public key, is on no list
+    stranger.role = KeyRole::control;
+    stranger.pair = make_key_pair();
+    stranger.collector = collector.pair.public_key;
+    write_key_file(path("stranger"), stranger);
+    write_key_file(path("collector"), collector);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name + ".key"; }
+  [[nodiscard]] CollectorOptions options() const {
+    CollectorOptions o;
+    o.listen = "tcp://127.0.0.1:0";
+    o.keys = folder_;
+    return o;
+  }
+  std::string folder_;
+};
+
+/// Reads what `fd` gets until it is closed or `quiet` passes without a byte.
+std::string read_all(int fd, std::chrono::milliseconds quiet) {
+  std::string got;
+  for (;;) {
+    pollfd item{fd, POLLIN, 0};
+    if (poll(&item, 1, static_cast<int>(quiet.count())) <= 0) return got;
+    char bytes[4096];
+    const ssize_t n = read(fd, bytes, sizeof bytes);
+    if (n <= 0) return got;
+    got.append(bytes, static_cast<std::size_t>(n));
+  }
+}
+
+int connect_raw(const std::string& endpoint) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+TEST_F(Access, EachKeyHasItsRightAndNoOther) {
+  Collector collector(options());
+  const std::string endpoint = collector.publish_endpoint();
+  Rank rank(endpoint, path("publish"));
+  rank.step(0);
+  ASSERT_TRUE(eventually([&] { return collector.status().ranks_connected == 1; }));
+  EXPECT_EQ(collector.status().refused, 0U);
+
+  store::Store seen, controlled;
+  Viewer viewer(endpoint, path("view")), controller(endpoint, path("control"));
+  ASSERT_TRUE(eventually([&] {
+    viewer.poll(seen, 5ms);
+    controller.poll(controlled, 5ms);
+    return seen.has_tables() && controlled.has_tables();
+  }));
+  EXPECT_EQ(seen.tables().model, "secret-model");
+
+  // Who may only look is not obeyed.
+  viewer.send({Command::Kind::pause, {}, {}});
+  ASSERT_TRUE(eventually([&] { return collector.status().rejected_by["right"] == 1; }));
+  EXPECT_FALSE(viewer.control().pausing);
+  // Who may control is.
+  controller.send({Command::Kind::pause, {}, {}});
+  ASSERT_TRUE(eventually([&] {
+    controller.poll(controlled, 5ms);
+    return controller.control().pausing || controller.control().paused;
+  }));
+  EXPECT_EQ(collector.status().refused, 0U);
+
+  // A viewing key publishes nothing, and a publishing key sees nothing: each is told so at once, and a
+  // program that does not care is refused by the collector.
+  EXPECT_THROW(Rank(endpoint, path("view")), std::runtime_error);
+  EXPECT_THROW(Viewer(endpoint, path("publish")), std::runtime_error);
+  zmq::context_t context;
+  zmq::socket_t liar = make_socket(context, Role::viewer, read_key_file(path("publish")));
+  liar.connect(endpoints_of(endpoint).view);
+  ASSERT_TRUE(eventually([&] { return collector.status().refused >= 1; }));
+  controller.send({Command::Kind::resume, {}, {}});
+}
+
+TEST_F(Access, WithoutAKeyThereIsNothingToLearn) {
+  Collector collector(options());
+  const Endpoints endpoints = endpoints_of(collector.publish_endpoint());
+  Rank rank(collector.publish_endpoint(), path("publish"));
+  rank.step(0);
+  ASSERT_TRUE(eventually([&] { return collector.status().ranks_connected == 1; }));
+
+  // Bytes: a peer that speaks ZeroMQ without a key gets the transport's greeting, which says "CURVE", and
+  // nothing of ours.
+  for (const std::string& endpoint : {endpoints.publish, endpoints.view, endpoints.control}) {
+    const std::uint64_t before = collector.status().refused;
+    const int fd = connect_raw(endpoint);
+    char greeting[64]{};
+    greeting[0] = static_cast<char>(0xFF);
+    greeting[9] = 0x7F;
+    greeting[10] = 3;
+    std::memcpy(greeting + 12, "NULL", 4);
+    ASSERT_EQ(write(fd, greeting, sizeof greeting), 64);
+    const std::string ready(
+        "\x04\x19\x05READY\x0bSocket-Type\0\0\0\x06"
+        "DEALER",
+        27);
+    (void)!write(fd, ready.data(), ready.size());
+    const std::string got = read_all(fd, 500ms);
+    close(fd);
+    EXPECT_LE(got.size(), 64U);
+    EXPECT_EQ(got.find("ZSCW"), std::string::npos);
+    EXPECT_EQ(got.find("access-test"), std::string::npos);
+    EXPECT_TRUE(eventually([&] { return collector.status().refused > before; })) << endpoint;
+  }
+  // Programs: without a key, with one that is on no list, with one for another collector.
+  KeyFile elsewhere = read_key_file(path("control"));
+  elsewhere.collector = make_key_pair().public_key;
+  zmq::context_t context;
+  for (const std::optional<KeyFile>& key :
+       {std::optional<KeyFile>{}, std::optional{read_key_file(path("stranger"))}, std::optional{elsewhere}}) {
+    const std::uint64_t before = collector.status().refused;
+    zmq::socket_t peer = make_socket(context, Role::viewer, key);
+    peer.set(zmq::sockopt::immediate, false);
+    peer.connect(endpoints.view);
+    wire::Message poll{{0, 77, 1, ""}, wire::ViewPoll{}};
+    const wire::Frame frame = wire::encode(poll);
+    (void)peer.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
+    EXPECT_TRUE(eventually([&] { return collector.status().refused > before; }));
+    peer.set(zmq::sockopt::rcvtimeo, 200);
+    zmq::message_t reply;
+    EXPECT_FALSE(peer.recv(reply).has_value());
+  }
+  EXPECT_EQ(collector.status().viewers, 0U);
+  EXPECT_EQ(collector.status().rejected, 0U);  // nothing of theirs came as far as the protocol
+  EXPECT_EQ(collector.status().ranks_connected, 1U);
+}
+
+TEST_F(Access, BindingElsewhereNeedsKeysOrAWord) {
+  CollectorOptions o;
+  o.listen = "tcp://0.0.0.0:0";
+  try {
+    Collector collector(o);
+    FAIL() << "it listens for everybody";
+  } catch (const std::runtime_error& error) {
+    const std::string text = error.what();
+    for (const char* word : {"0.0.0.0", "shardscope keys", "--keys", "--insecure"}) {
+      EXPECT_NE(text.find(word), std::string::npos) << text;
+    }
+  }
+  for (const char* endpoint : {"tcp://*:0", "tcp://127.0.0.1.example.org:0", "tcp://[::]:0"}) {
+    o.listen = endpoint;
+    EXPECT_THROW(Collector{o}, std::runtime_error) << endpoint;
+  }
+  o.listen = "tcp://0.0.0.0:0";
+  o.insecure = true;
+  EXPECT_NO_THROW(Collector{o});
+  o.insecure = false;
+  o.keys = folder_;
+  EXPECT_NO_THROW(Collector{o});
+}
+
+TEST_F(Access, KeyFilesAreChecked) {
+  const auto refused = [&](const std::string& word) {
+    try {
+      (void)read_key_file(path("view"));
+      FAIL() << "accepted: " << word;
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+    }
+  };
+  const KeyFile good = read_key_file(path("view"));
+  EXPECT_EQ(parse_key_file(format_key_file(good)).pair.secret_key, good.pair.secret_key);
+  chmod(path("view").c_str(), 0640);
+  refused("chmod 600");
+  KeyFile bad = good;
+  bad.pair.public_key = make_key_pair().public_key;
+  write_key_file(path("view"), bad);
+  refused("not that of the secret key");
+  bad = good;
+  bad.collector.clear();
+  write_key_file(path("view"), bad);
+  refused("collector");
+  bad.pair.secret_key = "short";
+  write_key_file(path("view"), bad);
+  refused("40 characters");
+  EXPECT_THROW((void)collector_key(path("publish")), std::runtime_error);
+  EXPECT_THROW((void)read_key_file(folder_ + "/none.key"), std::runtime_error);
+  struct stat info {};
+  ASSERT_EQ(stat(path("collector").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+}
+
+/// Sends frames as a rank would, one by one, and asks how they were taken.
+class Peer {
+ public:
+  explicit Peer(Collector& collector)
+      : collector_(collector), socket_(make_socket(context_, Role::rank_publish)) {
+    socket_.connect(endpoints_of(collector.publish_endpoint()).publish);
+  }
+  void send(const std::string& bytes) { ASSERT_TRUE(socket_.send(zmq::buffer(bytes)).has_value()); }
+  void send(std::uint64_t sequence, wire::Body body, std::uint64_t incarnation = 5) {
+    send(encoded(sequence, std::move(body), incarnation));
+  }
+  static std::string encoded(std::uint64_t sequence, wire::Body body, std::uint64_t incarnation = 5) {
+    const wire::Frame frame = wire::encode({{0, incarnation, sequence, "access-test"}, std::move(body)});
+    return {reinterpret_cast<const char*>(frame.data()), frame.size()};
+  }
+  /// Each rejection of `kind` so far.
+  [[nodiscard]] std::uint64_t rejected(const std::string& kind) const {
+    auto by = collector_.status().rejected_by;
+    return by[kind];
+  }
+
+ private:
+  Collector& collector_;
+  zmq::context_t context_;
+  zmq::socket_t socket_;
+};
+
+TEST(Messages, ThatNoCorrectPeerSendsAreCountedByKindAndIgnored) {
+  CollectorOptions o;
+  o.listen = "tcp://127.0.0.1:0";
+  Collector collector(o);
+  Peer peer(collector);
+  const wire::Text text{1, Severity::info, "hello"};
+  peer.send(0, wire::Tables{tables_of()});
+  peer.send(1, text);
+  ASSERT_TRUE(eventually([&] { return collector.status().messages == 2; }));
+
+  peer.send("not a message of this protocol at all");
+  std::string damaged = Peer::encoded(2, text);
+  damaged.resize(damaged.size() / 2);
+  peer.send(damaged);
+  EXPECT_TRUE(eventually([&] { return peer.rejected("garbage") == 2; }));
+  peer.send("tiny");
+  EXPECT_TRUE(eventually([&] { return peer.rejected("size") == 1; }));
+
+  flatbuffers::FlatBufferBuilder b;
+  const auto run = b.CreateString("access-test");
+  const auto body = fb::CreateText(b, 1, 0, b.CreateString("hello")).Union();
+  fb::FinishFrameBuffer(b, fb::CreateFrame(b, wire::kVersion + 1, 0, 5, 2, run, fb::Body_Text, body));
+  const std::string future(reinterpret_cast<const char*>(b.GetBufferPointer()), b.GetSize());
+  peer.send(future);
+  EXPECT_TRUE(eventually([&] { return peer.rejected("version") == 1; }));
+
+  peer.send(2, wire::ViewPoll{});  // not a rank's to say
+  EXPECT_TRUE(eventually([&] { return peer.rejected("body") == 1; }));
+  wire::Batch impossible;
+  impossible.dropped_here = 1;
+  peer.send(2, impossible);
+  EXPECT_TRUE(eventually([&] { return peer.rejected("value") == 1; }));
+
+  peer.send(1, text);  // replayed
+  peer.send(0, text);  // out of order
+  EXPECT_TRUE(eventually([&] { return peer.rejected("order") == 2; }));
+  peer.send(0, text, 6);  // another process takes the rank's place
+  peer.send(2, text, 5);  // and the one before is not listened to any more
+  EXPECT_TRUE(eventually([&] { return peer.rejected("order") == 3; }));
+
+  // None of it was taken for what it said, and the connection still works.
+  peer.send(1, text, 6);
+  EXPECT_TRUE(eventually([&] { return collector.status().messages == 4; }));
+  EXPECT_EQ(collector.status().rejected, 9U);
+}
+
+TEST(Messages, OversizedAndReplayedCommandsOfViewersAreCounted) {
+  CollectorOptions o;
+  o.listen = "tcp://127.0.0.1:0";
+  Collector collector(o);
+  zmq::context_t context;
+  zmq::socket_t socket = make_socket(context, Role::viewer);
+  socket.connect(endpoints_of(collector.publish_endpoint()).view);
+  const std::string large(wire::kMaxControlBytes + 1, 'x');
+  ASSERT_TRUE(socket.send(zmq::buffer(large)).has_value());
+  ASSERT_TRUE(eventually([&] { return collector.status().rejected_by["size"] == 1; }));
+  wire::ViewCommand command;
+  command.id = 3;
+  command.kind = wire::ViewCommand::Kind::set_detail;
+  const wire::Frame frame = wire::encode({{0, 9, 0, ""}, command});
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(
+        socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none).has_value());
+  }
+  EXPECT_TRUE(eventually([&] { return collector.status().rejected_by["order"] == 2; }));
+}
+
+TEST(Messages, APortScannerIsCounted) {
+  CollectorOptions o;
+  o.listen = "tcp://127.0.0.1:0";
+  Collector collector(o);
+  const int fd = connect_raw(collector.publish_endpoint());
+  const std::string request =
+      "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: a curious one, long enough for a greeting\r\n\r\n";
+  ASSERT_GT(write(fd, request.data(), request.size()), 0);
+  (void)read_all(fd, 500ms);
+  close(fd);
+  EXPECT_TRUE(eventually([&] { return collector.status().refused >= 1; }));
+}
+
+}  // namespace
+}  // namespace shardscope::collector
