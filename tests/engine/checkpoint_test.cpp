@@ -166,6 +166,20 @@ TEST_F(CheckpointedRun, ContinuesBitwiseAtAnotherStage) {
   }
 }
 
+// Where several ranks own the same elements each is written once; states in host memory are the same states.
+TEST_F(CheckpointedRun, IsTheSameStateWithCopiesAndOffload) {
+  expect_no_error(train(saving(spec(make_config(3), 3, 3))));
+  const auto first = states_in(folder_);
+  Json mics = make_config(3);
+  mics["zero_optimization"]["mics_shard_size"] = 2;
+  Json offload = make_config(2);
+  offload["zero_optimization"]["offload_optimizer"] = {{"device", "cpu"}};
+  for (const Json& config : {mics, offload}) {
+    expect_no_error(train(saving(continuing(spec(config, 4, 0)))));
+    EXPECT_TRUE(first == states_in(folder_)) << config["zero_optimization"];
+  }
+}
+
 TEST_F(CheckpointedRun, OfAnotherModelIsRefused) {
   expect_no_error(train(saving(spec(make_config(2), 2, 1))));
   RunSpec other = continuing(spec(make_config(2), 2, 1));

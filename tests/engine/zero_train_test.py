@@ -136,11 +136,12 @@ class ZeroTrain(unittest.TestCase):
             self.assertEqual(len(told), 1, f"{arguments}: {done.stderr}")
             self.assertIn(named, told[0])
 
-    def start_long_run(self, run_id):
+    def start_long_run(self, run_id, *more):
         process = subprocess.Popen(
             command(4, "--config", config(3, self.folder), "--model", "mlp", "--data", "golden:mlp", "--steps",
-                    1000000, "--run-id", run_id), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.assertTrue(process.stdout.readline().startswith("step 0"))
+                    1000000, "--run-id", run_id, *map(str, more)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        first = process.stdout.readline()
+        self.assertTrue(first.startswith(("step 0", "continues ")), first)
         return process
 
     def end_of(self, process, since):
@@ -173,6 +174,52 @@ class ZeroTrain(unittest.TestCase):
         _, err = self.end_of(process, since)
         self.assertEqual(process.returncode, 0, err)
         self.assertEqual(messages(err), [])
+
+    def consolidated(self, checkpoints):
+        """The weights of the latest checkpoint; raises when it is not whole."""
+        output = self.folder / "consolidated.safetensors"
+        subprocess.run([ZERO_TRAIN, "--consolidate", checkpoints, "--save", output], check=True, capture_output=True)
+        return output.read_bytes()
+
+    def test_continued_run_is_the_run(self):
+        losses, weights = self.train(2, 3, "whole")
+        checkpoints = self.folder / "checkpoints"
+        common = ["--config", config(3, self.folder), "--model", "mlp", "--data", "golden:mlp", "--init-scheme", "hash",
+                  "--checkpoint", checkpoints]
+        run(2, *common, "--steps", 2)
+        again = run(2, *common, "--steps", 3, check=False)
+        self.assertIn("holds the checkpoints of another run", again.stderr)
+        run(2, *common, "--steps", 3, "--resume", checkpoints, "--losses", self.folder / "tail.json", "--save",
+            self.folder / "tail.safetensors")
+        tail = json.loads((self.folder / "tail.json").read_text())
+        self.assertEqual([rank[2:] for rank in losses["losses"]], tail["losses"])
+        self.assertEqual(weights, (self.folder / "tail.safetensors").read_bytes())
+        self.assertEqual(weights, self.consolidated(checkpoints))
+
+    def test_stopped_run_leaves_a_checkpoint(self):
+        run_id = f"stop-{os.getpid()}"
+        checkpoints = self.folder / "checkpoints"
+        process = self.start_long_run(run_id, "--checkpoint", checkpoints)
+        process.send_signal(signal.SIGUSR1)  # mpirun forwards it
+        _, err = process.communicate(timeout=START_LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.consolidated(checkpoints)
+
+    def test_killed_run_leaves_a_whole_checkpoint(self):
+        checkpoints = self.folder / "checkpoints"
+        resume = []
+        for attempt in range(3):
+            run_id = f"save-{os.getpid()}-{attempt}"
+            process = self.start_long_run(run_id, "--checkpoint", checkpoints, "--checkpoint-every", 1, "--keep", 2,
+                                          *resume)
+            # Somewhere in the middle of one of the saves that follow each other.
+            for _ in range(3 + 4 * attempt):
+                process.stdout.readline()
+            for rank in ranks_of(run_id):
+                os.kill(rank, signal.SIGKILL)
+            process.communicate(timeout=START_LIMIT_S)
+            self.assertGreater(len(self.consolidated(checkpoints)), 100_000)
+            resume = ["--resume", checkpoints]
 
 
 if __name__ == "__main__":
