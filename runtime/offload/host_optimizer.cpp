@@ -72,7 +72,7 @@ class HostOptimizer final : public optim::OptimizerState {
   }
 
   void publish_params() override {
-    end_visit();
+    begin_update();
     std::uint32_t group = states_->tiles().front().group;
     for (; group <= states_->tiles().back().group; ++group) {
       for_tiles_of(group, TileUse::read,
