@@ -172,6 +172,32 @@ TEST(Config, WhatHasNoEffectIsSaid) {
   EXPECT_TRUE(notes.warnings.empty());
 }
 
+std::string with_zenflow(const std::string& zenflow, const std::string& more = R"("device": "cpu")") {
+  return R"({"train_batch_size": 16, "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 3,
+             "offload_optimizer": {)" +
+         more + R"(}, "zenflow": )" + zenflow + "}}";
+}
+
+TEST(Config, ZenFlow) {
+  const TrainingConfig config = parse(with_zenflow(R"({"update_interval": 4, "overlap_step": true})"));
+  ASSERT_TRUE(config.zero.zenflow.has_value());
+  EXPECT_EQ(config.zero.zenflow->update_interval, 4);
+  EXPECT_EQ(config.zero.zenflow->select_interval, plan::ZenFlowConfig::kAuto);
+  // Every micro-step is a step.
+  EXPECT_EQ(config.batch.accumulation_steps, 1);
+  ASSERT_EQ(config.warnings.size(), 1U);
+  EXPECT_THAT(config.warnings[0], HasSubstr("gradient_accumulation_steps"));
+  const std::string once = effective_json(config);
+  EXPECT_EQ(effective_json(parse(once)), once);
+
+  EXPECT_THAT(error_of(with_zenflow("{}", "")), HasSubstr("the CPU steps what is not chosen"));
+  EXPECT_THAT(error_of(with_zenflow("{}", R"("device": "cpu", "ratio": 0.5)")),
+              HasSubstr("leave ratio at 1"));
+  EXPECT_THAT(error_of(with_zenflow(R"({"offload": true})")), HasSubstr("offload true"));
+  EXPECT_THAT(error_of(with_zenflow(R"({"select_strategy": "step"})")), HasSubstr("needs it as a number"));
+  EXPECT_THAT(error_of(with_zenflow(R"({"select_interval": 5})")), HasSubstr("once per epoch"));
+}
+
 TEST(Config, DefaultsAreDeepSpeeds) {
   const TrainingConfig config = parse(R"({"train_batch_size": 8, "zero_optimization": {"stage": 3}})");
   EXPECT_TRUE(config.zero.overlap());
