@@ -34,12 +34,8 @@ void RunLog::write(const std::string& path, comm::Communicator& comm) const {
   json ended = json::array();
   for (const auto at : ended_) ended.push_back(std::chrono::duration<double>(at.time_since_epoch()).count());
   std::ofstream file(path);
-  file << json{{"losses", losses},
-               {"grad_norm", norms},
-               {"loss_scale", scales},
-               {"learning_rate", rates},
-               {"skipped", skipped},
-               {"ended_s", ended}}
+  file << json{{"losses", losses},       {"grad_norm", norms}, {"loss_scale", scales},
+               {"learning_rate", rates}, {"skipped", skipped}, {"ended_s", ended}}
               .dump(1)
        << '\n';
   file.close();

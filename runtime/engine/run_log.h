@@ -19,8 +19,8 @@ class RunLog {
   }
   [[nodiscard]] const std::vector<StepResult>& steps() const noexcept { return steps_; }
   /// Collective: rank 0 writes {"losses": [rank][step][micro-step], "grad_norm": [step], "loss_scale":
-  /// [step], "learning_rate": [step], "skipped": [step], "ended_s": [step]}. `ended_s` is the time at which a step
-  /// ended on rank 0, in seconds of CLOCK_MONOTONIC. Throws std::runtime_error when the file cannot be
+  /// [step], "learning_rate": [step], "skipped": [step], "ended_s": [step]}. `ended_s` is the time at which a
+  /// step ended on rank 0, in seconds of CLOCK_MONOTONIC. Throws std::runtime_error when the file cannot be
   /// written.
   void write(const std::string& path, comm::Communicator& comm) const;
 
