@@ -48,13 +48,12 @@ TEST_P(StagesAgree, BitwiseWithSmallBucketsAndWithoutOverlap) {
 // Stages 0 and 1 accumulate before they reduce, 2 and 3 reduce before they accumulate (zero-reference
 // S15), so with accumulation the pairs agree bitwise and each other to rounding.
 TEST_P(StagesAgree, InPairsWithAccumulation) {
-  const TrainingRun local = train(spec_of(GetParam(), make_config(0, 3)));
-  const TrainingRun reduced = train(spec_of(GetParam(), make_config(2, 3)));
-  EXPECT_EQ(first_difference(local, train(spec_of(GetParam(), make_config(1, 3)))), "");
-  EXPECT_EQ(first_difference(reduced, train(spec_of(GetParam(), make_config(3, 3)))), "");
+  const TrainingRun local = train(spec_of(GetParam(), make_config(0, 2)));
+  const TrainingRun reduced = train(spec_of(GetParam(), make_config(2, 2)));
+  EXPECT_EQ(first_difference(local, train(spec_of(GetParam(), make_config(1, 2)))), "");
+  EXPECT_EQ(first_difference(reduced, train(spec_of(GetParam(), make_config(3, 2)))), "");
   for (std::size_t step = 0; step < local.ranks[0].steps.size(); ++step) {
-    // Element by element the bound is 2 (k+n-1) 2^-24 sum|g| / n (gradient_types_test.cpp); the norm is
-    // smooth.
+    // 8 roundings of 2^-24 in a sum of 2 * 4 terms; the norm is a smooth function of them.
     EXPECT_NEAR(reduced.ranks[0].steps[step].grad_norm / local.ranks[0].steps[step].grad_norm, 1, 2e-5);
   }
 }
@@ -70,16 +69,16 @@ TEST_P(StagesAgree, BitwiseIn16Bits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Worlds, StagesAgree,
-    ::testing::Values(Case{"mlp", "golden:mlp", 1}, Case{"mlp", "golden:mlp", 2},
-                      Case{"mlp", "golden:mlp", 3}, Case{"mlp", "golden:mlp", 4},
-                      Case{"gpt", "golden:gpt", 1}, Case{"gpt", "golden:gpt", 2},
-                      Case{"gpt_tied", "golden:gpt", 3}, Case{"gpt", "golden:gpt", 4},
-                      Case{"mlp_reuse", "golden:mlp", 3}, Case{"mlp_visit", "golden:mlp", 2},
-                      Case{"mlp_span", "golden:mlp", 3}, Case{"gpt_functional", "golden:gpt", 3},
-                      Case{"mlp_span", "golden:mlp", 5}, Case{"gpt_tied", "golden:gpt", 5}),
-    [](const auto& c) { return c.param.model + "_" + std::to_string(c.param.world); });
+INSTANTIATE_TEST_SUITE_P(Worlds, StagesAgree,
+                         ::testing::Values(Case{"mlp", "golden:mlp", 1}, Case{"mlp", "golden:mlp", 2},
+                                           Case{"mlp", "golden:mlp", 3}, Case{"mlp", "golden:mlp", 4},
+                                           Case{"gpt", "golden:gpt", 1}, Case{"gpt", "golden:gpt", 2},
+                                           Case{"gpt_tied", "golden:gpt", 3}, Case{"gpt", "golden:gpt", 4},
+                                           Case{"mlp_reuse", "golden:mlp", 3},
+                                           Case{"mlp_visit", "golden:mlp", 2},
+                                           Case{"mlp_span", "golden:mlp", 3},
+                                           Case{"gpt_functional", "golden:gpt", 3}),
+                         [](const auto& c) { return c.param.model + "_" + std::to_string(c.param.world); });
 
 const Json kNothing = Json::object();
 
