@@ -133,6 +133,12 @@ void Database::execute(const std::string& sql) {
   if (code != SQLITE_OK) throw DatabaseError(code, words(database_.get(), code));
 }
 
+void Database::execute_unless_busy(const std::string& sql) {
+  const int code = sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  if (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED) return;
+  throw DatabaseError(code, words(database_.get(), code));
+}
+
 std::int64_t Database::integer(std::string_view sql) {
   Statement statement = prepare(sql);
   return statement.step() ? statement.integer(0) : 0;

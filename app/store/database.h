@@ -57,6 +57,8 @@ class Database {
   };  ///< read_as_is: no locks, no write-ahead log
   Database(const std::string& path, Access access);
   void execute(const std::string& sql);
+  /// Leaves undone what another connection's lock forbids now.
+  void execute_unless_busy(const std::string& sql);
   [[nodiscard]] Statement prepare(std::string_view sql) { return {database_.get(), sql}; }
   [[nodiscard]] std::int64_t integer(
       std::string_view sql);  ///< first column of the first row; 0 without rows

@@ -320,15 +320,16 @@ void RecordingWriter::finish(const Store& store) {
     s.database->execute("INSERT OR REPLACE INTO meta VALUES('complete', 1), ('chunks', " +
                         std::to_string(s.chunks) + "), ('events', " + std::to_string(s.events) + ")");
     s.database->execute("COMMIT");
-    // Back to a single file that can be copied and opened anywhere.
+    // Back to a single file that can be copied and opened anywhere, unless a reader has it open at this
+    // moment: then the log stays beside it, and the next one to open the file folds it in.
     for (Statement* statement : {&s.add_chunk, &s.get_chunk, &s.drop_chunk, &s.add_message, &s.add_name,
                                  &s.put_rank, &s.put_tables}) {
       *statement = Statement();
     }
     // Pages that joining left free go back to the disk.
     s.database->execute("PRAGMA incremental_vacuum");
-    s.database->execute("PRAGMA wal_checkpoint(TRUNCATE)");
-    s.database->execute("PRAGMA journal_mode = DELETE");
+    s.database->execute_unless_busy("PRAGMA wal_checkpoint(TRUNCATE)");
+    s.database->execute_unless_busy("PRAGMA journal_mode = DELETE");
     s.database->close();
     s.database.reset();
   });

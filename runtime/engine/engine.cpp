@@ -110,6 +110,12 @@ class Engine::Impl {
     const auto step_id = static_cast<std::uint32_t>(step_);
     context_.gates.pass(ev::GateKind::step, step_id);
     emit_time(ev::EventKind::step_begin, {.a = step_id});
+    // Whatever the step causes on other streams begins after its stamp: a first gather that overtook a busy
+    // compute thread would count to no step.
+    for (device::Stream* stream :
+         {&context_.device.gather(), &context_.device.reduce(), &context_.device.copy()}) {
+      events_.order(compute(), *stream);
+    }
     result.loss_scale = scaler_.scale();
     emit_host(
         ev::EventKind::loss_scale,

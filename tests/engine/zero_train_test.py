@@ -99,7 +99,9 @@ class ZeroTrain(unittest.TestCase):
             out = self.folder / f"{name}.json"
             run(4, "--config", path, "--model", "mlp", "--data", "golden:mlp", "--steps", 3, "--init-scheme", "hash",
                 "--quiet", "--losses", out)
-            return out.read_bytes()
+            steps = json.loads(out.read_text())
+            del steps["ended_s"]  # a time
+            return steps
 
         plain = losses("plain")
         self.assertEqual(losses("hpz", zero_hpz_partition_size=2), plain)

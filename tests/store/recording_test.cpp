@@ -504,5 +504,24 @@ TEST_F(RecordingTest, CanBeReadWhileItIsWritten) {
   EXPECT_EQ(whole.event_count(), store.event_count());
 }
 
+TEST_F(RecordingTest, EndsWholeWhileAReaderHoldsTheFile) {
+  const SyntheticRun run = make_synthetic_run();
+  RecordingWriter writer(file("held.zscope"));
+  writer.tables(0, run.tables[0]);
+  for (const Chunk& chunk : run.chunks) writer.append(chunk);
+  writer.commit();
+  Database reader(file("held.zscope"), Database::Access::read);
+  reader.execute("BEGIN");
+  EXPECT_GT(reader.integer("SELECT count(*) FROM chunks"), 0);  // the read transaction is open from here on
+  Store store;
+  fill_store(store, run);
+  writer.finish(store);
+  EXPECT_EQ(writer.error(), "");
+  reader.close();
+  RecordingInfo info;
+  EXPECT_EQ(open_recording(file("held.zscope"), &info).event_count(), store.event_count());
+  EXPECT_TRUE(info.complete);
+}
+
 }  // namespace
 }  // namespace shardscope::store
