@@ -147,7 +147,7 @@ void add_reading_verbs(CLI::App& app, Action& action) {
     return pair;
   };
   with_json(add("info", "What a recording holds and whether it is whole", print_info));
-  with_json(add("summary", "The numbers of a run (docs/metrics.md)", print_summary));
+  with_json(add("summary", "The numbers of a run; --json for programs", print_summary));
   with_json(add("findings", "What stands out in a run, with evidence and what to do next", print_findings));
   auto [compare, compared] =
       with_json(add("compare", "Two runs: medians, spread, changed keys, verdict", print_comparison));

@@ -150,6 +150,7 @@ void Lane::settle() {
 }
 
 void Lane::shift(std::int64_t delta_ns) {
+  if (rows_.empty()) return;  // nothing has a time yet: the first event may be earlier than what was known
   last_ns_ += delta_ns;
   for (Open& open : open_) {
     if (open.certain_ns >= 0) open.certain_ns += delta_ns;

@@ -95,7 +95,12 @@ TEST(Ring, WithNobodyToEmptyItMemoryStaysAndEveryDropIsCounted) {
   const std::size_t before = resident_bytes();
   for (std::uint64_t i = 0; i < kEvents; ++i) ring.push(numbered(0, i));
   EXPECT_EQ(ring.dropped(), kEvents - ring.capacity());
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // their shadow grows with what is touched
   EXPECT_LT(resident_bytes(), before + (1U << 20));
+#else
+  static_cast<void>(before);
+#endif
   std::vector<Event> out;
   EXPECT_EQ(ring.drain(out), ring.capacity());
   EXPECT_EQ(out.back().v0, static_cast<std::int64_t>(ring.capacity()) - 1);

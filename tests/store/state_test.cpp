@@ -232,6 +232,25 @@ TEST(Clocks, OffsetsBringRanksTogether) {
   EXPECT_EQ(skewed.ranks()[3].clock_offset_ns, -15'000'000'000);
 }
 
+TEST(Clocks, ARankHeardOfLateKeepsItsEarlierTimes) {
+  // Rank 0 is known by its tables when rank 1's later events set the origin.
+  Store store;
+  RankRow known;
+  known.rank = 0;
+  store.set_rank(known);
+  ChunkBuilder later(1);
+  later.compute(5'000, ev::EventKind::module_begin, 0).compute(6'000, ev::EventKind::module_end, 0);
+  store.ingest(later.chunk);
+  ChunkBuilder earlier(0);
+  earlier.compute(1'000, ev::EventKind::module_begin, 0).compute(2'000, ev::EventKind::module_end, 0);
+  store.ingest(earlier.chunk);
+  const auto first = store.spans({0, ev::StreamId::compute}, 0);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].begin_ns, 0);
+  EXPECT_EQ(first[0].end_ns, 1'000);
+  EXPECT_EQ(store.spans({1, ev::StreamId::compute}, 0)[0].begin_ns, 4'000);
+}
+
 TEST(Ingest, IgnoresWhatItHasSeenAndSurvivesGarbage) {
   const SyntheticRun run = make_synthetic_run();
   Store store;
