@@ -14,25 +14,37 @@
 #include "runtime/plan/leaf_modules.h"
 
 namespace shardscope::train {
+namespace {
+
+plan::ModelSpec load_spec(const Options& options) {
+  if (!options.model.ends_with(".json")) return plan::named_model(options.model);
+  std::ifstream file(options.model);
+  if (!file) {
+    throw std::invalid_argument("--model " + options.model +
+                                ": cannot be opened; give a JSON file or the name of a built-in model");
+  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  try {
+    return plan::parse_model_spec(text.str());
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(options.model + ": " + error.what());
+  }
+}
+
+/// Width of the first embedding: what the "auto" sizes of a configuration are made from. 0: there is none.
+std::int64_t embedding_width(const plan::NodeSpec& node) {
+  if (node.kind == plan::NodeKind::embedding) return node.out;
+  for (const plan::NodeSpec& child : node.children) {
+    if (const std::int64_t width = embedding_width(child); width > 0) return width;
+  }
+  return 0;
+}
+
+}  // namespace
 
 plan::ModelPlan load_model(const Options& options, const config::TrainingConfig& config) {
-  plan::ModelSpec spec;
-  if (options.model.ends_with(".json")) {
-    std::ifstream file(options.model);
-    if (!file) {
-      throw std::invalid_argument("--model " + options.model +
-                                  ": cannot be opened; give a JSON file or the name of a built-in model");
-    }
-    std::ostringstream text;
-    text << file.rdbuf();
-    try {
-      spec = plan::parse_model_spec(text.str());
-    } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument(options.model + ": " + error.what());
-    }
-  } else {
-    spec = plan::named_model(options.model);
-  }
+  plan::ModelSpec spec = load_spec(options);
   if (config.shardscope.activation_checkpointing && plan::checkpoint_blocks(spec) == 0) {
     throw std::invalid_argument(
         "shardscope.activation_checkpointing: model " + spec.name +
@@ -45,6 +57,7 @@ config::TrainingConfig load_training_config(const Options& options, std::uint32_
   config::ParseOptions parse;
   parse.world = world;
   parse.total_steps = options.steps;
+  parse.hidden_size = embedding_width(load_spec(options).root);
   if (options.config.empty()) return config::default_config(parse);
   return config::load_config(options.config, parse);
 }

@@ -15,7 +15,7 @@ namespace shardscope::train {
 
 /// Throws std::invalid_argument: no such model, or one that the configuration does not fit.
 [[nodiscard]] plan::ModelPlan load_model(const Options& options, const config::TrainingConfig& config);
-/// Throws config::ConfigError.
+/// The model's width counts for "auto". Throws config::ConfigError, or std::invalid_argument as load_model.
 [[nodiscard]] config::TrainingConfig load_training_config(const Options& options, std::uint32_t world);
 /// The configuration for `world` ranks with every default filled in, JSON. Throws config::ConfigError.
 [[nodiscard]] std::string describe_config(const Options& options, std::uint32_t world);

@@ -164,6 +164,15 @@ class Estimates(unittest.TestCase):
         self.assertEqual([r["os_bytes"] for r in table1 if r["params"] == 1e12 and r["data_parallel"] == 64], [4187.5e9])
         self.assertIn("1845.70TiB", self.text("infinity"))
 
+    def test_auto_sizes_follow_the_width_of_the_model(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"train_micro_batch_size_per_gpu": 1,
+                       "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"}}, file)
+            file.flush()
+            made = subprocess.run([BIN / "zero_train", "--config", file.name, "--model", "gpt-mini", "--print-config", "2"],
+                                  stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.assertEqual(json.loads(made)["zero_optimization"]["reduce_bucket_size"], 128 * 128)
+
     def test_all_reads_the_configuration(self):
         def row(*more):
             rows = json.loads(self.text("all", "--model", "mlp", "--gpus-per-node", 3, "--json", "--config",
