@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "app/analysis/spans.h"
+#include "instrumentation/bus_factor.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -26,23 +27,6 @@ void for_each_collective(const store::Store& store, std::uint32_t rank, std::int
 }
 
 }  // namespace
-
-double bus_factor(CollectiveOp op, std::uint32_t world) noexcept {
-  const double n = std::max<std::uint32_t>(world, 1);
-  switch (op) {
-    case CollectiveOp::all_reduce:
-      return 2 * (n - 1) / n;
-    case CollectiveOp::all_gather:
-    case CollectiveOp::reduce_scatter:
-    case CollectiveOp::all_to_all:
-      return (n - 1) / n;
-    case CollectiveOp::reduce:
-    case CollectiveOp::broadcast:
-    case CollectiveOp::barrier:
-      return 1;
-  }
-  return 1;
-}
 
 std::uint32_t ranks_of(const store::Span& collective, std::uint32_t world) noexcept {
   if (collective.c == ev::kNoId) return world;
@@ -75,7 +59,7 @@ std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store,
         ++totals.count;
         totals.bytes += span.v1;
         totals.elems += span.v0;
-        totals.bus_bytes += static_cast<double>(span.v1) * bus_factor(op, ranks_of(span, world));
+        totals.bus_bytes += static_cast<double>(span.v1) * ev::bus_factor(op, ranks_of(span, world));
         totals.shortest_ns += shortest[{stream, op, span.a}];
       });
   return ops;

@@ -13,9 +13,6 @@ namespace shardscope::analysis {
 /// Ranks among which a collective was: its own group's, or all where the recording does not say.
 [[nodiscard]] std::uint32_t ranks_of(const store::Span& collective, std::uint32_t world) noexcept;
 
-/// busbw / algbw of an operation in a group of `world` ranks (metrics.md 2.3).
-[[nodiscard]] double bus_factor(instrumentation::CollectiveOp op, std::uint32_t world) noexcept;
-
 /// The collectives of one step on the lowest rank; durations are the shortest over ranks of each
 /// instance, so that waiting for a late peer is not taken for transfer (metrics.md 2.3).
 [[nodiscard]] std::map<instrumentation::CollectiveOp, OpTotals> collectives_of_step(

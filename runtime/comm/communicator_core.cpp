@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "instrumentation/bus_factor.h"
 #include "instrumentation/emitter.h"
 #include "runtime/device/error.h"
 
@@ -38,25 +39,6 @@ bool overlaps(const void* a, std::size_t a_bytes, const void* b, std::size_t b_b
   const auto* x = static_cast<const std::byte*>(a);
   const auto* y = static_cast<const std::byte*>(b);
   return std::less<>{}(x, y + b_bytes) && std::less<>{}(y, x + a_bytes);
-}
-
-/// Bus bandwidth factor of metrics.md 2.3: traffic of one rank per byte of S.
-double bus_factor(CollectiveOp op, std::uint32_t world) {
-  const double n = world;
-  switch (op) {
-    case CollectiveOp::all_reduce:
-      return 2 * (n - 1) / n;
-    case CollectiveOp::all_gather:
-    case CollectiveOp::reduce_scatter:
-    case CollectiveOp::all_to_all:
-      return (n - 1) / n;
-    case CollectiveOp::reduce:
-    case CollectiveOp::broadcast:
-      return world > 1 ? 1 : 0;
-    case CollectiveOp::barrier:
-      return 0;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -295,7 +277,8 @@ void CommunicatorCore::hold(const Collective& c, std::int64_t entered_ns) const 
   if (link_.gbps <= 0 && link_.latency_us <= 0) return;
   double ns = link_.latency_us * 1e3;
   // Bits per 10^9 bits per second are nanoseconds.
-  if (link_.gbps > 0) ns += static_cast<double>(c.bytes) * bus_factor(c.op, world_) * 8 / link_.gbps;
+  if (link_.gbps > 0)
+    ns += static_cast<double>(c.bytes) * instrumentation::bus_factor(c.op, world_) * 8 / link_.gbps;
   const std::int64_t until = entered_ns + static_cast<std::int64_t>(ns);
   constexpr std::int64_t kSlice = 50'000'000;  // a failed rank is noticed while a slow link is emulated
   for (std::int64_t now = monotonic_ns(); now < until; now = monotonic_ns()) {

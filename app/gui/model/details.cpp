@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "app/analysis/communication.h"
 #include "app/gui/model/arrivals.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/store/names.h"
+#include "instrumentation/bus_factor.h"
 
 namespace shardscope::gui {
 namespace {
@@ -28,24 +30,8 @@ void add_span_times(const AppState& app, const store::Span& span, Details& out) 
   add(out, "begin", timestamp(span.begin_ns, 1000));
 }
 
-/// Ranks of the collective's own group, or all where the recording does not say.
 std::uint32_t group_ranks(const AppState& app, const store::Span& span) {
-  const std::uint32_t world = app.store().has_tables() ? app.store().tables().world : 1U;
-  return std::max(1U, span.c == ev::kNoId || ev::ranks_of(span.c) == 0 ? world : ev::ranks_of(span.c));
-}
-
-double group_factor(ev::CollectiveOp op, std::uint32_t ranks) {
-  const auto n = static_cast<double>(ranks);
-  switch (op) {
-    case ev::CollectiveOp::all_reduce:
-      return 2 * (n - 1) / n;
-    case ev::CollectiveOp::all_gather:
-    case ev::CollectiveOp::reduce_scatter:
-    case ev::CollectiveOp::all_to_all:
-      return (n - 1) / n;
-    default:
-      return 1;
-  }
+  return analysis::ranks_of(span, app.store().has_tables() ? app.store().tables().world : 1U);
 }
 
 void describe_collective(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
@@ -69,7 +55,7 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   if (length > 0 && span.v1 > 0 && span.end_ns != store::kOpen) {
     const double algorithm = static_cast<double>(span.v1) / static_cast<double>(length);
     add(out, "algbw", bandwidth(algorithm), "S / duration");
-    add(out, "busbw", bandwidth(algorithm * group_factor(op, group_ranks(app, span))),
+    add(out, "busbw", bandwidth(algorithm * ev::bus_factor(op, group_ranks(app, span))),
         "algbw x the operation's factor for this group");
   }
   if (lane.stream != ev::StreamId::gather) return;

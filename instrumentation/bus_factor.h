@@ -1,0 +1,31 @@
+// What a rank's link carries for a collective: one formula for the figures shown and for the emulated link.
+#pragma once
+
+#include <cstdint>
+
+#include "instrumentation/event.h"
+
+namespace shardscope::instrumentation {
+
+/// busbw / algbw of an operation among `ranks` ranks: traffic of one rank per byte of S (metrics.md 2.3,
+/// NCCL tests). 0 for a single rank and for a barrier, which move nothing.
+[[nodiscard]] constexpr double bus_factor(CollectiveOp op, std::uint32_t ranks) noexcept {
+  if (ranks <= 1) return 0;
+  const double n = ranks;
+  switch (op) {
+    case CollectiveOp::all_reduce:
+      return 2 * (n - 1) / n;
+    case CollectiveOp::all_gather:
+    case CollectiveOp::reduce_scatter:
+    case CollectiveOp::all_to_all:
+      return (n - 1) / n;
+    case CollectiveOp::reduce:
+    case CollectiveOp::broadcast:
+      return 1;
+    case CollectiveOp::barrier:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace shardscope::instrumentation
