@@ -84,7 +84,15 @@ enum class EventKind : std::uint16_t {
 //    once it has waited; release on the compute lane when the last user has run.
 // *** on the worker lane for sub-groups whose states are offloaded: the CPU updates them.
 
-enum class Phase : std::uint8_t { forward, backward, reduce, optimizer, gather };
+enum class Phase : std::uint8_t {
+  forward,
+  backward,
+  reduce,
+  optimizer,
+  gather,
+  checkpoint_save,  ///< between two steps; the step is the number of steps made
+  checkpoint_load
+};
 enum class Pass : std::uint8_t { forward, backward, recompute };
 enum class CollectiveOp : std::uint8_t {
   all_gather,

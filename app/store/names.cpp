@@ -44,8 +44,8 @@ const char* name_of(ev::CollectiveScope scope) noexcept {
   return pick(kNames, scope);
 }
 const char* name_of(ev::Phase phase) noexcept {
-  static constexpr std::array<const char*, 5> kNames = {"forward", "backward", "reduce", "optimizer",
-                                                        "gather"};
+  static constexpr std::array<const char*, 7> kNames = {
+      "forward", "backward", "reduce", "optimizer", "gather", "checkpoint_save", "checkpoint_load"};
   return pick(kNames, phase);
 }
 const char* name_of(ev::Pass pass) noexcept {

@@ -8,10 +8,22 @@
 
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/rank_file.h"
+#include "runtime/engine/events.h"
 #include "runtime/plan/checkpoint_layout.h"
 
 namespace shardscope::train {
 namespace {
+
+namespace ev = shardscope::instrumentation;
+
+/// `work` as a span of the compute lane, on which nothing else runs between two steps.
+template <typename Work>
+void in_phase(device::Device& device, ev::Phase phase, std::int64_t step, const Work& work) {
+  const engine::Fields fields{.a = static_cast<std::uint32_t>(step), .code = engine::code_of(phase)};
+  engine::emit_on(device.compute(), ev::EventKind::phase_begin, fields);
+  work();
+  engine::emit_on(device.compute(), ev::EventKind::phase_end, fields);
+}
 
 /// One save; every rank makes one and calls the same members in the same order.
 class Save {
@@ -121,8 +133,12 @@ class Save {
 std::string save_checkpoint(const engine::Context& context, engine::Engine& engine,
                             const data::BatchStream& stream, const SaveOptions& options) {
   const data::StreamState state = stream.state();
-  return Save(context, engine, options)
-      .run({state.epoch, state.position, stream.samples(), options.seed, stream.fingerprint()});
+  std::string folder;
+  in_phase(context.device, ev::Phase::checkpoint_save, engine.progress().step, [&] {
+    folder = Save(context, engine, options)
+                 .run({state.epoch, state.position, stream.samples(), options.seed, stream.fingerprint()});
+  });
+  return folder;
 }
 
 void load_checkpoint(const engine::Context& context, engine::Engine& engine, data::BatchStream& stream,
@@ -134,8 +150,10 @@ void load_checkpoint(const engine::Context& context, engine::Engine& engine, dat
                           stream.describe() + "; continue with the data and --context the run began with");
   }
   stream.restore({manifest.data.epoch, manifest.data.position});
-  engine.resume(manifest.progress, [&](optim::StateKind kind, plan::ParamId param, plan::Range range,
-                                       float* out) { reader.read(kind, param, range, out); });
+  in_phase(context.device, ev::Phase::checkpoint_load, manifest.progress.step, [&] {
+    engine.resume(manifest.progress, [&](optim::StateKind kind, plan::ParamId param, plan::Range range,
+                                         float* out) { reader.read(kind, param, range, out); });
+  });
 }
 
 std::string changed_settings(const std::string& saved_json, const std::string& json) {

@@ -22,7 +22,8 @@ const char* word(ev::StreamId stream) noexcept {
 }
 
 const char* word(ev::Phase phase) noexcept {
-  static constexpr std::array kWords{"forward", "backward", "reduce", "optimizer", "gather"};
+  static constexpr std::array kWords{"forward", "backward",        "reduce",         "optimizer",
+                                     "gather",  "checkpoint save", "checkpoint load"};
   return pick(kWords, phase);
 }
 
