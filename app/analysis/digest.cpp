@@ -54,6 +54,7 @@ void Digest::update(const store::Store& store) {
   while (take_step(store)) {
   }
   count_trace_events(store);
+  count_checkpoints(store);
 }
 
 bool Digest::take_step(const store::Store& store) {
@@ -106,6 +107,25 @@ void Digest::count_trace_events(const store::Store& store) {
       }
     }
   }
+}
+
+void Digest::count_checkpoints(const store::Store& store) {
+  for (const store::RankRow& row : store.ranks()) {
+    const auto spans = store.spans({row.rank, ev::StreamId::compute}, 0);
+    std::size_t& at = cursors_[row.rank].phase;
+    for (; at < spans.size() && spans[at].end_ns != store::kOpen; ++at) {
+      if (!is_checkpoint(spans[at])) continue;
+      Checkpoints& sum = checkpoints_[row.rank];
+      const bool save = spans[at].code == static_cast<std::uint8_t>(ev::Phase::checkpoint_save);
+      ++(save ? sum.saves : sum.loads);
+      (save ? sum.save_ns : sum.load_ns) += spans[at].end_ns - spans[at].begin_ns;
+    }
+  }
+}
+
+Checkpoints Digest::checkpoints(std::uint32_t rank) const {
+  const auto found = checkpoints_.find(rank);
+  return found == checkpoints_.end() ? Checkpoints{} : found->second;
 }
 
 }  // namespace shardscope::analysis

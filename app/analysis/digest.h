@@ -40,6 +40,8 @@ class Digest {
   /// Takes the steps that every rank has completed since the last call. The store must be the same run.
   void update(const store::Store& store);
   [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }
+  /// Of one rank, those that have ended.
+  [[nodiscard]] Checkpoints checkpoints(std::uint32_t rank) const;
   /// Index of the first step that is measured: the first step is warm-up (allocation, recording of the
   /// trace) where there are at least two.
   [[nodiscard]] std::size_t first_measured() const noexcept { return steps_.size() > 1 ? 1 : 0; }
@@ -51,11 +53,14 @@ class Digest {
  private:
   struct Cursor {
     std::size_t span = 0;     ///< next span of the host lane, depth 0
+    std::size_t phase = 0;    ///< next span of the compute lane, depth 0: phases are its outermost
     std::size_t instant = 0;  ///< next instant
   };
   [[nodiscard]] bool take_step(const store::Store& store);
   void count_trace_events(const store::Store& store);
-  std::map<std::uint32_t, Cursor> cursors_;  ///< by rank
+  void count_checkpoints(const store::Store& store);
+  std::map<std::uint32_t, Cursor> cursors_;           ///< by rank
+  std::map<std::uint32_t, Checkpoints> checkpoints_;  ///< by rank
   std::vector<StepDigest> steps_;
   std::uint64_t trace_record_ = 0, trace_complete_ = 0, trace_invalidated_ = 0;
 };

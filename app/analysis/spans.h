@@ -35,6 +35,12 @@ void for_each_span(const store::Store& store, store::LaneId lane, std::int64_t b
   return {first, last};
 }
 
+[[nodiscard]] inline bool is_checkpoint(const store::Span& span) noexcept {
+  return span.kind == ev::EventKind::phase_begin &&
+         (span.code == static_cast<std::uint8_t>(ev::Phase::checkpoint_save) ||
+          span.code == static_cast<std::uint8_t>(ev::Phase::checkpoint_load));
+}
+
 /// A step as one rank saw it.
 struct StepWindow {
   std::uint32_t step = 0;

@@ -82,9 +82,11 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   result.rank = row.rank;
   result.clock_offset_ns = row.clock_offset_ns;
   result.clock_residual_ns = row.clock_residual_ns;
+  result.checkpoints = digest.checkpoints(row.rank);
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     for (const RankStep& step : digest.steps()[i].ranks) {
       if (step.rank != row.rank) continue;
+      result.time.checkpoint_ns += step.time.checkpoint_ns;
       result.time.compute_ns += step.time.compute_ns;
       result.time.exposed_comm_ns += step.time.exposed_comm_ns;
       result.time.exposed_copy_ns += step.time.exposed_copy_ns;

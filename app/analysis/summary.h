@@ -13,8 +13,10 @@
 
 namespace shardscope::analysis {
 
-/// metrics.md 2.2: total = compute + exposed_comm + exposed_copy + idle, exactly, in nanoseconds.
+/// metrics.md 2.2: total = checkpoint + compute + exposed_comm + exposed_copy + idle, exactly, in
+/// nanoseconds. What runs while a checkpoint is saved or loaded is the checkpoint's and counts nowhere else.
 struct TimePartition {
+  std::int64_t checkpoint_ns = 0;
   std::int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_copy_ns = 0, idle_ns = 0, total_ns = 0;
   std::int64_t comm_ns = 0;                                 ///< |U_comm|
   [[nodiscard]] std::optional<double> overlap_pct() const;  ///< 100 (1 - exposed_comm / |U_comm|)
@@ -29,10 +31,16 @@ struct OpRow {
   std::int64_t bytes = 0, elems = 0;           ///< metrics 2.3 S, summed over one rank's operations
   std::optional<double> algbw_gbs, busbw_gbs;  ///< from the shortest duration over ranks of each operation
 };
+/// Checkpoints of a rank in the whole run. They lie between steps: no step's time holds them.
+struct Checkpoints {
+  std::uint32_t saves = 0, loads = 0;
+  std::int64_t save_ns = 0, load_ns = 0;
+};
 struct RankSummary {
   std::uint32_t rank = 0;
   TimePartition time;  ///< summed over the steps measured
   std::int64_t fetch_wait_ns = 0;
+  Checkpoints checkpoints;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
   std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
   std::optional<store::MemorySample> model_state_peak;

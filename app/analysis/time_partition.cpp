@@ -25,6 +25,15 @@ IntervalSet paused(const store::Store& store, std::uint32_t rank, std::int64_t b
   return IntervalSet(std::move(intervals)).clip(begin_ns, end_ns);
 }
 
+IntervalSet checkpoints(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                        std::int64_t end_ns) {
+  std::vector<Interval> intervals;
+  for_each_span(store, {rank, StreamId::compute}, begin_ns, end_ns, [&](const store::Span& span) {
+    if (is_checkpoint(span)) intervals.push_back({span.begin_ns, span.end_ns});
+  });
+  return IntervalSet(std::move(intervals)).clip(begin_ns, end_ns);
+}
+
 /// Kernel spans where they were recorded; otherwise module and optimizer spans without the waits inside
 /// them (a container's span covers the waits of its children).
 IntervalSet compute(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
@@ -73,21 +82,24 @@ TimePartition partition_time(const store::Store& store, std::uint32_t rank, std:
                              std::int64_t end_ns) {
   const IntervalSet pause = paused(store, rank, begin_ns, end_ns);
   const IntervalSet window = IntervalSet({{begin_ns, end_ns}}).subtract(pause);
-  const IntervalSet comp = compute(store, rank, begin_ns, end_ns).subtract(pause);
+  const IntervalSet checkpoint = checkpoints(store, rank, begin_ns, end_ns).subtract(pause);
+  const IntervalSet elsewhere = pause.unite(checkpoint);
+  const IntervalSet comp = compute(store, rank, begin_ns, end_ns).subtract(elsewhere);
   const IntervalSet comm = busy(store, rank, begin_ns, end_ns, EventKind::collective_begin, StreamId::gather,
                                 StreamId::reduce, StreamId::compute)
-                               .subtract(pause);
+                               .subtract(elsewhere);
   const IntervalSet copy =
       busy(store, rank, begin_ns, end_ns, EventKind::transfer_begin, StreamId::copy, StreamId::nvme)
-          .subtract(pause);
+          .subtract(elsewhere);
 
   TimePartition result;
   result.total_ns = window.length();
+  result.checkpoint_ns = checkpoint.length();
   result.compute_ns = comp.length();
   result.comm_ns = comm.length();
   result.exposed_comm_ns = comm.subtract(comp).length();
   result.exposed_copy_ns = copy.subtract(comp).subtract(comm).length();
-  result.idle_ns = window.subtract(comp.unite(comm).unite(copy)).length();
+  result.idle_ns = window.subtract(checkpoint).subtract(comp.unite(comm).unite(copy)).length();
   return result;
 }
 

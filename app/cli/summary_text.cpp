@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -63,6 +64,18 @@ std::string summary_text(const analysis::Summary& s) {
                    s.prefetch.mistargeted, s.prefetch.unused));
   line("trace", fmt::format("{} record, {} complete, {} invalidated", s.trace_record, s.trace_complete,
                             s.trace_invalidated));
+  analysis::Checkpoints most;
+  for (const analysis::RankSummary& rank : s.ranks) {
+    most.saves = std::max(most.saves, rank.checkpoints.saves);
+    most.loads = std::max(most.loads, rank.checkpoints.loads);
+    most.save_ns = std::max(most.save_ns, rank.checkpoints.save_ns);
+    most.load_ns = std::max(most.load_ns, rank.checkpoints.load_ns);
+  }
+  if (most.saves + most.loads > 0) {
+    line("checkpoints",
+         fmt::format("{} saved in {:.1f} ms, {} loaded in {:.1f} ms (slowest rank), between steps",
+                     most.saves, ms(most.save_ns), most.loads, ms(most.load_ns)));
+  }
   text +=
       fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>11} {:>9} {:>12} {:>11}\n", "rank", "compute ms",
                   "exposed comm", "exposed copy", "idle ms", "total ms", "overlap", "fetch wait", "peak MiB");

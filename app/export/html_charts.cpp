@@ -37,10 +37,11 @@ std::string time_partition_svg(const analysis::Summary& summary) {
       std::int64_t ns;
       const char* fill;
     };
-    for (const Part& part : {Part{"compute", time.compute_ns, colour::kCompute},
-                             Part{"exposed communication", time.exposed_comm_ns, colour::kGather},
-                             Part{"exposed copies", time.exposed_copy_ns, colour::kCopy},
-                             Part{"idle", time.idle_ns, colour::kIdle}}) {
+    for (const Part& part :
+         {Part{"compute", time.compute_ns, colour::kCompute},
+          Part{"exposed communication", time.exposed_comm_ns, colour::kGather},
+          Part{"exposed copies", time.exposed_copy_ns, colour::kCopy},
+          Part{"checkpoint", time.checkpoint_ns, colour::kCopy}, Part{"idle", time.idle_ns, colour::kIdle}}) {
       const double share = static_cast<double>(part.ns) / static_cast<double>(time.total_ns);
       const double width = (kWidth - kLabel) * share;
       const std::string title = fmt::format("{}: {} ({:.1f} %)", part.name, time_text(part.ns), 100 * share);

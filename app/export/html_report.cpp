@@ -187,11 +187,10 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
       s.link_gbps > 0 ? " · emulated link" : "");
   page += section("Verdict", findings_html(findings));
   page += section("Run", identity(store, s));
-  page += section(
-      "Where the time goes", time_partition_svg(s),
-      "total = compute + exposed communication + exposed copies + idle, unions of intervals over the "
-      "measured "
-      "steps, pauses cut out. Exposed is not blocking: the fetch waits below say what compute waited for.");
+  page += section("Where the time goes", time_partition_svg(s),
+                  "total = compute + exposed communication + exposed copies + checkpoint + idle, unions of "
+                  "intervals over the measured steps, pauses cut out. Exposed is not blocking: the fetch "
+                  "waits below say what compute waited for.");
   page += section(
       "Ranks", ranks_html(store, s),
       "overlap = 100 (1 - exposed communication / communication). ± is the bound on the clock's error.");

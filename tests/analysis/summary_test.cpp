@@ -57,6 +57,55 @@ TEST(PartitionOfTime, PausesAreCutOut) {
   EXPECT_EQ(part.compute_ns + part.exposed_comm_ns + part.exposed_copy_ns + part.idle_ns, part.total_ns);
 }
 
+/// A rank's checkpoint with what it does inside: work on the host, a read of swapped states, a collective.
+void checkpoint(RunBuilder& run, std::int64_t begin, std::int64_t end, ev::Phase phase, std::uint32_t step) {
+  run.span(0, begin, end, EventKind::phase_begin, StreamId::compute, step, ev::kNoId,
+           static_cast<std::uint8_t>(phase));
+  run.span(0, begin + 10, begin + 20, EventKind::optimizer_begin, StreamId::worker, 0, step);
+  run.span(0, begin + 20, begin + 50, EventKind::transfer_begin, StreamId::nvme, 0);
+  run.span(0, begin + 60, end - 10, EventKind::collective_begin, StreamId::reduce, 7, 0, kGatherOp, 1000,
+           4000);
+}
+
+TEST(PartitionOfTime, ACheckpointIsItsOwnShareAndNeverCompute) {
+  RunBuilder run = one_step();
+  // From the idle end of the step into the 200 ns after it, and over the last 50 ns of its copy.
+  checkpoint(run, 750, 1200, ev::Phase::checkpoint_save, 1);
+  const TimePartition part = partition_time(run.build(), 0, 0, 1200);
+  EXPECT_EQ(part.checkpoint_ns, 450);
+  EXPECT_EQ(part.compute_ns, 450);
+  EXPECT_EQ(part.comm_ns, 300);
+  EXPECT_EQ(part.exposed_copy_ns, 50);  // 700..750
+  EXPECT_EQ(part.checkpoint_ns + part.compute_ns + part.exposed_comm_ns + part.exposed_copy_ns + part.idle_ns,
+            part.total_ns);
+}
+
+TEST(Summary, CheckpointsBetweenStepsAreCountedApart) {
+  RunBuilder run(1);
+  checkpoint(run, 100, 300, ev::Phase::checkpoint_load, 3);
+  for (std::uint32_t step = 3; step < 6; ++step) {
+    const std::int64_t at = step * 1000;
+    run.span(0, at, at + 500, EventKind::step_begin, StreamId::host, step);
+    run.span(0, at + 100, at + 400, EventKind::module_begin, StreamId::compute, 1);
+    checkpoint(run, at + 600, at + 800 + step, ev::Phase::checkpoint_save, step + 1);
+  }
+  Digest digest;
+  const store::Store& store = run.build();
+  (void)summarize(store, digest);
+  const Summary s = summarize(store, digest);  // what was counted once is not counted again
+  const Checkpoints& made = s.ranks.at(0).checkpoints;
+  EXPECT_EQ(made.loads, 1U);
+  EXPECT_EQ(made.load_ns, 200);
+  EXPECT_EQ(made.saves, 3U);
+  EXPECT_EQ(made.save_ns, 3 * 200 + 3 + 4 + 5);
+  EXPECT_EQ(s.ranks.at(0).time.total_ns, 2 * 500);
+  EXPECT_EQ(s.ranks.at(0).time.compute_ns, 2 * 300);
+  EXPECT_EQ(s.ranks.at(0).time.checkpoint_ns, 0);
+  const auto json = nlohmann::json::parse(to_json(s));
+  EXPECT_EQ(json["ranks"][0]["checkpoints"]["saves"], 3);
+  EXPECT_EQ(json["ranks"][0]["time_ms"]["checkpoint"], 0.0);
+}
+
 TEST(PartitionOfTime, WithoutCommunicationThereIsNoOverlapFigure) {
   RunBuilder run(1);
   run.span(0, 0, 100, EventKind::step_begin, StreamId::host, 0);

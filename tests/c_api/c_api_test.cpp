@@ -170,6 +170,8 @@ TEST(Constants, AreThoseOfTheEventsAndOfThePlan) {
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_ + 1)), "unknown");
   EXPECT_EQ(ev::kStreamCount, SHARDSCOPE_LANE_WORKER + 1);
   EXPECT_EQ(number(ev::Phase::gather), SHARDSCOPE_PHASE_GATHER);
+  EXPECT_EQ(number(ev::Phase::checkpoint_save), SHARDSCOPE_PHASE_CHECKPOINT_SAVE);
+  EXPECT_EQ(number(ev::Phase::checkpoint_load), SHARDSCOPE_PHASE_CHECKPOINT_LOAD);
   EXPECT_EQ(number(ev::Pass::recompute), SHARDSCOPE_PASS_RECOMPUTE);
   EXPECT_EQ(number(ev::CollectiveOp::all_to_all), SHARDSCOPE_ALL_TO_ALL);
   EXPECT_EQ(number(ev::MemoryPool::nvme), SHARDSCOPE_POOL_NVME);

@@ -245,7 +245,8 @@ class Training(unittest.TestCase):
                 self.assertLess(s["comm"]["elements_per_step"], factor * elems + 22 * 3 * factor)
                 for rank in s["ranks"]:
                     t = rank["time_ms"]
-                    total = t["compute"] + t["exposed_comm"] + t["exposed_copy"] + t["idle"]
+                    total = t["checkpoint"] + t["compute"] + t["exposed_comm"] + t["exposed_copy"] + t["idle"]
+                    self.assertEqual(rank["checkpoints"]["saves"] + rank["checkpoints"]["loads"], 0)
                     self.assertTrue(math.isclose(total, t["total"], rel_tol=1e-9), t)
 
     def test_reports_exports_and_queries(self):

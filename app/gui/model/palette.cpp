@@ -82,6 +82,9 @@ Meaning meaning_of(EventKind kind, std::uint8_t code) noexcept {
           return Meaning::reduce;
         case Phase::gather:
           return Meaning::gather;
+        case Phase::checkpoint_save:
+        case Phase::checkpoint_load:
+          return Meaning::copy;
         default:
           return Meaning::neutral;
       }

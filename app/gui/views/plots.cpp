@@ -113,6 +113,7 @@ std::vector<Part> time_parts(const Palette& c, const TimePartition& time) {
   return {{"compute", static_cast<double>(time.compute_ns), c.of(Meaning::compute), false},
           {"exposed communication", static_cast<double>(time.exposed_comm_ns), c.of(Meaning::gather), true},
           {"exposed copies", static_cast<double>(time.exposed_copy_ns), c.of(Meaning::copy), true},
+          {"checkpoint", static_cast<double>(time.checkpoint_ns), c.of(Meaning::copy), false},
           {"idle", static_cast<double>(time.idle_ns), c.of(Meaning::neutral), false}};
 }
 

@@ -82,7 +82,10 @@ enum {
   SHARDSCOPE_PHASE_BACKWARD = 1,
   SHARDSCOPE_PHASE_REDUCE = 2, /* on the reduce lane */
   SHARDSCOPE_PHASE_OPTIMIZER = 3,
-  SHARDSCOPE_PHASE_GATHER = 4 /* on the gather lane */
+  SHARDSCOPE_PHASE_GATHER = 4, /* on the gather lane */
+  /* Between two steps; the step is the number of steps made. Kept apart from computation. */
+  SHARDSCOPE_PHASE_CHECKPOINT_SAVE = 5,
+  SHARDSCOPE_PHASE_CHECKPOINT_LOAD = 6
 };
 /* Of a deferred update: its sum is complete and the worker may begin; the device has its parameters. */
 enum { SHARDSCOPE_DEFERRED_BEGUN = 0, SHARDSCOPE_DEFERRED_PUBLISHED = 1 };
