@@ -155,11 +155,9 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     if (row.rank != rank) continue;
     add(out, "compute", duration(row.time.compute_ns), "union of computation over the measured steps");
     add(out, "exposed comm", duration(row.time.exposed_comm_ns), "|communication \\ compute|");
-    if (const analysis::Checkpoints& made = row.checkpoints; made.saves + made.loads > 0) {
-      add(out, "checkpoints",
-          duration(made.save_ns + made.load_ns) + ", " + std::to_string(made.saves) + " saved, " +
-              std::to_string(made.loads) + " loaded",
-          "in the whole run, between steps");
+    if (const analysis::Checkpoints& made = row.checkpoints; made.saves > 0) {
+      add(out, "checkpoints", duration(made.save_ns),
+          std::to_string(made.saves) + " saved in the whole run, between steps");
     }
     add(out, "idle", duration(row.time.idle_ns), "total - union of everything");
     add(out, "overlap", percent(row.time.overlap_pct()), "100 (1 - exposed / |communication|)");
