@@ -68,6 +68,10 @@ class RankOutput {
       if (failure_.empty()) failure_ = line.substr(kPrefix.size());
       return;
     }
+    if (!failure_.empty() && line.rfind("  ", 0) == 0) {  // a message of several lines
+      failure_ += "\n" + line;
+      return;
+    }
     const bool rule = line.find_first_not_of('-') == std::string::npos;
     if (rule && line.size() > 20) {
       in_notice_ = !in_notice_;

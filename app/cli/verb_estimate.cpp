@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include "app/cli/checks.h"
 #include "app/cli/config_override.h"
 #include "app/cli/estimate_text.h"
 #include "app/cli/process.h"
@@ -39,15 +40,6 @@ struct EstimateOptions {
   // activations
   plan::TransformerShape shape{.sequence = 0, .batch_per_gpu = 0, .batch_per_node = 0};
 };
-
-/// CLI::PositiveNumber, but with a message that can be read.
-const CLI::Validator kAboveZero(
-    [](std::string& text) {
-      double value = 0;
-      return CLI::detail::lexical_cast(text, value) && value > 0 ? std::string()
-                                                                 : text + " is not a number above 0";
-    },
-    "POSITIVE");
 
 /// A whole number, in digits or like 2851e6, as the documents write it.
 std::int64_t parse_count(const char* option, const std::string& text) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "app/cli/checks.h"
 #include "app/cli/training_options.h"
 #include "app/cli/verb.h"
 
@@ -50,22 +51,23 @@ void add_run(CLI::App& app, Action& action) {
   add_training_options(*verb, *options);
   verb->add_option("--config", options->config, "DeepSpeed JSON file (docs/configuration.md)")->required();
   verb->add_option("--record", options->record, "Record to this *.zscope file");
-  verb->add_option("--init", options->init, "Start from these weights (safetensors)");
+  CLI::Option* init = verb->add_option("--init", options->init, "Start from these weights (safetensors)");
   verb->add_option("--save", options->save, "Save the weights at the end (safetensors)");
   CLI::Option* checkpoint = verb->add_option(
       "--checkpoint", options->checkpoint,
       "Folder for checkpoints of the whole training state, written at the end and at Ctrl-C");
   verb->add_option("--checkpoint-every", options->checkpoint_every,
                    "Write one after every so many steps as well")
-      ->check(CLI::PositiveNumber)
+      ->check(kAboveZero)
       ->needs(checkpoint);
   verb->add_option("--keep", options->keep, "Newest checkpoints that stay; default: all")
-      ->check(CLI::PositiveNumber)
+      ->check(kAboveZero)
       ->needs(checkpoint);
   verb->add_option(
-      "--resume", options->resume,
-      "Continue from this folder's latest checkpoint, or from FOLDER/step-N, up to --steps; any number "
-      "of ranks, any stage");
+          "--resume", options->resume,
+          "Continue from this folder's latest checkpoint, or from FOLDER/step-N, up to --steps; any number "
+          "of ranks, any stage")
+      ->excludes(init);
   verb->add_option("--listen", options->listen,
                    "Endpoint of the collector, for `shardscope view ENDPOINT`; port 0 chooses a free one")
       ->capture_default_str();

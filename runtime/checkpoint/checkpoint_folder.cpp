@@ -91,7 +91,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename().string());
   }
-  if (error && error != std::errc::no_such_file_or_directory) fail(folder, "cannot be read", error.value());
+  if (error && error != std::errc::no_such_file_or_directory)
+    fail(folder, "cannot be read as a folder of checkpoints", error.value());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -109,7 +110,8 @@ void CheckpointFolder::begin(std::int64_t step) const {
   }
   std::error_code error;
   fs::create_directories(partial(step), error);
-  if (error) fail(partial(step), "cannot be made", error.value());
+  if (error)
+    fail(partial(step), "cannot be made, give --checkpoint a folder that can be written to", error.value());
 }
 
 void CheckpointFolder::commit(const Manifest& manifest) const {
