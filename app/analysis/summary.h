@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/scheduling.h"
 #include "app/store/store.h"
 
 namespace shardscope::analysis {
@@ -86,6 +87,7 @@ struct Summary {
   std::vector<OpRow> ops;
   Prefetch prefetch;
   std::uint64_t trace_record = 0, trace_complete = 0, trace_invalidated = 0;
+  std::optional<Scheduling> scheduling;  ///< filled by who shows it: compare_scheduling()
 };
 [[nodiscard]] Summary summarize(const store::Store& store);
 [[nodiscard]] std::string to_json(const Summary& summary);

@@ -65,6 +65,30 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
   return out;
 }
 
+json totals_json(const plan::SchedulerTotals& totals) {
+  return {{"gathers", totals.gathers},
+          {"on_demand", totals.on_demand},
+          {"gathered_elems", totals.gathered_elems},
+          {"peak_elems", totals.peak_elems}};
+}
+
+json scheduling_json(const Scheduling& scheduling) {
+  if (!scheduling.missing.empty()) return {{"missing", scheduling.missing}};
+  json out = {{"run", plan::to_string(scheduling.run)},
+              {"other", plan::to_string(scheduling.other)},
+              {"micro_step", scheduling.micro_step},
+              {"boundaries", scheduling.gates.size()},
+              {"text", scheduling.text()},
+              {"run_totals", totals_json(scheduling.comparison.first)},
+              {"other_totals", totals_json(scheduling.comparison.second)},
+              {"caveat", scheduling.caveat},
+              {"differences", json::array()}};
+  for (const plan::SchedulerDifference& difference : scheduling.comparison.differences) {
+    out["differences"].push_back(difference.text);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string to_json(const Summary& s) {
@@ -121,6 +145,7 @@ std::string to_json(const Summary& s) {
                      {"unused", s.prefetch.unused}};
   out["trace"] = {
       {"record", s.trace_record}, {"complete", s.trace_complete}, {"invalidated", s.trace_invalidated}};
+  out["scheduling"] = s.scheduling ? scheduling_json(*s.scheduling) : json(nullptr);
   return out.dump(2);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "runtime/plan/compare_schedulers.h"
+
 namespace shardscope::analysis {
 namespace {
 
@@ -46,6 +48,12 @@ plan::ZeroConfig zero_of(const instrumentation::RunTables& tables) {
     read_offload(*section, "offload_param", zero.offload_param);
     read_offload(*section, "offload_optimizer", zero.offload_optimizer);
     read(*section, "reduce_scatter", zero.reduce_scatter);
+    read(*section, "stage3_prefetch_bucket_size", zero.prefetch_bucket_size);
+    read(*section, "stage3_max_live_parameters", zero.max_live_parameters);
+    read(*section, "stage3_max_reuse_distance", zero.max_reuse_distance);
+    read(*section, "stage3_param_persistence_threshold", zero.param_persistence_threshold);
+    read(*section, "stage3_model_persistence_threshold", zero.model_persistence_threshold);
+    read(*section, "stage3_allgather_sequential", zero.allgather_sequential);
     read(*section, "stage3_use_all_reduce_for_fetch_params", zero.use_all_reduce_for_fetch_params);
     read(*section, "zero_hpz_partition_size", zero.hpz_partition_size);
     read(*section, "zero_quantized_weights", zero.quantized_weights);
@@ -56,6 +64,11 @@ plan::ZeroConfig zero_of(const instrumentation::RunTables& tables) {
   if (const auto ours = config.find("shardscope"); ours != config.end() && ours->is_object()) {
     if (const auto compat = ours->find("compat"); compat != ours->end() && compat->is_object()) {
       read(*compat, "hpz_secondary_in_forward", zero.compat.hpz_secondary_in_forward);
+      read(*compat, "multi_rank_bucket_allreduce", zero.compat.multi_rank_bucket_allreduce);
+      for (const plan::Compat which :
+           {plan::Compat::shardscope, plan::Compat::deepspeed, plan::Compat::notes}) {
+        if (compat->value("scheduler", json()) == plan::to_string(which)) zero.compat.scheduler = which;
+      }
     }
   }
   return zero;

@@ -15,7 +15,9 @@ namespace shardscope::cli {
 void write_report(const std::string& recording, const std::string& html) {
   store::RecordingInfo info;
   const store::Store store = store::open_recording(recording, &info);
-  exporter::write_html_report(html, store, analysis::summarize(store), info.problems);
+  analysis::Summary summary = analysis::summarize(store);
+  if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
+  exporter::write_html_report(html, store, summary, info.problems);
 }
 
 std::vector<std::string> write_screenshots(const std::string& recording, const std::string& folder,

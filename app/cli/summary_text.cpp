@@ -76,6 +76,10 @@ std::string summary_text(const analysis::Summary& s) {
          fmt::format("{} saved in {:.1f} ms, {} loaded in {:.1f} ms (slowest rank), between steps",
                      most.saves, ms(most.save_ns), most.loads, ms(most.load_ns)));
   }
+  if (s.scheduling) {
+    line("scheduling", s.scheduling->text());
+    if (!s.scheduling->caveat.empty()) line("", s.scheduling->caveat);
+  }
   text +=
       fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>11} {:>9} {:>12} {:>11}\n", "rank", "compute ms",
                   "exposed comm", "exposed copy", "idle ms", "total ms", "overlap", "fetch wait", "peak MiB");

@@ -93,7 +93,8 @@ int print_info(const Reading& reading) {
 int print_summary(const Reading& reading) {
   store::RecordingInfo info;
   const store::Store store = open(reading.file, info);
-  const analysis::Summary summary = analysis::summarize(store);
+  analysis::Summary summary = analysis::summarize(store);
+  if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
   if (reading.json) {
     fmt::print("{}\n", analysis::to_json(summary));
   } else {

@@ -119,6 +119,35 @@ std::string communication_html(const analysis::Summary& s) {
   return out;
 }
 
+/// Totals of the two schedulers and the first boundaries at which they part.
+std::string scheduling_html(const analysis::Scheduling& scheduling) {
+  std::string out = "<p>" + escape_html(scheduling.text()) + ".</p>";
+  if (!scheduling.missing.empty() || scheduling.comparison.differences.empty()) return out;
+  out += fmt::format(
+      "<table><tr><th>scheduler<th class=n>gathers<th class=n>waited for by their own module"
+      "<th class=n>elements gathered<th class=n>most elements held</tr>");
+  for (const auto& [name, totals] :
+       {std::pair{std::string(plan::to_string(scheduling.run)) + " (run)", scheduling.comparison.first},
+        {plan::to_string(scheduling.other), scheduling.comparison.second}}) {
+    out +=
+        fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>", name,
+                    totals.gathers, totals.on_demand, count_text(static_cast<double>(totals.gathered_elems)),
+                    count_text(static_cast<double>(totals.peak_elems)));
+  }
+  out += "</table><ul>";
+  constexpr std::size_t kShown = 30;
+  const auto& differences = scheduling.comparison.differences;
+  for (std::size_t i = 0; i < std::min(kShown, differences.size()); ++i) {
+    out += "<li>" + escape_html(differences[i].text) + "</li>";
+  }
+  out += "</ul>";
+  if (differences.size() > kShown) {
+    out += fmt::format("<p>{} more: summary --json has all.</p>", differences.size() - kShown);
+  }
+  if (!scheduling.caveat.empty()) out += "<p>" + escape_html(scheduling.caveat) + "</p>";
+  return out;
+}
+
 std::string ranks_html(const store::Store& store, const analysis::Summary& s) {
   std::string out =
       "<table><tr><th>rank<th>host<th class=n>overlap<th class=n>fetch wait<th class=n>peak<th "
@@ -225,6 +254,12 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
       "bytes: full tensors (nccl-tests); algbw = bytes / shortest duration over ranks; busbw = algbw x "
       "2(n-1)/n for "
       "all-reduce, (n-1)/n for all-gather and reduce-scatter; GB = 10^9 bytes. One rank, measured steps.");
+  if (s.scheduling) {
+    page +=
+        section("Fetch decisions beside another scheduler's", scheduling_html(*s.scheduling),
+                "Computed, not measured: an iteration of both in the recorded order of modules, with this "
+                "run's limits and a complete trace.");
+  }
   page += section("What to know about these figures", disclosures(store, s, problems));
   page += section("Configuration", "<pre>" + escape_html(s.config_json) + "</pre>");
   return page + "</main></html>\n";

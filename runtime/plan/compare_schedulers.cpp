@@ -1,9 +1,9 @@
 #include "runtime/plan/compare_schedulers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/plan/explain.h"
-#include "runtime/plan/visit_order.h"
 
 namespace shardscope::plan {
 namespace {
@@ -28,6 +28,7 @@ class Follower {
 
   Run iteration(const std::vector<Visit>& visits) {
     run_ = {};
+    forward_ = Direction::forward;
     (void)scheduler_.begin_iteration();
     see_memory();
     for (const Visit& visit : visits) take(visit);
@@ -64,15 +65,15 @@ class Follower {
   void take(const Visit& visit) {
     switch (visit.kind) {
       case VisitKind::pre_forward:
-        return fetch(scheduler_.fetch(visit.module, Direction::forward), {visit.module, Direction::forward});
+        return fetch(scheduler_.fetch(visit.module, forward_), {visit.module, forward_});
       case VisitKind::pre_backward:
+        forward_ = Direction::backward;  // a forward from here on is a recomputation
         return fetch(scheduler_.fetch(visit.module, Direction::backward),
                      {visit.module, Direction::backward});
       case VisitKind::use_external:
-        return fetch(scheduler_.fetch_external(visit.param, visit.module),
-                     {visit.module, Direction::forward});
+        return fetch(scheduler_.fetch_external(visit.param, visit.module), {visit.module, forward_});
       case VisitKind::post_forward:
-        return release(visit.module, Direction::forward);
+        return release(visit.module, forward_);
       case VisitKind::post_backward:
         return release(visit.module, Direction::backward);
       case VisitKind::begin_recompute:
@@ -83,6 +84,7 @@ class Follower {
 
   FetchScheduler scheduler_;
   Run run_;
+  Direction forward_ = Direction::forward;  ///< of a pre-forward now
 };
 
 std::string named(const ModelPlan& model, const std::vector<ParamId>& params) {
@@ -148,10 +150,7 @@ std::string SchedulerComparison::summary(const char* first_name, const char* sec
 }
 
 SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t world, SchedulerConfig config,
-                                       Compat first, Compat second) {
-  VisitOptions options;
-  options.one_post_backward = true;
-  const std::vector<Visit> visits = visit_order(model, options);
+                                       const std::vector<Visit>& visits, Compat first, Compat second) {
   const auto third = [&](Compat compat) {
     config.compat = compat;
     Follower follower(model, world, config);
@@ -169,6 +168,13 @@ SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t wor
         {static_cast<std::int64_t>(i), a.deeds[i].module, a.deeds[i].direction, std::move(text)});
   }
   return comparison;
+}
+
+SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t world, SchedulerConfig config,
+                                       Compat first, Compat second) {
+  VisitOptions options;
+  options.one_post_backward = true;
+  return compare_schedulers(model, world, std::move(config), visit_order(model, options), first, second);
 }
 
 }  // namespace shardscope::plan

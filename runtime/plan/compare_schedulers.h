@@ -8,6 +8,7 @@
 
 #include "runtime/plan/model_plan.h"
 #include "runtime/plan/scheduler.h"
+#include "runtime/plan/visit_order.h"
 
 namespace shardscope::plan {
 
@@ -21,7 +22,7 @@ struct SchedulerTotals {
 
 /// One module boundary at which the two decide otherwise.
 struct SchedulerDifference {
-  std::int64_t visit = 0;  ///< number of the boundary in the iteration, from 0
+  std::int64_t visit = 0;  ///< number of the boundary in the iteration, from 0; recompute marks are none
   ModuleId module{};
   Direction direction{};
   std::string text;  ///< "before h.0.fc1: ours prefetches h.0.fc2 (16 448 elements), deepspeed nothing"
@@ -37,8 +38,13 @@ struct SchedulerComparison {
 /// "shardscope", "deepspeed" or "notes".
 [[nodiscard]] const char* to_string(Compat compat) noexcept;
 
-/// Runs three iterations under `config` with `first` and with `second` and compares the third, which follows
-/// a complete trace after a step. Conditionals are taken as in their first iteration.
+/// Runs three iterations of `visits` under `config` with `first` and with `second` and compares the third,
+/// which follows a complete trace after a step. Of the model only modules and parameters are read, so that a
+/// recorded run, which has no ModelSpec, can be compared by the order it was seen to take.
+[[nodiscard]] SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t world,
+                                                     SchedulerConfig config, const std::vector<Visit>& visits,
+                                                     Compat first, Compat second);
+/// The same in the order that the model's tree gives. Conditionals are taken as in their first iteration.
 [[nodiscard]] SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t world,
                                                      SchedulerConfig config, Compat first, Compat second);
 

@@ -350,6 +350,29 @@ class Training(unittest.TestCase):
                     self.assertEqual(rank["checkpoints"]["saves"] + rank["checkpoints"]["loads"], 0)
                     self.assertTrue(math.isclose(total, t["total"], rel_tol=1e-9), t)
 
+    def test_scheduler_comparison_is_what_the_run_did(self):
+        """What is computed for the run's own scheduler is what the run was seen to gather."""
+        limits = [part for key, value in {"prefetch_bucket_size": 20000, "max_live_parameters": 30000,
+                                          "max_reuse_distance": 0, "param_persistence_threshold": 100}.items()
+                  for part in ("--set", f"zero_optimization.stage3_{key}={value}")]
+        both = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for compat, other in (("shardscope", "deepspeed"), ("deepspeed", "shardscope")):
+                recording, s = train(folder, compat, 3, 2, *limits, "--set", f"shardscope.compat={compat}")
+                told = s["scheduling"]
+                self.assertEqual((told["run"], told["other"]), (compat, other))
+                gathers = next(op for op in s["comm"]["ops"] if op["op"] == "all_gather")
+                self.assertEqual(gathers["count"], s["steps_measured"] * told["run_totals"]["gathers"])
+                self.assertGreater(len(told["differences"]), 0)
+                both[compat] = told
+                text = shardscope("summary", recording).stdout
+                self.assertIn(told["text"], text)
+                page = pathlib.Path(folder) / "report.html"
+                self.assertEqual(shardscope("report", recording, "-o", page).returncode, 0)
+                self.assertIn(told["differences"][0], page.read_text())
+        self.assertEqual(both["shardscope"]["run_totals"], both["deepspeed"]["other_totals"])
+        self.assertEqual(both["shardscope"]["other_totals"], both["deepspeed"]["run_totals"])
+
     def test_reports_exports_and_queries(self):
         with tempfile.TemporaryDirectory() as folder:
             recording, _ = train(folder, "run", 3, 2)

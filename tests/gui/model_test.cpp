@@ -10,6 +10,7 @@
 #include "app/gui/model/identity.h"
 #include "app/gui/model/memory_stack.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/scheduling_at.h"
 #include "app/gui/model/state_dump.h"
 #include "runtime/plan/scheduler.h"
 #include "tests/store/synthetic_run.h"
@@ -294,6 +295,29 @@ TEST(EmptyModel, NothingIsKnownAndNothingFails) {
   app.step(StepUnit::event, Direction::forward);
   EXPECT_TRUE(describe_selection(app).title.empty());
   EXPECT_FALSE(state_json(app, {}, 0).empty());
+}
+
+TEST(SchedulingAtGate, FindsTheDifferenceFromAGateOn) {
+  analysis::Scheduling scheduling;
+  scheduling.gates = {10, 11, 13, 13, 17};  // two boundaries share gate 13: a fetch and an attribute access
+  EXPECT_EQ(SchedulingAt::difference_from(scheduling, 0), std::nullopt);
+  scheduling.comparison.differences = {{1, {}, {}, "second"}, {3, {}, {}, "fourth"}};
+  EXPECT_EQ(SchedulingAt::difference_from(scheduling, 0), 0U);
+  EXPECT_EQ(SchedulingAt::difference_from(scheduling, 11), 0U);
+  EXPECT_EQ(SchedulingAt::difference_from(scheduling, 12), 1U);
+  EXPECT_EQ(SchedulingAt::difference_from(scheduling, 13), 1U);
+  EXPECT_EQ(SchedulingAt::difference_from(scheduling, 14), std::nullopt);
+}
+
+TEST_F(Model, SchedulingIsKeptForTheMicroStepLookedAt) {
+  SchedulingAt kept;
+  const std::uint32_t rank = data().ranks().front().rank;
+  const analysis::Scheduling& first = kept.of(data(), rank, data().end_ns());
+  const analysis::Scheduling fresh = analysis::compare_scheduling(data(), rank, data().end_ns());
+  EXPECT_EQ(first.missing, fresh.missing);
+  EXPECT_EQ(first.text(), fresh.text());
+  const analysis::Scheduling& again = kept.of(data(), rank, 0);
+  EXPECT_EQ(again.micro_step, analysis::compare_scheduling(data(), rank, 0).micro_step);
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/scheduling_at.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/run_to.h"
+#include "app/gui/views/scheduler_difference.h"
 
 namespace shardscope::gui {
 namespace {
@@ -32,9 +34,11 @@ class StepperView final : public View {
   float deeds(Context& ctx, Rect room, const std::vector<Deed>& list);
 
   float rank_scroll_ = 0, text_scroll_ = 0, text_height_ = 0;
-  bool fill_ = false;  ///< the lists have a column of their own
+  float difference_top_ = 0;  ///< of the scheduler's difference within the scrolled text
+  bool fill_ = false;         ///< the lists have a column of their own
   float list_scroll_[3]{};
   int list_owner_[3]{};
+  SchedulingAt scheduling_;
 };
 
 void StepperView::buttons(Context& ctx, Rect& room) {
@@ -273,7 +277,7 @@ void StepperView::draw(Context& ctx, Rect room) {
   right.take_top(8);
   ctx.scroll(&text_scroll_, right, text_height_, text_scroll_);
   const Clip clip(ctx.canvas, right);
-  Rect text{right.x, right.y - text_scroll_, right.w - 8, 4000};
+  Rect text{right.x, right.y - text_scroll_, right.w - 8, 1e6F};
   const float top = text.y;
   const auto heading = [&](const std::string& what) {
     const Rect line = text.take_top(22);
@@ -281,12 +285,32 @@ void StepperView::draw(Context& ctx, Rect room) {
     ctx.canvas.horizontal(line.x, line.bottom() - 1, line.w, c.line);
     text.take_top(4);
   };
+  const bool fetches = app.store().has_tables() && app.store().tables().stage == 3;
+  const std::size_t gate = gate_at(app.store().gates(app.stepper_rank), app.now_ns()).value_or(0);
+  if (fetches) {
+    // The difference itself is below what was done; this line leads there.
+    const analysis::Scheduling& scheduling = scheduling_.of(app.store(), app.stepper_rank, app.now_ns());
+    if (const std::string said = scheduler_difference_line(scheduling, gate); !said.empty()) {
+      const Rect line = text.take_top(22);
+      const bool over = ctx.hovered(line);
+      ctx.canvas.text_in(line, said + " >", over ? c.text : c.accent, Font::small);
+      if (over && ctx.pointer.pressed[0]) text_scroll_ = difference_top_;
+      text.take_top(4);
+    }
+  }
   heading(at.previous_place.empty() ? std::string("Done so far") : "Done since " + since(at.previous_place));
   text.take_top(deeds(ctx, text, at.before) + 10);
   heading(at.predicted            ? std::string("Next, if it goes as in the micro-step before")
           : at.next_place.empty() ? std::string("Next")
                                   : "Next, until " + since(at.next_place));
   text.take_top(deeds(ctx, text, at.next) + 10);
+  if (fetches) {
+    difference_top_ = text.y - top;
+    const analysis::Scheduling& scheduling = scheduling_.of(app.store(), app.stepper_rank, app.now_ns());
+    heading(scheduling.other == plan::Compat::shardscope ? "Where our scheduler would decide otherwise"
+                                                         : "Where DeepSpeed would decide otherwise");
+    text.take_top(draw_scheduler_difference(ctx, text, scheduling, gate) + 10);
+  }
   text_height_ = text.y - top;
 }
 

@@ -1,0 +1,235 @@
+#include "app/analysis/scheduling.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "app/analysis/spans.h"
+#include "app/analysis/zero_settings.h"
+#include "instrumentation/gate.h"
+#include "runtime/plan/scheduler_config.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using plan::ModuleId;
+using plan::ParamId;
+using plan::Visit;
+using plan::VisitKind;
+using GateRow = store::Store::GateRow;
+
+bool names_zero_settings(const std::string& config_json) {
+  const auto config = nlohmann::json::parse(config_json, nullptr, false);
+  return config.is_object() && config.contains("zero_optimization") &&
+         config["zero_optimization"].is_object();
+}
+
+/// Modules and parameters as the scheduler needs them. A leaf module is the one with hooks above modules
+/// without, lists aside, which have no parameters of their own.
+plan::ModelPlan model_of(const ev::RunTables& tables) {
+  plan::ModelPlan model;
+  for (const ev::ModuleInfo& info : tables.modules) {
+    plan::ModulePlan module;
+    module.id = ModuleId{info.id};
+    module.parent = ModuleId{info.parent};
+    module.path = info.path;
+    module.type = info.type;
+    for (const std::uint32_t param : info.params) module.params.push_back(ParamId{param});
+    module.hooks = info.hooks;
+    model.modules.push_back(std::move(module));
+  }
+  for (const ev::ModuleInfo& info : tables.modules) {
+    if (info.hooks || info.params.empty()) continue;
+    std::uint32_t above = info.parent;
+    while (above < tables.modules.size() && !tables.modules[above].hooks)
+      above = tables.modules[above].parent;
+    if (above < model.modules.size()) model.modules[above].leaf = true;
+  }
+  for (const ev::ParamInfo& info : tables.params) {
+    plan::ParamPlan param;
+    param.id = ParamId{info.id};
+    param.name = info.name;
+    param.shape = info.shape;
+    param.elems = info.elems;
+    for (const std::uint32_t module : info.modules) param.modules.push_back(ModuleId{module});
+    model.elems += param.elems;
+    model.params.push_back(std::move(param));
+  }
+  return model;
+}
+
+bool numbered_in_order(const ev::RunTables& tables) {
+  for (std::size_t i = 0; i < tables.modules.size(); ++i) {
+    const ev::ModuleInfo& module = tables.modules[i];
+    if (module.id != i || (module.parent != ev::kNoId && module.parent >= i)) return false;
+    for (const std::uint32_t param : module.params) {
+      if (param >= tables.params.size()) return false;
+    }
+  }
+  for (std::size_t i = 0; i < tables.params.size(); ++i) {
+    if (tables.params[i].id != i) return false;
+  }
+  return !tables.modules.empty();
+}
+
+std::optional<VisitKind> visit_kind(ev::GateKind kind) {
+  switch (kind) {
+    case ev::GateKind::pre_forward:
+      return VisitKind::pre_forward;
+    case ev::GateKind::post_forward:
+      return VisitKind::post_forward;
+    case ev::GateKind::pre_backward:
+      return VisitKind::pre_backward;
+    case ev::GateKind::post_backward:
+      return VisitKind::post_backward;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Which parameters a module reads although they are not its own: those gathered for it by attribute access,
+/// or fetched with it since.
+std::set<std::pair<std::uint32_t, std::uint32_t>> external_uses(const store::Store& store, std::uint32_t rank,
+                                                                std::int64_t begin_ns, std::int64_t end_ns) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> uses;
+  const auto& modules = store.tables().modules;
+  const auto& params = store.tables().params;
+  for (const ev::Event& event : instants_within(store, rank, begin_ns, end_ns)) {
+    if (event.kind != ev::EventKind::param_status || event.b >= modules.size() || event.a >= params.size()) {
+      continue;
+    }
+    const auto cause = static_cast<ev::StatusCause>(event.code >> 4);
+    if (cause != ev::StatusCause::external && cause != ev::StatusCause::fetch) continue;
+    const auto& own = modules[event.b].params;
+    if (std::find(own.begin(), own.end(), event.a) == own.end()) uses.emplace(event.b, event.a);
+  }
+  return uses;
+}
+
+/// The boundaries of a micro-step as visits. Every pre-gate is followed by one decision for its module; a
+/// further decision was for an attribute access.
+struct Boundaries {
+  std::vector<Visit> visits;
+  std::vector<std::size_t> gates;
+};
+Boundaries boundaries_of(const store::Store& store, std::uint32_t rank, const MicroStepGates& micro) {
+  const auto gates = store.gates(rank);
+  std::set<std::pair<std::uint32_t, std::uint32_t>> external =
+      external_uses(store, rank, gates[micro.first].at_ns, gates[micro.last].at_ns);
+  // Later micro-steps fetch them with the module; the first one shows them best.
+  if (const auto first = micro_step_at(store, rank, gates.front().at_ns)) {
+    external.merge(external_uses(store, rank, gates[first->first].at_ns, gates[first->last].at_ns));
+  }
+  Boundaries out;
+  for (std::size_t i = micro.first; i < micro.last; ++i) {
+    const auto kind = visit_kind(gates[i].kind);
+    if (kind) {
+      out.visits.push_back({*kind, ModuleId{gates[i].id}, plan::kNone<ParamId>});
+      out.gates.push_back(i);
+    }
+    bool own = kind == VisitKind::pre_forward || kind == VisitKind::pre_backward;
+    std::map<std::uint32_t, std::uint32_t> taken;  // accesses of each module since this gate
+    for (const ev::Event& event : instants_within(store, rank, gates[i].at_ns, gates[i + 1].at_ns)) {
+      if (event.kind != ev::EventKind::fetch_decision) continue;
+      if (own && event.a == gates[i].id) {
+        own = false;
+        continue;
+      }
+      auto use = external.lower_bound({event.a, 0});
+      for (std::uint32_t skip = taken[event.a]++; skip > 0 && use != external.end(); --skip) ++use;
+      if (use == external.end() || use->first != event.a) continue;
+      out.visits.push_back({VisitKind::use_external, ModuleId{event.a}, ParamId{use->second}});
+      out.gates.push_back(i);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<MicroStepGates> micro_step_at(const store::Store& store, std::uint32_t rank,
+                                            std::int64_t at_ns) {
+  const auto gates = store.gates(rank);
+  const auto whole_from = [&](std::size_t first) -> std::optional<MicroStepGates> {
+    for (std::size_t i = first + 1; i < gates.size(); ++i) {
+      if (!visit_kind(gates[i].kind) && gates[i].kind != ev::GateKind::bucket)
+        return MicroStepGates{first, i};
+    }
+    return std::nullopt;
+  };
+  const auto after = static_cast<std::size_t>(
+      std::partition_point(gates.begin(), gates.end(),
+                           [&](const GateRow& gate) { return gate.at_ns <= at_ns; }) -
+      gates.begin());
+  for (std::size_t i = after; i-- > 0;) {
+    if (gates[i].kind != ev::GateKind::micro_step) continue;
+    if (const auto found = whole_from(i)) return found;
+  }
+  for (std::size_t i = after; i < gates.size(); ++i) {
+    if (gates[i].kind == ev::GateKind::micro_step) return whole_from(i);
+  }
+  return std::nullopt;
+}
+
+Scheduling compare_scheduling(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
+  Scheduling out;
+  const auto missing = [&out](const char* why) {
+    out.missing = why;
+    return out;
+  };
+  if (!store.has_tables()) return missing("The rank's tables have not arrived.");
+  const ev::RunTables& tables = store.tables();
+  if (tables.stage != 3) return missing("Only stage 3 fetches and releases parameters.");
+  if (!names_zero_settings(tables.config_json)) {
+    return missing("The recording names no zero_optimization settings, so the limits are not known.");
+  }
+  if (!numbered_in_order(tables)) return missing("The tables of modules and parameters are not complete.");
+  const std::optional<MicroStepGates> micro = micro_step_at(store, rank, at_ns);
+  if (!micro) {
+    return missing("No micro-step with its module boundaries yet; they are recorded from detail modules on.");
+  }
+  const auto gates = store.gates(rank);
+  for (std::size_t i = micro->first; i < micro->last; ++i) {
+    if (gates[i + 1].number != gates[i].number + 1 ||
+        (visit_kind(gates[i].kind) && gates[i].id >= tables.modules.size())) {
+      return missing("Module boundaries of this micro-step were lost, so its order is not known.");
+    }
+  }
+  Boundaries boundaries = boundaries_of(store, rank, *micro);
+  const plan::ZeroConfig zero = zero_of(tables);
+  out.run = zero.compat.scheduler;
+  out.other = out.run == plan::Compat::shardscope ? plan::Compat::deepspeed : plan::Compat::shardscope;
+  out.micro_step = gates[micro->first].id;
+  out.gates = std::move(boundaries.gates);
+  if (zero.offload_param.device == plan::OffloadDevice::nvme) {
+    out.caveat = "Shards on NVMe are taken as resident: what reading ahead delays is left out.";
+  }
+  try {
+    out.comparison =
+        plan::compare_schedulers(model_of(tables), std::max<std::uint32_t>(tables.world, 1),
+                                 plan::make_scheduler_config(zero), boundaries.visits, out.run, out.other);
+  } catch (const std::invalid_argument&) {
+    return missing("The recorded limits are none that a scheduler could run with.");
+  }
+  return out;
+}
+
+Scheduling compare_scheduling(const store::Store& store) {
+  const auto ranks = store.ranks();
+  return compare_scheduling(store, ranks.empty() ? 0 : ranks.front().rank, store.end_ns());
+}
+
+std::string Scheduling::text() const {
+  if (!missing.empty()) return missing;
+  std::string text = comparison.summary(plan::to_string(run), plan::to_string(other));
+  if (text.empty()) {
+    text = std::string(plan::to_string(run)) + " and " + plan::to_string(other) + " decide alike at all " +
+           std::to_string(gates.size()) + " module boundaries";
+  }
+  return text;
+}
+
+}  // namespace shardscope::analysis

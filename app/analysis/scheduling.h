@@ -1,0 +1,45 @@
+// Where the ZeRO-3 scheduler of a recorded run and another one part, at the module boundaries that the run
+// was seen to pass. Both are computed (runtime/plan); nothing here is measured.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/store/store.h"
+#include "runtime/plan/compare_schedulers.h"
+
+namespace shardscope::analysis {
+
+/// The gates of one micro-step that has been passed as a whole.
+struct MicroStepGates {
+  std::size_t first = 0;  ///< its micro-step gate, as an index into Store::gates()
+  std::size_t last = 0;   ///< the gate that follows its last module boundary
+};
+/// The micro-step of `rank` at `at_ns` if it is over, else the last one before that is, else the first.
+[[nodiscard]] std::optional<MicroStepGates> micro_step_at(const store::Store& store, std::uint32_t rank,
+                                                          std::int64_t at_ns);
+
+struct Scheduling {
+  std::string missing;                          ///< why nothing is said; all else is empty then
+  plan::Compat run = plan::Compat::shardscope;  ///< whose decisions the run followed
+  plan::Compat other = plan::Compat::deepspeed;
+  std::uint32_t micro_step = 0;    ///< whose boundaries these are
+  std::vector<std::size_t> gates;  ///< of each boundary (SchedulerDifference::visit), into Store::gates()
+  plan::SchedulerComparison comparison;
+  std::string caveat;  ///< what the computation leaves out; may be empty
+  /// One line: how many boundaries differ and what that costs or saves, or that none does.
+  [[nodiscard]] std::string text() const;
+};
+
+/// Runs both schedulers over the boundaries of that micro-step, with the limits of the recorded
+/// configuration, until each follows a complete trace. Compared with DeepSpeed's; a run that follows
+/// DeepSpeed or the documents is compared with ours.
+[[nodiscard]] Scheduling compare_scheduling(const store::Store& store, std::uint32_t rank,
+                                            std::int64_t at_ns);
+/// The last micro-step of the lowest rank.
+[[nodiscard]] Scheduling compare_scheduling(const store::Store& store);
+
+}  // namespace shardscope::analysis
