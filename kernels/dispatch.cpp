@@ -1,6 +1,7 @@
 // The operations of ops.h: arguments that make no sense are refused, then the backend of `exec` runs.
 #include <string>
 
+#include "kernels/cost/work.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/error.h"
 #include "kernels/ops.h"
@@ -18,9 +19,13 @@ int cpu_threads(const Exec& exec, const char* kernel) {
       return exec.threads;
     case Backend::cuda:
       throw_no_cuda(kernel);
+    case Backend::cost:
+      break;  // told before a backend is asked for
   }
   throw_bad_argument(kernel, "unknown backend " + std::to_string(static_cast<int>(exec.backend)));
 }
+
+double real(std::int64_t count) noexcept { return static_cast<double>(count); }
 
 void check_size(const char* kernel, const char* name, std::int64_t value, std::int64_t least = 0) {
   if (value < least) {
@@ -60,6 +65,7 @@ void linear_forward(const Exec& exec, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bi
   check_size("linear_forward", "N", N);
   check_size("linear_forward", "in", in, 1);
   check_size("linear_forward", "out", out, 1);
+  if (cost::told(exec, cost::linear_forward(x.type, real(N), real(in), real(out)))) return;
   cpu::linear_forward(cpu_threads(exec, "linear_forward"), y, x, w, bias, N, in, out);
 }
 
@@ -68,6 +74,7 @@ void linear_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr w, st
   check_size("linear_backward_input", "N", N);
   check_size("linear_backward_input", "in", in, 1);
   check_size("linear_backward_input", "out", out, 1);
+  if (cost::told(exec, cost::linear_backward_input(dy.type, real(N), real(in), real(out), write))) return;
   cpu::linear_backward_input(cpu_threads(exec, "linear_backward_input"), dx, dy, w, N, in, out, write);
 }
 
@@ -76,6 +83,8 @@ void linear_backward_weight(const Exec& exec, Ptr dw, Ptr dbias, ConstPtr dy, Co
   check_size("linear_backward_weight", "N", N);
   check_size("linear_backward_weight", "in", in, 1);
   check_size("linear_backward_weight", "out", out, 1);
+  if (cost::told(exec, cost::linear_backward_weight(x.type, dw.type, real(N), real(in), real(out), write)))
+    return;
   cpu::linear_backward_weight(cpu_threads(exec, "linear_backward_weight"), dw, dbias, dy, x, N, in, out,
                               write);
 }
@@ -84,6 +93,8 @@ void layer_norm_forward(const Exec& exec, Ptr y, float* mean, float* rstd, Const
                         ConstPtr bias, std::int64_t N, std::int64_t C, float epsilon) {
   check_size("layer_norm_forward", "N", N);
   check_size("layer_norm_forward", "C", C, 1);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(N) * real(C)) + 8 * real(N))))
+    return;
   cpu::layer_norm_forward(cpu_threads(exec, "layer_norm_forward"), y, mean, rstd, x, weight, bias, N, C,
                           epsilon);
 }
@@ -93,32 +104,39 @@ void layer_norm_backward(const Exec& exec, Ptr dx, Ptr dweight, Ptr dbias, Const
                          std::int64_t C, Write write_dx, Write write_params) {
   check_size("layer_norm_backward", "N", N);
   check_size("layer_norm_backward", "C", C, 1);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(N) * real(C)) + 8 * real(N))))
+    return;
   static_cast<void>(cpu_threads(exec, "layer_norm_backward"));
   cpu::layer_norm_backward(dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx, write_params);
 }
 
 void gelu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {
   check_size("gelu_forward", "n", n);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
   cpu::gelu_forward(cpu_threads(exec, "gelu_forward"), y, x, n);
 }
 
 void gelu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n) {
   check_size("gelu_backward", "n", n);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(n))))) return;
   cpu::gelu_backward(cpu_threads(exec, "gelu_backward"), dx, dy, x, n);
 }
 
 void relu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {
   check_size("relu_forward", "n", n);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
   cpu::relu_forward(cpu_threads(exec, "relu_forward"), y, x, n);
 }
 
 void relu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n) {
   check_size("relu_backward", "n", n);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(n))))) return;
   cpu::relu_backward(cpu_threads(exec, "relu_backward"), dx, dy, x, n);
 }
 
 void add(const Exec& exec, Ptr y, ConstPtr a, ConstPtr b, std::int64_t n) {
   check_size("add", "n", n);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(y.type, 3 * real(n))))) return;
   cpu::add(cpu_threads(exec, "add"), y, a, b, n);
 }
 
@@ -126,6 +144,9 @@ void embedding_forward(const Exec& exec, Ptr y, ConstPtr table, const std::int32
                        std::int64_t C, Write write) {
   check_size("embedding_forward", "N", N);
   check_size("embedding_forward", "C", C, 1);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(y.type, real(N) * real(C)) +
+                                         cost::result_bytes(y.type, real(N) * real(C), write))))
+    return;
   static_cast<void>(cpu_threads(exec, "embedding_forward"));
   cpu::embedding_forward(y, table, index, N, C, write);
 }
@@ -135,6 +156,11 @@ void embedding_backward(const Exec& exec, Ptr dtable, ConstPtr dy, const std::in
   check_size("embedding_backward", "N", N);
   check_size("embedding_backward", "rows", rows, 1);
   check_size("embedding_backward", "C", C, 1);
+  if (cost::told(exec, cost::memory_only(
+                           cost::bytes_of(dy.type, real(N) * real(C)) +
+                           cost::bytes_of(dtable.type, 2 * real(N) * real(C)) +
+                           (write == Write::set ? cost::bytes_of(dtable.type, real(rows) * real(C)) : 0))))
+    return;
   static_cast<void>(cpu_threads(exec, "embedding_backward"));
   cpu::embedding_backward(dtable, dy, index, N, rows, C, write);
 }
@@ -143,6 +169,7 @@ void attention_forward(const Exec& exec, Ptr out, float* logsumexp, ConstPtr qkv
                        std::int64_t T, std::int64_t C, std::int64_t H, void* scratch) {
   check_attention("attention_forward", B, T, C, H);
   check_same_type("attention_forward", out.type, qkv.type);
+  if (cost::told(exec, cost::attention_forward(qkv.type, real(B), real(T), real(C), real(H)))) return;
   cpu::attention_forward(cpu_threads(exec, "attention_forward"), out, logsumexp, qkv, B, T, C, H, scratch);
 }
 
@@ -153,6 +180,7 @@ void attention_backward(const Exec& exec, Ptr dqkv, ConstPtr dout, ConstPtr out,
   check_same_type("attention_backward", dqkv.type, qkv.type);
   check_same_type("attention_backward", dout.type, qkv.type);
   check_same_type("attention_backward", out.type, qkv.type);
+  if (cost::told(exec, cost::attention_backward(qkv.type, real(B), real(T), real(C), real(H)))) return;
   cpu::attention_backward(cpu_threads(exec, "attention_backward"), dqkv, dout, out, qkv, logsumexp, B, T, C,
                           H, scratch);
 }
@@ -160,6 +188,8 @@ void attention_backward(const Exec& exec, Ptr dqkv, ConstPtr dout, ConstPtr out,
 std::size_t attention_scratch_bytes(const Exec& exec, DType /*type*/, std::int64_t B, std::int64_t T,
                                     std::int64_t C, std::int64_t H) {
   check_attention("attention_scratch_bytes", B, T, C, H);
+  // What the CPU kernel asks for on one thread stands for every device that is only modelled.
+  if (exec.backend == Backend::cost) return cpu::attention_scratch_bytes(1, B, T, C, H);
   return cpu::attention_scratch_bytes(cpu_threads(exec, "attention_scratch_bytes"), B, T, C, H);
 }
 
@@ -167,6 +197,7 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
                    std::int64_t V, float grad_scale) {
   check_size("cross_entropy", "N", N, 1);
   check_size("cross_entropy", "V", V, 1);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(logits.type, 2 * real(N) * real(V))))) return;
   static_cast<void>(cpu_threads(exec, "cross_entropy"));
   cpu::cross_entropy(loss, logits, target, N, V, grad_scale);
 }
@@ -174,6 +205,7 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
 void mse(const Exec& exec, float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n,
          float grad_scale) {
   check_size("mse", "n", n, 1);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n)) + 4 * real(n)))) return;
   static_cast<void>(cpu_threads(exec, "mse"));
   cpu::mse(loss, dx, x, target, n, grad_scale);
 }
@@ -182,32 +214,45 @@ void adamw_step(const Exec& exec, float* master, float* m, float* v, Ptr param16
                 std::int64_t n, const AdamW& settings) {
   check_size("adamw_step", "n", n);
   check_size("adamw_step", "step", settings.step, 1);
+  if (cost::told(exec,
+                 cost::memory_only(24 * real(n) + cost::bytes_of(grad.type, real(n)) +
+                                   (param16.data == nullptr ? 0 : cost::bytes_of(param16.type, real(n))))))
+    return;
   cpu::adamw_step(cpu_threads(exec, "adamw_step"), master, m, v, param16, grad, n, settings);
 }
 
 void squared_norm(const Exec& exec, double* sum, std::uint32_t* bad, ConstPtr x, std::int64_t n) {
   check_size("squared_norm", "n", n);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n))))) return;
   static_cast<void>(cpu_threads(exec, "squared_norm"));
   cpu::squared_norm(sum, bad, x, n);
 }
 
 void cast(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
   check_size("cast", "n", n);
+  if (cost::told(exec,
+                 cost::memory_only(cost::bytes_of(dst.type, real(n)) + cost::bytes_of(src.type, real(n)))))
+    return;
   cpu::cast(cpu_threads(exec, "cast"), dst, src, n);
 }
 
 void fill_zero(const Exec& exec, void* data, std::size_t bytes) {
+  if (cost::told(exec, cost::memory_only(static_cast<double>(bytes)))) return;
   static_cast<void>(cpu_threads(exec, "fill_zero"));
   cpu::fill_zero(data, bytes);
 }
 
 void scale(const Exec& exec, Ptr x, float factor, std::int64_t n) {
   check_size("scale", "n", n);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
   cpu::scale(cpu_threads(exec, "scale"), x, factor, n);
 }
 
 void accumulate(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
   check_size("accumulate", "n", n);
+  if (cost::told(
+          exec, cost::memory_only(cost::bytes_of(dst.type, 2 * real(n)) + cost::bytes_of(src.type, real(n)))))
+    return;
   cpu::accumulate(cpu_threads(exec, "accumulate"), dst, src, n);
 }
 
@@ -215,24 +260,30 @@ void reduce_sum(const Exec& exec, Ptr out, const void* const* inputs, std::uint3
                 std::int64_t n, float factor) {
   check_size("reduce_sum", "n", n);
   check_size("reduce_sum", "count", count, 1);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(type, real(n) * (count + 1.0))))) return;
   cpu::reduce_sum(cpu_threads(exec, "reduce_sum"), out, inputs, count, type, n, factor);
 }
 
 void quantize_int8(const Exec& exec, std::int8_t* values, float* scales, ConstPtr x, std::int64_t n,
                    std::int64_t group_elems) {
   check_groups("quantize_int8", n, group_elems, 1);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
   cpu::quantize_int8(cpu_threads(exec, "quantize_int8"), values, scales, x, n, group_elems);
 }
 
 void dequantize_int8(const Exec& exec, Ptr x, const std::int8_t* values, const float* scales, std::int64_t n,
                      std::int64_t group_elems) {
   check_groups("dequantize_int8", n, group_elems, 1);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
   cpu::dequantize_int8(cpu_threads(exec, "dequantize_int8"), x, values, scales, n, group_elems);
 }
 
 void quantize_int4(const Exec& exec, std::uint8_t* values, float* scales, ConstPtr x, std::int64_t n,
                    std::int64_t group_elems, const ErrorFeedback& error) {
   check_groups("quantize_int4", n, group_elems, 2);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + 0.5 * real(n) +
+                                         (error.values == nullptr ? 0 : 2 * real(n)))))
+    return;
   cpu::quantize_int4(cpu_threads(exec, "quantize_int4"), values, scales, x, n, group_elems, error);
 }
 
@@ -241,6 +292,9 @@ void requantize_int4(const Exec& exec, std::uint8_t* values, float* scales, cons
                      const ErrorFeedback& error) {
   check_groups("requantize_int4", n, group_elems, 2);
   check_size("requantize_int4", "count", count, 1);
+  if (cost::told(exec, cost::memory_only(0.5 * real(n) * (count + 1.0) +
+                                         (error.values == nullptr ? 0 : 2 * real(n)))))
+    return;
   cpu::requantize_int4(cpu_threads(exec, "requantize_int4"), values, scales, sources, count, n, group_elems,
                        factor, error);
 }
@@ -249,6 +303,7 @@ void dequantize_sum_int4(const Exec& exec, Ptr x, const Int4Source* sources, std
                          std::int64_t n, std::int64_t group_elems, float factor) {
   check_groups("dequantize_sum_int4", n, group_elems, 2);
   check_size("dequantize_sum_int4", "count", count, 1);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + 0.5 * real(n) * count))) return;
   cpu::dequantize_sum_int4(cpu_threads(exec, "dequantize_sum_int4"), x, sources, count, n, group_elems,
                            factor);
 }

@@ -22,14 +22,15 @@ enum class DType : std::uint8_t { f32 = 0, bf16 = 1, f16 = 2, i8 = 3 };
   return 0;
 }
 
-enum class Backend : std::uint8_t { cpu, cuda };
+/// cost: nothing is computed and no memory is touched; what a kernel would do goes to a WorkMeter (cost.h).
+enum class Backend : std::uint8_t { cpu, cuda, cost };
 
 /// Where a kernel runs. On the CPU a kernel runs to its end on the calling thread (a stream's worker);
 /// on CUDA it is launched on `stream` and returns at once. Kernels never allocate: scratch memory is an
 /// argument whose size a `*_scratch_bytes` function gives.
 struct Exec {
   Backend backend = Backend::cpu;
-  void* stream = nullptr;  ///< cudaStream_t on CUDA, unused on the CPU
+  void* stream = nullptr;  ///< cudaStream_t on CUDA, WorkMeter* for cost, unused on the CPU
   int threads = 1;         ///< CPU: worker threads a kernel may use
 };
 

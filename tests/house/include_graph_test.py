@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 RUNTIME = ["runtime/device", "runtime/comm", "runtime/model", "runtime/optim", "runtime/offload", "runtime/data",
-           "runtime/checkpoint", "runtime/config", "runtime/engine", "runtime"]
+           "runtime/checkpoint", "runtime/config", "runtime/engine", "runtime/simulate", "runtime"]
 
 # folder -> folders it may include besides itself. The longest matching folder counts.
 ALLOWED = {

@@ -1,0 +1,24 @@
+// What kernels do, as a cost model sees it: arithmetic and the memory it needs. With Backend::cost every
+// operation of ops.h checks its arguments and then tells the WorkMeter that `exec` names, in place of
+// computing.
+#pragma once
+
+#include "kernels/types.h"
+
+namespace shardscope::kernels {
+
+/// One kernel. `bytes`: what must pass between memory and processor at least once, every operand read and
+/// every result written; a kernel that reads an operand twice moves more.
+struct Work {
+  double matrix_flops = 0;  ///< of matrix products, 2 for each multiply-add
+  double bytes = 0;
+  DType type = DType::f32;  ///< of the products' operands
+};
+
+class WorkMeter {
+ public:
+  virtual ~WorkMeter() = default;
+  virtual void add(const Work& work) = 0;
+};
+
+}  // namespace shardscope::kernels

@@ -1,0 +1,47 @@
+// The work of each operation of ops.h: shapes to flops and bytes. Element-wise arithmetic is left out: it is
+// always faster than the memory it needs.
+#pragma once
+
+#include "kernels/cost.h"
+#include "kernels/ops.h"
+
+namespace shardscope::kernels::cost {
+
+[[nodiscard]] inline double bytes_of(DType type, double elems) noexcept {
+  return elems * static_cast<double>(size_of(type));
+}
+/// A result of `elems`: added to, it is read first.
+[[nodiscard]] inline double result_bytes(DType type, double elems, Write write) noexcept {
+  return bytes_of(type, elems) * (write == Write::add ? 2 : 1);
+}
+
+[[nodiscard]] inline Work linear_forward(DType type, double N, double in, double out) noexcept {
+  return {2 * N * in * out, bytes_of(type, N * in + in * out + out + N * out), type};
+}
+[[nodiscard]] inline Work linear_backward_input(DType type, double N, double in, double out,
+                                                Write write) noexcept {
+  return {2 * N * in * out, bytes_of(type, N * out + in * out) + result_bytes(type, N * in, write), type};
+}
+[[nodiscard]] inline Work linear_backward_weight(DType type, DType gradient, double N, double in, double out,
+                                                 Write write) noexcept {
+  return {2 * N * in * out, bytes_of(type, N * in + N * out) + result_bytes(gradient, in * out + out, write),
+          type};
+}
+/// Causal: half of the T x T scores. Forward has two products of B*T*T*C multiply-adds before that half.
+[[nodiscard]] inline Work attention_forward(DType type, double B, double T, double C, double H) noexcept {
+  return {2 * B * T * T * C, bytes_of(type, 4 * B * T * C) + 4 * B * H * T, type};
+}
+/// Five products: the scores again, and the gradients of probabilities, values, queries and keys.
+[[nodiscard]] inline Work attention_backward(DType type, double B, double T, double C, double H) noexcept {
+  return {5 * B * T * T * C, bytes_of(type, 8 * B * T * C) + 4 * B * H * T, type};
+}
+[[nodiscard]] inline Work memory_only(double bytes) noexcept { return {0, bytes, DType::f32}; }
+
+/// True when `exec` asks for the work and not for the result; it has then been told.
+[[nodiscard]] inline bool told(const Exec& exec, const Work& work) {
+  if (exec.backend != Backend::cost) return false;
+  static_cast<WorkMeter*>(exec.stream)->add(work);
+  return true;
+}
+
+}  // namespace shardscope::kernels::cost

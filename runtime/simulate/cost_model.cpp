@@ -1,0 +1,61 @@
+#include "runtime/simulate/cost_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "instrumentation/bus_factor.h"
+
+namespace shardscope::simulate {
+namespace {
+
+std::int64_t whole(double ns) noexcept { return std::llround(ns); }
+
+}  // namespace
+
+std::int64_t CostModel::kernel_ns(const kernels::Work& work) const noexcept {
+  const double tflops = work.type == kernels::DType::f32 ? hardware_.f32_tflops : hardware_.f16_tflops;
+  // 10^12 operations per second are 10^3 per nanosecond, 10^9 bytes per second one byte.
+  const double arithmetic = work.matrix_flops / (tflops * 1e3 * hardware_.matrix_efficiency);
+  const double memory = work.bytes / (hardware_.memory_gb_per_s * hardware_.memory_efficiency);
+  return whole(hardware_.kernel_us * 1e3 + std::max(arithmetic, memory));
+}
+
+std::int64_t CostModel::host_work_ns(const kernels::Work& work) const noexcept {
+  return whole(work.bytes / hardware_.host_memory_gb_per_s);
+}
+
+std::int64_t CostModel::device_copy_ns(std::size_t bytes) const noexcept {
+  return kernel_ns({0, 2 * static_cast<double>(bytes), kernels::DType::f32});
+}
+
+std::int64_t CostModel::host_copy_ns(std::size_t bytes) const noexcept {
+  return whole(hardware_.host.latency_us * 1e3 + static_cast<double>(bytes) / hardware_.host.gb_per_s);
+}
+
+std::int64_t CostModel::launch_ns() const noexcept { return whole(hardware_.launch_us * 1e3); }
+
+double CostModel::latency_ns(const GroupShape& group) const noexcept {
+  if (group.ranks <= 1) return 0;
+  const LinkSpeed& link = group.nodes > 1 ? hardware_.between : hardware_.inside;
+  return link.latency_us * 1e3 * std::bit_width(group.ranks - 1);  // ceil(log2)
+}
+
+std::int64_t CostModel::collective_ns(instrumentation::CollectiveOp op, std::int64_t bytes,
+                                      const GroupShape& group) const noexcept {
+  if (group.ranks <= 1) return 0;
+  double gb_per_s = hardware_.inside.gb_per_s;
+  if (group.nodes > 1) {
+    const double on_a_node = static_cast<double>(group.ranks) / group.nodes;
+    gb_per_s = std::min(on_a_node > 1 ? gb_per_s : hardware_.between.gb_per_s,
+                        hardware_.between.gb_per_s * on_a_node / hardware_.ranks_per_node);
+  }
+  return whole(latency_ns(group) +
+               static_cast<double>(bytes) * instrumentation::bus_factor(op, group.ranks) / gb_per_s);
+}
+
+std::int64_t CostModel::host_exchange_ns(const GroupShape& group) const noexcept {
+  return whole(latency_ns(group));
+}
+
+}  // namespace shardscope::simulate

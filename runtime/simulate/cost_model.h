@@ -1,0 +1,47 @@
+// How long things take on a machine that is not there. Pure: hardware and work in, nanoseconds out.
+#pragma once
+
+#include <cstdint>
+
+#include "instrumentation/event.h"
+#include "kernels/cost.h"
+#include "runtime/simulate/hardware.h"
+
+namespace shardscope::simulate {
+
+/// The ranks of a collective, as far as time depends on them.
+struct GroupShape {
+  std::uint32_t ranks = 1;
+  std::uint32_t nodes = 1;  ///< that they are on, evenly
+};
+
+class CostModel {
+ public:
+  explicit CostModel(Hardware hardware) : hardware_(std::move(hardware)) {}
+
+  [[nodiscard]] const Hardware& hardware() const noexcept { return hardware_; }
+
+  /// A kernel on the device: kernel_us + max(flops / (peak * efficiency), bytes / (bandwidth * efficiency)).
+  [[nodiscard]] std::int64_t kernel_ns(const kernels::Work& work) const noexcept;
+  /// The CPU's work on host memory: bytes / host memory bandwidth.
+  [[nodiscard]] std::int64_t host_work_ns(const kernels::Work& work) const noexcept;
+  /// A copy inside device memory, which is read and written.
+  [[nodiscard]] std::int64_t device_copy_ns(std::size_t bytes) const noexcept;
+  /// A copy between the device and the host.
+  [[nodiscard]] std::int64_t host_copy_ns(std::size_t bytes) const noexcept;
+  [[nodiscard]] std::int64_t launch_ns() const noexcept;
+
+  /// From the arrival of the last rank: latency * ceil(log2(ranks)) + bytes * bus_factor / bandwidth. Among
+  /// nodes the bandwidth is the smaller of `inside` and the part of the node's links that the group's ranks
+  /// on a node have; alone, a rank waits for nobody and nothing moves. `bytes`: metrics.md 2.3, S.
+  [[nodiscard]] std::int64_t collective_ns(instrumentation::CollectiveOp op, std::int64_t bytes,
+                                           const GroupShape& group) const noexcept;
+  /// Small values that hosts exchange: latency only.
+  [[nodiscard]] std::int64_t host_exchange_ns(const GroupShape& group) const noexcept;
+
+ private:
+  [[nodiscard]] double latency_ns(const GroupShape& group) const noexcept;
+  Hardware hardware_;
+};
+
+}  // namespace shardscope::simulate

@@ -1,0 +1,98 @@
+#include "runtime/simulate/hardware.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/config/json_section.h"
+
+namespace shardscope::simulate {
+namespace {
+
+namespace fs = std::filesystem;
+
+void read_link(config::Section& parent, const std::string& key, LinkSpeed& link) {
+  config::Section section = parent.child_or_empty(key);
+  section.read("gb_per_s", link.gb_per_s, 0);
+  section.read("latency_us", link.latency_us, 0);
+  if (link.gb_per_s <= 0) section.fail("gb_per_s", "is missing or 0; give the rate in 10^9 bytes per second");
+  section.finish();
+}
+
+void must_be_given(const config::Section& section, const std::string& key, double value) {
+  if (value <= 0) section.fail(key, "is missing or 0; give the rate of one rank (docs/simulate.md)");
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+Hardware parse_hardware(const std::string& json_text, const std::string& file) {
+  config::ParseContext context;
+  context.file = file;
+  nlohmann::json json;
+  try {
+    json = nlohmann::json::parse(json_text, nullptr, true, true);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw config::ConfigError(file + ": is not JSON: " + error.what());
+  }
+  if (!json.is_object()) throw config::ConfigError(file + ": must be an object (docs/simulate.md)");
+  config::Section section(context, json, "");
+  Hardware h;
+  section.read("name", h.name);
+  section.read("description", h.description);
+  std::vector<std::string> sources;  // for readers of the file
+  section.read("sources", sources);
+  std::int64_t ranks_per_node = h.ranks_per_node;
+  section.read("ranks_per_node", ranks_per_node, 1, 1 << 16);
+  h.ranks_per_node = static_cast<std::uint32_t>(ranks_per_node);
+  section.read("memory_gib", h.memory_gib);
+  section.read("f32_tflops", h.f32_tflops);
+  section.read("f16_tflops", h.f16_tflops);
+  section.read("matrix_efficiency", h.matrix_efficiency, 0.001, 1);
+  section.read("memory_gb_per_s", h.memory_gb_per_s);
+  section.read("memory_efficiency", h.memory_efficiency, 0.001, 1);
+  section.read("kernel_us", h.kernel_us);
+  section.read("launch_us", h.launch_us);
+  section.read("host_memory_gb_per_s", h.host_memory_gb_per_s);
+  must_be_given(section, "f32_tflops", h.f32_tflops);
+  must_be_given(section, "f16_tflops", h.f16_tflops);
+  must_be_given(section, "memory_gb_per_s", h.memory_gb_per_s);
+  must_be_given(section, "host_memory_gb_per_s", h.host_memory_gb_per_s);
+  read_link(section, "inside", h.inside);
+  read_link(section, "between", h.between);
+  read_link(section, "host", h.host);
+  section.finish();
+  if (h.name.empty()) h.name = fs::path(file).stem().string();
+  return h;
+}
+
+Hardware load_hardware(const std::string& name_or_file, const std::string& folder) {
+  const bool is_file = name_or_file.ends_with(".json");
+  const std::string path = is_file ? name_or_file : (fs::path(folder) / (name_or_file + ".json")).string();
+  std::ifstream in(path);
+  if (!in) {
+    std::string known;
+    for (const std::string& name : names_in(folder)) known += (known.empty() ? "" : ", ") + name;
+    throw std::invalid_argument(
+        "--hardware " + name_or_file + (is_file ? ": cannot be opened" : ": unknown") + "; use " +
+        (known.empty() ? std::string() : known + " or ") + "a JSON file (docs/simulate.md)");
+  }
+  std::ostringstream text;
+  text << in.rdbuf();
+  return parse_hardware(text.str(), path);
+}
+
+}  // namespace shardscope::simulate

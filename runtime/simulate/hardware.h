@@ -1,0 +1,39 @@
+// The machines that a run is simulated on, as data: samples/hardware/*.json, described in docs/simulate.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace shardscope::simulate {
+
+struct LinkSpeed {
+  double gb_per_s = 0;    ///< 10^9 bytes per second, what one rank reaches (busbw convention)
+  double latency_us = 0;  ///< of one hop; a collective takes ceil(log2(ranks)) of them
+};
+
+/// All rates are those of one rank unless said otherwise.
+struct Hardware {
+  std::string name;
+  std::string description;
+  std::uint32_t ranks_per_node = 8;
+  double memory_gib = 0;            ///< of the device; 0: no limit
+  double f32_tflops = 0;            ///< peak of matrix products, 10^12 operations per second
+  double f16_tflops = 0;            ///< bf16 and fp16
+  double matrix_efficiency = 1;     ///< part of the peak that a matrix product reaches
+  double memory_gb_per_s = 0;       ///< device memory, peak
+  double memory_efficiency = 1;     ///< part of it that a kernel reaches
+  double kernel_us = 0;             ///< added to every kernel: start and end
+  double launch_us = 0;             ///< host time to queue one kernel, copy or collective
+  LinkSpeed inside;                 ///< among ranks of a node
+  LinkSpeed between;                ///< among nodes: gb_per_s is a node's, all its links together
+  LinkSpeed host;                   ///< between the device and host memory
+  double host_memory_gb_per_s = 0;  ///< of the CPU's work for this rank (offloaded optimizer)
+};
+
+/// Reads the text of a hardware file. `file` is named in messages. Throws config::ConfigError: file, line,
+/// key, value, what to do.
+[[nodiscard]] Hardware parse_hardware(const std::string& json_text, const std::string& file);
+/// A file, or the name of one in `folder` (NAME.json). Throws std::invalid_argument listing the known names.
+[[nodiscard]] Hardware load_hardware(const std::string& name_or_file, const std::string& folder);
+
+}  // namespace shardscope::simulate

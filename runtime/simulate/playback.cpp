@@ -1,0 +1,213 @@
+#include "runtime/simulate/playback.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace shardscope::simulate {
+namespace {
+
+constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
+/// Events of a rank that are kept before those that are certain are handed over.
+constexpr std::size_t kHeldEvents = 1024;
+
+std::uint64_t mixed(std::uint64_t value) noexcept {  // splitmix64's finaliser
+  value += 0x9E3779B97F4A7C15ULL;
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EBULL;
+  return value ^ (value >> 31);
+}
+
+}  // namespace
+
+Playback::Playback(const RunGroups& groups, Variation variation, std::int64_t origin_ns, Take take)
+    : groups_(groups), variation_(std::move(variation)), take_(std::move(take)) {
+  ranks_.resize(groups.topology().world);
+  for (Rank& rank : ranks_) rank.time.fill(origin_ns);
+}
+
+void Playback::play(std::span<const std::shared_ptr<const Tape>> tapes) {
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+    Rank& rank = ranks_[r];
+    if (rank.tape) {
+      // What the next tapes may wait for outlives the tape that recorded it.
+      std::unordered_map<Mark, std::int64_t> kept;
+      for (const Mark mark : rank.tape->kept) {
+        const std::int64_t ns = mark >= rank.tape->first_mark ? rank.marks[mark - rank.tape->first_mark]
+                                                              : rank.earlier_marks.at(mark);
+        kept.emplace(mark, ns);
+      }
+      rank.earlier_marks = std::move(kept);
+    }
+    rank.tape = tapes[r];
+    rank.next = 0;
+    rank.marks.assign(rank.tape->end_mark - rank.tape->first_mark, kUnknown);
+    wake(r);
+  }
+  while (!awake_.empty()) {
+    const std::uint32_t rank = awake_.front();
+    awake_.pop_front();
+    ranks_[rank].listed = false;
+    advance(rank);
+  }
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+    const Rank& rank = ranks_[r];
+    const bool done =
+        rank.next == rank.tape->ops.size() &&
+        std::all_of(rank.queue.begin(), rank.queue.end(), [](const auto& q) { return q.empty(); });
+    if (!done) throw std::logic_error("simulate: rank " + std::to_string(r) + " waits for ever");
+  }
+}
+
+void Playback::finish() {
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) hand_over(rank, kEver);
+}
+
+std::int64_t Playback::now_ns() const noexcept {
+  std::int64_t latest = kUnknown;
+  for (const Rank& rank : ranks_) latest = std::max(latest, rank.time[0]);
+  return latest;
+}
+
+void Playback::wake(std::uint32_t rank) {
+  if (std::exchange(ranks_[rank].listed, true)) return;
+  awake_.push_back(rank);
+}
+
+void Playback::advance(std::uint32_t r) {
+  for (bool moved = true; moved;) {
+    moved = advance_host(r);
+    for (std::size_t queue = 1; queue < instrumentation::kStreamCount; ++queue) {
+      moved = advance_stream(r, queue) || moved;
+    }
+    if (ranks_[r].held.size() >= kHeldEvents) hand_over(r, certain_until(ranks_[r]));
+  }
+}
+
+bool Playback::advance_host(std::uint32_t r) {
+  Rank& rank = ranks_[r];
+  const std::vector<Op>& ops = rank.tape->ops;
+  const std::size_t before = rank.next;
+  for (; rank.next < ops.size(); ++rank.next) {
+    const Op& op = ops[rank.next];
+    if (op.queue == StreamId::host) {
+      if (!execute(r, op, rank.time[0])) break;
+    } else {
+      rank.queue[static_cast<std::size_t>(op.queue)].push_back(
+          {static_cast<std::uint32_t>(rank.next), rank.time[0]});
+    }
+  }
+  return rank.next != before;
+}
+
+bool Playback::advance_stream(std::uint32_t r, std::size_t queue) {
+  Rank& rank = ranks_[r];
+  std::deque<Pending>& pending = rank.queue[queue];
+  bool moved = false;
+  while (!pending.empty()) {
+    std::int64_t time = std::max(rank.time[queue], pending.front().queued_ns);
+    if (!execute(r, rank.tape->ops[pending.front().op], time)) break;
+    rank.time[queue] = time;
+    pending.pop_front();
+    moved = true;
+  }
+  return moved;
+}
+
+bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
+  Rank& rank = ranks_[r];
+  switch (op.kind) {
+    case Op::Kind::emit: {
+      Event event = rank.tape->events[op.index];
+      event.ticks = static_cast<std::uint64_t>(time);
+      rank.held.push_back(event);
+      return true;
+    }
+    case Op::Kind::busy:
+      time += duration(r, op);
+      return true;
+    case Op::Kind::hold:
+      time += op.ns;
+      return true;
+    case Op::Kind::record:
+      rank.marks[op.index - rank.tape->first_mark] = time;
+      return true;
+    case Op::Kind::wait: {
+      const std::int64_t ns = op.index >= rank.tape->first_mark ? rank.marks[op.index - rank.tape->first_mark]
+                                                                : rank.earlier_marks.at(op.index);
+      if (ns == kUnknown) return false;
+      time = std::max(time, ns);
+      return true;
+    }
+    case Op::Kind::join:
+      return meet(r, op, time);
+  }
+  return true;
+}
+
+bool Playback::meet(std::uint32_t r, const Op& op, std::int64_t& time) {
+  const std::uint32_t group = groups_.of(r)[op.comm / 2].group;
+  const std::vector<std::uint32_t>& members = groups_.groups()[group].group.members;
+  if (members.size() == 1) return true;
+  const std::uint64_t key = (static_cast<std::uint64_t>(group * 2 + op.comm % 2) << 32U) | op.index;
+  Meeting& meeting = meetings_[key];
+  bool& joined = ranks_[r].joined[static_cast<std::size_t>(op.queue)];
+  if (!joined) {
+    joined = true;
+    ++meeting.arrived;
+    meeting.latest_ns = meeting.arrived == 1 ? time : std::max(meeting.latest_ns, time);
+    if (meeting.arrived == members.size()) {
+      for (const std::uint32_t member : members) {
+        if (member != r) wake(member);
+      }
+    }
+  }
+  if (meeting.arrived < members.size()) return false;
+  joined = false;
+  time = meeting.latest_ns;
+  if (++meeting.left == members.size()) meetings_.erase(key);
+  return true;
+}
+
+std::int64_t Playback::duration(std::uint32_t r, const Op& op) {
+  double factor = 1;
+  if (op.queue == StreamId::compute && !variation_.slowness.empty()) factor = variation_.slowness[r];
+  if (variation_.jitter > 0) {
+    const std::uint64_t bits =
+        mixed(variation_.seed ^ mixed((static_cast<std::uint64_t>(r) << 40U) + ranks_[r].drawn++));
+    factor *= 1 + variation_.jitter * (static_cast<double>(bits >> 11U) * 0x1p-52 - 1);
+  }
+  return factor == 1 ? op.ns : std::llround(static_cast<double>(op.ns) * factor);
+}
+
+/// Whatever is emitted from now on has at least this time.
+std::int64_t Playback::certain_until(const Rank& rank) const {
+  std::int64_t until = rank.time[0];
+  for (std::size_t queue = 1; queue < instrumentation::kStreamCount; ++queue) {
+    if (rank.queue[queue].empty()) continue;
+    until = std::min(until, std::max(rank.time[queue], rank.queue[queue].front().queued_ns));
+  }
+  return until;
+}
+
+void Playback::hand_over(std::uint32_t r, std::int64_t until_ns) {
+  std::vector<Event>& held = ranks_[r].held;
+  if (held.empty()) return;
+  // Stable: events of one lane at one time stay in their order.
+  std::stable_sort(held.begin(), held.end(), [](const Event& a, const Event& b) {
+    return static_cast<std::int64_t>(a.ticks) < static_cast<std::int64_t>(b.ticks);
+  });
+  const auto end = std::find_if(held.begin(), held.end(), [until_ns](const Event& event) {
+    return static_cast<std::int64_t>(event.ticks) > until_ns;
+  });
+  if (end == held.begin()) return;
+  std::vector<Event> certain(held.begin(), end);
+  held.erase(held.begin(), end);
+  take_(r, std::move(certain));
+}
+
+}  // namespace shardscope::simulate

@@ -1,0 +1,93 @@
+// Gives the tapes of all ranks their times: every queue of every rank is a time line of its own, joined by
+// the marks that it waits for and by the collectives in which ranks meet.
+//
+// [Note: times without a clock]
+// Nothing that a rank does depends on when it does it, so there is no event queue in order of time: each rank
+// goes on until it waits for something that is not known yet, and whoever makes it known wakes it. Every time
+// is a maximum of others plus a duration, so the order in which ranks are looked at changes nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/simulate/groups.h"
+#include "runtime/simulate/tape.h"
+
+namespace shardscope::simulate {
+
+/// What makes ranks differ.
+struct Variation {
+  std::uint64_t seed = 0;
+  double jitter = 0;  ///< own work takes 1 +- jitter times as long, uniformly
+  std::vector<double>
+      slowness;  ///< by rank: own work on the compute stream takes so many times as long; empty: 1
+};
+
+class Playback {
+ public:
+  /// Events of one rank, in order of time, complete up to the end of `events`; later ones are later.
+  using Take = std::function<void(std::uint32_t rank, std::vector<Event> events)>;
+
+  /// `groups` outlives it. Times begin at `origin_ns`.
+  Playback(const RunGroups& groups, Variation variation, std::int64_t origin_ns, Take take);
+
+  /// Plays one tape of every rank to its end; `tapes` by rank, the same piece of the run on each. Events
+  /// whose place is certain are handed over meanwhile. Throws std::logic_error when ranks wait for one
+  /// another for ever.
+  void play(std::span<const std::shared_ptr<const Tape>> tapes);
+  /// Hands over what is left.
+  void finish();
+  /// Latest time of any rank's host.
+  [[nodiscard]] std::int64_t now_ns() const noexcept;
+  [[nodiscard]] std::int64_t now_ns(std::uint32_t rank) const { return ranks_[rank].time[0]; }
+
+ private:
+  struct Pending {
+    std::uint32_t op = 0;
+    std::int64_t queued_ns = 0;
+  };
+  struct Rank {
+    std::shared_ptr<const Tape> tape;
+    std::size_t next = 0;  ///< op that the host thread is at
+    std::array<std::int64_t, instrumentation::kStreamCount> time{};
+    std::array<std::deque<Pending>, instrumentation::kStreamCount> queue;
+    std::vector<std::int64_t> marks;                       ///< of this tape; kUnknown: not recorded yet
+    std::unordered_map<Mark, std::int64_t> earlier_marks;  ///< of earlier tapes, those still kept
+    std::array<bool, instrumentation::kStreamCount>
+        joined{};             ///< has told its arrival at the join it waits in
+    std::uint64_t drawn = 0;  ///< random numbers used
+    std::vector<Event> held;
+    bool listed = false;
+  };
+  struct Meeting {
+    std::uint32_t arrived = 0;
+    std::uint32_t left = 0;
+    std::int64_t latest_ns = 0;
+  };
+
+  void advance(std::uint32_t rank);
+  [[nodiscard]] bool advance_host(std::uint32_t rank);
+  [[nodiscard]] bool advance_stream(std::uint32_t rank, std::size_t queue);
+  /// Carries out an op at `time`, which it moves; false when it must wait.
+  [[nodiscard]] bool execute(std::uint32_t rank, const Op& op, std::int64_t& time);
+  [[nodiscard]] bool meet(std::uint32_t rank, const Op& op, std::int64_t& time);
+  [[nodiscard]] std::int64_t duration(std::uint32_t rank, const Op& op);
+  void hand_over(std::uint32_t rank, std::int64_t until_ns);
+  [[nodiscard]] std::int64_t certain_until(const Rank& rank) const;
+  void wake(std::uint32_t rank);
+
+  const RunGroups& groups_;
+  const Variation variation_;
+  const Take take_;
+  std::vector<Rank> ranks_;
+  std::unordered_map<std::uint64_t, Meeting> meetings_;  ///< by group, kind and call
+  std::deque<std::uint32_t> awake_;
+};
+
+}  // namespace shardscope::simulate

@@ -1,0 +1,82 @@
+// Writes a Tape: what VirtualDevice and VirtualTransport are asked for, between the events that the host
+// thread emits meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <vector>
+
+#include "instrumentation/ring.h"
+#include "kernels/cost.h"
+#include "runtime/simulate/cost_model.h"
+#include "runtime/simulate/tape.h"
+
+namespace shardscope::simulate {
+
+/// While it lives, what this thread emits goes to a ring of its own instead of to the process's publisher.
+class EventCapture {
+ public:
+  EventCapture();
+  ~EventCapture();
+  EventCapture(const EventCapture&) = delete;
+  EventCapture& operator=(const EventCapture&) = delete;
+
+  /// Appends what was emitted since the last call. Throws std::logic_error when the ring was too small.
+  void drain(std::vector<Event>& out);
+
+ private:
+  instrumentation::Ring ring_;
+  instrumentation::Ring* before_;
+};
+
+class Recorder final : public kernels::WorkMeter {
+ public:
+  /// Both outlive it.
+  Recorder(const CostModel& cost, EventCapture& emitted) : cost_(cost), emitted_(emitted) {}
+
+  /// A kernel of the work that is queued now.
+  void add(const kernels::Work& work) override;
+  /// From here to the end of the scope events and kernels are those of `queue`: the work of a stream.
+  class Work {
+   public:
+    Work(Recorder& recorder, StreamId queue);
+    ~Work();
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+
+   private:
+    Recorder& recorder_;
+    StreamId before_;
+  };
+
+  void emit(StreamId queue, const Event& event);
+  /// The host queues it, which takes the host launch_us; then it takes `ns` on `queue`.
+  void busy(StreamId queue, std::int64_t ns);
+  /// In the work that is queued now.
+  void join(std::uint16_t comm, std::uint32_t call);
+  void hold(std::int64_t ns);
+  [[nodiscard]] Mark record(StreamId queue);
+  void wait(StreamId queue, Mark mark);
+
+  /// Marks that somebody holds: playback must remember their times.
+  void keep(Mark mark) { kept_.insert(mark); }
+  void drop(Mark mark) { kept_.erase(kept_.find(mark)); }
+
+  [[nodiscard]] const CostModel& cost() const noexcept { return cost_; }
+  /// What was written since the last call.
+  [[nodiscard]] Tape take();
+
+ private:
+  void append(const Op& op);
+  void take_emitted();
+
+  const CostModel& cost_;
+  EventCapture& emitted_;
+  std::vector<Event> drained_;
+  Tape tape_;
+  StreamId working_ = StreamId::host;  ///< whose work is being queued; host: none
+  Mark next_mark_ = 1;
+  std::multiset<Mark> kept_;
+};
+
+}  // namespace shardscope::simulate

@@ -1,0 +1,49 @@
+// One rank's engine, running on a device that is not there: step by step it yields what it asked for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "instrumentation/gate.h"
+#include "runtime/config/config.h"
+#include "runtime/engine/engine.h"
+#include "runtime/simulate/groups.h"
+#include "runtime/simulate/recorder.h"
+
+namespace shardscope::simulate {
+
+class Rehearsal {
+ public:
+  /// What it is given outlives it. Throws what the engine's constructor throws; device::BackendError when the
+  /// hardware has too little memory.
+  Rehearsal(const plan::ModelPlan& model, const config::TrainingConfig& config, const CostModel& cost,
+            const RunGroups& groups, std::uint32_t rank, EventCapture& emitted,
+            const engine::Engine::NameKernel& name_kernel);
+  ~Rehearsal();
+  Rehearsal(const Rehearsal&) = delete;
+  Rehearsal& operator=(const Rehearsal&) = delete;
+
+  /// Before the first step: the engine takes its memory and gets its weights.
+  [[nodiscard]] Tape begin();
+  [[nodiscard]] Tape step();
+
+ private:
+  void next_batch(data::HostBatch& batch) const;
+
+  const plan::ModelPlan& model_;
+  const config::TrainingConfig& config_;
+  const CostModel& cost_;
+  Recorder recorder_;
+  std::atomic<std::uint32_t> sequence_{0};
+  instrumentation::GateKeeper gates_;
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<comm::Communicator> gather_, reduce_, control_;
+  std::unique_ptr<engine::ZeroCommunicators> groups_;
+  std::unique_ptr<engine::Engine> engine_;
+};
+
+}  // namespace shardscope::simulate

@@ -1,0 +1,95 @@
+#include "runtime/simulate/simulation.h"
+
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "runtime/plan/ownership.h"
+
+namespace shardscope::simulate {
+namespace {
+
+plan::Topology topology_of(const config::TrainingConfig& config, const Hardware& hardware) {
+  plan::Topology topology{config.world, std::min(config.world, hardware.ranks_per_node)};
+  if (config.zero.ranks_per_node > 0) {
+    topology.ranks_per_node = static_cast<std::uint32_t>(config.zero.ranks_per_node);
+  }
+  if (topology.world % topology.ranks_per_node != 0) {
+    throw std::invalid_argument("simulate: " + std::to_string(topology.world) +
+                                " ranks do not fill nodes of " + std::to_string(topology.ranks_per_node) +
+                                "; give a multiple of it, or other hardware");
+  }
+  return topology;
+}
+
+void refuse_what_depends_on_values(const config::TrainingConfig& config) {
+  using plan::OffloadDevice;
+  if (config.zero.zenflow) {
+    throw std::invalid_argument(
+        "zero_optimization.zenflow: its columns are chosen by gradient values, which a simulation does not "
+        "have; remove it");
+  }
+  if (config.zero.offload_param.device == OffloadDevice::nvme ||
+      config.zero.offload_optimizer.device == OffloadDevice::nvme) {
+    throw std::invalid_argument(
+        "zero_optimization.offload_*.device \"nvme\": files are not simulated; use \"cpu\" or \"none\"");
+  }
+}
+
+}  // namespace
+
+Simulation::Simulation(const plan::ModelPlan& model, const config::TrainingConfig& config,
+                       const SimulationOptions& options, engine::Engine::NameKernel name_kernel,
+                       Playback::Take take)
+    : model_(model),
+      config_(config),
+      cost_(options.hardware),
+      groups_(config.zero, topology_of(config, options.hardware)),
+      name_kernel_(std::move(name_kernel)),
+      playback_(groups_, options.variation, options.origin_ns, std::move(take)) {
+  refuse_what_depends_on_values(config);
+  const plan::Ownership ownership(
+      model, config.zero, config.world,
+      plan::kShardAlignmentBytes / static_cast<std::int64_t>(kernels::size_of(config.storage_type())));
+  std::vector<std::uint32_t> like = representatives(model, ownership, groups_);
+  if (options.engines == SimulationOptions::Engines::one_each) {
+    for (std::uint32_t rank = 0; rank < like.size(); ++rank) like[rank] = rank;
+  }
+  std::map<std::uint32_t, std::size_t> index;
+  for (const std::uint32_t representative : like) {
+    const auto [it, added] = index.try_emplace(representative, rank_of_.size());
+    if (added) rank_of_.push_back(representative);
+    rehearsal_of_.push_back(it->second);
+  }
+  tapes_.resize(config.world);
+}
+
+Simulation::~Simulation() = default;
+
+void Simulation::begin() {
+  for (const std::uint32_t rank : rank_of_) {
+    rehearsals_.push_back(
+        std::make_unique<Rehearsal>(model_, config_, cost_, groups_, rank, emitted_, name_kernel_));
+    // Before the next one emits: what this one has is still in the ring.
+    auto tape = std::make_shared<const Tape>(rehearsals_.back()->begin());
+    for (std::size_t r = 0; r < tapes_.size(); ++r) {
+      if (rehearsal_of_[r] + 1 == rehearsals_.size()) tapes_[r] = tape;
+    }
+  }
+  playback_.play(tapes_);
+}
+
+std::int64_t Simulation::step() {
+  const std::int64_t before = playback_.now_ns();
+  std::vector<std::shared_ptr<const Tape>> made;
+  made.reserve(rehearsals_.size());
+  for (const auto& rehearsal : rehearsals_) made.push_back(std::make_shared<const Tape>(rehearsal->step()));
+  for (std::size_t r = 0; r < tapes_.size(); ++r) tapes_[r] = made[rehearsal_of_[r]];
+  playback_.play(tapes_);
+  return playback_.now_ns() - before;
+}
+
+void Simulation::finish() { playback_.finish(); }
+
+}  // namespace shardscope::simulate

@@ -1,0 +1,60 @@
+// A run that is never made: the engine of every rank (or of one rank for all that are like it) says what it
+// would do, Playback when.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/simulate/playback.h"
+#include "runtime/simulate/rehearsal.h"
+
+namespace shardscope::simulate {
+
+struct SimulationOptions {
+  Hardware hardware;
+  Variation variation;
+  std::int64_t origin_ns = 0;
+  /// One engine for all ranks that are alike, or one for each.
+  enum class Engines : std::uint8_t { shared, one_each } engines = Engines::shared;
+};
+
+class Simulation {
+ public:
+  /// `model` and `config` outlive it; config.world ranks. What is emitted follows the process's detail level.
+  /// Throws std::invalid_argument for a configuration that cannot be simulated: states on NVMe, ZenFlow.
+  Simulation(const plan::ModelPlan& model, const config::TrainingConfig& config,
+             const SimulationOptions& options, engine::Engine::NameKernel name_kernel, Playback::Take take);
+  ~Simulation();
+
+  /// The engines take their memory and get their weights. Throws BackendError when it does not fit the
+  /// hardware.
+  void begin();
+  /// One optimizer step of every rank. Returns how long it took, in virtual nanoseconds.
+  std::int64_t step();
+  /// Hands over the last events.
+  void finish();
+
+  [[nodiscard]] const RunGroups& groups() const noexcept { return groups_; }
+  /// Engines that are played for all ranks.
+  [[nodiscard]] std::size_t engines() const noexcept { return rehearsals_.size(); }
+  [[nodiscard]] std::int64_t now_ns() const noexcept { return playback_.now_ns(); }
+  /// What `rank` asked for in the last begin() or step().
+  [[nodiscard]] const Tape& tape(std::uint32_t rank) const { return *tapes_[rank]; }
+
+ private:
+  const plan::ModelPlan& model_;
+  const config::TrainingConfig& config_;
+  const CostModel cost_;
+  const RunGroups groups_;
+  const engine::Engine::NameKernel name_kernel_;
+  EventCapture emitted_;
+  std::vector<std::size_t> rehearsal_of_;  ///< by rank
+  std::vector<std::uint32_t> rank_of_;     ///< by rehearsal
+  std::vector<std::unique_ptr<Rehearsal>> rehearsals_;
+  std::vector<std::shared_ptr<const Tape>> tapes_;  ///< by rank, of the piece played last
+  Playback playback_;
+};
+
+}  // namespace shardscope::simulate

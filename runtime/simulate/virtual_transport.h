@@ -1,0 +1,17 @@
+// A transport that moves nothing: it says who meets whom, and for how long. Checks, numbers and events are
+// those of comm::CommunicatorCore, as in a run.
+#pragma once
+
+#include <memory>
+
+#include "runtime/comm/transport.h"
+#include "runtime/simulate/recorder.h"
+
+namespace shardscope::simulate {
+
+/// The transport of the rank's communicator number `comm`. `recorder` outlives it. What hosts exchange is
+/// taken to be alike on all ranks.
+[[nodiscard]] std::unique_ptr<comm::Transport> make_virtual_transport(Recorder& recorder, std::uint16_t comm,
+                                                                      const GroupShape& group);
+
+}  // namespace shardscope::simulate

@@ -1,0 +1,69 @@
+// Backend::cost: no memory is touched, and what is told is what the shapes say.
+#include "kernels/cost.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/ops.h"
+
+namespace shardscope::kernels {
+namespace {
+
+class Recorder final : public WorkMeter {
+ public:
+  void add(const Work& work) override { told.push_back(work); }
+  std::vector<Work> told;
+};
+
+class CostTest : public ::testing::Test {
+ protected:
+  Recorder meter;
+  Exec exec{Backend::cost, &meter, 1};
+  /// Nothing may follow it.
+  void* nowhere = reinterpret_cast<void*>(0x10);  // NOLINT(performance-no-int-to-ptr)
+  [[nodiscard]] Ptr at(DType type) const { return {nowhere, type}; }
+};
+
+TEST_F(CostTest, MatrixProductsOfALinearLayer) {
+  const double N = 6, in = 8, out = 16;
+  linear_forward(exec, at(DType::bf16), at(DType::bf16), at(DType::bf16), at(DType::bf16), 6, 8, 16);
+  linear_backward_input(exec, at(DType::bf16), at(DType::bf16), at(DType::bf16), 6, 8, 16, Write::set);
+  linear_backward_weight(exec, at(DType::f32), at(DType::f32), at(DType::bf16), at(DType::bf16), 6, 8, 16,
+                         Write::add);
+  ASSERT_EQ(meter.told.size(), 3U);
+  for (const Work& work : meter.told) {
+    EXPECT_EQ(work.matrix_flops, 2 * N * in * out);
+    EXPECT_EQ(work.type, DType::bf16);
+  }
+  EXPECT_EQ(meter.told[0].bytes, 2 * (N * in + in * out + out + N * out));
+  EXPECT_EQ(meter.told[1].bytes, 2 * (N * out + in * out + N * in));
+  EXPECT_EQ(meter.told[2].bytes, 2 * (N * in + N * out) + 2 * 4 * (in * out + out));  // read and written
+}
+
+TEST_F(CostTest, CausalAttentionIsHalfOfTheSquare) {
+  attention_forward(exec, at(DType::bf16), nullptr, at(DType::bf16), 2, 64, 32, 4, nullptr);
+  attention_backward(exec, at(DType::bf16), at(DType::bf16), at(DType::bf16), at(DType::bf16), nullptr, 2, 64,
+                     32, 4, nullptr);
+  ASSERT_EQ(meter.told.size(), 2U);
+  // Two products of 2*B*T*T*C operations, of which half are masked; five in backward.
+  EXPECT_EQ(meter.told[0].matrix_flops, 2.0 * 2 * (2.0 * 64 * 64 * 32) / 2);
+  EXPECT_EQ(meter.told[1].matrix_flops, 5.0 * 2 * (2.0 * 64 * 64 * 32) / 2);
+}
+
+TEST_F(CostTest, OptimizerMovesItsStates) {
+  AdamW settings;
+  adamw_step(exec, nullptr, nullptr, nullptr, at(DType::bf16), at(DType::f32), 1000, settings);
+  ASSERT_EQ(meter.told.size(), 1U);
+  EXPECT_EQ(meter.told[0].matrix_flops, 0);
+  EXPECT_EQ(meter.told[0].bytes, 1000.0 * (3 * 4 * 2 + 4 + 2));
+}
+
+TEST_F(CostTest, ArgumentsAreCheckedAsEverywhere) {
+  EXPECT_ANY_THROW(linear_forward(exec, at(DType::f32), at(DType::f32), at(DType::f32), {}, -1, 8, 8));
+  EXPECT_ANY_THROW(attention_forward(exec, at(DType::f32), nullptr, at(DType::f32), 1, 4, 10, 3, nullptr));
+  EXPECT_TRUE(meter.told.empty());
+}
+
+}  // namespace
+}  // namespace shardscope::kernels

@@ -1,0 +1,222 @@
+// The oracle: what a simulation says the ranks do is what the ranks do. The same configuration runs on real
+// ranks (threads with devices and communicators), each of whose threads emits into a ring of its own; the
+// simulated tapes must hold the same events in the same order, queue by queue, field by field. Only times,
+// and what is computed from values (losses, norms), are left out.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "instrumentation/emitter.h"
+#include "tests/engine/support.h"
+#include "tests/simulate/support.h"
+
+namespace shardscope::simulate::testing {
+namespace {
+
+using engine::testing::make_config;
+using engine::testing::model_named;
+using engine::testing::RunSpec;
+using instrumentation::EventKind;
+
+struct Case {
+  std::string name;
+  std::string model = "mlp";
+  std::uint32_t world = 1;
+  Json config;
+  std::uint32_t ranks_per_node = 8;
+};
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+using Queues = std::array<std::vector<Event>, instrumentation::kStreamCount>;
+
+void forget_values(Event& event) {
+  event.ticks = 0;
+  if (event.kind == EventKind::loss || event.kind == EventKind::grad_norm) event.v0 = 0;
+}
+
+/// Of each rank, what each of its threads emitted during the steps.
+std::vector<Queues> real_run(const Case& c, std::int64_t steps) {
+  std::mutex mutex;
+  std::vector<std::map<StreamId, std::unique_ptr<instrumentation::Ring>>> rings(c.world);
+  const auto ring_of = [&](std::uint32_t rank, StreamId queue) {
+    const std::lock_guard lock(mutex);
+    auto& ring = rings[rank][queue];
+    if (!ring) ring = std::make_unique<instrumentation::Ring>(1U << 17);
+    return ring.get();
+  };
+  const auto capture = [&](device::Device& device,
+                           const std::function<instrumentation::Ring*(StreamId)>& to) {
+    device.synchronize();
+    for (device::Stream* stream : device.started_streams()) {
+      stream->run(
+          [ring = to(stream->id())](const kernels::Exec&) { instrumentation::detail::t_ring = ring; });
+    }
+    device.synchronize();
+    instrumentation::detail::t_ring = to(StreamId::host);
+  };
+  RunSpec spec;
+  spec.model = model_named(c.model);
+  spec.config = c.config;
+  spec.world = c.world;
+  spec.data = c.model.rfind("gpt", 0) == 0 ? "golden:gpt" : "golden:mlp";
+  spec.steps = steps;
+  spec.begin = [&](const engine::Context& context, engine::Engine& engine, data::BatchStream&) {
+    engine.name_kernels(
+        [names = std::make_shared<std::map<std::string, std::uint32_t>>()](const std::string& name) {
+          return names->try_emplace(name, static_cast<std::uint32_t>(names->size())).first->second;
+        });
+    capture(context.device, [&](StreamId queue) { return ring_of(context.rank(), queue); });
+  };
+  spec.end = [&](const engine::Context& context, engine::Engine&, data::BatchStream&) {
+    capture(context.device, [](StreamId) { return nullptr; });
+  };
+  const engine::testing::TrainingRun run = engine::testing::train(spec);
+  std::vector<Queues> queues(c.world);
+  for (std::uint32_t rank = 0; rank < c.world; ++rank) {
+    EXPECT_EQ(run.ranks[rank].error, "") << "rank " << rank;
+    for (auto& [queue, ring] : rings[rank]) {
+      std::vector<Event>& events = queues[rank][static_cast<std::size_t>(queue)];
+      static_cast<void>(ring->drain(events));
+      EXPECT_EQ(ring->dropped(), 0U);
+      for (Event& event : events) forget_values(event);
+    }
+  }
+  return queues;
+}
+
+std::vector<Queues> simulated_run(const Case& c, std::int64_t steps, SimulationOptions::Engines engines) {
+  SimulationOptions options;
+  options.hardware = round_hardware();
+  options.hardware.ranks_per_node = c.ranks_per_node;
+  options.engines = engines;
+  Play play(model_named(c.model), c.config, c.world, options);
+  std::vector<Queues> queues(c.world);
+  play.simulation().begin();
+  for (std::int64_t step = 0; step < steps; ++step) {
+    static_cast<void>(play.simulation().step());
+    for (std::uint32_t rank = 0; rank < c.world; ++rank) {
+      const Tape& tape = play.simulation().tape(rank);
+      for (const Op& op : tape.ops) {
+        if (op.kind != Op::Kind::emit) continue;
+        Event event = tape.events[op.index];
+        forget_values(event);
+        queues[rank][static_cast<std::size_t>(op.queue)].push_back(event);
+      }
+    }
+  }
+  return queues;
+}
+
+std::string text_of(const Event& e) {
+  return std::string(instrumentation::name_of(e.kind)) + " lane " +
+         std::to_string(static_cast<int>(e.stream)) + " code " + std::to_string(e.code) + " a " +
+         std::to_string(e.a) + " b " + std::to_string(e.b) + " c " + std::to_string(e.c) + " v0 " +
+         std::to_string(e.v0) + " v1 " + std::to_string(e.v1);
+}
+
+bool same(const Event& a, const Event& b) {
+  return a.kind == b.kind && a.stream == b.stream && a.code == b.code && a.a == b.a && a.b == b.b &&
+         a.c == b.c && a.v0 == b.v0 && a.v1 == b.v1;
+}
+
+/// "" when alike, else the first difference.
+std::string first_difference(const std::vector<Queues>& a, const std::vector<Queues>& b) {
+  for (std::size_t rank = 0; rank < a.size(); ++rank) {
+    for (std::size_t queue = 0; queue < a[rank].size(); ++queue) {
+      const auto& x = a[rank][queue];
+      const auto& y = b[rank][queue];
+      const std::string where = "rank " + std::to_string(rank) + " queue " + std::to_string(queue);
+      for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+        if (!same(x[i], y[i])) {
+          return where + " event " + std::to_string(i) + ": " + text_of(x[i]) + " | " + text_of(y[i]);
+        }
+      }
+      if (x.size() != y.size()) {
+        return where + ": " + std::to_string(x.size()) + " and " + std::to_string(y.size()) + " events";
+      }
+    }
+  }
+  return "";
+}
+
+Json with(Json config, const Json& zero, const Json& shardscope = Json::object()) {
+  config["zero_optimization"].update(zero);
+  if (!shardscope.empty()) config["shardscope"] = shardscope;
+  return config;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (int stage = 0; stage <= 3; ++stage) {
+    for (const std::uint32_t world : {1U, 2U, 3U, 4U}) {
+      all.push_back({"stage" + std::to_string(stage) + "_world" + std::to_string(world), "mlp", world,
+                     make_config(stage, world == 3 ? 2 : 1, world == 2 ? "bf16" : "fp32")});
+    }
+    all.push_back({"gpt_stage" + std::to_string(stage), "gpt_tied", 2, make_config(stage, 2, "fp16")});
+    all.push_back({"no_overlap_stage" + std::to_string(stage), "mlp", 2,
+                   with(make_config(stage, 2), {{"overlap_comm", false}})});
+  }
+  for (const char* model : {"gpt", "gpt_functional", "mlp_reuse", "mlp_span", "mlp_visit"}) {
+    all.push_back({model, model, 2, make_config(3)});
+  }
+  all.push_back({"small_buckets", "mlp", 3, with(make_config(2, 2), {{"reduce_bucket_size", 9000}})});
+  all.push_back({"round_robin", "mlp", 3, with(make_config(2), {{"round_robin_gradients", true}})});
+  Json checkpointed = make_config(3);
+  checkpointed["shardscope"] = {{"activation_checkpointing", true}};
+  all.push_back({"checkpointed", "gpt", 2, checkpointed});
+  const Json cpu{{"device", "cpu"}};
+  for (const int stage : {1, 2, 3}) {
+    all.push_back({"offload_optimizer_stage" + std::to_string(stage), "mlp", 2,
+                   with(make_config(stage, 2, "bf16"), {{"offload_optimizer", cpu}})});
+  }
+  all.push_back({"offload_everything", "mlp", 2,
+                 with(make_config(3, 2, "bf16"),
+                      {{"offload_optimizer", cpu}, {"offload_param", cpu}, {"sub_group_size", 9000}})});
+  const Json nodes{{"ranks_per_node", 2}};
+  all.push_back({"qwz", "mlp", 4, with(make_config(3), {{"zero_quantized_weights", true}}, nodes), 2});
+  all.push_back({"hpz", "mlp", 4, with(make_config(3, 2), {{"zero_hpz_partition_size", 2}}, nodes), 2});
+  all.push_back({"qgz", "mlp", 4, with(make_config(3), {{"zero_quantized_gradients", true}}, nodes), 2});
+  all.push_back({"mics", "mlp", 4, with(make_config(3), {{"mics_shard_size", 2}}, nodes), 2});
+  all.push_back(
+      {"mics_hierarchical", "mlp", 4,
+       with(make_config(3), {{"mics_shard_size", 4}, {"mics_hierarchical_params_gather", true}}, nodes), 2});
+  return all;
+}
+
+class Equality : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Equality, SimulatedRanksDoWhatRealRanksDo) {
+  const DetailGuard detail(instrumentation::Detail::kernels);
+  constexpr std::int64_t kSteps = 3;
+  const std::vector<Queues> real = real_run(GetParam(), kSteps);
+  std::size_t events = 0;
+  for (const Queues& rank : real) {
+    for (const auto& queue : rank) events += queue.size();
+  }
+  ASSERT_GT(events, 100U * GetParam().world);
+  EXPECT_EQ(first_difference(real, simulated_run(GetParam(), kSteps, SimulationOptions::Engines::one_each)),
+            "");
+  EXPECT_EQ(first_difference(real, simulated_run(GetParam(), kSteps, SimulationOptions::Engines::shared)),
+            "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Equality, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(EqualityHelper, SeesADifference) {
+  std::vector<Queues> a(1), b(1);
+  a[0][1].push_back({0, EventKind::module_begin, StreamId::compute, 0, 3, 0, 0, 0, 0});
+  b = a;
+  EXPECT_EQ(first_difference(a, b), "");
+  b[0][1][0].v1 = 1;
+  EXPECT_NE(first_difference(a, b), "");
+  b = a;
+  b[0][2] = a[0][1];
+  EXPECT_NE(first_difference(a, b), "");
+}
+
+}  // namespace
+}  // namespace shardscope::simulate::testing
