@@ -41,6 +41,16 @@ zmq::message_t to_message(wire::Frame frame) {
 }
 }  // namespace
 
+struct LinkContext::State {
+  zmq::context_t context{1};
+};
+
+LinkContext::LinkContext(std::size_t links) : state_(std::make_unique<State>()) {
+  // A publishing and a control socket each.
+  state_->context.set(zmq::ctxopt::max_sockets, static_cast<int>(2 * links + 16));
+}
+LinkContext::~LinkContext() = default;
+
 struct RankLink::State {
   State(RankLinkOptions o, RunTables t)
       : options(std::move(o)), tables(std::move(t)), queue(options.queue_bytes) {}
@@ -63,7 +73,7 @@ struct RankLink::State {
   std::atomic<std::uint64_t> shed{0};
   std::atomic<std::size_t> queued{0};
 
-  zmq::context_t context{1};
+  std::optional<zmq::context_t> own_context;
   std::optional<zmq::socket_t> socket;
   std::unique_ptr<ControlClient> control;
 
@@ -79,7 +89,9 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
   s.header.run_id = s.tables.run_id;
   s.header.incarnation = random_id();
   const std::optional<KeyFile> key = client_key(s.options.key_file, {KeyRole::publish});
-  s.socket = make_socket(s.context, Role::rank_publish, key);
+  zmq::context_t& context =
+      s.options.shared != nullptr ? s.options.shared->state_->context : s.own_context.emplace(1);
+  s.socket = make_socket(context, Role::rank_publish, key);
   s.socket->connect(endpoints.publish);
 
   ControlClientOptions control;
@@ -94,7 +106,7 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
   control.resend_tables = [&s] { s.resend.store(true); };
   control.finish_received = [&s] { s.finish_acknowledged.store(true); };
   control.clock = s.options.clock;
-  s.control = std::make_unique<ControlClient>(s.context, std::move(control));
+  s.control = std::make_unique<ControlClient>(context, std::move(control));
   s.queue.push(wire::Body(wire::Tables{s.tables}));
 }
 

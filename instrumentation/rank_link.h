@@ -15,6 +15,20 @@
 
 namespace shardscope::instrumentation {
 
+/// ZeroMQ's threads and sockets for many links of one process.
+class LinkContext {
+ public:
+  explicit LinkContext(std::size_t links);
+  ~LinkContext();  ///< after its links; waits a moment for what they have sent
+  LinkContext(const LinkContext&) = delete;
+  LinkContext& operator=(const LinkContext&) = delete;
+
+ private:
+  friend class RankLink;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 struct RankLinkOptions {
   std::string endpoint;
   std::string key_file;  ///< publishing key; empty: SHARDSCOPE_KEY, or none
@@ -22,8 +36,9 @@ struct RankLinkOptions {
   GateKeeper* gate = nullptr;              ///< outlives the link
   std::function<void(Detail)> set_detail;  ///< called on the link's control thread
   std::function<int()> detail;
-  std::string clock_id;  ///< empty: this machine's
-  HostClock clock;       ///< of simulated hosts; this machine's otherwise
+  std::string clock_id;           ///< empty: this machine's
+  HostClock clock;                ///< of simulated hosts; this machine's otherwise
+  LinkContext* shared = nullptr;  ///< outlives the link; null: a context of its own
 };
 
 class RankLink {

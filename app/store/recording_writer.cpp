@@ -62,6 +62,7 @@ struct RecordingWriter::State {
   std::chrono::steady_clock::time_point last_commit = std::chrono::steady_clock::now();
   std::string error;
   bool has_run = false;
+  bool has_lists = false;  ///< modules, parameters and slices
   int whole_tables = 0;
   std::uint64_t chunks = 0, events = 0;
   std::optional<std::int64_t> origin_ns;  ///< as Store computes it, to keep messages on the collector's clock
@@ -76,6 +77,7 @@ struct RecordingWriter::State {
     return std::chrono::steady_clock::now() - last_commit >= kCommitInterval;
   }
   void write_run(const ev::RunTables& tables);
+  void write_lists(const ev::RunTables& t);
 };
 
 /// Runs `work` inside the open transaction. The first failure ends the recording: what was committed
@@ -160,6 +162,10 @@ void RecordingWriter::State::write_run(const ev::RunTables& t) {
       .bind(15, t.link_latency_us)
       .bind(16, std::int64_t{t.simulated})
       .run();
+}
+
+void RecordingWriter::State::write_lists(const ev::RunTables& t) {
+  Database& db = *database;
   Statement module = db.prepare("INSERT OR REPLACE INTO modules VALUES(?1,?2,?3,?4,?5)");
   Statement module_param = db.prepare("INSERT OR REPLACE INTO module_params VALUES(?1,?2,?3)");
   for (const ev::ModuleInfo& m : t.modules) {
@@ -201,7 +207,7 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
       own.params.clear();
       own.slices.clear();
     }
-    ++state_->whole_tables;
+    if (!own.modules.empty()) ++state_->whole_tables;
     const std::vector<std::byte> bytes = encode_tables(own);
     state_->put_tables.bind(1, std::int64_t{rank})
         .bind(2, bytes)
@@ -209,6 +215,9 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
     state_->put_tables.run();
     if (!state_->has_run) state_->write_run(tables);
     state_->has_run = true;
+    // One rank may tell them for all.
+    if (!state_->has_lists && !tables.modules.empty()) state_->write_lists(tables);
+    state_->has_lists = state_->has_lists || !tables.modules.empty();
   });
 }
 

@@ -50,8 +50,8 @@ struct ModelPlan {
 /// naming the path of the node and the offending key.
 [[nodiscard]] ModelSpec parse_model_spec(const std::string& json_text);
 
-/// A built-in model by name: gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt-mini, gpt-small, mlp.
-/// Throws std::invalid_argument listing the known names.
+/// A built-in model by name (gpt2, gpt-mini, gpt3-6.7b, mlp, ...), or a GPT of any size as
+/// "gpt:layers=32,width=4096,heads=32,context=2048,vocabulary=50257", gpt2's where nothing is said. Throws std::invalid_argument listing the known names.
 [[nodiscard]] ModelSpec named_model(const std::string& name);
 
 /// The names that named_model() knows.

@@ -1,6 +1,8 @@
 // The built-in models. GPT models carry the parameter names of Hugging Face's GPT-2, so that its weights
 // load by name.
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -65,12 +67,17 @@ struct GptShape {
 };
 
 // Radford et al. 2019, Table 2, with the head counts of the released checkpoints. The two small ones read
-// bytes, so any text will do.
+// bytes, so any text will do. gpt3-*: Brown et al. 2020, Table 2.1 (13B there has the width 5140, which 40
+// heads do not divide: 5120 as in everybody's copies), with GPT-2's blocks and vocabulary.
 constexpr std::array kGpts = {
     GptShape{"gpt2", 12, 768, 12, 1024, 50257},        GptShape{"gpt2-medium", 24, 1024, 16, 1024, 50257},
     GptShape{"gpt2-large", 36, 1280, 20, 1024, 50257}, GptShape{"gpt2-xl", 48, 1600, 25, 1024, 50257},
     GptShape{"gpt-mini", 4, 128, 4, 128, 256},         GptShape{"gpt-small", 6, 384, 6, 256, 256},
+    GptShape{"gpt3-6.7b", 32, 4096, 32, 2048, 50257},  GptShape{"gpt3-13b", 40, 5120, 40, 2048, 50257},
+    GptShape{"gpt3-175b", 96, 12288, 96, 2048, 50257},
 };
+
+constexpr std::string_view kShapePrefix = "gpt:";
 
 NodeSpec gpt_block(const GptShape& shape, std::int64_t index) {
   NodeSpec core = module(NodeKind::attention, "");
@@ -130,6 +137,37 @@ ModelSpec mlp() {
   return spec;
 }
 
+/// "gpt:layers=32,width=4096,heads=32,context=2048,vocabulary=50257": what is not given is as in "gpt2".
+ModelSpec gpt_of_shape(const std::string& name) {
+  GptShape shape = kGpts[0];
+  shape.name = name;
+  const std::array<std::pair<std::string_view, std::int64_t*>, 5> keys{{{"layers", &shape.layers},
+                                                                        {"width", &shape.width},
+                                                                        {"heads", &shape.heads},
+                                                                        {"context", &shape.context},
+                                                                        {"vocabulary", &shape.vocabulary}}};
+  for (std::string_view rest = std::string_view(name).substr(kShapePrefix.size()); !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::size_t equals = part.find('=');
+    const auto key = std::find_if(keys.begin(), keys.end(),
+                                  [&](const auto& k) { return k.first == part.substr(0, equals); });
+    std::int64_t value = 0;
+    if (key != keys.end() && equals != std::string_view::npos) {
+      const char* const end = part.data() + part.size();
+      const auto [at, error] = std::from_chars(part.data() + equals + 1, end, value);
+      if (error != std::errc{} || at != end) value = 0;
+    }
+    if (value < 1) {
+      throw std::invalid_argument("model: \"" + name + "\": " + std::string(part) +
+                                  " is no size; write layers=, width=, heads=, context= or vocabulary= and a "
+                                  "number from 1 on");
+    }
+    *key->second = value;
+  }
+  return gpt(shape);
+}
+
 }  // namespace
 
 std::vector<std::string> model_names() {
@@ -144,10 +182,12 @@ ModelSpec named_model(const std::string& name) {
     if (name == shape.name) return gpt(shape);
   }
   if (name == "mlp") return mlp();
+  if (name.rfind(kShapePrefix, 0) == 0) return gpt_of_shape(name);
   std::string known;
   for (const std::string& candidate : model_names()) known += (known.empty() ? "" : ", ") + candidate;
   throw std::invalid_argument("model: \"" + name + "\" is not a built-in model; the built-in models are " +
-                              known + ", or give a JSON file (docs/models.md)");
+                              known +
+                              ", or gpt:layers=..,width=..,heads=..; or give a JSON file (docs/models.md)");
 }
 
 }  // namespace shardscope::plan

@@ -1,0 +1,36 @@
+// Command line of zero_simulate.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardscope::simulate {
+
+struct Options {
+  std::string model = "gpt3-6.7b";
+  std::string config;  ///< DeepSpeed JSON; empty: defaults
+  std::string hardware = "h100";
+  std::string hardware_folder;  ///< of hardware known by name
+  std::uint32_t ranks = 8;
+  std::int64_t steps = 3;
+  std::string publish;  ///< collector
+  std::string key;
+  std::string run_id;
+  std::string detail;
+  std::uint64_t seed = 1234;
+  double jitter = 0;
+  std::vector<std::string> stragglers;  ///< RANK:FACTOR
+  bool no_memory_limit = false;
+  bool json = false;
+};
+
+/// Adds every option to `app`; parsing fills `options`.
+void declare(CLI::App& app, Options& options);
+
+/// By rank, how many times as long its own work takes. Throws std::invalid_argument naming what is wrong.
+[[nodiscard]] std::vector<double> parse_stragglers(const std::vector<std::string>& texts,
+                                                   std::uint32_t ranks);
+
+}  // namespace shardscope::simulate

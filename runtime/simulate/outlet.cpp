@@ -1,0 +1,125 @@
+#include "runtime/simulate/outlet.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "instrumentation/clock.h"
+
+namespace shardscope::simulate {
+namespace {
+
+using instrumentation::EventKind;
+
+/// Unsent bytes of one rank, and events between looks at all of them, before the simulation waits.
+constexpr std::size_t kQueueBytes = std::size_t{4} << 20;
+constexpr std::chrono::milliseconds kPause{1};
+
+/// A link: two connections, the file descriptors that wake their threads, and its control thread's.
+constexpr std::size_t kFilesPerLink = 8;
+
+void allow_files(std::size_t links) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const std::size_t wanted = links * kFilesPerLink + 256;
+  if (files.rlim_cur >= wanted) return;
+  if (files.rlim_max < wanted) {
+    throw std::runtime_error("--ranks " + std::to_string(links) + ": needs about " + std::to_string(wanted) +
+                             " open files and this process may have " + std::to_string(files.rlim_max) +
+                             "; raise the limit (ulimit -Hn) or simulate fewer ranks");
+  }
+  files.rlim_cur = wanted;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/// What is computed from values that a simulation does not have is missing, not zero.
+bool depends_on_values(const instrumentation::Event& event) noexcept {
+  return event.kind == EventKind::loss || event.kind == EventKind::grad_norm;
+}
+
+}  // namespace
+
+Outlet::Outlet(const std::string& endpoint, const std::string& key_file,
+               const instrumentation::RunTables& tables, instrumentation::Detail detail)
+    : context_((allow_files(tables.world), tables.world)) {
+  instrumentation::RunTables lean = tables;
+  lean.modules.clear();
+  lean.params.clear();
+  lean.slices.clear();
+  sent_until_ns_.assign(tables.world, instrumentation::monotonic_now_ns());
+  for (std::uint32_t rank = 0; rank < tables.world; ++rank) {
+    gates_.push_back(std::make_unique<instrumentation::GateKeeper>());
+    instrumentation::RankLinkOptions link;
+    link.endpoint = endpoint;
+    link.key_file = key_file;
+    link.queue_bytes = 16 * kQueueBytes;
+    link.gate = gates_.back().get();
+    link.detail = [detail] { return static_cast<int>(detail); };
+    link.shared = &context_;
+    instrumentation::RunTables own = rank == 0 ? tables : lean;
+    own.rank = rank;
+    own.host = "node " + std::to_string(rank / tables.local_world);
+    links_.push_back(std::make_unique<instrumentation::RankLink>(std::move(link), std::move(own)));
+  }
+}
+
+Outlet::~Outlet() = default;
+
+void Outlet::connect(double seconds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (const auto& link : links_) {
+    while (!link->collector_alive()) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        throw std::runtime_error("the collector does not answer; is its endpoint right?");
+      }
+      for (const auto& each : links_) each->pump();
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+}
+
+void Outlet::take(std::uint32_t rank, std::vector<instrumentation::Event> events) {
+  events.erase(std::remove_if(events.begin(), events.end(), depends_on_values), events.end());
+  if (events.empty()) return;
+  events_ += events.size();
+  instrumentation::RankLink& link = *links_[rank];
+  const auto end = static_cast<std::int64_t>(events.back().ticks);
+  link.push(std::move(events), 0, std::exchange(sent_until_ns_[rank], end), end, 0);
+  link.pump();
+  while (link.queued_bytes() > kQueueBytes) {
+    std::this_thread::sleep_for(kPause);
+    link.pump();
+  }
+}
+
+void Outlet::message(instrumentation::Severity severity, const std::string& text) {
+  links_[0]->post(instrumentation::wire::Body(instrumentation::wire::Text{
+      sent_until_ns_[0], severity, text.substr(0, instrumentation::wire::kMaxText)}));
+}
+
+std::uint32_t Outlet::name_id(const std::string& name) {
+  const auto known = std::find(names_.begin(), names_.end(), name);
+  if (known != names_.end()) return static_cast<std::uint32_t>(known - names_.begin());
+  names_.push_back(name);
+  const auto id = static_cast<std::uint32_t>(names_.size() - 1);
+  for (const auto& link : links_) {
+    link->post(instrumentation::wire::Body(instrumentation::wire::Name{id, name}));
+  }
+  return id;
+}
+
+void Outlet::finish(int exit_code, const std::string& text) {
+  for (std::size_t rank = 0; rank < links_.size(); ++rank) {
+    links_[rank]->pump();
+    links_[rank]->post(
+        instrumentation::wire::Body(instrumentation::wire::Finish{exit_code, sent_until_ns_[rank], 0, text}));
+  }
+  for (const auto& link : links_) link->pump();
+  for (const auto& link : links_) link->drain(60);
+}
+
+}  // namespace shardscope::simulate

@@ -1,0 +1,45 @@
+// Sends the events of all simulated ranks to a collector, each rank over a link of its own, as ranks do.
+// Unlike training it waits for the collector: nothing is lost to a full queue.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "instrumentation/emitter.h"
+#include "instrumentation/rank_link.h"
+
+namespace shardscope::simulate {
+
+class Outlet {
+ public:
+  /// `tables`: of rank 0; the other ranks' differ in their rank and host only, and leave out the lists, which
+  /// one rank tells for all. Throws std::runtime_error when the endpoint cannot be one, or the process may
+  /// not open as many connections.
+  Outlet(const std::string& endpoint, const std::string& key_file, const instrumentation::RunTables& tables,
+         instrumentation::Detail detail);
+  ~Outlet();
+  Outlet(const Outlet&) = delete;
+  Outlet& operator=(const Outlet&) = delete;
+
+  /// Waits until the collector answers. Throws std::runtime_error when it does not within `seconds`.
+  void connect(double seconds);
+  /// Events of one rank in order of time.
+  void take(std::uint32_t rank, std::vector<instrumentation::Event> events);
+  void message(instrumentation::Severity severity, const std::string& text);
+  [[nodiscard]] std::uint32_t name_id(const std::string& name);
+  /// Ends every rank's run. Returns when the collector has everything.
+  void finish(int exit_code, const std::string& text);
+  [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+
+ private:
+  instrumentation::LinkContext context_;
+  std::vector<std::unique_ptr<instrumentation::GateKeeper>> gates_;  ///< nobody holds a simulated rank
+  std::vector<std::unique_ptr<instrumentation::RankLink>> links_;    ///< by rank
+  std::vector<std::int64_t> sent_until_ns_;                          ///< by rank
+  std::vector<std::string> names_;
+  std::uint64_t events_ = 0;
+};
+
+}  // namespace shardscope::simulate

@@ -1,0 +1,148 @@
+// zero_simulate: plays every rank of a run on hardware that is not there and publishes their events as the
+// ranks would. `shardscope simulate` starts it.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+#include "instrumentation/clock.h"
+#include "instrumentation/emitter.h"
+#include "runtime/engine/run_tables.h"
+#include "runtime/simulate/options.h"
+#include "runtime/simulate/outlet.h"
+#include "runtime/simulate/simulation.h"
+#include "runtime/train/setup.h"
+
+namespace {
+
+using namespace shardscope;
+
+constexpr double kConnectSeconds = 60;
+
+std::string made_up_run_id() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  char text[17];
+  std::snprintf(text, sizeof text, "%08x%08x", static_cast<unsigned>(now / std::chrono::seconds(1)),
+                static_cast<unsigned>(std::random_device()()));
+  return text;
+}
+
+instrumentation::RunTables tables_of(const simulate::Options& options, const plan::ModelPlan& model,
+                                     const config::TrainingConfig& config, const simulate::Hardware& hardware,
+                                     const plan::Topology& topology) {
+  engine::RunIdentity identity;
+  identity.run_id = options.run_id.empty() ? made_up_run_id() : options.run_id;
+  identity.device = "simulated " + hardware.name;
+  identity.versions = "shardscope " SHARDSCOPE_VERSION;
+  identity.world = topology.world;
+  identity.local_world = topology.ranks_per_node;
+  instrumentation::RunTables tables = engine::make_run_tables(model, config, identity);
+  tables.hardware = "simulated: " + (hardware.description.empty() ? hardware.name : hardware.description);
+  tables.link_gbps = tables.link_latency_us = 0;  // the hardware's links are no emulated one
+  tables.simulated = true;
+  return tables;
+}
+
+void run(const simulate::Options& options) {
+  train::Options named;
+  named.model = options.model;
+  named.config = options.config;
+  named.steps = options.steps;
+  const config::TrainingConfig config = train::load_training_config(named, options.ranks);
+  const plan::ModelPlan model = train::load_model(named, config);
+  simulate::SimulationOptions simulated;
+  simulated.hardware = simulate::load_hardware(options.hardware, options.hardware_folder);
+  if (options.no_memory_limit) simulated.hardware.memory_gib = 0;
+  simulated.variation = {options.seed, options.jitter,
+                         simulate::parse_stragglers(options.stragglers, options.ranks)};
+  simulated.origin_ns = instrumentation::monotonic_now_ns();
+  const instrumentation::Detail detail = train::parse_detail(options.detail, config.shardscope.detail);
+
+  const auto began = std::chrono::steady_clock::now();
+  std::unique_ptr<simulate::Outlet> outlet;
+  std::uint64_t made = 0;
+  simulate::Simulation simulation(
+      model, config, simulated, [&](const std::string& name) { return outlet ? outlet->name_id(name) : 0; },
+      [&](std::uint32_t rank, std::vector<instrumentation::Event> events) {
+        made += events.size();
+        if (outlet) outlet->take(rank, std::move(events));
+      });
+  if (!options.publish.empty()) {
+    outlet = std::make_unique<simulate::Outlet>(
+        options.publish, options.key.empty() ? config.shardscope.key : options.key,
+        tables_of(options, model, config, simulated.hardware, simulation.groups().topology()), detail);
+    outlet->connect(kConnectSeconds);
+    outlet->message(instrumentation::Severity::info,
+                    "simulated: no rank trained; times are those of a cost model of " +
+                        simulated.hardware.name + ", losses and gradient norms are not known");
+    for (const std::string& warning : config.warnings) {
+      outlet->message(instrumentation::Severity::warning, warning);
+    }
+  }
+  for (const std::string& warning : config.warnings) {
+    std::fprintf(stderr, "shardscope: warning: %s\n", warning.c_str());
+  }
+  try {
+    instrumentation::g_detail.store(static_cast<int>(detail));
+    simulation.begin();
+    nlohmann::json steps = nlohmann::json::array();
+    for (std::int64_t step = 0; step < options.steps; ++step) {
+      const double ms = static_cast<double>(simulation.step()) * 1e-6;
+      steps.push_back(ms);
+      if (!options.json) {
+        std::printf("step %lld of %lld: %.3f ms simulated\n", static_cast<long long>(step + 1),
+                    static_cast<long long>(options.steps), ms);
+        std::fflush(stdout);
+      }
+    }
+    simulation.finish();
+    if (outlet) outlet->finish(0, "");
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    if (options.json) {
+      const nlohmann::json outcome{{"simulated", true},
+                                   {"model", model.spec.name},
+                                   {"params", model.elems},
+                                   {"hardware", simulated.hardware.name},
+                                   {"world", options.ranks},
+                                   {"stage", config.zero.stage},
+                                   {"engines", simulation.engines()},
+                                   {"step_ms", steps},
+                                   {"events", made},
+                                   {"wall_s", seconds}};
+      std::printf("%s\n", outcome.dump().c_str());
+    } else {
+      std::printf("%llu events of %u ranks in %.1f s, played by %zu engine%s\n",
+                  static_cast<unsigned long long>(made), options.ranks, seconds, simulation.engines(),
+                  simulation.engines() == 1 ? "" : "s");
+    }
+  } catch (const std::exception& error) {
+    if (outlet) outlet->finish(1, error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  simulate::Options options;
+  CLI::App app("Plays the ranks of a ZeRO run that is not made.", "zero_simulate");
+  simulate::declare(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::fprintf(stderr, "shardscope: %s; see zero_simulate --help\n", error.what());
+    return 2;
+  }
+  try {
+    run(options);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "shardscope: %s\n", error.what());
+    return 1;
+  }
+}
