@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   add_record(app, action);
   add_reading_verbs(app, action);
   add_estimate(app, action);
+  add_simulate(app, action);
   add_keys(app, action);
 
   try {

@@ -31,5 +31,6 @@ void add_record(CLI::App& app, Action& action);
 void add_reading_verbs(CLI::App& app, Action& action);  ///< info, summary, findings, compare, report, export
 void add_keys(CLI::App& app, Action& action);
 void add_estimate(CLI::App& app, Action& action);
+void add_simulate(CLI::App& app, Action& action);
 
 }  // namespace shardscope::cli

@@ -1,0 +1,232 @@
+// `simulate`: a run that is never made, to a recording, a dashboard or a collector.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "app/cli/checks.h"
+#include "app/cli/config_override.h"
+#include "app/cli/launch.h"
+#include "app/cli/process.h"
+#include "app/cli/verb.h"
+#include "app/collector/collector.h"
+
+namespace shardscope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SimulateOptions {
+  std::uint32_t ranks = 8;
+  std::string model = "gpt3-6.7b";
+  // Of a GPT given by its size; 0: not given.
+  std::int64_t layers = 0, width = 0, heads = 0, context = 0, vocabulary = 0;
+  std::string config;
+  std::vector<std::string> set;
+  std::int64_t micro_steps = 0;  ///< 0: the configuration's
+  std::string hardware = "h100";
+  std::int64_t steps = 3;
+  std::string detail = "params";
+  std::uint64_t seed = 1234;
+  double jitter = 0;
+  std::vector<std::string> stragglers;
+  bool no_memory_limit = false;
+  std::string record, connect, key;
+  bool view = false;
+  bool json = false;
+};
+
+std::string model_of(const SimulateOptions& options) {
+  std::string shape;
+  const auto add = [&](const char* name, std::int64_t value) {
+    if (value > 0) shape += fmt::format("{}{}={}", shape.empty() ? "" : ",", name, value);
+  };
+  add("layers", options.layers);
+  add("width", options.width);
+  add("heads", options.heads);
+  add("context", options.context);
+  add("vocabulary", options.vocabulary);
+  return shape.empty() ? options.model : "gpt:" + shape;
+}
+
+std::vector<std::string> command_of(const SimulateOptions& options, const std::string& config,
+                                    const std::string& publish) {
+  std::vector<std::string> command{sibling_program("zero_simulate")};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    command.emplace_back(name);
+    command.push_back(value);
+  };
+  add("--model", model_of(options));
+  add("--config", config);
+  add("--hardware", options.hardware);
+  add("--hardware-folder", (fs::path(source_root()) / "samples" / "hardware").string());
+  add("--ranks", std::to_string(options.ranks));
+  add("--steps", std::to_string(options.steps));
+  add("--detail", options.detail);
+  add("--seed", std::to_string(options.seed));
+  add("--jitter", fmt::format("{}", options.jitter));
+  for (const std::string& straggler : options.stragglers) add("--straggler", straggler);
+  add("--publish", publish);
+  add("--key", options.key);
+  if (options.no_memory_limit) command.emplace_back("--no-memory-limit");
+  if (options.json) command.emplace_back("--json");
+  return command;
+}
+
+/// Two connections of every rank come in.
+void allow_connections() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+void check(const SimulateOptions& options) {
+  if (!options.config.empty() && !fs::exists(options.config)) {
+    throw UserError(fmt::format("--config {}: no such file", options.config));
+  }
+  if (options.model.ends_with(".json") && !fs::exists(options.model)) {
+    throw UserError(fmt::format("--model {}: no such file", options.model));
+  }
+}
+
+int simulate(const SimulateOptions& options) {
+  check(options);
+  std::vector<std::string> set = options.set;
+  if (options.micro_steps > 0) {
+    set.push_back(fmt::format("gradient_accumulation_steps={}", options.micro_steps));
+  }
+  const TemporaryConfig changed(config_with(options.config, set));
+  const std::string config = set.empty() ? options.config : changed.path();
+  install_interrupt_handler();
+  allow_connections();
+
+  std::optional<collector::Collector> collector;
+  std::string publish = options.connect;
+  if (publish.empty() && (!options.record.empty() || options.view)) {
+    collector::CollectorOptions collecting;
+    collecting.listen = "tcp://127.0.0.1:0";
+    collecting.record_path = options.record;
+    collector.emplace(collecting);
+    publish = collector->publish_endpoint();
+  }
+  std::unique_ptr<Process> dashboard;
+  if (options.view) {
+    dashboard = std::make_unique<Process>(
+        std::vector<std::string>{sibling_program("shardscope-gui"), "--connect", publish},
+        Process::Output::inherit);
+  }
+  Process player(command_of(options, config, publish), Process::Output::capture);
+  std::string failure, outcome;
+  const auto take = [&](const std::string& line) {
+    static const std::string kPrefix = "shardscope: ";
+    if (line.rfind(kPrefix + "warning: ", 0) == 0) {
+      fmt::print(stderr, "{}\n", line);
+    } else if (line.rfind(kPrefix, 0) == 0) {
+      failure = line.substr(kPrefix.size());
+    } else if (options.json) {
+      outcome = line;
+    } else {
+      fmt::print("{}\n", line);
+      std::fflush(stdout);
+    }
+  };
+  bool told_to_stop = false;
+  while (player.read_lines(std::chrono::milliseconds(100), take) || player.running()) {
+    if (interrupted() && !std::exchange(told_to_stop, true)) player.signal(SIGTERM);
+  }
+  const int code = player.wait();
+  if (code != 0) {
+    fmt::print(
+        stderr, "shardscope: {}\n",
+        failure.empty() ? fmt::format("zero_simulate ended with code {} and no message", code) : failure);
+    return code;
+  }
+  if (dashboard) {
+    fmt::print(stderr, "shardscope: the simulation has ended; close the window to finish\n");
+    while (dashboard->running() && !interrupted()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+  nlohmann::json result =
+      options.json ? nlohmann::json::parse(outcome, nullptr, false) : nlohmann::json::object();
+  if (collector) {
+    collector->stop();
+    const collector::CollectorStatus status = collector->status();
+    if (!status.recording_error.empty()) {
+      fmt::print(stderr, "shardscope: recording {}: {}\n", options.record, status.recording_error);
+      return 1;
+    }
+    result["dropped"] = status.dropped;
+    if (!options.record.empty()) {
+      result["recording"] = options.record;
+      result["recording_bytes"] = fs::file_size(options.record);
+      if (!options.json) {
+        fmt::print("{}: {} events, {:.1f} MB\n", options.record, status.events,
+                   static_cast<double>(fs::file_size(options.record)) * 1e-6);
+      }
+    }
+  }
+  if (options.json) fmt::print("{}\n", result.dump(2));
+  return 0;
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, Action& action) {
+  auto options = std::make_shared<SimulateOptions>();
+  CLI::App* verb = app.add_subcommand(
+      "simulate", "A run that is never made: any model, ranks and hardware, with the events of a real one");
+  CLI::Option* model = verb->add_option("--model", options->model,
+                                        "Model: a name (gpt2, gpt3-6.7b, gpt3-13b, gpt3-175b, ...) or a JSON "
+                                        "file with a module tree (docs/models.md)")
+                           ->capture_default_str();
+  const auto size = [&](const char* name, std::int64_t& value, const char* what) {
+    verb->add_option(name, value, what)->check(CLI::PositiveNumber)->excludes(model);
+  };
+  size("--layers", options->layers, "Instead of --model: a GPT of so many blocks (default: gpt2's 12)");
+  size("--width", options->width, "of this width (768)");
+  size("--heads", options->heads, "with so many attention heads (12)");
+  size("--context", options->context, "on sequences of so many tokens (1024)");
+  size("--vocab", options->vocabulary, "and a vocabulary of this size (50257)");
+  verb->add_option("--ranks", options->ranks, "Number of ranks")->check(kAboveZero)->capture_default_str();
+  verb->add_option("--config", options->config,
+                   "DeepSpeed JSON file (docs/configuration.md); default: stage 0, fp32");
+  verb->add_option("--set", options->set,
+                   "KEY=VALUE over the configuration, e.g. zero_optimization.stage=3; repeatable");
+  verb->add_option("--micro-steps", options->micro_steps,
+                   "gradient_accumulation_steps over the configuration")
+      ->check(kAboveZero);
+  verb->add_option("--hardware", options->hardware, "a100, h100, h200 or a JSON file (docs/simulate.md)")
+      ->capture_default_str();
+  verb->add_option("--steps", options->steps, "Optimizer steps")->check(kAboveZero)->capture_default_str();
+  verb->add_option("--detail", options->detail, "What the ranks emit")
+      ->check(CLI::IsMember({"steps", "phases", "modules", "params", "kernels"}))
+      ->capture_default_str();
+  verb->add_option("--straggler", options->stragglers,
+                   "RANK:FACTOR, a rank that computes so many times as long; repeatable");
+  verb->add_option("--jitter", options->jitter, "Each rank's own work takes 1 +- this many times as long")
+      ->check(CLI::Range(0.0, 1.0));
+  verb->add_option("--seed", options->seed, "of --jitter")->capture_default_str();
+  verb->add_flag("--no-memory-limit", options->no_memory_limit,
+                 "Go on where the device's memory would not be enough");
+  CLI::Option* record = verb->add_option("-o,--record", options->record, "Record to this *.zscope file");
+  CLI::Option* connect = verb->add_option("--connect", options->connect,
+                                          "Publish to a collector or dashboard that listens here");
+  verb->add_option("--key", options->key, "Publishing key for --connect (docs/security.md)")->needs(connect);
+  CLI::Option* view = verb->add_flag("--view", options->view, "Open the dashboard on it");
+  connect->excludes(record)->excludes(view);
+  verb->add_flag("--json", options->json, "Print the outcome as JSON");
+  verb->callback([options, &action] { action = [options] { return simulate(*options); }; });
+}
+
+}  // namespace shardscope::cli
