@@ -8,6 +8,8 @@
 #include <string>
 
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/workspace.h"
 #include "kernels/error.h"
 #include "kernels/precision.h"
 
@@ -42,6 +44,9 @@ void packed_product(const Gemm& g, const float* a, const float* b, float* c, con
   }
 }
 
+/// Rows of a product that are worth a thread: a strip of a transposed operand (simd/gemm.cpp).
+constexpr std::int64_t kRowUnit = 64;
+
 std::atomic<bool> g_sum_in_double{false};
 
 void sum_in_double(const Gemm& g, const float* a, const float* b, float* c, const float* bias) {
@@ -69,7 +74,18 @@ void gemm(const Gemm& shape, const float* a, const float* b, float* c, const flo
     sum_in_double(shape, a, b, c, bias);
     return;
   }
-  packed_product(shape, a, b, c, bias);
+  const VectorKernels& kernels = vector_kernels();
+  if (kernels.gemm == nullptr || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) {
+    packed_product(shape, a, b, c, bias);
+    return;
+  }
+  // Rows are shared out; how an element is summed does not depend on the part it is in.
+  parallel_ranges(shape.threads, shape.m, kRowUnit, kRowUnit, [&](std::int64_t begin, std::int64_t end, int) {
+    Gemm part = shape;
+    part.m = end - begin;
+    kernels.gemm(part, a + begin * (shape.trans_a == Trans::no ? shape.lda : 1), b, c + begin * shape.ldc, bias,
+                 workspace_floats(Slot::packed, kernels.gemm_scratch_floats()));
+  });
 }
 
 }  // namespace shardscope::kernels::cpu

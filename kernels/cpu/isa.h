@@ -28,8 +28,14 @@ struct AttentionShape {
   std::int64_t B, T, C, H;
 };
 
+struct Gemm;
+
 struct VectorKernels {
   const char* name;
+  /// A matrix product (gemm.h) on the calling thread, m, n, k > 0; scratch of gemm_scratch_floats(), aligned to 64
+  /// bytes. Null where oneDNN's is the faster one.
+  void (*gemm)(const Gemm& shape, const float* a, const float* b, float* c, const float* bias, float* scratch);
+  std::int64_t (*gemm_scratch_floats)();
   // Element-wise, n elements from the pointers given; operands may alias exactly.
   void (*cast)(void* dst, DType dst_type, const void* src, DType src_type, std::int64_t n);
   void (*scale)(void* x, DType type, float factor, std::int64_t n);

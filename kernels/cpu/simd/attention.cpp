@@ -8,6 +8,7 @@
 // folded into q.
 #include "kernels/cpu/simd/matrix_tile.h"
 #include "kernels/cpu/simd/tables.h"
+#include "kernels/cpu/simd/transpose.h"
 
 namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 namespace {
@@ -56,17 +57,24 @@ template <class S>
   }
 }
 
-/// dst[Dp, Tp] = src[T, Dp] transposed, zeros behind column T (so that scores of keys that do not exist are
-/// finite).
-SHARDSCOPE_INLINE void transpose(float* dst, const float* src, std::int64_t T, const Layout& l) {
-  constexpr std::int64_t kStrip = 16;
-  const std::int64_t end = round_up(T, kStrip);
-  for (std::int64_t t = 0; t < end; t += kStrip) {
-    const std::int64_t count = T - t < kStrip ? T - t : kStrip;
-    for (std::int64_t d = 0; d < l.D; ++d) {
-      float* to = dst + d * l.Tp + t;
-      for (std::int64_t i = 0; i < count; ++i) to[i] = src[(t + i) * l.Dp + d];
-      for (std::int64_t i = count; i < kStrip; ++i) to[i] = 0.0F;
+/// dst[Dp, Tp] = src[t * stride + 0..D) transposed, zeros behind column T (so that scores of keys that do not
+/// exist are finite).
+template <class S>
+[[gnu::always_inline]] inline void pack_transposed(float* dst, const typename S::Storage* src, std::int64_t T,
+                                                   std::int64_t stride, const Layout& l) {
+  constexpr std::int64_t kStrip = 16;  // a multiple of every W
+  for (std::int64_t t = 0; t < round_up(T, kStrip); t += W) {
+    const std::int64_t count = T - t < W ? T - t : W;
+    for (std::int64_t d = 0; d < l.Dp; d += W) {
+      vf x[W];
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < W; ++i) {
+        const auto* from = src + (t + i) * stride + d;
+        x[i] = i >= count ? vf{} : d + W <= l.D ? S::load(from) : load_partial<S>(from, l.D - d);
+      }
+      transpose(x);
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < W; ++i) store(dst + (d + i) * l.Tp + t, x[i]);
     }
   }
 }
@@ -81,22 +89,76 @@ SHARDSCOPE_INLINE vf mask(vf x, std::int64_t visible, float other) {
   return lane_index() < static_cast<std::int32_t>(visible) ? x : set1(other);
 }
 
+/// Numbers of the rows of a block, in whole vectors.
+constexpr std::int64_t kRowLanes = (kQueries + 15) / 16 * 16;
+
+/// Scores to exp(score - maximum so far), and the maxima, sums and results of the blocks before brought to
+/// it. Row r sees `seen` + r of the columns. In passes over all rows: what a row waits for (the maximum over
+/// lanes, then an exponential) the others fill.
+SHARDSCOPE_INLINE void softmax_block(float* scores, std::int64_t rows, std::int64_t columns,
+                                     std::int64_t seen, bool first_block, float* top, float* total,
+                                     float* result, const Layout& l) {
+  alignas(64) float block_top[kRowLanes] = {};
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* s = scores + r * kKeys;
+    vf largest = set1(-__builtin_inff());
+    std::int64_t i = 0;
+    for (; i + W <= seen + r && i < columns; i += W) largest = max(load(s + i), largest);
+    for (; i < columns; i += W) {
+      const vf x = mask(load(s + i), seen + r - i, -__builtin_inff());
+      store(s + i, x);
+      largest = max(x, largest);
+    }
+    block_top[r] = max_lane(largest);
+  }
+  if (first_block) {  // it always holds a visible key, position 0
+    for (std::int64_t r = 0; r < kRowLanes; r += W) {
+      store(top + r, load(block_top + r));
+      store(total + r, vf{});
+    }
+  } else {
+    alignas(64) float shrink[kRowLanes];
+    for (std::int64_t r = 0; r < kRowLanes; r += W) {
+      const vf before = load(top + r);
+      const vf now = max(load(block_top + r), before);
+      store(top + r, now);
+      const vf factor = exp(before - now);
+      store(shrink + r, factor);
+      store(total + r, load(total + r) * factor);
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t d = 0; d < l.Dp; d += W) {
+        store(result + r * l.Dp + d, load(result + r * l.Dp + d) * shrink[r]);
+      }
+    }
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* s = scores + r * kKeys;
+    const float shift = top[r];
+    vf added{};
+    for (std::int64_t i = 0; i < columns; i += W) {
+      const vf p = exp(load(s + i) - shift);
+      store(s + i, p);
+      added += p;
+    }
+    total[r] += sum(added);
+  }
+}
+
 template <class S>
 void forward_head(typename S::Storage* out, float* logsumexp, const typename S::Storage* qkv, std::int64_t T,
                   std::int64_t C, const Layout& l, float* scratch) {
   float* q = scratch;
-  float* k = q + l.rows();
-  float* v = k + l.rows();
+  float* v = q + l.rows();
   float* k_transposed = v + l.rows();
   float* result = k_transposed + l.rows();
   float* scores = result + kQueries * l.Dp;
   pack<S>(q, qkv, T, 3 * C, l, 1.0F / __builtin_sqrtf(static_cast<float>(l.D)));
-  pack<S>(k, qkv + C, T, 3 * C, l, 1.0F);
   pack<S>(v, qkv + 2 * C, T, 3 * C, l, 1.0F);
-  transpose(k_transposed, k, T, l);
+  pack_transposed<S>(k_transposed, qkv + C, T, 3 * C, l);
 
-  float top[kQueries];
-  float total[kQueries];
+  alignas(64) float top[kRowLanes];
+  alignas(64) float total[kRowLanes];
   for (std::int64_t query = 0; query < T; query += kQueries) {
     const std::int64_t rows = T - query < kQueries ? T - query : kQueries;
     for (std::int64_t key = 0; key < query + rows; key += kKeys) {
@@ -104,41 +166,7 @@ void forward_head(typename S::Storage* out, float* logsumexp, const typename S::
       const std::int64_t columns = round_up(keys, W);
       multiply<false>(rows, columns, l.D, {q + query * l.Dp, l.Dp, 1}, k_transposed + key, l.Tp, scores,
                       kKeys);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        float* s = scores + r * kKeys;
-        const std::int64_t seen =
-            query + r + 1 - key;  // keys of this block at or before the query; may be < 1
-        vf largest = set1(-__builtin_inff());
-        for (std::int64_t i = 0; i < columns; i += W) {
-          const vf x = mask(load(s + i), seen - i, -__builtin_inff());
-          store(s + i, x);
-          largest = max(x, largest);
-        }
-        const float block_top = max_lane(largest);
-        float shift = 0.0F;
-        if (key == 0) {
-          // The first block always holds a visible key (position 0).
-          shift = block_top;
-          total[r] = 0.0F;
-        } else {
-          shift = block_top > top[r] ? block_top : top[r];
-          if (shift > top[r]) {
-            const float shrink = exp(set1(top[r] - shift))[0];
-            total[r] *= shrink;
-            for (std::int64_t i = 0; i < l.Dp; i += W) {
-              store(result + r * l.Dp + i, load(result + r * l.Dp + i) * shrink);
-            }
-          }
-        }
-        top[r] = shift;
-        vf added{};
-        for (std::int64_t i = 0; i < columns; i += W) {
-          const vf p = exp(load(s + i) - shift);
-          store(s + i, p);
-          added += p;
-        }
-        total[r] += sum(added);
-      }
+      softmax_block(scores, rows, columns, query + 1 - key, key == 0, top, total, result, l);
       const Strided p{scores, kKeys, 1};
       if (key == 0) {
         multiply<false>(rows, l.Dp, keys, p, v + key * l.Dp, l.Dp, result, l.Dp);
@@ -163,8 +191,8 @@ void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, c
   float* dq = dy + l.rows();
   float* dk = dq + l.rows();
   float* dv = dk + l.rows();
-  float* spare = dv + l.rows();  // v, then out
-  float* k_transposed = spare + l.rows();
+  float* y = dv + l.rows();
+  float* k_transposed = y + l.rows();
   float* v_transposed = k_transposed + l.rows();
   float* probability = v_transposed + l.rows();
   float* dscore = probability + kQueries * kKeys;
@@ -173,16 +201,14 @@ void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, c
   const float factor = 1.0F / __builtin_sqrtf(static_cast<float>(l.D));
   pack<S>(q, qkv, T, 3 * C, l, factor);
   pack<S>(k, qkv + C, T, 3 * C, l, 1.0F);
-  pack<S>(spare, qkv + 2 * C, T, 3 * C, l, 1.0F);
-  transpose(k_transposed, k, T, l);
-  transpose(v_transposed, spare, T, l);
+  pack_transposed<S>(k_transposed, qkv + C, T, 3 * C, l);
+  pack_transposed<S>(v_transposed, qkv + 2 * C, T, 3 * C, l);
   pack<S>(dy, dout, T, C, l, 1.0F);
-  pack<S>(spare, out, T, C, l, 1.0F);
+  pack<S>(y, out, T, C, l, 1.0F);
   // delta = rowsum(dout * out) stands for the sum over keys of P dP (FlashAttention-2, algorithm 2, line 4).
   for (std::int64_t t = 0; t < T; ++t) {
     vf s{};
-    for (std::int64_t i = 0; i < l.Dp; i += W)
-      s = fma(load(dy + t * l.Dp + i), load(spare + t * l.Dp + i), s);
+    for (std::int64_t i = 0; i < l.Dp; i += W) s = fma(load(dy + t * l.Dp + i), load(y + t * l.Dp + i), s);
     delta[t] = sum(s);
   }
   __builtin_memset(dk, 0, static_cast<std::size_t>(2 * l.rows()) * sizeof(float));
@@ -202,7 +228,13 @@ void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, c
         const std::int64_t seen = query + r + 1 - key;
         const float shift = logsumexp[query + r];
         const float centre = delta[query + r];
-        for (std::int64_t i = 0; i < columns; i += W) {
+        std::int64_t i = 0;
+        for (; i + W <= seen && i < columns; i += W) {
+          const vf p = exp(load(p_row + i) - shift);
+          store(p_row + i, p);
+          store(d_row + i, p * (load(d_row + i) - centre));
+        }
+        for (; i < columns; i += W) {
           const vf p = mask(exp(load(p_row + i) - shift), seen - i, 0.0F);
           store(p_row + i, p);
           store(d_row + i, mask(p * (load(d_row + i) - centre), seen - i, 0.0F));

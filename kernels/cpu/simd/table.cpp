@@ -7,6 +7,8 @@ namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 
 const VectorKernels kTable = {
     .name = SHARDSCOPE_STRING(SHARDSCOPE_ISA),
+    .gemm = gemm,
+    .gemm_scratch_floats = gemm_scratch_floats,
     .cast = cast,
     .scale = scale,
     .add = add,

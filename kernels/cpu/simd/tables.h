@@ -5,6 +5,13 @@
 
 namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 
+#if defined(__AVX512F__)
+void gemm(const Gemm& g, const float* a, const float* b, float* c, const float* bias, float* scratch);
+std::int64_t gemm_scratch_floats();
+#else
+inline constexpr decltype(VectorKernels::gemm) gemm = nullptr;
+inline constexpr decltype(VectorKernels::gemm_scratch_floats) gemm_scratch_floats = nullptr;
+#endif
 void cast(void* dst, DType dst_type, const void* src, DType src_type, std::int64_t n);
 void scale(void* x, DType type, float factor, std::int64_t n);
 void add(void* y, DType y_type, const void* a, DType a_type, const void* b, DType b_type, std::int64_t n);

@@ -52,8 +52,17 @@ SHARDSCOPE_INLINE vf fma(vf a, vf b, vf c) {
 }
 
 /// The second operand when either is NaN, so that max(lo, x) lets a NaN of x through.
+#if defined(__AVX512F__)
+SHARDSCOPE_INLINE vf max(vf a, vf b) {
+  return reinterpret_cast<vf>(_mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+}
+SHARDSCOPE_INLINE vf min(vf a, vf b) {
+  return reinterpret_cast<vf>(_mm512_min_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+}
+#else
 SHARDSCOPE_INLINE vf max(vf a, vf b) { return a > b ? a : b; }
 SHARDSCOPE_INLINE vf min(vf a, vf b) { return a < b ? a : b; }
+#endif
 
 SHARDSCOPE_INLINE vf sqrt(vf x) {
 #if defined(__AVX512F__)

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/device/cpu/huge_pages.h"
 #include "runtime/device/error.h"
 
 namespace shardscope::comm {
@@ -21,12 +22,12 @@ namespace {
 
 std::byte* map(int fd, std::size_t bytes) {
   // MAP_NORESERVE: the reservation is not memory that the machine has promised.
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (data == MAP_FAILED) {
+  void* data = device::map_aligned(bytes, MAP_SHARED | MAP_NORESERVE, fd);
+  if (data == nullptr) {
     throw_errno("mmap", "cannot map " + std::to_string(bytes >> 20) +
                             " MiB of shared memory (is the address space limited? see ulimit -v)");
   }
-  // Most of it is never touched: keep it out of core files and transparent huge pages out of the tail.
+  // Most of it is never touched: keep it out of core files.
   madvise(data, bytes, MADV_DONTDUMP);
   return static_cast<std::byte*>(data);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "runtime/device/cpu/huge_pages.h"
 #include "runtime/device/cpu/region_allocator.h"
 #include "runtime/device/cpu/stream.h"
 #include "runtime/device/device.h"
@@ -23,8 +24,9 @@ class PrivateArena final : public Arena {
 
  protected:
   void* raw_allocate(std::size_t bytes) override {
-    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return data == MAP_FAILED ? nullptr : data;
+    void* data = map_aligned(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (data != nullptr && bytes > kHugePage) madvise(data, bytes, MADV_HUGEPAGE);
+    return data;
   }
   void raw_free(void* data, std::size_t bytes) noexcept override { munmap(data, bytes); }
 };
@@ -39,7 +41,11 @@ class RegionArena final : public Arena {
  protected:
   void* raw_allocate(std::size_t bytes) override {
     const auto offset = allocator_.take(bytes);
-    return offset ? region_.bytes().data() + *offset : nullptr;
+    if (!offset) return nullptr;
+    std::byte* data = region_.bytes().data() + *offset;
+    // Not the segments of small requests, which stay mostly untouched.
+    if (bytes > kHugePage) collapse_shared(data, bytes);
+    return data;
   }
   void raw_free(void* data, std::size_t bytes) noexcept override {
     auto* start = static_cast<std::byte*>(data);

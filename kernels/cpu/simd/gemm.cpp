@@ -1,0 +1,399 @@
+// fp32 matrix products on AVX-512: 8 x 48 sums in registers, so that 24 fused multiply-adds follow 3 vector
+// loads and 8 broadcasts, and both units that do them stay busy.
+//
+// The order of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a block of
+// B of kDepth x kColumns is packed into panels of 48 columns, which lie in the second-level cache and stream
+// through the first; A goes by in tiles of 8 rows. Rows of A are read where they are; a transposed A is
+// packed in strips of 64 columns, whole cache lines of every row.
+//
+// [Note: beside the products]
+// At these shapes an operand is used a few hundred times only, and fetching it from memory, packing it and
+// waiting for the lines of C would take a tenth of the time. A product leaves most of the load and store
+// units' time unused, so a tile does, once every kSegment steps of depth, a little of what will be needed
+// later: it asks for its lines of C, for the next tile's rows of A (or packs a row of the next strip and asks
+// for one of the strip after it), and for the source of the next block of B.
+//
+// Every element of C is summed in order of depth, in blocks of a length that only k decides, whatever its
+// place in C.
+#include "kernels/cpu/gemm.h"
+
+#include "kernels/cpu/simd/tables.h"
+#include "kernels/cpu/simd/transpose.h"
+#include "kernels/cpu/simd/vec.h"
+
+namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
+
+#if defined(__AVX512F__)
+namespace {
+
+constexpr int kRows = 8;
+constexpr int kVectors = 3;
+constexpr std::int64_t kPanel = kVectors * W;
+constexpr std::int64_t kLine = 16;          // floats in a cache line
+constexpr std::int64_t kStrip = 4 * kLine;  // columns of a transposed A packed together
+constexpr std::int64_t kSegment = 64;       // steps of depth between two pieces of work on the side
+constexpr std::int64_t kDepth = 512;  // of a block; 8 rows of A are then a third of the first-level cache
+constexpr std::int64_t kColumns = 4 * kPanel;      // of a block of B
+constexpr std::int64_t kWideColumns = 8 * kPanel;  // where A is packed again for every block
+/// Groups of 16 columns within a strip lie a cache line further apart than their depth asks for: a power of
+/// two would put the lines of one row into one set of the cache.
+constexpr std::int64_t kGroup = (kDepth + 1) * kLine;
+constexpr std::int64_t kStripFloats = kStrip / kLine * kGroup;
+constexpr std::int64_t kBlockFloats = kWideColumns * kDepth;
+
+SHARDSCOPE_INLINE std::int64_t round_up(std::int64_t n, std::int64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+SHARDSCOPE_INLINE std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+SHARDSCOPE_INLINE __mmask16 first_lanes(std::int64_t n) {
+  return static_cast<__mmask16>(n >= W ? 0xFFFFU : (1U << n) - 1U);
+}
+SHARDSCOPE_INLINE vf load_lanes(const float* p, __mmask16 lanes) {
+  return reinterpret_cast<vf>(_mm512_maskz_loadu_ps(lanes, p));
+}
+SHARDSCOPE_INLINE void store_lanes(float* p, vf x, __mmask16 lanes) {
+  _mm512_mask_storeu_ps(p, lanes, reinterpret_cast<__m512>(x));
+}
+
+/// Lines of a matrix that will be needed: rows of `run` floats, 64 at a time.
+struct Ahead {
+  const float* at = nullptr;
+  const float* row_end = nullptr;
+  std::int64_t run = 0, stride = 0;
+  std::int64_t left = 0;         // pieces of 64 floats
+  std::int64_t per_segment = 0;  // pieces to ask for at a time
+
+  /// `rows` rows of `run` floats from `first`, within `segments` segments.
+  [[gnu::always_inline]] static Ahead of(const float* first, std::int64_t rows, std::int64_t run,
+                                         std::int64_t stride, std::int64_t segments) {
+    const std::int64_t pieces = rows * (round_up(run, kSegment) / kSegment);
+    return {first, first + run, run, stride, pieces, segments > 0 ? (pieces + segments - 1) / segments : 0};
+  }
+  [[gnu::always_inline]] void step() {
+    for (std::int64_t n = least(per_segment, left); n > 0; --n) {
+      for (int line = 0; line < 4; ++line) __builtin_prefetch(at + line * kLine, 0, 2);
+      at += kSegment;
+      if (at >= row_end) {
+        at = row_end + (stride - run);
+        row_end += stride;
+      }
+      --left;
+    }
+  }
+};
+
+/// Packing a strip of a transposed A, row by row: to[group][depth][16].
+struct StripCopy {
+  const float* from = nullptr;
+  std::int64_t stride = 0;
+  float* to = nullptr;
+  std::int64_t left = 0;  // rows
+  std::int64_t per_segment = 0;
+  std::int64_t columns = 0;
+  bool more = false;  // another strip follows this one
+
+  [[gnu::always_inline]] void row() {
+    if (columns == kStrip) {
+      for (int group = 0; group < 4; ++group) store(to + group * kGroup, load(from + group * kLine));
+    } else {
+      for (std::int64_t i = 0; i < columns; i += kLine) {
+        store(to + i / kLine * kGroup, load_lanes(from + i, first_lanes(columns - i)));
+      }
+    }
+    if (more) {
+      for (int line = 0; line < 4; ++line) __builtin_prefetch(from + kStrip + line * kLine, 0, 2);
+    }
+    from += stride;
+    to += kLine;
+    --left;
+  }
+  [[gnu::always_inline]] void step() {
+    for (std::int64_t n = least(per_segment, left); n > 0; --n) row();
+  }
+};
+
+struct SideWork {
+  const float* rows = nullptr;  // of the next tile, from column 0 of the block
+  std::int64_t row_stride = 0, row_count = 0;
+  StripCopy strip;
+  Ahead b;
+};
+
+struct Tile {
+  std::int64_t depth = 0;
+  const float* a = nullptr;  // rows `a_row` apart, or packed: element (row, k) at a[k * 16 + row]
+  std::int64_t a_row = 0;
+  const float* panel = nullptr;
+  float* c = nullptr;
+  std::int64_t ldc = 0;
+  __mmask16 last = 0xFFFF;      // lanes of the last vector of columns
+  const float* bias = nullptr;  // of these columns, added to the sums
+  bool add = false;             // to what c holds
+  SideWork* side = nullptr;
+};
+
+template <int R, int V, bool kPacked>
+void multiply_tile(const Tile& t) {
+  vf sum_of[R][V];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) sum_of[r][v] = vf{};
+  }
+  const std::int64_t row = t.a_row;
+  const float* a0 = t.a;  // three rows to a pointer, which is what addressing modes can reach
+  const float* a3 = a0 + 3 * row;
+  const float* a6 = a3 + 3 * row;
+  const float* b = t.panel;
+  const auto multiply = [&](int k) __attribute__((always_inline)) {
+    vf b_of[V];
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) b_of[v] = load(b + (k * V + v) * W);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const float* from = kPacked ? a0 + k * kLine + r : (r < 3 ? a0 : r < 6 ? a3 : a6) + (r % 3) * row + k;
+      const vf a_of = set1(*from);
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) sum_of[r][v] = fma(a_of, b_of[v], sum_of[r][v]);
+    }
+  };
+  const auto advance = [&](std::int64_t steps) __attribute__((always_inline)) {
+    b += steps * V * W;
+    if constexpr (kPacked) {
+      a0 += steps * kLine;
+    } else {
+      a0 += steps;
+      a3 += steps;
+      a6 += steps;
+    }
+  };
+  SideWork& side = *t.side;
+  const float* c_line = t.c;
+  std::int64_t k = 0;
+  for (std::int64_t r = 0; k + kSegment <= t.depth; k += kSegment) {
+    for (std::int64_t end = least(r + 2, R); r < end; ++r) {
+      for (int v = 0; v < V; ++v) __builtin_prefetch(c_line + v * kLine, 1);
+      c_line += t.ldc;
+    }
+    if constexpr (kPacked) {
+      side.strip.step();
+    } else {
+      for (std::int64_t i = 0; i < side.row_count; ++i) {
+        for (int line = 0; line < 4; ++line) {
+          __builtin_prefetch(side.rows + i * side.row_stride + k + line * kLine, 0, 2);
+        }
+      }
+    }
+    side.b.step();
+    for (std::int64_t end = k + kSegment, i = k; i < end; i += 4) {
+#pragma GCC unroll 4
+      for (int step = 0; step < 4; ++step) multiply(step);
+      advance(4);
+    }
+  }
+  for (; k < t.depth; ++k) {
+    multiply(0);
+    advance(1);
+  }
+
+  const auto lanes = [&](int v) __attribute__((always_inline)) {
+    return v + 1 == V ? t.last : static_cast<__mmask16>(0xFFFF);
+  };
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) {
+    if (t.bias != nullptr) {
+      const vf bias = load_lanes(t.bias + v * W, lanes(v));
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sum_of[r][v] += bias;
+    }
+    if (t.add) {
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sum_of[r][v] += load_lanes(t.c + r * t.ldc + v * W, lanes(v));
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) store_lanes(t.c + r * t.ldc + v * W, sum_of[r][v], lanes(v));
+  }
+}
+
+using TileKernel = void (*)(const Tile&);
+template <bool kPacked, int R>
+constexpr TileKernel kTilesOf[kVectors] = {multiply_tile<R, 1, kPacked>, multiply_tile<R, 2, kPacked>,
+                                           multiply_tile<R, 3, kPacked>};
+template <bool kPacked>
+constexpr const TileKernel* kTiles[kRows] = {kTilesOf<kPacked, 1>, kTilesOf<kPacked, 2>, kTilesOf<kPacked, 3>,
+                                             kTilesOf<kPacked, 4>, kTilesOf<kPacked, 5>, kTilesOf<kPacked, 6>,
+                                             kTilesOf<kPacked, 7>, kTilesOf<kPacked, 8>};
+
+/// panel[k][vectors * 16] = b[k, 0..columns), zeros behind.
+void pack_rows(float* panel, const float* b, std::int64_t ldb, std::int64_t columns, std::int64_t depth) {
+  for (std::int64_t k = 0; k < depth; ++k) {
+    for (std::int64_t j = 0; j < columns; j += W) {
+      store(panel, load_lanes(b + k * ldb + j, first_lanes(columns - j)));
+      panel += W;
+    }
+  }
+}
+
+/// The same of a B whose columns are rows in memory.
+void pack_columns(float* panel, const float* b, std::int64_t ldb, std::int64_t columns, std::int64_t depth) {
+  const std::int64_t width = round_up(columns, W);
+  for (std::int64_t k = 0; k < depth; k += W) {
+    const __mmask16 lanes = first_lanes(depth - k);
+    const std::int64_t steps = least(depth - k, W);
+    for (std::int64_t j = 0; j < columns; j += W) {
+      const std::int64_t rows = least(columns - j, W);
+      vf x[W];
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) x[i] = i < rows ? load_lanes(b + (j + i) * ldb + k, lanes) : vf{};
+      transpose(x);
+      float* to = panel + k * width + j;
+      if (steps == W) {
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) store(to + i * width, x[i]);
+      } else {
+        for (std::int64_t i = 0; i < steps; ++i) store(to + i * width, x[i]);
+      }
+    }
+  }
+}
+
+/// One block of depth and of columns of a product, and where its operands begin.
+struct Block {
+  std::int64_t k, depth, j, columns;
+};
+
+class Product {
+ public:
+  Product(const Gemm& g, const float* a, const float* b, float* c, const float* bias, float* scratch)
+      : g_(g),
+        a_(a),
+        b_(b),
+        c_(c),
+        bias_(bias),
+        block_(scratch),
+        strips_{scratch + kBlockFloats, scratch + kBlockFloats + kStripFloats} {}
+
+  void run() {
+    const std::int64_t depth = even_part(g_.k, kDepth, kSegment);
+    const std::int64_t columns = even_part(g_.n, transposed() ? kWideColumns : kColumns, kPanel);
+    Block block = at(0, 0, depth, columns);
+    for (;;) {
+      Block next = at(block.k, block.j + columns, depth, columns);
+      if (next.columns <= 0) next = at(block.k + depth, 0, depth, columns);
+      multiply(block, next);
+      if (next.depth <= 0) return;
+      block = next;
+    }
+  }
+
+ private:
+  /// The length of parts of at most `most` that n is cut into, all but the last of one length.
+  static std::int64_t even_part(std::int64_t n, std::int64_t most, std::int64_t unit) {
+    const std::int64_t parts = (n + most - 1) / most;
+    return round_up((n + parts - 1) / parts, unit);
+  }
+  [[nodiscard]] bool transposed() const { return g_.trans_a == Trans::yes; }
+  [[nodiscard]] Block at(std::int64_t k, std::int64_t j, std::int64_t depth, std::int64_t columns) const {
+    return {k, least(depth, g_.k - k), j, least(columns, g_.n - j)};
+  }
+
+  void pack_panel(const Block& block, std::int64_t j, std::int64_t columns) {
+    float* panel = block_ + j * block.depth;
+    if (g_.trans_b == Trans::yes) {
+      pack_columns(panel, b_ + (block.j + j) * g_.ldb + block.k, g_.ldb, columns, block.depth);
+    } else {
+      pack_rows(panel, b_ + block.k * g_.ldb + block.j + j, g_.ldb, columns, block.depth);
+    }
+  }
+  [[nodiscard]] Ahead source_of(const Block& block, std::int64_t j, std::int64_t columns,
+                                std::int64_t segments) const {
+    return g_.trans_b == Trans::yes
+               ? Ahead::of(b_ + (block.j + j) * g_.ldb + block.k, columns, block.depth, g_.ldb, segments)
+               : Ahead::of(b_ + block.k * g_.ldb + block.j + j, block.depth, columns, g_.ldb, segments);
+  }
+  /// Sets side_.strip to pack the strip from row i on of op(A).
+  void start_strip(const Block& block, std::int64_t i, float* to, std::int64_t segments) {
+    StripCopy& strip = side_.strip;
+    strip.from = a_ + block.k * g_.lda + i;
+    strip.stride = g_.lda;
+    strip.to = to;
+    strip.left = block.depth;
+    strip.per_segment = segments > 0 ? (block.depth + segments - 1) / segments : 0;
+    strip.columns = least(kStrip, g_.m - i);
+    strip.more = i + kStrip < g_.m;
+  }
+
+  void multiply(const Block& block, const Block& next) {
+    const std::int64_t panels = (block.columns + kPanel - 1) / kPanel;
+    const std::int64_t segments_of_tile = block.depth / kSegment;
+    const std::int64_t segments = panels * segments_of_tile;  // of a row of tiles
+    side_ = SideWork{};
+    if (transposed()) {
+      start_strip(block, 0, strips_[0], 0);
+      while (side_.strip.left > 0) side_.strip.row();
+    }
+    for (std::int64_t i = 0; i < g_.m; i += kRows) {
+      const std::int64_t rows = least(kRows, g_.m - i);
+      const std::int64_t rows_after = least(kRows, g_.m - i - rows);
+      if (transposed() && i % kStrip == 0) {
+        while (side_.strip.left > 0) side_.strip.row();
+        if (i + kStrip < g_.m) {
+          start_strip(block, i + kStrip, strips_[(i / kStrip + 1) % 2], kStrip / kRows * segments);
+        }
+      }
+      if (i == kRows && next.depth > 0) {
+        side_.b = source_of(next, 0, next.columns, (g_.m / kRows - 1) * segments);
+      }
+      const std::int64_t rows_per_panel = (rows_after + panels - 1) / panels;
+      for (std::int64_t panel = 0; panel < panels; ++panel) {
+        const std::int64_t j = panel * kPanel;
+        const std::int64_t columns = least(kPanel, block.columns - j);
+        if (i == 0) {
+          pack_panel(block, j, columns);
+          // The first block is fetched while it is packed; of any other only what was not asked for in time.
+          if (block.k == 0 && block.j == 0 && panel + 1 < panels) {
+            side_.b =
+                source_of(block, j + kPanel, least(kPanel, block.columns - j - kPanel), segments_of_tile);
+          }
+        }
+        side_.rows = a_ + (i + rows + panel * rows_per_panel) * g_.lda + block.k;
+        side_.row_stride = g_.lda;
+        side_.row_count = least(rows_per_panel, rows_after - panel * rows_per_panel);
+        const Tile tile{.depth = block.depth,
+                        .a = transposed() ? strips_[i / kStrip % 2] + i % kStrip / kLine * kGroup + i % kLine
+                                          : a_ + i * g_.lda + block.k,
+                        .a_row = g_.lda,
+                        .panel = block_ + j * block.depth,
+                        .c = c_ + i * g_.ldc + block.j + j,
+                        .ldc = g_.ldc,
+                        .last = first_lanes((columns - 1) % W + 1),
+                        .bias = bias_ != nullptr && block.k == 0 ? bias_ + block.j + j : nullptr,
+                        .add = g_.add || block.k > 0,
+                        .side = &side_};
+        const std::int64_t vectors = (columns + W - 1) / W;
+        (transposed() ? kTiles<true> : kTiles<false>)[rows - 1][vectors - 1](tile);
+      }
+    }
+  }
+
+  const Gemm& g_;
+  const float* a_;
+  const float* b_;
+  float* c_;
+  const float* bias_;
+  float* block_;
+  float* strips_[2];
+  SideWork side_;
+};
+
+}  // namespace
+
+std::int64_t gemm_scratch_floats() { return kBlockFloats + 2 * kStripFloats; }
+
+void gemm(const Gemm& g, const float* a, const float* b, float* c, const float* bias, float* scratch) {
+  Product(g, a, b, c, bias, scratch).run();
+}
+#endif
+
+}  // namespace shardscope::kernels::cpu::SHARDSCOPE_ISA
