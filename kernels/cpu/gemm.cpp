@@ -83,9 +83,14 @@ void gemm(const Gemm& shape, const float* a, const float* b, float* c, const flo
   parallel_ranges(shape.threads, shape.m, kRowUnit, kRowUnit, [&](std::int64_t begin, std::int64_t end, int) {
     Gemm part = shape;
     part.m = end - begin;
-    kernels.gemm(part, a + begin * (shape.trans_a == Trans::no ? shape.lda : 1), b, c + begin * shape.ldc, bias,
-                 workspace_floats(Slot::packed, kernels.gemm_scratch_floats()));
+    if (shape.row_sums != nullptr) part.row_sums = shape.row_sums + begin;
+    kernels.gemm(part, a + begin * (shape.trans_a == Trans::no ? shape.lda : 1), b, c + begin * shape.ldc,
+                 bias, workspace_floats(Slot::packed, kernels.gemm_scratch_floats()));
   });
+}
+
+bool gemm_adds_row_sums() noexcept {
+  return vector_kernels().gemm != nullptr && !g_sum_in_double.load(std::memory_order_relaxed);
 }
 
 }  // namespace shardscope::kernels::cpu

@@ -16,7 +16,12 @@ struct Gemm {
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   bool add = false;
   int threads = 1;
+  /// With a transposed a: gets the sums over k of the rows of op(a) added, m floats. Only where
+  /// gemm_adds_row_sums().
+  float* row_sums = nullptr;
 };
 void gemm(const Gemm& shape, const float* a, const float* b, float* c, const float* bias);
+/// Whether products can be asked for row sums in passing.
+[[nodiscard]] bool gemm_adds_row_sums() noexcept;
 
 }  // namespace shardscope::kernels::cpu

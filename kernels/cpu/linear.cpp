@@ -45,6 +45,41 @@ void put_rows(Ptr to, std::int64_t offset, const float* block, std::int64_t rows
   }
 }
 
+/// dw, and with row_sums the column sums of dy added to them.
+void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr x, std::int64_t N,
+                     std::int64_t in, std::int64_t out, Write write) {
+  // Strips of `out` bound the fp32 block of a 16-bit dw; rows of activations are converted block by block and
+  // summed in fp32, in order.
+  const bool in_place = dw.type == DType::f32;
+  const bool direct = dy.type == DType::f32 && x.type == DType::f32;
+  const std::int64_t out_block =
+      in_place ? out : std::min(out, std::max<std::int64_t>(kWeightFloats / in, 16));
+  const std::int64_t row_block = direct ? N : std::min<std::int64_t>(N, 4 * kRowBlock);
+  for (std::int64_t o = 0; o < out; o += out_block) {
+    const std::int64_t rows_of_w = std::min(out_block, out - o);
+    float* result =
+        in_place ? static_cast<float*>(dw.data) + o * in : workspace_floats(Slot::matrix_c, rows_of_w * in);
+    if (N == 0 && (!in_place || write == Write::set)) std::fill_n(result, rows_of_w * in, 0.0F);
+    for (std::int64_t r = 0; r < N; r += row_block) {
+      const std::int64_t depth = std::min(row_block, N - r);
+      const float* grad = floats(Slot::matrix_a, dy, r * out, depth * out);
+      const float* input = floats(Slot::matrix_b, x, r * in, depth * in);
+      const Gemm g{.trans_a = Trans::yes,
+                   .m = rows_of_w,
+                   .n = in,
+                   .k = depth,
+                   .lda = out,
+                   .ldb = in,
+                   .ldc = in,
+                   .add = r > 0 || (in_place && write == Write::add),
+                   .threads = threads,
+                   .row_sums = row_sums == nullptr ? nullptr : row_sums + o};
+      gemm(g, grad + o, input, result, nullptr);
+    }
+    if (!in_place) put_rows(dw, o * in, result, rows_of_w, in, in, write);
+  }
+}
+
 }  // namespace
 
 void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
@@ -119,42 +154,18 @@ void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::in
 void linear_backward_weight(int threads, Ptr dw, Ptr dbias, ConstPtr dy, ConstPtr x, std::int64_t N,
                             std::int64_t in, std::int64_t out, Write write) {
   const VectorKernels& kernels = vector_kernels();
-  if (dbias.data != nullptr) {
-    float* sums = workspace_floats(Slot::columns, 3 * out);
+  const bool has_product = dw.data != nullptr && out != 0 && in != 0 && N != 0;
+  // The product reads all of dy anyway.
+  const bool in_passing = has_product && gemm_adds_row_sums();
+  float* sums = dbias.data == nullptr ? nullptr : workspace_floats(Slot::columns, 3 * out);
+  if (sums != nullptr) {
     std::fill_n(sums, out, 0.0F);
-    kernels.column_sums(sums, sums + out, dy.data, dy.type, N, out, sums + 2 * out);
-    put_rows(dbias, 0, sums, 1, out, out, write);
+    if (!in_passing) kernels.column_sums(sums, sums + out, dy.data, dy.type, N, out, sums + 2 * out);
   }
-  if (dw.data == nullptr || out == 0 || in == 0) return;
-  // Strips of `out` bound the fp32 block of a 16-bit dw; rows of activations are converted block by block and
-  // summed in fp32, in order.
-  const bool in_place = dw.type == DType::f32;
-  const bool direct = dy.type == DType::f32 && x.type == DType::f32;
-  const std::int64_t out_block =
-      in_place ? out : std::min(out, std::max<std::int64_t>(kWeightFloats / in, 16));
-  const std::int64_t row_block = direct ? N : std::min<std::int64_t>(N, 4 * kRowBlock);
-  for (std::int64_t o = 0; o < out; o += out_block) {
-    const std::int64_t rows_of_w = std::min(out_block, out - o);
-    float* result =
-        in_place ? static_cast<float*>(dw.data) + o * in : workspace_floats(Slot::matrix_c, rows_of_w * in);
-    if (N == 0 && (!in_place || write == Write::set)) std::fill_n(result, rows_of_w * in, 0.0F);
-    for (std::int64_t r = 0; r < N; r += row_block) {
-      const std::int64_t depth = std::min(row_block, N - r);
-      const float* grad = floats(Slot::matrix_a, dy, r * out, depth * out);
-      const float* input = floats(Slot::matrix_b, x, r * in, depth * in);
-      const Gemm g{.trans_a = Trans::yes,
-                   .m = rows_of_w,
-                   .n = in,
-                   .k = depth,
-                   .lda = out,
-                   .ldb = in,
-                   .ldc = in,
-                   .add = r > 0 || (in_place && write == Write::add),
-                   .threads = threads};
-      gemm(g, grad + o, input, result, nullptr);
-    }
-    if (!in_place) put_rows(dw, o * in, result, rows_of_w, in, in, write);
+  if (dw.data != nullptr && out != 0 && in != 0) {
+    weight_gradient(threads, dw, in_passing ? sums : nullptr, dy, x, N, in, out, write);
   }
+  if (sums != nullptr) put_rows(dbias, 0, sums, 1, out, out, write);
 }
 
 }  // namespace shardscope::kernels::cpu

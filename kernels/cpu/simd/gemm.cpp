@@ -16,7 +16,6 @@
 // Every element of C is summed in order of depth, in blocks of a length that only k decides, whatever its
 // place in C.
 #include "kernels/cpu/gemm.h"
-
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/transpose.h"
 #include "kernels/cpu/simd/vec.h"
@@ -258,6 +257,17 @@ void pack_columns(float* panel, const float* b, std::int64_t ldb, std::int64_t c
   }
 }
 
+/// sums[0..columns) += the sums over depth of a packed strip, in four parts: short sums round less.
+void add_row_sums(float* sums, const float* strip, std::int64_t columns, std::int64_t depth) {
+  for (std::int64_t i = 0; i < columns; i += kLine) {
+    const float* from = strip + i / kLine * kGroup;
+    vf part[4] = {};
+    for (std::int64_t k = 0; k < depth; ++k) part[k % 4] += load(from + k * kLine);
+    const __mmask16 lanes = first_lanes(columns - i);
+    store_lanes(sums + i, load_lanes(sums + i, lanes) + ((part[0] + part[1]) + (part[2] + part[3])), lanes);
+  }
+}
+
 /// One block of depth and of columns of a product, and where its operands begin.
 struct Block {
   std::int64_t k, depth, j, columns;
@@ -338,6 +348,9 @@ class Product {
       const std::int64_t rows_after = least(kRows, g_.m - i - rows);
       if (transposed() && i % kStrip == 0) {
         while (side_.strip.left > 0) side_.strip.row();
+        if (g_.row_sums != nullptr && block.j == 0) {
+          add_row_sums(g_.row_sums + i, strips_[i / kStrip % 2], least(kStrip, g_.m - i), block.depth);
+        }
         if (i + kStrip < g_.m) {
           start_strip(block, i + kStrip, strips_[(i / kStrip + 1) % 2], kStrip / kRows * segments);
         }
