@@ -14,7 +14,7 @@ namespace shardscope::kernels {
 /// What happens to what the output held before: activations are set, parameter gradients accumulate.
 enum class Write : std::uint8_t { set, add };
 
-// ---- dense layers (oneDNN on the CPU, cuBLASLt on CUDA) ----------------------------------------
+// ---- dense layers (fp32 products of cpu/gemm.h on the CPU, cuBLASLt on CUDA) ------------------------------------
 /// y[N,out] = x[N,in] w[out,in]^T (+ bias[out]; bias.data may be null).
 void linear_forward(const Exec&, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
                     std::int64_t in, std::int64_t out);

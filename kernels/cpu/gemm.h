@@ -1,4 +1,4 @@
-// fp32 matrix products by oneDNN.
+// fp32 matrix products: by the instruction set's own kernel (simd/gemm.cpp) where it has one, else by oneDNN.
 #pragma once
 
 #include <cstdint>

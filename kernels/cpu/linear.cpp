@@ -1,4 +1,4 @@
-// Dense layers on oneDNN's fp32 product. CPUs without bf16 arithmetic run bf16 products at a fifth of the
+// Dense layers on fp32 products. CPUs without bf16 arithmetic run bf16 products at a fifth of the
 // fp32 rate (oneDNN 2.6 emulates them; f16 it does not have at all), so 16-bit operands are converted to fp32
 // block by block: the same products, accumulated in fp32, each result rounded once.
 #include <algorithm>
