@@ -18,6 +18,21 @@ Ring::Ring(std::size_t capacity)
 
 Ring::~Ring() { munmap(slots_, (mask_ + 1) * sizeof(Event)); }
 
+__attribute__((noinline, cold)) Event* Ring::claim_slow(std::uint64_t head) noexcept {
+  const std::uint64_t capacity = mask_ + 1;
+  const std::uint64_t full = tail_.load(std::memory_order_acquire) + capacity;
+  if (head == full) {
+    // One writer, so no read-modify-write is needed.
+    dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  const std::uint64_t turn = head & ~mask_;  // number of the event in slot 0
+  base_ = reinterpret_cast<std::uintptr_t>(slots_) - turn * sizeof(Event);
+  // Where ticks are not the counter's, every event comes here.
+  limit_ = use_counter_ ? std::min(full, turn + capacity) : head + 1;
+  return slot_at(head);
+}
+
 std::size_t Ring::drain(std::vector<Event>& out) {
   const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
   const std::uint64_t head = head_.load(std::memory_order_acquire);
