@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/digest.h"
+#include "app/analysis/foreign_json.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
 
@@ -94,8 +95,8 @@ std::vector<double> elements(const std::vector<Run>& runs) {
 }
 
 std::vector<std::string> config_changes(const std::string& a_text, const std::string& b_text) {
-  const auto a = nlohmann::json::parse(a_text, nullptr, false);
-  const auto b = nlohmann::json::parse(b_text, nullptr, false);
+  const auto a = parse_foreign(a_text);
+  const auto b = parse_foreign(b_text);
   std::vector<std::string> changes;
   if (!a.is_object() || !b.is_object()) return changes;
   const auto flat_a = a.flatten(), flat_b = b.flatten();
@@ -106,14 +107,14 @@ std::vector<std::string> config_changes(const std::string& a_text, const std::st
   for (const auto& [key, value] : flat_a.items()) {
     const auto other = flat_b.find(key);
     if (other == flat_b.end()) {
-      changes.push_back(fmt::format("{}: {} -> (absent)", key_name(key), value.dump()));
+      changes.push_back(fmt::format("{}: {} -> (absent)", key_name(key), to_text(value)));
     } else if (*other != value) {
-      changes.push_back(fmt::format("{}: {} -> {}", key_name(key), value.dump(), other->dump()));
+      changes.push_back(fmt::format("{}: {} -> {}", key_name(key), to_text(value), to_text(*other)));
     }
   }
   for (const auto& [key, value] : flat_b.items()) {
     if (!flat_a.contains(key)) {
-      changes.push_back(fmt::format("{}: (absent) -> {}", key_name(key), value.dump()));
+      changes.push_back(fmt::format("{}: (absent) -> {}", key_name(key), to_text(value)));
     }
   }
   return changes;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "app/analysis/foreign_json.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
@@ -51,7 +52,7 @@ void losses_of_events(const store::Store& store, Findings& out) {
 }
 
 bool overlap_configured(const Summary& summary) {
-  const auto config = nlohmann::json::parse(summary.config_json, nullptr, false);
+  const auto config = parse_foreign(summary.config_json);
   if (!config.is_object() || !config.contains("zero_optimization")) return false;
   return config["zero_optimization"].value("overlap_comm", false);
 }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/analysis/foreign_json.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/zero_settings.h"
 #include "instrumentation/gate.h"
@@ -22,7 +23,7 @@ using plan::VisitKind;
 using GateRow = store::Store::GateRow;
 
 bool names_zero_settings(const std::string& config_json) {
-  const auto config = nlohmann::json::parse(config_json, nullptr, false);
+  const auto config = parse_foreign(config_json);
   return config.is_object() && config.contains("zero_optimization") &&
          config["zero_optimization"].is_object();
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "app/analysis/foreign_json.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/summary.h"
 #include "app/store/names.h"
@@ -93,7 +94,7 @@ json scheduling_json(const Scheduling& scheduling) {
 
 std::string to_json(const Summary& s) {
   json out;
-  const json config = json::parse(s.config_json, nullptr, false);
+  const json config = parse_foreign(s.config_json);
   out["run"] = {{"world", s.world},
                 {"stage", s.stage},
                 {"params", s.params},
@@ -133,13 +134,9 @@ std::string to_json(const Summary& s) {
                    {"algbw_gbs", maybe(op.algbw_gbs)},
                    {"busbw_gbs", maybe(op.busbw_gbs)}});
   }
-  json extras = json::object();
-  for (const VolumePart& part : s.volume_parts) extras[name_of(part.cause)] = part.elements_per_step;
   out["comm"] = {{"elements_per_step", maybe(s.elements_per_step)},
                  {"expression", s.comm_expression},
                  {"expected_elements_per_step", s.expected_elements_per_step},
-                 {"extras", extras},
-                 {"unexplained_elements_per_step", maybe(s.unexplained_elements_per_step)},
                  {"ops", ops}};
   out["prefetch"] = {{"early", s.prefetch.early},
                      {"just_in_time", s.prefetch.just_in_time},
@@ -150,7 +147,7 @@ std::string to_json(const Summary& s) {
   out["trace"] = {
       {"record", s.trace_record}, {"complete", s.trace_complete}, {"invalidated", s.trace_invalidated}};
   out["scheduling"] = s.scheduling ? scheduling_json(*s.scheduling) : json(nullptr);
-  return out.dump(2);
+  return to_text(out, 2);
 }
 
 }  // namespace shardscope::analysis

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "app/analysis/foreign_json.h"
+
 namespace shardscope::cli {
 namespace {
 
@@ -49,7 +51,7 @@ std::string comparison_json(const analysis::Comparison& comparison) {
                               {"spread_b", d.spread_b},
                               {"lower_is_better", d.lower_is_better}});
   }
-  return out.dump(2) + "\n";
+  return analysis::to_text(out, 2) + "\n";
 }
 
 }  // namespace shardscope::cli

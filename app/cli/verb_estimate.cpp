@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include "app/analysis/foreign_json.h"
 #include "app/cli/checks.h"
 #include "app/cli/config_override.h"
 #include "app/cli/estimate_text.h"
@@ -186,7 +187,7 @@ ConfiguredRun read_config(const EstimateOptions& options, std::int64_t world) {
 }
 
 void print(const EstimateOptions& options, const nlohmann::json& json, const std::string& text) {
-  fmt::print("{}", options.json ? json.dump(2) + "\n" : text);
+  fmt::print("{}", options.json ? analysis::to_text(json, 2) + "\n" : text);
 }
 
 int estimate_all(EstimateOptions& options) {

@@ -323,5 +323,19 @@ TEST(Findings, NameTheInvalidatedModuleAndTheFailedRank) {
       << findings[1].evidence;
 }
 
+TEST(Json, TextsThatAreNotUtf8AreReplacedAndDeepConfigurationsLeftOut) {
+  Summary summary;
+  summary.model =
+      "a\xFF"
+      "b";
+  summary.device = std::string("\0\xC3", 2);
+  summary.config_json = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  const auto json = nlohmann::json::parse(to_json(summary));
+  EXPECT_EQ(json["run"]["model"], "a\uFFFDb");
+  EXPECT_TRUE(json["run"]["config"].is_null());
+  summary.config_json = R"({"a": {"b": [1, 2]}})";
+  EXPECT_EQ(nlohmann::json::parse(to_json(summary))["run"]["config"]["a"]["b"][1], 2);
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

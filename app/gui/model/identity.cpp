@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/analysis/foreign_json.h"
 #include "app/gui/model/format.h"
 
 namespace shardscope::gui {
@@ -31,7 +32,7 @@ Identity identify(const store::Store& store) {
   out.facts.push_back("ZeRO-" + std::to_string(tables.stage));
   out.facts.push_back(std::to_string(tables.world) + (tables.world == 1 ? " rank" : " ranks"));
   // Not thrown: a run without a readable configuration is still worth showing.
-  const nlohmann::json config = nlohmann::json::parse(tables.config_json, nullptr, false);
+  const nlohmann::json config = analysis::parse_foreign(tables.config_json);
   const bool readable = config.is_object();
   out.facts.push_back(readable ? dtype(config, tables.param_bytes)
                                : dtype(nlohmann::json::object(), tables.param_bytes));

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "app/analysis/foreign_json.h"
 #include "app/gui/model/names.h"
 
 namespace shardscope::gui {
@@ -71,7 +72,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
                       {"collective", id(s.collective)}};
   out["expanded_ranks"] = app.timeline.expanded;
   out["elements"] = {app.elements.begin, app.elements.end};
-  if (!app.run) return out.dump(1);
+  if (!app.run) return analysis::to_text(out, 1);
   const store::Store& data = app.store();
   if (s.param != ev::kNoId)
     out["selection"]["name"] = param_name(data, s.param);
@@ -95,7 +96,7 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
                    {"available", lists.available.size()},
                    {"persistent", lists.persistent.size()}};
   out["findings"] = app.run->findings().size();
-  return out.dump(1);
+  return analysis::to_text(out, 1);
 }
 
 bool write_state(const std::string& path, const std::string& json) {
