@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "instrumentation/clock.h"
+#include "instrumentation/emission_cost.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/gate.h"
 #include "instrumentation/post.h"
@@ -44,6 +45,9 @@ struct Publisher::State {
   std::uint64_t dropped_before = 0;    ///< by rings, before this publisher existed
   std::uint64_t dropped_reported = 0;  ///< by rings, of ours
   std::int64_t last_drain_ns = 0;
+  std::int64_t began_ns = 0;
+  double event_ns = 0;       ///< calibrated once, on this thread
+  std::uint64_t events = 0;  ///< taken out of the rings
 
   std::mutex mutex;
   std::condition_variable wake;
@@ -60,6 +64,7 @@ struct Publisher::State {
     drained.clear();
     const RingRegistry::Drained info = RingRegistry::instance().drain(drained);
     merge.add(drained, info.run_begins, clock);
+    events += drained.size();
     const std::uint64_t dropped = RingRegistry::instance().dropped() - dropped_before;
     link->push(merge.take(now - hold_back_ns), dropped - dropped_reported, last_drain_ns, now,
                clock.error_ns());
@@ -68,7 +73,15 @@ struct Publisher::State {
     return info.fullest_percent > kBusyPercent;
   }
 
+  /// What there is to say at the end, the cost of saying everything before it included.
+  void post_end(const wire::Finish& last) {
+    const EmissionCost cost{events, event_ns, monotonic_now_ns() - began_ns, thread_cpu_ns()};
+    link->post(wire::Body(wire::Text{monotonic_now_ns(), Severity::info, emission_cost_text(cost)}));
+    link->post(wire::Body(last));
+  }
+
   void run() {
+    event_ns = calibrated_event_ns();
     std::unique_lock lock(mutex);
     bool busy = false;
     while (!stop) {
@@ -80,7 +93,7 @@ struct Publisher::State {
       busy = drain_rings(end_of_run ? -kHoldBackNs : kHoldBackNs);
       if (end_of_run) {
         link->pump();
-        link->post(wire::Body(last));
+        post_end(last);
       }
       link->pump();
       lock.lock();
@@ -91,7 +104,7 @@ struct Publisher::State {
     drain_rings(-kHoldBackNs);
     if (end_of_run) {
       link->pump();
-      link->post(wire::Body(finish));
+      post_end(finish);
     }
     link->drain(options.linger_s);
   }
@@ -115,7 +128,7 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables) : state_
   };
   link.detail = [] { return g_detail.load(std::memory_order_relaxed); };
   s.link = std::make_unique<RankLink>(std::move(link), std::move(tables));
-  s.last_drain_ns = monotonic_now_ns();
+  s.last_drain_ns = s.began_ns = monotonic_now_ns();
   {
     const BlockSignals blocked;
     s.thread = std::thread([&s] { s.run(); });

@@ -5,12 +5,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "app/analysis/foreign_json.h"
 #include "app/analysis/summary.h"
 #include "app/cli/artifacts.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/summary_text.h"
 #include "app/cli/verb.h"
 #include "app/store/recording.h"
+#include "instrumentation/emission_cost.h"
 
 namespace shardscope::cli {
 namespace {
@@ -62,7 +64,7 @@ int print_info(const Reading& reading) {
                               {"exit_code", rank.exit_code},
                               {"last_words", rank.last_words}});
     }
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", analysis::to_text(out, 2));
     return 0;
   }
   fmt::print("{:<12} {}\n", "recording", info.path);
@@ -99,6 +101,10 @@ int print_summary(const Reading& reading) {
     fmt::print("{}\n", analysis::to_json(summary));
   } else {
     fmt::print("{}", summary_text(summary));
+    for (const store::Message& message : store.messages()) {
+      if (message.text.rfind(instrumentation::kEmissionCostPrefix, 0) == 0)
+        fmt::print("{:<14} {}\n", fmt::format("rank {}", message.rank), message.text);
+    }
   }
   return 0;
 }

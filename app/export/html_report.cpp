@@ -12,6 +12,7 @@
 #include "app/analysis/memory.h"
 #include "app/export/html_parts.h"
 #include "app/store/names.h"
+#include "instrumentation/emission_cost.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -106,16 +107,9 @@ std::string communication_html(const analysis::Summary& s) {
         number(op.algbw_gbs, "{:.3f}"), number(op.busbw_gbs, "{:.3f}"));
   }
   out += "</table>";
-  out += fmt::format("<p>{} elements per rank and step were communicated; {} says {}.",
+  out += fmt::format("<p>{} elements per rank and step were communicated; {} says {} without padding.</p>",
                      s.elements_per_step ? count_text(*s.elements_per_step) : "—",
                      escape_html(s.comm_expression), count_text(s.expected_elements_per_step));
-  for (const analysis::VolumePart& part : s.volume_parts) {
-    out += fmt::format("<br>{:+.0f} {}: {}", part.elements_per_step, analysis::name_of(part.cause),
-                       analysis::explain(part.cause));
-  }
-  if (s.unexplained_elements_per_step)
-    out += fmt::format("<br>{:.0f} unexplained", *s.unexplained_elements_per_step);
-  out += "</p>";
   const analysis::Prefetch& p = s.prefetch;
   out += fmt::format(
       "<p>Prefetches: {} early, {} just in time, {} late ({} waited), {} mistargeted, {} unused. Fetch "
@@ -198,6 +192,10 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
       lines.push_back(fmt::format("... and {} gaps more.", store.gaps().size()));
       break;
     }
+  }
+  for (const store::Message& message : store.messages()) {
+    if (message.text.rfind(instrumentation::kEmissionCostPrefix, 0) == 0)
+      lines.push_back(fmt::format("Rank {}, {}", message.rank, message.text));
   }
   for (const std::string& problem : problems) lines.push_back("Recording: " + problem);
   std::string out = "<ul>";

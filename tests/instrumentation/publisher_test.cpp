@@ -11,6 +11,7 @@
 #include <zmq.hpp>
 
 #include "instrumentation/clock.h"
+#include "instrumentation/emission_cost.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/gate.h"
 #include "instrumentation/ring.h"
@@ -121,8 +122,11 @@ TEST(Publisher, CarriesEventsOfManyThreadsInOrderOfTimeWithTextsNamesAndTheEnd) 
   EXPECT_TRUE(taken.in_sequence);
   ASSERT_TRUE(taken.finish);
   EXPECT_EQ(taken.finish->text, "done");
-  ASSERT_EQ(taken.texts.size(), 1U);
+  ASSERT_EQ(taken.texts.size(), 2U);
   EXPECT_EQ(taken.texts[0].text, "careful");
+  EXPECT_EQ(
+      taken.texts[1].text.rfind(kEmissionCostPrefix + std::to_string(kThreads * kEach) + " events x ", 0), 0U)
+      << taken.texts[1].text;
   EXPECT_EQ(taken.names.size(), 2U);
   EXPECT_EQ(taken.events.size() + taken.dropped, kThreads * kEach);
   EXPECT_EQ(taken.dropped, 0U);
