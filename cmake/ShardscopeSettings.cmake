@@ -27,10 +27,24 @@ if(SHARDSCOPE_SANITIZE)
   add_link_options(-fsanitize=${SHARDSCOPE_SANITIZE})
 endif()
 
-# shardscope_library(NAME SOURCES... LINK ...): a static library under the project's settings.
+if(SHARDSCOPE_FUZZ)
+  file(GLOB fuzzer_folders /usr/lib/llvm-*/lib/clang/*/lib/linux)
+  find_library(SHARDSCOPE_LIBFUZZER NAMES libclang_rt.fuzzer-${CMAKE_SYSTEM_PROCESSOR}.a PATHS ${fuzzer_folders}
+               NO_DEFAULT_PATH REQUIRED)
+  add_library(shardscope_branches_object OBJECT ${CMAKE_SOURCE_DIR}/tests/fuzz/branches.cpp)
+  target_link_libraries(shardscope_branches_object PRIVATE shardscope_settings)
+  add_library(shardscope_branches STATIC $<TARGET_OBJECTS:shardscope_branches_object>)
+endif()
+
+# shardscope_library(NAME [DECODES] SOURCES... LINK ...): a static library under the project's settings. DECODES: it
+# reads what others wrote, so the fuzzers are told which of its branches an input takes.
 function(shardscope_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "DECODES" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
+  if(ARG_DECODES AND SHARDSCOPE_FUZZ)
+    target_compile_options(${name} PRIVATE -fsanitize-coverage=trace-pc,trace-cmp)
+    target_link_libraries(${name} PUBLIC shardscope_branches)
+  endif()
   target_link_libraries(${name} PUBLIC shardscope_settings ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
 endfunction()
 

@@ -9,6 +9,7 @@ namespace shardscope::collector {
 namespace {
 constexpr std::int64_t kWindow = 2'000'000'000;
 constexpr std::size_t kWindows = 60;
+constexpr std::int64_t kBelievable = std::int64_t{1} << 60;
 /// Crystals differ by less than 100 parts in a million: what an estimate without drift may err by with age.
 constexpr double kUnknownDrift = 1e-4;
 /// Residual growth once drift is fitted: crystals wander slowly with temperature.
@@ -17,6 +18,10 @@ constexpr double kKnownDrift = 1e-6;
 
 void ClockEstimator::add(std::int64_t sent, std::int64_t rank_received, std::int64_t rank_sent,
                          std::int64_t received) {
+  // Beyond 36 years sums of four would overflow; no clock says such things.
+  for (const std::int64_t reading : {sent, rank_received, rank_sent, received}) {
+    if (reading <= -kBelievable || reading >= kBelievable) return;
+  }
   const std::int64_t trip = (received - sent) - (rank_sent - rank_received);
   if (received < sent || rank_sent < rank_received || trip < 0) return;
   const Sample sample{rank_received + (rank_sent - rank_received) / 2,

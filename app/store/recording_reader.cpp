@@ -189,7 +189,7 @@ class Reader {
           end_of_damage(id - 1);
           damaged_in_a_row = 0;
           read_chunk(store, rows);
-          next = id + 1;
+          next = std::min(id, most) + 1;  // a damaged id may be any number
         }
         if (!any && damaged_in_a_row == 0) return;
         if (!any) {
@@ -269,7 +269,9 @@ class Reader {
       const std::int64_t at = rows.integer(2);
       message.severity = static_cast<ev::Severity>(rows.integer(3));
       message.text = rows.text(4);
-      if (row_crc(message, at) != rows.integer(5)) {
+      // A time that no clock shows would overflow below.
+      const bool believable = at > -(std::int64_t{1} << 62) && at < (std::int64_t{1} << 62);
+      if (!believable || row_crc(message, at) != rows.integer(5)) {
         problem("message " + std::to_string(rows.integer(0)) + ": checksum does not match");
         continue;
       }

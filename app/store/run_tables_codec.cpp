@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "app/store/bytes.h"
+#include "instrumentation/table_checks.h"
 
 namespace shardscope::store {
 namespace {
@@ -64,8 +65,9 @@ class Reader {
   void list(std::vector<T>& items, Each each) {
     const std::uint64_t size = reader_.varint();
     if (size > reader_.left()) reader_.fail("end too early");  // an item takes at least a byte
-    items.resize(size);
-    for (T& item : items) each(item);
+    // One by one: an item takes more memory than bytes, and a false size must not be paid for at once.
+    items.clear();
+    for (std::uint64_t i = 0; i < size; ++i) each(items.emplace_back());
   }
   void expect_end() const {
     if (reader_.left() != 0) reader_.fail("are followed by other bytes");
@@ -147,6 +149,8 @@ ev::RunTables decode_tables(const std::byte* data, std::size_t bytes) {
   ev::RunTables tables;
   all_fields(reader, tables);
   reader.expect_end();
+  if (const char* wrong = ev::what_is_wrong(tables))
+    throw std::runtime_error(std::string("static tables: ") + wrong);
   return tables;
 }
 

@@ -9,7 +9,7 @@
 namespace shardscope::store {
 
 [[nodiscard]] std::vector<std::byte> encode_tables(const instrumentation::RunTables& tables);
-/// Throws std::runtime_error on anything that encode_tables() does not write.
+/// Throws std::runtime_error: cut, followed by other bytes, another version.
 [[nodiscard]] instrumentation::RunTables decode_tables(const std::byte* data, std::size_t bytes);
 
 }  // namespace shardscope::store

@@ -312,7 +312,7 @@ void Store::ingest(const Chunk& chunk) {
     }
   }
   RankRow& row = s.row(chunk.rank);
-  const std::int64_t to_run = chunk.clock_offset_ns - s.origin_ns;
+  const std::int64_t to_run = usable ? chunk.clock_offset_ns - s.origin_ns : 0;
   s.note_gap(data, row, chunk, usable && !chunk.events.empty() ? begin + to_run : row.last_ns);
   data.next_sequence = chunk.sequence + chunk.parts;
 

@@ -40,6 +40,8 @@ nlohmann::json parse_text(const std::string& text, ParseContext& context) {
     const TextPosition at = position_at(text, error.byte > 0 ? error.byte - 1 : 0);
     throw ConfigError(context.file + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) +
                       ": not valid JSON: " + short_reason(error.what()));
+  } catch (const nlohmann::json::exception& error) {  // a number beyond a double's range
+    throw ConfigError(context.file + ": " + short_reason(error.what()));
   }
 }
 

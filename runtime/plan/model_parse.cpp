@@ -250,6 +250,8 @@ ModelSpec parse_model_spec(const std::string& json_text) {
   } catch (const Json::parse_error& error) {
     throw std::invalid_argument("model: not valid JSON at byte " + std::to_string(error.byte) + ": " +
                                 error.what());
+  } catch (const Json::exception& error) {  // a number beyond a double's range
+    throw std::invalid_argument(std::string("model: ") + error.what());
   }
   Reader reader(json, "model");
   ModelSpec spec;

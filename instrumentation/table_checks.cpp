@@ -1,0 +1,77 @@
+#include "instrumentation/table_checks.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "instrumentation/wire.h"
+
+namespace shardscope::instrumentation {
+
+namespace {
+
+/// Elements: sums and products with bytes per element stay far below 2^63.
+constexpr std::int64_t kMostElems = std::int64_t{1} << 50;
+constexpr std::uint32_t kMostElementBytes = 64;
+constexpr std::size_t kMostDimensions = 16;
+
+bool is_size(std::int64_t elems) noexcept { return elems >= 0 && elems <= kMostElems; }
+
+const char* wrong_in(const ModuleInfo& module, std::size_t at, std::size_t params) noexcept {
+  // Pre-order numbering: a parent comes before its children, so no cycle is possible.
+  if (module.id != at) return "modules are not numbered in order";
+  if (module.parent != kNoId && module.parent >= module.id)
+    return "a module's parent does not come before it";
+  const auto there = [&](std::uint32_t p) { return p < params; };
+  if (!std::all_of(module.params.begin(), module.params.end(), there))
+    return "a module names a parameter that is not there";
+  return nullptr;
+}
+
+const char* wrong_in(const ParamInfo& param, std::size_t at, std::size_t modules) noexcept {
+  if (param.id != at) return "parameters are not numbered in order";
+  if (param.shape.size() > kMostDimensions) return "a parameter has more than 16 dimensions";
+  if (!is_size(param.elems) || !is_size(param.shard_elems) || !is_size(param.padding_elems))
+    return "a parameter's number of elements is out of range";
+  const auto there = [&](std::uint32_t m) { return m < modules; };
+  if (!std::all_of(param.modules.begin(), param.modules.end(), there))
+    return "a parameter names a module that is not there";
+  return nullptr;
+}
+
+const char* wrong_in(const SliceInfo& slice, const RunTables& tables) noexcept {
+  if (slice.param >= tables.params.size() && slice.param != kNoId)
+    return "a slice names a parameter that is not there";
+  if (slice.rank >= tables.world) return "a slice names a rank that is not there";
+  if (!is_size(slice.param_offset) || !is_size(slice.shard_offset) || !is_size(slice.elems) ||
+      !is_size(slice.padding_elems))
+    return "a slice's extent is out of range";
+  return nullptr;
+}
+
+}  // namespace
+
+const char* what_is_wrong(const RunTables& t) noexcept {
+  if (t.world < 1 || t.world > wire::kMaxWorld) return "world out of range";
+  if (t.rank >= t.world) return "rank not below world";
+  if (t.stage < 0 || t.stage > 3) return "ZeRO stage out of range";
+  if (!is_size(t.elems)) return "the number of elements is out of range";
+  if (t.param_bytes > kMostElementBytes || t.grad_bytes > kMostElementBytes ||
+      t.master_bytes > kMostElementBytes)
+    return "the bytes of an element are out of range";
+  if (!std::isfinite(t.link_gbps) || !std::isfinite(t.link_latency_us))
+    return "emulated link is not a number";
+  if (t.modules.size() > wire::kMaxModules) return "more modules than supported";
+  if (t.params.size() > wire::kMaxParams) return "more parameters than supported";
+  for (std::size_t i = 0; i < t.modules.size(); ++i) {
+    if (const char* wrong = wrong_in(t.modules[i], i, t.params.size())) return wrong;
+  }
+  for (std::size_t i = 0; i < t.params.size(); ++i) {
+    if (const char* wrong = wrong_in(t.params[i], i, t.modules.size())) return wrong;
+  }
+  for (const SliceInfo& slice : t.slices) {
+    if (const char* wrong = wrong_in(slice, t)) return wrong;
+  }
+  return nullptr;
+}
+
+}  // namespace shardscope::instrumentation

@@ -1,0 +1,138 @@
+// Writes the seeds of the binary formats to a corpus folder: small, whole, and made by the code that writes
+// the real ones. The other seeds are text and kept by hand.
+//   make_fuzz_corpus tests/fuzz/corpus
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "app/store/chunk.h"
+#include "app/store/run_tables_codec.h"
+#include "instrumentation/wire.h"
+#include "runtime/checkpoint/rank_file.h"
+#include "tests/fuzz/seed_recording.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace shardscope;
+using namespace shardscope::instrumentation;
+
+fs::path g_root;
+std::vector<std::string> g_frames;
+
+void write(const std::string& target, const std::string& name, const void* data, std::size_t size,
+           const std::string& prefix = {}) {
+  fs::create_directories(g_root / target);
+  std::ofstream file(g_root / target / name, std::ios::binary);
+  file << prefix;
+  file.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+}
+
+/// One thing of the target `store`, or one frame of the target `collector`: two or one bytes of kind, a
+/// length, the bytes.
+std::string block(const std::string& kind, const void* data, std::size_t size) {
+  const auto length = static_cast<std::uint16_t>(size);
+  std::string out = kind;
+  out.append(reinterpret_cast<const char*>(&length), sizeof length);
+  return out.append(static_cast<const char*>(data), size);
+}
+
+void write(wire::From from, const std::string& name, wire::Body body) {
+  const wire::Frame frame = wire::encode({{0, 7, g_frames.size(), "run"}, std::move(body)});
+  const std::string kind(1, static_cast<char>(from));
+  write("wire", name, frame.data(), frame.size(), kind);
+  g_frames.push_back(block(kind, frame.data(), frame.size()));
+}
+
+/// The manifest of the folder that checkpoint_target.cpp makes, without its checksum.
+void write_manifest() {
+  const fs::path folder = fs::temp_directory_path() / "shardscope-seed-checkpoint";
+  fs::create_directories(folder);
+  checkpoint::Manifest manifest;
+  manifest.progress = {3, 6, 2, plan::LossScaler::Saved{}};
+  manifest.data = {1, 20, 40, 7, 9};
+  manifest.world = 2;
+  manifest.stage = 3;
+  manifest.type = "bf16";
+  manifest.model = "seed";
+  manifest.params = {{"fc.weight", {5, 3}, 15}, {"fc.bias", {5}, 5}};
+  manifest.config_json = "{\"train_batch_size\": 4}";
+  for (const std::uint32_t rank : {0U, 1U}) {
+    checkpoint::RankFileWriter writer(folder, rank, 10);
+    const std::vector<float> values(10, 0.5F);
+    for (const optim::StateKind kind : optim::kStateKinds) writer.write(kind, 0, values);
+    manifest.files.push_back(writer.finish());
+  }
+  manifest.files[0].slices = {{0, 0, 8}, {1, 0, 2}};
+  manifest.files[1].slices = {{0, 8, 7}, {1, 2, 3}};
+  const std::string text = checkpoint::to_text(manifest);
+  write("checkpoint", "two_ranks", text.data(), text.rfind(",\n \"checksum\""));
+  fs::remove_all(folder);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  g_root = argv[1];
+  using From = wire::From;
+  wire::Batch batch;
+  batch.dropped_total = batch.dropped_here = 2;
+  batch.end_ns = 10'000;
+  batch.events = fuzz::seed_events();
+  write(From::rank_publish, "batch", batch);
+  write(From::rank_publish, "tables", wire::Tables{fuzz::seed_tables()});
+  write(From::rank_publish, "text", wire::Text{5, Severity::error, "words"});
+  write(From::rank_publish, "name", wire::Name{3, "matmul"});
+  write(From::rank_publish, "finish", wire::Finish{1, 9, 2, "last words"});
+  write(From::rank_control, "hello", wire::Hello{2, 100, "host", "clock"});
+  write(From::rank_control, "pong", wire::Pong{1, 2, 3, 4});
+  write(From::rank_control, "prepared", wire::Prepared{1, 20});
+  write(From::rank_control, "position", wire::Position{{true, 5, GateKind::bucket, 2}, 6, 1, 3});
+  write(From::collector_control, "ping", wire::Ping{1, 2});
+  write(
+      From::collector_control, "command",
+      wire::RankCommand{1, wire::RankCommand::Kind::resume, 3, 10, {StopRule::Kind::run_to_step, 4, 0}, {}});
+  write(From::viewer, "poll", wire::ViewPoll{1, 2, 3, 4, true});
+  write(From::viewer, "view_command", wire::ViewCommand{1, wire::ViewCommand::Kind::pause, {}, {}});
+  wire::ViewReply reply;
+  reply.note = "note";
+  reply.ranks = {{0, true, false, 0, 10, "host", "", 100, 2, 0, 5, 6, 7, {}}};
+  wire::ViewItem item;
+  item.text = "text";
+  item.data = {1, 2, 3};
+  reply.items = {item};
+  write(From::collector_view, "reply", reply);
+
+  store::Chunk chunk;
+  chunk.events = fuzz::seed_events();
+  const std::vector<std::byte> encoded = chunk.encode();
+  write("chunk", "every_kind", encoded.data(), encoded.size());
+  const std::vector<std::byte> coded = store::encode_tables(fuzz::seed_tables());
+  write("tables", "small", coded.data(), coded.size());
+  std::string all;
+  all += block(std::string(2, 1), coded.data(), coded.size());
+  all += block(std::string(2, 0), encoded.data(), encoded.size());
+  all += block(std::string("\2\0", 2), "matmul", 6) + std::string(4, 0);
+  all += block(std::string("\3\0", 2), "words", 5) + std::string(8, 1);
+  all += block(std::string("\4\0", 2), "host", 4) + std::string(32, 0);
+  write("store", "one_of_each", all.data(), all.size());
+  std::string frames;
+  for (const std::string& frame : g_frames) frames += frame;
+  write("collector", "one_of_each", frames.data(), frames.size());
+
+  const std::string path = (fs::temp_directory_path() / "shardscope-seed.zscope").string();
+  const std::string whole = fuzz::seed_recording(path);
+  fs::remove(path);
+  write("recording", "whole", whole.data(), whole.size());
+  std::string change("\0\0\3", 3);
+  change = block(change, encoded.data(), encoded.size());
+  write("rows", "chunk", change.data(), change.size());
+  change = block(std::string("\1\0\3", 3), coded.data(), coded.size());
+  write("rows", "tables", change.data(), change.size());
+  change = std::string("\2\0\0", 3) + std::string(8, '\x7f');
+  write("rows", "number", change.data(), change.size());
+  write_manifest();
+  return 0;
+}
