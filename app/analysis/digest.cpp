@@ -51,13 +51,15 @@ double StepDigest::elements() const {
 }
 
 void Digest::update(const store::Store& store) {
-  while (take_step(store)) {
+  std::optional<VolumeModel> volume;
+  if (store.has_tables()) volume.emplace(store.tables());
+  while (take_step(store, volume)) {
   }
   count_trace_events(store);
   count_checkpoints(store);
 }
 
-bool Digest::take_step(const store::Store& store) {
+bool Digest::take_step(const store::Store& store, const std::optional<VolumeModel>& volume) {
   std::vector<std::pair<std::uint32_t, StepWindow>> windows;
   std::map<std::uint32_t, std::size_t> next;
   for (const store::RankRow& row : store.ranks()) {
@@ -82,6 +84,11 @@ bool Digest::take_step(const store::Store& store) {
     digest.prefetch.unused += outcome.unused;
   }
   digest.ops = collectives_of_step(store, digest.ranks);
+  const auto& [first_rank, first_window] = windows.front();
+  if (volume) {
+    digest.volume =
+        volume->parts(store, first_rank, first_window.step, first_window.begin_ns, first_window.end_ns);
+  }
   steps_.push_back(std::move(digest));
   for (const auto& [rank, at] : next) cursors_[rank].span = at;
   return true;

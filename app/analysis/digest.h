@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "app/analysis/summary.h"
@@ -30,7 +31,8 @@ struct StepDigest {
   std::uint32_t step = 0;
   std::vector<RankStep> ranks;
   std::map<instrumentation::CollectiveOp, OpTotals> ops;
-  Prefetch prefetch;  ///< of all ranks
+  Prefetch prefetch;                  ///< of all ranks
+  std::optional<VolumeParts> volume;  ///< of the lowest rank, as `ops`
   /// Elements one rank communicated; an all-reduce counts twice (reduce-scatter and all-gather).
   [[nodiscard]] double elements() const;
 };
@@ -56,7 +58,7 @@ class Digest {
     std::size_t phase = 0;    ///< next span of the compute lane, depth 0: phases are its outermost
     std::size_t instant = 0;  ///< next instant
   };
-  [[nodiscard]] bool take_step(const store::Store& store);
+  [[nodiscard]] bool take_step(const store::Store& store, const std::optional<VolumeModel>& volume);
   void count_trace_events(const store::Store& store);
   void count_checkpoints(const store::Store& store);
   std::map<std::uint32_t, Cursor> cursors_;           ///< by rank

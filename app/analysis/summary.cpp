@@ -2,30 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "app/analysis/communication.h"
 #include "app/analysis/digest.h"
-#include "app/analysis/foreign_json.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/statistics.h"
-#include "app/analysis/zero_settings.h"
 #include "runtime/plan/memory_model.h"
-#include "runtime/plan/shard_layout.h"
-#include "runtime/plan/zero_traffic.h"
 
 namespace shardscope::analysis {
 namespace ev = shardscope::instrumentation;
 namespace {
-
-std::int64_t accumulation_steps(const std::string& config_json) {
-  const auto config = parse_foreign(config_json);
-  if (!config.is_object()) return 1;
-  const auto at = config.find("gradient_accumulation_steps");
-  return at != config.end() && at->is_number_integer() ? std::max<std::int64_t>(at->get<std::int64_t>(), 1)
-                                                       : 1;
-}
 
 void describe_run(const store::Store& store, Summary& summary) {
   summary.events = store.event_count();
@@ -106,29 +92,25 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   return result;
 }
 
-/// ZeRO++ and MiCS: not the paper's 3S but what the plan adds up, padding and scales included; a parameter
-/// that two modules use counts once in each direction. False where 3S holds.
-bool expect_special_traffic(const store::Store& store, Summary& summary) {
-  if (!store.has_tables()) return false;
-  const ev::RunTables& tables = store.tables();
-  const plan::ZeroConfig zero = zero_of(tables);
-  if (!plan::has_special_traffic(zero)) return false;
-  std::vector<plan::TrafficParam> params;
-  for (const ev::ParamInfo& param : tables.params) params.push_back({param.shape, param.persistent});
-  plan::TrafficInput input;
-  input.topology = topology_of(tables);
-  input.micro_steps = accumulation_steps(tables.config_json);
-  input.param_bytes = tables.param_bytes;
-  input.gradient_bytes = input.sum_bytes = tables.grad_bytes;
-  input.shard_alignment = plan::kShardAlignmentBytes / std::max<std::int64_t>(tables.param_bytes, 1);
-  try {
-    summary.expected_elements_per_step =
-        static_cast<double>(plan::step_traffic(params, zero, input).total().elems);
-  } catch (const std::invalid_argument&) {
-    return false;  // sizes that no run could have had
+/// Named extras per step, and what they leave over.
+void explain_volume(const Digest& digest, Summary& summary) {
+  VolumeParts sums{};
+  std::size_t steps = 0;
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    const std::optional<VolumeParts>& parts = digest.steps()[i].volume;
+    if (!parts) return;
+    ++steps;
+    for (std::size_t cause = 0; cause < kVolumeCauses; ++cause) sums[cause] += (*parts)[cause];
   }
-  summary.comm_expression = plan::traffic_text(zero, input.topology, input.micro_steps);
-  return true;
+  if (steps == 0 || !summary.elements_per_step) return;
+  double left = *summary.elements_per_step - summary.expected_elements_per_step;
+  for (std::size_t cause = 0; cause < kVolumeCauses; ++cause) {
+    const double part = sums[cause] / static_cast<double>(steps);
+    if (part == 0) continue;
+    summary.volume_parts.push_back({static_cast<VolumeCause>(cause), part});
+    left -= part;
+  }
+  summary.unexplained_elements_per_step = left;
 }
 
 void summarize_communication(const store::Store& store, const Digest& digest, Summary& summary) {
@@ -158,14 +140,14 @@ void summarize_communication(const store::Store& store, const Digest& digest, Su
     }
     summary.ops.push_back(row);
   }
-  if (expect_special_traffic(store, summary)) return;
-  plan::VolumeInput input;
-  input.stage = static_cast<std::uint32_t>(std::clamp(summary.stage, 0, 3));
-  input.world = std::max<std::uint32_t>(summary.world, 1);
-  input.micro_steps = accumulation_steps(summary.config_json);
-  const plan::StepVolume expected = plan::step_volume({summary.params}, input);
-  summary.comm_expression = expected.text;
-  summary.expected_elements_per_step = expected.elems;
+  if (store.has_tables()) {
+    const VolumeModel model(store.tables());
+    summary.comm_expression = model.expression();
+    summary.expected_elements_per_step = model.expected();
+  } else {
+    summary.comm_expression = plan::step_volume({0}, {}).text;
+  }
+  explain_volume(digest, summary);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/analysis/scheduling.h"
+#include "app/analysis/volume.h"
 #include "app/store/store.h"
 
 namespace shardscope::analysis {
@@ -64,6 +65,11 @@ struct Prefetch {
   std::uint64_t early = 0, just_in_time = 0, late = 0, mistargeted = 0, unused = 0;
   std::int64_t late_wait_ns = 0;
 };
+/// A named extra (or saving, below 0) over the expression of the communicated volume.
+struct VolumePart {
+  VolumeCause cause{};
+  double elements_per_step = 0;
+};
 struct Summary {
   // run
   std::uint32_t world = 0;
@@ -82,8 +88,11 @@ struct Summary {
   MemoryModel memory_model;
   std::optional<double>
       elements_per_step;  ///< communicated per rank (busbw-free: metrics 2.3 elems; all-reduce counts twice)
-  std::string comm_expression;  ///< "2S" or "3S" (plus padding)
+  std::string comm_expression;  ///< "2S" or "3S"
   double expected_elements_per_step = 0;
+  /// expected + these = elements_per_step, but for what is unexplained; only those that are not 0.
+  std::vector<VolumePart> volume_parts;
+  std::optional<double> unexplained_elements_per_step;  ///< unknown at a detail without parameters
   std::vector<OpRow> ops;
   Prefetch prefetch;
   std::uint64_t trace_record = 0, trace_complete = 0, trace_invalidated = 0;

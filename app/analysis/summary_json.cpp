@@ -134,9 +134,13 @@ std::string to_json(const Summary& s) {
                    {"algbw_gbs", maybe(op.algbw_gbs)},
                    {"busbw_gbs", maybe(op.busbw_gbs)}});
   }
+  json extras = json::object();
+  for (const VolumePart& part : s.volume_parts) extras[name_of(part.cause)] = part.elements_per_step;
   out["comm"] = {{"elements_per_step", maybe(s.elements_per_step)},
                  {"expression", s.comm_expression},
                  {"expected_elements_per_step", s.expected_elements_per_step},
+                 {"extras", extras},
+                 {"unexplained_elements_per_step", maybe(s.unexplained_elements_per_step)},
                  {"ops", ops}};
   out["prefetch"] = {{"early", s.prefetch.early},
                      {"just_in_time", s.prefetch.just_in_time},

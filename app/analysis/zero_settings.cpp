@@ -49,6 +49,9 @@ plan::ZeroConfig zero_of(const instrumentation::RunTables& tables) {
     read_offload(*section, "offload_param", zero.offload_param);
     read_offload(*section, "offload_optimizer", zero.offload_optimizer);
     read(*section, "reduce_scatter", zero.reduce_scatter);
+    read(*section, "use_multi_rank_bucket_allreduce", zero.use_multi_rank_bucket_allreduce);
+    read(*section, "legacy_stage1", zero.legacy_stage1);
+    read(*section, "max_elements_per_comm", zero.max_elements_per_comm);
     read(*section, "stage3_prefetch_bucket_size", zero.prefetch_bucket_size);
     read(*section, "stage3_max_live_parameters", zero.max_live_parameters);
     read(*section, "stage3_max_reuse_distance", zero.max_reuse_distance);
@@ -65,6 +68,7 @@ plan::ZeroConfig zero_of(const instrumentation::RunTables& tables) {
   if (const auto ours = config.find("shardscope"); ours != config.end() && ours->is_object()) {
     if (const auto compat = ours->find("compat"); compat != ours->end() && compat->is_object()) {
       read(*compat, "hpz_secondary_in_forward", zero.compat.hpz_secondary_in_forward);
+      read(*compat, "legacy_stage1_layout", zero.compat.legacy_stage1_layout);
       read(*compat, "multi_rank_bucket_allreduce", zero.compat.multi_rank_bucket_allreduce);
       for (const plan::Compat which :
            {plan::Compat::shardscope, plan::Compat::deepspeed, plan::Compat::notes}) {

@@ -52,13 +52,15 @@ std::string summary_text(const analysis::Summary& s) {
                        : std::string("—"),
                    or_dash(s.memory_model.excess_pct, "{:+.2f} %")));
   line("communicated",
-       fmt::format("{} elements per rank and step, {} = {:.0f} expected without padding",
+       fmt::format("{} elements per rank and step; {} = {:.0f} by the expression",
                    or_dash(s.elements_per_step, "{:.0f}"), s.comm_expression, s.expected_elements_per_step));
-  if (s.stage == 3 && s.elements_per_step && *s.elements_per_step < 0.995 * s.expected_elements_per_step) {
-    line("",
-         "fewer than " + s.comm_expression +
-             ": parameters were kept between uses (persistent, reused soon, or already fetched for later)");
+  for (const analysis::VolumePart& part : s.volume_parts) {
+    line("", fmt::format("{:+.0f} {}: {}", part.elements_per_step, analysis::name_of(part.cause),
+                         analysis::explain(part.cause)));
   }
+  line("", s.unexplained_elements_per_step
+               ? fmt::format("{:.0f} unexplained", *s.unexplained_elements_per_step)
+               : std::string("what differs is not known: parameters are recorded from detail params on"));
   line("prefetch",
        fmt::format("{} early, {} just in time, {} late ({:.2f} ms waited), {} mistargeted, {} unused",
                    s.prefetch.early, s.prefetch.just_in_time, s.prefetch.late, ms(s.prefetch.late_wait_ns),

@@ -107,9 +107,16 @@ std::string communication_html(const analysis::Summary& s) {
         number(op.algbw_gbs, "{:.3f}"), number(op.busbw_gbs, "{:.3f}"));
   }
   out += "</table>";
-  out += fmt::format("<p>{} elements per rank and step were communicated; {} says {} without padding.</p>",
+  out += fmt::format("<p>{} elements per rank and step were communicated; {} says {}.",
                      s.elements_per_step ? count_text(*s.elements_per_step) : "—",
                      escape_html(s.comm_expression), count_text(s.expected_elements_per_step));
+  for (const analysis::VolumePart& part : s.volume_parts) {
+    out += fmt::format("<br>{:+.0f} {}: {}", part.elements_per_step, analysis::name_of(part.cause),
+                       analysis::explain(part.cause));
+  }
+  if (s.unexplained_elements_per_step)
+    out += fmt::format("<br>{:.0f} unexplained", *s.unexplained_elements_per_step);
+  out += "</p>";
   const analysis::Prefetch& p = s.prefetch;
   out += fmt::format(
       "<p>Prefetches: {} early, {} just in time, {} late ({} waited), {} mistargeted, {} unused. Fetch "

@@ -1,5 +1,7 @@
 #include "tests/plan/golden.h"
 
+#include <stdexcept>
+
 namespace shardscope::golden {
 namespace {
 
@@ -77,6 +79,42 @@ bool compare(Report& report, const std::string& name, const Json& expected, cons
   if (where.empty()) return true;
   report.differ(name, where, value_at(expected, where), value_at(got, where));
   return false;
+}
+
+const Json& list_at(const Json& holder, const char* key) {
+  if (!holder.is_object() || !holder.contains(key)) {
+    throw std::invalid_argument(std::string("\"") + key + "\" is missing");
+  }
+  const Json& list = holder.at(key);
+  if (!list.is_array()) {
+    throw std::invalid_argument(std::string("\"") + key + "\" is " + short_text(list) +
+                                ", but it must be a list");
+  }
+  return list;
+}
+
+std::uint32_t world_of(const Json& world) {
+  constexpr std::int64_t kMost = 65536;
+  const std::int64_t ranks = world.is_number_integer() ? world.get<std::int64_t>() : 0;
+  if (ranks < 1 || ranks > kMost) {
+    throw std::invalid_argument("world is " + short_text(world) + "; it must be from 1 to " +
+                                std::to_string(kMost));
+  }
+  return static_cast<std::uint32_t>(ranks);
+}
+
+std::string label_of(const Json& holder, const char* key, const std::string& place) {
+  const auto found = holder.is_object() ? holder.find(key) : holder.end();
+  return holder.is_object() && found != holder.end() && found->is_string() ? found->get<std::string>()
+                                                                           : place;
+}
+
+void guarded(Report& report, const std::string& name, const std::function<void()>& check) {
+  try {
+    check();
+  } catch (const std::exception& error) {
+    report.fail(name, error.what());
+  }
 }
 
 }  // namespace shardscope::golden

@@ -2,6 +2,8 @@
 // planners with its inputs, and compares what they decide with what was recorded.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -38,6 +40,15 @@ class Report {
 [[nodiscard]] Json value_at(const Json& json, const std::string& path);
 /// Reports agreement, or the first difference, of one part of a case. Returns whether they are equal.
 bool compare(Report& report, const std::string& name, const Json& expected, const Json& got);
+
+/// The list under `key`. Throws std::invalid_argument where it is missing or no list.
+[[nodiscard]] const Json& list_at(const Json& holder, const char* key);
+/// A number of ranks. Throws std::invalid_argument on one that no run could have had.
+[[nodiscard]] std::uint32_t world_of(const Json& world);
+/// What `holder` is called by `key`, or its place in the file where that is missing or no text.
+[[nodiscard]] std::string label_of(const Json& holder, const char* key, const std::string& place);
+/// Runs one case; what it throws becomes a failure of that case, and the others go on.
+void guarded(Report& report, const std::string& name, const std::function<void()>& check);
 
 void check_coordinator(const Json& file, Report& report);
 void check_stage12(const Json& file, Report& report);

@@ -1,7 +1,9 @@
 // coordinator.json: fetch, gather, wait, prefetch and release of ZeRO-3, event by event.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 
 #include "runtime/plan/bucket.h"
 #include "runtime/plan/partition.h"
@@ -248,7 +250,7 @@ void check_model(const std::string& name, const Json& golden, const plan::ModelP
     Json shards = Json::array();
     Json padding = Json::array();
     for (const plan::ParamPlan& param : model.params) {
-      const auto part = plan::partition_param(param.elems, static_cast<std::uint32_t>(std::stoul(world)));
+      const auto part = plan::partition_param(param.elems, world_of(Json::parse(world)));
       shards.push_back(part.shard_elems);
       padding.push_back(part.padding_elems);
     }
@@ -273,13 +275,15 @@ Json known_part(const Json& iteration) {
   for (const auto& [key, value] : iteration.items()) {
     if (kIteration.count(key) != 0) known[key] = value;
   }
-  for (Json& event : known["events"]) {
+  Json events = Json::array();
+  for (Json event : list_at(iteration, "events")) {
     Json kept = Json::object();
     for (const auto& [key, value] : event.items()) {
       if (kEvent.count(key) != 0 && !(value.is_array() && value.empty())) kept[key] = value;
     }
-    event = std::move(kept);
+    events.push_back(std::move(kept));
   }
+  known["events"] = std::move(events);
   return known;
 }
 
@@ -309,8 +313,9 @@ bool check_reduce_flushes(const std::string& name, const plan::ModelPlan& model,
     for (const ParamId id : flush.params) ids.push_back(raw(id));
     got.push_back({{"ids_in_arrival_order", ids}, {"elements", flush.elems}});
   };
+  if (!expected.is_array()) throw std::invalid_argument("reduce_flushes must be a list");
   for (const Json& flush : expected) {
-    for (const Json& id : flush.at("ids_in_arrival_order")) {
+    for (const Json& id : list_at(flush, "ids_in_arrival_order")) {
       const auto param = static_cast<ParamId>(id.get<std::uint32_t>());
       for (const plan::Flush& full : planner.add(param, model.params.at(raw(param)).elems)) add(full);
     }
@@ -359,7 +364,7 @@ void check_trace(const Json& trace, const Json& definition, const plan::ModelPla
   std::size_t events = 0;
   for (const Json& world : worlds_of(trace)) {
     const std::string here = name + " world " + world.dump();
-    Driver driver(model, world.get<std::uint32_t>(), config);
+    Driver driver(model, world_of(world), config);
     Json second;
     for (std::size_t i = 0; i < 4 && same; ++i) {
       const Json got = driver.iteration(options_of(model, definition, trace, i));
@@ -389,9 +394,9 @@ void check_invalidation(const Json& run, const Json& definition, const plan::Mod
   std::size_t events = 0;
   for (const Json& world : worlds_of(run)) {
     const std::string here = name + " world " + world.dump();
-    Driver driver(model, world.get<std::uint32_t>(), run.value("config", Json::object()));
+    Driver driver(model, world_of(world), run.value("config", Json::object()));
     Json modes = Json::array();
-    const Json& iterations = run.at("iterations");
+    const Json& iterations = list_at(run, "iterations");
     for (std::size_t i = 0; i < iterations.size() && same; ++i) {
       const Json got = driver.iteration(options_of(model, definition, run, i));
       same &= check_iteration(here + " iteration " + std::to_string(i), iterations[i], got, report);
@@ -404,6 +409,21 @@ void check_invalidation(const Json& run, const Json& definition, const plan::Mod
     check_static(here, run, model, driver.scheduler(), same, report);
   }
   if (same) report.agree(name, std::to_string(events) + " events, modes of every iteration");
+}
+
+void check_run(const Json& run, const Json& definitions, const std::map<std::string, plan::ModelPlan>& models,
+               Report& report) {
+  const auto name = run.at("model").get<std::string>();
+  const auto model = models.find(name);
+  if (model == models.end()) throw std::invalid_argument("its model \"" + name + "\" could not be built");
+  const Json& definition = definitions.at(name);
+  const auto check = run.contains("iterations") ? check_invalidation : check_trace;
+  const Json config = run.value("config", Json::object());
+  if (config.contains("leaf_module") || config.contains("stage3_module_granularity_threshold")) {
+    check(run, definition, model_of(name, definition, config), report);
+  } else {
+    check(run, definition, model->second, report);
+  }
 }
 
 }  // namespace
@@ -419,21 +439,11 @@ void check_coordinator(const Json& file, Report& report) {
     }
   }
   for (const char* section : {"traces", "invalidation"}) {
-    for (const Json& run : file.value(section, Json::array())) {
-      const std::string name = run.at("model").get<std::string>();
-      const auto model = models.find(name);
-      if (model == models.end()) {
-        report.fail(run.at("id").get<std::string>(), "its model \"" + name + "\" could not be built");
-        continue;
-      }
-      const Json& definition = file.at("models").at(name);
-      const auto check = run.contains("iterations") ? check_invalidation : check_trace;
-      const Json config = run.value("config", Json::object());
-      if (config.contains("leaf_module") || config.contains("stage3_module_granularity_threshold")) {
-        check(run, definition, model_of(name, definition, config), report);
-      } else {
-        check(run, definition, model->second, report);
-      }
+    if (!file.contains(section)) continue;
+    std::size_t number = 0;
+    for (const Json& run : list_at(file, section)) {
+      const std::string place = std::string(section) + " " + std::to_string(number++);
+      guarded(report, label_of(run, "id", place), [&] { check_run(run, file.at("models"), models, report); });
     }
   }
 }

@@ -97,8 +97,15 @@ void check_live(const Json& golden, Report& report) {
 }  // namespace
 
 void check_estimator(const Json& file, Report& report) {
-  for (const Json& golden : file.value("cases", Json::array())) check_case(golden, report);
-  for (const Json& golden : file.value("live", Json::array())) check_live(golden, report);
+  std::size_t number = 0;
+  for (const Json& golden : list_at(file, "cases")) {
+    guarded(report, label_of(golden, "id", "case " + std::to_string(number++)),
+            [&] { check_case(golden, report); });
+  }
+  if (!file.contains("live")) return;
+  for (const Json& golden : list_at(file, "live")) {
+    guarded(report, "live " + label_of(golden, "model", "?"), [&] { check_live(golden, report); });
+  }
 }
 
 }  // namespace shardscope::golden

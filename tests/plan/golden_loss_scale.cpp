@@ -1,4 +1,6 @@
 // loss_scale.json: scale and hysteresis after each update.
+#include <stdexcept>
+
 #include "runtime/plan/loss_scale.h"
 #include "tests/plan/golden.h"
 
@@ -19,6 +21,9 @@ void check_case(const Json& golden, Report& report) {
       {"scale_after", Json::array()}, {"hysteresis_after", Json::array()}, {"raises_at_step", nullptr}};
   const std::string overflow = golden.at("overflow").get<std::string>();
   for (std::size_t i = 0; i < overflow.size(); ++i) {
+    if (overflow[i] != '0' && overflow[i] != '1') {
+      throw std::invalid_argument("overflow holds '" + overflow.substr(i, 1) + "'; it must be 0s and 1s");
+    }
     try {
       scaler.update(overflow[i] == '1');
     } catch (const plan::LossScaleError&) {
@@ -47,7 +52,11 @@ void check_case(const Json& golden, Report& report) {
 }  // namespace
 
 void check_loss_scale(const Json& file, Report& report) {
-  for (const Json& golden : file.at("cases")) check_case(golden, report);
+  std::size_t number = 0;
+  for (const Json& golden : list_at(file, "cases")) {
+    guarded(report, label_of(golden, "id", "case " + std::to_string(number++)),
+            [&] { check_case(golden, report); });
+  }
 }
 
 }  // namespace shardscope::golden

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 
 #include "runtime/plan/stage12.h"
 #include "tests/plan/golden.h"
@@ -20,9 +21,15 @@ struct Model {
 
 Model model_from(const Json& golden) {
   Model model;
-  for (const Json& param : golden.at("params")) model.elems.push_back(param.at("numel").get<std::int64_t>());
-  for (const Json& id : golden.at("grad_arrival_order")) {
-    model.arrival.push_back(static_cast<ParamId>(id.get<std::uint32_t>()));
+  for (const Json& param : list_at(golden, "params"))
+    model.elems.push_back(param.at("numel").get<std::int64_t>());
+  for (const Json& id : list_at(golden, "grad_arrival_order")) {
+    const auto param = id.get<std::uint32_t>();
+    if (param >= model.elems.size()) {
+      throw std::invalid_argument("grad_arrival_order names parameter " + std::to_string(param) + " of " +
+                                  std::to_string(model.elems.size()));
+    }
+    model.arrival.push_back(static_cast<ParamId>(param));
   }
   return model;
 }
@@ -72,7 +79,7 @@ Json layout_json(const plan::FlatLayout& layout) {
 }
 
 void check_layout(const Json& golden, const Model& model, Report& report) {
-  const auto world = golden.at("world").get<std::uint32_t>();
+  const std::uint32_t world = world_of(golden.at("world"));
   const std::string name = "layout " + golden.at("model").get<std::string>() + " world " +
                            std::to_string(world) +
                            (golden.value("round_robin_gradients", false) ? " round robin" : "");
@@ -196,7 +203,7 @@ plan::ZeroConfig zero_config(const Json& run) {
 
 void check_run(const Json& run, const Model& model, const Json& sequence, Report& report) {
   const plan::ZeroConfig zero = zero_config(run);
-  const auto world = run.at("world").get<std::uint32_t>();
+  const std::uint32_t world = world_of(run.at("world"));
   const std::string name = "run " + run.at("run").dump() + " " + run.at("model").get<std::string>() +
                            " stage " + std::to_string(zero.stage) + " world " + std::to_string(world);
   const plan::FlatLayout layout = plan::make_flat_layout(model.elems, world, order_of(run.at("config")));
@@ -223,7 +230,7 @@ void check_run(const Json& run, const Model& model, const Json& sequence, Report
   if (log.all_reduced() > 0) elements["all_reduce"] = log.all_reduced();
 
   const Json flushes = log.take();
-  bool same = compare(report, name + " flushes", known_part(sequence.at("flushes")), flushes);
+  bool same = compare(report, name + " flushes", known_part(list_at(sequence, "flushes")), flushes);
   if (run.contains("comm_elements_per_rank")) {
     same &= compare(report, name + " comm_elements_per_rank", run["comm_elements_per_rank"], elements);
   }
@@ -234,17 +241,36 @@ void check_run(const Json& run, const Model& model, const Json& sequence, Report
 
 void check_stage12(const Json& file, Report& report) {
   std::map<std::string, Model> models;
-  for (const auto& [name, golden] : file.at("models").items()) models.emplace(name, model_from(golden));
-  for (const Json& layout : file.value("layouts", Json::array())) {
-    check_layout(layout, models.at(layout.at("model").get<std::string>()), report);
+  for (const auto& [name, golden] : file.at("models").items()) {
+    guarded(report, "model " + name,
+            [&, &name = name, &golden = golden] { models.emplace(name, model_from(golden)); });
+  }
+  const auto model_named = [&models](const Json& holder) -> const Model& {
+    const auto name = holder.at("model").get<std::string>();
+    const auto found = models.find(name);
+    if (found == models.end()) throw std::invalid_argument("its model \"" + name + "\" is not in the file");
+    return found->second;
+  };
+  std::size_t number = 0;
+  for (const Json& layout : list_at(file, "layouts")) {
+    guarded(report, "layout " + std::to_string(number++),
+            [&] { check_layout(layout, model_named(layout), report); });
   }
   std::map<std::int64_t, const Json*> sequences;
-  for (const Json& sequence : file.at("sequences")) {
-    sequences.emplace(sequence.at("seq").get<std::int64_t>(), &sequence);
+  for (const Json& sequence : list_at(file, "sequences")) {
+    guarded(report, "sequence " + std::to_string(sequences.size()),
+            [&] { sequences.emplace(sequence.at("seq").get<std::int64_t>(), &sequence); });
   }
-  for (const Json& run : file.value("runs", Json::array())) {
-    check_run(run, models.at(run.at("model").get<std::string>()),
-              *sequences.at(run.at("flush_seq").get<std::int64_t>()), report);
+  number = 0;
+  for (const Json& run : file.contains("runs") ? list_at(file, "runs") : Json::array()) {
+    guarded(report, "run " + std::to_string(number++), [&] {
+      const auto wanted = run.at("flush_seq").get<std::int64_t>();
+      const auto found = sequences.find(wanted);
+      if (found == sequences.end()) {
+        throw std::invalid_argument("its flush_seq " + std::to_string(wanted) + " is not in the file");
+      }
+      check_run(run, model_named(run), *found->second, report);
+    });
   }
 }
 

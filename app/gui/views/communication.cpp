@@ -46,19 +46,29 @@ void CommunicationView::volume(Context& ctx, Rect& room) {
     const std::string expected = s.comm_expression + " = " + count(s.expected_elements_per_step).text();
     ctx.canvas.text_in(line.take_left(ctx.canvas.width(expected, Font::small) + 14), expected, c.muted,
                        Font::small);
-    const bool near = off < 5;
-    ctx.canvas.text_in(line,
-                       std::string(off >= 0 ? "+" : "")
-                           .append(decimal(off, 2))
-                           .append(off < -5 ? " %, parameters that were kept were not gathered again"
-                                   : near   ? " %"
-                                            : " %, more than expected"),
-                       near ? c.muted : c.of(Meaning::trouble), Font::small);
+    // Known extras are no trouble; what nothing explains is.
+    const double left = s.unexplained_elements_per_step.value_or(0);
+    const bool known = s.unexplained_elements_per_step.has_value();
+    const bool trouble = known ? std::abs(left) >= 0.5 : off > 5;
+    std::string rest = std::string(off >= 0 ? "+" : "").append(decimal(off, 2)).append(" %");
+    if (known) rest += trouble ? ", " + count(left).text() + " unexplained" : off == 0 ? "" : ", explained";
+    ctx.canvas.text_in(line, rest, trouble ? c.of(Meaning::trouble) : c.muted, Font::small);
   }
-  if (ctx.hovered(whole))
-    ctx.tip(
-        "Measured against ZeRO's expression; padding makes the measured value a little larger. An all-reduce "
-        "counts twice.");
+  if (!ctx.hovered(whole)) return;
+  Details tip;
+  tip.title = "Measured against ZeRO's expression";
+  tip.fields.push_back({s.comm_expression, count(s.expected_elements_per_step).text(), "", ""});
+  for (const analysis::VolumePart& part : s.volume_parts) {
+    const std::string sign = part.elements_per_step > 0 ? "+" : "";
+    tip.fields.push_back({analysis::name_of(part.cause), sign + count(part.elements_per_step).text(), "",
+                          analysis::explain(part.cause)});
+  }
+  tip.fields.push_back({"unexplained",
+                        s.unexplained_elements_per_step ? count(*s.unexplained_elements_per_step).text()
+                                                        : std::string("not known at this detail"),
+                        "", ""});
+  tip.reason = "Elements of the whole; an all-reduce counts twice.";
+  ctx.tip(tip);
 }
 
 void CommunicationView::operations(Context& ctx, Rect& room) {

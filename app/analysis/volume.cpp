@@ -1,0 +1,234 @@
+#include "app/analysis/volume.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "app/analysis/foreign_json.h"
+#include "app/analysis/spans.h"
+#include "app/analysis/zero_settings.h"
+#include "instrumentation/gate.h"
+#include "runtime/plan/memory_model.h"
+#include "runtime/plan/ownership.h"
+#include "runtime/plan/shard_layout.h"
+#include "runtime/plan/stage12.h"
+
+namespace shardscope::analysis {
+namespace {
+
+double& at(VolumeParts& parts, VolumeCause cause) { return parts[static_cast<std::size_t>(cause)]; }
+
+std::int64_t accumulation_steps(const std::string& config_json) {
+  const auto config = parse_foreign(config_json);
+  if (!config.is_object()) return 1;
+  const auto found = config.find("gradient_accumulation_steps");
+  return found != config.end() && found->is_number_integer()
+             ? std::max<std::int64_t>(found->get<std::int64_t>(), 1)
+             : 1;
+}
+
+double elems_of(const plan::ScopeTraffic& traffic) {
+  std::int64_t sum = 0;
+  for (const plan::Traffic& scope : traffic) sum += scope.elems;
+  return static_cast<double>(sum);
+}
+
+plan::TrafficInput traffic_input(const ev::RunTables& tables, std::int64_t micro_steps) {
+  plan::TrafficInput input;
+  input.topology = topology_of(tables);
+  input.micro_steps = micro_steps;
+  input.param_bytes = tables.param_bytes;
+  input.gradient_bytes = input.sum_bytes = tables.grad_bytes;
+  input.shard_alignment = plan::kShardAlignmentBytes / std::max<std::int64_t>(tables.param_bytes, 1);
+  return input;
+}
+
+/// Gates of one step, which the host may pass before the step's stamp on the compute stream.
+std::span<const store::Store::GateRow> gates_of_step(const store::Store& store, std::uint32_t rank,
+                                                     std::uint32_t step) {
+  const auto gates = store.gates(rank);
+  const auto is_step = [](const store::Store::GateRow& gate) { return gate.kind == ev::GateKind::step; };
+  const auto first = std::find_if(gates.begin(), gates.end(), [&](const store::Store::GateRow& gate) {
+    return is_step(gate) && gate.id == step;
+  });
+  if (first == gates.end()) return {};
+  return {first, std::find_if(first + 1, gates.end(), is_step)};
+}
+
+}  // namespace
+
+const char* name_of(VolumeCause cause) noexcept {
+  switch (cause) {
+    case VolumeCause::padding:
+      return "padding";
+    case VolumeCause::persistent:
+      return "persistent parameters";
+    case VolumeCause::kept:
+      return "kept between uses";
+    case VolumeCause::shared:
+      return "shared weights";
+    case VolumeCause::repeated:
+      return "repeated uses";
+    case VolumeCause::in_vain:
+      return "gathered in vain";
+    case VolumeCause::no_gradient:
+      return "no gradient";
+    case VolumeCause::all_reduced:
+      return "all-reduced gradients";
+  }
+  return "?";
+}
+
+const char* explain(VolumeCause cause) noexcept {
+  switch (cause) {
+    case VolumeCause::padding:
+      return "shards are of equal size, so the last ones are filled up";
+    case VolumeCause::persistent:
+      return "persistent parameters are gathered once after the step, not for every use";
+    case VolumeCause::kept:
+      return "reused soon, or already fetched for a later use, so not gathered again";
+    case VolumeCause::shared:
+      return "tied or external weights are gathered again for another module that uses them";
+    case VolumeCause::repeated:
+      return "modules used several times in a pass, or recomputed in backward, gather again";
+    case VolumeCause::in_vain:
+      return "gathered more often than used: given up with a broken trace, or released before use";
+    case VolumeCause::no_gradient:
+      return "parameters that got no gradient in a micro-step are not reduced";
+    case VolumeCause::all_reduced:
+      return "gradients were all-reduced (2S) where a reduction to the owners (S) would do";
+  }
+  return "?";
+}
+
+VolumeModel::VolumeModel(const ev::RunTables& tables)
+    : tables_(tables), zero_(zero_of(tables)), micro_steps_(accumulation_steps(tables.config_json)) {
+  const std::uint32_t world = std::max<std::uint32_t>(tables.world, 1);
+  plan::VolumeInput input;
+  input.stage = zero_.stage;
+  input.world = world;
+  input.micro_steps = micro_steps_;
+  const plan::StepVolume plain = plan::step_volume({tables.elems}, input);
+  expression_ = plain.text;
+  expected_ = plain.elems;
+  special_ = plan::has_special_traffic(zero_);
+  std::vector<plan::TrafficParam> params;
+  std::vector<std::int64_t> elems;
+  for (const ev::ParamInfo& param : tables.params) {
+    params.push_back({param.shape, param.persistent});
+    elems.push_back(param.elems);
+  }
+  try {
+    if (special_) {
+      const plan::TrafficInput traffic = traffic_input(tables, micro_steps_);
+      expected_ = static_cast<double>(plan::step_traffic(params, zero_, traffic).total().elems);
+      expression_ = plan::traffic_text(zero_, traffic.topology, micro_steps_);
+      for (const plan::TrafficParam& param : params) {
+        const plan::StepTraffic one = plan::step_traffic({param}, zero_, traffic_input(tables, 1));
+        gather_cost_.push_back(elems_of(param.persistent ? one.persistent : one.forward));
+      }
+    } else if (zero_.stage == 3) {
+      for (const std::int64_t size : elems) {
+        gather_cost_.push_back(static_cast<double>(plan::partition_param(size, world).shard_elems * world));
+      }
+    } else if (zero_.stage > 0) {
+      const bool legacy = plan::uses_legacy_layout(zero_);
+      const plan::FlatLayout flat = legacy
+                                        ? plan::make_legacy_layout(elems, world, zero_.max_elements_per_comm)
+                                        : plan::make_flat_layout(elems, world);
+      // The first ZeRO-1 reduce-scatters the padded buffer too.
+      flat_padding_ = static_cast<double>((legacy ? 2 : 1) * (flat.flat_elems - tables.elems));
+    }
+  } catch (const std::invalid_argument&) {
+    special_ = false;  // sizes that no run could have had
+    gather_cost_.clear();
+  }
+}
+
+VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t rank, std::uint32_t step,
+                                       std::int64_t begin_ns, std::int64_t end_ns) const {
+  const std::size_t params = tables_.params.size();
+  Counts counts;
+  counts.gathers.assign(params, 0);
+  counts.reductions.assign(params, 0);
+  counts.uses.assign(params, 0);
+  for (const ev::ParamInfo& param : tables_.params) counts.shared.push_back(param.modules.size() > 1);
+  for (const ev::Event& event : instants_within(store, rank, begin_ns, end_ns)) {
+    if (event.kind == ev::EventKind::bucket_add && event.b < params) ++counts.reductions[event.b];
+    if (event.kind != ev::EventKind::param_status || event.a >= params) continue;
+    const auto cause = static_cast<ev::StatusCause>(event.code >> 4);
+    constexpr std::uint8_t kInFlight = 1;
+    if (cause == ev::StatusCause::context || (event.code & 0xF) != kInFlight) continue;
+    counts.known = true;
+    ++counts.gathers[event.a];
+    if (cause == ev::StatusCause::external) counts.shared[event.a] = true;
+  }
+  for (const store::Store::GateRow& gate : gates_of_step(store, rank, step)) {
+    const bool fetches = gate.kind == ev::GateKind::pre_forward || gate.kind == ev::GateKind::pre_backward;
+    if (!fetches || gate.id >= tables_.modules.size()) continue;
+    for (const std::uint32_t param : tables_.modules[gate.id].params) {
+      if (param < params) ++counts.uses[param];
+    }
+  }
+  counts.known = counts.known || std::any_of(counts.reductions.begin(), counts.reductions.end(),
+                                             [](std::int64_t n) { return n > 0; });
+  return counts;
+}
+
+void VolumeModel::add_gathers(const Counts& counts, VolumeParts& parts) const {
+  for (std::size_t i = 0; i < gather_cost_.size(); ++i) {
+    const auto elems = static_cast<double>(tables_.params[i].elems);
+    const auto gathers = static_cast<double>(counts.gathers[i]);
+    const bool persistent = tables_.params[i].persistent;
+    const double expected = special_ && persistent ? 1 : static_cast<double>(2 * micro_steps_);
+    // Where padding and scales are not part of the expression they are apart from the reasons.
+    const double unit = special_ ? gather_cost_[i] : elems;
+    at(parts, VolumeCause::padding) += gathers * (gather_cost_[i] - unit);
+    const double off = (gathers - expected) * unit;
+    if (persistent) {
+      at(parts, VolumeCause::persistent) += off;
+    } else if (off < 0) {
+      at(parts, VolumeCause::kept) += off;
+    } else if (counts.shared[i]) {
+      at(parts, VolumeCause::shared) += off;
+    } else {
+      const double used = std::clamp(static_cast<double>(counts.uses[i]), expected, gathers);
+      at(parts, VolumeCause::repeated) += (used - expected) * unit;
+      at(parts, VolumeCause::in_vain) += (gathers - used) * unit;
+    }
+  }
+}
+
+std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::uint32_t rank,
+                                              std::uint32_t step, std::int64_t begin_ns,
+                                              std::int64_t end_ns) const {
+  VolumeParts parts{};
+  const Counts counts = count(store, rank, step, begin_ns, end_ns);
+  if (!counts.known && !plan::uses_legacy_layout(zero_)) return std::nullopt;
+  const bool buckets =
+      std::any_of(counts.reductions.begin(), counts.reductions.end(), [](std::int64_t n) { return n > 0; });
+  const bool every_micro_step = zero_.stage >= 2;
+  const double reductions = static_cast<double>(every_micro_step ? micro_steps_ : 1);
+  const bool all_reduces = plan::reduce_mode(zero_) != plan::ReduceMode::to_owners;
+  if (zero_.stage == 3) add_gathers(counts, parts);
+  at(parts, VolumeCause::padding) += flat_padding_;
+  for (std::size_t i = 0; i < tables_.params.size() && buckets; ++i) {
+    const auto elems = static_cast<double>(tables_.params[i].elems);
+    const auto reduced = static_cast<double>(counts.reductions[i]);
+    const double per_reduction = zero_.stage == 0 ? 2 : 1;
+    at(parts, VolumeCause::no_gradient) += (reduced - reductions) * per_reduction * elems;
+    if (zero_.stage == 3) {
+      if (special_ || gather_cost_.empty()) continue;
+      if (zero_.reduce_scatter) {
+        at(parts, VolumeCause::padding) += reduced * (gather_cost_[i] - elems);
+      } else {
+        at(parts, VolumeCause::all_reduced) += reduced * elems;
+      }
+    } else if (zero_.stage > 0 && all_reduces) {
+      at(parts, VolumeCause::all_reduced) += reduced * elems;
+    }
+  }
+  return parts;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,73 @@
+// What a step communicated, taken apart: ZeRO's expression, padding and named extras, so that what is left
+// unexplained can be said, and is nothing.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/store/store.h"
+#include "runtime/plan/zero_config.h"
+#include "runtime/plan/zero_traffic.h"
+
+namespace shardscope::analysis {
+
+/// Why a step moved more or fewer elements than its expression.
+enum class VolumeCause : std::uint8_t {
+  padding,      ///< shards of equal size: what fills the last ones
+  persistent,   ///< persistent parameters are gathered once after the step instead of for every use
+  kept,         ///< kept between uses, or already fetched for a later one: not gathered again
+  shared,       ///< used by several modules (tied, external): gathered again for another of them
+  repeated,     ///< used several times in a pass (reused module, recomputed forward): gathered again
+  in_vain,      ///< gathered more often than used: given up after a broken trace, or released unused
+  no_gradient,  ///< without a gradient in a micro-step: not reduced
+  all_reduced,  ///< gradients all-reduced where a reduction to the owners would do
+};
+inline constexpr std::size_t kVolumeCauses = 8;
+/// "padding", "persistent parameters", ... and one sentence that explains it.
+[[nodiscard]] const char* name_of(VolumeCause cause) noexcept;
+[[nodiscard]] const char* explain(VolumeCause cause) noexcept;
+
+/// Signed elements by cause.
+using VolumeParts = std::array<double, kVolumeCauses>;
+
+/// The expectation for a run: built once from its tables, asked about each step.
+class VolumeModel {
+ public:
+  explicit VolumeModel(const instrumentation::RunTables& tables);
+
+  [[nodiscard]] const std::string& expression() const noexcept { return expression_; }
+  [[nodiscard]] double expected() const noexcept { return expected_; }
+  /// Padding, persistent parameters and scales are part of the expression (ZeRO++, MiCS).
+  [[nodiscard]] bool complete_expression() const noexcept { return special_; }
+
+  /// What explains the difference between expected() and what this rank communicated in a step, by counting
+  /// how often each parameter was gathered and each gradient reduced. Nothing at a detail without parameters.
+  [[nodiscard]] std::optional<VolumeParts> parts(const store::Store& store, std::uint32_t rank,
+                                                 std::uint32_t step, std::int64_t begin_ns,
+                                                 std::int64_t end_ns) const;
+
+ private:
+  struct Counts {
+    std::vector<std::int64_t> gathers, reductions, uses;  ///< by parameter
+    std::vector<bool> shared;                             ///< by parameter
+    bool known = false;
+  };
+  [[nodiscard]] Counts count(const store::Store& store, std::uint32_t rank, std::uint32_t step,
+                             std::int64_t begin_ns, std::int64_t end_ns) const;
+  void add_gathers(const Counts& counts, VolumeParts& parts) const;
+
+  const instrumentation::RunTables& tables_;
+  plan::ZeroConfig zero_;
+  std::int64_t micro_steps_ = 1;
+  bool special_ = false;
+  double expected_ = 0;
+  double flat_padding_ = 0;          ///< stages 0 to 2
+  std::vector<double> gather_cost_;  ///< by parameter: elements of one gather
+  std::string expression_;
+};
+
+}  // namespace shardscope::analysis

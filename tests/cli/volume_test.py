@@ -1,0 +1,89 @@
+"""What ranks communicate is explained to the last element: expression + named extras = measured, for every stage,
+world and setting that changes the volume. Real ranks, read back from the recording."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(sys.argv[1])
+ROOT = pathlib.Path(sys.argv[2])
+
+
+def communicated(folder, stage, ranks, model="mlp", steps=3, **settings):
+    recording = pathlib.Path(folder) / "run.zscope"
+    recording.unlink(missing_ok=True)
+    more = [part for key, value in settings.items() for part in ("--set", f"{key.replace('__', '.')}={value}")]
+    path = ROOT / f"samples/models/{model}.json"
+    data = "golden:gpt" if model.startswith("gpt") else "golden:mlp"
+    run = subprocess.run([BIN / "shardscope", "run", "--config", ROOT / f"samples/stage{stage}.json", "--ranks", str(ranks),
+                          "--model", path, "--data", data, "--steps", str(steps), "--record", recording, *more],
+                         capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    summary = subprocess.run([BIN / "shardscope", "summary", "--json", recording], capture_output=True, text=True)
+    assert summary.returncode == 0, summary.stderr
+    return json.loads(summary.stdout)["comm"]
+
+
+class Volume(unittest.TestCase):
+    def check(self, *causes, **how):
+        """Runs it; exactly these causes are named, and nothing is left over."""
+        with tempfile.TemporaryDirectory() as folder:
+            comm = communicated(folder, **how)
+        said = (how, comm["expression"], comm["extras"], comm["elements_per_step"], comm["unexplained_elements_per_step"])
+        self.assertEqual(comm["unexplained_elements_per_step"], 0, said)
+        self.assertEqual(set(comm["extras"]), set(causes), said)
+        self.assertEqual(comm["expected_elements_per_step"] + sum(comm["extras"].values()), comm["elements_per_step"], said)
+        return comm
+
+    def test_every_stage_and_world(self):
+        no_limits = {"zero_optimization__stage3_prefetch_bucket_size": 0}
+        for stage in (0, 1, 2, 3):
+            for ranks in (1, 3):
+                causes = ["padding"] if stage > 0 and ranks > 1 else []
+                if stage in (1, 2) and ranks == 1:
+                    causes = ["padding"]  # to an even number of elements
+                self.check(*causes, stage=stage, ranks=ranks, gradient_accumulation_steps=1 + ranks % 2, **no_limits)
+
+    def test_reductions_that_cost_more(self):
+        for stage in (1, 2, 3):
+            self.check("all-reduced gradients", "padding", stage=stage, ranks=3, zero_optimization__reduce_scatter="false",
+                       zero_optimization__stage3_prefetch_bucket_size=0)
+        comm = self.check("all-reduced gradients", "padding", stage=2, ranks=2, shardscope__compat="deepspeed")
+        self.assertEqual(comm["extras"]["all-reduced gradients"], 100417)
+        self.check("padding", stage=1, ranks=3, zero_optimization__legacy_stage1="true")
+
+    def test_a_tied_weight_is_gathered_again_for_the_head(self):
+        limits = {"zero_optimization__stage3_prefetch_bucket_size": 0, "zero_optimization__stage3_max_live_parameters": 1}
+        comm = self.check("padding", "shared weights", stage=3, ranks=4, model="gpt_tied", **limits)
+        # 59 rows of 30: once more in forward and once more in backward.
+        self.assertEqual(comm["extras"]["shared weights"], 2 * 59 * 30)
+        # Read as an external parameter of the root, it stays from the root's beginning to its end.
+        self.check("padding", stage=3, ranks=4, model="gpt_functional", **limits)
+
+    def test_what_stays_is_a_saving(self):
+        comm = self.check("padding", "persistent parameters", stage=3, ranks=3,
+                          zero_optimization__stage3_param_persistence_threshold=300,
+                          zero_optimization__stage3_prefetch_bucket_size=0)
+        small = 64 + 3 * (64 + 64 + 256 + 64) + 64 + 1  # biases, layer norms, the output layer
+        self.assertEqual(comm["extras"]["persistent parameters"], -small)
+        self.check("kept between uses", "padding", stage=3, ranks=2,
+                   zero_optimization__stage3_max_reuse_distance=10_000_000)
+        self.check("repeated uses", "padding", stage=3, ranks=2, model="mlp_reuse",
+                   zero_optimization__stage3_prefetch_bucket_size=0)
+
+    def test_zero_plus_plus_and_mics(self):
+        prefetch = {"zero_optimization__stage3_prefetch_bucket_size": 0}
+        for settings in ({"zero_quantized_weights": "true"}, {"mics_shard_size": 2},
+                         {"zero_hpz_partition_size": 2}, {"stage3_use_all_reduce_for_fetch_params": "true"}):
+            named = {f"zero_optimization__{key}": value for key, value in settings.items()}
+            self.check(stage=3, ranks=4, **named, **prefetch)
+        self.check(stage=3, ranks=4, zero_optimization__zero_quantized_weights="true",
+                   zero_optimization__stage3_param_persistence_threshold=300, **prefetch)
+        self.check(stage=3, ranks=4, zero_optimization__zero_quantized_gradients="true", shardscope__ranks_per_node=2,
+                   **prefetch)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=1)
