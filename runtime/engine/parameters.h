@@ -31,6 +31,10 @@ class Parameters {
   virtual void acquire(plan::ModuleId module, plan::Direction direction) = 0;
   /// `param` of another module is read inside `module`.
   virtual void acquire_external(plan::ParamId param, plan::ModuleId module) = 0;
+  /// Registers `param` as an external parameter of `module`, or no longer, between two steps
+  /// (plan::FetchScheduler). Where parameters are whole all the time there is nothing to register.
+  virtual void register_external(plan::ParamId, plan::ModuleId) {}
+  virtual void unregister_external(plan::ParamId, plan::ModuleId) {}
   /// After a module's work is queued.
   virtual void release(plan::ModuleId module, plan::Direction direction) = 0;
   virtual void end_backward() = 0;

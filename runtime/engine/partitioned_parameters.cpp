@@ -95,6 +95,13 @@ class PartitionedParameters final : public Parameters {
     execute(scheduler_.fetch_external(param, module), module, ev::StatusCause::external);
   }
 
+  void register_external(ParamId param, plan::ModuleId module) override {
+    scheduler_.register_external(param, module);
+  }
+  void unregister_external(ParamId param, plan::ModuleId module) override {
+    scheduler_.unregister_external(param, module);
+  }
+
   void release(plan::ModuleId module, plan::Direction direction) override {
     const plan::ReleasePlan plan = scheduler_.release(module, direction);
     path_.enter(direction);

@@ -122,6 +122,30 @@ FetchPlan FetchScheduler::fetch_external(ParamId param, ModuleId module) {
   return plan;
 }
 
+void FetchScheduler::register_external(ParamId param, ModuleId module) {
+  std::vector<ParamId>& known = state_->module_params.at(raw(module));
+  (void)state_->params.at(raw(param));
+  if (contains_id(known, param)) return;
+  known.insert(std::lower_bound(known.begin(), known.end(), param), param);
+  state_->memo.clear();
+}
+
+void FetchScheduler::unregister_external(ParamId param, ModuleId module) {
+  State& s = *state_;
+  std::vector<ParamId>& known = s.module_params.at(raw(module));
+  if (!contains_id(known, param) || contains_id(s.own_params[raw(module)], param)) {
+    throw std::invalid_argument("parameter " + std::to_string(raw(param)) +
+                                " is no registered external parameter of module " +
+                                std::to_string(raw(module)));
+  }
+  if (contains_id(s.at(param).active, module)) {
+    throw std::logic_error("parameter " + std::to_string(raw(param)) + " is in use by module " +
+                           std::to_string(raw(module)) + "; unregister it between two steps");
+  }
+  erase_id(known, param);
+  s.memo.clear();
+}
+
 std::vector<ParamId> FetchScheduler::release_leftovers() {
   State& s = *state_;
   std::vector<ParamId> released;

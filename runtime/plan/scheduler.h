@@ -138,6 +138,14 @@ class FetchScheduler {
   /// A parameter read by attribute access in the forward of `module` (C5, P10): registers it as external
   /// and returns the gather to issue and wait for (empty if available).
   [[nodiscard]] FetchPlan fetch_external(ParamId param, ModuleId module);
+  /// deepspeed.zero.register_external_parameter: `module` fetches and releases `param` of another module with
+  /// its own (P11), though nothing has read it there yet. Between iterations.
+  void register_external(ParamId param, ModuleId module);
+  /// The reverse, and of what fetch_external() registered: a later read registers it again. A trace recorded
+  /// with it may go on fetching it ahead for its other users; where it no longer fits it is invalidated.
+  /// Throws std::invalid_argument when `param` is no registered external parameter of `module`,
+  /// std::logic_error when `module` is using it.
+  void unregister_external(ParamId param, ModuleId module);
   /// End of backward: modules whose inputs need no gradient never got a post-backward (P12).
   [[nodiscard]] std::vector<ParamId> release_leftovers();
   /// Start of the optimizer step: everything gathered is partitioned, persistent parameters too. Those still

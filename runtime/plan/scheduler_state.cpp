@@ -39,6 +39,7 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
     std::sort(own.begin(), own.end());
     module_params.push_back(std::move(own));
   }
+  own_params = module_params;
   subtree_params = module_params;
   for (std::size_t i = model.modules.size(); i-- > 1;) {
     const ModuleId parent = model.modules[i].parent;

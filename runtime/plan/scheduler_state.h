@@ -56,6 +56,7 @@ struct FetchScheduler::State {
   std::vector<Param> params;
   std::vector<std::int64_t> elems;
   std::vector<std::vector<ParamId>> module_params;  ///< with external ones, ascending
+  std::vector<std::vector<ParamId>> own_params;     ///< the same without
   std::vector<std::vector<ParamId>> subtree_params;
   std::vector<bool> leaf;
   std::map<GatherId, Pending> gathers;

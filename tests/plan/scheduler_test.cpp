@@ -456,6 +456,55 @@ TEST(Scheduler, MismatchGivesUpWhatWasFetchedAheadAndRecordsAnew) {
   EXPECT_EQ(scheduler.begin_iteration(), TraceMode::record);
 }
 
+// A registered parameter is fetched and released with the module's own; unregistered the module does without
+// it, whether the trace that knew it still fits or is recorded anew.
+TEST(Scheduler, ExternalParametersAreRegisteredAndUnregistered) {
+  const ModelPlan model = mlp();
+  SchedulerConfig config;
+  config.param_persistence_elems = 0;
+  config.prefetch_bucket_elems = 20'000;
+  config.max_reuse_distance_elems = 0;
+  config.max_live_elems = 40'000;
+  const ModuleId user{15};
+  const ParamId param = model.modules[5].params[0];
+  for (const Compat compat : {Compat::shardscope, Compat::deepspeed}) {
+    config.compat = compat;
+    Account plain(model, config, 2), changed(model, config, 2);
+    const auto iterate = [&](Account& account) {
+      (void)account.take_log();
+      account.begin();
+      account.run(visit_order(model));
+      account.end_backward();
+      account.step();
+      return account.take_log();
+    };
+    changed.scheduler().register_external(param, user);
+    changed.scheduler().register_external(param, user);
+    EXPECT_THAT(changed.scheduler().params_of(user), testing::Contains(param));
+    for (int i = 0; i < 3; ++i) {
+      (void)iterate(plain);
+      (void)iterate(changed);
+    }
+    EXPECT_EQ(changed.scheduler().mode(), TraceMode::complete);
+    EXPECT_NE(iterate(changed), iterate(plain)) << "it is fetched there";
+    EXPECT_EQ(changed.invalidations(), 0);
+
+    changed.scheduler().unregister_external(param, user);
+    EXPECT_EQ(changed.scheduler().params_of(user), plain.scheduler().params_of(user));
+    for (int i = 0; i < 3; ++i) (void)iterate(changed);
+    EXPECT_LE(changed.invalidations(), 1);
+    EXPECT_EQ(changed.scheduler().mode(), TraceMode::complete);
+    EXPECT_THROW(changed.scheduler().unregister_external(param, user), std::invalid_argument);
+    const ParamId own = model.modules[raw(user)].params[0];
+    EXPECT_THROW(changed.scheduler().unregister_external(own, user), std::invalid_argument) << "its own";
+  }
+  FetchScheduler scheduler(model, 2, config);
+  scheduler.register_external(param, user);
+  (void)scheduler.begin_iteration();
+  (void)scheduler.fetch(user, Direction::forward);
+  EXPECT_THROW(scheduler.unregister_external(param, user), std::logic_error) << "in use";
+}
+
 TEST(Scheduler, TooShortATraceIsItsOwnCause) {
   const ModelPlan model = mlp();
   FetchScheduler scheduler(model, 1, SchedulerConfig{});
