@@ -281,13 +281,12 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
          "device \"nvme\" needs stage 3, but stage is " + std::to_string(zero.stage) + "; use \"cpu\"");
   refuse(zero.offload_optimizer.ratio != 1.0 && zero.stage != 3, "offload_optimizer",
          "ratio other than 1 needs stage 3, but stage is " + std::to_string(zero.stage));
-  // Not in this version: each would change memory, traffic or results, so it is refused, not ignored.
-  const std::string later = "is not supported yet; remove it";
-  refuse(zero.offload_optimizer.super_offload, "offload_optimizer", "super_offload " + later);
+  // Not in this version: it would change memory and results, so it is refused, not ignored.
+  refuse(
+      zero.offload_optimizer.super_offload, "offload_optimizer",
+      "super_offload is not supported: it steps speculatively and rolls back, for a CPU and GPU on one chip; "
+      "remove it, \"ratio\" divides the update between device and CPU");
   if (zero.zenflow) check_zenflow(section, zero);
-  refuse(zero.elastic_checkpoint, "elastic_checkpoint", later);
-  refuse(!zero.allgather_partitions, "allgather_partitions",
-         "false is not supported: parameters are all-gathered, never broadcast; remove it");
   check_groups(section, zero);
   // Accepted, because the result is the same; said so, because the reader may expect an effect.
   auto ignored = [&](bool wanted, const char* key, const std::string& why) {
@@ -295,6 +294,12 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
   };
   ignored(!zero.contiguous_gradients, "contiguous_gradients",
           "gradients are reduced from where backward left them, never copied into one buffer");
+  ignored(!zero.allgather_partitions, "allgather_partitions",
+          "DeepSpeed 0.19 reads it nowhere and all-gathers parameters whatever it says, and so does this "
+          "runtime");
+  ignored(zero.elastic_checkpoint && zero.stage == 3, "elastic_checkpoint",
+          "DeepSpeed no longer supports it in stage 3; here any number of ranks and any stage reads a "
+          "checkpoint");
   ignored(zero.round_robin_gradients && (zero.stage == 0 || zero.stage == 3), "round_robin_gradients",
           "it orders the partitions of stages 1 and 2, but stage is " + std::to_string(zero.stage));
   ignored(zero.legacy_stage1 && zero.stage != 1, "legacy_stage1",

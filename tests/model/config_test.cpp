@@ -139,8 +139,9 @@ TEST(Config, WhatTheRuntimeWouldNotDoIsRefused) {
       {R"({"train_batch_size": 8, "gradient_predivide_factor": 0})", "more than 0"},
       {R"({"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"fp32_optimizer_states": false}}})",
        "fp32_optimizer_states: is false"},
-      {R"({"train_batch_size": 8, "zero_optimization": {"stage": 1, "allgather_partitions": false}})",
-       "never broadcast"},
+      {R"({"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_optimizer":
+            {"device": "cpu", "super_offload": true}}})",
+       "super_offload is not supported"},
   };
   for (const auto& refused : cases) EXPECT_THAT(error_of(refused.text), HasSubstr(refused.message));
   // Said, but harmless: the storage type by its own name, and what is off already.
@@ -163,6 +164,11 @@ TEST(Config, WhatHasNoEffectIsSaid) {
   EXPECT_THAT(warned(in_zero(R"({"stage": 2, "contiguous_gradients": false})")), HasSubstr("ignored"));
   EXPECT_THAT(warned(in_zero(R"({"stage": 3, "round_robin_gradients": true})")), HasSubstr("stage is 3"));
   EXPECT_EQ(warned(in_zero(R"({"stage": 2, "round_robin_gradients": true})")), "0");
+  EXPECT_THAT(warned(in_zero(R"({"stage": 2, "allgather_partitions": false})")),
+              HasSubstr("reads it nowhere"));
+  EXPECT_EQ(warned(in_zero(R"({"stage": 2, "elastic_checkpoint": true})")), "0");
+  EXPECT_THAT(warned(in_zero(R"({"stage": 3, "elastic_checkpoint": true})")),
+              HasSubstr("any number of ranks"));
   EXPECT_THAT(warned(in_zero(R"({"stage": 3, "log_trace_cache_warnings": true})")), HasSubstr("event"));
   EXPECT_THAT(warned(in_zero(R"({"stage": 2, "legacy_stage1": true})")), HasSubstr("layout of stage 1"));
   EXPECT_EQ(warned(in_zero(R"({"stage": 1, "legacy_stage1": true, "max_elements_per_comm": 1000})")), "0");
