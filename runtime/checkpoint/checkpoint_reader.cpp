@@ -52,14 +52,19 @@ class CheckpointReader::File {
     verify(0, static_cast<std::size_t>(std::min<std::uint64_t>(header, bytes.size())));
     try {
       const SafetensorsHeader parsed = parse_safetensors(bytes);
-      for (const optim::StateKind kind : optim::kStateKinds) {
-        const auto found = std::find_if(parsed.tensors.begin(), parsed.tensors.end(),
-                                        [&](const TensorInfo& t) { return t.name == tensor_name(kind); });
-        if (found == parsed.tensors.end() || found->type != TensorType::f32 || found->elems != elems) {
-          throw CheckpointError(std::string("tensor \"") + tensor_name(kind) +
+      for (std::size_t i = 0; i < optim::kStateKindCount; ++i) {
+        const TensorInfo* found = find(parsed, tensor_name(static_cast<optim::StateKind>(i)));
+        if (found == nullptr && i >= optim::kStateKinds.size()) continue;
+        if (found == nullptr || found->type != TensorType::f32 || found->elems != elems) {
+          throw CheckpointError(std::string("tensor \"") + tensor_name(static_cast<optim::StateKind>(i)) +
                                 "\" is not what the manifest says");
         }
-        begin_[static_cast<std::size_t>(kind)] = parsed.data_begin + found->begin;
+        begin_[i] = parsed.data_begin + found->begin;
+      }
+      if (const TensorInfo* columns = find(parsed, kColumnsName)) {
+        if (columns->type != TensorType::i32) throw CheckpointError("zenflow_columns are no int32");
+        columns_begin_ = parsed.data_begin + columns->begin;
+        columns_ = static_cast<std::size_t>(columns->elems);
       }
     } catch (const CheckpointError& error) {
       throw CheckpointError("checkpoint: " + path_ + ": " + error.what());
@@ -67,14 +72,32 @@ class CheckpointReader::File {
   }
 
   void read(optim::StateKind kind, std::int64_t first, std::int64_t elems, float* out) {
-    const std::size_t begin =
-        begin_[static_cast<std::size_t>(kind)] + static_cast<std::size_t>(first) * sizeof(float);
+    const std::size_t tensor = begin_[static_cast<std::size_t>(kind)];
+    if (tensor == 0) {
+      throw CheckpointError("checkpoint: " + path_ + ": has no tensor \"" + tensor_name(kind) + "\"" +
+                            kAdvice);
+    }
+    const std::size_t begin = tensor + static_cast<std::size_t>(first) * sizeof(float);
     const std::size_t bytes = static_cast<std::size_t>(elems) * sizeof(float);
     verify(begin, begin + bytes);
     std::memcpy(out, file_.bytes().data() + begin, bytes);
   }
 
+  [[nodiscard]] std::vector<std::int32_t> columns() {
+    std::vector<std::int32_t> columns(columns_);
+    const std::size_t bytes = columns_ * sizeof(std::int32_t);
+    verify(columns_begin_, columns_begin_ + bytes);
+    if (bytes > 0) std::memcpy(columns.data(), file_.bytes().data() + columns_begin_, bytes);
+    return columns;
+  }
+
  private:
+  static const TensorInfo* find(const SafetensorsHeader& header, const char* name) {
+    const auto found = std::find_if(header.tensors.begin(), header.tensors.end(),
+                                    [&](const TensorInfo& tensor) { return tensor.name == name; });
+    return found == header.tensors.end() ? nullptr : &*found;
+  }
+
   static MappedFile map(const std::string& path) {
     try {
       return MappedFile(path);
@@ -101,7 +124,8 @@ class CheckpointReader::File {
   const RankFile& described_;
   MappedFile file_;
   std::vector<bool> verified_;
-  std::array<std::size_t, optim::kStateKinds.size()> begin_{};  ///< bytes from the start of the file
+  std::array<std::size_t, optim::kStateKindCount> begin_{};  ///< bytes from the start of the file; 0: none
+  std::size_t columns_begin_ = 0, columns_ = 0;
 };
 
 CheckpointReader::CheckpointReader(const fs::path& path)
@@ -163,6 +187,19 @@ void CheckpointReader::require_model(const plan::ModelPlan& model) const {
   }
 }
 
+CheckpointReader::File& CheckpointReader::file(std::uint32_t number) const {
+  std::unique_ptr<File>& file = files_.at(number);
+  if (!file) {
+    const RankFile& described = manifest_.files[number];
+    std::int64_t rows = 0;
+    for (const FileSlice& slice : described.slices) rows += slice.elems;
+    file = std::make_unique<File>(folder_ / described.name, described, rows);
+  }
+  return *file;
+}
+
+std::vector<std::int32_t> CheckpointReader::columns(std::uint32_t rank) const { return file(rank).columns(); }
+
 void CheckpointReader::read(optim::StateKind kind, plan::ParamId param, plan::Range range, float* out) const {
   const std::vector<Piece>& pieces = pieces_.at(plan::raw(param));
   if (range.begin < 0 || range.end > manifest_.params[plan::raw(param)].elems) {
@@ -174,14 +211,7 @@ void CheckpointReader::read(optim::StateKind kind, plan::ParamId param, plan::Ra
                                 [](std::int64_t at, const Piece& p) { return at < p.offset + p.elems; });
   for (std::int64_t at = range.begin; at < range.end; ++piece) {
     const std::int64_t elems = std::min(range.end, piece->offset + piece->elems) - at;
-    std::unique_ptr<File>& file = files_[piece->file];
-    if (!file) {
-      const RankFile& described = manifest_.files[piece->file];
-      std::int64_t rows = 0;
-      for (const FileSlice& slice : described.slices) rows += slice.elems;
-      file = std::make_unique<File>(folder_ / described.name, described, rows);
-    }
-    file->read(kind, piece->at + (at - piece->offset), elems, out);
+    file(piece->file).read(kind, piece->at + (at - piece->offset), elems, out);
     out += elems;
     at += elems;
   }

@@ -33,6 +33,8 @@ class CheckpointReader {
   /// Elements `range` of parameter number `param` to `out`. Reads and verifies the blocks that hold them,
   /// each once. Throws CheckpointError naming file and bytes when a block is damaged.
   void read(optim::StateKind kind, plan::ParamId param, plan::Range range, float* out) const;
+  /// The chosen columns that rank number `rank` wrote; empty where there are none.
+  [[nodiscard]] std::vector<std::int32_t> columns(std::uint32_t rank) const;
 
  private:
   class File;
@@ -45,7 +47,8 @@ class CheckpointReader {
   };
   std::filesystem::path folder_;
   Manifest manifest_;
-  std::vector<std::vector<Piece>> pieces_;            ///< by parameter, ascending, without holes
+  std::vector<std::vector<Piece>> pieces_;  ///< by parameter, ascending, without holes
+  [[nodiscard]] File& file(std::uint32_t number) const;
   mutable std::vector<std::unique_ptr<File>> files_;  ///< mapped at first use
 };
 

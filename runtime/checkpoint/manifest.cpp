@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/manifest.h"
 
+#include <bit>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -90,6 +91,43 @@ SavedParam read_param(const Json& json) {
   return param;
 }
 
+/// A double as its bits: JSON has no infinity, and this is to be exact.
+std::string bits(double value) { return hex(std::bit_cast<std::uint64_t>(value)); }
+
+Json zenflow_json(const plan::ZenFlowProgress& zenflow) {
+  const auto list = [](const std::vector<double>& values) {
+    Json all = Json::array();
+    for (const double value : values) all.push_back(bits(value));
+    return all;
+  };
+  return {{"step", zenflow.step},
+          {"in_sum", zenflow.in_sum},
+          {"since_decision", zenflow.since_decision},
+          {"decided", zenflow.decided},
+          {"average_selected", list(zenflow.average_selected)},
+          {"waiting", list(zenflow.waiting)},
+          {"chosen", zenflow.chosen},
+          {"unpublished", zenflow.unpublished}};
+}
+
+plan::ZenFlowProgress read_zenflow(const Json& json) {
+  const auto list = [](const Json& values) {
+    std::vector<double> all;
+    for (const Json& value : values) all.push_back(std::bit_cast<double>(from_hex(value.get<std::string>())));
+    return all;
+  };
+  plan::ZenFlowProgress zenflow;
+  zenflow.step = count(json, "step");
+  zenflow.in_sum = count(json, "in_sum");
+  zenflow.since_decision = count(json, "since_decision");
+  zenflow.decided = json.at("decided").get<bool>();
+  zenflow.average_selected = list(json.at("average_selected"));
+  zenflow.waiting = list(json.at("waiting"));
+  zenflow.chosen = json.at("chosen").get<bool>();
+  zenflow.unpublished = json.at("unpublished").get<bool>();
+  return zenflow;
+}
+
 Manifest read(const Json& json) {
   require(json.at("format") == kFormat, "it is no manifest of a Shardscope checkpoint");
   require(json.at("version") == kFormatVersion, "it has format version " + json.at("version").dump() +
@@ -107,6 +145,9 @@ Manifest read(const Json& json) {
     saved.last_overflow = scaler.at("last_overflow").get<std::int64_t>();
     require(saved.scale > 0, "the loss scale is " + scaler.at("scale").dump());
     manifest.progress.loss_scaler = saved;
+  }
+  if (const auto zenflow = json.find("zenflow"); zenflow != json.end() && !zenflow->is_null()) {
+    manifest.progress.zenflow = read_zenflow(*zenflow);
   }
   const Json& data = json.at("data");
   manifest.data = {count(data, "epoch"), count(data, "position"), count(data, "samples"),
@@ -164,6 +205,7 @@ std::string to_text(const Manifest& manifest) {
       {"micro_step", progress.micro_step},
       {"updates", progress.updates},
       {"loss_scaler", scaler},
+      {"zenflow", progress.zenflow ? zenflow_json(*progress.zenflow) : Json()},
       {"data",
        {{"epoch", manifest.data.epoch},
         {"position", manifest.data.position},

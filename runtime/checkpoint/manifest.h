@@ -9,6 +9,7 @@
 
 #include "runtime/plan/loss_scale.h"
 #include "runtime/plan/model_plan.h"
+#include "runtime/plan/zenflow.h"
 
 namespace shardscope::checkpoint {
 
@@ -21,6 +22,7 @@ struct Progress {
   std::int64_t micro_step = 0;  ///< micro-steps made
   std::int64_t updates = 0;     ///< steps that were not skipped: position of optimizer and schedule
   std::optional<plan::LossScaler::Saved> loss_scaler;  ///< of a dynamic scale
+  std::optional<plan::ZenFlowProgress> zenflow;        ///< of a run with ZenFlow
 };
 
 /// The next sample to read, counted over all ranks: the same for any number of them.

@@ -1,17 +1,20 @@
 #include "runtime/checkpoint/rank_file.h"
 
+#include <algorithm>
 #include <cstdio>
-#include <vector>
+#include <utility>
 
 #include "runtime/checkpoint/block_checksums.h"
 
 namespace shardscope::checkpoint {
 namespace {
 
-std::vector<TensorSpec> specs(std::int64_t elems) {
+std::vector<TensorSpec> specs(std::int64_t elems, const std::vector<optim::StateKind>& kinds,
+                              const std::vector<std::int32_t>& columns) {
   std::vector<TensorSpec> all;
-  for (const optim::StateKind kind : optim::kStateKinds) {
-    all.push_back({tensor_name(kind), TensorType::f32, {elems}});
+  for (const optim::StateKind kind : kinds) all.push_back({tensor_name(kind), TensorType::f32, {elems}});
+  if (!columns.empty()) {
+    all.push_back({kColumnsName, TensorType::i32, {static_cast<std::int64_t>(columns.size())}});
   }
   return all;
 }
@@ -26,6 +29,10 @@ const char* tensor_name(optim::StateKind kind) noexcept {
       return "exp_avg";
     case optim::StateKind::variance:
       return "exp_avg_sq";
+    case optim::StateKind::waiting_sum:
+      return "zenflow_sum";
+    case optim::StateKind::published:
+      return "zenflow_published";
   }
   return "";
 }
@@ -36,11 +43,17 @@ std::string rank_file_name(std::uint32_t rank) {
   return name;
 }
 
-RankFileWriter::RankFileWriter(const std::filesystem::path& folder, std::uint32_t rank, std::int64_t elems)
-    : path_(folder / rank_file_name(rank)), file_(path_.string(), specs(elems), {}) {}
+RankFileWriter::RankFileWriter(const std::filesystem::path& folder, std::uint32_t rank, std::int64_t elems,
+                               std::vector<optim::StateKind> kinds, const std::vector<std::int32_t>& columns)
+    : path_(folder / rank_file_name(rank)),
+      kinds_(std::move(kinds)),
+      file_(path_.string(), specs(elems, kinds_, columns), {}) {
+  if (!columns.empty()) file_.write_integers(kinds_.size(), columns);
+}
 
 void RankFileWriter::write(optim::StateKind kind, std::int64_t first, std::span<const float> values) {
-  file_.write(static_cast<std::size_t>(kind), first, values);
+  const auto tensor = std::find(kinds_.begin(), kinds_.end(), kind) - kinds_.begin();
+  file_.write(static_cast<std::size_t>(tensor), first, values);
 }
 
 RankFile RankFileWriter::finish() {

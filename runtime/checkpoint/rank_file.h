@@ -1,10 +1,12 @@
-// One rank's file of a checkpoint: master weights, momentum and variance of its slices, a row of fp32 each.
+// One rank's file of a checkpoint: master weights, momentum and variance of its slices, a row of fp32 each,
+// and what waits under ZenFlow.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/safetensors.h"
@@ -12,14 +14,20 @@
 
 namespace shardscope::checkpoint {
 
-/// Name of a tensor: "fp32", "exp_avg", "exp_avg_sq" (as in DeepSpeed's checkpoints, zero-reference O13).
+/// Name of a tensor: "fp32", "exp_avg", "exp_avg_sq" (as in DeepSpeed's checkpoints, zero-reference O13), and
+/// of ours "zenflow_sum", "zenflow_published".
 [[nodiscard]] const char* tensor_name(optim::StateKind kind) noexcept;
+/// int32: ZenFlow's chosen columns of the rank that wrote it (optim::OptimizerState::chosen_columns).
+inline constexpr const char* kColumnsName = "zenflow_columns";
 [[nodiscard]] std::string rank_file_name(std::uint32_t rank);
 
 class RankFileWriter {
  public:
-  /// `elems` of each kind. Throws CheckpointError, as all members do, with the file's path.
-  RankFileWriter(const std::filesystem::path& folder, std::uint32_t rank, std::int64_t elems);
+  /// `elems` of each of `kinds`, and chosen columns where there are any. Throws CheckpointError, as all
+  /// members do, with the file's path.
+  RankFileWriter(const std::filesystem::path& folder, std::uint32_t rank, std::int64_t elems,
+                 std::vector<optim::StateKind> kinds = {optim::kStateKinds.begin(), optim::kStateKinds.end()},
+                 const std::vector<std::int32_t>& columns = {});
   /// Elements [first, first + values.size()) of the row of `kind`.
   void write(optim::StateKind kind, std::int64_t first, std::span<const float> values);
   /// Flushes to the disk; returns name, size and checksums.
@@ -27,6 +35,7 @@ class RankFileWriter {
 
  private:
   std::filesystem::path path_;
+  std::vector<optim::StateKind> kinds_;
   SafetensorsWriter file_;
 };
 

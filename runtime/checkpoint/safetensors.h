@@ -69,7 +69,7 @@ class SafetensorsReader {
 
 struct TensorSpec {
   std::string name;
-  TensorType type = TensorType::f32;  ///< f32, f16 or bf16
+  TensorType type = TensorType::f32;  ///< f32, f16, bf16 or i32
   std::vector<std::int64_t> shape;
 };
 
@@ -83,6 +83,8 @@ class SafetensorsWriter {
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
   /// Elements [first, first + values.size()) of a tensor, rounded to its type.
   void write(std::size_t tensor, std::int64_t first, std::span<const float> values);
+  /// All elements of a tensor of i32.
+  void write_integers(std::size_t tensor, std::span<const std::int32_t> values);
   /// Flushes to disk and renames to `path`.
   void finish();
 

@@ -14,6 +14,7 @@ namespace {
 std::size_t bytes_of(TensorType type) {
   switch (type) {
     case TensorType::f32:
+    case TensorType::i32:
       return 4;
     case TensorType::f16:
     case TensorType::bf16:
@@ -98,6 +99,15 @@ void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::span<
     rounded[i] = info.type == TensorType::bf16 ? to_bf16(values[i]) : to_f16(values[i]);
   }
   write_all(file_, rounded.data(), rounded.size() * 2, offset, path_);
+}
+
+void SafetensorsWriter::write_integers(std::size_t tensor, std::span<const std::int32_t> values) {
+  const TensorInfo& info = tensors_.at(tensor);
+  if (info.type != TensorType::i32 || static_cast<std::int64_t>(values.size()) != info.elems) {
+    throw CheckpointError("weights: tensor \"" + info.name + "\" is " + std::to_string(info.elems) + " of " +
+                          info.type_name + ", not " + std::to_string(values.size()) + " integers");
+  }
+  write_all(file_, values.data(), values.size_bytes(), data_begin_ + info.begin, path_);
 }
 
 void SafetensorsWriter::finish() {

@@ -78,6 +78,8 @@ class Engine::Impl {
     }
   }
 
+  [[nodiscard]] Parameters& parameters() noexcept { return *parameters_; }
+
   void set_weights(const FillParam& fill) {
     fill_owned(
         context_, ownership_, *optimizer_, {{optim::StateKind::master}},
@@ -86,13 +88,17 @@ class Engine::Impl {
   }
 
   [[nodiscard]] checkpoint::Progress progress() const {
-    checkpoint::Progress progress{step_, micro_step_, updates_, std::nullopt};
+    checkpoint::Progress progress{step_, micro_step_, updates_, std::nullopt, optimizer_->zenflow()};
     if (scaler_.dynamic()) progress.loss_scaler = scaler_.save();
     return progress;
   }
 
-  void resume(const checkpoint::Progress& progress, const FillState& fill) {
-    fill_owned(context_, ownership_, *optimizer_, optim::kStateKinds, fill);
+  void resume(const checkpoint::Progress& progress, const std::vector<std::int32_t>& columns,
+              const FillState& fill) {
+    if (progress.zenflow && context_.config.zero.zenflow) {
+      optimizer_->continue_zenflow(*progress.zenflow, columns);
+    }
+    fill_owned(context_, ownership_, *optimizer_, optimizer_->kinds(), fill);
     publish();
     step_ = progress.step;
     micro_step_ = progress.micro_step;
@@ -103,6 +109,8 @@ class Engine::Impl {
   void read_states(std::span<const plan::SavedSlice> slices, const TakeStates& take) {
     engine::read_states(context_, *optimizer_, slices, take);
   }
+  [[nodiscard]] std::vector<std::int32_t> chosen_columns() const { return optimizer_->chosen_columns(); }
+  [[nodiscard]] std::vector<optim::StateKind> state_kinds() const { return optimizer_->kinds(); }
 
   StepResult step(const std::function<void(data::HostBatch&)>& next, StopRequest stop) {
     StepResult result;
@@ -307,9 +315,12 @@ Engine::Engine(const Context& context) : impl_(std::make_unique<Impl>(context)) 
 Engine::~Engine() = default;
 void Engine::set_weights(const FillParam& fill) { impl_->set_weights(fill); }
 checkpoint::Progress Engine::progress() const { return impl_->progress(); }
-void Engine::resume(const checkpoint::Progress& progress, const FillState& fill) {
-  impl_->resume(progress, fill);
+void Engine::resume(const checkpoint::Progress& progress, const std::vector<std::int32_t>& columns,
+                    const FillState& fill) {
+  impl_->resume(progress, columns, fill);
 }
+std::vector<std::int32_t> Engine::chosen_columns() const { return impl_->chosen_columns(); }
+std::vector<optim::StateKind> Engine::state_kinds() const { return impl_->state_kinds(); }
 void Engine::read_states(std::span<const plan::SavedSlice> slices, const TakeStates& take) {
   impl_->read_states(slices, take);
 }
@@ -320,6 +331,12 @@ void Engine::consolidate(const TakeParam& take) { impl_->consolidate(take); }
 void Engine::with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
                            const UseGathered& use) {
   impl_->with_gathered(params, modifier, use);
+}
+void Engine::register_external_parameter(plan::ModuleId module, plan::ParamId param) {
+  impl_->parameters().register_external(param, module);
+}
+void Engine::unregister_external_parameter(plan::ModuleId module, plan::ParamId param) {
+  impl_->parameters().unregister_external(param, module);
 }
 void Engine::synchronize() { impl_->synchronize(); }
 void Engine::name_kernels(const NameKernel& id_of) { impl_->name_kernels(id_of); }

@@ -59,8 +59,16 @@ class Engine {
   /// Elements [range) of a parameter's state as fp32, on the host.
   using FillState = std::function<void(optim::StateKind, plan::ParamId, plan::Range, float*)>;
   /// Goes on from `progress` with the states that `fill` gives: asks for what this rank owns and for no
-  /// more. A loss scale is taken over where it is dynamic here as well. Before the first step. Collective.
-  void resume(const checkpoint::Progress& progress, const FillState& fill);
+  /// more. A loss scale is taken over where it is dynamic here as well, and where ZenFlow stood where it is
+  /// on here as well, with `columns` as chosen; without columns they are chosen anew by the first step.
+  /// Throws std::invalid_argument when they are not of this rank's parameters. Before the first step.
+  /// Collective.
+  void resume(const checkpoint::Progress& progress, const std::vector<std::int32_t>& columns,
+              const FillState& fill);
+  /// ZenFlow's chosen columns on this rank (optim::OptimizerState::chosen_columns), empty without it.
+  [[nodiscard]] std::vector<std::int32_t> chosen_columns() const;
+  /// What read_states() hands out now.
+  [[nodiscard]] std::vector<optim::StateKind> state_kinds() const;
 
   /// One optimizer step over `accumulation_steps` micro-batches that `next` fills. Collective. Returns when
   /// the update is done on the compute stream, so that decisions and memory of the next step, which the host
@@ -83,6 +91,13 @@ class Engine {
   using UseGathered = std::function<void(std::span<const Gathered>)>;
   void with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
                      const UseGathered& use);
+
+  /// deepspeed.zero.register_external_parameter and its reverse (P11): in stage 3 `module` fetches and
+  /// releases `param` with its own. A parameter read where it is not registered is registered by the read, so
+  /// this only says it before, or after its last use. Between two steps, on every rank alike. Throws what
+  /// plan::FetchScheduler does; nothing in stages 0 to 2.
+  void register_external_parameter(plan::ModuleId module, plan::ParamId param);
+  void unregister_external_parameter(plan::ModuleId module, plan::ParamId param);
 
   /// Waits until the device has done everything queued; rethrows a stream's failure.
   void synchronize();

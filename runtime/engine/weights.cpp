@@ -142,7 +142,7 @@ void read_states(const Context& context, optim::OptimizerState& state,
   device::Buffer host =
       context.device.pinned().allocate(fp32_bytes(piece_elems), kTemporary, context.device.compute());
   auto* piece = static_cast<float*>(host.data());
-  for (const optim::StateKind kind : optim::kStateKinds) {
+  for (const optim::StateKind kind : state.kinds()) {
     std::int64_t at = 0;
     for (const plan::Range& run : runs) {
       for (std::int64_t begin = run.begin; begin < run.end; begin += piece_elems) {

@@ -102,6 +102,9 @@ class DeviceOptimizer final : public OptimizerState {
         return static_cast<float*>(momentum_.data());
       case StateKind::variance:
         return static_cast<float*>(variance_.data());
+      case StateKind::waiting_sum:
+      case StateKind::published:
+        break;  // ZenFlow's; not among kinds() here
     }
     return nullptr;
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "runtime/optim/param_sink.h"
 #include "runtime/optim/state_kind.h"
 #include "runtime/plan/partition.h"
+#include "runtime/plan/zenflow.h"
 
 namespace shardscope::optim {
 
@@ -36,6 +38,19 @@ class OptimizerState {
 
   /// How states on NVMe are read and written, and why not better; empty where none are there.
   [[nodiscard]] virtual std::string describe_swap() const { return {}; }
+
+  /// What read() and write() know now, between two steps; the same on every rank.
+  [[nodiscard]] virtual std::vector<StateKind> kinds() const {
+    return {kStateKinds.begin(), kStateKinds.end()};
+  }
+  /// Where ZenFlow stands, between two steps; nothing of other optimizers.
+  [[nodiscard]] virtual std::optional<plan::ZenFlowProgress> zenflow() const { return std::nullopt; }
+  /// Its chosen columns on this rank: of one matrix after the other, each after their number.
+  [[nodiscard]] virtual std::vector<std::int32_t> chosen_columns() const { return {}; }
+  /// Goes on from there, before the kinds that are there then are written and publish_params() is called.
+  /// Without columns they are chosen anew by the next step. Throws std::invalid_argument when they are not
+  /// those of this rank's parameters.
+  virtual void continue_zenflow(const plan::ZenFlowProgress&, const std::vector<std::int32_t>& /*columns*/) {}
 
   /// Elements [range) of the owned range to or from fp32 host memory. Between steps only; return when done.
   virtual void read(StateKind kind, plan::Range range, float* to) = 0;

@@ -84,15 +84,50 @@ std::vector<ColumnSlice> column_slices(const ModelPlan& model, const Ownership& 
 ZenFlowSchedule::ZenFlowSchedule(const ZenFlowSettings& settings, std::size_t matrices)
     : settings_(settings), average_selected_(matrices, 0.0), waiting_(matrices, 0.0) {}
 
+namespace {
+
+bool every(std::int64_t interval, std::int64_t count) noexcept {
+  return interval != 0 && count % interval == 0;
+}
+
+}  // namespace
+
+ZenFlowProgress ZenFlowSchedule::save() const {
+  ZenFlowProgress progress;
+  progress.step = step_;
+  progress.in_sum = in_sum_;
+  progress.since_decision = since_decision_;
+  progress.decided = decided_;
+  progress.average_selected = average_selected_;
+  progress.waiting = waiting_;
+  return progress;
+}
+
+void ZenFlowSchedule::restore(const ZenFlowProgress& progress) {
+  if (progress.average_selected.size() != waiting_.size() || progress.waiting.size() != waiting_.size()) {
+    throw std::invalid_argument("zenflow: votes of " + std::to_string(progress.waiting.size()) +
+                                " matrices, but the model has " + std::to_string(waiting_.size()));
+  }
+  step_ = progress.step;
+  in_sum_ = progress.in_sum;
+  since_decision_ = progress.since_decision;
+  decided_ = progress.decided;
+  average_selected_ = progress.average_selected;
+  waiting_ = progress.waiting;
+}
+
+bool ZenFlowSchedule::selects_next() const noexcept {
+  const std::int64_t beyond = step_ - settings_.warm_up_steps;
+  return beyond >= 0 && (beyond == 0 || every(settings_.select_interval, step_));
+}
+
 ZenFlowSchedule::Step ZenFlowSchedule::begin_step() {
+  const bool select = selects_next();
   const std::int64_t step = step_++;
   const std::int64_t beyond = step - settings_.warm_up_steps;
-  const auto every = [](std::int64_t interval, std::int64_t count) {
-    return interval != 0 && count % interval == 0;
-  };
   Step now;
   now.warm_up = beyond < 0;
-  now.select = beyond >= 0 && (beyond == 0 || every(settings_.select_interval, step));
+  now.select = select;
   // Before columns are chosen anew, nothing of the old choice may wait.
   now.update = beyond + 1 <= 0 || every(settings_.select_interval, step + 1) ||
                (observes() ? decided_ : every(settings_.update_interval, beyond + 1));
@@ -128,6 +163,36 @@ void ZenFlowSchedule::observe(std::span<const GradientMass> masses) {
     if (waiting_[i] >= selected) ++votes_;
   }
   decided_ = votes_ >= static_cast<std::int64_t>(settings_.auto_ratio * static_cast<double>(masses.size()));
+}
+
+bool needs_columns(const ZenFlowSettings& settings, const ZenFlowProgress& progress) {
+  if (!progress.chosen) return false;
+  ZenFlowSchedule schedule(settings, progress.waiting.size());
+  schedule.restore(progress);
+  return !schedule.selects_next();
+}
+
+std::string why_not_continue(const std::optional<ZenFlowSettings>& settings, const ZenFlowProgress& progress,
+                             bool same_layout) {
+  const std::string sum = "the gradients of " + std::to_string(progress.in_sum) +
+                          (progress.in_sum == 1 ? " step" : " steps") + " wait for ZenFlow's next update";
+  if (!settings) {
+    if (progress.in_sum == 0) return {};
+    return sum +
+           "; continue with \"zenflow\", or from a checkpoint made after an update (each update_interval)";
+  }
+  if (needs_columns(*settings, progress)) {
+    if (same_layout) return {};
+    return "ZenFlow's chosen columns are those of the rows each rank owned; continue with the same ranks, "
+           "stage "
+           "and layout, or from a checkpoint after which columns are chosen anew (each select_interval)";
+  }
+  if (progress.chosen && progress.in_sum > 0) {
+    return sum +
+           ", but with these settings columns are chosen anew before it; continue with the settings the "
+           "run had";
+  }
+  return {};
 }
 
 std::int64_t pieces_due(std::int64_t pieces, std::int64_t step, std::int64_t steps) noexcept {

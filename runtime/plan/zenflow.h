@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/plan/ids.h"
@@ -54,6 +55,18 @@ struct GradientMass {
   double all = 0;
 };
 
+/// Where ZenFlow stands between two steps, the same on every rank: what a checkpoint holds besides elements
+/// and chosen columns.
+struct ZenFlowProgress {
+  std::int64_t step = 0;            ///< steps begun
+  std::int64_t in_sum = 0;          ///< whose gradients wait
+  std::int64_t since_decision = 0;  ///< u
+  bool decided = false;
+  std::vector<double> average_selected, waiting;  ///< by matrix
+  bool chosen = false;                            ///< columns are chosen
+  bool unpublished = false;                       ///< master weights hold an update that the parameters lack
+};
+
 /// What happens in one step after another. A step is DeepSpeed's micro-step: every one steps the chosen
 /// columns.
 class ZenFlowSchedule {
@@ -75,6 +88,12 @@ class ZenFlowSchedule {
   ///   average = (average (u-1) + selected) / u / (10 topk), waiting += (all - selected) / (10 (1-topk)).
   void observe(std::span<const GradientMass> masses);
   [[nodiscard]] bool observes() const noexcept { return settings_.update_interval == 0; }
+  /// `chosen` and `unpublished` are not known here.
+  [[nodiscard]] ZenFlowProgress save() const;
+  /// Throws std::invalid_argument for another number of matrices.
+  void restore(const ZenFlowProgress& progress);
+  /// Whether the next step chooses columns anew.
+  [[nodiscard]] bool selects_next() const noexcept;
   /// Matrices that voted in the last observe().
   [[nodiscard]] std::int64_t votes() const noexcept { return votes_; }
 
@@ -87,6 +106,14 @@ class ZenFlowSchedule {
   bool decided_ = false;  ///< the votes of the last step suffice
   std::vector<double> average_selected_, waiting_;
 };
+
+/// Whether a run with `settings` that goes on from `progress` needs the chosen columns: the next step does
+/// not choose them anew. Columns belong to the rows that a rank owned, so they fit no other partition.
+[[nodiscard]] bool needs_columns(const ZenFlowSettings& settings, const ZenFlowProgress& progress);
+/// Why a run cannot go on from `progress` without computing something else; empty if it can. `settings`: of
+/// the run that goes on, none without ZenFlow; `same_layout`: every rank owns what it owned.
+[[nodiscard]] std::string why_not_continue(const std::optional<ZenFlowSettings>& settings,
+                                           const ZenFlowProgress& progress, bool same_layout);
 
 /// How many of `pieces` of a deferred update are done when `step` of `steps` (from 1) of the interval it runs
 /// beside has been queued: evenly, all with the last.

@@ -4,12 +4,15 @@
 #include <array>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/rank_file.h"
+#include "runtime/checkpoint/safetensors.h"
 #include "runtime/engine/events.h"
 #include "runtime/plan/checkpoint_layout.h"
+#include "runtime/plan/zenflow.h"
 
 namespace shardscope::train {
 namespace {
@@ -23,6 +26,34 @@ void in_phase(device::Device& device, ev::Phase phase, std::int64_t step, const 
   engine::emit_on(device.compute(), ev::EventKind::phase_begin, fields);
   work();
   engine::emit_on(device.compute(), ev::EventKind::phase_end, fields);
+}
+
+/// Whether every rank owns what it owned when `manifest` was written.
+bool same_layout(const checkpoint::Manifest& manifest, const plan::Ownership& ownership) {
+  const auto layout = plan::checkpoint_layout(ownership, manifest.params.size());
+  const auto same = [](const checkpoint::FileSlice& was, const plan::SavedSlice& is) {
+    return was.param == plan::raw(is.param) && was.offset == is.param_offset && was.elems == is.elems;
+  };
+  return std::equal(manifest.files.begin(), manifest.files.end(), layout.begin(), layout.end(),
+                    [&](const checkpoint::RankFile& file, const std::vector<plan::SavedSlice>& slices) {
+                      return std::equal(file.slices.begin(), file.slices.end(), slices.begin(), slices.end(),
+                                        same);
+                    });
+}
+
+/// ZenFlow's columns for this rank, if the run needs those of the checkpoint. Throws CheckpointError where it
+/// could not go on exactly.
+std::vector<std::int32_t> columns_to_continue(const engine::Context& context, const engine::Engine& engine,
+                                              const checkpoint::CheckpointReader& reader) {
+  const checkpoint::Manifest& manifest = reader.manifest();
+  if (!manifest.progress.zenflow) return {};
+  std::optional<plan::ZenFlowSettings> settings;
+  if (context.config.zero.zenflow) settings = plan::resolve_zenflow(*context.config.zero.zenflow);
+  const std::string problem =
+      plan::why_not_continue(settings, *manifest.progress.zenflow, same_layout(manifest, engine.ownership()));
+  if (!problem.empty()) throw checkpoint::CheckpointError("checkpoint: " + reader.folder() + ": " + problem);
+  if (!settings || !plan::needs_columns(*settings, *manifest.progress.zenflow)) return {};
+  return reader.columns(context.rank());
 }
 
 /// One save; every rank makes one and calls the same members in the same order.
@@ -77,7 +108,8 @@ class Save {
     const std::vector<plan::SavedSlice>& slices = layout_[context_.rank()];
     std::int64_t elems = 0;
     for (const plan::SavedSlice& slice : slices) elems += slice.elems;
-    checkpoint::RankFileWriter writer(folder_.partial(progress_.step), context_.rank(), elems);
+    checkpoint::RankFileWriter writer(folder_.partial(progress_.step), context_.rank(), elems,
+                                      engine_.state_kinds(), engine_.chosen_columns());
     engine_.read_states(slices, [&](optim::StateKind kind, std::int64_t at, std::span<const float> values) {
       writer.write(kind, at, values);
     });
@@ -151,8 +183,10 @@ void load_checkpoint(const engine::Context& context, engine::Engine& engine, dat
   }
   stream.restore({manifest.data.epoch, manifest.data.position});
   in_phase(context.device, ev::Phase::checkpoint_load, manifest.progress.step, [&] {
-    engine.resume(manifest.progress, [&](optim::StateKind kind, plan::ParamId param, plan::Range range,
-                                         float* out) { reader.read(kind, param, range, out); });
+    engine.resume(manifest.progress, columns_to_continue(context, engine, reader),
+                  [&](optim::StateKind kind, plan::ParamId param, plan::Range range, float* out) {
+                    reader.read(kind, param, range, out);
+                  });
   });
 }
 

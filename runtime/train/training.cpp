@@ -89,11 +89,6 @@ class Training {
     open_checkpoint();
     stream.seed = seed_;
     data_ = data::open_stream(model_.spec, stream);
-    if (config_.zero.zenflow && (!options.checkpoint.empty() || !options.resume.empty())) {
-      throw std::invalid_argument(
-          "--checkpoint and --resume: ZeRO checkpoints do not hold what ZenFlow has deferred; remove "
-          "\"zenflow\" from the configuration or run without them");
-    }
     if (config_.zero.zenflow && config_.zero.zenflow->steps_per_epoch == 0) {
       config_.zero.zenflow->steps_per_epoch =
           data_->samples() / (config_.batch.micro_batch_size * static_cast<std::int64_t>(world.size()));

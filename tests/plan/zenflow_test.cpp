@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace shardscope::plan {
 namespace {
 
@@ -154,6 +156,63 @@ TEST(ZenFlow, NothingWaitsWhereEverythingIsChosen) {
   for (int step = 0; step < 20; ++step) {
     EXPECT_FALSE(schedule.begin_step().update) << step;
     schedule.observe(std::vector<GradientMass>{{5, 5}});
+  }
+}
+
+/// What is drawn from votes that have memory: an interval decided early or late changes all that follow.
+std::vector<bool> updates_of(ZenFlowSchedule& schedule, int from, int to) {
+  std::vector<bool> updates;
+  for (int i = from; i < to; ++i) {
+    updates.push_back(schedule.begin_step().update);
+    std::vector<GradientMass> masses;
+    for (int m = 0; m < 4; ++m) {
+      const double all = 10 + ((i * 7 + m * 3) % 5);
+      masses.push_back({all * (0.30 + 0.1 * ((i + m) % 4)), all});
+    }
+    schedule.observe(masses);
+  }
+  return updates;
+}
+
+TEST(ZenFlow, ScheduleGoesOnFromWhereItWasSaved) {
+  ZenFlowSettings settings;
+  settings.topk_ratio = 0.2;
+  settings.auto_ratio = 0.9;
+  ZenFlowSchedule whole(settings, 4);
+  const std::vector<bool> all = updates_of(whole, 0, 30);
+  ASSERT_GT(std::count(all.begin(), all.end(), true), 3);
+  for (int saved = 1; saved < 30; ++saved) {
+    ZenFlowSchedule first(settings, 4);
+    (void)updates_of(first, 0, saved);
+    ZenFlowSchedule second(settings, 4);
+    second.restore(first.save());
+    const std::vector<bool> rest = updates_of(second, saved, 30);
+    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), all.begin() + saved)) << "saved after " << saved;
+    EXPECT_EQ(second.save().waiting, whole.save().waiting);
+    EXPECT_EQ(second.save().average_selected, whole.save().average_selected);
+  }
+  ZenFlowSchedule other(settings, 3);
+  EXPECT_THROW(other.restore(whole.save()), std::invalid_argument);
+}
+
+TEST(ZenFlow, ContinuesWhereNothingElseWouldBeComputed) {
+  ZenFlowSettings settings;
+  settings.update_interval = 3;
+  settings.select_interval = 6;
+  ZenFlowSchedule schedule(settings, 0);
+  for (int made = 1; made <= 12; ++made) {
+    (void)schedule.begin_step();
+    ZenFlowProgress progress = schedule.save();
+    progress.chosen = true;
+    const bool anew = made % 6 == 0;
+    EXPECT_EQ(schedule.selects_next(), anew);
+    EXPECT_EQ(needs_columns(settings, progress), !anew);
+    EXPECT_EQ(why_not_continue(settings, progress, true), "");
+    EXPECT_EQ(why_not_continue(settings, progress, false).empty(), anew) << made;
+    EXPECT_EQ(why_not_continue(std::nullopt, progress, true).empty(), made % 3 == 0) << made;
+    ZenFlowSettings soon = settings;
+    soon.select_interval = made;
+    EXPECT_EQ(why_not_continue(soon, progress, true).empty(), made % 3 == 0) << made;
   }
 }
 

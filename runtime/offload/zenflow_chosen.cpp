@@ -1,0 +1,260 @@
+#include "runtime/offload/zenflow_chosen.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "runtime/engine/context.h"
+#include "runtime/engine/events.h"
+#include "runtime/offload/transfer.h"
+
+namespace shardscope::offload {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using kernels::DType;
+
+std::size_t floats(std::int64_t n) noexcept { return static_cast<std::size_t>(n) * sizeof(float); }
+std::size_t bytes_of(std::int64_t n, DType type) noexcept {
+  return static_cast<std::size_t>(n) * kernels::size_of(type);
+}
+float* data(const device::Buffer& buffer) noexcept { return static_cast<float*>(buffer.data()); }
+
+}  // namespace
+
+ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, engine::EventPool& events, const HostStates& whole)
+    : in_(input), device_(input.device), events_(events), whole_(whole) {
+  for (const plan::ColumnSlice& slice : in_.slices) {
+    items_.push_back({slice, {}, capacity_, 0});
+    capacity_ += slice.capacity();
+    scores_elems_ += slice.columns;
+  }
+  const auto packed = [&](std::size_t bytes, ev::MemoryCategory category) {
+    return device_.memory().allocate(bytes, {category, ev::kNoId}, device_.compute());
+  };
+  master_ = packed(floats(capacity_), ev::MemoryCategory::master_weight);
+  momentum_ = packed(floats(capacity_), ev::MemoryCategory::momentum);
+  variance_ = packed(floats(capacity_), ev::MemoryCategory::variance);
+  gradient_ = packed(bytes_of(capacity_, in_.gradient.type), ev::MemoryCategory::temporary);
+  params_ = packed(bytes_of(capacity_, in_.type), ev::MemoryCategory::temporary);
+  scores_ = packed(floats(scores_elems_), ev::MemoryCategory::temporary);
+  host_scores_ =
+      device_.pinned().allocate(floats(scores_elems_), {ev::MemoryCategory::temporary}, device_.compute());
+  moving_ = device_.pinned().allocate(floats(capacity_), {ev::MemoryCategory::temporary}, device_.copy());
+}
+
+void ZenFlowChosen::score() {
+  std::int64_t offset = 0;
+  for (const Item& item : items_) {
+    if (!item.matrix()) continue;
+    device_.compute().run(
+        [sums = data(scores_) + offset, part = item.part(),
+         gradient = engine::advance(in_.gradient, item.slice.owned_offset)](const kernels::Exec& exec) {
+          kernels::column_abs_sums(exec, sums, gradient, part);
+        });
+    offset += item.slice.columns;
+  }
+  device_.copy_async(host_scores_.data(), scores_.data(), floats(scores_elems_), device_.compute());
+  device_.compute().synchronize();
+}
+
+void ZenFlowChosen::choose(std::uint32_t step) {
+  const float* scores = data(host_scores_);
+  for (Item& item : items_) {
+    if (!item.matrix()) continue;
+    choose(item, scores);
+    scores += item.slice.columns;
+  }
+  pack();
+  for (const Item& item : items_) {
+    if (!item.matrix()) continue;
+    engine::emit_host(ev::EventKind::columns_selected, {.a = plan::raw(item.slice.param),
+                                                        .b = step,
+                                                        .c = static_cast<std::uint32_t>(item.columns.size()),
+                                                        .v0 = item.packed_elems,
+                                                        .v1 = item.slice.elems});
+  }
+}
+
+void ZenFlowChosen::choose(Item& item, const float* scores) const {
+  const std::int64_t columns = item.slice.columns;
+  if (item.slice.elems >= columns) {
+    item.columns = plan::select_columns({scores, static_cast<std::size_t>(columns)}, in_.settings.topk_ratio);
+    return;
+  }
+  // Less than a row: only the columns it touches may be chosen.
+  std::vector<std::int32_t> touched;
+  for (std::int64_t i = 0; i < item.slice.elems; ++i) {
+    touched.push_back(static_cast<std::int32_t>((item.slice.first_column + i) % columns));
+  }
+  std::sort(touched.begin(), touched.end());
+  std::vector<float> of_touched;
+  for (const std::int32_t column : touched) of_touched.push_back(scores[column]);
+  item.columns.clear();
+  for (const std::int32_t i : plan::select_columns(of_touched, in_.settings.topk_ratio)) {
+    item.columns.push_back(touched[static_cast<std::size_t>(i)]);
+  }
+}
+
+void ZenFlowChosen::pack() {
+  elems_ = 0;
+  for (Item& item : items_) {
+    item.packed_offset = elems_;
+    item.packed_elems = item.matrix()
+                            ? kernels::elems_in_columns(item.part(), item.columns.data(),
+                                                        static_cast<std::int64_t>(item.columns.size()))
+                            : item.slice.elems;
+    elems_ += item.packed_elems;
+  }
+  any_ = true;
+}
+
+std::vector<double> ZenFlowChosen::masses() const {
+  std::vector<double> sums(2 * in_.matrices, 0.0);
+  const float* scores = data(host_scores_);
+  for (const Item& item : items_) {
+    if (!item.matrix()) continue;
+    const std::uint32_t matrix = in_.matrix_of[plan::raw(item.slice.param)];
+    for (std::int64_t column = 0; column < item.slice.columns; ++column) {
+      sums[2 * matrix + 1] += static_cast<double>(scores[column]);
+    }
+    for (const std::int32_t column : item.columns) sums[2 * matrix] += static_cast<double>(scores[column]);
+    scores += item.slice.columns;
+  }
+  in_.sum_over_ranks(sums);
+  return sums;
+}
+
+template <typename Visit>
+void ZenFlowChosen::for_states(const Visit& visit) const {
+  visit(data(master_), whole_[0]);
+  visit(data(momentum_), whole_[1]);
+  visit(data(variance_), whole_[2]);
+}
+
+void ZenFlowChosen::bring_back() {
+  if (!any_ || back_) return;
+  events_.order(device_.compute(), device_.copy());
+  for_states([&](float* packed, float* whole) {
+    transfer(device_, ev::TransferKind::device_to_host, moving_.data(), packed, floats(elems_), {});
+    events_.order(device_.copy(), device_.worker());
+    device_.worker().run([this, whole](const kernels::Exec& exec) {
+      for (const Item& item : items_) {
+        float* to = whole + item.slice.owned_offset;
+        const float* from = data(moving_) + item.packed_offset;
+        if (item.matrix()) {
+          kernels::put_columns(exec, {to, DType::f32}, {from, DType::f32}, item.part(), item.columns.data(),
+                               static_cast<std::int64_t>(item.columns.size()));
+        } else {
+          std::memcpy(to, from, floats(item.packed_elems));
+        }
+      }
+    });
+    device_.worker().synchronize();
+  });
+  back_ = true;
+}
+
+void ZenFlowChosen::take_out() {
+  for_states([&](float* packed, float* whole) {
+    device_.worker().run([this, whole](const kernels::Exec& exec) {
+      for (const Item& item : items_) {
+        const float* from = whole + item.slice.owned_offset;
+        float* to = data(moving_) + item.packed_offset;
+        if (item.matrix()) {
+          kernels::take_columns(exec, {to, DType::f32}, {from, DType::f32}, item.part(), item.columns.data(),
+                                static_cast<std::int64_t>(item.columns.size()));
+        } else {
+          std::memcpy(to, from, floats(item.packed_elems));
+        }
+      }
+    });
+    events_.order(device_.worker(), device_.copy());
+    transfer(device_, ev::TransferKind::host_to_device, packed, moving_.data(), floats(elems_), {});
+    device_.copy().synchronize();
+  });
+  events_.order(device_.copy(), device_.compute());
+  back_ = true;
+}
+
+void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
+  back_ = false;
+  device::Stream& compute = device_.compute();
+  const engine::Fields fields{.a = 0, .b = step, .v0 = elems_};
+  engine::emit_on(compute, ev::EventKind::optimizer_begin, fields);
+  compute.run([this, settings](const kernels::Exec& exec) {
+    const DType type = in_.gradient.type;
+    for (const Item& item : items_) {
+      const kernels::ConstPtr from = engine::advance(in_.gradient, item.slice.owned_offset);
+      const kernels::Ptr to = engine::advance(kernels::Ptr{gradient_.data(), type}, item.packed_offset);
+      if (item.matrix()) {
+        kernels::take_columns(exec, to, from, item.part(), item.columns.data(),
+                              static_cast<std::int64_t>(item.columns.size()));
+      } else {
+        kernels::cast(exec, to, from, item.packed_elems);
+      }
+    }
+    // In fp32 the master weights are the parameters.
+    kernels::adamw_step(exec, data(master_), data(momentum_), data(variance_),
+                        {in_.type == DType::f32 ? nullptr : params_.data(), in_.type},
+                        {gradient_.data(), type}, elems_, settings);
+  });
+  put();
+  engine::emit_on(compute, ev::EventKind::optimizer_end, fields);
+}
+
+/// Queues the chosen elements' values over whatever the parameters hold.
+void ZenFlowChosen::put() {
+  device_.compute().run([this](const kernels::Exec& exec) {
+    const kernels::ConstPtr packed{in_.type == DType::f32 ? master_.data() : params_.data(), in_.type};
+    const kernels::Ptr params = in_.params.in_place();
+    for (const Item& item : items_) {
+      const kernels::ConstPtr from = engine::advance(packed, item.packed_offset);
+      const kernels::Ptr to = engine::advance(params, item.slice.owned_offset);
+      if (item.matrix()) {
+        kernels::put_columns(exec, to, from, item.part(), item.columns.data(),
+                             static_cast<std::int64_t>(item.columns.size()));
+      } else {
+        kernels::cast(exec, to, from, item.packed_elems);
+      }
+    }
+  });
+}
+
+std::vector<std::int32_t> ZenFlowChosen::columns() const {
+  std::vector<std::int32_t> all;
+  for (const Item& item : items_) {
+    if (!item.matrix()) continue;
+    all.push_back(static_cast<std::int32_t>(item.columns.size()));
+    all.insert(all.end(), item.columns.begin(), item.columns.end());
+  }
+  return all;
+}
+
+void ZenFlowChosen::set_columns(const std::vector<std::int32_t>& columns) {
+  std::size_t at = 0;
+  const auto require = [](bool good) {
+    if (!good)
+      throw std::invalid_argument(
+          "zenflow: these chosen columns are not those of this rank's "
+          "parameters, or more than topk_ratio lets be chosen");
+  };
+  for (Item& item : items_) {
+    if (!item.matrix()) continue;
+    require(at < columns.size() && columns[at] >= 0 && columns[at] <= item.slice.choose);
+    const auto count = static_cast<std::size_t>(columns[at++]);
+    require(columns.size() - at >= count);
+    const auto first = columns.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto last = first + static_cast<std::ptrdiff_t>(count);
+    for (auto column = first; column != last; ++column) {
+      require(*column >= 0 && *column < item.slice.columns && (column == first || *column > *(column - 1)));
+    }
+    item.columns.assign(first, last);
+    at += count;
+  }
+  require(at == columns.size());
+  pack();
+}
+
+}  // namespace shardscope::offload

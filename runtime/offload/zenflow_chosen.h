@@ -1,0 +1,77 @@
+// ZenFlow's part on the device: which elements of the owned range are chosen, their optimizer states packed
+// in device memory, and AdamW over them in every step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/columns.h"
+#include "kernels/ops.h"
+#include "runtime/engine/event_pool.h"
+#include "runtime/offload/zenflow_optimizer.h"
+
+namespace shardscope::offload {
+
+class ZenFlowChosen {
+ public:
+  /// fp32 states of the owned range in host memory: master weights, momentum, variance.
+  using HostStates = std::array<float*, 3>;
+  /// Nothing is chosen yet. What is named outlives this.
+  ZenFlowChosen(const ZenFlowInput& input, engine::EventPool& events, const HostStates& whole);
+
+  /// Whether columns have been chosen: from then on these elements are stepped here.
+  [[nodiscard]] bool any() const noexcept { return any_; }
+  /// Scores of every matrix's columns from the gradients of this step, for choose() and masses(). Waits: the
+  /// device has nothing else to do, the norm has just been waited for.
+  void score();
+  /// Chooses from the scores. States do not move: bring_back() before, take_out() after.
+  void choose(std::uint32_t step);
+  /// By matrix over all ranks: the sum of absolute gradients in chosen columns, then in all. From the scores.
+  [[nodiscard]] std::vector<double> masses() const;
+
+  /// States of chosen elements from the device to their places in host memory, unless they are there. Waits.
+  void bring_back();
+  /// The reverse. Waits.
+  void take_out();
+  /// Queues AdamW over the chosen elements, then their new values into the parameters.
+  void step(std::uint32_t step, const kernels::AdamW& settings);
+
+  /// The chosen columns of one matrix after the other, each after their number.
+  [[nodiscard]] std::vector<std::int32_t> columns() const;
+  /// The reverse; take_out() follows. Throws std::invalid_argument when they do not fit the slices.
+  void set_columns(const std::vector<std::int32_t>& columns);
+
+ private:
+  struct Item {
+    plan::ColumnSlice slice;
+    std::vector<std::int32_t> columns;  ///< ascending; for a matrix
+    std::int64_t packed_offset = 0;     ///< of its elements on the device
+    std::int64_t packed_elems = 0;
+    [[nodiscard]] kernels::MatrixPart part() const noexcept {
+      return {slice.elems, slice.columns, slice.first_column};
+    }
+    [[nodiscard]] bool matrix() const noexcept { return slice.columns > 0; }
+  };
+
+  void choose(Item& item, const float* scores) const;
+  /// Places of the items one after another, once their columns stand.
+  void pack();
+  void put();
+  template <typename Visit>
+  void for_states(const Visit& visit) const;
+
+  const ZenFlowInput& in_;
+  device::Device& device_;
+  engine::EventPool& events_;
+  const HostStates whole_;
+  std::vector<Item> items_;  ///< by slice; read by queued work, changed only when none is queued
+  bool any_ = false;
+  bool back_ = false;  ///< host memory has the states of the last step
+  std::int64_t capacity_ = 0, elems_ = 0, scores_elems_ = 0;
+  device::Buffer master_, momentum_, variance_, gradient_, params_;  ///< packed
+  device::Buffer scores_, host_scores_;
+  device::Buffer moving_;  ///< packed states on their way
+};
+
+}  // namespace shardscope::offload

@@ -1,0 +1,213 @@
+#include "runtime/offload/zenflow_host.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/engine/context.h"
+#include "runtime/engine/events.h"
+#include "runtime/offload/transfer.h"
+
+namespace shardscope::offload {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using kernels::DType;
+
+std::size_t floats(std::int64_t n) noexcept { return static_cast<std::size_t>(n) * sizeof(float); }
+std::size_t bytes_of(std::int64_t n, DType type) noexcept {
+  return static_cast<std::size_t>(n) * kernels::size_of(type);
+}
+float* data(const device::Buffer& buffer) noexcept { return static_cast<float*>(buffer.data()); }
+
+}  // namespace
+
+ZenFlowHost::ZenFlowHost(const ZenFlowInput& input, engine::EventPool& events)
+    : in_(input),
+      device_(input.device),
+      events_(events),
+      pool_(host_pool(input.device, input.pin_memory)),
+      pieces_((input.elems + input.piece_elems - 1) / input.piece_elems) {
+  const auto host = [&](ev::MemoryCategory category) {
+    return pool_.allocate(floats(in_.elems), {category, ev::kNoId}, device_.worker());
+  };
+  for (auto [buffer, category] : {std::pair{&master_, ev::MemoryCategory::master_weight},
+                                  {&momentum_, ev::MemoryCategory::momentum},
+                                  {&variance_, ev::MemoryCategory::variance},
+                                  {&sums_[0], ev::MemoryCategory::grad_shard}}) {
+    *buffer = host(category);
+  }
+  if (in_.settings.overlap_step) sums_[1] = host(ev::MemoryCategory::grad_shard);
+  for (const device::Buffer* buffer : {&master_, &momentum_, &variance_}) {
+    device_.worker().run([data = buffer->data(), bytes = buffer->bytes()](const kernels::Exec& exec) {
+      kernels::fill_zero(exec, data, bytes);
+    });
+  }
+  const auto temporary = [&](DType type) {
+    return pool_.allocate(piece_bytes(type), {ev::MemoryCategory::temporary}, device_.worker());
+  };
+  for (Piece& piece : staging_) {
+    piece.raw = temporary(in_.gradient.type);
+    if (in_.gradient.type != DType::f32) piece.wide = temporary(DType::f32);
+    if (in_.type != DType::f32) piece.rounded = temporary(in_.type);
+    piece.taken = device_.make_event();
+    piece.sent = device_.make_event();
+  }
+}
+
+float* ZenFlowHost::states(optim::StateKind kind) const noexcept {
+  return data(kind == optim::StateKind::master     ? master_
+              : kind == optim::StateKind::momentum ? momentum_
+                                                   : variance_);
+}
+
+std::size_t ZenFlowHost::piece_bytes(DType type) const noexcept {
+  return bytes_of(std::min(in_.elems, in_.piece_elems), type);
+}
+
+plan::Range ZenFlowHost::piece_range(std::int64_t piece) const noexcept {
+  return {piece * in_.piece_elems, std::min(in_.elems, (piece + 1) * in_.piece_elems)};
+}
+
+ZenFlowHost::Piece& ZenFlowHost::next_piece() noexcept {
+  next_ = (next_ + 1) % staging_.size();
+  return staging_[next_];
+}
+
+void ZenFlowHost::add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& settings) {
+  events_.order(device_.compute(), device_.copy());
+  float* sum = data(sums_[filling_]);
+  for (std::int64_t i = 0; i < pieces_; ++i) {
+    const plan::Range range = piece_range(i);
+    Piece& piece = next_piece();
+    device_.copy().wait(*piece.taken);
+    transfer(device_, ev::TransferKind::device_to_host, piece.raw.data(),
+             engine::advance(in_.gradient, range.begin).data, bytes_of(range.size(), in_.gradient.type), {});
+    events_.order(device_.copy(), device_.worker());
+    device_.worker().run([raw = kernels::Ptr{piece.raw.data(), in_.gradient.type},
+                          wide = kernels::Ptr{piece.wide ? piece.wide.data() : piece.raw.data(), DType::f32},
+                          to = kernels::Ptr{sum + range.begin, DType::f32}, n = range.size(),
+                          first = steps_in_sum == 1,
+                          factor = settings.grad_scale](const kernels::Exec& exec) {
+      if (first) {
+        kernels::cast(exec, to, raw, n);
+        kernels::scale(exec, to, factor, n);
+        return;
+      }
+      if (wide.data != raw.data) kernels::cast(exec, wide, raw, n);
+      kernels::scale(exec, wide, factor, n);
+      kernels::accumulate(exec, to, wide, n);
+    });
+    device_.worker().record(*piece.taken);
+  }
+}
+
+void ZenFlowHost::begin(std::int64_t steps, std::uint32_t step, const kernels::AdamW& settings, Run run) {
+  settings_ = settings;
+  settings_.grad_scale = 1.0F / static_cast<float>(steps);
+  sum_ = data(sums_[filling_]);
+  done_ = 0;
+  unpublished_ = true;
+  interval_ = steps;
+  engine::emit_host(ev::EventKind::deferred_update, {.b = step,
+                                                     .c = static_cast<std::uint32_t>(steps),
+                                                     .code = engine::code_of(ev::DeferredState::begun),
+                                                     .v0 = in_.elems});
+  if (run == Run::beside) filling_ ^= 1;
+}
+
+void ZenFlowHost::advance(std::int64_t steps_in_sum, std::uint32_t step) {
+  queue(plan::pieces_due(pieces_, steps_in_sum, interval_), step);
+}
+
+/// Queues the update in flight up to, not including, piece number `end`.
+void ZenFlowHost::queue(std::int64_t end, std::uint32_t step) {
+  if (!unpublished_ || done_ >= end) return;
+  device::Stream& worker = device_.worker();
+  const plan::Range range{piece_range(done_).begin, piece_range(end - 1).end};
+  const engine::Fields fields{.a = 0, .b = step, .v0 = range.size()};
+  engine::emit_on(worker, ev::EventKind::optimizer_begin, fields);
+  worker.run([this, range, sum = sum_, settings = settings_](const kernels::Exec& exec) {
+    kernels::adamw_step(exec, data(master_) + range.begin, data(momentum_) + range.begin,
+                        data(variance_) + range.begin, {nullptr, DType::f32}, {sum + range.begin, DType::f32},
+                        range.size(), settings);
+  });
+  engine::emit_on(worker, ev::EventKind::optimizer_end, fields);
+  done_ = end;
+}
+
+void ZenFlowHost::publish(std::uint32_t step) {
+  if (!unpublished_) return;
+  queue(pieces_, step);
+  const engine::Fields fields{.b = step, .v0 = in_.elems};
+  engine::emit_on(device_.compute(), ev::EventKind::deferred_wait_begin, fields);
+  publish_from(data(master_));
+  engine::emit_on(device_.compute(), ev::EventKind::deferred_wait_end, fields);
+  unpublished_ = false;
+  engine::emit_host(ev::EventKind::deferred_update,
+                    {.b = step, .code = engine::code_of(ev::DeferredState::published), .v0 = in_.elems});
+}
+
+void ZenFlowHost::publish_states() {
+  publish_from(std::exchange(restored_, false) ? data(sums_[filling_ ^ 1]) : data(master_));
+}
+
+void ZenFlowHost::publish_from(const float* values) {
+  events_.order(device_.compute(), device_.copy());
+  for (std::int64_t i = 0; i < pieces_; ++i) {
+    const plan::Range range = piece_range(i);
+    Piece& piece = next_piece();
+    const void* from = values + range.begin;
+    if (in_.type != DType::f32) {
+      device_.worker().wait(*piece.sent);
+      device_.worker().run(
+          [to = kernels::Ptr{piece.rounded.data(), in_.type}, from = kernels::ConstPtr{from, DType::f32},
+           n = range.size()](const kernels::Exec& exec) { kernels::cast(exec, to, from, n); });
+      from = piece.rounded.data();
+    }
+    events_.order(device_.worker(), device_.copy());
+    in_.params.put(range, from, ev::kNoId);
+    device_.copy().record(*piece.sent);
+  }
+  events_.order(device_.copy(), device_.compute());
+  // In fp32 the copies read the values themselves.
+  events_.order(device_.copy(), device_.worker());
+}
+
+void ZenFlowHost::settle(std::uint32_t step) {
+  queue(pieces_, step);
+  device_.worker().synchronize();
+  device_.copy().synchronize();
+}
+
+void ZenFlowHost::read_sum(plan::Range range, float* to) const {
+  std::memcpy(to, data(sums_[filling_]) + range.begin, floats(range.size()));
+}
+
+void ZenFlowHost::read_published(plan::Range range, float* to) const {
+  const kernels::Ptr params = engine::advance(in_.params.in_place(), range.begin);
+  const device::Buffer stored =
+      pool_.allocate(bytes_of(range.size(), in_.type), {ev::MemoryCategory::temporary}, device_.copy());
+  events_.order(device_.compute(), device_.copy());
+  transfer(device_, ev::TransferKind::device_to_host, stored.data(), params.data, stored.bytes(), {});
+  events_.order(device_.copy(), device_.worker());
+  device_.worker().run([to = kernels::Ptr{to, DType::f32}, from = kernels::ConstPtr{stored.data(), in_.type},
+                        n = range.size()](const kernels::Exec& exec) { kernels::cast(exec, to, from, n); });
+  device_.worker().synchronize();
+}
+
+void ZenFlowHost::write_sum(plan::Range range, const float* from) {
+  std::memcpy(data(sums_[filling_]) + range.begin, from, floats(range.size()));
+}
+
+void ZenFlowHost::write_published(plan::Range range, const float* from) {
+  std::memcpy(data(sums_[filling_ ^ 1]) + range.begin, from, floats(range.size()));
+}
+
+void ZenFlowHost::continue_unpublished() {
+  unpublished_ = true;
+  restored_ = true;
+  done_ = pieces_;
+}
+
+}  // namespace shardscope::offload
