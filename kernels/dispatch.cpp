@@ -65,7 +65,8 @@ void linear_forward(const Exec& exec, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bi
   check_size("linear_forward", "N", N);
   check_size("linear_forward", "in", in, 1);
   check_size("linear_forward", "out", out, 1);
-  if (cost::told(exec, cost::linear_forward(x.type, real(N), real(in), real(out)))) return;
+  if (cost::told(exec, cost::linear_forward(x.type, real(N), real(in), real(out), bias.data != nullptr)))
+    return;
   cpu::linear_forward(cpu_threads(exec, "linear_forward"), y, x, w, bias, N, in, out);
 }
 
@@ -83,7 +84,8 @@ void linear_backward_weight(const Exec& exec, Ptr dw, Ptr dbias, ConstPtr dy, Co
   check_size("linear_backward_weight", "N", N);
   check_size("linear_backward_weight", "in", in, 1);
   check_size("linear_backward_weight", "out", out, 1);
-  if (cost::told(exec, cost::linear_backward_weight(x.type, dw.type, real(N), real(in), real(out), write)))
+  if (cost::told(exec, cost::linear_backward_weight(x.type, dw.type, real(N), real(in), real(out),
+                                                    dbias.data != nullptr, write)))
     return;
   cpu::linear_backward_weight(cpu_threads(exec, "linear_backward_weight"), dw, dbias, dy, x, N, in, out,
                               write);

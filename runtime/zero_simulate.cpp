@@ -48,6 +48,7 @@ instrumentation::RunTables tables_of(const simulate::Options& options, const pla
 }
 
 void run(const simulate::Options& options) {
+  if (!options.publish.empty()) simulate::Outlet::allow_connections(options.ranks);
   train::Options named;
   named.model = options.model;
   named.config = options.config;
@@ -68,8 +69,12 @@ void run(const simulate::Options& options) {
   simulate::Simulation simulation(
       model, config, simulated, [&](const std::string& name) { return outlet ? outlet->name_id(name) : 0; },
       [&](std::uint32_t rank, std::vector<instrumentation::Event> events) {
-        made += events.size();
-        if (outlet) outlet->take(rank, std::move(events));
+        if (outlet) {
+          outlet->take(rank, std::move(events));
+          made = outlet->events();
+        } else {
+          made += events.size();
+        }
       });
   if (!options.publish.empty()) {
     outlet = std::make_unique<simulate::Outlet>(

@@ -43,7 +43,11 @@ std::string summary_text(const analysis::Summary& s) {
   line("step time", fmt::format("{} ms median, {} ms p95", or_dash(s.step_ms_median, "{:.2f}"),
                                 or_dash(s.step_ms_p95, "{:.2f}")));
   line("throughput", or_dash(s.tokens_per_s, "{:.0f}") + " tokens/s");
-  if (!s.loss.empty()) line("loss", fmt::format("{:.4f} -> {:.4f}", s.loss.front(), last_finite(s.loss)));
+  if (s.simulated) {
+    line("loss", "not known: no rank trained");
+  } else if (!s.loss.empty()) {
+    line("loss", fmt::format("{:.4f} -> {:.4f}", s.loss.front(), last_finite(s.loss)));
+  }
   line("model states",
        fmt::format("{}: {:.2f} MiB per rank expected, {} measured ({})", s.memory_model.expression,
                    mib(s.memory_model.bytes_per_rank),

@@ -29,7 +29,7 @@ struct SimulateOptions {
   std::string model = "gpt3-6.7b";
   // Of a GPT given by its size; 0: not given.
   std::int64_t layers = 0, width = 0, heads = 0, context = 0, vocabulary = 0;
-  std::string config;
+  std::string config = (fs::path(source_root()) / "samples" / "zero3-bf16.json").string();
   std::vector<std::string> set;
   std::int64_t micro_steps = 0;  ///< 0: the configuration's
   std::string hardware = "h100";
@@ -91,7 +91,7 @@ void allow_connections() {
 }
 
 void check(const SimulateOptions& options) {
-  if (!options.config.empty() && !fs::exists(options.config)) {
+  if (!fs::exists(options.config)) {
     throw UserError(fmt::format("--config {}: no such file", options.config));
   }
   if (options.model.ends_with(".json") && !fs::exists(options.model)) {
@@ -106,6 +106,7 @@ int simulate(const SimulateOptions& options) {
     set.push_back(fmt::format("gradient_accumulation_steps={}", options.micro_steps));
   }
   const TemporaryConfig changed(config_with(options.config, set));
+  // Unchanged, the user's own file is read, so that messages name it and its lines.
   const std::string config = set.empty() ? options.config : changed.path();
   install_interrupt_handler();
   allow_connections();
@@ -200,7 +201,7 @@ void add_simulate(CLI::App& app, Action& action) {
   size("--vocab", options->vocabulary, "and a vocabulary of this size (50257)");
   verb->add_option("--ranks", options->ranks, "Number of ranks")->check(kAboveZero)->capture_default_str();
   verb->add_option("--config", options->config,
-                   "DeepSpeed JSON file (docs/configuration.md); default: stage 0, fp32");
+                   "DeepSpeed JSON file (docs/configuration.md); default: samples/zero3-bf16.json");
   verb->add_option("--set", options->set,
                    "KEY=VALUE over the configuration, e.g. zero_optimization.stage=3; repeatable");
   verb->add_option("--micro-steps", options->micro_steps,

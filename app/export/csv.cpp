@@ -114,6 +114,7 @@ void write_ranks(Table& t, const Store& store) {
     t.cell(static_cast<std::int64_t>(r.lost_messages))
         .cell(r.clock_offset_ns)
         .cell(r.clock_residual_ns)
+        .cell(std::int64_t{store.has_tables() && store.tables().simulated})
         .end_row();
   }
 }
@@ -212,7 +213,8 @@ constexpr Page kPages[] = {
     {"steps.csv", "step,begin_ns,end_ns,paused_ns,tokens,loss,grad_norm,loss_scale,learning_rate,skipped",
      write_steps},
     {"ranks.csv",
-     "rank,host,pid,finished,exit_code,events,dropped,lost_messages,clock_offset_ns,clock_residual_ns",
+     "rank,host,pid,finished,exit_code,events,dropped,lost_messages,clock_offset_ns,clock_residual_ns,"
+     "simulated",
      write_ranks},
     {"params.csv", "param,name,dtype,shape,elems,shard_elems,padding_elems,persistent", write_params},
     {"modules.csv", "module,parent,path,type,params", write_modules},

@@ -240,7 +240,8 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
                   "The step with the median time. Blue: compute; teal: all-gather; orange: reduce; yellow: "
                   "optimizer; hatched "
                   "red: waiting. Hover for names, bytes and durations.");
-  if (!s.loss.empty()) page += section("Loss", loss_svg(s.loss), "Mean over ranks and micro-steps, by step.");
+  if (!s.loss.empty() && !s.simulated)
+    page += section("Loss", loss_svg(s.loss), "Mean over ranks and micro-steps, by step.");
   page += section("Partition map", partition_svg(store),
                   "Elements in parameter order from left to right; each box is the part of one parameter "
                   "that the rank owns. Teal: persistent.");

@@ -89,7 +89,8 @@ class PerfettoWriter {
     const std::int32_t pid = static_cast<std::int32_t>(rank.rank) + 1;  // pid 0 would be the idle process
     Protobuf process;
     process.varint(1, static_cast<std::uint64_t>(pid));
-    process.string(6, "rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host));
+    process.string(6, "rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host) +
+                          (store_.has_tables() && store_.tables().simulated ? " (simulated)" : ""));
     Protobuf more;
     more.message(descriptor::kProcess, process);
     more.varint(descriptor::kChildOrdering, 3);

@@ -15,16 +15,17 @@ namespace shardscope::kernels::cost {
   return bytes_of(type, elems) * (write == Write::add ? 2 : 1);
 }
 
-[[nodiscard]] inline Work linear_forward(DType type, double N, double in, double out) noexcept {
-  return {2 * N * in * out, bytes_of(type, N * in + in * out + out + N * out), type};
+[[nodiscard]] inline Work linear_forward(DType type, double N, double in, double out, bool bias) noexcept {
+  return {2 * N * in * out, bytes_of(type, N * in + in * out + (bias ? out : 0) + N * out), type};
 }
 [[nodiscard]] inline Work linear_backward_input(DType type, double N, double in, double out,
                                                 Write write) noexcept {
   return {2 * N * in * out, bytes_of(type, N * out + in * out) + result_bytes(type, N * in, write), type};
 }
 [[nodiscard]] inline Work linear_backward_weight(DType type, DType gradient, double N, double in, double out,
-                                                 Write write) noexcept {
-  return {2 * N * in * out, bytes_of(type, N * in + N * out) + result_bytes(gradient, in * out + out, write),
+                                                 bool bias, Write write) noexcept {
+  return {2 * N * in * out,
+          bytes_of(type, N * in + N * out) + result_bytes(gradient, in * out + (bias ? out : 0), write),
           type};
 }
 /// Causal: half of the T x T scores. Forward has two products of B*T*T*C multiply-adds before that half.

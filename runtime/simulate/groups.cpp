@@ -1,6 +1,7 @@
 #include "runtime/simulate/groups.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <set>
@@ -8,9 +9,19 @@
 #include "runtime/engine/zero_communicators.h"
 
 namespace shardscope::simulate {
+namespace {
+
+/// The communicators that every run has, in the order in which ranks make them.
+constexpr std::array kWorldNames{"gather", "reduce", "control"};
+
+}  // namespace
 
 RunGroups::RunGroups(const plan::ZeroConfig& zero, const plan::Topology& topology) : topology_(topology) {
   std::map<std::pair<std::string, std::vector<std::uint32_t>>, std::uint32_t> known;
+  comm::Group world;
+  world.members.resize(topology.world);
+  std::iota(world.members.begin(), world.members.end(), 0U);
+  groups_.assign(kWorldNames.size(), {world, {topology.world, topology.nodes()}});
   of_rank_.resize(topology.world);
   for (std::uint32_t rank = 0; rank < topology.world; ++rank) {
     const auto join = [&](const std::string& name, const comm::Group& group) {
@@ -27,10 +38,9 @@ RunGroups::RunGroups(const plan::ZeroConfig& zero, const plan::Topology& topolog
       of_rank_[rank].push_back({name, it->second, static_cast<std::uint32_t>(at - group.members.begin())});
       return std::unique_ptr<comm::Communicator>();
     };
-    comm::Group world;
-    world.members.resize(topology.world);
-    std::iota(world.members.begin(), world.members.end(), 0U);
-    for (const char* name : {"gather", "reduce", "control"}) join(name, world);
+    for (std::uint32_t i = 0; i < kWorldNames.size(); ++i) {
+      of_rank_[rank].push_back({kWorldNames[i], i, rank});
+    }
     const engine::ZeroCommunicators made(zero, topology, rank, join);
   }
 }

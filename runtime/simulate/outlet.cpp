@@ -15,26 +15,12 @@ namespace {
 
 using instrumentation::EventKind;
 
-/// Unsent bytes of one rank, and events between looks at all of them, before the simulation waits.
+/// Unsent bytes of one rank before the simulation waits for the collector.
 constexpr std::size_t kQueueBytes = std::size_t{4} << 20;
 constexpr std::chrono::milliseconds kPause{1};
 
 /// A link: two connections, the file descriptors that wake their threads, and its control thread's.
 constexpr std::size_t kFilesPerLink = 8;
-
-void allow_files(std::size_t links) {
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  const std::size_t wanted = links * kFilesPerLink + 256;
-  if (files.rlim_cur >= wanted) return;
-  if (files.rlim_max < wanted) {
-    throw std::runtime_error("--ranks " + std::to_string(links) + ": needs about " + std::to_string(wanted) +
-                             " open files and this process may have " + std::to_string(files.rlim_max) +
-                             "; raise the limit (ulimit -Hn) or simulate fewer ranks");
-  }
-  files.rlim_cur = wanted;
-  setrlimit(RLIMIT_NOFILE, &files);
-}
 
 /// What is computed from values that a simulation does not have is missing, not zero.
 bool depends_on_values(const instrumentation::Event& event) noexcept {
@@ -43,9 +29,23 @@ bool depends_on_values(const instrumentation::Event& event) noexcept {
 
 }  // namespace
 
+void Outlet::allow_connections(std::uint32_t ranks) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const std::size_t wanted = std::size_t{ranks} * kFilesPerLink + 256;
+  if (files.rlim_cur >= wanted) return;
+  if (files.rlim_max < wanted) {
+    throw std::runtime_error("--ranks " + std::to_string(ranks) + ": needs about " + std::to_string(wanted) +
+                             " open files and this process may have " + std::to_string(files.rlim_max) +
+                             "; raise the limit (ulimit -Hn) or simulate fewer ranks");
+  }
+  files.rlim_cur = wanted;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 Outlet::Outlet(const std::string& endpoint, const std::string& key_file,
                const instrumentation::RunTables& tables, instrumentation::Detail detail)
-    : context_((allow_files(tables.world), tables.world)) {
+    : context_(tables.world) {
   instrumentation::RunTables lean = tables;
   lean.modules.clear();
   lean.params.clear();

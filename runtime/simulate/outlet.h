@@ -14,6 +14,10 @@ namespace shardscope::simulate {
 
 class Outlet {
  public:
+  /// Raises the process's own limit of open files to what so many ranks' connections need. Throws
+  /// std::runtime_error when it may not.
+  static void allow_connections(std::uint32_t ranks);
+
   /// `tables`: of rank 0; the other ranks' differ in their rank and host only, and leave out the lists, which
   /// one rank tells for all. Throws std::runtime_error when the endpoint cannot be one, or the process may
   /// not open as many connections.
@@ -31,6 +35,7 @@ class Outlet {
   [[nodiscard]] std::uint32_t name_id(const std::string& name);
   /// Ends every rank's run. Returns when the collector has everything.
   void finish(int exit_code, const std::string& text);
+  /// Sent so far.
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
 
  private:

@@ -282,6 +282,7 @@ TEST_F(Model, IdentityNamesModelStageAndRanks) {
   const Identity who = identify(data());
   EXPECT_EQ(who.model, "gpt-synthetic");
   EXPECT_NE(std::ranges::find(who.facts, "ZeRO-3"), who.facts.end());
+  EXPECT_EQ(who.facts.front(), kSimulated);  // before all that a narrow window leaves out
   EXPECT_NE(who.link.find("emulated link"), std::string::npos);
 }
 

@@ -39,6 +39,9 @@ TEST_F(CostTest, MatrixProductsOfALinearLayer) {
   EXPECT_EQ(meter.told[0].bytes, 2 * (N * in + in * out + out + N * out));
   EXPECT_EQ(meter.told[1].bytes, 2 * (N * out + in * out + N * in));
   EXPECT_EQ(meter.told[2].bytes, 2 * (N * in + N * out) + 2 * 4 * (in * out + out));  // read and written
+  meter.told.clear();
+  linear_forward(exec, at(DType::f32), at(DType::f32), at(DType::f32), {}, 6, 8, 16);
+  EXPECT_EQ(meter.told[0].bytes, 4 * (N * in + in * out + N * out));  // no bias
 }
 
 TEST_F(CostTest, CausalAttentionIsHalfOfTheSquare) {

@@ -59,6 +59,24 @@ TEST(ModelPlan, CountsOfPublishedGpt2) {
   EXPECT_EQ(build_model_plan(named_model("gpt2")).largest_module_elems, 38'597'376);
 }
 
+TEST(ModelPlan, GptsOfAnySize) {
+  // 12 L C^2 + 13 L C in the blocks, (V + T) C embeddings, 2 C of the last norm.
+  const auto elems = [](std::int64_t L, std::int64_t C, std::int64_t T, std::int64_t V) {
+    return 12 * L * C * C + 13 * L * C + (V + T) * C + 2 * C;
+  };
+  EXPECT_EQ(build_model_plan(named_model("gpt3-6.7b")).elems, elems(32, 4096, 2048, 50257));
+  EXPECT_EQ(build_model_plan(named_model("gpt3-13b")).elems, elems(40, 5120, 2048, 50257));
+  EXPECT_EQ(build_model_plan(named_model("gpt3-175b")).elems, elems(96, 12288, 2048, 50257));
+  EXPECT_EQ(build_model_plan(named_model("gpt:layers=3,width=64,heads=4,context=32,vocabulary=100")).elems,
+            elems(3, 64, 32, 100));
+  EXPECT_EQ(build_model_plan(named_model("gpt:")).elems, 124'439'808);  // gpt2, where nothing is said
+  for (const char* wrong : {"gpt:depth=3", "gpt:layers", "gpt:layers=", "gpt:layers=0", "gpt:layers=3x",
+                            "gpt:layers=3,,width=64", "gpt:layers=99999999999999999999"}) {
+    EXPECT_THROW(static_cast<void>(named_model(wrong)), std::invalid_argument) << wrong;
+  }
+  EXPECT_THROW(static_cast<void>(build_model_plan(named_model("gpt:heads=7"))), std::invalid_argument);
+}
+
 TEST(ModelPlan, Gpt2HasTheNamesOfItsCheckpoints) {
   const ModelPlan model = build_model_plan(named_model("gpt2"));
   EXPECT_EQ(model.params[0].name, "transformer.wte.weight");

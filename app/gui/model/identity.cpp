@@ -29,6 +29,8 @@ Identity identify(const store::Store& store) {
   }
   const auto& tables = store.tables();
   out.model = tables.model.empty() ? "model" : tables.model;
+  if (tables.simulated)
+    out.facts.emplace_back(kSimulated);  // first: the last ones are left out in a narrow window
   out.facts.push_back("ZeRO-" + std::to_string(tables.stage));
   out.facts.push_back(std::to_string(tables.world) + (tables.world == 1 ? " rank" : " ranks"));
   // Not thrown: a run without a readable configuration is still worth showing.
@@ -45,7 +47,6 @@ Identity identify(const store::Store& store) {
       }
     }
   }
-  if (tables.simulated) out.facts.push_back("simulated");
   if (tables.link_gbps > 0) {
     out.link = "emulated link " + count(tables.link_gbps).number + " Gb/s";
     if (tables.link_latency_us > 0) out.link += ", " + count(tables.link_latency_us).number + " µs";

@@ -8,6 +8,9 @@
 
 namespace shardscope::gui {
 
+/// The fact that must not be overlooked: no rank trained.
+inline constexpr const char* kSimulated = "simulated";
+
 struct Identity {
   std::string model;
   std::vector<std::string> facts;  ///< "ZeRO-3", "4 ranks", "bf16", "overlap on", "emulated link 10 Gb/s"

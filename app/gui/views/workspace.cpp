@@ -118,6 +118,13 @@ void Workspace::top_bar(Context& ctx, Rect rect) {
   for (const std::string& fact : who.facts) {
     const float w = ctx.canvas.width(fact, Font::body) + 16;
     if (room.w < w) break;
+    if (fact == kSimulated) {
+      const Rect badge = room.take_left(w);
+      ctx.canvas.fill({badge.x - 2, badge.y + 1, badge.w - 6, badge.h - 2}, c.accent, 1, 4);
+      ctx.canvas.text_in({badge.x + 3, badge.y, badge.w - 11, badge.h}, fact, c.on_fill);
+      room.take_left(8);
+      continue;
+    }
     ctx.canvas.text_in(room.take_left(w), fact, c.muted);
   }
   room.take_left(8);

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""`shardscope simulate` as a user runs it: what it makes is a recording like any other, marked as simulated wherever
+it is shown.
+
+Usage: simulate_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
+"""
+import csv
+import json
+import os
+import pathlib
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(sys.argv[1])
+ROOT = pathlib.Path(sys.argv[2])
+ENV = {**os.environ, "SHARDSCOPE_ROOT": str(ROOT)}
+STAGE3 = ROOT / "samples/stage3.json"
+
+
+def shardscope(*arguments, timeout=120):
+    return subprocess.run([BIN / "shardscope", *map(str, arguments)], env=ENV, timeout=timeout, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+
+
+class Simulate(unittest.TestCase):
+    def made(self, *arguments):
+        result = shardscope("simulate", "--json", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_is_marked_wherever_it_is_shown(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            recording = folder / "run.zscope"
+            made = self.made("--model", "gpt-mini", "--ranks", 4, "--config", STAGE3, "--steps", 3, "-o", recording)
+            self.assertTrue(made["simulated"])
+            self.assertEqual((made["world"], made["stage"], len(made["step_ms"]), made["dropped"]), (4, 3, 3, 0))
+            info = json.loads(shardscope("info", "--json", recording).stdout)
+            self.assertTrue(info["run"]["simulated"])
+            self.assertTrue(info["complete"])
+            self.assertEqual(info["events"], made["events"])
+            self.assertIn("simulated", shardscope("info", recording).stdout)
+            self.assertIn("simulated", shardscope("summary", recording).stdout)
+            summary = json.loads(shardscope("summary", "--json", recording).stdout)
+            self.assertTrue(summary["run"]["simulated"])
+            self.assertEqual([loss for loss in summary["loss"] if loss is not None], [])  # missing, not zero
+            self.assertAlmostEqual(summary["step_ms"]["median"], made["step_ms"][2], delta=0.001)
+            with sqlite3.connect(recording) as tables:
+                self.assertEqual(tables.execute("select simulated, world from run").fetchone(), (1, 4))
+                self.assertEqual(tables.execute("select count(distinct rank) from slices").fetchone(), (4,))
+            for form, file, words in (("chrome", "trace.json", '"simulated":true'), ("perfetto", "p", "(simulated)")):
+                self.assertEqual(shardscope("export", "--format", form, "-o", folder / file, recording).returncode, 0)
+                self.assertIn(words.encode(), (folder / file).read_bytes())
+            self.assertEqual(shardscope("export", "--format", "csv", "-o", folder / "csv", recording).returncode, 0)
+            with open(folder / "csv/ranks.csv", encoding="utf-8") as file:
+                self.assertEqual([row["simulated"] for row in csv.DictReader(file)], ["1"] * 4)
+            self.assertEqual(shardscope("report", recording, "-o", folder / "report.html").returncode, 0)
+            self.assertIn("simulated", (folder / "report.html").read_text())
+            self.assertIn("Both runs are simulated", shardscope("compare", recording, recording).stdout)
+
+    def test_a_straggler_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording = pathlib.Path(folder) / "run.zscope"
+            shape = ("--layers", 2, "--width", 1024, "--heads", 8, "--vocab", 512, "--context", 512, "--ranks", 4)
+            even = self.made(*shape, "--config", STAGE3, "--steps", 3)
+            slow = self.made(*shape, "--config", STAGE3, "--steps", 3, "--straggler", "2:1.5", "-o", recording)
+            self.assertEqual(slow["model"], "gpt:layers=2,width=1024,heads=8,context=512,vocabulary=512")
+            self.assertGreater(slow["step_ms"][2], 1.2 * even["step_ms"][2])
+            ranks = json.loads(shardscope("summary", "--json", recording).stdout)["ranks"]
+            computing = [rank["time_ms"]["compute"] for rank in ranks]
+            self.assertEqual(max(range(4), key=lambda rank: computing[rank]), 2)
+
+    def test_many_ranks_over_a_live_collector(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording = pathlib.Path(folder) / "run.zscope"
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            endpoint = f"tcp://127.0.0.1:{port}"
+            recorder = subprocess.Popen([BIN / "shardscope", "record", recording, "--listen", endpoint], env=ENV,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            try:
+                made = self.made("--model", "gpt-mini", "--ranks", 96, "--config", STAGE3, "--steps", 2, "--detail",
+                                 "modules", "--connect", endpoint)
+                recorder.wait(timeout=60)
+            finally:
+                if recorder.poll() is None:
+                    recorder.kill()
+                recorder.stderr.close()
+            info = json.loads(shardscope("info", "--json", recording).stdout)
+            self.assertEqual(info["events"], made["events"])
+            self.assertEqual([rank["rank"] for rank in info["ranks"]], list(range(96)))
+            self.assertEqual({(rank["dropped"], rank["lost_messages"]) for rank in info["ranks"]}, {(0, 0)})
+            self.assertEqual(len({rank["host"] for rank in info["ranks"]}), 12)  # nodes of eight
+            self.assertEqual(info["run"]["parameters"], 52)  # one rank told the lists for all
+
+
+class Errors(unittest.TestCase):
+    """What, value, what to do; exit code not zero; nothing on standard output."""
+
+    def check(self, arguments, *words):
+        result = shardscope("simulate", *arguments)
+        self.assertNotEqual(result.returncode, 0, arguments)
+        self.assertEqual(result.stdout, "")
+        self.assertTrue(result.stderr.startswith("shardscope: "), result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+    def test_wrong_input_is_named(self):
+        self.check(["--hardware", "z9"], "--hardware z9", "h100")
+        self.check(["--hardware", "/nowhere/h.json"], "/nowhere/h.json")
+        self.check(["--model", "gpt9"], "gpt9", "gpt3-6.7b")
+        self.check(["--model", "/nowhere/m.json"], "/nowhere/m.json", "no such file")
+        self.check(["--model", "gpt2", "--layers", "3"], "--layers", "--model")
+        self.check(["--layers", "3", "--width", "10", "--heads", "3"], "heads")
+        self.check(["--ranks", "0"], "--ranks", "0 is not a number above 0")
+        self.check(["--ranks", "12", "--model", "mlp"], "12 ranks do not fill nodes of 8")
+        self.check(["--config", "/nowhere/ds.json"], "/nowhere/ds.json")
+        self.check(["--model", "mlp", "--straggler", "9:2"], "--straggler 9:2", "0 to 7")
+        self.check(["--model", "mlp", "--straggler", "1:fast"], "RANK:FACTOR")
+        self.check(["--model", "mlp", "--connect", "nonsense"], "nonsense")
+        self.check(["--model", "gpt3-175b", "--ranks", "1"], "device memory exhausted")
+
+    def test_more_ranks_than_connections(self):
+        self.check(["--model", "mlp", "--ranks", "1000000", "--detail", "steps", "--connect", "tcp://127.0.0.1:9"],
+                   "--ranks 1000000", "ulimit")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
