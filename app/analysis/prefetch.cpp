@@ -5,6 +5,7 @@
 
 #include "app/analysis/communication.h"
 #include "app/analysis/spans.h"
+#include "runtime/plan/scheduler.h"
 
 namespace shardscope::analysis {
 
@@ -14,14 +15,35 @@ using ev::StreamId;
 Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                            std::int64_t end_ns) {
   Prefetch result;
-  std::map<std::uint32_t, std::int64_t> issued;  // gather id -> when
+  // By gather: whether a module came to use one of its parameters, and whether any was given up with a trace.
+  // A wait is not yet a use: what an invalidation or the step gives up is waited for too, then freed.
+  struct Fate {
+    bool told = false, used = false, given_up = false;
+  };
+  std::map<std::uint32_t, Fate> issued;
   std::int64_t last_invalidation_ns = INT64_MIN;
-  for (const ev::Event& event : instants_within(store, rank, begin_ns, end_ns)) {
-    const auto at = static_cast<std::int64_t>(event.ticks);
-    if (event.kind == EventKind::prefetch_issued) issued[event.a] = at;
-    if (event.kind == EventKind::trace_invalidated) last_invalidation_ns = at;
+  std::map<std::uint32_t, std::int64_t> issued_at_ns;
+  const auto events = instants_within(store, rank, begin_ns, end_ns);
+  for (const ev::Event& event : events) {
+    if (event.kind != EventKind::prefetch_issued) continue;
+    issued[event.a] = {};
+    issued_at_ns[event.a] = static_cast<std::int64_t>(event.ticks);
   }
   if (issued.empty()) return result;
+  for (const ev::Event& event : events) {
+    if (event.kind == EventKind::trace_invalidated) {
+      last_invalidation_ns = static_cast<std::int64_t>(event.ticks);
+    }
+    if (event.kind != EventKind::param_status) continue;
+    const auto found = issued.find(event.c);
+    if (found == issued.end()) continue;
+    Fate& fate = found->second;
+    const auto status = static_cast<plan::ParamStatus>(event.code & 0xF);
+    const auto cause = static_cast<ev::StatusCause>(event.code >> 4);
+    fate.told = fate.told || status != plan::ParamStatus::in_flight;
+    fate.used = fate.used || status == plan::ParamStatus::available;
+    fate.given_up = fate.given_up || cause == ev::StatusCause::invalidation;
+  }
 
   std::map<std::uint32_t, store::Span> gathers, waits;
   const auto collect = [&](StreamId stream, EventKind kind, auto& into) {
@@ -34,11 +56,12 @@ Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::i
   collect(StreamId::gather, EventKind::collective_begin, gathers);
   collect(StreamId::compute, EventKind::fetch_wait_begin, waits);
 
-  for (const auto& [id, issued_ns] : issued) {
+  for (const auto& [id, fate] : issued) {
     const auto gather = gathers.find(id);
     const auto wait = waits.find(id);
-    if (wait == waits.end()) {
-      ++(last_invalidation_ns >= issued_ns ? result.mistargeted : result.unused);
+    if (wait == waits.end() || (fate.told && !fate.used)) {
+      const bool broken = fate.told ? fate.given_up : last_invalidation_ns >= issued_at_ns[id];
+      ++(broken ? result.mistargeted : result.unused);
       continue;
     }
     if (gather == gathers.end()) continue;  // its record was dropped: neither early nor late

@@ -373,6 +373,13 @@ class Training(unittest.TestCase):
         self.assertEqual(both["shardscope"]["run_totals"], both["deepspeed"]["other_totals"])
         self.assertEqual(both["shardscope"]["other_totals"], both["deepspeed"]["run_totals"])
 
+    def test_prefetches_for_a_trace_that_broke_were_in_vain(self):
+        with tempfile.TemporaryDirectory() as folder:
+            _, s = train(folder, "visit", 3, 2, "--set", "zero_optimization.stage3_prefetch_bucket_size=20000",
+                         model=ROOT / "samples/models/mlp_visit.json")
+            self.assertEqual(s["trace"]["invalidated"], 2)  # the block is skipped once, on both ranks
+            self.assertGreaterEqual(s["prefetch"]["mistargeted"], 2)
+
     def test_reports_exports_and_queries(self):
         with tempfile.TemporaryDirectory() as folder:
             recording, _ = train(folder, "run", 3, 2)

@@ -126,6 +126,17 @@ TEST(Estimator, DocumentedT53bInBothFormulas) {
             "  127.48GB |   6.10GB | offload_param=none, offload_optimizer=none, zero_init=0\n");
 }
 
+// 0.2: host memory of several nodes counts the node's GPUs in the documents, all GPUs in DeepSpeed.
+TEST(Estimator, HostMemoryOfSeveralNodesInBothFormulas) {
+  EstimateInput input;
+  input.params = 2'851'000'000;
+  input.gpus_per_node = 8;
+  input.nodes = 4;
+  EXPECT_THAT(format_zero2(input), HasSubstr("\n  127.45GB |   5.31GB | offload_optimizer=cpu"));
+  input.formula = EstimateFormula::deepspeed_0_19;
+  EXPECT_THAT(format_zero2(input), HasSubstr("\n  509.80GB |   5.31GB | offload_optimizer"));
+}
+
 TEST(Estimator, RefusesWhatCannotBe) {
   EXPECT_THROW((void)estimate_zero2({}), std::invalid_argument);
   EstimateInput input;

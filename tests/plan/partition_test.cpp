@@ -49,6 +49,7 @@ TEST(LegacyLayout, FollowsTheRulesOfTheFirstStage1) {
   EXPECT_EQ(best_elems_per_comm(100, 40, 4), 53);
   EXPECT_EQ(best_elems_per_comm(100, 50, 4), 50);    // no padding at all
   EXPECT_EQ(best_elems_per_comm(100, 500, 4), 500);  // fits into one
+  EXPECT_EQ(best_elems_per_comm(15, 10, 3), 10);     // as much padding either way: the limit stays
   // 53 / 4 = 13 a rank and communication, 25 a rank: two communications of 13 * 4.
   const FlatLayout layout = make_legacy_layout({60, 40}, 4, 40);
   EXPECT_EQ(layout.intervals, 2);
@@ -149,6 +150,24 @@ TEST(BucketPlanner, FlushesBeforeTheGradientThatDoesNotFit) {
   EXPECT_EQ(last->buffer_index, 1U);
   EXPECT_EQ(last->reason, FlushReason::epilogue);
   EXPECT_FALSE(planner.finish());
+  (void)planner.add(ParamId{0}, 6);
+  EXPECT_EQ(planner.finish()->buffer_index, 0U) << "each backward starts with the first buffer";
+}
+
+// DeepSpeed flushes the empty bucket before a first gradient that does not fit: nothing travels, but the
+// buffers change places.
+TEST(BucketPlanner, AnEmptyFlushChangesBuffersToo) {
+  for (const bool report_empty : {false, true}) {
+    BucketPlanner planner({.bucket_elems = 10, .buffers = 2, .report_empty = report_empty});
+    const auto flushes = planner.add(ParamId{0}, 11);
+    ASSERT_EQ(flushes.size(), report_empty ? 2U : 1U);
+    if (report_empty) {
+      EXPECT_THAT(flushes[0].params, testing::IsEmpty());
+      EXPECT_EQ(flushes[0].buffer_index, 0U);
+    }
+    EXPECT_EQ(flushes.back().reason, FlushReason::extra_large);
+    EXPECT_EQ(flushes.back().buffer_index, 1U);
+  }
 }
 
 TEST(BucketPlanner, ReducesAnExtraLargeGradientAtOnceButChangesBuffersAsDeepSpeedDoes) {
@@ -211,7 +230,9 @@ TEST(GradientReducer, EveryElementReachesItsOwnerOnce) {
         EXPECT_EQ(carried, flush.flush.elems);
       }
     };
-    for (std::int64_t micro = 0; micro < config.accumulation_steps; ++micro) {
+    constexpr std::int64_t kWindows = 2;  // the second starts as the first did
+    for (std::int64_t micro = 0; micro < kWindows * config.accumulation_steps; ++micro) {
+      EXPECT_EQ(reducer.micro_step(), micro % config.accumulation_steps);
       const bool boundary = reducer.boundary();
       const std::int64_t before = flushed;
       for (const std::uint32_t param : arrival) take(reducer.gradient_ready(ParamId{param}));
@@ -219,7 +240,7 @@ TEST(GradientReducer, EveryElementReachesItsOwnerOnce) {
       const bool reduces = config.stage == 2 || boundary;
       EXPECT_EQ(flushed - before, reduces ? layout.elems : 0);
     }
-    const std::int64_t times = config.stage == 2 ? config.accumulation_steps : 1;
+    const std::int64_t times = kWindows * (config.stage == 2 ? config.accumulation_steps : 1);
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       EXPECT_EQ(per_rank[rank], times * (layout.shard_elems - layout.padding_of(rank)));
     }

@@ -505,6 +505,41 @@ TEST(Scheduler, ExternalParametersAreRegisteredAndUnregistered) {
   EXPECT_THROW(scheduler.unregister_external(param, user), std::logic_error) << "in use";
 }
 
+// What a broken trace gives up is freed, but persistent parameters that a prefetch brought stay; DeepSpeed
+// frees them too.
+TEST(Scheduler, PersistentParametersOutliveABrokenTrace) {
+  const ModelPlan model = mlp();
+  SchedulerConfig config;
+  config.param_persistence_elems = 64;  // inp.bias and the layer norms, among others
+  config.prefetch_bucket_elems = 1000;
+  for (const Compat compat : {Compat::shardscope, Compat::deepspeed}) {
+    config.compat = compat;
+    FetchScheduler scheduler(model, 2, config);
+    (void)scheduler.begin_iteration();
+    for (const Visit& visit : visit_order(model)) {
+      if (visit.kind == VisitKind::pre_forward || visit.kind == VisitKind::pre_backward) {
+        (void)scheduler.fetch(visit.module, Direction::forward);
+      } else {
+        (void)scheduler.release(visit.module, Direction::forward);
+      }
+    }
+    (void)scheduler.release_all();  // and no step: nothing is gathered again
+    ASSERT_EQ(scheduler.begin_iteration(), TraceMode::complete);
+    const FetchPlan root = scheduler.fetch(ModuleId{0}, Direction::forward);
+    ASSERT_THAT(root.prefetch.params, testing::Contains(ParamId{1}));
+    const FetchPlan plan = scheduler.fetch(ModuleId{15}, Direction::forward);
+    ASSERT_TRUE(plan.invalidated);
+    const bool stays = compat == Compat::shardscope;
+    EXPECT_EQ(scheduler.status(ParamId{1}) == ParamStatus::available, stays);
+    EXPECT_EQ(scheduler.status(ParamId{0}), ParamStatus::not_available);
+    if (stays) {
+      EXPECT_THAT(plan.invalidated->completed, testing::Contains(ParamId{1}));
+    } else {
+      EXPECT_THAT(plan.invalidated->released, testing::Contains(ParamId{1}));
+    }
+  }
+}
+
 TEST(Scheduler, TooShortATraceIsItsOwnCause) {
   const ModelPlan model = mlp();
   FetchScheduler scheduler(model, 1, SchedulerConfig{});
