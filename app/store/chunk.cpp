@@ -3,20 +3,19 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
+#include <span>
 #include <stdexcept>
-#include <unordered_map>
 
 #include "app/store/bytes.h"
+#include "app/store/chunk_columns.h"
 #include "app/store/crc32.h"
+#include "app/store/scratch.h"
 
 namespace shardscope::store {
 namespace {
 
 using instrumentation::Event;
-using instrumentation::EventKind;
-using instrumentation::kNoId;
 
 constexpr std::uint32_t kMagic = 0x4B43535AU;  // "ZSCK"
 constexpr std::uint16_t kVersion = 2;          ///< 1 has no number of parts
@@ -24,252 +23,6 @@ constexpr std::size_t kHeaderBytes = 88;
 constexpr std::size_t kMaxEvents = std::size_t{1} << 22;
 constexpr std::size_t kMaxColumnsBytes = kMaxEvents * 64;
 constexpr int kZstdLevel = 3;
-
-// [Note: columns grouped by tag]
-// A tag is one combination of kind, stream and code; a run has a few dozen. The tag column says, event by
-// event, which tag comes; the time column holds differences between consecutive events. Every other
-// field is stored tag by tag, as the difference from the event of the same tag before, because events of
-// one tag resemble each other (the next module, the next gather) and their neighbours in time do not.
-// A field that never changes within a tag (mostly kNoId) has its bit in the tag's mask unset and takes
-// no bytes. v1 of memory events ("pool bytes after") is predicted from the event of the pool before.
-struct Tag {
-  std::uint32_t key = 0;
-  std::uint8_t mask = 0;
-  std::size_t count = 0;
-};
-constexpr std::size_t kFields = 5;  // a, b, c, v0, v1
-
-std::uint32_t tag_key(const Event& event) noexcept {
-  return static_cast<std::uint32_t>(event.kind) | static_cast<std::uint32_t>(event.stream) << 16 |
-         static_cast<std::uint32_t>(event.code) << 24;
-}
-bool is_memory(std::uint32_t key) noexcept {
-  const auto kind = static_cast<EventKind>(key & 0xFFFFU);
-  return kind == EventKind::memory_alloc || kind == EventKind::memory_free;
-}
-/// Prediction of a memory event's v1: pool bytes before, plus or minus its own bytes. Wraps on garbage.
-std::int64_t predict_pool(const Event& event, std::int64_t before) noexcept {
-  const auto bytes = static_cast<std::uint64_t>(event.v0);
-  const auto old = static_cast<std::uint64_t>(before);
-  return static_cast<std::int64_t>(event.kind == EventKind::memory_alloc ? old + bytes : old - bytes);
-}
-std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
-}
-std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-}
-std::int64_t field(const Event& event, std::size_t f) noexcept {
-  switch (f) {
-    case 0:
-      return event.a;
-    case 1:
-      return event.b;
-    case 2:
-      return event.c;
-    case 3:
-      return event.v0;
-    default:
-      return event.v1;
-  }
-}
-void set_field(Event& event, std::size_t f, std::int64_t value) noexcept {
-  switch (f) {
-    case 0:
-      event.a = static_cast<std::uint32_t>(value);
-      return;
-    case 1:
-      event.b = static_cast<std::uint32_t>(value);
-      return;
-    case 2:
-      event.c = static_cast<std::uint32_t>(value);
-      return;
-    case 3:
-      event.v0 = value;
-      return;
-    default:
-      event.v1 = value;
-      return;
-  }
-}
-/// What a field is before the first event of a tag.
-std::int64_t initial(std::size_t f) noexcept { return f < 3 ? static_cast<std::int64_t>(kNoId) : 0; }
-
-/// Difference as stored: ids wrap at 32 bits, so that kNoId and small ids are near each other.
-std::int64_t difference(std::size_t f, std::int64_t value, std::int64_t before) noexcept {
-  if (f >= 3) return minus(value, before);
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(value) - static_cast<std::uint32_t>(before));
-}
-std::int64_t restored(std::size_t f, std::int64_t delta, std::int64_t before) noexcept {
-  if (f >= 3) return plus(before, delta);
-  return static_cast<std::uint32_t>(static_cast<std::uint32_t>(before) + static_cast<std::uint32_t>(delta));
-}
-
-/// Events in order of tag, stable; `order[i]` is the i-th event's place in the chunk.
-struct Grouping {
-  std::vector<Tag> tags;              ///< by first appearance
-  std::vector<std::uint32_t> tag_of;  ///< by event
-  std::vector<std::uint32_t> order;
-  void sort() {
-    std::vector<std::size_t> next(tags.size(), 0);
-    std::size_t start = 0;
-    for (std::size_t t = 0; t < tags.size(); ++t) {
-      next[t] = start;
-      start += tags[t].count;
-    }
-    order.resize(tag_of.size());
-    for (std::size_t i = 0; i < tag_of.size(); ++i) order[next[tag_of[i]]++] = static_cast<std::uint32_t>(i);
-  }
-};
-
-Grouping group(const std::vector<Event>& events) {
-  Grouping grouping;
-  std::unordered_map<std::uint32_t, std::uint32_t> index;
-  grouping.tag_of.reserve(events.size());
-  std::uint32_t last_key = 0;
-  std::uint32_t last_tag = kNoId;
-  for (const Event& event : events) {
-    const std::uint32_t key = tag_key(event);
-    if (last_tag == kNoId || key != last_key) {
-      const auto [at, added] = index.try_emplace(key, static_cast<std::uint32_t>(grouping.tags.size()));
-      if (added) grouping.tags.push_back({.key = key});
-      last_key = key;
-      last_tag = at->second;
-    }
-    ++grouping.tags[last_tag].count;
-    grouping.tag_of.push_back(last_tag);
-  }
-  grouping.sort();
-  return grouping;
-}
-
-/// Pool bytes after the memory event before, event by event in the chunk's order; 0 at a pool's first.
-class PoolPrediction {
- public:
-  std::int64_t expect(const Event& event) const noexcept { return predict_pool(event, last_[pool(event)]); }
-  void saw(const Event& event) noexcept { last_[pool(event)] = event.v1; }
-
- private:
-  static std::size_t pool(const Event& event) noexcept { return event.code >> 4; }
-  std::array<std::int64_t, 16> last_{};
-};
-
-std::vector<std::byte> encode_columns(const std::vector<Event>& events) {
-  std::vector<std::byte> out;
-  out.reserve(events.size() * 6 + 256);
-  ByteWriter writer(out);
-  Grouping grouping = group(events);
-
-  // Which fields change within each tag.
-  std::size_t start = 0;
-  for (Tag& tag : grouping.tags) {
-    for (std::size_t f = 0; f < kFields; ++f) {
-      for (std::size_t i = start; i < start + tag.count; ++i) {
-        if (field(events[grouping.order[i]], f) != initial(f)) {
-          tag.mask |= static_cast<std::uint8_t>(1U << f);
-          break;
-        }
-      }
-    }
-    start += tag.count;
-  }
-
-  writer.varint(grouping.tags.size());
-  for (const Tag& tag : grouping.tags) {
-    writer.fixed(tag.key);
-    writer.fixed(tag.mask);
-  }
-  for (const std::uint32_t tag : grouping.tag_of) writer.varint(tag);
-  std::int64_t before = 0;
-  for (const Event& event : events) {
-    const auto now = static_cast<std::int64_t>(event.ticks);
-    writer.varint(zigzag(minus(now, before)));
-    before = now;
-  }
-  for (std::size_t f = 0; f < kFields; ++f) {
-    std::size_t i = 0;
-    for (const Tag& tag : grouping.tags) {
-      const std::size_t end = i + tag.count;
-      if ((tag.mask >> f & 1U) == 0 || (f == 4 && is_memory(tag.key))) {
-        i = end;
-        continue;
-      }
-      std::int64_t last = initial(f);
-      for (; i < end; ++i) {
-        const std::int64_t value = field(events[grouping.order[i]], f);
-        writer.varint(zigzag(difference(f, value, last)));
-        last = value;
-      }
-    }
-  }
-  PoolPrediction pools;
-  for (const Event& event : events) {
-    if (!is_memory(tag_key(event))) continue;
-    writer.varint(zigzag(minus(event.v1, pools.expect(event))));
-    pools.saw(event);
-  }
-  return out;
-}
-
-std::vector<Event> decode_columns(const std::byte* data, std::size_t bytes, std::size_t count) {
-  ByteReader reader(data, bytes, "tag table");
-  Grouping grouping;
-  const std::uint64_t tags = reader.varint();
-  if (tags > count) reader.fail("has more entries than the chunk has events");
-  grouping.tags.resize(tags);
-  for (Tag& tag : grouping.tags) {
-    tag.key = reader.fixed<std::uint32_t>();
-    tag.mask = reader.fixed<std::uint8_t>();
-    if (tag.mask >= 1U << kFields) reader.fail("has an unknown field mask");
-  }
-  reader.now_reading("tag column");
-  grouping.tag_of.resize(count);
-  std::vector<Event> events(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t t = reader.varint();
-    if (t >= tags) reader.fail("names a tag that is not in the table");
-    grouping.tag_of[i] = static_cast<std::uint32_t>(t);
-    Tag& tag = grouping.tags[t];
-    ++tag.count;
-    events[i].kind = static_cast<EventKind>(tag.key & 0xFFFFU);
-    events[i].stream = static_cast<instrumentation::StreamId>(tag.key >> 16 & 0xFFU);
-    events[i].code = static_cast<std::uint8_t>(tag.key >> 24);
-  }
-  grouping.sort();
-  reader.now_reading("time column");
-  std::int64_t now = 0;
-  for (Event& event : events) {
-    now = plus(now, unzigzag(reader.varint()));
-    event.ticks = static_cast<std::uint64_t>(now);
-  }
-  static constexpr std::array<const char*, kFields> kNames = {"column a", "column b", "column c", "column v0",
-                                                              "column v1"};
-  for (std::size_t f = 0; f < kFields; ++f) {
-    reader.now_reading(kNames[f]);
-    std::size_t i = 0;
-    for (const Tag& tag : grouping.tags) {
-      const std::size_t end = i + tag.count;
-      if ((tag.mask >> f & 1U) == 0 || (f == 4 && is_memory(tag.key))) {
-        i = end;
-        continue;
-      }
-      std::int64_t last = initial(f);
-      for (; i < end; ++i) {
-        last = restored(f, unzigzag(reader.varint()), last);
-        set_field(events[grouping.order[i]], f, last);
-      }
-    }
-  }
-  reader.now_reading("pool column");
-  PoolPrediction pools;
-  for (Event& event : events) {
-    if (!is_memory(tag_key(event))) continue;
-    event.v1 = plus(pools.expect(event), unzigzag(reader.varint()));
-    pools.saw(event);
-  }
-  if (reader.left() != 0) reader.fail("is followed by bytes that belong to no column");
-  return events;
-}
 
 struct FreeCompressor {
   void operator()(ZSTD_CCtx* context) const noexcept { ZSTD_freeCCtx(context); }
@@ -301,21 +54,21 @@ std::vector<std::byte> Chunk::encode() const {
     throw std::runtime_error("chunk: " + std::to_string(events.size()) + " events, more than the limit of " +
                              std::to_string(kMaxEvents) + "; split it");
   }
-  const std::vector<std::byte> columns = encode_columns(events);
-  std::vector<std::byte> out(kHeaderBytes + ZSTD_compressBound(columns.size()));
-  // A context per thread: creating one costs more than compressing a small chunk.
+  // Per thread: making a context costs more than compressing a small chunk.
+  thread_local Scratch scratch;
   thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
+  const std::span<const std::byte> columns = encode_columns(events);
+  const std::size_t room = ZSTD_compressBound(columns.size());
+  std::byte* const packed_columns = scratch.room(room);
   const std::size_t packed =
-      ZSTD_compressCCtx(context.get(), out.data() + kHeaderBytes, out.size() - kHeaderBytes, columns.data(),
-                        columns.size(), kZstdLevel);
+      ZSTD_compressCCtx(context.get(), packed_columns, room, columns.data(), columns.size(), kZstdLevel);
   if (ZSTD_isError(packed) != 0) {
     throw std::runtime_error(std::string("chunk: cannot compress: ") + ZSTD_getErrorName(packed));
   }
-  out.resize(kHeaderBytes + packed);
 
-  std::vector<std::byte> header;
-  header.reserve(kHeaderBytes);
-  ByteWriter writer(header);
+  std::vector<std::byte> out;
+  out.reserve(kHeaderBytes + packed);
+  ByteWriter writer(out);
   writer.fixed(kMagic);
   writer.fixed(kVersion);
   writer.fixed(static_cast<std::uint16_t>(parts - 1));
@@ -330,10 +83,10 @@ std::vector<std::byte> Chunk::encode() const {
   writer.fixed(end_ns());
   writer.fixed(static_cast<std::uint32_t>(columns.size()));
   writer.fixed(static_cast<std::uint32_t>(packed));
-  writer.fixed(crc32c(out.data() + kHeaderBytes, packed));
-  writer.fixed(crc32c(header.data(), header.size()));
+  writer.fixed(crc32c(packed_columns, packed));
+  writer.fixed(crc32c(out.data(), out.size()));
   static_assert(kHeaderBytes == 4 + 2 + 2 + 4 + 4 + 7 * 8 + 4 * 4);
-  std::copy(header.begin(), header.end(), out.begin());
+  out.insert(out.end(), packed_columns, packed_columns + packed);
   return out;
 }
 
