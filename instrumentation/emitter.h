@@ -64,6 +64,7 @@ struct ModuleInfo {
   std::string path, type;
   std::vector<std::uint32_t> params;
   bool hooks = true;
+  friend bool operator==(const ModuleInfo&, const ModuleInfo&) = default;
 };
 struct ParamInfo {
   std::uint32_t id = 0;
@@ -74,11 +75,13 @@ struct ParamInfo {
   std::int64_t padding_elems = 0;
   std::vector<std::uint32_t> modules;  ///< owner first
   bool persistent = false;
+  friend bool operator==(const ParamInfo&, const ParamInfo&) = default;
 };
 /// A piece of a parameter held by a rank (stages 1, 2: of the flat buffer; stage 3: its shard).
 struct SliceInfo {
   std::uint32_t param = 0, rank = 0;
   std::int64_t param_offset = 0, shard_offset = 0, elems = 0, padding_elems = 0;
+  friend bool operator==(const SliceInfo&, const SliceInfo&) = default;
 };
 struct RunTables {
   std::string run_id;  ///< same on every rank

@@ -78,6 +78,7 @@ enum class EventKind : std::uint16_t {
   deferred_wait_begin,    // compute   -               step           -            -                    elems             -
   deferred_wait_end,      // compute   -               step           -            -                    elems             -
 };
+inline constexpr EventKind kLastEventKind = EventKind::deferred_wait_end;
 // clang-format on
 // *  reduce and gather phases at the end of a step are on their own lanes.
 // ** not_available -> in_flight on the gather lane when the gather starts; available on the compute lane

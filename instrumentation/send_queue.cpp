@@ -1,25 +1,9 @@
 #include "instrumentation/send_queue.h"
 
+#include <cstdint>
 #include <utility>
 
 namespace shardscope::instrumentation {
-
-SendQueue::Class SendQueue::class_of(EventKind kind) noexcept {
-  if (kind == EventKind::memory_alloc || kind == EventKind::memory_free) return memory;
-  switch (detail_of(kind)) {
-    case Detail::kernels:
-      return kernels;
-    case Detail::params:
-      return params;
-    case Detail::modules:
-      return modules;
-    case Detail::phases:
-      return phases;
-    case Detail::steps:
-      return steps;
-  }
-  return kernels;
-}
 
 std::size_t SendQueue::size_of(const wire::Body& body) noexcept {
   constexpr std::size_t kOverhead = 256;
@@ -31,7 +15,7 @@ std::size_t SendQueue::size_of(const wire::Body& body) noexcept {
 
 void SendQueue::push(wire::Batch batch) {
   Entry entry;
-  for (const Event& event : batch.events) ++entry.counts[class_of(event.kind)];
+  for (const Event& event : batch.events) ++entry.counts[static_cast<std::size_t>(shed_class(event.kind))];
   entry.body = std::move(batch);
   entry.bytes = size_of(entry.body);
   bytes_ += entry.bytes;
@@ -68,21 +52,40 @@ wire::Body SendQueue::pop() {
 }
 
 void SendQueue::shed_to(std::size_t target) {
-  for (std::uint8_t victim = 0; victim < kClasses && bytes_ > target; ++victim) {
+  for (std::uint8_t victim = 0; victim < kShedClasses && bytes_ > target; ++victim) {
     for (Entry& entry : entries_) {
       if (bytes_ <= target) break;
       if (entry.counts[victim] == 0) continue;
       auto& batch = std::get<wire::Batch>(entry.body);
-      std::erase_if(batch.events, [&](const Event& event) { return class_of(event.kind) == victim; });
-      batch.events.shrink_to_fit();
-      batch.dropped_here += entry.counts[victim];
-      shed_ += entry.counts[victim];
-      entry.counts[victim] = 0;
-      bytes_ -= entry.bytes;
-      entry.bytes = size_of(entry.body);
-      bytes_ += entry.bytes;
+      std::int64_t first = INT64_MAX, last = INT64_MIN;
+      const std::uint32_t gone = instrumentation::shed(batch.events, ShedClass{victim}, first, last);
+      count_gone(entry, victim, gone);
     }
   }
+  // A process that trains has a bound on its memory whatever happens: last of all even watermarks.
+  constexpr auto kMemory = static_cast<std::uint8_t>(ShedClass::memory);
+  for (Entry& entry : entries_) {
+    if (bytes_ <= target) break;
+    if (entry.counts[kMemory] == 0) continue;
+    const std::uint32_t gone = entry.counts[kMemory];
+    std::get<wire::Batch>(entry.body).events.clear();  // nothing else is left in it
+    count_gone(entry, kMemory, gone);
+  }
+  join_empty();
+}
+
+void SendQueue::count_gone(Entry& entry, std::uint8_t victim, std::uint32_t gone) {
+  auto& batch = std::get<wire::Batch>(entry.body);
+  batch.events.shrink_to_fit();
+  batch.dropped_here += gone;
+  shed_ += gone;
+  entry.counts[victim] -= gone;
+  bytes_ -= entry.bytes;
+  entry.bytes = size_of(entry.body);
+  bytes_ += entry.bytes;
+}
+
+void SendQueue::join_empty() {
   // Batches that are empty now still carry what was dropped: join each to the next one.
   for (std::size_t i = 0; i + 1 < entries_.size(); ++i) {
     auto* batch = std::get_if<wire::Batch>(&entries_[i].body);
@@ -90,6 +93,7 @@ void SendQueue::shed_to(std::size_t target) {
     if (batch == nullptr || next == nullptr || !batch->events.empty()) continue;
     next->dropped_here += batch->dropped_here;
     next->begin_ns = batch->begin_ns;
+    if (batch->relay && next->relay) next->relay->source_first = batch->relay->source_first;
     bytes_ -= entries_[i].bytes;
     entries_[i].bytes = 0;
     entries_[i].body = wire::Ping{};  // marks it for removal

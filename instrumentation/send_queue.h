@@ -9,6 +9,7 @@
 #include <deque>
 #include <variant>
 
+#include "instrumentation/shedding.h"
 #include "instrumentation/wire.h"
 
 namespace shardscope::instrumentation {
@@ -32,16 +33,15 @@ class SendQueue {
   [[nodiscard]] std::uint64_t dropped_sent() const noexcept { return dropped_sent_; }
 
  private:
-  /// Order of shedding; the last class goes only when nothing else is left.
-  enum Class : std::uint8_t { kernels, params, modules, phases, memory, steps, kClasses };
-  static Class class_of(EventKind kind) noexcept;
   struct Entry {
     wire::Body body;
-    std::array<std::uint32_t, kClasses> counts{};
+    std::array<std::uint32_t, kShedClasses> counts{};
     std::size_t bytes = 0;
   };
   [[nodiscard]] static std::size_t size_of(const wire::Body& body) noexcept;
   void shed_to(std::size_t target);
+  void count_gone(Entry& entry, std::uint8_t victim, std::uint32_t gone);
+  void join_empty();
 
   std::deque<Entry> entries_;
   std::size_t limit_;

@@ -38,11 +38,18 @@ struct Header {
   std::string run_id;
 };
 
+/// What a node's collector adds to a batch that it passes on (schema.fbs).
+struct Relay {
+  std::uint64_t source_incarnation = 0, source_first = 0, source_last = 0;
+  std::uint64_t source_dropped_total = 0, lost_total = 0;
+  std::int64_t offset_ns = 0, residual_ns = 0;
+};
 struct Batch {
   std::uint64_t dropped_total = 0, dropped_here = 0;
   std::int64_t begin_ns = 0, end_ns = 0;
   std::int64_t clock_ns = 0, clock_realtime_ns = 0, clock_error_ns = 0;
   std::vector<Event> events;
+  std::optional<Relay> relay;
 };
 struct Tables {
   RunTables tables;  ///< run_id and rank are those of the header
@@ -66,6 +73,11 @@ struct Finish {
 struct Hello {
   std::uint32_t world = 1;
   std::int32_t pid = 0;
+  std::string host, clock_id;
+  bool relayed = false;  ///< passed on by a node's collector
+};
+/// A node's collector; everything else that comes over its connection is of its ranks, pongs apart.
+struct RelayHello {
   std::string host, clock_id;
 };
 struct Ping {
@@ -144,7 +156,7 @@ struct ViewReply {
 };
 
 using Body = std::variant<Batch, Tables, Text, Name, Finish, Hello, Ping, Pong, RankCommand, Prepared,
-                          Position, ViewPoll, ViewCommand, ViewReply>;
+                          Position, ViewPoll, ViewCommand, ViewReply, RelayHello>;
 struct Message {
   Header header;
   Body body;

@@ -81,6 +81,15 @@ Batch batch_of(const fb::Batch& b) {
   out.clock_realtime_ns = time_of(b.clock_realtime_ns());
   out.clock_error_ns = time_of(b.clock_error_ns());
   require(out.clock_error_ns >= 0, "negative clock error");
+  if (const fb::Relay* r = b.relay(); r != nullptr) {
+    out.relay = {r->source_incarnation(), r->source_first(), r->source_last(), r->source_dropped_total(),
+                 r->lost_total(),         r->offset_ns(),    r->residual_ns()};
+    constexpr std::int64_t kFar = std::int64_t{1} << 61;
+    require(r->source_first() <= r->source_last(), "a relayed batch ends before it begins");
+    require(
+        r->offset_ns() > -kFar && r->offset_ns() < kFar && r->residual_ns() >= 0 && r->residual_ns() < kFar,
+        "a relayed batch's clock is out of range");
+  }
   if (b.events() == nullptr) return out;
   const std::size_t count = b.events()->size();
   require(count <= kMaxBatchEvents, "more events than a batch may hold");
@@ -90,7 +99,7 @@ Batch batch_of(const fb::Batch& b) {
   bool good = true;
   for (const Event& event : out.events) {
     const auto kind = static_cast<std::uint16_t>(event.kind);
-    good &= kind >= 1 && kind <= static_cast<std::uint16_t>(EventKind::message);
+    good &= kind >= 1 && kind <= static_cast<std::uint16_t>(kLastEventKind);
     good &= static_cast<std::uint8_t>(event.stream) < kStreamCount;
     good &= is_time(static_cast<std::int64_t>(event.ticks));
   }
@@ -235,7 +244,7 @@ bool allowed(fb::Body body, From from) noexcept {
       return body >= fb::Body_Batch && body <= fb::Body_RunEnd;
     case From::rank_control:
       return body == fb::Body_Hello || body == fb::Body_Pong || body == fb::Body_Prepared ||
-             body == fb::Body_Position;
+             body == fb::Body_Position || body == fb::Body_RelayHello;
     case From::collector_control:
       return body == fb::Body_Ping || body == fb::Body_RankCommand;
     case From::viewer:
@@ -271,7 +280,11 @@ Body body_of(const fb::Frame& f, const Header& header) {
       const auto& h = *f.body_as_Hello();
       require(h.world() >= 1 && h.world() <= kMaxWorld && header.rank < h.world(), "rank not below world");
       return Hello{h.world(), h.pid(), text_of(h.host(), kMaxName, "host"),
-                   text_of(h.clock_id(), kMaxName, "clock id")};
+                   text_of(h.clock_id(), kMaxName, "clock id"), h.relayed()};
+    }
+    case fb::Body_RelayHello: {
+      const auto& h = *f.body_as_RelayHello();
+      return RelayHello{text_of(h.host(), kMaxName, "host"), text_of(h.clock_id(), kMaxName, "clock id")};
     }
     case fb::Body_Ping:
       return Ping{f.body_as_Ping()->id(), time_of(f.body_as_Ping()->sent_ns())};

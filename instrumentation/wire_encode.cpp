@@ -33,8 +33,14 @@ struct Encode {
     type = fb::Body_Batch;
     const auto events =
         b.CreateVectorOfStructs(reinterpret_cast<const fb::EventRecord*>(m.events.data()), m.events.size());
+    fb::Relay relay;
+    if (m.relay) {
+      relay = fb::Relay(m.relay->source_incarnation, m.relay->source_first, m.relay->source_last,
+                        m.relay->source_dropped_total, m.relay->lost_total, m.relay->offset_ns,
+                        m.relay->residual_ns);
+    }
     return fb::CreateBatch(b, m.dropped_total, m.dropped_here, m.begin_ns, m.end_ns, m.clock_ns,
-                           m.clock_realtime_ns, m.clock_error_ns, events)
+                           m.clock_realtime_ns, m.clock_error_ns, events, m.relay ? &relay : nullptr)
         .Union();
   }
   Offset operator()(const Tables& m) {
@@ -89,7 +95,12 @@ struct Encode {
   Offset operator()(const Hello& m) {
     type = fb::Body_Hello;
     const auto host = b.CreateString(m.host);
-    return fb::CreateHello(b, m.world, m.pid, host, b.CreateString(m.clock_id)).Union();
+    return fb::CreateHello(b, m.world, m.pid, host, b.CreateString(m.clock_id), m.relayed).Union();
+  }
+  Offset operator()(const RelayHello& m) {
+    type = fb::Body_RelayHello;
+    const auto host = b.CreateString(m.host);
+    return fb::CreateRelayHello(b, host, b.CreateString(m.clock_id)).Union();
   }
   Offset operator()(const Ping& m) {
     type = fb::Body_Ping;

@@ -44,11 +44,14 @@ void losses_of_events(const store::Store& store, Findings& out) {
     lost += rank.lost_messages;
   }
   if (dropped + lost == 0) return;
-  out.push_back({Severity::warning, "Events are missing",
-                 fmt::format("{} events dropped at the source, {} messages lost on the way; the lanes show "
-                             "where. Figures over those stretches are too small.",
-                             dropped, lost),
-                 "Lower the detail level, or give the collector a core of its own.", 0, ev::kNoId});
+  std::uint64_t shed = 0;
+  for (const store::Gap& gap : store.gaps()) shed += gap.shed;
+  out.push_back(
+      {Severity::warning, "Events are missing",
+       fmt::format("{} events dropped ({} by ranks, {} shed by a collector), {} messages lost on the "
+                   "way; the lanes show where. Figures over those stretches are too small.",
+                   dropped, dropped - std::min(shed, dropped), shed, lost),
+       "Lower the detail level, or give the collector a core of its own.", 0, ev::kNoId});
 }
 
 bool overlap_configured(const Summary& summary) {

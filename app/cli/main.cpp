@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   add_ab(app, action);
   add_view(app, action);
   add_record(app, action);
+  add_collect(app, action);
   add_reading_verbs(app, action);
   add_estimate(app, action);
   add_simulate(app, action);

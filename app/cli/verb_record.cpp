@@ -1,4 +1,5 @@
 // `record`: a collector on its own, for ranks started by other means (Slurm, mpirun, another machine).
+// `collect`: one for the ranks of a node, which passes on what they publish.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -13,54 +14,92 @@
 
 namespace shardscope::cli {
 
+namespace {
+
+/// Collects until every rank has ended or the user interrupts it.
+int collect(const collector::CollectorOptions& options, const std::string& doing) {
+  install_interrupt_handler();
+  collector::Collector collector(options);
+  fmt::print(stderr, "shardscope: listening on {}, {}; Ctrl-C ends it\n", collector.publish_endpoint(),
+             doing);
+  Progress progress(0, "collecting");
+  while (!interrupted() && !collector.status().finished) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    collector.read([&](const store::Store& store) { progress.update(store); });
+  }
+  progress.finish();
+  collector.stop();
+  const collector::CollectorStatus status = collector.status();
+  fmt::print(stderr, "shardscope: {} events of {} ranks, {} dropped, {} of them here\n", status.events,
+             status.ranks_finished, status.dropped, status.shed);
+  if (status.shed_upstream != 0) {
+    fmt::print(stderr, "shardscope: {} events not passed on to {}: it takes them in too slowly\n",
+               status.shed_upstream, options.upstream);
+  }
+  if (status.rejected + status.refused != 0) {
+    std::string reasons;
+    for (const auto& [reason, count] : status.rejected_by)
+      reasons += fmt::format(", {} for {}", count, reason);
+    fmt::print(stderr, "shardscope: {} messages ignored{}; {} connections refused\n", status.rejected,
+               reasons, status.refused);
+  }
+  if (!status.recording_error.empty()) throw UserError("recording: " + status.recording_error);
+  return 0;
+}
+
+struct Options {
+  collector::CollectorOptions collector;
+  bool overwrite = false;
+};
+
+void add_common(CLI::App& verb, Options& options) {
+  verb.add_option("--listen", options.collector.listen, "Endpoint the ranks publish to")
+      ->capture_default_str();
+  verb.add_option("--keys", options.collector.keys,
+                  "Let in only who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
+  verb.add_flag("--insecure", options.collector.insecure,
+                "Listen where other machines can reach it without keys: they can read and control the run");
+  verb.add_flag("--overwrite", options.overwrite, "Replace an existing recording");
+}
+
+void make_room_for(const Options& options) {
+  const std::string& path = options.collector.record_path;
+  if (path.empty() || !std::filesystem::exists(path)) return;
+  if (!options.overwrite) {
+    throw UserError(fmt::format("{}: exists; choose another name or give --overwrite", path));
+  }
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+
 void add_record(CLI::App& app, Action& action) {
-  struct RecordOptions {
-    collector::CollectorOptions collector;
-    bool overwrite = false;
-  };
-  auto options = std::make_shared<RecordOptions>();
+  auto options = std::make_shared<Options>();
   CLI::App* verb =
       app.add_subcommand("record", "Take in a run's events and record them; viewers may connect");
   verb->add_option("file", options->collector.record_path, "Recording to write (*.zscope)")->required();
-  verb->add_option("--listen", options->collector.listen, "Endpoint the ranks publish to")
-      ->capture_default_str();
-  verb->add_option("--keys", options->collector.keys,
-                   "Let in only who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
-  verb->add_flag("--insecure", options->collector.insecure,
-                 "Listen where other machines can reach it without keys: they can read and control the run");
-  verb->add_flag("--overwrite", options->overwrite, "Replace an existing recording");
+  add_common(*verb, *options);
   verb->callback([options, &action] {
     action = [options] {
-      if (std::filesystem::exists(options->collector.record_path)) {
-        if (!options->overwrite) {
-          throw UserError(fmt::format("{}: exists; choose another name or give --overwrite",
-                                      options->collector.record_path));
-        }
-        std::filesystem::remove(options->collector.record_path);
-      }
-      install_interrupt_handler();
-      collector::Collector collector(options->collector);
-      fmt::print(stderr, "shardscope: listening on {}, recording to {}; Ctrl-C ends it\n",
-                 collector.publish_endpoint(), options->collector.record_path);
-      Progress progress(0, "recording");
-      while (!interrupted() && !collector.status().finished) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));
-        collector.read([&](const store::Store& store) { progress.update(store); });
-      }
-      progress.finish();
-      collector.stop();
-      const collector::CollectorStatus status = collector.status();
-      fmt::print(stderr, "shardscope: {} events of {} ranks, {} dropped\n", status.events,
-                 status.ranks_finished, status.dropped);
-      if (status.rejected + status.refused != 0) {
-        std::string reasons;
-        for (const auto& [reason, count] : status.rejected_by)
-          reasons += fmt::format(", {} for {}", count, reason);
-        fmt::print(stderr, "shardscope: {} messages ignored{}; {} connections refused\n", status.rejected,
-                   reasons, status.refused);
-      }
-      if (!status.recording_error.empty()) throw UserError("recording: " + status.recording_error);
-      return 0;
+      make_room_for(*options);
+      return collect(options->collector, "recording to " + options->collector.record_path);
+    };
+  });
+}
+
+void add_collect(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand(
+      "collect", "Take in the events of a node's ranks and pass them on to the collector of the whole run");
+  verb->add_option("--upstream", options->collector.upstream, "Endpoint of the collector above")->required();
+  verb->add_option("--upstream-key", options->collector.upstream_key,
+                   "Publishing key for it (default: the file that SHARDSCOPE_KEY names)");
+  verb->add_option("--record", options->collector.record_path, "Record this node's ranks here as well");
+  add_common(*verb, *options);
+  verb->callback([options, &action] {
+    action = [options] {
+      make_room_for(*options);
+      return collect(options->collector, "passing on to " + options->collector.upstream);
     };
   });
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <utility>
@@ -17,7 +18,9 @@ namespace {
 constexpr double kTick_s = 0.02;
 constexpr double kCommitEvery_s = 0.5;
 constexpr double kRowEvery_s = 0.2;  ///< counters in rank rows move at most so often
-constexpr double kLastLook_s = 2;    ///< at the end, for viewers to fetch the rest
+constexpr double kRoundPerRank_s = 20e-6;
+constexpr double kUpstreamLinger_s = 10;  ///< at the end, for the collector above to take the rest
+constexpr double kLastLook_s = 2;         ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -32,7 +35,7 @@ Collector::State::State(CollectorOptions o)
       sockets(instrumentation::collector_key(options.keys)),
       pauses(options.lease_s),
       sink(options.record_path),
-      clock_id(instrumentation::clock_identity()),
+      clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),
       host(host_name()) {
   header.incarnation = instrumentation::random_id();
 }
@@ -53,6 +56,8 @@ Collector::Collector(CollectorOptions options) {
   State& s = *state_;
   s.sockets.listen(s.options.listen);
   if (!s.options.record_path.empty()) s.sink.open_recording(s.options.record_path);
+  s.recorder.emplace(s.sink, [&s] { s.sockets.wake.signal(); });
+  if (!s.options.upstream.empty()) s.start_upstream();
   s.start_views();
   s.thread = std::thread([&s] { s.run(); });
 }
@@ -80,7 +85,7 @@ void Collector::read(const std::function<void(const store::Store&)>& reader) con
 }
 
 void Collector::State::run() {
-  double leave_at = 0;
+  double leave_at = 0, upstream_until = 0;
   for (;;) {
     try {
       turn();
@@ -89,35 +94,51 @@ void Collector::State::run() {
       reject("internal", "the collector", error.what());
     }
     if (!stopping.load()) continue;
-    // What has arrived is still taken in, and viewers get a moment to fetch it.
+    // What has arrived is still taken in and passed on, and viewers get a moment to fetch it.
     const double now = now_s();
     if (leave_at == 0) {
+      leave(now);
       leave_at = now + kLastLook_s;
-      for (auto& [id, rank] : ranks) {
-        while (rank.pending()) flush(rank);
-      }
-      tell_rows(now, true);
-      ++revision;
+      upstream_until = now + kUpstreamLinger_s;
+    }
+    if (upstream && !upstream->drained() && now < upstream_until) continue;
+    if (!recorder->settle(kTick_s)) {
+      // The end is not told before what came before it is there to be fetched.
+      leave_at = std::max(leave_at, now + kLastLook_s);
+      continue;
     }
     if (now >= leave_at || !viewers->behind(now)) break;
   }
   finish_recording();
 }
 
+void Collector::State::leave(double now) {
+  for (auto& [id, rank] : ranks) {
+    while (rank.pending()) flush(rank);
+  }
+  tell_rows(now, true);
+  ++revision;
+}
+
 void Collector::State::turn() {
-  sockets.wait(kTick_s);
+  sockets.wait(kTick_s, upstream ? &*upstream : nullptr);
   guard_doors();
   // Control and views first: they are few, and waiting shows.
   receive_control();
   receive_views();
   receive_published();
+  if (upstream) pass_upstream();
   const double now = now_s();
-  flush_due(now);
-  look_after_ranks(now);
+  // What goes over every rank is not done with every message: a thousand ranks would be all it does.
+  if (now >= next_round_s) {
+    next_round_s = now + std::clamp(kRoundPerRank_s * static_cast<double>(ranks.size()), 0.001, kTick_s);
+    flush_due(now);
+    look_after_ranks(now);
+    tell_rows(now, false);
+  }
   pauses.tick(now);
   send_commands();
   tell_control(now);
-  tell_rows(now, false);
   viewers->serve(now);
   {
     const std::lock_guard lock(status_mutex);
@@ -131,7 +152,7 @@ void Collector::State::tell_control(double now) {
   if (control_now.paused != told.paused || control_now.pausing != told.pausing ||
       control_now.note != told.note || control_now.gate != told.gate) {
     if (control_now.note != told.note && !control_now.note.empty()) {
-      say(0, monotonic_now_ns(), Severity::warning, control_now.note);
+      say(0, clock_now(), Severity::warning, control_now.note);
     }
     told = control_now;
     ++revision;
@@ -144,13 +165,19 @@ void Collector::State::tell_rows(double now, bool all) {
     rank.row_dirty = false;
     rank.row_told_s = now;
     rank.revision = ++revision;
-    sink.rank(rank.row);
+    // A recorder that is far behind hears of the counters later.
+    if (!all && recorder->queued_bytes() > options.intake_bytes / 2) {
+      rank.row_dirty = true;
+      continue;
+    }
+    recorder->rank(rank.row);
   }
 }
 
 void Collector::State::commit_recording(double now) {
-  if (!sink.recording() || now < next_commit_s) return;
-  const std::string error = sink.commit();
+  if (options.record_path.empty() || now < next_commit_s) return;
+  recorder->commit();
+  const std::string error = recorder->error();
   next_commit_s = now + kCommitEvery_s;
   bool first = false;
   {
@@ -158,18 +185,18 @@ void Collector::State::commit_recording(double now) {
     first = !error.empty() && status.recording_error.empty();
     if (first) status.recording_error = error;
   }
-  if (first) say(0, monotonic_now_ns(), Severity::error, "the recording stopped: " + error);
+  if (first) say(0, clock_now(), Severity::error, "the recording stopped: " + error);
 }
 
 void Collector::State::finish_recording() {
-  const std::string error = sink.finish();
+  const std::string error = recorder->finish();
   const std::lock_guard lock(status_mutex);
   if (status.recording_error.empty()) status.recording_error = error;
 }
 
 void Collector::State::say(std::uint32_t rank, std::int64_t at_ns, Severity severity,
                            const std::string& text) {
-  sink.message(rank, at_ns, severity, text);
+  recorder->message(rank, at_ns, severity, text);
 }
 
 void Collector::State::reject(const std::string& kind, const std::string& who, const std::string& why) {
@@ -197,7 +224,7 @@ void Collector::State::complain(const std::string& kind, const std::string& text
   const auto [it, first] = complaints.try_emplace(kind, now);
   if (!first && now - it->second < 15) return;
   it->second = now;
-  say(0, monotonic_now_ns(), Severity::warning, text);
+  say(0, clock_now(), Severity::warning, text);
 }
 
 bool Collector::State::run_id_fits(const wire::Header& from) {

@@ -2,6 +2,7 @@
 // relays their commands. Runs on a thread of its own inside `shardscope run`, `record` and the dashboard.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "app/store/store.h"
+#include "instrumentation/host_clock.h"
 
 namespace shardscope::collector {
 
@@ -17,13 +19,23 @@ struct CollectorOptions {
       "tcp://127.0.0.1:5711";  ///< ranks; viewers and control use the next two ports. Port 0: any
   std::string record_path;     ///< empty: no recording
   double lease_s = 10;
-  std::string keys;       ///< key file, or a folder made by `shardscope keys`; empty: none
-  bool insecure = false;  ///< listen where other machines can reach it without keys
+  std::string keys;          ///< key file, or a folder made by `shardscope keys`; empty: none
+  bool insecure = false;     ///< listen where other machines can reach it without keys
+  std::string upstream;      ///< collector above: what the ranks publish is passed on to it; empty: none
+  std::string upstream_key;  ///< publishing key for it; empty: the file that SHARDSCOPE_KEY names, or none
+  std::string clock_id;      ///< of a simulated host; empty: this machine's
+  instrumentation::HostClock clock;
+  /// Events that have arrived and are not recorded yet may take so much memory. Beyond it events are shed,
+  /// lowest detail first and counted; steps and watermarks of memory are not: for them ranks have to wait.
+  std::size_t intake_bytes = 256U << 20;
 };
 
 struct CollectorStatus {
-  std::uint64_t messages = 0, events = 0, dropped = 0;
-  std::uint64_t rejected = 0;  ///< messages ignored
+  std::uint64_t messages = 0, events = 0;
+  std::uint64_t dropped = 0;        ///< events, by ranks and by collectors
+  std::uint64_t shed = 0;           ///< of these, by this collector
+  std::uint64_t shed_upstream = 0;  ///< not passed on to the collector above, which counts them as well
+  std::uint64_t rejected = 0;       ///< messages ignored
   std::map<std::string, std::uint64_t>
       rejected_by;            ///< the same by reason: size, garbage, version, value, order, ...
   std::uint64_t refused = 0;  ///< connections turned away: no key, another key, another protocol

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "app/collector/upstream.h"
 #include "instrumentation/clock.h"
 
 namespace shardscope::collector {
@@ -64,12 +65,13 @@ void CollectorSockets::listen(const std::string& endpoint) {
   bind_or_explain(control, endpoints.control);
 }
 
-void CollectorSockets::wait(double timeout_s) {
+void CollectorSockets::wait(double timeout_s, Upstream* upstream) {
   std::vector<zmq::pollitem_t> items{{control.handle(), 0, ZMQ_POLLIN, 0},
                                      {view.handle(), 0, ZMQ_POLLIN, 0},
                                      {pull.handle(), 0, ZMQ_POLLIN, 0},
                                      {nullptr, wake.fd(), ZMQ_POLLIN, 0}};
   guard.add_to(items);
+  if (upstream != nullptr) upstream->add_to(items);
   try {
     zmq::poll(items.data(), items.size(), std::chrono::milliseconds(static_cast<int>(timeout_s * 1e3)));
   } catch (const zmq::error_t& error) {

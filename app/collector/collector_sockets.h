@@ -12,13 +12,16 @@
 
 namespace shardscope::collector {
 
+class Upstream;
+
 struct CollectorSockets {
   explicit CollectorSockets(const std::optional<instrumentation::KeyFile>& key);
   /// Binds all three. Port 0: any three free ports in a row. Throws std::runtime_error: endpoint, reason,
   /// what to do.
   void listen(const std::string& endpoint);
   /// Waits until a message is there, `wake` is signalled or `timeout_s` is over.
-  void wait(double timeout_s);
+  /// With `upstream` also until that has something to receive, or may send again.
+  void wait(double timeout_s, Upstream* upstream);
 
   instrumentation::Endpoints endpoints;  ///< after listen(), with the real ports
   zmq::context_t context{1};

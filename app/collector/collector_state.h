@@ -2,6 +2,7 @@
 //   collector.cpp         its life and its turns
 //   rank_intake.cpp       what ranks publish: order, tables, events cut into chunks
 //   rank_control.cpp      what ranks and the collector say to each other: hello, clocks, commands, liveness
+//   node_control.cpp      the same between collectors of a chain
 //   collector_views.cpp   viewers: their requests, and what they are told besides the log
 #pragma once
 
@@ -17,7 +18,9 @@
 #include "app/collector/collector_sockets.h"
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/rank_session.h"
+#include "app/collector/recorder.h"
 #include "app/collector/run_sink.h"
+#include "app/collector/upstream.h"
 #include "app/collector/view_server.h"
 #include "instrumentation/clock.h"
 
@@ -42,16 +45,32 @@ struct Collector::State {
   // The collector's thread.
   wire::Header header;  ///< of what the collector says; run id of the first rank heard
   std::map<std::uint32_t, RankSession> ranks;
-  std::map<std::string, std::uint32_t> routes;  ///< control identity -> rank
+  /// A node's collector. Its clock is the one that its ranks' times are told on.
+  struct Node {
+    std::string host, route;
+    ClockEstimator clock;
+    double heard_s = 0, next_ping_s = 0;
+    std::uint32_t pings = 0;
+    bool gone = false;
+  };
+  std::map<std::uint64_t, Node> nodes;               ///< by incarnation
+  std::map<std::string, std::uint64_t> node_routes;  ///< control identity -> node
+  std::uint32_t local_world = 1;                     ///< as the ranks' tables say
+  std::optional<Upstream> upstream;
+  /// The last pause prepared for each rank: own number of the command -> the upper collector's.
+  std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> prepared_for_upstream;
   std::uint32_t world = 0;
   PauseCoordinator pauses;
-  RunSink sink;  ///< its read() is for every thread
+  RunSink sink;  ///< its read() is for every thread; the rest belongs to `recorder`
+  std::optional<Recorder> recorder;
+  std::size_t pending_events = 0;  ///< of all ranks, not handed to the recorder yet
+  bool shedding = false;           ///< has been said
   std::optional<ViewServer> viewers;
   std::string clock_id, host;  ///< of this machine
   std::uint64_t revision = 1;
   ControlState told;                         ///< control state of the last revision
   std::map<std::string, double> complaints;  ///< kind of rejection -> when last said
-  double next_commit_s = 0, next_liveness_s = 0;
+  double next_commit_s = 0, next_liveness_s = 0, next_round_s = 0;
   std::uint64_t ping_id = 0;
 
   // Shared.
@@ -73,13 +92,23 @@ struct Collector::State {
   void reject(const std::string& kind, const std::string& who, const std::string& why);
   [[nodiscard]] bool run_id_fits(const wire::Header& from);
 
+  void start_upstream();
+  void pass_upstream();
+  void leave(double now);  ///< begins the end: everything pending goes to the recorder
+
   // What ranks publish.
   void receive_published();
-  void on_published(wire::Message message);
-  void on_tables(RankSession& rank, const wire::Tables& tables);
+  void on_published(wire::Message message, std::size_t bytes);
+  void on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes);
   void on_finish(RankSession& rank, const wire::Finish& finish);
   void flush(RankSession& rank);
   void flush_due(double now);
+  [[nodiscard]] std::size_t intake_bytes() const noexcept;  ///< arrived and not recorded
+  /// Keeps them within the bound. False: there is nothing left that may be shed.
+  bool make_room();
+  [[nodiscard]] bool recorder_has_room() const noexcept {
+    return recorder->queued_bytes() < options.intake_bytes / 4;
+  }
 
   // Control.
   void receive_control();
@@ -91,6 +120,15 @@ struct Collector::State {
   void thank(RankSession& rank);
   void look_after_ranks(double now);
   void lost(RankSession& rank, const std::string& why);
+
+  void pass_command(std::uint32_t rank, wire::RankCommand command);
+  void pass_control(const wire::Message& message);
+  void on_node(const std::string& route, const wire::Header& from, const wire::RelayHello& hello);
+  [[nodiscard]] Node* node_at(const std::string& route);
+  void look_after_nodes(double now);
+  [[nodiscard]] std::int64_t clock_now() const noexcept {
+    return options.clock.at(instrumentation::monotonic_now_ns());
+  }
 
   // Viewers.
   void start_views();

@@ -6,7 +6,7 @@
 namespace shardscope::collector {
 
 void Collector::State::start_views() {
-  viewers.emplace(sockets.view, sink.log(), sink.statics(), header.incarnation, header,
+  viewers.emplace(sockets.view, sink.log(), header.incarnation, header,
                   ViewServer::Source{
                       [this](wire::ViewReply& reply, std::uint64_t known) { fill(reply, known); },
                       [this] { return revision; },
@@ -32,6 +32,11 @@ void Collector::State::receive_views() {
     if (std::holds_alternative<wire::ViewCommand>(decoded.message->body) &&
         !sockets.guard.may(message.body, instrumentation::KeyRole::control)) {
       reject("right", "a viewer", "its key may view the run, not control it");
+      continue;
+    }
+    if (upstream && std::holds_alternative<wire::ViewCommand>(decoded.message->body)) {
+      reject("right", "a viewer",
+             "this collector passes its ranks on; control the run at " + options.upstream);
       continue;
     }
     viewers->handle(message.route.to_string(), *decoded.message, now_s());

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 namespace shardscope::collector {
@@ -39,6 +41,48 @@ bool read_all(int file, std::uint8_t* data, std::size_t bytes, std::uint64_t off
   return true;
 }
 
+/// An item in the file: this, its text, its payload.
+struct Head {
+  std::int64_t at_ns;
+  std::uint32_t rank, id, text_bytes, data_bytes;
+  std::uint8_t kind, severity;
+  std::array<std::uint8_t, 6> unused;
+};
+static_assert(sizeof(Head) == ItemLog::kItemHead);
+
+std::vector<std::uint8_t> packed(const ViewItem& item) {
+  const Head head{item.at_ns,
+                  item.rank,
+                  item.id,
+                  static_cast<std::uint32_t>(item.text.size()),
+                  static_cast<std::uint32_t>(item.data.size()),
+                  static_cast<std::uint8_t>(item.kind),
+                  static_cast<std::uint8_t>(item.severity),
+                  {}};
+  std::vector<std::uint8_t> bytes(sizeof head);
+  std::memcpy(bytes.data(), &head, sizeof head);
+  bytes.insert(bytes.end(), item.text.begin(), item.text.end());
+  bytes.insert(bytes.end(), item.data.begin(), item.data.end());
+  return bytes;
+}
+
+/// Of bytes that this process has packed.
+ViewItem unpacked(const std::vector<std::uint8_t>& bytes) {
+  Head head{};
+  std::memcpy(&head, bytes.data(), sizeof head);
+  ViewItem item;
+  item.at_ns = head.at_ns;
+  item.rank = head.rank;
+  item.id = head.id;
+  item.kind = static_cast<ViewItem::Kind>(head.kind);
+  item.severity = static_cast<instrumentation::Severity>(head.severity);
+  const auto text = bytes.begin() + sizeof head;
+  const auto data = text + head.text_bytes;
+  item.text.assign(text, data);
+  item.data.assign(data, bytes.end());
+  return item;
+}
+
 }  // namespace
 
 ItemLog::ItemLog(std::string folder, Limits limits) : folder_(std::move(folder)), limits_(limits) {
@@ -66,66 +110,59 @@ bool ItemLog::open_file() {
 }
 
 void ItemLog::append(ViewItem item) {
-  Entry entry;
-  entry.bytes = static_cast<std::uint32_t>(item.data.size());
-  memory_ += entry.bytes;
-  entry.item = std::move(item);
-  entries_.push_back(std::move(entry));
+  memory_ += size_of(item);
+  items_.push_back(std::move(item));
   if (memory_ > limits_.memory_bytes) spill();
 }
 
 void ItemLog::spill() {
-  while (memory_ > limits_.memory_bytes && first_in_memory_ < end()) {
-    Entry& entry = entries_[first_in_memory_ - begin_];
-    if (entry.bytes != 0) {
-      if (!open_file() || !write_all(file_, entry.item.data.data(), entry.bytes, file_end_)) {
-        // No disk left: keep the newest part only.
-        file_failed_ = true;
-        forget_oldest();
-        continue;
-      }
-      entry.offset = file_end_;
-      entry.in_file = true;
-      file_end_ += entry.bytes;
-      memory_ -= entry.bytes;
-      entry.item.data = {};
+  while (memory_ > limits_.memory_bytes && !items_.empty()) {
+    const std::vector<std::uint8_t> bytes = packed(items_.front());
+    if (!open_file() || !write_all(file_, bytes.data(), bytes.size(), file_end_)) {
+      // No disk left: keep the newest part only.
+      file_failed_ = true;
+      forget_oldest();
+      continue;
     }
-    ++first_in_memory_;
+    places_.push_back({file_end_, static_cast<std::uint32_t>(bytes.size())});
+    file_end_ += bytes.size();
+    memory_ -= size_of(items_.front());
+    items_.pop_front();
   }
-  while (file_bytes() > limits_.file_bytes) forget_oldest();
+  while (!places_.empty() && (file_bytes() > limits_.file_bytes || places_.size() > limits_.items)) {
+    forget_oldest();
+  }
 }
 
 void ItemLog::forget_oldest() {
-  if (entries_.empty()) return;
-  const Entry& oldest = entries_.front();
-  if (oldest.in_file) {
-    const std::uint64_t upto = oldest.offset + oldest.bytes;
+  if (!places_.empty()) {
+    const std::uint64_t upto = places_.front().offset + places_.front().bytes;
     // Gives the disk back in large pieces; the file's length is only an address.
     if (upto / kPunchEvery != file_begin_ / kPunchEvery) {
       (void)fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                       static_cast<off_t>(upto / kPunchEvery * kPunchEvery));
     }
     file_begin_ = upto;
+    places_.pop_front();
+  } else if (!items_.empty()) {
+    memory_ -= size_of(items_.front());
+    items_.pop_front();
   } else {
-    memory_ -= oldest.bytes;
+    return;
   }
-  entries_.pop_front();
   ++begin_;
-  if (first_in_memory_ < begin_) first_in_memory_ = begin_;
 }
 
 ViewItem ItemLog::get(std::uint64_t number) const {
-  const Entry& entry = entries_[number - begin_];
-  ViewItem item = entry.item;
-  if (!entry.in_file) return item;
-  item.data.resize(entry.bytes);
-  if (read_all(file_, item.data.data(), entry.bytes, entry.offset)) return item;
+  const std::uint64_t index = number - begin_;
+  if (index >= places_.size()) return items_[index - places_.size()];
+  const Place& place = places_[index];
+  std::vector<std::uint8_t> bytes(place.bytes);
+  if (read_all(file_, bytes.data(), bytes.size(), place.offset)) return unpacked(bytes);
   ViewItem sorry;
   sorry.kind = ViewItem::Kind::message;
-  sorry.rank = item.rank;
   sorry.severity = instrumentation::Severity::error;
-  sorry.text =
-      "the collector could not read back an older part of this rank's events from its temporary file";
+  sorry.text = "the collector could not read back an older part of the run from its temporary file";
   return sorry;
 }
 

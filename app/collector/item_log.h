@@ -1,6 +1,6 @@
 // Everything viewers may ask for, in order of arrival and addressed by number. The newest part lies in
-// memory; older payloads go to an unlinked temporary file, and when that has reached its bound the oldest
-// are forgotten (the recording, if there is one, has them).
+// memory; older items go to an unlinked temporary file, of which 16 bytes an item stay, and when either
+// has reached its bound the oldest are forgotten (the recording, if there is one, has them).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,10 @@ class ItemLog {
   struct Limits {
     std::size_t memory_bytes = 64U << 20;
     std::uint64_t file_bytes = std::uint64_t{16} << 30;
+    std::size_t items = std::size_t{4} << 20;  ///< in the file
   };
+  /// In the file before an item's text and payload.
+  static constexpr std::size_t kItemHead = 32;
   /// `folder`: where the temporary file is made when it is needed; empty: $TMPDIR or /tmp.
   explicit ItemLog(std::string folder) : ItemLog(std::move(folder), Limits{}) {}
   ItemLog(std::string folder, Limits limits);
@@ -27,7 +30,7 @@ class ItemLog {
 
   void append(instrumentation::wire::ViewItem item);
   [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }  ///< first number still kept
-  [[nodiscard]] std::uint64_t end() const noexcept { return begin_ + entries_.size(); }
+  [[nodiscard]] std::uint64_t end() const noexcept { return begin_ + places_.size() + items_.size(); }
   /// Item `number`, begin() <= number < end(). An item whose payload cannot be read back comes as a
   /// message that says so.
   [[nodiscard]] instrumentation::wire::ViewItem get(std::uint64_t number) const;
@@ -35,21 +38,22 @@ class ItemLog {
   [[nodiscard]] std::uint64_t file_bytes() const noexcept { return file_end_ - file_begin_; }
 
  private:
-  struct Entry {
-    instrumentation::wire::ViewItem item;  ///< without `data` once that is in the file
+  struct Place {
     std::uint64_t offset = 0;
     std::uint32_t bytes = 0;
-    bool in_file = false;
   };
+  [[nodiscard]] static std::size_t size_of(const instrumentation::wire::ViewItem& item) noexcept {
+    return item.data.size() + item.text.size();
+  }
   void spill();
   void forget_oldest();
   bool open_file();
 
   std::string folder_;
   Limits limits_;
-  std::deque<Entry> entries_;
+  std::deque<Place> places_;                           ///< in the file
+  std::deque<instrumentation::wire::ViewItem> items_;  ///< in memory, those after them
   std::uint64_t begin_ = 0;
-  std::uint64_t first_in_memory_ = 0;
   std::size_t memory_ = 0;
   int file_ = -1;
   bool file_failed_ = false;

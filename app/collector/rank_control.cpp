@@ -28,7 +28,7 @@ void Collector::State::receive_control() {
       continue;
     }
     if (run_id_fits(decoded.message->header)) {
-      on_control(message.route.to_string(), *decoded.message, message.received_ns);
+      on_control(message.route.to_string(), *decoded.message, options.clock.at(message.received_ns));
     }
   }
 }
@@ -41,12 +41,30 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     on_hello(route, message.header, *hello);
     return;
   }
-  const auto known = routes.find(route);
-  if (known == routes.end() || known->second != id) return;  // its hello will come
+  if (const auto* node = std::get_if<wire::RelayHello>(&message.body)) {
+    on_node(route, message.header, *node);
+    return;
+  }
+  if (Node* node = node_at(route); node != nullptr) {
+    node->heard_s = now;
+    if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
+      node->clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
+      return;
+    }
+  }
+  if (const auto known = ranks.find(id); known == ranks.end() || known->second.route != route) {
+    return;  // its hello will come
+  }
   RankSession& rank = session(id);
   rank.control_heard_s = now;
   if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
     rank.clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
+  } else if (upstream) {
+    pass_control(message);  // pauses are agreed on at the top
+    if (const auto* position = std::get_if<wire::Position>(&message.body)) {
+      rank.row.gate = position->position;
+      rank.row_dirty = true;
+    }
   } else if (const auto* prepared = std::get_if<wire::Prepared>(&message.body)) {
     pauses.prepared(id, *prepared, now);
   } else if (const auto* position = std::get_if<wire::Position>(&message.body)) {
@@ -66,6 +84,8 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
                                 const wire::Hello& hello) {
   const std::uint32_t id = from.rank;
   const double now = now_s();
+  const Node* node = node_at(route);
+  if (hello.relayed && node == nullptr) return;  // its collector's own hello comes first, or again
   if (world != 0 && hello.world != world) {
     reject("world", "rank " + std::to_string(id),
            "it says the world has " + std::to_string(hello.world) + " ranks, others said " +
@@ -73,11 +93,17 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     return;
   }
   RankSession& rank = session(id);
+  if (upstream) {
+    wire::Hello passed_on = hello;
+    passed_on.relayed = true;
+    upstream->control(from, std::move(passed_on));
+  }
   if (world == 0) {
     world = hello.world;
     pauses.set_world(world);
   }
-  rank.same_clock = hello.clock_id == clock_id;
+  rank.node_clock = node != nullptr ? &node->clock : nullptr;
+  rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;
   if (rank.same_clock) rank.clock.same_clock();
   if (rank.control_incarnation != from.incarnation) {
     if (rank.row.connected) pauses.rank_down(id, "has been replaced by another process", now);
@@ -86,15 +112,13 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
     if (!rank.is_current(from.incarnation)) rank.row.finished = false;
   }
   if (rank.route != route) {
-    routes.erase(rank.route);
     rank.route = route;
-    routes[route] = id;
     rank.next_ping_s = 0;
   }
   rank.row.pid = hello.pid;
   rank.row.host = hello.host;
-  rank.pid_seen = (hello.host == host || hello.host.empty()) && hello.pid > 0 && rank.same_clock &&
-                  (kill(hello.pid, 0) == 0 || errno == EPERM);
+  rank.pid_seen = rank.node_clock == nullptr && (hello.host == host || hello.host.empty()) && hello.pid > 0 &&
+                  rank.same_clock && (kill(hello.pid, 0) == 0 || errno == EPERM);
   rank.control_heard_s = now;
   if (!rank.row.connected) {
     rank.row.connected = true;
@@ -155,18 +179,18 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   rank.row.connected = false;
   rank.row_dirty = true;
   rank.row_told_s = -1e300;
-  routes.erase(rank.route);
   rank.route.clear();
   if (rank.row.finished) return;
-  say(rank.row.rank, monotonic_now_ns(), Severity::error,
+  say(rank.row.rank, clock_now(), Severity::error,
       "rank " + std::to_string(rank.row.rank) + " " + why + " without having said that it ended");
   pauses.rank_down(rank.row.rank, why, now_s());
 }
 
 void Collector::State::look_after_ranks(double now) {
+  look_after_nodes(now);
   for (auto& [id, rank] : ranks) {
-    if (rank.route.empty() || now < rank.next_ping_s) continue;
-    send_to_rank(rank, wire::Ping{++ping_id, monotonic_now_ns()});
+    if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) continue;
+    send_to_rank(rank, wire::Ping{++ping_id, clock_now()});
     // The first few quickly, so that the first chunks already have a good offset.
     rank.next_ping_s = now + (rank.pings++ < 10 ? 0.02 : 1.0);
   }

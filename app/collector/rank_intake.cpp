@@ -1,5 +1,6 @@
 // What ranks publish: accepted in order, handed to the sink; events are gathered into chunks.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "app/collector/collector_state.h"
@@ -7,26 +8,60 @@
 namespace shardscope::collector {
 
 using instrumentation::monotonic_now_ns;
+using instrumentation::ShedClass;
 
 namespace {
 constexpr double kClockWait_s = 2;  ///< for a rank's first clock estimate
 constexpr std::size_t kMaxRanksWithoutTables = 1U << 16;
+/// Steps, errors and tables never go; of memory the watermarks stay.
+constexpr std::array kShedOrder = {ShedClass::kernels, ShedClass::params, ShedClass::modules,
+                                   ShedClass::phases, ShedClass::memory};
 }  // namespace
 
 void Collector::State::receive_published() {
   zmq::message_t message;
   for (int i = 0; i < kMessagesPerTurn; ++i) {
+    // With nothing left to shed messages stay where they are: ZeroMQ's queues are short, and behind them the
+    // ranks' own shed what they must.
+    if (intake_bytes() > options.intake_bytes && !make_room()) return;
     if (!sockets.pull.recv(message, zmq::recv_flags::dontwait)) return;
     wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::rank_publish);
     if (!decoded.message) {
       reject(wire::name_of(decoded.reject), "a rank", decoded.why);
       continue;
     }
-    on_published(std::move(*decoded.message));
+    on_published(std::move(*decoded.message), message.size());
   }
 }
 
-void Collector::State::on_published(wire::Message message) {
+std::size_t Collector::State::intake_bytes() const noexcept {
+  return pending_events * sizeof(instrumentation::Event) + recorder->queued_bytes();
+}
+
+bool Collector::State::make_room() {
+  // An eighth below the bound, so that the scan is paid once for many messages.
+  const std::size_t target = options.intake_bytes - options.intake_bytes / 8;
+  std::uint64_t gone = 0;
+  for (const ShedClass victim : kShedOrder) {
+    for (auto& [id, rank] : ranks) {
+      if (intake_bytes() <= target) break;
+      const std::uint32_t here = rank.shed(victim);
+      pending_events -= here;
+      gone += here;
+    }
+  }
+  if (gone != 0) {
+    {
+      const std::lock_guard lock(status_mutex);
+      status.shed += gone;
+    }
+    complain("shed",
+             "events arrive faster than they can be recorded: the collector sheds them, lowest detail first");
+  }
+  return intake_bytes() <= options.intake_bytes;
+}
+
+void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   if (!run_id_fits(message.header)) return;
   if ((world != 0 && message.header.rank >= world) || ranks.size() > kMaxRanksWithoutTables) {
     reject("rank", "rank " + std::to_string(message.header.rank),
@@ -46,9 +81,9 @@ void Collector::State::on_published(wire::Message message) {
     rank.names.clear();
   }
   if (accepted.missing != 0) {
-    say(rank.row.rank, monotonic_now_ns(), Severity::warning,
+    say(rank.row.rank, clock_now(), Severity::warning,
         std::to_string(accepted.missing) + " messages of rank " + std::to_string(rank.row.rank) +
-            " did not arrive");
+            (rank.node_clock != nullptr ? " did not arrive from its node's collector" : " did not arrive"));
   }
   // Tables or names may have been among what is missing.
   const bool are_tables = std::holds_alternative<wire::Tables>(message.body);
@@ -56,20 +91,22 @@ void Collector::State::on_published(wire::Message message) {
     rank.has_tables = false;
     ask_for_tables(rank);
   }
+  if (upstream) upstream->published(rank, message, accepted.new_process ? 0 : accepted.missing);
   {
     const std::lock_guard lock(status_mutex);
     ++status.messages;
     if (const auto* batch = std::get_if<wire::Batch>(&message.body)) status.events += batch->events.size();
   }
   if (auto* batch = std::get_if<wire::Batch>(&message.body)) {
+    pending_events += batch->events.size();
     rank.add(std::move(*batch), now_s());
-    if (rank.due(now_s(), 1e9)) flush(rank);
+    if (rank.due(now_s(), 1e9) && recorder_has_room()) flush(rank);
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
-    on_tables(rank, *tables);
+    on_tables(rank, *tables, bytes);
   } else if (const auto* text = std::get_if<wire::Text>(&message.body)) {
-    say(rank.row.rank, text->at_ns + rank.clock.offset_ns(text->at_ns), text->severity, text->text);
+    say(rank.row.rank, rank.on_our_clock(text->at_ns), text->severity, text->text);
   } else if (const auto* name = std::get_if<wire::Name>(&message.body)) {
-    if (rank.names.insert(name->id).second) sink.name(rank.row.rank, *name);  // or sent again on request
+    if (rank.names.insert(name->id).second) recorder->name(rank.row.rank, *name);  // or sent again on request
   } else if (const auto* finish = std::get_if<wire::Finish>(&message.body)) {
     on_finish(rank, *finish);
   }
@@ -85,7 +122,7 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
   thank(rank);
   pauses.rank_finished(rank.row.rank, now_s());
   if (finish.exit_code != 0) {
-    say(rank.row.rank, finish.at_ns + rank.clock.offset_ns(finish.at_ns), Severity::error, finish.text);
+    say(rank.row.rank, rank.on_our_clock(finish.at_ns), Severity::error, finish.text);
   }
   const std::lock_guard lock(status_mutex);
   if (finish.exit_code != 0 && status.exit_code == 0) {
@@ -94,11 +131,11 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
   }
   status.ranks_finished = static_cast<std::uint32_t>(
       std::count_if(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.finished; }));
-  status.finished = world != 0 && status.ranks_finished == world;
+  if (!upstream) status.finished = world != 0 && status.ranks_finished == world;
   ++revision;
 }
 
-void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables) {
+void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes) {
   rank.has_tables = true;
   const instrumentation::RunTables& t = tables.tables;
   if (world == 0) {
@@ -110,29 +147,32 @@ void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables) 
         "it says the world has " + std::to_string(t.world) + " ranks, others said " + std::to_string(world));
     return;
   }
+  local_world = std::max<std::uint32_t>(t.local_world, 1);
   rank.row.pid = t.pid;
   rank.row.host = t.host;
   rank.row_dirty = true;
   wire::Header from = header;
   from.rank = rank.row.rank;
-  sink.tables(from, tables);
+  recorder->tables(from, tables, bytes);
 }
 
 void Collector::State::flush(RankSession& rank) {
-  const store::Chunk chunk = rank.take_chunk();
-  sink.chunk(chunk);
+  store::Chunk chunk = rank.take_chunk(recorder->take_storage());
+  pending_events -= chunk.events.size();
   if (chunk.dropped_before != 0) {
     const std::lock_guard lock(status_mutex);
     status.dropped += chunk.dropped_before;
   }
+  recorder->chunk(std::move(chunk));
 }
 
 void Collector::State::flush_due(double now) {
   // Few ranks: fluent. Many: larger chunks, which compress and index better.
+  if (!recorder_has_room()) return;  // they are only there while they can still be shed
   const double age = std::clamp(0.05 * static_cast<double>(ranks.size()) / 16, 0.05, 0.5);
   for (auto& [id, rank] : ranks) {
     // The first chunk waits for the first round trips: an offset that comes later does not reach it.
-    if (!rank.clock.known() && now - rank.first_heard_s < kClockWait_s) continue;
+    if (!rank.clock_known() && now - rank.first_heard_s < kClockWait_s) continue;
     if (rank.due(now, age) || (rank.pending() && rank.row.gate.holding)) flush(rank);
   }
 }

@@ -32,44 +32,90 @@ RankSession::Accepted RankSession::accept(const wire::Header& header) {
   }
   result.missing = header.sequence - next_sequence_;
   next_sequence_ = header.sequence + 1;
-  lost_ += result.missing;
-  row.lost_messages += result.missing;
+  count_lost(result.missing);
+  if (node_clock != nullptr) lost_between_ += result.missing;
   return result;
 }
 
+void RankSession::count_dropped(const wire::Batch& batch, std::uint64_t events) {
+  dropped_ += events;
+  row.dropped += events;
+  missing_begin_ns_ = std::min(missing_begin_ns_, batch.begin_ns);
+  missing_end_ns_ = std::max(missing_end_ns_, batch.end_ns);
+}
+
+void RankSession::count_lost(std::uint64_t messages) {
+  lost_ += messages;
+  row.lost_messages += messages;
+}
+
+/// The rank's own numbers are counted by its process, the node's by the node's: either may start anew.
+void RankSession::add_relayed(const wire::Batch& batch) {
+  const wire::Relay& now = *batch.relay;
+  const bool same_source = relay_ && relay_->source_incarnation == now.source_incarnation;
+  const bool same_node = relay_ && relay_incarnation_ == *incarnation_;
+  const std::uint64_t dropped = same_source ? relay_->source_dropped_total : 0;
+  if (now.source_dropped_total > dropped) count_dropped(batch, now.source_dropped_total - dropped);
+  const std::uint64_t lost = same_node ? relay_->lost_total : 0;
+  if (now.lost_total > lost) count_lost(now.lost_total - lost);
+  // Another collector on the node has begun later than the one before it ended.
+  const std::uint64_t expected = same_source ? relay_->source_last + 1 : 0;
+  if (!same_node && now.source_first > expected) count_lost(now.source_first - expected);
+  relay_ = now;
+  relay_incarnation_ = *incarnation_;
+}
+
 void RankSession::add(wire::Batch batch, double now_s) {
+  if (batch.relay) add_relayed(batch);
   // The total, not the part: what a lost message said of drops is in the total of the next one.
   if (batch.dropped_total > dropped_total_) {
-    dropped_ += batch.dropped_total - dropped_total_;
-    row.dropped += batch.dropped_total - dropped_total_;
+    const std::uint64_t dropped = batch.dropped_total - dropped_total_;
+    count_dropped(batch, dropped);
+    if (batch.relay) shed_ += dropped;  // the node's collector has shed them
     dropped_total_ = batch.dropped_total;
   }
   clock_error_ns = batch.clock_error_ns;
   if (events_.empty()) since_s_ = now_s;
   row.events += batch.events.size();
-  if (events_.empty()) {
+  row_dirty = true;
+  if (batch.events.empty()) return;
+  // A rank hands its events over in order of time; not every program that speaks this protocol does.
+  in_order_ &= std::is_sorted(batch.events.begin(), batch.events.end(), earlier) &&
+               (events_.empty() || !earlier(batch.events.front(), events_.back()));
+  if (events_.empty() && events_.capacity() < batch.events.capacity()) {
     events_ = std::move(batch.events);
   } else {
     events_.insert(events_.end(), batch.events.begin(), batch.events.end());
   }
-  row_dirty = true;
 }
 
 bool RankSession::due(double now_s, double chunk_age_s) const {
   return events_.size() >= kChunkEvents || (pending() && now_s - since_s_ >= chunk_age_s);
 }
 
-store::Chunk RankSession::take_chunk() {
+std::uint32_t RankSession::shed(instrumentation::ShedClass victim) {
+  const std::uint32_t gone = instrumentation::shed(events_, victim, missing_begin_ns_, missing_end_ns_);
+  if (gone == 0) return 0;
+  events_.shrink_to_fit();
+  dropped_ += gone;
+  shed_ += gone;
+  row.dropped += gone;
+  row.events -= gone;
+  row_dirty = true;
+  return gone;
+}
+
+store::Chunk RankSession::take_chunk(std::vector<instrumentation::Event> storage) {
   store::Chunk chunk;
-  if (!std::is_sorted(events_.begin(), events_.end(), earlier)) {
-    std::stable_sort(events_.begin(), events_.end(), earlier);
-  }
-  if (events_.size() <= kChunkEvents) {
-    chunk.events.swap(events_);
-  } else {
-    const auto cut = events_.begin() + static_cast<std::ptrdiff_t>(kChunkEvents);
-    chunk.events.assign(events_.begin(), cut);
-    events_.erase(events_.begin(), cut);
+  if (!in_order_) std::stable_sort(events_.begin(), events_.end(), earlier);
+  in_order_ = true;
+  chunk.events.swap(events_);
+  // Storage of a large chunk only goes where large chunks come from.
+  if (chunk.events.size() >= kChunkEvents / 4) events_ = std::move(storage);
+  if (chunk.events.size() > kChunkEvents) {
+    const auto cut = chunk.events.begin() + static_cast<std::ptrdiff_t>(kChunkEvents);
+    events_.assign(cut, chunk.events.end());
+    chunk.events.erase(cut, chunk.events.end());
   }
   chunk.rank = row.rank;
   chunk.sequence = chunk_sequence_++;
@@ -77,12 +123,26 @@ store::Chunk RankSession::take_chunk() {
     const auto last = static_cast<std::int64_t>(chunk.events.back().ticks);
     row.clock_offset_ns = clock.offset_ns(last);
     row.clock_residual_ns = clock.residual_ns(last) + clock_error_ns;
+    if (node_clock != nullptr && relay_) {
+      // Rank to node, node to here; the bounds add up.
+      const std::int64_t on_node = last + relay_->offset_ns;
+      row.clock_offset_ns = relay_->offset_ns + node_clock->offset_ns(on_node);
+      row.clock_residual_ns = relay_->residual_ns + node_clock->residual_ns(on_node) + clock_error_ns;
+    }
     row.last_ns = std::max(row.last_ns, last + row.clock_offset_ns);
   }
   chunk.clock_offset_ns = row.clock_offset_ns;
   chunk.clock_residual_ns = row.clock_residual_ns;
   chunk.dropped_before = std::exchange(dropped_, 0);
+  chunk.shed_before = std::exchange(shed_, 0);
+  if (missing_begin_ns_ < missing_end_ns_) {
+    chunk.missing_begin_ns = missing_begin_ns_;
+    chunk.missing_end_ns = missing_end_ns_;
+  }
+  missing_begin_ns_ = INT64_MAX;
+  missing_end_ns_ = INT64_MIN;
   chunk.lost_before = std::exchange(lost_, 0);
+  chunk.lost_between = std::exchange(lost_between_, 0);
   row_dirty = true;
   return chunk;
 }

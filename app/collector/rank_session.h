@@ -11,6 +11,7 @@
 #include "app/collector/clock_estimator.h"
 #include "app/store/chunk.h"
 #include "app/store/store.h"
+#include "instrumentation/shedding.h"
 #include "instrumentation/wire.h"
 
 namespace shardscope::collector {
@@ -40,12 +41,24 @@ class RankSession {
   void add(wire::Batch batch, double now_s);
   [[nodiscard]] bool due(double now_s, double chunk_age_s) const;
   [[nodiscard]] bool pending() const noexcept { return !events_.empty() || dropped_ != 0; }
-  /// The next chunk: at most 64 Ki events, in order of time.
-  [[nodiscard]] store::Chunk take_chunk();
+  /// The next chunk: at most 64 Ki events, in order of time. `storage`: empty, for events to come.
+  [[nodiscard]] store::Chunk take_chunk(std::vector<instrumentation::Event> storage = {});
+  /// Sheds the pending events of one class and counts them. Returns how many.
+  std::uint32_t shed(instrumentation::ShedClass victim);
+
+  /// A time of the rank's own (of its node, if one passes it on) on the collector's clock.
+  [[nodiscard]] std::int64_t on_our_clock(std::int64_t at_ns) const {
+    return at_ns + (node_clock != nullptr ? *node_clock : clock).offset_ns(at_ns);
+  }
+  [[nodiscard]] bool clock_known() const {
+    return node_clock != nullptr ? relay_ && node_clock->known() : clock.known();
+  }
 
   store::RankRow row;
   ClockEstimator clock;
   std::string route;  ///< identity of its control connection
+  /// Of the node's collector that passes it on; null: it is connected itself.
+  const ClockEstimator* node_clock = nullptr;
   double control_heard_s = -1e300;
   double first_heard_s = 0;
   double next_ping_s = 0;
@@ -68,8 +81,16 @@ class RankSession {
   std::uint64_t dropped_total_ = 0;  ///< last said by this process
   std::uint64_t chunk_sequence_ = 0;
   std::vector<instrumentation::Event> events_;
-  std::uint64_t dropped_ = 0, lost_ = 0;  ///< since the last chunk
-  double since_s_ = 0;                    ///< arrival of the oldest pending event
+  std::uint64_t dropped_ = 0, shed_ = 0, lost_ = 0;  ///< since the last chunk; `shed_` is part of `dropped_`
+  std::uint64_t lost_between_ = 0;                   ///< part of `lost_`
+  void add_relayed(const wire::Batch& batch);
+  void count_dropped(const wire::Batch& batch, std::uint64_t events);
+  void count_lost(std::uint64_t messages);
+  std::optional<wire::Relay> relay_;     ///< of the last batch that came through a node's collector
+  std::uint64_t relay_incarnation_ = 0;  ///< of its sender
+  std::int64_t missing_begin_ns_ = INT64_MAX, missing_end_ns_ = INT64_MIN;  ///< of what was dropped
+  bool in_order_ = true;  ///< `events_` are in order of time
+  double since_s_ = 0;    ///< arrival of the oldest pending event
 };
 
 }  // namespace shardscope::collector

@@ -16,21 +16,29 @@ void RunSink::open_recording(const std::string& path) {
 }
 
 void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {
+  const instrumentation::RunTables& t = tables.tables;
+  const bool first = !whole_ || whole_->rank == from.rank;
+  const bool alike =
+      !first && whole_->modules == t.modules && whole_->params == t.params && whole_->slices == t.slices;
   wire::Message frame;
   frame.header = from;
-  frame.body = tables;
+  wire::Tables shown = tables;
+  if (alike) {
+    shown.tables.modules.clear();
+    shown.tables.params.clear();
+    shown.tables.slices.clear();
+  }
+  frame.body = std::move(shown);
   const wire::Frame encoded = wire::encode(frame);
   wire::ViewItem item;
   item.kind = wire::ViewItem::Kind::tables;
   item.rank = from.rank;
   item.data.assign(encoded.data(), encoded.data() + encoded.size());
-  const auto known = tables_at_.find(from.rank);
-  if (known != tables_at_.end() && statics_[known->second].data == item.data) return;  // resent on request
-  if (known == tables_at_.end()) tables_at_[from.rank] = statics_.size();
-  statics_.push_back(std::move(item));
-  if (recording_) recording_->tables(from.rank, tables.tables);
+  if (!log_.add_tables(std::move(item))) return;  // resent on request
+  if (first) whole_ = t;
+  if (recording_) recording_->tables(from.rank, t);
   const std::lock_guard lock(store_mutex_);
-  store_.set_tables(from.rank, tables.tables);
+  store_.set_tables(from.rank, t);
 }
 
 void RunSink::name(std::uint32_t rank, const wire::Name& name) {
@@ -39,7 +47,7 @@ void RunSink::name(std::uint32_t rank, const wire::Name& name) {
   item.rank = rank;
   item.id = name.id;
   item.text = name.name;
-  statics_.push_back(std::move(item));
+  log_.add_name(std::move(item));
   if (recording_) recording_->name(rank, name.id, name.name);
   const std::lock_guard lock(store_mutex_);
   store_.add_name(rank, name.id, name.name);

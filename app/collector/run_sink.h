@@ -4,13 +4,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "app/collector/item_log.h"
+#include "app/collector/view_log.h"
 #include "app/store/chunk.h"
 #include "app/store/recording.h"
 #include "app/store/store.h"
@@ -20,7 +19,7 @@ namespace shardscope::collector {
 
 namespace wire = instrumentation::wire;
 
-/// Used by the collector's thread, but for read().
+/// Used by one thread, the recorder's, but for read() and log().
 class RunSink {
  public:
   /// `record_path`: beside it the log's temporary file is made; empty: there will be no recording.
@@ -41,18 +40,16 @@ class RunSink {
   /// Completes and closes the recording, if there is one. Returns what went wrong with it.
   std::string finish();
 
-  [[nodiscard]] const ItemLog& log() const noexcept { return log_; }
-  /// Tables and names: what a late viewer needs before the rest.
-  [[nodiscard]] const std::vector<wire::ViewItem>& statics() const noexcept { return statics_; }
+  [[nodiscard]] const ViewLog& log() const noexcept { return log_; }  ///< for any thread
   /// Runs `reader` with the store (of totals) while nothing changes it. From any thread.
   void read(const std::function<void(const store::Store&)>& reader) const;
 
  private:
-  ItemLog log_;
-  std::vector<wire::ViewItem> statics_;
-  std::map<std::uint32_t, std::size_t> tables_at_;  ///< rank -> index in `statics_`
+  ViewLog log_;
+  /// Of the first rank heard: viewers get the lists of modules, parameters and slices once, not per rank.
+  std::optional<instrumentation::RunTables> whole_;
   std::unique_ptr<store::RecordingWriter> recording_;
-  mutable std::mutex store_mutex_;  ///< `store_`; written by the collector's thread only
+  mutable std::mutex store_mutex_;  ///< `store_`; written by the recorder's thread only
   /// A run may last for days: the recording and the log hold the events, this only what sums them up.
   store::Store store_{store::Keep::totals};
 };

@@ -14,14 +14,9 @@ constexpr std::size_t kReplyItems = 4096;
 constexpr std::size_t kMaxPeers = 256;
 }  // namespace
 
-ViewServer::ViewServer(zmq::socket_t& socket, const ItemLog& log, const std::vector<wire::ViewItem>& statics,
-                       std::uint64_t log_id, wire::Header header, Source source)
-    : socket_(socket),
-      log_(log),
-      statics_(statics),
-      log_id_(log_id),
-      header_(std::move(header)),
-      source_(std::move(source)) {}
+ViewServer::ViewServer(zmq::socket_t& socket, const ViewLog& log, std::uint64_t log_id, wire::Header header,
+                       Source source)
+    : socket_(socket), log_(log), log_id_(log_id), header_(std::move(header)), source_(std::move(source)) {}
 
 void ViewServer::handle(const std::string& route, const wire::Message& message, double now_s) {
   const std::uint64_t viewer = message.header.incarnation;
@@ -55,8 +50,9 @@ void ViewServer::handle(const std::string& route, const wire::Message& message, 
 }
 
 bool ViewServer::has_news(const Peer& peer) const {
-  return peer.poll.log != log_id_ || peer.poll.static_cursor < statics_.size() ||
-         peer.poll.cursor < log_.end() || peer.poll.rank_revision < source_.revision();
+  const ViewLog::Ends ends = log_.ends();
+  return peer.poll.log != log_id_ || peer.poll.static_cursor < ends.statics || peer.poll.cursor < ends.log ||
+         peer.poll.rank_revision < source_.revision();
 }
 
 void ViewServer::reply(Peer& peer) {
@@ -65,37 +61,13 @@ void ViewServer::reply(Peer& peer) {
   message.header.sequence = peer.request;
   wire::ViewReply out;
   out.log = log_id_;
-  std::size_t bytes = 0;
-  std::uint64_t fixed = std::min<std::uint64_t>(peer.poll.static_cursor, statics_.size());
-  for (; fixed < statics_.size() && bytes < kReplyBytes; ++fixed) {
-    out.items.push_back(statics_[fixed]);
-    bytes += out.items.back().data.size() + 64;
-  }
-  std::uint64_t next = std::min(peer.poll.cursor, log_.end());
-  // Tables first: the log means nothing without them.
-  if (fixed == statics_.size()) {
-    if (next < log_.begin()) {
-      wire::ViewItem note;
-      note.kind = wire::ViewItem::Kind::message;
-      note.severity = instrumentation::Severity::warning;
-      note.text = "the first " + std::to_string(log_.begin() - next) +
-                  " pieces of this run are no longer kept by the collector; the recording has them";
-      out.items.push_back(std::move(note));
-      next = log_.begin();
-    }
-    for (; next < log_.end() && bytes < kReplyBytes && out.items.size() < kReplyItems; ++next) {
-      out.items.push_back(log_.get(next));
-      bytes += out.items.back().data.size() + out.items.back().text.size() + 64;
-    }
-  }
-  out.static_cursor = fixed;
-  out.cursor = next;
-  out.end_cursor = log_.end();
+  log_.read(peer.poll.static_cursor, peer.poll.cursor, kReplyBytes, kReplyItems, out);
   out.rank_revision = source_.revision();
   source_.fill(out, peer.poll.rank_revision);
-  peer.cursor = next;
-  peer.static_cursor = fixed;
-  peer.ended = out.finished && next == log_.end() && fixed == statics_.size();
+  peer.cursor = out.cursor;
+  peer.static_cursor = out.static_cursor;
+  const ViewLog::Ends ends = log_.ends();
+  peer.ended = out.finished && out.cursor == ends.log && out.static_cursor == ends.statics;
   peer.waiting = false;
   message.body = std::move(out);
   const wire::Frame frame = wire::encode(message);

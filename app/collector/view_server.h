@@ -9,7 +9,7 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "app/collector/item_log.h"
+#include "app/collector/view_log.h"
 #include "instrumentation/wire.h"
 
 namespace shardscope::collector {
@@ -26,8 +26,8 @@ class ViewServer {
     std::function<void(std::uint64_t viewer)> heard;
     std::function<void(std::uint64_t viewer)> replayed;  ///< a command came again; it is ignored
   };
-  ViewServer(zmq::socket_t& socket, const ItemLog& log, const std::vector<wire::ViewItem>& statics,
-             std::uint64_t log_id, wire::Header header, Source source);
+  ViewServer(zmq::socket_t& socket, const ViewLog& log, std::uint64_t log_id, wire::Header header,
+             Source source);
 
   /// A message of a viewer, already verified.
   void handle(const std::string& route, const wire::Message& message, double now_s);
@@ -54,8 +54,7 @@ class ViewServer {
   void reply(Peer& peer);
 
   zmq::socket_t& socket_;
-  const ItemLog& log_;
-  const std::vector<wire::ViewItem>& statics_;
+  const ViewLog& log_;
   std::uint64_t log_id_;
   wire::Header header_;
   Source source_;

@@ -9,6 +9,7 @@
 
 #include "app/export/output_file.h"
 #include "app/export/span_walk.h"
+#include "app/store/gap_text.h"
 #include "app/store/names.h"
 
 namespace shardscope::exporter {
@@ -197,7 +198,8 @@ void write_gaps(Table& t, const Store& store) {
     } else {
       t.cell(std::string_view());  // not known how many
     }
-    t.end_row();
+    t.cell(static_cast<std::int64_t>(g.shed)).cell(static_cast<std::int64_t>(g.messages));
+    t.cell(store::what_is_missing(g)).end_row();
   }
 }
 
@@ -223,7 +225,7 @@ constexpr Page kPages[] = {
     {"memory.csv", "rank,at_ns,pool,category,delta_bytes,pool_bytes_after,owner", write_memory},
     {"events.csv", "rank,at_ns,kind,stream,code,a,b,c,v0,v1", write_events},
     {"messages.csv", "at_ns,rank,severity,text", write_messages},
-    {"gaps.csv", "rank,begin_ns,end_ns,events", write_gaps},
+    {"gaps.csv", "rank,begin_ns,end_ns,events,shed,messages,reason", write_gaps},
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "app/analysis/memory.h"
 #include "app/export/html_parts.h"
+#include "app/store/gap_text.h"
 #include "app/store/names.h"
 #include "instrumentation/emission_cost.h"
 
@@ -187,14 +188,12 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
         fmt::format("Emulated link: every collective was held for at least {} µs + bytes at {} Gbit/s.",
                     s.link_latency_us, s.link_gbps));
   }
-  lines.push_back(s.dropped == 0 ? "No event was dropped at the source."
-                                 : fmt::format("{} events were dropped at the source.",
-                                               count_text(static_cast<double>(s.dropped))));
+  lines.push_back(s.dropped == 0
+                      ? "No event was dropped."
+                      : fmt::format("{} events were dropped.", count_text(static_cast<double>(s.dropped))));
   for (const store::Gap& gap : store.gaps()) {
-    lines.push_back(fmt::format(
-        "Rank {}: {} between {} and {}.", gap.rank,
-        gap.events > 0 ? fmt::format("{} events missing", gap.events) : std::string("a message was lost"),
-        time_text(gap.begin_ns), time_text(gap.end_ns)));
+    lines.push_back(fmt::format("Rank {}: missing between {} and {}: {}.", gap.rank, time_text(gap.begin_ns),
+                                time_text(gap.end_ns), store::what_is_missing(gap)));
     if (lines.size() > 24) {
       lines.push_back(fmt::format("... and {} gaps more.", store.gaps().size()));
       break;

@@ -8,6 +8,7 @@
 #include "app/export/output_file.h"
 #include "app/export/protobuf.h"
 #include "app/export/span_walk.h"
+#include "app/store/gap_text.h"
 #include "app/store/names.h"
 
 namespace shardscope::exporter {
@@ -139,6 +140,12 @@ class PerfettoWriter {
     annotation.varint(4, static_cast<std::uint64_t>(value));
     event.message(track_event::kAnnotation, annotation);
   }
+  static void annotate(Protobuf& event, std::string_view name, std::string_view value) {
+    Protobuf annotation;
+    annotation.string(10, name);
+    annotation.string(6, value);
+    event.message(track_event::kAnnotation, annotation);
+  }
 
   void collect_flows(std::uint32_t rank) {
     from_.clear();
@@ -236,6 +243,7 @@ class PerfettoWriter {
       Protobuf instant = event(track_event::kInstant, gap_track(gap.rank));
       annotate(instant, "until_ns", gap.end_ns);
       if (gap.events > 0) annotate(instant, "events", static_cast<std::int64_t>(gap.events));
+      annotate(instant, "reason", store::what_is_missing(gap));
       send(gap.begin_ns, std::move(instant), "events missing");
     }
   }

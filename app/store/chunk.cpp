@@ -18,8 +18,10 @@ namespace {
 using instrumentation::Event;
 
 constexpr std::uint32_t kMagic = 0x4B43535AU;  // "ZSCK"
-constexpr std::uint16_t kVersion = 2;          ///< 1 has no number of parts
-constexpr std::size_t kHeaderBytes = 88;
+constexpr std::uint16_t kVersion = 3;
+constexpr std::size_t kHeaderBytes = 120;
+/// Versions 1 (no number of parts) and 2: without shed_before, lost_between and where events are missing.
+constexpr std::size_t kOldHeaderBytes = 88;
 constexpr std::size_t kMaxEvents = std::size_t{1} << 22;
 constexpr std::size_t kMaxColumnsBytes = kMaxEvents * 64;
 constexpr int kZstdLevel = 3;
@@ -81,28 +83,33 @@ std::vector<std::byte> Chunk::encode() const {
   writer.fixed(lost_before);
   writer.fixed(begin_ns());
   writer.fixed(end_ns());
+  writer.fixed(shed_before);
+  writer.fixed(lost_between);
+  writer.fixed(missing_begin_ns);
+  writer.fixed(missing_end_ns);
   writer.fixed(static_cast<std::uint32_t>(columns.size()));
   writer.fixed(static_cast<std::uint32_t>(packed));
   writer.fixed(crc32c(packed_columns, packed));
   writer.fixed(crc32c(out.data(), out.size()));
-  static_assert(kHeaderBytes == 4 + 2 + 2 + 4 + 4 + 7 * 8 + 4 * 4);
+  static_assert(kHeaderBytes == 4 + 2 + 2 + 4 + 4 + 11 * 8 + 4 * 4);
   out.insert(out.end(), packed_columns, packed_columns + packed);
   return out;
 }
 
 Chunk Chunk::decode(const std::byte* data, std::size_t bytes) {
-  if (bytes < kHeaderBytes) {
-    throw std::runtime_error("chunk: " + std::to_string(bytes) + " bytes, fewer than its header of " +
-                             std::to_string(kHeaderBytes));
-  }
-  ByteReader reader(data, kHeaderBytes, "header");
+  ByteReader reader(data, bytes, "header");
   if (reader.fixed<std::uint32_t>() != kMagic) throw std::runtime_error("chunk: does not begin like a chunk");
-  // The checksum before the version: a flipped bit must not read as "newer version".
-  ByteReader sum(data + kHeaderBytes - 4, 4, "header");
-  if (sum.fixed<std::uint32_t>() != crc32c(data, kHeaderBytes - 4)) {
+  const auto version = reader.fixed<std::uint16_t>();
+  const std::size_t header_bytes = version <= 2 ? kOldHeaderBytes : kHeaderBytes;
+  if (bytes < header_bytes) {
+    throw std::runtime_error("chunk: " + std::to_string(bytes) + " bytes, fewer than its header of " +
+                             std::to_string(header_bytes));
+  }
+  // The checksum before the version is believed: a flipped bit must not read as "newer version".
+  ByteReader sum(data + header_bytes - 4, 4, "header");
+  if (sum.fixed<std::uint32_t>() != crc32c(data, header_bytes - 4)) {
     throw std::runtime_error("chunk: header checksum does not match");
   }
-  const auto version = reader.fixed<std::uint16_t>();
   if (version == 0 || version > kVersion) {
     throw std::runtime_error("chunk: version " + std::to_string(version) + ", this program reads up to " +
                              std::to_string(kVersion));
@@ -119,14 +126,20 @@ Chunk Chunk::decode(const std::byte* data, std::size_t bytes) {
   chunk.lost_before = reader.fixed<std::uint64_t>();
   const auto begin = reader.fixed<std::int64_t>();
   const auto end = reader.fixed<std::int64_t>();
+  if (version >= 3) {
+    chunk.shed_before = reader.fixed<std::uint64_t>();
+    chunk.lost_between = reader.fixed<std::uint64_t>();
+    chunk.missing_begin_ns = reader.fixed<std::int64_t>();
+    chunk.missing_end_ns = reader.fixed<std::int64_t>();
+  }
   const auto columns_bytes = reader.fixed<std::uint32_t>();
   const auto packed = reader.fixed<std::uint32_t>();
   const auto payload_sum = reader.fixed<std::uint32_t>();
-  if (packed != bytes - kHeaderBytes) {
-    throw std::runtime_error("chunk: holds " + std::to_string(bytes - kHeaderBytes) +
+  if (packed != bytes - header_bytes) {
+    throw std::runtime_error("chunk: holds " + std::to_string(bytes - header_bytes) +
                              " bytes of columns, its header says " + std::to_string(packed));
   }
-  if (payload_sum != crc32c(data + kHeaderBytes, packed)) {
+  if (payload_sum != crc32c(data + header_bytes, packed)) {
     throw std::runtime_error("chunk: column checksum does not match");
   }
   // Every event takes at least a byte of tag and a byte of time, so a forged count cannot ask for memory
@@ -138,7 +151,7 @@ Chunk Chunk::decode(const std::byte* data, std::size_t bytes) {
   std::vector<std::byte> columns(columns_bytes);
   thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());
   const std::size_t unpacked =
-      ZSTD_decompressDCtx(context.get(), columns.data(), columns.size(), data + kHeaderBytes, packed);
+      ZSTD_decompressDCtx(context.get(), columns.data(), columns.size(), data + header_bytes, packed);
   if (ZSTD_isError(unpacked) != 0) {
     throw std::runtime_error(std::string("chunk: cannot decompress: ") + ZSTD_getErrorName(unpacked));
   }

@@ -19,8 +19,12 @@ class Chunk {
   std::uint32_t parts = 1;             ///< stands for the sequences from `sequence` on (compaction.h)
   std::int64_t clock_offset_ns = 0;    ///< added to event times gives the collector's clock
   std::int64_t clock_residual_ns = 0;  ///< bound on the error of that sum
-  std::uint64_t dropped_before = 0;    ///< events dropped at the source since the chunk before
+  std::uint64_t dropped_before = 0;    ///< events dropped since the chunk before, at the source or later
+  std::uint64_t shed_before = 0;       ///< of these, the ones that a collector shed
   std::uint64_t lost_before = 0;       ///< messages missing on the way since the chunk before
+  std::uint64_t lost_between = 0;      ///< of these, the ones missing between two collectors
+  /// Where the dropped events were, rank clock. Equal: not known, so between the chunk before and this one.
+  std::int64_t missing_begin_ns = 0, missing_end_ns = 0;
   /// In order of time within each lane; `ticks` holds nanoseconds of the rank's monotonic clock.
   std::vector<instrumentation::Event> events;
 

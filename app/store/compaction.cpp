@@ -9,7 +9,11 @@ Chunk joined(std::span<const Chunk> chunks) {
   Chunk out = chunks.back();
   out.sequence = chunks.front().sequence;
   out.dropped_before = chunks.front().dropped_before;
+  out.shed_before = chunks.front().shed_before;
   out.lost_before = chunks.front().lost_before;
+  out.lost_between = chunks.front().lost_between;
+  out.missing_begin_ns = chunks.front().missing_begin_ns;
+  out.missing_end_ns = chunks.front().missing_end_ns;
   out.parts = 0;
   out.events.clear();
   for (const Chunk& chunk : chunks) {

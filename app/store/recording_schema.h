@@ -6,7 +6,7 @@
 
 namespace shardscope::store {
 
-inline constexpr std::int32_t kRecordingVersion = 2;                 ///< PRAGMA user_version
+inline constexpr std::int32_t kRecordingVersion = 3;                 ///< PRAGMA user_version
 inline constexpr std::int32_t kRecordingApplicationId = 0x5A534350;  ///< PRAGMA application_id, "ZSCP"
 
 inline constexpr const char* kRecordingSchema = R"sql(
@@ -38,7 +38,8 @@ CREATE TABLE memory_peaks(rank INTEGER, pool TEXT, at_ns INTEGER, category TEXT,
   PRIMARY KEY(rank, pool, category)) WITHOUT ROWID;
 CREATE TABLE span_summary(rank INTEGER, stream TEXT, kind TEXT, code INTEGER, count INTEGER, total_ns INTEGER,
   min_ns INTEGER, max_ns INTEGER, PRIMARY KEY(rank, stream, kind, code)) WITHOUT ROWID;
-CREATE TABLE gaps(rank INTEGER, begin_ns INTEGER, end_ns INTEGER, events INTEGER);
+CREATE TABLE gaps(rank INTEGER, begin_ns INTEGER, end_ns INTEGER, events INTEGER, shed INTEGER,
+  messages INTEGER, reason TEXT);
 )sql";
 
 }  // namespace shardscope::store

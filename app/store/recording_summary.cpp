@@ -1,5 +1,6 @@
 #include "app/store/recording_summary.h"
 
+#include "app/store/gap_text.h"
 #include "app/store/names.h"
 
 namespace shardscope::store {
@@ -57,12 +58,15 @@ void write_summary(Database& db, const Store& store) {
   write_steps(db, store);
   write_memory_peaks(db, store);
   write_span_summary(db, store);
-  Statement gap = db.prepare("INSERT INTO gaps VALUES(?1,?2,?3,?4)");
+  Statement gap = db.prepare("INSERT INTO gaps VALUES(?1,?2,?3,?4,?5,?6,?7)");
   for (const Gap& g : store.gaps()) {
     gap.bind(1, std::int64_t{g.rank})
         .bind(2, g.begin_ns)
         .bind(3, g.end_ns)
         .bind(4, static_cast<std::int64_t>(g.events))
+        .bind(5, static_cast<std::int64_t>(g.shed))
+        .bind(6, static_cast<std::int64_t>(g.messages))
+        .bind(7, what_is_missing(g))
         .run();
   }
   db.execute("INSERT OR REPLACE INTO meta VALUES('origin_ns', " + std::to_string(store.origin_ns()) + ")");

@@ -29,7 +29,7 @@ enum class Role : std::uint8_t { unknown, begin, end, mark, instant };
 const std::array<Role, 256>& roles() {
   static const std::array<Role, 256> table = [] {
     std::array<Role, 256> out{};
-    for (std::size_t k = 1; k <= static_cast<std::size_t>(EventKind::message); ++k) {
+    for (std::size_t k = 1; k <= static_cast<std::size_t>(ev::kLastEventKind); ++k) {
       const auto kind = static_cast<EventKind>(k);
       out[k] = ev::is_begin(kind)                      ? Role::begin
                : ev::is_end(kind)                      ? Role::end
@@ -177,13 +177,23 @@ void Store::State::shift(std::int64_t delta_ns) {
 void Store::State::note_gap(RankData& data, const RankRow& row, const Chunk& chunk, std::int64_t begin_ns) {
   const bool missing_chunks = chunk.sequence > data.next_sequence;
   if (chunk.dropped_before == 0 && chunk.lost_before == 0 && !missing_chunks) return;
-  const std::int64_t since = data.has_events ? row.last_ns : begin_ns;
+  std::int64_t since = data.has_events ? row.last_ns : begin_ns;
+  std::int64_t until = begin_ns;
+  if (chunk.lost_before == 0 && !missing_chunks && chunk.missing_begin_ns < chunk.missing_end_ns &&
+      chunk.missing_begin_ns > -kMaxTimeNs && chunk.missing_end_ns < kMaxTimeNs &&
+      chunk.clock_offset_ns > -kMaxTimeNs && chunk.clock_offset_ns < kMaxTimeNs) {
+    since = chunk.missing_begin_ns + chunk.clock_offset_ns - origin_ns;
+    until = chunk.missing_end_ns + chunk.clock_offset_ns - origin_ns;
+  }
   // 0 events: an unknown number, because whole messages are missing as well.
   const bool count_known = chunk.lost_before == 0 && !missing_chunks;
   gaps.push_back({.rank = data.rank,
-                  .begin_ns = std::min(since, begin_ns),
-                  .end_ns = std::max(since, begin_ns),
-                  .events = count_known ? chunk.dropped_before : 0});
+                  .begin_ns = std::min(since, until),
+                  .end_ns = std::max(since, until),
+                  .events = count_known ? chunk.dropped_before : 0,
+                  .shed = count_known ? std::min(chunk.shed_before, chunk.dropped_before) : 0,
+                  .messages = chunk.lost_before,
+                  .messages_between = std::min(chunk.lost_between, chunk.lost_before)});
   for (Lane& lane : data.lanes) lane.gap();
   for (MemoryIndex& memory : data.memory) memory.gap();
 }

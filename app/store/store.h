@@ -96,7 +96,10 @@ struct Message {
 struct Gap {
   std::uint32_t rank = 0;
   std::int64_t begin_ns = 0, end_ns = 0;
-  std::uint64_t events = 0;  ///< dropped at the source; 0 if a message was lost (count unknown)
+  std::uint64_t events = 0;  ///< dropped; 0 if a message was lost as well (count unknown)
+  std::uint64_t shed = 0;  ///< of the dropped ones, those that a collector shed; the others: the rank itself
+  std::uint64_t messages = 0;          ///< lost on the way
+  std::uint64_t messages_between = 0;  ///< of these, between two collectors; the others: from the rank
 };
 
 /// Ended spans of one kind and code in a lane.

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -65,17 +66,22 @@ class Player {
   }
   std::size_t push(std::size_t events) {
     std::vector<instrumentation::Event> batch;
+    batch.reserve(events);
     const std::int64_t now = instrumentation::monotonic_now_ns();
+    // In order of time from call to call, as a publisher hands them over.
     while (batch.size() < events) {
-      const auto& from = source_.chunks[next_++ % source_.chunks.size()].events;
-      const auto shift = static_cast<std::uint64_t>(now) - from.back().ticks;
-      for (instrumentation::Event event : from) {
-        if (batch.size() == events) break;
-        event.ticks += shift;
-        batch.push_back(event);
+      const auto& from = source_.chunks[next_ % source_.chunks.size()].events;
+      if (at_ == 0) shift_ = std::max(static_cast<std::uint64_t>(now), last_) - from.front().ticks;
+      for (; at_ < from.size() && batch.size() < events; ++at_) {
+        batch.push_back(from[at_]);
+        // Real times are uneven, which is most of what a recording has to store of them.
+        shift_ += random_() % 512;
+        last_ = batch.back().ticks += shift_;
       }
+      if (at_ < from.size()) break;
+      at_ = 0;
+      ++next_;
     }
-    std::sort(batch.begin(), batch.end(), [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
     link_->push(std::move(batch), 0, now, now, 0);
     link_->pump();
     return events;
@@ -90,7 +96,9 @@ class Player {
   const store::SyntheticRun& source_;
   instrumentation::GateKeeper gate_;
   std::unique_ptr<instrumentation::RankLink> link_;
-  std::size_t next_ = 0;
+  std::size_t next_ = 0, at_ = 0;       ///< chunk and event of `source_` to come
+  std::uint64_t shift_ = 0, last_ = 0;  ///< ticks
+  std::minstd_rand random_;
 };
 
 void wait_for(Player& player) {

@@ -23,7 +23,7 @@ Message batch_message(std::size_t events) {
   for (std::size_t i = 0; i < events; ++i) {
     Event event;
     event.ticks = 1000 + i;
-    event.kind = static_cast<EventKind>(1 + i % 44);
+    event.kind = static_cast<EventKind>(1 + i % static_cast<std::size_t>(kLastEventKind));
     event.stream = static_cast<StreamId>(i % kStreamCount);
     event.code = static_cast<std::uint8_t>(i);
     event.a = static_cast<std::uint32_t>(i * 3);
@@ -40,6 +40,13 @@ Message batch_message(std::size_t events) {
   message.header.run_id = "run-1";
   message.body = std::move(batch);
   return message;
+}
+
+TEST(Events, TheLastKindIsTheLast) {
+  for (std::uint16_t k = 1; k <= static_cast<std::uint16_t>(kLastEventKind); ++k) {
+    EXPECT_STRNE(name_of(static_cast<EventKind>(k)), "unknown") << k;
+  }
+  EXPECT_STREQ(name_of(static_cast<EventKind>(static_cast<std::uint16_t>(kLastEventKind) + 1)), "unknown");
 }
 
 RunTables example_tables() {

@@ -27,6 +27,10 @@ void expect_same(const Chunk& a, const Chunk& b) {
   EXPECT_EQ(a.clock_residual_ns, b.clock_residual_ns);
   EXPECT_EQ(a.dropped_before, b.dropped_before);
   EXPECT_EQ(a.lost_before, b.lost_before);
+  EXPECT_EQ(a.shed_before, b.shed_before);
+  EXPECT_EQ(a.lost_between, b.lost_between);
+  EXPECT_EQ(a.missing_begin_ns, b.missing_begin_ns);
+  EXPECT_EQ(a.missing_end_ns, b.missing_end_ns);
   ASSERT_EQ(a.events.size(), b.events.size());
   for (std::size_t i = 0; i < a.events.size(); ++i)
     ASSERT_TRUE(same(a.events[i], b.events[i])) << "event " << i;
@@ -47,6 +51,10 @@ Chunk random_chunk(std::uint64_t seed, std::size_t events) {
   chunk.clock_residual_ns = static_cast<std::int64_t>(random());
   chunk.dropped_before = random();
   chunk.lost_before = random();
+  chunk.shed_before = random();
+  chunk.lost_between = random();
+  chunk.missing_begin_ns = static_cast<std::int64_t>(random());
+  chunk.missing_end_ns = static_cast<std::int64_t>(random());
   for (std::size_t i = 0; i < events; ++i) {
     Event event;
     event.ticks = random();
@@ -65,7 +73,7 @@ Chunk random_chunk(std::uint64_t seed, std::size_t events) {
 
 /// Makes the checksums of a tampered chunk right again, as a hostile sender would.
 void forge(std::vector<std::byte>& bytes) {
-  constexpr std::size_t kHeader = 88;
+  constexpr std::size_t kHeader = 120;
   const auto packed = static_cast<std::uint32_t>(bytes.size() - kHeader);
   std::memcpy(bytes.data() + kHeader - 12, &packed, 4);
   const std::uint32_t payload = crc32c(bytes.data() + kHeader, packed);
@@ -131,7 +139,7 @@ TEST(Chunk, ForgedBytesNeverCrash) {
     std::vector<std::byte> copy = bytes;
     const std::size_t flips = 1 + random() % 4;
     for (std::size_t f = 0; f < flips; ++f) copy[random() % copy.size()] = static_cast<std::byte>(random());
-    if (random() % 4 == 0) copy.resize(88 + random() % (copy.size() - 88));
+    if (random() % 4 == 0) copy.resize(120 + random() % (copy.size() - 120));
     forge(copy);
     try {
       Store store;

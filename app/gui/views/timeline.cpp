@@ -8,6 +8,7 @@
 #include "app/gui/views/panels.h"
 #include "app/gui/views/span_painter.h"
 #include "app/gui/views/view.h"
+#include "app/store/gap_text.h"
 
 namespace shardscope::gui {
 namespace {
@@ -122,9 +123,7 @@ void TimelineView::gaps(Context& ctx, std::uint32_t rank, const Rect& rect, cons
     ctx.canvas.fill(where, ctx.colors().base, 0.7F);
     ctx.canvas.hatch(where, ctx.colors().muted, 0.5F, 8);
     if (ctx.hovered(where)) {
-      ctx.tip(gap.events > 0 ? grouped(static_cast<std::int64_t>(gap.events)) +
-                                   " events were dropped here: the rank's ring was full"
-                             : "Messages were lost on the way here; how many events is not known");
+      ctx.tip("Missing here: " + store::what_is_missing(gap));
     }
   }
 }

@@ -1,0 +1,68 @@
+// The thread that records: takes what the collector hands over, in order, and passes it to the RunSink, so
+// that a slow disk holds up neither the ranks' clocks and commands nor the viewers.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/collector/run_sink.h"
+
+namespace shardscope::collector {
+
+class Recorder {
+ public:
+  /// `notify`: called on the recorder's thread after each thing that viewers can fetch.
+  Recorder(RunSink& sink, std::function<void()> notify);
+  ~Recorder();  ///< as finish()
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // From the collector's thread; none of them waits.
+  void tables(wire::Header from, wire::Tables tables, std::size_t bytes);
+  void name(std::uint32_t rank, wire::Name name);
+  void chunk(store::Chunk chunk);
+  void rank(store::RankRow row);
+  void message(std::uint32_t rank, std::int64_t at_ns, instrumentation::Severity severity, std::string text);
+  void commit();  ///< nothing while the last one has not been carried out
+
+  /// Of what has been handed over and not been recorded yet.
+  [[nodiscard]] std::size_t queued_bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+  /// What stopped the recording; empty: nothing has.
+  [[nodiscard]] std::string error() const;
+  /// Storage of a recorded chunk, to be filled again; empty when there is none.
+  [[nodiscard]] std::vector<instrumentation::Event> take_storage();
+  /// Waits until everything so far has been recorded (at most `seconds`). False: it has not.
+  bool settle(double seconds);
+  /// Records what is left, completes and closes the recording and ends the thread. Returns what went wrong.
+  std::string finish();
+
+ private:
+  struct Job {
+    std::function<void()> work;
+    std::size_t bytes = 0;
+  };
+  void post(std::function<void()> work, std::size_t bytes);
+  void run();
+  void give_back(std::vector<instrumentation::Event> storage);
+
+  RunSink& sink_;
+  std::function<void()> notify_;
+  std::atomic<std::size_t> bytes_{0};
+  std::atomic<bool> committing_{false};
+  mutable std::mutex mutex_;
+  std::condition_variable wake_, idle_;
+  std::deque<Job> jobs_;
+  bool busy_ = false, stop_ = false;
+  std::string error_;
+  std::vector<std::vector<instrumentation::Event>> storage_;
+  std::thread thread_;
+};
+
+}  // namespace shardscope::collector

@@ -1,0 +1,201 @@
+#include "app/collector/upstream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "instrumentation/clock.h"
+#include "instrumentation/sockets.h"
+
+namespace shardscope::collector {
+
+using instrumentation::monotonic_now_ns;
+
+namespace {
+constexpr double kHelloEvery_s = 0.5;
+constexpr double kClockWait_s = 2;  ///< for the first estimate of a rank's clock
+constexpr std::size_t kLeastQueue = 1U << 20;
+constexpr std::uint32_t kExpectedRanks = 16;  ///< of a node: each may have its part of the bound
+
+zmq::message_t to_message(const wire::Frame& frame) { return {frame.data(), frame.size()}; }
+}  // namespace
+
+Upstream::Upstream(zmq::context_t& context, UpstreamOptions options) : options_(std::move(options)) {
+  const auto key = instrumentation::client_key(options_.key_file, {instrumentation::KeyRole::publish});
+  const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
+  push_ = make_socket(context, instrumentation::Role::rank_publish, key);
+  push_.set(zmq::sockopt::sndhwm, 256);  // of many ranks, not of one
+  push_.connect(endpoints.publish);
+  control_ = make_socket(context, instrumentation::Role::rank_control, key);
+  control_.set(zmq::sockopt::sndhwm, 4096);
+  control_.connect(endpoints.control);
+}
+
+Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& from) {
+  std::unique_ptr<Stream>& current = streams_[from.rank];
+  if (current && current->source == from.incarnation) return *current;
+  if (current && !current->queue.empty()) replaced_.push_back(std::move(current));
+  current = std::make_unique<Stream>(rank, std::max(options_.bytes / kExpectedRanks, kLeastQueue));
+  current->header = from;
+  // Another process of the rank, or another collector on its node, is another sender to the one above.
+  current->header.incarnation = from.incarnation ^ options_.id;
+  current->header.sequence = 0;
+  current->source = from.incarnation;
+  current->told = from.sequence;
+  return *current;
+}
+
+void Upstream::published(const RankSession& rank, const wire::Message& message, std::uint64_t missing) {
+  Stream& s = stream(rank, message.header);
+  // What an earlier collector of this node has seen is not missing; the one above knows how far that was.
+  if (s.next != 0) s.lost_total += missing;
+  s.next = message.header.sequence + 1;
+  if (const auto* batch = std::get_if<wire::Batch>(&message.body)) {
+    s.dropped_total = std::max(s.dropped_total, batch->dropped_total);
+    wire::Batch copy = *batch;
+    copy.dropped_here = copy.dropped_total = 0;  // from here on what this queue sheds
+    copy.relay = {s.source, s.told, message.header.sequence, s.dropped_total, s.lost_total, 0, 0};
+    s.told = s.next;
+    const std::uint64_t before = s.queue.shed();
+    s.queue.push(std::move(copy));
+    shed_ += s.queue.shed() - before;
+    return;
+  }
+  wire::Body body = message.body;
+  if (const auto* tables = std::get_if<wire::Tables>(&body)) s.tables = *tables;
+  if (const auto* name = std::get_if<wire::Name>(&body)) {
+    const auto same = [&](const wire::Name& known) { return known.id == name->id; };
+    if (std::none_of(s.names.begin(), s.names.end(), same)) s.names.push_back(*name);
+  }
+  // On this node's clock: the collector above knows that one.
+  if (auto* text = std::get_if<wire::Text>(&body)) text->at_ns += rank.clock.offset_ns(text->at_ns);
+  if (auto* finish = std::get_if<wire::Finish>(&body)) {
+    finish->at_ns += rank.clock.offset_ns(finish->at_ns);
+    s.finish = *finish;
+    s.acknowledged = false;
+  }
+  s.queue.push(std::move(body));
+}
+
+void Upstream::control(const wire::Header& from, wire::Body body) {
+  wire::Header header = from;
+  header.incarnation ^= options_.id;
+  if (const auto* hello = std::get_if<wire::Hello>(&body)) hellos_[from.rank] = {header, *hello};
+  say(header, std::move(body));
+}
+
+void Upstream::say(const wire::Header& from, wire::Body body) {
+  const wire::Frame frame = wire::encode({from, std::move(body)});
+  try {
+    (void)control_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
+  } catch (const zmq::error_t&) {  // everything said here is said again
+  }
+}
+
+bool Upstream::send(Stream& s, double now_s) {
+  if (s.since_s == 0) s.since_s = now_s;
+  if (!s.rank->clock.known() && now_s - s.since_s < kClockWait_s) return true;
+  while (!s.queue.empty()) {
+    wire::Message message;
+    message.header = s.header;
+    message.body = s.queue.pop();
+    ++s.header.sequence;
+    if (auto* batch = std::get_if<wire::Batch>(&message.body); batch != nullptr && batch->relay) {
+      const std::int64_t at =
+          batch->events.empty() ? batch->end_ns : static_cast<std::int64_t>(batch->events.back().ticks);
+      batch->relay->offset_ns = s.rank->clock.offset_ns(at);
+      batch->relay->residual_ns = s.rank->clock.residual_ns(at);
+    }
+    in_flight_ = to_message(wire::encode(message));
+    if (!push_.send(*in_flight_, zmq::send_flags::dontwait)) return false;
+    in_flight_.reset();
+  }
+  return true;
+}
+
+void Upstream::pump(double now_s) {
+  receive();
+  if (now_s >= next_hello_s_ && !streams_.empty()) {
+    next_hello_s_ = now_s + kHelloEvery_s;
+    wire::Header header;
+    header.incarnation = options_.id;
+    header.run_id = streams_.begin()->second->header.run_id;
+    say(header, wire::RelayHello{options_.host, options_.clock_id});
+    // A rank that has ended says nothing more; the collector above may have missed that it did.
+    for (const auto& [rank, stream] : streams_) {
+      if (!stream->finish || stream->acknowledged) continue;
+      if (const auto known = hellos_.find(rank); known != hellos_.end()) {
+        say(known->second.first, known->second.second);
+      }
+    }
+  }
+  try {
+    if (in_flight_) {
+      if (!push_.send(*in_flight_, zmq::send_flags::dontwait)) return;
+      in_flight_.reset();
+    }
+    while (!replaced_.empty()) {
+      if (!send(*replaced_.front(), now_s)) return;
+      if (!replaced_.front()->queue.empty()) break;
+      replaced_.pop_front();
+    }
+    // In turn, beginning where the connection was full the last time.
+    auto at = streams_.lower_bound(turn_);
+    for (std::size_t i = 0; i < streams_.size(); ++i, ++at) {
+      if (at == streams_.end()) at = streams_.begin();
+      turn_ = at->first;
+      if (!send(*at->second, now_s)) return;
+    }
+  } catch (const zmq::error_t& error) {
+    if (error.num() != EINTR) throw;
+  }
+}
+
+void Upstream::receive() {
+  zmq::message_t message;
+  while (control_.recv(message, zmq::recv_flags::dontwait)) {
+    const std::int64_t received = options_.clock.at(monotonic_now_ns());
+    const wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::collector_control);
+    if (!decoded.message) continue;
+    const wire::Message& m = *decoded.message;
+    if (const auto* ping = std::get_if<wire::Ping>(&m.body)) {
+      wire::Header header;
+      header.incarnation = options_.id;
+      header.run_id = m.header.run_id;
+      say(header, wire::Pong{ping->id, ping->sent_ns, received, options_.clock.at(monotonic_now_ns())});
+      continue;
+    }
+    const auto* command = std::get_if<wire::RankCommand>(&m.body);
+    const auto known = streams_.find(m.header.rank);
+    if (command == nullptr || known == streams_.end()) continue;
+    switch (command->kind) {
+      case wire::RankCommand::Kind::resend_tables:
+        resend(*known->second);
+        break;
+      case wire::RankCommand::Kind::finish_received:
+        known->second->acknowledged = true;
+        break;
+      default:
+        options_.command(m.header.rank, *command);
+    }
+  }
+}
+
+void Upstream::resend(Stream& s) {
+  // In the order in which it wants them: tables before everything, names, the end last.
+  for (const wire::Name& name : s.names) s.queue.push_front(wire::Body(name));
+  if (s.tables) s.queue.push_front(wire::Body(*s.tables));
+  if (s.finish && !s.acknowledged) s.queue.push(wire::Body(*s.finish));
+}
+
+void Upstream::add_to(std::vector<zmq::pollitem_t>& items) {
+  items.push_back({control_.handle(), 0, ZMQ_POLLIN, 0});
+  if (in_flight_) items.push_back({push_.handle(), 0, ZMQ_POLLOUT, 0});
+}
+
+bool Upstream::drained() const {
+  return !in_flight_ && replaced_.empty() && std::all_of(streams_.begin(), streams_.end(), [](const auto& e) {
+    return e.second->queue.empty() && (!e.second->finish || e.second->acknowledged);
+  });
+}
+
+}  // namespace shardscope::collector

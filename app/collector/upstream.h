@@ -1,0 +1,84 @@
+// A node's collector towards the one above it: passes on what its ranks publish, over one connection, and
+// what that collector says to them. Messages keep a numbering of their own on this hop, beside the rank's, so
+// that a loss is known on either.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include <zmq.hpp>
+
+#include "app/collector/rank_session.h"
+#include "instrumentation/host_clock.h"
+#include "instrumentation/send_queue.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+struct UpstreamOptions {
+  std::string endpoint;
+  std::string key_file;        ///< publishing key of the collector above; empty: SHARDSCOPE_KEY, or none
+  std::size_t bytes = 0;       ///< what may wait for it, of all ranks; beyond it events are shed and counted
+  std::uint64_t id = 0;        ///< of this collector process
+  std::string host, clock_id;  ///< of this node
+  instrumentation::HostClock clock;
+  /// A command for a rank; `id` is the upper collector's.
+  std::function<void(std::uint32_t rank, const wire::RankCommand&)> command;
+};
+
+/// Used by the collector's thread.
+class Upstream {
+ public:
+  Upstream(zmq::context_t& context, UpstreamOptions options);
+
+  /// An accepted message of a rank: `missing` messages did not arrive before it.
+  void published(const RankSession& rank, const wire::Message& message, std::uint64_t missing);
+  /// Hello, Prepared, Position.
+  void control(const wire::Header& from, wire::Body body);
+  /// Says hello, hears commands, sends what the connection takes.
+  void pump(double now_s);
+  void add_to(std::vector<zmq::pollitem_t>& items);
+  /// True when the collector above has everything, and knows of each rank that it ended.
+  [[nodiscard]] bool drained() const;
+  [[nodiscard]] std::uint64_t shed() const noexcept { return shed_; }
+
+ private:
+  /// What one process of a rank has published.
+  struct Stream {
+    Stream(const RankSession& session, std::size_t bytes) : rank(&session), queue(bytes) {}
+    const RankSession* rank;
+    instrumentation::SendQueue queue;
+    wire::Header header;
+    std::uint64_t source = 0, next = 0;  ///< the process, its message number to come
+    std::uint64_t told = 0;              ///< first message number that no batch has told of yet
+    std::uint64_t dropped_total = 0, lost_total = 0;
+    std::optional<wire::Tables> tables;  ///< kept, with what follows, for an upper collector that starts anew
+    std::vector<wire::Name> names;
+    std::optional<wire::Finish> finish;
+    bool acknowledged = false;
+    double since_s = 0;
+  };
+  Stream& stream(const RankSession& rank, const wire::Header& from);
+  bool send(Stream& stream, double now_s);
+  void receive();
+  void say(const wire::Header& from, wire::Body body);
+  void resend(Stream& stream);
+
+  UpstreamOptions options_;
+  zmq::socket_t push_, control_;
+  std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
+  std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
+  std::map<std::uint32_t, std::pair<wire::Header, wire::Hello>> hellos_;  ///< the last of each rank
+  std::optional<zmq::message_t> in_flight_;
+  std::uint32_t turn_ = 0;  ///< rank whose turn is next
+  double next_hello_s_ = 0;
+  std::uint64_t shed_ = 0;
+};
+
+}  // namespace shardscope::collector

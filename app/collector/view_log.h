@@ -1,0 +1,47 @@
+// What viewers fetch, between the recorder's thread that appends it and the collector's thread that hands it
+// out: tables and names, which a late viewer needs first, and the log of everything else.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "app/collector/item_log.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+/// Safe to use from several threads.
+class ViewLog {
+ public:
+  /// `folder`: for the log's temporary file.
+  explicit ViewLog(std::string folder) : log_(std::move(folder)) {}
+
+  void append(instrumentation::wire::ViewItem item);
+  /// Tables replace those of their rank for viewers to come; sent again unchanged they are left out. Returns
+  /// whether they were new.
+  bool add_tables(instrumentation::wire::ViewItem item);
+  void add_name(instrumentation::wire::ViewItem item);
+
+  struct Ends {
+    std::uint64_t statics = 0, log = 0;
+  };
+  [[nodiscard]] Ends ends() const;
+  /// Adds to `reply` what a viewer at these cursors is to get next, about `bytes` of it, and moves the
+  /// reply's cursors behind it.
+  void read(std::uint64_t static_cursor, std::uint64_t cursor, std::size_t bytes, std::size_t items,
+            instrumentation::wire::ViewReply& reply) const;
+  /// Bytes of payload held in memory.
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  mutable std::mutex mutex_;
+  ItemLog log_;
+  std::vector<instrumentation::wire::ViewItem> statics_;
+  std::size_t statics_bytes_ = 0;
+  std::map<std::uint32_t, std::size_t> tables_at_;  ///< rank -> index in `statics_`
+};
+
+}  // namespace shardscope::collector

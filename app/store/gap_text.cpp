@@ -1,0 +1,19 @@
+#include "app/store/gap_text.h"
+
+namespace shardscope::store {
+
+std::string what_is_missing(const Gap& gap) {
+  std::string text;
+  const auto part = [&text](std::uint64_t count, const char* noun, const char* where) {
+    if (count == 0) return;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(count) + " " + noun + (count == 1 ? "" : "s") + " " + where;
+  };
+  part(gap.events - gap.shed, "event", "dropped by the rank");
+  part(gap.shed, "event", "shed by a collector");
+  part(gap.messages - gap.messages_between, "message", "lost between rank and collector");
+  part(gap.messages_between, "message", "lost between collectors");
+  return text.empty() ? "an unknown number of events" : text;
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,13 @@
+// What is missing in a gap and where it went, in words.
+#pragma once
+
+#include <string>
+
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+/// "20 events dropped by the rank, 100 shed by a collector", "1 message lost between collectors", ...
+[[nodiscard]] std::string what_is_missing(const Gap& gap);
+
+}  // namespace shardscope::store

@@ -1,0 +1,133 @@
+// Clocks of ranks on other hosts, told on the collector's: within the residual that is reported.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "tests/collector/test_rank.h"
+
+namespace shardscope::collector {
+namespace {
+
+TEST(Collector, SkewedClocksAreAlignedWithinTheResidual) {
+  Collector collector(local());
+  constexpr std::int64_t kSkew = 7'000'000'000;
+  Rank straight(collector.publish_endpoint(), 0, 2), skewed(collector.publish_endpoint(), 1, 2, kSkew);
+  std::this_thread::sleep_for(600ms);  // some round trips
+  straight.step(0);
+  skewed.step(0);
+  straight.settle();
+  skewed.settle();
+  ASSERT_TRUE(eventually([&] { return collector.status().events == 2 * kEventsPerStep; }));
+  ASSERT_TRUE(eventually([&] {
+    std::size_t known = 0;
+    collector.read([&](const store::Store& store) {
+      for (const auto& row : store.ranks()) known += row.last_ns != 0;
+    });
+    return known == 2;
+  }));
+  collector.read([&](const store::Store& store) {
+    EXPECT_EQ(store.ranks()[0].clock_offset_ns, 0);
+    const auto& row = store.ranks()[1];
+    EXPECT_LE(std::abs(row.clock_offset_ns + kSkew), row.clock_residual_ns);
+    EXPECT_LT(row.clock_residual_ns, 100'000'000);
+    for (const auto& message : store.messages()) EXPECT_LT(message.at_ns, 60'000'000'000) << message.text;
+    EXPECT_GT(row.clock_residual_ns, 0);
+    // Both ranks' steps come out at nearly the same time.
+    ASSERT_EQ(store.steps().size(), 1U);
+    EXPECT_LT(store.steps()[0].end_ns - store.steps()[0].begin_ns, 1'000'000'000);
+  });
+}
+
+/// A process whose clock is `clock`: emits events that carry this machine's time in v0.
+int run_clocked_process(const std::string& endpoint, std::uint32_t rank, const HostClock& clock) {
+  GateKeeper gate;
+  RankLinkOptions options;
+  options.endpoint = endpoint;
+  options.gate = &gate;
+  options.detail = [] { return 3; };
+  options.clock_id = "host-" + std::to_string(rank);
+  options.clock = clock;
+  RankLink link(std::move(options), tables_of(rank, 3));
+  const auto end = Clock::now() + 4s;
+  while (Clock::now() < end) {
+    const std::int64_t now = monotonic_now_ns();
+    Event event = event_of(EventKind::tokens, clock.at(now));
+    event.v0 = now;
+    link.push({event}, 0, clock.at(now), clock.at(now), 0);
+    link.pump();
+    std::this_thread::sleep_for(10ms);
+  }
+  link.post(wire::Body(wire::Finish{0, clock.at(monotonic_now_ns()), 0, "done"}));
+  link.drain(30);
+  return link.finish_received() ? 0 : 1;
+}
+
+TEST(Collector, ClocksOfProcessesThatAreSkewedAndDriftAreRecoveredWithinTheResidual) {
+  const std::int64_t origin = monotonic_now_ns();
+  const HostClock clocks[] = {{.skew_ns = 7'000'000'000, .drift_ppm = 80, .origin_ns = origin},
+                              {.skew_ns = -3'000'000'000, .drift_ppm = -60, .origin_ns = origin},
+                              {.skew_ns = 40'000'000, .drift_ppm = 0, .origin_ns = origin}};
+  // Forked before the collector has threads; told where it listens.
+  std::vector<pid_t> children;
+  std::vector<int> pipes;
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      char endpoint[128] = {};
+      if (read(ends[0], endpoint, sizeof endpoint) <= 0) _exit(2);
+      _exit(run_clocked_process(endpoint, r, clocks[r]));
+    }
+    close(ends[0]);
+    children.push_back(child);
+    pipes.push_back(ends[1]);
+  }
+  Collector collector(local());
+  const std::string endpoint = collector.publish_endpoint();
+  for (const int end : pipes) {
+    ASSERT_EQ(write(end, endpoint.c_str(), endpoint.size() + 1), static_cast<ssize_t>(endpoint.size() + 1));
+    close(end);
+  }
+  Viewer viewer(collector.view_endpoint());
+  store::Store store;
+  std::array<std::int64_t, 3> residual{};
+  EXPECT_TRUE(follow(
+      viewer, store,
+      [&] {
+        bool all = store.ranks().size() == 3;
+        for (const auto& row : store.ranks()) {
+          if (row.rank < 3) residual[row.rank] = std::max(residual[row.rank], row.clock_residual_ns);
+          all &= row.finished;
+        }
+        return all;
+      },
+      60s));
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_TRUE(
+      follow(viewer, store, [&] { return viewer.link() == Viewer::Link::ended || store.event_count() > 0; }));
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    std::int64_t worst = 0;
+    std::size_t events = 0;
+    for (const Event& event : store.instants(r)) {
+      worst =
+          std::max(worst, std::abs(static_cast<std::int64_t>(event.ticks) + store.origin_ns() - event.v0));
+      ++events;
+    }
+    EXPECT_GT(events, 100U) << "rank " << r;
+    EXPECT_LE(worst, residual[r]) << "rank " << r;
+    EXPECT_GT(residual[r], 0) << "rank " << r;
+    // A bound that is as wide as the skew would say nothing.
+    EXPECT_LT(residual[r], std::abs(clocks[r].skew_ns)) << "rank " << r;
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::collector

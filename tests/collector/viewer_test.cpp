@@ -1,0 +1,100 @@
+// A viewer against a collector: when it wakes, what a slow one costs, a collector that starts anew.
+#include "app/collector/viewer.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <atomic>
+#include <memory>
+
+#include "tests/collector/test_rank.h"
+
+namespace shardscope::collector {
+namespace {
+
+TEST(Viewer, WakesItsOwnerAndKeepsToItsBudget) {
+  Collector collector(local());
+  Viewer viewer(collector.view_endpoint());
+  store::Store store;
+  const auto readable = [&](int ms) {
+    pollfd fd{viewer.wake_fd(), POLLIN, 0};
+    return ::poll(&fd, 1, ms) == 1;
+  };
+  ASSERT_TRUE(follow(viewer, store, [&] { return viewer.link() == Viewer::Link::live; }));
+  while (viewer.poll(store, 1s)) std::this_thread::sleep_for(20ms);
+  EXPECT_FALSE(readable(0)) << "nothing new, nothing to wake for";
+  Rank rank(collector.publish_endpoint(), 0, 1);
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    rank.step(i);
+    std::this_thread::sleep_for(60ms);  // chunks of their own
+  }
+  rank.settle();
+  ASSERT_TRUE(readable(5000));
+  std::this_thread::sleep_for(500ms);
+  EXPECT_TRUE(viewer.poll(store, 0us));  // one item at most
+  EXPECT_TRUE(readable(0)) << "the rest is still waiting";
+  ASSERT_TRUE(follow(viewer, store, [&] { return store.event_count() == 20 * kEventsPerStep; }));
+}
+
+TEST(Viewer, ASlowViewerCostsTheCollectorNothing) {
+  Collector collector(local());
+  Viewer stopped(collector.view_endpoint());  // nobody polls it
+  Rank rank(collector.publish_endpoint(), 0, 1);
+  for (std::uint32_t i = 0; i < 500; ++i) rank.step(i);
+  rank.settle();
+  ASSERT_TRUE(eventually([&] { return collector.status().events == 500 * kEventsPerStep; }));
+  EXPECT_EQ(rank.link->shed(), 0U);
+}
+
+TEST(Viewer, FollowsARestartedCollectorFromItsBeginning) {
+  auto collector = std::make_unique<Collector>(local());
+  const std::string endpoint = collector->publish_endpoint();
+  Rank rank(endpoint, 0, 1);
+  Viewer viewer(endpoint);
+  store::Store store;
+  for (std::uint32_t i = 0; i < 10; ++i) rank.step(i);
+  rank.settle();
+  ASSERT_TRUE(follow(viewer, store, [&] { return store.event_count() == 10 * kEventsPerStep; }));
+  collector.reset();
+  ASSERT_TRUE(follow(viewer, store, [&] {
+    return viewer.link() == Viewer::Link::ended || viewer.link() == Viewer::Link::lost;
+  }));
+  for (std::uint32_t i = 10; i < 15; ++i) rank.step(i);  // nobody there: kept, but for what was on its way
+  collector = std::make_unique<Collector>(local(endpoint));
+  ASSERT_TRUE(eventually([&] { return collector->status().ranks_connected == 1; }));
+  for (std::uint32_t i = 15; i < 20; ++i) rank.step(i);
+  rank.settle();
+  // The rank has gone on; the new collector knows the tables again and says what it has not seen.
+  ASSERT_TRUE(follow(viewer, store, [&] {
+    return store.has_tables() && !store.steps().empty() && store.steps().back().step == 19 &&
+           !store.ranks().empty() && store.ranks()[0].lost_messages > 0;
+  })) << store.event_count();
+  EXPECT_LE(store.event_count(), 10 * kEventsPerStep);
+  EXPECT_EQ(store.tables().model, "tiny");
+  rank.finish();
+  EXPECT_TRUE(rank.link->finish_received());
+}
+
+TEST(Viewer, SetsTheDetailLevelOfEveryRank) {
+  Collector collector(local());
+  std::atomic<int> level{3};
+  GateKeeper gate;
+  RankLinkOptions options;
+  options.endpoint = collector.publish_endpoint();
+  options.gate = &gate;
+  options.detail = [&] { return level.load(); };
+  options.set_detail = [&](Detail detail) { level = static_cast<int>(detail); };
+  RankLink link(options, tables_of(0, 1));
+  link.pump();
+  Viewer viewer(collector.view_endpoint());
+  store::Store store;
+  ASSERT_TRUE(follow(viewer, store, [&] { return !store.ranks().empty() && store.ranks()[0].connected; }));
+  Command command;
+  command.kind = Command::Kind::set_detail;
+  command.detail = Detail::phases;
+  viewer.send(command);
+  EXPECT_TRUE(eventually([&] { return level.load() == static_cast<int>(Detail::phases); }));
+}
+
+}  // namespace
+}  // namespace shardscope::collector
