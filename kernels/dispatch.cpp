@@ -3,13 +3,35 @@
 
 #include "kernels/cost/work.h"
 #include "kernels/cpu/ops.h"
+#include "kernels/cuda/ops.h"
 #include "kernels/error.h"
 #include "kernels/ops.h"
 
 namespace shardscope::kernels {
 namespace {
 
-/// Threads of the CPU backend; throws for a backend this build does not have.
+#if SHARDSCOPE_HAS_CUDA
+constexpr bool kCudaBuilt = true;
+#else
+constexpr bool kCudaBuilt = false;
+#endif
+
+/// The context to launch on, if `exec` is CUDA and this build has it.
+const cuda::Context* cuda_context(const Exec& exec, const char* kernel) {
+  if (exec.backend != Backend::cuda) return nullptr;
+  if (!kCudaBuilt) throw_no_cuda(kernel);
+  if (exec.cuda == nullptr) throw_bad_argument(kernel, "a CUDA stream's Exec names no context");
+  return exec.cuda;
+}
+
+/// Returns from the operation with cuda::call(context, ...) when `exec` is CUDA. Discarded in builds without
+/// CUDA, which hold none of those functions.
+#define SHARDSCOPE_ON_CUDA(operation, ...)                                       \
+  if (const cuda::Context* on = cuda_context(exec, #operation); on != nullptr) { \
+    if constexpr (kCudaBuilt) return cuda::operation(*on, __VA_ARGS__);          \
+  }
+
+/// Threads of the CPU backend.
 int cpu_threads(const Exec& exec, const char* kernel) {
   switch (exec.backend) {
     case Backend::cpu:
@@ -18,9 +40,8 @@ int cpu_threads(const Exec& exec, const char* kernel) {
       }
       return exec.threads;
     case Backend::cuda:
-      throw_no_cuda(kernel);
-    case Backend::cost:
-      break;  // told before a backend is asked for
+    case Backend::cost:  // told before a backend is asked for
+      break;
   }
   throw_bad_argument(kernel, "unknown backend " + std::to_string(static_cast<int>(exec.backend)));
 }
@@ -67,6 +88,7 @@ void linear_forward(const Exec& exec, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bi
   check_size("linear_forward", "out", out, 1);
   if (cost::told(exec, cost::linear_forward(x.type, real(N), real(in), real(out), bias.data != nullptr)))
     return;
+  SHARDSCOPE_ON_CUDA(linear_forward, y, x, w, bias, N, in, out)
   cpu::linear_forward(cpu_threads(exec, "linear_forward"), y, x, w, bias, N, in, out);
 }
 
@@ -76,6 +98,7 @@ void linear_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr w, st
   check_size("linear_backward_input", "in", in, 1);
   check_size("linear_backward_input", "out", out, 1);
   if (cost::told(exec, cost::linear_backward_input(dy.type, real(N), real(in), real(out), write))) return;
+  SHARDSCOPE_ON_CUDA(linear_backward_input, dx, dy, w, N, in, out, write)
   cpu::linear_backward_input(cpu_threads(exec, "linear_backward_input"), dx, dy, w, N, in, out, write);
 }
 
@@ -87,6 +110,7 @@ void linear_backward_weight(const Exec& exec, Ptr dw, Ptr dbias, ConstPtr dy, Co
   if (cost::told(exec, cost::linear_backward_weight(x.type, dw.type, real(N), real(in), real(out),
                                                     dbias.data != nullptr, write)))
     return;
+  SHARDSCOPE_ON_CUDA(linear_backward_weight, dw, dbias, dy, x, N, in, out, write)
   cpu::linear_backward_weight(cpu_threads(exec, "linear_backward_weight"), dw, dbias, dy, x, N, in, out,
                               write);
 }
@@ -97,6 +121,7 @@ void layer_norm_forward(const Exec& exec, Ptr y, float* mean, float* rstd, Const
   check_size("layer_norm_forward", "C", C, 1);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(N) * real(C)) + 8 * real(N))))
     return;
+  SHARDSCOPE_ON_CUDA(layer_norm_forward, y, mean, rstd, x, weight, bias, N, C, epsilon)
   cpu::layer_norm_forward(cpu_threads(exec, "layer_norm_forward"), y, mean, rstd, x, weight, bias, N, C,
                           epsilon);
 }
@@ -108,6 +133,8 @@ void layer_norm_backward(const Exec& exec, Ptr dx, Ptr dweight, Ptr dbias, Const
   check_size("layer_norm_backward", "C", C, 1);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(N) * real(C)) + 8 * real(N))))
     return;
+  SHARDSCOPE_ON_CUDA(layer_norm_backward, dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx,
+                     write_params)
   static_cast<void>(cpu_threads(exec, "layer_norm_backward"));
   cpu::layer_norm_backward(dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx, write_params);
 }
@@ -115,30 +142,35 @@ void layer_norm_backward(const Exec& exec, Ptr dx, Ptr dweight, Ptr dbias, Const
 void gelu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {
   check_size("gelu_forward", "n", n);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
+  SHARDSCOPE_ON_CUDA(gelu_forward, y, x, n)
   cpu::gelu_forward(cpu_threads(exec, "gelu_forward"), y, x, n);
 }
 
 void gelu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n) {
   check_size("gelu_backward", "n", n);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(n))))) return;
+  SHARDSCOPE_ON_CUDA(gelu_backward, dx, dy, x, n)
   cpu::gelu_backward(cpu_threads(exec, "gelu_backward"), dx, dy, x, n);
 }
 
 void relu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {
   check_size("relu_forward", "n", n);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
+  SHARDSCOPE_ON_CUDA(relu_forward, y, x, n)
   cpu::relu_forward(cpu_threads(exec, "relu_forward"), y, x, n);
 }
 
 void relu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n) {
   check_size("relu_backward", "n", n);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(n))))) return;
+  SHARDSCOPE_ON_CUDA(relu_backward, dx, dy, x, n)
   cpu::relu_backward(cpu_threads(exec, "relu_backward"), dx, dy, x, n);
 }
 
 void add(const Exec& exec, Ptr y, ConstPtr a, ConstPtr b, std::int64_t n) {
   check_size("add", "n", n);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(y.type, 3 * real(n))))) return;
+  SHARDSCOPE_ON_CUDA(add, y, a, b, n)
   cpu::add(cpu_threads(exec, "add"), y, a, b, n);
 }
 
@@ -149,6 +181,7 @@ void embedding_forward(const Exec& exec, Ptr y, ConstPtr table, const std::int32
   if (cost::told(exec, cost::memory_only(cost::bytes_of(y.type, real(N) * real(C)) +
                                          cost::result_bytes(y.type, real(N) * real(C), write))))
     return;
+  SHARDSCOPE_ON_CUDA(embedding_forward, y, table, index, N, C, write)
   static_cast<void>(cpu_threads(exec, "embedding_forward"));
   cpu::embedding_forward(y, table, index, N, C, write);
 }
@@ -163,6 +196,7 @@ void embedding_backward(const Exec& exec, Ptr dtable, ConstPtr dy, const std::in
                            cost::bytes_of(dtable.type, 2 * real(N) * real(C)) +
                            (write == Write::set ? cost::bytes_of(dtable.type, real(rows) * real(C)) : 0))))
     return;
+  SHARDSCOPE_ON_CUDA(embedding_backward, dtable, dy, index, N, rows, C, write)
   static_cast<void>(cpu_threads(exec, "embedding_backward"));
   cpu::embedding_backward(dtable, dy, index, N, rows, C, write);
 }
@@ -172,6 +206,7 @@ void attention_forward(const Exec& exec, Ptr out, float* logsumexp, ConstPtr qkv
   check_attention("attention_forward", B, T, C, H);
   check_same_type("attention_forward", out.type, qkv.type);
   if (cost::told(exec, cost::attention_forward(qkv.type, real(B), real(T), real(C), real(H)))) return;
+  SHARDSCOPE_ON_CUDA(attention_forward, out, logsumexp, qkv, B, T, C, H, scratch)
   cpu::attention_forward(cpu_threads(exec, "attention_forward"), out, logsumexp, qkv, B, T, C, H, scratch);
 }
 
@@ -183,15 +218,17 @@ void attention_backward(const Exec& exec, Ptr dqkv, ConstPtr dout, ConstPtr out,
   check_same_type("attention_backward", dout.type, qkv.type);
   check_same_type("attention_backward", out.type, qkv.type);
   if (cost::told(exec, cost::attention_backward(qkv.type, real(B), real(T), real(C), real(H)))) return;
+  SHARDSCOPE_ON_CUDA(attention_backward, dqkv, dout, out, qkv, logsumexp, B, T, C, H, scratch)
   cpu::attention_backward(cpu_threads(exec, "attention_backward"), dqkv, dout, out, qkv, logsumexp, B, T, C,
                           H, scratch);
 }
 
-std::size_t attention_scratch_bytes(const Exec& exec, DType /*type*/, std::int64_t B, std::int64_t T,
+std::size_t attention_scratch_bytes(const Exec& exec, DType type, std::int64_t B, std::int64_t T,
                                     std::int64_t C, std::int64_t H) {
   check_attention("attention_scratch_bytes", B, T, C, H);
   // What the CPU kernel asks for on one thread stands for every device that is only modelled.
   if (exec.backend == Backend::cost) return cpu::attention_scratch_bytes(1, B, T, C, H);
+  SHARDSCOPE_ON_CUDA(attention_scratch_bytes, type, B, T, C, H)
   return cpu::attention_scratch_bytes(cpu_threads(exec, "attention_scratch_bytes"), B, T, C, H);
 }
 
@@ -200,6 +237,7 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
   check_size("cross_entropy", "N", N, 1);
   check_size("cross_entropy", "V", V, 1);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(logits.type, 2 * real(N) * real(V))))) return;
+  SHARDSCOPE_ON_CUDA(cross_entropy, loss, logits, target, N, V, grad_scale)
   static_cast<void>(cpu_threads(exec, "cross_entropy"));
   cpu::cross_entropy(loss, logits, target, N, V, grad_scale);
 }
@@ -208,6 +246,7 @@ void mse(const Exec& exec, float* loss, Ptr dx, ConstPtr x, const float* target,
          float grad_scale) {
   check_size("mse", "n", n, 1);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n)) + 4 * real(n)))) return;
+  SHARDSCOPE_ON_CUDA(mse, loss, dx, x, target, n, grad_scale)
   static_cast<void>(cpu_threads(exec, "mse"));
   cpu::mse(loss, dx, x, target, n, grad_scale);
 }
@@ -220,12 +259,14 @@ void adamw_step(const Exec& exec, float* master, float* m, float* v, Ptr param16
                  cost::memory_only(24 * real(n) + cost::bytes_of(grad.type, real(n)) +
                                    (param16.data == nullptr ? 0 : cost::bytes_of(param16.type, real(n))))))
     return;
+  SHARDSCOPE_ON_CUDA(adamw_step, master, m, v, param16, grad, n, settings)
   cpu::adamw_step(cpu_threads(exec, "adamw_step"), master, m, v, param16, grad, n, settings);
 }
 
 void squared_norm(const Exec& exec, double* sum, std::uint32_t* bad, ConstPtr x, std::int64_t n) {
   check_size("squared_norm", "n", n);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n))))) return;
+  SHARDSCOPE_ON_CUDA(squared_norm, sum, bad, x, n)
   static_cast<void>(cpu_threads(exec, "squared_norm"));
   cpu::squared_norm(sum, bad, x, n);
 }
@@ -235,11 +276,13 @@ void cast(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
   if (cost::told(exec,
                  cost::memory_only(cost::bytes_of(dst.type, real(n)) + cost::bytes_of(src.type, real(n)))))
     return;
+  SHARDSCOPE_ON_CUDA(cast, dst, src, n)
   cpu::cast(cpu_threads(exec, "cast"), dst, src, n);
 }
 
 void fill_zero(const Exec& exec, void* data, std::size_t bytes) {
   if (cost::told(exec, cost::memory_only(static_cast<double>(bytes)))) return;
+  SHARDSCOPE_ON_CUDA(fill_zero, data, bytes)
   static_cast<void>(cpu_threads(exec, "fill_zero"));
   cpu::fill_zero(data, bytes);
 }
@@ -247,6 +290,7 @@ void fill_zero(const Exec& exec, void* data, std::size_t bytes) {
 void scale(const Exec& exec, Ptr x, float factor, std::int64_t n) {
   check_size("scale", "n", n);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
+  SHARDSCOPE_ON_CUDA(scale, x, factor, n)
   cpu::scale(cpu_threads(exec, "scale"), x, factor, n);
 }
 
@@ -255,6 +299,7 @@ void accumulate(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
   if (cost::told(
           exec, cost::memory_only(cost::bytes_of(dst.type, 2 * real(n)) + cost::bytes_of(src.type, real(n)))))
     return;
+  SHARDSCOPE_ON_CUDA(accumulate, dst, src, n)
   cpu::accumulate(cpu_threads(exec, "accumulate"), dst, src, n);
 }
 
@@ -263,6 +308,7 @@ void reduce_sum(const Exec& exec, Ptr out, const void* const* inputs, std::uint3
   check_size("reduce_sum", "n", n);
   check_size("reduce_sum", "count", count, 1);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(type, real(n) * (count + 1.0))))) return;
+  SHARDSCOPE_ON_CUDA(reduce_sum, out, inputs, count, type, n, factor)
   cpu::reduce_sum(cpu_threads(exec, "reduce_sum"), out, inputs, count, type, n, factor);
 }
 
@@ -270,6 +316,7 @@ void quantize_int8(const Exec& exec, std::int8_t* values, float* scales, ConstPt
                    std::int64_t group_elems) {
   check_groups("quantize_int8", n, group_elems, 1);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
+  SHARDSCOPE_ON_CUDA(quantize_int8, values, scales, x, n, group_elems)
   cpu::quantize_int8(cpu_threads(exec, "quantize_int8"), values, scales, x, n, group_elems);
 }
 
@@ -277,6 +324,7 @@ void dequantize_int8(const Exec& exec, Ptr x, const std::int8_t* values, const f
                      std::int64_t group_elems) {
   check_groups("dequantize_int8", n, group_elems, 1);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
+  SHARDSCOPE_ON_CUDA(dequantize_int8, x, values, scales, n, group_elems)
   cpu::dequantize_int8(cpu_threads(exec, "dequantize_int8"), x, values, scales, n, group_elems);
 }
 
@@ -286,6 +334,7 @@ void quantize_int4(const Exec& exec, std::uint8_t* values, float* scales, ConstP
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + 0.5 * real(n) +
                                          (error.values == nullptr ? 0 : 2 * real(n)))))
     return;
+  SHARDSCOPE_ON_CUDA(quantize_int4, values, scales, x, n, group_elems, error)
   cpu::quantize_int4(cpu_threads(exec, "quantize_int4"), values, scales, x, n, group_elems, error);
 }
 
@@ -297,6 +346,7 @@ void requantize_int4(const Exec& exec, std::uint8_t* values, float* scales, cons
   if (cost::told(exec, cost::memory_only(0.5 * real(n) * (count + 1.0) +
                                          (error.values == nullptr ? 0 : 2 * real(n)))))
     return;
+  SHARDSCOPE_ON_CUDA(requantize_int4, values, scales, sources, count, n, group_elems, factor, error)
   cpu::requantize_int4(cpu_threads(exec, "requantize_int4"), values, scales, sources, count, n, group_elems,
                        factor, error);
 }
@@ -306,6 +356,7 @@ void dequantize_sum_int4(const Exec& exec, Ptr x, const Int4Source* sources, std
   check_groups("dequantize_sum_int4", n, group_elems, 2);
   check_size("dequantize_sum_int4", "count", count, 1);
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + 0.5 * real(n) * count))) return;
+  SHARDSCOPE_ON_CUDA(dequantize_sum_int4, x, sources, count, n, group_elems, factor)
   cpu::dequantize_sum_int4(cpu_threads(exec, "dequantize_sum_int4"), x, sources, count, n, group_elems,
                            factor);
 }

@@ -25,13 +25,19 @@ enum class DType : std::uint8_t { f32 = 0, bf16 = 1, f16 = 2, i8 = 3 };
 /// cost: nothing is computed and no memory is touched; what a kernel would do goes to a WorkMeter (cost.h).
 enum class Backend : std::uint8_t { cpu, cuda, cost };
 
+namespace cuda {
+class Context;  // kernels/cuda/context.h
+}
+class WorkMeter;  // kernels/cost.h
+
 /// Where a kernel runs. On the CPU a kernel runs to its end on the calling thread (a stream's worker);
-/// on CUDA it is launched on `stream` and returns at once. Kernels never allocate: scratch memory is an
-/// argument whose size a `*_scratch_bytes` function gives.
+/// on CUDA it is launched on the stream of `cuda` and returns at once. Kernels never allocate: scratch memory
+/// is an argument whose size a `*_scratch_bytes` function gives.
 struct Exec {
   Backend backend = Backend::cpu;
-  void* stream = nullptr;  ///< cudaStream_t on CUDA, WorkMeter* for cost, unused on the CPU
-  int threads = 1;         ///< CPU: worker threads a kernel may use
+  const cuda::Context* cuda = nullptr;  ///< CUDA: stream, workspace and handles
+  WorkMeter* meter = nullptr;     ///< cost: what is told of the work
+  int threads = 1;                      ///< CPU: worker threads a kernel may use
 };
 
 /// A typed pointer to contiguous memory; shape and layout stand at each function.

@@ -2,12 +2,23 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string>
 
 #include "app/cli/checks.h"
 #include "app/cli/training_options.h"
 #include "app/cli/verb.h"
 
 namespace shardscope::cli {
+namespace {
+
+/// For CLI11: empty if `text` names a device.
+std::string is_device(const std::string& text) {
+  const bool one_gpu = text.size() > 5 && text.compare(0, 5, "cuda:") == 0 &&
+                       text.find_first_not_of("0123456789", 5) == std::string::npos;
+  return text == "cpu" || text == "cuda" || one_gpu ? std::string() : text + " is none of cpu, cuda, cuda:N";
+}
+
+}  // namespace
 
 void add_training_options(CLI::App& verb, LaunchOptions& options) {
   verb.add_option("--ranks", options.ranks, "Number of ranks (processes) on this machine")
@@ -23,8 +34,9 @@ void add_training_options(CLI::App& verb, LaunchOptions& options) {
       "default: the text of this repository");
   verb.add_option("--steps", options.steps, "Optimizer steps")->capture_default_str();
   verb.add_option("--seed", options.seed, "Seed of weights and data order")->capture_default_str();
-  verb.add_option("--device", options.device, "Where the ranks compute")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
+  verb.add_option("--device", options.device,
+                  "Where the ranks compute: cpu, cuda (the ranks of a node take its GPUs in turn) or cuda:N")
+      ->check(CLI::Validator(is_device, "cpu|cuda|cuda:N"))
       ->capture_default_str();
   verb.add_option("--detail", options.detail, "What the ranks emit")
       ->check(CLI::IsMember({"steps", "phases", "modules", "params", "kernels"}))

@@ -41,7 +41,7 @@ namespace shardscope::kernels::cost {
 /// True when `exec` asks for the work and not for the result; it has then been told.
 [[nodiscard]] inline bool told(const Exec& exec, const Work& work) {
   if (exec.backend != Backend::cost) return false;
-  static_cast<WorkMeter*>(exec.stream)->add(work);
+  exec.meter->add(work);
   return true;
 }
 

@@ -264,6 +264,11 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
 }
 
 void CommunicatorCore::run(const Collective& c, const kernels::Exec& exec) {
+  if (transport_->asynchronous()) {
+    transport_->check_failure();
+    transport_->move(c, exec);
+    return;
+  }
   transport_->enter(c);
   const std::int64_t entered_ns = monotonic_ns();
   SHARDSCOPE_EMIT(instrumentation::detail_of(EventKind::collective_entered), 0, EventKind::collective_entered,

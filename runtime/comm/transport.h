@@ -32,6 +32,9 @@ class Transport {
   virtual void move(const Collective& collective, const kernels::Exec& exec) = 0;
   /// Returns when no rank reads this rank's memory any more.
   virtual void leave(const Collective& collective) = 0;
+  /// move() queues what it does on the device and returns before that is done: nothing of it can be timed or
+  /// held back on the calling thread, and enter() and leave() meet nobody.
+  [[nodiscard]] virtual bool asynchronous() const noexcept { return false; }
   /// Throws when a rank has failed.
   virtual void check_failure() const = 0;
   /// This rank is being left by an exception whose message World::fail will tell later, if at all.

@@ -64,9 +64,16 @@ std::unique_ptr<Communicator> World::make_communicator(const std::string& name, 
   check_group(name, group, rank(), size());
   std::unique_ptr<Transport> transport = make_transport(name, group);
   compare_groups(name, group, *transport);
+  if (adapt_) transport = adapt_(std::move(transport), name, group);
   const bool one_node = group.members.front() / node_size() == group.members.back() / node_size();
-  return std::make_unique<CommunicatorCore>(group, rank(), name, std::move(transport),
-                                            one_node ? link_.within_node() : link_, sequence_);
+  const EmulatedLink link = one_node ? link_.within_node() : link_;
+  if (transport->asynchronous() && (link.gbps > 0 || link.latency_us > 0)) {
+    throw BackendError("make_communicator", 0,
+                       "a link is emulated on host threads, and the collectives of '" + name +
+                           "' run on a device; remove comm.emulated_link or run with --device cpu",
+                       "rank " + std::to_string(rank()));
+  }
+  return std::make_unique<CommunicatorCore>(group, rank(), name, std::move(transport), link, sequence_);
 }
 
 std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& options) {

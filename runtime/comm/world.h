@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -44,6 +45,11 @@ class World {
   /// it, in the same order, with the group it belongs to. Throws BackendError on a bad group, and when
   /// members of a group mean different ones.
   [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const std::string& name, const Group& group);
+  /// From now on the transport of every communicator is what `adapt` makes of the host's (a device brings its
+  /// own: comm/cuda/attach.h).
+  using Adapter = std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport> host,
+                                                           const std::string& name, const Group& group)>;
+  void set_adapter(Adapter adapt) { adapt_ = std::move(adapt); }
   /// Tells every rank that this one failed; their waits throw BackendError carrying this message. The
   /// first failure stands. Communicators and worlds that an exception destroys tell the others by
   /// themselves; main then calls this in its handler to give the reason.
@@ -60,6 +66,7 @@ class World {
  private:
   EmulatedLink link_;
   std::uint32_t node_size_ = 0;             ///< 0: not set
+  Adapter adapt_;                           ///< none: the host's transports themselves
   std::atomic<std::uint32_t> sequence_{0};  ///< of collectives, across communicators
 };
 

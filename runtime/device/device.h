@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -152,6 +153,9 @@ class Device {
   virtual void copy_async(void* dst, const void* src, std::size_t bytes, Stream& stream) = 0;
   [[nodiscard]] virtual std::string describe() const = 0;  ///< for the hardware table
   [[nodiscard]] virtual kernels::Backend backend() const noexcept = 0;
+  /// Bytes of the device's memory that the driver counts as taken and this runtime did not take: its context
+  /// and libraries, other processes. No value where no driver counts.
+  [[nodiscard]] virtual std::optional<std::size_t> outside_bytes() const { return std::nullopt; }
   /// Waits for every stream that exists (end of run, pause).
   void synchronize();
 };
@@ -171,5 +175,16 @@ struct CpuDeviceOptions {
 };
 [[nodiscard]] std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options);
 [[nodiscard]] std::unique_ptr<Device> make_cpu_device(SharedRegion* region);
+
+struct CudaDeviceOptions {
+  int ordinal = 0;                     ///< among the devices that CUDA_VISIBLE_DEVICES leaves
+  int host_threads = 1;                ///< threads a kernel of the worker stream may use
+  std::size_t memory_limit_bytes = 0;  ///< of the device pool; 0: what the device has
+};
+/// CUDA devices this process may use; 0 where there is none, and in builds without CUDA.
+[[nodiscard]] int cuda_device_count() noexcept;
+/// Throws BackendError where there is no such device, and in builds without CUDA. Everything of the device is
+/// called from the thread that made it.
+[[nodiscard]] std::unique_ptr<Device> make_cuda_device(const CudaDeviceOptions& options);
 
 }  // namespace shardscope::device

@@ -118,7 +118,7 @@ class VirtualStream final : public Stream {
 
   void run(std::function<void(const kernels::Exec&)> work) override {
     const Recorder::Work working(recorder_, id_);
-    work({kernels::Backend::cost, static_cast<kernels::WorkMeter*>(&recorder_), 1});
+    work({kernels::Backend::cost, nullptr, &recorder_, 1});
   }
   void wait(device::Event& event) override {
     if (const auto mark = static_cast<VirtualEvent&>(event).mark()) recorder_.wait(id_, *mark);

@@ -32,7 +32,8 @@ void declare(CLI::App& app, Options& o) {
       ->excludes("--init");
   app.add_option("--consolidate", o.consolidate,
                  "no training: writes the weights of this checkpoint to --save, fp32, without other ranks");
-  app.add_option("--device", o.device, "cpu")->capture_default_str();
+  app.add_option("--device", o.device, "cpu, cuda (ranks take a node's GPUs in turn) or cuda:N")
+      ->capture_default_str();
   app.add_option("--publish", o.publish, "collector that gets the events, e.g. tcp://127.0.0.1:5711");
   app.add_option("--key", o.key, "publishing key, for a collector with keys; default: SHARDSCOPE_KEY");
   app.add_option("--run-id", o.run_id, "name of the run in the events; default: made up");

@@ -23,6 +23,7 @@
 #include "runtime/model/init.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/train/checkpointing.h"
+#include "runtime/train/device_choice.h"
 #include "runtime/train/setup.h"
 
 namespace shardscope::train {
@@ -72,10 +73,6 @@ class Training {
         signals_(signals),
         config_(load_training_config(options, world.size())),
         model_(load_model(options, config_)) {
-    if (options.device != "cpu") {
-      throw std::invalid_argument("--device " + options.device +
-                                  ": this build has no such device; use --device cpu");
-    }
     world.set_link(config_.shardscope.link);
     if (config_.zero.ranks_per_node > 0) {
       world.set_ranks_per_node(static_cast<std::uint32_t>(config_.zero.ranks_per_node));
@@ -93,7 +90,7 @@ class Training {
       config_.zero.zenflow->steps_per_epoch =
           data_->samples() / (config_.batch.micro_batch_size * static_cast<std::int64_t>(world.size()));
     }
-    device_ = device::make_cpu_device(world.region());
+    device_ = open_device(options.device, world, std::chrono::seconds(options.collective_timeout_s));
     gather_ = world.make_communicator("gather");
     reduce_ = world.make_communicator("reduce");
     control_ = world.make_communicator("control");

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/comm/cuda/attach.h"
 #include "runtime/comm/world.h"
 #include "runtime/device/device.h"
 
@@ -18,17 +19,25 @@ struct RankOutcome {
   std::string error;  ///< what() of the exception the rank ended with; empty if none
 };
 
-/// Runs `body` as every rank of a world of threads. A rank that throws tells the others, as main does.
+/// Runs `body` as every rank of a world of threads. A rank that throws tells the others, as main does. On
+/// CUDA all ranks share the first GPU, and their collectives are staged through the host.
 inline std::vector<RankOutcome> run_ranks(std::uint32_t size, const comm::WorldOptions& options,
-                                          const std::function<void(comm::World&, device::Device&)>& body) {
+                                          const std::function<void(comm::World&, device::Device&)>& body,
+                                          kernels::Backend backend = kernels::Backend::cpu) {
   auto worlds = comm::make_thread_worlds(size, options);
   std::vector<RankOutcome> outcomes(size);
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < size; ++r) {
     threads.emplace_back([&, r] {
       try {
-        const auto device = device::make_cpu_device(worlds[r]->region());
+        const bool cuda = backend == kernels::Backend::cuda;
+        const auto device =
+            cuda ? device::make_cuda_device({}) : device::make_cpu_device(worlds[r]->region());
+        if (cuda) {
+          comm::attach_cuda(*worlds[r], *device, 0, comm::DeviceTransport::staged, options.timeout);
+        }
         body(*worlds[r], *device);
+        worlds[r]->set_adapter({});
       } catch (const std::exception& error) {
         outcomes[r].error = error.what();
         worlds[r]->fail(error.what());

@@ -188,7 +188,7 @@ TrainingRun train(const RunSpec& spec) {
     }
     out.used_after = device.memory().used_bytes() + device.host().used_bytes() + device.pinned().used_bytes();
   };
-  const auto outcomes = shardscope::testing::run_ranks(spec.world, {}, body);
+  const auto outcomes = shardscope::testing::run_ranks(spec.world, {}, body, spec.backend);
   for (std::uint32_t rank = 0; rank < spec.world; ++rank) run.ranks[rank].error = outcomes[rank].error;
   return run;
 }

@@ -25,6 +25,7 @@ struct RunSpec {
   std::string init = "hash";
   std::int64_t steps = 4;
   std::size_t limit_bytes = 0;  ///< of each rank's device pool; 0: none
+  kernels::Backend backend = kernels::Backend::cpu;
   /// Called on every rank before training, with its context.
   std::function<void(const Context&)> prepare;
   /// Called on every rank once the gradients of a step are complete, before the optimizer.

@@ -19,7 +19,7 @@ class Recorder final : public WorkMeter {
 class CostTest : public ::testing::Test {
  protected:
   Recorder meter;
-  Exec exec{Backend::cost, &meter, 1};
+  Exec exec{Backend::cost, nullptr, &meter, 1};
   /// Nothing may follow it.
   void* nowhere = reinterpret_cast<void*>(0x10);  // NOLINT(performance-no-int-to-ptr)
   [[nodiscard]] Ptr at(DType type) const { return {nowhere, type}; }

@@ -72,7 +72,7 @@ void CpuEvent::host_wait() {
 }
 
 CpuStream::CpuStream(instrumentation::StreamId id, int threads)
-    : id_(id), exec_{kernels::Backend::cpu, nullptr, threads}, worker_([this] { work_loop(); }) {}
+    : id_(id), exec_{kernels::Backend::cpu, nullptr, nullptr, threads}, worker_([this] { work_loop(); }) {}
 
 CpuStream::~CpuStream() {
   {
@@ -98,6 +98,10 @@ void CpuStream::run(std::function<void(const kernels::Exec&)> work) { push(std::
 
 void CpuStream::wait(Event& event) {
   CpuEvent& cpu = as_cpu_event(event);
+  if (Point point = cpu.device_point()) {
+    push(std::move(point));
+    return;
+  }
   // Nothing to wait for, or ordered already by this stream's own queue. (An event reached with a failure
   // is queued all the same: the failure must reach the work that depends on it.)
   if (!cpu.progress_ || cpu.progress_ == progress_) return;
@@ -107,6 +111,7 @@ void CpuStream::wait(Event& event) {
 
 void CpuStream::record(Event& event) {
   CpuEvent& cpu = as_cpu_event(event);
+  cpu.forget_device_point();
   cpu.progress_ = progress_;
   cpu.position_ = submitted_;
 }
@@ -133,6 +138,8 @@ void CpuStream::run_item(Item& item) {
           if (const std::exception_ptr failure = what.progress->wait(what.position)) {
             std::rethrow_exception(failure);
           }
+        } else if constexpr (std::is_same_v<What, Point>) {
+          what->host_wait();
         } else if constexpr (std::is_same_v<What, instrumentation::Event>) {
           instrumentation::emit(what);
         } else {

@@ -15,10 +15,27 @@
 
 namespace shardscope::device {
 
-class CpuEvent final : public Event {
+/// A point in the work of a stream that is not one of the CPU's.
+class DevicePoint {
+ public:
+  virtual ~DevicePoint() = default;
+  [[nodiscard]] virtual bool reached() const = 0;
+  virtual void host_wait() const = 0;  ///< blocks the calling thread; throws BackendError
+};
+
+class CpuEvent : public Event {
  public:
   [[nodiscard]] bool reached() const override { return !progress_ || progress_->reached(position_); }
   void host_wait() override;
+
+ protected:
+  /// Where the event was last recorded, if that was not on a CPU stream. Such an event belongs to a device
+  /// with streams of both kinds.
+  [[nodiscard]] virtual std::shared_ptr<const DevicePoint> device_point() const { return nullptr; }
+  virtual void forget_device_point() {}
+  [[nodiscard]] const std::shared_ptr<StreamProgress>& progress() const noexcept { return progress_; }
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+  void forget_progress() { progress_.reset(); }
 
  private:
   friend class CpuStream;
@@ -49,7 +66,9 @@ class CpuStream final : public Stream {
     std::shared_ptr<StreamProgress> progress;
     std::uint64_t position = 0;
   };
-  using Item = std::variant<std::function<void(const kernels::Exec&)>, WaitFor, instrumentation::Event>;
+  using Point = std::shared_ptr<const DevicePoint>;
+  using Item =
+      std::variant<std::function<void(const kernels::Exec&)>, WaitFor, Point, instrumentation::Event>;
 
   void push(Item item);
   void work_loop();

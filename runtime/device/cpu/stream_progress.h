@@ -29,9 +29,20 @@ class StreamProgress {
     return failure_before(position);
   }
 
+  /// From now on the number of completed items is also kept in `word`, which outlives this object: a device
+  /// can wait for memory, not for a condition variable. The first word stands; returns the one in use.
+  std::atomic<std::uint64_t>* mirror_to(std::atomic<std::uint64_t>& word) noexcept {
+    std::atomic<std::uint64_t>* none = nullptr;
+    if (!mirror_.compare_exchange_strong(none, &word)) return none;
+    raise(word, completed_.load());
+    return &word;
+  }
+  [[nodiscard]] std::atomic<std::uint64_t>* mirror() const noexcept { return mirror_.load(); }
+
   /// Called by the worker after item number `position` (from 1).
   void advance(std::uint64_t position) noexcept {
     completed_.store(position);
+    if (auto* word = mirror_.load()) raise(*word, position);
     // Only the positions somebody waits for wake anyone: a host that waits for the last of a thousand
     // items is woken once.
     if (position >= wanted_.load()) {
@@ -50,7 +61,16 @@ class StreamProgress {
   }
   [[nodiscard]] bool failed() const noexcept { return failed_at_.load(std::memory_order_relaxed) != kNobody; }
 
+  /// The failure met before or at `position`, or null; never waits.
+  [[nodiscard]] std::exception_ptr failure_until(std::uint64_t position) { return failure_before(position); }
+
  private:
+  /// The worker and mirror_to() may write at once: the larger number stands.
+  static void raise(std::atomic<std::uint64_t>& word, std::uint64_t to) noexcept {
+    std::uint64_t now = word.load();
+    while (now < to && !word.compare_exchange_weak(now, to)) {
+    }
+  }
   [[nodiscard]] std::exception_ptr failure_before(std::uint64_t position) {
     if (failed_at_.load() > position) return nullptr;
     const std::lock_guard lock(mutex_);
@@ -59,6 +79,7 @@ class StreamProgress {
 
   static constexpr std::uint64_t kNobody = std::numeric_limits<std::uint64_t>::max();
   std::atomic<std::uint64_t> completed_{0};
+  std::atomic<std::atomic<std::uint64_t>*> mirror_{nullptr};
   std::atomic<std::uint64_t> wanted_{kNobody};  ///< lowest position somebody waits for
   std::atomic<std::uint64_t> failed_at_{kNobody};
   std::mutex mutex_;

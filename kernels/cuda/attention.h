@@ -1,0 +1,29 @@
+// The two ways of attention on CUDA, between which attention.cu chooses.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/cuda/ops.h"
+
+namespace shardscope::kernels::cuda {
+
+struct AttentionShape {
+  std::int64_t B, T, C, H;
+  [[nodiscard]] std::int64_t width() const { return C / H; }  ///< of a head
+  [[nodiscard]] float scale() const { return 1.0F / std::sqrt(static_cast<float>(width())); }
+};
+
+/// 16-bit types, heads of 64 or 128, arrays aligned to 16 bytes (the caller looks).
+[[nodiscard]] bool tensor_attention_fits(const Context&, DType type, const AttentionShape&);
+void tensor_attention_forward(const Context&, Ptr out, float* logsumexp, ConstPtr qkv, const AttentionShape&);
+/// delta: scratch of B*H*T floats.
+void tensor_attention_backward(const Context&, Ptr dqkv, ConstPtr dout, ConstPtr out, ConstPtr qkv,
+                               const float* logsumexp, const AttentionShape&, float* delta);
+
+/// Any type, any head up to this width.
+inline constexpr std::int64_t kWidestHead = 256;
+void plain_attention_forward(const Context&, Ptr out, float* logsumexp, ConstPtr qkv, const AttentionShape&);
+void plain_attention_backward(const Context&, Ptr dqkv, ConstPtr dout, ConstPtr out, ConstPtr qkv,
+                              const float* logsumexp, const AttentionShape&, float* delta);
+
+}  // namespace shardscope::kernels::cuda

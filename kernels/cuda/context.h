@@ -1,0 +1,40 @@
+// What the CUDA kernels of one stream need beside their arguments: the stream, a cuBLASLt handle and a
+// workspace. No CUDA type is shown here, so that the rest of the project compiles without the toolkit.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace shardscope::kernels::cuda {
+
+/// One per stream. Kernels on a stream run in order, so that they may share one workspace.
+class Context {
+ public:
+  /// cuBLASLt's split-k products on Hopper ask for up to 32 MiB; reductions use the same memory.
+  static constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
+
+  /// `stream`: a cudaStream_t of the current device. `workspace`: kWorkspaceBytes of device memory, aligned
+  /// to 256; both belong to the caller and outlive this object.
+  Context(void* stream, void* workspace);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  [[nodiscard]] void* stream() const noexcept { return stream_; }
+  [[nodiscard]] void* workspace() const noexcept { return workspace_; }
+  [[nodiscard]] int multiprocessors() const noexcept { return multiprocessors_; }
+  /// Shared memory a block may ask for, bytes.
+  [[nodiscard]] std::size_t shared_bytes_limit() const noexcept { return shared_bytes_limit_; }
+
+  struct Products;  ///< linear.cpp: handle and the algorithm chosen for each shape
+  [[nodiscard]] Products& products() const noexcept { return *products_; }
+
+ private:
+  void* stream_;
+  void* workspace_;
+  int multiprocessors_ = 0;
+  std::size_t shared_bytes_limit_ = 0;
+  std::unique_ptr<Products> products_;
+};
+
+}  // namespace shardscope::kernels::cuda

@@ -1,0 +1,193 @@
+// Dense layers by cuBLASLt. Our arrays are row-major and its matrices column-major, so each product is taken
+// transposed: what we call y[N,out] is to it a matrix of out rows and N columns.
+#include <cstdint>
+#include <string>
+
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/products.h"
+
+namespace shardscope::kernels::cuda {
+
+Context::Products::Products() { check(cublasLtCreate(&handle), "context", "cublasLtCreate"); }
+Context::Products::~Products() { cublasLtDestroy(handle); }
+
+namespace {
+
+cudaDataType_t type_of(const char* kernel, DType type) {
+  switch (type) {
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    case DType::i8:
+      break;
+  }
+  throw_bad_argument(kernel, "quantized values have no arithmetic; dequantize them first");
+}
+
+/// Largest power of two up to 16 that divides the address: what wide loads may rely on.
+std::int64_t alignment_of(const void* p) {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  std::int64_t unit = 16;
+  while (address % static_cast<std::uintptr_t>(unit) != 0) unit /= 2;
+  return unit;
+}
+
+/// D[m,n] = op(A)[m,k] op(B)[k,n] + beta D, column-major; leading dimensions are the stored rows.
+struct Product {
+  std::int64_t m, n, k;
+  bool transpose_a, transpose_b;
+  ConstPtr a, b;
+  Ptr d;
+  Write write;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  Ptr bias{};
+};
+
+/// Owns a descriptor for the length of a call.
+template <class T, cublasStatus_t (*kDestroy)(T)>
+struct Owned {
+  T value = nullptr;
+  Owned() = default;
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() {
+    if (value != nullptr) kDestroy(value);
+  }
+};
+using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+template <class T>
+void set(const char* kernel, cublasLtMatmulDesc_t to, cublasLtMatmulDescAttributes_t what, const T& value) {
+  check(cublasLtMatmulDescSetAttribute(to, what, &value, sizeof value), kernel,
+        "cublasLtMatmulDescSetAttribute");
+}
+template <class T>
+void set(const char* kernel, cublasLtMatmulPreference_t to, cublasLtMatmulPreferenceAttributes_t what,
+         const T& value) {
+  check(cublasLtMatmulPreferenceSetAttribute(to, what, &value, sizeof value), kernel,
+        "cublasLtMatmulPreferenceSetAttribute");
+}
+
+void make_layout(const char* kernel, Layout& layout, DType type, std::int64_t rows, std::int64_t cols) {
+  check(cublasLtMatrixLayoutCreate(&layout.value, type_of(kernel, type), static_cast<std::uint64_t>(rows),
+                                   static_cast<std::uint64_t>(cols), rows),
+        kernel, "cublasLtMatrixLayoutCreate");
+}
+
+/// False when cuBLASLt has no algorithm for it (an epilogue that these types do not have).
+bool multiply(const Context& on, const char* kernel, const Product& p) {
+  Description description;
+  check(cublasLtMatmulDescCreate(&description.value, CUBLAS_COMPUTE_32F, CUDA_R_32F), kernel,
+        "cublasLtMatmulDescCreate");
+  set(kernel, description.value, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(kernel, description.value, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(kernel, description.value, CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
+  if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+    set(kernel, description.value, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias.data);
+    set(kernel, description.value, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(kernel, p.bias.type));
+  }
+  Layout a;
+  Layout b;
+  Layout d;
+  make_layout(kernel, a, p.a.type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k);
+  make_layout(kernel, b, p.b.type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n);
+  make_layout(kernel, d, p.d.type, p.m, p.n);
+
+  const std::int64_t align_a = alignment_of(p.a.data);
+  const std::int64_t align_b = alignment_of(p.b.data);
+  const std::int64_t align_d = alignment_of(p.d.data);
+  const auto types = static_cast<std::int64_t>(p.a.type) | static_cast<std::int64_t>(p.b.type) << 4 |
+                     static_cast<std::int64_t>(p.d.type) << 8 | static_cast<std::int64_t>(p.bias.type) << 12;
+  const Context::Products::Key key{p.m,
+                                   p.n,
+                                   p.k,
+                                   (p.transpose_a ? 1 : 0) | (p.transpose_b ? 2 : 0),
+                                   types,
+                                   static_cast<std::int64_t>(p.epilogue),
+                                   align_a,
+                                   align_b,
+                                   align_d << 1 | (p.write == Write::add ? 1 : 0)};
+  Context::Products& products = on.products();
+  auto found = products.chosen.find(key);
+  if (found == products.chosen.end()) {
+    Preference preference;
+    check(cublasLtMatmulPreferenceCreate(&preference.value), kernel, "cublasLtMatmulPreferenceCreate");
+    set(kernel, preference.value, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, Context::kWorkspaceBytes);
+    const auto bytes = [](std::int64_t unit) { return static_cast<std::uint32_t>(unit); };
+    set(kernel, preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bytes(align_a));
+    set(kernel, preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, bytes(align_b));
+    set(kernel, preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, bytes(align_d));
+    set(kernel, preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bytes(align_d));
+    cublasLtMatmulHeuristicResult_t result{};
+    int results = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(products.handle, description.value, a.value, b.value, d.value, d.value,
+                                       preference.value, 1, &result, &results);
+    const bool has = status == CUBLAS_STATUS_SUCCESS && results > 0;
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, kernel, "cublasLtMatmulAlgoGetHeuristic");
+    found = products.chosen.emplace(key, std::pair(has, result.algo)).first;
+  }
+  if (!found->second.first) return false;
+  const float one = 1.0F;
+  const float beta = p.write == Write::add ? 1.0F : 0.0F;
+  check(cublasLtMatmul(products.handle, description.value, &one, p.a.data, a.value, p.b.data, b.value, &beta,
+                       p.d.data, d.value, p.d.data, d.value, &found->second.second, on.workspace(),
+                       Context::kWorkspaceBytes, static_cast<cudaStream_t>(on.stream())),
+        kernel, "cublasLtMatmul");
+  return true;
+}
+
+void multiply_or_throw(const Context& on, const char* kernel, const Product& p) {
+  if (multiply(on, kernel, p)) return;
+  throw_bad_argument(kernel, "cuBLASLt has no algorithm for a product of " + std::to_string(p.m) + " x " +
+                                 std::to_string(p.n) + " x " + std::to_string(p.k) + " of these types");
+}
+
+}  // namespace
+
+void linear_forward(const Context& on, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
+                    std::int64_t in, std::int64_t out) {
+  if (N == 0) return;
+  Product p{out, N, in, true, false, w, x, y, Write::set};
+  if (bias.data != nullptr) {
+    p.epilogue = CUBLASLT_EPILOGUE_BIAS;
+    p.bias = {const_cast<void*>(bias.data), bias.type};  // read only with this epilogue
+  }
+  multiply_or_throw(on, "linear_forward", p);
+}
+
+void linear_backward_input(const Context& on, Ptr dx, ConstPtr dy, ConstPtr w, std::int64_t N,
+                           std::int64_t in, std::int64_t out, Write write) {
+  if (N == 0 || dx.data == nullptr) return;
+  multiply_or_throw(on, "linear_backward_input", {in, N, out, false, false, w, dy, dx, write});
+}
+
+void linear_backward_weight(const Context& on, Ptr dw, Ptr dbias, ConstPtr dy, ConstPtr x, std::int64_t N,
+                            std::int64_t in, std::int64_t out, Write write) {
+  constexpr const char* kName = "linear_backward_weight";
+  if (N == 0) {
+    if (write == Write::add) return;
+    fill_zero(on, dw.data, static_cast<std::size_t>(in * out) * size_of(dw.type));
+    if (dbias.data != nullptr) fill_zero(on, dbias.data, static_cast<std::size_t>(out) * size_of(dbias.type));
+    return;
+  }
+  Product p{in, out, N, false, true, x, dy, dw, write};
+  // The epilogue sums dy on its way through the product, but only sets: accumulation takes its own pass.
+  if (dbias.data != nullptr && write == Write::set) {
+    p.epilogue = CUBLASLT_EPILOGUE_BGRADB;
+    p.bias = dbias;
+    if (multiply(on, kName, p)) return;
+    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    p.bias = {};
+  }
+  multiply_or_throw(on, kName, p);
+  if (dbias.data != nullptr) column_sums(on, dbias, dy, N, out, write);
+}
+
+}  // namespace shardscope::kernels::cuda

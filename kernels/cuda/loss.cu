@@ -1,0 +1,175 @@
+// Losses and their gradients. A block has a row: the largest logit and the sum of exponentials in one pass,
+// the gradient over the logits in a second, so that no second buffer of their size is needed. Row losses are
+// added in double in a fixed order.
+#include "kernels/cuda/device.cuh"
+
+namespace shardscope::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 1024;
+constexpr int kSumThreads = 1024;
+
+/// Sum of exp(x - top), kept so that two can be joined in any order of passes.
+struct Tail {
+  float top;
+  float sum;
+};
+__device__ __forceinline__ Tail join(Tail a, Tail b) {
+  const float top = fmaxf(a.top, b.top);
+  // exp(-inf - -inf) would be NaN: a side that saw nothing adds nothing.
+  const float left = a.top == -INFINITY ? 0.0F : a.sum * expf(a.top - top);
+  const float right = b.top == -INFINITY ? 0.0F : b.sum * expf(b.top - top);
+  return {top, left + right};
+}
+
+__device__ Tail block_join(Tail mine) {
+  __shared__ Tail tails[32];
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) {
+    const Tail other{__shfl_xor_sync(0xFFFFFFFFU, mine.top, step),
+                     __shfl_xor_sync(0xFFFFFFFFU, mine.sum, step)};
+    mine = join(mine, other);
+  }
+  if (threadIdx.x % 32 == 0) tails[threadIdx.x / 32] = mine;
+  __syncthreads();
+  mine = threadIdx.x % 32 < blockDim.x / 32 ? tails[threadIdx.x % 32] : Tail{-INFINITY, 0};
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) {
+    const Tail other{__shfl_xor_sync(0xFFFFFFFFU, mine.top, step),
+                     __shfl_xor_sync(0xFFFFFFFFU, mine.sum, step)};
+    mine = join(mine, other);
+  }
+  return mine;
+}
+
+/// f(index, value) over a row of V elements, 16 bytes at a time between an unaligned head and tail; f returns
+/// nothing, or (kStore) the new value.
+template <bool kStore, class T, class F>
+__device__ __forceinline__ void over_row(T* row, std::int64_t V, F f) {
+  constexpr int N = 16 / sizeof(T);
+  const auto misaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % 16 / sizeof(T));
+  std::int64_t head = misaligned == 0 ? 0 : N - misaligned;
+  head = head < V ? head : V;
+  const std::int64_t packs = (V - head) / N;
+  const auto one = [&](std::int64_t i) {
+    if constexpr (kStore) {
+      row[i] = from_float<T>(f(i, to_float(row[i])));
+    } else {
+      f(i, to_float(row[i]));
+    }
+  };
+  if (threadIdx.x < head) one(threadIdx.x);
+  auto* body = reinterpret_cast<Pack<T, N>*>(row + head);
+  for (std::int64_t p = threadIdx.x; p < packs; p += kThreads) {
+    Pack<T, N> pack = body[p];
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      if constexpr (kStore) {
+        pack.x[k] = from_float<T>(f(head + p * N + k, to_float(pack.x[k])));
+      } else {
+        f(head + p * N + k, to_float(pack.x[k]));
+      }
+    }
+    if constexpr (kStore) body[p] = pack;
+  }
+  const std::int64_t tail = head + packs * N + threadIdx.x;
+  if (tail < V) one(tail);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    cross_entropy_kernel(float* losses, T* logits, const std::int32_t* target, std::int64_t V, float factor) {
+  T* row = logits + std::int64_t{blockIdx.x} * V;
+  const std::int64_t wanted = target[blockIdx.x];
+  const float logit = to_float(row[wanted]);
+  Tail mine{-INFINITY, 0};
+  over_row<false>(row, V, [&](std::int64_t, float x) {
+    if (x > mine.top) {
+      mine.sum = mine.top == -INFINITY ? 0.0F : mine.sum * expf(mine.top - x);
+      mine.top = x;
+    }
+    // An inf or NaN logit makes the sum not finite, and through it the loss.
+    mine.sum += expf(x - mine.top);
+  });
+  const Tail all = block_join(mine);
+  if (threadIdx.x == 0) losses[blockIdx.x] = logf(all.sum) + all.top - logit;
+  const float k = __fdiv_rn(factor, all.sum);
+  __syncthreads();  // every thread has read the wanted logit
+  over_row<true>(row, V, [&](std::int64_t i, float x) {
+    const float p = expf(x - all.top) * k;
+    return i == wanted ? p - factor : p;
+  });
+}
+
+/// *mean = sum of n values / count, in double, in a fixed order.
+template <class T>
+__global__ void __launch_bounds__(kSumThreads)
+    mean_kernel(float* mean, const T* values, std::int64_t n, double count) {
+  double sum = 0;
+  for (std::int64_t i = threadIdx.x; i < n; i += kSumThreads) sum += static_cast<double>(values[i]);
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) *mean = static_cast<float>(sum / count);
+}
+
+constexpr int kMsePiece = 16384;
+constexpr int kMseThreads = 256;
+
+template <class D, class X>
+__global__ void __launch_bounds__(kMseThreads)
+    mse_kernel(double* partial, D* dx, const X* x, const float* target, std::int64_t n, float factor,
+               std::int64_t piece) {
+  const std::int64_t begin = std::int64_t{blockIdx.x} * piece;
+  const std::int64_t end = begin + piece < n ? begin + piece : n;
+  double sum = 0;
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += kMseThreads) {
+    const float difference = to_float(x[i]) - target[i];
+    sum += static_cast<double>(difference) * static_cast<double>(difference);
+    dx[i] = from_float<D>(difference * factor);
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+}  // namespace
+
+void cross_entropy(const Context& on, float* loss, Ptr logits, const std::int32_t* target, std::int64_t N,
+                   std::int64_t V, float grad_scale) {
+  constexpr const char* kName = "cross_entropy";
+  if (static_cast<std::size_t>(N) * sizeof(float) > Context::kWorkspaceBytes) {
+    throw_bad_argument(kName,
+                       std::to_string(N) + " rows are more than the workspace of a stream has room for");
+  }
+  auto* losses = static_cast<float*>(on.workspace());
+  const auto factor = static_cast<float>(static_cast<double>(grad_scale) / static_cast<double>(N));
+  with_type(kName, logits.type, [&](auto tag) {
+    using T = decltype(tag);
+    cross_entropy_kernel<<<static_cast<unsigned>(N), kThreads, 0, stream_of(on)>>>(
+        losses, static_cast<T*>(logits.data), target, V, factor);
+  });
+  mean_kernel<<<1, kSumThreads, 0, stream_of(on)>>>(loss, losses, N, static_cast<double>(N));
+  check_launch(kName);
+}
+
+void mse(const Context& on, float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n,
+         float grad_scale) {
+  constexpr const char* kName = "mse";
+  std::int64_t piece = kMsePiece;
+  while ((n + piece - 1) / piece > static_cast<std::int64_t>(Context::kWorkspaceBytes / sizeof(double))) {
+    piece *= 2;
+  }
+  const std::int64_t pieces = (n + piece - 1) / piece;
+  auto* partial = static_cast<double*>(on.workspace());
+  const auto factor = static_cast<float>(2.0 * static_cast<double>(grad_scale) / static_cast<double>(n));
+  with_type(kName, dx.type, [&](auto d_tag) {
+    with_type(kName, x.type, [&](auto x_tag) {
+      using D = decltype(d_tag);
+      using X = decltype(x_tag);
+      mse_kernel<<<static_cast<unsigned>(pieces), kMseThreads, 0, stream_of(on)>>>(
+          partial, static_cast<D*>(dx.data), static_cast<const X*>(x.data), target, n, factor, piece);
+    });
+  });
+  mean_kernel<<<1, kSumThreads, 0, stream_of(on)>>>(loss, partial, pieces, static_cast<double>(n));
+  check_launch(kName);
+}
+
+}  // namespace shardscope::kernels::cuda

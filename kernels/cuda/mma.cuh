@@ -1,0 +1,162 @@
+// Tensor-core products of 16-bit tiles in shared memory (PTX ISA, "Matrix multiply-accumulate operation using
+// mma instruction", m16n8k16). In what follows g = lane / 4 and t = lane % 4:
+//   A (16 x 16): registers 0..3 hold rows g, g+8, g, g+8 and columns 2t.., 2t.., 2t+8.., 2t+8..
+//   B (16 x 8):  registers 0..1 hold rows (k) 2t.., 2t+8.. of column g
+//   C (16 x 8):  floats 0..1 hold row g, 2..3 row g+8, columns 2t, 2t+1
+#pragma once
+
+#include "kernels/cuda/device.cuh"
+
+namespace shardscope::kernels::cuda {
+
+/// A tile of rows of D elements; 16-byte chunks of a row are permuted by its number, so that the eight rows
+/// one matrix load reads lie in different banks.
+template <class T, int D>
+struct Tile {
+  T* data;
+  __device__ __forceinline__ T* chunk(int row, int column) const {
+    return data + row * D + (((column / 8) ^ (row & 7)) * 8);
+  }
+};
+
+__device__ __forceinline__ unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+/// Copies 16 bytes to shared memory in the background; zeros if not `valid`.
+__device__ __forceinline__ void copy_chunk(void* to, const void* from, bool valid) {
+  const int bytes = valid ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)), "l"(from),
+               "r"(bytes));
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;\n" ::); }
+/// Waits until at most `kLeft` of the latest groups are under way.
+template <int kLeft>
+__device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft) : "memory");
+}
+
+/// Rows [first, first + kRows) of a matrix whose rows are `stride` elements apart; rows from `rows` on are
+/// zero.
+template <int kRows, int kThreads, class T, int D>
+__device__ __forceinline__ void copy_rows(Tile<T, D> to, const T* from, std::int64_t stride, int first,
+                                          int rows) {
+  constexpr int kChunks = D / 8;
+  for (int i = static_cast<int>(threadIdx.x); i < kRows * kChunks; i += kThreads) {
+    const int row = i / kChunks;
+    const int column = i % kChunks * 8;
+    const bool valid = first + row < rows;
+    const int source = valid ? first + row : 0;  // an address that exists, although nothing is read
+    copy_chunk(to.chunk(row, column), from + source * stride + column, valid);
+  }
+}
+
+struct FragmentA {
+  unsigned r[4];
+};
+struct FragmentB {
+  unsigned r[2];
+};
+struct FragmentC {
+  float x[4];
+};
+
+/// Rows [row, row+16) and columns [column, column+16) of the tile.
+template <class T, int D>
+__device__ __forceinline__ FragmentA load_a(Tile<T, D> tile, int row, int column) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const unsigned at = shared_address(tile.chunk(row + lane % 16, column + lane / 16 * 8));
+  FragmentA f;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
+               : "r"(at));
+  return f;
+}
+
+/// B = tile^T: its columns are the tile's rows [row, row+16), its k the tile's columns [column, column+16).
+template <class T, int D>
+__device__ __forceinline__ void load_b_transposed(FragmentB (&f)[2], Tile<T, D> tile, int row, int column) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const unsigned at = shared_address(tile.chunk(row + lane / 16 * 8 + lane % 8, column + lane / 8 % 2 * 8));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(f[0].r[0]), "=r"(f[0].r[1]), "=r"(f[1].r[0]), "=r"(f[1].r[1])
+               : "r"(at));
+}
+
+/// B = the tile itself: its k are the tile's rows [row, row+16), its columns the tile's [column, column+16).
+template <class T, int D>
+__device__ __forceinline__ void load_b(FragmentB (&f)[2], Tile<T, D> tile, int row, int column) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const unsigned at = shared_address(tile.chunk(row + lane / 8 % 2 * 8 + lane % 8, column + lane / 16 * 8));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(f[0].r[0]), "=r"(f[0].r[1]), "=r"(f[1].r[0]), "=r"(f[1].r[1])
+               : "r"(at));
+}
+
+__device__ __forceinline__ void multiply_add(FragmentC& c, const FragmentA& a, const FragmentB& b,
+                                             __nv_bfloat16) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};\n"
+      : "+f"(c.x[0]), "+f"(c.x[1]), "+f"(c.x[2]), "+f"(c.x[3])
+      : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
+}
+__device__ __forceinline__ void multiply_add(FragmentC& c, const FragmentA& a, const FragmentB& b, __half) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};\n"
+      : "+f"(c.x[0]), "+f"(c.x[1]), "+f"(c.x[2]), "+f"(c.x[3])
+      : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
+}
+
+__device__ __forceinline__ unsigned pack2(float low, float high, __nv_bfloat16) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const unsigned*>(&pair);
+}
+__device__ __forceinline__ unsigned pack2(float low, float high, __half) {
+  const __half2 pair = __floats2half2_rn(low, high);
+  return *reinterpret_cast<const unsigned*>(&pair);
+}
+
+/// Two neighbouring 16 x 8 results, rounded, as the 16 x 16 left side of a next product.
+template <class T>
+__device__ __forceinline__ FragmentA as_a(const FragmentC& left, const FragmentC& right) {
+  return {{pack2(left.x[0], left.x[1], T{}), pack2(left.x[2], left.x[3], T{}),
+           pack2(right.x[0], right.x[1], T{}), pack2(right.x[2], right.x[3], T{})}};
+}
+
+/// c[j] += A B_j for the kTiles / 2 pairs of 8 columns: A is rows [a_row, a_row+16) of `a`, B_j the
+/// transposed rows 8j.. of `b`, over all D columns of both.
+template <int kTiles, class T, int D>
+__device__ __forceinline__ void multiply_rows(FragmentC (&c)[kTiles], Tile<T, D> a, int a_row, Tile<T, D> b) {
+#pragma unroll
+  for (int k = 0; k < D; k += 16) {
+    const FragmentA left = load_a(a, a_row, k);
+#pragma unroll
+    for (int j = 0; j < kTiles; j += 2) {
+      FragmentB right[2];
+      load_b_transposed(right, b, j * 8, k);
+      multiply_add(c[j], left, right[0], T{});
+      multiply_add(c[j + 1], left, right[1], T{});
+    }
+  }
+}
+
+/// out[16, D] += P[16, 8 kTiles] b[8 kTiles, D], P rounded from the results `p`.
+template <int kTiles, class T, int D>
+__device__ __forceinline__ void multiply_columns(FragmentC (&out)[D / 8], const FragmentC (&p)[kTiles],
+                                                 Tile<T, D> b) {
+#pragma unroll
+  for (int k = 0; k < kTiles; k += 2) {
+    const FragmentA left = as_a<T>(p[k], p[k + 1]);
+#pragma unroll
+    for (int j = 0; j < D / 8; j += 2) {
+      FragmentB right[2];
+      load_b(right, b, k * 8, j * 8);
+      multiply_add(out[j], left, right[0], T{});
+      multiply_add(out[j + 1], left, right[1], T{});
+    }
+  }
+}
+
+}  // namespace shardscope::kernels::cuda

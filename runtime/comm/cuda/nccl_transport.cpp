@@ -1,0 +1,319 @@
+#include "runtime/comm/cuda/nccl_transport.h"
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "kernels/cuda/context.h"
+#include "runtime/device/cuda/check.h"
+#include "runtime/device/cuda/event.h"
+#include "runtime/device/error.h"
+
+namespace shardscope::comm {
+
+using instrumentation::CollectiveOp;
+
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+void check(ncclResult_t result, const char* call, const std::string& where) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  throw BackendError(call, static_cast<int>(result),
+                     std::string(ncclGetErrorString(result)) + "; " + ncclGetLastError(nullptr) +
+                         " (NCCL_DEBUG=INFO says more)",
+                     where);
+}
+
+ncclDataType_t type_of(kernels::DType type) {
+  switch (type) {
+    case kernels::DType::f32:
+      return ncclFloat32;
+    case kernels::DType::bf16:
+      return ncclBfloat16;
+    case kernels::DType::f16:
+      return ncclFloat16;
+    case kernels::DType::i8:
+      return ncclInt8;
+  }
+  return ncclInt8;
+}
+
+/// `factor` as the element type, as ncclRedOpCreatePreMulSum wants it.
+std::uint32_t scalar_of(float factor, kernels::DType type) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &factor, sizeof bits);
+  if (type == kernels::DType::bf16) return (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+  if (type != kernels::DType::f16) return bits;
+  // A mean's factor 1/n of up to 2^14 ranks is a normal number in fp16.
+  const auto half = static_cast<_Float16>(factor);
+  std::uint16_t narrow = 0;
+  std::memcpy(&narrow, &half, sizeof narrow);
+  return narrow;
+}
+
+}  // namespace
+
+/// Looks after the collectives of one communicator until the device is through with them.
+class NcclTransport::Watchdog {
+ public:
+  Watchdog(ncclComm_t& comm, std::mutex& comm_mutex, Transport& host, std::string where, int ordinal)
+      : comm_(comm), comm_mutex_(comm_mutex), host_(host), where_(std::move(where)), ordinal_(ordinal) {
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  void watch(device::cuda::EventPool::Handle reached, Clock::time_point until, std::string what) {
+    const std::lock_guard lock(mutex_);
+    watched_.push_back({std::move(reached), until, std::move(what)});
+  }
+  /// Throws what went wrong.
+  void check_failure() const {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) throw BackendError("NCCL", 0, failure_, where_);
+  }
+
+ private:
+  struct Watched {
+    device::cuda::EventPool::Handle reached;
+    Clock::time_point until;
+    std::string what;
+  };
+
+  /// What is wrong with the oldest collective; empty: nothing.
+  std::string problem(const Watched& oldest) {
+    ncclResult_t state = ncclSuccess;
+    if (ncclCommGetAsyncError(comm_, &state) == ncclSuccess && state != ncclSuccess &&
+        state != ncclInProgress) {
+      return std::string(ncclGetErrorString(state)) + " in " + oldest.what;
+    }
+    try {
+      host_.check_failure();
+    } catch (const BackendError& error) {
+      return error.what();
+    }
+    if (Clock::now() > oldest.until) return oldest.what + " did not come to its end in time";
+    return {};
+  }
+
+  void run() {
+    cudaSetDevice(ordinal_);
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, 100ms, [this] { return ends_; })) {
+      while (!watched_.empty() && cudaEventQuery(watched_.front().reached.get()) != cudaErrorNotReady) {
+        watched_.pop_front();
+      }
+      if (watched_.empty() || !failure_.empty()) continue;
+      failure_ = problem(watched_.front());
+      if (failure_.empty()) continue;
+      watched_.clear();
+      lock.unlock();
+      {
+        // Kernels that wait for a peer leave; what they were to make is not made, and the next call says why.
+        const std::lock_guard comm_lock(comm_mutex_);
+        ncclCommAbort(comm_);
+        comm_ = nullptr;
+      }
+      lock.lock();
+    }
+  }
+
+  ncclComm_t& comm_;
+  std::mutex& comm_mutex_;
+  Transport& host_;
+  const std::string where_;
+  const int ordinal_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Watched> watched_;
+  std::string failure_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+struct NcclTransport::State {
+  std::string where;
+  ncclComm_t comm = nullptr;  ///< null once aborted
+  std::mutex comm_mutex;
+  std::shared_ptr<device::cuda::EventPool> events;
+  std::unique_ptr<Watchdog> watchdog;
+};
+
+NcclTransport::NcclTransport(std::unique_ptr<Transport> host, std::string name, std::uint32_t rank,
+                             std::uint32_t world, int ordinal, std::chrono::milliseconds timeout)
+    : host_(std::move(host)),
+      name_(std::move(name)),
+      rank_(rank),
+      world_(world),
+      timeout_(timeout),
+      state_(std::make_unique<State>()) {
+  state_->where = "communicator '" + name_ + "', rank " + std::to_string(rank);
+  ncclUniqueId id{};
+  if (rank == 0) check(ncclGetUniqueId(&id), "ncclGetUniqueId", state_->where);
+  host_->host_broadcast(std::as_writable_bytes(std::span(id.internal)), 0);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  check(ncclCommInitRankConfig(&state_->comm, static_cast<int>(world), id, static_cast<int>(rank), &config),
+        "ncclCommInitRankConfig", state_->where);
+  settle("ncclCommInitRankConfig");
+  state_->events = std::make_shared<device::cuda::EventPool>(cudaEventDisableTiming, state_->where);
+  state_->watchdog =
+      std::make_unique<Watchdog>(state_->comm, state_->comm_mutex, *host_, state_->where, ordinal);
+}
+
+NcclTransport::~NcclTransport() {
+  state_->watchdog.reset();
+  if (state_->comm == nullptr) return;
+  // Non-blocking: destroying may still wait for peers, so it is finalized first, for a bounded time.
+  ncclCommFinalize(state_->comm);
+  const auto until = Clock::now() + timeout_;
+  ncclResult_t progress = ncclInProgress;
+  while (ncclCommGetAsyncError(state_->comm, &progress) == ncclSuccess && progress == ncclInProgress &&
+         Clock::now() < until) {
+    std::this_thread::sleep_for(1ms);
+  }
+  if (progress == ncclSuccess) {
+    ncclCommDestroy(state_->comm);
+  } else {
+    ncclCommAbort(state_->comm);
+  }
+}
+
+std::string NcclTransport::describe() const {
+  int version = 0;
+  check(ncclGetVersion(&version), "ncclGetVersion", state_->where);
+  return "NCCL " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+/// A non-blocking communicator answers "in progress": waits until it has done what it was told.
+void NcclTransport::settle(const char* call) {
+  const auto until = Clock::now() + timeout_;
+  ncclResult_t progress = ncclInProgress;
+  for (;;) {
+    check(ncclCommGetAsyncError(state_->comm, &progress), "ncclCommGetAsyncError", state_->where);
+    check(progress, call, state_->where);
+    if (progress == ncclSuccess) return;
+    host_->check_failure();
+    if (Clock::now() > until) {
+      throw BackendError(call, 0, "did not come to its end in " + std::to_string(timeout_.count()) + " ms",
+                         state_->where);
+    }
+    std::this_thread::sleep_for(50us);
+  }
+}
+
+void NcclTransport::queue_part(const Collective& c, const Part& part, void* stream) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  const std::size_t size = kernels::size_of(c.type);
+  const ncclDataType_t type = type_of(c.type);
+  const auto* source = static_cast<const std::byte*>(part.source);
+  auto* target = static_cast<std::byte*>(part.target);
+  const auto extent = static_cast<std::size_t>(part.extent);
+  const auto elems = static_cast<std::size_t>(part.elems);
+  ncclComm_t comm = state_->comm;
+  ncclRedOp_t sum = ncclSum;
+  const bool reduces = c.op == CollectiveOp::reduce_scatter || c.op == CollectiveOp::reduce ||
+                       c.op == CollectiveOp::all_reduce;
+  const bool scaled = reduces && c.factor != 1.0F;
+  if (scaled) {
+    std::uint32_t scalar = scalar_of(c.factor, c.type);
+    check(ncclRedOpCreatePreMulSum(&sum, &scalar, type, ncclScalarHostImmediate, comm),
+          "ncclRedOpCreatePreMulSum", state_->where);
+  }
+  switch (c.op) {
+    case CollectiveOp::all_gather:
+      check(ncclAllGather(source, target, extent, type, comm, on), "ncclAllGather", state_->where);
+      break;
+    case CollectiveOp::reduce_scatter: {
+      if (elems == extent * world_) {
+        check(ncclReduceScatter(source, target, extent, type, sum, comm, on), "ncclReduceScatter",
+              state_->where);
+        break;
+      }
+      // The last shards are short, and NCCL would read behind the input: every rank's range by itself.
+      for (std::uint32_t r = 0; r < world_; ++r) {
+        const std::size_t begin = std::min(elems, extent * r);
+        const std::size_t end = std::min(elems, extent * (r + 1));
+        if (begin == end) continue;
+        check(
+            ncclReduce(source + begin * size, target, end - begin, type, sum, static_cast<int>(r), comm, on),
+            "ncclReduce", state_->where);
+      }
+      break;
+    }
+    case CollectiveOp::reduce:
+      check(ncclReduce(source, target, elems, type, sum, static_cast<int>(part.root), comm, on), "ncclReduce",
+            state_->where);
+      break;
+    case CollectiveOp::all_reduce:
+      check(ncclAllReduce(source, target, elems, type, sum, comm, on), "ncclAllReduce", state_->where);
+      break;
+    case CollectiveOp::all_to_all:
+      for (std::uint32_t r = 0; r < world_; ++r) {
+        check(ncclSend(source + r * extent * size, extent, type, static_cast<int>(r), comm, on), "ncclSend",
+              state_->where);
+        check(ncclRecv(target + r * extent * size, extent, type, static_cast<int>(r), comm, on), "ncclRecv",
+              state_->where);
+      }
+      break;
+    case CollectiveOp::broadcast:
+    case CollectiveOp::barrier:
+      break;
+  }
+  if (scaled) check(ncclRedOpDestroy(sum, comm), "ncclRedOpDestroy", state_->where);
+}
+
+void NcclTransport::move(const Collective& collective, const kernels::Exec& exec) {
+  const auto stream = static_cast<cudaStream_t>(exec.cuda->stream());
+  const std::lock_guard lock(state_->comm_mutex);
+  if (state_->comm == nullptr) check_failure();
+  check(ncclGroupStart(), "ncclGroupStart", state_->where);
+  for (const Part& part : collective.parts) queue_part(collective, part, stream);
+  check(ncclGroupEnd(), "ncclGroupEnd", state_->where);
+  settle(name_of(collective.op));
+  if (collective.op == CollectiveOp::reduce_scatter) {
+    const std::size_t size = kernels::size_of(collective.type);
+    for (const Part& part : collective.parts) {  // what lies behind the last element is zero
+      const std::int64_t begin = std::min(part.elems, part.extent * rank_);
+      const std::int64_t end = std::min(part.elems, part.extent * (rank_ + 1));
+      const auto filled = static_cast<std::size_t>(end - begin);
+      const std::size_t rest = static_cast<std::size_t>(part.extent) - filled;
+      if (rest == 0) continue;
+      device::cuda::check(
+          cudaMemsetAsync(static_cast<std::byte*>(part.target) + filled * size, 0, rest * size, stream),
+          "cudaMemsetAsync", state_->where);
+    }
+  }
+  device::cuda::EventPool::Handle reached = state_->events->take();
+  device::cuda::check(cudaEventRecord(reached.get(), stream), "cudaEventRecord", state_->where);
+  state_->watchdog->watch(
+      std::move(reached), Clock::now() + timeout_,
+      std::string(name_of(collective.op)) + " number " + std::to_string(collective.sequence));
+}
+
+void NcclTransport::check_failure() const {
+  state_->watchdog->check_failure();
+  host_->check_failure();
+}
+
+void NcclTransport::abandon() noexcept { host_->abandon(); }
+
+}  // namespace shardscope::comm

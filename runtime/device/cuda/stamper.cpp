@@ -1,0 +1,139 @@
+#include "runtime/device/cuda/stamper.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "instrumentation/clock.h"
+#include "instrumentation/emitter.h"
+#include "runtime/device/cuda/check.h"
+
+namespace shardscope::device::cuda {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kAnchorEvery = 500ms;
+constexpr int kTries = 5;
+/// Between two looks at events that were not reached. Stamps lose no precision by it, only arrive later.
+constexpr auto kLook = 200us;
+
+}  // namespace
+
+Stamper::Stamper(int device, std::string where)
+    : device_(device),
+      where_(std::move(where)),
+      events_(std::make_shared<EventPool>(cudaEventDefault, where_)) {
+  int least = 0;
+  int greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange", where_);
+  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest),
+        "cudaStreamCreateWithPriority", where_);
+  take_anchor();
+  thread_ = std::thread([this] { run(); });
+}
+
+Stamper::~Stamper() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  filled_.notify_one();
+  thread_.join();
+  cudaStreamDestroy(stream_);
+}
+
+void Stamper::stamp(const instrumentation::Event& event, cudaStream_t stream) {
+  EventPool::Handle reached = events_->take();
+  check(cudaEventRecord(reached.get(), stream), "cudaEventRecord", where_);
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    wake = queue_.empty();
+    queue_.push_back({event, std::move(reached), anchor_});
+  }
+  if (wake) filled_.notify_one();
+}
+
+void Stamper::take_anchor() {
+  Anchor best;
+  std::int64_t narrowest = INT64_MAX;
+  for (int i = 0; i < kTries; ++i) {
+    EventPool::Handle event = events_->take();
+    const std::int64_t before = instrumentation::monotonic_now_ns();
+    check(cudaEventRecord(event.get(), stream_), "cudaEventRecord", where_);
+    cudaError_t state = cudaErrorNotReady;
+    while ((state = cudaEventQuery(event.get())) == cudaErrorNotReady) {
+    }
+    check(state, "cudaEventQuery", where_);
+    const std::int64_t after = instrumentation::monotonic_now_ns();
+    if (after - before >= narrowest) continue;
+    narrowest = after - before;
+    best = {std::move(event), before + (after - before) / 2};
+  }
+  residual_ns_ = narrowest / 2;
+  auto anchor = std::make_shared<const Anchor>(std::move(best));
+  const std::lock_guard lock(mutex_);
+  anchor_ = std::move(anchor);
+}
+
+bool Stamper::settle(Lane& lane) {
+  bool any = false;
+  while (!lane.waiting.empty()) {
+    const Waiting& next = lane.waiting.front();
+    const cudaError_t state = cudaEventQuery(next.reached.get());
+    if (state == cudaErrorNotReady) break;
+    check(state, "cudaEventQuery", where_);
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, next.anchor->event.get(), next.reached.get()),
+          "cudaEventElapsedTime", where_);
+    const auto elapsed = static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
+    // Two anchors may differ by their residuals; a lane's times never go back.
+    lane.last_ns = std::max(lane.last_ns, next.anchor->host_ns + elapsed);
+    instrumentation::emit_at(lane.last_ns, next.event);
+    lane.waiting.pop_front();
+    any = true;
+  }
+  return any;
+}
+
+void Stamper::run() {
+  pthread_setname_np(pthread_self(), "zero-stamps");
+  std::vector<Waiting> arrived;
+  auto next_anchor = std::chrono::steady_clock::now() + kAnchorEvery;
+  try {
+    check(cudaSetDevice(device_), "cudaSetDevice", where_);
+    for (;;) {
+      const bool idle =
+          std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& l) { return l.waiting.empty(); });
+      {
+        std::unique_lock lock(mutex_);
+        if (idle) {
+          filled_.wait_until(lock, next_anchor, [this] { return !queue_.empty() || ends_; });
+        } else {
+          filled_.wait_for(lock, kLook, [this] { return !queue_.empty() || ends_; });
+        }
+        if (ends_ && queue_.empty() && idle) return;
+        arrived.swap(queue_);
+      }
+      for (Waiting& one : arrived) {
+        lanes_[static_cast<std::size_t>(one.event.stream)].waiting.push_back(std::move(one));
+      }
+      arrived.clear();
+      bool any = false;
+      for (Lane& lane : lanes_) any = settle(lane) || any;
+      if (!any && !idle) std::this_thread::sleep_for(kLook);
+      if (std::chrono::steady_clock::now() >= next_anchor) {
+        take_anchor();
+        next_anchor = std::chrono::steady_clock::now() + kAnchorEvery;
+      }
+    }
+  } catch (const BackendError&) {
+    // The device has failed; the host thread's next call says so with its own place. What was waiting for a
+    // stamp never got one, and the spans it would have ended stay open.
+  }
+}
+
+}  // namespace shardscope::device::cuda

@@ -1,0 +1,76 @@
+// A CUDA stream behind the interface that the CPU's has. Work runs on the calling thread at once and
+// launches.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/context.h"
+#include "runtime/device/cuda/event.h"
+#include "runtime/device/cuda/stamper.h"
+
+namespace shardscope::device::cuda {
+
+/// Words in pinned memory that CUDA streams wait for. Never given back while the device lives: they are few,
+/// one for each host stream that a CUDA stream has waited for.
+class WaitWords {
+ public:
+  explicit WaitWords(std::string where) : where_(std::move(where)) {}
+  ~WaitWords();
+  WaitWords(const WaitWords&) = delete;
+  WaitWords& operator=(const WaitWords&) = delete;
+  /// The word that follows `progress`.
+  [[nodiscard]] std::atomic<std::uint64_t>* word_of(StreamProgress& progress);
+
+ private:
+  static constexpr std::size_t kCount = 512;
+  const std::string where_;
+  std::atomic<std::uint64_t>* words_ = nullptr;
+  std::size_t used_ = 0;
+};
+
+class CudaStream final : public Stream {
+ public:
+  struct Shared {
+    int device = 0;
+    std::shared_ptr<EventPool> events;  ///< without timing
+    Stamper* stamper = nullptr;
+    WaitWords* words = nullptr;
+  };
+  /// `priority` as cudaStreamCreateWithPriority has it.
+  CudaStream(instrumentation::StreamId id, int priority, Shared shared, std::string where);
+  ~CudaStream() override;
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  /// Gives the stream what its kernels need; `workspace` as kernels::cuda::Context says.
+  void set_workspace(void* workspace);
+
+  void run(std::function<void(const kernels::Exec&)> work) override;
+  void wait(Event& event) override;
+  void record(Event& event) override;
+  void emit(const instrumentation::Event& event) override;
+  void synchronize() override;
+  [[nodiscard]] instrumentation::StreamId id() const noexcept override { return id_; }
+  [[nodiscard]] kernels::Backend backend() const noexcept override { return kernels::Backend::cuda; }
+  [[nodiscard]] cudaStream_t handle() const noexcept { return stream_; }
+
+ private:
+  const instrumentation::StreamId id_;
+  const Shared shared_;
+  const std::string where_;
+  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<kernels::cuda::Context> context_;
+  /// Host streams this one waited for and up to where: if one fails, what was computed here since is worth
+  /// nothing.
+  struct Dependency {
+    std::shared_ptr<StreamProgress> progress;
+    std::uint64_t position = 0;
+  };
+  std::vector<Dependency> dependencies_;
+};
+
+}  // namespace shardscope::device::cuda

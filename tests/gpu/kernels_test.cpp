@@ -1,0 +1,467 @@
+// Every CUDA kernel against the CPU backend on random inputs, whose own tests hold it to double-precision
+// references. Element-wise steps that both take alike must agree bitwise; where sums are taken in another
+// order or exp differs in its last bit, the bound is stated at the test.
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "tests/gpu/gpu.h"
+#include "tests/kernels/support.h"
+
+namespace shardscope::gpu {
+namespace {
+
+using kernels::ConstPtr;
+using kernels::DType;
+using kernels::Exec;
+using kernels::Ptr;
+using kernels::Write;
+using kernels::test::Array;
+using kernels::test::close;
+using kernels::test::Doubles;
+using kernels::test::kAllTypes;
+using kernels::test::random_doubles;
+using kernels::test::unit_roundoff;
+
+/// An argument that exists on both sides. `shift` elements away from any alignment, as parameters in a flat
+/// buffer.
+class Both {
+ public:
+  Both(device::Device& device, const Doubles& values, DType type, int shift = 0)
+      : type_(type),
+        shift_(static_cast<std::size_t>(shift) * size_of(type)),
+        host_(values, type, 1),
+        device_(device, shift_ + static_cast<std::size_t>(host_.size()) * size_of(type)) {
+    upload(device);
+  }
+  Both(device::Device& device, std::int64_t n, DType type, int shift = 0)
+      : Both(device, Doubles(static_cast<std::size_t>(n), 0.25), type, shift) {}
+
+  [[nodiscard]] Ptr on(const Exec& exec) {
+    if (exec.backend == kernels::Backend::cpu) return host_.ptr();
+    return {static_cast<std::byte*>(device_.data()) + shift_, type_};
+  }
+  [[nodiscard]] float* floats(const Exec& exec) { return static_cast<float*>(on(exec).data); }
+  [[nodiscard]] Array from_device() const {
+    std::vector<std::byte> bytes(shift_ + static_cast<std::size_t>(host_.size()) * size_of(type_));
+    std::vector<std::byte> padded(bytes.size() + 256);
+    device_.read(padded.data());
+    Array result(host_.size(), type_);
+    std::memcpy(result.data(), padded.data() + shift_, bytes.size() - shift_);
+    return result;
+  }
+  [[nodiscard]] ::testing::AssertionResult same_bits() const {
+    const Array got = from_device();
+    if (got.same_bits(host_)) return ::testing::AssertionSuccess();
+    for (std::int64_t i = 0; i < host_.size(); ++i) {
+      if (std::memcmp(
+              static_cast<const std::byte*>(got.data()) + static_cast<std::size_t>(i) * size_of(type_),
+              static_cast<const std::byte*>(host_.data()) + static_cast<std::size_t>(i) * size_of(type_),
+              size_of(type_)) != 0) {
+        return ::testing::AssertionFailure()
+               << "element " << i << ": CUDA " << got.get(i) << ", CPU " << host_.get(i);
+      }
+    }
+    return ::testing::AssertionFailure();
+  }
+  [[nodiscard]] ::testing::AssertionResult near(double relative, double absolute) const {
+    return close(from_device().doubles(), host_.doubles(), relative, absolute);
+  }
+  [[nodiscard]] const Array& host() const { return host_; }
+
+ private:
+  void upload(device::Device& device) {
+    device.copy_async(static_cast<std::byte*>(device_.data()) + shift_, host_.data(),
+                      static_cast<std::size_t>(host_.size()) * size_of(type_), device.compute());
+    device.compute().synchronize();
+  }
+  DType type_;
+  std::size_t shift_;
+  Array host_;
+  DeviceArray device_;
+};
+
+class CudaKernels : public OnGpu {
+ protected:
+  /// The operation on the CPU and on the GPU.
+  void both(const std::function<void(const Exec&)>& operation) {
+    operation(Exec{});
+    device->compute().run(operation);
+    device->compute().synchronize();
+  }
+};
+
+TEST_F(CudaKernels, ElementWiseAgreeBitwise) {
+  for (const std::int64_t n : {1, 7, 255, 4096, 100003}) {
+    for (const DType type : kAllTypes) {
+      for (const int shift : {0, 1, 3}) {
+        Both a(*device, random_doubles(n, 1, -3, 3), type, shift);
+        Both b(*device, random_doubles(n, 2, -3, 3), type, shift);
+        Both y(*device, n, type, shift);
+        both([&](const Exec& e) { kernels::add(e, y.on(e), a.on(e), b.on(e), n); });
+        EXPECT_TRUE(y.same_bits()) << n;
+        both([&](const Exec& e) { kernels::relu_forward(e, y.on(e), a.on(e), n); });
+        EXPECT_TRUE(y.same_bits());
+        both([&](const Exec& e) { kernels::relu_backward(e, y.on(e), b.on(e), a.on(e), n); });
+        EXPECT_TRUE(y.same_bits());
+        both([&](const Exec& e) { kernels::accumulate(e, y.on(e), b.on(e), n); });
+        EXPECT_TRUE(y.same_bits());
+        both([&](const Exec& e) { kernels::scale(e, y.on(e), 0.37F, n); });
+        EXPECT_TRUE(y.same_bits());
+        for (const DType other : kAllTypes) {
+          Both z(*device, n, other, shift);
+          both([&](const Exec& e) { kernels::cast(e, z.on(e), a.on(e), n); });
+          EXPECT_TRUE(z.same_bits());
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaKernels, GeluAgreesToTheLastBits) {
+  // exp differs by up to 2 units in the last place between the backends.
+  const std::int64_t n = 65537;
+  for (const DType type : kAllTypes) {
+    Both x(*device, random_doubles(n, 3, -14, 14), type);
+    Both g(*device, random_doubles(n, 4, -2, 2), type);
+    Both y(*device, n, type);
+    both([&](const Exec& e) { kernels::gelu_forward(e, y.on(e), x.on(e), n); });
+    EXPECT_TRUE(y.near(2 * unit_roundoff(type) + 8 * 0x1p-24, 1e-7));
+    both([&](const Exec& e) { kernels::gelu_backward(e, y.on(e), g.on(e), x.on(e), n); });
+    EXPECT_TRUE(y.near(2 * unit_roundoff(type) + 16 * 0x1p-24, 2e-6));
+  }
+}
+
+TEST_F(CudaKernels, SumOverRanksAgreesBitwise) {
+  for (const DType type : kAllTypes) {
+    for (const int shift : {0, 1}) {
+      const std::int64_t n = 10007;
+      std::vector<std::unique_ptr<Both>> inputs;
+      for (unsigned k = 0; k < 5; ++k) {
+        inputs.push_back(std::make_unique<Both>(*device, random_doubles(n, 10 + k), type, shift));
+      }
+      Both out(*device, n, type, shift);
+      both([&](const Exec& e) {
+        std::vector<const void*> at;
+        for (const auto& input : inputs) at.push_back(input->on(e).data);
+        kernels::reduce_sum(e, out.on(e), at.data(), 5, type, n, 0.2F);
+      });
+      EXPECT_TRUE(out.same_bits());
+    }
+  }
+}
+
+TEST_F(CudaKernels, LayerNorm) {
+  struct Shape {
+    std::int64_t N, C;
+  };
+  for (const Shape& s : {Shape{1, 1}, Shape{3, 17}, Shape{130, 384}, Shape{1000, 768}, Shape{70, 5000}}) {
+    for (const DType type : kAllTypes) {
+      Both x(*device, random_doubles(s.N * s.C, 5, -2, 3), type);
+      Both w(*device, random_doubles(s.C, 6), type);
+      Both b(*device, random_doubles(s.C, 7), type);
+      Both y(*device, s.N * s.C, type);
+      Both mean(*device, s.N, DType::f32);
+      Both rstd(*device, s.N, DType::f32);
+      both([&](const Exec& e) {
+        kernels::layer_norm_forward(e, y.on(e), mean.floats(e), rstd.floats(e), x.on(e), w.on(e), b.on(e),
+                                    s.N, s.C, 1e-5F);
+      });
+      // Sums of C numbers in another order: C * 2^-24 of the largest, far less in practice.
+      EXPECT_TRUE(mean.near(1e-5, 1e-6));
+      EXPECT_TRUE(rstd.near(1e-5, 1e-6));
+      EXPECT_TRUE(y.near(2 * unit_roundoff(type), 2e-5)) << s.N << 'x' << s.C;
+      Both dy(*device, random_doubles(s.N * s.C, 8), type);
+      for (const Write write : {Write::set, Write::add}) {
+        Both dx(*device, s.N * s.C, type);
+        Both dw(*device, s.C, type);
+        Both db(*device, s.C, type);
+        both([&](const Exec& e) {
+          kernels::layer_norm_backward(e, dx.on(e), dw.on(e), db.on(e), dy.on(e), x.on(e), w.on(e),
+                                       mean.floats(e), rstd.floats(e), s.N, s.C, write, write);
+        });
+        const double sums = 1e-6 * std::sqrt(static_cast<double>(s.N)) * 10;
+        EXPECT_TRUE(dx.near(2 * unit_roundoff(type), 2e-5));
+        EXPECT_TRUE(dw.near(2 * unit_roundoff(type) + 1e-5, sums));
+        EXPECT_TRUE(db.near(2 * unit_roundoff(type) + 1e-5, sums));
+      }
+    }
+  }
+}
+
+TEST_F(CudaKernels, Linear) {
+  struct Shape {
+    std::int64_t N, in, out;
+    int shift;
+  };
+  for (const Shape& s : {Shape{1, 1, 1, 0}, Shape{5, 3, 7, 1}, Shape{256, 384, 1152, 0},
+                         Shape{300, 768, 50, 1}, Shape{1024, 1536, 384, 0}}) {
+    for (const DType type : kAllTypes) {
+      Both x(*device, random_doubles(s.N * s.in, 21), type, s.shift);
+      Both w(*device, random_doubles(s.in * s.out, 22, -0.1, 0.1), type, s.shift);
+      Both b(*device, random_doubles(s.out, 23), type, s.shift);
+      Both y(*device, s.N * s.out, type, s.shift);
+      Both dy(*device, random_doubles(s.N * s.out, 24), type, s.shift);
+      // Products of k numbers up to 0.1 in another order, in fp32.
+      const auto bound = [&](std::int64_t k, double size) {
+        return 4 * 0x1p-24 * static_cast<double>(k) * size + 2 * unit_roundoff(type) * size * 4;
+      };
+      both([&](const Exec& e) {
+        kernels::linear_forward(e, y.on(e), x.on(e), w.on(e), b.on(e), s.N, s.in, s.out);
+      });
+      EXPECT_TRUE(y.near(2 * unit_roundoff(type), bound(s.in, 0.1))) << s.N << ' ' << s.in << ' ' << s.out;
+      both([&](const Exec& e) {
+        kernels::linear_forward(e, y.on(e), x.on(e), w.on(e), {nullptr, type}, s.N, s.in, s.out);
+      });
+      EXPECT_TRUE(y.near(2 * unit_roundoff(type), bound(s.in, 0.1)));
+      for (const Write write : {Write::set, Write::add}) {
+        Both dx(*device, s.N * s.in, type, s.shift);
+        Both dw(*device, s.in * s.out, type, s.shift);
+        Both db(*device, s.out, type, s.shift);
+        both([&](const Exec& e) {
+          kernels::linear_backward_input(e, dx.on(e), dy.on(e), w.on(e), s.N, s.in, s.out, write);
+          kernels::linear_backward_weight(e, dw.on(e), db.on(e), dy.on(e), x.on(e), s.N, s.in, s.out, write);
+        });
+        EXPECT_TRUE(dx.near(2 * unit_roundoff(type), bound(s.out, 0.1)));
+        EXPECT_TRUE(dw.near(2 * unit_roundoff(type), bound(s.N, 1)));
+        EXPECT_TRUE(db.near(2 * unit_roundoff(type), bound(s.N, 1)));
+      }
+    }
+  }
+}
+
+TEST_F(CudaKernels, EmbeddingAgreesBitwise) {
+  const std::int64_t rows = 301;
+  const std::int64_t C = 100;
+  // Few rows read often (more than fit a block's list), many read once or never.
+  std::vector<std::int32_t> index(5000);
+  std::mt19937 random(9);
+  for (auto& i : index) i = random() % 3 == 0 ? 7 : static_cast<std::int32_t>(random() % 300);
+  const auto N = static_cast<std::int64_t>(index.size());
+  const DeviceArray device_index(*device, index.data(), index.size() * sizeof(index[0]));
+  const auto at = [&](const Exec& e) {
+    return e.backend == kernels::Backend::cpu ? index.data()
+                                              : static_cast<const std::int32_t*>(device_index.data());
+  };
+  for (const DType type : kAllTypes) {
+    Both table(*device, random_doubles(rows * C, 31), type);
+    Both y(*device, N * C, type);
+    Both dy(*device, random_doubles(N * C, 32), type);
+    Both dtable(*device, rows * C, type);
+    for (const Write write : {Write::set, Write::add}) {
+      both([&](const Exec& e) { kernels::embedding_forward(e, y.on(e), table.on(e), at(e), N, C, write); });
+      EXPECT_TRUE(y.same_bits());
+      both([&](const Exec& e) {
+        kernels::embedding_backward(e, dtable.on(e), dy.on(e), at(e), N, rows, C, write);
+      });
+      EXPECT_TRUE(dtable.same_bits());
+    }
+  }
+}
+
+TEST_F(CudaKernels, Attention) {
+  struct Shape {
+    std::int64_t B, T, C, H;
+  };
+  // Heads of 64 and 128 in 16 bits go to the tensor cores; lengths on both sides of their blocks of 64 and
+  // 128.
+  for (const Shape& s :
+       {Shape{1, 1, 64, 1}, Shape{2, 63, 128, 2}, Shape{1, 64, 64, 1}, Shape{2, 65, 128, 1},
+        Shape{1, 128, 192, 3}, Shape{1, 129, 256, 2}, Shape{2, 257, 128, 2}, Shape{1, 512, 128, 1},
+        Shape{1, 33, 20, 2}, Shape{2, 100, 96, 3}, Shape{1, 70, 200, 1}}) {
+    for (const DType type : kAllTypes) {
+      Both qkv(*device, random_doubles(s.B * s.T * 3 * s.C, 41, -1.5, 1.5), type);
+      Both out(*device, s.B * s.T * s.C, type);
+      Both sums(*device, s.B * s.H * s.T, DType::f32);
+      Both dout(*device, random_doubles(s.B * s.T * s.C, 42), type);
+      Both dqkv(*device, s.B * s.T * 3 * s.C, type);
+      std::vector<std::byte> host_scratch(kernels::attention_scratch_bytes(Exec{}, type, s.B, s.T, s.C, s.H));
+      DeviceArray scratch(*device, static_cast<std::size_t>(s.B * s.H * s.T) * sizeof(float));
+      both([&](const Exec& e) {
+        void* room = e.backend == kernels::Backend::cpu ? host_scratch.data() : scratch.data();
+        kernels::attention_forward(e, out.on(e), sums.floats(e), qkv.on(e), s.B, s.T, s.C, s.H, room);
+      });
+      // Weights are rounded to 16 bits before they meet the values, which are below 1.5.
+      const double rounding = type == DType::f32 ? 2e-6 : 1.5 * unit_roundoff(type);
+      EXPECT_TRUE(sums.near(1e-5, 1e-5 + (type == DType::f32 ? 0 : 1e-5)));
+      EXPECT_TRUE(out.near(2 * unit_roundoff(type), 2 * rounding))
+          << s.B << ' ' << s.T << ' ' << s.C << ' ' << s.H;
+      both([&](const Exec& e) {
+        void* room = e.backend == kernels::Backend::cpu ? host_scratch.data() : scratch.data();
+        kernels::attention_backward(e, dqkv.on(e), dout.on(e), out.on(e), qkv.on(e), sums.floats(e), s.B, s.T,
+                                    s.C, s.H, room);
+      });
+      // Key gradients sum over up to T queries.
+      const double length = std::sqrt(static_cast<double>(s.T));
+      EXPECT_TRUE(dqkv.near(4 * unit_roundoff(type), 6 * rounding * length));
+    }
+  }
+}
+
+TEST_F(CudaKernels, CrossEntropy) {
+  struct Shape {
+    std::int64_t N, V;
+  };
+  for (const Shape& s : {Shape{1, 2}, Shape{5, 1001}, Shape{64, 50257}, Shape{300, 4096}}) {
+    for (const DType type : kAllTypes) {
+      std::vector<std::int32_t> target(static_cast<std::size_t>(s.N));
+      std::mt19937 random(4);
+      for (auto& t : target) t = static_cast<std::int32_t>(random() % static_cast<unsigned>(s.V));
+      const DeviceArray device_target(*device, target.data(), target.size() * sizeof(target[0]));
+      Both logits(*device, random_doubles(s.N * s.V, 51, -6, 6), type);
+      Both loss(*device, 1, DType::f32);
+      both([&](const Exec& e) {
+        const auto* t = e.backend == kernels::Backend::cpu
+                            ? target.data()
+                            : static_cast<const std::int32_t*>(device_target.data());
+        kernels::cross_entropy(e, loss.floats(e), logits.on(e), t, s.N, s.V, 128);
+      });
+      EXPECT_TRUE(loss.near(1e-5, 1e-6));
+      EXPECT_TRUE(logits.near(2 * unit_roundoff(type) + 1e-5, 1e-6)) << s.N << ' ' << s.V;
+    }
+  }
+}
+
+TEST_F(CudaKernels, SquaredError) {
+  const std::int64_t n = 70001;
+  for (const DType type : kAllTypes) {
+    Both x(*device, random_doubles(n, 61), type);
+    Both target(*device, random_doubles(n, 62), DType::f32);
+    Both dx(*device, n, type);
+    Both loss(*device, 1, DType::f32);
+    both([&](const Exec& e) { kernels::mse(e, loss.floats(e), dx.on(e), x.on(e), target.floats(e), n, 2); });
+    EXPECT_TRUE(loss.near(1e-6, 0));
+    EXPECT_TRUE(dx.same_bits());
+  }
+}
+
+TEST_F(CudaKernels, AdamWAgreesBitwise) {
+  for (const std::int64_t n : {1, 1000, 100001}) {
+    for (const DType grad_type : kAllTypes) {
+      for (const DType param_type : {DType::f32, DType::bf16, DType::f16}) {
+        for (const int shift : {0, 1}) {
+          Both w(*device, random_doubles(n, 71), DType::f32, shift);
+          Both m(*device, random_doubles(n, 72, -0.1, 0.1), DType::f32, shift);
+          Both v(*device, random_doubles(n, 73, 0, 0.01), DType::f32, shift);
+          Both g(*device, random_doubles(n, 74), grad_type, shift);
+          Both p(*device, n, param_type, shift);
+          kernels::AdamW settings;
+          settings.grad_scale = 0.5F;
+          for (settings.step = 1; settings.step < 4; ++settings.step) {
+            settings.decoupled = settings.step != 2;
+            both([&](const Exec& e) {
+              const Ptr copy = param_type == DType::f32 ? Ptr{} : p.on(e);
+              kernels::adamw_step(e, w.floats(e), m.floats(e), v.floats(e), copy, g.on(e), n, settings);
+            });
+          }
+          EXPECT_TRUE(w.same_bits());
+          EXPECT_TRUE(m.same_bits());
+          EXPECT_TRUE(v.same_bits());
+          EXPECT_TRUE(p.same_bits());
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaKernels, NormAndOverflow) {
+  for (const std::int64_t n : {1, 8191, 1000003}) {
+    for (const DType type : kAllTypes) {
+      for (const bool overflow : {false, true}) {
+        Doubles values = random_doubles(n, 81);
+        if (overflow) values[static_cast<std::size_t>(n / 2)] = HUGE_VAL;
+        Both x(*device, values, type, 1);
+        double host_sum = 3;
+        std::uint32_t host_bad = 0;
+        kernels::squared_norm(Exec{}, &host_sum, &host_bad, x.on(Exec{}), n);
+        const double zero = 3;
+        DeviceArray sum(*device, &zero, sizeof zero);
+        const std::uint32_t none = 0;
+        DeviceArray bad(*device, &none, sizeof none);
+        device->compute().run([&](const Exec& e) {
+          kernels::squared_norm(e, static_cast<double*>(sum.data()), static_cast<std::uint32_t*>(bad.data()),
+                                x.on(e), n);
+        });
+        std::array<std::byte, 256> got{};
+        bad.read(got.data());
+        std::uint32_t found = 0;
+        std::memcpy(&found, got.data(), sizeof found);
+        EXPECT_EQ(found != 0, overflow);
+        EXPECT_EQ(host_bad != 0, overflow);
+        if (overflow) continue;
+        sum.read(got.data());
+        double total = 0;
+        std::memcpy(&total, got.data(), sizeof total);
+        EXPECT_NEAR(total, host_sum, 1e-12 * host_sum);
+      }
+    }
+  }
+}
+
+TEST_F(CudaKernels, QuantizedValuesAgreeBitwise) {
+  const std::int64_t n = 10000;
+  for (const std::int64_t group : {64, 2048, 9998}) {
+    const std::int64_t groups = (n + group - 1) / group;
+    for (const DType type : kAllTypes) {
+      Doubles values = random_doubles(n, 91, -5, 5);
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(group, 64); ++i)
+        values[static_cast<std::size_t>(i)] = 0;
+      Both x(*device, values, type);
+      Both scales(*device, groups, DType::f32);
+      Both back(*device, n, type);
+      std::vector<std::int8_t> host8(static_cast<std::size_t>(n));
+      DeviceArray device8(*device, host8.size());
+      const auto bytes = [&](const Exec& e) {
+        return e.backend == kernels::Backend::cpu ? host8.data() : static_cast<std::int8_t*>(device8.data());
+      };
+      both([&](const Exec& e) { kernels::quantize_int8(e, bytes(e), scales.floats(e), x.on(e), n, group); });
+      EXPECT_TRUE(scales.same_bits());
+      both([&](const Exec& e) {
+        kernels::dequantize_int8(e, back.on(e), bytes(e), scales.floats(e), n, group);
+      });
+      EXPECT_TRUE(back.same_bits());
+
+      // int4 with error feedback, then the sum of two such arrays.
+      Both error_scales(*device, Doubles(static_cast<std::size_t>(groups), 0.0), DType::f32);
+      std::vector<std::uint8_t> host4(static_cast<std::size_t>(n / 2));
+      DeviceArray device4(*device, host4.size());
+      const auto halves = [&](const Exec& e) {
+        return e.backend == kernels::Backend::cpu ? host4.data() : static_cast<std::uint8_t*>(device4.data());
+      };
+      std::vector<std::int8_t> host_error(static_cast<std::size_t>(n));
+      DeviceArray device_error(*device, host_error.data(), host_error.size());
+      const auto error = [&](const Exec& e) {
+        auto* at = e.backend == kernels::Backend::cpu ? host_error.data()
+                                                      : static_cast<std::int8_t*>(device_error.data());
+        return kernels::ErrorFeedback{at, error_scales.floats(e), 0.8F};
+      };
+      for (int round = 0; round < 3; ++round) {
+        both([&](const Exec& e) {
+          kernels::quantize_int4(e, halves(e), scales.floats(e), x.on(e), n, group, error(e));
+        });
+        EXPECT_TRUE(scales.same_bits());
+        EXPECT_TRUE(error_scales.same_bits()) << "round " << round;
+      }
+      both([&](const Exec& e) {
+        const std::array<kernels::Int4Source, 2> sources{
+            {{halves(e), scales.floats(e)}, {halves(e), scales.floats(e)}}};
+        kernels::dequantize_sum_int4(e, back.on(e), sources.data(), 2, n, group, 0.5F);
+      });
+      EXPECT_TRUE(back.same_bits());
+      Both again(*device, groups, DType::f32);
+      std::vector<std::uint8_t> host_again(host4.size());
+      DeviceArray device_again(*device, host4.size());
+      both([&](const Exec& e) {
+        const std::array<kernels::Int4Source, 2> sources{
+            {{halves(e), scales.floats(e)}, {halves(e), scales.floats(e)}}};
+        auto* to = e.backend == kernels::Backend::cpu ? host_again.data()
+                                                      : static_cast<std::uint8_t*>(device_again.data());
+        kernels::requantize_int4(e, to, again.floats(e), sources.data(), 2, n, group, 0.5F, {});
+      });
+      EXPECT_TRUE(again.same_bits());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::gpu
