@@ -21,6 +21,26 @@ CudaEvent& as_cuda_event(Event& event, const std::string& where) {
   return *own;
 }
 
+using WaitValue = CUresult (*)(CUstream, CUdeviceptr, cuuint64_t, unsigned);
+
+/// The driver's cuStreamWaitValue64, found at run time: linked, libcuda would have to be there for the
+/// program to start at all, on the CPU too.
+WaitValue wait_value(const std::string& where) {
+  static const WaitValue found = [&where] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult state{};
+    check(
+        cudaGetDriverEntryPointByVersion("cuStreamWaitValue64", &function, 12000, cudaEnableDefault, &state),
+        "cudaGetDriverEntryPointByVersion", where);
+    return reinterpret_cast<WaitValue>(function);
+  }();
+  if (found == nullptr) {
+    throw BackendError("cuStreamWaitValue64", 0,
+                       "the driver does not have it; use a driver for CUDA 12 or newer", where);
+  }
+  return found;
+}
+
 }  // namespace
 
 WaitWords::~WaitWords() { cudaFreeHost(words_); }
@@ -75,9 +95,12 @@ void CudaStream::wait(Event& event) {
   if (progress.reached(own.position())) return;
   // The stream waits for a word of host memory that the worker thread raises: no thread of the host is held.
   const auto* word = shared_.words->word_of(progress);
-  check(cuStreamWaitValue64(stream_, reinterpret_cast<CUdeviceptr>(word), own.position(),
-                            CU_STREAM_WAIT_VALUE_GEQ),
-        "cuStreamWaitValue64", where_);
+  const CUresult result = wait_value(where_)(stream_, reinterpret_cast<CUdeviceptr>(word), own.position(),
+                                             CU_STREAM_WAIT_VALUE_GEQ);
+  if (result != CUDA_SUCCESS) {
+    throw BackendError("cuStreamWaitValue64", static_cast<int>(result),
+                       "the driver refused to wait for a word of host memory", where_);
+  }
   for (Dependency& known : dependencies_) {
     if (known.progress != own.progress()) continue;
     known.position = std::max(known.position, own.position());
