@@ -25,9 +25,10 @@ struct CollectorOptions {
   std::string upstream_key;  ///< publishing key for it; empty: the file that SHARDSCOPE_KEY names, or none
   std::string clock_id;      ///< of a simulated host; empty: this machine's
   instrumentation::HostClock clock;
-  /// Events that have arrived and are not recorded yet may take so much memory. Beyond it events are shed,
-  /// lowest detail first and counted; steps and watermarks of memory are not: for them ranks have to wait.
-  std::size_t intake_bytes = 256U << 20;
+  /// Events that have arrived and are not recorded yet may take so much memory. Beyond it ranks have to wait;
+  /// when the recorder has stood still for a second events are shed, lowest detail first and counted, but for
+  /// steps and watermarks of memory.
+  std::size_t intake_bytes = 128U << 20;
 };
 
 struct CollectorStatus {

@@ -11,7 +11,8 @@ using instrumentation::monotonic_now_ns;
 using instrumentation::ShedClass;
 
 namespace {
-constexpr double kClockWait_s = 2;  ///< for a rank's first clock estimate
+constexpr double kClockWait_s = 2;                    ///< for a rank's first clock estimate
+constexpr std::int64_t kPatience_ns = 1'000'000'000;  ///< with a recorder that stands still
 constexpr std::size_t kMaxRanksWithoutTables = 1U << 16;
 /// Steps, errors and tables never go; of memory the watermarks stay.
 constexpr std::array kShedOrder = {ShedClass::kernels, ShedClass::params, ShedClass::modules,
@@ -21,9 +22,12 @@ constexpr std::array kShedOrder = {ShedClass::kernels, ShedClass::params, ShedCl
 void Collector::State::receive_published() {
   zmq::message_t message;
   for (int i = 0; i < kMessagesPerTurn; ++i) {
-    // With nothing left to shed messages stay where they are: ZeroMQ's queues are short, and behind them the
-    // ranks' own shed what they must.
-    if (intake_bytes() > options.intake_bytes && !make_room()) return;
+    if (intake_bytes() > options.intake_bytes) {
+      // A recorder that gets on is waited for: ZeroMQ's queues are short, and behind them are the ranks' own.
+      // One that stands still must not take the live view with it. With nothing left to shed they wait too.
+      const std::int64_t still_ns = monotonic_now_ns() - recorder->progress_ns();
+      if (still_ns < kPatience_ns || !make_room()) return;
+    }
     if (!sockets.pull.recv(message, zmq::recv_flags::dontwait)) return;
     wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::rank_publish);
     if (!decoded.message) {

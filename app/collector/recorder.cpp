@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "instrumentation/clock.h"
 #include "instrumentation/sockets.h"
 
 namespace shardscope::collector {
@@ -47,6 +48,7 @@ void Recorder::run() {
     } catch (const std::exception& error) {
       failure = error.what();  // no memory, for instance: this one thing is missing
     }
+    progress_ns_.store(instrumentation::monotonic_now_ns(), std::memory_order_relaxed);
     bytes_.fetch_sub(job.bytes, std::memory_order_relaxed);
     job.work = nullptr;
     if (notify_) notify_();

@@ -34,6 +34,10 @@ class Recorder {
 
   /// Of what has been handed over and not been recorded yet.
   [[nodiscard]] std::size_t queued_bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+  /// When it last got something done, nanoseconds of the monotonic clock.
+  [[nodiscard]] std::int64_t progress_ns() const noexcept {
+    return progress_ns_.load(std::memory_order_relaxed);
+  }
   /// What stopped the recording; empty: nothing has.
   [[nodiscard]] std::string error() const;
   /// Storage of a recorded chunk, to be filled again; empty when there is none.
@@ -56,6 +60,7 @@ class Recorder {
   std::function<void()> notify_;
   std::atomic<std::size_t> bytes_{0};
   std::atomic<bool> committing_{false};
+  std::atomic<std::int64_t> progress_ns_{0};
   mutable std::mutex mutex_;
   std::condition_variable wake_, idle_;
   std::deque<Job> jobs_;
