@@ -6,31 +6,63 @@
 namespace shardscope::store {
 namespace {
 
-constexpr std::size_t kMinLeaves = 1024;
-constexpr std::size_t kScreenLeaves = 8192;  ///< enough for the whole run on a wide screen
-constexpr std::size_t kSpansPerLeaf = 4;
+constexpr std::size_t kMinLeaves = 64;
+constexpr std::size_t kScreenLeaves = 2048;  ///< enough for a block on a wide screen
+constexpr std::size_t kSpansPerLeaf = 16;
 constexpr double kBucketsPerColumn = 2;  ///< at least this many, so that splitting edges is exact enough
+constexpr double kQuanta = 4095;         ///< steps in which a stored share of a bucket is counted
+constexpr std::size_t kMaxStoredLeaves = 1U << 20;
+
+std::uint64_t quanta(float part, double whole) {
+  if (part <= 0 || whole <= 0) return 0;
+  return static_cast<std::uint64_t>(std::clamp(std::round(kQuanta * part / whole), 1.0, kQuanta));
+}
 
 }  // namespace
 
-void DensityPyramid::vote(Bucket& bucket, float weight, ev::EventKind kind, std::uint8_t code) noexcept {
-  if (bucket.kind == kind && bucket.code == code) {
-    bucket.weight += weight;
-  } else if (weight > bucket.weight) {
-    bucket.kind = kind;
-    bucket.code = code;
-    bucket.weight = weight - bucket.weight;
+void DensityBucket::vote(float busy, ev::EventKind its_kind, std::uint8_t its_code) noexcept {
+  if (kind == its_kind && code == its_code) {
+    weight += busy;
+  } else if (busy > weight) {
+    kind = its_kind;
+    code = its_code;
+    weight = busy - weight;
   } else {
-    bucket.weight -= weight;
+    weight -= busy;
   }
 }
 
-DensityPyramid::Bucket DensityPyramid::merged(const Bucket& left, const Bucket& right) noexcept {
-  Bucket out = left;
-  out.busy_ns += right.busy_ns;
-  out.begins += right.begins;
-  if (right.weight > 0) vote(out, right.weight, right.kind, right.code);
-  return out;
+void DensityBucket::merge(const DensityBucket& other) noexcept {
+  busy_ns += other.busy_ns;
+  begins += other.begins;
+  if (other.weight > 0) vote(other.weight, other.kind, other.code);
+}
+
+std::size_t DensityColumns::index(std::int64_t ns) const noexcept {
+  auto i = static_cast<std::size_t>(static_cast<double>(ns - begin_ns) / width_ns());
+  i = std::min(i, columns.size() - 1);
+  // at() rounds down: the neighbour may be the one that holds it.
+  while (i > 0 && at(i) > ns) --i;
+  while (i + 1 < columns.size() && at(i + 1) <= ns) ++i;
+  return i;
+}
+
+void DensityColumns::add(std::int64_t from_ns, std::int64_t to_ns, ev::EventKind kind, std::uint8_t code,
+                         bool counted) const noexcept {
+  counted = counted && from_ns >= begin_ns;
+  const std::int64_t from = std::max(from_ns, begin_ns);
+  const std::int64_t to = std::min(to_ns, end_ns);
+  if (to < from || from >= end_ns || (to == from && from_ns != to_ns)) return;
+  for (std::size_t i = index(from); i < columns.size(); ++i) {
+    const std::int64_t left = std::max(from, at(i));
+    const std::int64_t right = std::min(to, at(i + 1));
+    const auto busy = static_cast<float>(std::max<std::int64_t>(right - left, 0));
+    columns[i].busy_ns += busy;
+    columns[i].vote(std::max(busy, 1.0F), kind, code);
+    if (counted) ++columns[i].begins;
+    counted = false;
+    if (to <= at(i + 1)) return;
+  }
 }
 
 void DensityPyramid::coarsen() {
@@ -40,28 +72,29 @@ void DensityPyramid::coarsen() {
   ++shift_;
 }
 
-void DensityPyramid::append(std::int64_t begin_ns, std::int64_t end_ns, ev::EventKind kind,
-                            std::uint8_t code) {
-  begin_ns = std::max<std::int64_t>(begin_ns, 0);
-  end_ns = std::max(end_ns, begin_ns);
+void DensityPyramid::append(std::int64_t begin_ns, std::int64_t end_ns, ev::EventKind kind, std::uint8_t code,
+                            bool counted) {
+  if (levels_[0].empty()) base_ns_ = begin_ns;
+  begin_ns = std::max<std::int64_t>(begin_ns - base_ns_, 0);
+  end_ns = std::max(end_ns - base_ns_, begin_ns);
   const std::int64_t last_ns = std::max(begin_ns, end_ns - 1);
   if (spans_ == 0) first_begin_ns_ = begin_ns;
-  last_end_ns_ = last_ns + 1;
+  last_end_ns_ = std::max(last_end_ns_, last_ns + 1);
   ++spans_;
   const std::size_t most = std::max({kMinLeaves, std::min(spans_, kScreenLeaves), spans_ / kSpansPerLeaf});
   while (static_cast<std::size_t>(last_ns >> shift_) >= most) coarsen();
 
   const auto first = static_cast<std::size_t>(begin_ns >> shift_);
   const auto last = static_cast<std::size_t>(last_ns >> shift_);
-  std::vector<Bucket>& leaves = levels_[0];
+  std::vector<DensityBucket>& leaves = levels_[0];
   if (leaves.size() <= last) leaves.resize(last + 1);
-  ++leaves[first].begins;
+  if (counted) ++leaves[first].begins;
   for (std::size_t i = first; i <= last; ++i) {
     const std::int64_t from = std::max(begin_ns, static_cast<std::int64_t>(i) << shift_);
     const std::int64_t to = std::min(end_ns, (static_cast<std::int64_t>(i) + 1) << shift_);
     const auto busy = static_cast<float>(to - from);
     leaves[i].busy_ns += busy;
-    vote(leaves[i], std::max(busy, 1.0F), kind, code);
+    leaves[i].vote(std::max(busy, 1.0F), kind, code);
   }
   dirty_ = std::min(dirty_, first);
 }
@@ -75,49 +108,57 @@ void DensityPyramid::settle() {
       levels_.emplace_back();
       first = 0;
     }
-    const std::vector<Bucket>& children = levels_[level];
-    std::vector<Bucket>& parents = levels_[level + 1];
+    const std::vector<DensityBucket>& children = levels_[level];
+    std::vector<DensityBucket>& parents = levels_[level + 1];
     const std::size_t count = (children.size() + 1) / 2;
     // A level that was just begun, or that is shorter than what lies below, is filled from where it ends.
     first = std::min(first / 2, parents.size());
     parents.resize(count);
     for (std::size_t i = first; i < count; ++i) {
-      const Bucket right = 2 * i + 1 < children.size() ? children[2 * i + 1] : Bucket{};
-      parents[i] = merged(children[2 * i], right);
+      parents[i] = children[2 * i];
+      if (2 * i + 1 < children.size()) parents[i].merge(children[2 * i + 1]);
     }
   }
 }
 
-bool DensityPyramid::covers(double column_ns) const noexcept {
-  return std::ldexp(1.0, static_cast<int>(shift_)) * kBucketsPerColumn <= column_ns;
+bool DensityPyramid::covers(unsigned shift, double column_ns) noexcept {
+  return std::ldexp(1.0, static_cast<int>(shift)) * kBucketsPerColumn <= column_ns;
 }
 
-void DensityPyramid::columns(std::int64_t begin_ns, std::int64_t end_ns, std::span<Density> columns) const {
-  const double width = static_cast<double>(end_ns - begin_ns) / static_cast<double>(columns.size());
+DensityBucket DensityPyramid::total() const {
+  for (const auto& level : levels_) {
+    if (level.size() == 1) return level[0];
+  }
+  DensityBucket out;
+  for (const DensityBucket& bucket : levels_[0]) out.merge(bucket);
+  return out;
+}
+
+void DensityPyramid::add_to(const DensityColumns& out) const {
+  const std::int64_t held_begin = base_ns_ + first_begin_ns_;
+  const std::int64_t held_end = base_ns_ + last_end_ns_;
+  if (empty() || out.columns.empty() || held_begin >= out.end_ns || held_end <= out.begin_ns) return;
+  const double width = out.width_ns();
   std::size_t level = 0;
-  while (level + 1 < levels_.size() &&
-         std::ldexp(1.0, static_cast<int>(shift_ + level + 1)) * kBucketsPerColumn <= width) {
+  while (level + 1 < levels_.size() && !levels_[level + 1].empty() &&
+         covers(shift_ + static_cast<unsigned>(level) + 1, width)) {
     ++level;
   }
-  const std::vector<Bucket>& buckets = levels_[level];
+  const std::vector<DensityBucket>& buckets = levels_[level];
   const unsigned shift = shift_ + static_cast<unsigned>(level);
   const std::int64_t bucket_ns = std::int64_t{1} << shift;
 
-  std::int64_t from = begin_ns;
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    const std::int64_t to = c + 1 == columns.size()
-                                ? end_ns
-                                : begin_ns + static_cast<std::int64_t>(width * static_cast<double>(c + 1));
-    const std::int64_t lo = std::max(from, first_begin_ns_);
-    const std::int64_t hi = std::min(to, last_end_ns_);
-    Bucket sum;
+  const std::size_t last_column = out.index(std::min(held_end, out.end_ns) - 1);
+  for (std::size_t c = out.index(std::max(held_begin, out.begin_ns)); c <= last_column; ++c) {
+    const std::int64_t from = out.at(c);
+    const std::int64_t lo = std::max(from, held_begin) - base_ns_;
+    const std::int64_t hi = std::min(out.at(c + 1), held_end) - base_ns_;
+    DensityBucket& sum = out.columns[c];
     for (std::int64_t i = lo >> shift; lo < hi && i <= (hi - 1) >> shift; ++i) {
-      const Bucket& bucket = buckets[static_cast<std::size_t>(i)];
+      const DensityBucket& bucket = buckets[static_cast<std::size_t>(i)];
       const std::int64_t at = i << shift;
       if (at >= lo && at + bucket_ns <= hi) {  // whole: most of them, and without a division
-        sum.busy_ns += bucket.busy_ns;
-        sum.begins += bucket.begins;
-        if (bucket.weight > 0) vote(sum, bucket.weight, bucket.kind, bucket.code);
+        sum.merge(bucket);
         continue;
       }
       // The first and last bucket hold nothing outside the row's own range.
@@ -126,26 +167,76 @@ void DensityPyramid::columns(std::int64_t begin_ns, std::int64_t end_ns, std::sp
       const std::int64_t overlap = std::min(hi, held_to) - std::max(lo, held_from);
       const float share = static_cast<float>(overlap) / static_cast<float>(held_to - held_from);
       sum.busy_ns += bucket.busy_ns * share;
-      if (bucket.weight > 0) vote(sum, bucket.weight * share, bucket.kind, bucket.code);
+      if (bucket.weight > 0) sum.vote(bucket.weight * share, bucket.kind, bucket.code);
       // Begins cannot be split; they belong to the column in which the bucket comes into view.
-      if (std::max(at, begin_ns) >= from) sum.begins += bucket.begins;
+      if (std::max(at, std::max(out.begin_ns, held_begin) - base_ns_) >= from - base_ns_)
+        sum.begins += bucket.begins;
     }
-    Density& out = columns[c];
-    const auto span_ns = static_cast<float>(std::max<std::int64_t>(to - from, 1));
-    out.busy = std::min(1.0F, sum.busy_ns / span_ns);
-    out.count = std::max(sum.begins, sum.busy_ns > 0 ? 1U : 0U);
-    out.dominant = sum.kind;
-    out.dominant_code = sum.code;
-    from = to;
   }
 }
 
-void DensityPyramid::clear() { *this = DensityPyramid(); }
-
 std::size_t DensityPyramid::bytes() const noexcept {
-  std::size_t bytes = 0;
-  for (const auto& level : levels_) bytes += level.capacity() * sizeof(Bucket);
+  std::size_t bytes = levels_.capacity() * sizeof levels_[0];
+  for (const auto& level : levels_) bytes += level.capacity() * sizeof(DensityBucket);
   return bytes;
+}
+
+void DensityPyramid::encode(ByteWriter& out, std::size_t most) const {
+  std::size_t level = 0;
+  while (level + 1 < levels_.size() && levels_[level].size() > most) ++level;
+  const std::vector<DensityBucket>& buckets = levels_[level];
+  out.varint(buckets.size());
+  if (buckets.empty()) return;
+  const unsigned shift = shift_ + static_cast<unsigned>(level);
+  out.varint(shift);
+  out.varint(zigzag(base_ns_));
+  out.varint(static_cast<std::uint64_t>(first_begin_ns_));
+  out.varint(static_cast<std::uint64_t>(last_end_ns_));
+  const double width = std::ldexp(1.0, static_cast<int>(shift));
+  for (const DensityBucket& bucket : buckets) out.varint(bucket.begins);
+  for (const DensityBucket& bucket : buckets) out.varint(quanta(bucket.busy_ns, width));
+  // A span of no length votes with 1 ns, so that it has a kind.
+  for (const DensityBucket& bucket : buckets) out.varint(quanta(bucket.weight, width));
+  for (const DensityBucket& bucket : buckets) {
+    out.varint(static_cast<std::uint64_t>(bucket.kind) << 8 | bucket.code);
+  }
+}
+
+DensityPyramid DensityPyramid::decode(ByteReader& in) {
+  in.now_reading("level of detail");
+  DensityPyramid out;
+  const std::uint64_t count = in.varint();
+  if (count == 0) return out;
+  if (count > kMaxStoredLeaves || count > in.left()) in.fail("has more buckets than bytes");
+  out.shift_ = static_cast<unsigned>(in.varint());
+  out.base_ns_ = unzigzag(in.varint());
+  out.first_begin_ns_ = static_cast<std::int64_t>(in.varint());
+  out.last_end_ns_ = static_cast<std::int64_t>(in.varint());
+  constexpr std::int64_t kMaxNs = std::int64_t{1} << 62;
+  if (out.shift_ > 62 || out.first_begin_ns_ < 0 || out.last_end_ns_ <= out.first_begin_ns_ ||
+      out.last_end_ns_ > kMaxNs || out.base_ns_ > kMaxNs || out.base_ns_ < -kMaxNs ||
+      static_cast<std::uint64_t>((out.last_end_ns_ - 1) >> out.shift_) != count - 1) {
+    in.fail("has buckets that do not fit its time");
+  }
+  std::vector<DensityBucket>& leaves = out.levels_[0];
+  leaves.resize(count);
+  const double quantum = std::ldexp(1.0, static_cast<int>(out.shift_)) / kQuanta;
+  for (DensityBucket& bucket : leaves) bucket.begins = static_cast<std::uint32_t>(in.varint());
+  for (DensityBucket& bucket : leaves) {
+    bucket.busy_ns = static_cast<float>(quantum * static_cast<double>(in.varint()));
+  }
+  for (DensityBucket& bucket : leaves) {
+    bucket.weight = static_cast<float>(quantum * static_cast<double>(in.varint()));
+  }
+  for (DensityBucket& bucket : leaves) {
+    const std::uint64_t tag = in.varint();
+    bucket.kind = static_cast<ev::EventKind>(tag >> 8);
+    bucket.code = static_cast<std::uint8_t>(tag);
+    out.spans_ += bucket.begins;
+  }
+  out.dirty_ = 0;
+  out.settle();
+  return out;
 }
 
 }  // namespace shardscope::store

@@ -53,21 +53,64 @@ bool within(std::uint32_t module, std::uint32_t ancestor,
 
 }  // namespace
 
+Lane::Lane(const Keyframe& from, Detail detail)
+    : last_ns_(from.last_ns), from_ns_(from.last_ns), with_density_(detail == Detail::levels) {
+  rows_.resize(from.open.size());
+  for (std::size_t d = 0; d < from.open.size(); ++d) {
+    const Open& open = from.open[d];
+    rows_[d].spans.push_back(open.span);
+    // Known only from later on; here it goes on.
+    rows_[d].spans.back().end_ns =
+        open.certain_ns == kNever ? kOpen : std::max(open.certain_ns, open.span.begin_ns);
+    rows_[d].carried = true;
+    open_.push_back({.kind = open.span.kind,
+                     .code = open.span.code,
+                     .a = open.span.a,
+                     .b = open.span.b,
+                     .certain_ns = open.certain_ns});
+  }
+}
+
+Lane::Keyframe Lane::keyframe() const {
+  Keyframe out{.last_ns = last_ns_, .open = {}};
+  for (std::size_t d = 0; d < open_.size(); ++d) {
+    out.open.push_back({.span = rows_[d].spans.back(), .certain_ns = open_[d].certain_ns});
+  }
+  return out;
+}
+
+void Lane::add_density(Row& row, const Span& span, std::int64_t until_ns) {
+  if (!with_density_) return;
+  const bool carried = row.carried && row.spans.size() == 1;
+  const std::int64_t from = carried ? std::max(span.begin_ns, from_ns_) : span.begin_ns;
+  if (until_ns < from || (carried && until_ns == from)) return;
+  row.pyramid.append(from, until_ns, span.kind, span.code, !carried);
+  if (is_wait(span.kind)) waits_.append(from, until_ns, span.kind, span.code, !carried);
+}
+
 void Lane::close(std::int64_t end_ns) {
   const std::size_t depth = open_.size() - 1;
   Row& row = rows_[depth];
   Span& span = row.spans.back();
   span.end_ns = std::max(end_ns, span.begin_ns);
   row.last_end_ns = span.end_ns;
-  if (with_density_) row.pyramid.append(span.begin_ns, span.end_ns, span.kind, span.code);
+  add_density(row, span, span.end_ns);
   open_.pop_back();
+}
+
+void Lane::close_stretch() {
+  for (std::size_t d = 0; d < open_.size(); ++d) {
+    const std::int64_t known = open_[d].certain_ns == kNever ? last_ns_ : open_[d].certain_ns;
+    add_density(rows_[d], rows_[d].spans.back(), known);
+  }
+  settle();
 }
 
 void Lane::cut_above(std::size_t depth) {
   while (open_.size() > depth) {
     const std::int64_t certain = open_.back().certain_ns;
     ++cut_;
-    close(certain >= 0 ? certain : last_ns_);
+    close(certain != kNever ? certain : last_ns_);
   }
 }
 
@@ -76,11 +119,11 @@ void Lane::begin(const ev::Event& event, std::int64_t at_ns, const std::vector<s
   at_ns = std::max(at_ns, last_ns_);
   const int level = outer_level(event.kind);
   for (std::size_t d = 0; d < open_.size(); ++d) {
-    const Open& open = open_[d];
+    const OpenRef& open = open_[d];
     const int its_level = outer_level(open.kind);
     const bool over = level != 0 ? its_level == 0 || its_level >= level
                       : event.kind == ev::EventKind::module_begin
-                          ? open.kind == ev::EventKind::module_begin && open.certain_ns >= 0 &&
+                          ? open.kind == ev::EventKind::module_begin && open.certain_ns != kNever &&
                                 (open.code != event.code || !within(event.a, open.a, parents))
                           : event.kind != ev::EventKind::kernel_begin && open.kind == event.kind;
     if (over) {
@@ -110,10 +153,10 @@ void Lane::begin(const ev::Event& event, std::int64_t at_ns, const std::vector<s
 const Span* Lane::end(const ev::Event& event, std::int64_t at_ns) {
   at_ns = std::max(at_ns, last_ns_);
   for (std::size_t d = open_.size(); d-- > 0;) {
-    const Open& open = open_[d];
+    const OpenRef& open = open_[d];
     if (ev::end_of(open.kind) != event.kind || open.a != event.a) continue;
     if (code_identifies(open.kind) && open.code != event.code) continue;
-    const bool over_gap = open.certain_ns >= 0;
+    const bool over_gap = open.certain_ns != kNever;
     if (over_gap && open.b != event.b) continue;
     cut_above(d + 1);
     if (over_gap && !unique_in_run(open.kind, open.b)) {
@@ -139,7 +182,7 @@ void Lane::mark(const ev::Event& event, std::int64_t at_ns) {
 
 void Lane::gap() {
   for (std::size_t d = 0; d < open_.size(); ++d) {
-    if (open_[d].certain_ns >= 0) continue;
+    if (open_[d].certain_ns != kNever) continue;
     open_[d].certain_ns = last_ns_;
     open_span(d).end_ns = std::max(last_ns_, open_span(d).begin_ns);
   }
@@ -147,28 +190,7 @@ void Lane::gap() {
 
 void Lane::settle() {
   for (Row& row : rows_) row.pyramid.settle();
-}
-
-void Lane::shift(std::int64_t delta_ns) {
-  if (rows_.empty()) return;  // nothing has a time yet: the first event may be earlier than what was known
-  last_ns_ += delta_ns;
-  for (Open& open : open_) {
-    if (open.certain_ns >= 0) open.certain_ns += delta_ns;
-  }
-  for (std::size_t d = 0; d < rows_.size(); ++d) {
-    Row& row = rows_[d];
-    row.last_end_ns += delta_ns;
-    row.pyramid.clear();
-    const std::size_t closed = row.spans.size() - (d < open_.size() ? 1 : 0);
-    for (std::size_t i = 0; i < row.spans.size(); ++i) {
-      Span& span = row.spans[i];
-      span.begin_ns += delta_ns;
-      if (span.end_ns != kOpen) span.end_ns += delta_ns;
-      if (span.mark_ns != 0) span.mark_ns += delta_ns;
-      if (i < closed && with_density_) row.pyramid.append(span.begin_ns, span.end_ns, span.kind, span.code);
-    }
-    row.pyramid.settle();
-  }
+  waits_.settle();
 }
 
 std::span<const Span> Lane::spans(std::uint8_t depth) const {
@@ -187,58 +209,55 @@ std::pair<std::size_t, std::size_t> Lane::visible(std::uint8_t depth, std::int64
   return {static_cast<std::size_t>(first - row.begin()), static_cast<std::size_t>(last - row.begin())};
 }
 
-void Lane::density(std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns, std::int64_t now_ns,
-                   std::span<Density> columns) const {
-  std::fill(columns.begin(), columns.end(), Density{});
-  if (depth >= rows_.size() || columns.empty() || end_ns <= begin_ns) return;
+void Lane::density(std::uint8_t depth, std::int64_t now_ns, const DensityColumns& columns) const {
+  if (depth >= rows_.size() || columns.columns.empty() || columns.end_ns <= columns.begin_ns) return;
   const Row& row = rows_[depth];
-  const double width = static_cast<double>(end_ns - begin_ns) / static_cast<double>(columns.size());
-  auto [first, last] = std::pair<std::size_t, std::size_t>{};
-  if (row.pyramid.covers(width)) {
-    row.pyramid.columns(begin_ns, end_ns, columns);
+  const bool has_open = depth < open_.size();
+  std::size_t first = 0, last = row.spans.size();
+  if (with_density_ && row.pyramid.covers(columns.width_ns())) {
+    row.pyramid.add_to(columns);
     // The pyramid holds closed spans; an open one is added below.
-    last = row.spans.size();
-    first = last - (depth < open_.size() ? 1 : 0);
+    first = last - (has_open ? 1 : 0);
   } else {
-    std::tie(first, last) = visible(depth, begin_ns, end_ns);
+    std::tie(first, last) = visible(depth, columns.begin_ns, columns.end_ns);
   }
-  // Busy time by the kind that leads a column so far; a span shorter than a column touches one or two.
-  std::size_t votes_column = SIZE_MAX;
-  float votes = 0;
   for (std::size_t i = first; i < last; ++i) {
     const Span& span = row.spans[i];
-    const std::int64_t from = std::max(span.begin_ns, begin_ns);
-    const std::int64_t to =
-        std::min(span.end_ns == kOpen ? std::max(now_ns, span.begin_ns) : span.end_ns, end_ns);
-    if (to < from || from >= end_ns) continue;
-    auto c = static_cast<std::size_t>(static_cast<double>(from - begin_ns) / width);
-    for (; c < columns.size(); ++c) {
-      const double left = static_cast<double>(begin_ns) + width * static_cast<double>(c);
-      const double overlap =
-          std::min(static_cast<double>(to), left + width) - std::max(static_cast<double>(from), left);
-      if (overlap < 0 || (overlap <= 0 && to != from)) break;
-      Density& column = columns[c];
-      const auto share = static_cast<float>(overlap / width);
-      if (votes_column != c) {
-        votes_column = c;
-        votes = column.busy;
-      }
-      if (column.count == 0 || (column.dominant == span.kind && column.dominant_code == span.code)) {
-        votes += share;
-        column.dominant = span.kind;
-        column.dominant_code = span.code;
-      } else if (share > votes) {
-        votes = share - votes;
-        column.dominant = span.kind;
-        column.dominant_code = span.code;
-      } else {
-        votes -= share;
-      }
-      column.busy = std::min(1.0F, column.busy + share);
-      ++column.count;
-      if (to == from) break;
+    const bool carried = row.carried && i == 0;
+    const std::int64_t from = carried ? std::max(span.begin_ns, from_ns_) : span.begin_ns;
+    const std::int64_t to = span.end_ns == kOpen ? std::max(now_ns, from) : span.end_ns;
+    if (to < from || (carried && to == from)) continue;
+    columns.add(from, to, span.kind, span.code, !carried);
+  }
+}
+
+void Lane::density_of_waits(std::int64_t now_ns, const DensityColumns& columns) const {
+  if (columns.columns.empty() || columns.end_ns <= columns.begin_ns) return;
+  const bool levels = with_density_ && waits_.covers(columns.width_ns());
+  if (levels) waits_.add_to(columns);
+  for (std::size_t d = 0; d < rows_.size(); ++d) {
+    const Row& row = rows_[d];
+    auto [first, last] =
+        visible(static_cast<std::uint8_t>(d), columns.begin_ns, columns.end_ns);
+    if (levels) first = std::max(first, row.spans.size() - (d < open_.size() ? 1 : 0));
+    for (std::size_t i = first; i < last; ++i) {
+      const Span& span = row.spans[i];
+      if (!is_wait(span.kind)) continue;
+      const bool carried = row.carried && i == 0;
+      const std::int64_t from = carried ? std::max(span.begin_ns, from_ns_) : span.begin_ns;
+      const std::int64_t to = span.end_ns == kOpen ? std::max(now_ns, from) : span.end_ns;
+      if (to < from || (carried && to == from)) continue;
+      columns.add(from, to, span.kind, span.code, !carried);
     }
   }
+}
+
+std::size_t Lane::bytes() const noexcept {
+  std::size_t bytes = waits_.bytes();
+  for (const Row& row : rows_) {
+    bytes += sizeof row + row.spans.capacity() * sizeof(Span) + row.pyramid.bytes();
+  }
+  return bytes;
 }
 
 }  // namespace shardscope::store

@@ -19,6 +19,26 @@ namespace shardscope::store {
 /// is missing makes no span, because where it began is not known.
 class Lane {
  public:
+  static constexpr std::int64_t kNever = INT64_MIN;
+
+  /// A span that has not ended, by its depth.
+  struct Open {
+    Span span;
+    std::int64_t certain_ns = kNever;  ///< last instant before a gap at which it was open; kNever: no gap since
+  };
+  /// What a lane must know to go on from a time: nothing of the spans that ended before.
+  struct Keyframe {
+    std::int64_t last_ns = kNever;
+    std::vector<Open> open;  ///< by depth
+  };
+
+  Lane() = default;
+  enum class Detail : std::uint8_t { spans, levels };
+  /// Goes on where another lane was. The open spans are here as well, the first of their depths. Without
+  /// levels density() looks at every span.
+  Lane(const Keyframe& from, Detail detail);
+  [[nodiscard]] Keyframe keyframe() const;
+
   /// `parents`: parent module by module id, for the nesting proof above; may be empty. Not owned.
   void begin(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
   /// Returns the span that ended, or null when its begin is missing. Valid until the next call.
@@ -29,10 +49,11 @@ class Lane {
   void gap();
   /// Makes density() see what came since the last call.
   void settle();
-  void shift(std::int64_t delta_ns);  ///< the run's origin moved
   /// Keeps no levels of detail; density() stays empty. Before the first event.
   void without_density() noexcept { with_density_ = false; }
-  /// Hands every closed span to `heir` and forgets it; open spans stay.
+  /// The stretch ends here: what open spans have lasted so far goes into the levels of detail.
+  void close_stretch();
+  /// Hands every closed span to `heir` and forgets it and the levels of detail; open spans stay.
   template <typename Heir>
   void let_go(Heir heir) {
     for (std::size_t d = 0; d < rows_.size(); ++d) {
@@ -40,43 +61,68 @@ class Lane {
       const auto closed = spans.end() - (d < open_.size() ? 1 : 0);
       for (auto span = spans.begin(); span != closed; ++span) heir(*span);
       spans.erase(spans.begin(), closed);
+      rows_[d].carried = d < open_.size();
+      rows_[d].pyramid.clear();
     }
+    waits_.clear();
+    from_ns_ = last_ns_;
   }
 
   [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
   [[nodiscard]] std::uint8_t depth_count() const noexcept { return static_cast<std::uint8_t>(rows_.size()); }
   [[nodiscard]] std::span<const Span> spans(std::uint8_t depth) const;
+  [[nodiscard]] std::size_t open_count() const noexcept { return open_.size(); }
+  /// Whether the first span of this depth began in an earlier stretch.
+  [[nodiscard]] bool carried(std::size_t depth) const noexcept {
+    return depth < rows_.size() && rows_[depth].carried;
+  }
+  [[nodiscard]] std::int64_t from_ns() const noexcept { return from_ns_; }  ///< where this stretch begins
+  [[nodiscard]] std::int64_t last_ns() const noexcept { return last_ns_; }  ///< latest event
   /// Index range of the spans of a depth that overlap [begin, end).
   [[nodiscard]] std::pair<std::size_t, std::size_t> visible(std::uint8_t depth, std::int64_t begin_ns,
                                                             std::int64_t end_ns) const;
-  /// `now_ns`: how far an open span reaches.
-  void density(std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns, std::int64_t now_ns,
-               std::span<Density> columns) const;
+  /// Adds this stretch's part of a depth to `columns`: up to the latest event, and to `now_ns` for open spans.
+  void density(std::uint8_t depth, std::int64_t now_ns, const DensityColumns& columns) const;
+  /// The same of the waits of every depth.
+  void density_of_waits(std::int64_t now_ns, const DensityColumns& columns) const;
+  [[nodiscard]] const DensityPyramid& pyramid(std::uint8_t depth) const { return rows_[depth].pyramid; }
+  /// Levels of detail of the waits of every depth.
+  [[nodiscard]] const DensityPyramid& waits() const noexcept { return waits_; }
   [[nodiscard]] std::uint64_t cut_spans() const noexcept { return cut_; }
   [[nodiscard]] std::uint64_t unmatched_ends() const noexcept { return unmatched_; }
+  [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
   struct Row {
     std::vector<Span> spans;
     DensityPyramid pyramid;  ///< of all spans but an open last one
-    std::int64_t last_end_ns = 0;
+    std::int64_t last_end_ns = kNever;
+    bool carried = false;
   };
-  struct Open {
+  struct OpenRef {
     ev::EventKind kind{};
     std::uint8_t code = 0;
     std::uint32_t a = 0, b = 0;
-    std::int64_t certain_ns = -1;  ///< last instant before a gap at which it was open; -1: no gap since
+    std::int64_t certain_ns = kNever;
   };
 
   Span& open_span(std::size_t depth) { return rows_[depth].spans.back(); }
   void close(std::int64_t end_ns);    ///< the innermost open span
   void cut_above(std::size_t depth);  ///< ends of the spans open at `depth` and deeper are lost
+  void add_density(Row& row, const Span& span, std::int64_t until_ns);
 
-  std::vector<Row> rows_;   ///< by depth
-  std::vector<Open> open_;  ///< by depth; the span is the last of its row
-  std::int64_t last_ns_ = 0;
+  std::vector<Row> rows_;      ///< by depth
+  std::vector<OpenRef> open_;  ///< by depth; the span is the last of its row
+  DensityPyramid waits_;
+  std::int64_t last_ns_ = kNever, from_ns_ = kNever;
   bool with_density_ = true;
   std::uint64_t cut_ = 0, unmatched_ = 0;
 };
+
+/// Computation stood still for communication.
+[[nodiscard]] constexpr bool is_wait(ev::EventKind begin) noexcept {
+  return begin == ev::EventKind::fetch_wait_begin || begin == ev::EventKind::reduce_wait_begin ||
+         begin == ev::EventKind::deferred_wait_begin;
+}
 
 }  // namespace shardscope::store

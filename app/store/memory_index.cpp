@@ -39,6 +39,7 @@ void MemoryIndex::correct(std::size_t old_size) {
                           .delta = known_before,
                           .after = known_before,
                           .category = MemoryCategory::other});
+      corrections_.push_back(changes_.back());
       std::rotate(changes_.begin(), changes_.end() - 1, changes_.end());
       of(running_, MemoryCategory::other) += known_before;
     }
@@ -76,6 +77,7 @@ void MemoryIndex::correct(std::size_t old_size) {
     running_[c] += delta[c];
     changes_.push_back(
         {.at_ns = at_ns, .delta = delta[c], .after = after, .category = static_cast<MemoryCategory>(c)});
+    corrections_.push_back(changes_.back());
   }
   resync_ = false;
   mismatch_ = 0;
@@ -90,7 +92,7 @@ void MemoryIndex::settle() {
     of(running_, changes_[i].category) += changes_[i].delta;
   std::size_t from = std::min(old_size, merge_in_time(changes_, old_size, time));
   const std::size_t merged = changes_.size();
-  correct(old_size);
+  if (books_) correct(old_size);
   if (changes_.size() > merged) {
     // Corrections are few; they may lie anywhere in what just came, a first one even at its head.
     from = std::min(from, merge_in_time(changes_, old_size == 0 ? 0 : merged, time));
@@ -143,24 +145,73 @@ void MemoryIndex::set_model_state(const std::array<bool, ev::kMemoryCategoryCoun
   if (settled_ > 0) rebuild(0);
 }
 
-void MemoryIndex::shift(std::int64_t delta_ns) {
-  for (Change& change : changes_) change.at_ns += delta_ns;
-  for (auto* peak : {&earlier_peak_, &earlier_model_peak_}) {
-    if (*peak) (*peak)->at_ns += delta_ns;
-  }
+MemoryIndex::MemoryIndex(const Keyframe& from) {
+  if (!from.any) return;
+  running_ = from.bytes;
+  // One change of nothing, before everything, stands for all that were: the bytes before it are those
+  // after them.
+  changes_ = {{.at_ns = INT64_MIN, .delta = 0, .after = sum(running_), .category = MemoryCategory::other}};
+  blocks_ = {{.before = running_, .total = {}, .model = {}}};
+  has_base_ = true;
+  base_ns_ = from.at_ns;
+  settled_ = 1;
+  rebuild(0);
+}
+
+MemoryIndex::MemoryIndex(const Keyframe& from, std::span<const Change> corrections) : MemoryIndex(from) {
+  books_ = false;
+  changes_.insert(changes_.end(), corrections.begin(), corrections.end());
+}
+
+MemoryIndex::Keyframe MemoryIndex::keyframe() const {
+  Keyframe out;
+  out.any = settled_ > 0;
+  if (!out.any) return out;
+  out.at_ns = change_count() == 0 ? base_ns_ : changes_.back().at_ns;
+  out.bytes = running_;
+  return out;
 }
 
 void MemoryIndex::let_go() {
-  if (changes_.size() < 2) return;
-  earlier_peak_ = peak();
-  earlier_model_peak_ = model_state_peak();
-  // One change of nothing stands for all that were: the bytes before it are those after them.
-  const std::int64_t total = sum(running_);
-  changes_ = {
-      {.at_ns = changes_.back().at_ns, .delta = 0, .after = total, .category = MemoryCategory::other}};
-  blocks_ = {{.before = running_, .total = {}, .model = {}}};
-  settled_ = 1;
+  corrections_.clear();
+  if (change_count() == 0) return;
+  const Keyframe now = keyframe();
+  const std::array<bool, ev::kMemoryCategoryCount> counts = counts_;
+  const bool resync = resync_, books = books_;
+  const std::int64_t mismatch = mismatch_;
+  const int repeated = repeated_;
+  *this = MemoryIndex(now);
+  counts_ = counts;
+  resync_ = resync;
+  books_ = books;
+  mismatch_ = mismatch;
+  repeated_ = repeated;
   rebuild(0);
+}
+
+std::vector<MemoryIndex::Leaf> MemoryIndex::leaves(std::size_t most) const {
+  std::vector<Leaf> out;
+  const std::size_t first = has_base_ ? 1 : 0;
+  const std::size_t count = changes_.size() - first;
+  if (count == 0) return out;
+  const std::size_t each = (count + most - 1) / most;
+  for (std::size_t i = first; i < changes_.size(); i += each) {
+    const Top top = largest(i, std::min(i + each, changes_.size()));
+    out.push_back({.begin_ns = changes_[i].at_ns, .highest = sample(top.index)});
+  }
+  return out;
+}
+
+std::size_t MemoryIndex::bytes() const noexcept {
+  return changes_.capacity() * sizeof(Change) + totals_.capacity() * sizeof(std::int64_t) +
+         blocks_.capacity() * sizeof(Block) + groups_.capacity() * sizeof(Group);
+}
+
+void MemoryIndex::replay(std::int64_t at_ns, MemorySample& sample) const {
+  for (std::size_t i = has_base_ ? 1 : 0; i < changes_.size() && changes_[i].at_ns <= at_ns; ++i) {
+    of(sample.bytes, changes_[i].category) += changes_[i].delta;
+    sample.at_ns = std::max(sample.at_ns, changes_[i].at_ns);
+  }
 }
 
 CategoryBytes MemoryIndex::after(std::size_t index) const {
@@ -171,7 +222,8 @@ CategoryBytes MemoryIndex::after(std::size_t index) const {
 }
 
 MemorySample MemoryIndex::sample(std::size_t index) const {
-  MemorySample sample{.at_ns = changes_[index].at_ns, .bytes = after(index)};
+  const bool base = has_base_ && index == 0;
+  MemorySample sample{.at_ns = base ? base_ns_ : changes_[index].at_ns, .bytes = after(index)};
   // A category can be below zero only until the correction that follows a gap.
   for (std::int64_t& bytes : sample.bytes) bytes = std::max<std::int64_t>(bytes, 0);
   return sample;
@@ -186,11 +238,6 @@ MemorySample MemoryIndex::at(std::int64_t at_ns) const {
 
 std::optional<MemorySample> MemoryIndex::peak() const {
   if (settled_ == 0) return std::nullopt;
-  const MemorySample kept = peak_kept();
-  return earlier_peak_ && earlier_peak_->total() >= kept.total() ? earlier_peak_ : kept;
-}
-
-MemorySample MemoryIndex::peak_kept() const {
   Top top;
   for (const Group& group : groups_) top.take(group.total);
   return sample(top.index);
@@ -198,11 +245,6 @@ MemorySample MemoryIndex::peak_kept() const {
 
 std::optional<MemorySample> MemoryIndex::model_state_peak() const {
   if (settled_ == 0) return std::nullopt;
-  const MemorySample kept = model_state_peak_kept();
-  return earlier_model_peak_ && earlier_model_peak_->total() >= kept.total() ? earlier_model_peak_ : kept;
-}
-
-MemorySample MemoryIndex::model_state_peak_kept() const {
   Top top;
   for (const Group& group : groups_) top.take(group.model);
   MemorySample peak = sample(top.index);

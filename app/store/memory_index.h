@@ -25,20 +25,48 @@ class MemoryIndex {
     ev::MemoryCategory category{};
   };
 
+  /// What an index must know to go on from a time.
+  struct Keyframe {
+    bool any = false;  ///< there was a change before; without one the rest means nothing
+    std::int64_t at_ns = 0;  ///< of the last change
+    CategoryBytes bytes{};
+  };
+  /// The highest instant of a few consecutive changes.
+  struct Leaf {
+    std::int64_t begin_ns = 0;  ///< of its first change; it reaches to the next leaf
+    MemorySample highest;
+  };
+
+  MemoryIndex() = default;
+  /// Goes on where another index was.
+  explicit MemoryIndex(const Keyframe& from);
+  /// The same, with the corrections that the other booked in the stretch that follows; it books none itself.
+  MemoryIndex(const Keyframe& from, std::span<const Change> corrections);
+  [[nodiscard]] Keyframe keyframe() const;
+
   void push(const Change& change) { changes_.push_back(change); }
   void gap() { resync_ = !changes_.empty(); }
   /// Orders what was pushed since the last call, books corrections, brings keyframes up to date.
   void settle();
-  void shift(std::int64_t delta_ns);
-  /// Forgets every change, but not the bytes they led to nor the peaks.
+  /// Forgets every change, but not the bytes they led to.
   void let_go();
+  /// What was booked since the last let_go().
+  [[nodiscard]] std::span<const Change> corrections() const noexcept { return corrections_; }
+  /// About `most` leaves over all changes.
+  [[nodiscard]] std::vector<Leaf> leaves(std::size_t most) const;
   /// Categories that count as model state (see Store::model_state_peak).
   void set_model_state(const std::array<bool, ev::kMemoryCategoryCount>& counts);
 
   [[nodiscard]] bool empty() const noexcept { return changes_.empty(); }
+  /// Changes of this stretch, corrections included.
+  [[nodiscard]] std::size_t change_count() const noexcept { return changes_.size() - (has_base_ ? 1 : 0); }
+  [[nodiscard]] std::size_t bytes() const noexcept;
+  /// Adds the changes up to a time to `sample`, without what was before this stretch.
+  void replay(std::int64_t at_ns, MemorySample& sample) const;
   [[nodiscard]] MemorySample at(std::int64_t at_ns) const;
   [[nodiscard]] std::optional<MemorySample> peak() const;
   [[nodiscard]] std::optional<MemorySample> model_state_peak() const;
+  /// At each column the highest sample within it, or what was held when it began.
   void columns(std::int64_t begin_ns, std::int64_t end_ns, std::span<MemorySample> columns) const;
 
  private:
@@ -61,8 +89,6 @@ class MemoryIndex {
 
   [[nodiscard]] CategoryBytes after(std::size_t index) const;
   [[nodiscard]] MemorySample sample(std::size_t index) const;
-  [[nodiscard]] MemorySample peak_kept() const;
-  [[nodiscard]] MemorySample model_state_peak_kept() const;
   [[nodiscard]] Top largest(std::size_t begin, std::size_t end) const;
   void correct(std::size_t old_size);
   void rebuild(std::size_t from);
@@ -72,8 +98,11 @@ class MemoryIndex {
   std::vector<Block> blocks_;
   std::vector<Group> groups_;
   std::size_t settled_ = 0;
-  CategoryBytes running_{};                                        ///< after everything settled
-  std::optional<MemorySample> earlier_peak_, earlier_model_peak_;  ///< of what was let go
+  CategoryBytes running_{};  ///< after everything settled
+  std::vector<Change> corrections_;
+  bool has_base_ = false;  ///< the first change stands for all before this stretch
+  std::int64_t base_ns_ = 0;  ///< when the last of them was
+  bool books_ = true;
   std::array<bool, ev::kMemoryCategoryCount> counts_{};
   bool resync_ = false;
   std::int64_t mismatch_ = 0;  ///< last disagreement, and how often in a row it was the same

@@ -15,6 +15,18 @@ void SpanTotals::add(LaneId lane, const Span& span) {
   total.max_ns = std::max(total.max_ns, ns);
 }
 
+void SpanTotals::merge(const std::vector<SpanTotal>& rows) {
+  for (const SpanTotal& row : rows) {
+    const auto [at, first] = totals_.try_emplace({row.lane, row.kind, row.code}, row);
+    if (first) continue;
+    SpanTotal& total = at->second;
+    total.count += row.count;
+    total.total_ns += row.total_ns;
+    total.min_ns = std::min(total.min_ns, row.min_ns);
+    total.max_ns = std::max(total.max_ns, row.max_ns);
+  }
+}
+
 std::vector<SpanTotal> SpanTotals::rows() const {
   std::vector<SpanTotal> out;
   out.reserve(totals_.size());

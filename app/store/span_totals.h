@@ -14,6 +14,7 @@ class SpanTotals {
  public:
   /// `span` has ended and lies in `lane`.
   void add(LaneId lane, const Span& span);
+  void merge(const std::vector<SpanTotal>& rows);
   /// By lane, kind and code.
   [[nodiscard]] std::vector<SpanTotal> rows() const;
 

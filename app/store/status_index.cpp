@@ -22,6 +22,32 @@ ParamState StatusIndex::state_of(const Change& change) noexcept {
   return state;
 }
 
+/// A change that was heard of late and lies before what is known does not undo it.
+void StatusIndex::apply(const Change& change, ParamState& state) noexcept {
+  if (change.at_ns >= state.since_ns) state = state_of(change);
+}
+
+StatusIndex::StatusIndex(std::vector<ParamState> from) : base_(std::move(from)), latest_(base_) {}
+
+void StatusIndex::set_initial(ParamState state) {
+  state.since_ns = kNever;
+  initial_ = state;
+  const auto renew = [&](std::vector<ParamState>& states) {
+    for (ParamState& known : states) {
+      if (known.since_ns == kNever) known = initial_;
+    }
+  };
+  renew(base_);
+  renew(latest_);
+  for (Keyframe& keyframe : keyframes_) renew(keyframe.states);
+}
+
+void StatusIndex::let_go() {
+  const ParamState initial = initial_;
+  *this = StatusIndex(std::move(latest_));
+  initial_ = initial;
+}
+
 void StatusIndex::push(const Change& change) {
   if (change.param >= kMaxParams || changes_.size() >= UINT32_MAX) return;
   changes_.push_back(change);
@@ -41,14 +67,14 @@ void StatusIndex::settle() {
   std::size_t replay = keep;
   if (keep < settled_) {
     replay = keyframes_.empty() ? 0 : keyframes_.back().next;
-    latest_ = keyframes_.empty() ? std::vector<ParamState>{} : keyframes_.back().states;
+    latest_ = keyframes_.empty() ? base_ : keyframes_.back().states;
   }
   std::size_t next_keyframe =
       (keyframes_.empty() ? 0 : keyframes_.back().next) + keyframe_interval(latest_.size());
   for (std::size_t i = replay; i < changes_.size(); ++i) {
     const Change& change = changes_[i];
     if (latest_.size() <= change.param) latest_.resize(change.param + 1, initial_);
-    latest_[change.param] = state_of(change);
+    apply(change, latest_[change.param]);
     if (i >= keep) {
       if (places_.size() <= change.param) places_.resize(change.param + 1);
       places_[change.param].push_back(static_cast<std::uint32_t>(i));
@@ -61,21 +87,15 @@ void StatusIndex::settle() {
   settled_ = changes_.size();
 }
 
-void StatusIndex::shift(std::int64_t delta_ns) {
-  for (Change& change : changes_) change.at_ns += delta_ns;
-  const auto move = [&](std::vector<ParamState>& states) {
-    for (ParamState& state : states) state.since_ns += delta_ns;
-  };
-  for (Keyframe& keyframe : keyframes_) move(keyframe.states);
-  move(latest_);
-}
-
 ParamState StatusIndex::at(std::uint32_t param, std::int64_t at_ns) const {
-  if (param >= places_.size()) return initial_;
+  const ParamState before = param < base_.size() ? base_[param] : initial_;
+  if (param >= places_.size()) return before;
   const std::vector<std::uint32_t>& places = places_[param];
   const auto after = std::partition_point(places.begin(), places.end(),
                                           [&](std::uint32_t i) { return changes_[i].at_ns <= at_ns; });
-  return after == places.begin() ? initial_ : state_of(changes_[*(after - 1)]);
+  ParamState state = before;
+  if (after != places.begin()) apply(changes_[*(after - 1)], state);
+  return state;
 }
 
 void StatusIndex::all_at(std::int64_t at_ns, std::span<ParamState> out) const {
@@ -87,14 +107,30 @@ void StatusIndex::all_at(std::int64_t at_ns, std::span<ParamState> out) const {
   const auto keyframe = std::partition_point(keyframes_.begin(), keyframes_.end(),
                                              [&](const Keyframe& k) { return k.next <= end; });
   std::size_t i = 0;
+  const std::vector<ParamState>* states = &base_;
   if (keyframe != keyframes_.begin()) {
-    const Keyframe& base = *(keyframe - 1);
-    std::copy_n(base.states.begin(), std::min(base.states.size(), out.size()), out.begin());
-    i = base.next;
+    states = &(keyframe - 1)->states;
+    i = (keyframe - 1)->next;
   }
+  std::copy_n(states->begin(), std::min(states->size(), out.size()), out.begin());
   for (; i < end; ++i) {
-    if (changes_[i].param < out.size()) out[changes_[i].param] = state_of(changes_[i]);
+    if (changes_[i].param < out.size()) apply(changes_[i], out[changes_[i].param]);
   }
+}
+
+void StatusIndex::replay(std::int64_t at_ns, std::span<ParamState> out) const {
+  for (std::size_t i = 0; i < settled_ && changes_[i].at_ns <= at_ns; ++i) {
+    if (changes_[i].param < out.size()) apply(changes_[i], out[changes_[i].param]);
+  }
+}
+
+std::size_t StatusIndex::bytes() const noexcept {
+  std::size_t bytes = changes_.capacity() * sizeof(Change) +
+                      (base_.capacity() + latest_.capacity()) * sizeof(ParamState) +
+                      places_.capacity() * sizeof places_[0];
+  for (const auto& places : places_) bytes += places.capacity() * sizeof(std::uint32_t);
+  for (const Keyframe& keyframe : keyframes_) bytes += keyframe.states.capacity() * sizeof(ParamState);
+  return bytes;
 }
 
 std::vector<Store::StatusChange> StatusIndex::history(std::uint32_t param) const {

@@ -21,14 +21,30 @@ class StatusIndex {
   /// Ids at or over this are garbage and ignored.
   static constexpr std::uint32_t kMaxParams = 1U << 20;
 
-  void set_initial(ParamState state) { initial_ = state; }  ///< before the first change
+  static constexpr std::int64_t kNever = INT64_MIN;  ///< `since_ns` of a parameter that never changed
+
+  StatusIndex() = default;
+  /// Goes on from what keyframe() of another index was.
+  explicit StatusIndex(std::vector<ParamState> from);
+  /// By parameter: the state after every change so far; those that never changed are not told apart from
+  /// the initial one.
+  [[nodiscard]] const std::vector<ParamState>& keyframe() const noexcept { return latest_; }
+  /// The same before the first change of this stretch.
+  [[nodiscard]] const std::vector<ParamState>& before() const noexcept { return base_; }
+  /// Forgets every change, but not what they led to.
+  void let_go();
+
+  void set_initial(ParamState state);  ///< before the first change
   void push(const Change& change);
   /// Orders what was pushed since the last call and brings the index up to date.
   void settle();
-  void shift(std::int64_t delta_ns);
   [[nodiscard]] ParamState at(std::uint32_t param, std::int64_t at_ns) const;
   void all_at(std::int64_t at_ns, std::span<ParamState> out) const;
+  /// Adds the changes of this stretch up to a time to `out`, without what was before it.
+  void replay(std::int64_t at_ns, std::span<ParamState> out) const;
+  /// Changes of one parameter in this stretch.
   [[nodiscard]] std::vector<Store::StatusChange> history(std::uint32_t param) const;
+  [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
   struct Keyframe {
@@ -36,8 +52,10 @@ class StatusIndex {
     std::vector<ParamState> states;
   };
   [[nodiscard]] static ParamState state_of(const Change& change) noexcept;
+  static void apply(const Change& change, ParamState& state) noexcept;
 
-  ParamState initial_;
+  ParamState initial_{.since_ns = kNever};
+  std::vector<ParamState> base_;  ///< before the first change of this stretch
   std::vector<Change> changes_;
   std::size_t settled_ = 0;
   std::vector<std::vector<std::uint32_t>> places_;  ///< by param: indices into changes_

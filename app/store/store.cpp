@@ -1,18 +1,11 @@
 #include "app/store/store.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <stdexcept>
-#include <unordered_map>
 
 #include "app/store/chunk.h"
-#include "app/store/lane.h"
-#include "app/store/memory_index.h"
 #include "app/store/merge_in_time.h"
-#include "app/store/span_totals.h"
-#include "app/store/status_index.h"
-#include "app/store/step_table.h"
+#include "app/store/store_state.h"
 
 namespace shardscope::store {
 namespace {
@@ -20,26 +13,11 @@ namespace {
 using ev::Event;
 using ev::EventKind;
 
-/// Times beyond this (73 years) are damage; keeping them out keeps every sum of times in range.
-constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
+/// Newest events of all ranks together: with many ranks each keeps fewer.
+constexpr std::size_t kMostNewest = std::size_t{1} << 22;
+constexpr std::size_t kFewestNewest = std::size_t{1} << 11;
 
-enum class Role : std::uint8_t { unknown, begin, end, mark, instant };
-
-/// What ingest() does with each kind, looked up instead of asked per event.
-const std::array<Role, 256>& roles() {
-  static const std::array<Role, 256> table = [] {
-    std::array<Role, 256> out{};
-    for (std::size_t k = 1; k <= static_cast<std::size_t>(ev::kLastEventKind); ++k) {
-      const auto kind = static_cast<EventKind>(k);
-      out[k] = ev::is_begin(kind)                      ? Role::begin
-               : ev::is_end(kind)                      ? Role::end
-               : kind == EventKind::collective_entered ? Role::mark
-                                                       : Role::instant;
-    }
-    return out;
-  }();
-  return table;
-}
+bool plausible(std::int64_t ns) noexcept { return ns > -kMaxTimeNs && ns < kMaxTimeNs; }
 
 bool model_state_category(ev::MemoryCategory category, std::int32_t stage) noexcept {
   switch (category) {
@@ -58,81 +36,28 @@ bool model_state_category(ev::MemoryCategory category, std::int32_t stage) noexc
   }
 }
 
-struct RankData {
-  std::uint32_t rank = 0;
-  std::array<Lane, ev::kStreamCount> lanes;
-  std::vector<Event> instants;
-  StatusIndex status;
-  std::array<MemoryIndex, ev::kMemoryPoolCount> memory;
-  std::vector<Store::GateRow> gates;
-  std::optional<ev::RunTables> tables;  ///< without modules, parameters and slices
-  std::uint64_t next_sequence = 0;
-  bool has_events = false;
-};
-
 }  // namespace
 
 std::int64_t MemorySample::total() const {
   return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
-struct Store::State {
-  explicit State(Keep k) : keep(k) {}
-
-  Keep keep;
-  SpanTotals totals;  ///< with Keep::totals: of the spans that were let go
-  std::uint64_t revision = 0;
-  std::map<std::uint32_t, RankData> ranks;
-  std::vector<RankRow> rows;            ///< by rank
-  std::optional<ev::RunTables> tables;  ///< whole, of the lowest rank
-  StepTable steps;
-  std::vector<Message> messages;
-  std::vector<Gap> gaps;
-  std::unordered_map<std::uint64_t, std::string> names;
-  std::vector<std::uint32_t> parents;  ///< by module
-  std::int64_t origin_ns = 0, end_ns = 0;
-  bool has_origin = false;
-  std::uint64_t events = 0, dropped = 0;
-  std::array<bool, ev::kMemoryCategoryCount> model_state{};
-  ParamState initial;  ///< of a parameter before its first change
-
-  void apply_stage(std::int32_t stage);
-  RankData& data(std::uint32_t rank);
-  RankRow& row(std::uint32_t rank);
-  [[nodiscard]] const RankData* find(std::uint32_t rank) const;
-  [[nodiscard]] const Lane* lane(LaneId id) const;
-  void shift(std::int64_t delta_ns);
-  void note_gap(RankData& data, const RankRow& row, const Chunk& chunk, std::int64_t begin_ns);
-  void add_event(RankData& data, const Event& event, std::int64_t at_ns);
-  void add_instant(RankData& data, const Event& event, std::int64_t at_ns);
-  void let_go(RankData& data);
-};
-
 void Store::State::apply_stage(std::int32_t stage) {
-  for (std::size_t c = 0; c < model_state.size(); ++c) {
-    model_state[c] = model_state_category(static_cast<ev::MemoryCategory>(c), stage);
+  for (std::size_t c = 0; c < access.model_state.size(); ++c) {
+    access.model_state[c] = model_state_category(static_cast<ev::MemoryCategory>(c), stage);
   }
   // Below stage 3 parameters are never partitioned: without any change they are available.
-  initial.status = stage < 3 ? 2 : 0;
-  initial.cause = stage < 3 ? ev::StatusCause::persistent : ev::StatusCause::partition;
-  for (auto& [rank, data] : ranks) {
-    for (MemoryIndex& memory : data.memory) memory.set_model_state(model_state);
-    data.status.set_initial(initial);
-  }
+  access.initial.status = stage < 3 ? 2 : 0;
+  access.initial.cause = stage < 3 ? ev::StatusCause::persistent : ev::StatusCause::partition;
+  access.initial.since_ns = StatusIndex::kNever;
+  for (auto& [rank, data] : ranks) data.run.set_stage();
 }
 
 RankData& Store::State::data(std::uint32_t rank) {
-  const auto [at, added] = ranks.try_emplace(rank);
-  if (added) {
-    at->second.rank = rank;
-    at->second.status.set_initial(initial);
-    if (keep == Keep::totals) {
-      for (Lane& lane : at->second.lanes) lane.without_density();
-    }
-    for (MemoryIndex& memory : at->second.memory) memory.set_model_state(model_state);
-    (void)row(rank);
-  }
-  return at->second;
+  const auto known = ranks.find(rank);
+  if (known != ranks.end()) return known->second;
+  (void)row(rank);
+  return ranks.try_emplace(rank, rank, access, keep).first->second;
 }
 
 RankRow& Store::State::row(std::uint32_t rank) {
@@ -145,25 +70,13 @@ RankRow& Store::State::row(std::uint32_t rank) {
   return *at;
 }
 
-const RankData* Store::State::find(std::uint32_t rank) const {
+const RankRun* Store::State::run(std::uint32_t rank) const {
   const auto at = ranks.find(rank);
-  return at == ranks.end() ? nullptr : &at->second;
+  return at == ranks.end() ? nullptr : &at->second.run;
 }
 
-const Lane* Store::State::lane(LaneId id) const {
-  const RankData* data = find(id.rank);
-  const auto stream = static_cast<std::size_t>(id.stream);
-  return data == nullptr || stream >= data->lanes.size() ? nullptr : &data->lanes[stream];
-}
-
+/// Times of the run that are kept as such; events are kept on the collector's clock, which does not move.
 void Store::State::shift(std::int64_t delta_ns) {
-  for (auto& [rank, data] : ranks) {
-    for (Lane& lane : data.lanes) lane.shift(delta_ns);
-    for (Event& event : data.instants) event.ticks += static_cast<std::uint64_t>(delta_ns);
-    data.status.shift(delta_ns);
-    for (MemoryIndex& memory : data.memory) memory.shift(delta_ns);
-    for (GateRow& gate : data.gates) gate.at_ns += delta_ns;
-  }
   for (RankRow& row : rows) row.last_ns += delta_ns;
   for (Message& message : messages) message.at_ns += delta_ns;
   for (Gap& gap : gaps) {
@@ -174,102 +87,95 @@ void Store::State::shift(std::int64_t delta_ns) {
   end_ns += delta_ns;
 }
 
-void Store::State::note_gap(RankData& data, const RankRow& row, const Chunk& chunk, std::int64_t begin_ns) {
-  const bool missing_chunks = chunk.sequence > data.next_sequence;
-  if (chunk.dropped_before == 0 && chunk.lost_before == 0 && !missing_chunks) return;
-  std::int64_t since = data.has_events ? row.last_ns : begin_ns;
-  std::int64_t until = begin_ns;
-  if (chunk.lost_before == 0 && !missing_chunks && chunk.missing_begin_ns < chunk.missing_end_ns &&
-      chunk.missing_begin_ns > -kMaxTimeNs && chunk.missing_end_ns < kMaxTimeNs &&
-      chunk.clock_offset_ns > -kMaxTimeNs && chunk.clock_offset_ns < kMaxTimeNs) {
-    since = chunk.missing_begin_ns + chunk.clock_offset_ns - origin_ns;
-    until = chunk.missing_end_ns + chunk.clock_offset_ns - origin_ns;
+bool Store::State::note_gap(const RankData& data, const RankRow& row, const Arrival& arrival) {
+  const bool missing_chunks = arrival.sequence > data.next_sequence;
+  if (arrival.dropped_before == 0 && arrival.lost_before == 0 && !missing_chunks) return false;
+  const std::int64_t begin = arrival.usable && arrival.events > 0 ? to_run(arrival.begin_ns) : row.last_ns;
+  std::int64_t since = data.has_events ? row.last_ns : begin;
+  std::int64_t until = begin;
+  if (arrival.lost_before == 0 && !missing_chunks && arrival.missing_begin_ns < arrival.missing_end_ns &&
+      plausible(arrival.missing_begin_ns) && plausible(arrival.missing_end_ns) &&
+      plausible(arrival.clock_offset_ns)) {
+    since = to_run(arrival.missing_begin_ns + arrival.clock_offset_ns);
+    until = to_run(arrival.missing_end_ns + arrival.clock_offset_ns);
   }
   // 0 events: an unknown number, because whole messages are missing as well.
-  const bool count_known = chunk.lost_before == 0 && !missing_chunks;
-  gaps.push_back({.rank = data.rank,
+  const bool count_known = arrival.lost_before == 0 && !missing_chunks;
+  gaps.push_back({.rank = arrival.rank,
                   .begin_ns = std::min(since, until),
                   .end_ns = std::max(since, until),
-                  .events = count_known ? chunk.dropped_before : 0,
-                  .shed = count_known ? std::min(chunk.shed_before, chunk.dropped_before) : 0,
-                  .messages = chunk.lost_before,
-                  .messages_between = std::min(chunk.lost_between, chunk.lost_before)});
-  for (Lane& lane : data.lanes) lane.gap();
-  for (MemoryIndex& memory : data.memory) memory.gap();
+                  .events = count_known ? arrival.dropped_before : 0,
+                  .shed = count_known ? std::min(arrival.shed_before, arrival.dropped_before) : 0,
+                  .messages = arrival.lost_before,
+                  .messages_between = std::min(arrival.lost_between, arrival.lost_before)});
+  return true;
 }
 
-void Store::State::add_instant(RankData& data, const Event& event, std::int64_t at_ns) {
-  if (keep == Keep::everything) {
-    data.instants.push_back(event);
-    data.instants.back().ticks = static_cast<std::uint64_t>(at_ns);
-  }
-  switch (event.kind) {
-    case EventKind::param_status:
-      if (keep == Keep::totals) return;
-      data.status.push(
-          {.at_ns = at_ns, .param = event.a, .module = event.b, .gather = event.c, .code = event.code});
-      return;
-    case EventKind::memory_alloc:
-    case EventKind::memory_free: {
-      const std::size_t pool = event.code >> 4;
-      if (pool >= data.memory.size()) return;
-      data.memory[pool].push({.at_ns = at_ns,
-                              .delta = event.kind == EventKind::memory_alloc ? event.v0 : -event.v0,
-                              .after = event.v1,
-                              .category = static_cast<ev::MemoryCategory>(event.code & 0xFU)});
-      return;
+void Store::State::take_notable(std::uint32_t rank, RankRun& run) {
+  for (const Event& event : run.take_notable()) {
+    if (event.kind == EventKind::paused_end) {
+      steps.paused(rank, event.v0);
+    } else {
+      steps.add(rank, event, to_run(static_cast<std::int64_t>(event.ticks)));
     }
-    case EventKind::loss:
-    case EventKind::grad_norm:
-    case EventKind::loss_scale:
-    case EventKind::learning_rate:
-    case EventKind::tokens:
-      steps.add(data.rank, event, at_ns);
-      return;
-    case EventKind::gate:
-      if (keep == Keep::totals) return;
-      data.gates.push_back(
-          {.at_ns = at_ns, .number = event.a, .kind = static_cast<ev::GateKind>(event.code), .id = event.b});
-      return;
-    default:
-      return;
   }
 }
 
-void Store::State::add_event(RankData& data, const Event& event, std::int64_t at_ns) {
-  const auto kind = static_cast<std::size_t>(event.kind);
-  const auto stream = static_cast<std::size_t>(event.stream);
-  if (kind >= roles().size() || stream >= data.lanes.size()) return;
-  switch (roles()[kind]) {
-    case Role::begin:
-      data.lanes[stream].begin(event, at_ns, parents);
-      if (event.kind == EventKind::step_begin) steps.add(data.rank, event, at_ns);
-      return;
-    case Role::end: {
-      const Span* span = data.lanes[stream].end(event, at_ns);
-      if (event.kind == EventKind::step_end) steps.add(data.rank, event, at_ns);
-      if (event.kind == EventKind::paused_end && span != nullptr) {
-        steps.paused(data.rank, span->end_ns - span->begin_ns);
-      }
-      return;
+template <typename Take>
+void Store::State::arrive(const Arrival& arrival, Take take) {
+  RankData& data = this->data(arrival.rank);
+  if (arrival.usable && arrival.events > 0 && (!has_origin || arrival.begin_ns < origin_ns)) {
+    if (has_origin) shift(origin_ns - arrival.begin_ns);
+    origin_ns = arrival.begin_ns;
+    has_origin = true;
+  }
+  RankRow& row = this->row(arrival.rank);
+  const bool gap = note_gap(data, row, arrival);
+  data.next_sequence = arrival.sequence + arrival.parts;
+  if (arrival.usable) {
+    take(data.run, gap);
+    take_notable(arrival.rank, data.run);
+    if (arrival.events > 0) {
+      data.has_events = true;
+      row.last_ns = std::max(row.last_ns, to_run(arrival.end_ns));
+      end_ns = std::max(end_ns, to_run(arrival.end_ns));
     }
-    case Role::mark:
-      data.lanes[stream].mark(event, at_ns);
-      return;
-    case Role::instant:
-      add_instant(data, event, at_ns);
-      return;
-    case Role::unknown:
-      return;
+    row.clock_offset_ns = arrival.clock_offset_ns;
+    row.clock_residual_ns = arrival.clock_residual_ns;
+  } else if (gap) {
+    data.run.gap();
   }
+  events += arrival.events;
+  dropped += arrival.dropped_before;
+  row.events += arrival.events;
+  row.dropped += arrival.dropped_before;
+  row.lost_messages += arrival.lost_before;
+  ++revision;
 }
 
-void Store::State::let_go(RankData& data) {
-  for (std::size_t i = 0; i < data.lanes.size(); ++i) {
-    const LaneId id{data.rank, static_cast<ev::StreamId>(i)};
-    data.lanes[i].let_go([&](const Span& span) { totals.add(id, span); });
-  }
-  for (MemoryIndex& memory : data.memory) memory.let_go();
+void Store::State::ingest(const Chunk& chunk, RankRun::Origin origin) {
+  if (chunk.sequence < data(chunk.rank).next_sequence) return;  // seen before, e.g. in a snapshot
+  const std::int64_t begin = chunk.begin_ns();
+  const std::int64_t end = chunk.end_ns();
+  const bool usable = plausible(begin) && plausible(end) && plausible(chunk.clock_offset_ns);
+  const std::size_t fair = std::max(kFewestNewest, kMostNewest / std::max<std::size_t>(ranks.size(), 1));
+  const std::size_t most = seal_events == SIZE_MAX ? SIZE_MAX : std::min(seal_events, fair);
+  arrive({.rank = chunk.rank,
+          .sequence = chunk.sequence,
+          .parts = chunk.parts,
+          .events = chunk.events.size(),
+          .dropped_before = chunk.dropped_before,
+          .lost_before = chunk.lost_before,
+          .shed_before = chunk.shed_before,
+          .lost_between = chunk.lost_between,
+          .missing_begin_ns = chunk.missing_begin_ns,
+          .missing_end_ns = chunk.missing_end_ns,
+          .begin_ns = usable ? begin + chunk.clock_offset_ns : 0,
+          .end_ns = usable ? end + chunk.clock_offset_ns : 0,
+          .clock_offset_ns = chunk.clock_offset_ns,
+          .clock_residual_ns = chunk.clock_residual_ns,
+          .usable = usable},
+         [&](RankRun& run, bool gap) { run.add(chunk, gap, origin, most); });
 }
 
 Store::Store(Keep keep) : state_(std::make_unique<State>(keep)) {}
@@ -295,65 +201,64 @@ void Store::set_tables(std::uint32_t rank, const ev::RunTables& tables) {
   if (row.host.empty()) row.host = tables.host;
   if (row.pid == 0) row.pid = tables.pid;
   const ev::RunTables& run = this->tables();
-  s.parents.assign(run.modules.size(), ev::kNoId);
+  std::vector<std::uint32_t>& parents = s.access.parents;
+  parents.assign(run.modules.size(), ev::kNoId);
   for (const ev::ModuleInfo& module : run.modules) {
-    if (module.id < s.parents.size()) s.parents[module.id] = module.parent;
+    if (module.id < parents.size()) parents[module.id] = module.parent;
   }
   s.steps.set_world(run.world);
   s.apply_stage(run.stage);
   ++s.revision;
 }
 
-void Store::ingest(const Chunk& chunk) {
-  State& s = *state_;
-  RankData& data = s.data(chunk.rank);
-  if (chunk.sequence < data.next_sequence) return;  // seen before, e.g. in a snapshot
+void Store::ingest(const Chunk& chunk) { state_->ingest(chunk, {}); }
 
-  const auto plausible = [](std::int64_t ns) { return ns > -kMaxTimeNs && ns < kMaxTimeNs; };
-  const std::int64_t begin = chunk.begin_ns();
-  const std::int64_t end = chunk.end_ns();
-  const bool usable = plausible(begin) && plausible(end) && plausible(chunk.clock_offset_ns);
-  if (usable && !chunk.events.empty()) {
-    const std::int64_t earliest = begin + chunk.clock_offset_ns;
-    if (!s.has_origin || earliest < s.origin_ns) {
-      if (s.has_origin) s.shift(s.origin_ns - earliest);
-      s.origin_ns = earliest;
-      s.has_origin = true;
-    }
-  }
-  RankRow& row = s.row(chunk.rank);
-  const std::int64_t to_run = usable ? chunk.clock_offset_ns - s.origin_ns : 0;
-  s.note_gap(data, row, chunk, usable && !chunk.events.empty() ? begin + to_run : row.last_ns);
-  data.next_sequence = chunk.sequence + chunk.parts;
-
-  if (usable) {
-    const std::size_t old_instants = data.instants.size();
-    const std::size_t old_gates = data.gates.size();
-    for (const Event& event : chunk.events) {
-      s.add_event(data, event, static_cast<std::int64_t>(event.ticks) + to_run);
-    }
-    merge_in_time(data.instants, old_instants,
-                  [](const Event& e) { return static_cast<std::int64_t>(e.ticks); });
-    merge_in_time(data.gates, old_gates, [](const GateRow& g) { return g.at_ns; });
-    data.status.settle();
-    for (MemoryIndex& memory : data.memory) memory.settle();
-    for (Lane& lane : data.lanes) lane.settle();
-    if (s.keep == Keep::totals) s.let_go(data);
-    if (!chunk.events.empty()) {
-      data.has_events = true;
-      row.last_ns = std::max(row.last_ns, end + to_run);
-      s.end_ns = std::max(s.end_ns, end + to_run);
-    }
-    row.clock_offset_ns = chunk.clock_offset_ns;
-    row.clock_residual_ns = chunk.clock_residual_ns;
-  }
-  s.events += chunk.events.size();
-  s.dropped += chunk.dropped_before;
-  row.events += chunk.events.size();
-  row.dropped += chunk.dropped_before;
-  row.lost_messages += chunk.lost_before;
-  ++s.revision;
+void Store::ingest(const Chunk& chunk, std::int64_t row) {
+  state_->ingest(chunk, {.in_memory = false, .row = row});
 }
+
+void Store::append(Block block) {
+  const State::Arrival arrival{.rank = block.rank,
+                               .sequence = block.sequence,
+                               .parts = block.parts,
+                               .events = block.events,
+                               .dropped_before = block.dropped_before,
+                               .lost_before = block.lost_before,
+                               .shed_before = block.shed_before,
+                               .lost_between = block.lost_between,
+                               .missing_begin_ns = block.missing_begin_ns,
+                               .missing_end_ns = block.missing_end_ns,
+                               .begin_ns = block.begin_ns,
+                               .end_ns = block.end_ns,
+                               .clock_offset_ns = block.clock_offset_ns,
+                               .clock_residual_ns = block.clock_residual_ns,
+                               .usable = true};
+  state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(block)); });
+}
+
+void Store::go_on_from(const Block& tail) {
+  RankRun& run = state_->data(tail.rank).run;
+  if (tail.page.empty()) {
+    run.go_on_from_last();
+  } else {
+    run.go_on_from(tail.begin, decode_page(tail.page.data(), tail.page.size()).statuses);
+  }
+}
+
+void Store::set_rows(std::unique_ptr<BlockRows> rows) { state_->access.set_rows(std::move(rows)); }
+void Store::seal_after(std::size_t events) { state_->seal_events = std::max<std::size_t>(events, 1); }
+void Store::set_cache_bytes(std::size_t bytes) { state_->access.cache().set_limit(bytes); }
+std::size_t Store::cache_bytes() const noexcept { return state_->access.cache().bytes(); }
+
+std::size_t Store::resident_bytes() const {
+  std::size_t bytes = cache_bytes();
+  for (const auto& [rank, data] : state_->ranks) bytes += data.run.bytes();
+  return bytes;
+}
+
+void Store::limit_reading(std::optional<std::chrono::nanoseconds> time) const { state_->access.limit(time); }
+bool Store::wants_more() const noexcept { return state_->access.short_of_time(); }
+std::span<const std::string> Store::problems() const noexcept { return state_->access.problems(); }
 
 void Store::set_rank(const RankRow& row) {
   State& s = *state_;
@@ -397,8 +302,8 @@ const ev::RunTables& Store::tables() const {
 }
 
 const ev::RunTables* Store::rank_tables(std::uint32_t rank) const {
-  const RankData* data = state_->find(rank);
-  return data == nullptr || !data->tables ? nullptr : &*data->tables;
+  const auto data = state_->ranks.find(rank);
+  return data == state_->ranks.end() || !data->second.tables ? nullptr : &*data->second.tables;
 }
 
 std::span<const RankRow> Store::ranks() const { return state_->rows; }
@@ -413,118 +318,6 @@ std::uint64_t Store::dropped_count() const noexcept { return state_->dropped; }
 std::string Store::name(std::uint32_t rank, std::uint32_t id) const {
   const auto at = state_->names.find(static_cast<std::uint64_t>(rank) << 32 | id);
   return at == state_->names.end() ? std::string() : at->second;
-}
-
-std::vector<SpanTotal> Store::span_totals() const {
-  if (state_->keep == Keep::totals) return state_->totals.rows();
-  SpanTotals totals;
-  for (const LaneId lane : lanes()) {
-    for (std::uint8_t depth = 0; depth < depth_count(lane); ++depth) {
-      for (const Span& span : spans(lane, depth)) {
-        if (span.end_ns != kOpen) totals.add(lane, span);
-      }
-    }
-  }
-  return totals.rows();
-}
-
-std::vector<LaneId> Store::lanes() const {
-  std::vector<LaneId> out;
-  for (const auto& [rank, data] : state_->ranks) {
-    for (std::size_t i = 0; i < data.lanes.size(); ++i) {
-      if (!data.lanes[i].empty()) out.push_back({rank, static_cast<ev::StreamId>(i)});
-    }
-  }
-  return out;
-}
-
-std::span<const Span> Store::spans(LaneId lane, std::uint8_t depth) const {
-  const Lane* found = state_->lane(lane);
-  return found == nullptr ? std::span<const Span>{} : found->spans(depth);
-}
-
-std::pair<std::size_t, std::size_t> Store::visible(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
-                                                   std::int64_t end_ns) const {
-  const Lane* found = state_->lane(lane);
-  return found == nullptr ? std::pair<std::size_t, std::size_t>{} : found->visible(depth, begin_ns, end_ns);
-}
-
-std::uint8_t Store::depth_count(LaneId lane) const {
-  const Lane* found = state_->lane(lane);
-  return found == nullptr ? std::uint8_t{0} : found->depth_count();
-}
-
-void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
-                    std::span<Density> columns) const {
-  const Lane* found = state_->lane(lane);
-  if (found == nullptr) {
-    std::fill(columns.begin(), columns.end(), Density{});
-    return;
-  }
-  found->density(depth, begin_ns, end_ns, state_->end_ns, columns);
-}
-
-std::span<const Event> Store::instants(std::uint32_t rank) const {
-  const RankData* data = state_->find(rank);
-  return data == nullptr ? std::span<const Event>{} : data->instants;
-}
-
-ParamState Store::param_state(std::uint32_t rank, std::uint32_t param, std::int64_t at_ns) const {
-  const RankData* data = state_->find(rank);
-  return data == nullptr ? ParamState{} : data->status.at(param, at_ns);
-}
-
-void Store::param_states(std::uint32_t rank, std::int64_t at_ns, std::span<ParamState> out) const {
-  const RankData* data = state_->find(rank);
-  if (data == nullptr) {
-    std::fill(out.begin(), out.end(), ParamState{});
-    return;
-  }
-  data->status.all_at(at_ns, out);
-}
-
-std::vector<Store::StatusChange> Store::status_history(std::uint32_t rank, std::uint32_t param) const {
-  const RankData* data = state_->find(rank);
-  return data == nullptr ? std::vector<StatusChange>{} : data->status.history(param);
-}
-
-namespace {
-
-const MemoryIndex* memory_of(const RankData* data, ev::MemoryPool pool) {
-  const auto index = static_cast<std::size_t>(pool);
-  return data == nullptr || index >= data->memory.size() ? nullptr : &data->memory[index];
-}
-
-}  // namespace
-
-MemorySample Store::memory_at(std::uint32_t rank, ev::MemoryPool pool, std::int64_t at_ns) const {
-  const MemoryIndex* memory = memory_of(state_->find(rank), pool);
-  return memory == nullptr ? MemorySample{.at_ns = at_ns} : memory->at(at_ns);
-}
-
-std::optional<MemorySample> Store::memory_peak(std::uint32_t rank, ev::MemoryPool pool) const {
-  const MemoryIndex* memory = memory_of(state_->find(rank), pool);
-  return memory == nullptr ? std::nullopt : memory->peak();
-}
-
-std::optional<MemorySample> Store::model_state_peak(std::uint32_t rank, ev::MemoryPool pool) const {
-  const MemoryIndex* memory = memory_of(state_->find(rank), pool);
-  return memory == nullptr ? std::nullopt : memory->model_state_peak();
-}
-
-void Store::memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t begin_ns,
-                           std::int64_t end_ns, std::span<MemorySample> columns) const {
-  const MemoryIndex* memory = memory_of(state_->find(rank), pool);
-  if (memory == nullptr) {
-    std::fill(columns.begin(), columns.end(), MemorySample{});
-    return;
-  }
-  memory->columns(begin_ns, end_ns, columns);
-}
-
-std::span<const Store::GateRow> Store::gates(std::uint32_t rank) const {
-  const RankData* data = state_->find(rank);
-  return data == nullptr ? std::span<const GateRow>{} : data->gates;
 }
 
 }  // namespace shardscope::store

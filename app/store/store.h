@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -73,6 +75,14 @@ struct MemorySample {
   [[nodiscard]] std::int64_t total() const;
 };
 
+/// A bucket of gradients that is being filled.
+struct BucketState {
+  std::uint32_t bucket = ev::kNoId, buffer = ev::kNoId;
+  std::int64_t since_ns = 0;
+  std::int64_t elems = 0;
+  std::vector<std::uint32_t> params;  ///< in order of joining
+};
+
 struct RankRow {
   std::uint32_t rank = 0;
   bool connected = false, finished = false;
@@ -119,8 +129,16 @@ enum class Keep : std::uint8_t {
   totals,
 };
 
-class Chunk;  // chunk.h
+class Chunk;      // chunk.h
+class BlockRows;  // block_access.h
+struct Block;     // block.h
 
+/// [Note: what is in memory]
+/// A rank's newest events, some ten thousands, are here whole. Older ones are sealed into blocks: a block's
+/// events stay compressed, in the recording or in memory, and are read when somebody looks at them, through
+/// a cache with a bound. What is always here of a block is a few kilobytes: coarse levels of detail, sums,
+/// and a keyframe from which its events can be read without those before it. So a view costs what its
+/// columns cost, and a state at a time costs a block or two of each rank.
 class Store {
  public:
   explicit Store(Keep keep = Keep::everything);
@@ -136,6 +154,32 @@ class Store {
   void set_rank(const RankRow& row);
   void add_message(Message message);
   void add_name(std::uint32_t rank, std::uint32_t id, std::string name);
+
+  // ---- how much is in memory ----------------------------------------------------------------------
+  static constexpr std::size_t kSealEvents = std::size_t{1} << 15;
+  /// A rank's newest events are sealed when there are this many, or fewer with many ranks. SIZE_MAX: never.
+  void seal_after(std::size_t events);
+  void set_cache_bytes(std::size_t bytes);  ///< of what is read from blocks; 256 MiB unless told
+  [[nodiscard]] std::size_t cache_bytes() const noexcept;
+  /// Of everything that grows with the run.
+  [[nodiscard]] std::size_t resident_bytes() const;
+  /// Until the next call, questions spend about this long on reading blocks in all (one is always read);
+  /// where that is not enough, levels of detail answer more coarsely. nullopt, the default: no limit.
+  void limit_reading(std::optional<std::chrono::nanoseconds> time) const;
+  /// Since then something was answered more coarsely than asked: ask again to see more.
+  [[nodiscard]] bool wants_more() const noexcept;
+  /// Damage that was found while looking, in words. What it hides is shown as nothing.
+  [[nodiscard]] std::span<const std::string> problems() const noexcept;
+
+  // ---- a recording ------------------------------------------------------------------------------
+  // For who opens one: first set_rows() and the tables, then the blocks of each rank in order.
+  void set_rows(std::unique_ptr<BlockRows> rows);
+  void append(Block block);
+  /// What follows a rank's last block begins with this: a block without events. Without a page the last block
+  /// is read for it.
+  void go_on_from(const Block& tail);
+  /// A chunk that has no block yet and stays where it is, in row `row`.
+  void ingest(const Chunk& chunk, std::int64_t row);
 
   // ---- the run ----------------------------------------------------------------------------------
   [[nodiscard]] std::uint64_t revision() const noexcept;  ///< changes when anything a view shows changed
@@ -161,18 +205,36 @@ class Store {
 
   // ---- lanes ------------------------------------------------------------------------------------
   [[nodiscard]] std::vector<LaneId> lanes() const;  ///< that hold any span, by rank then stream
-  /// Spans of one depth that overlap [begin, end) in order of begin.
-  [[nodiscard]] std::span<const Span> spans(LaneId lane, std::uint8_t depth) const;  ///< all of that depth
-  [[nodiscard]] std::pair<std::size_t, std::size_t> visible(LaneId lane, std::uint8_t depth,
-                                                            std::int64_t begin_ns,
-                                                            std::int64_t end_ns) const;  ///< index range
+  /// Before and after everything.
+  static constexpr std::int64_t kBegin = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+  /// Calls `visit` for the spans of one depth that overlap [begin, end), in order of begin. Of a long run
+  /// this reads block by block: memory stays bounded.
+  void for_each_span(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
+                     const std::function<void(const Span&)>& visit) const;
+  [[nodiscard]] std::vector<Span> spans(LaneId lane, std::uint8_t depth, std::int64_t begin_ns = kBegin,
+                                        std::int64_t end_ns = kEnd) const;
+  /// How many for_each_span() would visit, about, without reading them.
+  [[nodiscard]] std::uint64_t span_count(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
+                                         std::int64_t end_ns) const;
+  /// Whether the spans of [begin, end) are in memory, once what there is time for has been read.
+  [[nodiscard]] bool ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const;
   [[nodiscard]] std::uint8_t depth_count(LaneId lane) const;
+  /// Depth of the waits (fetch, reduce, deferred) of every depth of the compute lane, for density().
+  static constexpr std::uint8_t kWaits = 255;
   /// Fills one Density per column of [begin, end) from levels of detail: O(columns).
   void density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
                std::span<Density> columns) const;
-  /// Instant events of a rank in order of time (status, decisions, buckets, trace, ...): raw records
-  /// with `ticks` holding run nanoseconds. collective_entered is not among them: it is Span::mark_ns.
-  [[nodiscard]] std::span<const ev::Event> instants(std::uint32_t rank) const;
+  /// Calls `visit` for the instant events of a rank in [begin, end), in order of time (status, decisions,
+  /// buckets, trace, ...): raw records with `ticks` holding run nanoseconds. collective_entered is not among
+  /// them: it is Span::mark_ns. Block by block, as for_each_span().
+  void for_each_instant(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
+                        const std::function<void(const ev::Event&)>& visit) const;
+  [[nodiscard]] std::vector<ev::Event> instants(std::uint32_t rank, std::int64_t begin_ns = kBegin,
+                                                std::int64_t end_ns = kEnd) const;
+  /// How many instants of a kind, and of a code of it, a rank has; nothing is read.
+  [[nodiscard]] std::uint64_t instant_count(std::uint32_t rank, ev::EventKind kind) const;
+  [[nodiscard]] std::uint64_t instant_count(std::uint32_t rank, ev::EventKind kind, std::uint8_t code) const;
 
   // ---- state at a time ----------------------------------------------------------------------------
   [[nodiscard]] ParamState param_state(std::uint32_t rank, std::uint32_t param, std::int64_t at_ns) const;
@@ -183,7 +245,12 @@ class Store {
     std::int64_t at_ns;
     ParamState state;
   };
-  [[nodiscard]] std::vector<StatusChange> status_history(std::uint32_t rank, std::uint32_t param) const;
+  /// The latest `most` up to a time, oldest first.
+  [[nodiscard]] std::vector<StatusChange> status_history(std::uint32_t rank, std::uint32_t param,
+                                                         std::int64_t until_ns = kEnd,
+                                                         std::size_t most = SIZE_MAX) const;
+  /// Buckets being filled at a time, oldest first.
+  [[nodiscard]] std::vector<BucketState> buckets_at(std::uint32_t rank, std::int64_t at_ns) const;
   [[nodiscard]] MemorySample memory_at(std::uint32_t rank, ev::MemoryPool pool, std::int64_t at_ns) const;
   [[nodiscard]] std::optional<MemorySample> memory_peak(std::uint32_t rank, ev::MemoryPool pool) const;
   /// Peak over time of the model states: param_shard + param_secondary + grad_full + grad_shard +
@@ -201,7 +268,15 @@ class Store {
     ev::GateKind kind;
     std::uint32_t id;
   };
-  [[nodiscard]] std::span<const GateRow> gates(std::uint32_t rank) const;
+  using GateMatch = std::function<bool(const GateRow&)>;
+  [[nodiscard]] std::vector<GateRow> gates(std::uint32_t rank, std::int64_t begin_ns = kBegin,
+                                           std::int64_t end_ns = kEnd) const;
+  [[nodiscard]] bool has_gates(std::uint32_t rank) const;
+  /// The last gate before a time, or the first after it, that `match` accepts (empty: any).
+  [[nodiscard]] std::optional<GateRow> gate_before(std::uint32_t rank, std::int64_t at_ns,
+                                                   const GateMatch& match = {}) const;
+  [[nodiscard]] std::optional<GateRow> gate_after(std::uint32_t rank, std::int64_t at_ns,
+                                                  const GateMatch& match = {}) const;
 
  private:
   struct State;

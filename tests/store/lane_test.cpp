@@ -161,7 +161,8 @@ TEST(Lane, RandomDropsNeverMakeAFalseSpan) {
     for (const LaneId lane : damaged.lanes()) {
       std::vector<Span> all;
       for (std::uint8_t d = 0; d < truth.depth_count(lane); ++d) {
-        all.insert(all.end(), truth.spans(lane, d).begin(), truth.spans(lane, d).end());
+        const std::vector<Span> row = truth.spans(lane, d);
+        all.insert(all.end(), row.begin(), row.end());
       }
       for (std::uint8_t d = 0; d < damaged.depth_count(lane); ++d) {
         std::int64_t last_end = 0;
@@ -192,16 +193,20 @@ TEST(Lane, VisibleFindsWhatOverlaps) {
       for (int i = 0; i < 20; ++i) {
         const auto begin = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(store.end_ns()));
         const std::int64_t end = begin + static_cast<std::int64_t>(random() % 20'000'000) + 1;
-        const auto [first, last] = store.visible(lane, d, begin, end);
-        for (std::size_t s = 0; s < spans.size(); ++s) {
-          const bool overlaps = spans[s].end_ns > begin && spans[s].begin_ns < end;
-          if (overlaps) {
-            EXPECT_TRUE(s >= first && s < last) << s;
+        const std::vector<Span> seen = store.spans(lane, d, begin, end);
+        std::size_t next = 0;
+        for (const Span& span : spans) {
+          const bool is_seen = next < seen.size() && seen[next].begin_ns == span.begin_ns &&
+                               seen[next].end_ns == span.end_ns && seen[next].a == span.a;
+          if (is_seen) ++next;
+          if (span.end_ns > begin && span.begin_ns < end) {
+            EXPECT_TRUE(is_seen) << span.begin_ns;
           }
-          if (s >= first && s < last) {
-            EXPECT_TRUE(spans[s].end_ns >= begin && spans[s].begin_ns < end) << s;
+          if (is_seen) {
+            EXPECT_TRUE(span.end_ns >= begin && span.begin_ns < end) << span.begin_ns;
           }
         }
+        EXPECT_EQ(next, seen.size());
       }
     }
   }

@@ -1,0 +1,93 @@
+#include "app/store/block.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/store/block_codec.h"
+#include "app/store/span_totals.h"
+
+namespace shardscope::store {
+namespace {
+
+constexpr std::size_t kMemoryLeaves = 16;
+
+std::vector<InstantCount> count_instants(const std::vector<ev::Event>& instants) {
+  std::vector<InstantCount> out;
+  for (const ev::Event& event : instants) {
+    // A few dozen at most, the frequent ones early: faster than a map.
+    auto at = std::find_if(out.begin(), out.end(), [&](const InstantCount& count) {
+      return count.kind == event.kind && count.code == event.code;
+    });
+    if (at == out.end()) at = out.insert(out.end(), {.kind = event.kind, .code = event.code});
+    ++at->count;
+  }
+  return out;
+}
+
+}  // namespace
+
+Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin) {
+  state.settle();
+  state.close_stretch();
+  Block block;
+  block.rank = rank;
+  block.begin = std::move(begin);
+  block.page = encode_page(state);
+  for (std::size_t i = 0; i < state.lanes().size(); ++i) {
+    const Lane& lane = state.lanes()[i];
+    block.lanes[i].end_ns = lane.last_ns();
+    for (std::uint8_t d = 0; d < lane.depth_count(); ++d) {
+      block.lanes[i].rows.push_back(lane.pyramid(d));
+      block.lanes[i].fine.push_back(static_cast<std::uint8_t>(lane.pyramid(d).shift()));
+      if (!lane.carried(d)) continue;
+      const Span& span = lane.spans(d).front();
+      block.carried.push_back({.stream = static_cast<std::uint8_t>(i),
+                               .depth = d,
+                               .end_ns = span.end_ns,
+                               .mark_ns = span.mark_ns});
+    }
+    if (lane.waits().empty()) continue;
+    // Waits are spans of the compute lane.
+    if (static_cast<ev::StreamId>(i) == ev::StreamId::compute) block.waits = lane.waits();
+  }
+  for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
+    const MemoryIndex& memory = state.memory(p);
+    block.corrections[p].assign(memory.corrections().begin(), memory.corrections().end());
+    block.memory[p].changes = static_cast<std::uint32_t>(memory.change_count());
+    if (memory.change_count() == 0) continue;
+    block.memory[p].peak = *memory.peak();
+    block.memory[p].model_state_peak = *memory.model_state_peak();
+    block.memory[p].leaves = memory.leaves(kMemoryLeaves);
+  }
+  block.counts = count_instants(state.instants());
+  block.gates = static_cast<std::uint32_t>(state.gates().size());
+  block.notable = state.notable();
+  SpanTotals totals;
+  state.let_go([&](ev::StreamId stream, const Span& span) { totals.add({rank, stream}, span); });
+  block.totals = totals.rows();
+  make_coarse(block);
+  return block;
+}
+
+std::size_t Block::bytes() const noexcept {
+  std::size_t bytes = sizeof *this + chunk.capacity() + page.capacity() + waits.bytes() +
+                      counts.capacity() * sizeof(InstantCount) + rows.capacity() * sizeof(std::int64_t);
+  for (const Lane::Keyframe& lane : begin.lanes) bytes += lane.open.capacity() * sizeof(Lane::Open);
+  for (const BlockLane& lane : lanes) {
+    bytes += lane.fine.capacity() + lane.rows.capacity() * sizeof(DensityPyramid);
+    for (const DensityPyramid& row : lane.rows) bytes += row.bytes();
+  }
+  for (const BlockMemory& pool : memory) bytes += pool.leaves.capacity() * sizeof(MemoryIndex::Leaf);
+  return bytes;
+}
+
+std::size_t BlockPage::bytes() const noexcept {
+  std::size_t bytes = sizeof *this + statuses.capacity() * sizeof(ParamState) + waits.bytes();
+  for (const auto& lane : lanes) {
+    bytes += lane.capacity() * sizeof(DensityPyramid);
+    for (const DensityPyramid& row : lane) bytes += row.bytes();
+  }
+  return bytes;
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,91 @@
+// A block: a stretch of one rank's events that is complete, with all that is needed to show it without
+// reading the events (levels of detail, sums) and to read them without what was before (a keyframe).
+// docs/recording.md, "Blocks", specifies how it is stored. Times are of the collector's clock.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "app/store/density_pyramid.h"
+#include "app/store/rank_state.h"
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+struct BlockLane {
+  std::int64_t end_ns = Lane::kNever;  ///< the lane's latest event; its stretch began at the keyframe's last_ns
+  std::vector<DensityPyramid> rows;    ///< by depth, coarse
+  std::vector<std::uint8_t> fine;      ///< by depth: shift() of the page's levels of detail
+};
+
+struct BlockMemory {
+  std::uint32_t changes = 0;
+  MemorySample peak, model_state_peak;
+  std::vector<MemoryIndex::Leaf> leaves;
+};
+
+struct InstantCount {
+  ev::EventKind kind{};
+  std::uint8_t code = 0;
+  std::uint32_t count = 0;
+};
+
+struct Block {
+  /// What became, up to this block's end, of a span that was open when it began.
+  struct Carried {
+    std::uint8_t stream = 0, depth = 0;
+    std::int64_t end_ns = 0, mark_ns = 0;
+  };
+
+  std::uint32_t rank = 0;
+  std::uint64_t sequence = 0;
+  std::uint32_t parts = 0, events = 0;
+  // What is missing before it, as Chunk tells it.
+  std::uint64_t dropped_before = 0, lost_before = 0, shed_before = 0, lost_between = 0;
+  std::int64_t missing_begin_ns = 0, missing_end_ns = 0;
+  std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;  ///< earliest and latest event
+  bool gap = false;                       ///< events before it are missing
+
+  RankKeyframe begin;
+  std::array<std::vector<MemoryIndex::Change>, ev::kMemoryPoolCount> corrections;
+  std::array<BlockLane, ev::kStreamCount> lanes;
+  DensityPyramid waits;
+  std::array<BlockMemory, ev::kMemoryPoolCount> memory;
+  std::vector<InstantCount> counts;
+  std::uint32_t gates = 0;
+  /// Taken over by the run when the block enters it.
+  std::vector<Carried> carried;
+  std::vector<SpanTotal> totals;
+  std::vector<ev::Event> notable;  ///< RankState::notable()
+
+  // Where its events are: rows of a recording, or a chunk in memory.
+  std::vector<std::int64_t> rows;
+  std::vector<std::byte> chunk;
+  std::vector<std::byte> page;  ///< empty: the recording has it in row rows[0]
+  bool damaged = false;         ///< found so when it was read: shown as a gap
+
+  [[nodiscard]] std::size_t bytes() const noexcept;
+};
+
+/// The finer part, read when it is looked at.
+struct BlockPage {
+  std::array<std::vector<DensityPyramid>, ev::kStreamCount> lanes;  ///< by depth
+  DensityPyramid waits;
+  std::vector<ParamState> statuses;  ///< by parameter, when the block begins
+  [[nodiscard]] std::size_t bytes() const noexcept;
+};
+
+/// Ends the stretch that `state` holds and lets it go. `begin`: its keyframe at the stretch's begin. What
+/// identifies the events (sequence to gap, rows, chunk) is left to the caller.
+[[nodiscard]] Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin);
+
+/// `page` of the block is written apart.
+[[nodiscard]] std::vector<std::byte> encode_block(const Block& block);
+/// Both throw std::runtime_error naming what is damaged.
+[[nodiscard]] Block decode_block(const std::byte* data, std::size_t bytes);
+[[nodiscard]] BlockPage decode_page(const std::byte* data, std::size_t bytes);
+
+}  // namespace shardscope::store

@@ -1,0 +1,67 @@
+// Reading blocks when they are looked at: from a recording or from memory, through a cache, and within the
+// time that a frame has.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/store/block.h"
+#include "app/store/block_cache.h"
+#include "app/store/chunk.h"
+
+namespace shardscope::store {
+
+/// A recording's rows. Both throw std::runtime_error naming what is damaged.
+class BlockRows {
+ public:
+  virtual ~BlockRows() = default;
+  [[nodiscard]] virtual Chunk chunk(std::int64_t row) = 0;
+  [[nodiscard]] virtual std::vector<std::byte> page(std::int64_t row) = 0;
+};
+
+class BlockAccess {
+ public:
+  // What events of every rank are read with.
+  std::vector<std::uint32_t> parents;  ///< by module
+  std::array<bool, ev::kMemoryCategoryCount> model_state{};
+  ParamState initial;  ///< of a parameter before its first change
+
+  void set_rows(std::unique_ptr<BlockRows> rows) { rows_ = std::move(rows); }
+  [[nodiscard]] BlockCache& cache() noexcept { return cache_; }
+
+  /// From now on reading may take about this long in all, but at least one block is read; nullopt: no limit.
+  void limit(std::optional<std::chrono::nanoseconds> time);
+  /// Since the last limit() something was not read for want of time.
+  [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_; }
+  void came_short() noexcept { short_of_time_ = true; }
+
+  /// Null when there is no time to read it, or it is damaged, which is then noted in the block and in
+  /// problems(). `index`: of the block in its rank.
+  [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index);
+  [[nodiscard]] std::shared_ptr<const BlockPage> page(Block& block, std::uint32_t index);
+  /// Whether state() would answer without reading.
+  [[nodiscard]] bool has_state(const Block& block, std::uint32_t index);
+  /// Blocks read so far, pages not counted.
+  [[nodiscard]] std::uint64_t read_count() const noexcept { return read_; }
+  [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }
+  /// Whether the chunk of a block is whole; notes it in the block and in problems() when it is not.
+  bool verify(Block& block);
+
+ private:
+  [[nodiscard]] bool may_read();
+  [[nodiscard]] std::vector<Chunk> chunks(const Block& block);
+  void damaged(Block& block, const std::string& why);
+
+  BlockCache cache_;
+  std::unique_ptr<BlockRows> rows_;
+  std::optional<std::chrono::steady_clock::time_point> until_;
+  bool read_since_limit_ = false, short_of_time_ = false;
+  std::uint64_t read_ = 0;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace shardscope::store

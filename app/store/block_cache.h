@@ -1,0 +1,43 @@
+// What was read from blocks lately, within a bound on memory: the least recently used goes first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+
+namespace shardscope::store {
+
+class BlockCache {
+ public:
+  struct Key {
+    std::uint32_t rank = 0;
+    std::uint32_t block = 0;
+    bool page = false;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  static constexpr std::size_t kDefaultBytes = std::size_t{256} << 20;
+
+  /// Null when it is not there.
+  [[nodiscard]] std::shared_ptr<const void> find(const Key& key);
+  void put(const Key& key, std::shared_ptr<const void> value, std::size_t bytes);
+  void clear();
+  void set_limit(std::size_t bytes);
+  /// Held now. At most the limit and the one that was put last.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  struct Entry {
+    Key key;
+    std::shared_ptr<const void> value;
+    std::size_t bytes = 0;
+  };
+  void make_room();
+
+  std::list<Entry> entries_;  ///< most recently used first
+  std::map<Key, std::list<Entry>::iterator> index_;
+  std::size_t bytes_ = 0, limit_ = kDefaultBytes;
+};
+
+}  // namespace shardscope::store

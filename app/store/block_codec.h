@@ -1,0 +1,16 @@
+// Blocks and their pages as bytes; see block.h and docs/recording.md.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "app/store/block.h"
+
+namespace shardscope::store {
+
+/// The page of the stretch that `state` holds, which has been closed.
+[[nodiscard]] std::vector<std::byte> encode_page(const RankState& state);
+/// Levels of detail as they come back from a recording: few buckets, shares in steps.
+void make_coarse(Block& block);
+
+}  // namespace shardscope::store

@@ -1,0 +1,67 @@
+#include "app/store/packed.h"
+
+#include <zstd.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "app/store/bytes.h"
+#include "app/store/crc32.h"
+
+namespace shardscope::store {
+namespace {
+
+constexpr std::size_t kHeaderBytes = 8;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
+constexpr int kZstdLevel = 3;
+
+struct FreeCompressor {
+  void operator()(ZSTD_CCtx* context) const noexcept { ZSTD_freeCCtx(context); }
+};
+struct FreeDecompressor {
+  void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
+};
+
+}  // namespace
+
+std::vector<std::byte> pack(const std::vector<std::byte>& bytes) {
+  std::vector<std::byte> out(kHeaderBytes + ZSTD_compressBound(bytes.size()));
+  thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
+  const std::size_t packed =
+      ZSTD_compressCCtx(context.get(), out.data() + kHeaderBytes, out.size() - kHeaderBytes, bytes.data(),
+                        bytes.size(), kZstdLevel);
+  if (ZSTD_isError(packed) != 0) {
+    throw std::runtime_error(std::string("cannot compress: ") + ZSTD_getErrorName(packed));
+  }
+  out.resize(kHeaderBytes + packed);
+  std::vector<std::byte> header;
+  ByteWriter writer(header);
+  writer.fixed(std::uint32_t{0});
+  writer.fixed(static_cast<std::uint32_t>(bytes.size()));
+  std::copy(header.begin(), header.end(), out.begin());
+  header.clear();
+  writer.fixed(crc32c(out.data() + 4, out.size() - 4));
+  std::copy(header.begin(), header.end(), out.begin());
+  return out;
+}
+
+std::vector<std::byte> unpack(const std::byte* data, std::size_t bytes) {
+  if (bytes < kHeaderBytes) throw std::runtime_error("is shorter than its header");
+  ByteReader reader(data, kHeaderBytes, "header");
+  const auto sum = reader.fixed<std::uint32_t>();
+  const auto size = reader.fixed<std::uint32_t>();
+  if (sum != crc32c(data + 4, bytes - 4)) throw std::runtime_error("checksum does not match");
+  if (size > kMaxBytes) throw std::runtime_error("says that it is larger than it can be");
+  std::vector<std::byte> out(size);
+  thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());
+  const std::size_t unpacked =
+      ZSTD_decompressDCtx(context.get(), out.data(), out.size(), data + kHeaderBytes, bytes - kHeaderBytes);
+  if (ZSTD_isError(unpacked) != 0) {
+    throw std::runtime_error(std::string("cannot decompress: ") + ZSTD_getErrorName(unpacked));
+  }
+  if (unpacked != size) throw std::runtime_error("is shorter than its header says");
+  return out;
+}
+
+}  // namespace shardscope::store

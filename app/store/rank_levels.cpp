@@ -1,0 +1,176 @@
+// Views of one rank at any zoom: sums of whole blocks where a column holds them, then coarse and fine levels
+// of detail, then the spans and changes themselves.
+#include <algorithm>
+
+#include "app/store/rank_run.h"
+
+namespace shardscope::store {
+
+void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
+                         const DensityColumns& columns) const {
+  const auto s = static_cast<std::size_t>(stream);
+  const Block& block = blocks_[i];
+  if (block.damaged) return;
+  const BlockLane& lane = block.lanes[s];
+  const bool waits = depth == kWaits;
+  if (!waits && depth >= lane.rows.size()) return;
+  const DensityPyramid& coarse = waits ? block.waits : lane.rows[depth];
+  const double width = columns.width_ns();
+  if (coarse.empty()) return;
+  if (coarse.covers(width)) {
+    coarse.add_to(columns);
+    return;
+  }
+  const bool fine_covers = !waits && DensityPyramid::covers(lane.fine[depth], width);
+  if (!fine_covers && !waits) {
+    if (const auto known = state(i)) {
+      const Lane& exact = known->lanes()[s];
+      exact.density(depth, exact.last_ns(), columns);
+      return;
+    }
+  }
+  if (const auto known = page(i)) {
+    const DensityPyramid* fine = waits ? &known->waits
+                                 : depth < known->lanes[s].size() ? &known->lanes[s][depth]
+                                                                  : nullptr;
+    if (fine != nullptr && (fine_covers || fine->covers(width))) {
+      fine->add_to(columns);
+      return;
+    }
+    if (waits) {
+      if (const auto exact = state(i)) {
+        exact->lanes()[s].density_of_waits(exact->lanes()[s].last_ns(), columns);
+        return;
+      }
+    }
+    if (fine != nullptr) {
+      access_.came_short();
+      fine->add_to(columns);
+      return;
+    }
+  }
+  if (block.damaged) return;
+  access_.came_short();
+  coarse.add_to(columns);
+}
+
+void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_ns,
+                      const DensityColumns& columns) const {
+  const auto s = static_cast<std::size_t>(stream);
+  if (s >= depths_.size() || columns.columns.empty() || columns.end_ns <= columns.begin_ns) return;
+  const Range range = of_lane(s, columns.begin_ns, columns.end_ns);
+  const auto in_one_column = [&](std::size_t first, std::size_t last) {
+    const std::int64_t from = lane_begin(s, first);
+    const std::int64_t to = std::max(blocks_[last].lanes[s].end_ns, from);
+    return from >= columns.begin_ns && to < columns.end_ns && columns.index(from) == columns.index(to);
+  };
+  for (std::size_t i = range.first; i < range.last;) {
+    if (depth != kWaits && in_one_column(i, i)) {
+      const std::size_t column = columns.index(lane_begin(s, i));
+      const std::size_t group = i / RowSums::kGroup;
+      if (i % RowSums::kGroup == 0 && i + RowSums::kGroup <= range.last &&
+          in_one_column(i, i + RowSums::kGroup - 1)) {
+        columns.columns[column].merge(sums_[s].group(depth, group));
+        i += RowSums::kGroup;
+        continue;
+      }
+      if (!blocks_[i].damaged) columns.columns[column].merge(sums_[s].block(depth, i));
+      ++i;
+      continue;
+    }
+    density_of(i, stream, depth, columns);
+    ++i;
+  }
+  if (range.last < blocks_.size()) return;
+  if (depth == kWaits) {
+    head_.state.lanes()[s].density_of_waits(now_ns, columns);
+  } else {
+    head_.state.lanes()[s].density(depth, now_ns, columns);
+  }
+}
+
+void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64_t end_ns,
+                             std::span<MemorySample> columns) const {
+  std::fill(columns.begin(), columns.end(), MemorySample{.at_ns = kFirst, .bytes = {}});
+  if (columns.empty() || end_ns <= begin_ns) return;
+  const MemoryIndex& newest = head_.state.memory(pool);
+  if (blocks_.empty()) {
+    newest.columns(begin_ns, end_ns, columns);
+    return;
+  }
+  const double width = static_cast<double>(end_ns - begin_ns) / static_cast<double>(columns.size());
+  const auto index = [&](std::int64_t ns) {
+    if (ns <= begin_ns) return std::size_t{0};
+    const double i = static_cast<double>(ns - begin_ns) / width;
+    return std::min(static_cast<std::size_t>(i), columns.size() - 1);
+  };
+  const auto put = [&](std::size_t c, const MemorySample& sample) {
+    if (columns[c].at_ns == kFirst || sample.total() > columns[c].total()) columns[c] = sample;
+  };
+  std::vector<MemorySample> exact;
+  const auto take_exact = [&](const MemoryIndex& memory, std::int64_t from, std::int64_t to) {
+    if (memory.empty() || to < begin_ns || from >= end_ns) return;
+    const std::size_t first = index(from), last = index(std::min(to, end_ns - 1));
+    exact.resize(last - first + 1);
+    const auto at = [&](std::size_t c) {
+      return begin_ns + static_cast<std::int64_t>(width * static_cast<double>(c));
+    };
+    memory.columns(at(first), last + 1 == columns.size() ? end_ns : at(last + 1), exact);
+    for (std::size_t c = first; c <= last; ++c) put(c, exact[c - first]);
+  };
+  const Range range = holding(begin_ns, end_ns);
+  for (std::size_t i = range.first; i < range.last; ++i) {
+    const Block& block = blocks_[i];
+    const BlockMemory& memory = block.memory[pool];
+    if (memory.changes == 0 || block.damaged) continue;
+    // Leaves are enough while a column holds one or more.
+    const double leaf_ns = static_cast<double>(block.end_ns - block.begin_ns) /
+                           static_cast<double>(std::max<std::size_t>(memory.leaves.size(), 1));
+    if (width < leaf_ns) {
+      if (const auto known = state(i)) {
+        take_exact(known->memory(pool), block.begin_ns, block.end_ns);
+        continue;
+      }
+      access_.came_short();
+    }
+    for (std::size_t l = 0; l < memory.leaves.size(); ++l) {
+      const MemoryIndex::Leaf& leaf = memory.leaves[l];
+      const std::int64_t to = l + 1 < memory.leaves.size() ? memory.leaves[l + 1].begin_ns : block.end_ns;
+      if (to < begin_ns || leaf.begin_ns >= end_ns) continue;
+      if (width >= leaf_ns) {
+        // The instant itself where it is in view, so that no column shows what it does not hold.
+        if (leaf.highest.at_ns >= begin_ns && leaf.highest.at_ns < end_ns) {
+          put(index(leaf.highest.at_ns), leaf.highest);
+        }
+        continue;
+      }
+      for (std::size_t c = index(leaf.begin_ns); c <= index(to); ++c) put(c, leaf.highest);
+    }
+  }
+  if (range.last == blocks_.size() && newest.change_count() > 0) {
+    take_exact(newest, head_.origin.begin_ns, head_.origin.end_ns);
+  }
+  // Columns without a change repeat what was held when they began: between two stretches that is known.
+  const auto held_at = [&](std::int64_t at_ns) -> std::optional<MemorySample> {
+    const auto of = [](const MemoryIndex::Keyframe& keyframe) {
+      return MemorySample{.at_ns = keyframe.at_ns, .bytes = keyframe.bytes};
+    };
+    if (newest.change_count() > 0 && at_ns > head_.origin.end_ns) return of(newest.keyframe());
+    const std::size_t next = holding(kFirst, at_ns).last;
+    if (next == 0) return MemorySample{};
+    if (reach_[next - 1] >= at_ns) return std::nullopt;
+    return of(next < blocks_.size() ? blocks_[next].begin.memory[pool] : head_.begin.memory[pool]);
+  };
+  MemorySample held;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const std::int64_t from = begin_ns + static_cast<std::int64_t>(width * static_cast<double>(c));
+    if (columns[c].at_ns == kFirst) {
+      columns[c] = held_at(from).value_or(held);
+    } else {
+      held = columns[c];
+    }
+    columns[c].at_ns = std::max(columns[c].at_ns, from);
+  }
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,139 @@
+// One rank's run: sealed blocks, of which only levels of detail and keyframes are in memory, and the newest
+// stretch, which grows. Times are of the collector's clock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "app/store/block.h"
+#include "app/store/block_access.h"
+#include "app/store/rank_state.h"
+#include "app/store/row_sums.h"
+#include "app/store/span_totals.h"
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+class RankRun {
+ public:
+  /// `access` outlives it.
+  RankRun(std::uint32_t rank, BlockAccess& access, Keep keep);
+
+  // ---- input ------------------------------------------------------------------------------------
+  /// Where the events of a chunk stay when its stretch is sealed.
+  struct Origin {
+    bool in_memory = true;
+    std::int64_t row = 0;  ///< of a recording, when not in memory
+  };
+  /// The next chunk, of plausible times. `gap`: events before it are missing. The stretch is sealed when it
+  /// has `seal_events` or more.
+  void add(const Chunk& chunk, bool gap, Origin origin, std::size_t seal_events);
+  /// Events are missing, and what follows them cannot be used.
+  void gap();
+  /// A block that was sealed elsewhere, after those before.
+  void append(Block block);
+  /// What the newest stretch begins with, after the last append().
+  void go_on_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses);
+  /// The same, found by reading the last block.
+  void go_on_from_last();
+  void seal_head();
+  void set_stage();  ///< access().model_state or initial changed
+  /// RankState::notable() of what came since the last call, in order of arrival.
+  [[nodiscard]] std::vector<ev::Event> take_notable();
+
+  // ---- looking ----------------------------------------------------------------------------------
+  using SpanVisitor = std::function<void(const Span&)>;
+  using EventVisitor = std::function<void(const ev::Event&)>;
+  static constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+
+  [[nodiscard]] bool has_lane(ev::StreamId stream) const { return depth_count(stream) > 0; }
+  [[nodiscard]] std::uint8_t depth_count(ev::StreamId stream) const;
+  /// Spans of a depth that overlap [begin, end), by begin.
+  void visit_spans(ev::StreamId stream, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
+                   const SpanVisitor& visit) const;
+  /// Whether visit_spans() would not read more than there is time for; reads what there is time for.
+  [[nodiscard]] bool ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const;
+  /// Adds a row to `columns`; depth kWaits: the waits of every depth.
+  void density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_ns,
+               const DensityColumns& columns) const;
+  /// Instants in [begin, end) by time.
+  void visit_instants(std::int64_t begin_ns, std::int64_t end_ns, const EventVisitor& visit) const;
+  [[nodiscard]] std::vector<InstantCount> instant_counts() const;
+  void visit_gates(std::int64_t begin_ns, std::int64_t end_ns,
+                   const std::function<void(const Store::GateRow&)>& visit) const;
+  using GateMatch = std::function<bool(const Store::GateRow&)>;
+  [[nodiscard]] std::optional<Store::GateRow> gate_before(std::int64_t at_ns, const GateMatch& match) const;
+  [[nodiscard]] std::optional<Store::GateRow> gate_after(std::int64_t at_ns, const GateMatch& match) const;
+  [[nodiscard]] bool has_gates() const;
+  [[nodiscard]] SpanTotals span_totals() const;
+
+  void param_states(std::int64_t at_ns, std::span<ParamState> out) const;
+  /// The latest `most` changes of a parameter up to a time, oldest first.
+  [[nodiscard]] std::vector<Store::StatusChange> status_history(std::uint32_t param, std::int64_t until_ns,
+                                                                std::size_t most) const;
+  [[nodiscard]] std::vector<BucketState> buckets_at(std::int64_t at_ns) const;
+  [[nodiscard]] MemorySample memory_at(std::size_t pool, std::int64_t at_ns) const;
+  [[nodiscard]] std::optional<MemorySample> memory_peak(std::size_t pool) const;
+  [[nodiscard]] std::optional<MemorySample> model_state_peak(std::size_t pool) const;
+  void memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64_t end_ns,
+                      std::span<MemorySample> columns) const;
+
+  [[nodiscard]] std::size_t bytes() const;  ///< of the blocks that are sealed, and the newest stretch
+  [[nodiscard]] std::size_t head_events() const noexcept { return head_.events; }
+  [[nodiscard]] std::vector<Block>& blocks() noexcept { return blocks_; }
+
+ private:
+  struct Head {
+    RankState state;
+    RankKeyframe begin;
+    Block origin;  ///< what identifies its events
+    std::vector<ev::Event> raw;  ///< collector clock; empty when a recording has them
+    std::size_t events = 0;
+    bool gap = false;
+    std::size_t notable_taken = 0;
+  };
+  struct Peaks {
+    std::optional<MemorySample> peak, model_state;
+  };
+  struct Range {
+    std::size_t first = 0, last = 0;
+  };
+
+  [[nodiscard]] std::shared_ptr<const RankState> state(std::size_t i) const;
+  [[nodiscard]] std::shared_ptr<const BlockPage> page(std::size_t i) const;
+  /// Blocks that may hold events in [begin, end].
+  [[nodiscard]] Range holding(std::int64_t begin_ns, std::int64_t end_ns) const;
+  /// Blocks whose stretch of a lane meets [begin, end].
+  [[nodiscard]] Range of_lane(std::size_t stream, std::int64_t begin_ns, std::int64_t end_ns) const;
+  [[nodiscard]] std::int64_t lane_begin(std::size_t stream, std::size_t block) const;
+  /// The block to replay from for the state at a time; blocks_.size(): the newest stretch.
+  [[nodiscard]] std::size_t base_of(std::int64_t at_ns) const;
+  /// A span that is open at the end of block `i`, as it is known now.
+  [[nodiscard]] Span continued(std::size_t stream, std::size_t depth, std::size_t i, Span span) const;
+  void carry_back(std::size_t i, const Block::Carried& carried);
+  void density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth, const DensityColumns& columns) const;
+
+  std::uint32_t rank_;
+  BlockAccess& access_;
+  Keep keep_;
+  mutable std::vector<Block> blocks_;  ///< `damaged` is found by looking
+  std::vector<std::int64_t> reach_;    ///< by block: latest event up to here
+  std::vector<std::int64_t> floor_;    ///< by block: earliest event from here on
+  std::array<RowSums, ev::kStreamCount> sums_;
+  SpanTotals totals_;  ///< of sealed blocks
+  std::array<std::uint8_t, ev::kStreamCount> depths_{};
+  std::array<Peaks, ev::kMemoryPoolCount> peaks_;
+  std::vector<ev::Event> notable_;  ///< of blocks, not taken yet
+  Head head_;
+};
+
+/// Depth that stands for the waits of every depth of the compute lane.
+inline constexpr std::uint8_t kWaits = Store::kWaits;
+
+}  // namespace shardscope::store

@@ -1,0 +1,189 @@
+#include "app/store/rank_state.h"
+
+#include <algorithm>
+
+#include "app/store/merge_in_time.h"
+
+namespace shardscope::store {
+namespace {
+
+using ev::Event;
+using ev::EventKind;
+
+enum class Role : std::uint8_t { unknown, begin, end, mark, instant };
+
+/// What add() does with each kind, looked up instead of asked per event.
+const std::array<Role, 256>& roles() {
+  static const std::array<Role, 256> table = [] {
+    std::array<Role, 256> out{};
+    for (std::size_t k = 1; k < out.size(); ++k) {
+      const auto kind = static_cast<EventKind>(k);
+      if (std::string_view(ev::name_of(kind)) == "unknown") continue;
+      out[k] = ev::is_begin(kind)                      ? Role::begin
+               : ev::is_end(kind)                      ? Role::end
+               : kind == EventKind::collective_entered ? Role::mark
+                                                       : Role::instant;
+    }
+    return out;
+  }();
+  return table;
+}
+
+std::int64_t time_of(const Event& event) noexcept { return static_cast<std::int64_t>(event.ticks); }
+
+}  // namespace
+
+RankState::RankState(For use) : for_(use) {
+  if (use == For::totals) {
+    for (Lane& lane : lanes_) lane.without_density();
+  }
+}
+
+RankState::RankState(const RankKeyframe& from, std::vector<ParamState> statuses,
+                     const Corrections* corrections)
+    : status_(std::move(statuses)), buckets_(from.buckets), buckets_before_(from.buckets) {
+  const bool again = corrections != nullptr;
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    lanes_[i] = Lane(from.lanes[i], again ? Lane::Detail::spans : Lane::Detail::levels);
+  }
+  for (std::size_t p = 0; p < memory_.size(); ++p) {
+    memory_[p] = again ? MemoryIndex(from.memory[p], (*corrections)[p]) : MemoryIndex(from.memory[p]);
+  }
+}
+
+void RankState::set_stage(const std::array<bool, ev::kMemoryCategoryCount>& model_state,
+                          const ParamState& initial) {
+  for (MemoryIndex& memory : memory_) memory.set_model_state(model_state);
+  status_.set_initial(initial);
+}
+
+void RankState::gap() {
+  for (Lane& lane : lanes_) lane.gap();
+  for (MemoryIndex& memory : memory_) memory.gap();
+}
+
+void RankState::note(const Event& event, std::int64_t at_ns) {
+  notable_.push_back(event);
+  notable_.back().ticks = static_cast<std::uint64_t>(at_ns);
+}
+
+void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents) {
+  const auto kind = static_cast<std::size_t>(event.kind);
+  const auto stream = static_cast<std::size_t>(event.stream);
+  if (kind >= roles().size() || stream >= lanes_.size()) return;
+  switch (roles()[kind]) {
+    case Role::begin:
+      lanes_[stream].begin(event, at_ns, parents);
+      if (event.kind == EventKind::step_begin) note(event, at_ns);
+      return;
+    case Role::end: {
+      const Span* span = lanes_[stream].end(event, at_ns);
+      if (event.kind == EventKind::step_end) note(event, at_ns);
+      if (event.kind == EventKind::paused_end && span != nullptr) {
+        note(event, at_ns);
+        notable_.back().v0 = span->end_ns - span->begin_ns;
+      }
+      return;
+    }
+    case Role::mark:
+      lanes_[stream].mark(event, at_ns);
+      return;
+    case Role::instant:
+      add_instant(event, at_ns);
+      return;
+    case Role::unknown:
+      return;
+  }
+}
+
+void RankState::add_instant(const Event& event, std::int64_t at_ns) {
+  if (for_ == For::views) {
+    instants_.push_back(event);
+    instants_.back().ticks = static_cast<std::uint64_t>(at_ns);
+  }
+  switch (event.kind) {
+    case EventKind::param_status:
+      if (for_ == For::totals) return;
+      status_.push(
+          {.at_ns = at_ns, .param = event.a, .module = event.b, .gather = event.c, .code = event.code});
+      return;
+    case EventKind::memory_alloc:
+    case EventKind::memory_free: {
+      const std::size_t pool = event.code >> 4;
+      if (pool >= memory_.size()) return;
+      memory_[pool].push({.at_ns = at_ns,
+                          .delta = event.kind == EventKind::memory_alloc ? event.v0 : -event.v0,
+                          .after = event.v1,
+                          .category = static_cast<ev::MemoryCategory>(event.code & 0xFU)});
+      return;
+    }
+    case EventKind::loss:
+    case EventKind::grad_norm:
+    case EventKind::loss_scale:
+    case EventKind::learning_rate:
+    case EventKind::tokens:
+      note(event, at_ns);
+      return;
+    case EventKind::bucket_open:
+    case EventKind::bucket_add:
+    case EventKind::bucket_flush:
+      if (for_ == For::views) buckets_.add(event, at_ns);
+      return;
+    case EventKind::gate:
+      if (for_ == For::totals) return;
+      gates_.push_back(
+          {.at_ns = at_ns, .number = event.a, .kind = static_cast<ev::GateKind>(event.code), .id = event.b});
+      return;
+    default:
+      return;
+  }
+}
+
+void RankState::settle() {
+  merge_in_time(instants_, std::min(settled_instants_, instants_.size()), time_of);
+  merge_in_time(gates_, std::min(settled_gates_, gates_.size()),
+                [](const Store::GateRow& gate) { return gate.at_ns; });
+  settled_instants_ = instants_.size();
+  settled_gates_ = gates_.size();
+  status_.settle();
+  for (MemoryIndex& memory : memory_) memory.settle();
+  for (Lane& lane : lanes_) lane.settle();
+}
+
+void RankState::close_stretch() {
+  for (Lane& lane : lanes_) lane.close_stretch();
+}
+
+RankKeyframe RankState::keyframe() const {
+  RankKeyframe out;
+  for (std::size_t i = 0; i < lanes_.size(); ++i) out.lanes[i] = lanes_[i].keyframe();
+  for (std::size_t p = 0; p < memory_.size(); ++p) out.memory[p] = memory_[p].keyframe();
+  out.buckets = buckets_.open();
+  return out;
+}
+
+const Lane& RankState::lane(ev::StreamId stream) const {
+  static const Lane none;
+  const auto index = static_cast<std::size_t>(stream);
+  return index < lanes_.size() ? lanes_[index] : none;
+}
+
+std::vector<BucketState> RankState::buckets_at(std::int64_t at_ns) const {
+  BucketTracker replay(buckets_before_);
+  for (const Event& event : instants_) {
+    if (time_of(event) > at_ns) break;
+    replay.add(event, time_of(event));
+  }
+  return replay.open();
+}
+
+std::size_t RankState::bytes() const noexcept {
+  std::size_t bytes = sizeof *this + status_.bytes() +
+                      (instants_.capacity() + notable_.capacity()) * sizeof(Event) +
+                      gates_.capacity() * sizeof(Store::GateRow);
+  for (const Lane& lane : lanes_) bytes += lane.bytes();
+  for (const MemoryIndex& memory : memory_) bytes += memory.bytes();
+  return bytes;
+}
+
+}  // namespace shardscope::store

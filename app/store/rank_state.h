@@ -1,0 +1,92 @@
+// What a stretch of one rank's events says: its spans, instants, parameter statuses, memory, gates, buckets.
+// The newest stretch of a run grows; an older one is made again from its chunk when somebody looks at it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "app/store/bucket_tracker.h"
+#include "app/store/lane.h"
+#include "app/store/memory_index.h"
+#include "app/store/status_index.h"
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+/// Everything of a rank that a later event may depend on, at one time. Times are of the collector's clock.
+struct RankKeyframe {
+  std::array<Lane::Keyframe, ev::kStreamCount> lanes;
+  std::array<MemoryIndex::Keyframe, ev::kMemoryPoolCount> memory;
+  std::vector<BucketState> buckets;
+};
+
+/// Times are of the collector's clock.
+class RankState {
+ public:
+  enum class For : std::uint8_t {
+    views,   ///< everything
+    totals,  ///< no instants, statuses, gates and levels of detail
+  };
+  using Corrections = std::array<std::vector<MemoryIndex::Change>, ev::kMemoryPoolCount>;
+  explicit RankState(For use = For::views);
+  /// Goes on from a time, to grow: by default with levels of detail, and memory is corrected at gaps. With
+  /// `corrections` it is made again what it was: those are what the memory indices booked then.
+  RankState(const RankKeyframe& from, std::vector<ParamState> statuses,
+            const Corrections* corrections = nullptr);
+
+  /// What depends on the run's stage.
+  void set_stage(const std::array<bool, ev::kMemoryCategoryCount>& model_state, const ParamState& initial);
+  void gap();  ///< events before now are missing
+  void add(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
+  /// Brings order and indices up to date after some add() calls.
+  void settle();
+  /// The stretch ends: levels of detail become whole.
+  void close_stretch();
+  /// Begins the next stretch: `heir(lane, span)` gets every span that has ended.
+  template <typename Heir>
+  void let_go(Heir heir) {
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      lanes_[i].let_go([&](const Span& span) { heir(static_cast<ev::StreamId>(i), span); });
+    }
+    for (MemoryIndex& memory : memory_) memory.let_go();
+    status_.let_go();
+    instants_.clear();
+    gates_.clear();
+    notable_.clear();
+    settled_instants_ = settled_gates_ = 0;
+    buckets_before_ = buckets_.open();
+  }
+
+  [[nodiscard]] RankKeyframe keyframe() const;
+  [[nodiscard]] const Lane& lane(ev::StreamId stream) const;
+  [[nodiscard]] const std::array<Lane, ev::kStreamCount>& lanes() const noexcept { return lanes_; }
+  [[nodiscard]] const std::vector<ev::Event>& instants() const noexcept { return instants_; }
+  [[nodiscard]] const StatusIndex& status() const noexcept { return status_; }
+  [[nodiscard]] const MemoryIndex& memory(std::size_t pool) const { return memory_[pool]; }
+  [[nodiscard]] const std::vector<Store::GateRow>& gates() const noexcept { return gates_; }
+  /// Events of which the table of steps is made, in order of arrival: step_*, loss, grad_norm, loss_scale,
+  /// learning_rate, tokens, and paused_end with the length of the pause as v0.
+  [[nodiscard]] const std::vector<ev::Event>& notable() const noexcept { return notable_; }
+  [[nodiscard]] std::vector<BucketState> buckets_at(std::int64_t at_ns) const;
+  [[nodiscard]] std::size_t bytes() const noexcept;
+
+ private:
+  void add_instant(const ev::Event& event, std::int64_t at_ns);
+  void note(const ev::Event& event, std::int64_t at_ns);
+
+  For for_ = For::views;
+  std::array<Lane, ev::kStreamCount> lanes_;
+  std::vector<ev::Event> instants_;  ///< `ticks` holds nanoseconds of the collector's clock
+  StatusIndex status_;
+  std::array<MemoryIndex, ev::kMemoryPoolCount> memory_;
+  std::vector<Store::GateRow> gates_;
+  std::vector<ev::Event> notable_;
+  BucketTracker buckets_;
+  std::vector<BucketState> buckets_before_;  ///< when the stretch began
+  std::size_t settled_instants_ = 0, settled_gates_ = 0;
+};
+
+}  // namespace shardscope::store

@@ -1,0 +1,99 @@
+// What a Store holds; for the files that implement it.
+#pragma once
+
+#include <map>
+#include <unordered_map>
+
+#include "app/store/block_access.h"
+#include "app/store/rank_run.h"
+#include "app/store/span_totals.h"
+#include "app/store/step_table.h"
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+/// Times beyond this (73 years) are damage; keeping them out keeps every sum of times in range.
+inline constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
+
+/// What is kept of a rank.
+struct RankData {
+  RankData(std::uint32_t rank, BlockAccess& access, Keep keep) : run(rank, access, keep) {}
+  RankRun run;
+  std::optional<ev::RunTables> tables;  ///< without modules, parameters and slices
+  std::uint64_t next_sequence = 0;
+  bool has_events = false;
+};
+
+struct Store::State {
+  explicit State(Keep k) : keep(k) {}
+
+  Keep keep;
+  std::uint64_t revision = 0;
+  BlockAccess access;
+  std::size_t seal_events = kSealEvents;
+  std::map<std::uint32_t, RankData> ranks;
+  std::vector<RankRow> rows;            ///< by rank
+  std::optional<ev::RunTables> tables;  ///< whole, of the lowest rank
+  StepTable steps;
+  std::vector<Message> messages;
+  std::vector<Gap> gaps;
+  std::unordered_map<std::uint64_t, std::string> names;
+  std::int64_t origin_ns = 0, end_ns = 0;
+  bool has_origin = false;
+  std::uint64_t events = 0, dropped = 0;
+  std::vector<DensityBucket> buckets;  ///< of density(), kept for its room
+
+  /// A stretch of events that comes in, whichever way.
+  struct Arrival {
+    std::uint32_t rank = 0;
+    std::uint64_t sequence = 0;
+    std::uint32_t parts = 1;
+    std::uint64_t events = 0, dropped_before = 0, lost_before = 0, shed_before = 0, lost_between = 0;
+    std::int64_t missing_begin_ns = 0, missing_end_ns = 0;  ///< as Chunk has them
+    std::int64_t begin_ns = 0, end_ns = 0;  ///< collector clock
+    std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
+    bool usable = true;
+  };
+
+  void apply_stage(std::int32_t stage);
+  RankData& data(std::uint32_t rank);
+  RankRow& row(std::uint32_t rank);
+  [[nodiscard]] const RankRun* run(std::uint32_t rank) const;
+  void shift(std::int64_t delta_ns);
+  /// Whether events are missing before what arrives.
+  bool note_gap(const RankData& data, const RankRow& row, const Arrival& arrival);
+  /// Origin, gap and counts; `take(run, gap)` hands the events over.
+  template <typename Take>
+  void arrive(const Arrival& arrival, Take take);
+  void ingest(const Chunk& chunk, RankRun::Origin origin);
+  void take_notable(std::uint32_t rank, RankRun& run);
+
+  // The collector's clock and the run's.
+  [[nodiscard]] std::int64_t to_run(std::int64_t ns) const {
+    return ns == kOpen || ns == Lane::kNever ? ns : ns - origin_ns;
+  }
+  [[nodiscard]] std::int64_t to_clock(std::int64_t ns) const {
+    constexpr std::int64_t kFar = kMaxTimeNs * 2 - 1;
+    return ns <= -kFar ? kBegin : ns >= kFar ? kEnd : ns + origin_ns;
+  }
+  [[nodiscard]] Span to_run(Span span) const {
+    span.begin_ns = to_run(span.begin_ns);
+    span.end_ns = to_run(span.end_ns);
+    if (span.mark_ns != 0) span.mark_ns = to_run(span.mark_ns);
+    return span;
+  }
+  [[nodiscard]] ParamState to_run(ParamState state) const {
+    state.since_ns = state.since_ns == StatusIndex::kNever ? 0 : to_run(state.since_ns);
+    return state;
+  }
+  [[nodiscard]] MemorySample to_run(MemorySample sample) const {
+    sample.at_ns = to_run(sample.at_ns);
+    return sample;
+  }
+  [[nodiscard]] GateRow to_run(GateRow gate) const {
+    gate.at_ns = to_run(gate.at_ns);
+    return gate;
+  }
+};
+
+}  // namespace shardscope::store

@@ -1,0 +1,221 @@
+// Questions about lanes, instants and states, answered by the ranks' runs; here times change from the run's to
+// the collector's clock and back.
+#include <algorithm>
+
+#include "app/store/merge_in_time.h"
+#include "app/store/store_state.h"
+
+namespace shardscope::store {
+
+using ev::Event;
+
+std::vector<SpanTotal> Store::span_totals() const {
+  SpanTotals all;
+  for (const auto& [rank, data] : state_->ranks) all.merge(data.run.span_totals().rows());
+  return all.rows();
+}
+
+std::vector<LaneId> Store::lanes() const {
+  std::vector<LaneId> out;
+  for (const auto& [rank, data] : state_->ranks) {
+    for (std::uint8_t i = 0; i < ev::kStreamCount; ++i) {
+      const auto stream = static_cast<ev::StreamId>(i);
+      if (data.run.has_lane(stream)) out.push_back({rank, stream});
+    }
+  }
+  return out;
+}
+
+void Store::for_each_span(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
+                          const std::function<void(const Span&)>& visit) const {
+  const RankRun* run = state_->run(lane.rank);
+  if (run == nullptr) return;
+  run->visit_spans(lane.stream, depth, state_->to_clock(begin_ns), state_->to_clock(end_ns),
+                   [&](const Span& span) { visit(state_->to_run(span)); });
+}
+
+std::vector<Span> Store::spans(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
+                               std::int64_t end_ns) const {
+  std::vector<Span> out;
+  for_each_span(lane, depth, begin_ns, end_ns, [&](const Span& span) { out.push_back(span); });
+  return out;
+}
+
+std::uint64_t Store::span_count(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
+                                std::int64_t end_ns) const {
+  const RankRun* run = state_->run(lane.rank);
+  if (run == nullptr || end_ns <= begin_ns) return 0;
+  DensityBucket all;
+  const DensityColumns columns{state_->to_clock(begin_ns), state_->to_clock(end_ns), {&all, 1}};
+  run->density(lane.stream, depth, state_->origin_ns + state_->end_ns, columns);
+  return all.begins;
+}
+
+bool Store::ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
+  const RankRun* run = state_->run(lane.rank);
+  return run == nullptr || run->ready(lane.stream, state_->to_clock(begin_ns), state_->to_clock(end_ns));
+}
+
+std::uint8_t Store::depth_count(LaneId lane) const {
+  const RankRun* run = state_->run(lane.rank);
+  return run == nullptr ? std::uint8_t{0} : run->depth_count(lane.stream);
+}
+
+void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
+                    std::span<Density> columns) const {
+  std::fill(columns.begin(), columns.end(), Density{});
+  const RankRun* run = state_->run(lane.rank);
+  if (run == nullptr || columns.empty() || end_ns <= begin_ns) return;
+  std::vector<DensityBucket>& buckets = state_->buckets;
+  buckets.assign(columns.size(), {});
+  const DensityColumns sums{state_->to_clock(begin_ns), state_->to_clock(end_ns), buckets};
+  run->density(lane.stream, depth, state_->origin_ns + state_->end_ns, sums);
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const DensityBucket& sum = buckets[c];
+    const auto column_ns = static_cast<float>(std::max<std::int64_t>(sums.at(c + 1) - sums.at(c), 1));
+    columns[c].busy = std::min(1.0F, sum.busy_ns / column_ns);
+    columns[c].count = std::max(sum.begins, sum.busy_ns > 0 ? 1U : 0U);
+    columns[c].dominant = sum.kind;
+    columns[c].dominant_code = sum.code;
+  }
+}
+
+void Store::for_each_instant(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
+                             const std::function<void(const Event&)>& visit) const {
+  const RankRun* run = state_->run(rank);
+  if (run == nullptr) return;
+  run->visit_instants(state_->to_clock(begin_ns), state_->to_clock(end_ns), [&](Event event) {
+    event.ticks -= static_cast<std::uint64_t>(state_->origin_ns);
+    visit(event);
+  });
+}
+
+std::vector<Event> Store::instants(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
+  std::vector<Event> out;
+  for_each_instant(rank, begin_ns, end_ns, [&](const Event& event) { out.push_back(event); });
+  return out;
+}
+
+std::uint64_t Store::instant_count(std::uint32_t rank, ev::EventKind kind) const {
+  const RankRun* run = state_->run(rank);
+  if (run == nullptr) return 0;
+  std::uint64_t sum = 0;
+  for (const InstantCount& count : run->instant_counts()) sum += count.kind == kind ? count.count : 0;
+  return sum;
+}
+
+std::uint64_t Store::instant_count(std::uint32_t rank, ev::EventKind kind, std::uint8_t code) const {
+  const RankRun* run = state_->run(rank);
+  if (run == nullptr) return 0;
+  for (const InstantCount& count : run->instant_counts()) {
+    if (count.kind == kind && count.code == code) return count.count;
+  }
+  return 0;
+}
+
+ParamState Store::param_state(std::uint32_t rank, std::uint32_t param, std::int64_t at_ns) const {
+  if (param >= StatusIndex::kMaxParams) return {};
+  std::vector<ParamState> states(param + std::size_t{1});
+  param_states(rank, at_ns, states);
+  return states[param];
+}
+
+void Store::param_states(std::uint32_t rank, std::int64_t at_ns, std::span<ParamState> out) const {
+  const RankRun* run = state_->run(rank);
+  if (run == nullptr) {
+    std::fill(out.begin(), out.end(), ParamState{});
+    return;
+  }
+  run->param_states(state_->to_clock(at_ns), out);
+  for (ParamState& state : out) state = state_->to_run(state);
+}
+
+std::vector<Store::StatusChange> Store::status_history(std::uint32_t rank, std::uint32_t param,
+                                                       std::int64_t until_ns, std::size_t most) const {
+  const RankRun* run = state_->run(rank);
+  if (run == nullptr) return {};
+  std::vector<StatusChange> out = run->status_history(param, state_->to_clock(until_ns), most);
+  for (StatusChange& change : out) {
+    change.at_ns = state_->to_run(change.at_ns);
+    change.state = state_->to_run(change.state);
+  }
+  return out;
+}
+
+std::vector<BucketState> Store::buckets_at(std::uint32_t rank, std::int64_t at_ns) const {
+  const RankRun* run = state_->run(rank);
+  if (run == nullptr) return {};
+  std::vector<BucketState> out = run->buckets_at(state_->to_clock(at_ns));
+  for (BucketState& bucket : out) bucket.since_ns = state_->to_run(bucket.since_ns);
+  return out;
+}
+
+MemorySample Store::memory_at(std::uint32_t rank, ev::MemoryPool pool, std::int64_t at_ns) const {
+  const RankRun* run = state_->run(rank);
+  const auto index = static_cast<std::size_t>(pool);
+  if (run == nullptr || index >= ev::kMemoryPoolCount) return {.at_ns = at_ns, .bytes = {}};
+  return state_->to_run(run->memory_at(index, state_->to_clock(at_ns)));
+}
+
+std::optional<MemorySample> Store::memory_peak(std::uint32_t rank, ev::MemoryPool pool) const {
+  const RankRun* run = state_->run(rank);
+  const auto index = static_cast<std::size_t>(pool);
+  if (run == nullptr || index >= ev::kMemoryPoolCount) return std::nullopt;
+  const std::optional<MemorySample> peak = run->memory_peak(index);
+  return peak ? std::optional(state_->to_run(*peak)) : std::nullopt;
+}
+
+std::optional<MemorySample> Store::model_state_peak(std::uint32_t rank, ev::MemoryPool pool) const {
+  const RankRun* run = state_->run(rank);
+  const auto index = static_cast<std::size_t>(pool);
+  if (run == nullptr || index >= ev::kMemoryPoolCount) return std::nullopt;
+  const std::optional<MemorySample> peak = run->model_state_peak(index);
+  return peak ? std::optional(state_->to_run(*peak)) : std::nullopt;
+}
+
+void Store::memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t begin_ns,
+                           std::int64_t end_ns, std::span<MemorySample> columns) const {
+  const RankRun* run = state_->run(rank);
+  const auto index = static_cast<std::size_t>(pool);
+  std::fill(columns.begin(), columns.end(), MemorySample{});
+  if (run == nullptr || index >= ev::kMemoryPoolCount || end_ns <= begin_ns) return;
+  run->memory_columns(index, state_->to_clock(begin_ns), state_->to_clock(end_ns), columns);
+  for (MemorySample& sample : columns) sample = state_->to_run(sample);
+}
+
+std::vector<Store::GateRow> Store::gates(std::uint32_t rank, std::int64_t begin_ns,
+                                         std::int64_t end_ns) const {
+  std::vector<GateRow> out;
+  const RankRun* run = state_->run(rank);
+  if (run == nullptr) return out;
+  run->visit_gates(state_->to_clock(begin_ns), state_->to_clock(end_ns),
+                   [&](const GateRow& gate) { out.push_back(state_->to_run(gate)); });
+  // Blocks overlap by what the rings of a rank's threads are apart.
+  merge_in_time(out, 0, [](const GateRow& gate) { return gate.at_ns; });
+  return out;
+}
+
+bool Store::has_gates(std::uint32_t rank) const {
+  const RankRun* run = state_->run(rank);
+  return run != nullptr && run->has_gates();
+}
+
+std::optional<Store::GateRow> Store::gate_before(std::uint32_t rank, std::int64_t at_ns,
+                                                 const GateMatch& match) const {
+  const RankRun* run = state_->run(rank);
+  if (run == nullptr) return std::nullopt;
+  const auto found = run->gate_before(state_->to_clock(at_ns),
+                                      [&](const GateRow& gate) { return !match || match(state_->to_run(gate)); });
+  return found ? std::optional(state_->to_run(*found)) : std::nullopt;
+}
+
+std::optional<Store::GateRow> Store::gate_after(std::uint32_t rank, std::int64_t at_ns,
+                                                const GateMatch& match) const {
+  const RankRun* run = state_->run(rank);
+  if (run == nullptr) return std::nullopt;
+  const auto found = run->gate_after(state_->to_clock(at_ns),
+                                     [&](const GateRow& gate) { return !match || match(state_->to_run(gate)); });
+  return found ? std::optional(state_->to_run(*found)) : std::nullopt;
+}
+
+}  // namespace shardscope::store
