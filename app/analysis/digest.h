@@ -2,11 +2,13 @@
 // with a digest that costs what the new steps cost, not what the run holds.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
 
+#include "app/analysis/spans.h"
 #include "app/analysis/summary.h"
 
 namespace shardscope::analysis {
@@ -39,35 +41,42 @@ struct StepDigest {
 
 class Digest {
  public:
-  /// Takes the steps that every rank has completed since the last call. The store must be the same run.
-  void update(const store::Store& store);
+  /// Takes the steps that every rank has completed by `until_ns` since the last call, as many as there is time
+  /// for: one at least. The store must be the same run, and its time 0 where it was. True when all were taken.
+  bool update(const store::Store& store, std::optional<std::chrono::nanoseconds> time = std::nullopt,
+              std::int64_t until_ns = store::Store::kEnd);
   [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }
   /// Of one rank, those that have ended.
   [[nodiscard]] Checkpoints checkpoints(std::uint32_t rank) const;
   /// Index of the first step that is measured: the first step is warm-up (allocation, recording of the
   /// trace) where there are at least two.
   [[nodiscard]] std::size_t first_measured() const noexcept { return steps_.size() > 1 ? 1 : 0; }
+  /// The longest waits of computation for communication in the steps taken, longest first.
+  static constexpr std::size_t kLongestWaits = 50;
+  struct Wait {
+    std::uint32_t rank = 0;
+    store::Span span;
+  };
+  [[nodiscard]] const std::vector<Wait>& longest_waits() const noexcept { return longest_waits_; }
   /// Trace modes and invalidations seen so far, over all ranks.
   [[nodiscard]] std::uint64_t trace_record() const noexcept { return trace_record_; }
   [[nodiscard]] std::uint64_t trace_complete() const noexcept { return trace_complete_; }
   [[nodiscard]] std::uint64_t trace_invalidated() const noexcept { return trace_invalidated_; }
 
  private:
-  struct Cursor {
-    std::size_t span = 0;     ///< next span of the host lane, depth 0
-    std::size_t phase = 0;    ///< next span of the compute lane, depth 0: phases are its outermost
-    std::size_t instant = 0;  ///< next instant
-  };
-  [[nodiscard]] bool take_step(const store::Store& store, const std::optional<VolumeModel>& volume);
+  [[nodiscard]] bool take_step(const store::Store& store, const std::optional<VolumeModel>& volume,
+                               std::int64_t until_ns);
+  void note_waits(const store::Store& store, std::uint32_t rank, const StepWindow& window);
   void count_trace_events(const store::Store& store);
   void count_checkpoints(const store::Store& store);
-  std::map<std::uint32_t, Cursor> cursors_;           ///< by rank
-  std::map<std::uint32_t, Checkpoints> checkpoints_;  ///< by rank
+  std::map<std::uint32_t, std::int64_t> taken_until_;  ///< by rank: end of the last step taken
+  std::map<std::uint32_t, Checkpoints> checkpoints_;   ///< by rank
   std::vector<StepDigest> steps_;
+  std::vector<Wait> longest_waits_;
   std::uint64_t trace_record_ = 0, trace_complete_ = 0, trace_invalidated_ = 0;
 };
 
-/// The same figures as summarize(store), with the digest brought up to date first.
-[[nodiscard]] Summary summarize(const store::Store& store, Digest& digest);
+/// The same figures as summarize(store), of the steps that the digest has taken.
+[[nodiscard]] Summary summarize(const store::Store& store, const Digest& digest);
 
 }  // namespace shardscope::analysis

@@ -103,8 +103,9 @@ void late_prefetch(const Summary& summary, Findings& out) {
 
 void trace_invalidations(const store::Store& store, Findings& out) {
   for (const store::RankRow& rank : store.ranks()) {
-    for (const ev::Event& event : store.instants(rank.rank)) {
-      if (event.kind != EventKind::trace_invalidated) continue;
+    if (store.instant_count(rank.rank, EventKind::trace_invalidated) == 0) continue;
+    if (const auto found = store.first_instant(rank.rank, EventKind::trace_invalidated)) {
+      const ev::Event& event = *found;
       const auto module_name = [&](std::uint32_t id) -> std::string {
         if (id == ev::kNoId) return "the end of the trace";
         if (!store.has_tables() || id >= store.tables().modules.size()) return fmt::format("module {}", id);
@@ -125,13 +126,12 @@ void trace_invalidations(const store::Store& store, Findings& out) {
 void live_limit(const store::Store& store, Findings& out) {
   std::uint64_t limited = 0, decisions = 0;
   for (const store::RankRow& rank : store.ranks()) {
-    for (const ev::Event& event : store.instants(rank.rank)) {
-      if (event.kind != EventKind::fetch_decision) continue;
-      const auto stop = static_cast<plan::PrefetchStop>(event.code);
-      if (stop == plan::PrefetchStop::disabled || stop == plan::PrefetchStop::no_trace) continue;
-      ++decisions;
-      if (stop == plan::PrefetchStop::live_limit) ++limited;
-    }
+    const auto count = [&](plan::PrefetchStop stop) {
+      return store.instant_count(rank.rank, EventKind::fetch_decision, static_cast<std::uint8_t>(stop));
+    };
+    decisions += store.instant_count(rank.rank, EventKind::fetch_decision) -
+                 count(plan::PrefetchStop::disabled) - count(plan::PrefetchStop::no_trace);
+    limited += count(plan::PrefetchStop::live_limit);
   }
   if (decisions == 0 ||
       share(static_cast<std::int64_t>(limited), static_cast<std::int64_t>(decisions)) < 0.25)

@@ -23,7 +23,7 @@ Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::i
   std::map<std::uint32_t, Fate> issued;
   std::int64_t last_invalidation_ns = INT64_MIN;
   std::map<std::uint32_t, std::int64_t> issued_at_ns;
-  const auto events = instants_within(store, rank, begin_ns, end_ns);
+  const auto events = store.instants(rank, begin_ns, end_ns);
   for (const ev::Event& event : events) {
     if (event.kind != EventKind::prefetch_issued) continue;
     issued[event.a] = {};

@@ -98,7 +98,7 @@ std::set<std::pair<std::uint32_t, std::uint32_t>> external_uses(const store::Sto
   std::set<std::pair<std::uint32_t, std::uint32_t>> uses;
   const auto& modules = store.tables().modules;
   const auto& params = store.tables().params;
-  for (const ev::Event& event : instants_within(store, rank, begin_ns, end_ns)) {
+  for (const ev::Event& event : store.instants(rank, begin_ns, end_ns)) {
     if (event.kind != ev::EventKind::param_status || event.b >= modules.size() || event.a >= params.size()) {
       continue;
     }
@@ -114,26 +114,25 @@ std::set<std::pair<std::uint32_t, std::uint32_t>> external_uses(const store::Sto
 /// further decision was for an attribute access.
 struct Boundaries {
   std::vector<Visit> visits;
-  std::vector<std::size_t> gates;
+  std::vector<GateRow> gates;
 };
-Boundaries boundaries_of(const store::Store& store, std::uint32_t rank, const MicroStepGates& micro) {
-  const auto gates = store.gates(rank);
+Boundaries boundaries_of(const store::Store& store, std::uint32_t rank, const MicroStepGates& gates) {
   std::set<std::pair<std::uint32_t, std::uint32_t>> external =
-      external_uses(store, rank, gates[micro.first].at_ns, gates[micro.last].at_ns);
+      external_uses(store, rank, gates.front().at_ns, gates.back().at_ns);
   // Later micro-steps fetch them with the module; the first one shows them best.
-  if (const auto first = micro_step_at(store, rank, gates.front().at_ns)) {
-    external.merge(external_uses(store, rank, gates[first->first].at_ns, gates[first->last].at_ns));
+  if (const auto first = micro_step_at(store, rank, store::Store::kBegin)) {
+    external.merge(external_uses(store, rank, first->front().at_ns, first->back().at_ns));
   }
   Boundaries out;
-  for (std::size_t i = micro.first; i < micro.last; ++i) {
+  for (std::size_t i = 0; i + 1 < gates.size(); ++i) {
     const auto kind = visit_kind(gates[i].kind);
     if (kind) {
       out.visits.push_back({*kind, ModuleId{gates[i].id}, plan::kNone<ParamId>});
-      out.gates.push_back(i);
+      out.gates.push_back(gates[i]);
     }
     bool own = kind == VisitKind::pre_forward || kind == VisitKind::pre_backward;
     std::map<std::uint32_t, std::uint32_t> taken;  // accesses of each module since this gate
-    for (const ev::Event& event : instants_within(store, rank, gates[i].at_ns, gates[i + 1].at_ns)) {
+    for (const ev::Event& event : store.instants(rank, gates[i].at_ns, gates[i + 1].at_ns)) {
       if (event.kind != ev::EventKind::fetch_decision) continue;
       if (own && event.a == gates[i].id) {
         own = false;
@@ -143,7 +142,7 @@ Boundaries boundaries_of(const store::Store& store, std::uint32_t rank, const Mi
       for (std::uint32_t skip = taken[event.a]++; skip > 0 && use != external.end(); --skip) ++use;
       if (use == external.end() || use->first != event.a) continue;
       out.visits.push_back({VisitKind::use_external, ModuleId{event.a}, ParamId{use->second}});
-      out.gates.push_back(i);
+      out.gates.push_back(gates[i]);
     }
   }
   return out;
@@ -153,26 +152,26 @@ Boundaries boundaries_of(const store::Store& store, std::uint32_t rank, const Mi
 
 std::optional<MicroStepGates> micro_step_at(const store::Store& store, std::uint32_t rank,
                                             std::int64_t at_ns) {
-  const auto gates = store.gates(rank);
-  const auto whole_from = [&](std::size_t first) -> std::optional<MicroStepGates> {
-    for (std::size_t i = first + 1; i < gates.size(); ++i) {
-      if (!visit_kind(gates[i].kind) && gates[i].kind != ev::GateKind::bucket)
-        return MicroStepGates{first, i};
-    }
-    return std::nullopt;
+  constexpr int kMostTried = 64;  // micro-steps that were cut short by a drop
+  const auto begins = [](const GateRow& gate) { return gate.kind == ev::GateKind::micro_step; };
+  const auto whole_from = [&](const GateRow& first) -> std::optional<MicroStepGates> {
+    const auto last = store.gate_after(rank, first.at_ns - 1, [&](const GateRow& gate) {
+      return gate.number > first.number && !visit_kind(gate.kind) && gate.kind != ev::GateKind::bucket;
+    });
+    if (!last) return std::nullopt;
+    MicroStepGates gates = store.gates(rank, first.at_ns, last->at_ns + 1);
+    std::erase_if(gates, [&](const GateRow& gate) {
+      return gate.number < first.number || gate.number > last->number;
+    });
+    return gates;
   };
-  const auto after = static_cast<std::size_t>(
-      std::partition_point(gates.begin(), gates.end(),
-                           [&](const GateRow& gate) { return gate.at_ns <= at_ns; }) -
-      gates.begin());
-  for (std::size_t i = after; i-- > 0;) {
-    if (gates[i].kind != ev::GateKind::micro_step) continue;
-    if (const auto found = whole_from(i)) return found;
+  auto first = at_ns == store::Store::kBegin ? std::nullopt : store.gate_before(rank, at_ns + 1, begins);
+  for (int tried = 0; first && tried < kMostTried; ++tried) {
+    if (auto found = whole_from(*first)) return found;
+    first = store.gate_before(rank, first->at_ns, begins);
   }
-  for (std::size_t i = after; i < gates.size(); ++i) {
-    if (gates[i].kind == ev::GateKind::micro_step) return whole_from(i);
-  }
-  return std::nullopt;
+  first = store.gate_after(rank, at_ns, begins);
+  return first ? whole_from(*first) : std::nullopt;
 }
 
 Scheduling compare_scheduling(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
@@ -192,8 +191,8 @@ Scheduling compare_scheduling(const store::Store& store, std::uint32_t rank, std
   if (!micro) {
     return missing("No micro-step with its module boundaries yet; they are recorded from detail modules on.");
   }
-  const auto gates = store.gates(rank);
-  for (std::size_t i = micro->first; i < micro->last; ++i) {
+  const MicroStepGates& gates = *micro;
+  for (std::size_t i = 0; i + 1 < gates.size(); ++i) {
     if (gates[i + 1].number != gates[i].number + 1 ||
         (visit_kind(gates[i].kind) && gates[i].id >= tables.modules.size())) {
       return missing("Module boundaries of this micro-step were lost, so its order is not known.");
@@ -203,7 +202,7 @@ Scheduling compare_scheduling(const store::Store& store, std::uint32_t rank, std
   const plan::ZeroConfig zero = zero_of(tables);
   out.run = zero.compat.scheduler;
   out.other = out.run == plan::Compat::shardscope ? plan::Compat::deepspeed : plan::Compat::shardscope;
-  out.micro_step = gates[micro->first].id;
+  out.micro_step = gates.front().id;
   out.gates = std::move(boundaries.gates);
   if (zero.offload_param.device == plan::OffloadDevice::nvme) {
     out.caveat = "Shards on NVMe are taken as resident: what reading ahead delays is left out.";

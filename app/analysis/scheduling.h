@@ -13,11 +13,9 @@
 
 namespace shardscope::analysis {
 
-/// The gates of one micro-step that has been passed as a whole.
-struct MicroStepGates {
-  std::size_t first = 0;  ///< its micro-step gate, as an index into Store::gates()
-  std::size_t last = 0;   ///< the gate that follows its last module boundary
-};
+/// The gates of one micro-step that has been passed as a whole: its own, those of its module boundaries, and
+/// the one that follows them.
+using MicroStepGates = std::vector<store::Store::GateRow>;
 /// The micro-step of `rank` at `at_ns` if it is over, else the last one before that is, else the first.
 [[nodiscard]] std::optional<MicroStepGates> micro_step_at(const store::Store& store, std::uint32_t rank,
                                                           std::int64_t at_ns);
@@ -27,7 +25,7 @@ struct Scheduling {
   plan::Compat run = plan::Compat::shardscope;  ///< whose decisions the run followed
   plan::Compat other = plan::Compat::deepspeed;
   std::uint32_t micro_step = 0;    ///< whose boundaries these are
-  std::vector<std::size_t> gates;  ///< of each boundary (SchedulerDifference::visit), into Store::gates()
+  std::vector<store::Store::GateRow> gates;  ///< of each boundary (SchedulerDifference::visit)
   plan::SchedulerComparison comparison;
   std::string caveat;  ///< what the computation leaves out; may be empty
   /// One line: how many boundaries differ and what that costs or saves, or that none does.

@@ -152,8 +152,7 @@ void summarize_communication(const store::Store& store, const Digest& digest, Su
 
 }  // namespace
 
-Summary summarize(const store::Store& store, Digest& digest) {
-  digest.update(store);
+Summary summarize(const store::Store& store, const Digest& digest) {
   Summary summary;
   describe_run(store, summary);
   measure_steps(store, summary);
@@ -176,6 +175,7 @@ Summary summarize(const store::Store& store, Digest& digest) {
 
 Summary summarize(const store::Store& store) {
   Digest digest;
+  (void)digest.update(store);
   return summarize(store, digest);
 }
 

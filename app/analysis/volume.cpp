@@ -43,16 +43,22 @@ plan::TrafficInput traffic_input(const ev::RunTables& tables, std::int64_t micro
   return input;
 }
 
-/// Gates of one step, which the host may pass before the step's stamp on the compute stream.
-std::span<const store::Store::GateRow> gates_of_step(const store::Store& store, std::uint32_t rank,
-                                                     std::uint32_t step) {
-  const auto gates = store.gates(rank);
+/// Gates of one step that ended at `end_ns`; the host may pass them before the step's stamp on the compute
+/// stream.
+std::vector<store::Store::GateRow> gates_of_step(const store::Store& store, std::uint32_t rank,
+                                                 std::uint32_t step, std::int64_t end_ns) {
   const auto is_step = [](const store::Store::GateRow& gate) { return gate.kind == ev::GateKind::step; };
-  const auto first = std::find_if(gates.begin(), gates.end(), [&](const store::Store::GateRow& gate) {
-    return is_step(gate) && gate.id == step;
+  auto first = store.gate_before(rank, end_ns, is_step);
+  while (first && first->id > step) first = store.gate_before(rank, first->at_ns, is_step);
+  if (!first || first->id != step) return {};
+  const auto next = store.gate_after(rank, first->at_ns - 1, [&](const store::Store::GateRow& gate) {
+    return is_step(gate) && gate.number > first->number;
   });
-  if (first == gates.end()) return {};
-  return {first, std::find_if(first + 1, gates.end(), is_step)};
+  auto gates = store.gates(rank, first->at_ns, next ? next->at_ns + 1 : store::Store::kEnd);
+  std::erase_if(gates, [&](const store::Store::GateRow& gate) {
+    return gate.number < first->number || (next && gate.number >= next->number);
+  });
+  return gates;
 }
 
 }  // namespace
@@ -153,7 +159,7 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   counts.reductions.assign(params, 0);
   counts.uses.assign(params, 0);
   for (const ev::ParamInfo& param : tables_.params) counts.shared.push_back(param.modules.size() > 1);
-  for (const ev::Event& event : instants_within(store, rank, begin_ns, end_ns)) {
+  for (const ev::Event& event : store.instants(rank, begin_ns, end_ns)) {
     if (event.kind == ev::EventKind::bucket_add && event.b < params) ++counts.reductions[event.b];
     if (event.kind != ev::EventKind::param_status || event.a >= params) continue;
     const auto cause = static_cast<ev::StatusCause>(event.code >> 4);
@@ -163,7 +169,7 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
     ++counts.gathers[event.a];
     if (cause == ev::StatusCause::external) counts.shared[event.a] = true;
   }
-  for (const store::Store::GateRow& gate : gates_of_step(store, rank, step)) {
+  for (const store::Store::GateRow& gate : gates_of_step(store, rank, step, end_ns)) {
     const bool fetches = gate.kind == ev::GateKind::pre_forward || gate.kind == ev::GateKind::pre_backward;
     if (!fetches || gate.id >= tables_.modules.size()) continue;
     for (const std::uint32_t param : tables_.modules[gate.id].params) {

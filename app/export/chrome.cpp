@@ -217,7 +217,7 @@ class ChromeWriter {
   }
 
   void instants(std::uint32_t rank) {
-    for (const ev::Event& event : store_.instants(rank)) {
+    store_.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
       const auto at = static_cast<std::int64_t>(event.ticks);
       switch (event.kind) {
         case EventKind::collective_submitted: {
@@ -246,7 +246,7 @@ class ChromeWriter {
         default:
           break;
       }
-    }
+    });
   }
 
   void memory(std::uint32_t rank) {
@@ -255,10 +255,10 @@ class ChromeWriter {
       if (!store_.memory_peak(rank, pool)) continue;
       const std::string name = std::string("memory ") + store::name_of(pool) + " (bytes)";
       std::int64_t last = -1;
-      for (const ev::Event& event : store_.instants(rank)) {
-        if (event.kind != EventKind::memory_alloc && event.kind != EventKind::memory_free) continue;
+      store_.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
+        if (event.kind != EventKind::memory_alloc && event.kind != EventKind::memory_free) return;
         const auto at = static_cast<std::int64_t>(event.ticks);
-        if (event.code >> 4 != static_cast<int>(p) || at == last) continue;  // one sample for each instant
+        if (event.code >> 4 != static_cast<int>(p) || at == last) return;  // one sample for each instant
         last = at;
         const store::MemorySample sample = store_.memory_at(rank, pool, at);
         open("C", name, "memory", rank, 0, at);
@@ -268,7 +268,7 @@ class ChromeWriter {
         }
         text_ += '}';
         close();
-      }
+      });
     }
   }
 

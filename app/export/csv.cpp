@@ -146,31 +146,31 @@ void write_slices(Table& t, const Store& store) {
 
 void write_status(Table& t, const Store& store) {
   for (const store::RankRow& rank : store.ranks()) {
-    for (const ev::Event& e : store.instants(rank.rank)) {
-      if (e.kind != ev::EventKind::param_status) continue;
+    store.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
+      if (e.kind != ev::EventKind::param_status) return;
       t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks)).id(e.a);
       t.cell(store::status_name(e.code & 0xFU))
           .cell(store::name_of(static_cast<ev::StatusCause>(e.code >> 4)));
       t.id(e.b).id(e.c).cell(e.v0).end_row();
-    }
+    });
   }
 }
 
 void write_memory(Table& t, const Store& store) {
   for (const store::RankRow& rank : store.ranks()) {
-    for (const ev::Event& e : store.instants(rank.rank)) {
-      if (e.kind != ev::EventKind::memory_alloc && e.kind != ev::EventKind::memory_free) continue;
+    store.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
+      if (e.kind != ev::EventKind::memory_alloc && e.kind != ev::EventKind::memory_free) return;
       t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks));
       t.cell(store::name_of(static_cast<ev::MemoryPool>(e.code >> 4)));
       t.cell(store::name_of(static_cast<ev::MemoryCategory>(e.code & 0xFU)));
       t.cell(e.kind == ev::EventKind::memory_alloc ? e.v0 : -e.v0).cell(e.v1).id(e.a).end_row();
-    }
+    });
   }
 }
 
 void write_events(Table& t, const Store& store) {
   for (const store::RankRow& rank : store.ranks()) {
-    for (const ev::Event& e : store.instants(rank.rank)) {
+    store.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
       t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks)).cell(ev::name_of(e.kind));
       t.cell(store::name_of(e.stream))
           .cell(std::int64_t{e.code})
@@ -180,7 +180,7 @@ void write_events(Table& t, const Store& store) {
           .cell(e.v0)
           .cell(e.v1)
           .end_row();
-    }
+    });
   }
 }
 

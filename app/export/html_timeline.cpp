@@ -74,8 +74,6 @@ struct Scale {
 void draw_lane(const store::Store& store, store::LaneId lane, const Scale& scale, double y,
                std::string& svg) {
   for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
-    const auto [first, last] = store.visible(lane, depth, scale.begin, scale.end);
-    const auto spans = store.spans(lane, depth);
     const double inset = std::min(2.0 * depth, 6.0);
     double merged_from = -1, merged_to = -1;
     const char* merged_colour = nullptr;
@@ -86,8 +84,7 @@ void draw_lane(const store::Store& store, store::LaneId lane, const Scale& scale
           merged_from, y + inset, std::max(merged_to - merged_from, 0.7), kLane - inset, merged_colour);
       merged_from = -1;
     };
-    for (std::size_t i = first; i < last; ++i) {
-      const store::Span& span = spans[i];
+    for (const store::Span& span : store.spans(lane, depth, scale.begin, scale.end)) {
       if (!drawn(span.kind)) continue;
       const double x0 = scale.x(span.begin_ns), x1 = scale.x(span.end_ns);
       const char* fill = span_colour(span.kind, lane.stream);

@@ -204,10 +204,10 @@ class PerfettoWriter {
       store::CategoryBytes last{};
       std::array<bool, ev::kMemoryCategoryCount> described{};
       std::int64_t last_ns = -1;
-      for (const ev::Event& e : store_.instants(rank)) {
-        if (e.kind != EventKind::memory_alloc && e.kind != EventKind::memory_free) continue;
+      store_.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
+        if (e.kind != EventKind::memory_alloc && e.kind != EventKind::memory_free) return;
         const auto at = static_cast<std::int64_t>(e.ticks);
-        if (e.code >> 4 != static_cast<int>(p) || at == last_ns) continue;
+        if (e.code >> 4 != static_cast<int>(p) || at == last_ns) return;
         last_ns = at;
         const store::MemorySample sample = store_.memory_at(rank, pool, at);
         for (std::size_t c = 0; c < last.size(); ++c) {
@@ -219,7 +219,7 @@ class PerfettoWriter {
           counter.varint(track_event::kCounterValue, static_cast<std::uint64_t>(sample.bytes[c]));
           send(at, std::move(counter));
         }
-      }
+      });
     }
   }
 

@@ -31,27 +31,46 @@ bool can_be_work(EventKind kind) noexcept {
 
 void walk_spans(const Store& store, store::LaneId lane, const std::function<void(const WalkedSpan&)>& visit) {
   const std::uint8_t depths = store.depth_count(lane);
-  std::vector<std::span<const Span>> rows;
+  std::vector<std::vector<Span>> rows(depths);
   std::vector<std::size_t> next(depths, 0);
-  for (std::uint8_t d = 0; d < depths; ++d) rows.push_back(store.spans(lane, d));
-  // Few rows: looking at the head of each is cheaper than a heap.
-  for (;;) {
-    std::size_t first = depths;
-    for (std::size_t d = 0; d < depths; ++d) {
-      if (next[d] == rows[d].size()) continue;
-      if (first == depths || rows[d][next[d]].begin_ns < rows[first][next[first]].begin_ns) first = d;
+  // Part by part, so that memory does not grow with the run.
+  std::vector<std::int64_t> cuts = store.cuts(lane);
+  cuts.push_back(Store::kEnd);
+  std::int64_t from = Store::kBegin;
+  for (const std::int64_t to : cuts) {
+    for (std::uint8_t d = 0; d < depths; ++d) {
+      next[d] = 0;
+      rows[d].clear();
+      store.for_each_span(lane, d, from, to, [&](const Span& span) {
+        if (span.begin_ns >= from) rows[d].push_back(span);
+      });
     }
-    if (first == depths) return;
-    const Span& span = rows[first][next[first]++];
-    const std::int64_t end =
-        span.end_ns == store::kOpen ? std::max(store.end_ns(), span.begin_ns) : span.end_ns;
-    bool inner = false;
-    for (std::size_t d = first + 1; d < depths && !inner; ++d) {
-      for (std::size_t i = next[d]; i < rows[d].size() && rows[d][i].begin_ns < end && !inner; ++i) {
-        inner = can_be_work(rows[d][i].kind);
+    // Few rows: looking at the head of each is cheaper than a heap.
+    for (;;) {
+      std::size_t first = depths;
+      for (std::size_t d = 0; d < depths; ++d) {
+        if (next[d] == rows[d].size()) continue;
+        if (first == depths || rows[d][next[d]].begin_ns < rows[first][next[first]].begin_ns) first = d;
       }
+      if (first == depths) break;
+      const Span& span = rows[first][next[first]++];
+      const std::int64_t end =
+          span.end_ns == store::kOpen ? std::max(store.end_ns(), span.begin_ns) : span.end_ns;
+      bool inner = false;
+      for (std::size_t d = first + 1; d < depths && !inner; ++d) {
+        for (std::size_t i = next[d]; i < rows[d].size() && rows[d][i].begin_ns < end && !inner; ++i) {
+          inner = can_be_work(rows[d][i].kind);
+        }
+        // A span that reaches into the next part may hold what begins there.
+        if (!inner && can_be_work(span.kind) && end > to) {
+          store.for_each_span(lane, static_cast<std::uint8_t>(d), to, end, [&](const Span& later) {
+            inner = inner || (later.begin_ns >= to && can_be_work(later.kind));
+          });
+        }
+      }
+      visit({.span = &span, .end_ns = end, .is_work = can_be_work(span.kind) && !inner});
     }
-    visit({.span = &span, .end_ns = end, .is_work = can_be_work(span.kind) && !inner});
+    from = to;
   }
 }
 
@@ -96,18 +115,18 @@ std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store&
     std::uint32_t sequence;
   };
   std::unordered_map<std::uint32_t, std::vector<Part>> parts;  // by param
-  for (const ev::Event& event : store.instants(rank)) {
-    if (event.kind != EventKind::collective_part) continue;
-    if (static_cast<ev::CollectiveOp>(event.code) != ev::CollectiveOp::all_gather) continue;
+  store.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
+    if (event.kind != EventKind::collective_part) return;
+    if (static_cast<ev::CollectiveOp>(event.code) != ev::CollectiveOp::all_gather) return;
     parts[event.b].push_back({static_cast<std::int64_t>(event.ticks), event.a});
-  }
+  });
   std::unordered_map<std::uint32_t, std::uint32_t> out;
-  for (const ev::Event& event : store.instants(rank)) {
-    if (event.kind != EventKind::param_status || event.c == ev::kNoId) continue;
+  store.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
+    if (event.kind != EventKind::param_status || event.c == ev::kNoId) return;
     if ((event.code & 0xFU) != static_cast<unsigned>(plan::ParamStatus::in_flight) || out.count(event.c) > 0)
-      continue;
+      return;
     const auto of_param = parts.find(event.a);
-    if (of_param == parts.end()) continue;
+    if (of_param == parts.end()) return;
     const auto at = static_cast<std::int64_t>(event.ticks);
     const std::vector<Part>& list = of_param->second;
     auto nearest = std::lower_bound(list.begin(), list.end(), at,
@@ -115,34 +134,34 @@ std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store&
     if (nearest == list.end() || (nearest != list.begin() && at - (nearest - 1)->at_ns < nearest->at_ns - at))
       --nearest;
     out.emplace(event.c, nearest->sequence);
-  }
+  });
   return out;
 }
 
 std::vector<Flow> gather_flows(const Store& store, std::uint32_t rank) {
   const auto sequences = gather_collectives(store, rank);
-  std::unordered_map<std::uint32_t, const Span*> collectives;
+  std::unordered_map<std::uint32_t, std::int64_t> collectives;  // sequence -> begin
   const store::LaneId gather{rank, ev::StreamId::gather};
   for (std::uint8_t d = 0; d < store.depth_count(gather); ++d) {
-    for (const Span& span : store.spans(gather, d)) {
-      if (span.kind == EventKind::collective_begin) collectives.emplace(span.a, &span);
-    }
+    store.for_each_span(gather, d, Store::kBegin, Store::kEnd, [&](const Span& span) {
+      if (span.kind == EventKind::collective_begin) collectives.emplace(span.a, span.begin_ns);
+    });
   }
   std::vector<Flow> flows;
   const store::LaneId compute{rank, ev::StreamId::compute};
   for (std::uint8_t d = 0; d < store.depth_count(compute); ++d) {
-    for (const Span& wait : store.spans(compute, d)) {
-      if (wait.kind != EventKind::fetch_wait_begin || wait.end_ns == store::kOpen) continue;
+    store.for_each_span(compute, d, Store::kBegin, Store::kEnd, [&](const Span& wait) {
+      if (wait.kind != EventKind::fetch_wait_begin || wait.end_ns == store::kOpen) return;
       const auto sequence = sequences.find(wait.b);
-      if (sequence == sequences.end()) continue;
+      if (sequence == sequences.end()) return;
       const auto collective = collectives.find(sequence->second);
-      if (collective == collectives.end()) continue;
+      if (collective == collectives.end()) return;
       const std::int64_t to = wait.end_ns > wait.begin_ns ? wait.end_ns - 1 : wait.end_ns;
-      if (collective->second->begin_ns > to) continue;  // drops can tie the wrong ends; time cannot run back
+      if (collective->second > to) return;  // drops can tie the wrong ends; time cannot run back
       flows.push_back({.id = (static_cast<std::uint64_t>(rank) << 40) + flows.size() + 1,
-                       .from_ns = collective->second->begin_ns,
+                       .from_ns = collective->second,
                        .to_ns = to});
-    }
+    });
   }
   return flows;
 }

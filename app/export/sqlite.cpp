@@ -159,7 +159,7 @@ class Tables {
     Statement status = db_.prepare("INSERT INTO SHARDSCOPE_PARAM_STATUS VALUES(?1,?2,?3,?4,?5,?6,?7)");
     Statement memory = db_.prepare("INSERT INTO SHARDSCOPE_MEMORY VALUES(?1,?2,?3,?4,?5,?6)");
     for (const store::RankRow& rank : store_.ranks()) {
-      for (const ev::Event& e : store_.instants(rank.rank)) {
+      store_.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
         const auto at = static_cast<std::int64_t>(e.ticks);
         if (e.kind == ev::EventKind::param_status) {
           status.bind(1, std::int64_t{rank.rank}).bind(2, at).bind(3, std::int64_t{e.a});
@@ -172,7 +172,7 @@ class Tables {
           memory.bind(4, store::name_of(static_cast<ev::MemoryCategory>(e.code & 0xFU)));
           memory.bind(5, e.kind == ev::EventKind::memory_alloc ? e.v0 : -e.v0).bind(6, e.v1).run();
         }
-      }
+      });
     }
   }
 

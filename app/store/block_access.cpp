@@ -59,10 +59,10 @@ bool BlockAccess::verify(Block& block) {
   }
 }
 
-std::shared_ptr<const BlockPage> BlockAccess::page(Block& block, std::uint32_t index) {
+std::shared_ptr<const BlockPage> BlockAccess::page(Block& block, std::uint32_t index, Read read) {
   const BlockCache::Key key{block.rank, index, true};
   if (auto known = cache_.find(key)) return std::static_pointer_cast<const BlockPage>(std::move(known));
-  if (block.damaged || !may_read()) return nullptr;
+  if (block.damaged || (read == Read::if_time && !may_read())) return nullptr;
   try {
     std::shared_ptr<const BlockPage> page;
     if (!block.page.empty()) {
@@ -80,17 +80,11 @@ std::shared_ptr<const BlockPage> BlockAccess::page(Block& block, std::uint32_t i
   }
 }
 
-bool BlockAccess::has_state(const Block& block, std::uint32_t index) {
-  return cache_.find({block.rank, index, false}) != nullptr;
-}
-
-std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t index) {
+std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t index, Read read) {
   const BlockCache::Key key{block.rank, index, false};
   if (auto known = cache_.find(key)) return std::static_pointer_cast<const RankState>(std::move(known));
-  if (block.damaged || !may_read()) return nullptr;
-  read_since_limit_ = false;  // the page that belongs to it
-  const std::shared_ptr<const BlockPage> page = this->page(block, index);
-  read_since_limit_ = true;
+  if (block.damaged || (read == Read::if_time && !may_read())) return nullptr;
+  const std::shared_ptr<const BlockPage> page = this->page(block, index, Read::always);
   if (page == nullptr) return nullptr;
   try {
     const std::vector<Chunk> chunks = this->chunks(block);

@@ -33,18 +33,17 @@ class BlockAccess {
   void set_rows(std::unique_ptr<BlockRows> rows) { rows_ = std::move(rows); }
   [[nodiscard]] BlockCache& cache() noexcept { return cache_; }
 
-  /// From now on reading may take about this long in all, but at least one block is read; nullopt: no limit.
+  /// From now on Read::if_time may take about this long in all, but reads one block at least; nullopt: no limit.
   void limit(std::optional<std::chrono::nanoseconds> time);
   /// Since the last limit() something was not read for want of time.
   [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_; }
   void came_short() noexcept { short_of_time_ = true; }
 
-  /// Null when there is no time to read it, or it is damaged, which is then noted in the block and in
-  /// problems(). `index`: of the block in its rank.
-  [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index);
-  [[nodiscard]] std::shared_ptr<const BlockPage> page(Block& block, std::uint32_t index);
-  /// Whether state() would answer without reading.
-  [[nodiscard]] bool has_state(const Block& block, std::uint32_t index);
+  enum class Read : std::uint8_t { always, if_time };
+  /// Null when it is damaged, which is then noted in the block and in problems(), or when there is no time to
+  /// read it. `index`: of the block in its rank.
+  [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index, Read read);
+  [[nodiscard]] std::shared_ptr<const BlockPage> page(Block& block, std::uint32_t index, Read read);
   /// Blocks read so far, pages not counted.
   [[nodiscard]] std::uint64_t read_count() const noexcept { return read_; }
   [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }

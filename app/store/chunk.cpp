@@ -6,6 +6,8 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 
 #include "app/store/bytes.h"
 #include "app/store/chunk_columns.h"
@@ -32,6 +34,64 @@ struct FreeCompressor {
 struct FreeDecompressor {
   void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
 };
+
+/// The header of an encoded chunk, checked, and the chunk's fields that it holds.
+struct Header {
+  Chunk chunk;
+  std::size_t bytes = 0;
+  std::uint32_t count = 0, columns_bytes = 0, packed = 0;
+  std::int64_t begin = 0, end = 0;
+};
+
+Header read_header(const std::byte* data, std::size_t bytes) {
+  ByteReader reader(data, bytes, "header");
+  if (reader.fixed<std::uint32_t>() != kMagic) throw std::runtime_error("chunk: does not begin like a chunk");
+  const auto version = reader.fixed<std::uint16_t>();
+  Header header;
+  header.bytes = version <= 2 ? kOldHeaderBytes : kHeaderBytes;
+  if (bytes < header.bytes) {
+    throw std::runtime_error("chunk: " + std::to_string(bytes) + " bytes, fewer than its header of " +
+                             std::to_string(header.bytes));
+  }
+  // The checksum before the version is believed: a flipped bit must not read as "newer version".
+  ByteReader sum(data + header.bytes - 4, 4, "header");
+  if (sum.fixed<std::uint32_t>() != crc32c(data, header.bytes - 4)) {
+    throw std::runtime_error("chunk: header checksum does not match");
+  }
+  if (version == 0 || version > kVersion) {
+    throw std::runtime_error("chunk: version " + std::to_string(version) + ", this program reads up to " +
+                             std::to_string(kVersion));
+  }
+  const auto more_parts = reader.fixed<std::uint16_t>();
+  Chunk& chunk = header.chunk;
+  if (version >= 2) chunk.parts = std::uint32_t{more_parts} + 1;
+  chunk.rank = reader.fixed<std::uint32_t>();
+  header.count = reader.fixed<std::uint32_t>();
+  chunk.sequence = reader.fixed<std::uint64_t>();
+  chunk.clock_offset_ns = reader.fixed<std::int64_t>();
+  chunk.clock_residual_ns = reader.fixed<std::int64_t>();
+  chunk.dropped_before = reader.fixed<std::uint64_t>();
+  chunk.lost_before = reader.fixed<std::uint64_t>();
+  header.begin = reader.fixed<std::int64_t>();
+  header.end = reader.fixed<std::int64_t>();
+  if (version >= 3) {
+    chunk.shed_before = reader.fixed<std::uint64_t>();
+    chunk.lost_between = reader.fixed<std::uint64_t>();
+    chunk.missing_begin_ns = reader.fixed<std::int64_t>();
+    chunk.missing_end_ns = reader.fixed<std::int64_t>();
+  }
+  header.columns_bytes = reader.fixed<std::uint32_t>();
+  header.packed = reader.fixed<std::uint32_t>();
+  const auto payload_sum = reader.fixed<std::uint32_t>();
+  if (header.packed != bytes - header.bytes) {
+    throw std::runtime_error("chunk: holds " + std::to_string(bytes - header.bytes) +
+                             " bytes of columns, its header says " + std::to_string(header.packed));
+  }
+  if (payload_sum != crc32c(data + header.bytes, header.packed)) {
+    throw std::runtime_error("chunk: column checksum does not match");
+  }
+  return header;
+}
 
 }  // namespace
 
@@ -96,52 +156,12 @@ std::vector<std::byte> Chunk::encode() const {
   return out;
 }
 
+void Chunk::verify(const std::byte* data, std::size_t bytes) { (void)read_header(data, bytes); }
+
 Chunk Chunk::decode(const std::byte* data, std::size_t bytes) {
-  ByteReader reader(data, bytes, "header");
-  if (reader.fixed<std::uint32_t>() != kMagic) throw std::runtime_error("chunk: does not begin like a chunk");
-  const auto version = reader.fixed<std::uint16_t>();
-  const std::size_t header_bytes = version <= 2 ? kOldHeaderBytes : kHeaderBytes;
-  if (bytes < header_bytes) {
-    throw std::runtime_error("chunk: " + std::to_string(bytes) + " bytes, fewer than its header of " +
-                             std::to_string(header_bytes));
-  }
-  // The checksum before the version is believed: a flipped bit must not read as "newer version".
-  ByteReader sum(data + header_bytes - 4, 4, "header");
-  if (sum.fixed<std::uint32_t>() != crc32c(data, header_bytes - 4)) {
-    throw std::runtime_error("chunk: header checksum does not match");
-  }
-  if (version == 0 || version > kVersion) {
-    throw std::runtime_error("chunk: version " + std::to_string(version) + ", this program reads up to " +
-                             std::to_string(kVersion));
-  }
-  const auto more_parts = reader.fixed<std::uint16_t>();
-  Chunk chunk;
-  if (version >= 2) chunk.parts = std::uint32_t{more_parts} + 1;
-  chunk.rank = reader.fixed<std::uint32_t>();
-  const auto count = reader.fixed<std::uint32_t>();
-  chunk.sequence = reader.fixed<std::uint64_t>();
-  chunk.clock_offset_ns = reader.fixed<std::int64_t>();
-  chunk.clock_residual_ns = reader.fixed<std::int64_t>();
-  chunk.dropped_before = reader.fixed<std::uint64_t>();
-  chunk.lost_before = reader.fixed<std::uint64_t>();
-  const auto begin = reader.fixed<std::int64_t>();
-  const auto end = reader.fixed<std::int64_t>();
-  if (version >= 3) {
-    chunk.shed_before = reader.fixed<std::uint64_t>();
-    chunk.lost_between = reader.fixed<std::uint64_t>();
-    chunk.missing_begin_ns = reader.fixed<std::int64_t>();
-    chunk.missing_end_ns = reader.fixed<std::int64_t>();
-  }
-  const auto columns_bytes = reader.fixed<std::uint32_t>();
-  const auto packed = reader.fixed<std::uint32_t>();
-  const auto payload_sum = reader.fixed<std::uint32_t>();
-  if (packed != bytes - header_bytes) {
-    throw std::runtime_error("chunk: holds " + std::to_string(bytes - header_bytes) +
-                             " bytes of columns, its header says " + std::to_string(packed));
-  }
-  if (payload_sum != crc32c(data + header_bytes, packed)) {
-    throw std::runtime_error("chunk: column checksum does not match");
-  }
+  Header header = read_header(data, bytes);
+  Chunk& chunk = header.chunk;
+  const auto [count, columns_bytes, packed] = std::tuple(header.count, header.columns_bytes, header.packed);
   // Every event takes at least a byte of tag and a byte of time, so a forged count cannot ask for memory
   // that the columns do not back.
   if (count > kMaxEvents || columns_bytes > kMaxColumnsBytes || columns_bytes / 2 < count) {
@@ -151,16 +171,16 @@ Chunk Chunk::decode(const std::byte* data, std::size_t bytes) {
   std::vector<std::byte> columns(columns_bytes);
   thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());
   const std::size_t unpacked =
-      ZSTD_decompressDCtx(context.get(), columns.data(), columns.size(), data + header_bytes, packed);
+      ZSTD_decompressDCtx(context.get(), columns.data(), columns.size(), data + header.bytes, packed);
   if (ZSTD_isError(unpacked) != 0) {
     throw std::runtime_error(std::string("chunk: cannot decompress: ") + ZSTD_getErrorName(unpacked));
   }
   if (unpacked != columns_bytes) throw std::runtime_error("chunk: columns are shorter than the header says");
   chunk.events = decode_columns(columns.data(), columns.size(), count);
-  if (chunk.begin_ns() != begin || chunk.end_ns() != end) {
+  if (chunk.begin_ns() != header.begin || chunk.end_ns() != header.end) {
     throw std::runtime_error("chunk: times of its events are not those of its header");
   }
-  return chunk;
+  return std::move(chunk);
 }
 
 }  // namespace shardscope::store

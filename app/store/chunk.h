@@ -31,6 +31,8 @@ class Chunk {
   [[nodiscard]] std::int64_t begin_ns() const noexcept;  ///< earliest, rank clock
   [[nodiscard]] std::int64_t end_ns() const noexcept;
   [[nodiscard]] std::vector<std::byte> encode() const;
+  /// Throws what decode() throws for a wrong checksum, size or version, without reading the events.
+  static void verify(const std::byte* data, std::size_t bytes);
   /// Throws std::runtime_error naming what is damaged (checksum, size, version, column).
   [[nodiscard]] static Chunk decode(const std::byte* data, std::size_t bytes);
 };

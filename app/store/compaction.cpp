@@ -31,7 +31,7 @@ Chunk joined(std::span<const Chunk> chunks) {
 }
 
 void Compaction::take(Pending& pending, std::vector<Rows>& out) {
-  if (pending.rows.size() > 1) out.push_back(std::move(pending.rows));
+  if (!pending.rows.empty()) out.push_back(std::move(pending.rows));
   pending = {};
 }
 
@@ -43,7 +43,10 @@ std::vector<Compaction::Rows> Compaction::wrote(std::int64_t id, const Chunk& ch
   const bool large = chunk.events.size() >= kLargeEvents;
   const bool full = pending.rows.size() + chunk.parts > Chunk::kMaxParts;
   if (gap || large || full) take(pending, out);
-  if (large) return out;
+  if (large) {
+    out.push_back({id});
+    return out;
+  }
   pending.rows.push_back(id);
   pending.events += chunk.events.size();
   if (pending.events >= kJoinedEvents) take(pending, out);

@@ -16,7 +16,7 @@ namespace shardscope::store {
 /// the largest. Only the first may have events missing before it.
 [[nodiscard]] Chunk joined(std::span<const Chunk> chunks);
 
-/// Decides which rows to join. Holds a few integers per chunk that is not yet large, no events.
+/// Decides which rows become one block: they are joined, or a large one stays as it is. Holds a few integers per chunk that is not yet large, no events.
 class Compaction {
  public:
   static constexpr std::uint32_t kJoinedEvents = 1U << 15;
@@ -24,7 +24,7 @@ class Compaction {
       kJoinedEvents / 4;  ///< left as it is: joining would gain little and costs as much as recording
 
   using Rows = std::vector<std::int64_t>;  ///< ids, oldest first
-  /// A chunk was written as row `id`. Returns groups of two or more rows that are to be joined now.
+  /// A chunk was written as row `id`. Returns groups of rows, oldest first, each of which is a block now.
   [[nodiscard]] std::vector<Rows> wrote(std::int64_t id, const Chunk& chunk);
   /// What is left at the end.
   [[nodiscard]] std::vector<Rows> rest();

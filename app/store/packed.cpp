@@ -46,12 +46,18 @@ std::vector<std::byte> pack(const std::vector<std::byte>& bytes) {
   return out;
 }
 
-std::vector<std::byte> unpack(const std::byte* data, std::size_t bytes) {
+void verify_packed(const std::byte* data, std::size_t bytes) {
   if (bytes < kHeaderBytes) throw std::runtime_error("is shorter than its header");
   ByteReader reader(data, kHeaderBytes, "header");
-  const auto sum = reader.fixed<std::uint32_t>();
+  if (reader.fixed<std::uint32_t>() != crc32c(data + 4, bytes - 4)) {
+    throw std::runtime_error("checksum does not match");
+  }
+}
+
+std::vector<std::byte> unpack(const std::byte* data, std::size_t bytes) {
+  verify_packed(data, bytes);
+  ByteReader reader(data + 4, kHeaderBytes - 4, "header");
   const auto size = reader.fixed<std::uint32_t>();
-  if (sum != crc32c(data + 4, bytes - 4)) throw std::runtime_error("checksum does not match");
   if (size > kMaxBytes) throw std::runtime_error("says that it is larger than it can be");
   std::vector<std::byte> out(size);
   thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());

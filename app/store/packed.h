@@ -7,6 +7,8 @@
 namespace shardscope::store {
 
 [[nodiscard]] std::vector<std::byte> pack(const std::vector<std::byte>& bytes);
+/// Throws std::runtime_error when the checksum is wrong.
+void verify_packed(const std::byte* data, std::size_t bytes);
 /// Throws std::runtime_error when the checksum, the size or the frame is wrong.
 [[nodiscard]] std::vector<std::byte> unpack(const std::byte* data, std::size_t bytes);
 

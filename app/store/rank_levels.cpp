@@ -23,7 +23,7 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
   }
   const bool fine_covers = !waits && DensityPyramid::covers(lane.fine[depth], width);
   if (!fine_covers && !waits) {
-    if (const auto known = state(i)) {
+    if (const auto known = state(i, BlockAccess::Read::if_time)) {
       const Lane& exact = known->lanes()[s];
       exact.density(depth, exact.last_ns(), columns);
       return;
@@ -38,7 +38,7 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
       return;
     }
     if (waits) {
-      if (const auto exact = state(i)) {
+      if (const auto exact = state(i, BlockAccess::Read::if_time)) {
         exact->lanes()[s].density_of_waits(exact->lanes()[s].last_ns(), columns);
         return;
       }
@@ -127,7 +127,7 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
     const double leaf_ns = static_cast<double>(block.end_ns - block.begin_ns) /
                            static_cast<double>(std::max<std::size_t>(memory.leaves.size(), 1));
     if (width < leaf_ns) {
-      if (const auto known = state(i)) {
+      if (const auto known = state(i, BlockAccess::Read::if_time)) {
         take_exact(known->memory(pool), block.begin_ns, block.end_ns);
         continue;
       }

@@ -11,6 +11,10 @@ std::int64_t time_of(const ev::Event& event) noexcept { return static_cast<std::
 /// Blocks of one rank overlap in time by what its threads' rings are apart; one event of a time far ahead must
 /// not make every later question replay the whole run.
 constexpr std::size_t kMostReplayed = 8;
+/// Spans that are few over so many blocks are not worth reading them.
+constexpr std::size_t kMostForSpans = 6;
+/// A gate that is not there must not be looked for in the whole of a long run.
+constexpr std::size_t kMostSearched = 512;
 
 }  // namespace
 
@@ -208,12 +212,12 @@ Span RankRun::continued(std::size_t stream, std::size_t depth, std::size_t i, Sp
 
 std::vector<ev::Event> RankRun::take_notable() { return std::exchange(notable_, {}); }
 
-std::shared_ptr<const RankState> RankRun::state(std::size_t i) const {
-  return access_.state(blocks_[i], static_cast<std::uint32_t>(i));
+std::shared_ptr<const RankState> RankRun::state(std::size_t i, BlockAccess::Read read) const {
+  return access_.state(blocks_[i], static_cast<std::uint32_t>(i), read);
 }
 
 std::shared_ptr<const BlockPage> RankRun::page(std::size_t i) const {
-  return access_.page(blocks_[i], static_cast<std::uint32_t>(i));
+  return access_.page(blocks_[i], static_cast<std::uint32_t>(i), BlockAccess::Read::if_time);
 }
 
 RankRun::Range RankRun::holding(std::int64_t begin_ns, std::int64_t end_ns) const {
@@ -277,11 +281,23 @@ void RankRun::visit_spans(ev::StreamId stream, std::uint8_t depth, std::int64_t 
   if (range.last == blocks_.size()) look(head_.state.lanes()[s], blocks_.size());
 }
 
+std::vector<std::int64_t> RankRun::cuts(ev::StreamId stream) const {
+  std::vector<std::int64_t> out;
+  const auto s = static_cast<std::size_t>(stream);
+  if (s >= depths_.size()) return out;
+  for (const Block& block : blocks_) {
+    const std::int64_t end = block.lanes[s].end_ns;
+    if (end != Lane::kNever && (out.empty() || end > out.back())) out.push_back(end);
+  }
+  return out;
+}
+
 bool RankRun::ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const {
   const Range range = of_lane(static_cast<std::size_t>(stream), begin_ns, end_ns);
+  if (range.last - range.first > kMostForSpans) return false;
   bool all = true;
   for (std::size_t i = range.first; i < range.last; ++i) {
-    if (!blocks_[i].damaged) all = (state(i) != nullptr || blocks_[i].damaged) && all;
+    all = (state(i, BlockAccess::Read::if_time) != nullptr || blocks_[i].damaged) && all;
   }
   return all;
 }
@@ -330,6 +346,23 @@ std::vector<InstantCount> RankRun::instant_counts() const {
   return out;
 }
 
+std::optional<ev::Event> RankRun::first_instant(ev::EventKind kind) const {
+  const auto search = [&](const std::vector<ev::Event>& instants) -> std::optional<ev::Event> {
+    const auto found = std::find_if(instants.begin(), instants.end(),
+                                    [&](const ev::Event& event) { return event.kind == kind; });
+    return found == instants.end() ? std::nullopt : std::optional(*found);
+  };
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const auto has = std::any_of(blocks_[i].counts.begin(), blocks_[i].counts.end(),
+                                 [&](const InstantCount& count) { return count.kind == kind; });
+    if (!has) continue;
+    if (const auto known = state(i)) {
+      if (auto found = search(known->instants())) return found;
+    }
+  }
+  return search(head_.state.instants());
+}
+
 bool RankRun::has_gates() const {
   return !head_.state.gates().empty() ||
          std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) { return block.gates > 0; });
@@ -360,8 +393,10 @@ std::optional<Store::GateRow> RankRun::gate_before(std::int64_t at_ns, const Gat
     return std::nullopt;
   };
   if (auto found = search(head_.state.gates())) return found;
-  for (std::size_t i = holding(kFirst, at_ns).last; i-- > 0;) {
+  std::size_t searched = 0;
+  for (std::size_t i = holding(kFirst, at_ns).last; i-- > 0 && searched < kMostSearched;) {
     if (blocks_[i].gates == 0) continue;
+    ++searched;
     const auto known = state(i);
     if (known == nullptr) continue;
     if (auto found = search(known->gates())) return found;
@@ -376,8 +411,10 @@ std::optional<Store::GateRow> RankRun::gate_after(std::int64_t at_ns, const Gate
     const auto gate = std::find_if(from, gates.end(), match);
     return gate == gates.end() ? std::nullopt : std::optional(*gate);
   };
+  std::size_t searched = 0;
   for (std::size_t i = holding(at_ns, kLast).first; i < blocks_.size(); ++i) {
     if (blocks_[i].gates == 0) continue;
+    if (++searched > kMostSearched) return std::nullopt;
     const auto known = state(i);
     if (known == nullptr) continue;
     if (auto found = search(known->gates())) return found;

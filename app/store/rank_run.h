@@ -57,7 +57,9 @@ class RankRun {
   /// Spans of a depth that overlap [begin, end), by begin.
   void visit_spans(ev::StreamId stream, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
                    const SpanVisitor& visit) const;
-  /// Whether visit_spans() would not read more than there is time for; reads what there is time for.
+  /// Where a lane's stretches meet, ascending.
+  [[nodiscard]] std::vector<std::int64_t> cuts(ev::StreamId stream) const;
+  /// Whether visit_spans() would read nothing: reads what there is time for, unless it is very much.
   [[nodiscard]] bool ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const;
   /// Adds a row to `columns`; depth kWaits: the waits of every depth.
   void density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_ns,
@@ -65,6 +67,7 @@ class RankRun {
   /// Instants in [begin, end) by time.
   void visit_instants(std::int64_t begin_ns, std::int64_t end_ns, const EventVisitor& visit) const;
   [[nodiscard]] std::vector<InstantCount> instant_counts() const;
+  [[nodiscard]] std::optional<ev::Event> first_instant(ev::EventKind kind) const;
   void visit_gates(std::int64_t begin_ns, std::int64_t end_ns,
                    const std::function<void(const Store::GateRow&)>& visit) const;
   using GateMatch = std::function<bool(const Store::GateRow&)>;
@@ -105,8 +108,9 @@ class RankRun {
     std::size_t first = 0, last = 0;
   };
 
-  [[nodiscard]] std::shared_ptr<const RankState> state(std::size_t i) const;
-  [[nodiscard]] std::shared_ptr<const BlockPage> page(std::size_t i) const;
+  [[nodiscard]] std::shared_ptr<const RankState> state(
+      std::size_t i, BlockAccess::Read read = BlockAccess::Read::always) const;
+  [[nodiscard]] std::shared_ptr<const BlockPage> page(std::size_t i) const;  ///< if there is time
   /// Blocks that may hold events in [begin, end].
   [[nodiscard]] Range holding(std::int64_t begin_ns, std::int64_t end_ns) const;
   /// Blocks whose stretch of a lane meets [begin, end].

@@ -46,8 +46,16 @@ struct RecordingInfo {
   std::uint64_t chunks = 0, events = 0, file_bytes = 0;
 };
 
-/// Reads a recording into a store. Damaged chunks are left out and named in info.problems.
+enum class Verify : std::uint8_t {
+  everything,  ///< every checksum, before anything is shown: reads the whole file
+  as_read,     ///< of what is looked at, when it is; see Store::problems()
+};
+
+/// Opens a recording. Its blocks are read when they are looked at, so the store holds the file open. Damaged
+/// chunks are left out and named in info.problems. Of a file that has no blocks (an older version, a damaged
+/// one) they are made from the events: that reads all of them, in bounded memory.
 /// Throws std::runtime_error when nothing can be read (not a recording, newer version, no such file).
-[[nodiscard]] Store open_recording(const std::string& path, RecordingInfo* info);
+[[nodiscard]] Store open_recording(const std::string& path, RecordingInfo* info,
+                                   Verify verify = Verify::everything);
 
 }  // namespace shardscope::store

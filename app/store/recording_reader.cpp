@@ -11,6 +11,7 @@
 #include "app/store/crc32.h"
 #include "app/store/database.h"
 #include "app/store/recording.h"
+#include "app/store/recording_blocks.h"
 #include "app/store/recording_rows.h"
 #include "app/store/recording_schema.h"
 #include "app/store/run_tables_codec.h"
@@ -20,10 +21,12 @@ namespace {
 
 /// Problems beyond this many are counted, not listed.
 constexpr std::size_t kMaxProblems = 100;
+constexpr std::int32_t kFirstWithBlocks = 3;
 
 class Reader {
  public:
-  Reader(const std::string& path, RecordingInfo& info) : path_(path), info_(info) {}
+  Reader(const std::string& path, RecordingInfo& info, Verify verify)
+      : path_(path), info_(info), verify_(verify) {}
 
   Store read() {
     check_file();
@@ -32,7 +35,8 @@ class Reader {
     guarded("static tables", [&] { read_tables(store); });
     if (!store.has_tables()) problem("the run's static tables (modules, parameters) are missing");
     guarded("names", [&] { read_names(store); });
-    read_chunks(store);
+    store.set_rows(rows_of(database_));
+    if (info_.format_version < kFirstWithBlocks || !take_blocks(store)) read_chunks(store);
     guarded("ranks", [&] { read_ranks(store); });
     guarded("messages", [&] { read_messages(store); });
     finish(store);
@@ -94,7 +98,7 @@ class Reader {
   }
 
   void connect(Database::Access access) {
-    database_.emplace(path_, access);
+    database_ = std::make_shared<Database>(path_, access);
     // Lets SQLite read a file that is shorter than its header says, i.e. a truncated copy.
     database_->execute("PRAGMA writable_schema = ON");
     if (database_->integer("PRAGMA application_id") != kRecordingApplicationId) {
@@ -139,6 +143,47 @@ class Reader {
     }
   }
 
+  void note_sequence(std::uint32_t rank, std::uint64_t sequence, std::uint32_t parts) {
+    const auto [last, first_of_rank] = last_sequence_.try_emplace(rank, sequence);
+    if (!first_of_rank && sequence <= last->second) throw std::runtime_error("chunk: out of order");
+    missing_ += sequence - (first_of_rank ? 0 : last->second + 1);
+    last->second = sequence + parts - 1;
+  }
+
+  /// False when the blocks must be made from the events.
+  bool take_blocks(Store& store) {
+    try {
+      StoredBlocks stored = read_blocks(*database_, verify_);
+      Statement rest = database_->prepare("SELECT id, rank, sequence, bytes FROM chunks WHERE id = ?1");
+      for (const Block& block : stored.blocks) note_sequence(block.rank, block.sequence, block.parts);
+      std::set<std::uint32_t> ranks;
+      for (Block& block : stored.blocks) {
+        ranks.insert(block.rank);
+        info_.chunks += block.parts;
+        info_.events += block.events;
+        store.append(std::move(block));
+      }
+      for (const std::uint32_t rank : ranks) {
+        const auto tail = stored.tails.find(rank);
+        Block none;
+        none.rank = rank;
+        store.go_on_from(tail == stored.tails.end() ? none : tail->second);
+      }
+      for (const std::int64_t row : stored.rest) {
+        rest.bind(1, row);
+        if (rest.step()) read_chunk(store, rest);
+        rest.reset();
+      }
+      return true;
+    } catch (const std::runtime_error& error) {  // of the database as well
+      // What is damaged is named when the events are read; were these whole, only the blocks are.
+      last_sequence_.clear();
+      missing_ = 0;
+      remade_ = error.what();
+      return false;
+    }
+  }
+
   void read_chunk(Store& store, const Statement& row) {
     const std::span<const std::byte> bytes = row.bytes(3);
     const std::string which = "chunk " + std::to_string(row.integer(0)) + " (rank " +
@@ -146,12 +191,8 @@ class Reader {
                               std::to_string(row.integer(2)) + ")";
     try {
       const Chunk chunk = Chunk::decode(bytes.data(), bytes.size());
-      const auto [last, first_of_rank] = last_sequence_.try_emplace(chunk.rank, chunk.sequence);
-      if (!first_of_rank && chunk.sequence <= last->second) throw std::runtime_error("chunk: out of order");
-      const std::uint64_t expected = first_of_rank ? 0 : last->second + 1;
-      missing_ += chunk.sequence - expected;
-      last->second = chunk.sequence + chunk.parts - 1;
-      store.ingest(chunk);
+      note_sequence(chunk.rank, chunk.sequence, chunk.parts);
+      store.ingest(chunk, row.integer(0));
       info_.chunks += chunk.parts;
       info_.events += chunk.events.size();
     } catch (const std::runtime_error& error) {
@@ -295,6 +336,9 @@ class Reader {
       problem(std::to_string(static_cast<std::uint64_t>(chunks) - info_.chunks) + " of " +
               std::to_string(chunks) + " chunks are missing");
     }
+    if (!remade_.empty() && problems_ == 0) {
+      problem("levels of detail are damaged (" + remade_ + ") and were made again from the events");
+    }
     if (missing_ > 0)
       problem(std::to_string(missing_) + " chunks are missing between those read; shown as gaps");
     if (problems_ > kMaxProblems) {
@@ -304,7 +348,9 @@ class Reader {
 
   const std::string& path_;
   RecordingInfo& info_;
-  std::optional<Database> database_;
+  Verify verify_;
+  std::string remade_;  ///< why the blocks were not taken
+  std::shared_ptr<Database> database_;
   std::map<std::uint32_t, std::uint64_t> last_sequence_;
   std::uint64_t missing_ = 0;
   std::size_t problems_ = 0;
@@ -313,12 +359,12 @@ class Reader {
 
 }  // namespace
 
-Store open_recording(const std::string& path, RecordingInfo* info) {
+Store open_recording(const std::string& path, RecordingInfo* info, Verify verify) {
   RecordingInfo local;
   RecordingInfo& out = info == nullptr ? local : *info;
   out = RecordingInfo();
   out.path = path;
-  return Reader(path, out).read();
+  return Reader(path, out, verify).read();
 }
 
 }  // namespace shardscope::store

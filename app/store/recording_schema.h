@@ -31,6 +31,9 @@ CREATE TABLE names(rank INTEGER, id INTEGER, name TEXT, crc INTEGER NOT NULL, PR
 CREATE TABLE chunks(id INTEGER PRIMARY KEY, rank INTEGER, sequence INTEGER, begin_ns INTEGER, end_ns INTEGER,
   clock_offset_ns INTEGER, clock_residual_ns INTEGER, events INTEGER, dropped_before INTEGER,
   lost_before INTEGER, parts INTEGER, bytes BLOB NOT NULL);
+CREATE TABLE blocks(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
+CREATE TABLE levels(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
+CREATE TABLE tails(rank INTEGER PRIMARY KEY, bytes BLOB NOT NULL, levels BLOB NOT NULL);
 CREATE INDEX chunks_by_time ON chunks(rank, begin_ns, end_ns);
 CREATE TABLE steps(step INTEGER PRIMARY KEY, begin_ns INTEGER, end_ns INTEGER, paused_ns INTEGER,
   tokens INTEGER, loss REAL, grad_norm REAL, loss_scale REAL, learning_rate REAL, skipped INTEGER);

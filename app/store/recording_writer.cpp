@@ -11,6 +11,7 @@
 #include <optional>
 #include <tuple>
 
+#include "app/store/block_maker.h"
 #include "app/store/compaction.h"
 #include "app/store/crc32.h"
 #include "app/store/database.h"
@@ -56,8 +57,9 @@ void make_room(const std::string& path) {
 struct RecordingWriter::State {
   std::string path;
   std::optional<Database> database;
-  Statement add_chunk, get_chunk, drop_chunk, add_message, add_name, put_rank, put_tables;
+  Statement add_chunk, get_chunk, drop_chunk, add_block, add_levels, add_message, add_name, put_rank, put_tables;
   Compaction compaction;
+  BlockMaker blocks;
   std::int64_t last_id = 0;  ///< of a chunk
   std::chrono::steady_clock::time_point last_commit = std::chrono::steady_clock::now();
   std::string error;
@@ -72,7 +74,9 @@ struct RecordingWriter::State {
   void begin_if_needed();
   void insert(const Chunk& chunk, std::span<const std::byte> encoded);
   void insert_row(std::int64_t id, const Chunk& chunk, std::span<const std::byte> encoded);
-  void join(const Compaction::Rows& rows);
+  void complete(const Compaction::Rows& rows);
+  void add_block_of(std::int64_t id, const Chunk& chunk);
+  void add_tails();
   [[nodiscard]] bool commit_due() const {
     return std::chrono::steady_clock::now() - last_commit >= kCommitInterval;
   }
@@ -126,6 +130,8 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     s.add_chunk = db.prepare("INSERT INTO chunks VALUES(?12, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
     s.get_chunk = db.prepare("SELECT bytes FROM chunks WHERE id = ?1");
     s.drop_chunk = db.prepare("DELETE FROM chunks WHERE id = ?1");
+    s.add_block = db.prepare("INSERT INTO blocks VALUES(?1, ?2)");
+    s.add_levels = db.prepare("INSERT INTO levels VALUES(?1, ?2)");
     s.add_message = db.prepare("INSERT INTO messages VALUES(NULL, ?1, ?2, ?3, ?4, ?5)");
     s.add_name = db.prepare("INSERT OR REPLACE INTO names VALUES(?1, ?2, ?3, ?4)");
     s.put_rank = db.prepare(
@@ -213,6 +219,7 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
         .bind(2, bytes)
         .bind(3, std::int64_t{crc32c(bytes.data(), bytes.size())});
     state_->put_tables.run();
+    state_->blocks.tables(tables);
     if (!state_->has_run) state_->write_run(tables);
     state_->has_run = true;
     // One rank may tell them for all.
@@ -233,9 +240,24 @@ void RecordingWriter::State::insert_row(std::int64_t id, const Chunk& chunk,
   add_chunk.bind(11, encoded).bind(12, id).run();
 }
 
-/// Replaces small chunks by one. Within the open transaction, so that a crash leaves either these or that.
-/// They are read back instead of kept, so that memory does not grow with the number of ranks.
-void RecordingWriter::State::join(const Compaction::Rows& rows) {
+void RecordingWriter::State::add_block_of(std::int64_t id, const Chunk& chunk) {
+  const std::optional<Block> block = blocks.make(chunk);
+  if (!block) return;
+  add_block.bind(1, id).bind(2, encode_block(*block)).run();
+  add_levels.bind(1, id).bind(2, block->page).run();
+}
+
+void RecordingWriter::State::add_tails() {
+  Statement add = database->prepare("INSERT OR REPLACE INTO tails VALUES(?1, ?2, ?3)");
+  for (const Block& tail : blocks.tails()) {
+    add.bind(1, std::int64_t{tail.rank}).bind(2, encode_block(tail)).bind(3, tail.page).run();
+  }
+}
+
+/// Replaces small chunks by one and adds its block. Within the open transaction, so that a crash leaves
+/// either these or that. They are read back instead of kept, so that memory does not grow with the number of
+/// ranks.
+void RecordingWriter::State::complete(const Compaction::Rows& rows) {
   std::vector<Chunk> parts;
   parts.reserve(rows.size());
   for (const std::int64_t id : rows) {
@@ -251,16 +273,19 @@ void RecordingWriter::State::join(const Compaction::Rows& rows) {
     get_chunk.reset();
   }
   const Chunk whole = joined(parts);
-  for (const std::int64_t id : rows) drop_chunk.bind(1, id).run();
-  // In the place of the last, because a large chunk of the rank may have come since.
-  insert_row(rows.back(), whole, whole.encode());
+  if (rows.size() > 1) {
+    for (const std::int64_t id : rows) drop_chunk.bind(1, id).run();
+    // In the place of the last, because a large chunk of the rank may have come since.
+    insert_row(rows.back(), whole, whole.encode());
+  }
+  add_block_of(rows.back(), whole);
 }
 
 void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byte> encoded) {
   const std::int64_t begin = chunk.begin_ns();
   const std::int64_t id = ++last_id;
   insert_row(id, chunk, encoded);
-  for (const Compaction::Rows& rows : compaction.wrote(id, chunk)) join(rows);
+  for (const Compaction::Rows& rows : compaction.wrote(id, chunk)) complete(rows);
   ++chunks;
   events += chunk.events.size();
   if (!chunk.events.empty()) {
@@ -324,14 +349,15 @@ void RecordingWriter::finish(const Store& store) {
   State& s = *state_;
   for (const RankRow& row : store.ranks()) rank(row);
   s.guarded([&] {
-    for (const Compaction::Rows& rows : s.compaction.rest()) s.join(rows);
+    for (const Compaction::Rows& rows : s.compaction.rest()) s.complete(rows);
+    s.add_tails();
     write_summary(*s.database, store);
     s.database->execute("INSERT OR REPLACE INTO meta VALUES('complete', 1), ('chunks', " +
                         std::to_string(s.chunks) + "), ('events', " + std::to_string(s.events) + ")");
     s.database->execute("COMMIT");
     // Back to a single file that can be copied and opened anywhere, unless a reader has it open at this
     // moment: then the log stays beside it, and the next one to open the file folds it in.
-    for (Statement* statement : {&s.add_chunk, &s.get_chunk, &s.drop_chunk, &s.add_message, &s.add_name,
+    for (Statement* statement : {&s.add_chunk, &s.get_chunk, &s.drop_chunk, &s.add_block, &s.add_levels, &s.add_message, &s.add_name,
                                  &s.put_rank, &s.put_tables}) {
       *statement = Statement();
     }

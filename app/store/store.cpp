@@ -17,25 +17,6 @@ using ev::EventKind;
 constexpr std::size_t kMostNewest = std::size_t{1} << 22;
 constexpr std::size_t kFewestNewest = std::size_t{1} << 11;
 
-bool plausible(std::int64_t ns) noexcept { return ns > -kMaxTimeNs && ns < kMaxTimeNs; }
-
-bool model_state_category(ev::MemoryCategory category, std::int32_t stage) noexcept {
-  switch (category) {
-    case ev::MemoryCategory::param_shard:
-    case ev::MemoryCategory::param_secondary:
-    case ev::MemoryCategory::grad_full:
-    case ev::MemoryCategory::grad_shard:
-    case ev::MemoryCategory::master_weight:
-    case ev::MemoryCategory::momentum:
-    case ev::MemoryCategory::variance:
-      return true;
-    case ev::MemoryCategory::param_gathered:
-      return stage < 3;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 std::int64_t MemorySample::total() const {
@@ -43,13 +24,8 @@ std::int64_t MemorySample::total() const {
 }
 
 void Store::State::apply_stage(std::int32_t stage) {
-  for (std::size_t c = 0; c < access.model_state.size(); ++c) {
-    access.model_state[c] = model_state_category(static_cast<ev::MemoryCategory>(c), stage);
-  }
-  // Below stage 3 parameters are never partitioned: without any change they are available.
-  access.initial.status = stage < 3 ? 2 : 0;
-  access.initial.cause = stage < 3 ? ev::StatusCause::persistent : ev::StatusCause::partition;
-  access.initial.since_ns = StatusIndex::kNever;
+  access.model_state = model_state_categories(stage);
+  access.initial = initial_state(stage);
   for (auto& [rank, data] : ranks) data.run.set_stage();
 }
 
@@ -201,11 +177,7 @@ void Store::set_tables(std::uint32_t rank, const ev::RunTables& tables) {
   if (row.host.empty()) row.host = tables.host;
   if (row.pid == 0) row.pid = tables.pid;
   const ev::RunTables& run = this->tables();
-  std::vector<std::uint32_t>& parents = s.access.parents;
-  parents.assign(run.modules.size(), ev::kNoId);
-  for (const ev::ModuleInfo& module : run.modules) {
-    if (module.id < parents.size()) parents[module.id] = module.parent;
-  }
+  s.access.parents = module_parents(run);
   s.steps.set_world(run.world);
   s.apply_stage(run.stage);
   ++s.revision;

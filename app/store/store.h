@@ -163,8 +163,9 @@ class Store {
   [[nodiscard]] std::size_t cache_bytes() const noexcept;
   /// Of everything that grows with the run.
   [[nodiscard]] std::size_t resident_bytes() const;
-  /// Until the next call, questions spend about this long on reading blocks in all (one is always read);
-  /// where that is not enough, levels of detail answer more coarsely. nullopt, the default: no limit.
+  /// Until the next call density(), memory_columns() and ready() spend about this long on reading blocks in
+  /// all (one is always read); where that is not enough they answer more coarsely. What must be exact is read
+  /// whatever it takes. nullopt, the default: no limit.
   void limit_reading(std::optional<std::chrono::nanoseconds> time) const;
   /// Since then something was answered more coarsely than asked: ask again to see more.
   [[nodiscard]] bool wants_more() const noexcept;
@@ -217,7 +218,9 @@ class Store {
   /// How many for_each_span() would visit, about, without reading them.
   [[nodiscard]] std::uint64_t span_count(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
                                          std::int64_t end_ns) const;
-  /// Whether the spans of [begin, end) are in memory, once what there is time for has been read.
+  /// Times that cut a lane into parts each of which is read at once, for who goes over all of it.
+  [[nodiscard]] std::vector<std::int64_t> cuts(LaneId lane) const;
+  /// Whether for_each_span() over [begin, end) reads nothing, once what there is time for has been read.
   [[nodiscard]] bool ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const;
   [[nodiscard]] std::uint8_t depth_count(LaneId lane) const;
   /// Depth of the waits (fetch, reduce, deferred) of every depth of the compute lane, for density().
@@ -232,6 +235,8 @@ class Store {
                         const std::function<void(const ev::Event&)>& visit) const;
   [[nodiscard]] std::vector<ev::Event> instants(std::uint32_t rank, std::int64_t begin_ns = kBegin,
                                                 std::int64_t end_ns = kEnd) const;
+  /// The earliest instant of a kind.
+  [[nodiscard]] std::optional<ev::Event> first_instant(std::uint32_t rank, ev::EventKind kind) const;
   /// How many instants of a kind, and of a code of it, a rank has; nothing is read.
   [[nodiscard]] std::uint64_t instant_count(std::uint32_t rank, ev::EventKind kind) const;
   [[nodiscard]] std::uint64_t instant_count(std::uint32_t rank, ev::EventKind kind, std::uint8_t code) const;

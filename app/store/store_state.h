@@ -6,14 +6,12 @@
 
 #include "app/store/block_access.h"
 #include "app/store/rank_run.h"
+#include "app/store/run_facts.h"
 #include "app/store/span_totals.h"
 #include "app/store/step_table.h"
 #include "app/store/store.h"
 
 namespace shardscope::store {
-
-/// Times beyond this (73 years) are damage; keeping them out keeps every sum of times in range.
-inline constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
 
 /// What is kept of a rank.
 struct RankData {

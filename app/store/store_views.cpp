@@ -51,6 +51,14 @@ std::uint64_t Store::span_count(LaneId lane, std::uint8_t depth, std::int64_t be
   return all.begins;
 }
 
+std::vector<std::int64_t> Store::cuts(LaneId lane) const {
+  const RankRun* run = state_->run(lane.rank);
+  if (run == nullptr) return {};
+  std::vector<std::int64_t> out = run->cuts(lane.stream);
+  for (std::int64_t& cut : out) cut = state_->to_run(cut);
+  return out;
+}
+
 bool Store::ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
   const RankRun* run = state_->run(lane.rank);
   return run == nullptr || run->ready(lane.stream, state_->to_clock(begin_ns), state_->to_clock(end_ns));
@@ -94,6 +102,13 @@ std::vector<Event> Store::instants(std::uint32_t rank, std::int64_t begin_ns, st
   std::vector<Event> out;
   for_each_instant(rank, begin_ns, end_ns, [&](const Event& event) { out.push_back(event); });
   return out;
+}
+
+std::optional<Event> Store::first_instant(std::uint32_t rank, ev::EventKind kind) const {
+  const RankRun* run = state_->run(rank);
+  std::optional<Event> found = run == nullptr ? std::nullopt : run->first_instant(kind);
+  if (found) found->ticks -= static_cast<std::uint64_t>(state_->origin_ns);
+  return found;
 }
 
 std::uint64_t Store::instant_count(std::uint32_t rank, ev::EventKind kind) const {

@@ -161,9 +161,8 @@ TEST(Scheduling, OfARecordingIsThatOfItsModel) {
     for (std::size_t i = 0; i < expected.differences.size(); ++i) {
       EXPECT_EQ(found.comparison.differences[i].text, expected.differences[i].text);
       // The gate named is the boundary's own.
-      const auto gates = store.gates(0);
-      const std::size_t gate = found.gates.at(static_cast<std::size_t>(expected.differences[i].visit));
-      const bool external = gates[gate].id != plan::raw(expected.differences[i].module);
+      const auto& gate = found.gates.at(static_cast<std::size_t>(expected.differences[i].visit));
+      const bool external = gate.id != plan::raw(expected.differences[i].module);
       EXPECT_TRUE(!external || expected.differences[i].text.find("before") == 0);
     }
     differing += expected.differences.empty() ? 0 : 1;

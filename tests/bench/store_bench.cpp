@@ -1,11 +1,12 @@
-// store_bench [millions of events=4] [millions per lane=2]: what recording, opening and looking cost. CPU
-// time of one thread, so that other work on the machine counts little; the file is made in $TMPDIR and
-// removed.
+// store_bench [millions of events=4] [ranks=16]: what recording, opening and looking cost. CPU time of one
+// thread, so that other work on the machine counts little; the file is made in $TMPDIR and removed. A rank
+// of the made-up run has 4 lanes, so that 16 ranks are 64 lanes.
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "app/store/density_pyramid.h"
 #include "app/store/recording.h"
 #include "tests/store/synthetic_run.h"
 
@@ -23,6 +23,10 @@ namespace {
 
 using namespace shardscope::store;
 namespace fs = std::filesystem;
+
+constexpr std::size_t kColumns = 1600;
+constexpr std::uint64_t kFewSpans = 640;  ///< in view: drawn one by one
+constexpr std::chrono::microseconds kReading{2000};
 
 double cpu_s() {
   timespec now{};
@@ -45,21 +49,22 @@ double resident_mib() {
 }
 
 struct Spread {
-  double median = 0, worst = 0;
+  double median = 0, p99 = 0, worst = 0;
 };
 Spread spread_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return {values[values.size() / 2], values.back()};
+  return {values[values.size() / 2], values[values.size() * 99 / 100], values.back()};
 }
 
 /// The synthetic run again and again, each time later, until there are `events`.
 class LongRun {
  public:
-  explicit LongRun(std::size_t chunk_events)
-      : run_(make_synthetic_run({.steps = 40, .chunk_events = chunk_events})) {
+  LongRun(std::uint32_t world, std::size_t chunk_events)
+      : run_(make_synthetic_run({.world = world, .steps = 40, .chunk_events = chunk_events})) {
     for (const Chunk& chunk : run_.chunks) {
       length_ns_ = std::max(length_ns_, chunk.end_ns() + chunk.clock_offset_ns);
       sequences_ = std::max(sequences_, chunk.sequence + 1);
+      steps_ = 40;
     }
   }
   [[nodiscard]] const SyntheticRun& run() const { return run_; }
@@ -68,7 +73,15 @@ class LongRun {
     for (std::uint64_t round = 0; done < events; ++round) {
       for (Chunk chunk : run_.chunks) {
         chunk.sequence += round * sequences_;
-        for (auto& event : chunk.events) event.ticks += round * static_cast<std::uint64_t>(length_ns_);
+        for (auto& event : chunk.events) {
+          event.ticks += round * static_cast<std::uint64_t>(length_ns_);
+          using shardscope::instrumentation::EventKind;
+          const bool of_step = event.kind == EventKind::step_begin || event.kind == EventKind::step_end ||
+                               event.kind == EventKind::loss || event.kind == EventKind::grad_norm ||
+                               event.kind == EventKind::loss_scale ||
+                               event.kind == EventKind::learning_rate || event.kind == EventKind::tokens;
+          if (of_step) event.a += static_cast<std::uint32_t>(round) * steps_;
+        }
         done += chunk.events.size();
         sink(chunk);
       }
@@ -80,115 +93,173 @@ class LongRun {
   SyntheticRun run_;
   std::int64_t length_ns_ = 0;
   std::uint64_t sequences_ = 0;
+  std::uint32_t steps_ = 0;
 };
 
-void bench_recording(std::size_t events) {
-  const LongRun source(1024);
-  const std::string path =
-      (fs::temp_directory_path() / ("store_bench-" + std::to_string(getpid()) + ".zscope")).string();
-  std::size_t done = 0;
+std::size_t write(const std::string& path, const LongRun& source, std::size_t events) {
+  RecordingWriter writer(path);
+  Store store(Keep::totals);
+  for (const auto& tables : source.run().tables) {
+    writer.tables(tables.rank, tables);
+    store.set_tables(tables.rank, tables);
+  }
   double writing = 0, totals = 0;
-  {
-    RecordingWriter writer(path);
-    Store store(Keep::totals);
-    for (const auto& tables : source.run().tables) {
-      writer.tables(tables.rank, tables);
-      store.set_tables(tables.rank, tables);
-    }
-    const double before = resident_mib();
-    done = source.play(events, [&](const Chunk& chunk) {
-      writing += timed([&] { writer.append(chunk); });
-      totals += timed([&] { store.ingest(chunk); });
-    });
-    writing += timed([&] { writer.finish(store); });
-    std::printf("recording: memory grew by %.1f MiB over %.1f M events\n", resident_mib() - before,
-                static_cast<double>(done) * 1e-6);
-    if (!writer.error().empty()) {
-      std::fprintf(stderr, "store_bench: %s\n", writer.error().c_str());
-      std::exit(1);
-    }
+  const double before = resident_mib();
+  const std::size_t done = source.play(events, [&](const Chunk& chunk) {
+    writing += timed([&] { writer.append(chunk); });
+    totals += timed([&] { store.ingest(chunk); });
+  });
+  writing += timed([&] { writer.finish(store); });
+  if (!writer.error().empty()) {
+    std::fprintf(stderr, "store_bench: %s\n", writer.error().c_str());
+    std::exit(1);
   }
   const auto n = static_cast<double>(done);
-  std::printf("write: %.1f M events/s of CPU, joining included; totals: %.1f M events/s\n",
+  std::printf("recording: memory grew by %.1f MiB over %.1f M events\n", resident_mib() - before, n * 1e-6);
+  std::printf("write: %.1f M events/s of CPU, joining and blocks included; totals: %.1f M events/s\n",
               n / writing * 1e-6, n / totals * 1e-6);
-  std::printf("file: %.2f bytes per event\n", static_cast<double>(fs::file_size(path)) / n);
-
-  const double before = resident_mib();
-  Store store;
-  const double opening = timed([&] { store = open_recording(path, nullptr); });
-  std::printf("open whole: %.2f s of CPU, %.1f M events/s, %.0f bytes of memory per event\n", opening,
-              n / opening * 1e-6, (resident_mib() - before) * (1 << 20) / n);
-
-  std::vector<double> costs;
-  std::mt19937_64 random(1);
-  std::vector<ParamState> states(store.tables().params.size());
-  for (int i = 0; i < 1000; ++i) {
-    const auto at = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(store.end_ns()));
-    costs.push_back(timed([&] {
-      for (const RankRow& rank : store.ranks()) {
-        store.param_states(rank.rank, at, states);
-        for (std::size_t p = 0; p < shardscope::instrumentation::kMemoryPoolCount; ++p) {
-          (void)store.memory_at(rank.rank, static_cast<shardscope::instrumentation::MemoryPool>(p), at);
-        }
-      }
-    }));
-  }
-  const Spread state = spread_of(costs);
-  std::printf("state of %zu ranks at any time: median %.1f us, worst %.1f us (target 5000)\n",
-              store.ranks().size(), state.median * 1e6, state.worst * 1e6);
-  fs::remove(path);
+  std::printf("file: %.2f bytes per event, levels of detail included\n",
+              static_cast<double>(fs::file_size(path)) / n);
+  return done;
 }
 
-/// Frames over many lanes, at every zoom at which levels of detail answer.
-void bench_frames(std::size_t events_per_lane) {
-  constexpr std::size_t kLanes = 64, kColumns = 1600;
-  std::vector<DensityPyramid> lanes(kLanes);
-  std::int64_t end = 0;
-  for (std::size_t l = 0; l < kLanes; ++l) {
-    std::mt19937_64 random(l);
-    std::int64_t at = 0;
-    for (std::size_t i = 0; i < events_per_lane / 2; ++i) {
-      at += static_cast<std::int64_t>(random() % 4000);
-      const std::int64_t begin = at;
-      at += static_cast<std::int64_t>(random() % 6000);
-      lanes[l].append(begin, at, shardscope::instrumentation::EventKind::module_begin,
-                      static_cast<std::uint8_t>(random() % 3));
+/// The row of each lane that has most spans.
+std::vector<std::pair<LaneId, std::uint8_t>> rows_of(const Store& store) {
+  std::vector<std::pair<LaneId, std::uint8_t>> out;
+  for (const LaneId lane : store.lanes()) {
+    std::uint8_t best = 0;
+    std::uint64_t most = 0;
+    for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) {
+      const std::uint64_t count = store.span_count(lane, d, 0, store.end_ns());
+      if (count > most) {
+        most = count;
+        best = d;
+      }
     }
-    lanes[l].settle();
-    end = std::max(end, at);
+    out.emplace_back(lane, best);
   }
-  std::vector<double> costs;
+  return out;
+}
+
+std::uint64_t draw(const Store& store, const std::vector<std::pair<LaneId, std::uint8_t>>& rows,
+                   std::int64_t begin, std::int64_t end, std::vector<Density>& columns) {
+  std::uint64_t spans = 0;
+  for (const auto& [lane, depth] : rows) {
+    if (store.span_count(lane, depth, begin, end) <= kFewSpans && store.ready(lane, begin, end)) {
+      store.for_each_span(lane, depth, begin, end, [&](const Span&) { ++spans; });
+    } else {
+      store.density(lane, depth, begin, end, columns);
+    }
+  }
+  return spans;
+}
+
+void bench_opening(const std::string& path, std::size_t events) {
+  const double before = resident_mib();
+  Store store;
+  const auto wall = std::chrono::steady_clock::now();
+  const double opening = timed([&] { store = open_recording(path, nullptr, Verify::as_read); });
+  const auto rows = rows_of(store);
   std::vector<Density> columns(kColumns);
+  store.limit_reading(kReading);
+  const double first = timed([&] { (void)draw(store, rows, 0, store.end_ns(), columns); });
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
+  std::printf("open: %.3f s of CPU, first frame of the whole run %.2f ms, both %.3f s by the wall (target 1)\n",
+              opening, first * 1e3, seconds);
+  std::printf("memory: %.0f MiB resident more, of which the store counts %.0f (target 1024)\n",
+              resident_mib() - before, static_cast<double>(store.resident_bytes()) / (1 << 20));
+
+  std::vector<double> costs;
   std::mt19937_64 random(1);
-  int zooms = 0;
-  for (std::int64_t width = end; lanes[0].covers(static_cast<double>(width) / kColumns);
-       width /= 2, ++zooms) {
-    for (int pan = 0; pan < 9; ++pan) {
-      const auto begin = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end - width + 1));
-      costs.push_back(timed([&] {
-        for (const DensityPyramid& lane : lanes) lane.columns(begin, begin + width, columns);
-      }));
+  int zooms = 0, views = 0, most_frames = 0;
+  for (std::int64_t width = store.end_ns(); width > 50'000; width /= 2, ++zooms) {
+    for (int pan = 0; pan < 4; ++pan, ++views) {
+      const auto begin = static_cast<std::int64_t>(
+          random() % static_cast<std::uint64_t>(store.end_ns() - width + 1));
+      int frames = 0;
+      do {
+        store.limit_reading(kReading);
+        costs.push_back(timed([&] { (void)draw(store, rows, begin, begin + width, columns); }));
+      } while (store.wants_more() && ++frames < 2000);
+      most_frames = std::max(most_frames, frames);
     }
   }
-  std::size_t bytes = 0;
-  for (const DensityPyramid& lane : lanes) bytes += lane.bytes();
   const Spread frame = spread_of(costs);
   std::printf(
-      "frame of %zu lanes of %.1f M events, %zu columns, %d zooms: median %.2f ms, worst %.2f ms (target "
-      "4)\n",
-      kLanes, static_cast<double>(events_per_lane) * 1e-6, kColumns, zooms, frame.median * 1e3,
-      frame.worst * 1e3);
-  std::printf("levels of detail: %.1f bytes per event\n",
-              static_cast<double>(bytes) / static_cast<double>(events_per_lane * kLanes));
+      "frame of %zu lanes, %.1f M events each, %zu columns, %d zooms: median %.2f ms, p99 %.2f ms, worst %.2f "
+      "ms (target 4)\n",
+      rows.size(), static_cast<double>(events) / static_cast<double>(rows.size()) * 1e-6, kColumns, zooms,
+      frame.median * 1e3, frame.p99 * 1e3, frame.worst * 1e3);
+  std::printf("%d views, all blocks to be read: refined after %d frames at most, %.1f on average\n", views,
+              most_frames, static_cast<double>(costs.size()) / views);
+  std::printf("memory after looking around: %.0f MiB resident more\n", resident_mib() - before);
+
+  store.limit_reading(std::nullopt);
+  std::vector<ParamState> states(store.tables().params.size());
+  const auto state_at = [&](std::int64_t at) {
+    for (const RankRow& rank : store.ranks()) {
+      store.param_states(rank.rank, at, states);
+      for (std::size_t p = 0; p < shardscope::instrumentation::kMemoryPoolCount; ++p) {
+        (void)store.memory_at(rank.rank, static_cast<shardscope::instrumentation::MemoryPool>(p), at);
+      }
+      (void)store.buckets_at(rank.rank, at);
+    }
+  };
+  std::vector<double> cold, warm;
+  for (int i = 0; i < 100; ++i) {
+    const auto at = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(store.end_ns()));
+    cold.push_back(timed([&] { state_at(at); }));
+    warm.push_back(timed([&] { state_at(at + 1'000'000); }));
+  }
+  const Spread far = spread_of(cold), near = spread_of(warm);
+  std::printf("state of %zu ranks at any time: median %.2f ms, worst %.2f ms; 1 ms later: %.2f, %.2f (target 5)\n",
+              store.ranks().size(), far.median * 1e3, far.worst * 1e3, near.median * 1e3, near.worst * 1e3);
+
+  const double reading = timed([&] {
+    for (const RankRow& rank : store.ranks()) {
+      store.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [](const auto&) {});
+    }
+  });
+  std::printf("reading every block: %.1f M events/s of CPU; memory then: %.0f MiB resident more\n",
+              static_cast<double>(events) / reading * 1e-6, resident_mib() - before);
+  const double verifying = timed([&] { (void)open_recording(path, nullptr); });
+  std::printf("open with every checksum verified: %.2f s of CPU\n", verifying);
+}
+
+/// A live run: the newest events whole, the others sealed as it grows.
+void bench_live(const LongRun& source, std::size_t events) {
+  const double before = resident_mib();
+  Store store;
+  for (const auto& tables : source.run().tables) store.set_tables(tables.rank, tables);
+  std::vector<double> costs;
+  double taking = 0;
+  std::size_t chunks = 0;
+  std::vector<Density> columns(kColumns);
+  const std::size_t done = source.play(events, [&](const Chunk& chunk) {
+    taking += timed([&] { store.ingest(chunk); });
+    if (++chunks % 512 != 0) return;
+    store.limit_reading(kReading);
+    const auto rows = rows_of(store);
+    costs.push_back(timed([&] { (void)draw(store, rows, 0, store.end_ns(), columns); }));
+  });
+  const Spread frame = spread_of(costs);
+  std::printf("live: %.1f M events/s of CPU taken in; frame of the whole run while it grows: median %.2f ms, "
+              "worst %.2f ms; %.1f bytes of memory per event\n",
+              static_cast<double>(done) / taking * 1e-6, frame.median * 1e3, frame.worst * 1e3,
+              (resident_mib() - before) * (1 << 20) / static_cast<double>(done));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto millions = [&](int i, double otherwise) {
-    return static_cast<std::size_t>((argc > i ? std::strtod(argv[i], nullptr) : otherwise) * 1e6);
-  };
-  bench_recording(millions(1, 4));
-  bench_frames(millions(2, 2));
+  const auto events = static_cast<std::size_t>((argc > 1 ? std::strtod(argv[1], nullptr) : 4) * 1e6);
+  const auto ranks = static_cast<std::uint32_t>(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 16);
+  const LongRun source(ranks, 1024);
+  const std::string path =
+      (fs::temp_directory_path() / ("store_bench-" + std::to_string(getpid()) + ".zscope")).string();
+  const std::size_t done = write(path, source, events);
+  bench_opening(path, done);
+  fs::remove(path);
+  bench_live(source, std::min<std::size_t>(events, 50'000'000));
   return 0;
 }

@@ -181,11 +181,10 @@ TEST_F(Model, RunToAParameterStopsAtAModuleThatUsesIt) {
   app_.cursor_ns = 0;
   const std::uint32_t param = 3;
   app_.run_to({RunToKind::param, param}, Direction::forward);
-  const auto gates = data().gates(0);
-  const auto here = gate_at(gates, *app_.cursor_ns);
+  const auto here = gate_at(data(), 0, *app_.cursor_ns);
   ASSERT_TRUE(here);
   const auto& users = data().tables().params[param].modules;
-  EXPECT_NE(std::ranges::find(users, gates[*here].id), users.end());
+  EXPECT_NE(std::ranges::find(users, here->id), users.end());
 }
 
 TEST_F(Model, StatusListsHoldEveryParameterOnce) {
@@ -300,7 +299,9 @@ TEST(EmptyModel, NothingIsKnownAndNothingFails) {
 
 TEST(SchedulingAtGate, FindsTheDifferenceFromAGateOn) {
   analysis::Scheduling scheduling;
-  scheduling.gates = {10, 11, 13, 13, 17};  // two boundaries share gate 13: a fetch and an attribute access
+  for (const std::uint64_t number : {10U, 11U, 13U, 13U, 17U}) {
+    scheduling.gates.push_back({.at_ns = 0, .number = number, .kind = {}, .id = 0});
+  }  // two boundaries share gate 13: a fetch and an attribute access
   EXPECT_EQ(SchedulingAt::difference_from(scheduling, 0), std::nullopt);
   scheduling.comparison.differences = {{1, {}, {}, "second"}, {3, {}, {}, "fourth"}};
   EXPECT_EQ(SchedulingAt::difference_from(scheduling, 0), 0U);

@@ -19,6 +19,7 @@
 #include "app/store/compaction.h"
 #include "app/store/database.h"
 #include "app/store/recording_schema.h"
+#include "tests/store/same_store.h"
 #include "tests/store/synthetic_run.h"
 
 namespace shardscope::store {
@@ -440,6 +441,142 @@ TEST_F(RecordingTest, AFileOfVersion1Opens) {
   Store now;
   fill_store(now, make_synthetic_run({.world = 2, .steps = 1, .layers = 1}));
   expect_same_run(read, now);
+}
+
+TEST_F(RecordingTest, AFileOfVersion2Opens) {
+  // Written by the program before version 3: make_synthetic_recording F world=2 steps=40 layers=1
+  RecordingInfo info;
+  const Store read = open_recording(SHARDSCOPE_TEST_DATA "/version2.zscope", &info);
+  EXPECT_EQ(info.format_version, 2);
+  EXPECT_TRUE(info.complete);
+  EXPECT_THAT(info.problems, testing::IsEmpty());
+  Store now;
+  now.seal_after(SIZE_MAX);
+  fill_store(now, make_synthetic_run({.world = 2, .steps = 40, .layers = 1}));
+  expect_same_run(read, now);
+  expect_same_states(now, read, 3, 30);
+}
+
+/// Everything in memory, from the same chunks as the recording holds.
+Store whole_of(const SyntheticRun& run) {
+  Store whole;
+  whole.seal_after(SIZE_MAX);
+  fill_store(whole, run);
+  return whole;
+}
+
+TEST_F(RecordingTest, BlocksAnswerLikeAStoreThatKeepsEverything) {
+  const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 160, .chunk_events = 400});
+  const std::string path = write("blocks.zscope", run);
+  const Store whole = whole_of(run);
+  for (const Verify verify : {Verify::everything, Verify::as_read}) {
+    RecordingInfo info;
+    const Store read = open_recording(path, &info, verify);
+    EXPECT_THAT(info.problems, testing::IsEmpty());
+    EXPECT_EQ(info.chunks, run.chunks.size());
+    EXPECT_EQ(info.events, whole.event_count());
+    EXPECT_EQ(read.cache_bytes(), 0U);  // nothing was read to open it
+    expect_same_tables(whole, read);
+    expect_same_density(whole, read, 1, 12);
+    expect_same_lanes(whole, read, 2, 3);
+    expect_same_states(whole, read, 4, 40);
+  }
+  Database database(path, Database::Access::read);
+  const std::int64_t rows = database.integer("SELECT count(*) FROM chunks");
+  EXPECT_GT(rows, 4);
+  EXPECT_EQ(database.integer("SELECT count(*) FROM blocks"), rows);
+  EXPECT_EQ(database.integer("SELECT count(*) FROM tails"), 2);
+  const double each =
+      static_cast<double>(database.integer("SELECT sum(length(bytes)) FROM blocks") +
+                          database.integer("SELECT sum(length(bytes)) FROM levels")) /
+      static_cast<double>(whole.event_count());
+  EXPECT_LT(each, 0.8);
+}
+
+TEST_F(RecordingTest, AKilledRecordingHasTheBlocksOfWhatWasCommitted) {
+  const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 120, .chunk_events = 500});
+  const std::string path = file("killed_blocks.zscope");
+  const std::size_t last = run.chunks.size() * 9 / 10;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    RecordingWriter writer(path);
+    for (const ev::RunTables& tables : run.tables) writer.tables(tables.rank, tables);
+    for (std::size_t i = 0; i <= last; ++i) writer.append(run.chunks[i]);
+    writer.commit();
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  Store whole;
+  whole.seal_after(SIZE_MAX);
+  for (const ev::RunTables& tables : run.tables) whole.set_tables(tables.rank, tables);
+  for (std::size_t i = 0; i <= last; ++i) whole.ingest(run.chunks[i]);
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
+  EXPECT_FALSE(info.complete);
+  {
+    Database database(path, Database::Access::read);
+    EXPECT_GT(database.integer("SELECT count(*) FROM blocks"), 1);
+    EXPECT_GT(database.integer("SELECT count(*) FROM chunks"),
+              database.integer("SELECT count(*) FROM blocks"));  // the newest are not joined yet
+  }
+  expect_same_tables(whole, read);
+  expect_same_lanes(whole, read, 5, 3);
+  expect_same_states(whole, read, 6, 30);
+}
+
+TEST_F(RecordingTest, DamagedLevelsOfDetailAreMadeAgain) {
+  const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 100, .chunk_events = 500});
+  const Store whole = whole_of(run);
+  for (const char* damage :
+       {"UPDATE blocks SET bytes = substr(bytes, 1, 40) || x'00' || substr(bytes, 42) WHERE id % 2 = 0",
+        "UPDATE levels SET bytes = substr(bytes, 1, 90) || x'0102' || substr(bytes, 93)",
+        "DELETE FROM blocks WHERE id = (SELECT min(id) FROM blocks)",
+        "UPDATE tails SET bytes = x'00'"}) {
+    SCOPED_TRACE(damage);
+    const std::string path = write("levels.zscope", run);
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(db, damage, nullptr, nullptr, nullptr), SQLITE_OK);
+    ASSERT_GT(sqlite3_changes(db), 0);
+    sqlite3_close(db);
+    RecordingInfo info;
+    const Store read = open_recording(path, &info);
+    EXPECT_TRUE(mentions(info, "made again")) << testing::PrintToString(info.problems);
+    EXPECT_EQ(info.chunks, run.chunks.size());
+    expect_same_tables(whole, read);
+    expect_same_lanes(whole, read, 7, 2);
+  }
+}
+
+TEST_F(RecordingTest, DamageThatIsMetWhileLookingIsNamed) {
+  const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 200, .chunk_events = 500});
+  const std::string path = write("met.zscope", run);
+  const Store whole = whole_of(run);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db,
+                         "UPDATE chunks SET bytes = substr(bytes, 1, 900) || x'00' || substr(bytes, 902) "
+                         "WHERE id = (SELECT min(id) FROM chunks)",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(db);
+  RecordingInfo info;
+  const Store read = open_recording(path, &info, Verify::as_read);
+  EXPECT_THAT(info.problems, testing::IsEmpty());
+  const LaneId lane{0, ev::StreamId::compute};
+  const std::size_t all = whole.spans(lane, 1).size();
+  const std::vector<Span> seen = read.spans(lane, 1);
+  EXPECT_LT(seen.size(), all);
+  EXPECT_GT(seen.size(), all / 3);  // the other blocks are whole
+  ASSERT_EQ(read.problems().size(), 1U);
+  EXPECT_NE(read.problems()[0].find("checksum"), std::string::npos);
+  EXPECT_NE(read.problems()[0].find("rank 0, sequence 0"), std::string::npos);
+  std::vector<Density> columns(50);
+  read.density(lane, 1, 0, whole.end_ns(), columns);
+  EXPECT_EQ(columns[1].busy, 0.0F);  // nothing is made up where it is damaged
+  EXPECT_GT(columns[48].busy, 0.0F);
 }
 
 TEST_F(RecordingTest, WrongFilesAreRefusedInWords) {

@@ -236,9 +236,8 @@ void AppState::step(StepUnit unit, Direction direction) {
     run->viewer()->send(command);
     return;
   }
-  const std::span<const GateRow> gates = store().gates(stepper_rank);
-  const auto next = gate_beside(gates, now_ns(), unit, direction);
-  if (next) jump_to(gates[*next].at_ns);
+  const auto next = gate_beside(store(), stepper_rank, now_ns(), unit, direction);
+  if (next) jump_to(next->at_ns);
 }
 
 void AppState::run_to(RunTo target, Direction direction) {
@@ -249,9 +248,8 @@ void AppState::run_to(RunTo target, Direction direction) {
     run->viewer()->send(command);
     return;
   }
-  const std::span<const GateRow> gates = store().gates(stepper_rank);
-  const auto next = gate_run_to(store(), gates, now_ns(), target, direction);
-  if (next) jump_to(gates[*next].at_ns);
+  const auto next = gate_run_to(store(), stepper_rank, now_ns(), target, direction);
+  if (next) jump_to(next->at_ns);
 }
 
 bool AppState::paused() const { return run->live() && run->control().paused; }

@@ -11,8 +11,7 @@ std::vector<Arrival> arrivals(const store::Store& store, store::LaneId lane, con
   for (const store::RankRow& rank : store.ranks()) {
     const store::LaneId there{rank.rank, lane.stream};
     for (std::uint8_t depth = 0; depth < store.depth_count(there); ++depth) {
-      const auto [first, last] = store.visible(there, depth, one.begin_ns, end + 1);
-      const auto spans = store.spans(there, depth).subspan(first, last - first);
+      const std::vector<store::Span> spans = store.spans(there, depth, one.begin_ns, end + 1);
       const auto found = std::ranges::find_if(
           spans, [&](const store::Span& span) { return span.kind == one.kind && span.a == one.a; });
       if (found == spans.end()) continue;

@@ -13,6 +13,7 @@ namespace shardscope::gui {
 namespace {
 
 constexpr std::size_t kHistoryRows = 64;
+constexpr std::size_t kHistoryParts = 4;
 
 void add(Details& out, std::string label, const Quantity& value, std::string formula = {}) {
   out.fields.push_back({std::move(label), value.number, value.unit, std::move(formula)});
@@ -88,17 +89,21 @@ void describe_module(const AppState& app, std::uint32_t module, Details& out) {
 void module_history(const AppState& app, std::uint32_t rank, std::uint32_t module, Details& out) {
   const store::LaneId lane{rank, ev::StreamId::compute};
   const store::Store& data = app.store();
+  const std::vector<std::int64_t> cuts = data.cuts(lane);
   for (std::uint8_t depth = 0; depth < data.depth_count(lane); ++depth) {
-    const auto spans = data.spans(lane, depth);
-    const auto [first, last] = data.visible(lane, depth, 0, app.now_ns() + 1);
-    // A module sits at one depth; looking back over a bounded stretch keeps this cheap in a long run.
-    std::size_t looked = 0;
-    for (std::size_t i = last; i > first && looked < 20000 && out.history.size() < kHistoryRows;
-         --i, ++looked) {
-      const store::Span& span = spans[i - 1];
-      if (span.kind != ev::EventKind::module_begin || span.a != module) continue;
-      out.history.push_back({span.begin_ns, word(static_cast<ev::Pass>(span.code)),
-                             duration(end_of(app, span) - span.begin_ns).text()});
+    // A module sits at one depth; looking back over a few parts keeps this cheap in a long run.
+    std::int64_t to = app.now_ns() + 1;
+    for (std::size_t part = 0; part < kHistoryParts && out.history.size() < kHistoryRows; ++part) {
+      const auto cut = std::ranges::lower_bound(cuts, to);
+      const std::int64_t from = cut == cuts.begin() ? store::Store::kBegin : *(cut - 1);
+      const std::vector<store::Span> spans = data.spans(lane, depth, from, to);
+      for (auto span = spans.rbegin(); span != spans.rend() && out.history.size() < kHistoryRows; ++span) {
+        if (span->kind != ev::EventKind::module_begin || span->a != module || span->begin_ns < from) continue;
+        out.history.push_back({span->begin_ns, word(static_cast<ev::Pass>(span->code)),
+                               duration(end_of(app, *span) - span->begin_ns).text()});
+      }
+      if (from == store::Store::kBegin) break;
+      to = from;
     }
     if (!out.history.empty()) break;
   }
@@ -199,11 +204,9 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
   out.fields.push_back({"used by", users, "", ""});
   out.reason = std::string(word(state.cause));
   if (state.module != ev::kNoId) out.reason += " for " + module_name(data, state.module);
-  const auto history = data.status_history(rank, param);
-  out.history_title = "History (" + std::to_string(history.size()) + ")";
-  for (auto change = history.rbegin(); change != history.rend() && out.history.size() < kHistoryRows;
-       ++change) {
-    if (change->at_ns > at_ns) continue;
+  const auto history = data.status_history(rank, param, at_ns, kHistoryRows);
+  out.history_title = "Latest changes";
+  for (auto change = history.rbegin(); change != history.rend(); ++change) {
     out.history.push_back({change->at_ns, word(static_cast<plan::ParamStatus>(change->state.status)),
                            word(change->state.cause)});
   }

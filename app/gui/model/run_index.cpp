@@ -48,11 +48,12 @@ FetchOutcome Fetch::outcome() const noexcept {
   return unused_ns() > std::max(took, kNoticeableWait) ? FetchOutcome::early : FetchOutcome::just_in_time;
 }
 
-void RunIndex::update(const store::Store& store, Completeness completeness) {
+void RunIndex::update(const store::Store& store, Completeness completeness, Window window) {
   // A rank heard of late moves time 0, and with it every time that was taken.
-  if (store.origin_ns() != origin_ns_) {
+  if (store.origin_ns() != origin_ns_ || window != window_) {
     ranks_.clear();
     origin_ns_ = store.origin_ns();
+    window_ = window;
   }
   for (const store::RankRow& row : store.ranks()) {
     RankIndex& index = ranks_[row.rank];
@@ -63,30 +64,31 @@ void RunIndex::update(const store::Store& store, Completeness completeness) {
 }
 
 void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Completeness completeness,
-                             RankIndex& index) {
+                             RankIndex& index) const {
   constexpr std::int64_t kSettling = 20'000'000;
-  const std::span<const ev::Event> instants = store.instants(rank);
   // Of this rank only: another may be far ahead in what has arrived.
-  const std::int64_t latest = instants.empty() ? 0 : static_cast<std::int64_t>(instants.back().ticks);
-  const std::int64_t until = completeness == Completeness::complete ? store.end_ns() : latest - kSettling;
-  const auto first = std::partition_point(instants.begin(), instants.end(), [&](const ev::Event& event) {
-    return static_cast<std::int64_t>(event.ticks) <= index.instants_until;
-  });
-  for (auto position = first; position != instants.end(); ++position) {
-    const ev::Event& event = *position;
+  std::int64_t latest = 0;
+  for (const store::RankRow& row : store.ranks()) {
+    if (row.rank == rank) latest = row.last_ns;
+  }
+  std::int64_t until = completeness == Completeness::complete ? store.end_ns() : latest - kSettling;
+  until = std::min(until, window_.end_ns);
+  if (until <= index.instants_until) return;
+  const std::int64_t from =
+      index.instants_until == INT64_MIN ? window_.begin_ns : index.instants_until + 1;
+  store.for_each_instant(rank, from, until + 1, [&](const ev::Event& event) {
     const auto at_ns = static_cast<std::int64_t>(event.ticks);
-    if (at_ns > until) break;
     if (event.kind == ev::EventKind::collective_part) {
       index.parts[event.a].push_back(event.b);
-      continue;
+      return;
     }
     if (event.kind == ev::EventKind::prefetch_issued) {
       index.prefetch_issued.insert(event.a);
       const auto fetch = index.by_gather.find(event.a);
       if (fetch != index.by_gather.end()) index.fetches[fetch->second].prefetched = true;
-      continue;
+      return;
     }
-    if (event.kind != ev::EventKind::param_status || event.c == ev::kNoId) continue;
+    if (event.kind != ev::EventKind::param_status || event.c == ev::kNoId) return;
     const auto known = index.by_gather.find(event.c);
     if (status_of(event.code) == plan::ParamStatus::in_flight) {
       if (known == index.by_gather.end()) {
@@ -106,31 +108,44 @@ void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Comp
       Fetch& fetch = index.fetches[known->second];
       fetch.used_ns = std::min(fetch.used_ns, at_ns);
     }
-  }
+  });
   index.instants_until = std::max(index.instants_until, until);
 }
 
-void RunIndex::take_waits(const store::Store& store, std::uint32_t rank, RankIndex& index) {
+template <typename Take>
+void RunIndex::take_ended(const store::Store& store, store::LaneId lane, std::uint8_t depth,
+                          std::int64_t until_ns, std::int64_t& seen, Take take) const {
+  // Spans of one depth do not overlap, so only the last can be open; it is taken when it has ended and what
+  // belongs to it is known.
+  const std::int64_t from = seen == INT64_MIN ? window_.begin_ns : seen;
+  if (until_ns < from) return;
+  bool waiting = false;
+  store.for_each_span(lane, depth, from, until_ns + 1, [&](const store::Span& span) {
+    if (waiting || (seen != INT64_MIN && span.begin_ns <= seen)) return;
+    waiting = span.end_ns > until_ns;
+    if (waiting) return;
+    seen = span.begin_ns;
+    take(span);
+  });
+}
+
+void RunIndex::take_waits(const store::Store& store, std::uint32_t rank, RankIndex& index) const {
   const store::LaneId lane{rank, ev::StreamId::compute};
   const std::uint8_t depths = store.depth_count(lane);
-  index.compute_seen.resize(depths, 0);
+  index.compute_seen.resize(depths, INT64_MIN);
   const std::size_t before = index.waits.size();
   for (std::uint8_t depth = 0; depth < depths; ++depth) {
-    const std::span<const store::Span> spans = store.spans(lane, depth);
-    std::size_t& seen = index.compute_seen[depth];
-    // Spans of one depth do not overlap, so only the last can be open; it is taken when it has ended and
-    // the fetch that it waited for is known.
-    for (; seen < spans.size() && spans[seen].end_ns <= index.instants_until; ++seen) {
-      const store::Span& span = spans[seen];
-      if (!is_wait(span.kind)) continue;
-      index.waits.push_back(span);
-      if (span.kind != ev::EventKind::fetch_wait_begin) continue;
-      const auto fetch = index.by_gather.find(span.b);
-      if (fetch != index.by_gather.end()) {
-        index.fetches[fetch->second].wait_ns += span.end_ns - span.begin_ns;
-        index.fetches[fetch->second].used_ns = std::min(index.fetches[fetch->second].used_ns, span.end_ns);
-      }
-    }
+    take_ended(store, lane, depth, index.instants_until, index.compute_seen[depth],
+               [&](const store::Span& span) {
+                 if (!is_wait(span.kind)) return;
+                 index.waits.push_back(span);
+                 if (span.kind != ev::EventKind::fetch_wait_begin) return;
+                 const auto known = index.by_gather.find(span.b);
+                 if (known == index.by_gather.end()) return;
+                 Fetch& fetch = index.fetches[known->second];
+                 fetch.wait_ns += span.end_ns - span.begin_ns;
+                 fetch.used_ns = std::min(fetch.used_ns, span.end_ns);
+               });
   }
   if (index.waits.size() == before) return;
   const auto by_begin = [](const store::Span& x, const store::Span& y) { return x.begin_ns < y.begin_ns; };
@@ -139,20 +154,20 @@ void RunIndex::take_waits(const store::Store& store, std::uint32_t rank, RankInd
   std::inplace_merge(index.waits.begin(), middle, index.waits.end(), by_begin);
 }
 
-void RunIndex::take_gathers(const store::Store& store, std::uint32_t rank, RankIndex& index) {
+void RunIndex::take_gathers(const store::Store& store, std::uint32_t rank, RankIndex& index) const {
   const store::LaneId lane{rank, ev::StreamId::gather};
   const std::uint8_t depths = store.depth_count(lane);
-  index.gather_seen.resize(depths, 0);
+  index.gather_seen.resize(depths, INT64_MIN);
   // Gathers may lie inside a phase span, so take them from whichever depth holds collectives.
   for (std::uint8_t depth = 0; depth < depths; ++depth) {
-    const std::span<const store::Span> spans = store.spans(lane, depth);
-    std::size_t& seen = index.gather_seen[depth];
-    for (; seen < spans.size() && spans[seen].end_ns <= index.instants_until; ++seen) {
-      if (spans[seen].kind != ev::EventKind::collective_begin) continue;
-      if (const Fetch* fetch = find_fetch(index, spans[seen])) {
-        index.fetches[static_cast<std::size_t>(fetch - index.fetches.data())].ended_ns = spans[seen].end_ns;
-      }
-    }
+    take_ended(store, lane, depth, index.instants_until, index.gather_seen[depth],
+               [&](const store::Span& span) {
+                 if (span.kind != ev::EventKind::collective_begin) return;
+                 if (const Fetch* fetch = find_fetch(index, span)) {
+                   index.fetches[static_cast<std::size_t>(fetch - index.fetches.data())].ended_ns =
+                       span.end_ns;
+                 }
+               });
   }
 }
 

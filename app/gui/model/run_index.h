@@ -36,12 +36,24 @@ struct Fetch {
 
 enum class Completeness : std::uint8_t { growing, complete };
 
+/// Of a run; by default all of it.
+struct IndexWindow {
+  std::int64_t begin_ns = store::Store::kBegin, end_ns = store::Store::kEnd;
+  friend bool operator==(const IndexWindow&, const IndexWindow&) = default;
+};
+
 class RunIndex {
  public:
+  using Window = IndexWindow;
   /// Takes in what the store has gained since the last call. While a run is live its newest instants are
   /// left for the next call, because those of another thread of the rank may still be sorted in before them;
   /// `complete` takes them all.
-  void update(const store::Store& store, Completeness completeness);
+  /// Only what lies in `window` is taken; another window begins anew.
+  void update(const store::Store& store, Completeness completeness, Window window = {});
+  /// Whether what happened in [begin, end) is here, as far as it is known.
+  [[nodiscard]] bool covers(std::int64_t begin_ns, std::int64_t end_ns) const noexcept {
+    return window_.begin_ns <= begin_ns && end_ns <= window_.end_ns;
+  }
   [[nodiscard]] std::span<const Fetch> fetches(std::uint32_t rank) const;  ///< by started_ns
   /// The fetch that a span of the gather lane carried out, or null.
   [[nodiscard]] const Fetch* fetch_of(std::uint32_t rank, const store::Span& gather_span) const;
@@ -57,20 +69,25 @@ class RunIndex {
  private:
   struct RankIndex {
     std::int64_t instants_until = INT64_MIN;  ///< instants up to this time are taken
-    std::vector<std::size_t> gather_seen;     ///< per depth of the gather lane
-    std::vector<std::size_t> compute_seen;    ///< per depth of the compute lane
+    std::vector<std::int64_t> gather_seen;    ///< per depth of the gather lane: begin of the last span taken
+    std::vector<std::int64_t> compute_seen;   ///< per depth of the compute lane
     std::vector<Fetch> fetches;
     std::unordered_map<std::uint32_t, std::size_t> by_gather;
     std::vector<store::Span> waits;
     std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> parts;
     std::unordered_set<std::uint32_t> prefetch_issued;
   };
-  static void take_instants(const store::Store& store, std::uint32_t rank, Completeness completeness,
-                            RankIndex& index);
-  static void take_waits(const store::Store& store, std::uint32_t rank, RankIndex& index);
-  static void take_gathers(const store::Store& store, std::uint32_t rank, RankIndex& index);
+  void take_instants(const store::Store& store, std::uint32_t rank, Completeness completeness,
+                     RankIndex& index) const;
+  void take_waits(const store::Store& store, std::uint32_t rank, RankIndex& index) const;
+  void take_gathers(const store::Store& store, std::uint32_t rank, RankIndex& index) const;
+  /// Calls `take` for the spans of a depth that ended by `until_ns` and were not taken before.
+  template <typename Take>
+  void take_ended(const store::Store& store, store::LaneId lane, std::uint8_t depth, std::int64_t until_ns,
+                  std::int64_t& seen, Take take) const;
   [[nodiscard]] static const Fetch* find_fetch(const RankIndex& index, const store::Span& span);
   std::map<std::uint32_t, RankIndex> ranks_;
+  Window window_;
   std::int64_t origin_ns_ = 0;
 };
 

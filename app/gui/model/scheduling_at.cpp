@@ -12,7 +12,7 @@ const analysis::Scheduling& SchedulingAt::of(const store::Store& store, std::uin
     scheduling_ = analysis::compare_scheduling(store, rank, at_ns);
     return scheduling_;
   }
-  const Key key{&store, rank, micro->first, micro->last};
+  const Key key{&store, rank, micro->front().number, micro->back().number};
   if (key_ != key) {
     scheduling_ = analysis::compare_scheduling(store, rank, at_ns);
     key_ = key;
@@ -21,10 +21,10 @@ const analysis::Scheduling& SchedulingAt::of(const store::Store& store, std::uin
 }
 
 std::optional<std::size_t> SchedulingAt::difference_from(const analysis::Scheduling& scheduling,
-                                                         std::size_t gate) {
+                                                         std::uint64_t gate) {
   const auto& differences = scheduling.comparison.differences;
   const auto found = std::find_if(differences.begin(), differences.end(), [&](const auto& difference) {
-    return scheduling.gates.at(static_cast<std::size_t>(difference.visit)) >= gate;
+    return scheduling.gates.at(static_cast<std::size_t>(difference.visit)).number >= gate;
   });
   if (found == differences.end()) return std::nullopt;
   return static_cast<std::size_t>(found - differences.begin());

@@ -14,16 +14,16 @@ class SchedulingAt {
  public:
   [[nodiscard]] const analysis::Scheduling& of(const store::Store& store, std::uint32_t rank,
                                                std::int64_t at_ns);
-  /// Index into the differences of the one at or next after gate `gate` (an index into Store::gates());
-  /// nothing after the last.
+  /// Index into the differences of the one at or next after gate number `gate`; nothing after the
+  /// last.
   [[nodiscard]] static std::optional<std::size_t> difference_from(const analysis::Scheduling& scheduling,
-                                                                  std::size_t gate);
+                                                                  std::uint64_t gate);
 
  private:
   struct Key {
     const store::Store* store = nullptr;
     std::uint32_t rank = 0;
-    std::size_t first = 0, last = 0;
+    std::uint64_t first = 0, last = 0;  ///< gate numbers
     bool operator==(const Key&) const = default;
   };
   std::optional<Key> key_;

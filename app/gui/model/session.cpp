@@ -8,9 +8,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A summary reads the whole run, so it may take at most this share of the time.
+/// A summary looks at every step's figures, so it may take at most this share of the time.
 constexpr int kSummaryShare = 30;
 constexpr std::chrono::milliseconds kSummaryInterval{1000};
+/// What drawing one frame may spend on reading blocks; it shows levels of detail where that is not enough.
+constexpr std::chrono::microseconds kFrameReading{2000};
+/// A run with more events than this is indexed only where it is looked at, and there up to so many events.
+constexpr std::uint64_t kWholeIndexEvents = 2'000'000;
+constexpr double kWindowEvents = 150'000;
+/// Events of other threads of a rank may still come this long after a step has ended.
+constexpr std::int64_t kStepSettling = 200'000'000;
 
 }  // namespace
 
@@ -18,7 +25,7 @@ std::unique_ptr<Session> Session::open_file(const std::string& path) {
   std::unique_ptr<Session> session(new Session());
   session->source_ = path;
   store::RecordingInfo info;
-  session->store_ = store::open_recording(path, &info);
+  session->store_ = store::open_recording(path, &info, store::Verify::as_read);
   session->info_ = std::move(info);
   return session;
 }
@@ -44,9 +51,17 @@ bool Session::poll(std::chrono::microseconds budget) {
   const std::uint64_t before = store_.revision();
   const auto* const summary_before = summary_.step_ms.data();
   const std::size_t times_before = step_times_done_;
-  bool changed = false;
-  if (viewer_) changed = viewer_->poll(store_, budget);
+  bool changed = store_.wants_more();  // the last frame was drawn more coarsely than it could be
+  store_.limit_reading(std::nullopt);
+  if (viewer_) changed = viewer_->poll(store_, budget) || changed;
   derive(budget);
+  if (info_ && store_.problems().size() > damage_shown_) {
+    const auto found = store_.problems().subspan(damage_shown_);
+    info_->problems.insert(info_->problems.end(), found.begin(), found.end());
+    damage_shown_ = store_.problems().size();
+    changed = true;
+  }
+  store_.limit_reading(kFrameReading);
   // The lease counts down in whole seconds on the screen.
   const collector::ControlState control = this->control();
   std::string seen = std::to_string(static_cast<int>(link())) + (control.paused ? "p" : "r") +
@@ -62,19 +77,57 @@ void Session::derive(std::chrono::microseconds budget) {
   const auto completeness =
       link() == collector::Viewer::Link::ended ? Completeness::complete : Completeness::growing;
   if (store_.revision() != indexed_revision_ || completeness != indexed_as_) {
-    index_.update(store_, completeness);
-    indexed_revision_ = store_.revision();
     indexed_as_ = completeness;
+    update_index();
+    indexed_revision_ = store_.revision();
+  }
+  update_summary(budget);
+  compute_step_times(budget);
+}
+
+void Session::update_index() {
+  if (store_.event_count() <= kWholeIndexEvents) {
+    index_.update(store_, indexed_as_);
+    return;
+  }
+  const auto [begin, end] = looked_at_;
+  const double share = static_cast<double>(end - begin) / static_cast<double>(std::max<std::int64_t>(store_.end_ns(), 1));
+  if (end <= begin || share * static_cast<double>(store_.event_count()) > kWindowEvents) return;
+  if (index_.covers(begin, end) && begin + (end - begin) * 4 < store_.end_ns()) return;
+  // With a margin, so that panning does not begin anew at every frame.
+  index_.update(store_, indexed_as_, {.begin_ns = begin - (end - begin), .end_ns = end + (end - begin)});
+}
+
+void Session::look_at(std::int64_t begin_ns, std::int64_t end_ns) {
+  const RunIndex::Window window{begin_ns, end_ns};
+  if (window == looked_at_) return;
+  looked_at_ = window;
+  if (store_.event_count() > kWholeIndexEvents) update_index();
+}
+
+void Session::update_summary(std::chrono::microseconds budget) {
+  // Another run, or the same with another time 0: what was taken does not hold any more.
+  if (store_.origin_ns() != digest_origin_ns_ || store_.event_count() < digest_events_) {
+    digest_ = {};
+    digest_origin_ns_ = store_.origin_ns();
+    digest_whole_ = false;
+  }
+  if (store_.event_count() != digest_events_ || !digest_whole_) {
+    digest_events_ = store_.event_count();
+    const bool ended = indexed_as_ == Completeness::complete;
+    digest_whole_ =
+        digest_.update(store_, budget, ended ? store::Store::kEnd : store_.end_ns() - kStepSettling);
   }
   const Clock::time_point now = Clock::now();
-  if (store_.revision() != summarized_revision_ && now >= next_summary_) {
-    summary_ = analysis::summarize(store_);
-    findings_ = analysis::find(store_, summary_);
-    summarized_revision_ = store_.revision();
-    const auto cost = Clock::now() - now;
-    next_summary_ = Clock::now() + std::max<Clock::duration>(kSummaryInterval, cost * kSummaryShare);
-  }
-  compute_step_times(budget);
+  const bool news =
+      store_.revision() != summarized_revision_ || digest_.steps().size() != summarized_steps_;
+  if (!news || now < next_summary_) return;
+  summary_ = analysis::summarize(store_, digest_);
+  findings_ = analysis::find(store_, summary_);
+  summarized_revision_ = store_.revision();
+  summarized_steps_ = digest_.steps().size();
+  const auto cost = Clock::now() - now;
+  next_summary_ = Clock::now() + std::max<Clock::duration>(kSummaryInterval, cost * kSummaryShare);
 }
 
 void Session::compute_step_times(std::chrono::microseconds budget) {
@@ -98,6 +151,7 @@ const StepTimes* Session::step_times(std::size_t step_index) const {
 }
 
 void Session::settle() {
+  store_.limit_reading(std::nullopt);
   next_summary_ = {};
   derive(std::chrono::seconds(20));
 }

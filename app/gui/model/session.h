@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/digest.h"
 #include "app/analysis/summary.h"
 #include "app/collector/viewer.h"
 #include "app/gui/model/element_axis.h"
@@ -48,6 +49,13 @@ class Session {
   [[nodiscard]] const RunIndex& index() const noexcept { return index_; }
   [[nodiscard]] const analysis::Summary& summary() const noexcept { return summary_; }
   [[nodiscard]] const std::vector<analysis::Finding>& findings() const noexcept { return findings_; }
+  /// Whether the summary is of every step that has ended: of a long run it is made a little at a time.
+  [[nodiscard]] bool summarized() const noexcept { return digest_whole_; }
+  [[nodiscard]] const std::vector<analysis::Digest::Wait>& longest_waits() const noexcept {
+    return digest_.longest_waits();
+  }
+  /// What is looked at: of a long run only what lies there is indexed.
+  void look_at(std::int64_t begin_ns, std::int64_t end_ns);
   /// Null while the step has not ended or has not been computed yet (a few are computed per poll).
   [[nodiscard]] const StepTimes* step_times(std::size_t step_index) const;
   /// Ends the wait for derived data: everything is computed now (screenshots, tests).
@@ -57,6 +65,8 @@ class Session {
  private:
   Session() = default;
   void derive(std::chrono::microseconds budget);
+  void update_index();
+  void update_summary(std::chrono::microseconds budget);
   void compute_step_times(std::chrono::microseconds budget);
 
   store::Store store_;
@@ -66,6 +76,12 @@ class Session {
   RunIndex index_;
   analysis::Summary summary_;
   std::vector<analysis::Finding> findings_;
+  analysis::Digest digest_;
+  std::int64_t digest_origin_ns_ = 0;
+  std::uint64_t digest_events_ = 0;
+  std::size_t summarized_steps_ = 0, damage_shown_ = 0;
+  bool digest_whole_ = false;
+  RunIndex::Window looked_at_{.begin_ns = 0, .end_ns = 0};
   std::vector<std::optional<StepTimes>> step_times_;
   std::size_t step_times_done_ = 0;
   std::uint64_t indexed_revision_ = UINT64_MAX;

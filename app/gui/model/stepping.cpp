@@ -29,24 +29,10 @@ bool matches(ev::GateKind kind, StepUnit unit) {
   return false;
 }
 
-template <typename Match>
-std::optional<std::size_t> search(std::span<const GateRow> gates, std::int64_t at_ns, Direction direction,
-                                  const Match& match) {
-  if (direction == Direction::forward) {
-    const auto start = std::partition_point(gates.begin(), gates.end(),
-                                            [&](const GateRow& gate) { return gate.at_ns <= at_ns; });
-    const auto found = std::find_if(start, gates.end(), match);
-    if (found == gates.end()) return std::nullopt;
-    return static_cast<std::size_t>(found - gates.begin());
-  }
-  auto index =
-      static_cast<std::size_t>(std::partition_point(gates.begin(), gates.end(),
-                                                    [&](const GateRow& gate) { return gate.at_ns < at_ns; }) -
-                               gates.begin());
-  while (index-- > 0) {
-    if (match(gates[index])) return index;
-  }
-  return std::nullopt;
+std::optional<GateRow> search(const store::Store& store, std::uint32_t rank, std::int64_t at_ns,
+                              Direction direction, const store::Store::GateMatch& match) {
+  return direction == Direction::forward ? store.gate_after(rank, at_ns, match)
+                                         : store.gate_before(rank, at_ns, match);
 }
 
 bool uses_param(const store::Store& store, std::uint32_t module, std::uint32_t param) {
@@ -154,14 +140,18 @@ std::optional<Deed> deed_of(const store::Store& store, const ev::Event& event) {
   }
 }
 
-/// The place in an earlier micro-step that looks like gates[index]: same kind and module.
-std::optional<std::size_t> earlier_alike(std::span<const GateRow> gates, std::size_t index) {
-  const GateRow& here = gates[index];
+/// The place in an earlier micro-step that looks like `here`: same kind and module.
+std::optional<GateRow> earlier_alike(const store::Store& store, std::uint32_t rank, const GateRow& here) {
   const bool by_id = is_module_gate(here.kind);
-  while (index-- > 0) {
-    if (gates[index].kind == here.kind && (!by_id || gates[index].id == here.id)) return index;
-  }
-  return std::nullopt;
+  return store.gate_before(rank, here.at_ns + 1, [&](const GateRow& gate) {
+    return gate.number < here.number && gate.kind == here.kind && (!by_id || gate.id == here.id);
+  });
+}
+
+/// The gate right after `here`.
+std::optional<GateRow> following(const store::Store& store, std::uint32_t rank, const GateRow& here) {
+  return store.gate_after(rank, here.at_ns - 1,
+                          [&](const GateRow& gate) { return gate.number > here.number; });
 }
 
 }  // namespace
@@ -216,21 +206,19 @@ const char* word(StepUnit unit) noexcept {
   return "";
 }
 
-std::optional<std::size_t> gate_at(std::span<const GateRow> gates, std::int64_t at_ns) {
-  const auto after = std::partition_point(gates.begin(), gates.end(),
-                                          [&](const GateRow& gate) { return gate.at_ns <= at_ns; });
-  if (after == gates.begin()) return std::nullopt;
-  return static_cast<std::size_t>(after - gates.begin()) - 1;
+std::optional<GateRow> gate_at(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
+  return store.gate_before(rank, at_ns + 1);
 }
 
-std::optional<std::size_t> gate_beside(std::span<const GateRow> gates, std::int64_t at_ns, StepUnit unit,
-                                       Direction direction) {
-  return search(gates, at_ns, direction, [&](const GateRow& gate) { return matches(gate.kind, unit); });
+std::optional<GateRow> gate_beside(const store::Store& store, std::uint32_t rank, std::int64_t at_ns,
+                                   StepUnit unit, Direction direction) {
+  return search(store, rank, at_ns, direction,
+                [&](const GateRow& gate) { return matches(gate.kind, unit); });
 }
 
-std::optional<std::size_t> gate_run_to(const store::Store& store, std::span<const GateRow> gates,
-                                       std::int64_t at_ns, RunTo target, Direction direction) {
-  return search(gates, at_ns, direction, [&](const GateRow& gate) {
+std::optional<GateRow> gate_run_to(const store::Store& store, std::uint32_t rank, std::int64_t at_ns,
+                                   RunTo target, Direction direction) {
+  return search(store, rank, at_ns, direction, [&](const GateRow& gate) {
     switch (target.kind) {
       case RunToKind::step:
         return gate.kind == ev::GateKind::step && gate.id == target.id;
@@ -245,37 +233,31 @@ std::optional<std::size_t> gate_run_to(const store::Store& store, std::span<cons
 
 std::vector<Deed> deeds_between(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                 std::int64_t end_ns) {
-  const std::span<const ev::Event> all = store.instants(rank);
-  const auto before = [](const ev::Event& event, std::int64_t at) {
-    return static_cast<std::int64_t>(event.ticks) < at;
-  };
-  const auto first = std::lower_bound(all.begin(), all.end(), begin_ns, before);
-  const auto last = std::lower_bound(first, all.end(), end_ns, before);
   std::vector<Deed> out;
   StatusGroup group;
   const auto close = [&] {
     if (!group.params.empty()) out.push_back(deed_of(store, group));
     group.params.clear();
   };
-  for (auto event = first; event != last; ++event) {
-    if (event->kind == ev::EventKind::param_status) {
-      if (group.params.empty() || group.code != event->code || group.gather != event->c) {
+  store.for_each_instant(rank, begin_ns, end_ns, [&](const ev::Event& event) {
+    if (event.kind == ev::EventKind::param_status) {
+      if (group.params.empty() || group.code != event.code || group.gather != event.c) {
         close();
-        group.code = event->code;
-        group.at_ns = static_cast<std::int64_t>(event->ticks);
+        group.code = event.code;
+        group.at_ns = static_cast<std::int64_t>(event.ticks);
         group.elems = 0;
-        group.module = event->b;
-        group.gather = event->c;
+        group.module = event.b;
+        group.gather = event.c;
       }
-      group.params.push_back(event->a);
-      group.elems += event->v0;
-      continue;
+      group.params.push_back(event.a);
+      group.elems += event.v0;
+      return;
     }
-    if (std::optional<Deed> deed = deed_of(store, *event)) {
+    if (std::optional<Deed> deed = deed_of(store, event)) {
       close();
       out.push_back(*std::move(deed));
     }
-  }
+  });
   close();
   return out;
 }
@@ -283,30 +265,31 @@ std::vector<Deed> deeds_between(const store::Store& store, std::uint32_t rank, s
 Standing standing_of(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
   Standing out;
   out.rank = rank;
-  const std::span<const GateRow> gates = store.gates(rank);
-  const std::optional<std::size_t> here = gate_at(gates, at_ns);
+  const std::optional<GateRow> here = gate_at(store, rank, at_ns);
   for (const store::RankRow& row : store.ranks()) {
     if (row.rank == rank) out.holding = row.gate.holding && at_ns >= row.last_ns;
   }
   if (!here) return out;
-  const GateRow& gate = gates[*here];
   out.known = true;
-  out.gate_number = gate.number;
-  out.gate_ns = gate.at_ns;
-  out.place = gate_place(store, gate.kind, gate.id);
-  if (*here > 0) {
-    out.before = deeds_between(store, rank, gates[*here - 1].at_ns, gate.at_ns);
-    out.previous_place = gate_place(store, gates[*here - 1].kind, gates[*here - 1].id);
+  out.gate_number = here->number;
+  out.gate_ns = here->at_ns;
+  out.place = gate_place(store, here->kind, here->id);
+  const auto previous = store.gate_before(
+      rank, here->at_ns + 1, [&](const GateRow& gate) { return gate.number < here->number; });
+  if (previous) {
+    out.before = deeds_between(store, rank, previous->at_ns, here->at_ns);
+    out.previous_place = gate_place(store, previous->kind, previous->id);
   }
-  std::size_t model = *here;
-  if (model + 1 >= gates.size()) {
-    const std::optional<std::size_t> alike = earlier_alike(gates, *here);
-    if (!alike) return out;
-    model = *alike;
+  std::optional<GateRow> model = here, next = following(store, rank, *here);
+  if (!next) {
+    model = earlier_alike(store, rank, *here);
+    if (!model) return out;
+    next = following(store, rank, *model);
+    if (!next) return out;
     out.predicted = true;
   }
-  out.next = deeds_between(store, rank, gates[model].at_ns, gates[model + 1].at_ns);
-  out.next_place = gate_place(store, gates[model + 1].kind, gates[model + 1].id);
+  out.next = deeds_between(store, rank, model->at_ns, next->at_ns);
+  out.next_place = gate_place(store, next->kind, next->id);
   return out;
 }
 

@@ -30,14 +30,14 @@ struct RunTo {
 
 using GateRow = store::Store::GateRow;
 
-/// Index of the last gate at or before `at_ns`; nothing before the first.
-[[nodiscard]] std::optional<std::size_t> gate_at(std::span<const GateRow> gates, std::int64_t at_ns);
+/// The last gate of a rank at or before `at_ns`; nothing before the first.
+[[nodiscard]] std::optional<GateRow> gate_at(const store::Store& store, std::uint32_t rank,
+                                             std::int64_t at_ns);
 /// Next gate of that unit after (before) `at_ns`; nothing at the end of the run.
-[[nodiscard]] std::optional<std::size_t> gate_beside(std::span<const GateRow> gates, std::int64_t at_ns,
-                                                     StepUnit unit, Direction direction);
-[[nodiscard]] std::optional<std::size_t> gate_run_to(const store::Store& store,
-                                                     std::span<const GateRow> gates, std::int64_t at_ns,
-                                                     RunTo target, Direction direction);
+[[nodiscard]] std::optional<GateRow> gate_beside(const store::Store& store, std::uint32_t rank,
+                                                 std::int64_t at_ns, StepUnit unit, Direction direction);
+[[nodiscard]] std::optional<GateRow> gate_run_to(const store::Store& store, std::uint32_t rank,
+                                                 std::int64_t at_ns, RunTo target, Direction direction);
 
 /// One line of what happened, with what it concerns so that a click can select it.
 struct Deed {

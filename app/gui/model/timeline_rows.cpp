@@ -116,12 +116,9 @@ void expand_while_room(const store::Store& store, TimelineOptions& options, floa
 
 std::optional<store::Span> span_at(const store::Store& store, store::LaneId lane, std::uint8_t depth,
                                    std::int64_t at_ns, std::int64_t slack_ns) {
-  const auto [first, last] = store.visible(lane, depth, at_ns - slack_ns, at_ns + slack_ns + 1);
-  const std::span<const store::Span> spans = store.spans(lane, depth);
   std::optional<store::Span> best;
   std::int64_t best_distance = slack_ns + 1;
-  for (std::size_t i = first; i < last; ++i) {
-    const store::Span& span = spans[i];
+  for (const store::Span& span : store.spans(lane, depth, at_ns - slack_ns, at_ns + slack_ns + 1)) {
     const std::int64_t distance = at_ns < span.begin_ns  ? span.begin_ns - at_ns
                                   : at_ns >= span.end_ns ? at_ns - span.end_ns
                                                          : 0;

@@ -27,8 +27,6 @@ class CommunicationView final : public View {
   void by_step(Context& ctx, Rect room);
   void waits(Context& ctx, Rect room);
   float scroll_ = 0;
-  std::vector<std::pair<std::uint32_t, store::Span>> longest_;
-  std::uint64_t longest_of_ = UINT64_MAX;
 };
 
 void CommunicationView::volume(Context& ctx, Rect& room) {
@@ -185,31 +183,17 @@ void CommunicationView::waits(Context& ctx, Rect room) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   if (room.h < 70) return;
-  if (longest_of_ != app.store().revision()) {
-    longest_of_ = app.store().revision();
-    constexpr std::size_t kListed = 50;
-    std::vector<std::pair<std::uint32_t, store::Span>> all;
-    for (const store::RankRow& rank : app.store().ranks()) {
-      for (const store::Span& wait : app.run->index().waits(rank.rank)) all.emplace_back(rank.rank, wait);
-    }
-    const auto longer = [](const auto& x, const auto& y) {
-      return x.second.end_ns - x.second.begin_ns > y.second.end_ns - y.second.begin_ns;
-    };
-    const std::size_t kept = std::min(kListed, all.size());
-    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kept), all.end(), longer);
-    all.resize(kept);
-    longest_ = std::move(all);
-  }
+  const std::vector<analysis::Digest::Wait>& longest = app.run->longest_waits();
   ctx.section(room, "Longest waits of computation");
-  if (longest_.empty()) {
+  if (longest.empty()) {
     ctx.canvas.text_in(room.take_top(kRow), "Computation never waited for communication.", c.muted,
                        Font::small);
     return;
   }
-  ctx.scroll(this, room, kRow * static_cast<float>(longest_.size()), scroll_);
+  ctx.scroll(this, room, kRow * static_cast<float>(longest.size()), scroll_);
   const Clip clip(ctx.canvas, room);
   float y = room.y - scroll_;
-  for (const auto& [rank, wait] : longest_) {
+  for (const auto& [rank, wait] : longest) {
     Rect row{room.x, y, room.w - 10, kRow};
     y += kRow;
     if (row.bottom() < room.y || row.y > room.bottom()) continue;

@@ -43,7 +43,7 @@ void paragraph(Context& ctx, Rect& room, const std::string& text, Rgb color) {
   room.take_top(h + 4);
 }
 
-void draw_card(Context& ctx, Rect& room, const std::string& text, std::size_t gate, bool here) {
+void draw_card(Context& ctx, Rect& room, const std::string& text, const store::Store::GateRow& gate, bool here) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   const float width = room.w - 22;
@@ -57,19 +57,18 @@ void draw_card(Context& ctx, Rect& room, const std::string& text, std::size_t ga
   ctx.canvas.disc(card.x + 5, card.y + 10, 2.5F, here ? c.accent : c.muted);
   ctx.canvas.paragraph({card.x + 14, card.y + 2, width, h + 2}, text, c.text, Font::small);
   if (over && ctx.pointer.pressed[0]) {
-    const auto gates = app.store().gates(app.stepper_rank);
-    if (gate < gates.size()) app.jump_to(gates[gate].at_ns);
+    app.jump_to(gate.at_ns);
   }
 }
 
 }  // namespace
 
-std::string scheduler_difference_line(const analysis::Scheduling& scheduling, std::size_t here) {
+std::string scheduler_difference_line(const analysis::Scheduling& scheduling, std::uint64_t here) {
   const auto& differences = scheduling.comparison.differences;
   if (!scheduling.missing.empty() || differences.empty()) return "";
   const std::string who = scheduling.other == plan::Compat::shardscope ? "our scheduler" : "DeepSpeed";
   const auto next = SchedulingAt::difference_from(scheduling, here);
-  if (next && scheduling.gates.at(static_cast<std::size_t>(differences[*next].visit)) == here) {
+  if (next && scheduling.gates.at(static_cast<std::size_t>(differences[*next].visit)).number == here) {
     return "Here " + who + " would decide otherwise";
   }
   const std::string count = std::to_string(differences.size());
@@ -78,7 +77,7 @@ std::string scheduler_difference_line(const analysis::Scheduling& scheduling, st
 }
 
 float draw_scheduler_difference(Context& ctx, Rect room, const analysis::Scheduling& scheduling,
-                                std::size_t here) {
+                                std::uint64_t here) {
   const float top = room.y;
   const Palette& c = ctx.colors();
   if (!scheduling.missing.empty()) {
@@ -104,8 +103,8 @@ float draw_scheduler_difference(Context& ctx, Rect room, const analysis::Schedul
   const std::size_t from = SchedulingAt::difference_from(scheduling, here).value_or(0);
   for (std::size_t i = 0; i < std::min(differences.size(), kCards); ++i) {
     const plan::SchedulerDifference& difference = differences[(from + i) % differences.size()];
-    const std::size_t gate = scheduling.gates.at(static_cast<std::size_t>(difference.visit));
-    draw_card(ctx, room, difference.text, gate, gate == here);
+    const store::Store::GateRow& gate = scheduling.gates.at(static_cast<std::size_t>(difference.visit));
+    draw_card(ctx, room, difference.text, gate, gate.number == here);
   }
   if (differences.size() > kCards) {
     paragraph(ctx, room,

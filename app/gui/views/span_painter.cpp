@@ -30,13 +30,19 @@ std::optional<store::Span> SpanPainter::lane(const TimelineRow& row, const Rect&
     const auto [first, last] = RunIndex::overlapping(all, at - slack, at + slack + 1);
     return first < last ? std::optional(all[first]) : std::nullopt;
   }
-  const auto [first, last] = data.visible(row.lane(), row.depth, scale_.range.begin_ns, scale_.range.end_ns);
-  if (static_cast<float>(last - first) > rect.w * kSpansPerPixel) {
-    density(row.lane(), row.depth, rect, 2);
+  if (few(row.lane(), row.depth, rect)) {
+    spans(row, rect, data.spans(row.lane(), row.depth, scale_.range.begin_ns, scale_.range.end_ns));
   } else {
-    spans(row, rect, data.spans(row.lane(), row.depth).subspan(first, last - first));
+    density(row.lane(), row.depth, rect, 2);
   }
   return over ? span_at(data, row.lane(), row.depth, at, slack) : std::nullopt;
+}
+
+bool SpanPainter::few(store::LaneId lane, std::uint8_t depth, const Rect& rect) const {
+  const store::Store& data = ctx_.app.store();
+  const auto count = data.span_count(lane, depth, scale_.range.begin_ns, scale_.range.end_ns);
+  return static_cast<float>(count) <= rect.w * kSpansPerPixel &&
+         data.ready(lane, scale_.range.begin_ns, scale_.range.end_ns);
 }
 
 void SpanPainter::spans(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list) {
@@ -148,29 +154,17 @@ void SpanPainter::density(store::LaneId lane, std::uint8_t depth, const Rect& re
 }
 
 void SpanPainter::waits(std::uint32_t rank, const Rect& rect) {
-  const auto all = ctx_.app.run->index().waits(rank);
-  const auto [first, last] = RunIndex::overlapping(all, scale_.range.begin_ns, scale_.range.end_ns);
   const TimelineRow row{RowKind::waits, rank};
-  if (static_cast<float>(last - first) <= rect.w * kSpansPerPixel) {
-    spans(row, rect, all.subspan(first, last - first));
-    return;
+  if (ctx_.app.run->index().covers(scale_.range.begin_ns, scale_.range.end_ns)) {
+    const auto all = ctx_.app.run->index().waits(rank);
+    const auto [first, last] = RunIndex::overlapping(all, scale_.range.begin_ns, scale_.range.end_ns);
+    if (static_cast<float>(last - first) <= rect.w * kSpansPerPixel) {
+      spans(row, rect, all.subspan(first, last - first));
+      return;
+    }
   }
   // Too many to draw: the share of each column that was spent waiting.
-  const auto columns = static_cast<std::size_t>(std::max(1.0F, std::ceil(rect.w / kColumn)));
-  std::vector<float> share(columns, 0);
-  const double per_column = scale_.ns_per_pixel() * kColumn;
-  for (std::size_t i = first; i < last; ++i) {
-    const double from = static_cast<double>(all[i].begin_ns - scale_.range.begin_ns) / per_column;
-    const double length = static_cast<double>(all[i].end_ns - all[i].begin_ns) / per_column;
-    const auto column = static_cast<std::size_t>(std::clamp(from, 0.0, static_cast<double>(columns - 1)));
-    share[column] += static_cast<float>(std::min(1.0, length));
-  }
-  for (std::size_t i = 0; i < columns; ++i) {
-    if (share[i] <= 0) continue;
-    const float h = std::max(2.0F, std::min(1.0F, share[i]) * rect.h);
-    ctx_.canvas.fill({rect.x + static_cast<float>(i) * kColumn, rect.bottom() - h, kColumn, h},
-                     ctx_.colors().of(Meaning::trouble), 0.9F);
-  }
+  density({rank, ev::StreamId::compute}, store::Store::kWaits, rect, 2);
 }
 
 void SpanPainter::rank_strip(std::uint32_t rank, const Rect& rect) {
@@ -184,9 +178,9 @@ void SpanPainter::rank_strip(std::uint32_t rank, const Rect& rect) {
   // Phases as the ground, blocks of modules over it, waits on top.
   const std::uint8_t depths = data.depth_count(compute);
   if (depths > 0) {
-    const auto [first, last] = data.visible(compute, 0, scale_.range.begin_ns, scale_.range.end_ns);
-    if (static_cast<float>(last - first) <= room.w * kSpansPerPixel) {
-      for (const store::Span& one : data.spans(compute, 0).subspan(first, last - first)) {
+    if (few(compute, 0, room)) {
+      for (const store::Span& one :
+           data.spans(compute, 0, scale_.range.begin_ns, scale_.range.end_ns)) {
         const float x0 = std::max(room.x, scale_.x_of(one.begin_ns));
         const float x1 =
             std::min(room.right(), scale_.x_of(one.end_ns == store::kOpen ? data.end_ns() : one.end_ns));

@@ -19,6 +19,8 @@ class SpanPainter {
   void rank_strip(std::uint32_t rank, const Rect& rect);
 
  private:
+  /// Few enough in view to be drawn one by one, and in memory.
+  [[nodiscard]] bool few(store::LaneId lane, std::uint8_t depth, const Rect& rect) const;
   void spans(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list);
   void span(const TimelineRow& row, const Rect& rect, const store::Span& span, float x0, float x1);
   void gather_marks(const TimelineRow& row, const Rect& rect, const store::Span& span, float x0, float x1);

@@ -252,6 +252,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
   }
   Rect head = room.take_top(kRuler);
   head.take_left(kGutter);
+  app.run->look_at(app.time.range().begin_ns, app.time.range().end_ns);
   const TimeScale scale{app.time.range(), head.x, head.w - 8};
   ruler(ctx, head, scale);
   // Not before a step is complete: until then lanes are still missing that need room.

@@ -209,7 +209,7 @@ void Workspace::controls(Context& ctx, Rect& room) {
     }
     return;
   }
-  if (app.store().gates(app.stepper_rank).empty()) return;
+  if (!app.store().has_gates(app.stepper_rank)) return;
   if (ctx.menu_button_right(room, "Step", step_place, true, "Move the cursor along the gates"))
     step_menu(ctx, step_place);
   if (ctx.button_right(room, ">", true, Context::Look::plain, "Next event (right arrow)"))

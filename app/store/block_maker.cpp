@@ -1,0 +1,59 @@
+#include "app/store/block_maker.h"
+
+#include "app/store/block_codec.h"
+#include "app/store/run_facts.h"
+
+namespace shardscope::store {
+
+void BlockMaker::tables(const ev::RunTables& tables) {
+  if (tables.modules.empty() && !parents_.empty()) return;
+  parents_ = module_parents(tables);
+  model_state_ = model_state_categories(tables.stage);
+  initial_ = initial_state(tables.stage);
+  for (auto& [rank, known] : ranks_) known.state.set_stage(model_state_, initial_);
+}
+
+BlockMaker::Rank& BlockMaker::rank(std::uint32_t rank) {
+  const auto [at, added] = ranks_.try_emplace(rank);
+  if (added) at->second.state.set_stage(model_state_, initial_);
+  return at->second;
+}
+
+std::optional<Block> BlockMaker::make(const Chunk& chunk) {
+  Rank& rank = this->rank(chunk.rank);
+  const bool gap =
+      chunk.dropped_before != 0 || chunk.lost_before != 0 || chunk.sequence != rank.next_sequence;
+  rank.next_sequence = chunk.sequence + chunk.parts;
+  if (gap) rank.state.gap();
+  const std::int64_t begin = chunk.begin_ns(), end = chunk.end_ns();
+  if (!plausible(begin) || !plausible(end) || !plausible(chunk.clock_offset_ns)) return std::nullopt;
+  for (const ev::Event& event : chunk.events) {
+    rank.state.add(event, static_cast<std::int64_t>(event.ticks) + chunk.clock_offset_ns, parents_);
+  }
+  Block block = seal(chunk.rank, rank.state, std::move(rank.begin));
+  rank.begin = rank.state.keyframe();
+  block.sequence = chunk.sequence;
+  block.parts = chunk.parts;
+  block.events = static_cast<std::uint32_t>(chunk.events.size());
+  block.dropped_before = chunk.dropped_before;
+  block.lost_before = chunk.lost_before;
+  block.clock_offset_ns = chunk.clock_offset_ns;
+  block.clock_residual_ns = chunk.clock_residual_ns;
+  block.begin_ns = begin + chunk.clock_offset_ns;
+  block.end_ns = end + chunk.clock_offset_ns;
+  block.gap = gap;
+  return block;
+}
+
+std::vector<Block> BlockMaker::tails() {
+  std::vector<Block> out;
+  for (auto& [number, rank] : ranks_) {
+    Block& tail = out.emplace_back();
+    tail.rank = number;
+    tail.begin = rank.begin;
+    tail.page = encode_page(rank.state);
+  }
+  return out;
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,38 @@
+// Blocks made while a run is recorded: each chunk that is complete becomes one, with what was before it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "app/store/block.h"
+#include "app/store/chunk.h"
+#include "instrumentation/emitter.h"
+
+namespace shardscope::store {
+
+/// Memory: what is open and the latest status of each parameter, for each rank; no events.
+class BlockMaker {
+ public:
+  void tables(const ev::RunTables& tables);
+  /// The next chunk of its rank. Nothing when its times cannot be.
+  [[nodiscard]] std::optional<Block> make(const Chunk& chunk);
+  /// What follows the last block of each rank begins with: blocks without events, with pages.
+  [[nodiscard]] std::vector<Block> tails();
+
+ private:
+  struct Rank {
+    RankState state;
+    RankKeyframe begin;
+    std::uint64_t next_sequence = 0;
+  };
+  Rank& rank(std::uint32_t rank);
+
+  std::vector<std::uint32_t> parents_;
+  std::array<bool, ev::kMemoryCategoryCount> model_state_{};
+  ParamState initial_{.since_ns = StatusIndex::kNever};
+  std::map<std::uint32_t, Rank> ranks_;
+};
+
+}  // namespace shardscope::store

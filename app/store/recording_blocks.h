@@ -1,0 +1,30 @@
+// The blocks of a recording: those that its tables hold, and its rows while somebody looks at it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "app/store/block.h"
+#include "app/store/block_access.h"
+#include "app/store/database.h"
+
+namespace shardscope::store {
+
+/// Reads rows of an open recording for as long as it lives.
+[[nodiscard]] std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database);
+
+/// What tables `blocks` and `tails` say, in order of rows.
+struct StoredBlocks {
+  std::vector<Block> blocks;
+  std::vector<std::int64_t> rest;        ///< rows after the last block of their ranks
+  std::map<std::uint32_t, Block> tails;  ///< by rank, of a recording that was finished
+};
+enum class Verify : std::uint8_t;
+/// Throws std::runtime_error where anything is damaged or does not fit the rows: then the blocks have to be
+/// made again from the events. Table `chunks` itself is read only to verify it.
+[[nodiscard]] StoredBlocks read_blocks(Database& database, Verify verify);
+
+}  // namespace shardscope::store

@@ -1,0 +1,50 @@
+#include "app/store/run_facts.h"
+
+namespace shardscope::store {
+namespace {
+
+bool model_state_category(ev::MemoryCategory category, std::int32_t stage) noexcept {
+  switch (category) {
+    case ev::MemoryCategory::param_shard:
+    case ev::MemoryCategory::param_secondary:
+    case ev::MemoryCategory::grad_full:
+    case ev::MemoryCategory::grad_shard:
+    case ev::MemoryCategory::master_weight:
+    case ev::MemoryCategory::momentum:
+    case ev::MemoryCategory::variance:
+      return true;
+    case ev::MemoryCategory::param_gathered:
+      return stage < 3;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> module_parents(const ev::RunTables& tables) {
+  std::vector<std::uint32_t> out(tables.modules.size(), ev::kNoId);
+  for (const ev::ModuleInfo& module : tables.modules) {
+    if (module.id < out.size()) out[module.id] = module.parent;
+  }
+  return out;
+}
+
+std::array<bool, ev::kMemoryCategoryCount> model_state_categories(std::int32_t stage) {
+  std::array<bool, ev::kMemoryCategoryCount> out{};
+  for (std::size_t c = 0; c < out.size(); ++c) {
+    out[c] = model_state_category(static_cast<ev::MemoryCategory>(c), stage);
+  }
+  return out;
+}
+
+ParamState initial_state(std::int32_t stage) {
+  ParamState out;
+  // Below stage 3 parameters are never partitioned: without any change they are available.
+  out.status = stage < 3 ? 2 : 0;
+  out.cause = stage < 3 ? ev::StatusCause::persistent : ev::StatusCause::partition;
+  out.since_ns = INT64_MIN;  // never
+  return out;
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,26 @@
+// What of a run's static tables its events are read with.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "app/store/store.h"
+#include "instrumentation/emitter.h"
+
+namespace shardscope::store {
+
+/// Times beyond this (73 years) are damage; keeping them out keeps every sum of times in range.
+inline constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
+[[nodiscard]] constexpr bool plausible(std::int64_t ns) noexcept {
+  return ns > -kMaxTimeNs && ns < kMaxTimeNs;
+}
+
+/// Parent by module id; kNoId at the root.
+[[nodiscard]] std::vector<std::uint32_t> module_parents(const ev::RunTables& tables);
+/// Categories that count as model state; see Store::model_state_peak.
+[[nodiscard]] std::array<bool, ev::kMemoryCategoryCount> model_state_categories(std::int32_t stage);
+/// Of a parameter before its first change.
+[[nodiscard]] ParamState initial_state(std::int32_t stage);
+
+}  // namespace shardscope::store
