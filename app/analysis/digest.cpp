@@ -56,14 +56,18 @@ bool Digest::update(const store::Store& store, std::optional<std::chrono::nanose
   std::optional<VolumeModel> volume;
   if (store.has_tables()) volume.emplace(store.tables());
   bool all = true;
+  const std::size_t before = steps_.size();
   while (take_step(store, volume, until_ns)) {
     if (time && std::chrono::steady_clock::now() - begin >= *time) {
       all = false;
       break;
     }
   }
-  count_trace_events(store);
-  count_checkpoints(store);
+  // Sums over the whole run: not at every look at one that grows.
+  if (steps_.size() != before || until_ns == store::Store::kEnd) {
+    count_trace_events(store);
+    count_checkpoints(store);
+  }
   return all;
 }
 
@@ -76,8 +80,8 @@ bool Digest::take_step(const store::Store& store, const std::optional<VolumeMode
     const auto [at, first] = taken_until_.try_emplace(row.rank, store::Store::kBegin);
     // The next step lies before the end of the row after this one; were its begin lost, further on.
     const std::size_t next = steps_.size() + 1;
-    std::int64_t until = next < rows.size() && rows[next].end_ns != store::kOpen ? rows[next].end_ns
-                                                                                : store::Store::kEnd;
+    std::int64_t until =
+        next < rows.size() && rows[next].end_ns != store::kOpen ? rows[next].end_ns : store::Store::kEnd;
     std::optional<StepWindow> window;
     for (;;) {
       store.for_each_span(host, 0, at->second, until, [&](const store::Span& span) {
@@ -87,7 +91,8 @@ bool Digest::take_step(const store::Store& store, const std::optional<VolumeMode
       if (window || until == store::Store::kEnd) break;
       until = store::Store::kEnd;
     }
-    if (!window || window->end_ns == store::kOpen || window->end_ns > until_ns) return false;  // this rank is not there yet
+    if (!window || window->end_ns == store::kOpen || window->end_ns > until_ns)
+      return false;  // this rank is not there yet
     windows.push_back({row.rank, *window});
   }
   if (windows.empty()) return false;
@@ -111,28 +116,28 @@ bool Digest::take_step(const store::Store& store, const std::optional<VolumeMode
         volume->parts(store, first_rank, first_window.step, first_window.begin_ns, first_window.end_ns);
   }
   steps_.push_back(std::move(digest));
-  for (const auto& [rank, window] : windows) taken_until_[rank] = std::max(window.end_ns, window.begin_ns + 1);
+  for (const auto& [rank, window] : windows)
+    taken_until_[rank] = std::max(window.end_ns, window.begin_ns + 1);
   return true;
 }
 
 void Digest::note_waits(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
   const auto length = [](const Wait& wait) { return wait.span.end_ns - wait.span.begin_ns; };
-  for_each_span(store, {rank, ev::StreamId::compute}, window.begin_ns, window.end_ns,
-                [&](const store::Span& span) {
-                  const bool wait = span.kind == EventKind::fetch_wait_begin ||
-                                    span.kind == EventKind::reduce_wait_begin ||
-                                    span.kind == EventKind::deferred_wait_begin;
-                  if (!wait || span.end_ns == store::kOpen || span.begin_ns < window.begin_ns) return;
-                  const Wait found{rank, span};
-                  if (longest_waits_.size() == kLongestWaits) {
-                    if (length(found) <= length(longest_waits_.back())) return;
-                    longest_waits_.pop_back();
-                  }
-                  const auto at = std::upper_bound(
-                      longest_waits_.begin(), longest_waits_.end(), found,
-                      [&](const Wait& a, const Wait& b) { return length(a) > length(b); });
-                  longest_waits_.insert(at, found);
-                });
+  for_each_span(
+      store, {rank, ev::StreamId::compute}, window.begin_ns, window.end_ns, [&](const store::Span& span) {
+        const bool wait = span.kind == EventKind::fetch_wait_begin ||
+                          span.kind == EventKind::reduce_wait_begin ||
+                          span.kind == EventKind::deferred_wait_begin;
+        if (!wait || span.end_ns == store::kOpen || span.begin_ns < window.begin_ns) return;
+        const Wait found{rank, span};
+        if (longest_waits_.size() == kLongestWaits) {
+          if (length(found) <= length(longest_waits_.back())) return;
+          longest_waits_.pop_back();
+        }
+        const auto at = std::upper_bound(longest_waits_.begin(), longest_waits_.end(), found,
+                                         [&](const Wait& a, const Wait& b) { return length(a) > length(b); });
+        longest_waits_.insert(at, found);
+      });
 }
 
 void Digest::count_trace_events(const store::Store& store) {
@@ -152,10 +157,10 @@ void Digest::count_checkpoints(const store::Store& store) {
     if (total.kind != EventKind::phase_begin || total.lane.stream != ev::StreamId::compute) continue;
     Checkpoints sum = checkpoints(total.lane.rank);
     if (total.code == static_cast<std::uint8_t>(ev::Phase::checkpoint_save)) {
-      sum.saves = static_cast<std::uint64_t>(total.count);
+      sum.saves = static_cast<std::uint32_t>(total.count);
       sum.save_ns = total.total_ns;
     } else if (total.code == static_cast<std::uint8_t>(ev::Phase::checkpoint_load)) {
-      sum.loads = static_cast<std::uint64_t>(total.count);
+      sum.loads = static_cast<std::uint32_t>(total.count);
       sum.load_ns = total.total_ns;
     } else {
       continue;

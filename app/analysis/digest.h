@@ -41,8 +41,9 @@ struct StepDigest {
 
 class Digest {
  public:
-  /// Takes the steps that every rank has completed by `until_ns` since the last call, as many as there is time
-  /// for: one at least. The store must be the same run, and its time 0 where it was. True when all were taken.
+  /// Takes the steps that every rank has completed by `until_ns` since the last call, as many as there is
+  /// time for: one at least. The store must be the same run, and its time 0 where it was. True when all were
+  /// taken.
   bool update(const store::Store& store, std::optional<std::chrono::nanoseconds> time = std::nullopt,
               std::int64_t until_ns = store::Store::kEnd);
   [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }

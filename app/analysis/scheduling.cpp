@@ -160,9 +160,8 @@ std::optional<MicroStepGates> micro_step_at(const store::Store& store, std::uint
     });
     if (!last) return std::nullopt;
     MicroStepGates gates = store.gates(rank, first.at_ns, last->at_ns + 1);
-    std::erase_if(gates, [&](const GateRow& gate) {
-      return gate.number < first.number || gate.number > last->number;
-    });
+    std::erase_if(
+        gates, [&](const GateRow& gate) { return gate.number < first.number || gate.number > last->number; });
     return gates;
   };
   auto first = at_ns == store::Store::kBegin ? std::nullopt : store.gate_before(rank, at_ns + 1, begins);

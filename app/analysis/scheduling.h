@@ -24,7 +24,7 @@ struct Scheduling {
   std::string missing;                          ///< why nothing is said; all else is empty then
   plan::Compat run = plan::Compat::shardscope;  ///< whose decisions the run followed
   plan::Compat other = plan::Compat::deepspeed;
-  std::uint32_t micro_step = 0;    ///< whose boundaries these are
+  std::uint32_t micro_step = 0;              ///< whose boundaries these are
   std::vector<store::Store::GateRow> gates;  ///< of each boundary (SchedulerDifference::visit)
   plan::SchedulerComparison comparison;
   std::string caveat;  ///< what the computation leaves out; may be empty

@@ -15,9 +15,10 @@
 namespace shardscope::store {
 
 struct BlockLane {
-  std::int64_t end_ns = Lane::kNever;  ///< the lane's latest event; its stretch began at the keyframe's last_ns
-  std::vector<DensityPyramid> rows;    ///< by depth, coarse
-  std::vector<std::uint8_t> fine;      ///< by depth: shift() of the page's levels of detail
+  std::int64_t end_ns =
+      Lane::kNever;                  ///< the lane's latest event; its stretch began at the keyframe's last_ns
+  std::vector<DensityPyramid> rows;  ///< by depth, coarse
+  std::vector<std::uint8_t> fine;    ///< by depth: shift() of the page's levels of detail
 };
 
 struct BlockMemory {

@@ -51,7 +51,8 @@ bool BlockAccess::verify(Block& block) {
   try {
     std::size_t events = 0;
     for (const Chunk& chunk : chunks(block)) events += chunk.events.size();
-    if (events != block.events) throw std::runtime_error("holds another number of events than its block says");
+    if (events != block.events)
+      throw std::runtime_error("holds another number of events than its block says");
     return true;
   } catch (const std::runtime_error& error) {
     damaged(block, error.what());

@@ -33,7 +33,8 @@ class BlockAccess {
   void set_rows(std::unique_ptr<BlockRows> rows) { rows_ = std::move(rows); }
   [[nodiscard]] BlockCache& cache() noexcept { return cache_; }
 
-  /// From now on Read::if_time may take about this long in all, but reads one block at least; nullopt: no limit.
+  /// From now on Read::if_time may take about this long in all, but reads one block at least; nullopt: no
+  /// limit.
   void limit(std::optional<std::chrono::nanoseconds> time);
   /// Since the last limit() something was not read for want of time.
   [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_; }

@@ -234,7 +234,8 @@ void write_sums(Writer& out, const Block& block) {
     out.varint(static_cast<std::uint64_t>(total.lane.stream));
     out.varint(static_cast<std::uint64_t>(total.kind));
     out.varint(total.code);
-    for (const std::int64_t value : {total.count, total.total_ns, total.min_ns, total.max_ns}) out.number(value);
+    for (const std::int64_t value : {total.count, total.total_ns, total.min_ns, total.max_ns})
+      out.number(value);
   }
   out.varint(block.notable.size());
   for (const ev::Event& event : block.notable) {

@@ -16,7 +16,8 @@ namespace shardscope::store {
 /// the largest. Only the first may have events missing before it.
 [[nodiscard]] Chunk joined(std::span<const Chunk> chunks);
 
-/// Decides which rows become one block: they are joined, or a large one stays as it is. Holds a few integers per chunk that is not yet large, no events.
+/// Decides which rows become one block: they are joined, or a large one stays as it is. Holds a few integers
+/// per chunk that is not yet large, no events.
 class Compaction {
  public:
   static constexpr std::uint32_t kJoinedEvents = 1U << 15;

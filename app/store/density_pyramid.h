@@ -80,9 +80,9 @@ class DensityPyramid {
 
   unsigned shift_ = 10;  ///< leaves of 1.024 us to begin with
   std::size_t spans_ = 0;
-  std::int64_t base_ns_ = 0;                      ///< where the first leaf begins
+  std::int64_t base_ns_ = 0;                           ///< where the first leaf begins
   std::int64_t first_begin_ns_ = 0, last_end_ns_ = 0;  ///< from base_ns_
-  std::size_t dirty_ = SIZE_MAX;                  ///< first leaf whose parents are out of date
+  std::size_t dirty_ = SIZE_MAX;                       ///< first leaf whose parents are out of date
   std::vector<std::vector<DensityBucket>> levels_{1};
 };
 

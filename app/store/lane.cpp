@@ -237,8 +237,7 @@ void Lane::density_of_waits(std::int64_t now_ns, const DensityColumns& columns) 
   if (levels) waits_.add_to(columns);
   for (std::size_t d = 0; d < rows_.size(); ++d) {
     const Row& row = rows_[d];
-    auto [first, last] =
-        visible(static_cast<std::uint8_t>(d), columns.begin_ns, columns.end_ns);
+    auto [first, last] = visible(static_cast<std::uint8_t>(d), columns.begin_ns, columns.end_ns);
     if (levels) first = std::max(first, row.spans.size() - (d < open_.size() ? 1 : 0));
     for (std::size_t i = first; i < last; ++i) {
       const Span& span = row.spans[i];

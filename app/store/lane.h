@@ -24,7 +24,8 @@ class Lane {
   /// A span that has not ended, by its depth.
   struct Open {
     Span span;
-    std::int64_t certain_ns = kNever;  ///< last instant before a gap at which it was open; kNever: no gap since
+    std::int64_t certain_ns =
+        kNever;  ///< last instant before a gap at which it was open; kNever: no gap since
   };
   /// What a lane must know to go on from a time: nothing of the spans that ended before.
   struct Keyframe {
@@ -81,7 +82,8 @@ class Lane {
   /// Index range of the spans of a depth that overlap [begin, end).
   [[nodiscard]] std::pair<std::size_t, std::size_t> visible(std::uint8_t depth, std::int64_t begin_ns,
                                                             std::int64_t end_ns) const;
-  /// Adds this stretch's part of a depth to `columns`: up to the latest event, and to `now_ns` for open spans.
+  /// Adds this stretch's part of a depth to `columns`: up to the latest event, and to `now_ns` for open
+  /// spans.
   void density(std::uint8_t depth, std::int64_t now_ns, const DensityColumns& columns) const;
   /// The same of the waits of every depth.
   void density_of_waits(std::int64_t now_ns, const DensityColumns& columns) const;

@@ -27,7 +27,7 @@ class MemoryIndex {
 
   /// What an index must know to go on from a time.
   struct Keyframe {
-    bool any = false;  ///< there was a change before; without one the rest means nothing
+    bool any = false;        ///< there was a change before; without one the rest means nothing
     std::int64_t at_ns = 0;  ///< of the last change
     CategoryBytes bytes{};
   };
@@ -100,7 +100,7 @@ class MemoryIndex {
   std::size_t settled_ = 0;
   CategoryBytes running_{};  ///< after everything settled
   std::vector<Change> corrections_;
-  bool has_base_ = false;  ///< the first change stands for all before this stretch
+  bool has_base_ = false;     ///< the first change stands for all before this stretch
   std::int64_t base_ns_ = 0;  ///< when the last of them was
   bool books_ = true;
   std::array<bool, ev::kMemoryCategoryCount> counts_{};

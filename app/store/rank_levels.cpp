@@ -30,7 +30,7 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
     }
   }
   if (const auto known = page(i)) {
-    const DensityPyramid* fine = waits ? &known->waits
+    const DensityPyramid* fine = waits                            ? &known->waits
                                  : depth < known->lanes[s].size() ? &known->lanes[s][depth]
                                                                   : nullptr;
     if (fine != nullptr && (fine_covers || fine->covers(width))) {
@@ -131,6 +131,7 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
         take_exact(known->memory(pool), block.begin_ns, block.end_ns);
         continue;
       }
+      if (block.damaged) continue;
       access_.came_short();
     }
     for (std::size_t l = 0; l < memory.leaves.size(); ++l) {

@@ -8,8 +8,8 @@ namespace {
 
 std::int64_t time_of(const ev::Event& event) noexcept { return static_cast<std::int64_t>(event.ticks); }
 
-/// Blocks of one rank overlap in time by what its threads' rings are apart; one event of a time far ahead must
-/// not make every later question replay the whole run.
+/// Blocks of one rank overlap in time by what its threads' rings are apart; one event of a time far ahead
+/// must not make every later question replay the whole run.
 constexpr std::size_t kMostReplayed = 8;
 /// Spans that are few over so many blocks are not worth reading them.
 constexpr std::size_t kMostForSpans = 6;
@@ -72,8 +72,7 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
     for (std::size_t p = 0; p < peaks_.size(); ++p) {
       peaks_[p] = {.peak = memory_peak(p), .model_state = model_state_peak(p)};
     }
-    head_.state.let_go(
-        [&](ev::StreamId stream, const Span& span) { totals_.add({rank_, stream}, span); });
+    head_.state.let_go([&](ev::StreamId stream, const Span& span) { totals_.add({rank_, stream}, span); });
     head_.notable_taken = 0;
     return;
   }
@@ -142,7 +141,8 @@ void RankRun::go_on_from_last() {
   }
   // Its end is not known: nothing that was open is known to go on.
   RankKeyframe keyframe;
-  for (std::size_t s = 0; s < ev::kStreamCount; ++s) keyframe.lanes[s].last_ns = blocks_[last].lanes[s].end_ns;
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s)
+    keyframe.lanes[s].last_ns = blocks_[last].lanes[s].end_ns;
   go_on_from(keyframe, {});
 }
 
@@ -162,6 +162,7 @@ void RankRun::append(Block block) {
     take(peaks_[p].model_state, block.memory[p].model_state_peak);
   }
   totals_.merge(block.totals);
+  for (const InstantCount& count : block.counts) counts_[{count.kind, count.code}] += count.count;
   notable_.insert(notable_.end(), block.notable.begin(), block.notable.end());
   const std::vector<Block::Carried> carried = std::move(block.carried);
   block.totals = {};
@@ -234,10 +235,10 @@ RankRun::Range RankRun::of_lane(std::size_t stream, std::int64_t begin_ns, std::
   const auto first = std::partition_point(blocks_.begin(), blocks_.end(), [&](const Block& block) {
     return block.lanes[stream].end_ns < begin_ns;
   });
-  const auto last = std::partition_point(first, blocks_.end(), [&](const Block& block) {
-    return block.begin.lanes[stream].last_ns < end_ns;
-  });
-  return {static_cast<std::size_t>(first - blocks_.begin()), static_cast<std::size_t>(last - blocks_.begin())};
+  const auto last = std::partition_point(
+      first, blocks_.end(), [&](const Block& block) { return block.begin.lanes[stream].last_ns < end_ns; });
+  return {static_cast<std::size_t>(first - blocks_.begin()),
+          static_cast<std::size_t>(last - blocks_.begin())};
 }
 
 std::uint8_t RankRun::depth_count(ev::StreamId stream) const {
@@ -329,21 +330,15 @@ void RankRun::visit_instants(std::int64_t begin_ns, std::int64_t end_ns, const E
   std::for_each(waiting.begin(), waiting.end(), visit);
 }
 
-std::vector<InstantCount> RankRun::instant_counts() const {
-  std::vector<InstantCount> out;
-  const auto add = [&](ev::EventKind kind, std::uint8_t code, std::uint32_t count) {
-    auto at = std::find_if(out.begin(), out.end(), [&](const InstantCount& known) {
-      return known.kind == kind && known.code == code;
-    });
-    if (at == out.end()) at = out.insert(out.end(), {.kind = kind, .code = code});
-    at->count += count;
-  };
-  for (const Block& block : blocks_) {
-    if (block.damaged) continue;
-    for (const InstantCount& count : block.counts) add(count.kind, count.code, count.count);
+std::uint64_t RankRun::instant_count(ev::EventKind kind, std::optional<std::uint8_t> code) const {
+  std::uint64_t sum = 0;
+  for (auto at = counts_.lower_bound({kind, 0}); at != counts_.end() && at->first.first == kind; ++at) {
+    if (!code || at->first.second == *code) sum += at->second;
   }
-  for (const ev::Event& event : head_.state.instants()) add(event.kind, event.code, 1);
-  return out;
+  for (const ev::Event& event : head_.state.instants()) {
+    sum += event.kind == kind && (!code || event.code == *code) ? 1 : 0;
+  }
+  return sum;
 }
 
 std::optional<ev::Event> RankRun::first_instant(ev::EventKind kind) const {

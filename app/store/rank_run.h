@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -66,7 +67,8 @@ class RankRun {
                const DensityColumns& columns) const;
   /// Instants in [begin, end) by time.
   void visit_instants(std::int64_t begin_ns, std::int64_t end_ns, const EventVisitor& visit) const;
-  [[nodiscard]] std::vector<InstantCount> instant_counts() const;
+  /// Instants of a kind, and of a code of it.
+  [[nodiscard]] std::uint64_t instant_count(ev::EventKind kind, std::optional<std::uint8_t> code) const;
   [[nodiscard]] std::optional<ev::Event> first_instant(ev::EventKind kind) const;
   void visit_gates(std::int64_t begin_ns, std::int64_t end_ns,
                    const std::function<void(const Store::GateRow&)>& visit) const;
@@ -95,7 +97,7 @@ class RankRun {
   struct Head {
     RankState state;
     RankKeyframe begin;
-    Block origin;  ///< what identifies its events
+    Block origin;                ///< what identifies its events
     std::vector<ev::Event> raw;  ///< collector clock; empty when a recording has them
     std::size_t events = 0;
     bool gap = false;
@@ -121,7 +123,8 @@ class RankRun {
   /// A span that is open at the end of block `i`, as it is known now.
   [[nodiscard]] Span continued(std::size_t stream, std::size_t depth, std::size_t i, Span span) const;
   void carry_back(std::size_t i, const Block::Carried& carried);
-  void density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth, const DensityColumns& columns) const;
+  void density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
+                  const DensityColumns& columns) const;
 
   std::uint32_t rank_;
   BlockAccess& access_;
@@ -130,7 +133,8 @@ class RankRun {
   std::vector<std::int64_t> reach_;    ///< by block: latest event up to here
   std::vector<std::int64_t> floor_;    ///< by block: earliest event from here on
   std::array<RowSums, ev::kStreamCount> sums_;
-  SpanTotals totals_;  ///< of sealed blocks
+  SpanTotals totals_;                                                       ///< of sealed blocks
+  std::map<std::pair<ev::EventKind, std::uint8_t>, std::uint64_t> counts_;  ///< instants of sealed blocks
   std::array<std::uint8_t, ev::kStreamCount> depths_{};
   std::array<Peaks, ev::kMemoryPoolCount> peaks_;
   std::vector<ev::Event> notable_;  ///< of blocks, not taken yet

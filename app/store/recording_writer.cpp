@@ -57,7 +57,8 @@ void make_room(const std::string& path) {
 struct RecordingWriter::State {
   std::string path;
   std::optional<Database> database;
-  Statement add_chunk, get_chunk, drop_chunk, add_block, add_levels, add_message, add_name, put_rank, put_tables;
+  Statement add_chunk, get_chunk, drop_chunk, add_block, add_levels, add_message, add_name, put_rank,
+      put_tables;
   Compaction compaction;
   BlockMaker blocks;
   std::int64_t last_id = 0;  ///< of a chunk
@@ -357,8 +358,8 @@ void RecordingWriter::finish(const Store& store) {
     s.database->execute("COMMIT");
     // Back to a single file that can be copied and opened anywhere, unless a reader has it open at this
     // moment: then the log stays beside it, and the next one to open the file folds it in.
-    for (Statement* statement : {&s.add_chunk, &s.get_chunk, &s.drop_chunk, &s.add_block, &s.add_levels, &s.add_message, &s.add_name,
-                                 &s.put_rank, &s.put_tables}) {
+    for (Statement* statement : {&s.add_chunk, &s.get_chunk, &s.drop_chunk, &s.add_block, &s.add_levels,
+                                 &s.add_message, &s.add_name, &s.put_rank, &s.put_tables}) {
       *statement = Statement();
     }
     // Pages that joining left free go back to the disk.

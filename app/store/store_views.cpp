@@ -1,5 +1,5 @@
-// Questions about lanes, instants and states, answered by the ranks' runs; here times change from the run's to
-// the collector's clock and back.
+// Questions about lanes, instants and states, answered by the ranks' runs; here times change from the run's
+// to the collector's clock and back.
 #include <algorithm>
 
 #include "app/store/merge_in_time.h"
@@ -113,19 +113,12 @@ std::optional<Event> Store::first_instant(std::uint32_t rank, ev::EventKind kind
 
 std::uint64_t Store::instant_count(std::uint32_t rank, ev::EventKind kind) const {
   const RankRun* run = state_->run(rank);
-  if (run == nullptr) return 0;
-  std::uint64_t sum = 0;
-  for (const InstantCount& count : run->instant_counts()) sum += count.kind == kind ? count.count : 0;
-  return sum;
+  return run == nullptr ? 0 : run->instant_count(kind, std::nullopt);
 }
 
 std::uint64_t Store::instant_count(std::uint32_t rank, ev::EventKind kind, std::uint8_t code) const {
   const RankRun* run = state_->run(rank);
-  if (run == nullptr) return 0;
-  for (const InstantCount& count : run->instant_counts()) {
-    if (count.kind == kind && count.code == code) return count.count;
-  }
-  return 0;
+  return run == nullptr ? 0 : run->instant_count(kind, code);
 }
 
 ParamState Store::param_state(std::uint32_t rank, std::uint32_t param, std::int64_t at_ns) const {
@@ -219,8 +212,8 @@ std::optional<Store::GateRow> Store::gate_before(std::uint32_t rank, std::int64_
                                                  const GateMatch& match) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return std::nullopt;
-  const auto found = run->gate_before(state_->to_clock(at_ns),
-                                      [&](const GateRow& gate) { return !match || match(state_->to_run(gate)); });
+  const auto found = run->gate_before(
+      state_->to_clock(at_ns), [&](const GateRow& gate) { return !match || match(state_->to_run(gate)); });
   return found ? std::optional(state_->to_run(*found)) : std::nullopt;
 }
 
@@ -228,8 +221,8 @@ std::optional<Store::GateRow> Store::gate_after(std::uint32_t rank, std::int64_t
                                                 const GateMatch& match) const {
   const RankRun* run = state_->run(rank);
   if (run == nullptr) return std::nullopt;
-  const auto found = run->gate_after(state_->to_clock(at_ns),
-                                     [&](const GateRow& gate) { return !match || match(state_->to_run(gate)); });
+  const auto found = run->gate_after(
+      state_->to_clock(at_ns), [&](const GateRow& gate) { return !match || match(state_->to_run(gate)); });
   return found ? std::optional(state_->to_run(*found)) : std::nullopt;
 }
 

@@ -164,8 +164,9 @@ void bench_opening(const std::string& path, std::size_t events) {
   store.limit_reading(kReading);
   const double first = timed([&] { (void)draw(store, rows, 0, store.end_ns(), columns); });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
-  std::printf("open: %.3f s of CPU, first frame of the whole run %.2f ms, both %.3f s by the wall (target 1)\n",
-              opening, first * 1e3, seconds);
+  std::printf(
+      "open: %.3f s of CPU, first frame of the whole run %.2f ms, both %.3f s by the wall (target 1)\n",
+      opening, first * 1e3, seconds);
   std::printf("memory: %.0f MiB resident more, of which the store counts %.0f (target 1024)\n",
               resident_mib() - before, static_cast<double>(store.resident_bytes()) / (1 << 20));
 
@@ -174,8 +175,8 @@ void bench_opening(const std::string& path, std::size_t events) {
   int zooms = 0, views = 0, most_frames = 0;
   for (std::int64_t width = store.end_ns(); width > 50'000; width /= 2, ++zooms) {
     for (int pan = 0; pan < 4; ++pan, ++views) {
-      const auto begin = static_cast<std::int64_t>(
-          random() % static_cast<std::uint64_t>(store.end_ns() - width + 1));
+      const auto begin =
+          static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(store.end_ns() - width + 1));
       int frames = 0;
       do {
         store.limit_reading(kReading);
@@ -186,7 +187,8 @@ void bench_opening(const std::string& path, std::size_t events) {
   }
   const Spread frame = spread_of(costs);
   std::printf(
-      "frame of %zu lanes, %.1f M events each, %zu columns, %d zooms: median %.2f ms, p99 %.2f ms, worst %.2f "
+      "frame of %zu lanes, %.1f M events each, %zu columns, %d zooms: median %.2f ms, p99 %.2f ms, worst "
+      "%.2f "
       "ms (target 4)\n",
       rows.size(), static_cast<double>(events) / static_cast<double>(rows.size()) * 1e-6, kColumns, zooms,
       frame.median * 1e3, frame.p99 * 1e3, frame.worst * 1e3);
@@ -212,8 +214,9 @@ void bench_opening(const std::string& path, std::size_t events) {
     warm.push_back(timed([&] { state_at(at + 1'000'000); }));
   }
   const Spread far = spread_of(cold), near = spread_of(warm);
-  std::printf("state of %zu ranks at any time: median %.2f ms, worst %.2f ms; 1 ms later: %.2f, %.2f (target 5)\n",
-              store.ranks().size(), far.median * 1e3, far.worst * 1e3, near.median * 1e3, near.worst * 1e3);
+  std::printf(
+      "state of %zu ranks at any time: median %.2f ms, worst %.2f ms; 1 ms later: %.2f, %.2f (target 5)\n",
+      store.ranks().size(), far.median * 1e3, far.worst * 1e3, near.median * 1e3, near.worst * 1e3);
 
   const double reading = timed([&] {
     for (const RankRow& rank : store.ranks()) {
@@ -243,10 +246,11 @@ void bench_live(const LongRun& source, std::size_t events) {
     costs.push_back(timed([&] { (void)draw(store, rows, 0, store.end_ns(), columns); }));
   });
   const Spread frame = spread_of(costs);
-  std::printf("live: %.1f M events/s of CPU taken in; frame of the whole run while it grows: median %.2f ms, "
-              "worst %.2f ms; %.1f bytes of memory per event\n",
-              static_cast<double>(done) / taking * 1e-6, frame.median * 1e3, frame.worst * 1e3,
-              (resident_mib() - before) * (1 << 20) / static_cast<double>(done));
+  std::printf(
+      "live: %.1f M events/s of CPU taken in; frame of the whole run while it grows: median %.2f ms, "
+      "worst %.2f ms; %.1f bytes of memory per event\n",
+      static_cast<double>(done) / taking * 1e-6, frame.median * 1e3, frame.worst * 1e3,
+      (resident_mib() - before) * (1 << 20) / static_cast<double>(done));
 }
 
 }  // namespace

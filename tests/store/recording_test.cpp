@@ -486,10 +486,9 @@ TEST_F(RecordingTest, BlocksAnswerLikeAStoreThatKeepsEverything) {
   EXPECT_GT(rows, 4);
   EXPECT_EQ(database.integer("SELECT count(*) FROM blocks"), rows);
   EXPECT_EQ(database.integer("SELECT count(*) FROM tails"), 2);
-  const double each =
-      static_cast<double>(database.integer("SELECT sum(length(bytes)) FROM blocks") +
-                          database.integer("SELECT sum(length(bytes)) FROM levels")) /
-      static_cast<double>(whole.event_count());
+  const double each = static_cast<double>(database.integer("SELECT sum(length(bytes)) FROM blocks") +
+                                          database.integer("SELECT sum(length(bytes)) FROM levels")) /
+                      static_cast<double>(whole.event_count());
   EXPECT_LT(each, 0.8);
 }
 
@@ -532,8 +531,7 @@ TEST_F(RecordingTest, DamagedLevelsOfDetailAreMadeAgain) {
   for (const char* damage :
        {"UPDATE blocks SET bytes = substr(bytes, 1, 40) || x'00' || substr(bytes, 42) WHERE id % 2 = 0",
         "UPDATE levels SET bytes = substr(bytes, 1, 90) || x'0102' || substr(bytes, 93)",
-        "DELETE FROM blocks WHERE id = (SELECT min(id) FROM blocks)",
-        "UPDATE tails SET bytes = x'00'"}) {
+        "DELETE FROM blocks WHERE id = (SELECT min(id) FROM blocks)", "UPDATE tails SET bytes = x'00'"}) {
     SCOPED_TRACE(damage);
     const std::string path = write("levels.zscope", run);
     sqlite3* db = nullptr;

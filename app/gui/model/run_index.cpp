@@ -74,8 +74,7 @@ void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Comp
   std::int64_t until = completeness == Completeness::complete ? store.end_ns() : latest - kSettling;
   until = std::min(until, window_.end_ns);
   if (until <= index.instants_until) return;
-  const std::int64_t from =
-      index.instants_until == INT64_MIN ? window_.begin_ns : index.instants_until + 1;
+  const std::int64_t from = index.instants_until == INT64_MIN ? window_.begin_ns : index.instants_until + 1;
   store.for_each_instant(rank, from, until + 1, [&](const ev::Event& event) {
     const auto at_ns = static_cast<std::int64_t>(event.ticks);
     if (event.kind == ev::EventKind::collective_part) {
@@ -114,17 +113,22 @@ void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Comp
 
 template <typename Take>
 void RunIndex::take_ended(const store::Store& store, store::LaneId lane, std::uint8_t depth,
-                          std::int64_t until_ns, std::int64_t& seen, Take take) const {
+                          std::int64_t until_ns, Seen& seen, Take take) const {
   // Spans of one depth do not overlap, so only the last can be open; it is taken when it has ended and what
   // belongs to it is known.
-  const std::int64_t from = seen == INT64_MIN ? window_.begin_ns : seen;
+  constexpr std::int64_t kLate = 1'000'000'000;  // events of this lane may still come so far behind
+  const std::int64_t from = std::max(seen.from_ns, window_.begin_ns);
   if (until_ns < from) return;
+  seen.from_ns = std::max(seen.from_ns, until_ns - kLate);
   bool waiting = false;
   store.for_each_span(lane, depth, from, until_ns + 1, [&](const store::Span& span) {
-    if (waiting || (seen != INT64_MIN && span.begin_ns <= seen)) return;
+    if (waiting || (seen.last_begin_ns != INT64_MIN && span.begin_ns <= seen.last_begin_ns)) return;
     waiting = span.end_ns > until_ns;
-    if (waiting) return;
-    seen = span.begin_ns;
+    if (waiting) {
+      seen.from_ns = std::min(seen.from_ns, span.begin_ns);
+      return;
+    }
+    seen.last_begin_ns = span.begin_ns;
     take(span);
   });
 }
@@ -132,7 +136,7 @@ void RunIndex::take_ended(const store::Store& store, store::LaneId lane, std::ui
 void RunIndex::take_waits(const store::Store& store, std::uint32_t rank, RankIndex& index) const {
   const store::LaneId lane{rank, ev::StreamId::compute};
   const std::uint8_t depths = store.depth_count(lane);
-  index.compute_seen.resize(depths, INT64_MIN);
+  index.compute_seen.resize(depths);
   const std::size_t before = index.waits.size();
   for (std::uint8_t depth = 0; depth < depths; ++depth) {
     take_ended(store, lane, depth, index.instants_until, index.compute_seen[depth],
@@ -157,17 +161,16 @@ void RunIndex::take_waits(const store::Store& store, std::uint32_t rank, RankInd
 void RunIndex::take_gathers(const store::Store& store, std::uint32_t rank, RankIndex& index) const {
   const store::LaneId lane{rank, ev::StreamId::gather};
   const std::uint8_t depths = store.depth_count(lane);
-  index.gather_seen.resize(depths, INT64_MIN);
+  index.gather_seen.resize(depths);
   // Gathers may lie inside a phase span, so take them from whichever depth holds collectives.
   for (std::uint8_t depth = 0; depth < depths; ++depth) {
-    take_ended(store, lane, depth, index.instants_until, index.gather_seen[depth],
-               [&](const store::Span& span) {
-                 if (span.kind != ev::EventKind::collective_begin) return;
-                 if (const Fetch* fetch = find_fetch(index, span)) {
-                   index.fetches[static_cast<std::size_t>(fetch - index.fetches.data())].ended_ns =
-                       span.end_ns;
-                 }
-               });
+    take_ended(
+        store, lane, depth, index.instants_until, index.gather_seen[depth], [&](const store::Span& span) {
+          if (span.kind != ev::EventKind::collective_begin) return;
+          if (const Fetch* fetch = find_fetch(index, span)) {
+            index.fetches[static_cast<std::size_t>(fetch - index.fetches.data())].ended_ns = span.end_ns;
+          }
+        });
   }
 }
 

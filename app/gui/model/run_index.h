@@ -67,10 +67,14 @@ class RunIndex {
   [[nodiscard]] std::span<const std::uint32_t> parts(std::uint32_t rank, std::uint32_t sequence) const;
 
  private:
+  struct Seen {
+    std::int64_t last_begin_ns = INT64_MIN;  ///< of the last span taken
+    std::int64_t from_ns = INT64_MIN;        ///< what ended before is taken
+  };
   struct RankIndex {
     std::int64_t instants_until = INT64_MIN;  ///< instants up to this time are taken
-    std::vector<std::int64_t> gather_seen;    ///< per depth of the gather lane: begin of the last span taken
-    std::vector<std::int64_t> compute_seen;   ///< per depth of the compute lane
+    std::vector<Seen> gather_seen;            ///< per depth of the gather lane
+    std::vector<Seen> compute_seen;           ///< per depth of the compute lane
     std::vector<Fetch> fetches;
     std::unordered_map<std::uint32_t, std::size_t> by_gather;
     std::vector<store::Span> waits;
@@ -84,7 +88,7 @@ class RunIndex {
   /// Calls `take` for the spans of a depth that ended by `until_ns` and were not taken before.
   template <typename Take>
   void take_ended(const store::Store& store, store::LaneId lane, std::uint8_t depth, std::int64_t until_ns,
-                  std::int64_t& seen, Take take) const;
+                  Seen& seen, Take take) const;
   [[nodiscard]] static const Fetch* find_fetch(const RankIndex& index, const store::Span& span);
   std::map<std::uint32_t, RankIndex> ranks_;
   Window window_;

@@ -69,8 +69,8 @@ bool Session::poll(std::chrono::microseconds budget) {
                      std::to_string(static_cast<int>(control.lease_left_s));
   changed |= seen != control_seen_;
   control_seen_ = std::move(seen);
-  return changed || store_.revision() != before || summary_.step_ms.data() != summary_before ||
-         step_times_done_ != times_before;
+  return changed || !digest_whole_ || store_.revision() != before ||
+         summary_.step_ms.data() != summary_before || step_times_done_ != times_before;
 }
 
 void Session::derive(std::chrono::microseconds budget) {
@@ -91,7 +91,8 @@ void Session::update_index() {
     return;
   }
   const auto [begin, end] = looked_at_;
-  const double share = static_cast<double>(end - begin) / static_cast<double>(std::max<std::int64_t>(store_.end_ns(), 1));
+  const double share =
+      static_cast<double>(end - begin) / static_cast<double>(std::max<std::int64_t>(store_.end_ns(), 1));
   if (end <= begin || share * static_cast<double>(store_.event_count()) > kWindowEvents) return;
   if (index_.covers(begin, end) && begin + (end - begin) * 4 < store_.end_ns()) return;
   // With a margin, so that panning does not begin anew at every frame.
@@ -119,8 +120,7 @@ void Session::update_summary(std::chrono::microseconds budget) {
         digest_.update(store_, budget, ended ? store::Store::kEnd : store_.end_ns() - kStepSettling);
   }
   const Clock::time_point now = Clock::now();
-  const bool news =
-      store_.revision() != summarized_revision_ || digest_.steps().size() != summarized_steps_;
+  const bool news = store_.revision() != summarized_revision_ || digest_.steps().size() != summarized_steps_;
   if (!news || now < next_summary_) return;
   summary_ = analysis::summarize(store_, digest_);
   findings_ = analysis::find(store_, summary_);

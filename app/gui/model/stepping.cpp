@@ -212,8 +212,7 @@ std::optional<GateRow> gate_at(const store::Store& store, std::uint32_t rank, st
 
 std::optional<GateRow> gate_beside(const store::Store& store, std::uint32_t rank, std::int64_t at_ns,
                                    StepUnit unit, Direction direction) {
-  return search(store, rank, at_ns, direction,
-                [&](const GateRow& gate) { return matches(gate.kind, unit); });
+  return search(store, rank, at_ns, direction, [&](const GateRow& gate) { return matches(gate.kind, unit); });
 }
 
 std::optional<GateRow> gate_run_to(const store::Store& store, std::uint32_t rank, std::int64_t at_ns,
@@ -274,8 +273,8 @@ Standing standing_of(const store::Store& store, std::uint32_t rank, std::int64_t
   out.gate_number = here->number;
   out.gate_ns = here->at_ns;
   out.place = gate_place(store, here->kind, here->id);
-  const auto previous = store.gate_before(
-      rank, here->at_ns + 1, [&](const GateRow& gate) { return gate.number < here->number; });
+  const auto previous = store.gate_before(rank, here->at_ns + 1,
+                                          [&](const GateRow& gate) { return gate.number < here->number; });
   if (previous) {
     out.before = deeds_between(store, rank, previous->at_ns, here->at_ns);
     out.previous_place = gate_place(store, previous->kind, previous->id);

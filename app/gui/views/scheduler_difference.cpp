@@ -43,7 +43,8 @@ void paragraph(Context& ctx, Rect& room, const std::string& text, Rgb color) {
   room.take_top(h + 4);
 }
 
-void draw_card(Context& ctx, Rect& room, const std::string& text, const store::Store::GateRow& gate, bool here) {
+void draw_card(Context& ctx, Rect& room, const std::string& text, const store::Store::GateRow& gate,
+               bool here) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   const float width = room.w - 22;

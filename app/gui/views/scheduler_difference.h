@@ -10,7 +10,8 @@ namespace shardscope::gui {
 
 /// "Here DeepSpeed would decide otherwise", or at how many boundaries; empty where the two decide alike or
 /// nothing is known.
-[[nodiscard]] std::string scheduler_difference_line(const analysis::Scheduling& scheduling, std::uint64_t here);
+[[nodiscard]] std::string scheduler_difference_line(const analysis::Scheduling& scheduling,
+                                                    std::uint64_t here);
 
 /// Draws totals of both and one card for each boundary at which they part; `here` is the gate that the rank
 /// stands at, its number. A click on a card goes to its gate. Returns the height used.

@@ -179,8 +179,7 @@ void SpanPainter::rank_strip(std::uint32_t rank, const Rect& rect) {
   const std::uint8_t depths = data.depth_count(compute);
   if (depths > 0) {
     if (few(compute, 0, room)) {
-      for (const store::Span& one :
-           data.spans(compute, 0, scale_.range.begin_ns, scale_.range.end_ns)) {
+      for (const store::Span& one : data.spans(compute, 0, scale_.range.begin_ns, scale_.range.end_ns)) {
         const float x0 = std::max(room.x, scale_.x_of(one.begin_ns));
         const float x1 =
             std::min(room.right(), scale_.x_of(one.end_ns == store::kOpen ? data.end_ns() : one.end_ns));

@@ -286,8 +286,7 @@ void StepperView::draw(Context& ctx, Rect room) {
     text.take_top(4);
   };
   const bool fetches = app.store().has_tables() && app.store().tables().stage == 3;
-  const std::uint64_t gate =
-      gate_at(app.store(), app.stepper_rank, app.now_ns()).value_or(GateRow{}).number;
+  const std::uint64_t gate = gate_at(app.store(), app.stepper_rank, app.now_ns()).value_or(GateRow{}).number;
   if (fetches) {
     // The difference itself is below what was done; this line leads there.
     const analysis::Scheduling& scheduling = scheduling_.of(app.store(), app.stepper_rank, app.now_ns());
