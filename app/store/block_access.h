@@ -30,6 +30,9 @@ class BlockAccess {
   std::array<bool, ev::kMemoryCategoryCount> model_state{};
   ParamState initial;  ///< of a parameter before its first change
 
+  /// A view reads at most so many blocks of a lane for the spans themselves; all of it must fit the cache.
+  std::size_t most_in_view = 6;
+
   void set_rows(std::unique_ptr<BlockRows> rows) { rows_ = std::move(rows); }
   [[nodiscard]] BlockCache& cache() noexcept { return cache_; }
 
@@ -38,7 +41,6 @@ class BlockAccess {
   void limit(std::optional<std::chrono::nanoseconds> time);
   /// Since the last limit() something was not read for want of time.
   [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_; }
-  void came_short() noexcept { short_of_time_ = true; }
 
   enum class Read : std::uint8_t { always, if_time };
   /// Null when it is damaged, which is then noted in the block and in problems(), or when there is no time to

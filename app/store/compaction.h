@@ -20,7 +20,7 @@ namespace shardscope::store {
 /// per chunk that is not yet large, no events.
 class Compaction {
  public:
-  static constexpr std::uint32_t kJoinedEvents = 1U << 15;
+  static constexpr std::uint32_t kJoinedEvents = 1U << 14;
   static constexpr std::uint32_t kLargeEvents =
       kJoinedEvents / 4;  ///< left as it is: joining would gain little and costs as much as recording
 

@@ -6,7 +6,7 @@
 namespace shardscope::store {
 namespace {
 
-constexpr std::size_t kMinLeaves = 64;
+constexpr std::size_t kMinLeaves = 512;      ///< of a sparse row; empty ones take next to nothing in a file
 constexpr std::size_t kScreenLeaves = 2048;  ///< enough for a block on a wide screen
 constexpr std::size_t kSpansPerLeaf = 16;
 constexpr double kBucketsPerColumn = 2;  ///< at least this many, so that splitting edges is exact enough

@@ -6,7 +6,7 @@
 
 namespace shardscope::store {
 
-void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
+void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth, bool exact,
                          const DensityColumns& columns) const {
   const auto s = static_cast<std::size_t>(stream);
   const Block& block = blocks_[i];
@@ -15,43 +15,29 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
   const bool waits = depth == kWaits;
   if (!waits && depth >= lane.rows.size()) return;
   const DensityPyramid& coarse = waits ? block.waits : lane.rows[depth];
-  const double width = columns.width_ns();
   if (coarse.empty()) return;
+  const double width = columns.width_ns();
   if (coarse.covers(width)) {
     coarse.add_to(columns);
     return;
   }
-  const bool fine_covers = !waits && DensityPyramid::covers(lane.fine[depth], width);
-  if (!fine_covers && !waits) {
+  if (exact && (waits || !DensityPyramid::covers(lane.fine[depth], width))) {
     if (const auto known = state(i, BlockAccess::Read::if_time)) {
-      const Lane& exact = known->lanes()[s];
-      exact.density(depth, exact.last_ns(), columns);
-      return;
-    }
-  }
-  if (const auto known = page(i)) {
-    const DensityPyramid* fine = waits                            ? &known->waits
-                                 : depth < known->lanes[s].size() ? &known->lanes[s][depth]
-                                                                  : nullptr;
-    if (fine != nullptr && (fine_covers || fine->covers(width))) {
-      fine->add_to(columns);
-      return;
-    }
-    if (waits) {
-      if (const auto exact = state(i, BlockAccess::Read::if_time)) {
-        exact->lanes()[s].density_of_waits(exact->lanes()[s].last_ns(), columns);
-        return;
+      const Lane& spans = known->lanes()[s];
+      if (waits) {
+        spans.density_of_waits(spans.last_ns(), columns);
+      } else {
+        spans.density(depth, spans.last_ns(), columns);
       }
-    }
-    if (fine != nullptr) {
-      access_.came_short();
-      fine->add_to(columns);
       return;
     }
   }
+  // What was not read for want of time is noted where that is found; until then, more coarsely.
+  const auto known = page(i);
   if (block.damaged) return;
-  access_.came_short();
-  coarse.add_to(columns);
+  const bool has = known != nullptr && (waits || depth < known->lanes[s].size());
+  const DensityPyramid& finest = !has ? coarse : waits ? known->waits : known->lanes[s][depth];
+  finest.add_to(columns);
 }
 
 void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_ns,
@@ -64,6 +50,7 @@ void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_
     const std::int64_t to = std::max(blocks_[last].lanes[s].end_ns, from);
     return from >= columns.begin_ns && to < columns.end_ns && columns.index(from) == columns.index(to);
   };
+  const bool exact = range.last - range.first <= access_.most_in_view;
   for (std::size_t i = range.first; i < range.last;) {
     if (depth != kWaits && in_one_column(i, i)) {
       const std::size_t column = columns.index(lane_begin(s, i));
@@ -78,7 +65,7 @@ void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_
       ++i;
       continue;
     }
-    density_of(i, stream, depth, columns);
+    density_of(i, stream, depth, exact, columns);
     ++i;
   }
   if (range.last < blocks_.size()) return;
@@ -126,13 +113,12 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
     // Leaves are enough while a column holds one or more.
     const double leaf_ns = static_cast<double>(block.end_ns - block.begin_ns) /
                            static_cast<double>(std::max<std::size_t>(memory.leaves.size(), 1));
-    if (width < leaf_ns) {
+    if (width < leaf_ns && range.last - range.first <= access_.most_in_view) {
       if (const auto known = state(i, BlockAccess::Read::if_time)) {
         take_exact(known->memory(pool), block.begin_ns, block.end_ns);
         continue;
       }
       if (block.damaged) continue;
-      access_.came_short();
     }
     for (std::size_t l = 0; l < memory.leaves.size(); ++l) {
       const MemoryIndex::Leaf& leaf = memory.leaves[l];

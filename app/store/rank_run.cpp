@@ -11,8 +11,6 @@ std::int64_t time_of(const ev::Event& event) noexcept { return static_cast<std::
 /// Blocks of one rank overlap in time by what its threads' rings are apart; one event of a time far ahead
 /// must not make every later question replay the whole run.
 constexpr std::size_t kMostReplayed = 8;
-/// Spans that are few over so many blocks are not worth reading them.
-constexpr std::size_t kMostForSpans = 6;
 /// A gate that is not there must not be looked for in the whole of a long run.
 constexpr std::size_t kMostSearched = 512;
 
@@ -295,7 +293,8 @@ std::vector<std::int64_t> RankRun::cuts(ev::StreamId stream) const {
 
 bool RankRun::ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const {
   const Range range = of_lane(static_cast<std::size_t>(stream), begin_ns, end_ns);
-  if (range.last - range.first > kMostForSpans) return false;
+  // Spans that are few over so many blocks are not worth reading them.
+  if (range.last - range.first > access_.most_in_view) return false;
   bool all = true;
   for (std::size_t i = range.first; i < range.last; ++i) {
     all = (state(i, BlockAccess::Read::if_time) != nullptr || blocks_[i].damaged) && all;

@@ -123,7 +123,8 @@ class RankRun {
   /// A span that is open at the end of block `i`, as it is known now.
   [[nodiscard]] Span continued(std::size_t stream, std::size_t depth, std::size_t i, Span span) const;
   void carry_back(std::size_t i, const Block::Carried& carried);
-  void density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
+  /// `exact`: from the spans themselves, where levels of detail are coarser than the columns.
+  void density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth, bool exact,
                   const DensityColumns& columns) const;
 
   std::uint32_t rank_;

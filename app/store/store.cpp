@@ -33,6 +33,8 @@ RankData& Store::State::data(std::uint32_t rank) {
   const auto known = ranks.find(rank);
   if (known != ranks.end()) return known->second;
   (void)row(rank);
+  constexpr std::size_t kFewest = 2, kMost = 6, kAll = 192;
+  access.most_in_view = std::clamp(kAll / (ranks.size() + 1), kFewest, kMost);
   return ranks.try_emplace(rank, rank, access, keep).first->second;
 }
 
