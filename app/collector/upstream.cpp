@@ -114,11 +114,11 @@ bool Upstream::send(Stream& s, double now_s) {
 
 void Upstream::pump(double now_s) {
   receive();
-  if (now_s >= next_hello_s_ && !streams_.empty()) {
+  if (now_s >= next_hello_s_ && !hellos_.empty()) {
     next_hello_s_ = now_s + kHelloEvery_s;
     wire::Header header;
     header.incarnation = options_.id;
-    header.run_id = streams_.begin()->second->header.run_id;
+    header.run_id = hellos_.begin()->second.first.run_id;
     say(header, wire::RelayHello{options_.host, options_.clock_id});
     // A rank that has ended says nothing more; the collector above may have missed that it did.
     for (const auto& [rank, stream] : streams_) {

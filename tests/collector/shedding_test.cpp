@@ -19,7 +19,9 @@ namespace {
 constexpr std::int64_t kStep = 10'000'000, kEvery = 1000;  // ns
 constexpr std::int64_t kWatermark = 123'456'789;
 
-/// A step of 1,024 events: mostly of parameters, some of modules and memory, two of the step itself.
+constexpr std::size_t kStepEvents = 1032;
+
+/// A step of so many events: mostly of parameters, some of modules and memory, two of the step itself.
 std::vector<Event> busy_step(std::uint32_t step, std::int64_t begin_ns) {
   std::vector<Event> events;
   const auto add = [&](Event event) -> Event& {
@@ -28,7 +30,7 @@ std::vector<Event> busy_step(std::uint32_t step, std::int64_t begin_ns) {
     return events.back();
   };
   add(event_of(EventKind::step_begin, 0, StreamId::host, step));
-  while (events.size() < 1022) {
+  while (events.size() < kStepEvents - 1) {
     const auto n = static_cast<std::uint32_t>(events.size());
     add(event_of(EventKind::module_begin, 0, StreamId::compute, 1));
     for (int i = 0; i < 6; ++i) add(event_of(EventKind::release_kept, 0, StreamId::host, 1, 0));
@@ -38,7 +40,6 @@ std::vector<Event> busy_step(std::uint32_t step, std::int64_t begin_ns) {
     free.v0 = alloc.v0;
     add(event_of(EventKind::module_end, 0, StreamId::compute, 1));
   }
-  while (events.size() < 1023) add(event_of(EventKind::release_kept, 0, StreamId::host, 1, 0));
   add(event_of(EventKind::step_end, 0, StreamId::host, step));
   return events;
 }
@@ -76,9 +77,9 @@ TEST(Shedding, AChunkSaysHowManyAndWhere) {
   const store::Chunk chunk = rank.take_chunk();
   EXPECT_EQ(chunk.shed_before, gone);
   EXPECT_EQ(chunk.dropped_before, gone);
-  EXPECT_EQ(chunk.events.size(), 1024 - gone);
+  EXPECT_EQ(chunk.events.size(), kStepEvents - gone);
   EXPECT_EQ(chunk.missing_begin_ns, kStep + kEvery);
-  EXPECT_LT(chunk.missing_end_ns, kStep + 1024 * kEvery);
+  EXPECT_LT(chunk.missing_end_ns, kStep + static_cast<std::int64_t>(kStepEvents) * kEvery);
   EXPECT_EQ(rank.take_chunk().shed_before, 0U) << "told once";
 }
 
@@ -113,7 +114,7 @@ TEST(Shedding, WhatARecorderThatStandsStillCannotTakeIsShedAndCounted) {
       rank->link->pump();
     }
   }
-  constexpr std::uint64_t kEach = 1024 * kSteps;
+  constexpr std::uint64_t kEach = kStepEvents * kSteps;
   ASSERT_TRUE(eventually(
       [&] {
         for (auto& rank : ranks) rank->link->pump();
