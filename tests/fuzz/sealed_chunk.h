@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -12,16 +13,18 @@
 namespace shardscope::fuzz {
 
 [[nodiscard]] inline std::vector<std::byte> sealed_chunk(std::string_view input) {
-  constexpr std::size_t kHeader = 88, kBytesAt = 76, kBodyAt = 80, kHeadAt = 84;
   const auto* const begin = reinterpret_cast<const std::byte*>(input.data());
   std::vector<std::byte> bytes(begin, begin + input.size());
-  if (bytes.size() <= kHeader) return bytes;
-  const auto compressed = static_cast<std::uint32_t>(bytes.size() - kHeader);
-  std::memcpy(bytes.data() + kBytesAt, &compressed, sizeof compressed);
-  const std::uint32_t body = store::crc32c(bytes.data() + kHeader, compressed);
-  std::memcpy(bytes.data() + kBodyAt, &body, sizeof body);
-  const std::uint32_t head = store::crc32c(bytes.data(), kHeadAt);
-  std::memcpy(bytes.data() + kHeadAt, &head, sizeof head);
+  std::uint16_t version = 0;
+  if (bytes.size() >= 6) std::memcpy(&version, bytes.data() + 4, sizeof version);
+  const std::size_t header = version <= 2 ? 88 : 120;
+  if (bytes.size() <= header) return bytes;
+  const auto compressed = static_cast<std::uint32_t>(bytes.size() - header);
+  std::memcpy(bytes.data() + header - 12, &compressed, sizeof compressed);
+  const std::uint32_t body = store::crc32c(bytes.data() + header, compressed);
+  std::memcpy(bytes.data() + header - 8, &body, sizeof body);
+  const std::uint32_t head = store::crc32c(bytes.data(), header - 4);
+  std::memcpy(bytes.data() + header - 4, &head, sizeof head);
   return bytes;
 }
 
