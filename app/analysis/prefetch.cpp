@@ -24,10 +24,18 @@ Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::i
   std::int64_t last_invalidation_ns = INT64_MIN;
   std::map<std::uint32_t, std::int64_t> issued_at_ns;
   const auto events = store.instants(rank, begin_ns, end_ns);
+  // The host issues ahead of the device, often steps ahead: a prefetch belongs to the window in which its
+  // gather starts, which a parameter's status tells. Without statuses (less detail) the issue must serve.
+  const bool statuses = std::any_of(events.begin(), events.end(), [](const ev::Event& event) {
+    return event.kind == EventKind::param_status;
+  });
   for (const ev::Event& event : events) {
-    if (event.kind != EventKind::prefetch_issued) continue;
-    issued[event.a] = {};
-    issued_at_ns[event.a] = static_cast<std::int64_t>(event.ticks);
+    const bool starts = event.kind == EventKind::param_status &&
+                        static_cast<plan::ParamStatus>(event.code & 0xF) == plan::ParamStatus::in_flight &&
+                        static_cast<ev::StatusCause>(event.code >> 4) == ev::StatusCause::prefetch;
+    if (statuses ? !starts : event.kind != EventKind::prefetch_issued) continue;
+    const std::uint32_t gather = statuses ? event.c : event.a;
+    if (issued.try_emplace(gather).second) issued_at_ns[gather] = static_cast<std::int64_t>(event.ticks);
   }
   if (issued.empty()) return result;
   for (const ev::Event& event : events) {

@@ -65,13 +65,15 @@ class RankOutput {
   void take(const std::string& line, Progress& progress) {
     static const std::string kPrefix = "shardscope: ";
     if (line.rfind(kPrefix, 0) == 0) {
-      if (failure_.empty()) failure_ = line.substr(kPrefix.size());
+      in_failure_ = failure_.empty();
+      if (in_failure_) failure_ = line.substr(kPrefix.size());
       return;
     }
-    if (!failure_.empty() && line.rfind("  ", 0) == 0) {  // a message of several lines
+    if (in_failure_ && line.rfind("  ", 0) == 0) {  // a message of several lines
       failure_ += "\n" + line;
       return;
     }
+    in_failure_ = false;
     const bool rule = line.find_first_not_of('-') == std::string::npos;
     if (rule && line.size() > 20) {
       in_notice_ = !in_notice_;
@@ -89,6 +91,7 @@ class RankOutput {
  private:
   std::string failure_, notice_;
   bool in_notice_ = false;
+  bool in_failure_ = false;  ///< the line before belongs to the message that is kept
 };
 
 void check_files(const LaunchOptions& options) {

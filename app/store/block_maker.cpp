@@ -37,6 +37,10 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   block.events = static_cast<std::uint32_t>(chunk.events.size());
   block.dropped_before = chunk.dropped_before;
   block.lost_before = chunk.lost_before;
+  block.shed_before = chunk.shed_before;
+  block.lost_between = chunk.lost_between;
+  block.missing_begin_ns = chunk.missing_begin_ns;
+  block.missing_end_ns = chunk.missing_end_ns;
   block.clock_offset_ns = chunk.clock_offset_ns;
   block.clock_residual_ns = chunk.clock_residual_ns;
   block.begin_ns = begin + chunk.clock_offset_ns;

@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
                         });
                       }));
       updates.push_back(form.bytes * static_cast<double>(n) / seconds([&] {
-                          adamw_step({Backend::cpu, nullptr, threads}, master, momentum, variance,
+                          adamw_step({Backend::cpu, nullptr, nullptr, threads}, master, momentum, variance,
                                      form.param16 ? Ptr{param, DType::bf16} : Ptr{}, {grad, form.grad}, n,
                                      settings);
                         }));

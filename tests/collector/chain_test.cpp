@@ -238,7 +238,10 @@ TEST(Chain, CommandsReachTheRanksAndOnlyFromTheTop) {
   EXPECT_EQ(level.load(), 3);
   command.detail = Detail::phases;
   above.send(command);
-  EXPECT_TRUE(eventually([&] { return level.load() == static_cast<int>(Detail::phases); }));
+  EXPECT_TRUE(eventually([&] {
+    link.pump();
+    return level.load() == static_cast<int>(Detail::phases);
+  }));
 }
 
 }  // namespace

@@ -406,7 +406,8 @@ TEST_F(RecordingTest, ALargeChunkAfterSmallOnesKeepsItsPlace) {
   // A rank that starts slowly and then bursts: the small ones are joined when the large one comes.
   SyntheticRun run = make_synthetic_run({.world = 1, .steps = 60, .chunk_events = 1024});
   SyntheticRun burst = make_synthetic_run({.world = 1, .steps = 60, .chunk_events = 40'000});
-  constexpr std::size_t kSmall = 30;
+  constexpr std::size_t kSmall = 3;
+  static_assert(kSmall * 1024 < Compaction::kLargeEvents);
   const std::int64_t until = run.chunks[kSmall - 1].end_ns();
   run.chunks.resize(kSmall);
   run.chunks.push_back(burst.chunks[0]);
