@@ -30,8 +30,9 @@ class BlockAccess {
   std::array<bool, ev::kMemoryCategoryCount> model_state{};
   ParamState initial;  ///< of a parameter before its first change
 
-  /// A view reads at most so many blocks of a lane for the spans themselves; all of it must fit the cache.
-  std::size_t most_in_view = 6;
+  /// A view reads blocks of at most so many events of a rank for the spans themselves; all of it must fit the
+  /// cache.
+  std::size_t most_in_view = std::size_t{1} << 16;
 
   void set_rows(std::unique_ptr<BlockRows> rows) { rows_ = std::move(rows); }
   [[nodiscard]] BlockCache& cache() noexcept { return cache_; }

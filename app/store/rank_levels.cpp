@@ -50,7 +50,7 @@ void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_
     const std::int64_t to = std::max(blocks_[last].lanes[s].end_ns, from);
     return from >= columns.begin_ns && to < columns.end_ns && columns.index(from) == columns.index(to);
   };
-  const bool exact = range.last - range.first <= access_.most_in_view;
+  const bool exact = worth_reading(range);
   for (std::size_t i = range.first; i < range.last;) {
     if (depth != kWaits && in_one_column(i, i)) {
       const std::size_t column = columns.index(lane_begin(s, i));
@@ -113,7 +113,7 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
     // Leaves are enough while a column holds one or more.
     const double leaf_ns = static_cast<double>(block.end_ns - block.begin_ns) /
                            static_cast<double>(std::max<std::size_t>(memory.leaves.size(), 1));
-    if (width < leaf_ns && range.last - range.first <= access_.most_in_view) {
+    if (width < leaf_ns && worth_reading(range)) {
       if (const auto known = state(i, BlockAccess::Read::if_time)) {
         take_exact(known->memory(pool), block.begin_ns, block.end_ns);
         continue;

@@ -291,10 +291,17 @@ std::vector<std::int64_t> RankRun::cuts(ev::StreamId stream) const {
   return out;
 }
 
+bool RankRun::worth_reading(const Range& range) const noexcept {
+  std::size_t events = 0;
+  for (std::size_t i = range.first; i < range.last && events <= access_.most_in_view; ++i) {
+    events += blocks_[i].events;
+  }
+  return events <= access_.most_in_view;
+}
+
 bool RankRun::ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end_ns) const {
   const Range range = of_lane(static_cast<std::size_t>(stream), begin_ns, end_ns);
-  // Spans that are few over so many blocks are not worth reading them.
-  if (range.last - range.first > access_.most_in_view) return false;
+  if (!worth_reading(range)) return false;
   bool all = true;
   for (std::size_t i = range.first; i < range.last; ++i) {
     all = (state(i, BlockAccess::Read::if_time) != nullptr || blocks_[i].damaged) && all;

@@ -110,6 +110,8 @@ class RankRun {
     std::size_t first = 0, last = 0;
   };
 
+  /// Spans that are few over very many blocks are not worth reading those.
+  [[nodiscard]] bool worth_reading(const Range& range) const noexcept;
   [[nodiscard]] std::shared_ptr<const RankState> state(
       std::size_t i, BlockAccess::Read read = BlockAccess::Read::always) const;
   [[nodiscard]] std::shared_ptr<const BlockPage> page(std::size_t i) const;  ///< if there is time

@@ -33,7 +33,9 @@ RankData& Store::State::data(std::uint32_t rank) {
   const auto known = ranks.find(rank);
   if (known != ranks.end()) return known->second;
   (void)row(rank);
-  constexpr std::size_t kFewest = 2, kMost = 6, kAll = 192;
+  // 192 blocks of 16,384 events, with their spans, are about what the cache holds.
+  constexpr std::size_t kBlock = std::size_t{1} << 14;
+  constexpr std::size_t kFewest = 4 * kBlock, kMost = 48 * kBlock, kAll = 192 * kBlock;
   access.most_in_view = std::clamp(kAll / (ranks.size() + 1), kFewest, kMost);
   return ranks.try_emplace(rank, rank, access, keep).first->second;
 }
