@@ -139,6 +139,7 @@ void Collector::State::turn() {
   pauses.tick(now);
   send_commands();
   tell_control(now);
+  tell_end(now);
   viewers->serve(now);
   {
     const std::lock_guard lock(status_mutex);
@@ -157,6 +158,23 @@ void Collector::State::tell_control(double now) {
     told = control_now;
     ++revision;
   }
+}
+
+/// The end is told once all that came before it is there to be fetched. A run goes on after it only when a
+/// rank comes back.
+void Collector::State::tell_end(double now) {
+  bool over = stopping.load();
+  {
+    const std::lock_guard lock(status_mutex);
+    over = over || status.finished;
+  }
+  if (over == told_end) return;
+  if (over) {
+    tell_rows(now, true);  // ranks' last words among it
+    if (!recorder->idle()) return;
+  }
+  told_end = over;
+  ++revision;
 }
 
 void Collector::State::tell_rows(double now, bool all) {

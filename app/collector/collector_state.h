@@ -68,6 +68,7 @@ struct Collector::State {
   std::optional<ViewServer> viewers;
   std::string clock_id, host;  ///< of this machine
   std::uint64_t revision = 1;
+  bool told_end = false;                     ///< viewers know, or are about to, that nothing more comes
   ControlState told;                         ///< control state of the last revision
   std::map<std::string, double> complaints;  ///< kind of rejection -> when last said
   double next_commit_s = 0, next_liveness_s = 0, next_round_s = 0;
@@ -94,6 +95,7 @@ struct Collector::State {
 
   void start_upstream();
   void pass_upstream();
+  void tell_end(double now);
   void leave(double now);  ///< begins the end: everything pending goes to the recorder
 
   // What ranks publish.

@@ -52,7 +52,7 @@ void Collector::State::fill(wire::ViewReply& reply, std::uint64_t known) const {
   reply.note = control_now.note;
   {
     const std::lock_guard lock(status_mutex);
-    reply.finished = status.finished || stopping.load();
+    reply.finished = told_end;
     reply.exit_code = status.exit_code;
   }
   for (const auto& [id, rank] : ranks) {

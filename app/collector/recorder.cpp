@@ -121,6 +121,11 @@ std::vector<instrumentation::Event> Recorder::take_storage() {
   return storage;
 }
 
+bool Recorder::idle() const {
+  const std::lock_guard lock(mutex_);
+  return jobs_.empty() && !busy_;
+}
+
 bool Recorder::settle(double seconds) {
   std::unique_lock lock(mutex_);
   return idle_.wait_for(lock, std::chrono::duration<double>(seconds),

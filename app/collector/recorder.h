@@ -42,6 +42,8 @@ class Recorder {
   [[nodiscard]] std::string error() const;
   /// Storage of a recorded chunk, to be filled again; empty when there is none.
   [[nodiscard]] std::vector<instrumentation::Event> take_storage();
+  /// Everything so far has been recorded, and is there for viewers.
+  [[nodiscard]] bool idle() const;
   /// Waits until everything so far has been recorded (at most `seconds`). False: it has not.
   bool settle(double seconds);
   /// Records what is left, completes and closes the recording and ends the thread. Returns what went wrong.

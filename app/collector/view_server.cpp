@@ -61,9 +61,10 @@ void ViewServer::reply(Peer& peer) {
   message.header.sequence = peer.request;
   wire::ViewReply out;
   out.log = log_id_;
-  log_.read(peer.poll.static_cursor, peer.poll.cursor, kReplyBytes, kReplyItems, out);
+  // The state first: an end that it tells of is behind everything that the log then has.
   out.rank_revision = source_.revision();
   source_.fill(out, peer.poll.rank_revision);
+  log_.read(peer.poll.static_cursor, peer.poll.cursor, kReplyBytes, kReplyItems, out);
   peer.cursor = out.cursor;
   peer.static_cursor = out.static_cursor;
   const ViewLog::Ends ends = log_.ends();

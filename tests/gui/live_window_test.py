@@ -17,7 +17,7 @@ import tempfile
 import time
 
 BIN, ROOT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-STEPS = 120
+STEPS = 300
 LEASE_S = 10
 
 
