@@ -48,7 +48,7 @@ struct Store::State {
     std::uint32_t parts = 1;
     std::uint64_t events = 0, dropped_before = 0, lost_before = 0, shed_before = 0, lost_between = 0;
     std::int64_t missing_begin_ns = 0, missing_end_ns = 0;  ///< as Chunk has them
-    std::int64_t begin_ns = 0, end_ns = 0;  ///< collector clock
+    std::int64_t begin_ns = 0, end_ns = 0;                  ///< collector clock
     std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
     bool usable = true;
   };
