@@ -6,22 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/adamw_scalars.h"
 #include "kernels/ops.h"
 #include "kernels/types.h"
 
 namespace shardscope::kernels::cpu {
 
 enum class Isa : std::uint8_t { baseline, avx2, avx512 };
-
-/// Scalars of one AdamW step, computed once in double (see optimizer.cpp).
-struct AdamWScalars {
-  float beta1, one_minus_beta1, beta2, one_minus_beta2;
-  float step_size;       ///< lr / (1 - beta1^t)
-  float inv_sqrt_bias2;  ///< 1 / sqrt(1 - beta2^t)
-  float epsilon, grad_scale;
-  float decay;  ///< 1 - lr * weight_decay when decoupled, else 1
-  float l2;     ///< weight_decay when not decoupled, else 0
-};
 
 /// A causal attention problem; shapes as in ops.h, D = C / H.
 struct AttentionShape {
@@ -32,9 +23,10 @@ struct Gemm;
 
 struct VectorKernels {
   const char* name;
-  /// A matrix product (gemm.h) on the calling thread, m, n, k > 0; scratch of gemm_scratch_floats(), aligned to 64
-  /// bytes. Null where oneDNN's is the faster one.
-  void (*gemm)(const Gemm& shape, const float* a, const float* b, float* c, const float* bias, float* scratch);
+  /// A matrix product (gemm.h) on the calling thread, m, n, k > 0; scratch of gemm_scratch_floats(), aligned
+  /// to 64 bytes. Null where oneDNN's is the faster one.
+  void (*gemm)(const Gemm& shape, const float* a, const float* b, float* c, const float* bias,
+               float* scratch);
   std::int64_t (*gemm_scratch_floats)();
   // Element-wise, n elements from the pointers given; operands may alias exactly.
   void (*cast)(void* dst, DType dst_type, const void* src, DType src_type, std::int64_t n);

@@ -1,7 +1,7 @@
 // The update of a shard, and the norm of a gradient with its overflow check in one pass.
-#include <cmath>
-#include <limits>
+#include <type_traits>
 
+#include "kernels/adamw_scalars.h"
 #include "kernels/cuda/device.cuh"
 
 namespace shardscope::kernels::cuda {
@@ -10,15 +10,10 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPack = 4;  // floats in 16 bytes: master, m and v
 
-struct Scalars {
-  float beta1, one_minus_beta1, beta2, one_minus_beta2, step_size, inv_sqrt_bias2, epsilon, grad_scale, decay,
-      l2;
-};
-
 struct NoCopy {};
 
 /// The same steps in the same order as the CPU's vector code, so that both agree bitwise.
-__device__ __forceinline__ void update(float& w, float& m, float& v, float g, const Scalars& s) {
+__device__ __forceinline__ void update(float& w, float& m, float& v, float g, const AdamWScalars& s) {
   g = g * s.grad_scale;
   g = fmaf(w, s.l2, g);
   w = w * s.decay;
@@ -29,8 +24,9 @@ __device__ __forceinline__ void update(float& w, float& m, float& v, float g, co
 }
 
 template <int N, class Grad, class Param>
-__global__ void __launch_bounds__(kThreads) adamw_kernel(float* master, float* m, float* v, Param* param16,
-                                                         const Grad* grad, std::int64_t n, const Scalars s) {
+__global__ void __launch_bounds__(kThreads)
+    adamw_kernel(float* master, float* m, float* v, Param* param16, const Grad* grad, std::int64_t n,
+                 const AdamWScalars s) {
   const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
   const std::int64_t packs = n / N;
   const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -59,7 +55,7 @@ __global__ void __launch_bounds__(kThreads) adamw_kernel(float* master, float* m
 
 template <class Grad, class Param>
 void launch_adamw(const Context& on, float* master, float* m, float* v, Param* param16, const Grad* grad,
-                  std::int64_t n, const Scalars& s) {
+                  std::int64_t n, const AdamWScalars& s) {
   bool wide = aligned(master, 16) && aligned(m, 16) && aligned(v, 16) && aligned(grad, sizeof(Grad) * kPack);
   if constexpr (!std::is_same_v<Param, NoCopy>) wide = wide && aligned(param16, sizeof(Param) * kPack);
   if (wide) {
@@ -115,23 +111,7 @@ __global__ void __launch_bounds__(kNormThreads)
 void adamw_step(const Context& on, float* master, float* m, float* v, Ptr param16, ConstPtr grad,
                 std::int64_t n, const AdamW& settings) {
   if (n == 0) return;
-  const double lr = settings.lr;
-  const double beta1 = settings.beta1;
-  const double beta2 = settings.beta2;
-  const double t = static_cast<double>(settings.step);
-  const Scalars s{
-      .beta1 = settings.beta1,
-      .one_minus_beta1 = static_cast<float>(1.0 - beta1),
-      .beta2 = settings.beta2,
-      .one_minus_beta2 = static_cast<float>(1.0 - beta2),
-      .step_size = static_cast<float>(lr / (1.0 - std::pow(beta1, t))),
-      .inv_sqrt_bias2 = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2, t))),
-      .epsilon = settings.epsilon,
-      .grad_scale = settings.grad_scale,
-      .decay = settings.decoupled ? static_cast<float>(1.0 - lr * static_cast<double>(settings.weight_decay))
-                                  : 1.0F,
-      .l2 = settings.decoupled ? 0.0F : settings.weight_decay,
-  };
+  const AdamWScalars s = adamw_scalars(settings);
   with_type("adamw_step", grad.type, [&](auto grad_tag) {
     using Grad = decltype(grad_tag);
     const auto* g = static_cast<const Grad*>(grad.data);

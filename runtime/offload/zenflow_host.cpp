@@ -6,19 +6,15 @@
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/events.h"
+#include "runtime/offload/floats.h"
 #include "runtime/offload/transfer.h"
 
 namespace shardscope::offload {
 namespace {
 
 namespace ev = shardscope::instrumentation;
+using engine::bytes_of;
 using kernels::DType;
-
-std::size_t floats(std::int64_t n) noexcept { return static_cast<std::size_t>(n) * sizeof(float); }
-std::size_t bytes_of(std::int64_t n, DType type) noexcept {
-  return static_cast<std::size_t>(n) * kernels::size_of(type);
-}
-float* data(const device::Buffer& buffer) noexcept { return static_cast<float*>(buffer.data()); }
 
 }  // namespace
 
