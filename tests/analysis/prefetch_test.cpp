@@ -120,5 +120,31 @@ TEST(PrefetchOutcome, IsWhatARandomRunWasMadeToDo) {
   }
 }
 
+// The host is steps ahead of the device: what it issued during one step is gathered and used in the next, and
+// counts there and only there.
+TEST(PrefetchOutcome, CountsInTheStepThatGathers) {
+  RunBuilder run(1);
+  run.span(0, 0, 100, ev::EventKind::step_begin, ev::StreamId::host, 0);
+  run.span(0, 100, 300, ev::EventKind::step_begin, ev::StreamId::host, 1);
+  constexpr std::uint32_t kId = 7;
+  const auto status = [&](std::int64_t at, ev::StreamId stream, plan::ParamStatus now) {
+    run.instant(0, at, ev::EventKind::param_status, stream, 0, kModule, kId,
+                ev::status_code(static_cast<std::uint8_t>(now), ev::StatusCause::prefetch));
+  };
+  run.instant(0, 50, ev::EventKind::prefetch_issued, ev::StreamId::host, kId, kModule);
+  status(120, ev::StreamId::gather, plan::ParamStatus::in_flight);
+  run.span(0, 120, 140, ev::EventKind::collective_begin, ev::StreamId::gather, kId, kId, kGather);
+  run.span(0, 200, 201, ev::EventKind::fetch_wait_begin, ev::StreamId::compute, kModule, kId);
+  status(201, ev::StreamId::compute, plan::ParamStatus::available);
+  const store::Store& store = run.build();
+  const auto all = [](const Prefetch& p) {
+    return p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
+  };
+  EXPECT_EQ(all(prefetch_outcomes(store, 0, 0, 100)), 0U);
+  const Prefetch second = prefetch_outcomes(store, 0, 100, 300);
+  EXPECT_EQ(second.early, 1U);
+  EXPECT_EQ(all(second), 1U);
+}
+
 }  // namespace
 }  // namespace shardscope::analysis
