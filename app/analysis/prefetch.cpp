@@ -1,5 +1,4 @@
 // What became of each prefetch: the figure no other tool shows.
-#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -26,13 +25,11 @@ Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::i
   const auto events = store.instants(rank, begin_ns, end_ns);
   // The host issues ahead of the device, often steps ahead: a prefetch belongs to the window in which its
   // gather starts, which a parameter's status tells. Without statuses (less detail) the issue must serve.
-  const bool statuses = std::any_of(events.begin(), events.end(), [](const ev::Event& event) {
-    return event.kind == EventKind::param_status;
-  });
+  const std::uint8_t started =
+      ev::status_code(static_cast<std::uint8_t>(plan::ParamStatus::in_flight), ev::StatusCause::prefetch);
+  const bool statuses = store.instant_count(rank, EventKind::param_status, started) > 0;
   for (const ev::Event& event : events) {
-    const bool starts = event.kind == EventKind::param_status &&
-                        static_cast<plan::ParamStatus>(event.code & 0xF) == plan::ParamStatus::in_flight &&
-                        static_cast<ev::StatusCause>(event.code >> 4) == ev::StatusCause::prefetch;
+    const bool starts = event.kind == EventKind::param_status && event.code == started;
     if (statuses ? !starts : event.kind != EventKind::prefetch_issued) continue;
     const std::uint32_t gather = statuses ? event.c : event.a;
     if (issued.try_emplace(gather).second) issued_at_ns[gather] = static_cast<std::int64_t>(event.ticks);
