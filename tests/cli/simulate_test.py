@@ -8,7 +8,6 @@ import csv
 import json
 import os
 import pathlib
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -77,10 +76,7 @@ class Simulate(unittest.TestCase):
     def test_many_ranks_over_a_live_collector(self):
         with tempfile.TemporaryDirectory() as folder:
             recording = pathlib.Path(folder) / "run.zscope"
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                port = probe.getsockname()[1]
-            endpoint = f"tcp://127.0.0.1:{port}"
+            endpoint = f"ipc://{folder}/collector"  # nobody else can take it, as they can a free port
             recorder = subprocess.Popen([BIN / "shardscope", "record", recording, "--listen", endpoint], env=ENV,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             try:

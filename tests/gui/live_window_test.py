@@ -10,7 +10,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -42,13 +41,10 @@ class Display:
 
 
 class Run:
-    """`shardscope run` with its collector on a known port."""
+    """`shardscope run` with its collector at a known place: a path, which nobody else can take as they can a free port."""
 
     def __init__(self, folder, name, environment):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.endpoint = f"tcp://127.0.0.1:{port}"
+        self.endpoint = f"ipc://{folder}/{name}"
         self.weights = folder / f"{name}.safetensors"
         self.recording = folder / f"{name}.zscope"
         self.process = subprocess.Popen(
@@ -68,7 +64,7 @@ class Run:
 
 class Window:
     def __init__(self, folder, endpoint, environment):
-        self.dump = folder / f"state-{endpoint.rsplit(':', 1)[1]}.json"
+        self.dump = folder / f"state-{pathlib.Path(endpoint).name}.json"
         self.environment = environment
         self.process = subprocess.Popen([BIN / "shardscope-gui", "--connect", endpoint, "--size", "1600x900", "--state-dump",
                                          self.dump], env=environment)
