@@ -4,11 +4,17 @@
 usage: tests/bench/overlap.py [--gbps 10] [--repeat 3] [--steps 12] [--stages 1 2 3] [--build FOLDER]
 
 Per stage, runs with overlap_comm off and on take turns, over an emulated link, on the GPT of the throughput comparison
-with 2 ranks. Without overlap a run takes its computation, its exposed communication and the rest (copies, idle). With
-overlap no run is shorter than the larger of computation and communication, plus that rest: the gain that this allows is
-printed beside the gain seen. It is an upper bound: the last bucket's reduction and, in stages 1 and 2, the gather after
-the update have nothing to hide behind. Then stages 0 and 3 without a link, overlap on: what partitioning costs when
-communication is hidden. Medians over the runs; times are those of the slower rank, over all steps.
+with 2 ranks. Beside the gain seen stand two that were computed:
+
+- *bound*: with overlap no run is shorter than the larger of computation and communication, plus the rest (copies,
+  idle). Nothing reaches it: the last bucket's reduction and, in stages 1 and 2, the gather after the update have
+  nothing to hide behind.
+- *critical path*: the same configuration played by `shardscope simulate`, off and on. Its times are those of the longest
+  path through the engine's own waits, given each piece's duration: kernels and collectives are scaled so that a
+  step's computation and communication take what they took in the run without overlap.
+
+Then stages 0 and 3 without a link, overlap on: what partitioning costs when communication is hidden. Medians over the
+runs; times are those of the slower rank, over all steps.
 """
 import argparse
 import json
@@ -23,25 +29,68 @@ import launch  # noqa: E402
 import peer_models  # noqa: E402
 
 
-def run(options, folder, stage, overlap, gbps):
-    folder = launch.fresh(folder)
+LATENCY_US = 20
+
+
+def described(options, folder, stage, overlap, gbps):
+    """Writes the configuration and the model into the folder."""
     zero = {"stage": stage, "overlap_comm": overlap, "reduce_bucket_size": 1_000_000,
             "stage3_prefetch_bucket_size": 2_000_000}
     config = {"train_micro_batch_size_per_gpu": options.micro_batch, "zero_optimization": zero,
               "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}}}
     if gbps:
-        config["shardscope"] = {"emulated_link": {"gbps": gbps, "latency_us": 20}}
+        config["shardscope"] = {"emulated_link": {"gbps": gbps, "latency_us": LATENCY_US}}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "model.json").write_text(peer_models.tree("gpt", peer_models.SMALL_GPT))
-    program = pathlib.Path(options.build) / "bin" / "shardscope"
+
+
+def shardscope(options, *arguments):
+    done = subprocess.run([str(pathlib.Path(options.build) / "bin" / "shardscope"), *map(str, arguments)],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise launch.PeerError(f"{arguments[0]} ended with {done.returncode}: {done.stdout[-300:]}{done.stderr[-900:]}")
+    return done.stdout
+
+
+def run(options, folder, stage, overlap, gbps):
+    folder = launch.fresh(folder)
+    described(options, folder, stage, overlap, gbps)
     recording = folder / "run.zscope"
-    for command in ([program, "run", "--no-view", "--ranks", "2", "--config", folder / "config.json", "--model",
-                     folder / "model.json", "--data", "golden:gpt", "--steps", str(options.steps), "--record", recording],
-                    [program, "summary", recording, "--json"]):
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise launch.PeerError(f"{command[1]} ended with {done.returncode}: {done.stdout[-300:]}{done.stderr[-900:]}")
-    return json.loads(done.stdout)
+    shardscope(options, "run", "--no-view", "--ranks", 2, "--config", folder / "config.json", "--model",
+               folder / "model.json", "--data", "golden:gpt", "--steps", options.steps, "--record", recording)
+    return json.loads(shardscope(options, "summary", recording, "--json"))
+
+
+def simulated(options, folder, stage, overlap, matrix_efficiency, link_efficiency=1.0):
+    """milliseconds() of one step on a virtual clock; kernels and collectives slowed by the given efficiencies."""
+    folder = launch.fresh(folder)
+    described(options, folder, stage, overlap, 0)
+    link = {"gb_per_s": options.gbps / 8 * link_efficiency, "latency_us": LATENCY_US / link_efficiency}
+    hardware = {"name": "emulated", "description": "the emulated link; rates scaled to the measured computation",
+                "sources": ["tests/bench/overlap.py"], "ranks_per_node": 2, "memory_gib": 0, "f32_tflops": 0.2,
+                "f16_tflops": 0.2, "matrix_efficiency": matrix_efficiency, "memory_gb_per_s": 10, "memory_efficiency": 1,
+                "kernel_us": 1, "launch_us": 1, "inside": link, "between": link,
+                "host": {"gb_per_s": 10, "latency_us": 1}, "host_memory_gb_per_s": 10}
+    (folder / "hardware.json").write_text(json.dumps(hardware))
+    recording, steps = folder / "run.zscope", 3
+    shardscope(options, "simulate", "--ranks", 2, "--config", folder / "config.json", "--model", folder / "model.json",
+               "--hardware", folder / "hardware.json", "--steps", steps, "-o", recording)
+    times = milliseconds(json.loads(shardscope(options, "summary", recording, "--json")))
+    return [time / steps for time in times]
+
+
+def critical_path_gain(options, stage, computation, communication):
+    """Milliseconds of a step that overlap saves on the longest path, where each part takes what was measured."""
+    folder = pathlib.Path(options.scratch) / f"path-{stage}"
+    fast, slow = (simulated(options, folder, stage, False, efficiency)[1] for efficiency in (1.0, 0.5))
+    # Products take time in inverse proportion to the efficiency, everything else none: two points give the line.
+    efficiency = (slow - fast) / max(computation - (2 * fast - slow), 1e-9)
+    if not 0 < efficiency <= 1:
+        raise launch.PeerError(f"a computation of {computation:.1f} ms a step is outside what the cost model can be scaled "
+                               f"to ({fast:.1f} ms at its peak); change f32_tflops in this script")
+    link = simulated(options, folder, stage, False, efficiency)[2] / communication
+    off, on = (simulated(options, folder, stage, overlap, efficiency, link) for overlap in (False, True))
+    return off[0] - on[0]
 
 
 def milliseconds(summary):
@@ -75,15 +124,16 @@ def main():
     parser.add_argument("--scratch", default=launch.ROOT / "build" / "overlap")
     options = parser.parse_args()
     print(f"emulated link of {options.gbps} Gbit/s; milliseconds per step, medians of {options.repeat} runs")
-    print("| stage | off | computation | communication | rest | on | gain allowed | gain seen |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| stage | off | computation | communication | rest | on | bound | critical path | gain seen |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for stage in options.stages:
         off, on = (stage, False, options.gbps), (stage, True, options.gbps)
         times = alternate(options, "link", [off, on])
         total, compute, communication, rest = times[off]
         bound = max(compute, communication) + rest
+        path = critical_path_gain(options, stage, compute, communication)
         print(f"| {stage} | {total:.1f} | {compute:.1f} | {communication:.1f} | {rest:.1f} | {times[on][0]:.1f} | "
-              f"{100 * (1 - bound / total):.0f} % | {100 * (1 - times[on][0] / total):.0f} % |", flush=True)
+              f"{100 * (1 - bound / total):.0f} % | {100 * path / total:.0f} % | {100 * (1 - times[on][0] / total):.0f} % |", flush=True)
     times = alternate(options, "memory", [(0, True, 0), (3, True, 0)])
     plain, partitioned = times[0, True, 0][0], times[3, True, 0][0]
     print(f"stage 3 without a link: {partitioned:.1f} ms per step, stage 0: {plain:.1f} ms "
