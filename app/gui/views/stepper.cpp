@@ -48,9 +48,17 @@ void StepperView::buttons(Context& ctx, Rect& room) {
   const bool can_step = !app.run->live() || app.cursor_ns || control.paused;
   const Palette& c = ctx.colors();
   Rect line = room.take_top(24);
+  // Both rows of buttons begin under each other, and so does what has to go on in a row of its own.
+  const float indent =
+      std::max(ctx.canvas.width("step by", Font::small), ctx.canvas.width("run to", Font::small)) + 8;
   const auto next = [&](std::string_view label, bool enabled, Context::Look look, std::string_view tip) {
     const float w = ctx.button_width(label);
-    if (line.w < w) return false;
+    if (line.w < w) {
+      room.take_top(4);
+      line = room.take_top(24);
+      line.take_left(indent);
+      if (line.w < w) return false;
+    }
     const Rect place = line.take_left(w);
     line.take_left(4);
     return ctx.button(place, label, enabled, look, tip);
@@ -66,8 +74,7 @@ void StepperView::buttons(Context& ctx, Rect& room) {
       app.resume();
     line.take_left(8);
   }
-  ctx.canvas.text_in(line.take_left(ctx.canvas.width("step by", Font::small) + 8), "step by", c.muted,
-                     Font::small);
+  ctx.canvas.text_in(line.take_left(indent), "step by", c.muted, Font::small);
   for (const StepUnit unit : {StepUnit::event, StepUnit::module, StepUnit::micro_step, StepUnit::step}) {
     if (!live) {
       const std::string back = std::string("< ") + word(unit);
@@ -85,8 +92,7 @@ void StepperView::buttons(Context& ctx, Rect& room) {
   }
   room.take_top(4);
   line = room.take_top(24);
-  ctx.canvas.text_in(line.take_left(ctx.canvas.width("run to", Font::small) + 8), "run to", c.muted,
-                     Font::small);
+  ctx.canvas.text_in(line.take_left(indent), "run to", c.muted, Font::small);
   for (const auto& [label, kind] :
        {std::pair{"module", RunToKind::module}, std::pair{"parameter", RunToKind::param},
         std::pair{"step", RunToKind::step}}) {
