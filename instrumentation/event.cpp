@@ -112,6 +112,14 @@ constexpr KindRow row_of(EventKind kind) noexcept {
       return {"deferred_wait_begin", m, K::deferred_wait_end, false};
     case K::deferred_wait_end:
       return {"deferred_wait_end", m, K::deferred_wait_end, true};
+    case K::nccl_collective:
+      return {"nccl_collective", p, K::nccl_collective, false};
+    case K::nccl_kernel:
+      return {"nccl_kernel", k, K::nccl_kernel, false};
+    case K::nccl_proxy:
+      return {"nccl_proxy", k, K::nccl_proxy, false};
+    case K::outside_memory:
+      return {"outside_memory", ph, K::outside_memory, false};
   }
   return {"unknown", k, kind, false};
 }

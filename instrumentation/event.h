@@ -77,8 +77,12 @@ enum class EventKind : std::uint16_t {
   deferred_update,        // host      -               step           steps summed DeferredState        elems             -
   deferred_wait_begin,    // compute   -               step           -            -                    elems             -
   deferred_wait_end,      // compute   -               step           -            -                    elems             -
+  nccl_collective,        // host      sequence        communicator   NcclCode     CollectiveOp         bytes             NCCL's number of it
+  nccl_kernel,            // host      sequence        communicator   NcclChannels CollectiveOp         ns before: begin  ns before: first channel's end
+  nccl_proxy,             // host      sequence        communicator   operations   CollectiveOp         ns before: begin  -
+  outside_memory,         // host      -               -              -            MemoryPool           bytes             bytes in use on the device
 };
-inline constexpr EventKind kLastEventKind = EventKind::deferred_wait_end;
+inline constexpr EventKind kLastEventKind = EventKind::outside_memory;
 // clang-format on
 // *  reduce and gather phases at the end of a step are on their own lanes.
 // ** not_available -> in_flight on the gather lane when the gather starts; available on the compute lane
@@ -157,8 +161,8 @@ enum class StatusCause : std::uint8_t {
 [[nodiscard]] constexpr std::uint8_t status_code(std::uint8_t status, StatusCause cause) noexcept {
   return static_cast<std::uint8_t>((status & 0xF) | (static_cast<std::uint8_t>(cause) << 4));
 }
-/// c of collective_begin and _end: kernels::DType in bits 0-7, CollectiveScope in bits 8-15, ranks of the communicator in
-/// bits 16-31.
+/// c of collective_begin and _end: kernels::DType in bits 0-7, CollectiveScope in bits 8-15, ranks of the
+/// communicator in bits 16-31.
 [[nodiscard]] constexpr std::uint32_t collective_code(std::uint8_t type, CollectiveScope scope,
                                                       std::uint32_t ranks) noexcept {
   return type | static_cast<std::uint32_t>(scope) << 8U | (ranks & 0xFFFFU) << 16U;
@@ -168,6 +172,30 @@ enum class StatusCause : std::uint8_t {
 }
 [[nodiscard]] constexpr std::uint32_t ranks_of(std::uint32_t collective_code) noexcept {
   return collective_code >> 16U;
+}
+/// How NCCL moves the bytes of a collective; what its profiler interface calls them. `unknown`: a name that
+/// this version does not know.
+enum class NcclAlgorithm : std::uint8_t {
+  unknown,
+  tree,
+  ring,
+  collnet_direct,
+  collnet_chain,
+  nvls,
+  nvls_tree,
+  pat
+};
+enum class NcclProtocol : std::uint8_t { unknown, ll, ll128, simple };
+/// c of nccl_collective: algorithm in bits 0-7, protocol in bits 8-15, channels in bits 16-23, warps of a
+/// channel in bits 24-31.
+[[nodiscard]] constexpr std::uint32_t nccl_code(NcclAlgorithm algorithm, NcclProtocol protocol,
+                                                std::uint32_t channels, std::uint32_t warps) noexcept {
+  return static_cast<std::uint32_t>(algorithm) | static_cast<std::uint32_t>(protocol) << 8U |
+         (channels & 0xFFU) << 16U | (warps & 0xFFU) << 24U;
+}
+/// c of nccl_kernel: channels that were timed in bits 0-15, channels that ran in bits 16-31.
+[[nodiscard]] constexpr std::uint32_t nccl_channels(std::uint32_t timed, std::uint32_t used) noexcept {
+  return (timed & 0xFFFFU) | used << 16U;
 }
 /// code of memory events: category in the low 4 bits, pool in the high 4.
 [[nodiscard]] constexpr std::uint8_t memory_code(MemoryPool pool, MemoryCategory category) noexcept {

@@ -74,7 +74,11 @@ enum {
   SHARDSCOPE_EVENT_DEFERRED_UPDATE,
   SHARDSCOPE_EVENT_DEFERRED_WAIT_BEGIN,
   SHARDSCOPE_EVENT_DEFERRED_WAIT_END,
-  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_DEFERRED_WAIT_END
+  SHARDSCOPE_EVENT_NCCL_COLLECTIVE,
+  SHARDSCOPE_EVENT_NCCL_KERNEL,
+  SHARDSCOPE_EVENT_NCCL_PROXY,
+  SHARDSCOPE_EVENT_OUTSIDE_MEMORY,
+  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_OUTSIDE_MEMORY
 };
 
 enum {
@@ -114,6 +118,24 @@ enum {
 };
 /* dtype of shardscope_collective_end */
 enum { SHARDSCOPE_F32 = 0, SHARDSCOPE_BF16 = 1, SHARDSCOPE_F16 = 2 };
+
+/* How NCCL moved the bytes of a collective. */
+enum {
+  SHARDSCOPE_NCCL_ALGORITHM_UNKNOWN = 0,
+  SHARDSCOPE_NCCL_TREE = 1,
+  SHARDSCOPE_NCCL_RING = 2,
+  SHARDSCOPE_NCCL_COLLNET_DIRECT = 3,
+  SHARDSCOPE_NCCL_COLLNET_CHAIN = 4,
+  SHARDSCOPE_NCCL_NVLS = 5,
+  SHARDSCOPE_NCCL_NVLS_TREE = 6,
+  SHARDSCOPE_NCCL_PAT = 7
+};
+enum {
+  SHARDSCOPE_NCCL_PROTOCOL_UNKNOWN = 0,
+  SHARDSCOPE_NCCL_LL = 1,
+  SHARDSCOPE_NCCL_LL128 = 2,
+  SHARDSCOPE_NCCL_SIMPLE = 3
+};
 
 enum {
   SHARDSCOPE_POOL_DEVICE = 0,
@@ -356,6 +378,34 @@ static inline void shardscope_deferred_wait_begin(uint32_t step, int64_t elems) 
 static inline void shardscope_deferred_wait_end(uint32_t step, int64_t elems) {
   shardscope_record_(SHARDSCOPE_EVENT_DEFERRED_WAIT_END, SHARDSCOPE_LANE_COMPUTE, 0, SHARDSCOPE_NO_ID, step,
                      SHARDSCOPE_NO_ID, elems, 0);
+}
+/* One operation of NCCL for collective `sequence`: what its profiler interface says of it. */
+static inline void shardscope_nccl_collective(uint8_t op, uint32_t sequence, uint32_t communicator,
+                                              uint8_t algorithm, uint8_t protocol, uint8_t channels,
+                                              uint8_t warps, int64_t bytes, int64_t nccl_sequence) {
+  shardscope_record_(
+      SHARDSCOPE_EVENT_NCCL_COLLECTIVE, SHARDSCOPE_LANE_HOST, op, sequence, communicator,
+      (uint32_t)algorithm | (uint32_t)protocol << 8 | (uint32_t)channels << 16 | (uint32_t)warps << 24, bytes,
+      nccl_sequence);
+}
+/* Its kernel, emitted with the time of its last channel's end. */
+static inline void shardscope_nccl_kernel(uint8_t op, uint32_t sequence, uint32_t communicator,
+                                          uint16_t channels_timed, uint16_t channels_used,
+                                          int64_t begin_ns_before, int64_t first_end_ns_before) {
+  shardscope_record_(SHARDSCOPE_EVENT_NCCL_KERNEL, SHARDSCOPE_LANE_HOST, op, sequence, communicator,
+                     (uint32_t)channels_timed | (uint32_t)channels_used << 16, begin_ns_before,
+                     first_end_ns_before);
+}
+/* Its network operations by proxy, emitted with the time of the last one's end. */
+static inline void shardscope_nccl_proxy(uint8_t op, uint32_t sequence, uint32_t communicator,
+                                         uint32_t operations, int64_t begin_ns_before) {
+  shardscope_record_(SHARDSCOPE_EVENT_NCCL_PROXY, SHARDSCOPE_LANE_HOST, op, sequence, communicator,
+                     operations, begin_ns_before, 0);
+}
+/* Memory of a pool that the runtime did not allocate, of all that is in use by what the driver says. */
+static inline void shardscope_outside_memory(uint8_t pool, int64_t bytes, int64_t bytes_in_use) {
+  shardscope_record_(SHARDSCOPE_EVENT_OUTSIDE_MEMORY, SHARDSCOPE_LANE_HOST, pool, SHARDSCOPE_NO_ID,
+                     SHARDSCOPE_NO_ID, SHARDSCOPE_NO_ID, bytes, bytes_in_use);
 }
 static inline void shardscope_overflow(uint8_t any_rank, uint32_t step) {
   shardscope_record_(SHARDSCOPE_EVENT_OVERFLOW, SHARDSCOPE_LANE_HOST, any_rank, step, SHARDSCOPE_NO_ID,
