@@ -191,7 +191,8 @@ struct Decoded {
   Reject reject = Reject::none;
   std::string why;  ///< in words, when rejected
 };
-/// Never throws on any input (out of memory apart).
-[[nodiscard]] Decoded decode(const void* data, std::size_t bytes, From from);
+/// Never throws on any input (out of memory apart). A batch's events are decoded into `storage`, whatever it
+/// holds: who decodes one batch after another hands the same memory in again.
+[[nodiscard]] Decoded decode(const void* data, std::size_t bytes, From from, std::vector<Event> storage = {});
 
 }  // namespace shardscope::instrumentation::wire

@@ -70,8 +70,9 @@ Position position_of(const fb::Position* p) {
   return out;
 }
 
-Batch batch_of(const fb::Batch& b) {
+Batch batch_of(const fb::Batch& b, std::vector<Event> storage) {
   Batch out;
+  out.events = std::move(storage);
   out.dropped_total = b.dropped_total();
   out.dropped_here = b.dropped_here();
   require(out.dropped_here <= out.dropped_total, "more events dropped in a batch than in all");
@@ -90,8 +91,7 @@ Batch batch_of(const fb::Batch& b) {
         r->offset_ns() > -kFar && r->offset_ns() < kFar && r->residual_ns() >= 0 && r->residual_ns() < kFar,
         "a relayed batch's clock is out of range");
   }
-  if (b.events() == nullptr) return out;
-  const std::size_t count = b.events()->size();
+  const std::size_t count = b.events() != nullptr ? b.events()->size() : 0;
   require(count <= kMaxBatchEvents, "more events than a batch may hold");
   out.events.resize(count);
   if (count != 0)
@@ -255,10 +255,10 @@ bool allowed(fb::Body body, From from) noexcept {
   return false;
 }
 
-Body body_of(const fb::Frame& f, const Header& header) {
+Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storage) {
   switch (f.body_type()) {
     case fb::Body_Batch:
-      return batch_of(*f.body_as_Batch());
+      return batch_of(*f.body_as_Batch(), std::move(storage));
     case fb::Body_Tables:
       return tables_of(*f.body_as_Tables(), header);
     case fb::Body_Text: {
@@ -348,7 +348,7 @@ const char* name_of(Reject reject) noexcept {
   return "unknown";
 }
 
-Decoded decode(const void* data, std::size_t bytes, From from) {
+Decoded decode(const void* data, std::size_t bytes, From from, std::vector<Event> storage) {
   const bool large = from == From::rank_publish || from == From::collector_view;
   const std::size_t limit = large ? kMaxFrameBytes : kMaxControlBytes;
   if (bytes > limit) {
@@ -357,10 +357,14 @@ Decoded decode(const void* data, std::size_t bytes, From from) {
   }
   if (bytes < 16) return rejected(Reject::size, "only " + std::to_string(bytes) + " bytes");
   // FlatBuffers reads scalars in place; a socket's buffer may lie anywhere.
-  std::vector<std::uint64_t> aligned;
+  std::vector<std::uint64_t> large_copy;
   const auto* base = static_cast<const std::uint8_t*>(data);
   if (reinterpret_cast<std::uintptr_t>(base) % alignof(std::uint64_t) != 0) {
-    aligned.resize((bytes + 7) / 8);
+    // Batches come one after another: they share a copy that is kept. Tables are rare.
+    thread_local std::vector<std::uint64_t> kept_copy;
+    constexpr std::size_t kKept = std::size_t{1} << 19;
+    std::vector<std::uint64_t>& aligned = bytes <= kKept ? kept_copy : large_copy;
+    if (aligned.size() * sizeof(std::uint64_t) < bytes) aligned.resize((bytes + 7) / 8);
     std::memcpy(aligned.data(), data, bytes);
     base = reinterpret_cast<const std::uint8_t*>(aligned.data());
   }
@@ -387,7 +391,7 @@ Decoded decode(const void* data, std::size_t bytes, From from) {
     message.header.incarnation = frame.incarnation();
     message.header.sequence = frame.sequence();
     message.header.run_id = text_of(frame.run_id(), kMaxName, "run id");
-    message.body = body_of(frame, message.header);
+    message.body = body_of(frame, message.header, std::move(storage));
     return {std::move(message), Reject::none, {}};
   } catch (const BadValue& bad) {
     return rejected(Reject::value, bad.what());

@@ -121,7 +121,9 @@ void Collector::State::leave(double now) {
 }
 
 void Collector::State::turn() {
-  sockets.wait(kTick_s, upstream ? &*upstream : nullptr);
+  // What there is no room for is not waited for: the recorder wakes this thread when it has got on.
+  sockets.wait(kTick_s, intake_full() ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::hear,
+               upstream ? &*upstream : nullptr);
   guard_doors();
   // Control and views first: they are few, and waiting shows.
   receive_control();

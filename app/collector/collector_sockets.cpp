@@ -65,11 +65,11 @@ void CollectorSockets::listen(const std::string& endpoint) {
   bind_or_explain(control, endpoints.control);
 }
 
-void CollectorSockets::wait(double timeout_s, Upstream* upstream) {
+void CollectorSockets::wait(double timeout_s, Ranks ranks, Upstream* upstream) {
   std::vector<zmq::pollitem_t> items{{control.handle(), 0, ZMQ_POLLIN, 0},
                                      {view.handle(), 0, ZMQ_POLLIN, 0},
-                                     {pull.handle(), 0, ZMQ_POLLIN, 0},
                                      {nullptr, wake.fd(), ZMQ_POLLIN, 0}};
+  if (ranks == Ranks::hear) items.push_back({pull.handle(), 0, ZMQ_POLLIN, 0});
   guard.add_to(items);
   if (upstream != nullptr) upstream->add_to(items);
   try {

@@ -19,9 +19,11 @@ struct CollectorSockets {
   /// Binds all three. Port 0: any three free ports in a row. Throws std::runtime_error: endpoint, reason,
   /// what to do.
   void listen(const std::string& endpoint);
+  /// What ranks publish is heard, or has to wait where it is.
+  enum class Ranks : std::uint8_t { hear, wait };
   /// Waits until a message is there, `wake` is signalled or `timeout_s` is over.
   /// With `upstream` also until that has something to receive, or may send again.
-  void wait(double timeout_s, Upstream* upstream);
+  void wait(double timeout_s, Ranks ranks, Upstream* upstream);
 
   instrumentation::Endpoints endpoints;  ///< after listen(), with the real ports
   zmq::context_t context{1};

@@ -64,6 +64,7 @@ struct Collector::State {
   RunSink sink;  ///< its read() is for every thread; the rest belongs to `recorder`
   std::optional<Recorder> recorder;
   std::size_t pending_events = 0;  ///< of all ranks, not handed to the recorder yet
+  std::vector<instrumentation::Event> batch_storage;  ///< a batch is decoded into, time after time
   bool shedding = false;           ///< has been said
   std::optional<ViewServer> viewers;
   std::string clock_id, host;  ///< of this machine
@@ -106,6 +107,7 @@ struct Collector::State {
   void flush(RankSession& rank);
   void flush_due(double now);
   [[nodiscard]] std::size_t intake_bytes() const noexcept;  ///< arrived and not recorded
+  [[nodiscard]] bool intake_full() const noexcept { return intake_bytes() > options.intake_bytes; }
   /// Keeps them within the bound. False: there is nothing left that may be shed.
   bool make_room();
   [[nodiscard]] bool recorder_has_room() const noexcept {

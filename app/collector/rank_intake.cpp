@@ -22,14 +22,15 @@ constexpr std::array kShedOrder = {ShedClass::kernels, ShedClass::params, ShedCl
 void Collector::State::receive_published() {
   zmq::message_t message;
   for (int i = 0; i < kMessagesPerTurn; ++i) {
-    if (intake_bytes() > options.intake_bytes) {
+    if (intake_full()) {
       // A recorder that gets on is waited for: ZeroMQ's queues are short, and behind them are the ranks' own.
       // One that stands still must not take the live view with it. With nothing left to shed they wait too.
       const std::int64_t still_ns = monotonic_now_ns() - recorder->progress_ns();
       if (still_ns < kPatience_ns || !make_room()) return;
     }
     if (!sockets.pull.recv(message, zmq::recv_flags::dontwait)) return;
-    wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::rank_publish);
+    wire::Decoded decoded =
+        wire::decode(message.data(), message.size(), wire::From::rank_publish, std::move(batch_storage));
     if (!decoded.message) {
       reject(wire::name_of(decoded.reject), "a rank", decoded.why);
       continue;
@@ -103,7 +104,8 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   if (auto* batch = std::get_if<wire::Batch>(&message.body)) {
     pending_events += batch->events.size();
-    rank.add(std::move(*batch), now_s());
+    rank.add(*batch, now_s());
+    batch_storage = std::move(batch->events);
     if (rank.due(now_s(), 1e9) && recorder_has_room()) flush(rank);
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
     on_tables(rank, *tables, bytes);

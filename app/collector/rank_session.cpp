@@ -6,7 +6,8 @@
 namespace shardscope::collector {
 
 namespace {
-constexpr std::size_t kChunkEvents = 1U << 16;
+/// A rank that fills chunks gets room for one at once; what a slower one needs is found out.
+constexpr std::size_t kFast = RankSession::kChunkEvents / 4;
 
 bool earlier(const instrumentation::Event& a, const instrumentation::Event& b) noexcept {
   return static_cast<std::int64_t>(a.ticks) < static_cast<std::int64_t>(b.ticks);
@@ -65,7 +66,7 @@ void RankSession::add_relayed(const wire::Batch& batch) {
   relay_incarnation_ = *incarnation_;
 }
 
-void RankSession::add(wire::Batch batch, double now_s) {
+void RankSession::add(const wire::Batch& batch, double now_s) {
   if (batch.relay) add_relayed(batch);
   // The total, not the part: what a lost message said of drops is in the total of the next one.
   if (batch.dropped_total > dropped_total_) {
@@ -75,28 +76,41 @@ void RankSession::add(wire::Batch batch, double now_s) {
     dropped_total_ = batch.dropped_total;
   }
   clock_error_ns = batch.clock_error_ns;
-  if (events_.empty()) since_s_ = now_s;
   row.events += batch.events.size();
   row_dirty = true;
+  if (pieces_.empty()) since_s_ = now_s;
   if (batch.events.empty()) return;
-  // A rank hands its events over in order of time; not every program that speaks this protocol does.
-  in_order_ &= std::is_sorted(batch.events.begin(), batch.events.end(), earlier) &&
-               (events_.empty() || !earlier(batch.events.front(), events_.back()));
-  if (events_.empty() && events_.capacity() < batch.events.capacity()) {
-    events_ = std::move(batch.events);
-  } else {
-    events_.insert(events_.end(), batch.events.begin(), batch.events.end());
+  if (pieces_.empty() || pieces_.back().events.size() >= kChunkEvents) {
+    Piece& piece = pieces_.emplace_back();
+    piece.events.swap(storage_);
+    piece.since_s = now_s;
   }
+  Piece& piece = pieces_.back();
+  const std::size_t size = piece.events.size() + batch.events.size();
+  if (size > kFast && size > piece.events.capacity()) {
+    piece.events.reserve(std::max(size, kChunkEvents + batch.events.size()));
+  }
+  // A rank hands its events over in order of time; not every program that speaks this protocol does.
+  piece.in_order = piece.in_order && std::is_sorted(batch.events.begin(), batch.events.end(), earlier) &&
+                   (piece.events.empty() || !earlier(batch.events.front(), piece.events.back()));
+  piece.events.insert(piece.events.end(), batch.events.begin(), batch.events.end());
 }
 
 bool RankSession::due(double now_s, double chunk_age_s) const {
-  return events_.size() >= kChunkEvents || (pending() && now_s - since_s_ >= chunk_age_s);
+  if (!pieces_.empty() && pieces_.front().events.size() >= kChunkEvents) return true;
+  return pending() && now_s - since_s_ >= chunk_age_s;
 }
 
 std::uint32_t RankSession::shed(instrumentation::ShedClass victim) {
-  const std::uint32_t gone = instrumentation::shed(events_, victim, missing_begin_ns_, missing_end_ns_);
+  std::uint32_t gone = 0;
+  for (Piece& piece : pieces_) {
+    const std::uint32_t here =
+        instrumentation::shed(piece.events, victim, missing_begin_ns_, missing_end_ns_);
+    if (here != 0) piece.events.shrink_to_fit();
+    gone += here;
+  }
   if (gone == 0) return 0;
-  events_.shrink_to_fit();
+  join_pieces();
   dropped_ += gone;
   shed_ += gone;
   row.dropped += gone;
@@ -105,18 +119,33 @@ std::uint32_t RankSession::shed(instrumentation::ShedClass victim) {
   return gone;
 }
 
+/// What shedding has left of neighbours becomes one chunk.
+void RankSession::join_pieces() {
+  std::deque<Piece> joined;
+  for (Piece& piece : pieces_) {
+    if (piece.events.empty()) continue;
+    if (joined.empty() || joined.back().events.size() + piece.events.size() > kChunkEvents) {
+      joined.push_back(std::move(piece));
+      continue;
+    }
+    Piece& last = joined.back();
+    last.in_order = last.in_order && piece.in_order && !earlier(piece.events.front(), last.events.back());
+    last.events.insert(last.events.end(), piece.events.begin(), piece.events.end());
+  }
+  pieces_.swap(joined);
+}
+
 store::Chunk RankSession::take_chunk(std::vector<instrumentation::Event> storage) {
   store::Chunk chunk;
-  if (!in_order_) std::stable_sort(events_.begin(), events_.end(), earlier);
-  in_order_ = true;
-  chunk.events.swap(events_);
-  // Storage of a large chunk only goes where large chunks come from.
-  if (chunk.events.size() >= kChunkEvents / 4) events_ = std::move(storage);
-  if (chunk.events.size() > kChunkEvents) {
-    const auto cut = chunk.events.begin() + static_cast<std::ptrdiff_t>(kChunkEvents);
-    events_.assign(cut, chunk.events.end());
-    chunk.events.erase(cut, chunk.events.end());
+  if (!pieces_.empty()) {
+    Piece& piece = pieces_.front();
+    if (!piece.in_order) std::stable_sort(piece.events.begin(), piece.events.end(), earlier);
+    chunk.events.swap(piece.events);
+    pieces_.pop_front();
+    if (!pieces_.empty()) since_s_ = pieces_.front().since_s;
   }
+  // Storage of a large chunk only goes where large chunks come from.
+  if (chunk.events.size() >= kFast) storage_ = std::move(storage);
   chunk.rank = row.rank;
   chunk.sequence = chunk_sequence_++;
   if (!chunk.events.empty()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,11 +38,14 @@ class RankSession {
 
   [[nodiscard]] bool is_current(std::uint64_t incarnation) const { return incarnation_ == incarnation; }
 
-  /// Appends a batch. A chunk is due when due() says so.
-  void add(wire::Batch batch, double now_s);
+  /// As many events make a block of a recording (store::Compaction), and stay in a core's cache on their way.
+  static constexpr std::size_t kChunkEvents = std::size_t{1} << 14;
+
+  /// Appends a batch; its events are copied. A chunk is due when due() says so.
+  void add(const wire::Batch& batch, double now_s);
   [[nodiscard]] bool due(double now_s, double chunk_age_s) const;
-  [[nodiscard]] bool pending() const noexcept { return !events_.empty() || dropped_ != 0; }
-  /// The next chunk: at most 64 Ki events, in order of time. `storage`: empty, for events to come.
+  [[nodiscard]] bool pending() const noexcept { return !pieces_.empty() || dropped_ != 0; }
+  /// The next chunk: about kChunkEvents events, in order of time. `storage`: empty, for events to come.
   [[nodiscard]] store::Chunk take_chunk(std::vector<instrumentation::Event> storage = {});
   /// Sheds the pending events of one class and counts them. Returns how many.
   std::uint32_t shed(instrumentation::ShedClass victim);
@@ -80,17 +84,24 @@ class RankSession {
   std::uint64_t next_sequence_ = 0;
   std::uint64_t dropped_total_ = 0;  ///< last said by this process
   std::uint64_t chunk_sequence_ = 0;
-  std::vector<instrumentation::Event> events_;
+  /// What is not a chunk yet, oldest first; each piece becomes one, so that taking one moves no other.
+  struct Piece {
+    std::vector<instrumentation::Event> events;
+    bool in_order = true;  ///< of time
+    double since_s = 0;    ///< arrival of its first event
+  };
+  std::deque<Piece> pieces_;
+  double since_s_ = 0;  ///< arrival of the oldest pending event or count
+  std::vector<instrumentation::Event> storage_;  ///< for the next piece
   std::uint64_t dropped_ = 0, shed_ = 0, lost_ = 0;  ///< since the last chunk; `shed_` is part of `dropped_`
   std::uint64_t lost_between_ = 0;                   ///< part of `lost_`
   void add_relayed(const wire::Batch& batch);
   void count_dropped(const wire::Batch& batch, std::uint64_t events);
   void count_lost(std::uint64_t messages);
+  void join_pieces();
   std::optional<wire::Relay> relay_;     ///< of the last batch that came through a node's collector
   std::uint64_t relay_incarnation_ = 0;  ///< of its sender
   std::int64_t missing_begin_ns_ = INT64_MAX, missing_end_ns_ = INT64_MIN;  ///< of what was dropped
-  bool in_order_ = true;  ///< `events_` are in order of time
-  double since_s_ = 0;    ///< arrival of the oldest pending event
 };
 
 }  // namespace shardscope::collector

@@ -12,8 +12,8 @@ namespace shardscope::collector {
 namespace {
 constexpr std::size_t kOverhead = 256;  ///< of a thing in the queue, beside its payload
 /// Chunks' storage that is kept: large ones are dear to get from the system again and again.
-constexpr std::size_t kStorages = 8;
-constexpr std::size_t kLargeStorage = 1U << 13, kLargestStorage = 1U << 17;  ///< events
+constexpr std::size_t kStorages = 16;
+constexpr std::size_t kLargeStorage = 1U << 13, kLargestStorage = 1U << 15;  ///< events
 }  // namespace
 
 Recorder::Recorder(RunSink& sink, std::function<void()> notify) : sink_(sink), notify_(std::move(notify)) {

@@ -25,7 +25,7 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
       chunk.dropped_before != 0 || chunk.lost_before != 0 || chunk.sequence != rank.next_sequence;
   rank.next_sequence = chunk.sequence + chunk.parts;
   if (gap) rank.state.gap();
-  const std::int64_t begin = chunk.begin_ns(), end = chunk.end_ns();
+  const auto [begin, end] = chunk.times();
   if (!plausible(begin) || !plausible(end) || !plausible(chunk.clock_offset_ns)) return std::nullopt;
   for (const ev::Event& event : chunk.events) {
     rank.state.add(event, static_cast<std::int64_t>(event.ticks) + chunk.clock_offset_ns, parents_);

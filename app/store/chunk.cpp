@@ -95,16 +95,15 @@ Header read_header(const std::byte* data, std::size_t bytes) {
 
 }  // namespace
 
-std::int64_t Chunk::begin_ns() const noexcept {
-  std::int64_t earliest = events.empty() ? 0 : INT64_MAX;
-  for (const Event& event : events) earliest = std::min(earliest, static_cast<std::int64_t>(event.ticks));
-  return earliest;
-}
-
-std::int64_t Chunk::end_ns() const noexcept {
-  std::int64_t latest = events.empty() ? 0 : INT64_MIN;
-  for (const Event& event : events) latest = std::max(latest, static_cast<std::int64_t>(event.ticks));
-  return latest;
+Chunk::Times Chunk::times() const noexcept {
+  if (events.empty()) return {};
+  Times out{INT64_MAX, INT64_MIN};
+  for (const Event& event : events) {
+    const auto at = static_cast<std::int64_t>(event.ticks);
+    out.begin_ns = std::min(out.begin_ns, at);
+    out.end_ns = std::max(out.end_ns, at);
+  }
+  return out;
 }
 
 std::vector<std::byte> Chunk::encode() const {
@@ -141,8 +140,9 @@ std::vector<std::byte> Chunk::encode() const {
   writer.fixed(clock_residual_ns);
   writer.fixed(dropped_before);
   writer.fixed(lost_before);
-  writer.fixed(begin_ns());
-  writer.fixed(end_ns());
+  const Times held = times();
+  writer.fixed(held.begin_ns);
+  writer.fixed(held.end_ns);
   writer.fixed(shed_before);
   writer.fixed(lost_between);
   writer.fixed(missing_begin_ns);
@@ -177,7 +177,7 @@ Chunk Chunk::decode(const std::byte* data, std::size_t bytes) {
   }
   if (unpacked != columns_bytes) throw std::runtime_error("chunk: columns are shorter than the header says");
   chunk.events = decode_columns(columns.data(), columns.size(), count);
-  if (chunk.begin_ns() != header.begin || chunk.end_ns() != header.end) {
+  if (const Times held = chunk.times(); held.begin_ns != header.begin || held.end_ns != header.end) {
     throw std::runtime_error("chunk: times of its events are not those of its header");
   }
   return std::move(chunk);

@@ -28,8 +28,11 @@ class Chunk {
   /// In order of time within each lane; `ticks` holds nanoseconds of the rank's monotonic clock.
   std::vector<instrumentation::Event> events;
 
-  [[nodiscard]] std::int64_t begin_ns() const noexcept;  ///< earliest, rank clock
-  [[nodiscard]] std::int64_t end_ns() const noexcept;
+  struct Times {
+    std::int64_t begin_ns = 0, end_ns = 0;
+  };
+  /// Earliest and latest event, rank clock. Looks at every event.
+  [[nodiscard]] Times times() const noexcept;
   [[nodiscard]] std::vector<std::byte> encode() const;
   /// Throws what decode() throws for a wrong checksum, size or version, without reading the events.
   static void verify(const std::byte* data, std::size_t bytes);

@@ -74,7 +74,7 @@ struct RecordingWriter::State {
   void guarded(Work work);
   void begin_if_needed();
   void insert(const Chunk& chunk, std::span<const std::byte> encoded);
-  void insert_row(std::int64_t id, const Chunk& chunk, std::span<const std::byte> encoded);
+  std::int64_t insert_row(std::int64_t id, const Chunk& chunk, std::span<const std::byte> encoded);
   void complete(const Compaction::Rows& rows);
   void add_block_of(std::int64_t id, const Chunk& chunk);
   void add_tails();
@@ -229,16 +229,18 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
   });
 }
 
-void RecordingWriter::State::insert_row(std::int64_t id, const Chunk& chunk,
-                                        std::span<const std::byte> encoded) {
-  const std::int64_t begin = chunk.begin_ns();
+/// Returns the time of its earliest event.
+std::int64_t RecordingWriter::State::insert_row(std::int64_t id, const Chunk& chunk,
+                                                std::span<const std::byte> encoded) {
+  const auto [begin, end] = chunk.times();
   add_chunk.bind(1, std::int64_t{chunk.rank}).bind(2, static_cast<std::int64_t>(chunk.sequence));
-  add_chunk.bind(3, begin).bind(4, chunk.end_ns());
+  add_chunk.bind(3, begin).bind(4, end);
   add_chunk.bind(5, chunk.clock_offset_ns).bind(6, chunk.clock_residual_ns);
   add_chunk.bind(7, static_cast<std::int64_t>(chunk.events.size()));
   add_chunk.bind(8, static_cast<std::int64_t>(chunk.dropped_before));
   add_chunk.bind(9, static_cast<std::int64_t>(chunk.lost_before)).bind(10, std::int64_t{chunk.parts});
   add_chunk.bind(11, encoded).bind(12, id).run();
+  return begin;
 }
 
 void RecordingWriter::State::add_block_of(std::int64_t id, const Chunk& chunk) {
@@ -283,10 +285,15 @@ void RecordingWriter::State::complete(const Compaction::Rows& rows) {
 }
 
 void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byte> encoded) {
-  const std::int64_t begin = chunk.begin_ns();
   const std::int64_t id = ++last_id;
-  insert_row(id, chunk, encoded);
-  for (const Compaction::Rows& rows : compaction.wrote(id, chunk)) complete(rows);
+  const std::int64_t begin = insert_row(id, chunk, encoded);
+  for (const Compaction::Rows& rows : compaction.wrote(id, chunk)) {
+    if (rows == Compaction::Rows{id}) {
+      add_block_of(id, chunk);  // it is here: nothing has to be read back
+    } else {
+      complete(rows);
+    }
+  }
   ++chunks;
   events += chunk.events.size();
   if (!chunk.events.empty()) {

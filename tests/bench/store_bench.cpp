@@ -62,7 +62,7 @@ class LongRun {
   LongRun(std::uint32_t world, std::size_t chunk_events)
       : run_(make_synthetic_run({.world = world, .steps = 40, .chunk_events = chunk_events})) {
     for (const Chunk& chunk : run_.chunks) {
-      length_ns_ = std::max(length_ns_, chunk.end_ns() + chunk.clock_offset_ns);
+      length_ns_ = std::max(length_ns_, chunk.times().end_ns + chunk.clock_offset_ns);
       sequences_ = std::max(sequences_, chunk.sequence + 1);
       steps_ = 40;
     }

@@ -152,7 +152,7 @@ TEST(RankSession, DropsAreTakenFromTotalsSoALostMessageHidesNone) {
   rank.add(batch(10, 0, std::vector<std::uint64_t>(1U << 16, 40)), 2);
   rank.add(batch(10, 0, std::vector<std::uint64_t>(10, 41)), 2);
   EXPECT_TRUE(rank.due(2, 1e9));
-  EXPECT_EQ(rank.take_chunk().events.size(), 1U << 16);
+  EXPECT_EQ(rank.take_chunk().events.size(), 1U << 16) << "a batch is not cut";
   const store::Chunk rest = rank.take_chunk();
   EXPECT_EQ(rest.events.size(), 10U);
   EXPECT_EQ(rest.sequence, 2U);

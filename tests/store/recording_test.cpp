@@ -408,7 +408,7 @@ TEST_F(RecordingTest, ALargeChunkAfterSmallOnesKeepsItsPlace) {
   SyntheticRun burst = make_synthetic_run({.world = 1, .steps = 60, .chunk_events = 40'000});
   constexpr std::size_t kSmall = 3;
   static_assert(kSmall * 1024 < Compaction::kLargeEvents);
-  const std::int64_t until = run.chunks[kSmall - 1].end_ns();
+  const std::int64_t until = run.chunks[kSmall - 1].times().end_ns;
   run.chunks.resize(kSmall);
   run.chunks.push_back(burst.chunks[0]);
   Chunk& large = run.chunks.back();

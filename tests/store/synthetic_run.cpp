@@ -57,7 +57,7 @@ SyntheticRun make_synthetic_run(const SyntheticOptions& options) {
     run.ranks.push_back(row);
   }
   std::stable_sort(run.chunks.begin(), run.chunks.end(), [](const Chunk& a, const Chunk& b) {
-    return a.end_ns() + a.clock_offset_ns < b.end_ns() + b.clock_offset_ns;
+    return a.times().end_ns + a.clock_offset_ns < b.times().end_ns + b.clock_offset_ns;
   });
   run.messages.push_back(
       {.at_ns = 0, .rank = 0, .severity = ev::Severity::info, .text = "synthetic run: nothing was trained"});
