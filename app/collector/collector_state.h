@@ -63,9 +63,9 @@ struct Collector::State {
   PauseCoordinator pauses;
   RunSink sink;  ///< its read() is for every thread; the rest belongs to `recorder`
   std::optional<Recorder> recorder;
-  std::size_t pending_events = 0;  ///< of all ranks, not handed to the recorder yet
+  std::size_t pending_events = 0;                     ///< of all ranks, not handed to the recorder yet
   std::vector<instrumentation::Event> batch_storage;  ///< a batch is decoded into, time after time
-  bool shedding = false;           ///< has been said
+  bool shedding = false;                              ///< has been said
   std::optional<ViewServer> viewers;
   std::string clock_id, host;  ///< of this machine
   std::uint64_t revision = 1;

@@ -91,8 +91,8 @@ class RankSession {
     double since_s = 0;    ///< arrival of its first event
   };
   std::deque<Piece> pieces_;
-  double since_s_ = 0;  ///< arrival of the oldest pending event or count
-  std::vector<instrumentation::Event> storage_;  ///< for the next piece
+  double since_s_ = 0;                               ///< arrival of the oldest pending event or count
+  std::vector<instrumentation::Event> storage_;      ///< for the next piece
   std::uint64_t dropped_ = 0, shed_ = 0, lost_ = 0;  ///< since the last chunk; `shed_` is part of `dropped_`
   std::uint64_t lost_between_ = 0;                   ///< part of `lost_`
   void add_relayed(const wire::Batch& batch);

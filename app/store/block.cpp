@@ -1,6 +1,5 @@
 #include "app/store/block.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "app/store/block_codec.h"
@@ -10,19 +9,6 @@ namespace shardscope::store {
 namespace {
 
 constexpr std::size_t kMemoryLeaves = 16;
-
-std::vector<InstantCount> count_instants(const std::vector<ev::Event>& instants) {
-  std::vector<InstantCount> out;
-  for (const ev::Event& event : instants) {
-    // A few dozen at most, the frequent ones early: faster than a map.
-    auto at = std::find_if(out.begin(), out.end(), [&](const InstantCount& count) {
-      return count.kind == event.kind && count.code == event.code;
-    });
-    if (at == out.end()) at = out.insert(out.end(), {.kind = event.kind, .code = event.code});
-    ++at->count;
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -37,7 +23,7 @@ Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin) {
     const Lane& lane = state.lanes()[i];
     block.lanes[i].end_ns = lane.last_ns();
     for (std::uint8_t d = 0; d < lane.depth_count(); ++d) {
-      block.lanes[i].rows.push_back(lane.pyramid(d));
+      block.lanes[i].rows.push_back(coarse(lane.pyramid(d)));
       block.lanes[i].fine.push_back(static_cast<std::uint8_t>(lane.pyramid(d).shift()));
       if (!lane.carried(d)) continue;
       const Span& span = lane.spans(d).front();
@@ -48,7 +34,7 @@ Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin) {
     }
     if (lane.waits().empty()) continue;
     // Waits are spans of the compute lane.
-    if (static_cast<ev::StreamId>(i) == ev::StreamId::compute) block.waits = lane.waits();
+    if (static_cast<ev::StreamId>(i) == ev::StreamId::compute) block.waits = coarse(lane.waits());
   }
   for (std::size_t p = 0; p < ev::kMemoryPoolCount; ++p) {
     const MemoryIndex& memory = state.memory(p);
@@ -59,13 +45,12 @@ Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin) {
     block.memory[p].model_state_peak = *memory.model_state_peak();
     block.memory[p].leaves = memory.leaves(kMemoryLeaves);
   }
-  block.counts = count_instants(state.instants());
-  block.gates = static_cast<std::uint32_t>(state.gates().size());
+  block.counts = state.instant_counts();
+  block.gates = state.gate_count();
   block.notable = state.notable();
   SpanTotals totals;
   state.let_go([&](ev::StreamId stream, const Span& span) { totals.add({rank, stream}, span); });
   block.totals = totals.rows();
-  make_coarse(block);
   return block;
 }
 

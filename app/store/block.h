@@ -27,12 +27,6 @@ struct BlockMemory {
   std::vector<MemoryIndex::Leaf> leaves;
 };
 
-struct InstantCount {
-  ev::EventKind kind{};
-  std::uint8_t code = 0;
-  std::uint32_t count = 0;
-};
-
 struct Block {
   /// What became, up to this block's end, of a span that was open when it began.
   struct Carried {

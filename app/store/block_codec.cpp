@@ -283,21 +283,14 @@ void read_sums(Reader& in, Block& block) {
   }
 }
 
+}  // namespace
+
 DensityPyramid coarse(const DensityPyramid& fine) {
   std::vector<std::byte> bytes;
   ByteWriter writer(bytes);
   fine.encode(writer, kCoarseBuckets);
   ByteReader reader(bytes.data(), bytes.size(), "level of detail");
   return DensityPyramid::decode(reader);
-}
-
-}  // namespace
-
-void make_coarse(Block& block) {
-  for (BlockLane& lane : block.lanes) {
-    for (DensityPyramid& row : lane.rows) row = coarse(row);
-  }
-  block.waits = coarse(block.waits);
 }
 
 std::vector<std::byte> encode_page(const RankState& state) {

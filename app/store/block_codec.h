@@ -11,6 +11,6 @@ namespace shardscope::store {
 /// The page of the stretch that `state` holds, which has been closed.
 [[nodiscard]] std::vector<std::byte> encode_page(const RankState& state);
 /// Levels of detail as they come back from a recording: few buckets, shares in steps.
-void make_coarse(Block& block);
+[[nodiscard]] DensityPyramid coarse(const DensityPyramid& fine);
 
 }  // namespace shardscope::store

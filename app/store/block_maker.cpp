@@ -27,6 +27,7 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   if (gap) rank.state.gap();
   const auto [begin, end] = chunk.times();
   if (!plausible(begin) || !plausible(end) || !plausible(chunk.clock_offset_ns)) return std::nullopt;
+  rank.state.expect(end - begin);
   for (const ev::Event& event : chunk.events) {
     rank.state.add(event, static_cast<std::int64_t>(event.ticks) + chunk.clock_offset_ns, parents_);
   }

@@ -23,7 +23,7 @@ class BlockMaker {
 
  private:
   struct Rank {
-    RankState state;
+    RankState state{RankState::For::blocks};
     RankKeyframe begin;
     std::uint64_t next_sequence = 0;
   };

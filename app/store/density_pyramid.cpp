@@ -15,7 +15,7 @@ constexpr std::size_t kMaxStoredLeaves = 1U << 20;
 
 std::uint64_t quanta(float part, double whole) {
   if (part <= 0 || whole <= 0) return 0;
-  return static_cast<std::uint64_t>(std::clamp(std::round(kQuanta * part / whole), 1.0, kQuanta));
+  return static_cast<std::uint64_t>(std::clamp(kQuanta * part / whole + 0.5, 1.0, kQuanta));
 }
 
 }  // namespace
@@ -63,6 +63,10 @@ void DensityColumns::add(std::int64_t from_ns, std::int64_t to_ns, ev::EventKind
     counted = false;
     if (to <= at(i + 1)) return;
   }
+}
+
+void DensityPyramid::expect(std::int64_t ns) noexcept {
+  while (empty() && ns >> shift_ >= static_cast<std::int64_t>(kScreenLeaves)) ++shift_;
 }
 
 void DensityPyramid::coarsen() {

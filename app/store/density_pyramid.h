@@ -52,6 +52,9 @@ struct DensityColumns {
 /// directly.
 class DensityPyramid {
  public:
+  /// Before the first append(): the row will be about this long. Leaves that would be too narrow for that are
+  /// not begun, so that they need not be widened time after time.
+  void expect(std::int64_t ns) noexcept;
   /// Adds busy time. The pieces of a row do not overlap and come in order of time. `counted`: a span begins
   /// with it; the rest of a span that began in an earlier stretch is not counted again.
   void append(std::int64_t begin_ns, std::int64_t end_ns, ev::EventKind kind, std::uint8_t code,

@@ -84,8 +84,11 @@ void Lane::add_density(Row& row, const Span& span, std::int64_t until_ns) {
   const bool carried = row.carried && row.spans.size() == 1;
   const std::int64_t from = carried ? std::max(span.begin_ns, from_ns_) : span.begin_ns;
   if (until_ns < from || (carried && until_ns == from)) return;
+  row.pyramid.expect(expected_ns_);
   row.pyramid.append(from, until_ns, span.kind, span.code, !carried);
-  if (is_wait(span.kind)) waits_.append(from, until_ns, span.kind, span.code, !carried);
+  if (!is_wait(span.kind)) return;
+  waits_.expect(expected_ns_);
+  waits_.append(from, until_ns, span.kind, span.code, !carried);
 }
 
 void Lane::close(std::int64_t end_ns) {

@@ -50,6 +50,8 @@ class Lane {
   void gap();
   /// Makes density() see what came since the last call.
   void settle();
+  /// The stretch that begins will be about this long.
+  void expect(std::int64_t ns) noexcept { expected_ns_ = ns; }
   /// Keeps no levels of detail; density() stays empty. Before the first event.
   void without_density() noexcept { with_density_ = false; }
   /// The stretch ends here: what open spans have lasted so far goes into the levels of detail.
@@ -67,6 +69,7 @@ class Lane {
     }
     waits_.clear();
     from_ns_ = last_ns_;
+    expected_ns_ = 0;
   }
 
   [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
@@ -117,6 +120,7 @@ class Lane {
   std::vector<OpenRef> open_;  ///< by depth; the span is the last of its row
   DensityPyramid waits_;
   std::int64_t last_ns_ = kNever, from_ns_ = kNever;
+  std::int64_t expected_ns_ = 0;  ///< length of the stretch; 0: not known
   bool with_density_ = true;
   std::uint64_t cut_ = 0, unmatched_ = 0;
 };

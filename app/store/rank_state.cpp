@@ -37,6 +37,11 @@ RankState::RankState(For use) : for_(use) {
   if (use == For::totals) {
     for (Lane& lane : lanes_) lane.without_density();
   }
+  if (use == For::blocks) status_.without_history();
+}
+
+void RankState::expect(std::int64_t ns) noexcept {
+  for (Lane& lane : lanes_) lane.expect(ns);
 }
 
 RankState::RankState(const RankKeyframe& from, std::vector<ParamState> statuses,
@@ -100,6 +105,8 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
   if (for_ == For::views) {
     instants_.push_back(event);
     instants_.back().ticks = static_cast<std::uint64_t>(at_ns);
+  } else if (for_ == For::blocks) {
+    ++counts_.row(kind_key({}, event.kind, event.code)).first;
   }
   switch (event.kind) {
     case EventKind::param_status:
@@ -127,10 +134,12 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
     case EventKind::bucket_open:
     case EventKind::bucket_add:
     case EventKind::bucket_flush:
-      if (for_ == For::views) buckets_.add(event, at_ns);
+      if (for_ != For::totals) buckets_.add(event, at_ns);
       return;
     case EventKind::gate:
       if (for_ == For::totals) return;
+      ++gate_count_;
+      if (for_ == For::blocks) return;
       gates_.push_back(
           {.at_ns = at_ns, .number = event.a, .kind = static_cast<ev::GateKind>(event.code), .id = event.b});
       return;
@@ -152,6 +161,23 @@ void RankState::settle() {
 
 void RankState::close_stretch() {
   for (Lane& lane : lanes_) lane.close_stretch();
+}
+
+std::vector<InstantCount> RankState::instant_counts() const {
+  std::vector<InstantCount> out;
+  const auto add = [&out](const KindTable<std::uint32_t>& table) {
+    for (const auto& [key, count] : table.sorted()) {
+      out.push_back({static_cast<EventKind>(key >> 8U & 0xFFFFU), static_cast<std::uint8_t>(key), count});
+    }
+  };
+  if (for_ == For::blocks) {
+    add(counts_);
+    return out;
+  }
+  KindTable<std::uint32_t> counts;
+  for (const Event& event : instants_) ++counts.row(kind_key({}, event.kind, event.code)).first;
+  add(counts);
+  return out;
 }
 
 RankKeyframe RankState::keyframe() const {

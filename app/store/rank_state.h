@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/store/bucket_tracker.h"
+#include "app/store/kind_table.h"
 #include "app/store/lane.h"
 #include "app/store/memory_index.h"
 #include "app/store/status_index.h"
@@ -23,11 +24,18 @@ struct RankKeyframe {
   std::vector<BucketState> buckets;
 };
 
+struct InstantCount {
+  ev::EventKind kind{};
+  std::uint8_t code = 0;
+  std::uint32_t count = 0;
+};
+
 /// Times are of the collector's clock.
 class RankState {
  public:
   enum class For : std::uint8_t {
     views,   ///< everything
+    blocks,  ///< what a block is made of: of instants and gates how many, of statuses the last
     totals,  ///< no instants, statuses, gates and levels of detail
   };
   using Corrections = std::array<std::vector<MemoryIndex::Change>, ev::kMemoryPoolCount>;
@@ -39,6 +47,8 @@ class RankState {
 
   /// What depends on the run's stage.
   void set_stage(const std::array<bool, ev::kMemoryCategoryCount>& model_state, const ParamState& initial);
+  /// The stretch that begins will be about this long; levels of detail are cheaper for it.
+  void expect(std::int64_t ns) noexcept;
   void gap();  ///< events before now are missing
   void add(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
   /// Brings order and indices up to date after some add() calls.
@@ -54,7 +64,9 @@ class RankState {
     for (MemoryIndex& memory : memory_) memory.let_go();
     status_.let_go();
     instants_.clear();
+    counts_.clear();
     gates_.clear();
+    gate_count_ = 0;
     notable_.clear();
     settled_instants_ = settled_gates_ = 0;
     buckets_before_ = buckets_.open();
@@ -64,9 +76,11 @@ class RankState {
   [[nodiscard]] const Lane& lane(ev::StreamId stream) const;
   [[nodiscard]] const std::array<Lane, ev::kStreamCount>& lanes() const noexcept { return lanes_; }
   [[nodiscard]] const std::vector<ev::Event>& instants() const noexcept { return instants_; }
+  [[nodiscard]] std::vector<InstantCount> instant_counts() const;  ///< by kind and code
   [[nodiscard]] const StatusIndex& status() const noexcept { return status_; }
   [[nodiscard]] const MemoryIndex& memory(std::size_t pool) const { return memory_[pool]; }
   [[nodiscard]] const std::vector<Store::GateRow>& gates() const noexcept { return gates_; }
+  [[nodiscard]] std::uint32_t gate_count() const noexcept { return gate_count_; }
   /// Events of which the table of steps is made, in order of arrival: step_*, loss, grad_norm, loss_scale,
   /// learning_rate, tokens, and paused_end with the length of the pause as v0.
   [[nodiscard]] const std::vector<ev::Event>& notable() const noexcept { return notable_; }
@@ -80,9 +94,11 @@ class RankState {
   For for_ = For::views;
   std::array<Lane, ev::kStreamCount> lanes_;
   std::vector<ev::Event> instants_;  ///< `ticks` holds nanoseconds of the collector's clock
+  KindTable<std::uint32_t> counts_;  ///< of instants, for blocks
   StatusIndex status_;
   std::array<MemoryIndex, ev::kMemoryPoolCount> memory_;
   std::vector<Store::GateRow> gates_;
+  std::uint32_t gate_count_ = 0;
   std::vector<ev::Event> notable_;
   BucketTracker buckets_;
   std::vector<BucketState> buckets_before_;  ///< when the stretch began

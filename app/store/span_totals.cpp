@@ -5,8 +5,7 @@
 namespace shardscope::store {
 
 void SpanTotals::add(LaneId lane, const Span& span) {
-  const auto [at, first] = totals_.try_emplace({lane, span.kind, span.code});
-  SpanTotal& total = at->second;
+  const auto [total, first] = totals_.row(kind_key(lane, span.kind, span.code));
   const std::int64_t ns = span.end_ns - span.begin_ns;
   if (first) total = {.lane = lane, .kind = span.kind, .code = span.code, .min_ns = ns};
   ++total.count;
@@ -17,9 +16,11 @@ void SpanTotals::add(LaneId lane, const Span& span) {
 
 void SpanTotals::merge(const std::vector<SpanTotal>& rows) {
   for (const SpanTotal& row : rows) {
-    const auto [at, first] = totals_.try_emplace({row.lane, row.kind, row.code}, row);
-    if (first) continue;
-    SpanTotal& total = at->second;
+    const auto [total, first] = totals_.row(kind_key(row.lane, row.kind, row.code));
+    if (first) {
+      total = row;
+      continue;
+    }
     total.count += row.count;
     total.total_ns += row.total_ns;
     total.min_ns = std::min(total.min_ns, row.min_ns);
@@ -29,8 +30,7 @@ void SpanTotals::merge(const std::vector<SpanTotal>& rows) {
 
 std::vector<SpanTotal> SpanTotals::rows() const {
   std::vector<SpanTotal> out;
-  out.reserve(totals_.size());
-  for (const auto& [key, total] : totals_) out.push_back(total);
+  for (const auto& [key, total] : totals_.sorted()) out.push_back(total);
   return out;
 }
 

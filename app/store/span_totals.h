@@ -1,11 +1,9 @@
 // Sums over ended spans, by lane, kind and code: what is left of them when a store keeps totals only.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <tuple>
 #include <vector>
 
+#include "app/store/kind_table.h"
 #include "app/store/store.h"
 
 namespace shardscope::store {
@@ -19,7 +17,7 @@ class SpanTotals {
   [[nodiscard]] std::vector<SpanTotal> rows() const;
 
  private:
-  std::map<std::tuple<LaneId, ev::EventKind, std::uint8_t>, SpanTotal> totals_;
+  KindTable<SpanTotal> totals_;
 };
 
 }  // namespace shardscope::store

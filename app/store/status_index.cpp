@@ -43,6 +43,10 @@ void StatusIndex::set_initial(ParamState state) {
 }
 
 void StatusIndex::let_go() {
+  if (!history_) {
+    base_ = latest_;
+    return;
+  }
   const ParamState initial = initial_;
   *this = StatusIndex(std::move(latest_));
   initial_ = initial;
@@ -50,6 +54,11 @@ void StatusIndex::let_go() {
 
 void StatusIndex::push(const Change& change) {
   if (change.param >= kMaxParams || changes_.size() >= UINT32_MAX) return;
+  if (!history_) {
+    if (latest_.size() <= change.param) latest_.resize(change.param + 1, initial_);
+    apply(change, latest_[change.param]);
+    return;
+  }
   changes_.push_back(change);
 }
 

@@ -33,6 +33,8 @@ class StatusIndex {
   [[nodiscard]] const std::vector<ParamState>& before() const noexcept { return base_; }
   /// Forgets every change, but not what they led to.
   void let_go();
+  /// Only what the changes lead to is asked for: they are not kept. Before the first change.
+  void without_history() noexcept { history_ = false; }
 
   void set_initial(ParamState state);  ///< before the first change
   void push(const Change& change);
@@ -58,6 +60,7 @@ class StatusIndex {
   std::vector<ParamState> base_;  ///< before the first change of this stretch
   std::vector<Change> changes_;
   std::size_t settled_ = 0;
+  bool history_ = true;
   std::vector<std::vector<std::uint32_t>> places_;  ///< by param: indices into changes_
   std::vector<Keyframe> keyframes_;
   std::vector<ParamState> latest_;  ///< after changes_[0, settled_)
