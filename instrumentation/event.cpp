@@ -120,6 +120,10 @@ constexpr KindRow row_of(EventKind kind) noexcept {
       return {"nccl_proxy", k, K::nccl_proxy, false};
     case K::outside_memory:
       return {"outside_memory", ph, K::outside_memory, false};
+    case K::prefetch_outcome:
+      return {"prefetch_outcome", p, K::prefetch_outcome, false};
+    case K::in_flight_limit:
+      return {"in_flight_limit", p, K::in_flight_limit, false};
   }
   return {"unknown", k, kind, false};
 }

@@ -81,8 +81,10 @@ enum class EventKind : std::uint16_t {
   nccl_kernel,            // host      sequence        communicator   NcclChannels CollectiveOp         ns before: begin  ns before: first channel's end
   nccl_proxy,             // host      sequence        communicator   operations   CollectiveOp         ns before: begin  -
   outside_memory,         // host      -               -              -            MemoryPool           bytes             bytes in use on the device
+  prefetch_outcome,       // compute   gather id       module         params       PrefetchOutcome (plan) slack ns        gather ns
+  in_flight_limit,        // host      gather id or bucket -          -            InFlight (plan)      in flight         most in flight
 };
-inline constexpr EventKind kLastEventKind = EventKind::outside_memory;
+inline constexpr EventKind kLastEventKind = EventKind::in_flight_limit;
 // clang-format on
 // *  reduce and gather phases at the end of a step are on their own lanes.
 // ** not_available -> in_flight on the gather lane when the gather starts; available on the compute lane

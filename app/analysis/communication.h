@@ -18,9 +18,13 @@ namespace shardscope::analysis {
 [[nodiscard]] std::map<instrumentation::CollectiveOp, OpTotals> collectives_of_step(
     const store::Store& store, const std::vector<RankStep>& ranks);
 
-/// Outcome of every prefetch that a rank issued in [begin, end), a completed step: nothing gathered
-/// outlives the step it was prefetched in. Just in time: it lay unused for no longer than it took.
+/// Outcomes of a rank's prefetches in [begin, end), a completed step: nothing gathered outlives the step it
+/// was prefetched in. What the rank itself told (prefetch_outcome); where a rank told none, derived_outcomes.
 [[nodiscard]] Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                          std::int64_t end_ns);
+/// The same from the spans of gathers and waits, by the rule of plan::judge_prefetch: for recordings from
+/// before ranks told, and for jobs that are only watched.
+[[nodiscard]] Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                                        std::int64_t end_ns);
 
 }  // namespace shardscope::analysis

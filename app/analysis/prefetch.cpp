@@ -1,18 +1,59 @@
 // What became of each prefetch: the figure no other tool shows.
+#include <algorithm>
 #include <map>
 #include <vector>
 
 #include "app/analysis/communication.h"
 #include "app/analysis/spans.h"
+#include "runtime/plan/prefetch_outcome.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::analysis {
 
 using ev::EventKind;
 using ev::StreamId;
+using plan::PrefetchOutcome;
+
+namespace {
+
+void count(Prefetch& result, PrefetchOutcome outcome, std::int64_t slack_ns) {
+  switch (outcome) {
+    case PrefetchOutcome::early:
+      ++result.early;
+      break;
+    case PrefetchOutcome::just_in_time:
+      ++result.just_in_time;
+      break;
+    case PrefetchOutcome::late:
+      ++result.late;
+      result.late_wait_ns -= slack_ns;
+      break;
+    case PrefetchOutcome::mistargeted:
+      ++result.mistargeted;
+      break;
+    case PrefetchOutcome::unused:
+      ++result.unused;
+      break;
+  }
+}
+
+}  // namespace
 
 Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                            std::int64_t end_ns) {
+  if (store.instant_count(rank, EventKind::prefetch_outcome) == 0) {
+    return derived_outcomes(store, rank, begin_ns, end_ns);
+  }
+  Prefetch result;
+  store.for_each_instant(rank, begin_ns, end_ns, [&result](const ev::Event& event) {
+    if (event.kind != EventKind::prefetch_outcome) return;
+    count(result, static_cast<PrefetchOutcome>(event.code), event.v0);
+  });
+  return result;
+}
+
+Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                          std::int64_t end_ns) {
   Prefetch result;
   // By gather: whether a module came to use one of its parameters, and whether any was given up with a trace.
   // A wait is not yet a use: what an invalidation or the step gives up is waited for too, then freed.
@@ -54,7 +95,10 @@ Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::i
   const auto collect = [&](StreamId stream, EventKind kind, auto& into) {
     for_each_span(store, {rank, stream}, begin_ns, end_ns, [&](const store::Span& span) {
       if (span.kind == kind && span.end_ns != store::kOpen && issued.contains(span.b)) {
-        into.try_emplace(span.b, span);
+        // Quantized and hierarchical gathers are several collectives: from the first to the last.
+        store::Span& known = into.try_emplace(span.b, span).first->second;
+        known.begin_ns = std::min(known.begin_ns, span.begin_ns);
+        known.end_ns = std::max(known.end_ns, span.end_ns);
       }
     });
   };
@@ -66,19 +110,13 @@ Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::i
     const auto wait = waits.find(id);
     if (wait == waits.end() || (fate.told && !fate.used)) {
       const bool broken = fate.told ? fate.given_up : last_invalidation_ns >= issued_at_ns[id];
-      ++(broken ? result.mistargeted : result.unused);
+      count(result, plan::outcome_of_unused(broken), 0);
       continue;
     }
     if (gather == gathers.end()) continue;  // its record was dropped: neither early nor late
-    const std::int64_t slack_ns = wait->second.begin_ns - gather->second.end_ns;
-    if (slack_ns < 0) {
-      ++result.late;
-      result.late_wait_ns += wait->second.end_ns - wait->second.begin_ns;
-    } else if (slack_ns <= gather->second.end_ns - gather->second.begin_ns) {
-      ++result.just_in_time;
-    } else {
-      ++result.early;
-    }
+    const plan::PrefetchVerdict verdict = plan::judge_prefetch(
+        {gather->second.begin_ns, gather->second.end_ns, wait->second.begin_ns, wait->second.end_ns});
+    count(result, verdict.outcome, verdict.slack_ns);
   }
   return result;
 }

@@ -70,6 +70,7 @@ plan::ZeroConfig zero_of(const instrumentation::RunTables& tables) {
       read(*compat, "hpz_secondary_in_forward", zero.compat.hpz_secondary_in_forward);
       read(*compat, "legacy_stage1_layout", zero.compat.legacy_stage1_layout);
       read(*compat, "multi_rank_bucket_allreduce", zero.compat.multi_rank_bucket_allreduce);
+      read(*compat, "max_param_reduce_events", zero.compat.max_param_reduce_events);
       for (const plan::Compat which :
            {plan::Compat::shardscope, plan::Compat::deepspeed, plan::Compat::notes}) {
         if (compat->value("scheduler", json()) == plan::to_string(which)) zero.compat.scheduler = which;

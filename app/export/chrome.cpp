@@ -9,6 +9,7 @@
 #include "app/export/output_file.h"
 #include "app/export/span_walk.h"
 #include "app/store/names.h"
+#include "runtime/plan/prefetch_outcome.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -231,6 +232,17 @@ class ChromeWriter {
           close();
           break;
         }
+        case EventKind::prefetch_outcome:
+          open("i",
+               std::string("prefetch ") + plan::to_string(static_cast<plan::PrefetchOutcome>(event.code)),
+               "instant", rank, tid_of(event.stream), at);
+          text_ += ",\"s\":\"t\",\"args\":{";
+          argument("gather", event.a);
+          argument("slack_ns", event.v0);
+          argument("gather_ns", event.v1);
+          text_ += '}';
+          close();
+          break;
         case EventKind::bucket_flush:
         case EventKind::trace_mode:
         case EventKind::trace_invalidated:

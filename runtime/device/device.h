@@ -33,6 +33,10 @@ class Event {
   virtual void host_wait() = 0;                    ///< blocks the calling thread; rethrows a stream's failure
 };
 
+/// Completes an event from the times at which points were reached, in the order in which they were given
+/// (nanoseconds of the monotonic clock). Runs on whichever thread learns them.
+using Complete = void (*)(instrumentation::Event& event, std::span<const std::int64_t> reached_ns);
+
 /// Runs work in order. All members are called from the rank's host thread.
 class Stream {
  public:
@@ -45,6 +49,11 @@ class Stream {
   /// Emits `event` stamped with the time at which this stream reaches this point. Dropped without cost
   /// when its detail level is off.
   virtual void emit(const instrumentation::Event& event) = 0;
+  /// The same, but for what only times can tell: `complete` gets those of `points`, timed events as last
+  /// recorded at the time of this call. Nothing waits for them: when this stream gets here it must have been
+  /// ordered behind each.
+  virtual void emit_timed(const instrumentation::Event& event, std::span<Event* const> points,
+                          Complete complete) = 0;
   /// Blocks the host until everything queued has run; rethrows the first failure of this stream.
   virtual void synchronize() = 0;
   [[nodiscard]] virtual instrumentation::StreamId id() const noexcept = 0;
@@ -146,6 +155,8 @@ class Device {
   /// The streams that exist by now.
   [[nodiscard]] virtual std::vector<Stream*> started_streams() = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
+  /// One that also remembers when it was reached, for Stream::emit_timed.
+  [[nodiscard]] virtual std::unique_ptr<Event> make_timed_event() = 0;
   [[nodiscard]] virtual Arena& memory() = 0;  ///< device pool; on the CPU visible to the peers of this node
   [[nodiscard]] virtual Arena& pinned() = 0;
   [[nodiscard]] virtual Arena& host() = 0;  ///< pageable memory of the host

@@ -1,6 +1,7 @@
 // Device events to borrow: creating one may be a driver call, so those that are done are used again.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,10 +12,11 @@ namespace shardscope::engine {
 
 class EventPool {
  public:
-  explicit EventPool(device::Device& device) : device_(device) {}
+  enum class Kind : std::uint8_t { plain, timed };
+  explicit EventPool(device::Device& device, Kind kind = Kind::plain) : device_(device), kind_(kind) {}
 
   [[nodiscard]] std::unique_ptr<device::Event> take() {
-    if (free_.empty()) return device_.make_event();
+    if (free_.empty()) return kind_ == Kind::timed ? device_.make_timed_event() : device_.make_event();
     std::unique_ptr<device::Event> event = std::move(free_.back());
     free_.pop_back();
     return event;
@@ -32,6 +34,7 @@ class EventPool {
 
  private:
   device::Device& device_;
+  Kind kind_;
   std::vector<std::unique_ptr<device::Event>> free_;
 };
 

@@ -40,7 +40,9 @@ Gradients::Gradients(const Context& context, EventPool& events, const plan::Owne
           {.bucket_elems = context.config.zero.reduce_bucket_size,
            .buffers = context.config.zero.overlap() && context.config.zero.contiguous_gradients ? 2U : 1U}),
       ready_(context.model.params.size(), false),
-      seen_in_window_(context.model.params.size(), false) {}
+      seen_in_window_(context.model.params.size(), false),
+      in_flight_(plan::max_ongoing(holds_host() ? context.config.zero.compat.max_param_reduce_events
+                                                : kMostBefore)) {}
 
 /// deepspeed/runtime/engine.py, allreduce_bucket. Both divide by world in the end; they move where a 16-bit
 /// gradient could leave its range.
@@ -156,6 +158,11 @@ void Gradients::end_backward() {
 
 void Gradients::drain() {
   while (!outstanding_.empty()) retire_oldest();
+  in_flight_.all_done();
+}
+
+bool Gradients::holds_host() const noexcept {
+  return ownership_.stage() == 3 && context_.config.zero.compat.max_param_reduce_events > 0;
 }
 
 void Gradients::flush(const plan::Flush& flush) {
@@ -175,7 +182,17 @@ void Gradients::flush(const plan::Flush& flush) {
 
 void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
                       const std::function<device::Stream&(Held&)>& queue) {
-  while (outstanding_.size() >= kMaxOutstanding) retire_oldest();
+  const std::size_t before = in_flight_.in_flight();
+  if (const std::optional<std::uint32_t> oldest = in_flight_.admit()) {
+    if (holds_host()) {
+      emit_host(ev::EventKind::in_flight_limit, {.a = *oldest,
+                                                 .code = code_of(plan::InFlight::reductions),
+                                                 .v0 = static_cast<std::int64_t>(before),
+                                                 .v1 = static_cast<std::int64_t>(*in_flight_.most())});
+      outstanding_.front().done->host_wait();
+    }
+    retire_oldest();
+  }
   events_.order(context_.device.compute(), context_.device.reduce());
   Outstanding issued;
   issued.bucket = bucket;
@@ -184,6 +201,7 @@ void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
   issued.done = events_.take();
   last.record(*issued.done);
   outstanding_.push_back(std::move(issued));
+  in_flight_.started(bucket);
   if (!context_.config.zero.overlap()) drain();
 }
 

@@ -4,9 +4,11 @@
 //
 // [Note: gradients in flight]
 // A bucket is reduced on the reduce stream, which first waits for the kernels that wrote it. At most two
-// buckets are outstanding, as in DeepSpeed: before a third is issued the compute stream waits for the oldest,
-// whose memory is then free for later kernels. Without overlap_comm it waits at once. That is the only
+// buckets are outstanding: before a third is issued the compute stream waits for the oldest, whose memory is
+// then free for later kernels; the host goes on. Without overlap_comm it waits at once. That is the only
 // difference between the two.
+// DeepSpeed's stage 3 (C6) lets its host wait instead, and only when three are outstanding: a bucket more in
+// memory. compat.max_param_reduce_events does the same.
 //
 // [Note: three types of a gradient]
 // Backward writes the storage type. Ranks exchange communication_data_type: where it differs a gradient is
@@ -26,6 +28,7 @@
 #include "runtime/offload/host_gradients.h"
 #include "runtime/optim/gradient_parts.h"
 #include "runtime/plan/bucket.h"
+#include "runtime/plan/in_flight_limit.h"
 #include "runtime/plan/ownership.h"
 
 namespace shardscope::engine {
@@ -93,7 +96,7 @@ class Gradients {
   [[nodiscard]] kernels::Ptr to_wire(kernels::Ptr gradient, std::int64_t elems, std::uint32_t owner,
                                      Held& held);
   /// Queues one reduction on the reduce stream, after what the compute stream has so far; `queue` does it and
-  /// returns the stream that comes last. At most two are outstanding, one without overlap_comm.
+  /// returns the stream that comes last. See [Note: gradients in flight].
   void issue(std::uint32_t bucket, std::int64_t elems, const std::function<device::Stream&(Held&)>& queue);
   [[nodiscard]] const Window& window() const noexcept { return window_; }
   /// Puts a gradient into the open bucket, flushing as the plan says.
@@ -113,7 +116,7 @@ class Gradients {
     std::uint32_t bucket = 0;
     std::int64_t bytes = 0;
   };
-  static constexpr std::size_t kMaxOutstanding = 2;  ///< zero-reference C6
+  static constexpr std::int64_t kMostBefore = 1;  ///< outstanding when another is issued
   struct Scaling {
     float before = 1, after = 1;
   };
@@ -122,6 +125,8 @@ class Gradients {
   /// ignore_unused_parameters: false. Throws std::runtime_error naming the parameters without a gradient.
   void refuse_unused() const;
   void flush(const plan::Flush& flush);
+  /// DeepSpeed's stage 3 holds the host back.
+  [[nodiscard]] bool holds_host() const noexcept;
   void retire_oldest();
 
   const Scaling scaling_;
@@ -130,6 +135,7 @@ class Gradients {
   std::vector<bool> ready_;           ///< by ParamId, in this backward
   std::vector<bool> seen_in_window_;  ///< by ParamId, in this accumulation window
   std::int64_t open_elems_ = 0;
+  plan::InFlightLimit<std::uint32_t> in_flight_;  ///< by bucket, as outstanding_
   std::deque<Outstanding> outstanding_;
 };
 

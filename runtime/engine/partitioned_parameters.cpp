@@ -7,6 +7,13 @@
 // the compute stream after the last use; from then on the memory serves later gathers, which run after that
 // wait. So at any time memory holds what the scheduler calls in flight or available, computed from the
 // plan alone, and the host never waits to free.
+//
+// [Note: gathers in flight]
+// DeepSpeed lets its host run at most two finished handles ahead (C6), because memory that two streams used
+// comes back to its allocator only when the host sees both done. Here memory comes back in stream order and
+// HostThrottle bounds how far the host is ahead, so another wait would only delay launches: by default there
+// is none. compat.max_ongoing_fetch_events (2 in deepspeed and notes) makes the host wait as DeepSpeed's
+// does.
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -16,7 +23,9 @@
 #include "runtime/engine/events.h"
 #include "runtime/engine/gather_path.h"
 #include "runtime/engine/parameters.h"
+#include "runtime/engine/prefetch_watch.h"
 #include "runtime/offload/shard_store.h"
+#include "runtime/plan/in_flight_limit.h"
 #include "runtime/plan/offload.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/scheduler_config.h"
@@ -73,6 +82,8 @@ class PartitionedParameters final : public Parameters {
         placement_(make_placement(context, ownership)),
         scheduler_(context.model, context.world(), scheduler_config(context.config.zero, placement_)),
         path_(context, ownership),
+        watch_(context.device),
+        ongoing_(plan::max_ongoing(context.config.zero.compat.max_ongoing_fetch_events)),
         shards_(make_shards(context, ownership, placement_)),
         params_(context.model.params.size()) {
     events_.order(context_.device.compute(), context_.device.gather());
@@ -162,6 +173,7 @@ class PartitionedParameters final : public Parameters {
   struct Issued {
     std::unique_ptr<device::Event> done;  ///< recorded on the gather stream after the collective
     std::size_t held = 0;                 ///< parameters not yet freed
+    std::size_t ongoing = 0;              ///< times that `ongoing_` may still name it
     std::int64_t bytes = 0;
     bool waited = false;  ///< the compute stream has waited for it
   };
@@ -182,6 +194,8 @@ class PartitionedParameters final : public Parameters {
                                               .v0 = plan.prefetch.elems,
                                               .v1 = plan.available_elems});
     issue(plan.gather, module, cause, plan.available_elems);
+    // What is read by attribute is gathered outside DeepSpeed's coordinator, where nothing is counted.
+    if (cause == ev::StatusCause::fetch) limit_ongoing(plan.wait, module);
     wait_for(plan.wait_for, module);
     announce(plan.completed, module, plan.available_elems);
     if (plan.prefetch.id != plan::kNone<plan::GatherId>) {
@@ -237,10 +251,37 @@ class PartitionedParameters final : public Parameters {
     }
     shards_->load(loads);
     if (&landing != &stream) events_.order(landing, stream);
+    if (cause == ev::StatusCause::prefetch) watch_.began(gather.id, gather.params.size());
     path_.gather(parts, {plan::raw(gather.id)});
+    watch_.ended(gather.id);
     issued.done = events_.take();
     stream.record(*issued.done);
     issued_.emplace(plan::raw(gather.id), std::move(issued));
+  }
+
+  /// The waits of one fetch, parameter by parameter. See [Note: gathers in flight].
+  void limit_ongoing(const std::vector<ParamId>& waited, plan::ModuleId module) {
+    if (!ongoing_.most()) return;
+    const bool counted = context_.config.zero.module_granularity_threshold == 0 ||
+                         !context_.model.modules[plan::raw(module)].leaf;  // C14
+    for (const ParamId id : waited) {
+      const std::size_t in_flight = ongoing_.in_flight();
+      if (const std::optional<plan::GatherId> oldest = ongoing_.admit()) {
+        emit_host(ev::EventKind::in_flight_limit, {.a = plan::raw(*oldest),
+                                                   .code = code_of(plan::InFlight::gathers),
+                                                   .v0 = static_cast<std::int64_t>(in_flight),
+                                                   .v1 = static_cast<std::int64_t>(*ongoing_.most())});
+        const auto found = issued_.find(plan::raw(*oldest));
+        found->second.done->host_wait();
+        --found->second.ongoing;
+        forget_if_done(found);
+      }
+      const plan::GatherId gather = params_[plan::raw(id)].gather;
+      wait_for({gather}, module);
+      if (!counted) continue;
+      ongoing_.started(gather);
+      ++issued_.at(plan::raw(gather)).ongoing;
+    }
   }
 
   /// The compute stream waits for these gathers, unless it has.
@@ -250,8 +291,10 @@ class PartitionedParameters final : public Parameters {
       const auto found = issued_.find(plan::raw(id));
       if (found == issued_.end() || found->second.waited) continue;
       const Fields fields{.a = plan::raw(module), .b = plan::raw(id), .v0 = found->second.bytes};
+      watch_.needed(id);  // before the span: where that begins before the gather ends, it was late
       emit_on(compute, ev::EventKind::fetch_wait_begin, fields);
       compute.wait(*found->second.done);
+      watch_.resumed(id);
       emit_on(compute, ev::EventKind::fetch_wait_end, fields);
       found->second.waited = true;
     }
@@ -261,6 +304,7 @@ class PartitionedParameters final : public Parameters {
     for (const ParamId id : params) {
       emit_status(context_.device.compute(), id, module, ParamStatus::available, params_[plan::raw(id)].cause,
                   available_elems);
+      watch_.used(params_[plan::raw(id)].gather, module);
     }
   }
 
@@ -282,14 +326,24 @@ class PartitionedParameters final : public Parameters {
       if (param.data == nullptr) continue;
       param.buffer.reset();
       param.data = nullptr;
-      if (const auto found = issued_.find(plan::raw(param.gather));
-          found != issued_.end() && --found->second.held == 0) {
-        events_.give_back(std::move(found->second.done));
-        issued_.erase(found);
-      }
       emit_status(compute, id, module, ParamStatus::not_available, cause, available_elems);
+      if (const auto found = issued_.find(plan::raw(param.gather)); found != issued_.end()) {
+        const bool last = --found->second.held == 0;
+        watch_.gone(param.gather,
+                    cause == ev::StatusCause::invalidation ? PrefetchWatch::Gone::invalidated
+                                                           : PrefetchWatch::Gone::released,
+                    last);
+        forget_if_done(found);
+      }
       param.gather = plan::kNone<plan::GatherId>;
     }
+  }
+
+  using IssuedById = std::unordered_map<std::uint32_t, Issued>;
+  void forget_if_done(IssuedById::iterator issued) {
+    if (issued->second.held > 0 || issued->second.ongoing > 0) return;
+    events_.give_back(std::move(issued->second.done));
+    issued_.erase(issued);
   }
 
   void emit_status(device::Stream& stream, ParamId param, plan::ModuleId module, ParamStatus status,
@@ -309,9 +363,11 @@ class PartitionedParameters final : public Parameters {
   const Placement placement_;
   plan::FetchScheduler scheduler_;
   GatherPath path_;
+  PrefetchWatch watch_;
+  plan::InFlightLimit<plan::GatherId> ongoing_;
   std::unique_ptr<offload::ShardStore> shards_;
-  std::vector<Param> params_;                         ///< by ParamId
-  std::unordered_map<std::uint32_t, Issued> issued_;  ///< by GatherId
+  std::vector<Param> params_;  ///< by ParamId
+  IssuedById issued_;          ///< by GatherId
 };
 
 }  // namespace

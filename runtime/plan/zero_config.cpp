@@ -26,11 +26,15 @@ CompatSwitches default_switches(Compat compat) noexcept {
       switches.hpz_secondary_in_forward = true;
       switches.update_scale_before_unscale = true;
       switches.keep_spanning_gradients = true;
+      switches.max_ongoing_fetch_events = 2;
+      switches.max_param_reduce_events = 2;
       break;
     case Compat::notes:
       switches.legacy_stage1_layout = true;
       switches.update_scale_before_unscale = true;
       switches.keep_spanning_gradients = true;
+      switches.max_ongoing_fetch_events = 2;
+      switches.max_param_reduce_events = 2;
       break;
   }
   return switches;

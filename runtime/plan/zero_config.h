@@ -95,6 +95,9 @@ struct CompatSwitches {
   bool update_scale_before_unscale = false;
   /// V6: a gradient that spans ranks stays whole on both until the step.
   bool keep_spanning_gradients = false;
+  /// C6: the host waits before it has more handles of gathers, or stage-3 reductions, unfinished; 0: never.
+  std::int64_t max_ongoing_fetch_events = 0;
+  std::int64_t max_param_reduce_events = 0;
 };
 [[nodiscard]] CompatSwitches default_switches(Compat compat) noexcept;
 

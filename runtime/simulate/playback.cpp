@@ -37,9 +37,7 @@ void Playback::play(std::span<const std::shared_ptr<const Tape>> tapes) {
       // What the next tapes may wait for outlives the tape that recorded it.
       std::unordered_map<Mark, std::int64_t> kept;
       for (const Mark mark : rank.tape->kept) {
-        const std::int64_t ns = mark >= rank.tape->first_mark ? rank.marks[mark - rank.tape->first_mark]
-                                                              : rank.earlier_marks.at(mark);
-        kept.emplace(mark, ns);
+        kept.emplace(mark, time_of(rank, mark));
       }
       rank.earlier_marks = std::move(kept);
     }
@@ -127,6 +125,8 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
       rank.held.push_back(event);
       return true;
     }
+    case Op::Kind::tell:
+      return tell(rank, rank.tape->timed[op.index], time);
     case Op::Kind::busy:
       time += duration(r, op);
       return true;
@@ -137,8 +137,7 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
       rank.marks[op.index - rank.tape->first_mark] = time;
       return true;
     case Op::Kind::wait: {
-      const std::int64_t ns = op.index >= rank.tape->first_mark ? rank.marks[op.index - rank.tape->first_mark]
-                                                                : rank.earlier_marks.at(op.index);
+      const std::int64_t ns = time_of(rank, op.index);
       if (ns == kUnknown) return false;
       time = std::max(time, ns);
       return true;
@@ -146,6 +145,24 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
     case Op::Kind::join:
       return meet(r, op, time);
   }
+  return true;
+}
+
+std::int64_t Playback::time_of(const Rank& rank, Mark mark) {
+  return mark >= rank.tape->first_mark ? rank.marks[mark - rank.tape->first_mark]
+                                       : rank.earlier_marks.at(mark);
+}
+
+bool Playback::tell(Rank& rank, const TimedEvent& timed, std::int64_t time) {
+  std::vector<std::int64_t> reached_ns;
+  for (const Mark mark : timed.marks) {
+    reached_ns.push_back(time_of(rank, mark));
+    if (reached_ns.back() == kUnknown) return false;
+  }
+  Event event = timed.event;
+  timed.complete(event, reached_ns);
+  event.ticks = static_cast<std::uint64_t>(time);
+  rank.held.push_back(event);
   return true;
 }
 

@@ -76,6 +76,9 @@ class Playback {
   [[nodiscard]] bool advance_stream(std::uint32_t rank, std::size_t queue);
   /// Carries out an op at `time`, which it moves; false when it must wait.
   [[nodiscard]] bool execute(std::uint32_t rank, const Op& op, std::int64_t& time);
+  /// kUnknown: not reached yet.
+  [[nodiscard]] static std::int64_t time_of(const Rank& rank, Mark mark);
+  [[nodiscard]] bool tell(Rank& rank, const TimedEvent& timed, std::int64_t time);
   [[nodiscard]] bool meet(std::uint32_t rank, const Op& op, std::int64_t& time);
   [[nodiscard]] std::int64_t duration(std::uint32_t rank, const Op& op);
   void hand_over(std::uint32_t rank, std::int64_t until_ns);

@@ -61,6 +61,11 @@ void Recorder::emit(StreamId queue, const Event& event) {
   tape_.events.push_back(event);
 }
 
+void Recorder::emit(StreamId queue, TimedEvent event) {
+  append({Op::Kind::tell, queue, 0, static_cast<std::uint32_t>(tape_.timed.size()), 0});
+  tape_.timed.push_back(std::move(event));
+}
+
 void Recorder::busy(StreamId queue, std::int64_t ns) {
   if (cost_.launch_ns() > 0) append({Op::Kind::busy, StreamId::host, 0, 0, cost_.launch_ns()});
   append({Op::Kind::busy, queue, 0, 0, ns});

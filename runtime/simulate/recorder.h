@@ -50,6 +50,7 @@ class Recorder final : public kernels::WorkMeter {
   };
 
   void emit(StreamId queue, const Event& event);
+  void emit(StreamId queue, TimedEvent event);
   /// The host queues it, which takes the host launch_us; then it takes `ns` on `queue`.
   void busy(StreamId queue, std::int64_t ns);
   /// In the work that is queued now.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "instrumentation/event.h"
+#include "runtime/device/device.h"
 
 namespace shardscope::simulate {
 
@@ -19,6 +20,7 @@ using Mark = std::uint32_t;
 struct Op {
   enum class Kind : std::uint8_t {
     emit,    ///< index: of the tape's events
+    tell,    ///< index: of the tape's timed events
     busy,    ///< ns of this rank's own work: slower on a straggler
     hold,    ///< ns that do not depend on the rank: links
     record,  ///< index: mark
@@ -34,10 +36,18 @@ struct Op {
 };
 static_assert(sizeof(Op) == 16);
 
+/// An event that says something about the times of marks, all before it.
+struct TimedEvent {
+  Event event;
+  std::vector<Mark> marks;
+  device::Complete complete = nullptr;
+};
+
 struct Tape {
   std::vector<Op> ops;
   std::vector<Event> events;  ///< without times
-  Mark first_mark = 1;        ///< of those recorded here
+  std::vector<TimedEvent> timed;
+  Mark first_mark = 1;  ///< of those recorded here
   Mark end_mark = 0;
   std::vector<Mark> kept;  ///< marks that later tapes may still wait for, ascending
 };

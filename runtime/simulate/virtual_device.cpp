@@ -127,6 +127,14 @@ class VirtualStream final : public Stream {
   void emit(const instrumentation::Event& event) override {
     if (instrumentation::enabled(instrumentation::detail_of(event.kind))) recorder_.emit(id_, event);
   }
+  void emit_timed(const instrumentation::Event& event, std::span<device::Event* const> points,
+                  device::Complete complete) override {
+    if (!instrumentation::enabled(instrumentation::detail_of(event.kind))) return;
+    TimedEvent timed{event, {}, complete};
+    for (device::Event* point : points)
+      timed.marks.push_back(static_cast<VirtualEvent&>(*point).mark().value());
+    recorder_.emit(id_, std::move(timed));
+  }
   void synchronize() override { recorder_.wait(StreamId::host, recorder_.record(id_)); }
   [[nodiscard]] StreamId id() const noexcept override { return id_; }
   [[nodiscard]] kernels::Backend backend() const noexcept override { return kernels::Backend::cost; }
@@ -163,6 +171,7 @@ class VirtualDevice final : public device::Device {
     return streams;
   }
   std::unique_ptr<device::Event> make_event() override { return std::make_unique<VirtualEvent>(recorder_); }
+  std::unique_ptr<device::Event> make_timed_event() override { return make_event(); }
   device::Arena& memory() override { return memory_; }
   device::Arena& pinned() override { return pinned_; }
   device::Arena& host() override { return host_; }

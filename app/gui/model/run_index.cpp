@@ -28,6 +28,8 @@ const char* word(FetchOutcome outcome) noexcept {
       return "just in time";
     case FetchOutcome::late:
       return "late";
+    case FetchOutcome::mistargeted:
+      return "mistargeted";
     case FetchOutcome::unused:
       return "unused";
   }
@@ -40,6 +42,20 @@ std::int64_t Fetch::unused_ns() const noexcept {
 }
 
 FetchOutcome Fetch::outcome() const noexcept {
+  if (told) {
+    switch (*told) {
+      case plan::PrefetchOutcome::early:
+        return FetchOutcome::early;
+      case plan::PrefetchOutcome::just_in_time:
+        return FetchOutcome::just_in_time;
+      case plan::PrefetchOutcome::late:
+        return FetchOutcome::late;
+      case plan::PrefetchOutcome::mistargeted:
+        return FetchOutcome::mistargeted;
+      case plan::PrefetchOutcome::unused:
+        return FetchOutcome::unused;
+    }
+  }
   if (used_ns == store::kOpen) return ended_ns == store::kOpen ? FetchOutcome::pending : FetchOutcome::unused;
   if (!prefetched) return FetchOutcome::on_demand;
   if (wait_ns > kNoticeableWait) return FetchOutcome::late;
@@ -85,6 +101,14 @@ void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Comp
       index.prefetch_issued.insert(event.a);
       const auto fetch = index.by_gather.find(event.a);
       if (fetch != index.by_gather.end()) index.fetches[fetch->second].prefetched = true;
+      return;
+    }
+    if (event.kind == ev::EventKind::prefetch_outcome) {
+      const auto fetch = index.by_gather.find(event.a);
+      const bool known = event.code <= static_cast<std::uint8_t>(plan::PrefetchOutcome::unused);
+      if (fetch != index.by_gather.end() && known) {
+        index.fetches[fetch->second].told = static_cast<plan::PrefetchOutcome>(event.code);
+      }
       return;
     }
     if (event.kind != ev::EventKind::param_status || event.c == ev::kNoId) return;

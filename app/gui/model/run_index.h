@@ -4,18 +4,20 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "app/store/store.h"
+#include "runtime/plan/prefetch_outcome.h"
 
 namespace shardscope::gui {
 
 namespace ev = shardscope::instrumentation;
 
-enum class FetchOutcome : std::uint8_t { pending, on_demand, early, just_in_time, late, unused };
+enum class FetchOutcome : std::uint8_t { pending, on_demand, early, just_in_time, late, mistargeted, unused };
 [[nodiscard]] const char* word(FetchOutcome outcome) noexcept;
 
 /// One coalesced all-gather of parameters on one rank, from issue to first use.
@@ -29,6 +31,8 @@ struct Fetch {
   std::int64_t wait_ns = 0;              ///< compute stood still for it
   std::int64_t elems = 0;
   std::vector<std::uint32_t> params;
+  /// What the rank itself said of it; older recordings say nothing, and it is told from the times above.
+  std::optional<plan::PrefetchOutcome> told;
   [[nodiscard]] FetchOutcome outcome() const noexcept;
   /// Time it lay unused after it had arrived; 0 when late.
   [[nodiscard]] std::int64_t unused_ns() const noexcept;

@@ -5,6 +5,8 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "runtime/plan/bucket.h"
+#include "runtime/plan/in_flight_limit.h"
+#include "runtime/plan/prefetch_outcome.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::gui {
@@ -103,6 +105,27 @@ std::optional<Deed> deed_of(const store::Store& store, const ev::Event& event) {
                        ? ", prefetched " + count(static_cast<double>(event.v0)).text() + " elements ahead"
                        : ", prefetched nothing";
       deed.reason = std::string("Prefetching stopped: ") + sentence(stop);
+      return deed;
+    }
+    case ev::EventKind::prefetch_outcome: {
+      const auto outcome = static_cast<plan::PrefetchOutcome>(event.code);
+      deed.module = event.b;
+      deed.gather = event.a;
+      deed.text = "Prefetch " + std::to_string(event.a) + ": " + plan::to_string(outcome);
+      if (outcome == plan::PrefetchOutcome::late) {
+        deed.reason = "compute waited " + duration(-event.v0).text();
+      } else if (outcome <= plan::PrefetchOutcome::just_in_time) {
+        deed.reason = "there " + duration(event.v0).text() + " before it was needed";
+      }
+      return deed;
+    }
+    case ev::EventKind::in_flight_limit: {
+      const bool gathers = static_cast<plan::InFlight>(event.code) == plan::InFlight::gathers;
+      if (gathers) deed.gather = event.a;
+      deed.text =
+          std::string("Host waits for ") + (gathers ? "gather " : "bucket ") + std::to_string(event.a);
+      deed.reason = std::to_string(event.v0) + (gathers ? " gathers" : " reductions") +
+                    " are in flight, the limit is " + std::to_string(event.v1);
       return deed;
     }
     case ev::EventKind::release_kept:

@@ -78,7 +78,9 @@ enum {
   SHARDSCOPE_EVENT_NCCL_KERNEL,
   SHARDSCOPE_EVENT_NCCL_PROXY,
   SHARDSCOPE_EVENT_OUTSIDE_MEMORY,
-  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_OUTSIDE_MEMORY
+  SHARDSCOPE_EVENT_PREFETCH_OUTCOME,
+  SHARDSCOPE_EVENT_IN_FLIGHT_LIMIT,
+  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_IN_FLIGHT_LIMIT
 };
 
 enum {
@@ -179,6 +181,17 @@ enum {
   SHARDSCOPE_PREFETCH_LIVE_LIMIT = 4,
   SHARDSCOPE_PREFETCH_OFFLOADED = 5
 };
+/* What became of a prefetch: there long before it was used, just before, after it was needed (somebody
+   waited), given up with an invalid trace, released without a use. */
+enum {
+  SHARDSCOPE_PREFETCH_EARLY = 0,
+  SHARDSCOPE_PREFETCH_JUST_IN_TIME = 1,
+  SHARDSCOPE_PREFETCH_LATE = 2,
+  SHARDSCOPE_PREFETCH_MISTARGETED = 3,
+  SHARDSCOPE_PREFETCH_UNUSED = 4
+};
+/* What there may be no more of in flight. */
+enum { SHARDSCOPE_LIMIT_GATHERS = 0, SHARDSCOPE_LIMIT_REDUCTIONS = 1 };
 /* Why a parameter of the released module stays. */
 enum {
   SHARDSCOPE_KEEP_PERSISTENT = 0,
@@ -318,6 +331,18 @@ static inline void shardscope_prefetch_issued(uint32_t gather, uint32_t module, 
                                               int64_t elems) {
   shardscope_record_(SHARDSCOPE_EVENT_PREFETCH_ISSUED, SHARDSCOPE_LANE_HOST, 0, gather, module, params, elems,
                      0);
+}
+/* `slack_ns`: between the end of the gather and its first use; where it was late, minus the time waited.
+   `gather_ns`: how long the gather took. */
+static inline void shardscope_prefetch_outcome(uint8_t outcome, uint32_t gather, uint32_t module,
+                                               uint32_t params, int64_t slack_ns, int64_t gather_ns) {
+  shardscope_record_(SHARDSCOPE_EVENT_PREFETCH_OUTCOME, SHARDSCOPE_LANE_COMPUTE, outcome, gather, module,
+                     params, slack_ns, gather_ns);
+}
+/* The host waits for `id`, the oldest gather or bucket in flight, before it starts another. */
+static inline void shardscope_in_flight_limit(uint8_t what, uint32_t id, int64_t in_flight, int64_t limit) {
+  shardscope_record_(SHARDSCOPE_EVENT_IN_FLIGHT_LIMIT, SHARDSCOPE_LANE_HOST, what, id, SHARDSCOPE_NO_ID,
+                     SHARDSCOPE_NO_ID, in_flight, limit);
 }
 static inline void shardscope_release_kept(uint8_t reason, uint32_t module, uint32_t param, int64_t elems) {
   shardscope_record_(SHARDSCOPE_EVENT_RELEASE_KEPT, SHARDSCOPE_LANE_HOST, reason, module, param,

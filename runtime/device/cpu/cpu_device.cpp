@@ -107,6 +107,9 @@ class CpuDevice final : public Device {
     return streams;
   }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
+  std::unique_ptr<Event> make_timed_event() override {
+    return std::make_unique<CpuEvent>(CpuEvent::Timing::kept);
+  }
   Arena& memory() override { return *memory_; }
   Arena& pinned() override { return pinned_; }
   Arena& host() override { return host_; }

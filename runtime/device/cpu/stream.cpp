@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "instrumentation/clock.h"
 #include "instrumentation/emitter.h"
 #include "runtime/device/error.h"
 #if defined(__SSE__)
@@ -66,6 +67,28 @@ CpuEvent& as_cpu_event(Event& event) {
 
 }  // namespace
 
+std::vector<std::shared_ptr<ReachedTime>> times_of(std::span<Event* const> points) {
+  std::vector<std::shared_ptr<ReachedTime>> times;
+  times.reserve(points.size());
+  for (Event* point : points) {
+    times.push_back(as_cpu_event(*point).time_);
+    if (times.back() != nullptr) continue;
+    throw BackendError("emit_timed", 0,
+                       "an event keeps no time; make it with make_timed_event and record it first",
+                       "device/cpu");
+  }
+  return times;
+}
+
+instrumentation::Event completed(instrumentation::Event event,
+                                 std::span<const std::shared_ptr<ReachedTime>> times, Complete complete) {
+  std::vector<std::int64_t> reached_ns;
+  reached_ns.reserve(times.size());
+  for (const std::shared_ptr<ReachedTime>& time : times) reached_ns.push_back(time->load());
+  complete(event, reached_ns);
+  return event;
+}
+
 void CpuEvent::host_wait() {
   if (!progress_) return;
   if (const std::exception_ptr failure = progress_->wait(position_)) std::rethrow_exception(failure);
@@ -112,6 +135,9 @@ void CpuStream::wait(Event& event) {
 void CpuStream::record(Event& event) {
   CpuEvent& cpu = as_cpu_event(event);
   cpu.forget_device_point();
+  if (const std::shared_ptr<ReachedTime> time = cpu.new_time()) {
+    run([time](const kernels::Exec&) { *time = instrumentation::monotonic_now_ns(); });
+  }
   cpu.progress_ = progress_;
   cpu.position_ = submitted_;
 }
@@ -119,6 +145,14 @@ void CpuStream::record(Event& event) {
 void CpuStream::emit(const instrumentation::Event& event) {
   if (!instrumentation::enabled(instrumentation::detail_of(event.kind))) return;
   push(event);
+}
+
+void CpuStream::emit_timed(const instrumentation::Event& event, std::span<Event* const> points,
+                           Complete complete) {
+  if (!instrumentation::enabled(instrumentation::detail_of(event.kind))) return;
+  run([event, complete, times = times_of(points)](const kernels::Exec&) {
+    instrumentation::emit(completed(event, times, complete));
+  });
 }
 
 void CpuStream::synchronize() {

@@ -2,6 +2,7 @@
 // several ranks with four streams each share few cores.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -23,8 +24,13 @@ class DevicePoint {
   virtual void host_wait() const = 0;  ///< blocks the calling thread; throws BackendError
 };
 
+/// When a point was reached, nanoseconds of the monotonic clock; 0 until then. One per recording.
+using ReachedTime = std::atomic<std::int64_t>;
+
 class CpuEvent : public Event {
  public:
+  enum class Timing : std::uint8_t { none, kept };
+  explicit CpuEvent(Timing timing = Timing::none) : timing_(timing) {}
   [[nodiscard]] bool reached() const override { return !progress_ || progress_->reached(position_); }
   void host_wait() override;
 
@@ -36,13 +42,31 @@ class CpuEvent : public Event {
   [[nodiscard]] const std::shared_ptr<StreamProgress>& progress() const noexcept { return progress_; }
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   void forget_progress() { progress_.reset(); }
+  /// A cell for the time of the recording that is made now; null where none is kept.
+  [[nodiscard]] std::shared_ptr<ReachedTime> new_time() {
+    time_ = timing_ == Timing::kept ? std::make_shared<ReachedTime>(0) : nullptr;
+    return time_;
+  }
+  [[nodiscard]] const std::shared_ptr<ReachedTime>& time() const noexcept { return time_; }
 
  private:
+  friend std::vector<std::shared_ptr<ReachedTime>> times_of(std::span<Event* const> points);
   friend class CpuStream;
   // shared_ptr: as in CUDA an event may be destroyed, or a stream end, while others still wait for it.
   std::shared_ptr<StreamProgress> progress_;
   std::uint64_t position_ = 0;
+  Timing timing_ = Timing::none;
+  // shared_ptr: a stream fills it, another reads it, and the event may be recorded again in between.
+  std::shared_ptr<ReachedTime> time_;
 };
+
+/// Of timed events; throws BackendError when one of them keeps no time or was never recorded.
+[[nodiscard]] std::vector<std::shared_ptr<ReachedTime>> times_of(std::span<Event* const> points);
+
+/// `event` as `complete` makes it from these times.
+[[nodiscard]] instrumentation::Event completed(instrumentation::Event event,
+                                               std::span<const std::shared_ptr<ReachedTime>> times,
+                                               Complete complete);
 
 class CpuStream final : public Stream {
  public:
@@ -57,6 +81,8 @@ class CpuStream final : public Stream {
   void wait(Event& event) override;
   void record(Event& event) override;
   void emit(const instrumentation::Event& event) override;
+  void emit_timed(const instrumentation::Event& event, std::span<Event* const> points,
+                  Complete complete) override;
   void synchronize() override;
   [[nodiscard]] instrumentation::StreamId id() const noexcept override { return id_; }
   [[nodiscard]] kernels::Backend backend() const noexcept override { return kernels::Backend::cpu; }

@@ -156,6 +156,9 @@ class CudaDevice final : public Device {
     return streams;
   }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(); }
+  std::unique_ptr<Event> make_timed_event() override {
+    return std::make_unique<CudaEvent>(CpuEvent::Timing::kept);
+  }
   Arena& memory() override { return memory_; }
   Arena& pinned() override { return pinned_; }
   Arena& host() override { return host_; }

@@ -51,6 +51,7 @@ class CudaPoint final : public DevicePoint {
 
 class CudaEvent final : public CpuEvent {
  public:
+  using CpuEvent::CpuEvent;
   [[nodiscard]] bool reached() const override { return point_ ? point_->reached() : CpuEvent::reached(); }
   void host_wait() override { return point_ ? point_->host_wait() : CpuEvent::host_wait(); }
 

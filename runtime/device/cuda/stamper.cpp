@@ -45,14 +45,31 @@ Stamper::~Stamper() {
   cudaStreamDestroy(stream_);
 }
 
-void Stamper::stamp(const instrumentation::Event& event, cudaStream_t stream) {
-  EventPool::Handle reached = events_->take();
-  check(cudaEventRecord(reached.get(), stream), "cudaEventRecord", where_);
+void Stamper::stamp(const instrumentation::Event& event, cudaStream_t stream,
+                    std::vector<std::shared_ptr<ReachedTime>> times, Complete complete) {
+  Waiting waiting;
+  waiting.event = event;
+  waiting.times = std::move(times);
+  waiting.complete = complete;
+  queue(std::move(waiting), stream);
+}
+
+void Stamper::read(std::shared_ptr<ReachedTime> time, instrumentation::StreamId lane, cudaStream_t stream) {
+  Waiting waiting;
+  waiting.event.stream = lane;
+  waiting.reading = std::move(time);
+  queue(std::move(waiting), stream);
+}
+
+void Stamper::queue(Waiting waiting, cudaStream_t stream) {
+  waiting.reached = events_->take();
+  check(cudaEventRecord(waiting.reached.get(), stream), "cudaEventRecord", where_);
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
     wake = queue_.empty();
-    queue_.push_back({event, std::move(reached), anchor_});
+    waiting.anchor = anchor_;
+    queue_.push_back(std::move(waiting));
   }
   if (wake) filled_.notify_one();
 }
@@ -86,13 +103,21 @@ bool Stamper::settle(Lane& lane) {
     const cudaError_t state = cudaEventQuery(next.reached.get());
     if (state == cudaErrorNotReady) break;
     check(state, "cudaEventQuery", where_);
+    // Reached, but by a lane that has not been looked at since: the next look has it.
+    if (std::any_of(next.times.begin(), next.times.end(), [](const auto& time) { return *time == 0; })) break;
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, next.anchor->event.get(), next.reached.get()),
           "cudaEventElapsedTime", where_);
     const auto elapsed = static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
     // Two anchors may differ by their residuals; a lane's times never go back.
     lane.last_ns = std::max(lane.last_ns, next.anchor->host_ns + elapsed);
-    instrumentation::emit_at(lane.last_ns, next.event);
+    if (next.reading) {
+      *next.reading = lane.last_ns;
+    } else if (next.complete != nullptr) {
+      instrumentation::emit_at(lane.last_ns, completed(next.event, next.times, next.complete));
+    } else {
+      instrumentation::emit_at(lane.last_ns, next.event);
+    }
     lane.waiting.pop_front();
     any = true;
   }

@@ -38,7 +38,12 @@ class Stamper {
   Stamper& operator=(const Stamper&) = delete;
 
   /// Emits `event` with the time at which `stream` gets to this point.
-  void stamp(const instrumentation::Event& event, cudaStream_t stream);
+  void stamp(const instrumentation::Event& event, cudaStream_t stream) { stamp(event, stream, {}, nullptr); }
+  /// The same, completed from `times`, which are reached before it.
+  void stamp(const instrumentation::Event& event, cudaStream_t stream,
+             std::vector<std::shared_ptr<ReachedTime>> times, Complete complete);
+  /// Sets `time` to when `stream`, whose lane is `lane`, gets to this point.
+  void read(std::shared_ptr<ReachedTime> time, instrumentation::StreamId lane, cudaStream_t stream);
   /// Largest distance lately between a stamp and the host's clock that the anchors allow, nanoseconds.
   [[nodiscard]] std::int64_t residual_ns() const noexcept { return residual_ns_.load(); }
 
@@ -48,9 +53,12 @@ class Stamper {
     std::int64_t host_ns = 0;
   };
   struct Waiting {
-    instrumentation::Event event;
+    instrumentation::Event event;  ///< of a reading: its lane only
     EventPool::Handle reached;
     std::shared_ptr<const Anchor> anchor;
+    std::shared_ptr<ReachedTime> reading;  ///< set instead of emitting
+    std::vector<std::shared_ptr<ReachedTime>> times;
+    Complete complete = nullptr;
   };
   struct Lane {
     std::deque<Waiting> waiting;  ///< reached in this order
@@ -59,6 +67,7 @@ class Stamper {
 
   void run();
   void take_anchor();
+  void queue(Waiting waiting, cudaStream_t stream);
   /// Emits the stamps of a lane that were reached; true if any was.
   bool settle(Lane& lane);
 

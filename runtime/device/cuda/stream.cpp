@@ -115,11 +115,18 @@ void CudaStream::record(Event& event) {
   check(cudaEventRecord(handle.get(), stream_), "cudaEventRecord", where_);
   own.forget_progress();
   own.point_ = std::make_shared<const CudaPoint>(std::move(handle), where_);
+  if (const std::shared_ptr<ReachedTime> time = own.new_time()) shared_.stamper->read(time, id_, stream_);
 }
 
 void CudaStream::emit(const instrumentation::Event& event) {
   if (!instrumentation::enabled(instrumentation::detail_of(event.kind))) return;
   shared_.stamper->stamp(event, stream_);
+}
+
+void CudaStream::emit_timed(const instrumentation::Event& event, std::span<Event* const> points,
+                            Complete complete) {
+  if (!instrumentation::enabled(instrumentation::detail_of(event.kind))) return;
+  shared_.stamper->stamp(event, stream_, times_of(points), complete);
 }
 
 void CudaStream::synchronize() {

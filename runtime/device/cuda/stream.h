@@ -53,6 +53,8 @@ class CudaStream final : public Stream {
   void wait(Event& event) override;
   void record(Event& event) override;
   void emit(const instrumentation::Event& event) override;
+  void emit_timed(const instrumentation::Event& event, std::span<Event* const> points,
+                  Complete complete) override;
   void synchronize() override;
   [[nodiscard]] instrumentation::StreamId id() const noexcept override { return id_; }
   [[nodiscard]] kernels::Backend backend() const noexcept override { return kernels::Backend::cuda; }

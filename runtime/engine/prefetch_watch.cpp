@@ -1,0 +1,86 @@
+#include "runtime/engine/prefetch_watch.h"
+
+#include <array>
+#include <utility>
+
+#include "runtime/engine/events.h"
+#include "runtime/plan/prefetch_outcome.h"
+
+namespace shardscope::engine {
+namespace {
+
+void judge(ev::Event& event, std::span<const std::int64_t> reached_ns) {
+  const plan::PrefetchVerdict verdict =
+      plan::judge_prefetch({reached_ns[0], reached_ns[1], reached_ns[2], reached_ns[3]});
+  event.code = code_of(verdict.outcome);
+  event.v0 = verdict.slack_ns;
+  event.v1 = verdict.gather_ns;
+}
+
+}  // namespace
+
+PrefetchWatch::Watched* PrefetchWatch::find(plan::GatherId gather) {
+  const auto found = watched_.find(plan::raw(gather));
+  return found == watched_.end() ? nullptr : &found->second;
+}
+
+void PrefetchWatch::record(Point& point, device::Stream& stream) {
+  point = events_.take();
+  stream.record(*point);
+}
+
+void PrefetchWatch::return_points(Watched& watched) {
+  for (Point* point : {&watched.begin, &watched.end, &watched.need, &watched.resume}) {
+    if (*point) events_.give_back(std::move(*point));
+  }
+}
+
+void PrefetchWatch::began(plan::GatherId gather, std::size_t params) {
+  if (!ev::enabled(ev::detail_of(ev::EventKind::prefetch_outcome))) return;
+  Watched& watched = watched_[plan::raw(gather)];
+  watched.params = static_cast<std::uint32_t>(params);
+  record(watched.begin, device_.gather());
+}
+
+void PrefetchWatch::ended(plan::GatherId gather) {
+  if (Watched* watched = find(gather)) record(watched->end, device_.gather());
+}
+
+void PrefetchWatch::needed(plan::GatherId gather) {
+  if (Watched* watched = find(gather)) record(watched->need, device_.compute());
+}
+
+void PrefetchWatch::resumed(plan::GatherId gather) {
+  if (Watched* watched = find(gather)) record(watched->resume, device_.compute());
+}
+
+void PrefetchWatch::used(plan::GatherId gather, plan::ModuleId module) {
+  Watched* watched = find(gather);
+  if (watched == nullptr || watched->told) return;
+  watched->told = true;
+  if (ev::enabled(ev::detail_of(ev::EventKind::prefetch_outcome))) {
+    const std::array<device::Event*, 4> points = {watched->begin.get(), watched->end.get(),
+                                                  watched->need.get(), watched->resume.get()};
+    device::Stream& compute = device_.compute();
+    const Fields fields{.a = plan::raw(gather), .b = plan::raw(module), .c = watched->params};
+    compute.emit_timed(make_event(ev::EventKind::prefetch_outcome, compute.id(), fields), points, judge);
+  }
+  return_points(*watched);
+}
+
+void PrefetchWatch::gone(plan::GatherId gather, Gone how, bool last) {
+  Watched* watched = find(gather);
+  if (watched == nullptr) return;
+  watched->given_up |= how == Gone::invalidated;
+  if (!last) return;
+  if (!watched->told) {
+    emit_on(device_.compute(), ev::EventKind::prefetch_outcome,
+            {.a = plan::raw(gather),
+             .c = watched->params,
+             .code = code_of(plan::outcome_of_unused(watched->given_up))});
+    return_points(*watched);
+  }
+  watched_.erase(plan::raw(gather));
+}
+
+}  // namespace shardscope::engine

@@ -1,0 +1,50 @@
+// Tells what became of each prefetch (event prefetch_outcome) from when the streams got where, which the
+// streams note themselves: the host asks nothing and waits for nothing.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <unordered_map>
+
+#include "runtime/engine/event_pool.h"
+#include "runtime/plan/ids.h"
+
+namespace shardscope::engine {
+
+/// Calls follow the order in which the work is queued. Gathers that began() was not called for are not
+/// watched: what is said of them is ignored.
+class PrefetchWatch {
+ public:
+  explicit PrefetchWatch(device::Device& device) : device_(device), events_(device, EventPool::Kind::timed) {}
+
+  /// The gather stream is about to gather ahead; not watched while nobody wants the event.
+  void began(plan::GatherId gather, std::size_t params);
+  /// Its last collective is queued.
+  void ended(plan::GatherId gather);
+  /// Around the compute stream's wait for it.
+  void needed(plan::GatherId gather);
+  void resumed(plan::GatherId gather);
+  /// A module uses its parameters; the first one tells.
+  void used(plan::GatherId gather, plan::ModuleId module);
+  /// A parameter of it goes, with an invalid trace or not; `last`: none is left.
+  enum class Gone : std::uint8_t { released, invalidated };
+  void gone(plan::GatherId gather, Gone how, bool last);
+
+ private:
+  using Point = std::unique_ptr<device::Event>;
+  struct Watched {
+    std::uint32_t params = 0;
+    bool told = false;
+    bool given_up = false;
+    Point begin, end, need, resume;
+  };
+  [[nodiscard]] Watched* find(plan::GatherId gather);
+  void record(Point& point, device::Stream& stream);
+  void return_points(Watched& watched);
+
+  device::Device& device_;
+  EventPool events_;
+  std::unordered_map<std::uint32_t, Watched> watched_;  ///< by GatherId
+};
+
+}  // namespace shardscope::engine
