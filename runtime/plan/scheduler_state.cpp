@@ -41,15 +41,27 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
   }
   own_params = module_params;
   subtree_params = module_params;
+  std::vector<std::vector<ParamId>> below(model.modules.size());
+  const auto join = [](std::vector<ParamId>& into, const std::vector<ParamId>& ids) {
+    std::vector<ParamId> both;
+    std::set_union(into.begin(), into.end(), ids.begin(), ids.end(), std::back_inserter(both));
+    into = std::move(both);
+  };
   for (std::size_t i = model.modules.size(); i-- > 1;) {
     const ModuleId parent = model.modules[i].parent;
     if (parent == kNone<ModuleId>) continue;
-    std::vector<ParamId> both;
-    std::set_union(subtree_params[i].begin(), subtree_params[i].end(), subtree_params[raw(parent)].begin(),
-                   subtree_params[raw(parent)].end(), std::back_inserter(both));
-    subtree_params[raw(parent)] = std::move(both);
+    join(subtree_params[raw(parent)], subtree_params[i]);
+    join(below[raw(parent)], subtree_params[i]);
   }
-  for (const ModulePlan& module : model.modules) leaf.push_back(module.leaf);
+  direct_params = own_params;
+  for (std::size_t i = 0; i < model.modules.size(); ++i) {
+    leaf.push_back(model.modules[i].leaf);
+    any_leaf |= leaf.back();
+    if (!leaf.back()) continue;
+    direct_params[i].clear();
+    std::set_difference(own_params[i].begin(), own_params[i].end(), below[i].begin(), below[i].end(),
+                        std::back_inserter(direct_params[i]));
+  }
 }
 
 // ---- Gathering ----------------------------------------------------------------------------------------
@@ -252,18 +264,26 @@ std::vector<ParamId> FetchScheduler::State::read_ahead() {
 
 bool FetchScheduler::State::reused_soon(ParamId param, ModuleId releasing) const {
   const std::int64_t limit = config.max_reuse_distance_elems;
-  if (exact && leaf[raw(releasing)]) {
-    // DeepSpeed asks for parameters of the modules it walks over recursively when a leaf module is released.
+  if (exact && any_leaf) {
+    // DeepSpeed looks at the modules that it walks over as at the one it releases: with all below them if
+    // that is a leaf module, without (even where they are leaf modules themselves) if it is not.
+    const auto& within = leaf[raw(releasing)] ? subtree_params : direct_params;
     const auto& order = trace.modules();
     std::int64_t traversed = 0;
-    for (auto at_step = static_cast<std::size_t>(step); at_step < order.size() && traversed < limit;
+    bool found = false;
+    const auto walk = [&](ParamId seen) {
+      found = found || seen == param;
+      traversed += elems[raw(seen)];
+    };
+    for (auto at_step = static_cast<std::size_t>(step); !found && at_step < order.size() && traversed < limit;
          ++at_step) {
-      for (const ParamId seen : subtree_params[raw(order[at_step])]) {
-        if (seen == param) return true;
-        traversed += elems[raw(seen)];
+      const std::size_t module = raw(order[at_step]);
+      for (const ParamId id : within[module]) walk(id);
+      for (const ParamId id : module_params[module]) {
+        if (!contains_id(own_params[module], id)) walk(id);  // external: in either case
       }
     }
-    return false;
+    return found;
   }
   const std::int64_t use = trace.next_use(param, step);
   return use >= 0 && trace.elems_between(step, use) < limit;

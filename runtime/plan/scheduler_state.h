@@ -58,7 +58,9 @@ struct FetchScheduler::State {
   std::vector<std::vector<ParamId>> module_params;  ///< with external ones, ascending
   std::vector<std::vector<ParamId>> own_params;     ///< the same without
   std::vector<std::vector<ParamId>> subtree_params;
+  std::vector<std::vector<ParamId>> direct_params;  ///< without external ones, also of a leaf module
   std::vector<bool> leaf;
+  bool any_leaf = false;
   std::map<GatherId, Pending> gathers;
   std::uint32_t next_gather = 0;
   std::uint64_t next_registration = 0;

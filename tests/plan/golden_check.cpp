@@ -6,6 +6,7 @@
 #include <exception>
 #include <fstream>
 
+#include "tests/engine/golden_gradients.h"
 #include "tests/engine/golden_losses.h"
 #include "tests/plan/golden.h"
 
@@ -27,9 +28,8 @@ bool cases_have(const Json& file, const char* key) {
                      [key](const Json& golden) { return golden.is_object() && golden.contains(key); });
 }
 
-/// Losses need more than planners: the real engine trains every case at every stage.
-void check_losses(const Json& file, Report& report) {
-  for (const auto& outcome : shardscope::engine::testing::check_losses(file)) {
+void add(const std::vector<shardscope::engine::testing::LossOutcome>& outcomes, Report& report) {
+  for (const auto& outcome : outcomes) {
     if (outcome.agrees) {
       report.agree(outcome.title, outcome.text);
     } else {
@@ -38,12 +38,23 @@ void check_losses(const Json& file, Report& report) {
   }
 }
 
+/// Losses need more than planners: the real engine trains every case at every stage.
+void check_losses(const Json& file, Report& report) {
+  add(shardscope::engine::testing::check_losses(file), report);
+}
+
+/// So do the gradients that a file records beside its layouts.
+void check_stage12(const Json& file, Report& report) {
+  shardscope::golden::check_stage12(file, report);
+  add(shardscope::engine::testing::check_gradient_shards(file), report);
+}
+
 // The files name no format, so their content does.
 constexpr Format kFormats[] = {
     {"coordinator", [](const Json& file) { return file.contains("traces") || file.contains("invalidation"); },
      shardscope::golden::check_coordinator},
     {"stage12", [](const Json& file) { return file.contains("layouts") && file.contains("sequences"); },
-     shardscope::golden::check_stage12},
+     check_stage12},
     {"loss_scale", [](const Json& file) { return cases_have(file, "overflow"); },
      shardscope::golden::check_loss_scale},
     {"estimator", [](const Json& file) { return cases_have(file, "rows"); },

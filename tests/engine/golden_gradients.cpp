@@ -1,0 +1,101 @@
+#include "tests/engine/golden_gradients.h"
+
+#include <cmath>
+#include <mutex>
+#include <string>
+
+#include "kernels/precision.h"
+#include "tests/engine/support.h"
+
+namespace shardscope::engine::testing {
+namespace {
+
+struct Shard {
+  double sum = 0, squares = 0;
+  std::int64_t elems = 0;
+};
+
+/// The averaged gradient of each rank's partition. Momentum is read in its stead: with a first beta of 0 and
+/// no clipping it is the gradient.
+std::vector<Shard> first_gradients(const Json& layout, int accumulation, std::string& error) {
+  const auto name = layout.at("model").get<std::string>();
+  RunSpec spec;
+  spec.model = model_named(name);
+  spec.config = make_config(2, accumulation);
+  spec.config["gradient_clipping"] = 0.0;
+  spec.config["optimizer"]["params"]["betas"] = {0.0, 0.999};
+  spec.config["zero_optimization"]["round_robin_gradients"] = layout.value("round_robin_gradients", false);
+  spec.world = layout.at("world").get<std::uint32_t>();
+  spec.data = name.rfind("gpt", 0) == 0 ? "golden:gpt" : "golden:mlp";
+  spec.steps = 1;
+  std::vector<Shard> shards(spec.world);
+  spec.end = [&shards](const Context& context, Engine& engine, data::BatchStream&) {
+    Shard& shard = shards[context.rank()];
+    shard.elems = engine.ownership().owned_elems();
+    const auto slices = plan::checkpoint_layout(engine.ownership(), context.model.params.size());
+    engine.read_states(slices[context.rank()],
+                       [&shard](optim::StateKind kind, std::int64_t, std::span<const float> values) {
+                         if (kind != optim::StateKind::momentum) return;
+                         for (const float value : values) {
+                           shard.sum += value;
+                           shard.squares += static_cast<double>(value) * value;
+                         }
+                       });
+  };
+  for (const RankRun& rank : train(spec).ranks) {
+    if (!rank.error.empty()) error = rank.error;
+  }
+  return shards;
+}
+
+std::string compare(const Json& recorded, const std::vector<Shard>& shards) {
+  constexpr double kTolerance = 1e-5;
+  if (recorded.size() != shards.size()) return "ranks: " + std::to_string(recorded.size()) + " recorded";
+  for (const Json& of_rank : recorded) {
+    const auto rank = of_rank.at("rank").get<std::size_t>();
+    const Shard& got = shards.at(rank);
+    const std::string at = "rank " + std::to_string(rank) + ": ";
+    const auto elems = of_rank.at("numel_with_padding").get<std::int64_t>();
+    if (got.elems != elems)
+      return at + std::to_string(got.elems) + " elements, recorded " + std::to_string(elems);
+    const auto l2 = of_rank.at("l2").get<double>();
+    const double norm = std::sqrt(got.squares);
+    if (!(std::abs(norm - l2) <= kTolerance * l2)) {
+      return at + "norm " + std::to_string(norm) + ", recorded " + std::to_string(l2);
+    }
+    // |sum of differences| <= sqrt(elements) * norm of differences.
+    const auto sum = of_rank.at("sum").get<double>();
+    if (!(std::abs(got.sum - sum) <= kTolerance * l2 * std::sqrt(static_cast<double>(elems)))) {
+      return at + "sum " + std::to_string(got.sum) + ", recorded " + std::to_string(sum);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<LossOutcome> check_gradient_shards(const Json& file) {
+  kernels::set_matmul_precision(kernels::MatmulPrecision::highest);
+  std::vector<LossOutcome> outcomes;
+  for (const Json& layout : file.at("layouts")) {
+    if (!layout.is_object() || !layout.contains("grad_shard_first_step")) continue;
+    for (const auto& [key, recorded] : layout["grad_shard_first_step"].items()) {
+      const std::string title = "gradients " + layout.value("model", std::string("?")) + " world " +
+                                layout.value("world", Json()).dump() +
+                                (layout.value("round_robin_gradients", false) ? " round robin " : " ") + key;
+      std::string problem;
+      try {
+        if (key.rfind("gas", 0) != 0) throw std::invalid_argument("the key must be gasN");
+        const std::vector<Shard> shards = first_gradients(layout, std::stoi(key.substr(3)), problem);
+        if (problem.empty()) problem = compare(recorded, shards);
+      } catch (const std::exception& error) {
+        problem = error.what();
+      }
+      const bool agrees = problem.empty();
+      outcomes.push_back({title, agrees ? "elements, norms and sums of every rank" : problem, agrees});
+    }
+  }
+  return outcomes;
+}
+
+}  // namespace shardscope::engine::testing

@@ -1,0 +1,311 @@
+"""Records what DeepSpeed's stage-3 coordinator decides, in the format of tests/golden/coordinator.json.
+
+usage: record_coordinator.py CASES.json OUT.json     (under the python of launch.ensure_venv)
+
+CASES: {"traces": [{"id", "model", "world", "config"}], "invalidation": [the same with "block_visit_per_iteration"]}; `config` holds
+stage-3 keys of zero_optimization. A trace runs four iterations. Ranks are processes of this machine; what they
+decide must be alike, or the case fails.
+"""
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import traceback
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import formula_data
+import peer_models
+from launch import free_port
+
+COORDINATOR = "_PartitionedParameterCoordinator__"
+
+
+def mlp(blocks, root):
+    def forward(self, x, y):
+        x = self.inp(x)
+        for index in self.visit:
+            x = self.blk[index](x)
+        return F.mse_loss(self.out(x), y)
+
+    class Blk(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ln, self.fc1, self.fc2 = nn.LayerNorm(64), nn.Linear(64, 256), nn.Linear(256, 64)
+
+        def forward(self, x):
+            return x + self.fc2(F.relu(self.fc1(self.ln(x))))
+
+    model = type(root, (nn.Module,), {"forward": forward})()
+    model.inp = nn.Linear(10, 64)
+    model.blk = nn.ModuleList(Blk() for _ in range(blocks))
+    model.out = nn.Linear(64, 1)
+    model.visit = list(range(blocks))
+    return model
+
+
+class MLPSpan(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(10, 100), nn.Linear(100, 5), nn.Linear(5, 1)
+
+    def forward(self, x, y):
+        return F.mse_loss(self.fc3(F.relu(self.fc2(F.relu(self.fc1(x))))), y)
+
+
+def gpt(root, head, blocks=2):
+    """`head`: own, tied, or functional (the token embedding is read in the root's forward)."""
+    shape = peer_models.GptShape(layers=blocks, width=30, heads=3, context=12, vocabulary=59)
+    model = peer_models.torch_model("gpt", shape)
+    model.__class__ = type(root, (model.__class__,), {})
+    if head == "tied":
+        model.head.weight = model.wte.weight
+    if head == "functional":
+        del model.head
+    model.visit = list(range(blocks))
+
+    def forward(tokens, targets):
+        x = model.wte(tokens) + model.wpe(torch.arange(tokens.shape[1]))
+        for index in model.visit:
+            x = model.h[index](x)
+        x = model.lnf(x)
+        logits = F.linear(x, model.wte.weight) if head == "functional" else model.head(x)
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
+
+    model.forward = forward
+    return model
+
+
+def build(name):
+    if name == "mlp_reuse":
+        model = mlp(2, "MLPReuse")
+        model.visit = [0, 1, 0]
+        return model
+    if name == "gpt_tied_reuse":
+        model = gpt("GPTTiedReuse", "tied")
+        model.visit = [0, 1, 0]
+        return model
+    return {"mlp": lambda: mlp(3, "MLP"), "mlp_visit": lambda: mlp(3, "MLPVisit"), "mlp_span": MLPSpan,
+            "gpt": lambda: gpt("GPT", "own"), "gpt_tied": lambda: gpt("GPT", "tied"),
+            "gpt_functional": lambda: gpt("GPTFunctional", "functional"),
+            "gpt_visit": lambda: gpt("GPTVisit", "own", 3),
+            "gpt_functional_visit": lambda: gpt("GPTFunctionalVisit", "functional", 3)}[name]()
+
+
+class Recorder:
+    """Wraps the coordinator's methods, all from outside."""
+
+    def __init__(self):
+        self.params = []
+        self.ids = {}  # of modules, as DeepSpeed numbers them where none is a leaf
+        self.events = None
+        self.fetching = None
+        self.mode = None
+        self.before_step = None
+
+    def with_status(self, name):
+        return [p.ds_id for p in self.params if p.ds_status.name == name]
+
+    def note(self, **event):
+        if self.events is not None:
+            self.events.append({key: value for key, value in event.items() if value != []})
+
+    def install(self):
+        from deepspeed.runtime.zero import partitioned_param_coordinator as module
+        cls = module.PartitionedParameterCoordinator
+        get = lambda coordinator, name: getattr(coordinator, COORDINATOR + name)
+        recorder = self
+
+        def wrap(name):
+            def decorate(outer):
+                inner = getattr(cls, name)
+                setattr(cls, name, lambda coordinator, *a, **k: outer(coordinator, inner, *a, **k))
+            return decorate
+
+        @wrap("fetch_sub_module")
+        def _(coordinator, inner, sub_module, forward):
+            before = set(recorder.with_status("AVAILABLE"))
+            recorder.fetching = {"gather": [], "wait": [], "prefetch": []}
+            own = {p.ds_id for p in module.iter_params(sub_module, recurse=module.z3_leaf_module(sub_module))}
+            recorder.own = own
+            inner(coordinator, sub_module, forward)
+            seen, recorder.fetching = recorder.fetching, None
+            completed = sorted(set(recorder.with_status("AVAILABLE")) - before)
+            recorder.note(ev="fetch", module=recorder.ids[sub_module], dir="fwd" if forward else "bwd",
+                          gather=sorted(seen["gather"]), wait=sorted(seen["wait"]), completed=completed,
+                          prefetch=sorted(seen["prefetch"]), inflight_after=recorder.with_status("INFLIGHT"),
+                          n_available=get(coordinator, "n_available_params"))
+
+        @wrap(COORDINATOR + "all_gather_params_")
+        def _(coordinator, inner, params, forward, quantize=False):
+            if recorder.fetching is not None:
+                missing = [p.ds_id for p in params if p.ds_status.name == "NOT_AVAILABLE"]
+                kind = "gather" if missing and set(missing) <= recorder.own else "prefetch"
+                recorder.fetching[kind] += missing
+            return inner(coordinator, params, forward, quantize)
+
+        @wrap("_invalidate_trace")
+        def _(coordinator, inner):
+            order, step = get(coordinator, "submodule_order"), get(coordinator, "step_id")
+            before = set(recorder.with_status("AVAILABLE")) | set(recorder.with_status("INFLIGHT"))
+            inner(coordinator)
+            recorder.note(ev="invalidate", step_id=step, recorded_len=len(order),
+                          expected_module=recorder.ids[order[step]] if step < len(order) else None,
+                          ids=sorted(before & set(recorder.with_status("NOT_AVAILABLE"))),
+                          n_available=get(coordinator, "n_available_params"))
+
+        def released(coordinator, inner, arguments):
+            before = set(recorder.with_status("AVAILABLE")) | set(recorder.with_status("INFLIGHT"))
+            inner(coordinator, *arguments)
+            return sorted(before & set(recorder.with_status("NOT_AVAILABLE")))
+
+        @wrap("release_sub_module")
+        def _(coordinator, inner, sub_module, forward=False):
+            ids = released(coordinator, inner, (sub_module, forward))
+            recorder.note(ev="release", module=recorder.ids[sub_module], dir="fwd" if forward else "bwd", ids=ids,
+                          n_available=get(coordinator, "n_available_params"))
+
+        @wrap("release_backward_leftovers")
+        def _(coordinator, inner):
+            ids = released(coordinator, inner, ())
+            if ids:
+                recorder.note(ev="release_leftovers", ids=ids, n_available=get(coordinator, "n_available_params"))
+
+        @wrap("release_and_reset_all")
+        def _(coordinator, inner, root):
+            recorder.before_step = get(coordinator, "n_available_params")
+            ids = released(coordinator, inner, (root,))
+            if ids:
+                recorder.note(ev="release_all", ids=ids, n_available=get(coordinator, "n_available_params"))
+
+        @wrap("reset_step")
+        def _(coordinator, inner):
+            inner(coordinator)
+            recorder.mode = get(coordinator, "trace_mode").name
+
+        pop = module.InflightParamRegistry.pop
+
+        def popped(registry, param, *default):
+            if recorder.fetching is not None:
+                recorder.fetching["wait"].append(param.ds_id)
+            return pop(registry, param, *default)
+
+        module.InflightParamRegistry.pop = popped
+
+
+def describe(model, world):
+    modules = [{"id": index, "name": name or "(root)", "type": type(m).__name__,
+                "params": [{"name": n, "ds_id": p.ds_id} for n, p in m.named_parameters(recurse=False)]}
+               for index, (name, m) in enumerate(model.named_modules())]
+    params = [(n, p) for n, p in model.named_parameters()]
+    return {"modules": modules,
+            "params": [{"ds_id": p.ds_id, "name": n, "shape": list(p.ds_shape), "numel": p.ds_numel}
+                       for n, p in params],
+            "total_numel": sum(p.ds_numel for _, p in params),
+            "partition": {str(world): {"partition_numel": [p.ds_tensor.ds_numel for _, p in params],
+                                       "padding": [p.ds_tensor.ds_numel * world - p.ds_numel
+                                                   for _, p in params]}}}
+
+
+def record(case, rank):
+    import deepspeed
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    recorder = Recorder()
+    recorder.install()
+    deepspeed.init_distributed("gloo")
+    model = build(case["model"])
+    world = case["world"]
+    config = {"train_micro_batch_size_per_gpu": 4,
+              "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+              "zero_optimization": {"stage": 3, **case["config"]}}
+    engine, *_ = deepspeed.initialize(model=model, config=config, model_parameters=model.parameters())
+    recorder.ids = {m: index for index, m in enumerate(model.modules())}
+    recorder.params = sorted(model.parameters(), key=lambda p: p.ds_id)
+    visits = case.get("block_visit_per_iteration")
+    iterations = []
+    for micro in range(len(visits) if visits else 4):
+        if visits:
+            model.visit = visits[micro]
+        data = formula_data.gpt_batch(micro, rank, 4, 12) if case["model"].startswith("gpt") else \
+            formula_data.mlp_batch(micro, rank, 4)
+        recorder.events = []
+        start = recorder.with_status("AVAILABLE")
+        loss = engine(*(torch.from_numpy(array) for array in data))
+        engine.backward(loss)
+        engine.step()
+        iterations.append({"mode": recorder.mode, "available_at_start": start, "events": recorder.events,
+                           "n_available_before_step": recorder.before_step,
+                           "available_after_step": recorder.with_status("AVAILABLE")})
+        recorder.events = None
+    external = {str(index): sorted(p.ds_id for _, p in m.ds_external_parameters())
+                for m, index in recorder.ids.items() if hasattr(m, "ds_id")}
+    result = {"persisted": [p.ds_id for p in recorder.params if p.ds_persist],
+              "external_params": {key: ids for key, ids in external.items() if ids}, "iterations": iterations}
+    return result, describe(model, world)
+
+
+def as_trace(result):
+    first, second, third, fourth = result.pop("iterations")
+    for iteration in (first, second, third, fourth):
+        del iteration["mode"]
+    return {**result, "record": first, "complete": second, "second_complete_identical": third == second,
+            "third_complete_identical_to_second": fourth == third}
+
+
+def run(case, work):
+    """What work(case, rank) returns on each rank, each a process: DeepSpeed numbers parameters for a process's life."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), WORLD_SIZE=str(case["world"]))
+    with tempfile.TemporaryDirectory() as folder:
+        children = []
+        for rank in range(case["world"]):
+            child = os.fork()
+            if child == 0:
+                os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
+                try:
+                    pathlib.Path(folder, str(rank)).write_text(json.dumps(work(case, rank)))
+                    os._exit(0)
+                except BaseException:
+                    traceback.print_exc()
+                    os._exit(1)
+            children.append(child)
+        if any([os.waitpid(child, 0)[1] for child in children]):
+            raise RuntimeError(f"{case['id']}: a rank failed")
+        return [json.loads(pathlib.Path(folder, str(rank)).read_text()) for rank in range(case["world"])]
+
+
+def decided(case):
+    ranks = run(case, record)
+    if any(other != ranks[0] for other in ranks):
+        raise RuntimeError(f"{case['id']}: the ranks decide differently")
+    return ranks[0]
+
+
+def main():
+    import deepspeed
+    cases = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    out = {"versions": {"deepspeed": deepspeed.__version__, "torch": torch.__version__ + " CPU, gloo"},
+           "legend": "as in coordinator.json", "models": {}, "traces": [], "invalidation": []}
+    for kind in ("traces", "invalidation"):
+        for case in cases.get(kind, []):
+            try:
+                result, model = decided(case)
+            except RuntimeError as error:
+                print(error, file=sys.stderr)
+                continue
+            known = out["models"].setdefault(case["model"], model)
+            known["partition"].update(model["partition"])
+            result["mode_after_reset_per_iteration"] = [i["mode"] for i in result["iterations"]]
+            if kind == "traces":
+                del result["mode_after_reset_per_iteration"]
+                result = as_trace(result)
+            out[kind].append({**case, "world": [case["world"]], **result})
+            print(case["id"], flush=True)
+    pathlib.Path(sys.argv[2]).write_text(json.dumps(out, separators=(",", ":")) + "\n")
+
+
+if __name__ == "__main__":
+    main()
