@@ -262,31 +262,36 @@ std::vector<ParamId> FetchScheduler::State::read_ahead() {
   return swap.read_ahead(queue, elems, in_flight);
 }
 
-bool FetchScheduler::State::reused_soon(ParamId param, ModuleId releasing) const {
-  const std::int64_t limit = config.max_reuse_distance_elems;
-  if (exact && any_leaf) {
-    // DeepSpeed looks at the modules that it walks over as at the one it releases: with all below them if
-    // that is a leaf module, without (even where they are leaf modules themselves) if it is not.
-    const auto& within = leaf[raw(releasing)] ? subtree_params : direct_params;
-    const auto& order = trace.modules();
-    std::int64_t traversed = 0;
-    bool found = false;
-    const auto walk = [&](ParamId seen) {
-      found = found || seen == param;
-      traversed += elems[raw(seen)];
-    };
-    for (auto at_step = static_cast<std::size_t>(step); !found && at_step < order.size() && traversed < limit;
-         ++at_step) {
-      const std::size_t module = raw(order[at_step]);
-      for (const ParamId id : within[module]) walk(id);
-      for (const ParamId id : module_params[module]) {
-        if (!contains_id(own_params[module], id)) walk(id);  // external: in either case
-      }
+/// As DeepSpeed measures where there are leaf modules: it looks at the modules that it walks over as at the
+/// one it releases, with all below them if that is a leaf module, without (even where they are leaf modules
+/// themselves) if it is not.
+bool FetchScheduler::State::met_before_the_limit(ParamId param, ModuleId releasing) const {
+  const auto& within = leaf[raw(releasing)] ? subtree_params : direct_params;
+  const auto& order = trace.modules();
+  std::int64_t traversed = 0;
+  bool found = false;
+  const auto walk = [&](ParamId seen) {
+    found = found || seen == param;
+    traversed += elems[raw(seen)];
+  };
+  for (auto at_step = static_cast<std::size_t>(step);
+       !found && at_step < order.size() && traversed < config.max_reuse_distance_elems; ++at_step) {
+    const std::size_t module = raw(order[at_step]);
+    for (const ParamId id : within[module]) walk(id);
+    for (const ParamId id : module_params[module]) {
+      if (!contains_id(own_params[module], id)) walk(id);  // external: in either case
     }
-    return found;
   }
+  return found;
+}
+
+bool FetchScheduler::State::reused_soon(ParamId param, ModuleId releasing) const {
+  // By default what DeepSpeed keeps is kept as well, which no limit forbids: max_live_elems is looked at
+  // before.
+  if (any_leaf && met_before_the_limit(param, releasing)) return true;
+  if (any_leaf && exact) return false;
   const std::int64_t use = trace.next_use(param, step);
-  return use >= 0 && trace.elems_between(step, use) < limit;
+  return use >= 0 && trace.elems_between(step, use) < config.max_reuse_distance_elems;
 }
 
 FetchScheduler::State::Decision FetchScheduler::State::decide_release(ModuleId module) {

@@ -101,6 +101,7 @@ struct FetchScheduler::State {
   Gather prefetch(PrefetchStop& stop);
   [[nodiscard]] std::vector<ParamId> read_ahead();
   [[nodiscard]] Decision decide_release(ModuleId module);
+  [[nodiscard]] bool met_before_the_limit(ParamId param, ModuleId releasing) const;
   [[nodiscard]] bool reused_soon(ParamId param, ModuleId releasing) const;
 };
 

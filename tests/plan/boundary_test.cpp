@@ -128,15 +128,51 @@ TEST(AtTheLimit, DeepSpeedReleasesPersistentParametersWhileItRecords) {
 }
 
 // Recorded from DeepSpeed: it walks over a leaf module as if nothing was below it, unless it releases a leaf
-// module itself. By default the distance is the elements that are really used in between.
-TEST(AtTheLimit, DeepSpeedOverlooksLeafModulesBetweenTwoUses) {
+// module itself. By default what it keeps is kept too, while the live limit allows it.
+TEST(AtTheLimit, LeafModulesBetweenTwoUsesAreOverlooked) {
+  for (const Compat compat : {Compat::shardscope, Compat::deepspeed}) {
+    for (const std::int64_t live : {9, 10}) {
+      SchedulerConfig config = no_limits(compat);
+      config.max_reuse_distance_elems = 50;
+      config.max_live_elems = live;
+      FetchScheduler scheduler(with_leaf(row_of({10, 100}), 2), 2, config);
+      record(scheduler, {1, 2, 1});
+      (void)scheduler.fetch(ModuleId{1}, kForward);
+      EXPECT_EQ(scheduler.release(ModuleId{1}, kForward).released.empty(),
+                compat == Compat::deepspeed || live == 10);
+    }
+  }
+}
+
+// Releasing a leaf module DeepSpeed counts everything below what it walks over, containers too; what is used
+// in between is less.
+TEST(AtTheLimit, DefaultCountsWhatIsUsedBetweenTwoUsesOfALeafModule) {
   for (const Compat compat : {Compat::shardscope, Compat::deepspeed}) {
     SchedulerConfig config = no_limits(compat);
     config.max_reuse_distance_elems = 50;
-    FetchScheduler scheduler(with_leaf(row_of({10, 100}), 2), 2, config);
-    record(scheduler, {1, 2, 1});
+    FetchScheduler scheduler(with_leaf(row_of({10, 100}), 1), 2, config);
+    record(scheduler, {1, 0, 1});  // the root has no parameters of its own
     (void)scheduler.fetch(ModuleId{1}, kForward);
-    EXPECT_EQ(scheduler.release(ModuleId{1}, kForward).released.empty(), compat == Compat::deepspeed);
+    // The walk meets the parameter below the root at once.
+    EXPECT_THAT(scheduler.release(ModuleId{1}, kForward).released, IsEmpty());
+  }
+  SchedulerConfig config = no_limits();
+  config.max_reuse_distance_elems = 50;
+  for (const Compat compat : {Compat::shardscope, Compat::deepspeed}) {
+    config.compat = compat;
+    ModelPlan model = with_leaf(row_of({10, 100, 5}), 1);
+    // Module 3 contains module 2, which is not visited in between.
+    model.modules[2].parent = ModuleId{3};
+    std::swap(model.modules[2], model.modules[3]);
+    model.modules[2].id = ModuleId{2};
+    model.modules[3].id = ModuleId{3};
+    model.modules[3].parent = ModuleId{2};
+    model.params[1].modules = {ModuleId{3}};
+    model.params[2].modules = {ModuleId{2}};
+    FetchScheduler scheduler(model, 2, config);
+    record(scheduler, {1, 2, 2, 1});
+    (void)scheduler.fetch(ModuleId{1}, kForward);
+    EXPECT_EQ(scheduler.release(ModuleId{1}, kForward).released.empty(), compat == Compat::shardscope);
   }
 }
 
