@@ -25,7 +25,7 @@ std::vector<Shard> first_gradients(const Json& layout, int accumulation, std::st
   spec.config["gradient_clipping"] = 0.0;
   spec.config["optimizer"]["params"]["betas"] = {0.0, 0.999};
   spec.config["zero_optimization"]["round_robin_gradients"] = layout.value("round_robin_gradients", false);
-  spec.world = layout.at("world").get<std::uint32_t>();
+  spec.world = threads_of(layout.at("world"));
   spec.data = name.rfind("gpt", 0) == 0 ? "golden:gpt" : "golden:mlp";
   spec.steps = 1;
   std::vector<Shard> shards(spec.world);
@@ -80,13 +80,17 @@ std::vector<LossOutcome> check_gradient_shards(const Json& file) {
   for (const Json& layout : file.at("layouts")) {
     if (!layout.is_object() || !layout.contains("grad_shard_first_step")) continue;
     for (const auto& [key, recorded] : layout["grad_shard_first_step"].items()) {
-      const std::string title = "gradients " + layout.value("model", std::string("?")) + " world " +
-                                layout.value("world", Json()).dump() +
-                                (layout.value("round_robin_gradients", false) ? " round robin " : " ") + key;
+      const Json model = layout.value("model", Json("?"));
+      const std::string title =
+          "gradients " + (model.is_string() ? model.get<std::string>() : model.dump()) + " world " +
+          layout.value("world", Json()).dump() +
+          (layout.value("round_robin_gradients", Json(false)) == true ? " round robin " : " ") + key;
       std::string problem;
       try {
         if (key.rfind("gas", 0) != 0) throw std::invalid_argument("the key must be gasN");
-        const std::vector<Shard> shards = first_gradients(layout, std::stoi(key.substr(3)), problem);
+        const int accumulation = std::stoi(key.substr(3));
+        if (accumulation < 1 || accumulation > 64) throw std::invalid_argument("N of gasN must be 1 to 64");
+        const std::vector<Shard> shards = first_gradients(layout, accumulation, problem);
         if (problem.empty()) problem = compare(recorded, shards);
       } catch (const std::exception& error) {
         problem = error.what();

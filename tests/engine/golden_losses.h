@@ -1,6 +1,7 @@
 // Recorded DeepSpeed losses (tests/golden/losses.json and files of the same format) against the real engine.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@ struct LossOutcome {
   std::string text;  ///< the largest deviation, or what differs
   bool agrees = false;
 };
+
+/// A number of ranks that can be run as threads here. Throws std::invalid_argument beyond 64.
+[[nodiscard]] std::uint32_t threads_of(const nlohmann::json& world);
 
 /// Trains every case at every stage recorded, on thread worlds, and compares losses and norms to 2e-5
 /// relative (the file's own "tolerance") and the final sums of parameters to the bars it gives.
