@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   add_reading_verbs(app, action);
   add_estimate(app, action);
   add_simulate(app, action);
+  add_what_if(app, action);
   add_keys(app, action);
 
   try {

@@ -33,5 +33,6 @@ void add_reading_verbs(CLI::App& app, Action& action);  ///< info, summary, find
 void add_keys(CLI::App& app, Action& action);
 void add_estimate(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
+void add_what_if(CLI::App& app, Action& action);
 
 }  // namespace shardscope::cli

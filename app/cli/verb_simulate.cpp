@@ -1,21 +1,19 @@
 // `simulate`: a run that is never made, to a recording, a dashboard or a collector.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "app/cli/checks.h"
 #include "app/cli/config_override.h"
 #include "app/cli/launch.h"
 #include "app/cli/process.h"
+#include "app/cli/simulation.h"
 #include "app/cli/verb.h"
 #include "app/collector/collector.h"
 
@@ -57,37 +55,21 @@ std::string model_of(const SimulateOptions& options) {
   return shape.empty() ? options.model : "gpt:" + shape;
 }
 
-std::vector<std::string> command_of(const SimulateOptions& options, const std::string& config,
-                                    const std::string& publish) {
-  std::vector<std::string> command{sibling_program("zero_simulate")};
-  const auto add = [&](const char* name, const std::string& value) {
-    if (value.empty()) return;
-    command.emplace_back(name);
-    command.push_back(value);
-  };
-  add("--model", model_of(options));
-  add("--config", config);
-  add("--hardware", options.hardware);
-  add("--hardware-folder", (fs::path(source_root()) / "samples" / "hardware").string());
-  add("--ranks", std::to_string(options.ranks));
-  add("--steps", std::to_string(options.steps));
-  add("--detail", options.detail);
-  add("--seed", std::to_string(options.seed));
-  add("--jitter", fmt::format("{}", options.jitter));
-  for (const std::string& straggler : options.stragglers) add("--straggler", straggler);
-  add("--publish", publish);
-  add("--key", options.key);
-  if (options.no_memory_limit) command.emplace_back("--no-memory-limit");
-  if (options.json) command.emplace_back("--json");
+SimulationCommand command_of(const SimulateOptions& options, const std::string& config) {
+  SimulationCommand command;
+  command.model = model_of(options);
+  command.config = config;
+  command.hardware = options.hardware;
+  command.ranks = options.ranks;
+  command.steps = options.steps;
+  command.detail = options.detail;
+  command.seed = options.seed;
+  command.jitter = options.jitter;
+  command.stragglers = options.stragglers;
+  command.key = options.key;
+  command.no_memory_limit = options.no_memory_limit;
+  command.json = options.json;
   return command;
-}
-
-/// Two connections of every rank come in.
-void allow_connections() {
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
 }
 
 void check(const SimulateOptions& options) {
@@ -126,31 +108,13 @@ int simulate(const SimulateOptions& options) {
         std::vector<std::string>{sibling_program("shardscope-gui"), "--connect", publish},
         Process::Output::inherit);
   }
-  Process player(command_of(options, config, publish), Process::Output::capture);
-  std::string failure, outcome;
-  const auto take = [&](const std::string& line) {
-    static const std::string kPrefix = "shardscope: ";
-    if (line.rfind(kPrefix + "warning: ", 0) == 0) {
-      fmt::print(stderr, "{}\n", line);
-    } else if (line.rfind(kPrefix, 0) == 0) {
-      failure = line.substr(kPrefix.size());
-    } else if (options.json) {
-      outcome = line;
-    } else {
-      fmt::print("{}\n", line);
-      std::fflush(stdout);
-    }
-  };
-  bool told_to_stop = false;
-  while (player.read_lines(std::chrono::milliseconds(100), take) || player.running()) {
-    if (interrupted() && !std::exchange(told_to_stop, true)) player.signal(SIGTERM);
-  }
-  const int code = player.wait();
-  if (code != 0) {
-    fmt::print(
-        stderr, "shardscope: {}\n",
-        failure.empty() ? fmt::format("zero_simulate ended with code {} and no message", code) : failure);
-    return code;
+  const Played played = play(command_of(options, config), publish, [](const std::string& line) {
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  });
+  if (played.code != 0) {
+    fmt::print(stderr, "shardscope: {}\n", played.failure);
+    return played.code;
   }
   if (dashboard) {
     fmt::print(stderr, "shardscope: the simulation has ended; close the window to finish\n");
@@ -159,7 +123,7 @@ int simulate(const SimulateOptions& options) {
     }
   }
   nlohmann::json result =
-      options.json ? nlohmann::json::parse(outcome, nullptr, false) : nlohmann::json::object();
+      options.json ? nlohmann::json::parse(played.outcome, nullptr, false) : nlohmann::json::object();
   if (collector) {
     collector->stop();
     const collector::CollectorStatus status = collector->status();

@@ -9,9 +9,8 @@ with 2 ranks. Beside the gain seen stand two that were computed:
 - *bound*: with overlap no run is shorter than the larger of computation and communication, plus the rest (copies,
   idle). Nothing reaches it: the last bucket's reduction and, in stages 1 and 2, the gather after the update have
   nothing to hide behind.
-- *critical path*: the same configuration played by `shardscope simulate`, off and on. Its times are those of the longest
-  path through the engine's own waits, given each piece's duration: kernels and collectives are scaled so that a
-  step's computation and communication take what they took in the run without overlap.
+- *critical path*: `shardscope what-if` on a run without overlap, with overlap: the longest path through the engine's own
+  waits, where kernels and collectives take what they took in that run.
 
 Then stages 0 and 3 without a link, overlap on: what partitioning costs when communication is hidden. Medians over the
 runs; times are those of the slower rank, over all steps.
@@ -61,36 +60,11 @@ def run(options, folder, stage, overlap, gbps):
     return json.loads(shardscope(options, "summary", recording, "--json"))
 
 
-def simulated(options, folder, stage, overlap, matrix_efficiency, link_efficiency=1.0):
-    """milliseconds() of one step on a virtual clock; kernels and collectives slowed by the given efficiencies."""
-    folder = launch.fresh(folder)
-    described(options, folder, stage, overlap, 0)
-    link = {"gb_per_s": options.gbps / 8 * link_efficiency, "latency_us": LATENCY_US / link_efficiency}
-    hardware = {"name": "emulated", "description": "the emulated link; rates scaled to the measured computation",
-                "sources": ["tests/bench/overlap.py"], "ranks_per_node": 2, "memory_gib": 0, "f32_tflops": 0.2,
-                "f16_tflops": 0.2, "matrix_efficiency": matrix_efficiency, "memory_gb_per_s": 10, "memory_efficiency": 1,
-                "kernel_us": 1, "launch_us": 1, "inside": link, "between": link,
-                "host": {"gb_per_s": 10, "latency_us": 1}, "host_memory_gb_per_s": 10}
-    (folder / "hardware.json").write_text(json.dumps(hardware))
-    recording, steps = folder / "run.zscope", 3
-    shardscope(options, "simulate", "--ranks", 2, "--config", folder / "config.json", "--model", folder / "model.json",
-               "--hardware", folder / "hardware.json", "--steps", steps, "-o", recording)
-    times = milliseconds(json.loads(shardscope(options, "summary", recording, "--json")))
-    return [time / steps for time in times]
-
-
-def critical_path_gain(options, stage, computation, communication):
-    """Milliseconds of a step that overlap saves on the longest path, where each part takes what was measured."""
-    folder = pathlib.Path(options.scratch) / f"path-{stage}"
-    fast, slow = (simulated(options, folder, stage, False, efficiency)[1] for efficiency in (1.0, 0.5))
-    # Products take time in inverse proportion to the efficiency, everything else none: two points give the line.
-    efficiency = (slow - fast) / max(computation - (2 * fast - slow), 1e-9)
-    if not 0 < efficiency <= 1:
-        raise launch.PeerError(f"a computation of {computation:.1f} ms a step is outside what the cost model can be scaled "
-                               f"to ({fast:.1f} ms at its peak); change f32_tflops in this script")
-    link = simulated(options, folder, stage, False, efficiency)[2] / communication
-    off, on = (simulated(options, folder, stage, overlap, efficiency, link) for overlap in (False, True))
-    return off[0] - on[0]
+def critical_path_gain(options, folder):
+    """Per cent of a step that overlap saves on the longest path, where each part takes what the recording says."""
+    outcome = json.loads(shardscope(options, "what-if", folder / "run.zscope", "--model", folder / "model.json", "--set",
+                                    "zero_optimization.overlap_comm=true", "--json"))
+    return -outcome["predicted_change_pct"]
 
 
 def milliseconds(summary):
@@ -131,9 +105,11 @@ def main():
         times = alternate(options, "link", [off, on])
         total, compute, communication, rest = times[off]
         bound = max(compute, communication) + rest
-        path = critical_path_gain(options, stage, compute, communication)
+        path = statistics.median(
+            critical_path_gain(options, pathlib.Path(options.scratch) / f"link-{stage}-False-{turn}")
+            for turn in range(options.repeat))
         print(f"| {stage} | {total:.1f} | {compute:.1f} | {communication:.1f} | {rest:.1f} | {times[on][0]:.1f} | "
-              f"{100 * (1 - bound / total):.0f} % | {100 * path / total:.0f} % | {100 * (1 - times[on][0] / total):.0f} % |", flush=True)
+              f"{100 * (1 - bound / total):.0f} % | {path:.0f} % | {100 * (1 - times[on][0] / total):.0f} % |", flush=True)
     times = alternate(options, "memory", [(0, True, 0), (3, True, 0)])
     plain, partitioned = times[0, True, 0][0], times[3, True, 0][0]
     print(f"stage 3 without a link: {partitioned:.1f} ms per step, stage 0: {plain:.1f} ms "

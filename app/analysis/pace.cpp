@@ -1,0 +1,205 @@
+#include "app/analysis/pace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <tuple>
+
+#include "app/analysis/communication.h"
+#include "app/analysis/spans.h"
+#include "app/analysis/statistics.h"
+#include "instrumentation/bus_factor.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using ev::CollectiveOp;
+using ev::CollectiveScope;
+using ev::EventKind;
+using ev::StreamId;
+
+double median_of(const std::vector<double>& values) { return values.empty() ? 0 : quantile(values, 0.5); }
+
+double spans_ms(const store::Store& store, store::LaneId lane, std::int64_t begin_ns, std::int64_t end_ns,
+                EventKind kind) {
+  std::int64_t ns = 0;
+  for_each_span(store, lane, begin_ns, end_ns, [&](const store::Span& span) {
+    if (span.kind == kind && span.end_ns != store::kOpen) ns += span.end_ns - span.begin_ns;
+  });
+  return static_cast<double>(ns) * 1e-6;
+}
+
+/// Whether a collective stays on one node.
+bool stays_inside(const store::Span& span, const ev::RunTables& tables) {
+  if (tables.world <= tables.local_world) return true;
+  const CollectiveScope scope = span.c == ev::kNoId ? CollectiveScope::world : ev::scope_of(span.c);
+  return scope == CollectiveScope::intra_node ||
+         (scope == CollectiveScope::secondary && ranks_of(span, tables.world) <= tables.local_world);
+}
+
+struct Links {
+  std::vector<Transfer> inside, between, host;
+};
+
+/// Of one step. A collective's duration is the shortest over the ranks, from the last one's arrival on where
+/// that is known: waiting for a late rank is no transfer.
+void add_transfers(const store::Store& store, const StepDigest& step, Links& links) {
+  const ev::RunTables& tables = store.tables();
+  std::map<std::tuple<StreamId, CollectiveOp, std::uint32_t>, Transfer> inside, between;
+  for (const RankStep& rank : step.ranks) {
+    for (const StreamId stream : {StreamId::gather, StreamId::reduce, StreamId::compute}) {
+      for_each_span(store, {rank.rank, stream}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
+        if (span.kind != EventKind::collective_begin || span.end_ns == store::kOpen || span.v1 <= 0) return;
+        const auto op = static_cast<CollectiveOp>(span.code);
+        const std::uint32_t ranks = ranks_of(span, tables.world);
+        const double bytes = static_cast<double>(span.v1) * ev::bus_factor(op, ranks);
+        if (bytes <= 0) return;
+        const std::int64_t begin = std::max(span.begin_ns, span.mark_ns);
+        const Transfer seen{bytes, std::ceil(std::log2(std::max(2U, ranks))),
+                            static_cast<double>(span.end_ns - begin)};
+        auto& known = stays_inside(span, tables) ? inside : between;
+        const auto [at, inserted] = known.emplace(std::tuple{stream, op, span.a}, seen);
+        if (!inserted) at->second.ns = std::min(at->second.ns, seen.ns);
+      });
+    }
+    for_each_span(
+        store, {rank.rank, StreamId::copy}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
+          if (span.kind == EventKind::transfer_begin && span.end_ns != store::kOpen && span.v0 > 0)
+            links.host.push_back(
+                {static_cast<double>(span.v0), 1, static_cast<double>(span.end_ns - span.begin_ns)});
+        });
+  }
+  for (const auto& [key, transfer] : inside) links.inside.push_back(transfer);
+  for (const auto& [key, transfer] : between) links.between.push_back(transfer);
+}
+
+/// got / wanted, where both are there; 1 otherwise.
+double off_by(double got, double wanted) { return got > 0 && wanted > 0 ? got / wanted : 1; }
+
+}  // namespace
+
+std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers) {
+  double hh = 0, hb = 0, bb = 0, ht = 0, bt = 0, seen = 0;
+  for (const Transfer& t : transfers) {
+    hh += t.hops * t.hops;
+    hb += t.hops * t.bytes;
+    bb += t.bytes * t.bytes;
+    ht += t.hops * t.ns;
+    bt += t.bytes * t.ns;
+    seen += t.ns;
+  }
+  if (!(bb > 0) || !(seen > 0)) return std::nullopt;
+  const double determinant = hh * bb - hb * hb;
+  double latency = 0, per_byte = bt / bb;
+  // Transfers of one size do not tell latency from rate: all of it is taken for the rate's.
+  if (determinant > 1e-9 * hh * bb) {
+    latency = (ht * bb - bt * hb) / determinant;
+    per_byte = (bt * hh - ht * hb) / determinant;
+    if (latency < 0) latency = 0, per_byte = bt / bb;
+    if (per_byte <= 0) per_byte = 1e-6, latency = ht / hh;
+  }
+  double fitted = 0;
+  for (const Transfer& t : transfers) fitted += t.hops * latency + t.bytes * per_byte;
+  const double scale = seen / fitted;
+  latency *= scale;
+  per_byte *= scale;
+  LinkPace pace{1 / per_byte, latency * 1e-3, transfers.size(), 0};
+  double error = 0;
+  for (const Transfer& t : transfers) error += std::abs(t.hops * latency + t.bytes * per_byte - t.ns);
+  pace.error_pct = 100 * error / seen;
+  return pace;
+}
+
+Pace measure_pace(const store::Store& store) {
+  if (!store.has_tables())
+    throw std::invalid_argument("it holds no description of the run (no rank sent tables)");
+  Digest digest;
+  digest.update(store);
+  if (digest.steps().empty()) throw std::invalid_argument("it holds no step that every rank completed");
+  std::vector<double> step, work, optimizer, worker;
+  std::map<std::uint32_t, double> computed;
+  Links links;
+  for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
+    const StepDigest& taken = digest.steps()[i];
+    double total = 0, compute = 0, device = 0, cpu = 0;
+    for (const RankStep& rank : taken.ranks) {
+      total += static_cast<double>(rank.time.total_ns) * 1e-6;
+      const double updating = spans_ms(store, {rank.rank, StreamId::compute}, rank.begin_ns, rank.end_ns,
+                                       EventKind::optimizer_begin);
+      const double all = static_cast<double>(rank.time.compute_ns) * 1e-6;
+      const double offloaded = spans_ms(store, {rank.rank, StreamId::worker}, rank.begin_ns, rank.end_ns,
+                                        EventKind::optimizer_begin);
+      compute += std::max(0.0, all - updating - offloaded);
+      device += updating;
+      cpu += offloaded;
+      computed[rank.rank] += all;
+    }
+    const auto ranks = static_cast<double>(taken.ranks.size());
+    step.push_back(total / ranks);
+    work.push_back(compute / ranks);
+    optimizer.push_back(device / ranks);
+    worker.push_back(cpu / ranks);
+    add_transfers(store, taken, links);
+  }
+  Pace pace{median_of(step),        median_of(work),         median_of(optimizer), median_of(worker),
+            fit_link(links.inside), fit_link(links.between), fit_link(links.host), {}};
+  double sum = 0;
+  for (const auto& [rank, ms] : computed) sum += ms;
+  const double mean = sum / static_cast<double>(computed.size());
+  constexpr double kAlike = 0.01;
+  const bool alike = std::ranges::all_of(
+      computed, [&](const auto& rank) { return std::abs(rank.second - mean) <= kAlike * mean; });
+  if (!alike && mean > 0) {
+    for (const auto& [rank, ms] : computed) {
+      pace.slowness.resize(rank + 1, 1.0);
+      pace.slowness[rank] = ms / mean;
+    }
+  }
+  return pace;
+}
+
+Rates nearer(const Rates& rates, const Pace& wanted, const Pace& modelled) {
+  Rates next = rates;
+  next.memory_gb_per_s *= off_by(modelled.optimizer_ms, wanted.optimizer_ms);
+  next.host_memory_gb_per_s *= off_by(modelled.worker_ms, wanted.worker_ms);
+  next.matrix_tflops *= off_by(modelled.work_ms, wanted.work_ms);
+  return next;
+}
+
+double distance(const Pace& wanted, const Pace& modelled) {
+  double largest = 0;
+  const auto take = [&](double a, double b) {
+    if (a > 1e-3 * wanted.step_ms) largest = std::max(largest, std::abs(b / a - 1));
+  };
+  take(wanted.work_ms, modelled.work_ms);
+  take(wanted.optimizer_ms, modelled.optimizer_ms);
+  take(wanted.worker_ms, modelled.worker_ms);
+  return largest;
+}
+
+std::string hardware_file(const Rates& rates, const std::string& description, std::uint32_t ranks_per_node) {
+  const auto link = [](const LinkPace& pace) {
+    return nlohmann::json{{"gb_per_s", pace.gb_per_s}, {"latency_us", pace.latency_us}};
+  };
+  const nlohmann::json file{{"name", "as recorded"},
+                            {"description", description},
+                            {"sources", {"fitted to a recorded run"}},
+                            {"ranks_per_node", ranks_per_node},
+                            {"memory_gib", 0},
+                            {"f32_tflops", rates.matrix_tflops},
+                            {"f16_tflops", rates.matrix_tflops},
+                            {"matrix_efficiency", 1},
+                            {"memory_gb_per_s", rates.memory_gb_per_s},
+                            {"memory_efficiency", 1},
+                            {"kernel_us", 0},
+                            {"launch_us", 0},
+                            {"inside", link(rates.inside)},
+                            {"between", link(rates.between)},
+                            {"host", link(rates.host)},
+                            {"host_memory_gb_per_s", rates.host_memory_gb_per_s}};
+  return file.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace shardscope::analysis

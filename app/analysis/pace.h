@@ -1,0 +1,63 @@
+// How fast the machines of a recorded run were, as the cost model of simulated runs takes it: what `what-if`
+// fits before it plays the run with other settings (docs/simulate.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/analysis/digest.h"
+#include "app/store/store.h"
+
+namespace shardscope::analysis {
+
+/// One collective or copy: what it had to move and how long it took.
+struct Transfer {
+  double bytes = 0;  ///< that crossed the slowest link: busbw convention
+  double hops = 1;   ///< latencies it paid
+  double ns = 0;
+};
+
+struct LinkPace {
+  double gb_per_s = 0, latency_us = 0;  ///< time = hops x latency + bytes / rate
+  std::uint64_t transfers = 0;
+  double error_pct = 0;  ///< mean of |fitted - seen| over the mean of seen
+};
+
+/// The line through the transfers, by least squares, with neither part below 0 and with the sum of all
+/// durations kept. Empty without a transfer that moved anything.
+[[nodiscard]] std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers);
+
+/// Milliseconds of a step, medians over the measured steps of the mean over ranks; for links the transfers of
+/// all measured steps.
+struct Pace {
+  double step_ms = 0;
+  double work_ms = 0;       ///< forward and backward: computation without the optimizer
+  double optimizer_ms = 0;  ///< on the device
+  double worker_ms = 0;     ///< the optimizer of offloaded states, on the CPU
+  std::optional<LinkPace> inside, between, host;
+  std::vector<double> slowness;  ///< by rank: computation over the mean of the ranks; empty: all within 1 %
+};
+
+/// Of a run with tables and a completed step. Throws std::invalid_argument: what is missing.
+[[nodiscard]] Pace measure_pace(const store::Store& store);
+
+/// The rates of one rank's hardware that a simulated run needs.
+struct Rates {
+  double matrix_tflops = 1, memory_gb_per_s = 100, host_memory_gb_per_s = 10;
+  LinkPace inside, between, host;
+};
+
+/// The rates that bring a run that took `modelled` with `rates` nearer to `wanted`: each in the proportion by
+/// which its own part was off.
+[[nodiscard]] Rates nearer(const Rates& rates, const Pace& wanted, const Pace& modelled);
+/// Largest relative difference of work, optimizer and worker between the two; parts that are not there, or
+/// are below a thousandth of the step, do not count.
+[[nodiscard]] double distance(const Pace& wanted, const Pace& modelled);
+
+/// As a hardware file (docs/simulate.md).
+[[nodiscard]] std::string hardware_file(const Rates& rates, const std::string& description,
+                                        std::uint32_t ranks_per_node);
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,46 @@
+// Playing a simulated run: the program that plays it, as a child, and a collector that records what it emits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/collector/collector.h"
+
+namespace shardscope::cli {
+
+/// What zero_simulate is told; empty texts are left out.
+struct SimulationCommand {
+  std::string model, config;
+  std::string hardware;  ///< a name of samples/hardware, or a file
+  std::uint32_t ranks = 1;
+  std::int64_t steps = 3;
+  std::string detail = "params";
+  std::uint64_t seed = 1234;
+  double jitter = 0;
+  std::vector<std::string> stragglers;  ///< RANK:FACTOR
+  std::string key;
+  bool no_memory_limit = false;
+  bool json = false;
+};
+
+struct Played {
+  int code = 0;
+  std::string failure;  ///< why code is not 0
+  std::string outcome;  ///< the JSON line, if asked for
+};
+
+/// Two connections of every rank come in.
+void allow_connections();
+
+/// Plays to the end, or until an interrupt has stopped it. Warnings go to standard error, other lines to
+/// `progress`. publish: a collector's endpoint; empty: the events go nowhere. Throws UserError when the
+/// program cannot be started.
+[[nodiscard]] Played play(const SimulationCommand& command, const std::string& publish,
+                          const std::function<void(const std::string&)>& progress = {});
+
+/// Plays into a recording at `path`. Throws UserError: the player's own message, or why nothing was recorded.
+collector::CollectorStatus record_simulation(const SimulationCommand& command, const std::string& path);
+
+}  // namespace shardscope::cli

@@ -1,0 +1,303 @@
+// `what-if`: a recorded run played again on a virtual clock, with other settings. The cost model is fitted to
+// the recording first, and what it makes of the recorded settings is shown beside what was recorded.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "app/analysis/foreign_json.h"
+#include "app/analysis/pace.h"
+#include "app/analysis/summary.h"
+#include "app/cli/checks.h"
+#include "app/cli/comparison_text.h"
+#include "app/cli/config_override.h"
+#include "app/cli/process.h"
+#include "app/cli/simulation.h"
+#include "app/cli/verb.h"
+#include "app/store/recording.h"
+
+namespace shardscope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+namespace ev = shardscope::instrumentation;
+
+struct WhatIfOptions {
+  std::string recording, model, link, node_link, out;
+  std::vector<std::string> set;
+  std::uint32_t ranks = 0, ranks_per_node = 0;  ///< 0: as recorded
+  std::int64_t steps = 4;
+  bool json = false;
+};
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() : path_((fs::temp_directory_path() / "shardscope-what-if-XXXXXX").string()) {
+    if (mkdtemp(path_.data()) == nullptr)
+      throw UserError(path_ + ": cannot be created; is the temporary folder writable?");
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] std::string file(const std::string& name) const { return (fs::path(path_) / name).string(); }
+
+ private:
+  std::string path_;
+};
+
+/// "12.5" or "12.5:20": 10^9 bytes per second and microseconds.
+analysis::LinkPace parse_link(const char* option, const std::string& text) {
+  analysis::LinkPace link;
+  char* end = nullptr;
+  link.gb_per_s = std::strtod(text.c_str(), &end);
+  if (*end == ':') {
+    link.latency_us = std::strtod(end + 1, &end);
+  }
+  if (text.empty() || *end != '\0' || !(link.gb_per_s > 0) || !(link.latency_us >= 0)) {
+    throw UserError(
+        fmt::format("{} {}: not GB_PER_S or GB_PER_S:LATENCY_US, for example 12.5:20", option, text), 2);
+  }
+  return link;
+}
+
+/// The recorded configuration without what follows from the number of ranks.
+std::string recorded_config(const std::string& text, const std::string& recording) {
+  nlohmann::json config = analysis::parse_foreign(text);
+  if (!config.is_object())
+    throw UserError(recording +
+                    ": its configuration is no JSON object; only runs of Shardscope's runtime can be played");
+  config.erase("train_batch_size");
+  return analysis::to_text(config, 2);
+}
+
+/// Recordings, played one after another into one folder.
+class Theatre {
+ public:
+  Theatre(const WhatIfOptions& options, const ev::RunTables& tables) {
+    command_.model = options.model.empty() ? tables.model : options.model;
+    command_.ranks = tables.world;
+    command_.no_memory_limit = true;
+    command_.hardware = folder_.file("hardware.json");
+  }
+
+  /// The model of `rates` from now on.
+  void furnish(const analysis::Rates& rates, const std::string& description, std::uint32_t ranks_per_node,
+               const analysis::Pace& pace) {
+    std::ofstream(command_.hardware) << analysis::hardware_file(rates, description, ranks_per_node);
+    command_.stragglers.clear();
+    for (std::size_t rank = 0; rank < pace.slowness.size() && rank < command_.ranks; ++rank)
+      if (pace.slowness[rank] != 1.0)
+        command_.stragglers.push_back(fmt::format("{}:{:.4f}", rank, pace.slowness[rank]));
+  }
+  void set_ranks(std::uint32_t ranks) { command_.ranks = ranks; }
+
+  /// Plays `config` and gives the recording's path.
+  std::string play(const std::string& config, const std::string& name, std::int64_t steps) {
+    const std::string path = folder_.file(name + ".zscope");
+    fs::remove(path);
+    command_.config = config;
+    command_.steps = steps;
+    static_cast<void>(record_simulation(command_, path));
+    return path;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  SimulationCommand command_;
+};
+
+struct Played {
+  store::Store store;
+  analysis::Pace pace;
+  analysis::Summary summary;
+};
+
+Played read(const std::string& path) {
+  store::RecordingInfo info;
+  store::Store store = store::open_recording(path, &info);
+  analysis::Pace pace = analysis::measure_pace(store);
+  analysis::Summary summary = analysis::summarize(store);
+  return {std::move(store), std::move(pace), std::move(summary)};
+}
+
+std::string link_text(const std::optional<analysis::LinkPace>& link) {
+  if (!link) return "-";
+  return fmt::format("{:.3g} GB/s + {:.3g} us (±{:.0f} %)", link->gb_per_s, link->latency_us,
+                     link->error_pct);
+}
+
+nlohmann::json link_json(const std::optional<analysis::LinkPace>& link) {
+  if (!link) return nullptr;
+  return {{"gb_per_s", link->gb_per_s},
+          {"latency_us", link->latency_us},
+          {"transfers", link->transfers},
+          {"error_pct", link->error_pct}};
+}
+
+constexpr int kRounds = 12;
+constexpr double kCloseEnough = 0.005;
+
+int what_if(const WhatIfOptions& options) {
+  store::RecordingInfo info;
+  const store::Store recorded = store::open_recording(options.recording, &info);
+  for (const std::string& problem : info.problems)
+    fmt::print(stderr, "shardscope: {}: {}\n", options.recording, problem);
+  analysis::Pace pace;
+  try {
+    pace = analysis::measure_pace(recorded);
+  } catch (const std::invalid_argument& error) {
+    throw UserError(
+        fmt::format("{}: {}; record a run that goes on for longer", options.recording, error.what()));
+  }
+  const ev::RunTables& tables = recorded.tables();
+  const std::uint32_t ranks = options.ranks > 0 ? options.ranks : tables.world;
+  const bool one_node = tables.world <= tables.local_world;
+  const std::uint32_t recorded_per_node = std::min(tables.local_world, tables.world);
+  const std::uint32_t per_node = options.ranks_per_node > 0 ? options.ranks_per_node
+                                 : one_node                 ? std::max(ranks, recorded_per_node)
+                                                            : recorded_per_node;
+
+  analysis::Rates rates;
+  // A link that nothing went over has any speed: the modelled run does not use it either.
+  const analysis::LinkPace unused{1e3, 0, 0, 0};
+  rates.inside = pace.inside.value_or(unused);
+  rates.between = pace.between.value_or(unused);
+  rates.host = pace.host.value_or(unused);
+
+  install_interrupt_handler();
+  const TemporaryConfig base(recorded_config(tables.config_json, options.recording));
+  const TemporaryConfig changed(config_with(base.path(), options.set));
+  const std::string description = "fitted to " + fs::path(options.recording).filename().string();
+  Theatre theatre(options, tables);
+  std::optional<Played> a;
+  for (int round = 0; round < kRounds; ++round) {
+    theatre.furnish(rates, description, recorded_per_node, pace);
+    a.emplace(read(theatre.play(base.path(), "recorded", options.steps)));
+    if (a->store.tables().elems != tables.elems || a->store.tables().params.size() != tables.params.size()) {
+      throw UserError(
+          fmt::format("--model {}: {} parameters in {} tensors, but the recorded {} has {} in {}; give the "
+                      "model that was trained",
+                      options.model.empty() ? tables.model : options.model, a->store.tables().elems,
+                      a->store.tables().params.size(), tables.model, tables.elems, tables.params.size()));
+    }
+    if (analysis::distance(pace, a->pace) < kCloseEnough) break;
+    rates = analysis::nearer(rates, pace, a->pace);
+  }
+
+  if (!options.link.empty()) rates.inside = parse_link("--link", options.link);
+  if (!options.node_link.empty()) rates.between = parse_link("--node-link", options.node_link);
+  if (per_node < ranks && !pace.between && options.node_link.empty()) {
+    throw UserError(fmt::format(
+        "--ranks {} on nodes of {}: how fast is the link between nodes? The recorded run stayed on "
+        "one; give --node-link GB_PER_S:LATENCY_US",
+        ranks, per_node));
+  }
+  if (per_node > 1 && ranks > 1 && !pace.inside && options.link.empty() && per_node >= ranks) {
+    throw UserError(
+        fmt::format("--ranks {}: how fast is the link among ranks? The recorded run had no collective; give "
+                    "--link GB_PER_S:LATENCY_US",
+                    ranks));
+  }
+  theatre.set_ranks(ranks);
+  theatre.furnish(rates, description, per_node, ranks == tables.world ? pace : analysis::Pace{});
+  const std::string path = theatre.play(changed.path(), "changed", options.steps);
+  const Played b = read(path);
+  if (b.store.tables().param_bytes != tables.param_bytes) {
+    fmt::print(stderr,
+               "shardscope: warning: the changed run has another data type, of which nothing was recorded: "
+               "its products "
+               "are played at the recorded type's rate\n");
+  }
+  if (!options.out.empty()) {
+    std::error_code error;
+    fs::copy_file(path, options.out, fs::copy_options::overwrite_existing, error);
+    if (error)
+      throw UserError(
+          fmt::format("-o {}: {}; choose a file that can be written", options.out, error.message()));
+  }
+
+  const analysis::Comparison comparison =
+      analysis::compare({{&a->store, &a->summary}}, {{&b.store, &b.summary}});
+  const double difference = b.pace.step_ms - a->pace.step_ms;
+  const double predicted = pace.step_ms + difference;
+  const double model_error = 100 * (a->pace.step_ms / pace.step_ms - 1);
+  if (options.json) {
+    nlohmann::json out{{"recording", options.recording},
+                       {"recorded",
+                        {{"world", tables.world},
+                         {"step_ms", pace.step_ms},
+                         {"work_ms", pace.work_ms},
+                         {"optimizer_ms", pace.optimizer_ms},
+                         {"offloaded_optimizer_ms", pace.worker_ms}}},
+                       {"fitted",
+                        {{"matrix_tflops", rates.matrix_tflops},
+                         {"memory_gb_per_s", rates.memory_gb_per_s},
+                         {"inside", link_json(pace.inside)},
+                         {"between", link_json(pace.between)},
+                         {"host", link_json(pace.host)}}},
+                       {"modelled_step_ms", a->pace.step_ms},
+                       {"model_error_pct", model_error},
+                       {"changed", {{"world", ranks}, {"step_ms", b.pace.step_ms}}},
+                       {"predicted_step_ms", predicted},
+                       {"predicted_change_pct", 100 * difference / pace.step_ms}};
+    out["comparison"] = nlohmann::json::parse(comparison_json(comparison));
+    fmt::print("{}\n", analysis::to_text(out, 2));
+    return 0;
+  }
+  fmt::print("{:<11}{}: {}, ZeRO-{}, {} rank{}, {:.4g} ms per step{}\n", "recorded", options.recording,
+             tables.model, tables.stage, tables.world, tables.world == 1 ? "" : "s", pace.step_ms,
+             tables.simulated ? " (itself simulated)" : "");
+  fmt::print(
+      "{:<11}products {:.3g} TFLOP/s, memory {:.3g} GB/s; among ranks {}, between nodes {}, to the host {}\n",
+      "fitted", rates.matrix_tflops, rates.memory_gb_per_s, link_text(pace.inside), link_text(pace.between),
+      link_text(pace.host));
+  fmt::print("{:<11}{:.4g} ms per step for the recorded settings, {:+.1f} % beside the recording\n",
+             "modelled", a->pace.step_ms, model_error);
+  fmt::print("{:<11}{:.4g} ms per step, {:+.1f} %: the recorded time and what the model changes by\n\n",
+             "predicted", predicted, 100 * difference / pace.step_ms);
+  fmt::print("A  the recorded settings, simulated{}\nB  the changed settings, simulated\n\n",
+             ranks == tables.world ? "" : fmt::format(", {} ranks", tables.world));
+  fmt::print("{}", comparison_text(comparison));
+  if (ranks != tables.world) fmt::print("  ranks: {} -> {}\n", tables.world, ranks);
+  if (!options.link.empty()) fmt::print("  link among ranks: {}\n", options.link);
+  if (!options.node_link.empty()) fmt::print("  link between nodes: {}\n", options.node_link);
+  return 0;
+}
+
+}  // namespace
+
+void add_what_if(CLI::App& app, Action& action) {
+  auto options = std::make_shared<WhatIfOptions>();
+  CLI::App* verb = app.add_subcommand(
+      "what-if",
+      "A recorded run with other settings, ranks or links, on a cost model fitted to the recording");
+  verb->add_option("recording", options->recording, "Recording (*.zscope)")->required();
+  verb->add_option(
+      "--set", options->set,
+      "KEY=VALUE over the recorded configuration, e.g. zero_optimization.overlap_comm=false; repeatable");
+  verb->add_option("--ranks", options->ranks, "Number of ranks (default: as recorded)")->check(kAboveZero);
+  verb->add_option("--ranks-per-node", options->ranks_per_node,
+                   "of a node (default: as recorded; of a run on one node: all)")
+      ->check(kAboveZero);
+  verb->add_option("--link", options->link, "GB_PER_S:LATENCY_US among the ranks of a node, as busbw");
+  verb->add_option("--node-link", options->node_link, "GB_PER_S:LATENCY_US of a node's links to other nodes");
+  verb->add_option("--model", options->model, "File of the recorded model, where it came from one");
+  verb->add_option("--steps", options->steps, "Optimizer steps to play; the first is warm-up")
+      ->check(CLI::Range(2, 1000))
+      ->capture_default_str();
+  verb->add_option("-o,--record", options->out, "Keep the changed run as this *.zscope file");
+  verb->add_flag("--json", options->json, "The outcome for programs");
+  verb->callback([options, &action] { action = [options] { return what_if(*options); }; });
+}
+
+}  // namespace shardscope::cli

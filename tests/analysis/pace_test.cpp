@@ -1,0 +1,104 @@
+// Fitting a cost model to a run: lines through known points, and the way to the rates that made a step.
+#include "app/analysis/pace.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace shardscope::analysis {
+namespace {
+
+TEST(FitLink, FindsTheLineThatMadeTheTransfers) {
+  std::vector<Transfer> transfers;
+  for (const double bytes : {1e3, 5e4, 1e6, 3e7}) {
+    for (const double hops : {1.0, 2.0, 5.0}) transfers.push_back({bytes, hops, hops * 12'000 + bytes / 3.5});
+  }
+  const auto link = fit_link(transfers);
+  ASSERT_TRUE(link.has_value());
+  EXPECT_NEAR(link->gb_per_s, 3.5, 1e-6);
+  EXPECT_NEAR(link->latency_us, 12, 1e-6);
+  EXPECT_NEAR(link->error_pct, 0, 1e-6);
+  EXPECT_EQ(link->transfers, transfers.size());
+}
+
+TEST(FitLink, GivesTransfersOfOneSizeToTheRate) {
+  const auto link = fit_link({{2e6, 1, 1e6}, {2e6, 1, 3e6}});
+  ASSERT_TRUE(link.has_value());
+  EXPECT_NEAR(link->gb_per_s, 1, 1e-9);  // 4 MB in 4 ms
+  EXPECT_EQ(link->latency_us, 0);
+  EXPECT_NEAR(link->error_pct, 50, 1e-9);
+}
+
+TEST(FitLink, NeverGoesBelowZeroAndKeepsTheSum) {
+  // Larger ones faster: a free line would fall; smaller ones for free: its latency would be negative.
+  for (const std::vector<Transfer>& transfers : {std::vector<Transfer>{{1e3, 1, 9e5}, {1e7, 1, 1e5}},
+                                                 std::vector<Transfer>{{1e6, 1, 1e3}, {2e6, 1, 9e6}}}) {
+    const auto link = fit_link(transfers);
+    ASSERT_TRUE(link.has_value());
+    EXPECT_GT(link->gb_per_s, 0);
+    EXPECT_GE(link->latency_us, 0);
+    double seen = 0, fitted = 0;
+    for (const Transfer& t : transfers) {
+      seen += t.ns;
+      fitted += t.hops * link->latency_us * 1e3 + t.bytes / link->gb_per_s;
+    }
+    EXPECT_NEAR(fitted, seen, 1e-6 * seen);
+  }
+}
+
+TEST(FitLink, SaysNothingWhereNothingMoved) {
+  EXPECT_FALSE(fit_link({}).has_value());
+  EXPECT_FALSE(fit_link({{0, 1, 500}}).has_value());
+  EXPECT_FALSE(fit_link({{1000, 1, 0}}).has_value());
+}
+
+Pace pace(double work, double optimizer, double worker) {
+  Pace p;
+  p.step_ms = work + optimizer + worker;
+  p.work_ms = work;
+  p.optimizer_ms = optimizer;
+  p.worker_ms = worker;
+  return p;
+}
+
+TEST(Nearer, ReachesTheRatesOfAMachineThatNeedsBoth) {
+  // Work of 50 GFLOP and 2 GB, an optimizer of 0.4 GB, on a machine of 0.2 TFLOP/s and 8 GB/s.
+  const auto machine = [](const Rates& rates) {
+    return pace(50.0 / rates.matrix_tflops + 2000 / rates.memory_gb_per_s, 400 / rates.memory_gb_per_s,
+                30 / rates.host_memory_gb_per_s);
+  };
+  Rates real;
+  real.matrix_tflops = 0.2;
+  real.memory_gb_per_s = 8;
+  real.host_memory_gb_per_s = 3;
+  const Pace wanted = machine(real);
+  Rates rates;
+  for (int round = 0; round < 12; ++round) rates = nearer(rates, wanted, machine(rates));
+  EXPECT_LT(distance(wanted, machine(rates)), 0.005);
+  EXPECT_NEAR(rates.matrix_tflops, 0.2, 0.02);
+  EXPECT_NEAR(rates.memory_gb_per_s, 8, 1e-6);
+  EXPECT_NEAR(rates.host_memory_gb_per_s, 3, 1e-6);
+}
+
+TEST(Nearer, LeavesARateThatNothingTells) {
+  Rates rates;
+  rates.host_memory_gb_per_s = 17;
+  EXPECT_EQ(nearer(rates, pace(3, 2, 0), pace(5, 1, 0)).host_memory_gb_per_s, 17);
+}
+
+TEST(Distance, IgnoresPartsThatAreNotThere) {
+  EXPECT_EQ(distance(pace(10, 0, 0), pace(10, 4, 4)), 0);
+  EXPECT_DOUBLE_EQ(distance(pace(10, 2, 0), pace(11, 2, 0)), 11.0 / 10 - 1);
+}
+
+TEST(HardwareFile, HoldsWhatTheSimulationReads) {
+  Rates rates;
+  rates.inside = {3.5, 12, 4, 0};
+  const auto file = nlohmann::json::parse(hardware_file(rates, "from \xff a test", 4));
+  EXPECT_EQ(file.at("ranks_per_node"), 4);
+  EXPECT_EQ(file.at("inside").at("gb_per_s"), 3.5);
+  EXPECT_EQ(file.at("inside").at("latency_us"), 12);
+}
+
+}  // namespace
+}  // namespace shardscope::analysis

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""`shardscope what-if`: what it predicts of a run whose machine is known, because it was simulated, is what a
+simulation with the changed settings on that machine takes.
+
+Usage: what_if_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(sys.argv[1])
+ROOT = pathlib.Path(sys.argv[2])
+ENV = {**os.environ, "SHARDSCOPE_ROOT": str(ROOT)}
+CONFIG = ROOT / "samples/zero3-bf16.json"
+RUN = ["--model", "gpt:layers=4,width=1024,heads=8,context=512,vocabulary=8192", "--config", CONFIG]
+
+
+def shardscope(*arguments, timeout=120):
+    return subprocess.run([BIN / "shardscope", *map(str, arguments)], env=ENV, timeout=timeout, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+
+
+
+
+class WhatIf(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        # Nodes of H100, but kernels cost no more than their work, and reading a value back nothing: what the fit
+        # can find.
+        cls.machine = {**json.loads((ROOT / "samples/hardware/h100.json").read_text()), "kernel_us": 0, "launch_us": 0,
+                       "host": {"gb_per_s": 50, "latency_us": 0}}
+        cls.hardware = pathlib.Path(cls.folder.name) / "machine.json"
+        cls.hardware.write_text(json.dumps(cls.machine))
+        cls.recording = pathlib.Path(cls.folder.name) / "run.zscope"
+        cls.step_ms = cls.simulated("-o", cls.recording)
+
+    @classmethod
+    def simulated(cls, *arguments, ranks=16):
+        result = shardscope("simulate", *RUN, "--ranks", ranks, "--hardware", cls.hardware, "--steps", 4, "--json",
+                            *arguments)
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)["step_ms"][-1]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def what_if(self, *arguments):
+        result = shardscope("what-if", self.recording, "--json", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_nothing_changed(self):
+        outcome = self.what_if()
+        self.assertAlmostEqual(outcome["recorded"]["step_ms"], self.step_ms, delta=0.01 * self.step_ms)
+        self.assertLess(abs(outcome["model_error_pct"]), 0.5)
+        self.assertAlmostEqual(outcome["predicted_change_pct"], 0, places=6)
+        self.assertEqual(outcome["comparison"]["config_changes"], [])
+        # The link that the collectives had; nothing stayed inside a node.
+        fitted, between = outcome["fitted"], self.machine["between"]
+        self.assertIsNone(fitted["inside"])
+        self.assertIsNone(fitted["host"])
+        self.assertAlmostEqual(fitted["between"]["latency_us"], between["latency_us"], delta=0.5)
+        rate = min(between["gb_per_s"], self.machine["inside"]["gb_per_s"])
+        self.assertAlmostEqual(fitted["between"]["gb_per_s"], rate, delta=0.02 * rate)
+
+    def test_changed_settings(self):
+        for change in ("zero_optimization.overlap_comm=false", "zero_optimization.stage3_prefetch_bucket_size=0",
+                       "zero_optimization.stage=1", "gradient_accumulation_steps=4"):
+            predicted = self.what_if("--set", change)
+            real = self.simulated("--set", change)
+            self.assertAlmostEqual(predicted["predicted_step_ms"], real, delta=0.02 * real, msg=change)
+            self.assertGreater(abs(predicted["predicted_change_pct"]), 1, change)
+            self.assertTrue(any(change.split("=")[0] in c for c in predicted["comparison"]["config_changes"]), change)
+
+    def test_more_ranks(self):
+        predicted = self.what_if("--ranks", 64)
+        real = self.simulated(ranks=64)
+        self.assertAlmostEqual(predicted["predicted_step_ms"], real, delta=0.02 * real)
+        self.assertEqual(predicted["changed"]["world"], 64)
+
+    def test_another_link(self):
+        slower = self.what_if("--node-link", "37:10")
+        self.assertGreater(slower["predicted_step_ms"], 1.5 * self.step_ms)
+
+    def test_the_changed_run_is_kept(self):
+        kept = pathlib.Path(self.folder.name) / "kept.zscope"
+        outcome = self.what_if("--set", "zero_optimization.stage=2", "-o", kept)
+        summary = json.loads(shardscope("summary", "--json", kept).stdout)
+        self.assertEqual(summary["run"]["stage"], 2)
+        self.assertTrue(summary["run"]["simulated"])
+        self.assertAlmostEqual(summary["step_ms"]["median"], outcome["changed"]["step_ms"],
+                               delta=0.01 * outcome["changed"]["step_ms"])
+
+    def test_text_says_what_is_simulated(self):
+        text = shardscope("what-if", self.recording, "--set", "zero_optimization.overlap_comm=false").stdout
+        for word in ("(itself simulated)", "fitted", "predicted", "A  the recorded settings, simulated", "overlap_comm"):
+            self.assertIn(word, text)
+
+    def test_errors(self):
+        """What, value, what to do; exit code not zero; nothing on standard output."""
+        one_node = pathlib.Path(self.folder.name) / "node.zscope"
+        result = shardscope("simulate", "--model", "gpt-mini", "--ranks", 2, "--config", CONFIG, "-o", one_node)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        broken = pathlib.Path(self.folder.name) / "broken.zscope"
+        broken.write_bytes(b"not a recording")
+        for arguments, words in (
+                ((pathlib.Path(self.folder.name) / "none.zscope",), ("none.zscope", "no such file")),
+                ((broken,), ("broken.zscope",)),
+                ((self.recording, "--set", "zero_optimization.overlap_com=1"), ("overlap_com", "did you mean")),
+                ((self.recording, "--set", "overlap"), ("overlap", "KEY=VALUE")),
+                ((self.recording, "--node-link", "fast"), ("--node-link fast", "GB_PER_S")),
+                ((self.recording, "--model", "gpt2"), ("gpt2", "give the model that was trained")),
+                ((self.recording, "--ranks", "0"), ("0 is not a number above 0",)),
+                ((one_node, "--ranks", "8", "--ranks-per-node", "4"), ("--ranks 8", "--node-link"))):
+            result = shardscope("what-if", *arguments)
+            self.assertNotEqual(result.returncode, 0, arguments)
+            self.assertEqual(result.stdout, "", arguments)
+            self.assertTrue(result.stderr.startswith("shardscope: "), result.stderr)
+            for word in words:
+                self.assertIn(word, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
