@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "app/analysis/communication.h"
 #include "app/analysis/spans.h"
@@ -81,14 +82,20 @@ double off_by(double got, double wanted) { return got > 0 && wanted > 0 ? got / 
 }  // namespace
 
 std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers) {
+  // The same transfers come in every step: their median leaves out those that something held up.
+  std::map<std::pair<double, double>, std::vector<double>> alike;
+  for (const Transfer& t : transfers) alike[{t.hops, t.bytes}].push_back(t.ns);
   double hh = 0, hb = 0, bb = 0, ht = 0, bt = 0, seen = 0;
-  for (const Transfer& t : transfers) {
-    hh += t.hops * t.hops;
-    hb += t.hops * t.bytes;
-    bb += t.bytes * t.bytes;
-    ht += t.hops * t.ns;
-    bt += t.bytes * t.ns;
-    seen += t.ns;
+  for (const auto& [size, durations] : alike) {
+    const auto [hops, bytes] = size;
+    const auto count = static_cast<double>(durations.size());
+    const double ns = quantile(durations, 0.5);
+    hh += count * hops * hops;
+    hb += count * hops * bytes;
+    bb += count * bytes * bytes;
+    ht += count * hops * ns;
+    bt += count * bytes * ns;
+    seen += count * ns;
   }
   if (!(bb > 0) || !(seen > 0)) return std::nullopt;
   const double determinant = hh * bb - hb * hb;
@@ -100,16 +107,16 @@ std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers) {
     if (latency < 0) latency = 0, per_byte = bt / bb;
     if (per_byte <= 0) per_byte = 1e-6, latency = ht / hh;
   }
-  double fitted = 0;
+  double fitted = 0, error = 0, total = 0;
   for (const Transfer& t : transfers) fitted += t.hops * latency + t.bytes * per_byte;
   const double scale = seen / fitted;
   latency *= scale;
   per_byte *= scale;
-  LinkPace pace{1 / per_byte, latency * 1e-3, transfers.size(), 0};
-  double error = 0;
-  for (const Transfer& t : transfers) error += std::abs(t.hops * latency + t.bytes * per_byte - t.ns);
-  pace.error_pct = 100 * error / seen;
-  return pace;
+  for (const Transfer& t : transfers) {
+    error += std::abs(t.hops * latency + t.bytes * per_byte - t.ns);
+    total += t.ns;
+  }
+  return LinkPace{1 / per_byte, latency * 1e-3, transfers.size(), 100 * error / total};
 }
 
 Pace measure_pace(const store::Store& store) {

@@ -25,8 +25,8 @@ struct LinkPace {
   double error_pct = 0;  ///< mean of |fitted - seen| over the mean of seen
 };
 
-/// The line through the transfers, by least squares, with neither part below 0 and with the sum of all
-/// durations kept. Empty without a transfer that moved anything.
+/// The line through the transfers, by least squares over the median of those alike, with neither part below 0
+/// and with the sum of the medians kept. Empty without a transfer that moved anything.
 [[nodiscard]] std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers);
 
 /// Milliseconds of a step, medians over the measured steps of the mean over ranks; for links the transfers of

@@ -29,6 +29,19 @@ TEST(FitLink, GivesTransfersOfOneSizeToTheRate) {
   EXPECT_NEAR(link->error_pct, 50, 1e-9);
 }
 
+TEST(FitLink, LeavesOutWhatWasHeldUp) {
+  std::vector<Transfer> transfers;
+  for (int step = 0; step < 5; ++step) {
+    for (const double bytes : {1e4, 1e6})
+      transfers.push_back({bytes, 1, 5'000 + bytes / 2 + (step == 3 ? 1e9 : 0)});
+  }
+  const auto link = fit_link(transfers);
+  ASSERT_TRUE(link.has_value());
+  EXPECT_NEAR(link->gb_per_s, 2, 1e-6);
+  EXPECT_NEAR(link->latency_us, 5, 1e-6);
+  EXPECT_GT(link->error_pct, 50) << "what was held up is in the error";
+}
+
 TEST(FitLink, NeverGoesBelowZeroAndKeepsTheSum) {
   // Larger ones faster: a free line would fall; smaller ones for free: its latency would be negative.
   for (const std::vector<Transfer>& transfers : {std::vector<Transfer>{{1e3, 1, 9e5}, {1e7, 1, 1e5}},
