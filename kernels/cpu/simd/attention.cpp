@@ -6,29 +6,76 @@
 // A head is first packed into fp32 rows of Dp = D rounded up to whole vectors (zeros behind), which is also
 // where 16-bit storage is converted: any head width then runs the same full-vector code. The softmax scale is
 // folded into q.
+//
+// [Note: below the diagonal]
+// Products go by tiles of kTileRows rows. On the diagonal a tile of queries stops behind the last key that one
+// of its rows sees, and a tile of keys begins at the first query that sees its first. What a tile touches
+// although the row does not see it, at most kTileRows - 1 columns, holds zeros.
+//
+// A head's rows come from memory while nothing else needs it: every tile asks for a few rows of the next head.
 #include "kernels/cpu/simd/matrix_tile.h"
+#include "kernels/cpu/simd/row_reduce.h"
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/transpose.h"
 
 namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 namespace {
 
-constexpr std::int64_t kQueries = 24;  // a multiple of the tile's rows
-constexpr std::int64_t kKeys = 128;    // a multiple of every W
+constexpr std::int64_t kQueries = 48;         // a multiple of the tile's rows and of every W
+constexpr std::int64_t kForwardKeys = 256;    // a multiple of every W
+constexpr std::int64_t kBackwardKeys = 96;    // that, and of the tile's rows
 
 SHARDSCOPE_INLINE std::int64_t round_up(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
+SHARDSCOPE_INLINE std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
 /// Scratch of one head. Rows of transposed matrices are Tp long: one cache line more than T needs, because
 /// rows a power of two apart would fall on few sets of the first-level cache.
 struct Layout {
   std::int64_t D, Dp, Tp;
   explicit Layout(const AttentionShape& s)
-      : D(s.C / s.H), Dp(round_up(D, W)), Tp(round_up(s.T, kKeys) + 16) {}
+      : D(s.C / s.H), Dp(round_up(D, W)), Tp(round_up(s.T, 16 * kTileVectors) + 16) {}
   [[nodiscard]] std::int64_t rows() const { return Tp * Dp; }
-  /// Seven [T, Dp] and two [Dp, T] matrices of backward, two score blocks, one number per query.
-  [[nodiscard]] std::int64_t floats() const { return 9 * rows() + 2 * kQueries * kKeys + Tp + 64; }
+  /// Forward: three matrices and a block's results and scores. Backward: six [T, Dp] and two [Dp, T] matrices,
+  /// two score blocks, one number per query.
+  [[nodiscard]] std::int64_t floats() const {
+    const std::int64_t forward = 3 * rows() + kQueries * (Dp + kForwardKeys);
+    const std::int64_t backward = 8 * rows() + 2 * kQueries * kBackwardKeys + Tp;
+    return forward > backward ? forward : backward;
+  }
+};
+
+/// Rows of the next head that will be read or written, `bytes` long each.
+class Ahead {
+ public:
+  Ahead(std::int64_t rows, std::int64_t bytes) : rows_(rows), bytes_(bytes) {}
+  template <class Element>
+  void read(const Element* first, std::int64_t stride) {
+    parts_[count_++] = {reinterpret_cast<const char*>(first),
+                        stride * static_cast<std::int64_t>(sizeof(Element))};
+  }
+  /// Asks for `n` rows more, if there are any.
+  [[gnu::always_inline]] void step(std::int64_t n) {
+    for (; n > 0 && row_ < rows_ && count_ > 0; --n) {
+      Part& part = parts_[next_];
+      for (std::int64_t at = 0; at < bytes_; at += 64) __builtin_prefetch(part.at + at, 0, 2);
+      part.at += part.stride;
+      if (++next_ == count_) {
+        next_ = 0;
+        ++row_;
+      }
+    }
+  }
+
+ private:
+  struct Part {
+    const char* at;
+    std::int64_t stride;
+  };
+  Part parts_[8];
+  std::int64_t count_ = 0, next_ = 0, row_ = 0;
+  std::int64_t rows_, bytes_;
 };
 
 /// dst[T, Dp] = src[t * stride + 0..D) * factor.
@@ -79,9 +126,58 @@ template <class S>
   }
 }
 
-/// Keys of the block from `key` that the query block [query, query_end) can see at all.
-SHARDSCOPE_INLINE std::int64_t keys_in(std::int64_t key, std::int64_t query_end) {
-  return query_end - key < kKeys ? query_end - key : kKeys;
+/// What a block of queries sees of a block of keys: row r the first `seen` + r of `keys` columns.
+struct Sight {
+  std::int64_t rows, keys, seen;
+  Sight(std::int64_t query, std::int64_t rows_of_block, std::int64_t key, std::int64_t most)
+      : rows(rows_of_block), keys(least(most, query + rows_of_block - key)), seen(query + 1 - key) {}
+  [[nodiscard]] std::int64_t of_row(std::int64_t r) const { return least(keys, seen + r); }
+  [[nodiscard]] std::int64_t tile_rows(std::int64_t r) const { return least(kTileRows, rows - r); }
+  /// Columns that a row of the tile of queries from row r on sees.
+  [[nodiscard]] std::int64_t of_tile(std::int64_t r) const { return of_row(r + tile_rows(r) - 1); }
+  /// The first row that sees column `key`.
+  [[nodiscard]] std::int64_t first_row(std::int64_t key) const { return key < seen ? 0 : key + 1 - seen; }
+  /// Columns of row r that some tile touches.
+  [[nodiscard]] std::int64_t touched(std::int64_t r) const { return least(keys, seen + r + kTileRows - 1); }
+};
+
+/// scores[rows, keys] = q k^T, of a tile the columns that it sees; leading dimension ld.
+SHARDSCOPE_INLINE void score_block(const Sight& sight, std::int64_t depth, const float* q,
+                                   const float* k_transposed, const Layout& l, float* scores, std::int64_t ld,
+                                   Ahead& ahead) {
+  constexpr std::int64_t kPanel = kTileVectors * W;
+  for (std::int64_t j = 0; j < sight.keys; j += kPanel) {
+    for (std::int64_t r = 0; r < sight.rows; r += kTileRows) {
+      const std::int64_t columns = least(kPanel, sight.of_tile(r) - j);
+      if (columns <= 0) continue;
+      multiply_rows(sight.tile_rows(r), (columns + W - 1) / W, depth, {q + r * l.Dp, l.Dp, 1},
+                    k_transposed + j, l.Tp, scores + r * ld + j, ld, Sum::set);
+      ahead.step(3);
+    }
+  }
+}
+
+/// result[rows, Dp] (+)= weights[rows, keys] values[keys, Dp].
+SHARDSCOPE_INLINE void weighted_rows(const Sight& sight, const float* weights, std::int64_t ld,
+                                     const float* values, const Layout& l, float* result, Sum sum,
+                                     Ahead& ahead) {
+  for (std::int64_t r = 0; r < sight.rows; r += kTileRows) {
+    multiply_rows(sight.tile_rows(r), l.Dp / W, sight.of_tile(r), {weights + r * ld, ld, 1}, values, l.Dp,
+                  result + r * l.Dp, l.Dp, sum);
+    ahead.step(3);
+  }
+}
+
+/// result[keys, Dp] += weights[rows, keys]^T values[rows, Dp].
+SHARDSCOPE_INLINE void weighted_columns(const Sight& sight, const float* weights, std::int64_t ld,
+                                        const float* values, const Layout& l, float* result, Ahead& ahead) {
+  for (std::int64_t key = 0; key < sight.keys; key += kTileRows) {
+    const std::int64_t first = sight.first_row(key);
+    multiply_rows(least(kTileRows, sight.keys - key), l.Dp / W, sight.rows - first,
+                  {weights + first * ld + key, 1, ld}, values + first * l.Dp, l.Dp, result + key * l.Dp, l.Dp,
+                  Sum::add);
+    ahead.step(1);
+  }
 }
 
 /// Lanes at or behind `visible` become `other`; `visible` counts from this vector's first lane.
@@ -89,65 +185,69 @@ SHARDSCOPE_INLINE vf mask(vf x, std::int64_t visible, float other) {
   return lane_index() < static_cast<std::int32_t>(visible) ? x : set1(other);
 }
 
-/// Numbers of the rows of a block, in whole vectors.
-constexpr std::int64_t kRowLanes = (kQueries + 15) / 16 * 16;
+/// Of the queries of a block, so far: the largest score, the sum of exp(score - largest), and in `lanes` each
+/// row's reduction before it goes over the lanes.
+struct RunningSoftmax {
+  alignas(64) float top[kQueries];
+  alignas(64) float total[kQueries];
+  alignas(64) float lanes[kQueries][W];
+};
 
 /// Scores to exp(score - maximum so far), and the maxima, sums and results of the blocks before brought to
-/// it. Row r sees `seen` + r of the columns. In passes over all rows: what a row waits for (the maximum over
-/// lanes, then an exponential) the others fill.
-SHARDSCOPE_INLINE void softmax_block(float* scores, std::int64_t rows, std::int64_t columns,
-                                     std::int64_t seen, bool first_block, float* top, float* total,
+/// it. In passes over all rows: what a row waits for the others fill.
+SHARDSCOPE_INLINE void softmax_block(float* scores, const Sight& sight, Sum sum, RunningSoftmax& state,
                                      float* result, const Layout& l) {
-  alignas(64) float block_top[kRowLanes] = {};
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float* s = scores + r * kKeys;
+  for (std::int64_t r = 0; r < sight.rows; ++r) {
+    float* s = scores + r * kForwardKeys;
+    const std::int64_t visible = sight.of_row(r);
     vf largest = set1(-__builtin_inff());
     std::int64_t i = 0;
-    for (; i + W <= seen + r && i < columns; i += W) largest = max(load(s + i), largest);
-    for (; i < columns; i += W) {
-      const vf x = mask(load(s + i), seen + r - i, -__builtin_inff());
+    for (; i + W <= visible; i += W) largest = max(load(s + i), largest);
+    if (i < visible) {
+      const vf x = mask(load(s + i), visible - i, -__builtin_inff());
       store(s + i, x);
       largest = max(x, largest);
     }
-    block_top[r] = max_lane(largest);
+    store(state.lanes[r], largest);
   }
-  if (first_block) {  // it always holds a visible key, position 0
-    for (std::int64_t r = 0; r < kRowLanes; r += W) {
-      store(top + r, load(block_top + r));
-      store(total + r, vf{});
-    }
-  } else {
-    alignas(64) float shrink[kRowLanes];
-    for (std::int64_t r = 0; r < kRowLanes; r += W) {
-      const vf before = load(top + r);
-      const vf now = max(load(block_top + r), before);
-      store(top + r, now);
-      const vf factor = exp(before - now);
-      store(shrink + r, factor);
-      store(total + r, load(total + r) * factor);
-    }
-    for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t d = 0; d < l.Dp; d += W) {
-        store(result + r * l.Dp + d, load(result + r * l.Dp + d) * shrink[r]);
+  for (std::int64_t r = 0; r < sight.rows; r += W) {
+    vf now = largest_of_rows(state.lanes + r);
+    if (sum == Sum::set) {  // the first block always holds a visible key, position 0
+      store(state.total + r, vf{});
+    } else {
+      const vf before = load(state.top + r);
+      now = max(now, before);
+      const vf shrink = exp_of_score(before - now);
+      store(state.total + r, load(state.total + r) * shrink);
+      for (std::int64_t row = r; row < least(r + W, sight.rows); ++row) {
+        for (std::int64_t d = 0; d < l.Dp; d += W) {
+          store(result + row * l.Dp + d, load(result + row * l.Dp + d) * shrink[row - r]);
+        }
       }
     }
+    store(state.top + r, now);
   }
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float* s = scores + r * kKeys;
-    const float shift = top[r];
+  for (std::int64_t r = 0; r < sight.rows; ++r) {
+    float* s = scores + r * kForwardKeys;
+    const vf shift = set1(state.top[r]);
     vf added{};
-    for (std::int64_t i = 0; i < columns; i += W) {
-      const vf p = exp(load(s + i) - shift);
+    std::int64_t i = 0;
+    for (const std::int64_t visible = sight.of_row(r); i < visible; i += W) {
+      const vf p = exp_of_score(load(s + i) - shift);
       store(s + i, p);
       added += p;
     }
-    total[r] += sum(added);
+    for (; i < sight.touched(r); i += W) store(s + i, vf{});
+    store(state.lanes[r], added);
+  }
+  for (std::int64_t r = 0; r < sight.rows; r += W) {
+    store(state.total + r, load(state.total + r) + sums_of_rows(state.lanes + r));
   }
 }
 
 template <class S>
 void forward_head(typename S::Storage* out, float* logsumexp, const typename S::Storage* qkv, std::int64_t T,
-                  std::int64_t C, const Layout& l, float* scratch) {
+                  std::int64_t C, const Layout& l, float* scratch, Ahead ahead) {
   float* q = scratch;
   float* v = q + l.rows();
   float* k_transposed = v + l.rows();
@@ -157,26 +257,47 @@ void forward_head(typename S::Storage* out, float* logsumexp, const typename S::
   pack<S>(v, qkv + 2 * C, T, 3 * C, l, 1.0F);
   pack_transposed<S>(k_transposed, qkv + C, T, 3 * C, l);
 
-  alignas(64) float top[kRowLanes];
-  alignas(64) float total[kRowLanes];
+  RunningSoftmax state{};
   for (std::int64_t query = 0; query < T; query += kQueries) {
-    const std::int64_t rows = T - query < kQueries ? T - query : kQueries;
-    for (std::int64_t key = 0; key < query + rows; key += kKeys) {
-      const std::int64_t keys = keys_in(key, query + rows);
-      const std::int64_t columns = round_up(keys, W);
-      multiply<false>(rows, columns, l.D, {q + query * l.Dp, l.Dp, 1}, k_transposed + key, l.Tp, scores,
-                      kKeys);
-      softmax_block(scores, rows, columns, query + 1 - key, key == 0, top, total, result, l);
-      const Strided p{scores, kKeys, 1};
-      if (key == 0) {
-        multiply<false>(rows, l.Dp, keys, p, v + key * l.Dp, l.Dp, result, l.Dp);
-      } else {
-        multiply<true>(rows, l.Dp, keys, p, v + key * l.Dp, l.Dp, result, l.Dp);
-      }
+    const std::int64_t rows = least(T - query, kQueries);
+    for (std::int64_t key = 0; key < query + rows; key += kForwardKeys) {
+      const Sight sight(query, rows, key, kForwardKeys);
+      const Sum sum = key == 0 ? Sum::set : Sum::add;
+      score_block(sight, l.D, q + query * l.Dp, k_transposed + key, l, scores, kForwardKeys, ahead);
+      softmax_block(scores, sight, sum, state, result, l);
+      weighted_rows(sight, scores, kForwardKeys, v + key * l.Dp, l, result, sum, ahead);
     }
     for (std::int64_t r = 0; r < rows; ++r) {
-      logsumexp[query + r] = top[r] + __builtin_logf(total[r]);
-      unpack<S>(out + (query + r) * C, result + r * l.Dp, 1, C, l, 1.0F / total[r]);
+      logsumexp[query + r] = state.top[r] + __builtin_logf(state.total[r]);
+      unpack<S>(out + (query + r) * C, result + r * l.Dp, 1, C, l, 1.0F / state.total[r]);
+    }
+  }
+}
+
+/// Scores to probabilities P, and dP to dscore = P * (dP - delta).
+SHARDSCOPE_INLINE void softmax_gradient(float* probability, float* dscore, const Sight& sight,
+                                        const float* logsumexp, const float* delta) {
+  for (std::int64_t r = 0; r < sight.rows; ++r) {
+    float* p_row = probability + r * kBackwardKeys;
+    float* d_row = dscore + r * kBackwardKeys;
+    const std::int64_t visible = sight.of_row(r);
+    const vf shift = set1(logsumexp[r]);
+    const vf centre = set1(delta[r]);
+    std::int64_t i = 0;
+    for (; i + W <= visible; i += W) {
+      const vf p = exp_of_score(load(p_row + i) - shift);
+      store(p_row + i, p);
+      store(d_row + i, p * (load(d_row + i) - centre));
+    }
+    if (i < visible) {
+      const vf p = exp_of_score(mask(load(p_row + i), visible - i, -__builtin_inff()) - shift);
+      store(p_row + i, p);
+      store(d_row + i, mask(p * (load(d_row + i) - centre), visible - i, 0.0F));
+      i += W;
+    }
+    for (; i < sight.touched(r); i += W) {
+      store(p_row + i, vf{});
+      store(d_row + i, vf{});
     }
   }
 }
@@ -184,19 +305,18 @@ void forward_head(typename S::Storage* out, float* logsumexp, const typename S::
 template <class S>
 void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, const typename S::Storage* out,
                    const typename S::Storage* qkv, const float* logsumexp, std::int64_t T, std::int64_t C,
-                   const Layout& l, float* scratch) {
+                   const Layout& l, float* scratch, Ahead ahead) {
   float* q = scratch;
   float* k = q + l.rows();
   float* dy = k + l.rows();
   float* dq = dy + l.rows();
   float* dk = dq + l.rows();
   float* dv = dk + l.rows();
-  float* y = dv + l.rows();
-  float* k_transposed = y + l.rows();
+  float* k_transposed = dv + l.rows();
   float* v_transposed = k_transposed + l.rows();
   float* probability = v_transposed + l.rows();
-  float* dscore = probability + kQueries * kKeys;
-  float* delta = dscore + kQueries * kKeys;
+  float* dscore = probability + kQueries * kBackwardKeys;
+  float* delta = dscore + kQueries * kBackwardKeys;
 
   const float factor = 1.0F / __builtin_sqrtf(static_cast<float>(l.D));
   pack<S>(q, qkv, T, 3 * C, l, factor);
@@ -204,52 +324,32 @@ void backward_head(typename S::Storage* dqkv, const typename S::Storage* dout, c
   pack_transposed<S>(k_transposed, qkv + C, T, 3 * C, l);
   pack_transposed<S>(v_transposed, qkv + 2 * C, T, 3 * C, l);
   pack<S>(dy, dout, T, C, l, 1.0F);
-  pack<S>(y, out, T, C, l, 1.0F);
   // delta = rowsum(dout * out) stands for the sum over keys of P dP (FlashAttention-2, algorithm 2, line 4).
   for (std::int64_t t = 0; t < T; ++t) {
+    const float* g = dy + t * l.Dp;
+    const auto* y = out + t * C;
     vf s{};
-    for (std::int64_t i = 0; i < l.Dp; i += W) s = fma(load(dy + t * l.Dp + i), load(y + t * l.Dp + i), s);
+    std::int64_t i = 0;
+    for (; i + W <= l.D; i += W) s = fma(load(g + i), S::load(y + i), s);
+    if (i < l.D) s = fma(load(g + i), load_partial<S>(y + i, l.D - i), s);
     delta[t] = sum(s);
   }
   __builtin_memset(dk, 0, static_cast<std::size_t>(2 * l.rows()) * sizeof(float));
 
   for (std::int64_t query = 0; query < T; query += kQueries) {
-    const std::int64_t rows = T - query < kQueries ? T - query : kQueries;
-    for (std::int64_t key = 0; key < query + rows; key += kKeys) {
-      const std::int64_t keys = keys_in(key, query + rows);
-      const std::int64_t columns = round_up(keys, W);
-      multiply<false>(rows, columns, l.D, {q + query * l.Dp, l.Dp, 1}, k_transposed + key, l.Tp, probability,
-                      kKeys);
-      multiply<false>(rows, columns, l.D, {dy + query * l.Dp, l.Dp, 1}, v_transposed + key, l.Tp, dscore,
-                      kKeys);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        float* p_row = probability + r * kKeys;
-        float* d_row = dscore + r * kKeys;
-        const std::int64_t seen = query + r + 1 - key;
-        const float shift = logsumexp[query + r];
-        const float centre = delta[query + r];
-        std::int64_t i = 0;
-        for (; i + W <= seen && i < columns; i += W) {
-          const vf p = exp(load(p_row + i) - shift);
-          store(p_row + i, p);
-          store(d_row + i, p * (load(d_row + i) - centre));
-        }
-        for (; i < columns; i += W) {
-          const vf p = mask(exp(load(p_row + i) - shift), seen - i, 0.0F);
-          store(p_row + i, p);
-          store(d_row + i, mask(p * (load(d_row + i) - centre), seen - i, 0.0F));
-        }
-      }
+    const std::int64_t rows = least(T - query, kQueries);
+    for (std::int64_t key = 0; key < query + rows; key += kBackwardKeys) {
+      const Sight sight(query, rows, key, kBackwardKeys);
+      const float* const q_block = q + query * l.Dp;
+      const float* const dy_block = dy + query * l.Dp;
+      score_block(sight, l.D, q_block, k_transposed + key, l, probability, kBackwardKeys, ahead);
+      score_block(sight, l.D, dy_block, v_transposed + key, l, dscore, kBackwardKeys, ahead);
+      softmax_gradient(probability, dscore, sight, logsumexp + query, delta + query);
       // q carries the softmax scale, so dk needs none; dq takes it when it is stored.
-      multiply<true>(keys, l.Dp, rows, {probability, 1, kKeys}, dy + query * l.Dp, l.Dp, dv + key * l.Dp,
-                     l.Dp);
-      multiply<true>(keys, l.Dp, rows, {dscore, 1, kKeys}, q + query * l.Dp, l.Dp, dk + key * l.Dp, l.Dp);
-      const Strided ds{dscore, kKeys, 1};
-      if (key == 0) {
-        multiply<false>(rows, l.Dp, keys, ds, k + key * l.Dp, l.Dp, dq + query * l.Dp, l.Dp);
-      } else {
-        multiply<true>(rows, l.Dp, keys, ds, k + key * l.Dp, l.Dp, dq + query * l.Dp, l.Dp);
-      }
+      weighted_columns(sight, probability, kBackwardKeys, dy_block, l, dv + key * l.Dp, ahead);
+      weighted_columns(sight, dscore, kBackwardKeys, q_block, l, dk + key * l.Dp, ahead);
+      weighted_rows(sight, dscore, kBackwardKeys, k + key * l.Dp, l, dq + query * l.Dp,
+                    key == 0 ? Sum::set : Sum::add, ahead);
     }
   }
   unpack<S>(dqkv, dq, T, 3 * C, l, factor);
@@ -267,12 +367,19 @@ void attention_forward(void* out, float* logsumexp, const void* qkv, DType type,
   with_type(type, [&](auto tag) {
     using S = decltype(tag);
     using Storage = typename S::Storage;
+    const std::int64_t C = shape.C;
+    const auto row = [&](std::int64_t i) { return i / shape.H * shape.T * C; };
+    const auto column = [&](std::int64_t i) { return i % shape.H * l.D; };
+    const auto input = [&](std::int64_t i) {
+      return static_cast<const Storage*>(qkv) + 3 * row(i) + column(i);
+    };
     for (std::int64_t i = first; i < last; ++i) {
-      const std::int64_t b = i / shape.H;
-      const std::int64_t column = i % shape.H * l.D;
-      forward_head<S>(static_cast<Storage*>(out) + b * shape.T * shape.C + column, logsumexp + i * shape.T,
-                      static_cast<const Storage*>(qkv) + b * shape.T * 3 * shape.C + column, shape.T, shape.C,
-                      l, scratch);
+      Ahead ahead(shape.T, l.D * static_cast<std::int64_t>(sizeof(Storage)));
+      if (i + 1 < last) {
+        for (std::int64_t part = 0; part < 3; ++part) ahead.read(input(i + 1) + part * C, 3 * C);
+      }
+      forward_head<S>(static_cast<Storage*>(out) + row(i) + column(i), logsumexp + i * shape.T, input(i),
+                      shape.T, C, l, scratch, ahead);
     }
   });
 }
@@ -284,14 +391,24 @@ void attention_backward(void* dqkv, const void* dout, const void* out, const voi
   with_type(type, [&](auto tag) {
     using S = decltype(tag);
     using Storage = typename S::Storage;
+    const std::int64_t C = shape.C;
+    const auto at = [&](std::int64_t i) { return i / shape.H * shape.T * C; };
+    const auto column = [&](std::int64_t i) { return i % shape.H * l.D; };
+    const auto* const in = static_cast<const Storage*>(qkv);
+    const auto* const y = static_cast<const Storage*>(out);
+    const auto* const dy = static_cast<const Storage*>(dout);
     for (std::int64_t i = first; i < last; ++i) {
-      const std::int64_t b = i / shape.H;
-      const std::int64_t column = i % shape.H * l.D;
-      const std::int64_t row = b * shape.T * shape.C + column;
-      const std::int64_t row3 = b * shape.T * 3 * shape.C + column;
-      backward_head<S>(static_cast<Storage*>(dqkv) + row3, static_cast<const Storage*>(dout) + row,
-                       static_cast<const Storage*>(out) + row, static_cast<const Storage*>(qkv) + row3,
-                       logsumexp + i * shape.T, shape.T, shape.C, l, scratch);
+      Ahead ahead(shape.T, l.D * static_cast<std::int64_t>(sizeof(Storage)));
+      if (const std::int64_t next = i + 1; next < last) {
+        for (std::int64_t part = 0; part < 3; ++part) {
+          ahead.read(in + 3 * at(next) + column(next) + part * C, 3 * C);
+        }
+        ahead.read(dy + at(next) + column(next), C);
+        ahead.read(y + at(next) + column(next), C);
+      }
+      backward_head<S>(static_cast<Storage*>(dqkv) + 3 * at(i) + column(i), dy + at(i) + column(i),
+                       y + at(i) + column(i), in + 3 * at(i) + column(i), logsumexp + i * shape.T, shape.T, C,
+                       l, scratch, ahead);
     }
   });
 }

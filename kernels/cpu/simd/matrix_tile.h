@@ -20,26 +20,31 @@ struct Strided {
   std::int64_t row, column;
 };
 
+/// c[MR, NV * W] (+)= a[MR, depth] b[depth, NV * W]; b and c row-major with leading dimensions ldb and ldc.
+/// Each element sums over `depth` in order.
 template <int MR, int NV, bool kAdd>
-[[gnu::always_inline]] inline void tile(std::int64_t depth, const float* a, std::int64_t row,
-                                        std::int64_t column, const float* b, std::int64_t ldb, float* c,
-                                        std::int64_t ldc) {
+[[gnu::noinline]] void multiply_tile(std::int64_t depth, Strided from, const float* b, std::int64_t ldb,
+                                     float* c, std::int64_t ldc) {
   vf sum_of[MR][NV];
 #pragma GCC unroll 8
   for (int r = 0; r < MR; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < NV; ++v) sum_of[r][v] = kAdd ? load(c + r * ldc + v * W) : vf{};
   }
+  const float* a = from.data;
+  const std::int64_t row = from.row;
   for (std::int64_t k = 0; k < depth; ++k) {
     vf b_of[NV];
 #pragma GCC unroll 8
-    for (int v = 0; v < NV; ++v) b_of[v] = load(b + k * ldb + v * W);
+    for (int v = 0; v < NV; ++v) b_of[v] = load(b + v * W);
 #pragma GCC unroll 8
     for (int r = 0; r < MR; ++r) {
-      const vf a_of = set1(a[r * row + k * column]);
+      const vf a_of = set1(a[r * row]);
 #pragma GCC unroll 8
       for (int v = 0; v < NV; ++v) sum_of[r][v] = fma(a_of, b_of[v], sum_of[r][v]);
     }
+    a += from.column;
+    b += ldb;
   }
 #pragma GCC unroll 8
   for (int r = 0; r < MR; ++r) {
@@ -48,59 +53,31 @@ template <int MR, int NV, bool kAdd>
   }
 }
 
-template <int NV, bool kAdd>
-[[gnu::noinline]] void tile_column(std::int64_t m, std::int64_t depth, Strided a, const float* b,
-                                   std::int64_t ldb, float* c, std::int64_t ldc) {
-  std::int64_t i = 0;
-  for (; i + kTileRows <= m; i += kTileRows) {
-    tile<kTileRows, NV, kAdd>(depth, a.data + i * a.row, a.row, a.column, b, ldb, c + i * ldc, ldc);
-  }
-  const float* rest = a.data + i * a.row;
-  float* to = c + i * ldc;
-  switch (m - i) {
-    case 1:
-      tile<1, NV, kAdd>(depth, rest, a.row, a.column, b, ldb, to, ldc);
-      break;
-    case 2:
-      tile<2, NV, kAdd>(depth, rest, a.row, a.column, b, ldb, to, ldc);
-      break;
-    case 3:
-      tile<3, NV, kAdd>(depth, rest, a.row, a.column, b, ldb, to, ldc);
-      break;
-    case 4:
-      tile<4, NV, kAdd>(depth, rest, a.row, a.column, b, ldb, to, ldc);
-      break;
-    case 5:
-      tile<5, NV, kAdd>(depth, rest, a.row, a.column, b, ldb, to, ldc);
-      break;
-    default:
-      break;
-  }
-}
-
-/// c[m, n] (+)= a[m, depth] b[depth, n], n a multiple of W; b and c row-major with leading dimensions ldb and
-/// ldc. Each element sums over `depth` in order.
+using SmallTile = void (*)(std::int64_t depth, Strided a, const float* b, std::int64_t ldb, float* c,
+                           std::int64_t ldc);
+template <bool kAdd, int NV>
+constexpr SmallTile kSmallTilesOf[kTileRows] = {multiply_tile<1, NV, kAdd>, multiply_tile<2, NV, kAdd>,
+                                                multiply_tile<3, NV, kAdd>, multiply_tile<4, NV, kAdd>,
+                                                multiply_tile<5, NV, kAdd>, multiply_tile<6, NV, kAdd>};
+/// By vectors and rows of the tile, both less one.
 template <bool kAdd>
-[[gnu::always_inline]] inline void multiply(std::int64_t m, std::int64_t n, std::int64_t depth, Strided a,
-                                            const float* b, std::int64_t ldb, float* c, std::int64_t ldc) {
-  std::int64_t j = 0;
-  for (; j + kTileVectors * W <= n; j += kTileVectors * W) {
-    tile_column<kTileVectors, kAdd>(m, depth, a, b + j, ldb, c + j, ldc);
-  }
-  switch ((n - j) / W) {
-    case 1:
-      tile_column<1, kAdd>(m, depth, a, b + j, ldb, c + j, ldc);
-      break;
 #if defined(__AVX512F__)
-    case 2:
-      tile_column<2, kAdd>(m, depth, a, b + j, ldb, c + j, ldc);
-      break;
-    case 3:
-      tile_column<3, kAdd>(m, depth, a, b + j, ldb, c + j, ldc);
-      break;
+constexpr const SmallTile* kSmallTiles[kTileVectors] = {kSmallTilesOf<kAdd, 1>, kSmallTilesOf<kAdd, 2>,
+                                                        kSmallTilesOf<kAdd, 3>, kSmallTilesOf<kAdd, 4>};
+#else
+constexpr const SmallTile* kSmallTiles[kTileVectors] = {kSmallTilesOf<kAdd, 1>, kSmallTilesOf<kAdd, 2>};
 #endif
-    default:
-      break;
+
+/// What is added to; a block's first product sets it.
+enum class Sum : std::uint8_t { set, add };
+
+/// c[rows, vectors * W] (+)= a[rows, depth] b[depth, vectors * W], rows at most kTileRows.
+SHARDSCOPE_INLINE void multiply_rows(std::int64_t rows, std::int64_t vectors, std::int64_t depth, Strided a,
+                                     const float* b, std::int64_t ldb, float* c, std::int64_t ldc, Sum sum) {
+  for (std::int64_t v = 0; v < vectors; v += kTileVectors) {
+    const std::int64_t width = vectors - v < kTileVectors ? vectors - v : kTileVectors;
+    const SmallTile* const tiles = (sum == Sum::add ? kSmallTiles<true> : kSmallTiles<false>)[width - 1];
+    tiles[rows - 1](depth, a, b + v * W, ldb, c + v * W, ldc);
   }
 }
 
