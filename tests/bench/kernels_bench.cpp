@@ -3,7 +3,11 @@
 // rest. Arguments: element type (0 f32, 1 bf16, 2 f16), then shapes. Run: kernels_bench
 // --benchmark_min_time=0.1
 #include <benchmark/benchmark.h>
+#include <sys/mman.h>
 
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <random>
 #include <vector>
 
@@ -15,23 +19,31 @@ using namespace shardscope::kernels;  // NOLINT(google-build-using-namespace): a
 
 constexpr std::int64_t kRows = 2048, kWidth = 384, kHeads = 6, kContext = 256;
 
-/// Values in [-1, 1] in any type.
+/// Values in [-1, 1] in any type, in huge pages where the system has them, as device memory is.
 class Tensor {
  public:
-  Tensor(std::int64_t n, DType type) : type_(type), bytes_(static_cast<std::size_t>(n) * size_of(type)) {
+  Tensor(std::int64_t n, DType type) : type_(type) {
+    const std::size_t pages = (static_cast<std::size_t>(n) * size_of(type) + kHugePage - 1) / kHugePage;
+    bytes_.reset(static_cast<unsigned char*>(std::aligned_alloc(kHugePage, pages * kHugePage)));
+    if (bytes_ == nullptr) throw std::bad_alloc();
+    madvise(bytes_.get(), pages * kHugePage, MADV_HUGEPAGE);  // refused: pages of 4 KiB
     std::vector<float> x(static_cast<std::size_t>(n));
     std::minstd_rand engine(1);
     std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
     for (float& value : x) value = uniform(engine);
     cast({}, *this, {x.data(), DType::f32}, n);
   }
-  operator Ptr() { return {bytes_.data(), type_}; }             // NOLINT(google-explicit-constructor)
-  operator ConstPtr() const { return {bytes_.data(), type_}; }  // NOLINT(google-explicit-constructor)
-  float* f32() { return reinterpret_cast<float*>(bytes_.data()); }
+  operator Ptr() { return {bytes_.get(), type_}; }             // NOLINT(google-explicit-constructor)
+  operator ConstPtr() const { return {bytes_.get(), type_}; }  // NOLINT(google-explicit-constructor)
+  float* f32() { return reinterpret_cast<float*>(bytes_.get()); }
 
  private:
+  static constexpr std::size_t kHugePage = std::size_t{1} << 21;
+  struct Free {
+    void operator()(unsigned char* p) const { std::free(p); }
+  };
   DType type_;
-  std::vector<unsigned char> bytes_;
+  std::unique_ptr<unsigned char, Free> bytes_;
 };
 
 DType type_of(const benchmark::State& state) { return static_cast<DType>(state.range(0)); }
@@ -82,14 +94,16 @@ void attention(benchmark::State& state, bool backward) {
   Tensor dout(kRows * kWidth, type);
   Tensor dqkv(kRows * 3 * kWidth, type);
   std::vector<float> logsumexp(static_cast<std::size_t>(B * kHeads * kContext));
-  std::vector<char> scratch(attention_scratch_bytes({}, type, B, kContext, kWidth, kHeads));
-  attention_forward({}, out, logsumexp.data(), qkv, B, kContext, kWidth, kHeads, scratch.data());
+  Tensor scratch_bytes(
+      static_cast<std::int64_t>(attention_scratch_bytes({}, type, B, kContext, kWidth, kHeads)) / 4 + 1,
+      DType::f32);
+  void* const scratch = scratch_bytes.f32();
+  attention_forward({}, out, logsumexp.data(), qkv, B, kContext, kWidth, kHeads, scratch);
   for (auto _ : state) {
     if (backward) {
-      attention_backward({}, dqkv, dout, out, qkv, logsumexp.data(), B, kContext, kWidth, kHeads,
-                         scratch.data());
+      attention_backward({}, dqkv, dout, out, qkv, logsumexp.data(), B, kContext, kWidth, kHeads, scratch);
     } else {
-      attention_forward({}, out, logsumexp.data(), qkv, B, kContext, kWidth, kHeads, scratch.data());
+      attention_forward({}, out, logsumexp.data(), qkv, B, kContext, kWidth, kHeads, scratch);
     }
   }
   count_flops(state, (backward ? 5.0 : 2.0) * static_cast<double>(B * kContext * kContext * kWidth));
@@ -203,7 +217,8 @@ BENCHMARK(norm)->Apply(types);
 void reduce(benchmark::State& state) {
   const DType type = type_of(state);
   const std::int64_t n = 1 << 20;
-  std::vector<Tensor> inputs(4, Tensor(n, type));
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < 4; ++i) inputs.emplace_back(n, type);
   std::vector<const void*> pointers;
   for (const Tensor& t : inputs) pointers.push_back(ConstPtr(t).data);
   Tensor out(n, type);

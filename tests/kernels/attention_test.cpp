@@ -62,10 +62,10 @@ Result run(const Exec& exec, const Array& qkv, const Array& dout, DType type, co
 }
 
 TEST_P(Attention, ForwardOfManyShapes) {
-  // Widths 1, 10, 32, 64 and 65; T on both sides of the query blocks (24) and key blocks (128).
-  for (const Shape& s :
-       {Shape{1, 1, 1, 1}, Shape{1, 1, 10, 1}, Shape{2, 3, 30, 3}, Shape{1, 17, 20, 2}, Shape{2, 24, 32, 1},
-        Shape{1, 25, 64, 1}, Shape{1, 130, 65, 1}, Shape{1, 300, 20, 2}, Shape{1, 256, 64, 2}}) {
+  // Widths 1, 10, 32, 64 and 65; T on both sides of a tile (6), the query blocks (48) and key blocks (256).
+  for (const Shape& s : {Shape{1, 1, 1, 1}, Shape{1, 1, 10, 1}, Shape{2, 3, 30, 3}, Shape{1, 17, 20, 2},
+                         Shape{2, 24, 32, 1}, Shape{1, 25, 64, 1}, Shape{1, 48, 10, 1}, Shape{1, 53, 10, 1},
+                         Shape{1, 130, 65, 1}, Shape{1, 300, 20, 2}, Shape{1, 256, 64, 2}}) {
     for (const DType type : kAllTypes) {
       const Array qkv(random_doubles(s.B * s.T * 3 * s.C, 1, -2, 2), type);
       Array out(s.B * s.T * s.C, type);
@@ -90,7 +90,8 @@ TEST_P(Attention, BackwardAgainstCentralDifferences) {
 
 TEST_P(Attention, BackwardAcrossKeyBlocksAgainstDirectionalDifferences) {
   // Too many elements to differentiate one by one: random directions through all of them.
-  for (const Shape& s : {Shape{1, 150, 10, 1}, Shape{1, 273, 32, 1}}) {
+  for (const Shape& s :
+       {Shape{1, 48, 10, 1}, Shape{1, 53, 7, 1}, Shape{1, 150, 10, 1}, Shape{1, 273, 32, 1}}) {
     const Doubles point = random_doubles(s.B * s.T * 3 * s.C, 4);
     const Doubles weight = random_doubles(s.B * s.T * s.C, 5);
     const Result r = run(exec, Array(point, DType::f32), Array(weight, DType::f32), DType::f32, s);

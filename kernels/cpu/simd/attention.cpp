@@ -8,11 +8,12 @@
 // folded into q.
 //
 // [Note: below the diagonal]
-// Products go by tiles of kTileRows rows. On the diagonal a tile of queries stops behind the last key that one
-// of its rows sees, and a tile of keys begins at the first query that sees its first. What a tile touches
+// Products go by tiles of kTileRows rows. On the diagonal a tile of queries stops behind the last key that
+// one of its rows sees, and a tile of keys begins at the first query that sees its first. What a tile touches
 // although the row does not see it, at most kTileRows - 1 columns, holds zeros.
 //
-// A head's rows come from memory while nothing else needs it: every tile asks for a few rows of the next head.
+// A head's rows come from memory while nothing else needs it: every tile asks for a few rows of the next
+// head.
 #include "kernels/cpu/simd/matrix_tile.h"
 #include "kernels/cpu/simd/row_reduce.h"
 #include "kernels/cpu/simd/tables.h"
@@ -21,9 +22,9 @@
 namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 namespace {
 
-constexpr std::int64_t kQueries = 48;         // a multiple of the tile's rows and of every W
-constexpr std::int64_t kForwardKeys = 256;    // a multiple of every W
-constexpr std::int64_t kBackwardKeys = 96;    // that, and of the tile's rows
+constexpr std::int64_t kQueries = 48;        // a multiple of the tile's rows and of every W
+constexpr std::int64_t kForwardKeys = 256;   // a multiple of every W
+constexpr std::int64_t kBackwardKeys = 128;  // that, and of the tile's rows
 
 SHARDSCOPE_INLINE std::int64_t round_up(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
@@ -37,8 +38,8 @@ struct Layout {
   explicit Layout(const AttentionShape& s)
       : D(s.C / s.H), Dp(round_up(D, W)), Tp(round_up(s.T, 16 * kTileVectors) + 16) {}
   [[nodiscard]] std::int64_t rows() const { return Tp * Dp; }
-  /// Forward: three matrices and a block's results and scores. Backward: six [T, Dp] and two [Dp, T] matrices,
-  /// two score blocks, one number per query.
+  /// Forward: three matrices and a block's results and scores. Backward: six [T, Dp] and two [Dp, T]
+  /// matrices, two score blocks, one number per query.
   [[nodiscard]] std::int64_t floats() const {
     const std::int64_t forward = 3 * rows() + kQueries * (Dp + kForwardKeys);
     const std::int64_t backward = 8 * rows() + 2 * kQueries * kBackwardKeys + Tp;
@@ -46,20 +47,29 @@ struct Layout {
   }
 };
 
-/// Rows of the next head that will be read or written, `bytes` long each.
+/// Rows, `bytes` long each, that the next head will read and this one will write.
 class Ahead {
  public:
   Ahead(std::int64_t rows, std::int64_t bytes) : rows_(rows), bytes_(bytes) {}
   template <class Element>
   void read(const Element* first, std::int64_t stride) {
     parts_[count_++] = {reinterpret_cast<const char*>(first),
-                        stride * static_cast<std::int64_t>(sizeof(Element))};
+                        stride * static_cast<std::int64_t>(sizeof(Element)), false};
+  }
+  template <class Element>
+  void write(const Element* first, std::int64_t stride) {
+    read(first, stride);
+    parts_[count_ - 1].write = true;
   }
   /// Asks for `n` rows more, if there are any.
   [[gnu::always_inline]] void step(std::int64_t n) {
     for (; n > 0 && row_ < rows_ && count_ > 0; --n) {
       Part& part = parts_[next_];
-      for (std::int64_t at = 0; at < bytes_; at += 64) __builtin_prefetch(part.at + at, 0, 2);
+      if (part.write) {
+        for (std::int64_t at = 0; at < bytes_; at += 64) __builtin_prefetch(part.at + at, 1, 2);
+      } else {
+        for (std::int64_t at = 0; at < bytes_; at += 64) __builtin_prefetch(part.at + at, 0, 2);
+      }
       part.at += part.stride;
       if (++next_ == count_) {
         next_ = 0;
@@ -72,6 +82,7 @@ class Ahead {
   struct Part {
     const char* at;
     std::int64_t stride;
+    bool write;
   };
   Part parts_[8];
   std::int64_t count_ = 0, next_ = 0, row_ = 0;
@@ -375,6 +386,7 @@ void attention_forward(void* out, float* logsumexp, const void* qkv, DType type,
     };
     for (std::int64_t i = first; i < last; ++i) {
       Ahead ahead(shape.T, l.D * static_cast<std::int64_t>(sizeof(Storage)));
+      ahead.write(static_cast<Storage*>(out) + row(i) + column(i), C);
       if (i + 1 < last) {
         for (std::int64_t part = 0; part < 3; ++part) ahead.read(input(i + 1) + part * C, 3 * C);
       }
@@ -399,6 +411,9 @@ void attention_backward(void* dqkv, const void* dout, const void* out, const voi
     const auto* const dy = static_cast<const Storage*>(dout);
     for (std::int64_t i = first; i < last; ++i) {
       Ahead ahead(shape.T, l.D * static_cast<std::int64_t>(sizeof(Storage)));
+      for (std::int64_t part = 0; part < 3; ++part) {
+        ahead.write(static_cast<Storage*>(dqkv) + 3 * at(i) + column(i) + part * C, 3 * C);
+      }
       if (const std::int64_t next = i + 1; next < last) {
         for (std::int64_t part = 0; part < 3; ++part) {
           ahead.read(in + 3 * at(next) + column(next) + part * C, 3 * C);

@@ -52,14 +52,15 @@ template <class F>
 constexpr float kSqrt2OverPi = 0.7978845608028654F;
 constexpr float kCubic = 0.044715F;
 
-/// sigmoid(2 z(u)) with z the argument of GELU's tanh, since 0.5 (1 + tanh z) = 1 / (1 + exp(-2 z)). Beyond
-/// |u| = 12 it is 0 or 1 in fp32, and clamping keeps the cube finite.
+/// sigmoid(2 z(u)) with z the argument of GELU's tanh, since 0.5 (1 + tanh z) = 1 / (1 + exp(-2 z)). |u| is
+/// at most kFarOut, where it is 0 or 1 to 1e-36 and exp neither overflows nor becomes subnormal.
 SHARDSCOPE_INLINE vf gelu_gate(vf u) {
   const vf square = u * u;
   const vf minus_2z = u * fma(square, set1(-2.0F * kSqrt2OverPi * kCubic), set1(-2.0F * kSqrt2OverPi));
-  return 1.0F / (1.0F + exp(minus_2z));
+  return reciprocal(1.0F + exp_in_range(minus_2z));
 }
-SHARDSCOPE_INLINE vf gelu_clamp(vf u) { return min(set1(12.0F), max(set1(-12.0F), u)); }
+constexpr float kFarOut = 9.9F;  // 2 z = 85
+SHARDSCOPE_INLINE vf gelu_clamp(vf u) { return min(set1(kFarOut), max(set1(-kFarOut), u)); }
 
 }  // namespace
 

@@ -14,6 +14,35 @@ SHARDSCOPE_INLINE vd load_double(const float* p) {
   return __builtin_convertvector(x, vd);
 }
 
+/// Where nothing is converted: one pass, the sum in a register. `out` may be one of the inputs, of which each
+/// element is read before it is written.
+void reduce_floats(float* out, const void* const* inputs, std::uint32_t count, std::int64_t offset,
+                   std::int64_t n, float factor) {
+  const auto input = [&](std::uint32_t k) { return static_cast<const float*>(inputs[k]) + offset; };
+  std::int64_t i = 0;
+  for (; i + 4 * W <= n; i += 4 * W) {
+    vf total[4];
+    for (std::int64_t v = 0; v < 4; ++v) total[v] = load(input(0) + i + v * W);
+    for (std::uint32_t k = 1; k < count; ++k) {
+      for (std::int64_t v = 0; v < 4; ++v) total[v] += load(input(k) + i + v * W);
+    }
+    for (std::int64_t v = 0; v < 4; ++v) store(out + i + v * W, total[v] * factor);
+  }
+  for (; i < n; i += W) {
+    const std::int64_t rest = n - i;
+    const auto part = [&](std::uint32_t k) __attribute__((always_inline)) {
+      return rest < W ? load_partial(input(k) + i, rest) : load(input(k) + i);
+    };
+    vf total = part(0);
+    for (std::uint32_t k = 1; k < count; ++k) total += part(k);
+    if (rest < W) {
+      store_partial(out + i, total * factor, rest);
+    } else {
+      store(out + i, total * factor);
+    }
+  }
+}
+
 }  // namespace
 
 double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t n) {
@@ -60,6 +89,10 @@ double squared_norm(std::uint32_t* bad, const void* x, DType type, std::int64_t 
 
 void reduce_sum(void* out, DType out_type, const void* const* inputs, std::uint32_t count, DType type,
                 std::int64_t offset, std::int64_t n, float factor) {
+  if (type == DType::f32 && out_type == DType::f32 && count > 0) {
+    reduce_floats(static_cast<float*>(out), inputs, count, offset, n, factor);
+    return;
+  }
   alignas(64) float total[kBlock];
   alignas(64) float staged[kBlock];
   for (std::int64_t i = 0; i < n; i += kBlock) {

@@ -1,5 +1,5 @@
-// Sums and maxima over the lanes of W rows at once: a third of the shuffles that row by row takes. Only for this
-// folder.
+// Sums and maxima over the lanes of W rows at once: a third of the shuffles that row by row takes. Only for
+// this folder.
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
@@ -39,10 +39,12 @@ template <class Join>
 }
 
 SHARDSCOPE_INLINE vf sums_of_rows(const float (*rows)[W]) {
-  return reduce_rows(rows, [](vf a, vf b) __attribute__((always_inline)) { return a + b; });
+  return reduce_rows(
+      rows, [](vf a, vf b) __attribute__((always_inline)) { return a + b; });
 }
 SHARDSCOPE_INLINE vf largest_of_rows(const float (*rows)[W]) {
-  return reduce_rows(rows, [](vf a, vf b) __attribute__((always_inline)) { return max(a, b); });
+  return reduce_rows(
+      rows, [](vf a, vf b) __attribute__((always_inline)) { return max(a, b); });
 }
 #else
 SHARDSCOPE_INLINE vf sums_of_rows(const float (*rows)[W]) {

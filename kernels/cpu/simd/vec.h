@@ -143,10 +143,25 @@ SHARDSCOPE_INLINE vf exp(vf x) {
 #endif
 }
 
-/// exp(x) of a softmax, to 1.5 ulp (|x| 2e-8 of it more far from 0): 0 below -87, where the result would be
-/// subnormal (which costs a hundred times as much), and x at most 88; NaN stays NaN. The reduction is by
-/// 1 / ln 2 in one multiply-add, then a minimax polynomial of 2^r for |r| <= 1/2.
-SHARDSCOPE_INLINE vf exp_of_score(vf x) {
+/// 1 / x to 1 ulp, of an x that is finite and normal and whose reciprocal is normal too. A division keeps one
+/// of the two units that multiply busy for 16 cycles.
+SHARDSCOPE_INLINE vf reciprocal(vf x) {
+#if defined(__AVX512F__)
+  const vf guess = reinterpret_cast<vf>(_mm512_rcp14_ps(reinterpret_cast<__m512>(x)));
+  return fma(guess, fma(-x, guess, set1(1.0F)), guess);
+#else
+  return 1.0F / x;
+#endif
+}
+
+/// What exp(x) for |x| <= 87 is made of: polynomial * 2^exponent.
+struct ScaledExp {
+  vf polynomial, exponent, shifted;
+};
+
+/// The reduction is by 1 / ln 2 in one multiply-add, which costs 2e-8 |x| of the result; then a minimax
+/// polynomial of 2^r for |r| <= 1/2, to 2e-9.
+SHARDSCOPE_INLINE ScaledExp scaled_exp(vf x) {
   constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
   const vf log2_e = set1(1.44269504088896341F);
   const vf shifted = fma(x, log2_e, set1(kMagic));
@@ -158,16 +173,32 @@ SHARDSCOPE_INLINE vf exp_of_score(vf x) {
   p = fma(p, r, set1(5.55033237e-2F));
   p = fma(p, r, set1(2.40226477e-1F));
   p = fma(p, r, set1(6.93147182e-1F));
-  p = fma(p, r, set1(1.0F));
+  return {fma(p, r, set1(1.0F)), n, shifted};
+}
+
+/// exp(x) to 1 ulp and 2e-8 |x|, for |x| <= 87; NaN stays NaN.
+SHARDSCOPE_INLINE vf exp_in_range(vf x) {
+  const ScaledExp e = scaled_exp(x);
+#if defined(__AVX512F__)
+  return reinterpret_cast<vf>(
+      _mm512_scalef_ps(reinterpret_cast<__m512>(e.polynomial), reinterpret_cast<__m512>(e.exponent)));
+#else
+  return e.polynomial * reinterpret_cast<vf>((reinterpret_cast<vi>(e.shifted) - (0x4B400000 - 127)) << 23);
+#endif
+}
+
+/// The same of a score less the largest, x <= 87: 0 below -87, where the result would be subnormal, which
+/// costs a hundred times as much.
+SHARDSCOPE_INLINE vf exp_of_score(vf x) {
   constexpr float kSmallest = -87.0F;
 #if defined(__AVX512F__)
+  const ScaledExp e = scaled_exp(x);
   const __mmask16 normal =
       _mm512_cmp_ps_mask(reinterpret_cast<__m512>(x), _mm512_set1_ps(kSmallest), _CMP_NLT_UQ);
-  return reinterpret_cast<vf>(
-      _mm512_maskz_scalef_ps(normal, reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(n)));
+  return reinterpret_cast<vf>(_mm512_maskz_scalef_ps(normal, reinterpret_cast<__m512>(e.polynomial),
+                                                     reinterpret_cast<__m512>(e.exponent)));
 #else
-  p = p * reinterpret_cast<vf>((reinterpret_cast<vi>(shifted) - (0x4B400000 - 127)) << 23);
-  return x < kSmallest ? vf{} : p;
+  return x < kSmallest ? vf{} : exp_in_range(x);
 #endif
 }
 
