@@ -95,8 +95,10 @@ void add(void* y, DType y_type, const void* a, DType a_type, const void* b, DTyp
 
 void gelu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64_t n) {
   unary(
-      y, y_type, x, x_type, n,
-      [](vf u) __attribute__((always_inline)) { return u * gelu_gate(gelu_clamp(u)); });
+      y, y_type, x, x_type, n, [](vf u) __attribute__((always_inline)) {
+        // Bounded below too: what is left of the gate far out times any u would not be 0.
+        return max(set1(-kFarOut), u) * gelu_gate(gelu_clamp(u));
+      });
 }
 
 void gelu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
