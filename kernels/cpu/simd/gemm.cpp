@@ -11,11 +11,13 @@
 // waiting for the lines of C would take a tenth of the time. A product leaves most of the load and store
 // units' time unused, so a tile does, once every kSegment steps of depth, a little of what will be needed
 // later: it asks for its lines of C, for the next tile's rows of A (or packs a row of the next strip and asks
-// for one of the strip after it), and for the source of the next block of B.
+// for one of the strip after it), and packs some of the next block of B into a second buffer. Of a transposed
+// B, whose packing needs the registers that hold the sums, it only asks for the source.
 //
 // Every element of C is summed in order of depth, in blocks of a length that only k decides, whatever its
 // place in C.
 #include "kernels/cpu/gemm.h"
+
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/transpose.h"
 #include "kernels/cpu/simd/vec.h"
@@ -112,11 +114,54 @@ struct StripCopy {
   }
 };
 
+/// Packing a block of a B that is not transposed, row by row: panel[depth][width of the panel].
+struct BlockCopy {
+  const float* from = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t columns = 0;  // of the block
+  std::int64_t depth = 0;
+  float* to = nullptr;
+  std::int64_t left = 0;         // pieces: a row of a panel each
+  std::int64_t per_segment = 0;  // pieces at a time
+  std::int64_t k = 0, j = 0;     // of the next piece
+
+  [[gnu::always_inline]] void piece() {
+    constexpr std::int64_t kRowsAhead = 3;
+    const float* source = from + k * stride + j;
+    for (std::int64_t i = 0; i < kPanel; i += kLine) {
+      __builtin_prefetch(source + kRowsAhead * stride + i, 0, 2);
+    }
+    const std::int64_t count = least(kPanel, columns - j);
+    if (count == kPanel) {
+      float* row = to + j * depth + k * kPanel;
+      for (std::int64_t i = 0; i < kPanel; i += W) store(row + i, load(source + i));
+    } else {
+      float* row = to + j * depth + k * round_up(count, W);
+      for (std::int64_t i = 0; i < count; i += W) {
+        store(row + i, load_lanes(source + i, first_lanes(count - i)));
+      }
+    }
+    j += kPanel;
+    if (j >= columns) {
+      j = 0;
+      ++k;
+    }
+    --left;
+  }
+  [[gnu::always_inline]] void step() {
+    for (std::int64_t n = least(per_segment, left); n > 0; --n) piece();
+  }
+  void finish() {
+    while (left > 0) piece();
+  }
+};
+
 struct SideWork {
   const float* rows = nullptr;  // of the next tile, from column 0 of the block
   std::int64_t row_stride = 0, row_count = 0;
   StripCopy strip;
-  Ahead b;
+  Ahead b;         // a transposed B is packed in registers that a tile needs: its source is only asked for
+  BlockCopy copy;  // any other is copied
 };
 
 struct Tile {
@@ -185,6 +230,7 @@ void multiply_tile(const Tile& t) {
       }
     }
     side.b.step();
+    side.copy.step();
     for (std::int64_t end = k + kSegment, i = k; i < end; i += 4) {
 #pragma GCC unroll 4
       for (int step = 0; step < 4; ++step) multiply(step);
@@ -224,17 +270,7 @@ constexpr const TileKernel* kTiles[kRows] = {kTilesOf<kPacked, 1>, kTilesOf<kPac
                                              kTilesOf<kPacked, 4>, kTilesOf<kPacked, 5>, kTilesOf<kPacked, 6>,
                                              kTilesOf<kPacked, 7>, kTilesOf<kPacked, 8>};
 
-/// panel[k][vectors * 16] = b[k, 0..columns), zeros behind.
-void pack_rows(float* panel, const float* b, std::int64_t ldb, std::int64_t columns, std::int64_t depth) {
-  for (std::int64_t k = 0; k < depth; ++k) {
-    for (std::int64_t j = 0; j < columns; j += W) {
-      store(panel, load_lanes(b + k * ldb + j, first_lanes(columns - j)));
-      panel += W;
-    }
-  }
-}
-
-/// The same of a B whose columns are rows in memory.
+/// panel[k][vectors * 16] = b[k, 0..columns), zeros behind, of a B whose columns are rows in memory.
 void pack_columns(float* panel, const float* b, std::int64_t ldb, std::int64_t columns, std::int64_t depth) {
   const std::int64_t width = round_up(columns, W);
   for (std::int64_t k = 0; k < depth; k += W) {
@@ -243,8 +279,13 @@ void pack_columns(float* panel, const float* b, std::int64_t ldb, std::int64_t c
     for (std::int64_t j = 0; j < columns; j += W) {
       const std::int64_t rows = least(columns - j, W);
       vf x[W];
+      if (rows == W && steps == W) {
 #pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) x[i] = i < rows ? load_lanes(b + (j + i) * ldb + k, lanes) : vf{};
+        for (int i = 0; i < W; ++i) x[i] = load(b + (j + i) * ldb + k);
+      } else {
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) x[i] = i < rows ? load_lanes(b + (j + i) * ldb + k, lanes) : vf{};
+      }
       transpose(x);
       float* to = panel + k * width + j;
       if (steps == W) {
@@ -282,12 +323,14 @@ class Product {
         c_(c),
         bias_(bias),
         block_(scratch),
-        strips_{scratch + kBlockFloats, scratch + kBlockFloats + kStripFloats} {}
+        next_block_(scratch + kBlockFloats),
+        strips_{scratch + 2 * kBlockFloats, scratch + 2 * kBlockFloats + kStripFloats} {}
 
   void run() {
     const std::int64_t depth = even_part(g_.k, kDepth, kSegment);
     const std::int64_t columns = even_part(g_.n, transposed() ? kWideColumns : kColumns, kPanel);
     Block block = at(0, 0, depth, columns);
+    if (g_.trans_b == Trans::no) start_copy(block, next_block_, 0);
     for (;;) {
       Block next = at(block.k, block.j + columns, depth, columns);
       if (next.columns <= 0) next = at(block.k + depth, 0, depth, columns);
@@ -309,18 +352,23 @@ class Product {
   }
 
   void pack_panel(const Block& block, std::int64_t j, std::int64_t columns) {
-    float* panel = block_ + j * block.depth;
-    if (g_.trans_b == Trans::yes) {
-      pack_columns(panel, b_ + (block.j + j) * g_.ldb + block.k, g_.ldb, columns, block.depth);
-    } else {
-      pack_rows(panel, b_ + block.k * g_.ldb + block.j + j, g_.ldb, columns, block.depth);
-    }
+    pack_columns(block_ + j * block.depth, b_ + (block.j + j) * g_.ldb + block.k, g_.ldb, columns,
+                 block.depth);
   }
   [[nodiscard]] Ahead source_of(const Block& block, std::int64_t j, std::int64_t columns,
                                 std::int64_t segments) const {
-    return g_.trans_b == Trans::yes
-               ? Ahead::of(b_ + (block.j + j) * g_.ldb + block.k, columns, block.depth, g_.ldb, segments)
-               : Ahead::of(b_ + block.k * g_.ldb + block.j + j, block.depth, columns, g_.ldb, segments);
+    return Ahead::of(b_ + (block.j + j) * g_.ldb + block.k, columns, block.depth, g_.ldb, segments);
+  }
+  /// Sets side_.copy to pack a block within `segments` segments.
+  void start_copy(const Block& block, float* to, std::int64_t segments) {
+    const std::int64_t pieces = block.depth * ((block.columns + kPanel - 1) / kPanel);
+    side_.copy = {.from = b_ + block.k * g_.ldb + block.j,
+                  .stride = g_.ldb,
+                  .columns = block.columns,
+                  .depth = block.depth,
+                  .to = to,
+                  .left = pieces,
+                  .per_segment = segments > 0 ? (pieces + segments - 1) / segments : 0};
   }
   /// Sets side_.strip to pack the strip from row i on of op(A).
   void start_strip(const Block& block, std::int64_t i, float* to, std::int64_t segments) {
@@ -338,6 +386,13 @@ class Product {
     const std::int64_t panels = (block.columns + kPanel - 1) / kPanel;
     const std::int64_t segments_of_tile = block.depth / kSegment;
     const std::int64_t segments = panels * segments_of_tile;  // of a row of tiles
+    const bool copied = g_.trans_b == Trans::no;
+    if (copied) {
+      side_.copy.finish();
+      float* const packed = next_block_;
+      next_block_ = block_;
+      block_ = packed;
+    }
     side_ = SideWork{};
     if (transposed()) {
       start_strip(block, 0, strips_[0], 0);
@@ -355,14 +410,16 @@ class Product {
           start_strip(block, i + kStrip, strips_[(i / kStrip + 1) % 2], kStrip / kRows * segments);
         }
       }
-      if (i == kRows && next.depth > 0) {
+      if (copied && i == 0 && next.depth > 0) {
+        start_copy(next, next_block_, g_.m / kRows * segments);
+      } else if (!copied && i == kRows && next.depth > 0) {
         side_.b = source_of(next, 0, next.columns, (g_.m / kRows - 1) * segments);
       }
       const std::int64_t rows_per_panel = (rows_after + panels - 1) / panels;
       for (std::int64_t panel = 0; panel < panels; ++panel) {
         const std::int64_t j = panel * kPanel;
         const std::int64_t columns = least(kPanel, block.columns - j);
-        if (i == 0) {
+        if (i == 0 && !copied) {
           pack_panel(block, j, columns);
           // The first block is fetched while it is packed; of any other only what was not asked for in time.
           if (block.k == 0 && block.j == 0 && panel + 1 < panels) {
@@ -396,13 +453,14 @@ class Product {
   float* c_;
   const float* bias_;
   float* block_;
+  float* next_block_;
   float* strips_[2];
   SideWork side_;
 };
 
 }  // namespace
 
-std::int64_t gemm_scratch_floats() { return kBlockFloats + 2 * kStripFloats; }
+std::int64_t gemm_scratch_floats() { return 2 * (kBlockFloats + kStripFloats); }
 
 void gemm(const Gemm& g, const float* a, const float* b, float* c, const float* bias, float* scratch) {
   Product(g, a, b, c, bias, scratch).run();
