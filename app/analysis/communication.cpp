@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "app/analysis/spans.h"
 #include "instrumentation/bus_factor.h"
@@ -34,33 +33,33 @@ std::uint32_t ranks_of(const store::Span& collective, std::uint32_t world) noexc
   return ranks == 0 ? world : ranks;
 }
 
-std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store,
-                                                     const std::vector<RankStep>& ranks) {
-  // A collective is the same one on every rank when lane, operation and sequence number agree.
-  using Key = std::tuple<StreamId, CollectiveOp, std::uint32_t>;
-  std::map<Key, std::int64_t> shortest;
-  for (const RankStep& rank : ranks) {
-    for_each_collective(
-        store, rank.rank, rank.begin_ns, rank.end_ns, [&](StreamId stream, const store::Span& span) {
-          const std::int64_t duration = span.end_ns - span.begin_ns;
-          const auto [at, inserted] =
-              shortest.emplace(Key{stream, static_cast<CollectiveOp>(span.code), span.a}, duration);
-          if (!inserted) at->second = std::min(at->second, duration);
-        });
-  }
+void ShortestDurations::add(const store::Store& store, const RankStep& rank) {
+  for_each_collective(store, rank.rank, rank.begin_ns, rank.end_ns,
+                      [&](StreamId stream, const store::Span& span) {
+                        const std::int64_t duration = span.end_ns - span.begin_ns;
+                        const auto [at, inserted] = shortest_.emplace(key_of(stream, span), duration);
+                        if (!inserted) at->second = std::min(at->second, duration);
+                      });
+}
+
+std::int64_t ShortestDurations::of(StreamId stream, const store::Span& collective) const {
+  const auto found = shortest_.find(key_of(stream, collective));
+  return found == shortest_.end() ? collective.end_ns - collective.begin_ns : found->second;
+}
+
+std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store, const RankStep& lowest,
+                                                     const ShortestDurations& durations) {
   std::map<CollectiveOp, OpTotals> ops;
-  if (ranks.empty()) return ops;
-  const RankStep& first = ranks.front();
   const std::uint32_t world = store.has_tables() ? store.tables().world : 1;
   for_each_collective(
-      store, first.rank, first.begin_ns, first.end_ns, [&](StreamId stream, const store::Span& span) {
+      store, lowest.rank, lowest.begin_ns, lowest.end_ns, [&](StreamId stream, const store::Span& span) {
         const auto op = static_cast<CollectiveOp>(span.code);
         OpTotals& totals = ops[op];
         ++totals.count;
         totals.bytes += span.v1;
         totals.elems += span.v0;
         totals.bus_bytes += static_cast<double>(span.v1) * ev::bus_factor(op, ranks_of(span, world));
-        totals.shortest_ns += shortest[{stream, op, span.a}];
+        totals.shortest_ns += durations.of(stream, span);
       });
   return ops;
 }

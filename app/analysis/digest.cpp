@@ -23,10 +23,36 @@ std::int64_t fetch_wait(const store::Store& store, std::uint32_t rank, const Ste
 
 std::uint64_t bucket_flushes(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
   std::uint64_t count = 0;
-  for (const ev::Event& event : store.instants(rank, window.begin_ns, window.end_ns)) {
+  if (store.instant_count(rank, EventKind::bucket_flush) == 0) return 0;  // none to be read
+  store.for_each_instant(rank, window.begin_ns, window.end_ns, [&](const ev::Event& event) {
     if (event.kind == EventKind::bucket_flush) ++count;
-  }
+  });
   return count;
+}
+
+void keep_longest(std::vector<Digest::Wait>& longest, const Digest::Wait& wait) {
+  const auto length = [](const Digest::Wait& w) { return w.span.end_ns - w.span.begin_ns; };
+  if (longest.size() == Digest::kLongestWaits) {
+    if (length(wait) <= length(longest.back())) return;
+    longest.pop_back();
+  }
+  const auto at =
+      std::upper_bound(longest.begin(), longest.end(), wait,
+                       [&](const Digest::Wait& a, const Digest::Wait& b) { return length(a) > length(b); });
+  longest.insert(at, wait);
+}
+
+/// Adds the waits that begin in the window to the longest.
+void note_waits(const store::Store& store, std::uint32_t rank, const StepWindow& window,
+                std::vector<Digest::Wait>& longest) {
+  for_each_span(store, {rank, ev::StreamId::compute}, window.begin_ns, window.end_ns,
+                [&](const store::Span& span) {
+                  const bool wait = span.kind == EventKind::fetch_wait_begin ||
+                                    span.kind == EventKind::reduce_wait_begin ||
+                                    span.kind == EventKind::deferred_wait_begin;
+                  if (!wait || span.end_ns == store::kOpen || span.begin_ns < window.begin_ns) return;
+                  keep_longest(longest, {rank, span});
+                });
 }
 
 RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
@@ -53,91 +79,92 @@ double StepDigest::elements() const {
 bool Digest::update(const store::Store& store, std::optional<std::chrono::nanoseconds> time,
                     std::int64_t until_ns) {
   const auto begin = std::chrono::steady_clock::now();
-  std::optional<VolumeModel> volume;
-  if (store.has_tables()) volume.emplace(store.tables());
-  bool all = true;
   const std::size_t before = steps_.size();
-  while (take_step(store, volume, until_ns)) {
-    if (time && std::chrono::steady_clock::now() - begin >= *time) {
-      all = false;
-      break;
+  bool all = false, out_of_time = false;
+  while (!all && !out_of_time) {
+    bool any = false;
+    for (const store::RankRow& row : store.ranks()) {
+      const std::vector<RankStep>& taken = pending_.digest.ranks;
+      const auto at = std::lower_bound(taken.begin(), taken.end(), row.rank,
+                                       [](const RankStep& known, std::uint32_t r) { return known.rank < r; });
+      if (at != taken.end() && at->rank == row.rank) {
+        any = true;
+        continue;
+      }
+      const std::optional<StepWindow> window = next_step(store, row.rank, until_ns);
+      all = !window;  // this rank is not there yet
+      if (all) break;
+      take_rank(store, row.rank, *window);
+      any = true;
+      out_of_time = time && std::chrono::steady_clock::now() - begin >= *time;
+      if (out_of_time) break;
     }
+    if (!any) break;
+    if (!all && pending_.digest.ranks.size() >= store.ranks().size()) complete_step(store);
   }
   // Sums over the whole run: not at every look at one that grows.
   if (steps_.size() != before || until_ns == store::Store::kEnd) {
     count_trace_events(store);
     count_checkpoints(store);
   }
-  return all;
+  return !out_of_time;
 }
 
-bool Digest::take_step(const store::Store& store, const std::optional<VolumeModel>& volume,
-                       std::int64_t until_ns) {
-  std::vector<std::pair<std::uint32_t, StepWindow>> windows;
+std::optional<StepWindow> Digest::next_step(const store::Store& store, std::uint32_t rank,
+                                            std::int64_t until_ns) const {
   const std::span<const store::StepRow> rows = store.steps();
-  for (const store::RankRow& row : store.ranks()) {
-    const store::LaneId host{row.rank, ev::StreamId::host};
-    const auto [at, first] = taken_until_.try_emplace(row.rank, store::Store::kBegin);
-    // The next step lies before the end of the row after this one; were its begin lost, further on.
-    const std::size_t next = steps_.size() + 1;
-    std::int64_t until =
-        next < rows.size() && rows[next].end_ns != store::kOpen ? rows[next].end_ns : store::Store::kEnd;
-    std::optional<StepWindow> window;
-    for (;;) {
-      store.for_each_span(host, 0, at->second, until, [&](const store::Span& span) {
-        if (window || span.kind != EventKind::step_begin || span.begin_ns < at->second) return;
-        window = StepWindow{span.a, span.begin_ns, span.end_ns};
-      });
-      if (window || until == store::Store::kEnd) break;
-      until = store::Store::kEnd;
-    }
-    if (!window || window->end_ns == store::kOpen || window->end_ns > until_ns)
-      return false;  // this rank is not there yet
-    windows.push_back({row.rank, *window});
+  const auto taken = taken_until_.find(rank);
+  const std::int64_t from = taken == taken_until_.end() ? store::Store::kBegin : taken->second;
+  // The next step lies before the end of the row after this one; were its begin lost, further on.
+  const std::size_t next = steps_.size() + 1;
+  std::int64_t until =
+      next < rows.size() && rows[next].end_ns != store::kOpen ? rows[next].end_ns : store::Store::kEnd;
+  std::optional<StepWindow> window;
+  for (;;) {
+    store.for_each_span({rank, ev::StreamId::host}, 0, from, until, [&](const store::Span& span) {
+      if (window || span.kind != EventKind::step_begin || span.begin_ns < from) return;
+      window = StepWindow{span.a, span.begin_ns, span.end_ns};
+    });
+    if (window || until == store::Store::kEnd) break;
+    until = store::Store::kEnd;
   }
-  if (windows.empty()) return false;
-  StepDigest digest;
-  digest.step = windows.front().second.step;
-  for (const auto& [rank, window] : windows) {
-    digest.ranks.push_back(digest_rank(store, rank, window));
-    const Prefetch outcome = prefetch_outcomes(store, rank, window.begin_ns, window.end_ns);
-    digest.prefetch.early += outcome.early;
-    digest.prefetch.just_in_time += outcome.just_in_time;
-    digest.prefetch.late += outcome.late;
-    digest.prefetch.late_wait_ns += outcome.late_wait_ns;
-    digest.prefetch.mistargeted += outcome.mistargeted;
-    digest.prefetch.unused += outcome.unused;
-    note_waits(store, rank, window);
-  }
-  digest.ops = collectives_of_step(store, digest.ranks);
-  const auto& [first_rank, first_window] = windows.front();
-  if (volume) {
+  if (!window || window->end_ns == store::kOpen || window->end_ns > until_ns) return std::nullopt;
+  return window;
+}
+
+void Digest::take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
+  StepDigest& digest = pending_.digest;
+  if (digest.ranks.empty() || rank < digest.ranks.front().rank) digest.step = window.step;
+  const RankStep step = digest_rank(store, rank, window);
+  pending_.durations.add(store, step);
+  // By rank: one may be heard of late.
+  digest.ranks.insert(std::upper_bound(digest.ranks.begin(), digest.ranks.end(), rank,
+                                       [](std::uint32_t r, const RankStep& known) { return r < known.rank; }),
+                      step);
+  const Prefetch outcome = prefetch_outcomes(store, rank, window.begin_ns, window.end_ns);
+  digest.prefetch.early += outcome.early;
+  digest.prefetch.just_in_time += outcome.just_in_time;
+  digest.prefetch.late += outcome.late;
+  digest.prefetch.late_wait_ns += outcome.late_wait_ns;
+  digest.prefetch.mistargeted += outcome.mistargeted;
+  digest.prefetch.unused += outcome.unused;
+  note_waits(store, rank, window, pending_.waits);
+}
+
+void Digest::complete_step(const store::Store& store) {
+  StepDigest& digest = pending_.digest;
+  const RankStep& lowest = digest.ranks.front();
+  digest.ops = collectives_of_step(store, lowest, pending_.durations);
+  if (store.has_tables()) {
     digest.volume =
-        volume->parts(store, first_rank, first_window.step, first_window.begin_ns, first_window.end_ns);
+        VolumeModel(store.tables()).parts(store, lowest.rank, digest.step, lowest.begin_ns, lowest.end_ns);
+  }
+  for (const Wait& wait : pending_.waits) keep_longest(longest_waits_, wait);
+  for (const RankStep& rank : digest.ranks) {
+    taken_until_[rank.rank] = std::max(rank.end_ns, rank.begin_ns + 1);
   }
   steps_.push_back(std::move(digest));
-  for (const auto& [rank, window] : windows)
-    taken_until_[rank] = std::max(window.end_ns, window.begin_ns + 1);
-  return true;
-}
-
-void Digest::note_waits(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
-  const auto length = [](const Wait& wait) { return wait.span.end_ns - wait.span.begin_ns; };
-  for_each_span(
-      store, {rank, ev::StreamId::compute}, window.begin_ns, window.end_ns, [&](const store::Span& span) {
-        const bool wait = span.kind == EventKind::fetch_wait_begin ||
-                          span.kind == EventKind::reduce_wait_begin ||
-                          span.kind == EventKind::deferred_wait_begin;
-        if (!wait || span.end_ns == store::kOpen || span.begin_ns < window.begin_ns) return;
-        const Wait found{rank, span};
-        if (longest_waits_.size() == kLongestWaits) {
-          if (length(found) <= length(longest_waits_.back())) return;
-          longest_waits_.pop_back();
-        }
-        const auto at = std::upper_bound(longest_waits_.begin(), longest_waits_.end(), found,
-                                         [&](const Wait& a, const Wait& b) { return length(a) > length(b); });
-        longest_waits_.insert(at, found);
-      });
+  pending_ = {};
 }
 
 void Digest::count_trace_events(const store::Store& store) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "app/analysis/spans.h"
@@ -39,11 +40,27 @@ struct StepDigest {
   [[nodiscard]] double elements() const;
 };
 
+/// Of each instance of a collective, the shortest duration over the ranks added. It is the same one on every
+/// rank when lane, operation and sequence number agree.
+class ShortestDurations {
+ public:
+  void add(const store::Store& store, const RankStep& rank);
+  /// Its own duration where no rank added has it.
+  [[nodiscard]] std::int64_t of(instrumentation::StreamId stream, const store::Span& collective) const;
+
+ private:
+  /// Lane and operation, then sequence number.
+  [[nodiscard]] static std::uint64_t key_of(instrumentation::StreamId stream, const store::Span& span) {
+    return static_cast<std::uint64_t>(stream) << 40 | static_cast<std::uint64_t>(span.code) << 32 | span.a;
+  }
+  std::unordered_map<std::uint64_t, std::int64_t> shortest_;
+};
+
 class Digest {
  public:
-  /// Takes the steps that every rank has completed by `until_ns` since the last call, as many as there is
-  /// time for: one at least. The store must be the same run, and its time 0 where it was. True when all were
-  /// taken.
+  /// Takes the steps that every rank has completed by `until_ns` since the last call, rank by rank, as many
+  /// as there is time for: one rank of a step at least. The store must be the same run, and its time 0 where
+  /// it was. True when all were taken.
   bool update(const store::Store& store, std::optional<std::chrono::nanoseconds> time = std::nullopt,
               std::int64_t until_ns = store::Store::kEnd);
   [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }
@@ -65,14 +82,23 @@ class Digest {
   [[nodiscard]] std::uint64_t trace_invalidated() const noexcept { return trace_invalidated_; }
 
  private:
-  [[nodiscard]] bool take_step(const store::Store& store, const std::optional<VolumeModel>& volume,
-                               std::int64_t until_ns);
-  void note_waits(const store::Store& store, std::uint32_t rank, const StepWindow& window);
+  /// The next step, while its ranks are taken one after the other: what a rank says of it is read once.
+  struct Pending {
+    StepDigest digest;
+    ShortestDurations durations;
+    std::vector<Wait> waits;
+  };
+  /// The next step of a rank, if it has completed it by then.
+  [[nodiscard]] std::optional<StepWindow> next_step(const store::Store& store, std::uint32_t rank,
+                                                    std::int64_t until_ns) const;
+  void take_rank(const store::Store& store, std::uint32_t rank, const StepWindow& window);
+  void complete_step(const store::Store& store);
   void count_trace_events(const store::Store& store);
   void count_checkpoints(const store::Store& store);
   std::map<std::uint32_t, std::int64_t> taken_until_;  ///< by rank: end of the last step taken
   std::map<std::uint32_t, Checkpoints> checkpoints_;   ///< by rank
   std::vector<StepDigest> steps_;
+  Pending pending_;
   std::vector<Wait> longest_waits_;
   std::uint64_t trace_record_ = 0, trace_complete_ = 0, trace_invalidated_ = 0;
 };

@@ -63,12 +63,13 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
   std::map<std::uint32_t, Fate> issued;
   std::int64_t last_invalidation_ns = INT64_MIN;
   std::map<std::uint32_t, std::int64_t> issued_at_ns;
-  const auto events = store.instants(rank, begin_ns, end_ns);
   // The host issues ahead of the device, often steps ahead: a prefetch belongs to the window in which its
   // gather starts, which a parameter's status tells. Without statuses (less detail) the issue must serve.
   const std::uint8_t started =
       ev::status_code(static_cast<std::uint8_t>(plan::ParamStatus::in_flight), ev::StatusCause::prefetch);
   const bool statuses = store.instant_count(rank, EventKind::param_status, started) > 0;
+  if (!statuses && store.instant_count(rank, EventKind::prefetch_issued) == 0) return result;
+  const auto events = store.instants(rank, begin_ns, end_ns);
   for (const ev::Event& event : events) {
     const bool starts = event.kind == EventKind::param_status && event.code == started;
     if (statuses ? !starts : event.kind != EventKind::prefetch_issued) continue;

@@ -19,6 +19,7 @@ Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin) {
   block.rank = rank;
   block.begin = std::move(begin);
   block.page = encode_page(state);
+  block.statuses = encode_statuses(state);
   for (std::size_t i = 0; i < state.lanes().size(); ++i) {
     const Lane& lane = state.lanes()[i];
     block.lanes[i].end_ns = lane.last_ns();
@@ -55,8 +56,9 @@ Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin) {
 }
 
 std::size_t Block::bytes() const noexcept {
-  std::size_t bytes = sizeof *this + chunk.capacity() + page.capacity() + waits.bytes() +
-                      counts.capacity() * sizeof(InstantCount) + rows.capacity() * sizeof(std::int64_t);
+  std::size_t bytes = sizeof *this + chunk.capacity() + page.capacity() + statuses.capacity() +
+                      waits.bytes() + counts.capacity() * sizeof(InstantCount) +
+                      rows.capacity() * sizeof(std::int64_t);
   for (const Lane::Keyframe& lane : begin.lanes) bytes += lane.open.capacity() * sizeof(Lane::Open);
   for (const BlockLane& lane : lanes) {
     bytes += lane.fine.capacity() + lane.rows.capacity() * sizeof(DensityPyramid);

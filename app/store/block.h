@@ -59,28 +59,38 @@ struct Block {
   // Where its events are: rows of a recording, or a chunk in memory.
   std::vector<std::int64_t> rows;
   std::vector<std::byte> chunk;
-  std::vector<std::byte> page;  ///< empty: the recording has it in row rows[0]
-  bool damaged = false;         ///< found so when it was read: shown as a gap
+  // Empty: the recording has them in row rows[0].
+  std::vector<std::byte> page;
+  std::vector<std::byte> statuses;  ///< of every parameter, when the block begins
+  bool damaged = false;             ///< found so when it was read: shown as a gap
 
   [[nodiscard]] std::size_t bytes() const noexcept;
 };
 
-/// The finer part, read when it is looked at.
+/// The finer levels of detail, read when they are looked at.
 struct BlockPage {
   std::array<std::vector<DensityPyramid>, ev::kStreamCount> lanes;  ///< by depth
   DensityPyramid waits;
-  std::vector<ParamState> statuses;  ///< by parameter, when the block begins
+  std::vector<ParamState> statuses;  ///< only of a recording of version 3; see decode_statuses()
   [[nodiscard]] std::size_t bytes() const noexcept;
+};
+
+/// What the stretch after a rank's last block begins with.
+struct BlockTail {
+  RankKeyframe begin;
+  std::vector<ParamState> statuses;  ///< by parameter
 };
 
 /// Ends the stretch that `state` holds and lets it go. `begin`: its keyframe at the stretch's begin. What
 /// identifies the events (sequence to gap, rows, chunk) is left to the caller.
 [[nodiscard]] Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin);
 
-/// `page` of the block is written apart.
+/// `page` and `statuses` of the block are written apart.
 [[nodiscard]] std::vector<std::byte> encode_block(const Block& block);
-/// Both throw std::runtime_error naming what is damaged.
+// All throw std::runtime_error naming what is damaged.
 [[nodiscard]] Block decode_block(const std::byte* data, std::size_t bytes);
 [[nodiscard]] BlockPage decode_page(const std::byte* data, std::size_t bytes);
+/// By parameter.
+[[nodiscard]] std::vector<ParamState> decode_statuses(const std::byte* data, std::size_t bytes);
 
 }  // namespace shardscope::store

@@ -4,6 +4,20 @@
 #include <utility>
 
 namespace shardscope::store {
+namespace {
+
+// Parts of a block in the cache: its page, and what it is read for.
+constexpr std::uint8_t kPage = 255;
+constexpr std::uint8_t part_of(RankState::For part) noexcept { return static_cast<std::uint8_t>(part); }
+
+/// The events that something is made of.
+constexpr Chunk::Part events_for(RankState::For part) noexcept {
+  if (part == RankState::For::spans) return Chunk::Part::others;
+  if (part == RankState::For::states) return Chunk::Part::states;
+  return Chunk::Part::all;
+}
+
+}  // namespace
 
 void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time) {
   until_.reset();
@@ -26,18 +40,21 @@ void BlockAccess::damaged(Block& block, const std::string& why) {
   if (text.rfind("chunk: ", 0) == 0) text = text.substr(7);
   problems_.push_back((block.rows.empty() ? "a block" : "chunk " + std::to_string(block.rows.front())) +
                       " (rank " + std::to_string(block.rank) + ", sequence " +
-                      std::to_string(block.sequence) + "): " + text);
+                      std::to_string(block.sequence) + "): " + text + "; its " +
+                      std::to_string(block.events) + " events are shown as a gap");
+  damage_.push_back(
+      {.rank = block.rank, .begin_ns = block.begin_ns, .end_ns = block.end_ns, .events = block.events});
 }
 
-std::vector<Chunk> BlockAccess::chunks(const Block& block) {
+std::vector<Chunk> BlockAccess::chunks(const Block& block, Chunk::Part part) {
   std::vector<Chunk> out;
   if (!block.chunk.empty()) {
-    out.push_back(Chunk::decode(block.chunk.data(), block.chunk.size()));
+    out.push_back(Chunk::decode(block.chunk.data(), block.chunk.size(), part));
     return out;
   }
   if (rows_ == nullptr) throw std::runtime_error("its events are not there");
   for (const std::int64_t row : block.rows) {
-    out.push_back(rows_->chunk(row));
+    out.push_back(rows_->chunk(row, part));
     if (out.back().rank != block.rank) throw std::runtime_error("holds events of another rank");
   }
   if (!out.empty() && (out.front().sequence != block.sequence)) {
@@ -46,22 +63,8 @@ std::vector<Chunk> BlockAccess::chunks(const Block& block) {
   return out;
 }
 
-bool BlockAccess::verify(Block& block) {
-  if (block.damaged) return false;
-  try {
-    std::size_t events = 0;
-    for (const Chunk& chunk : chunks(block)) events += chunk.events.size();
-    if (events != block.events)
-      throw std::runtime_error("holds another number of events than its block says");
-    return true;
-  } catch (const std::runtime_error& error) {
-    damaged(block, error.what());
-    return false;
-  }
-}
-
 std::shared_ptr<const BlockPage> BlockAccess::page(Block& block, std::uint32_t index, Read read) {
-  const BlockCache::Key key{block.rank, index, true};
+  const BlockCache::Key key{block.rank, index, kPage};
   if (auto known = cache_.find(key)) return std::static_pointer_cast<const BlockPage>(std::move(known));
   if (block.damaged || (read == Read::if_time && !may_read())) return nullptr;
   try {
@@ -81,24 +84,36 @@ std::shared_ptr<const BlockPage> BlockAccess::page(Block& block, std::uint32_t i
   }
 }
 
-std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t index, Read read) {
-  const BlockCache::Key key{block.rank, index, false};
+std::vector<ParamState> BlockAccess::statuses(Block& block, std::uint32_t index) {
+  if (!block.statuses.empty()) return decode_statuses(block.statuses.data(), block.statuses.size());
+  if (rows_ == nullptr || block.rows.empty()) throw std::runtime_error("its statuses are not there");
+  const std::vector<std::byte> bytes = rows_->statuses(block.rows.front());
+  if (!bytes.empty()) return decode_statuses(bytes.data(), bytes.size());
+  const std::shared_ptr<const BlockPage> page = this->page(block, index, Read::always);
+  return page == nullptr ? std::vector<ParamState>() : page->statuses;
+}
+
+std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t index, RankState::For part,
+                                                    Read read) {
+  const BlockCache::Key key{block.rank, index, part_of(part)};
   if (auto known = cache_.find(key)) return std::static_pointer_cast<const RankState>(std::move(known));
   if (block.damaged || (read == Read::if_time && !may_read())) return nullptr;
-  const std::shared_ptr<const BlockPage> page = this->page(block, index, Read::always);
-  if (page == nullptr) return nullptr;
   try {
-    const std::vector<Chunk> chunks = this->chunks(block);
-    auto state = std::make_shared<RankState>(block.begin, page->statuses, &block.corrections);
+    const bool with_statuses = part == RankState::For::states || part == RankState::For::views;
+    std::vector<ParamState> before;
+    if (with_statuses) before = statuses(block, index);
+    if (block.damaged) return nullptr;
+    const std::vector<Chunk> chunks = this->chunks(block, events_for(part));
+    auto state = std::make_shared<RankState>(block.begin, std::move(before), block.corrections, part);
     state->set_stage(model_state, initial);
     if (block.gap) state->gap();
+    if (chunks.size() == 1) state->reserve(chunks.front().events.size());
     for (const Chunk& chunk : chunks) {
       for (const ev::Event& event : chunk.events) {
         state->add(event, static_cast<std::int64_t>(event.ticks) + chunk.clock_offset_ns, parents);
       }
     }
     state->settle();
-    ++read_;
     cache_.put(key, state, state->bytes());
     return state;
   } catch (const std::runtime_error& error) {

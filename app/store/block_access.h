@@ -15,12 +15,14 @@
 
 namespace shardscope::store {
 
-/// A recording's rows. Both throw std::runtime_error naming what is damaged.
+/// A recording's rows. All throw std::runtime_error naming what is damaged.
 class BlockRows {
  public:
   virtual ~BlockRows() = default;
-  [[nodiscard]] virtual Chunk chunk(std::int64_t row) = 0;
+  [[nodiscard]] virtual Chunk chunk(std::int64_t row, Chunk::Part part) = 0;
   [[nodiscard]] virtual std::vector<std::byte> page(std::int64_t row) = 0;
+  /// Empty when they are in the page.
+  [[nodiscard]] virtual std::vector<std::byte> statuses(std::int64_t row) = 0;
 };
 
 class BlockAccess {
@@ -46,25 +48,30 @@ class BlockAccess {
   enum class Read : std::uint8_t { always, if_time };
   /// Null when it is damaged, which is then noted in the block and in problems(), or when there is no time to
   /// read it. `index`: of the block in its rank.
-  [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index, Read read);
+  [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index, RankState::For part,
+                                                       Read read);
   [[nodiscard]] std::shared_ptr<const BlockPage> page(Block& block, std::uint32_t index, Read read);
-  /// Blocks read so far, pages not counted.
-  [[nodiscard]] std::uint64_t read_count() const noexcept { return read_; }
   [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }
-  /// Whether the chunk of a block is whole; notes it in the block and in problems() when it is not.
-  bool verify(Block& block);
+  /// What problems() are about, one for one.
+  struct Damage {
+    std::uint32_t rank = 0;
+    std::int64_t begin_ns = 0, end_ns = 0;
+    std::uint64_t events = 0;
+  };
+  [[nodiscard]] const std::vector<Damage>& damage() const noexcept { return damage_; }
 
  private:
   [[nodiscard]] bool may_read();
-  [[nodiscard]] std::vector<Chunk> chunks(const Block& block);
+  [[nodiscard]] std::vector<Chunk> chunks(const Block& block, Chunk::Part part);
+  [[nodiscard]] std::vector<ParamState> statuses(Block& block, std::uint32_t index);
   void damaged(Block& block, const std::string& why);
 
   BlockCache cache_;
   std::unique_ptr<BlockRows> rows_;
   std::optional<std::chrono::steady_clock::time_point> until_;
   bool read_since_limit_ = false, short_of_time_ = false;
-  std::uint64_t read_ = 0;
   std::vector<std::string> problems_;
+  std::vector<Damage> damage_;
 };
 
 }  // namespace shardscope::store

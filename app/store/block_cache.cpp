@@ -7,8 +7,13 @@ namespace shardscope::store {
 std::shared_ptr<const void> BlockCache::find(const Key& key) {
   const auto at = index_.find(key);
   if (at == index_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, at->second);
-  return at->second->value;
+  // A frame finds thousands of them, over and over; the order matters only once something else is put.
+  Entry& entry = *at->second;
+  if (entry.moved != puts_) {
+    entries_.splice(entries_.begin(), entries_, at->second);
+    entry.moved = puts_;
+  }
+  return entry.value;
 }
 
 void BlockCache::put(const Key& key, std::shared_ptr<const void> value, std::size_t bytes) {
@@ -18,7 +23,7 @@ void BlockCache::put(const Key& key, std::shared_ptr<const void> value, std::siz
     entries_.erase(known->second);
     index_.erase(known);
   }
-  entries_.push_front({key, std::move(value), bytes});
+  entries_.push_front({key, std::move(value), bytes, ++puts_});
   index_[key] = entries_.begin();
   bytes_ += bytes;
   make_room();

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <map>
 #include <memory>
+#include <unordered_map>
 
 namespace shardscope::store {
 
@@ -14,8 +14,8 @@ class BlockCache {
   struct Key {
     std::uint32_t rank = 0;
     std::uint32_t block = 0;
-    bool page = false;
-    friend auto operator<=>(const Key&, const Key&) = default;
+    std::uint8_t part = 0;  ///< of what the block holds
+    friend bool operator==(const Key&, const Key&) = default;
   };
   static constexpr std::size_t kDefaultBytes = std::size_t{256} << 20;
 
@@ -32,11 +32,19 @@ class BlockCache {
     Key key;
     std::shared_ptr<const void> value;
     std::size_t bytes = 0;
+    std::uint64_t moved = 0;  ///< puts_ when it was moved to the front
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const noexcept {
+      const std::uint64_t mixed = (std::uint64_t{key.rank} << 32 | key.block) * 0x9E3779B97F4A7C15U;
+      return (mixed ^ mixed >> 32) + key.part;
+    }
   };
   void make_room();
 
   std::list<Entry> entries_;  ///< most recently used first
-  std::map<Key, std::list<Entry>::iterator> index_;
+  std::unordered_map<Key, std::list<Entry>::iterator, Hash> index_;
+  std::uint64_t puts_ = 0;
   std::size_t bytes_ = 0, limit_ = kDefaultBytes;
 };
 

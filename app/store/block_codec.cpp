@@ -9,6 +9,8 @@ namespace shardscope::store {
 namespace {
 
 constexpr std::uint8_t kBlockVersion = 1;
+constexpr std::uint8_t kPageVersion = 2;  ///< 1: ended with the statuses
+constexpr std::uint8_t kStatusesVersion = 1;
 constexpr std::size_t kCoarseBuckets = 16;
 constexpr std::size_t kFineBuckets = std::size_t{1} << 16;
 constexpr std::size_t kMaxDepth = 64;
@@ -283,6 +285,34 @@ void read_sums(Reader& in, Block& block) {
   }
 }
 
+std::vector<ParamState> read_statuses(Reader& in) {
+  in.now_reading("statuses");
+  const std::size_t params = in.count();
+  if (params > StatusIndex::kMaxParams) in.fail("are of more parameters than can be");
+  std::vector<ParamState> statuses(params);
+  for (ParamState& param : statuses) {
+    const std::uint64_t code = in.varint();
+    param.status = code & 0xFU;
+    param.cause = static_cast<ev::StatusCause>(code >> 4 & 0xFU);
+  }
+  std::int64_t last = 0;
+  for (ParamState& param : statuses) {
+    param.since_ns = StatusIndex::kNever;
+    if (in.varint() == 0) continue;
+    last += in.number();
+    param.since_ns = last;
+  }
+  std::uint32_t before = 0;
+  for (ParamState& param : statuses) {
+    param.module = before += static_cast<std::uint32_t>(in.number());
+  }
+  before = 0;
+  for (ParamState& param : statuses) {
+    param.gather = before += static_cast<std::uint32_t>(in.number());
+  }
+  return statuses;
+}
+
 }  // namespace
 
 DensityPyramid coarse(const DensityPyramid& fine) {
@@ -296,12 +326,19 @@ DensityPyramid coarse(const DensityPyramid& fine) {
 std::vector<std::byte> encode_page(const RankState& state) {
   std::vector<std::byte> bytes;
   Writer out(bytes, 0);
-  out.fixed(kBlockVersion);
+  out.fixed(kPageVersion);
   for (const Lane& lane : state.lanes()) {
     out.varint(lane.depth_count());
     for (std::uint8_t d = 0; d < lane.depth_count(); ++d) lane.pyramid(d).encode(out, kFineBuckets);
   }
   state.lane(ev::StreamId::compute).waits().encode(out, kFineBuckets);
+  return pack(bytes);
+}
+
+std::vector<std::byte> encode_statuses(const RankState& state) {
+  std::vector<std::byte> bytes;
+  Writer out(bytes, 0);
+  out.fixed(kStatusesVersion);
   const std::vector<ParamState>& statuses = state.status().before();
   out.varint(statuses.size());
   // Column by column: neighbours resemble each other.
@@ -331,7 +368,8 @@ std::vector<std::byte> encode_page(const RankState& state) {
 BlockPage decode_page(const std::byte* data, std::size_t size) {
   const std::vector<std::byte> bytes = unpack(data, size);
   Reader in(bytes.data(), bytes.size(), "page");
-  if (in.fixed<std::uint8_t>() != kBlockVersion) in.fail("has a version that this program does not know");
+  const auto version = in.fixed<std::uint8_t>();
+  if (version == 0 || version > kPageVersion) in.fail("has a version that this program does not know");
   BlockPage page;
   for (auto& lane : page.lanes) {
     const std::size_t depths = in.count();
@@ -339,32 +377,18 @@ BlockPage decode_page(const std::byte* data, std::size_t size) {
     for (std::size_t d = 0; d < depths; ++d) lane.push_back(DensityPyramid::decode(in));
   }
   page.waits = DensityPyramid::decode(in);
-  in.now_reading("statuses");
-  const std::size_t params = in.count();
-  if (params > StatusIndex::kMaxParams) in.fail("are of more parameters than can be");
-  page.statuses.resize(params);
-  for (ParamState& param : page.statuses) {
-    const std::uint64_t code = in.varint();
-    param.status = code & 0xFU;
-    param.cause = static_cast<ev::StatusCause>(code >> 4 & 0xFU);
-  }
-  std::int64_t last = 0;
-  for (ParamState& param : page.statuses) {
-    param.since_ns = StatusIndex::kNever;
-    if (in.varint() == 0) continue;
-    last += in.number();
-    param.since_ns = last;
-  }
-  std::uint32_t before = 0;
-  for (ParamState& param : page.statuses) {
-    param.module = before += static_cast<std::uint32_t>(in.number());
-  }
-  before = 0;
-  for (ParamState& param : page.statuses) {
-    param.gather = before += static_cast<std::uint32_t>(in.number());
-  }
-  if (in.left() != 0) in.fail("are followed by bytes that mean nothing");
+  if (version == 1) page.statuses = read_statuses(in);
+  if (in.left() != 0) in.fail("is followed by bytes that mean nothing");
   return page;
+}
+
+std::vector<ParamState> decode_statuses(const std::byte* data, std::size_t size) {
+  const std::vector<std::byte> bytes = unpack(data, size);
+  Reader in(bytes.data(), bytes.size(), "statuses");
+  if (in.fixed<std::uint8_t>() != kStatusesVersion) in.fail("have a version that this program does not know");
+  std::vector<ParamState> statuses = read_statuses(in);
+  if (in.left() != 0) in.fail("are followed by bytes that mean nothing");
+  return statuses;
 }
 
 std::vector<std::byte> encode_block(const Block& block) {

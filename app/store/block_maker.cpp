@@ -56,7 +56,7 @@ std::vector<Block> BlockMaker::tails() {
     Block& tail = out.emplace_back();
     tail.rank = number;
     tail.begin = rank.begin;
-    tail.page = encode_page(rank.state);
+    tail.statuses = encode_statuses(rank.state);
   }
   return out;
 }

@@ -18,7 +18,7 @@ class BlockMaker {
   void tables(const ev::RunTables& tables);
   /// The next chunk of its rank. Nothing when its times cannot be.
   [[nodiscard]] std::optional<Block> make(const Chunk& chunk);
-  /// What follows the last block of each rank begins with: blocks without events, with pages.
+  /// What follows the last block of each rank begins with: blocks without events.
   [[nodiscard]] std::vector<Block> tails();
 
  private:

@@ -67,6 +67,24 @@ class ByteReader {
     }
     fail("holds an integer over 64 bits");
   }
+  /// Calls `take(value)` for `count` integers that follow one another.
+  template <typename Take>
+  void varints(std::size_t count, Take take) {
+    const std::byte* at = at_;
+    // An integer has ten bytes at most: far from the end none of them needs a look at it.
+    for (; count > 0 && end_ - at >= 10; --count) {
+      auto byte = static_cast<std::uint64_t>(*at++);
+      std::uint64_t value = byte & 0x7FU;
+      for (unsigned shift = 7; byte >= 0x80; shift += 7) {
+        byte = static_cast<std::uint64_t>(*at++);
+        if (shift == 63 && byte > 1) fail("holds an integer over 64 bits");
+        value |= (byte & 0x7FU) << shift;
+      }
+      take(value);
+    }
+    at_ = at;
+    for (; count > 0; --count) take(varint());
+  }
   [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - at_); }
   void now_reading(const char* what) noexcept { what_ = what; }
   [[noreturn]] void fail(const char* how) const {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "app/store/bytes.h"
@@ -20,13 +19,19 @@ namespace {
 using instrumentation::Event;
 
 constexpr std::uint32_t kMagic = 0x4B43535AU;  // "ZSCK"
-constexpr std::uint16_t kVersion = 3;
-constexpr std::size_t kHeaderBytes = 120;
-/// Versions 1 (no number of parts) and 2: without shed_before, lost_between and where events are missing.
-constexpr std::size_t kOldHeaderBytes = 88;
+constexpr std::uint16_t kVersion = 4;
+constexpr std::size_t kHeaderBytes = 136;
+
+/// By version; 1 has no number of parts, 1 and 2 are without shed_before, lost_between and where events are
+/// missing, 1 to 3 without a section of its own for events of the state.
+constexpr std::size_t header_bytes(std::uint16_t version) noexcept {
+  return version <= 2 ? 88 : version == 3 ? 120 : kHeaderBytes;
+}
 constexpr std::size_t kMaxEvents = std::size_t{1} << 22;
 constexpr std::size_t kMaxColumnsBytes = kMaxEvents * 64;
 constexpr int kZstdLevel = 3;
+/// A smaller chunk is read whole as fast, and would compress worse in two pieces.
+constexpr std::size_t kApartEvents = std::size_t{1} << 12;
 
 struct FreeCompressor {
   void operator()(ZSTD_CCtx* context) const noexcept { ZSTD_freeCCtx(context); }
@@ -35,27 +40,46 @@ struct FreeDecompressor {
   void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
 };
 
+/// Columns as they lie in an encoded chunk.
+struct Section {
+  std::size_t events = 0;
+  std::uint32_t bytes = 0, packed_bytes = 0, crc = 0;
+  const std::byte* packed = nullptr;
+};
+
 /// The header of an encoded chunk, checked, and the chunk's fields that it holds.
 struct Header {
   Chunk chunk;
-  std::size_t bytes = 0;
-  std::uint32_t count = 0, columns_bytes = 0, packed = 0;
+  std::size_t count = 0;
+  Section states, others;
   std::int64_t begin = 0, end = 0;
 };
+
+void check(const Section& section) {
+  if (section.crc != crc32c(section.packed, section.packed_bytes)) {
+    throw std::runtime_error("chunk: column checksum does not match");
+  }
+  // Every event takes at least a byte of tag and a byte of time, so a forged count cannot ask for memory
+  // that the columns do not back.
+  if (section.bytes > kMaxColumnsBytes || section.bytes / 2 < section.events) {
+    throw std::runtime_error("chunk: " + std::to_string(section.events) + " events in " +
+                             std::to_string(section.bytes) + " bytes of columns cannot be");
+  }
+}
 
 Header read_header(const std::byte* data, std::size_t bytes) {
   ByteReader reader(data, bytes, "header");
   if (reader.fixed<std::uint32_t>() != kMagic) throw std::runtime_error("chunk: does not begin like a chunk");
   const auto version = reader.fixed<std::uint16_t>();
   Header header;
-  header.bytes = version <= 2 ? kOldHeaderBytes : kHeaderBytes;
-  if (bytes < header.bytes) {
+  const std::size_t own = header_bytes(version);
+  if (bytes < own) {
     throw std::runtime_error("chunk: " + std::to_string(bytes) + " bytes, fewer than its header of " +
-                             std::to_string(header.bytes));
+                             std::to_string(own));
   }
   // The checksum before the version is believed: a flipped bit must not read as "newer version".
-  ByteReader sum(data + header.bytes - 4, 4, "header");
-  if (sum.fixed<std::uint32_t>() != crc32c(data, header.bytes - 4)) {
+  ByteReader sum(data + own - 4, 4, "header");
+  if (sum.fixed<std::uint32_t>() != crc32c(data, own - 4)) {
     throw std::runtime_error("chunk: header checksum does not match");
   }
   if (version == 0 || version > kVersion) {
@@ -80,17 +104,72 @@ Header read_header(const std::byte* data, std::size_t bytes) {
     chunk.missing_begin_ns = reader.fixed<std::int64_t>();
     chunk.missing_end_ns = reader.fixed<std::int64_t>();
   }
-  header.columns_bytes = reader.fixed<std::uint32_t>();
-  header.packed = reader.fixed<std::uint32_t>();
-  const auto payload_sum = reader.fixed<std::uint32_t>();
-  if (header.packed != bytes - header.bytes) {
-    throw std::runtime_error("chunk: holds " + std::to_string(bytes - header.bytes) +
-                             " bytes of columns, its header says " + std::to_string(header.packed));
+  Section& states = header.states;
+  Section& others = header.others;
+  if (version >= 4) {
+    states.events = reader.fixed<std::uint32_t>();
+    states.bytes = reader.fixed<std::uint32_t>();
+    states.packed_bytes = reader.fixed<std::uint32_t>();
+    states.crc = reader.fixed<std::uint32_t>();
   }
-  if (payload_sum != crc32c(data + header.bytes, header.packed)) {
-    throw std::runtime_error("chunk: column checksum does not match");
+  others.bytes = reader.fixed<std::uint32_t>();
+  others.packed_bytes = reader.fixed<std::uint32_t>();
+  others.crc = reader.fixed<std::uint32_t>();
+  const std::uint64_t packed = std::uint64_t{states.packed_bytes} + others.packed_bytes;
+  if (packed != bytes - own) {
+    throw std::runtime_error("chunk: holds " + std::to_string(bytes - own) +
+                             " bytes of columns, its header says " + std::to_string(packed));
   }
+  if (header.count > kMaxEvents || states.events > header.count) {
+    throw std::runtime_error("chunk: " + std::to_string(header.count) + " events, " +
+                             std::to_string(states.events) + " of them of the state, cannot be");
+  }
+  if (states.events == 0 && packed != others.packed_bytes) {
+    throw std::runtime_error("chunk: holds columns of no event");
+  }
+  others.events = header.count - states.events;
+  states.packed = data + own;
+  others.packed = states.packed + states.packed_bytes;
   return header;
+}
+
+/// Memory for the columns of this thread's call. Not kept when large, so that one large chunk is not
+/// remembered for ever.
+constexpr std::size_t kKeptRoom = std::size_t{16} << 20;
+Scratch& states_room() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+Scratch& others_room() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+/// The section's columns, checked and decompressed into `room`.
+std::span<const std::byte> unpacked(const Section& section, Scratch& room) {
+  check(section);
+  room.keep_at_most(kKeptRoom);
+  std::byte* const columns = room.room(section.bytes);
+  thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());
+  const std::size_t size =
+      ZSTD_decompressDCtx(context.get(), columns, section.bytes, section.packed, section.packed_bytes);
+  if (ZSTD_isError(size) != 0) {
+    throw std::runtime_error(std::string("chunk: cannot decompress: ") + ZSTD_getErrorName(size));
+  }
+  if (size != section.bytes) throw std::runtime_error("chunk: columns are shorter than the header says");
+  return {columns, size};
+}
+
+/// Returns the number of bytes written to `out`.
+std::size_t compress(std::span<const std::byte> columns, std::byte* out, std::size_t room) {
+  // Per thread: making a context costs more than compressing a small chunk.
+  thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
+  const std::size_t packed =
+      ZSTD_compressCCtx(context.get(), out, room, columns.data(), columns.size(), kZstdLevel);
+  if (ZSTD_isError(packed) != 0) {
+    throw std::runtime_error(std::string("chunk: cannot compress: ") + ZSTD_getErrorName(packed));
+  }
+  return packed;
 }
 
 }  // namespace
@@ -115,20 +194,18 @@ std::vector<std::byte> Chunk::encode() const {
     throw std::runtime_error("chunk: " + std::to_string(events.size()) + " events, more than the limit of " +
                              std::to_string(kMaxEvents) + "; split it");
   }
-  // Per thread: making a context costs more than compressing a small chunk.
+  const bool apart = events.size() >= kApartEvents;
+  const ChunkColumns columns = encode_columns(events, apart);
   thread_local Scratch scratch;
-  thread_local const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
-  const std::span<const std::byte> columns = encode_columns(events);
-  const std::size_t room = ZSTD_compressBound(columns.size());
-  std::byte* const packed_columns = scratch.room(room);
-  const std::size_t packed =
-      ZSTD_compressCCtx(context.get(), packed_columns, room, columns.data(), columns.size(), kZstdLevel);
-  if (ZSTD_isError(packed) != 0) {
-    throw std::runtime_error(std::string("chunk: cannot compress: ") + ZSTD_getErrorName(packed));
-  }
+  const std::size_t room = ZSTD_compressBound(columns.states.size());
+  std::byte* const packed = scratch.room(room + ZSTD_compressBound(columns.others.size()));
+  const std::size_t states = columns.state_events == 0 ? 0 : compress(columns.states, packed, room);
+  std::byte* const packed_others = packed + states;
+  const std::size_t others =
+      compress(columns.others, packed_others, ZSTD_compressBound(columns.others.size()));
 
   std::vector<std::byte> out;
-  out.reserve(kHeaderBytes + packed);
+  out.reserve(kHeaderBytes + states + others);
   ByteWriter writer(out);
   writer.fixed(kMagic);
   writer.fixed(kVersion);
@@ -147,36 +224,41 @@ std::vector<std::byte> Chunk::encode() const {
   writer.fixed(lost_between);
   writer.fixed(missing_begin_ns);
   writer.fixed(missing_end_ns);
-  writer.fixed(static_cast<std::uint32_t>(columns.size()));
-  writer.fixed(static_cast<std::uint32_t>(packed));
-  writer.fixed(crc32c(packed_columns, packed));
+  writer.fixed(static_cast<std::uint32_t>(columns.state_events));
+  writer.fixed(static_cast<std::uint32_t>(columns.states.size()));
+  writer.fixed(static_cast<std::uint32_t>(states));
+  writer.fixed(crc32c(packed, states));
+  writer.fixed(static_cast<std::uint32_t>(columns.others.size()));
+  writer.fixed(static_cast<std::uint32_t>(others));
+  writer.fixed(crc32c(packed_others, others));
   writer.fixed(crc32c(out.data(), out.size()));
-  static_assert(kHeaderBytes == 4 + 2 + 2 + 4 + 4 + 11 * 8 + 4 * 4);
-  out.insert(out.end(), packed_columns, packed_columns + packed);
+  static_assert(kHeaderBytes == 4 + 2 + 2 + 4 + 4 + 11 * 8 + 8 * 4);
+  out.insert(out.end(), packed, packed_others + others);
   return out;
 }
 
-void Chunk::verify(const std::byte* data, std::size_t bytes) { (void)read_header(data, bytes); }
+void Chunk::verify(const std::byte* data, std::size_t bytes) {
+  const Header header = read_header(data, bytes);
+  check(header.states);
+  check(header.others);
+}
 
-Chunk Chunk::decode(const std::byte* data, std::size_t bytes) {
+Chunk Chunk::decode(const std::byte* data, std::size_t bytes, Part part) {
   Header header = read_header(data, bytes);
   Chunk& chunk = header.chunk;
-  const auto [count, columns_bytes, packed] = std::tuple(header.count, header.columns_bytes, header.packed);
-  // Every event takes at least a byte of tag and a byte of time, so a forged count cannot ask for memory
-  // that the columns do not back.
-  if (count > kMaxEvents || columns_bytes > kMaxColumnsBytes || columns_bytes / 2 < count) {
-    throw std::runtime_error("chunk: " + std::to_string(count) + " events in " +
-                             std::to_string(columns_bytes) + " bytes of columns cannot be");
+  const bool apart = header.states.events > 0;
+  if (apart && part == Part::states) {
+    chunk.events = decode_states(unpacked(header.states, states_room()), header.states.events);
+    return std::move(chunk);
   }
-  std::vector<std::byte> columns(columns_bytes);
-  thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());
-  const std::size_t unpacked =
-      ZSTD_decompressDCtx(context.get(), columns.data(), columns.size(), data + header.bytes, packed);
-  if (ZSTD_isError(unpacked) != 0) {
-    throw std::runtime_error(std::string("chunk: cannot decompress: ") + ZSTD_getErrorName(unpacked));
+  if (apart && part == Part::others) {
+    chunk.events = decode_others(unpacked(header.others, others_room()), header.count, header.states.events);
+    return std::move(chunk);
   }
-  if (unpacked != columns_bytes) throw std::runtime_error("chunk: columns are shorter than the header says");
-  chunk.events = decode_columns(columns.data(), columns.size(), count);
+  const std::span<const std::byte> states =
+      apart ? unpacked(header.states, states_room()) : std::span<const std::byte>();
+  const std::span<const std::byte> others = unpacked(header.others, others_room());
+  chunk.events = decode_columns({states, others, header.states.events}, header.count);
   if (const Times held = chunk.times(); held.begin_ns != header.begin || held.end_ns != header.end) {
     throw std::runtime_error("chunk: times of its events are not those of its header");
   }

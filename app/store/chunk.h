@@ -36,8 +36,15 @@ class Chunk {
   [[nodiscard]] std::vector<std::byte> encode() const;
   /// Throws what decode() throws for a wrong checksum, size or version, without reading the events.
   static void verify(const std::byte* data, std::size_t bytes);
-  /// Throws std::runtime_error naming what is damaged (checksum, size, version, column).
-  [[nodiscard]] static Chunk decode(const std::byte* data, std::size_t bytes);
+  enum class Part : std::uint8_t {
+    all,
+    states,  ///< parameter statuses, memory and gradient buckets: all that the state at a time is made of
+    others,
+  };
+  /// Throws std::runtime_error naming what is damaged (checksum, size, version, column) of what it reads.
+  /// All events come with another part than asked for where they are not apart: in a small chunk, or one of
+  /// version 3 or before.
+  [[nodiscard]] static Chunk decode(const std::byte* data, std::size_t bytes, Part part = Part::all);
 };
 
 }  // namespace shardscope::store

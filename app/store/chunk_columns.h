@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -9,10 +10,26 @@
 
 namespace shardscope::store {
 
-/// The events as columns, by a calling thread's own encoder. Valid until the thread calls again.
-[[nodiscard]] std::span<const std::byte> encode_columns(const std::vector<instrumentation::Event>& events);
-/// `count` events from their columns. Throws std::runtime_error naming the column that is damaged.
-[[nodiscard]] std::vector<instrumentation::Event> decode_columns(const std::byte* data, std::size_t bytes,
+/// The columns of a chunk's events. Those of `states` are apart, or among the others when `state_events` is
+/// 0.
+struct ChunkColumns {
+  std::span<const std::byte> states, others;
+  std::size_t state_events = 0;
+};
+
+/// The events as columns, by a calling thread's own encoder. Valid until the thread calls again. `apart`: the
+/// events of the state have columns of their own; see [Note: states apart].
+[[nodiscard]] ChunkColumns encode_columns(const std::vector<instrumentation::Event>& events, bool apart);
+
+// All throw std::runtime_error naming the column that is damaged.
+/// `count` events from both, in the chunk's order.
+[[nodiscard]] std::vector<instrumentation::Event> decode_columns(const ChunkColumns& columns,
                                                                  std::size_t count);
+/// The `count` events of `states` alone.
+[[nodiscard]] std::vector<instrumentation::Event> decode_states(std::span<const std::byte> states,
+                                                                std::size_t count);
+/// The others alone, of a chunk of `count` events of which `state_events` are apart.
+[[nodiscard]] std::vector<instrumentation::Event> decode_others(std::span<const std::byte> others,
+                                                                std::size_t count, std::size_t state_events);
 
 }  // namespace shardscope::store

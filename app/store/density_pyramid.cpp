@@ -39,7 +39,8 @@ void DensityBucket::merge(const DensityBucket& other) noexcept {
 }
 
 std::size_t DensityColumns::index(std::int64_t ns) const noexcept {
-  auto i = static_cast<std::size_t>(static_cast<double>(ns - begin_ns) / width_ns());
+  auto i = static_cast<std::size_t>(static_cast<double>(ns - begin_ns) * static_cast<double>(columns.size()) /
+                                    static_cast<double>(end_ns - begin_ns));
   i = std::min(i, columns.size() - 1);
   // at() rounds down: the neighbour may be the one that holds it.
   while (i > 0 && at(i) > ns) --i;
@@ -125,8 +126,8 @@ void DensityPyramid::settle() {
   }
 }
 
-bool DensityPyramid::covers(unsigned shift, double column_ns) noexcept {
-  return std::ldexp(1.0, static_cast<int>(shift)) * kBucketsPerColumn <= column_ns;
+int DensityPyramid::widest(double column_ns) noexcept {
+  return column_ns < kBucketsPerColumn ? -1 : std::ilogb(column_ns / kBucketsPerColumn);
 }
 
 DensityBucket DensityPyramid::total() const {
@@ -143,38 +144,67 @@ void DensityPyramid::add_to(const DensityColumns& out) const {
   const std::int64_t held_end = base_ns_ + last_end_ns_;
   if (empty() || out.columns.empty() || held_begin >= out.end_ns || held_end <= out.begin_ns) return;
   const double width = out.width_ns();
+  const int widest_shift = widest(width);
   std::size_t level = 0;
   while (level + 1 < levels_.size() && !levels_[level + 1].empty() &&
-         covers(shift_ + static_cast<unsigned>(level) + 1, width)) {
+         static_cast<int>(shift_ + level + 1) <= widest_shift) {
     ++level;
   }
   const std::vector<DensityBucket>& buckets = levels_[level];
   const unsigned shift = shift_ + static_cast<unsigned>(level);
   const std::int64_t bucket_ns = std::int64_t{1} << shift;
 
-  const std::size_t last_column = out.index(std::min(held_end, out.end_ns) - 1);
-  for (std::size_t c = out.index(std::max(held_begin, out.begin_ns)); c <= last_column; ++c) {
-    const std::int64_t from = out.at(c);
-    const std::int64_t lo = std::max(from, held_begin) - base_ns_;
-    const std::int64_t hi = std::min(out.at(c + 1), held_end) - base_ns_;
-    DensityBucket& sum = out.columns[c];
-    for (std::int64_t i = lo >> shift; lo < hi && i <= (hi - 1) >> shift; ++i) {
-      const DensityBucket& bucket = buckets[static_cast<std::size_t>(i)];
-      const std::int64_t at = i << shift;
-      if (at >= lo && at + bucket_ns <= hi) {  // whole: most of them, and without a division
-        sum.merge(bucket);
-        continue;
-      }
-      // The first and last bucket hold nothing outside the row's own range.
+  const float per_ns = 1.0F / static_cast<float>(bucket_ns);
+  // A bucket that lies in two columns is shared between them; the first and the last hold nothing outside
+  // the row's own range.
+  const auto share = [&](DensityBucket& sum, std::int64_t i, std::int64_t from, std::int64_t to,
+                         bool counted) {
+    const DensityBucket& bucket = buckets[static_cast<std::size_t>(i)];
+    const std::int64_t at = i << shift;
+    float part = static_cast<float>(to - from) * per_ns;
+    if (at < first_begin_ns_ || at + bucket_ns > last_end_ns_) {
       const std::int64_t held_from = std::max(at, first_begin_ns_);
       const std::int64_t held_to = std::min(at + bucket_ns, last_end_ns_);
-      const std::int64_t overlap = std::min(hi, held_to) - std::max(lo, held_from);
-      const float share = static_cast<float>(overlap) / static_cast<float>(held_to - held_from);
-      sum.busy_ns += bucket.busy_ns * share;
-      if (bucket.weight > 0) sum.vote(bucket.weight * share, bucket.kind, bucket.code);
-      // Begins cannot be split; they belong to the column in which the bucket comes into view.
-      if (std::max(at, std::max(out.begin_ns, held_begin) - base_ns_) >= from - base_ns_)
-        sum.begins += bucket.begins;
+      part = static_cast<float>(std::min(to, held_to) - std::max(from, held_from)) /
+             static_cast<float>(held_to - held_from);
+    }
+    sum.busy_ns += bucket.busy_ns * part;
+    if (bucket.weight > 0) sum.vote(bucket.weight * part, bucket.kind, bucket.code);
+    // Begins cannot be split; they belong to the column in which the bucket comes into view.
+    if (counted) sum.begins += bucket.begins;
+  };
+  const std::size_t first_column = out.index(std::max(held_begin, out.begin_ns));
+  const std::size_t last_column = out.index(std::min(held_end, out.end_ns) - 1);
+  const auto begin_of = [&](std::size_t c) {  // as out.at(), from base_ns_
+    const std::int64_t at_ns = c >= out.columns.size()
+                                   ? out.end_ns
+                                   : out.begin_ns + static_cast<std::int64_t>(width * static_cast<double>(c));
+    return at_ns - base_ns_;
+  };
+  std::int64_t to = begin_of(first_column);
+  for (std::size_t c = first_column; c <= last_column; ++c) {
+    const std::int64_t from = to;
+    to = begin_of(c + 1);
+    const std::int64_t lo = std::max(from, first_begin_ns_);
+    const std::int64_t hi = std::min(to, last_end_ns_);
+    if (lo >= hi) continue;
+    DensityBucket& sum = out.columns[c];
+    std::int64_t i = lo >> shift;
+    const std::int64_t last = (hi - 1) >> shift;
+    const std::int64_t at = i << shift;
+    if (i == last) {
+      share(sum, i, lo, hi, at >= from || c == first_column);
+      continue;
+    }
+    if (at < lo) {
+      share(sum, i, lo, at + bucket_ns, at >= from || c == first_column);
+      ++i;
+    }
+    for (; i < last; ++i) sum.merge(buckets[static_cast<std::size_t>(i)]);
+    if ((last + 1) << shift == hi) {
+      sum.merge(buckets[static_cast<std::size_t>(last)]);
+    } else {
+      share(sum, last, last << shift, hi, true);
     }
   }
 }

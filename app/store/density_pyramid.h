@@ -64,7 +64,9 @@ class DensityPyramid {
   [[nodiscard]] bool empty() const noexcept { return levels_[0].empty(); }
   /// Whether columns of this width can be answered from buckets.
   [[nodiscard]] bool covers(double column_ns) const noexcept { return covers(shift_, column_ns); }
-  [[nodiscard]] static bool covers(unsigned shift, double column_ns) noexcept;
+  [[nodiscard]] static bool covers(unsigned shift, double column_ns) noexcept {
+    return static_cast<int>(shift) <= widest(column_ns);
+  }
   [[nodiscard]] unsigned shift() const noexcept { return shift_; }  ///< leaves are 2^shift ns wide
   /// Adds what it holds to `columns`. Shares of edge buckets are split by overlap.
   void add_to(const DensityColumns& columns) const;
@@ -79,6 +81,8 @@ class DensityPyramid {
   [[nodiscard]] static DensityPyramid decode(ByteReader& in);
 
  private:
+  /// Shift of the widest buckets from which columns of this width can be answered; below 0: none can.
+  [[nodiscard]] static int widest(double column_ns) noexcept;
   void coarsen();
 
   unsigned shift_ = 10;  ///< leaves of 1.024 us to begin with

@@ -3,6 +3,10 @@
 namespace shardscope::store {
 
 std::string what_is_missing(const Gap& gap) {
+  if (gap.damaged) {
+    return (gap.events == 0 ? "an unknown number of" : std::to_string(gap.events)) +
+           std::string(gap.events == 1 ? " event" : " events") + " that the recording holds damaged";
+  }
   std::string text;
   const auto part = [&text](std::uint64_t count, const char* noun, const char* where) {
     if (count == 0) return;

@@ -22,7 +22,7 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
     return;
   }
   if (exact && (waits || !DensityPyramid::covers(lane.fine[depth], width))) {
-    if (const auto known = state(i, BlockAccess::Read::if_time)) {
+    if (const auto known = state(i, RankState::For::spans, BlockAccess::Read::if_time)) {
       const Lane& spans = known->lanes()[s];
       if (waits) {
         spans.density_of_waits(spans.last_ns(), columns);
@@ -45,25 +45,20 @@ void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_
   const auto s = static_cast<std::size_t>(stream);
   if (s >= depths_.size() || columns.columns.empty() || columns.end_ns <= columns.begin_ns) return;
   const Range range = of_lane(s, columns.begin_ns, columns.end_ns);
-  const auto in_one_column = [&](std::size_t first, std::size_t last) {
-    const std::int64_t from = lane_begin(s, first);
-    const std::int64_t to = std::max(blocks_[last].lanes[s].end_ns, from);
-    return from >= columns.begin_ns && to < columns.end_ns && columns.index(from) == columns.index(to);
-  };
+  const RowSums& sums = sums_[s];
   const bool exact = worth_reading(range);
   for (std::size_t i = range.first; i < range.last;) {
-    if (depth != kWaits && in_one_column(i, i)) {
-      const std::size_t column = columns.index(lane_begin(s, i));
-      const std::size_t group = i / RowSums::kGroup;
-      if (i % RowSums::kGroup == 0 && i + RowSums::kGroup <= range.last &&
-          in_one_column(i, i + RowSums::kGroup - 1)) {
-        columns.columns[column].merge(sums_[s].group(depth, group));
-        i += RowSums::kGroup;
+    const std::int64_t from = sums.begin_ns(i);
+    if (depth != kWaits && from >= columns.begin_ns && from < columns.end_ns) {
+      const std::size_t column = columns.index(from);
+      const std::int64_t edge = columns.at(column + 1);
+      std::size_t next = i;  // blocks that lie in this column
+      while (next < range.last && sums.end_ns(next) < edge) ++next;
+      if (next > i) {
+        sums.add_to(columns.columns[column], depth, i, next);
+        i = next;
         continue;
       }
-      if (!blocks_[i].damaged) columns.columns[column].merge(sums_[s].block(depth, i));
-      ++i;
-      continue;
     }
     density_of(i, stream, depth, exact, columns);
     ++i;
@@ -114,7 +109,7 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
     const double leaf_ns = static_cast<double>(block.end_ns - block.begin_ns) /
                            static_cast<double>(std::max<std::size_t>(memory.leaves.size(), 1));
     if (width < leaf_ns && worth_reading(range)) {
-      if (const auto known = state(i, BlockAccess::Read::if_time)) {
+      if (const auto known = state(i, RankState::For::states, BlockAccess::Read::if_time)) {
         take_exact(known->memory(pool), block.begin_ns, block.end_ns);
         continue;
       }

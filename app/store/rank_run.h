@@ -113,13 +113,12 @@ class RankRun {
   /// Spans that are few over very many blocks are not worth reading those.
   [[nodiscard]] bool worth_reading(const Range& range) const noexcept;
   [[nodiscard]] std::shared_ptr<const RankState> state(
-      std::size_t i, BlockAccess::Read read = BlockAccess::Read::always) const;
+      std::size_t i, RankState::For part, BlockAccess::Read read = BlockAccess::Read::always) const;
   [[nodiscard]] std::shared_ptr<const BlockPage> page(std::size_t i) const;  ///< if there is time
   /// Blocks that may hold events in [begin, end].
   [[nodiscard]] Range holding(std::int64_t begin_ns, std::int64_t end_ns) const;
   /// Blocks whose stretch of a lane meets [begin, end].
   [[nodiscard]] Range of_lane(std::size_t stream, std::int64_t begin_ns, std::int64_t end_ns) const;
-  [[nodiscard]] std::int64_t lane_begin(std::size_t stream, std::size_t block) const;
   /// The block to replay from for the state at a time; blocks_.size(): the newest stretch.
   [[nodiscard]] std::size_t base_of(std::int64_t at_ns) const;
   /// A span that is open at the end of block `i`, as it is known now.

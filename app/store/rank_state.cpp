@@ -44,15 +44,20 @@ void RankState::expect(std::int64_t ns) noexcept {
   for (Lane& lane : lanes_) lane.expect(ns);
 }
 
-RankState::RankState(const RankKeyframe& from, std::vector<ParamState> statuses,
-                     const Corrections* corrections)
+RankState::RankState(const RankKeyframe& from, std::vector<ParamState> statuses)
     : status_(std::move(statuses)), buckets_(from.buckets), buckets_before_(from.buckets) {
-  const bool again = corrections != nullptr;
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    lanes_[i] = Lane(from.lanes[i], again ? Lane::Detail::spans : Lane::Detail::levels);
+  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i] = Lane(from.lanes[i], Lane::Detail::levels);
+  for (std::size_t p = 0; p < memory_.size(); ++p) memory_[p] = MemoryIndex(from.memory[p]);
+}
+
+RankState::RankState(const RankKeyframe& from, std::vector<ParamState> statuses,
+                     const Corrections& corrections, For use)
+    : for_(use), status_(std::move(statuses)), buckets_(from.buckets), buckets_before_(from.buckets) {
+  if (keeps(For::spans)) {
+    for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i] = Lane(from.lanes[i], Lane::Detail::spans);
   }
-  for (std::size_t p = 0; p < memory_.size(); ++p) {
-    memory_[p] = again ? MemoryIndex(from.memory[p], (*corrections)[p]) : MemoryIndex(from.memory[p]);
+  if (keeps(For::states)) {
+    for (std::size_t p = 0; p < memory_.size(); ++p) memory_[p] = MemoryIndex(from.memory[p], corrections[p]);
   }
 }
 
@@ -76,7 +81,9 @@ void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<st
   const auto kind = static_cast<std::size_t>(event.kind);
   const auto stream = static_cast<std::size_t>(event.stream);
   if (kind >= roles().size() || stream >= lanes_.size()) return;
-  switch (roles()[kind]) {
+  const Role role = roles()[kind];
+  if (role != Role::instant && (for_ == For::states || for_ == For::instants)) return;
+  switch (role) {
     case Role::begin:
       lanes_[stream].begin(event, at_ns, parents);
       if (event.kind == EventKind::step_begin) note(event, at_ns);
@@ -102,7 +109,7 @@ void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<st
 }
 
 void RankState::add_instant(const Event& event, std::int64_t at_ns) {
-  if (for_ == For::views) {
+  if (keeps(For::instants)) {
     instants_.push_back(event);
     instants_.back().ticks = static_cast<std::uint64_t>(at_ns);
   } else if (for_ == For::blocks) {
@@ -110,14 +117,14 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
   }
   switch (event.kind) {
     case EventKind::param_status:
-      if (for_ == For::totals) return;
+      if (!keeps(For::states)) return;
       status_.push(
           {.at_ns = at_ns, .param = event.a, .module = event.b, .gather = event.c, .code = event.code});
       return;
     case EventKind::memory_alloc:
     case EventKind::memory_free: {
       const std::size_t pool = event.code >> 4;
-      if (pool >= memory_.size()) return;
+      if (pool >= memory_.size() || (!keeps(For::states) && for_ != For::totals)) return;
       memory_[pool].push({.at_ns = at_ns,
                           .delta = event.kind == EventKind::memory_alloc ? event.v0 : -event.v0,
                           .after = event.v1,
@@ -134,12 +141,15 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
     case EventKind::bucket_open:
     case EventKind::bucket_add:
     case EventKind::bucket_flush:
-      if (for_ != For::totals) buckets_.add(event, at_ns);
+      if (!keeps(For::states)) return;
+      buckets_.add(event, at_ns);
+      if (for_ == For::blocks) return;
+      bucket_events_.push_back(event);
+      bucket_events_.back().ticks = static_cast<std::uint64_t>(at_ns);
       return;
     case EventKind::gate:
-      if (for_ == For::totals) return;
       ++gate_count_;
-      if (for_ == For::blocks) return;
+      if (!keeps(For::instants)) return;
       gates_.push_back(
           {.at_ns = at_ns, .number = event.a, .kind = static_cast<ev::GateKind>(event.code), .id = event.b});
       return;
@@ -148,10 +158,17 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
   }
 }
 
+void RankState::reserve(std::size_t events) {
+  if (for_ == For::states) status_.reserve(events);
+  if (for_ == For::instants) instants_.reserve(events);
+}
+
 void RankState::settle() {
   merge_in_time(instants_, std::min(settled_instants_, instants_.size()), time_of);
   merge_in_time(gates_, std::min(settled_gates_, gates_.size()),
                 [](const Store::GateRow& gate) { return gate.at_ns; });
+  merge_in_time(bucket_events_, std::min(settled_buckets_, bucket_events_.size()), time_of);
+  settled_buckets_ = bucket_events_.size();
   settled_instants_ = instants_.size();
   settled_gates_ = gates_.size();
   status_.settle();
@@ -196,7 +213,7 @@ const Lane& RankState::lane(ev::StreamId stream) const {
 
 std::vector<BucketState> RankState::buckets_at(std::int64_t at_ns) const {
   BucketTracker replay(buckets_before_);
-  for (const Event& event : instants_) {
+  for (const Event& event : bucket_events_) {
     if (time_of(event) > at_ns) break;
     replay.add(event, time_of(event));
   }
@@ -204,9 +221,10 @@ std::vector<BucketState> RankState::buckets_at(std::int64_t at_ns) const {
 }
 
 std::size_t RankState::bytes() const noexcept {
-  std::size_t bytes = sizeof *this + status_.bytes() +
-                      (instants_.capacity() + notable_.capacity()) * sizeof(Event) +
-                      gates_.capacity() * sizeof(Store::GateRow);
+  std::size_t bytes =
+      sizeof *this + status_.bytes() +
+      (instants_.capacity() + notable_.capacity() + bucket_events_.capacity()) * sizeof(Event) +
+      gates_.capacity() * sizeof(Store::GateRow);
   for (const Lane& lane : lanes_) bytes += lane.bytes();
   for (const MemoryIndex& memory : memory_) bytes += memory.bytes();
   return bytes;

@@ -37,13 +37,19 @@ class RankState {
     views,   ///< everything
     blocks,  ///< what a block is made of: of instants and gates how many, of statuses the last
     totals,  ///< no instants, statuses, gates and levels of detail
+    // Of a block that is read again, one of these at a time.
+    spans,
+    states,    ///< statuses, memory, buckets
+    instants,  ///< and gates
   };
   using Corrections = std::array<std::vector<MemoryIndex::Change>, ev::kMemoryPoolCount>;
   explicit RankState(For use = For::views);
-  /// Goes on from a time, to grow: by default with levels of detail, and memory is corrected at gaps. With
-  /// `corrections` it is made again what it was: those are what the memory indices booked then.
-  RankState(const RankKeyframe& from, std::vector<ParamState> statuses,
-            const Corrections* corrections = nullptr);
+  /// Goes on from a time, to grow: with levels of detail, and memory is corrected at gaps.
+  RankState(const RankKeyframe& from, std::vector<ParamState> statuses);
+  /// A stretch is made again what it was, or a part of it. `corrections`: what the memory indices booked
+  /// then.
+  RankState(const RankKeyframe& from, std::vector<ParamState> statuses, const Corrections& corrections,
+            For use);
 
   /// What depends on the run's stage.
   void set_stage(const std::array<bool, ev::kMemoryCategoryCount>& model_state, const ParamState& initial);
@@ -51,6 +57,8 @@ class RankState {
   void expect(std::int64_t ns) noexcept;
   void gap();  ///< events before now are missing
   void add(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
+  /// Room for what so many events may say, where they are read at once.
+  void reserve(std::size_t events);
   /// Brings order and indices up to date after some add() calls.
   void settle();
   /// The stretch ends: levels of detail become whole.
@@ -68,7 +76,8 @@ class RankState {
     gates_.clear();
     gate_count_ = 0;
     notable_.clear();
-    settled_instants_ = settled_gates_ = 0;
+    bucket_events_.clear();
+    settled_instants_ = settled_gates_ = settled_buckets_ = 0;
     buckets_before_ = buckets_.open();
   }
 
@@ -90,6 +99,10 @@ class RankState {
  private:
   void add_instant(const ev::Event& event, std::int64_t at_ns);
   void note(const ev::Event& event, std::int64_t at_ns);
+  /// Whether a part of everything is kept; of instants a block has only numbers.
+  [[nodiscard]] bool keeps(For part) const noexcept {
+    return for_ == For::views || for_ == part || (for_ == For::blocks && part != For::instants);
+  }
 
   For for_ = For::views;
   std::array<Lane, ev::kStreamCount> lanes_;
@@ -100,9 +113,10 @@ class RankState {
   std::vector<Store::GateRow> gates_;
   std::uint32_t gate_count_ = 0;
   std::vector<ev::Event> notable_;
+  std::vector<ev::Event> bucket_events_;  ///< as instants_
   BucketTracker buckets_;
   std::vector<BucketState> buckets_before_;  ///< when the stretch began
-  std::size_t settled_instants_ = 0, settled_gates_ = 0;
+  std::size_t settled_instants_ = 0, settled_gates_ = 0, settled_buckets_ = 0;
 };
 
 }  // namespace shardscope::store

@@ -12,18 +12,22 @@
 namespace shardscope::store {
 namespace {
 
+/// Before, they were the end of the levels of detail.
+constexpr std::int32_t kFirstWithStatusesApart = 4;
+
 class Rows final : public BlockRows {
  public:
-  explicit Rows(std::shared_ptr<Database> database) : database_(std::move(database)) {}
+  Rows(std::shared_ptr<Database> database, bool statuses_apart)
+      : database_(std::move(database)), statuses_apart_(statuses_apart) {}
 
-  Chunk chunk(std::int64_t row) override {
+  Chunk chunk(std::int64_t row, Chunk::Part part) override {
     // Prepared when needed: a table may be damaged, and older recordings have no levels.
     if (!chunk_) chunk_.emplace(database_->prepare("SELECT bytes FROM chunks WHERE id = ?1"));
     const Done done(*chunk_);
     chunk_->bind(1, row);
     if (!chunk_->step()) throw std::runtime_error("is not in the recording any more");
     const std::span<const std::byte> bytes = chunk_->bytes(0);
-    return Chunk::decode(bytes.data(), bytes.size());
+    return Chunk::decode(bytes.data(), bytes.size(), part);
   }
 
   std::vector<std::byte> page(std::int64_t row) override {
@@ -32,6 +36,18 @@ class Rows final : public BlockRows {
     levels_->bind(1, row);
     if (!levels_->step()) throw std::runtime_error("are not in the recording");
     const std::span<const std::byte> bytes = levels_->bytes(0);
+    return {bytes.begin(), bytes.end()};
+  }
+
+  std::vector<std::byte> statuses(std::int64_t row) override {
+    if (!statuses_apart_) return {};
+    if (!statuses_) statuses_.emplace(database_->prepare("SELECT statuses FROM levels WHERE id = ?1"));
+    const Done done(*statuses_);
+    statuses_->bind(1, row);
+    if (!statuses_->step() || statuses_->bytes(0).empty()) {
+      throw std::runtime_error("its statuses are not in the recording");
+    }
+    const std::span<const std::byte> bytes = statuses_->bytes(0);
     return {bytes.begin(), bytes.end()};
   }
 
@@ -45,29 +61,34 @@ class Rows final : public BlockRows {
     Statement& statement;
   };
   std::shared_ptr<Database> database_;
-  std::optional<Statement> chunk_, levels_;
+  bool statuses_apart_;
+  std::optional<Statement> chunk_, levels_, statuses_;
 };
 
-void verify_rows(Database& database) {
+void verify_rows(Database& database, bool statuses_apart) {
   Statement chunks = database.prepare("SELECT id, bytes FROM chunks ORDER BY id");
   while (chunks.step()) {
     const std::span<const std::byte> bytes = chunks.bytes(1);
     Chunk::verify(bytes.data(), bytes.size());
   }
-  Statement levels = database.prepare("SELECT id, bytes FROM levels ORDER BY id");
+  Statement levels = database.prepare(statuses_apart ? "SELECT id, bytes, statuses FROM levels ORDER BY id"
+                                                     : "SELECT id, bytes, bytes FROM levels ORDER BY id");
   while (levels.step()) {
-    const std::span<const std::byte> bytes = levels.bytes(1);
-    verify_packed(bytes.data(), bytes.size());
+    for (const int column : {1, 2}) {
+      const std::span<const std::byte> bytes = levels.bytes(column);
+      verify_packed(bytes.data(), bytes.size());
+    }
   }
 }
 
 }  // namespace
 
-std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database) {
-  return std::make_unique<Rows>(std::move(database));
+std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database, std::int32_t format_version) {
+  return std::make_unique<Rows>(std::move(database), format_version >= kFirstWithStatusesApart);
 }
 
-StoredBlocks read_blocks(Database& database, Verify verify) {
+StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify verify) {
+  const bool statuses_apart = format_version >= kFirstWithStatusesApart;
   StoredBlocks out;
   // From the index, which is small: the table's pages hold the events.
   std::vector<std::pair<std::int64_t, std::uint32_t>> rows;
@@ -94,15 +115,17 @@ StoredBlocks read_blocks(Database& database, Verify verify) {
   }
   if (more) throw std::runtime_error("a block has no events");
 
-  Statement tails = database.prepare("SELECT rank, bytes, levels FROM tails");
+  Statement tails = database.prepare(statuses_apart ? "SELECT rank, bytes, statuses FROM tails"
+                                                    : "SELECT rank, bytes, levels FROM tails");
   while (tails.step()) {
-    const std::span<const std::byte> bytes = tails.bytes(1), levels = tails.bytes(2);
-    Block tail = decode_block(bytes.data(), bytes.size());
-    tail.page.assign(levels.begin(), levels.end());
-    (void)decode_page(tail.page.data(), tail.page.size());  // throws
-    out.tails.insert_or_assign(tail.rank, std::move(tail));
+    const std::span<const std::byte> bytes = tails.bytes(1), statuses = tails.bytes(2);
+    Block block = decode_block(bytes.data(), bytes.size());
+    BlockTail& tail = out.tails[block.rank];
+    tail.begin = std::move(block.begin);
+    tail.statuses = statuses_apart ? decode_statuses(statuses.data(), statuses.size())
+                                   : decode_page(statuses.data(), statuses.size()).statuses;
   }
-  if (verify == Verify::everything) verify_rows(database);
+  if (verify == Verify::everything) verify_rows(database, statuses_apart);
   return out;
 }
 

@@ -14,17 +14,18 @@
 namespace shardscope::store {
 
 /// Reads rows of an open recording for as long as it lives.
-[[nodiscard]] std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database);
+[[nodiscard]] std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database,
+                                                 std::int32_t format_version);
 
 /// What tables `blocks` and `tails` say, in order of rows.
 struct StoredBlocks {
   std::vector<Block> blocks;
-  std::vector<std::int64_t> rest;        ///< rows after the last block of their ranks
-  std::map<std::uint32_t, Block> tails;  ///< by rank, of a recording that was finished
+  std::vector<std::int64_t> rest;            ///< rows after the last block of their ranks
+  std::map<std::uint32_t, BlockTail> tails;  ///< by rank, of a recording that was finished
 };
 enum class Verify : std::uint8_t;
 /// Throws std::runtime_error where anything is damaged or does not fit the rows: then the blocks have to be
 /// made again from the events. Table `chunks` itself is read only to verify it.
-[[nodiscard]] StoredBlocks read_blocks(Database& database, Verify verify);
+[[nodiscard]] StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify verify);
 
 }  // namespace shardscope::store

@@ -22,6 +22,7 @@ namespace {
 /// Problems beyond this many are counted, not listed.
 constexpr std::size_t kMaxProblems = 100;
 constexpr std::int32_t kFirstWithBlocks = 3;
+constexpr std::int32_t kFirstWithParts = 2;
 
 class Reader {
  public:
@@ -35,7 +36,7 @@ class Reader {
     guarded("static tables", [&] { read_tables(store); });
     if (!store.has_tables()) problem("the run's static tables (modules, parameters) are missing");
     guarded("names", [&] { read_names(store); });
-    store.set_rows(rows_of(database_));
+    store.set_rows(rows_of(database_, info_.format_version));
     if (info_.format_version < kFirstWithBlocks || !take_blocks(store)) read_chunks(store);
     guarded("ranks", [&] { read_ranks(store); });
     guarded("messages", [&] { read_messages(store); });
@@ -153,8 +154,8 @@ class Reader {
   /// False when the blocks must be made from the events.
   bool take_blocks(Store& store) {
     try {
-      StoredBlocks stored = read_blocks(*database_, verify_);
-      Statement rest = database_->prepare("SELECT id, rank, sequence, bytes FROM chunks WHERE id = ?1");
+      StoredBlocks stored = read_blocks(*database_, info_.format_version, verify_);
+      Statement rest = database_->prepare(chunk_columns() + " WHERE id = ?1");
       for (const Block& block : stored.blocks) note_sequence(block.rank, block.sequence, block.parts);
       std::set<std::uint32_t> ranks;
       for (Block& block : stored.blocks) {
@@ -165,9 +166,11 @@ class Reader {
       }
       for (const std::uint32_t rank : ranks) {
         const auto tail = stored.tails.find(rank);
-        Block none;
-        none.rank = rank;
-        store.go_on_from(tail == stored.tails.end() ? none : tail->second);
+        if (tail == stored.tails.end()) {
+          store.go_on_from_last(rank);
+        } else {
+          store.go_on_from(rank, std::move(tail->second));
+        }
       }
       for (const std::int64_t row : stored.rest) {
         rest.bind(1, row);
@@ -182,6 +185,12 @@ class Reader {
       remade_ = error.what();
       return false;
     }
+  }
+
+  /// As read_chunk() takes them.
+  [[nodiscard]] std::string chunk_columns() const {
+    return std::string("SELECT id, rank, sequence, bytes, begin_ns, end_ns, clock_offset_ns, events, ") +
+           (info_.format_version < kFirstWithParts ? "1" : "parts") + " FROM chunks";
   }
 
   void read_chunk(Store& store, const Statement& row) {
@@ -199,7 +208,21 @@ class Reader {
       std::string why = error.what();
       if (why.rfind("chunk: ", 0) == 0) why = why.substr(7);
       problem(which + ": " + why);
+      store.note_damaged(damaged_chunk(row));
     }
+  }
+
+  /// What the row says of a chunk whose bytes say nothing.
+  static Store::Damaged damaged_chunk(const Statement& row) {
+    const auto plus = [](std::int64_t a, std::int64_t b) {
+      return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    };
+    return {.rank = static_cast<std::uint32_t>(row.integer(1)),
+            .sequence = static_cast<std::uint64_t>(row.integer(2)),
+            .parts = static_cast<std::uint32_t>(row.integer(8)),
+            .events = static_cast<std::uint64_t>(row.integer(7)),
+            .begin_ns = plus(row.integer(4), row.integer(6)),
+            .end_ns = plus(row.integer(5), row.integer(6))};
   }
 
   /// In order of id, which is the order of arrival. A row that SQLite cannot read is stepped over: the
@@ -219,8 +242,7 @@ class Reader {
     while (next <= most) {
       try {
         Statement rows = database_->prepare(
-            damaged_in_a_row > 0 ? "SELECT id, rank, sequence, bytes FROM chunks WHERE id = ?1"
-                                 : "SELECT id, rank, sequence, bytes FROM chunks WHERE id >= ?1 ORDER BY id");
+            chunk_columns() + (damaged_in_a_row > 0 ? " WHERE id = ?1" : " WHERE id >= ?1 ORDER BY id"));
         rows.bind(1, next);
         bool any = false;
         while (rows.step()) {

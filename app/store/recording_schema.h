@@ -6,7 +6,7 @@
 
 namespace shardscope::store {
 
-inline constexpr std::int32_t kRecordingVersion = 3;                 ///< PRAGMA user_version
+inline constexpr std::int32_t kRecordingVersion = 4;                 ///< PRAGMA user_version
 inline constexpr std::int32_t kRecordingApplicationId = 0x5A534350;  ///< PRAGMA application_id, "ZSCP"
 
 inline constexpr const char* kRecordingSchema = R"sql(
@@ -32,8 +32,8 @@ CREATE TABLE chunks(id INTEGER PRIMARY KEY, rank INTEGER, sequence INTEGER, begi
   clock_offset_ns INTEGER, clock_residual_ns INTEGER, events INTEGER, dropped_before INTEGER,
   lost_before INTEGER, parts INTEGER, bytes BLOB NOT NULL);
 CREATE TABLE blocks(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
-CREATE TABLE levels(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
-CREATE TABLE tails(rank INTEGER PRIMARY KEY, bytes BLOB NOT NULL, levels BLOB NOT NULL);
+CREATE TABLE levels(id INTEGER PRIMARY KEY, statuses BLOB NOT NULL, bytes BLOB NOT NULL);
+CREATE TABLE tails(rank INTEGER PRIMARY KEY, statuses BLOB NOT NULL, bytes BLOB NOT NULL);
 CREATE INDEX chunks_by_time ON chunks(rank, begin_ns, end_ns);
 CREATE TABLE steps(step INTEGER PRIMARY KEY, begin_ns INTEGER, end_ns INTEGER, paused_ns INTEGER,
   tokens INTEGER, loss REAL, grad_norm REAL, loss_scale REAL, learning_rate REAL, skipped INTEGER);

@@ -132,7 +132,7 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     s.get_chunk = db.prepare("SELECT bytes FROM chunks WHERE id = ?1");
     s.drop_chunk = db.prepare("DELETE FROM chunks WHERE id = ?1");
     s.add_block = db.prepare("INSERT INTO blocks VALUES(?1, ?2)");
-    s.add_levels = db.prepare("INSERT INTO levels VALUES(?1, ?2)");
+    s.add_levels = db.prepare("INSERT INTO levels VALUES(?1, ?2, ?3)");
     s.add_message = db.prepare("INSERT INTO messages VALUES(NULL, ?1, ?2, ?3, ?4, ?5)");
     s.add_name = db.prepare("INSERT OR REPLACE INTO names VALUES(?1, ?2, ?3, ?4)");
     s.put_rank = db.prepare(
@@ -247,13 +247,13 @@ void RecordingWriter::State::add_block_of(std::int64_t id, const Chunk& chunk) {
   const std::optional<Block> block = blocks.make(chunk);
   if (!block) return;
   add_block.bind(1, id).bind(2, encode_block(*block)).run();
-  add_levels.bind(1, id).bind(2, block->page).run();
+  add_levels.bind(1, id).bind(2, block->statuses).bind(3, block->page).run();
 }
 
 void RecordingWriter::State::add_tails() {
   Statement add = database->prepare("INSERT OR REPLACE INTO tails VALUES(?1, ?2, ?3)");
   for (const Block& tail : blocks.tails()) {
-    add.bind(1, std::int64_t{tail.rank}).bind(2, encode_block(tail)).bind(3, tail.page).run();
+    add.bind(1, std::int64_t{tail.rank}).bind(2, tail.statuses).bind(3, encode_block(tail)).run();
   }
 }
 

@@ -1,6 +1,8 @@
-// Sums of a lane's rows by block and by 64 blocks, for columns that hold whole blocks.
+// A lane's rows by block and by 64 blocks: where each block's stretch lies and what it sums up to. Apart from
+// the blocks themselves, because a view goes over all of them and those are large.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -11,31 +13,53 @@ namespace shardscope::store {
 class RowSums {
  public:
   static constexpr std::size_t kGroup = 64;
-  /// The next block's part of the lane.
-  void append(const BlockLane& lane) {
+  /// The next block's part of the lane; its stretch begins at `begin_ns`.
+  void append(const BlockLane& lane, std::int64_t begin_ns) {
     if (rows_.size() < lane.rows.size()) rows_.resize(lane.rows.size());
     for (std::size_t d = 0; d < lane.rows.size(); ++d) {
       Row& row = rows_[d];
-      row.blocks.resize(blocks_ + 1);
-      row.groups.resize(blocks_ / kGroup + 1);
-      row.blocks[blocks_] = lane.rows[d].total();
-      row.groups[blocks_ / kGroup].merge(row.blocks[blocks_]);
+      row.blocks.resize(begins_.size() + 1);
+      row.groups.resize(begins_.size() / kGroup + 1);
+      row.blocks.back() = lane.rows[d].total();
+      row.groups.back().merge(row.blocks.back());
     }
-    ++blocks_;
+    begins_.push_back(begin_ns);
+    ends_.push_back(lane.end_ns);
   }
-  [[nodiscard]] DensityBucket block(std::size_t depth, std::size_t i) const {
-    return depth < rows_.size() && i < rows_[depth].blocks.size() ? rows_[depth].blocks[i] : DensityBucket{};
+  [[nodiscard]] std::int64_t begin_ns(std::size_t i) const { return begins_[i]; }
+  [[nodiscard]] std::int64_t end_ns(std::size_t i) const { return std::max(begins_[i], ends_[i]); }
+  /// The first block whose stretch ends at a time or later; the first that begins then or later.
+  [[nodiscard]] std::size_t first_ending(std::int64_t ns) const { return first(ends_, 0, ns); }
+  [[nodiscard]] std::size_t first_beginning(std::int64_t ns, std::size_t from) const {
+    return first(begins_, from, ns);
   }
-  [[nodiscard]] DensityBucket group(std::size_t depth, std::size_t i) const {
-    return depth < rows_.size() && i < rows_[depth].groups.size() ? rows_[depth].groups[i] : DensityBucket{};
+  /// Adds blocks [first, last) of a row.
+  void add_to(DensityBucket& sum, std::size_t depth, std::size_t first, std::size_t last) const {
+    if (depth >= rows_.size()) return;
+    const Row& row = rows_[depth];
+    last = std::min(last, row.blocks.size());
+    while (first < last) {
+      if (first % kGroup == 0 && first + kGroup <= last) {
+        sum.merge(row.groups[first / kGroup]);
+        first += kGroup;
+      } else {
+        sum.merge(row.blocks[first]);
+        ++first;
+      }
+    }
   }
 
  private:
   struct Row {
     std::vector<DensityBucket> blocks, groups;
   };
-  std::vector<Row> rows_;  ///< by depth
-  std::size_t blocks_ = 0;
+  [[nodiscard]] static std::size_t first(const std::vector<std::int64_t>& times, std::size_t from,
+                                         std::int64_t ns) {
+    return static_cast<std::size_t>(
+        std::lower_bound(times.begin() + static_cast<std::ptrdiff_t>(from), times.end(), ns) - times.begin());
+  }
+  std::vector<Row> rows_;                    ///< by depth
+  std::vector<std::int64_t> begins_, ends_;  ///< by block
 };
 
 }  // namespace shardscope::store

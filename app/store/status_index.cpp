@@ -69,7 +69,6 @@ void StatusIndex::settle() {
   for (std::size_t i = settled_; i < changes_.size(); ++i) earliest = std::min(earliest, changes_[i].at_ns);
   std::size_t keep = settled_;
   while (keep > 0 && changes_[keep - 1].at_ns > earliest) --keep;
-  for (std::size_t i = settled_; i-- > keep;) places_[changes_[i].param].pop_back();
   while (!keyframes_.empty() && keyframes_.back().next > keep) keyframes_.pop_back();
   merge_in_time(changes_, settled_, [](const Change& c) { return c.at_ns; });
 
@@ -84,27 +83,12 @@ void StatusIndex::settle() {
     const Change& change = changes_[i];
     if (latest_.size() <= change.param) latest_.resize(change.param + 1, initial_);
     apply(change, latest_[change.param]);
-    if (i >= keep) {
-      if (places_.size() <= change.param) places_.resize(change.param + 1);
-      places_[change.param].push_back(static_cast<std::uint32_t>(i));
-    }
     if (i + 1 >= next_keyframe) {
       keyframes_.push_back({.next = i + 1, .states = latest_});
       next_keyframe = i + 1 + keyframe_interval(latest_.size());
     }
   }
   settled_ = changes_.size();
-}
-
-ParamState StatusIndex::at(std::uint32_t param, std::int64_t at_ns) const {
-  const ParamState before = param < base_.size() ? base_[param] : initial_;
-  if (param >= places_.size()) return before;
-  const std::vector<std::uint32_t>& places = places_[param];
-  const auto after = std::partition_point(places.begin(), places.end(),
-                                          [&](std::uint32_t i) { return changes_[i].at_ns <= at_ns; });
-  ParamState state = before;
-  if (after != places.begin()) apply(changes_[*(after - 1)], state);
-  return state;
 }
 
 void StatusIndex::all_at(std::int64_t at_ns, std::span<ParamState> out) const {
@@ -134,19 +118,17 @@ void StatusIndex::replay(std::int64_t at_ns, std::span<ParamState> out) const {
 }
 
 std::size_t StatusIndex::bytes() const noexcept {
-  std::size_t bytes = changes_.capacity() * sizeof(Change) +
-                      (base_.capacity() + latest_.capacity()) * sizeof(ParamState) +
-                      places_.capacity() * sizeof places_[0];
-  for (const auto& places : places_) bytes += places.capacity() * sizeof(std::uint32_t);
+  std::size_t bytes =
+      changes_.capacity() * sizeof(Change) + (base_.capacity() + latest_.capacity()) * sizeof(ParamState);
   for (const Keyframe& keyframe : keyframes_) bytes += keyframe.states.capacity() * sizeof(ParamState);
   return bytes;
 }
 
 std::vector<Store::StatusChange> StatusIndex::history(std::uint32_t param) const {
   std::vector<Store::StatusChange> out;
-  if (param >= places_.size()) return out;
-  out.reserve(places_[param].size());
-  for (const std::uint32_t i : places_[param]) out.push_back({changes_[i].at_ns, state_of(changes_[i])});
+  for (std::size_t i = 0; i < settled_; ++i) {
+    if (changes_[i].param == param) out.push_back({changes_[i].at_ns, state_of(changes_[i])});
+  }
   return out;
 }
 

@@ -9,8 +9,7 @@
 
 namespace shardscope::store {
 
-/// Status changes in order of time, a keyframe of every parameter each few thousand changes, and for each
-/// parameter the places of its own changes.
+/// Status changes in order of time, and a keyframe of every parameter each few thousand changes.
 class StatusIndex {
  public:
   struct Change {
@@ -38,9 +37,9 @@ class StatusIndex {
 
   void set_initial(ParamState state);  ///< before the first change
   void push(const Change& change);
+  void reserve(std::size_t changes) { changes_.reserve(changes); }
   /// Orders what was pushed since the last call and brings the index up to date.
   void settle();
-  [[nodiscard]] ParamState at(std::uint32_t param, std::int64_t at_ns) const;
   void all_at(std::int64_t at_ns, std::span<ParamState> out) const;
   /// Adds the changes of this stretch up to a time to `out`, without what was before it.
   void replay(std::int64_t at_ns, std::span<ParamState> out) const;
@@ -61,7 +60,6 @@ class StatusIndex {
   std::vector<Change> changes_;
   std::size_t settled_ = 0;
   bool history_ = true;
-  std::vector<std::vector<std::uint32_t>> places_;  ///< by param: indices into changes_
   std::vector<Keyframe> keyframes_;
   std::vector<ParamState> latest_;  ///< after changes_[0, settled_)
 };

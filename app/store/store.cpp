@@ -16,6 +16,8 @@ using ev::EventKind;
 /// Newest events of all ranks together: with many ranks each keeps fewer.
 constexpr std::size_t kMostNewest = std::size_t{1} << 22;
 constexpr std::size_t kFewestNewest = std::size_t{1} << 11;
+/// Chunks that may be missing before a damaged one whose place is believed.
+constexpr std::uint64_t kMostSkipped = std::uint64_t{1} << 32;
 
 }  // namespace
 
@@ -55,8 +57,20 @@ const RankRun* Store::State::run(std::uint32_t rank) const {
   return at == ranks.end() ? nullptr : &at->second.run;
 }
 
+void Store::State::take_damage() {
+  for (; damage_taken < access.damage().size(); ++damage_taken) {
+    const BlockAccess::Damage& damage = access.damage()[damage_taken];
+    gaps.push_back({.rank = damage.rank,
+                    .begin_ns = to_run(damage.begin_ns),
+                    .end_ns = to_run(damage.end_ns),
+                    .events = damage.events,
+                    .damaged = true});
+  }
+}
+
 /// Times of the run that are kept as such; events are kept on the collector's clock, which does not move.
 void Store::State::shift(std::int64_t delta_ns) {
+  take_damage();
   for (RankRow& row : rows) row.last_ns += delta_ns;
   for (Message& message : messages) message.at_ns += delta_ns;
   for (Gap& gap : gaps) {
@@ -157,6 +171,36 @@ void Store::State::ingest(const Chunk& chunk, RankRun::Origin origin) {
          [&](RankRun& run, bool gap) { run.add(chunk, gap, origin, most); });
 }
 
+void Store::note_damaged(const Damaged& chunk) {
+  RankData& data = state_->data(chunk.rank);
+  // A number that is damaged as well must not hide what follows.
+  const bool next =
+      chunk.sequence >= data.next_sequence && chunk.sequence - data.next_sequence < kMostSkipped;
+  if (!next || chunk.parts == 0 || chunk.parts > Chunk::kMaxParts || chunk.end_ns < chunk.begin_ns ||
+      !plausible(chunk.begin_ns) || !plausible(chunk.end_ns)) {
+    return;
+  }
+  State& s = *state_;
+  // What no checksum covers does not move the origin.
+  s.origin_ns = s.has_origin ? s.origin_ns : chunk.begin_ns;
+  s.has_origin = true;
+  (void)s.note_gap(data, s.row(chunk.rank),
+                   {.rank = chunk.rank,
+                    .sequence = chunk.sequence,
+                    .events = chunk.events,
+                    .begin_ns = chunk.begin_ns,
+                    .end_ns = chunk.end_ns});
+  s.gaps.push_back({.rank = chunk.rank,
+                    .begin_ns = s.to_run(chunk.begin_ns),
+                    .end_ns = s.to_run(chunk.end_ns),
+                    .events = chunk.events,
+                    .damaged = true});
+  s.end_ns = std::max(s.end_ns, s.to_run(chunk.end_ns));
+  data.next_sequence = chunk.sequence + chunk.parts;
+  data.run.gap();
+  ++s.revision;
+}
+
 Store::Store(Keep keep) : state_(std::make_unique<State>(keep)) {}
 Store::~Store() = default;
 Store::Store(Store&&) noexcept = default;
@@ -211,14 +255,11 @@ void Store::append(Block block) {
   state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(block)); });
 }
 
-void Store::go_on_from(const Block& tail) {
-  RankRun& run = state_->data(tail.rank).run;
-  if (tail.page.empty()) {
-    run.go_on_from_last();
-  } else {
-    run.go_on_from(tail.begin, decode_page(tail.page.data(), tail.page.size()).statuses);
-  }
+void Store::go_on_from(std::uint32_t rank, BlockTail tail) {
+  state_->data(rank).run.go_on_from(tail.begin, std::move(tail.statuses));
 }
+
+void Store::go_on_from_last(std::uint32_t rank) { state_->data(rank).run.go_on_from_last(); }
 
 void Store::set_rows(std::unique_ptr<BlockRows> rows) { state_->access.set_rows(std::move(rows)); }
 void Store::seal_after(std::size_t events) { state_->seal_events = std::max<std::size_t>(events, 1); }
@@ -267,7 +308,10 @@ void Store::add_name(std::uint32_t rank, std::uint32_t id, std::string name) {
   ++state_->revision;
 }
 
-std::uint64_t Store::revision() const noexcept { return state_->revision; }
+std::uint64_t Store::revision() const noexcept {
+  // What is damaged is found by looking, and looks different from then on.
+  return state_->revision + state_->access.damage().size();
+}
 
 bool Store::has_tables() const noexcept { return state_->tables.has_value(); }
 
@@ -284,7 +328,10 @@ const ev::RunTables* Store::rank_tables(std::uint32_t rank) const {
 std::span<const RankRow> Store::ranks() const { return state_->rows; }
 std::span<const StepRow> Store::steps() const { return state_->steps.rows(); }
 std::span<const Message> Store::messages() const { return state_->messages; }
-std::span<const Gap> Store::gaps() const { return state_->gaps; }
+std::span<const Gap> Store::gaps() const {
+  state_->take_damage();
+  return state_->gaps;
+}
 std::int64_t Store::end_ns() const noexcept { return state_->end_ns; }
 std::int64_t Store::origin_ns() const noexcept { return state_->origin_ns; }
 std::uint64_t Store::event_count() const noexcept { return state_->events; }

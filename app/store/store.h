@@ -110,6 +110,7 @@ struct Gap {
   std::uint64_t shed = 0;  ///< of the dropped ones, those that a collector shed; the others: the rank itself
   std::uint64_t messages = 0;          ///< lost on the way
   std::uint64_t messages_between = 0;  ///< of these, between two collectors; the others: from the rank
+  bool damaged = false;                ///< not lost: the recording holds these events and they cannot be read
 };
 
 /// Ended spans of one kind and code in a lane.
@@ -129,9 +130,10 @@ enum class Keep : std::uint8_t {
   totals,
 };
 
-class Chunk;      // chunk.h
-class BlockRows;  // block_access.h
-struct Block;     // block.h
+class Chunk;       // chunk.h
+class BlockRows;   // block_access.h
+struct Block;      // block.h
+struct BlockTail;  // block.h
 
 /// [Note: what is in memory]
 /// A rank's newest events, some ten thousands, are here whole. Older ones are sealed into blocks: a block's
@@ -169,18 +171,27 @@ class Store {
   void limit_reading(std::optional<std::chrono::nanoseconds> time) const;
   /// Since then something was answered more coarsely than asked: ask again to see more.
   [[nodiscard]] bool wants_more() const noexcept;
-  /// Damage that was found while looking, in words. What it hides is shown as nothing.
+  /// Damage that was found while looking, in words. What it hides is a Gap from then on.
   [[nodiscard]] std::span<const std::string> problems() const noexcept;
 
   // ---- a recording ------------------------------------------------------------------------------
   // For who opens one: first set_rows() and the tables, then the blocks of each rank in order.
   void set_rows(std::unique_ptr<BlockRows> rows);
   void append(Block block);
-  /// What follows a rank's last block begins with this: a block without events. Without a page the last block
-  /// is read for it.
-  void go_on_from(const Block& tail);
+  /// What follows a rank's last block begins with this. Where it is not known the last block is read for it.
+  void go_on_from(std::uint32_t rank, BlockTail tail);
+  void go_on_from_last(std::uint32_t rank);
   /// A chunk that has no block yet and stays where it is, in row `row`.
   void ingest(const Chunk& chunk, std::int64_t row);
+  /// What a rank's next chunk would have been, had it not been damaged: a Gap.
+  struct Damaged {
+    std::uint32_t rank = 0;
+    std::uint64_t sequence = 0;
+    std::uint32_t parts = 1;
+    std::uint64_t events = 0;               ///< 0: not known
+    std::int64_t begin_ns = 0, end_ns = 0;  ///< collector clock
+  };
+  void note_damaged(const Damaged& chunk);
 
   // ---- the run ----------------------------------------------------------------------------------
   [[nodiscard]] std::uint64_t revision() const noexcept;  ///< changes when anything a view shows changed

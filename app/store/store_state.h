@@ -35,6 +35,7 @@ struct Store::State {
   StepTable steps;
   std::vector<Message> messages;
   std::vector<Gap> gaps;
+  std::size_t damage_taken = 0;  ///< of access.damage(), into gaps
   std::unordered_map<std::uint64_t, std::string> names;
   std::int64_t origin_ns = 0, end_ns = 0;
   bool has_origin = false;
@@ -58,6 +59,7 @@ struct Store::State {
   RankRow& row(std::uint32_t rank);
   [[nodiscard]] const RankRun* run(std::uint32_t rank) const;
   void shift(std::int64_t delta_ns);
+  void take_damage();
   /// Whether events are missing before what arrives.
   bool note_gap(const RankData& data, const RankRow& row, const Arrival& arrival);
   /// Origin, gap and counts; `take(run, gap)` hands the events over.

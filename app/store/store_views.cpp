@@ -71,17 +71,24 @@ std::uint8_t Store::depth_count(LaneId lane) const {
 
 void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
                     std::span<Density> columns) const {
-  std::fill(columns.begin(), columns.end(), Density{});
   const RankRun* run = state_->run(lane.rank);
-  if (run == nullptr || columns.empty() || end_ns <= begin_ns) return;
+  if (run == nullptr || columns.empty() || end_ns <= begin_ns) {
+    std::fill(columns.begin(), columns.end(), Density{});
+    return;
+  }
   std::vector<DensityBucket>& buckets = state_->buckets;
   buckets.assign(columns.size(), {});
   const DensityColumns sums{state_->to_clock(begin_ns), state_->to_clock(end_ns), buckets};
   run->density(lane.stream, depth, state_->origin_ns + state_->end_ns, sums);
+  // Columns are whole nanoseconds wide: one more or less is nothing, except in very narrow ones.
+  const bool narrow = sums.width_ns() < 1000;
+  const auto per_ns = static_cast<float>(1 / sums.width_ns());
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const DensityBucket& sum = buckets[c];
-    const auto column_ns = static_cast<float>(std::max<std::int64_t>(sums.at(c + 1) - sums.at(c), 1));
-    columns[c].busy = std::min(1.0F, sum.busy_ns / column_ns);
+    const float share =
+        narrow ? sum.busy_ns / static_cast<float>(std::max<std::int64_t>(sums.at(c + 1) - sums.at(c), 1))
+               : sum.busy_ns * per_ns;
+    columns[c].busy = std::min(1.0F, share);
     columns[c].count = std::max(sum.begins, sum.busy_ns > 0 ? 1U : 0U);
     columns[c].dominant = sum.kind;
     columns[c].dominant_code = sum.code;

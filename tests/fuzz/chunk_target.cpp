@@ -13,6 +13,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const store::Chunk chunk = store::Chunk::decode(bytes.data(), bytes.size());
     (void)chunk.times();
+    // A part of it: no more events than all, and the two make up all of it where they are apart.
+    const std::size_t states =
+        store::Chunk::decode(bytes.data(), bytes.size(), store::Chunk::Part::states).events.size();
+    const std::size_t others =
+        store::Chunk::decode(bytes.data(), bytes.size(), store::Chunk::Part::others).events.size();
+    fuzz::must(states + others == chunk.events.size() ||
+               (states == chunk.events.size() && others == chunk.events.size()));
     const std::vector<std::byte> again = chunk.encode();
     const store::Chunk second = store::Chunk::decode(again.data(), again.size());
     fuzz::must(second.rank == chunk.rank && second.sequence == chunk.sequence &&

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -71,13 +72,20 @@ Chunk random_chunk(std::uint64_t seed, std::size_t events) {
   return chunk;
 }
 
+constexpr std::size_t kHeader = 136;
+
 /// Makes the checksums of a tampered chunk right again, as a hostile sender would.
 void forge(std::vector<std::byte>& bytes) {
-  constexpr std::size_t kHeader = 120;
-  const auto packed = static_cast<std::uint32_t>(bytes.size() - kHeader);
-  std::memcpy(bytes.data() + kHeader - 12, &packed, 4);
-  const std::uint32_t payload = crc32c(bytes.data() + kHeader, packed);
-  std::memcpy(bytes.data() + kHeader - 8, &payload, 4);
+  std::uint32_t states = 0;  // compressed bytes of the first section
+  std::memcpy(&states, bytes.data() + 112, 4);
+  states = std::min(states, static_cast<std::uint32_t>(bytes.size() - kHeader));
+  std::memcpy(bytes.data() + 112, &states, 4);
+  const std::uint32_t first = crc32c(bytes.data() + kHeader, states);
+  std::memcpy(bytes.data() + 116, &first, 4);
+  const auto others = static_cast<std::uint32_t>(bytes.size() - kHeader - states);
+  std::memcpy(bytes.data() + kHeader - 12, &others, 4);
+  const std::uint32_t second = crc32c(bytes.data() + kHeader + states, others);
+  std::memcpy(bytes.data() + kHeader - 8, &second, 4);
   const std::uint32_t header = crc32c(bytes.data(), kHeader - 4);
   std::memcpy(bytes.data() + kHeader - 4, &header, 4);
 }
@@ -113,39 +121,94 @@ TEST(Chunk, SyntheticRunSurvivesAndIsSmall) {
   EXPECT_LT(each, 4.0);  // issue: at most 4 bytes per event
 }
 
+bool is_state(const ev::Event& event) {
+  using enum ev::EventKind;
+  return event.kind == param_status || event.kind == memory_alloc || event.kind == memory_free ||
+         event.kind == bucket_open || event.kind == bucket_add || event.kind == bucket_flush;
+}
+
+TEST(Chunk, ALargeOneIsReadInParts) {
+  const std::vector<Chunk> chunks = make_synthetic_run({.steps = 40, .chunk_events = 8192}).chunks;
+  const auto large = std::find_if(chunks.begin(), chunks.end(),
+                                  [](const Chunk& chunk) { return chunk.events.size() > 8000; });
+  ASSERT_NE(large, chunks.end());
+  const std::vector<std::byte> encoded = large->encode();
+  Chunk states = *large, others = *large;
+  std::erase_if(states.events, [](const ev::Event& event) { return !is_state(event); });
+  std::erase_if(others.events, is_state);
+  ASSERT_GT(states.events.size(), 1000U);
+  ASSERT_GT(others.events.size(), 1000U);
+  expect_same(Chunk::decode(encoded.data(), encoded.size(), Chunk::Part::states), states);
+  expect_same(Chunk::decode(encoded.data(), encoded.size(), Chunk::Part::others), others);
+  expect_same(Chunk::decode(encoded.data(), encoded.size()), *large);
+  // What is asked for is read, and nothing else: damage to one part does not hide the other.
+  std::vector<std::byte> damaged = encoded;
+  damaged.back() ^= std::byte{1};
+  expect_same(Chunk::decode(damaged.data(), damaged.size(), Chunk::Part::states), states);
+  EXPECT_THROW((void)Chunk::decode(damaged.data(), damaged.size(), Chunk::Part::others), std::runtime_error);
+  EXPECT_THROW((void)Chunk::decode(damaged.data(), damaged.size()), std::runtime_error);
+  damaged = encoded;
+  damaged[kHeader + 50] ^= std::byte{1};
+  expect_same(Chunk::decode(damaged.data(), damaged.size(), Chunk::Part::others), others);
+  EXPECT_THROW((void)Chunk::decode(damaged.data(), damaged.size(), Chunk::Part::states), std::runtime_error);
+  EXPECT_THROW((void)Chunk::decode(damaged.data(), damaged.size()), std::runtime_error);
+}
+
+TEST(Chunk, AnyOrderOfPartsSurvives) {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    Chunk chunk = random_chunk(seed, 5000);
+    std::mt19937_64 random(seed);
+    for (std::size_t i = 0; i < chunk.events.size(); ++i) {
+      // Runs of any length; of the state first, last, always or never.
+      const bool state = seed == 0 || (seed != 1 && (i / (1 + seed * seed)) % 2 == seed % 2);
+      chunk.events[i].kind = state ? ev::EventKind::memory_alloc : ev::EventKind::module_begin;
+      if (seed > 5 && random() % 4 == 0) chunk.events[i].kind = ev::EventKind::param_status;
+    }
+    expect_same(round_trip(chunk), chunk);
+  }
+}
+
 TEST(Chunk, EveryTruncationIsRefused) {
-  const std::vector<std::byte> bytes = random_chunk(5, 60).encode();
-  for (std::size_t n = 0; n < bytes.size(); ++n) {
-    EXPECT_THROW((void)Chunk::decode(bytes.data(), n), std::runtime_error) << n;
+  for (const Chunk& chunk : {random_chunk(5, 60), random_chunk(5, 4200)}) {
+    const std::vector<std::byte> bytes = chunk.encode();
+    for (std::size_t n = 0; n < bytes.size(); n += 1 + n / 200) {
+      EXPECT_THROW((void)Chunk::decode(bytes.data(), n), std::runtime_error) << n;
+    }
   }
 }
 
 TEST(Chunk, EveryFlippedBitIsRefused) {
-  const std::vector<std::byte> bytes = random_chunk(6, 40).encode();
-  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
-    std::vector<std::byte> copy = bytes;
-    copy[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-    EXPECT_THROW((void)Chunk::decode(copy.data(), copy.size()), std::runtime_error) << bit;
+  for (const Chunk& chunk : {random_chunk(6, 40), random_chunk(6, 4200)}) {
+    const std::vector<std::byte> bytes = chunk.encode();
+    for (std::size_t bit = 0; bit < bytes.size() * 8; bit += 1 + bit / 8000) {
+      std::vector<std::byte> copy = bytes;
+      copy[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+      EXPECT_THROW((void)Chunk::decode(copy.data(), copy.size()), std::runtime_error) << bit;
+    }
   }
 }
 
 TEST(Chunk, ForgedBytesNeverCrash) {
   // With right checksums the bounds of the columns are the only defence.
-  const std::vector<std::byte> bytes =
+  const std::vector<std::byte> small =
       make_synthetic_run({.steps = 1, .chunk_events = 256}).chunks[3].encode();
+  const std::vector<std::byte> apart =
+      make_synthetic_run({.steps = 20, .chunk_events = 4200}).chunks[0].encode();
   std::mt19937_64 random(11);
   int refused = 0;
   for (int i = 0; i < 4000; ++i) {
-    std::vector<std::byte> copy = bytes;
+    std::vector<std::byte> copy = i % 4 == 0 ? apart : small;
     const std::size_t flips = 1 + random() % 4;
     for (std::size_t f = 0; f < flips; ++f) copy[random() % copy.size()] = static_cast<std::byte>(random());
-    if (random() % 4 == 0) copy.resize(120 + random() % (copy.size() - 120));
+    if (random() % 4 == 0) copy.resize(kHeader + random() % (copy.size() - kHeader));
     forge(copy);
-    try {
-      Store store;
-      store.ingest(Chunk::decode(copy.data(), copy.size()));
-    } catch (const std::runtime_error&) {
-      ++refused;
+    for (const Chunk::Part part : {Chunk::Part::all, Chunk::Part::states, Chunk::Part::others}) {
+      try {
+        Store store;
+        store.ingest(Chunk::decode(copy.data(), copy.size(), part));
+      } catch (const std::runtime_error&) {
+        ++refused;
+      }
     }
   }
   EXPECT_GT(refused, 1000);

@@ -1,5 +1,4 @@
-// The recording file: what was written is read again; a crash, a full disk, damage and wrong files are
-// said in words and never crash the reader or make up data.
+// The recording file: what was written is read again, after a crash and a full disk as well.
 #include "app/store/recording.h"
 
 #include <fcntl.h>
@@ -19,72 +18,12 @@
 #include "app/store/compaction.h"
 #include "app/store/database.h"
 #include "app/store/recording_schema.h"
-#include "tests/store/same_store.h"
-#include "tests/store/synthetic_run.h"
+#include "tests/store/recording_files.h"
 
 namespace shardscope::store {
 namespace {
 
 namespace fs = std::filesystem;
-
-class RecordingTest : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("shardscope-recording-" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::permissions(folder_, fs::perms::owner_all, ignored);
-    fs::remove_all(folder_, ignored);
-  }
-  [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
-  std::string write(const std::string& name, const SyntheticRun& run) const {
-    RecordingWriter writer(file(name));
-    record(writer, run);
-    EXPECT_EQ(writer.error(), "");
-    return file(name);
-  }
-  static std::string refusal(const std::string& path) {
-    try {
-      RecordingInfo info;
-      (void)open_recording(path, &info);
-    } catch (const std::runtime_error& error) {
-      return error.what();
-    }
-    return "accepted";
-  }
-  static bool mentions(const RecordingInfo& info, const std::string& text) {
-    for (const std::string& problem : info.problems) {
-      if (problem.find(text) != std::string::npos) return true;
-    }
-    return false;
-  }
-  fs::path folder_;
-};
-
-void expect_same_run(const Store& a, const Store& b) {
-  EXPECT_EQ(a.event_count(), b.event_count());
-  EXPECT_EQ(a.end_ns(), b.end_ns());
-  ASSERT_EQ(a.lanes(), b.lanes());
-  for (const LaneId lane : a.lanes()) {
-    ASSERT_EQ(a.depth_count(lane), b.depth_count(lane));
-    for (std::uint8_t d = 0; d < a.depth_count(lane); ++d) {
-      const auto left = a.spans(lane, d);
-      const auto right = b.spans(lane, d);
-      ASSERT_EQ(left.size(), right.size());
-      for (std::size_t i = 0; i < left.size(); ++i) {
-        ASSERT_EQ(left[i].begin_ns, right[i].begin_ns);
-        ASSERT_EQ(left[i].end_ns, right[i].end_ns);
-        ASSERT_EQ(left[i].a, right[i].a);
-      }
-    }
-  }
-  ASSERT_EQ(a.steps().size(), b.steps().size());
-  for (std::size_t i = 0; i < a.steps().size(); ++i) {
-    EXPECT_THAT(a.steps()[i].loss, testing::NanSensitiveDoubleEq(b.steps()[i].loss));
-  }
-}
 
 TEST_F(RecordingTest, WholeRunComesBack) {
   const SyntheticRun run = make_synthetic_run();
@@ -235,110 +174,6 @@ TEST_F(RecordingTest, FullDiskIsAnErrorTextAndKeepsWhatWasWritten) {
   EXPECT_GT(read.event_count(), 0U);
 }
 
-TEST_F(RecordingTest, TruncatedCopiesShowWhatIsWhole) {
-  const SyntheticRun run = make_synthetic_run({.steps = 60});  // several joined chunks per rank
-  const std::string path = write("whole.zscope", run);
-  const std::uintmax_t size = fs::file_size(path);
-  std::uint64_t most = 0;
-  for (int tenth = 0; tenth < 10; ++tenth) {
-    const std::string copy = file("cut.zscope");
-    fs::copy_file(path, copy, fs::copy_options::overwrite_existing);
-    fs::resize_file(copy, size * static_cast<std::uintmax_t>(tenth) / 10);
-    try {
-      RecordingInfo info;
-      const Store read = open_recording(copy, &info);
-      EXPECT_THAT(info.problems, testing::Not(testing::IsEmpty())) << tenth;
-      EXPECT_LT(info.chunks, run.chunks.size()) << tenth;
-      most = std::max(most, info.chunks);
-    } catch (const std::runtime_error& error) {
-      EXPECT_NE(std::string(error.what()).find(copy), std::string::npos);
-    }
-  }
-  EXPECT_GT(most, run.chunks.size() / 3);  // something was saved from the longest
-}
-
-TEST_F(RecordingTest, FlippedBitsAreNamedNeverBelieved) {
-  const SyntheticRun run = make_synthetic_run({.steps = 3});
-  const std::string path = write("whole.zscope", run);
-  Store truth;
-  fill_store(truth, run);
-  std::ifstream in(path, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
-  std::mt19937_64 random(3);
-  int opened = 0;
-  for (int i = 0; i < 150; ++i) {
-    std::string copy = bytes;
-    for (int f = 0; f < 1 + i % 8; ++f)
-      copy[random() % copy.size()] ^= static_cast<char>(1U << (random() % 8));
-    const std::string damaged = file("flipped.zscope");
-    std::ofstream(damaged, std::ios::binary) << copy;
-    try {
-      RecordingInfo info;
-      const Store read = open_recording(damaged, &info);
-      ++opened;
-      // Either all is there, or a problem is named.
-      if (info.problems.empty()) {
-        EXPECT_EQ(read.event_count(), truth.event_count());
-        EXPECT_EQ(info.chunks, run.chunks.size());
-      }
-      EXPECT_LE(read.event_count(), truth.event_count());
-      for (const StepRow& step : read.steps()) {
-        ASSERT_LT(step.step, truth.steps().size());
-        if (step.end_ns != kOpen && info.problems.empty()) {
-          EXPECT_EQ(step.end_ns, truth.steps()[step.step].end_ns);
-        }
-      }
-    } catch (const std::runtime_error& error) {
-      EXPECT_NE(std::string(error.what()).find("recording"), std::string::npos);
-    }
-  }
-  EXPECT_GT(opened, 100);
-}
-
-TEST_F(RecordingTest, DamagedChunkIsNamedAndBecomesAGap) {
-  const SyntheticRun run = make_synthetic_run();
-  const std::string path = write("one.zscope", run);
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-  ASSERT_EQ(
-      sqlite3_exec(
-          db, "UPDATE chunks SET bytes = substr(bytes, 1, 200) || x'00' || substr(bytes, 202) WHERE rank = 1",
-          nullptr, nullptr, nullptr),
-      SQLITE_OK);
-  sqlite3_close(db);
-  RecordingInfo info;
-  const Store read = open_recording(path, &info);
-  // Joined at the end, so one row held all of the rank.
-  EXPECT_EQ(info.chunks, std::count_if(run.chunks.begin(), run.chunks.end(),
-                                       [](const Chunk& chunk) { return chunk.rank != 1; }));
-  EXPECT_TRUE(mentions(info, "(rank 1, sequence 0)"));
-  EXPECT_TRUE(mentions(info, "checksum"));
-  EXPECT_EQ(read.depth_count({1, ev::StreamId::compute}), 0U);
-  EXPECT_GT(read.depth_count({2, ev::StreamId::compute}), 0U);
-}
-
-TEST_F(RecordingTest, DamagedChunkInTheMiddleBecomesAGap) {
-  const SyntheticRun run = make_synthetic_run();
-  const std::string path = file("middle.zscope");
-  constexpr std::size_t kDamaged = 5;
-  {
-    RecordingWriter writer(path);  // never finished: its chunks stay small
-    for (const ev::RunTables& tables : run.tables) writer.tables(tables.rank, tables);
-    for (std::size_t i = 0; i < run.chunks.size(); ++i) {
-      std::vector<std::byte> encoded = run.chunks[i].encode();
-      if (i == kDamaged) encoded[encoded.size() / 2] ^= std::byte{1};
-      writer.append(run.chunks[i], encoded);
-    }
-  }
-  RecordingInfo info;
-  const Store read = open_recording(path, &info);
-  EXPECT_EQ(info.chunks, run.chunks.size() - 1);
-  EXPECT_TRUE(mentions(info, "chunk 6 (rank " + std::to_string(run.chunks[kDamaged].rank)));
-  EXPECT_TRUE(mentions(info, "checksum"));
-  ASSERT_EQ(read.gaps().size(), 1U);
-  EXPECT_EQ(read.gaps()[0].rank, run.chunks[kDamaged].rank);
-}
-
 TEST_F(RecordingTest, SmallChunksAreJoinedAndNothingMoves) {
   // As a live run arrives: a few events at a time, the clock's offset corrected now and then, once with
   // events missing.
@@ -430,42 +265,6 @@ TEST_F(RecordingTest, ALargeChunkAfterSmallOnesKeepsItsPlace) {
   EXPECT_EQ(database.integer("SELECT count(*) FROM chunks"), 2);
 }
 
-TEST_F(RecordingTest, AFileOfVersion1Opens) {
-  // Written by the program before version 2: make_synthetic_recording F world=2 steps=1 layers=1
-  RecordingInfo info;
-  const Store read = open_recording(SHARDSCOPE_TEST_DATA "/version1.zscope", &info);
-  EXPECT_EQ(info.format_version, 1);
-  EXPECT_TRUE(info.complete);
-  EXPECT_THAT(info.problems, testing::IsEmpty());
-  EXPECT_EQ(info.chunks, 2U);
-  EXPECT_EQ(read.event_count(), 1130U);
-  Store now;
-  fill_store(now, make_synthetic_run({.world = 2, .steps = 1, .layers = 1}));
-  expect_same_run(read, now);
-}
-
-TEST_F(RecordingTest, AFileOfVersion2Opens) {
-  // Written by the program before version 3: make_synthetic_recording F world=2 steps=40 layers=1
-  RecordingInfo info;
-  const Store read = open_recording(SHARDSCOPE_TEST_DATA "/version2.zscope", &info);
-  EXPECT_EQ(info.format_version, 2);
-  EXPECT_TRUE(info.complete);
-  EXPECT_THAT(info.problems, testing::IsEmpty());
-  Store now;
-  now.seal_after(SIZE_MAX);
-  fill_store(now, make_synthetic_run({.world = 2, .steps = 40, .layers = 1}));
-  expect_same_run(read, now);
-  expect_same_states(now, read, 3, 30);
-}
-
-/// Everything in memory, from the same chunks as the recording holds.
-Store whole_of(const SyntheticRun& run) {
-  Store whole;
-  whole.seal_after(SIZE_MAX);
-  fill_store(whole, run);
-  return whole;
-}
-
 TEST_F(RecordingTest, BlocksAnswerLikeAStoreThatKeepsEverything) {
   const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 160, .chunk_events = 400});
   const std::string path = write("blocks.zscope", run);
@@ -524,79 +323,6 @@ TEST_F(RecordingTest, AKilledRecordingHasTheBlocksOfWhatWasCommitted) {
   expect_same_tables(whole, read);
   expect_same_lanes(whole, read, 5, 3);
   expect_same_states(whole, read, 6, 30);
-}
-
-TEST_F(RecordingTest, DamagedLevelsOfDetailAreMadeAgain) {
-  const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 100, .chunk_events = 500});
-  const Store whole = whole_of(run);
-  for (const char* damage :
-       {"UPDATE blocks SET bytes = substr(bytes, 1, 40) || x'00' || substr(bytes, 42) WHERE id % 2 = 0",
-        "UPDATE levels SET bytes = substr(bytes, 1, 90) || x'0102' || substr(bytes, 93)",
-        "DELETE FROM blocks WHERE id = (SELECT min(id) FROM blocks)", "UPDATE tails SET bytes = x'00'"}) {
-    SCOPED_TRACE(damage);
-    const std::string path = write("levels.zscope", run);
-    sqlite3* db = nullptr;
-    ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-    ASSERT_EQ(sqlite3_exec(db, damage, nullptr, nullptr, nullptr), SQLITE_OK);
-    ASSERT_GT(sqlite3_changes(db), 0);
-    sqlite3_close(db);
-    RecordingInfo info;
-    const Store read = open_recording(path, &info);
-    EXPECT_TRUE(mentions(info, "made again")) << testing::PrintToString(info.problems);
-    EXPECT_EQ(info.chunks, run.chunks.size());
-    expect_same_tables(whole, read);
-    expect_same_lanes(whole, read, 7, 2);
-  }
-}
-
-TEST_F(RecordingTest, DamageThatIsMetWhileLookingIsNamed) {
-  const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 200, .chunk_events = 500});
-  const std::string path = write("met.zscope", run);
-  const Store whole = whole_of(run);
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(db,
-                         "UPDATE chunks SET bytes = substr(bytes, 1, 900) || x'00' || substr(bytes, 902) "
-                         "WHERE id = (SELECT min(id) FROM chunks)",
-                         nullptr, nullptr, nullptr),
-            SQLITE_OK);
-  sqlite3_close(db);
-  RecordingInfo info;
-  const Store read = open_recording(path, &info, Verify::as_read);
-  EXPECT_THAT(info.problems, testing::IsEmpty());
-  const LaneId lane{0, ev::StreamId::compute};
-  const std::size_t all = whole.spans(lane, 1).size();
-  const std::vector<Span> seen = read.spans(lane, 1);
-  EXPECT_LT(seen.size(), all);
-  EXPECT_GT(seen.size(), all / 3);  // the other blocks are whole
-  ASSERT_EQ(read.problems().size(), 1U);
-  EXPECT_NE(read.problems()[0].find("checksum"), std::string::npos);
-  EXPECT_NE(read.problems()[0].find("rank 0, sequence 0"), std::string::npos);
-  std::vector<Density> columns(50);
-  read.density(lane, 1, 0, whole.end_ns(), columns);
-  EXPECT_EQ(columns[1].busy, 0.0F);  // nothing is made up where it is damaged
-  EXPECT_GT(columns[48].busy, 0.0F);
-}
-
-TEST_F(RecordingTest, WrongFilesAreRefusedInWords) {
-  EXPECT_NE(refusal(file("nothing.zscope")).find("no such file"), std::string::npos);
-  EXPECT_NE(refusal(folder_.string()).find("is a folder"), std::string::npos);
-  std::ofstream(file("empty.zscope")).close();
-  EXPECT_NE(refusal(file("empty.zscope")).find("is empty"), std::string::npos);
-  std::ofstream(file("text.zscope")) << "this is not a recording, it is a text file";
-  EXPECT_NE(refusal(file("text.zscope")).find("not a Shardscope recording"), std::string::npos);
-
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(file("other.zscope").c_str(), &db), SQLITE_OK);
-  sqlite3_exec(db, "CREATE TABLE t(x)", nullptr, nullptr, nullptr);
-  sqlite3_close(db);
-  EXPECT_NE(refusal(file("other.zscope")).find("not a Shardscope recording"), std::string::npos);
-
-  const std::string newer = write("newer.zscope", make_synthetic_run({.steps = 1}));
-  ASSERT_EQ(sqlite3_open(newer.c_str(), &db), SQLITE_OK);
-  sqlite3_exec(db, "PRAGMA user_version = 99", nullptr, nullptr, nullptr);
-  sqlite3_close(db);
-  EXPECT_NE(refusal(newer).find("format version 99"), std::string::npos);
 }
 
 TEST_F(RecordingTest, WriterRefusesWhatItMustNotDestroy) {

@@ -70,7 +70,8 @@ bool Session::poll(std::chrono::microseconds budget) {
   changed |= seen != control_seen_;
   control_seen_ = std::move(seen);
   return changed || !digest_whole_ || store_.revision() != before ||
-         summary_.step_ms.data() != summary_before || step_times_done_ != times_before;
+         summary_.step_ms.data() != summary_before || step_times_done_ != times_before ||
+         !next_step_times_.ranks.empty();
 }
 
 void Session::derive(std::chrono::microseconds budget) {
@@ -136,12 +137,16 @@ void Session::compute_step_times(std::chrono::microseconds budget) {
   const Clock::time_point until = Clock::now() + budget;
   while (step_times_done_ < steps.size() && steps[step_times_done_].end_ns != store::kOpen &&
          Clock::now() < until) {
-    StepTimes times;
-    for (const store::RankRow& rank : store_.ranks()) {
-      times.ranks.push_back(analysis::partition_time(store_, rank.rank, steps[step_times_done_].begin_ns,
-                                                     steps[step_times_done_].end_ns));
+    // Rank by rank: with many of them one step is more than a frame has time for.
+    std::vector<analysis::TimePartition>& ranks = next_step_times_.ranks;
+    const std::span<const store::RankRow> rows = store_.ranks();
+    if (rows.size() != std::exchange(next_step_ranks_, rows.size())) ranks.clear();  // one came in between
+    while (ranks.size() < rows.size() && Clock::now() < until) {
+      ranks.push_back(analysis::partition_time(
+          store_, rows[ranks.size()].rank, steps[step_times_done_].begin_ns, steps[step_times_done_].end_ns));
     }
-    step_times_[step_times_done_++] = std::move(times);
+    if (ranks.size() < rows.size()) break;
+    step_times_[step_times_done_++] = std::exchange(next_step_times_, {});
   }
 }
 

@@ -84,6 +84,8 @@ class Session {
   RunIndex::Window looked_at_{.begin_ns = 0, .end_ns = 0};
   std::vector<std::optional<StepTimes>> step_times_;
   std::size_t step_times_done_ = 0;
+  StepTimes next_step_times_;        ///< of the ranks done so far
+  std::size_t next_step_ranks_ = 0;  ///< ranks there were when it was begun
   std::uint64_t indexed_revision_ = UINT64_MAX;
   Completeness indexed_as_ = Completeness::growing;
   std::uint64_t summarized_revision_ = UINT64_MAX;

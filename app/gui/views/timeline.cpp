@@ -121,9 +121,14 @@ void TimelineView::gaps(Context& ctx, std::uint32_t rank, const Rect& rect, cons
     const float x1 = std::min(rect.right(), std::max(x0 + 2, scale.x_of(gap.end_ns)));
     const Rect where{x0, rect.y, x1 - x0, rect.h};
     ctx.canvas.fill(where, ctx.colors().base, 0.7F);
-    ctx.canvas.hatch(where, ctx.colors().muted, 0.5F, 8);
+    const Palette& c = ctx.colors();
+    ctx.canvas.hatch(where, gap.damaged ? c.of(Meaning::trouble) : c.muted, 0.5F, 8);
+    if (gap.damaged && where.w > 80) {
+      ctx.canvas.text_in(where, "damaged", c.of(Meaning::trouble), Font::body, Align::centre);
+    }
     if (ctx.hovered(where)) {
-      ctx.tip("Missing here: " + store::what_is_missing(gap));
+      ctx.tip("Missing here, " + duration(gap.end_ns - gap.begin_ns).text() + " of rank " +
+              std::to_string(rank) + ": " + store::what_is_missing(gap));
     }
   }
 }

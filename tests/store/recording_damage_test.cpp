@@ -1,0 +1,231 @@
+// A damaged, cut off or wrong file is said in words, never crashes the reader and never makes up data.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "app/store/gap_text.h"
+#include "app/store/recording.h"
+#include "tests/store/recording_files.h"
+
+namespace shardscope::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+void change(const std::string& path, const char* sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+  ASSERT_GT(sqlite3_changes(db), 0);
+  sqlite3_close(db);
+}
+
+TEST_F(RecordingTest, TruncatedCopiesShowWhatIsWhole) {
+  const SyntheticRun run = make_synthetic_run({.steps = 60});  // several joined chunks per rank
+  const std::string path = write("whole.zscope", run);
+  const std::uintmax_t size = fs::file_size(path);
+  std::uint64_t most = 0;
+  for (int tenth = 0; tenth < 10; ++tenth) {
+    const std::string copy = file("cut.zscope");
+    fs::copy_file(path, copy, fs::copy_options::overwrite_existing);
+    fs::resize_file(copy, size * static_cast<std::uintmax_t>(tenth) / 10);
+    try {
+      RecordingInfo info;
+      const Store read = open_recording(copy, &info);
+      EXPECT_THAT(info.problems, testing::Not(testing::IsEmpty())) << tenth;
+      EXPECT_LT(info.chunks, run.chunks.size()) << tenth;
+      most = std::max(most, info.chunks);
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find(copy), std::string::npos);
+    }
+  }
+  EXPECT_GT(most, run.chunks.size() / 3);  // something was saved from the longest
+}
+
+TEST_F(RecordingTest, FlippedBitsAreNamedNeverBelieved) {
+  const SyntheticRun run = make_synthetic_run({.steps = 3});
+  const std::string path = write("whole.zscope", run);
+  Store truth;
+  fill_store(truth, run);
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::mt19937_64 random(3);
+  int opened = 0;
+  for (int i = 0; i < 150; ++i) {
+    std::string copy = bytes;
+    for (int f = 0; f < 1 + i % 8; ++f)
+      copy[random() % copy.size()] ^= static_cast<char>(1U << (random() % 8));
+    const std::string damaged = file("flipped.zscope");
+    std::ofstream(damaged, std::ios::binary) << copy;
+    try {
+      RecordingInfo info;
+      const Store read = open_recording(damaged, &info);
+      ++opened;
+      // Either all is there, or a problem is named.
+      if (info.problems.empty()) {
+        EXPECT_EQ(read.event_count(), truth.event_count());
+        EXPECT_EQ(info.chunks, run.chunks.size());
+      }
+      EXPECT_LE(read.event_count(), truth.event_count());
+      for (const StepRow& step : read.steps()) {
+        ASSERT_LT(step.step, truth.steps().size());
+        if (step.end_ns != kOpen && info.problems.empty()) {
+          EXPECT_EQ(step.end_ns, truth.steps()[step.step].end_ns);
+        }
+      }
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find("recording"), std::string::npos);
+    }
+  }
+  EXPECT_GT(opened, 100);
+}
+
+TEST_F(RecordingTest, DamagedChunkIsNamedAndBecomesAGap) {
+  const SyntheticRun run = make_synthetic_run();
+  const std::string path = write("one.zscope", run);
+  change(path,
+         "UPDATE chunks SET bytes = substr(bytes, 1, 200) || x'00' || substr(bytes, 202) WHERE rank = 1");
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
+  // Joined at the end, so one row held all of the rank.
+  EXPECT_EQ(info.chunks, std::count_if(run.chunks.begin(), run.chunks.end(),
+                                       [](const Chunk& chunk) { return chunk.rank != 1; }));
+  EXPECT_TRUE(mentions(info, "(rank 1, sequence 0)"));
+  EXPECT_TRUE(mentions(info, "checksum"));
+  EXPECT_EQ(read.depth_count({1, ev::StreamId::compute}), 0U);
+  ASSERT_EQ(read.gaps().size(), 1U);  // nothing follows it, and still it is known to be missing
+  EXPECT_EQ(read.gaps()[0].rank, 1U);
+  EXPECT_TRUE(read.gaps()[0].damaged);
+  EXPECT_GT(read.gaps()[0].events, 100U);
+  EXPECT_GT(read.gaps()[0].end_ns, read.end_ns() / 2);
+  EXPECT_GT(read.depth_count({2, ev::StreamId::compute}), 0U);
+}
+
+TEST_F(RecordingTest, DamagedChunkInTheMiddleBecomesAGap) {
+  const SyntheticRun run = make_synthetic_run();
+  const std::string path = file("middle.zscope");
+  constexpr std::size_t kDamaged = 5;
+  {
+    RecordingWriter writer(path);  // never finished: its chunks stay small
+    for (const ev::RunTables& tables : run.tables) writer.tables(tables.rank, tables);
+    for (std::size_t i = 0; i < run.chunks.size(); ++i) {
+      std::vector<std::byte> encoded = run.chunks[i].encode();
+      if (i == kDamaged) encoded[encoded.size() / 2] ^= std::byte{1};
+      writer.append(run.chunks[i], encoded);
+    }
+  }
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
+  EXPECT_EQ(info.chunks, run.chunks.size() - 1);
+  EXPECT_TRUE(mentions(info, "chunk 6 (rank " + std::to_string(run.chunks[kDamaged].rank)));
+  EXPECT_TRUE(mentions(info, "checksum"));
+  ASSERT_EQ(read.gaps().size(), 1U);
+  EXPECT_EQ(read.gaps()[0].rank, run.chunks[kDamaged].rank);
+  EXPECT_TRUE(read.gaps()[0].damaged);
+  EXPECT_EQ(read.gaps()[0].events, run.chunks[kDamaged].events.size());
+}
+
+TEST_F(RecordingTest, DamagedLevelsOfDetailAreMadeAgain) {
+  const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 100, .chunk_events = 500});
+  const Store whole = whole_of(run);
+  for (const char* damage :
+       {"UPDATE blocks SET bytes = substr(bytes, 1, 40) || x'00' || substr(bytes, 42) WHERE id % 2 = 0",
+        "UPDATE levels SET bytes = substr(bytes, 1, 90) || x'0102' || substr(bytes, 93)",
+        "DELETE FROM blocks WHERE id = (SELECT min(id) FROM blocks)", "UPDATE tails SET bytes = x'00'",
+        "UPDATE levels SET statuses = x'00' WHERE id % 2 = 0"}) {
+    SCOPED_TRACE(damage);
+    const std::string path = write("levels.zscope", run);
+    change(path, damage);
+    RecordingInfo info;
+    const Store read = open_recording(path, &info);
+    EXPECT_TRUE(mentions(info, "made again")) << testing::PrintToString(info.problems);
+    EXPECT_EQ(info.chunks, run.chunks.size());
+    expect_same_tables(whole, read);
+    expect_same_lanes(whole, read, 7, 2);
+  }
+}
+
+TEST_F(RecordingTest, DamageThatIsMetWhileLookingIsNamed) {
+  const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 200, .chunk_events = 500});
+  const std::string path = write("met.zscope", run);
+  const Store whole = whole_of(run);
+  // The last bytes of a chunk hold events that are not of the state.
+  change(path,
+         "UPDATE chunks SET bytes = substr(bytes, 1, length(bytes) - 100) || x'00' || "
+         "substr(bytes, length(bytes) - 98) WHERE id = (SELECT min(id) FROM chunks)");
+  RecordingInfo info;
+  const Store read = open_recording(path, &info, Verify::as_read);
+  EXPECT_THAT(info.problems, testing::IsEmpty());
+  EXPECT_TRUE(read.gaps().empty());
+  const std::uint64_t before = read.revision();
+  const LaneId lane{0, ev::StreamId::compute};
+  const std::size_t all = whole.spans(lane, 1).size();
+  const std::vector<Span> seen = read.spans(lane, 1);
+  EXPECT_LT(seen.size(), all);
+  EXPECT_GT(seen.size(), all / 3);  // the other blocks are whole
+  ASSERT_EQ(read.problems().size(), 1U);
+  EXPECT_NE(read.problems()[0].find("checksum"), std::string::npos);
+  EXPECT_NE(read.problems()[0].find("rank 0, sequence 0"), std::string::npos);
+  std::vector<Density> columns(50);
+  read.density(lane, 1, 0, whole.end_ns(), columns);
+  EXPECT_EQ(columns[1].busy, 0.0F);  // nothing is made up where it is damaged
+  EXPECT_GT(columns[48].busy, 0.0F);
+  // It does not look like a time in which nothing happened.
+  EXPECT_GT(read.revision(), before);
+  ASSERT_EQ(read.gaps().size(), 1U);
+  const Gap gap = read.gaps()[0];
+  EXPECT_TRUE(gap.damaged);
+  EXPECT_EQ(gap.rank, 0U);
+  EXPECT_EQ(gap.begin_ns, 0);
+  EXPECT_GE(seen.front().begin_ns, gap.end_ns);
+  EXPECT_GT(gap.end_ns, whole.end_ns() / 50);
+  EXPECT_GT(gap.events, 10'000U);
+  EXPECT_THAT(what_is_missing(gap), testing::HasSubstr("damaged"));
+  (void)read.spans(lane, 1);
+  EXPECT_EQ(read.gaps().size(), 1U);  // found once
+}
+
+TEST_F(RecordingTest, DamagedStatesAreMetByAQuestionAboutTheState) {
+  const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 200, .chunk_events = 500});
+  const std::string path = write("states.zscope", run);
+  // Behind the header of 136 bytes lie the events of the state.
+  change(path,
+         "UPDATE chunks SET bytes = substr(bytes, 1, 300) || x'0000' || substr(bytes, 303) "
+         "WHERE id = (SELECT min(id) FROM chunks)");
+  const Store read = open_recording(path, nullptr, Verify::as_read);
+  (void)read.spans({0, ev::StreamId::compute}, 1);
+  EXPECT_TRUE(read.gaps().empty());  // these are whole, and shown
+  (void)read.memory_at(0, ev::MemoryPool::device, 1'000'000);
+  ASSERT_EQ(read.gaps().size(), 1U);
+  EXPECT_TRUE(read.gaps()[0].damaged);
+  EXPECT_EQ(read.gaps()[0].begin_ns, 0);
+}
+
+TEST_F(RecordingTest, WrongFilesAreRefusedInWords) {
+  EXPECT_NE(refusal(file("nothing.zscope")).find("no such file"), std::string::npos);
+  EXPECT_NE(refusal(folder_.string()).find("is a folder"), std::string::npos);
+  std::ofstream(file("empty.zscope")).close();
+  EXPECT_NE(refusal(file("empty.zscope")).find("is empty"), std::string::npos);
+  std::ofstream(file("text.zscope")) << "this is not a recording, it is a text file";
+  EXPECT_NE(refusal(file("text.zscope")).find("not a Shardscope recording"), std::string::npos);
+
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(file("other.zscope").c_str(), &db), SQLITE_OK);
+  sqlite3_exec(db, "CREATE TABLE t(x)", nullptr, nullptr, nullptr);
+  sqlite3_close(db);
+  EXPECT_NE(refusal(file("other.zscope")).find("not a Shardscope recording"), std::string::npos);
+
+  const std::string newer = write("newer.zscope", make_synthetic_run({.steps = 1}));
+  ASSERT_EQ(sqlite3_open(newer.c_str(), &db), SQLITE_OK);
+  sqlite3_exec(db, "PRAGMA user_version = 99", nullptr, nullptr, nullptr);
+  sqlite3_close(db);
+  EXPECT_NE(refusal(newer).find("format version 99"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace shardscope::store
