@@ -1,12 +1,14 @@
 // Writes the seeds of the binary formats to a corpus folder: small, whole, and made by the code that writes
 // the real ones. The other seeds are text and kept by hand.
 //   make_fuzz_corpus tests/fuzz/corpus
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "app/store/chunk.h"
+#include "app/store/chunk_columns.h"
 #include "app/store/run_tables_codec.h"
 #include "instrumentation/wire.h"
 #include "runtime/checkpoint/rank_file.h"
@@ -109,6 +111,17 @@ int main(int argc, char** argv) {
   chunk.events = fuzz::seed_events();
   const std::vector<std::byte> encoded = chunk.encode();
   write("chunk", "every_kind", encoded.data(), encoded.size());
+  for (const bool apart : {false, true}) {
+    const store::ChunkColumns columns = store::encode_columns(chunk.events, apart);
+    std::string sections(4, '\0');
+    const auto count = static_cast<std::uint16_t>(chunk.events.size());
+    const auto states = static_cast<std::uint16_t>(columns.state_events);
+    std::memcpy(sections.data(), &count, sizeof count);
+    std::memcpy(sections.data() + sizeof count, &states, sizeof states);
+    sections = block(sections, columns.states.data(), columns.states.size());
+    sections = block(sections, columns.others.data(), columns.others.size());
+    write("columns", apart ? "apart" : "together", sections.data(), sections.size());
+  }
   const std::vector<std::byte> coded = store::encode_tables(fuzz::seed_tables());
   write("tables", "small", coded.data(), coded.size());
   std::string all;

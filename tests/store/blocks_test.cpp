@@ -174,7 +174,7 @@ TEST(Blocks, BucketsSayWhatTheyHoldAtATime) {
 TEST(Blocks, WhatIsReadStaysWithinTheBound) {
   Pair stores(1000);
   stores.fill(make_synthetic_run({.world = 2, .steps = 60, .chunk_events = 250}));
-  constexpr std::size_t kBound = 1U << 20;
+  constexpr std::size_t kBound = 1U << 18;
   stores.sealed.set_cache_bytes(kBound);
   std::size_t most = 0;
   stores.sealed.for_each_instant(0, Store::kBegin, Store::kEnd, [&](const ev::Event&) {
@@ -225,10 +225,10 @@ TEST(Cache, DropsTheLeastRecentlyUsed) {
   BlockCache cache;
   cache.set_limit(100);
   const auto put = [&](std::uint32_t block, std::size_t bytes) {
-    cache.put({.rank = 0, .block = block, .page = false}, std::make_shared<int>(7), bytes);
+    cache.put({.rank = 0, .block = block, .part = 0}, std::make_shared<int>(7), bytes);
   };
   const auto has = [&](std::uint32_t block) {
-    return cache.find({.rank = 0, .block = block, .page = false}) != nullptr;
+    return cache.find({.rank = 0, .block = block, .part = 0}) != nullptr;
   };
   put(1, 40);
   put(2, 40);
