@@ -10,6 +10,7 @@
 
 #include "app/store/crc32.h"
 #include "app/store/database.h"
+#include "app/store/gap_text.h"
 #include "app/store/recording.h"
 #include "app/store/recording_blocks.h"
 #include "app/store/recording_rows.h"
@@ -207,8 +208,14 @@ class Reader {
     } catch (const std::runtime_error& error) {
       std::string why = error.what();
       if (why.rfind("chunk: ", 0) == 0) why = why.substr(7);
-      problem(which + ": " + why);
+      const std::size_t gaps = store.gaps().size();
       store.note_damaged(damaged_chunk(row));
+      if (store.gaps().size() > gaps) {
+        const Gap& gap = store.gaps().back();
+        why += "; a gap from " + std::to_string(gap.begin_ns / 1'000'000) + " to " +
+               std::to_string(gap.end_ns / 1'000'000) + " ms: " + what_is_missing(gap);
+      }
+      problem(which + ": " + why);
     }
   }
 
