@@ -17,6 +17,7 @@ using ev::EventKind;
 constexpr std::size_t kMostNewest = std::size_t{1} << 22;
 constexpr std::size_t kFewestNewest = std::size_t{1} << 11;
 /// Chunks that may be missing before a damaged one whose place is believed.
+constexpr std::uint64_t kMostInChunk = std::uint64_t{1} << 22;
 constexpr std::uint64_t kMostSkipped = std::uint64_t{1} << 32;
 
 }  // namespace
@@ -172,8 +173,10 @@ void Store::State::ingest(const Chunk& chunk, RankRun::Origin origin) {
 }
 
 void Store::note_damaged(const Damaged& chunk) {
-  RankData& data = state_->data(chunk.rank);
-  // A number that is damaged as well must not hide what follows.
+  // What tells of it may be damaged as well: it must not make up a rank, or hide what follows.
+  const auto rank = state_->ranks.find(chunk.rank);
+  if (rank == state_->ranks.end()) return;
+  RankData& data = rank->second;
   const bool next =
       chunk.sequence >= data.next_sequence && chunk.sequence - data.next_sequence < kMostSkipped;
   if (!next || chunk.parts == 0 || chunk.parts > Chunk::kMaxParts || chunk.end_ns < chunk.begin_ns ||
@@ -193,7 +196,7 @@ void Store::note_damaged(const Damaged& chunk) {
   s.gaps.push_back({.rank = chunk.rank,
                     .begin_ns = s.to_run(chunk.begin_ns),
                     .end_ns = s.to_run(chunk.end_ns),
-                    .events = chunk.events,
+                    .events = chunk.events <= kMostInChunk ? chunk.events : 0,
                     .damaged = true});
   s.end_ns = std::max(s.end_ns, s.to_run(chunk.end_ns));
   data.next_sequence = chunk.sequence + chunk.parts;
