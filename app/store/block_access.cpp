@@ -107,7 +107,7 @@ std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t 
     auto state = std::make_shared<RankState>(block.begin, std::move(before), block.corrections, part);
     state->set_stage(model_state, initial);
     if (block.gap) state->gap();
-    if (chunks.size() == 1) state->reserve(chunks.front().events.size());
+    if (chunks.size() == 1) state->reserve(chunks.front().events);
     for (const Chunk& chunk : chunks) {
       for (const ev::Event& event : chunk.events) {
         state->add(event, static_cast<std::int64_t>(event.ticks) + chunk.clock_offset_ns, parents);

@@ -45,6 +45,7 @@ class MemoryIndex {
   [[nodiscard]] Keyframe keyframe() const;
 
   void push(const Change& change) { changes_.push_back(change); }
+  void reserve(std::size_t changes) { changes_.reserve(changes_.size() + changes); }
   void gap() { resync_ = !changes_.empty(); }
   /// Orders what was pushed since the last call, books corrections, brings keyframes up to date.
   void settle();

@@ -56,6 +56,7 @@ RankState::RankState(const RankKeyframe& from, std::vector<ParamState> statuses,
   if (keeps(For::spans)) {
     for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i] = Lane(from.lanes[i], Lane::Detail::spans);
   }
+  if (use == For::states) status_.without_keyframes();
   if (keeps(For::states)) {
     for (std::size_t p = 0; p < memory_.size(); ++p) memory_[p] = MemoryIndex(from.memory[p], corrections[p]);
   }
@@ -158,9 +159,18 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
   }
 }
 
-void RankState::reserve(std::size_t events) {
-  if (for_ == For::states) status_.reserve(events);
-  if (for_ == For::instants) instants_.reserve(events);
+void RankState::reserve(std::span<const Event> events) {
+  if (for_ == For::instants) instants_.reserve(events.size());
+  if (for_ != For::states) return;
+  std::size_t statuses = 0;
+  std::array<std::size_t, 16> memory{};
+  for (const Event& event : events) {
+    if (event.kind == EventKind::param_status) ++statuses;
+    if (event.kind == EventKind::memory_alloc || event.kind == EventKind::memory_free)
+      ++memory[event.code >> 4];
+  }
+  status_.reserve(statuses);
+  for (std::size_t p = 0; p < memory_.size(); ++p) memory_[p].reserve(memory[p]);
 }
 
 void RankState::settle() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "app/store/bucket_tracker.h"
@@ -57,8 +58,8 @@ class RankState {
   void expect(std::int64_t ns) noexcept;
   void gap();  ///< events before now are missing
   void add(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
-  /// Room for what so many events may say, where they are read at once.
-  void reserve(std::size_t events);
+  /// Makes room for what these events say, where all come at once.
+  void reserve(std::span<const ev::Event> events);
   /// Brings order and indices up to date after some add() calls.
   void settle();
   /// The stretch ends: levels of detail become whole.

@@ -71,6 +71,10 @@ void StatusIndex::settle() {
   while (keep > 0 && changes_[keep - 1].at_ns > earliest) --keep;
   while (!keyframes_.empty() && keyframes_.back().next > keep) keyframes_.pop_back();
   merge_in_time(changes_, settled_, [](const Change& c) { return c.at_ns; });
+  if (!with_keyframes_) {
+    settled_ = changes_.size();
+    return;
+  }
 
   std::size_t replay = keep;
   if (keep < settled_) {

@@ -32,6 +32,9 @@ class StatusIndex {
   [[nodiscard]] const std::vector<ParamState>& before() const noexcept { return base_; }
   /// Forgets every change, but not what they led to.
   void let_go();
+  /// The changes are asked for a few times only: what would make many questions cheaper is not made, and
+  /// keyframe() is not known. Before the first change.
+  void without_keyframes() noexcept { with_keyframes_ = false; }
   /// Only what the changes lead to is asked for: they are not kept. Before the first change.
   void without_history() noexcept { history_ = false; }
 
@@ -59,7 +62,7 @@ class StatusIndex {
   std::vector<ParamState> base_;  ///< before the first change of this stretch
   std::vector<Change> changes_;
   std::size_t settled_ = 0;
-  bool history_ = true;
+  bool history_ = true, with_keyframes_ = true;
   std::vector<Keyframe> keyframes_;
   std::vector<ParamState> latest_;  ///< after changes_[0, settled_)
 };

@@ -16,8 +16,8 @@ using ev::EventKind;
 /// Newest events of all ranks together: with many ranks each keeps fewer.
 constexpr std::size_t kMostNewest = std::size_t{1} << 22;
 constexpr std::size_t kFewestNewest = std::size_t{1} << 11;
-/// Chunks that may be missing before a damaged one whose place is believed.
 constexpr std::uint64_t kMostInChunk = std::uint64_t{1} << 22;
+/// Chunks that may be missing before a damaged one whose place is believed.
 constexpr std::uint64_t kMostSkipped = std::uint64_t{1} << 32;
 
 }  // namespace
