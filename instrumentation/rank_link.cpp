@@ -18,8 +18,6 @@
 namespace shardscope::instrumentation {
 
 namespace {
-/// Events of one message: 160 KiB, large against its header, small where a thousand ranks queue a few each.
-constexpr std::size_t kBatchEvents = 1U << 12;
 constexpr std::size_t kPostedLimit = 4096;
 /// How long to wait at the end for a collector that was never heard of.
 constexpr double kUnknownCollectorWait = 1.0;

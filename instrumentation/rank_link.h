@@ -29,6 +29,9 @@ class LinkContext {
   std::unique_ptr<State> state_;
 };
 
+/// Events of one message: 160 KiB, large against its header, small where a thousand ranks queue a few each.
+inline constexpr std::size_t kBatchEvents = 1U << 12;
+
 struct RankLinkOptions {
   std::string endpoint;
   std::string key_file;  ///< publishing key; empty: SHARDSCOPE_KEY, or none

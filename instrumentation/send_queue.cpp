@@ -24,6 +24,11 @@ void SendQueue::push(wire::Batch batch) {
   if (bytes_ > limit_) shed_to(limit_ - limit_ / 8);
 }
 
+void SendQueue::set_limit(std::size_t bytes) {
+  limit_ = bytes;
+  if (bytes_ > limit_) shed_to(limit_ - limit_ / 8);
+}
+
 void SendQueue::push(wire::Body body) {
   Entry entry;
   entry.bytes = size_of(body);
@@ -52,7 +57,9 @@ wire::Body SendQueue::pop() {
 }
 
 void SendQueue::shed_to(std::size_t target) {
-  for (std::uint8_t victim = 0; victim < kShedClasses && bytes_ > target; ++victim) {
+  constexpr auto kSteps = static_cast<std::uint8_t>(ShedClass::steps);
+  static_assert(kSteps + 1 == kShedClasses, "what is never shed by a collector comes last");
+  for (std::uint8_t victim = 0; victim < kSteps && bytes_ > target; ++victim) {
     for (Entry& entry : entries_) {
       if (bytes_ <= target) break;
       if (entry.counts[victim] == 0) continue;
@@ -62,14 +69,19 @@ void SendQueue::shed_to(std::size_t target) {
       count_gone(entry, victim, gone);
     }
   }
-  // A process that trains has a bound on its memory whatever happens: last of all even watermarks.
-  constexpr auto kMemory = static_cast<std::uint8_t>(ShedClass::memory);
-  for (Entry& entry : entries_) {
-    if (bytes_ <= target) break;
-    if (entry.counts[kMemory] == 0) continue;
-    const std::uint32_t gone = entry.counts[kMemory];
-    std::get<wire::Batch>(entry.body).events.clear();  // nothing else is left in it
-    count_gone(entry, kMemory, gone);
+  if (last_ == Last::shed) {
+    // Watermarks first, then steps, oldest first.
+    constexpr auto kMemory = static_cast<std::uint8_t>(ShedClass::memory);
+    for (const std::uint8_t victim : {kMemory, kSteps}) {
+      for (Entry& entry : entries_) {
+        if (bytes_ <= target) break;
+        if (entry.counts[victim] == 0) continue;
+        auto& events = std::get<wire::Batch>(entry.body).events;
+        const auto gone = std::erase_if(
+            events, [&](const Event& event) { return shed_class(event.kind) == ShedClass{victim}; });
+        count_gone(entry, victim, static_cast<std::uint32_t>(gone));
+      }
+    }
   }
   join_empty();
 }

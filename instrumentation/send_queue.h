@@ -1,6 +1,6 @@
-// What a rank has not been able to send yet, within a bound. When the bound is reached the least important
-// events go first, oldest first, and each one is counted where it was; tables, texts and the end of the
-// run are never shed.
+// What a rank, or a node's collector for it, has not been able to send yet, within a bound. When the bound is
+// reached the least important events go first, oldest first, and each one is counted where it was; tables,
+// texts and the end of the run are never shed.
 #pragma once
 
 #include <array>
@@ -16,7 +16,18 @@ namespace shardscope::instrumentation {
 
 class SendQueue {
  public:
-  explicit SendQueue(std::size_t limit_bytes) : limit_(limit_bytes) {}
+  /// What happens to steps and watermarks of memory when there is nothing else left to shed.
+  enum class Last : std::uint8_t {
+    /// They go as well, steps after all else: a process that trains has a bound on its memory whatever
+    /// happens.
+    shed,
+    /// They stay: the owner looks at full() and takes no more in.
+    keep,
+  };
+  explicit SendQueue(std::size_t limit_bytes, Last last = Last::shed) : limit_(limit_bytes), last_(last) {}
+  void set_limit(std::size_t bytes);
+  /// Over its limit, with nothing left that may be shed.
+  [[nodiscard]] bool full() const noexcept { return bytes_ > limit_; }
 
   /// `batch.dropped_here` is counted; `dropped_total` is filled in by pop().
   void push(wire::Batch batch);
@@ -45,6 +56,7 @@ class SendQueue {
 
   std::deque<Entry> entries_;
   std::size_t limit_;
+  Last last_;
   std::size_t bytes_ = 0;
   std::uint64_t shed_ = 0;
   std::uint64_t dropped_sent_ = 0;

@@ -110,8 +110,7 @@ zmq::socket_t make_socket(zmq::context_t& context, Role role, const std::optiona
       socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(wire::kMaxControlBytes));
       break;
     case Role::collector_publish:
-      // Per connection, of up to 160 KiB each: with a thousand ranks this is what bounds the whole.
-      socket.set(zmq::sockopt::rcvhwm, 4);
+      socket.set(zmq::sockopt::rcvhwm, static_cast<int>(kReceivedMessages));
       socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(wire::kMaxFrameBytes));
       break;
     case Role::collector_control:

@@ -22,6 +22,10 @@ struct Endpoints {
 /// True if only processes of this machine can reach it.
 [[nodiscard]] bool is_local(const std::string& endpoint);
 
+/// Messages of one rank that a collector's ZeroMQ has and that have not been taken from it, of up to 160 KiB
+/// each: with a thousand ranks this is most of the bound on a collector's memory.
+inline constexpr std::size_t kReceivedMessages = 2;
+
 enum class Role { rank_publish, rank_control, collector_publish, collector_control, collector_view, viewer };
 
 /// A socket with everything set that its role needs; not yet bound or connected. Closing it never waits. With

@@ -19,8 +19,7 @@ constexpr double kTick_s = 0.02;
 constexpr double kCommitEvery_s = 0.5;
 constexpr double kRowEvery_s = 0.2;  ///< counters in rank rows move at most so often
 constexpr double kRoundPerRank_s = 20e-6;
-constexpr double kUpstreamLinger_s = 10;  ///< at the end, for the collector above to take the rest
-constexpr double kLastLook_s = 2;         ///< at the end, for viewers to fetch the rest
+constexpr double kLastLook_s = 2;  ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -99,7 +98,7 @@ void Collector::State::run() {
     if (leave_at == 0) {
       leave(now);
       leave_at = now + kLastLook_s;
-      upstream_until = now + kUpstreamLinger_s;
+      upstream_until = now + options.linger_s;
     }
     if (upstream && !upstream->drained() && now < upstream_until) continue;
     if (!recorder->settle(kTick_s)) {

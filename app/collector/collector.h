@@ -23,13 +23,20 @@ struct CollectorOptions {
   bool insecure = false;     ///< listen where other machines can reach it without keys
   std::string upstream;      ///< collector above: what the ranks publish is passed on to it; empty: none
   std::string upstream_key;  ///< publishing key for it; empty: the file that SHARDSCOPE_KEY names, or none
+  double linger_s = 10;      ///< at the end, for the collector above to take the rest
   std::string clock_id;      ///< of a simulated host; empty: this machine's
   instrumentation::HostClock clock;
   /// Events that have arrived and are not recorded yet may take so much memory. Beyond it ranks have to wait;
   /// when the recorder has stood still for a second events are shed, lowest detail first and counted, but for
   /// steps and watermarks of memory.
-  std::size_t intake_bytes = 128U << 20;
+  std::size_t intake_bytes = 64U << 20;
 };
+
+/// What a collector's memory stays below, whatever its ranks send and however slow its disk, its viewers and
+/// the collector above are, beside the program itself; docs/architecture.md, "What a collector holds", has
+/// the terms.
+[[nodiscard]] std::size_t memory_bound(const CollectorOptions& options, std::size_t ranks,
+                                       std::size_t params);
 
 struct CollectorStatus {
   std::uint64_t messages = 0, events = 0;

@@ -57,13 +57,14 @@ struct Collector::State {
   std::map<std::string, std::uint64_t> node_routes;  ///< control identity -> node
   std::uint32_t local_world = 1;                     ///< as the ranks' tables say
   std::optional<Upstream> upstream;
+  double all_sent_s = 0;  ///< since then every rank has ended and everything has been sent upstream
   /// The last pause prepared for each rank: own number of the command -> the upper collector's.
   std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> prepared_for_upstream;
   std::uint32_t world = 0;
   PauseCoordinator pauses;
   RunSink sink;  ///< its read() is for every thread; the rest belongs to `recorder`
   std::optional<Recorder> recorder;
-  std::size_t pending_events = 0;                     ///< of all ranks, not handed to the recorder yet
+  std::size_t pending_bytes = 0;  ///< of all ranks' events that the recorder has not got yet
   std::vector<instrumentation::Event> batch_storage;  ///< a batch is decoded into, time after time
   bool shedding = false;                              ///< has been said
   std::optional<ViewServer> viewers;
@@ -105,9 +106,20 @@ struct Collector::State {
   void on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes);
   void on_finish(RankSession& rank, const wire::Finish& finish);
   void flush(RankSession& rank);
+  /// Carries out `change`, which may change how much of a rank is pending.
+  template <typename Change>
+  void pending(RankSession& rank, Change change) {
+    const std::size_t before = rank.pending_bytes();
+    change();
+    pending_bytes += rank.pending_bytes() - before;
+  }
   void flush_due(double now);
   [[nodiscard]] std::size_t intake_bytes() const noexcept;  ///< arrived and not recorded
-  [[nodiscard]] bool intake_full() const noexcept { return intake_bytes() > options.intake_bytes; }
+  /// Nothing more is taken in for now: the recorder has enough to do, or there is nothing left that may be
+  /// shed on the way to the collector above.
+  [[nodiscard]] bool intake_full() const noexcept {
+    return intake_bytes() > options.intake_bytes || (upstream && upstream->full());
+  }
   /// Keeps them within the bound. False: there is nothing left that may be shed.
   bool make_room();
   [[nodiscard]] bool recorder_has_room() const noexcept {

@@ -15,7 +15,7 @@ namespace shardscope::collector {
 class ItemLog {
  public:
   struct Limits {
-    std::size_t memory_bytes = 64U << 20;
+    std::size_t memory_bytes = 32U << 20;
     std::uint64_t file_bytes = std::uint64_t{16} << 30;
     std::size_t items = std::size_t{4} << 20;  ///< in the file
   };

@@ -105,10 +105,14 @@ void Collector::State::pass_upstream() {
   const bool all =
       !ranks.empty() && ranks.size() >= local_world &&
       std::all_of(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.finished; });
-  const bool drained = upstream->drained();
+  // The collector above may have ended before its last word came here: when it has been sent everything, that
+  // is waited for as long as for anything else at the end.
+  const double now = now_s();
+  if (!all || !upstream->sent()) all_sent_s = now;
+  const bool over = all && (upstream->drained() || now - all_sent_s > options.linger_s);
   const std::lock_guard lock(status_mutex);
   status.shed_upstream = upstream->shed();
-  status.finished = all && drained;
+  status.finished = over;
 }
 
 }  // namespace shardscope::collector

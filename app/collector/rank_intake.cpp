@@ -22,6 +22,8 @@ constexpr std::array kShedOrder = {ShedClass::kernels, ShedClass::params, ShedCl
 void Collector::State::receive_published() {
   zmq::message_t message;
   for (int i = 0; i < kMessagesPerTurn; ++i) {
+    // Steps and watermarks are never shed here; ranks wait, and shed in their own queues what is less.
+    if (upstream && upstream->full()) return;
     if (intake_full()) {
       // A recorder that gets on is waited for: ZeroMQ's queues are short, and behind them are the ranks' own.
       // One that stands still must not take the live view with it. With nothing left to shed they wait too.
@@ -40,7 +42,7 @@ void Collector::State::receive_published() {
 }
 
 std::size_t Collector::State::intake_bytes() const noexcept {
-  return pending_events * sizeof(instrumentation::Event) + recorder->queued_bytes();
+  return pending_bytes + recorder->queued_bytes();
 }
 
 bool Collector::State::make_room() {
@@ -50,9 +52,7 @@ bool Collector::State::make_room() {
   for (const ShedClass victim : kShedOrder) {
     for (auto& [id, rank] : ranks) {
       if (intake_bytes() <= target) break;
-      const std::uint32_t here = rank.shed(victim);
-      pending_events -= here;
-      gone += here;
+      pending(rank, [&] { gone += rank.shed(victim); });
     }
   }
   if (gone != 0) {
@@ -103,8 +103,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     if (const auto* batch = std::get_if<wire::Batch>(&message.body)) status.events += batch->events.size();
   }
   if (auto* batch = std::get_if<wire::Batch>(&message.body)) {
-    pending_events += batch->events.size();
-    rank.add(*batch, now_s());
+    pending(rank, [&] { rank.add(*batch, now_s(), [this] { return recorder->take_storage(); }); });
     batch_storage = std::move(batch->events);
     if (rank.due(now_s(), 1e9) && recorder_has_room()) flush(rank);
   } else if (const auto* tables = std::get_if<wire::Tables>(&message.body)) {
@@ -163,8 +162,8 @@ void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, 
 }
 
 void Collector::State::flush(RankSession& rank) {
-  store::Chunk chunk = rank.take_chunk(recorder->take_storage());
-  pending_events -= chunk.events.size();
+  store::Chunk chunk;
+  pending(rank, [&] { chunk = rank.take_chunk(); });
   if (chunk.dropped_before != 0) {
     const std::lock_guard lock(status_mutex);
     status.dropped += chunk.dropped_before;

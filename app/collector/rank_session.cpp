@@ -7,7 +7,7 @@ namespace shardscope::collector {
 
 namespace {
 /// A rank that fills chunks gets room for one at once; what a slower one needs is found out.
-constexpr std::size_t kFast = RankSession::kChunkEvents / 4;
+constexpr std::size_t kFast = RankSession::kChunkEvents / 2;
 
 bool earlier(const instrumentation::Event& a, const instrumentation::Event& b) noexcept {
   return static_cast<std::int64_t>(a.ticks) < static_cast<std::int64_t>(b.ticks);
@@ -66,7 +66,7 @@ void RankSession::add_relayed(const wire::Batch& batch) {
   relay_incarnation_ = *incarnation_;
 }
 
-void RankSession::add(const wire::Batch& batch, double now_s) {
+void RankSession::add(const wire::Batch& batch, double now_s, const Storage& storage) {
   if (batch.relay) add_relayed(batch);
   // The total, not the part: what a lost message said of drops is in the total of the next one.
   if (batch.dropped_total > dropped_total_) {
@@ -82,7 +82,7 @@ void RankSession::add(const wire::Batch& batch, double now_s) {
   if (batch.events.empty()) return;
   if (pieces_.empty() || pieces_.back().events.size() >= kChunkEvents) {
     Piece& piece = pieces_.emplace_back();
-    piece.events.swap(storage_);
+    if (fast_ && storage) piece.events = storage();
     piece.since_s = now_s;
   }
   Piece& piece = pieces_.back();
@@ -99,6 +99,12 @@ void RankSession::add(const wire::Batch& batch, double now_s) {
 bool RankSession::due(double now_s, double chunk_age_s) const {
   if (!pieces_.empty() && pieces_.front().events.size() >= kChunkEvents) return true;
   return pending() && now_s - since_s_ >= chunk_age_s;
+}
+
+std::size_t RankSession::pending_bytes() const noexcept {
+  std::size_t events = 0;
+  for (const Piece& piece : pieces_) events += piece.events.capacity();
+  return events * sizeof(instrumentation::Event);
 }
 
 std::uint32_t RankSession::shed(instrumentation::ShedClass victim) {
@@ -135,7 +141,7 @@ void RankSession::join_pieces() {
   pieces_.swap(joined);
 }
 
-store::Chunk RankSession::take_chunk(std::vector<instrumentation::Event> storage) {
+store::Chunk RankSession::take_chunk() {
   store::Chunk chunk;
   if (!pieces_.empty()) {
     Piece& piece = pieces_.front();
@@ -144,8 +150,7 @@ store::Chunk RankSession::take_chunk(std::vector<instrumentation::Event> storage
     pieces_.pop_front();
     if (!pieces_.empty()) since_s_ = pieces_.front().since_s;
   }
-  // Storage of a large chunk only goes where large chunks come from.
-  if (chunk.events.size() >= kFast) storage_ = std::move(storage);
+  fast_ = chunk.events.size() >= kFast;
   chunk.rank = row.rank;
   chunk.sequence = chunk_sequence_++;
   if (!chunk.events.empty()) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,12 +42,18 @@ class RankSession {
   /// As many events make a block of a recording (store::Compaction), and stay in a core's cache on their way.
   static constexpr std::size_t kChunkEvents = std::size_t{1} << 14;
 
-  /// Appends a batch; its events are copied. A chunk is due when due() says so.
-  void add(const wire::Batch& batch, double now_s);
+  /// Gives empty storage of an earlier chunk, if there is any.
+  using Storage = std::function<std::vector<instrumentation::Event>()>;
+
+  /// Appends a batch; its events are copied. A chunk is due when due() says so. `storage` is asked when a
+  /// rank that fills chunks begins the next one.
+  void add(const wire::Batch& batch, double now_s, const Storage& storage = {});
+  /// Of the memory of pending events: their room, which may be more than they take.
+  [[nodiscard]] std::size_t pending_bytes() const noexcept;
   [[nodiscard]] bool due(double now_s, double chunk_age_s) const;
   [[nodiscard]] bool pending() const noexcept { return !pieces_.empty() || dropped_ != 0; }
-  /// The next chunk: about kChunkEvents events, in order of time. `storage`: empty, for events to come.
-  [[nodiscard]] store::Chunk take_chunk(std::vector<instrumentation::Event> storage = {});
+  /// The next chunk: about kChunkEvents events, in order of time.
+  [[nodiscard]] store::Chunk take_chunk();
   /// Sheds the pending events of one class and counts them. Returns how many.
   std::uint32_t shed(instrumentation::ShedClass victim);
 
@@ -92,7 +99,7 @@ class RankSession {
   };
   std::deque<Piece> pieces_;
   double since_s_ = 0;                               ///< arrival of the oldest pending event or count
-  std::vector<instrumentation::Event> storage_;      ///< for the next piece
+  bool fast_ = false;                                ///< its last chunk was a large one
   std::uint64_t dropped_ = 0, shed_ = 0, lost_ = 0;  ///< since the last chunk; `shed_` is part of `dropped_`
   std::uint64_t lost_between_ = 0;                   ///< part of `lost_`
   void add_relayed(const wire::Batch& batch);

@@ -10,10 +10,8 @@
 namespace shardscope::collector {
 
 namespace {
-constexpr std::size_t kOverhead = 256;  ///< of a thing in the queue, beside its payload
-/// Chunks' storage that is kept: large ones are dear to get from the system again and again.
-constexpr std::size_t kStorages = 16;
-constexpr std::size_t kLargeStorage = 1U << 13, kLargestStorage = 1U << 15;  ///< events
+constexpr std::size_t kOverhead = 256;           ///< of a thing in the queue, beside its payload
+constexpr std::size_t kLargeStorage = 1U << 13;  ///< events; smaller storage is not kept
 }  // namespace
 
 Recorder::Recorder(RunSink& sink, std::function<void()> notify) : sink_(sink), notify_(std::move(notify)) {
@@ -69,7 +67,7 @@ void Recorder::name(std::uint32_t rank, wire::Name name) {
 }
 
 void Recorder::chunk(store::Chunk chunk) {
-  const std::size_t bytes = chunk.events.size() * sizeof(instrumentation::Event);
+  const std::size_t bytes = chunk.events.capacity() * sizeof(instrumentation::Event);
   post(
       [this, chunk = std::move(chunk)]() mutable {
         sink_.chunk(chunk);

@@ -18,6 +18,9 @@ namespace shardscope::collector {
 
 class Recorder {
  public:
+  /// Chunks' storage that is kept: large ones are dear to get from the system again and again.
+  static constexpr std::size_t kStorages = 16, kLargestStorage = 1U << 15;  ///< the latter: events
+
   /// `notify`: called on the recorder's thread after each thing that viewers can fetch.
   Recorder(RunSink& sink, std::function<void()> notify);
   ~Recorder();  ///< as finish()

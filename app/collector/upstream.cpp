@@ -12,9 +12,8 @@ using instrumentation::monotonic_now_ns;
 
 namespace {
 constexpr double kHelloEvery_s = 0.5;
-constexpr double kClockWait_s = 2;  ///< for the first estimate of a rank's clock
-constexpr std::size_t kLeastQueue = 1U << 20;
-constexpr std::uint32_t kExpectedRanks = 16;  ///< of a node: each may have its part of the bound
+constexpr double kClockWait_s = 2;          ///< for the first estimate of a rank's clock
+constexpr std::size_t kExpectedRanks = 16;  ///< of a node: each may have its part of the bound
 
 zmq::message_t to_message(const wire::Frame& frame) { return {frame.data(), frame.size()}; }
 }  // namespace
@@ -33,8 +32,13 @@ Upstream::Upstream(zmq::context_t& context, UpstreamOptions options) : options_(
 Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& from) {
   std::unique_ptr<Stream>& current = streams_[from.rank];
   if (current && current->source == from.incarnation) return *current;
-  if (current && !current->queue.empty()) replaced_.push_back(std::move(current));
-  current = std::make_unique<Stream>(rank, std::max(options_.bytes / kExpectedRanks, kLeastQueue));
+  if (current && !current->queue.empty()) {
+    replaced_.push_back(std::move(current));
+  } else if (current) {
+    shed_before_ += current->queue.shed();
+  }
+  current = std::make_unique<Stream>(rank);
+  share_bytes();
   current->header = from;
   // Another process of the rank, or another collector on its node, is another sender to the one above.
   current->header.incarnation = from.incarnation ^ options_.id;
@@ -42,6 +46,37 @@ Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& 
   current->source = from.incarnation;
   current->told = from.sequence;
   return *current;
+}
+
+void Upstream::share_bytes() {
+  const std::size_t queues = std::max(streams_.size() + replaced_.size(), kExpectedRanks);
+  const std::size_t each = std::max(options_.bytes / queues, kLeastQueue);
+  const auto share = [&](Stream& stream) {
+    stream.queue.set_limit(each);
+    note_full(stream);
+  };
+  for (auto& [rank, stream] : streams_) share(*stream);
+  for (auto& stream : replaced_) share(*stream);
+}
+
+void Upstream::note_full(Stream& stream) noexcept {
+  const bool full = stream.queue.full();
+  if (full != stream.full) full_ += full ? 1 : -1;
+  stream.full = full;
+}
+
+std::uint64_t Upstream::shed() const noexcept {
+  std::uint64_t sum = shed_before_;
+  for (const auto& [rank, stream] : streams_) sum += stream->queue.shed();
+  for (const auto& stream : replaced_) sum += stream->queue.shed();
+  return sum;
+}
+
+std::size_t Upstream::queued_bytes() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& [rank, stream] : streams_) bytes += stream->queue.bytes();
+  for (const auto& stream : replaced_) bytes += stream->queue.bytes();
+  return bytes;
 }
 
 void Upstream::published(const RankSession& rank, const wire::Message& message, std::uint64_t missing) {
@@ -55,9 +90,8 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     copy.dropped_here = copy.dropped_total = 0;  // from here on what this queue sheds
     copy.relay = {s.source, s.told, message.header.sequence, s.dropped_total, s.lost_total, 0, 0};
     s.told = s.next;
-    const std::uint64_t before = s.queue.shed();
     s.queue.push(std::move(copy));
-    shed_ += s.queue.shed() - before;
+    note_full(s);
     return;
   }
   wire::Body body = message.body;
@@ -74,6 +108,7 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     s.acknowledged = false;
   }
   s.queue.push(std::move(body));
+  note_full(s);
 }
 
 void Upstream::control(const wire::Header& from, wire::Body body) {
@@ -98,6 +133,7 @@ bool Upstream::send(Stream& s, double now_s) {
     wire::Message message;
     message.header = s.header;
     message.body = s.queue.pop();
+    note_full(s);
     ++s.header.sequence;
     if (auto* batch = std::get_if<wire::Batch>(&message.body); batch != nullptr && batch->relay) {
       const std::int64_t at =
@@ -112,21 +148,35 @@ bool Upstream::send(Stream& s, double now_s) {
   return true;
 }
 
+void Upstream::say_hello() {
+  wire::Header header;
+  header.incarnation = options_.id;
+  header.run_id =
+      hellos_.empty() ? streams_.begin()->second->header.run_id : hellos_.begin()->second.first.run_id;
+  say(header, wire::RelayHello{options_.host, options_.clock_id});
+  // A rank that has ended says nothing more; the collector above may have missed that it did.
+  for (const auto& [rank, stream] : streams_) {
+    if (!stream->finish || stream->acknowledged) continue;
+    const auto known = hellos_.find(rank);
+    if (known != hellos_.end() && known->second.first.incarnation == stream->header.incarnation) {
+      say(known->second.first, known->second.second);
+    } else if (stream->tables) {
+      // It ended before this collector heard its hello.
+      const instrumentation::RunTables& tables = stream->tables->tables;
+      say(stream->header, wire::Hello{.world = tables.world,
+                                      .pid = tables.pid,
+                                      .host = tables.host,
+                                      .clock_id = {},
+                                      .relayed = true});
+    }
+  }
+}
+
 void Upstream::pump(double now_s) {
   receive();
-  if (now_s >= next_hello_s_ && !hellos_.empty()) {
+  if (now_s >= next_hello_s_ && !(hellos_.empty() && streams_.empty())) {
     next_hello_s_ = now_s + kHelloEvery_s;
-    wire::Header header;
-    header.incarnation = options_.id;
-    header.run_id = hellos_.begin()->second.first.run_id;
-    say(header, wire::RelayHello{options_.host, options_.clock_id});
-    // A rank that has ended says nothing more; the collector above may have missed that it did.
-    for (const auto& [rank, stream] : streams_) {
-      if (!stream->finish || stream->acknowledged) continue;
-      if (const auto known = hellos_.find(rank); known != hellos_.end()) {
-        say(known->second.first, known->second.second);
-      }
-    }
+    say_hello();
   }
   try {
     if (in_flight_) {
@@ -136,6 +186,7 @@ void Upstream::pump(double now_s) {
     while (!replaced_.empty()) {
       if (!send(*replaced_.front(), now_s)) return;
       if (!replaced_.front()->queue.empty()) break;
+      shed_before_ += replaced_.front()->queue.shed();
       replaced_.pop_front();
     }
     // In turn, beginning where the connection was full the last time.
@@ -165,16 +216,17 @@ void Upstream::receive() {
       continue;
     }
     const auto* command = std::get_if<wire::RankCommand>(&m.body);
+    if (command == nullptr) continue;
     const auto known = streams_.find(m.header.rank);
-    if (command == nullptr || known == streams_.end()) continue;
     switch (command->kind) {
       case wire::RankCommand::Kind::resend_tables:
-        resend(*known->second);
+        if (known != streams_.end()) resend(*known->second);
         break;
       case wire::RankCommand::Kind::finish_received:
-        known->second->acknowledged = true;
+        if (known != streams_.end()) known->second->acknowledged = true;
         break;
       default:
+        // Also to a rank that has said hello and published nothing yet.
         options_.command(m.header.rank, *command);
     }
   }
@@ -192,10 +244,14 @@ void Upstream::add_to(std::vector<zmq::pollitem_t>& items) {
   if (in_flight_) items.push_back({push_.handle(), 0, ZMQ_POLLOUT, 0});
 }
 
+bool Upstream::sent() const {
+  return !in_flight_ && replaced_.empty() &&
+         std::all_of(streams_.begin(), streams_.end(), [](const auto& e) { return e.second->queue.empty(); });
+}
+
 bool Upstream::drained() const {
-  return !in_flight_ && replaced_.empty() && std::all_of(streams_.begin(), streams_.end(), [](const auto& e) {
-    return e.second->queue.empty() && (!e.second->finish || e.second->acknowledged);
-  });
+  return sent() && std::all_of(streams_.begin(), streams_.end(),
+                               [](const auto& e) { return !e.second->finish || e.second->acknowledged; });
 }
 
 }  // namespace shardscope::collector

@@ -35,6 +35,8 @@ struct UpstreamOptions {
 /// Used by the collector's thread.
 class Upstream {
  public:
+  static constexpr std::size_t kLeastQueue = 64U << 10;  ///< of a rank, some thousand events
+
   Upstream(zmq::context_t& context, UpstreamOptions options);
 
   /// An accepted message of a rank: `missing` messages did not arrive before it.
@@ -44,14 +46,22 @@ class Upstream {
   /// Says hello, hears commands, sends what the connection takes.
   void pump(double now_s);
   void add_to(std::vector<zmq::pollitem_t>& items);
+  /// Everything has been sent.
+  [[nodiscard]] bool sent() const;
   /// True when the collector above has everything, and knows of each rank that it ended.
   [[nodiscard]] bool drained() const;
-  [[nodiscard]] std::uint64_t shed() const noexcept { return shed_; }
+  [[nodiscard]] std::uint64_t shed() const noexcept;
+  /// A queue holds nothing but what is never shed (steps, watermarks of memory) and is over its part of the
+  /// bound: until the collector above has taken some of it, the ranks have to wait.
+  [[nodiscard]] bool full() const noexcept { return full_ != 0; }
+  /// Of events and texts that wait. At most UpstreamOptions::bytes and a batch of each rank.
+  [[nodiscard]] std::size_t queued_bytes() const noexcept;
 
  private:
   /// What one process of a rank has published.
   struct Stream {
-    Stream(const RankSession& session, std::size_t bytes) : rank(&session), queue(bytes) {}
+    explicit Stream(const RankSession& session)
+        : rank(&session), queue(0, instrumentation::SendQueue::Last::keep) {}
     const RankSession* rank;
     instrumentation::SendQueue queue;
     wire::Header header;
@@ -61,14 +71,17 @@ class Upstream {
     std::optional<wire::Tables> tables;  ///< kept, with what follows, for an upper collector that starts anew
     std::vector<wire::Name> names;
     std::optional<wire::Finish> finish;
-    bool acknowledged = false;
+    bool acknowledged = false, full = false;
     double since_s = 0;
   };
   Stream& stream(const RankSession& rank, const wire::Header& from);
+  void share_bytes();  ///< each queue gets its part of the bound
+  void note_full(Stream& stream) noexcept;
   bool send(Stream& stream, double now_s);
   void receive();
   void say(const wire::Header& from, wire::Body body);
   void resend(Stream& stream);
+  void say_hello();
 
   UpstreamOptions options_;
   zmq::socket_t push_, control_;
@@ -78,7 +91,8 @@ class Upstream {
   std::optional<zmq::message_t> in_flight_;
   std::uint32_t turn_ = 0;  ///< rank whose turn is next
   double next_hello_s_ = 0;
-  std::uint64_t shed_ = 0;
+  std::uint64_t shed_before_ = 0;  ///< by queues that are gone
+  std::size_t full_ = 0;           ///< queues that are
 };
 
 }  // namespace shardscope::collector

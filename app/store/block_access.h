@@ -29,6 +29,7 @@ class BlockAccess {
  public:
   // What events of every rank are read with.
   std::vector<std::uint32_t> parents;  ///< by module
+  std::size_t ranks = 0;
   std::array<bool, ev::kMemoryCategoryCount> model_state{};
   ParamState initial;  ///< of a parameter before its first change
 

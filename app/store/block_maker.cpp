@@ -33,6 +33,7 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   }
   Block block = seal(chunk.rank, rank.state, std::move(rank.begin));
   rank.begin = rank.state.keyframe();
+  if (ranks_.size() > kRanksWithRoom) rank.state.shrink();
   block.sequence = chunk.sequence;
   block.parts = chunk.parts;
   block.events = static_cast<std::uint32_t>(chunk.events.size());

@@ -72,6 +72,11 @@ class Lane {
     expected_ns_ = 0;
   }
 
+  /// Gives back the room of spans that were let go.
+  void shrink() {
+    for (Row& row : rows_) row.spans.shrink_to_fit();
+  }
+
   [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
   [[nodiscard]] std::uint8_t depth_count() const noexcept { return static_cast<std::uint8_t>(rows_.size()); }
   [[nodiscard]] std::span<const Span> spans(std::uint8_t depth) const;

@@ -25,6 +25,9 @@ struct RankKeyframe {
   std::vector<BucketState> buckets;
 };
 
+/// With more ranks than this the room of a stretch, up to a megabyte, is not kept for the next.
+inline constexpr std::size_t kRanksWithRoom = 32;
+
 struct InstantCount {
   ev::EventKind kind{};
   std::uint8_t code = 0;
@@ -80,6 +83,12 @@ class RankState {
     bucket_events_.clear();
     settled_instants_ = settled_gates_ = settled_buckets_ = 0;
     buckets_before_ = buckets_.open();
+  }
+
+  /// After let_go(): keeps no room for the next stretch, which is cheaper to have where ranks are few.
+  void shrink() {
+    for (Lane& lane : lanes_) lane.shrink();
+    notable_.shrink_to_fit();
   }
 
   [[nodiscard]] RankKeyframe keyframe() const;

@@ -152,6 +152,7 @@ void Store::State::ingest(const Chunk& chunk, RankRun::Origin origin) {
   if (chunk.sequence < data(chunk.rank).next_sequence) return;  // seen before, e.g. in a snapshot
   const auto [begin, end] = chunk.times();
   const bool usable = plausible(begin) && plausible(end) && plausible(chunk.clock_offset_ns);
+  access.ranks = ranks.size();
   const std::size_t fair = std::max(kFewestNewest, kMostNewest / std::max<std::size_t>(ranks.size(), 1));
   const std::size_t most = seal_events == SIZE_MAX ? SIZE_MAX : std::min(seal_events, fair);
   arrive({.rank = chunk.rank,

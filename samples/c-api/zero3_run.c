@@ -60,6 +60,9 @@ static void describe(Rank* r, const char* run_id) {
   info.config_json = "{\"zero_optimization\": {\"stage\": 3}, \"gradient_accumulation_steps\": 1}";
   info.rank = r->rank;
   info.world = info.local_world = r->world;
+  const char* local =
+      getenv("LOCAL_WORLD_SIZE"); /* as torchrun says it; a node's collector waits for so many */
+  if (local != NULL && atoi(local) > 0) info.local_world = (uint32_t)atoi(local);
   info.stage = 3;
   info.param_bytes = info.grad_bytes = kParamBytes;
   check(shardscope_run_create(&info, &r->run));

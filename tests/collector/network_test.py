@@ -5,6 +5,10 @@ A collector with keys on host-a, one rank each on host-b and host-c. The link to
 collector is killed and started again. The ranks must run on, the recordings must be consistent and say what is
 missing, and who has no key must not get in.
 
+Then a chain: a collector on each of host-b and host-c, with keys of its own for the rank beside it, passes on to
+the one on host-a. A link is cut and healed, a node's collector is killed and started again; rank and root go on,
+and the one recording is whole but for the gap.
+
 The link is made here, out of one TUN device per host: packets are read from one, kept for the delay, lost with the
 given probability, and written to the other. (Kernels without `tc netem` have it too, and a test can cut it.)
 
@@ -253,6 +257,66 @@ def scenario(network, folder):
     print(f"{network.carried} packets carried, {network.lost} lost; steps {steps[0]} to {steps[-1]} in the second recording")
 
 
+def chain(network, folder):
+    for name in ("top", "b", "c"):
+        subprocess.run([BIN / "shardscope", "keys", folder / name], check=True, stdout=subprocess.DEVNULL)
+    path, endpoint, inner = folder / "chain.zscope", "tcp://10.77.0.1:5711", "tcp://127.0.0.1:5811"
+    processes = []
+
+    def started(*arguments, **options):
+        processes.append(network.start(*arguments, **options))
+        return processes[-1]
+
+    def node(host):
+        return started(host, BIN / "shardscope", "collect", "--upstream", endpoint, "--upstream-key",
+                       folder / "top/publish.key", "--listen", inner, "--keys", folder / host)
+
+    def gone_past(rank, count, what):
+        before = events(path).get(rank, 0)
+        until(lambda: events(path).get(rank, 0) > before + count, what)
+
+    try:
+        root = started("a", BIN / "shardscope", "record", path, "--keys", folder / "top", "--listen", endpoint)
+        nodes = {host: node(host) for host in "bc"}
+        ranks = [started(host, BIN / "zero3_run", number, 2, inner, 1_000_000_000, "chain-test",
+                         environment={"SHARDSCOPE_KEY": str(folder / host / "publish.key"), "LOCAL_WORLD_SIZE": "1"})
+                 for number, host in enumerate("bc")]
+        until(lambda: min(events(path).get(r, 0) for r in (0, 1)) > 1000, "events of both ranks through their nodes")
+
+        network.cut.add("c")
+        gone_past(0, 1000, "rank 0 while the link of the other node is cut")
+        check(all(process.poll() is None for process in processes), "a process ended because a link was cut")
+        network.cut.clear()
+        gone_past(1, 1000, "rank 1 after its node's link was healed")
+
+        os.killpg(nodes["b"].pid, signal.SIGKILL)
+        nodes["b"].wait()
+        gone_past(1, 1000, "rank 1 while the collector of the other node is dead")
+        check(all(r.poll() is None for r in ranks), "a rank ended with its node's collector")
+        nodes["b"] = node("b")
+        gone_past(0, 1000, "rank 0 through the restarted collector of its node")
+        for process in ranks:
+            os.killpg(process.pid, signal.SIGTERM)
+        for process in [*ranks, *nodes.values(), root]:
+            check(process.wait(60) == 0, f"a process ended badly: {process.stdout.read()}")
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    info = read("info", path)
+    check(info["complete"] and not info["problems"], f"the chain's recording: {info}")
+    check({r["host"] for r in info["ranks"]} == {"host-b", "host-c"}, f"hosts: {info['ranks']}")
+    check(all(r["finished"] and r["exit_code"] == 0 for r in info["ranks"]), f"{info['ranks']}")
+    check_chunks(path)
+    # What the killed collector had taken in and not passed on is lost between rank and root, and shown.
+    lost = {r["rank"]: r["lost_messages"] for r in info["ranks"]}
+    in_gaps = dict(rows(path, "SELECT rank, sum(messages) FROM gaps GROUP BY rank"))
+    check(all(in_gaps.get(rank, 0) == count for rank, count in lost.items()), f"lost {lost}, in gaps {in_gaps}")
+    print(f"chain: messages lost by rank {lost}, events {events(path)}")
+
+
 def main():
     if os.geteuid() != 0:
         skip("network namespaces need root")
@@ -261,6 +325,7 @@ def main():
             skip(f"{program} is not installed (apt-get install iproute2 util-linux)")
     with Network("abc") as network, tempfile.TemporaryDirectory() as folder:
         scenario(network, pathlib.Path(folder))
+        chain(network, pathlib.Path(folder))
 
 
 main()

@@ -1,0 +1,33 @@
+#include <algorithm>
+
+#include "app/collector/collector.h"
+#include "app/collector/item_log.h"
+#include "app/collector/rank_session.h"
+#include "app/collector/recorder.h"
+#include "app/collector/upstream.h"
+#include "app/store/rank_state.h"
+#include "instrumentation/rank_link.h"
+#include "instrumentation/sockets.h"
+
+namespace shardscope::collector {
+
+std::size_t memory_bound(const CollectorOptions& options, std::size_t ranks, std::size_t params) {
+  constexpr std::size_t kMiB = 1U << 20;
+  constexpr std::size_t kEvent = sizeof(instrumentation::Event);
+  // Independent of what is sent: SQLite's pages, sockets, a block while it is made (events, columns, levels
+  // of detail), the room of a stretch that some ranks keep, storage that waits for the next chunk.
+  constexpr std::size_t kProgram = 64 * kMiB;
+  constexpr std::size_t kStorage = Recorder::kStorages * Recorder::kLargestStorage * kEvent;
+  constexpr std::size_t kRoom = store::kRanksWithRoom * 2 * kMiB;
+  // A rank: what ZeroMQ has received and not handed out (two more are with its engine), what is open in its
+  // spans, the latest status of each parameter.
+  constexpr std::size_t kBatch = instrumentation::kBatchEvents * kEvent;
+  constexpr std::size_t kRank = (instrumentation::kReceivedMessages + 2) * kBatch + 96 * 1024;
+  const std::size_t status = 3 * sizeof(store::ParamState) * params;
+  const std::size_t upstream =
+      options.upstream.empty() ? 0 : std::max(options.intake_bytes, ranks * Upstream::kLeastQueue);
+  return kProgram + kStorage + kRoom + ItemLog::Limits{}.memory_bytes + options.intake_bytes + upstream +
+         ranks * (kRank + status);
+}
+
+}  // namespace shardscope::collector
