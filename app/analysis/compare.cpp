@@ -179,6 +179,8 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   result.config_changes = config_changes(first_a.config_json, first_b.config_json);
   result.verdict = verdict(result.metrics[0], result.metrics[2], sa.step_ms.size(), sb.step_ms.size(),
                            first_a.link_gbps > 0 || first_b.link_gbps > 0);
+  result.simulated_a = first_a.simulated;
+  result.simulated_b = first_b.simulated;
   if (first_a.simulated || first_b.simulated) {
     result.verdict += first_a.simulated && first_b.simulated ? " Both runs are simulated."
                       : first_a.simulated                    ? " The first run is simulated."

@@ -168,11 +168,17 @@ void memory_excess(const Summary& summary, Findings& out) {
   constexpr double kTolerated = 5;  // percent: padding and alignment of small models
   const auto& excess = summary.memory_model.excess_pct;
   if (!excess || *excess < kTolerated) return;
+  std::string parts;
+  for (const MemoryPart& part : summary.memory_model.parts) {
+    parts += fmt::format(" {:.2f} MiB are {}: {}.", static_cast<double>(part.bytes) / 1048576.0,
+                         name_of(part.cause), explain(part.cause));
+  }
   out.push_back({Severity::info,
                  fmt::format("Model states exceed {} by {:.1f} %", summary.memory_model.expression, *excess),
                  fmt::format("{:.2f} MiB expected, {:.2f} MiB measured at the peak.",
                              static_cast<double>(summary.memory_model.bytes_per_rank) / 1048576.0,
-                             static_cast<double>(*summary.memory_model.measured_bytes_per_rank) / 1048576.0),
+                             static_cast<double>(*summary.memory_model.measured_bytes_per_rank) / 1048576.0) +
+                     parts,
                  "The Memory panel's breakdown at the peak names the categories.", 0, ev::kNoId});
 }
 

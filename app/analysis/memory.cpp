@@ -6,6 +6,7 @@
 
 #include "app/analysis/zero_settings.h"
 #include "runtime/plan/memory_model.h"
+#include "runtime/plan/shard_layout.h"
 
 namespace shardscope::analysis {
 namespace ev = shardscope::instrumentation;
@@ -44,7 +45,72 @@ void place_offloaded(const store::Store& store, const Summary& summary, const pl
   }
 }
 
+/// The run's states with the padding of shards of equal size.
+plan::ModelStates padded_states(const ev::RunTables& tables, const plan::StateBytes& bytes,
+                                double shard_ranks) {
+  std::vector<std::int64_t> elems;
+  for (const ev::ParamInfo& param : tables.params) elems.push_back(param.elems);
+  return plan::model_states(elems, static_cast<std::uint32_t>(tables.stage),
+                            static_cast<std::uint32_t>(shard_ranks), bytes,
+                            std::max<std::int64_t>(plan::kShardAlignmentBytes / bytes.param, 1));
+}
+
+/// What arenas add: each state is a buffer, of whole blocks; owned parameters lie among the
+/// others.
+std::int64_t rounding_of(const plan::ModelStates& states) {
+  constexpr std::int64_t kBlock = 256;  // device::Arena::kAlignment
+  std::int64_t sum = 0;
+  for (const std::int64_t state : {states.param_owned + states.param_rest, states.gradient, states.master,
+                                   states.momentum, states.variance}) {
+    sum += (kBlock - state % kBlock) % kBlock;
+  }
+  return sum;
+}
+
+/// What `sample`, of the rank that holds most, has beside the expression.
+void take_apart(const ev::RunTables& tables, const plan::StateBytes& bytes, double shard_ranks,
+                const store::MemorySample& sample, MemoryModel& model) {
+  if (tables.params.empty() || tables.stage < 0 || tables.stage > 3 || bytes.param <= 0) return;
+  const auto add = [&](MemoryCause cause, std::int64_t extra) {
+    if (extra != 0) model.parts.push_back({cause, extra});
+  };
+  const plan::ModelStates states = padded_states(tables, bytes, shard_ranks);
+  const std::int64_t padding = states.total() - model.bytes_per_rank;
+  const std::int64_t rounding = rounding_of(states);
+  // Below stage 2 the expression has them.
+  const std::int64_t whole = tables.stage >= 2 ? of(sample, MemoryCategory::grad_full) : 0;
+  add(MemoryCause::padding, padding);
+  add(MemoryCause::rounding, rounding);
+  add(MemoryCause::whole_gradients, whole);
+  model.unexplained_bytes =
+      *model.measured_bytes_per_rank - model.bytes_per_rank - padding - rounding - whole;
+}
+
 }  // namespace
+
+const char* name_of(MemoryCause cause) noexcept {
+  switch (cause) {
+    case MemoryCause::padding:
+      return "padding";
+    case MemoryCause::rounding:
+      return "rounding";
+    case MemoryCause::whole_gradients:
+      return "whole gradients";
+  }
+  return "unknown";
+}
+
+const char* explain(MemoryCause cause) noexcept {
+  switch (cause) {
+    case MemoryCause::padding:
+      return "shards of equal size: what fills the last ones";
+    case MemoryCause::rounding:
+      return "each state is a buffer of whole blocks of 256 bytes";
+    case MemoryCause::whole_gradients:
+      return "of modules whose gradients are computed and not reduced to their owners yet";
+  }
+  return "";
+}
 
 std::int64_t model_state_bytes(const store::MemorySample& sample, std::int32_t stage) {
   std::int64_t bytes = of(sample, MemoryCategory::param_shard) + of(sample, MemoryCategory::param_secondary) +
@@ -67,14 +133,19 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
       plan::grouped_states(expression, zero, bytes.param, std::max<std::uint32_t>(tables.world, 1));
   model.expression = grouped.text;
   model.bytes_per_rank = std::llround(grouped.bytes(static_cast<double>(tables.elems)));
-  if (zero.offload_param.device != plan::OffloadDevice::none ||
-      zero.offload_optimizer.device != plan::OffloadDevice::none) {
-    place_offloaded(store, summary, bytes, grouped, zero, model);
-  }
+  const bool offloaded = zero.offload_param.device != plan::OffloadDevice::none ||
+                         zero.offload_optimizer.device != plan::OffloadDevice::none;
+  if (offloaded) place_offloaded(store, summary, bytes, grouped, zero, model);
+  const store::MemorySample* most = nullptr;
   for (const RankSummary& rank : summary.ranks) {
     if (!rank.model_state_peak) continue;
     const std::int64_t measured = model_state_bytes(*rank.model_state_peak, tables.stage);
-    model.measured_bytes_per_rank = std::max(model.measured_bytes_per_rank.value_or(0), measured);
+    if (most != nullptr && measured <= *model.measured_bytes_per_rank) continue;
+    model.measured_bytes_per_rank = measured;
+    most = &*rank.model_state_peak;
+  }
+  if (most != nullptr && !offloaded && grouped.secondary_bytes == 0) {
+    take_apart(tables, bytes, grouped.shard_ranks, *most, model);
   }
   if (model.measured_bytes_per_rank && model.bytes_per_rank > 0) {
     model.excess_pct = 100.0 * (static_cast<double>(*model.measured_bytes_per_rank) /

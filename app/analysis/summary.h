@@ -47,11 +47,28 @@ struct RankSummary {
   std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
   std::optional<store::MemorySample> model_state_peak;
 };
+/// Why model states take more than their expression.
+enum class MemoryCause : std::uint8_t {
+  padding,          ///< shards of equal size: what fills the last ones
+  rounding,         ///< buffers are of whole blocks
+  whole_gradients,  ///< of modules whose gradients are computed and not reduced to their owners yet
+};
+/// "padding", ... and one sentence that explains it.
+[[nodiscard]] const char* name_of(MemoryCause cause) noexcept;
+[[nodiscard]] const char* explain(MemoryCause cause) noexcept;
+struct MemoryPart {
+  MemoryCause cause{};
+  std::int64_t bytes = 0;
+};
 struct MemoryModel {
   std::string expression;  ///< e.g. "2S + 14S/n"
   std::int64_t bytes_per_rank = 0;
   std::optional<std::int64_t> measured_bytes_per_rank;  ///< largest over ranks
   std::optional<double> excess_pct;
+  /// Named extras over the expression on that rank, and what they leave over. Not taken apart where states
+  /// are offloaded or kept a second time (hpZ).
+  std::vector<MemoryPart> parts;
+  std::optional<std::int64_t> unexplained_bytes;
   /// The same for model states that are offloaded, by pool; the fields above are the device's.
   struct Offloaded {
     instrumentation::MemoryPool pool{};
@@ -121,6 +138,7 @@ struct Comparison {
       metrics;  ///< step time, exposed communication, overlap, peak memory, flushes, tokens/s
   std::vector<std::string> config_changes;  ///< "zero_optimization.overlap_comm: true -> false"
   std::string verdict;                      ///< one sentence that the numbers bear
+  bool simulated_a = false, simulated_b = false;
 };
 /// A run to compare: its store and the summary made from it. Neither is owned.
 struct Run {

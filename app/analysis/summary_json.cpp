@@ -119,6 +119,13 @@ std::string to_json(const Summary& s) {
                          {"bytes_per_rank", s.memory_model.bytes_per_rank},
                          {"measured_bytes_per_rank", maybe(s.memory_model.measured_bytes_per_rank)},
                          {"excess_pct", maybe(s.memory_model.excess_pct)}};
+  out["memory_model"]["unexplained_bytes"] =
+      s.memory_model.unexplained_bytes ? json(*s.memory_model.unexplained_bytes) : json(nullptr);
+  json& parts = out["memory_model"]["parts"] = json::array();
+  for (const MemoryPart& part : s.memory_model.parts) {
+    parts.push_back(
+        {{"cause", name_of(part.cause)}, {"bytes", part.bytes}, {"explained", explain(part.cause)}});
+  }
   json& offloaded = out["memory_model"]["offloaded"] = json::object();
   for (const MemoryModel::Offloaded& pool : s.memory_model.offloaded) {
     offloaded[store::name_of(pool.pool)] = {{"expression", pool.expression},

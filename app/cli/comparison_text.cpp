@@ -19,7 +19,9 @@ std::string value(const std::optional<double>& number, double spread) {
 
 std::string comparison_text(const analysis::Comparison& comparison) {
   std::string text = comparison.verdict + "\n\n";
-  text += fmt::format("{:<26} {:>20} {:>20} {:>9}  {}\n", "median over steps", "A", "B", "change", "unit");
+  text += fmt::format("{:<26} {:>20} {:>20} {:>9}  {}\n", "median over steps",
+                      comparison.simulated_a ? "A (simulated)" : "A",
+                      comparison.simulated_b ? "B (simulated)" : "B", "change", "unit");
   for (const analysis::Difference& d : comparison.metrics) {
     std::string change = "—";
     if (d.a && d.b && *d.a != 0) change = fmt::format("{:+.1f} %", 100 * (*d.b - *d.a) / *d.a);
@@ -41,6 +43,7 @@ std::string comparison_json(const analysis::Comparison& comparison) {
     return number ? nlohmann::json(*number) : nlohmann::json(nullptr);
   };
   nlohmann::json out = {{"verdict", comparison.verdict}, {"config_changes", comparison.config_changes}};
+  out["simulated"] = {{"a", comparison.simulated_a}, {"b", comparison.simulated_b}};
   out["metrics"] = nlohmann::json::array();
   for (const analysis::Difference& d : comparison.metrics) {
     out["metrics"].push_back({{"metric", d.metric},

@@ -55,6 +55,13 @@ std::string summary_text(const analysis::Summary& s) {
                        ? fmt::format("{:.2f} MiB", mib(*s.memory_model.measured_bytes_per_rank))
                        : std::string("—"),
                    or_dash(s.memory_model.excess_pct, "{:+.2f} %")));
+  for (const analysis::MemoryPart& part : s.memory_model.parts) {
+    line("", fmt::format("{:+.2f} MiB {}: {}", mib(part.bytes), analysis::name_of(part.cause),
+                         analysis::explain(part.cause)));
+  }
+  if (s.memory_model.unexplained_bytes) {
+    line("", fmt::format("{} bytes unexplained", *s.memory_model.unexplained_bytes));
+  }
   line("communicated",
        fmt::format("{} elements per rank and step; {} = {:.0f} by the expression",
                    or_dash(s.elements_per_step, "{:.0f}"), s.comm_expression, s.expected_elements_per_step));

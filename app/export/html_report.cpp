@@ -258,6 +258,12 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
                         escape_html(model.expression), bytes_text(model.bytes_per_rank),
                         model.measured_bytes_per_rank ? bytes_text(*model.measured_bytes_per_rank) : "—",
                         number(model.excess_pct, "{:+.2f}", " %"));
+    for (const analysis::MemoryPart& part : model.parts) {
+      body += fmt::format("<p>{} of it are {}: {}.</p>", bytes_text(part.bytes),
+                          analysis::name_of(part.cause), escape_html(analysis::explain(part.cause)));
+    }
+    if (model.unexplained_bytes)
+      body += fmt::format("<p>{} bytes are unexplained.</p>", *model.unexplained_bytes);
     page += section(fmt::format("Memory of rank {}", worst->rank).c_str(), body,
                     "Device pool, as asked for from the arenas; the rank with the largest peak.");
   }

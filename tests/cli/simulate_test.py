@@ -59,7 +59,32 @@ class Simulate(unittest.TestCase):
                 self.assertEqual([row["simulated"] for row in csv.DictReader(file)], ["1"] * 4)
             self.assertEqual(shardscope("report", recording, "-o", folder / "report.html").returncode, 0)
             self.assertIn("simulated", (folder / "report.html").read_text())
-            self.assertIn("Both runs are simulated", shardscope("compare", recording, recording).stdout)
+            compared = shardscope("compare", recording, recording).stdout
+            self.assertIn("Both runs are simulated", compared)
+            self.assertRegex(compared, r"A \(simulated\) +B \(simulated\)")
+            self.assertEqual(json.loads(shardscope("compare", recording, recording, "--json").stdout)["simulated"],
+                             {"a": True, "b": True})
+
+    def test_what_model_states_take_beyond_their_expression_has_a_name(self):
+        shape = ("--layers", 2, "--width", 192, "--heads", 4, "--vocab", 257, "--context", 64)
+        with tempfile.TemporaryDirectory() as folder:
+            recording = pathlib.Path(folder) / "run.zscope"
+            for ranks in (3, 7):
+                for stage in (0, 1, 2, 3):
+                    for kind in ("bf16", "fp32"):
+                        with self.subTest(stage=stage, ranks=ranks, kind=kind):
+                            config = pathlib.Path(folder) / "ds.json"
+                            config.write_text(json.dumps({
+                                "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1,
+                                "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}},
+                                "bf16": {"enabled": kind == "bf16"}, "zero_optimization": {"stage": stage}}))
+                            self.made(*shape, "--ranks", ranks, "--config", config, "--steps", 2, "-o", recording)
+                            model = json.loads(shardscope("summary", "--json", recording).stdout)["memory_model"]
+                            self.assertEqual(model["unexplained_bytes"], 0, model)
+                            parts = {part["cause"]: part["bytes"] for part in model["parts"]}
+                            self.assertEqual(model["measured_bytes_per_rank"] - model["bytes_per_rank"],
+                                             sum(parts.values()), model)
+                            self.assertEqual("whole gradients" in parts, stage >= 2, model)
 
     def test_a_straggler_is_found(self):
         with tempfile.TemporaryDirectory() as folder:

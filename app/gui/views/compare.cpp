@@ -74,8 +74,10 @@ void CompareView::table(Context& ctx, Rect& room) {
   const Rect delta_head = head.take_right(delta);
   ctx.canvas.text_in({delta_head.x + 16, delta_head.y, delta_head.w - 16, delta_head.h}, "B against A",
                      c.muted, Font::small);
-  ctx.canvas.text_in(head.take_right(column), "B", c.muted, Font::small, Align::right);
-  ctx.canvas.text_in(head.take_right(column), "A", c.muted, Font::small, Align::right);
+  ctx.canvas.text_in(head.take_right(column), comparison_.simulated_b ? "B, simulated" : "B", c.muted,
+                     Font::small, Align::right);
+  ctx.canvas.text_in(head.take_right(column), comparison_.simulated_a ? "A, simulated" : "A", c.muted,
+                     Font::small, Align::right);
   ctx.canvas.text_in(head, "metric, ± half the interquartile range over steps", c.muted, Font::small);
   ctx.canvas.horizontal(room.x, head.bottom() - 1, room.w, c.line);
   for (const analysis::Difference& row : comparison_.metrics) {
