@@ -53,7 +53,7 @@ class SwapSpace::FileArena final : public device::Arena {
 
  protected:
   void* raw_allocate(std::size_t bytes) override {
-    const int error = posix_fallocate(file_, end_, static_cast<off_t>(bytes));
+    const int error = file_ < 0 ? 0 : posix_fallocate(file_, end_, static_cast<off_t>(bytes));
     if (error != 0) {
       throw BackendError("posix_fallocate", error,
                          "nvme_path " + folder_ + ": cannot reserve " + std::to_string(bytes) +
@@ -74,6 +74,10 @@ class SwapSpace::FileArena final : public device::Arena {
 
 SwapSpace::SwapSpace(device::Device& device, const std::string& folder, const plan::AioConfig& aio)
     : device_(device), aio_(aio), folder_(folder) {
+  if (device.backend() == kernels::Backend::cost) {
+    places_ = std::make_unique<FileArena>(file_, folder);
+    return;
+  }
   file_ = open_unnamed(folder, O_DIRECT);
   if (file_ < 0 && errno == EINVAL) {  // the file system has no direct input and output
     direct_ = false;
@@ -96,7 +100,7 @@ SwapSpace::~SwapSpace() {
   }
   places_.reset();
   port_.reset();
-  close(file_);
+  if (file_ >= 0) close(file_);
 }
 
 device::Buffer SwapSpace::reserve(std::size_t bytes, device::MemoryTag tag) {
@@ -122,13 +126,15 @@ void SwapSpace::queue(IoDirection direction, std::vector<IoPart> parts, Transfer
                               .v1 = buffers_in_use};
   device::Stream& stream = device_.nvme();
   engine::emit_on(stream, ev::EventKind::transfer_begin, fields);
-  stream.run([this, direction, moved = std::move(parts)](const kernels::Exec&) {
+  stream.run([this, direction, bytes, moved = std::move(parts)](const kernels::Exec& exec) {
+    if (exec.meter != nullptr) return exec.meter->add({.bytes = static_cast<double>(bytes)});
     run_transfer(*port_, direction, moved, aio_, folder_);
   });
   engine::emit_on(stream, ev::EventKind::transfer_end, fields);
 }
 
 std::string SwapSpace::describe() const {
+  if (!port_) return "simulated, nothing is moved";
   std::string text = port_->describe() + (direct_ ? ", direct" : ", through the page cache");
   text += ", depth " + std::to_string(io_depth(aio_)) + " x " + std::to_string(aio_.block_size) + " bytes";
   if (!direct_) text += "; the file system of " + folder_ + " has no direct input and output (O_DIRECT)";

@@ -34,7 +34,8 @@ class IoBuffer {
 class SwapSpace {
  public:
   /// Opens a file under `folder`, directly (O_DIRECT) where the file system allows. Throws BackendError with
-  /// path and cause when that fails.
+  /// path and cause when that fails. A device that only tells its work (Backend::cost) gets no file: places
+  /// are handed out and transfers told, and nothing is moved.
   SwapSpace(device::Device& device, const std::string& folder, const plan::AioConfig& aio);
   ~SwapSpace();
   SwapSpace(const SwapSpace&) = delete;
@@ -58,7 +59,7 @@ class SwapSpace {
   device::Device& device_;
   const plan::AioConfig aio_;
   const std::string folder_;
-  int file_ = -1;
+  int file_ = -1;  ///< -1: there is none
   bool direct_ = true;
   std::string why_threads_;
   std::unique_ptr<IoPort> port_;

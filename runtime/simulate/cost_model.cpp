@@ -33,6 +33,10 @@ std::int64_t CostModel::host_copy_ns(std::size_t bytes) const noexcept {
   return whole(hardware_.host.latency_us * 1e3 + static_cast<double>(bytes) / hardware_.host.gb_per_s);
 }
 
+std::int64_t CostModel::nvme_ns(const kernels::Work& work) const noexcept {
+  return whole(hardware_.nvme.latency_us * 1e3 + work.bytes / hardware_.nvme.gb_per_s);
+}
+
 std::int64_t CostModel::launch_ns() const noexcept { return whole(hardware_.launch_us * 1e3); }
 
 double CostModel::latency_ns(const GroupShape& group) const noexcept {

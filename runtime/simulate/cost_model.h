@@ -29,6 +29,8 @@ class CostModel {
   [[nodiscard]] std::int64_t device_copy_ns(std::size_t bytes) const noexcept;
   /// A copy between the device and the host.
   [[nodiscard]] std::int64_t host_copy_ns(std::size_t bytes) const noexcept;
+  /// A transfer between host memory and the rank's part of its node's disks.
+  [[nodiscard]] std::int64_t nvme_ns(const kernels::Work& work) const noexcept;
   [[nodiscard]] std::int64_t launch_ns() const noexcept;
 
   /// From the arrival of the last rank: latency * ceil(log2(ranks)) + bytes * bus_factor / bandwidth. Among

@@ -74,6 +74,7 @@ Hardware parse_hardware(const std::string& json_text, const std::string& file) {
   read_link(section, "inside", h.inside);
   read_link(section, "between", h.between);
   read_link(section, "host", h.host);
+  if (json.contains("nvme")) read_link(section, "nvme", h.nvme);
   section.finish();
   if (h.name.empty()) h.name = fs::path(file).stem().string();
   return h;

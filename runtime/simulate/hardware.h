@@ -27,6 +27,7 @@ struct Hardware {
   LinkSpeed inside;                 ///< among ranks of a node
   LinkSpeed between;                ///< among nodes: gb_per_s is a node's, all its links together
   LinkSpeed host;                   ///< between the device and host memory
+  LinkSpeed nvme;                   ///< between host memory and local disks; gb_per_s 0: there are none
   double host_memory_gb_per_s = 0;  ///< of the CPU's work for this rank (offloaded optimizer)
 };
 

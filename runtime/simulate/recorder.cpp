@@ -51,8 +51,14 @@ void Recorder::append(const Op& op) {
 }
 
 void Recorder::add(const kernels::Work& work) {
-  const bool on_host = working_ == StreamId::worker || working_ == StreamId::nvme;
-  busy(working_, on_host ? cost_.host_work_ns(work) : cost_.kernel_ns(work));
+  switch (working_) {
+    case StreamId::nvme:
+      return busy(working_, cost_.nvme_ns(work));
+    case StreamId::worker:
+      return busy(working_, cost_.host_work_ns(work));
+    default:
+      return busy(working_, cost_.kernel_ns(work));
+  }
 }
 
 void Recorder::emit(StreamId queue, const Event& event) {

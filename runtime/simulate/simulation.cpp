@@ -23,17 +23,18 @@ plan::Topology topology_of(const config::TrainingConfig& config, const Hardware&
   return topology;
 }
 
-void refuse_what_depends_on_values(const config::TrainingConfig& config) {
+void refuse_what_cannot_be(const config::TrainingConfig& config, const Hardware& hardware) {
   using plan::OffloadDevice;
   if (config.zero.zenflow) {
     throw std::invalid_argument(
         "zero_optimization.zenflow: its columns are chosen by gradient values, which a simulation does not "
         "have; remove it");
   }
-  if (config.zero.offload_param.device == OffloadDevice::nvme ||
-      config.zero.offload_optimizer.device == OffloadDevice::nvme) {
-    throw std::invalid_argument(
-        "zero_optimization.offload_*.device \"nvme\": files are not simulated; use \"cpu\" or \"none\"");
+  const bool nvme = config.zero.offload_param.device == OffloadDevice::nvme ||
+                    config.zero.offload_optimizer.device == OffloadDevice::nvme;
+  if (nvme && hardware.nvme.gb_per_s <= 0) {
+    throw std::invalid_argument("zero_optimization.offload_*.device \"nvme\": hardware " + hardware.name +
+                                " has no disks; give its \"nvme\" rate (docs/simulate.md) or use \"cpu\"");
   }
 }
 
@@ -48,7 +49,7 @@ Simulation::Simulation(const plan::ModelPlan& model, const config::TrainingConfi
       groups_(config.zero, topology_of(config, options.hardware)),
       name_kernel_(std::move(name_kernel)),
       playback_(groups_, options.variation, options.origin_ns, std::move(take)) {
-  refuse_what_depends_on_values(config);
+  refuse_what_cannot_be(config, options.hardware);
   const plan::Ownership ownership(
       model, config.zero, config.world,
       plan::kShardAlignmentBytes / static_cast<std::int64_t>(kernels::size_of(config.storage_type())));

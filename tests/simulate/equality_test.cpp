@@ -121,6 +121,15 @@ std::vector<Case> cases() {
   all.push_back({"offload_everything", "mlp", 2,
                  with(make_config(3, 2, "bf16"),
                       {{"offload_optimizer", cpu}, {"offload_param", cpu}, {"sub_group_size", 9000}})});
+  const Json nvme{{"device", "nvme"}, {"nvme_path", ::testing::TempDir()}};
+  for (const int stage : {1, 2, 3}) {
+    all.push_back(
+        {"swap_optimizer_stage" + std::to_string(stage), "mlp", 2,
+         with(make_config(stage, 2, "bf16"), {{"offload_optimizer", nvme}, {"sub_group_size", 9000}})});
+  }
+  all.push_back({"swap_everything", "mlp", 2,
+                 with(make_config(3, 2, "bf16"),
+                      {{"offload_optimizer", nvme}, {"offload_param", nvme}, {"sub_group_size", 9000}})});
   const Json nodes{{"ranks_per_node", 2}};
   all.push_back({"qwz", "mlp", 4, with(make_config(3), {{"zero_quantized_weights", true}}, nodes), 2});
   all.push_back({"hpz", "mlp", 4, with(make_config(3, 2), {{"zero_hpz_partition_size", 2}}, nodes), 2});

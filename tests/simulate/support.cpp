@@ -11,7 +11,7 @@ Hardware round_hardware() {
   h.ranks_per_node = 8;
   h.f32_tflops = h.f16_tflops = 1;
   h.memory_gb_per_s = 1;
-  h.inside = h.between = h.host = {1, 1};
+  h.inside = h.between = h.host = h.nvme = {1, 1};
   h.host_memory_gb_per_s = 1;
   return h;
 }

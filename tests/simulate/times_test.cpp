@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "instrumentation/bus_factor.h"
 #include "runtime/plan/memory_model.h"
@@ -104,6 +105,27 @@ TEST_F(TimesTest, ACollectiveTakesLatencyAndItsTraffic) {
     }
     EXPECT_GE(seen, 2U) << "world " << world;
   }
+}
+
+TEST_F(TimesTest, ATransferToADiskTakesLatencyAndItsBytes) {
+  Json config = make_config(3, 1, "bf16");
+  config["zero_optimization"]["offload_optimizer"] = {{"device", "nvme"}, {"nvme_path", "/nowhere"}};
+  SimulationOptions options = on_round_hardware();
+  options.hardware.nvme = {0.5, 3};
+  Play play(model_named("mlp"), config, 2, options);
+  play.run(2);
+  std::map<instrumentation::TransferKind, int> seen;
+  std::optional<Event> begun;
+  for (const Event& e : play.events[0]) {
+    if (e.stream != StreamId::nvme) continue;
+    if (e.kind == EventKind::transfer_begin) begun = e;
+    if (e.kind != EventKind::transfer_end) continue;
+    ASSERT_TRUE(begun.has_value());
+    EXPECT_EQ(static_cast<std::int64_t>(e.ticks - begun->ticks), 3000 + 2 * e.v0);
+    ++seen[static_cast<instrumentation::TransferKind>(e.code)];
+  }
+  EXPECT_GT(seen[instrumentation::TransferKind::nvme_read], 0);
+  EXPECT_GT(seen[instrumentation::TransferKind::nvme_write], 0);
 }
 
 TEST_F(TimesTest, GroupsAcrossNodesShareTheNodesLinks) {
@@ -265,7 +287,10 @@ TEST_F(TimesTest, RefusesWhatItCannotKnow) {
   };
   Json nvme = make_config(3);
   nvme["zero_optimization"]["offload_optimizer"] = {{"device", "nvme"}, {"nvme_path", "/tmp"}};
-  EXPECT_THAT(message(nvme, 2, on_round_hardware()), HasSubstr("files are not simulated"));
+  SimulationOptions no_disks = on_round_hardware();
+  no_disks.hardware.nvme = {};
+  EXPECT_THAT(message(nvme, 2, no_disks), HasSubstr("has no disks"));
+  EXPECT_EQ(message(nvme, 2, on_round_hardware()), "");
   EXPECT_THAT(message(make_config(3), 12, on_round_hardware()), HasSubstr("12 ranks do not fill nodes of 8"));
   SimulationOptions small = on_round_hardware();
   small.hardware.memory_gib = 1.0 / 1024;
