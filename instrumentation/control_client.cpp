@@ -1,9 +1,12 @@
 #include "instrumentation/control_client.h"
 
+#include <pthread.h>
+
 #include <array>
 #include <utility>
 
 #include "instrumentation/clock.h"
+#include "instrumentation/emission_cost.h"
 #include "instrumentation/post.h"
 
 namespace shardscope::instrumentation {
@@ -36,6 +39,7 @@ bool ControlClient::collector_alive() const noexcept {
 }
 
 void ControlClient::run() {
+  pthread_setname_np(pthread_self(), kControlThread);
   std::int64_t next_hello = 0;
   while (!stop_.load()) {
     const std::int64_t now = monotonic_now_ns();

@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "instrumentation/clock.h"
+#include "instrumentation/drain_pace.h"
 #include "instrumentation/emission_cost.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/gate.h"
@@ -20,9 +22,7 @@
 namespace shardscope::instrumentation {
 
 namespace {
-constexpr std::chrono::milliseconds kDrainEvery{4};
 constexpr std::int64_t kHoldBackNs = 4'000'000;  // see [Note: holding back]
-constexpr std::size_t kBusyPercent = 25;         ///< a ring fuller than this is drained again at once
 /// How long finish() with an error waits for the collector to confirm, since the process is about to die.
 constexpr std::chrono::milliseconds kLastWordsWait{1000};
 
@@ -41,6 +41,7 @@ struct Publisher::State {
 
   TickClock clock;
   TimeMerge merge;
+  DrainPace pace;
   std::vector<Event> drained;
   std::uint64_t dropped_before = 0;    ///< by rings, before this publisher existed
   std::uint64_t dropped_reported = 0;  ///< by rings, of ours
@@ -57,8 +58,8 @@ struct Publisher::State {
   std::unordered_map<std::string, std::uint32_t> names;
   std::thread thread;
 
-  /// One round; returns true if a ring was filling up, so that the next round should follow at once.
-  bool drain_rings(std::int64_t hold_back_ns) {
+  /// One round; returns how full the fullest ring was.
+  std::size_t drain_rings(std::int64_t hold_back_ns) {
     const std::int64_t now = monotonic_now_ns();
     clock.update();
     drained.clear();
@@ -70,27 +71,28 @@ struct Publisher::State {
                clock.error_ns());
     dropped_reported = dropped;
     last_drain_ns = now;
-    return info.fullest_percent > kBusyPercent;
+    return info.fullest_percent;
   }
 
   /// What there is to say at the end, the cost of saying everything before it included.
   void post_end(const wire::Finish& last) {
-    const EmissionCost cost{events, event_ns, monotonic_now_ns() - began_ns, thread_cpu_ns()};
+    const EmissionCost cost{events, event_ns, monotonic_now_ns() - began_ns, publishing_cpu_ns()};
     link->post(wire::Body(wire::Text{monotonic_now_ns(), Severity::info, emission_cost_text(cost)}));
     link->post(wire::Body(last));
   }
 
   void run() {
+    pthread_setname_np(pthread_self(), kPublishThread);
     event_ns = calibrated_event_ns();
     std::unique_lock lock(mutex);
-    bool busy = false;
+    std::chrono::milliseconds pause = DrainPace::kShortest;
     while (!stop) {
-      if (!busy) wake.wait_for(lock, kDrainEvery);
+      if (pause.count() > 0 && !finishing) wake.wait_for(lock, pause);
       const bool end_of_run = finishing;
       const wire::Finish last = finish;
       finishing = false;
       lock.unlock();
-      busy = drain_rings(end_of_run ? -kHoldBackNs : kHoldBackNs);
+      pause = pace.after(drain_rings(end_of_run ? -kHoldBackNs : kHoldBackNs));
       if (end_of_run) {
         link->pump();
         post_end(last);

@@ -12,6 +12,7 @@
 
 #include "instrumentation/clock.h"
 #include "instrumentation/control_client.h"
+#include "instrumentation/emission_cost.h"
 #include "instrumentation/send_queue.h"
 #include "instrumentation/sockets.h"
 
@@ -87,8 +88,9 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
   s.header.run_id = s.tables.run_id;
   s.header.incarnation = random_id();
   const std::optional<KeyFile> key = client_key(s.options.key_file, {KeyRole::publish});
-  zmq::context_t& context =
-      s.options.shared != nullptr ? s.options.shared->state_->context : s.own_context.emplace(1);
+  if (s.options.shared == nullptr)
+    s.own_context.emplace(1).set(zmq::ctxopt::thread_name_prefix, kIoThreadPrefix);
+  zmq::context_t& context = s.options.shared != nullptr ? s.options.shared->state_->context : *s.own_context;
   s.socket = make_socket(context, Role::rank_publish, key);
   s.socket->connect(endpoints.publish);
 

@@ -14,12 +14,18 @@
 
 namespace shardscope::instrumentation {
 
-/// Set in Event::kind inside a ring when `ticks` already holds nanoseconds (emit_at).
+/// Set in Event::kind by drain() when `ticks` already holds nanoseconds (emit_at).
 inline constexpr std::uint16_t kTimeIsNs = 0x8000;
 
+// [Note: records]
+// In the ring an event is a record of 8-byte words: kind, stream, code and a in the first, the time in the
+// second, b and c in the third, and v0 and v1 in two more, which are left out where the compiler knows both
+// to be zero: a module's begin and end together then touch 48 bytes, less than one cache line. Marks in the
+// first word's high bits tell the shapes apart. A record never wraps: where the longest would not fit before
+// the end of the array, the rest of the array is skipped.
 class Ring {
  public:
-  /// `capacity` events, rounded up to a power of two. Memory is touched here, not while emitting.
+  /// Room for `capacity` events of the longest shape. Memory is touched here, not while emitting.
   explicit Ring(std::size_t capacity);
   ~Ring();
   Ring(const Ring&) = delete;
@@ -27,94 +33,111 @@ class Ring {
 
   /// Producer. Wait-free. The time is read only when there is room, and last, so that it is as late as the
   /// publication of the event allows.
-  void push(const Event& event) noexcept {
-    const std::uint64_t head = head_.load(std::memory_order_relaxed);
-    Event* slot = slot_at(head);
-    if (head == limit_) [[unlikely]] {
-      slot = claim_slow(head);
-      if (slot == nullptr) return;
+  [[gnu::always_inline]] void push(const Event& event) noexcept {
+    std::uint64_t head = head_.load(std::memory_order_relaxed);
+    std::uint64_t* record = record_at(head);
+    if (head >= limit_) [[unlikely]] {
+      record = make_room();
+      if (record == nullptr) return;
+      head = head_.load(std::memory_order_relaxed);
       if (!use_counter_) {
-        fill(slot, event);
-        slot->ticks = read_ticks(false);
-        publish(head);
+        const std::size_t words = fill(record, event, 0);
+        record[1] = read_ticks(false);
+        publish(head + words);
         return;
       }
     }
-    fill(slot, event);
-    slot->ticks = read_ticks(true);
-    publish(head);
+    const std::size_t words = fill(record, event, 0);
+    record[1] = read_ticks(true);
+    publish(head + words);
   }
   /// Producer, with a time in nanoseconds taken elsewhere.
   void push_at(std::int64_t ns, const Event& event) noexcept {
-    const std::uint64_t head = head_.load(std::memory_order_relaxed);
-    Event* slot = slot_at(head);
-    if (head == limit_) [[unlikely]] {
-      slot = claim_slow(head);
-      if (slot == nullptr) return;
-    }
-    fill(slot, event);
-    slot->ticks = static_cast<std::uint64_t>(ns);
-    slot->kind = static_cast<EventKind>(static_cast<std::uint16_t>(event.kind) | kTimeIsNs);
-    publish(head);
+    std::uint64_t* record = make_room();
+    if (record == nullptr) return;
+    const std::size_t words = fill(record, event, kTimeIsNs);
+    record[1] = static_cast<std::uint64_t>(ns);
+    publish(head_.load(std::memory_order_relaxed) + words);
   }
 
   /// Consumer: appends everything published so far. Returns the number of events.
   std::size_t drain(std::vector<Event>& out);
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::size_t capacity() const noexcept { return mask_ + 1; }
-  [[nodiscard]] bool empty() const noexcept {
-    return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_relaxed);
+  /// Events of the longest shape that fit.
+  [[nodiscard]] std::size_t capacity() const noexcept { return words_ / kLongest; }
+  /// Consumer: how much of the ring waits to be drained.
+  [[nodiscard]] std::size_t fill_percent() const noexcept {
+    return static_cast<std::size_t>(
+        (head_.load(std::memory_order_acquire) - tail_.load(std::memory_order_relaxed)) * 100 / words_);
   }
   void retire() noexcept { retired_.store(true, std::memory_order_release); }
   [[nodiscard]] bool retired() const noexcept { return retired_.load(std::memory_order_acquire); }
 
  private:
-  static constexpr std::size_t kAhead = 8;
+  static constexpr std::size_t kShort = 3, kLongest = 5;  ///< words
+  static constexpr std::size_t kAhead = 40;               ///< words
+  // Marks in a record's kind, which has no use for the bits.
+  static constexpr std::uint16_t kWithoutValues = 0x4000, kSkip = 0x2000;
 
   // [Note: the fast path of a push]
   // An event costs little more than its time stamp if few instructions surround it. All that can be known in
-  // advance is: `limit_` is the first number that needs a look at the consumer's progress, at the end of the
-  // array, or at another clock than the counter, so one comparison stands for all three; `base_` is where
-  // event 0 would lie if the array had not wrapped, so that a slot is base_ plus a multiple, without a mask.
-  // claim_slow() moves both.
-  [[nodiscard]] Event* slot_at(std::uint64_t number) const noexcept {
+  // advance is: `limit_` is the first position that needs a look at the consumer's progress, at the end of
+  // the array, or at another clock than the counter, so one comparison stands for all three; `base_` is where
+  // word 0 would lie if the array had not wrapped, so that a record is base_ plus a multiple, without a
+  // remainder. make_room() moves both.
+  // The event itself never has an address: it would be built in memory, of small writes that the processor
+  // must join into wide reads.
+  [[nodiscard]] std::uint64_t* record_at(std::uint64_t position) const noexcept {
     // As a number, for `base_` lies outside the array from the first wrap on.
-    return reinterpret_cast<Event*>(base_ + number * sizeof(Event));
+    return reinterpret_cast<std::uint64_t*>(base_ + position * sizeof(std::uint64_t));
   }
-  /// The slot of event `head`, with base_ and limit_ moved on; nullptr if the ring is full, which is counted.
-  [[nodiscard]] Event* claim_slow(std::uint64_t head) noexcept;
+  /// Where the next record goes, with base_, limit_ and, at the end of the array, head_ moved on; nullptr if
+  /// the ring is full, which is counted.
+  [[nodiscard]] std::uint64_t* make_room() noexcept;
+  void publish(std::uint64_t head) noexcept { head_.store(head, std::memory_order_release); }
 
-  /// Everything but the time.
-  static void fill(Event* slot, const Event& event) noexcept {
-    // A ring is larger than the cache, and its lines come back from the consumer's core: asked for this many
-    // events ahead, to be written, they are there in time. Behind the end of the array it asks for nothing.
+  [[nodiscard]] static constexpr std::uint64_t joined(std::uint32_t low, std::uint32_t high) noexcept {
+    return low | static_cast<std::uint64_t>(high) << 32U;
+  }
+  /// Everything but the time; returns the record's words.
+  [[gnu::always_inline]] static std::size_t fill(std::uint64_t* record, const Event& event,
+                                                 std::uint16_t marks) noexcept {
+    // A ring is larger than the cache, and its lines come back from the consumer's core: asked for this far
+    // ahead, to be written, they are there in time. Behind the end of the array it asks for nothing.
 #if defined(__x86_64__)
     // g++ writes prefetchw only for processors it was told of; every x86-64 since 2006 at least ignores it.
-    asm volatile("prefetchw %0" ::"m"(*reinterpret_cast<const char*>(slot + kAhead)));
+    asm volatile("prefetchw %0" ::"m"(record[kAhead]));
 #else
-    __builtin_prefetch(slot + kAhead, 1);
+    __builtin_prefetch(record + kAhead, 1);
 #endif
-    slot->kind = event.kind;
-    slot->stream = event.stream;
-    slot->code = event.code;
-    slot->a = event.a;
-    slot->b = event.b;
-    slot->c = event.c;
-    slot->v0 = event.v0;
-    slot->v1 = event.v1;
+    // A question to the compiler, not to the event: a comparison would cost more than the two words. Not const, for
+    // the language would have a constant's value known before anything is inlined, and the answer would be no.
+    bool without_values = __builtin_constant_p(event.v0) && __builtin_constant_p(event.v1) &&
+                                event.v0 == 0 && event.v1 == 0;
+    const auto kind = static_cast<std::uint32_t>(static_cast<std::uint16_t>(event.kind) | marks |
+                                                 (without_values ? kWithoutValues : 0));
+    record[0] = joined(kind | static_cast<std::uint32_t>(event.stream) << 16U |
+                           static_cast<std::uint32_t>(event.code) << 24U,
+                       event.a);
+    record[2] = joined(event.b, event.c);
+    if (without_values) return kShort;
+    record[3] = static_cast<std::uint64_t>(event.v0);
+    record[4] = static_cast<std::uint64_t>(event.v1);
+    return kLongest;
   }
-  void publish(std::uint64_t head) noexcept { head_.store(head + 1, std::memory_order_release); }
 
-  // Producer's line.
+  // Producer's line. Positions count words since the beginning.
   alignas(64) std::atomic<std::uint64_t> head_{0};
   std::uint64_t limit_ = 0;
   std::uintptr_t base_ = 0;
-  std::uint64_t mask_ = 0;
-  Event* slots_ = nullptr;
+  std::uint64_t turn_ = 0;  ///< position of the array's first word
+  std::uint64_t words_ = 0;
+  std::uint64_t* array_ = nullptr;
   std::atomic<std::uint64_t> dropped_{0};
   bool use_counter_ = false;
   // Consumer's line.
   alignas(64) std::atomic<std::uint64_t> tail_{0};
+  std::uint64_t drain_turn_ = 0;
   std::atomic<bool> retired_{false};
 };
 

@@ -15,38 +15,54 @@ bool earlier(const Event& a, const Event& b) noexcept {
 void TimeMerge::add(std::vector<Event>& drained, const std::vector<std::size_t>& run_begins,
                     const TickClock& clock) {
   if (drained.empty()) return;
-  for (Event& event : drained) {
-    const auto kind = static_cast<std::uint16_t>(event.kind);
-    if ((kind & kTimeIsNs) != 0) {
-      event.kind = static_cast<EventKind>(kind & ~kTimeIsNs);
-    } else {
-      event.ticks = static_cast<std::uint64_t>(clock.to_ns(event.ticks));
-    }
-  }
-  // What is held and each ring's run are nearly always sorted already; merge them one after another.
-  const std::size_t base = held_.size();
-  held_.insert(held_.end(), drained.begin(), drained.end());
-  const auto at = [&](std::size_t index) { return held_.begin() + static_cast<std::ptrdiff_t>(index); };
+  runs_.clear();
+  if (!held_.empty()) runs_.push_back({held_.data(), held_.data() + held_.size()});
   for (std::size_t run = 0; run < run_begins.size(); ++run) {
-    const std::size_t begin = base + run_begins[run];
-    const std::size_t end = run + 1 < run_begins.size() ? base + run_begins[run + 1] : held_.size();
+    Event* const begin = drained.data() + run_begins[run];
+    Event* const end = drained.data() + (run + 1 < run_begins.size() ? run_begins[run + 1] : drained.size());
     if (begin == end) continue;
-    if (!std::is_sorted(at(begin), at(end), earlier)) std::stable_sort(at(begin), at(end), earlier);
-    if (begin != 0 && earlier(held_[begin], held_[begin - 1]))
-      std::inplace_merge(at(0), at(begin), at(end), earlier);
+    bool sorted = true;
+    for (Event* event = begin; event != end; ++event) {
+      const auto kind = static_cast<std::uint16_t>(event->kind);
+      if ((kind & kTimeIsNs) != 0) {
+        event->kind = static_cast<EventKind>(kind & ~kTimeIsNs);
+      } else {
+        event->ticks = static_cast<std::uint64_t>(clock.to_ns(event->ticks));
+      }
+      if (event != begin && earlier(*event, event[-1])) sorted = false;
+    }
+    if (!sorted) std::stable_sort(begin, end, earlier);
+    runs_.push_back({begin, end});
   }
+  // Few runs, and events of one thread come in bursts: from the run whose next event is the earliest
+  // everything goes that is not later than the next event of all others.
+  merged_.clear();
+  merged_.reserve(held_.size() + drained.size());
+  while (runs_.size() > 1) {
+    std::size_t first = 0;
+    for (std::size_t run = 1; run < runs_.size(); ++run) {
+      if (earlier(*runs_[run].next, *runs_[first].next)) first = run;
+    }
+    const Event* other = nullptr;
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      if (run != first && (other == nullptr || earlier(*runs_[run].next, *other))) other = runs_[run].next;
+    }
+    Run& run = runs_[first];
+    const Event* stop = run.next + 1;  // of equal times the run before the others goes first
+    while (stop != run.end && earlier(*stop, *other)) ++stop;
+    merged_.insert(merged_.end(), run.next, stop);
+    run.next = stop;
+    if (run.next == run.end) runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+  merged_.insert(merged_.end(), runs_.front().next, runs_.front().end);
+  held_.swap(merged_);
 }
 
 std::vector<Event> TimeMerge::take(std::int64_t until_ns) {
   const auto cut = std::upper_bound(
       held_.begin(), held_.end(), until_ns,
       [](std::int64_t ns, const Event& event) { return ns < static_cast<std::int64_t>(event.ticks); });
-  std::vector<Event> ready;
-  if (cut == held_.end()) {
-    ready.swap(held_);
-    return ready;
-  }
-  ready.assign(held_.begin(), cut);
+  std::vector<Event> ready(held_.begin(), cut);
   held_.erase(held_.begin(), cut);
   return ready;
 }

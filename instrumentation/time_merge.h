@@ -18,14 +18,22 @@ namespace shardscope::instrumentation {
 class TimeMerge {
  public:
   /// Takes drained events, ring after ring (`run_begins`: where each ring starts), and converts their
-  /// times to nanoseconds.
+  /// times to nanoseconds, in place.
   void add(std::vector<Event>& drained, const std::vector<std::size_t>& run_begins, const TickClock& clock);
   /// All events up to `until_ns`, in order of time; the rest is kept.
   [[nodiscard]] std::vector<Event> take(std::int64_t until_ns);
   [[nodiscard]] std::size_t held() const noexcept { return held_.size(); }
 
  private:
+  /// A stretch of events in order of time.
+  struct Run {
+    const Event* next;
+    const Event* end;
+  };
   std::vector<Event> held_;  ///< in order of time
+  // Of one add(), kept for their memory.
+  std::vector<Event> merged_;
+  std::vector<Run> runs_;
 };
 
 }  // namespace shardscope::instrumentation

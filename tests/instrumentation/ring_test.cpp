@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -12,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "instrumentation/drain_pace.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/send_queue.h"
 #include "instrumentation/time_merge.h"
@@ -33,9 +36,9 @@ void expect_whole(const Event& event) {
             static_cast<std::uint64_t>(event.v0) * 0x9E3779B97F4A7C15ULL);
 }
 
-TEST(Ring, CapacityIsRoundedUpToAPowerOfTwo) {
-  EXPECT_EQ(Ring(1).capacity(), 2U);
-  EXPECT_EQ(Ring(1000).capacity(), 1024U);
+TEST(Ring, CapacityIsInEventsOfTheLongestShapeAndNeverNone) {
+  EXPECT_EQ(Ring(0).capacity(), 2U);
+  EXPECT_EQ(Ring(1000).capacity(), 1000U);
   EXPECT_EQ(Ring(1024).capacity(), 1024U);
 }
 
@@ -79,6 +82,59 @@ TEST(Ring, UnderContentionNothingIsTornReorderedOrUncounted) {
   }
   producer.join();
   EXPECT_EQ(received + ring.dropped(), kEvents);
+}
+
+/// Whether a record of this event leaves its values out is decided where it is pushed.
+void push_without_values(Ring& ring, std::uint32_t number) {
+  ring.push({.kind = EventKind::bucket_open, .stream = StreamId::host, .code = 3, .a = number, .b = ~number});
+}
+
+TEST(Ring, ShapesMixedOverManyWrapsComeOutAsTheyWentIn) {
+  // 7 events of 5 words: no number of short records fills the array to its end, so that its rest is skipped.
+  Ring ring(7);
+  std::vector<Event> out;
+  std::uint32_t pushed = 0, taken = 0;
+  std::uint64_t dropped = 0;
+  std::vector<std::uint32_t> expected;
+  for (std::uint32_t round = 0; round < 2000; ++round) {
+    for (std::uint32_t i = 0; i < 1 + round % 11; ++i, ++pushed) {
+      if ((round * 7 + i * i) % 3 == 0) {
+        ring.push(numbered(pushed, pushed));
+      } else if ((round + i) % 5 == 0) {
+        ring.push_at(pushed, numbered(pushed, pushed));
+      } else {
+        push_without_values(ring, pushed);
+      }
+      if (ring.dropped() == dropped) expected.push_back(pushed);
+      dropped = ring.dropped();
+    }
+    if (round % 3 == 2) continue;
+    out.clear();
+    const std::size_t count = ring.drain(out);
+    ASSERT_EQ(count, out.size());
+    ASSERT_EQ(count, expected.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(out[i].a, expected[i]);
+      if (out[i].kind == EventKind::bucket_open) {
+        ASSERT_EQ(out[i].code, 3);
+        ASSERT_EQ(out[i].b, ~out[i].a);
+        ASSERT_EQ(out[i].c, kNoId);
+        ASSERT_EQ(out[i].v0, 0);
+        ASSERT_EQ(out[i].v1, 0);
+      } else {
+        ASSERT_EQ(out[i].v0, out[i].a);
+        ASSERT_EQ((static_cast<std::uint16_t>(out[i].kind) & kTimeIsNs) != 0, out[i].ticks == out[i].a);
+        expect_whole(out[i]);
+      }
+    }
+    taken += static_cast<std::uint32_t>(count);
+    expected.clear();
+  }
+  out.clear();
+  taken += static_cast<std::uint32_t>(ring.drain(out));
+  EXPECT_EQ(taken + ring.dropped(), pushed);
+  EXPECT_GT(ring.dropped(), 0U);
+  EXPECT_EQ(ring.fill_percent(), 0U);
 }
 
 std::size_t resident_bytes() {
@@ -210,6 +266,28 @@ TEST(TimeMerge, PutsRingsIntoOneSequenceAndHoldsTheNewestBack) {
   const std::vector<Event> rest = merge.take(1000);
   EXPECT_EQ(times(rest), (std::vector<std::int64_t>{35, 50, 60}));
   EXPECT_EQ(rest[0].kind, EventKind::module_begin) << "the mark inside the ring must not leave it";
+}
+
+TEST(DrainPace, LooksRarelyWhileRingsFillSlowlyAndOftenWhileTheyFillFast) {
+  using namespace std::chrono_literals;
+  DrainPace pace;
+  std::chrono::milliseconds pause{};
+  for (int look = 0; look < 8; ++look) pause = pace.after(1);
+  EXPECT_EQ(pause, DrainPace::kLongest);
+  EXPECT_EQ(pace.after(8), DrainPace::kLongest) << "neither empty nor filling: as before";
+  EXPECT_EQ(pace.after(20), DrainPace::kLongest / 2);
+  EXPECT_EQ(pace.after(26), 0ms) << "at once";
+  EXPECT_EQ(pace.after(10), DrainPace::kShortest) << "and often for a while";
+  // A thread that begins to emit at 1 million a second into 65,536 places is never late: how full a look
+  // finds the ring follows from how long it slept.
+  std::chrono::milliseconds slept = DrainPace::kLongest;
+  for (int look = 0; look < 100; ++look) {
+    const auto percent =
+        static_cast<std::size_t>(std::max<std::int64_t>(slept.count(), 1) * 1000 * 100 / 65536);
+    EXPECT_LT(percent, 50U);
+    slept = pace.after(percent);
+  }
+  EXPECT_GE(slept, 4ms) << "and no more often than that rate needs";
 }
 
 wire::Batch batch_of(EventKind kind, std::size_t count) {
