@@ -13,7 +13,7 @@ namespace shardscope::instrumentation {
 class DrainPace {
  public:
   /// What a live view lags behind, its own frame and the collector's round apart.
-  static constexpr std::chrono::milliseconds kLongest{25};
+  static constexpr std::chrono::milliseconds kLongest{32};
   static constexpr std::chrono::milliseconds kShortest{1};
 
   /// How long to sleep after a look that found the fullest ring so full.

@@ -67,7 +67,7 @@ struct Publisher::State {
     merge.add(drained, info.run_begins, clock);
     events += drained.size();
     const std::uint64_t dropped = RingRegistry::instance().dropped() - dropped_before;
-    link->push(merge.take(now - hold_back_ns), dropped - dropped_reported, last_drain_ns, now,
+    link->push(merge.take(now - hold_back_ns, link->buffer()), dropped - dropped_reported, last_drain_ns, now,
                clock.error_ns());
     dropped_reported = dropped;
     last_drain_ns = now;

@@ -58,6 +58,7 @@ struct RankLink::State {
   RunTables tables;
   wire::Header header;
   SendQueue queue;
+  std::vector<Event> spare;                 ///< of the last batch encoded
   std::optional<zmq::message_t> in_flight;  ///< encoded, refused by the socket so far
   bool finish_queued = false;
 
@@ -149,6 +150,12 @@ void RankLink::push(std::vector<Event> events, std::uint64_t dropped, std::int64
   s.queued.store(s.queue.bytes(), std::memory_order_relaxed);
 }
 
+std::vector<Event> RankLink::buffer() noexcept {
+  std::vector<Event> events = std::exchange(state_->spare, {});
+  events.clear();
+  return events;
+}
+
 void RankLink::State::take_posted() {
   std::vector<wire::Body> taken;
   std::uint64_t lost = 0;
@@ -184,6 +191,7 @@ void RankLink::pump() {
       message.header = s.header;
       ++s.header.sequence;
       s.in_flight = to_message(wire::encode(message));
+      if (auto* batch = std::get_if<wire::Batch>(&message.body)) s.spare = std::move(batch->events);
     }
     try {
       if (!s.socket->send(*s.in_flight, zmq::send_flags::dontwait)) break;

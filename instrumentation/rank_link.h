@@ -57,6 +57,8 @@ class RankLink {
   /// Events in nanoseconds of the rank's monotonic clock, in order of time. `dropped`: lost before this.
   void push(std::vector<Event> events, std::uint64_t dropped, std::int64_t begin_ns, std::int64_t end_ns,
             std::int64_t clock_error_ns);
+  /// For the next push(): no events, but the memory of some that were sent.
+  [[nodiscard]] std::vector<Event> buffer() noexcept;
   /// Sends as much as the socket takes without waiting.
   void pump();
   /// pump() until all is handed over and, after a Finish, the collector has confirmed it; at most

@@ -65,6 +65,9 @@ class Ring {
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
   /// Events of the longest shape that fit.
   [[nodiscard]] std::size_t capacity() const noexcept { return words_ / kLongest; }
+  [[nodiscard]] bool empty() const noexcept {
+    return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_relaxed);
+  }
   /// Consumer: how much of the ring waits to be drained.
   [[nodiscard]] std::size_t fill_percent() const noexcept {
     return static_cast<std::size_t>(
@@ -110,10 +113,11 @@ class Ring {
 #else
     __builtin_prefetch(record + kAhead, 1);
 #endif
-    // A question to the compiler, not to the event: a comparison would cost more than the two words. Not const, for
-    // the language would have a constant's value known before anything is inlined, and the answer would be no.
-    bool without_values = __builtin_constant_p(event.v0) && __builtin_constant_p(event.v1) &&
-                                event.v0 == 0 && event.v1 == 0;
+    // A question to the compiler, not to the event: a comparison would cost more than the two words. Not
+    // const, for the language would have a constant's value known before anything is inlined, and the answer
+    // would be no.
+    bool without_values =
+        __builtin_constant_p(event.v0) && __builtin_constant_p(event.v1) && event.v0 == 0 && event.v1 == 0;
     const auto kind = static_cast<std::uint32_t>(static_cast<std::uint16_t>(event.kind) | marks |
                                                  (without_values ? kWithoutValues : 0));
     record[0] = joined(kind | static_cast<std::uint32_t>(event.stream) << 16U |

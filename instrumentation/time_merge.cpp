@@ -58,13 +58,15 @@ void TimeMerge::add(std::vector<Event>& drained, const std::vector<std::size_t>&
   held_.swap(merged_);
 }
 
-std::vector<Event> TimeMerge::take(std::int64_t until_ns) {
+std::vector<Event> TimeMerge::take(std::int64_t until_ns, std::vector<Event> buffer) {
   const auto cut = std::upper_bound(
       held_.begin(), held_.end(), until_ns,
       [](std::int64_t ns, const Event& event) { return ns < static_cast<std::int64_t>(event.ticks); });
-  std::vector<Event> ready(held_.begin(), cut);
-  held_.erase(held_.begin(), cut);
-  return ready;
+  // The few that are kept are copied, not the many that go.
+  buffer.assign(cut, held_.end());
+  held_.erase(cut, held_.end());
+  held_.swap(buffer);
+  return buffer;
 }
 
 }  // namespace shardscope::instrumentation

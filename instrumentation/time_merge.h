@@ -20,8 +20,8 @@ class TimeMerge {
   /// Takes drained events, ring after ring (`run_begins`: where each ring starts), and converts their
   /// times to nanoseconds, in place.
   void add(std::vector<Event>& drained, const std::vector<std::size_t>& run_begins, const TickClock& clock);
-  /// All events up to `until_ns`, in order of time; the rest is kept.
-  [[nodiscard]] std::vector<Event> take(std::int64_t until_ns);
+  /// All events up to `until_ns`, in order of time, in the memory of `buffer`; the rest is kept.
+  [[nodiscard]] std::vector<Event> take(std::int64_t until_ns, std::vector<Event> buffer = {});
   [[nodiscard]] std::size_t held() const noexcept { return held_.size(); }
 
  private:
