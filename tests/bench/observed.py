@@ -20,7 +20,8 @@ Per line: the change of the step time, a mean over pairs of blocks without the o
 confidence interval (bootstrap over the pairs); what the threads that publish took of a core while the level was on (their
 CPU time, all of it on the half of the time that was observed); their sum, which is the cost where no core is free and an
 upper bound, for the first figure has met a part of the second already; the longest step off and on: nothing waits for an
-observer; and events dropped. Ranks are 1 with a core left for collector and viewer, or 2 with the cores of a machine of
+observer; and events dropped. The last line of several observers takes all their pairs together: its interval is the narrow
+one, --seconds 40 makes each observer's as narrow. Ranks are 1 with a core left for collector and viewer, or 2 with the cores of a machine of
 two shared by everybody: there the change also holds what collector and viewer take from training.
 """
 import argparse
@@ -112,6 +113,13 @@ def report(model, ranks, observer, result):
           f" {share:8.2f} {middle + share:+8.2f}   {longest[0]:7.1f} {longest[1]:7.1f} {result['dropped']:9.0f}", flush=True)
 
 
+def joined(results):
+    """As if it had been one run."""
+    return {"pairs_ns": [pair for result in results for pair in result["pairs_ns"]],
+            "longest_ns": [max(result["longest_ns"][level] for result in results) for level in (0, 1)],
+            **{key: sum(result[key] for result in results) for key in ("elapsed_ns", "publishing_cpu_ns", "dropped")}}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10)
@@ -126,8 +134,13 @@ def main():
     for model in options.models:
         for ranks in options.ranks:
             # The small model is there for the worst rate of events, not for one more look at every observer.
-            for observer in options.observers if model == "demo" else [o for o in options.observers if o == "absent"]:
-                report(model, ranks, observer, measure(options, model, ranks, observer))
+            observers = options.observers if model == "demo" else [o for o in options.observers if o == "absent"]
+            results = []
+            for observer in observers:
+                results.append(measure(options, model, ranks, observer))
+                report(model, ranks, observer, results[-1])
+            if len(results) > 1:
+                report(model, ranks, "all of them", joined(results))
 
 
 if __name__ == "__main__":

@@ -114,8 +114,12 @@ TEST(Publisher, CarriesEventsOfManyThreadsInOrderOfTimeWithTextsNamesAndTheEnd) 
       });
     }
     for (auto& thread : threads) thread.join();
+    const auto cpu = publishing_cpu_ns();
+    EXPECT_EQ(cpu.has_value(), access("/proc/self/schedstat", R_OK) == 0);
+    EXPECT_GT(cpu.value_or(1), 0);
     publisher.finish(0, "done");
   }
+  EXPECT_FALSE(publishing_cpu_ns()) << "the threads are found by their names, and these are gone";
   const std::int64_t end = monotonic_now_ns();
   receiver.join();
   EXPECT_TRUE(taken.tables_first);
@@ -126,6 +130,8 @@ TEST(Publisher, CarriesEventsOfManyThreadsInOrderOfTimeWithTextsNamesAndTheEnd) 
   EXPECT_EQ(taken.texts[0].text, "careful");
   EXPECT_EQ(
       taken.texts[1].text.rfind(kEmissionCostPrefix + std::to_string(kThreads * kEach) + " events x ", 0), 0U)
+      << taken.texts[1].text;
+  EXPECT_NE(taken.texts[1].text.find("the threads that publish took"), std::string::npos)
       << taken.texts[1].text;
   EXPECT_EQ(taken.names.size(), 2U);
   EXPECT_EQ(taken.events.size() + taken.dropped, kThreads * kEach);
