@@ -18,10 +18,12 @@ struct MatrixPart {
 /// sums[columns] fp32 = sums of |x| over the elements of each column, added in row order: the same bits on
 /// every instruction set.
 void column_abs_sums(const Exec&, float* sums, ConstPtr x, const MatrixPart& part);
-/// Elements of `part` in the `count` columns `chosen` (ascending) as they come in it: how many there are.
+/// Elements of `part` in the `count` columns `chosen` (ascending, in host memory) as they come in it: how
+/// many there are.
 [[nodiscard]] std::int64_t elems_in_columns(const MatrixPart& part, const std::int32_t* chosen,
                                             std::int64_t count) noexcept;
-/// dst[k] = the k-th of those elements of x; of one type.
+/// dst[k] = the k-th of those elements of x; of one type. `chosen` lies where the backend's operands do: on
+/// CUDA in device memory.
 void take_columns(const Exec&, Ptr dst, ConstPtr x, const MatrixPart& part, const std::int32_t* chosen,
                   std::int64_t count);
 /// The reverse: x's k-th chosen element = src[k].

@@ -1,8 +1,10 @@
 // The operations of ops.h: arguments that make no sense are refused, then the backend of `exec` runs.
 #include <string>
 
+#include "kernels/columns.h"
 #include "kernels/cost/work.h"
 #include "kernels/cpu/ops.h"
+#include "kernels/cuda/columns.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/error.h"
 #include "kernels/ops.h"
@@ -73,6 +75,14 @@ void check_groups(const char* kernel, std::int64_t n, std::int64_t group_elems, 
   if (n % unit == 0 && group_elems % unit == 0) return;
   throw_bad_argument(kernel, "n is " + std::to_string(n) + " and group_elems " + std::to_string(group_elems) +
                                  "; both must be even, two values share a byte");
+}
+
+void check_part(const char* kernel, const MatrixPart& part) {
+  if (part.elems < 0 || part.columns < 1 || part.first_column < 0 || part.first_column >= part.columns) {
+    throw_bad_argument(kernel, std::to_string(part.elems) + " elements from column " +
+                                   std::to_string(part.first_column) + " of " + std::to_string(part.columns) +
+                                   "; the first column must be one of them");
+  }
 }
 
 void check_same_type(const char* kernel, DType a, DType b) {
@@ -359,6 +369,42 @@ void dequantize_sum_int4(const Exec& exec, Ptr x, const Int4Source* sources, std
   SHARDSCOPE_ON_CUDA(dequantize_sum_int4, x, sources, count, n, group_elems, factor)
   cpu::dequantize_sum_int4(cpu_threads(exec, "dequantize_sum_int4"), x, sources, count, n, group_elems,
                            factor);
+}
+
+// ---- columns.h --------------------------------------------------------------------------------------------
+
+void column_abs_sums(const Exec& exec, float* sums, ConstPtr x, const MatrixPart& part) {
+  check_part("column_abs_sums", part);
+  SHARDSCOPE_ON_CUDA(column_abs_sums, sums, x, part)
+  cpu::column_abs_sums(cpu_threads(exec, "column_abs_sums"), sums, x, part);
+}
+
+std::int64_t elems_in_columns(const MatrixPart& part, const std::int32_t* chosen,
+                              std::int64_t count) noexcept {
+  std::int64_t elems = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t first = (chosen[i] - part.first_column + part.columns) % part.columns;
+    if (first < part.elems) elems += (part.elems - first + part.columns - 1) / part.columns;
+  }
+  return elems;
+}
+
+void take_columns(const Exec& exec, Ptr dst, ConstPtr x, const MatrixPart& part, const std::int32_t* chosen,
+                  std::int64_t count) {
+  check_part("take_columns", part);
+  check_same_type("take_columns", dst.type, x.type);
+  SHARDSCOPE_ON_CUDA(take_columns, dst, x, part, chosen, count)
+  cpu_threads(exec, "take_columns");
+  cpu::take_columns(dst, x, part, chosen, count);
+}
+
+void put_columns(const Exec& exec, Ptr x, ConstPtr src, const MatrixPart& part, const std::int32_t* chosen,
+                 std::int64_t count) {
+  check_part("put_columns", part);
+  check_same_type("put_columns", x.type, src.type);
+  SHARDSCOPE_ON_CUDA(put_columns, x, src, part, chosen, count)
+  cpu_threads(exec, "put_columns");
+  cpu::put_columns(x, src, part, chosen, count);
 }
 
 }  // namespace shardscope::kernels

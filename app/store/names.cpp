@@ -66,6 +66,15 @@ const char* name_of(ev::TransferKind kind) noexcept {
                                                         "nvme_write"};
   return pick(kNames, kind);
 }
+const char* name_of(ev::NcclAlgorithm algorithm) noexcept {
+  static constexpr std::array<const char*, 8> kNames = {
+      "unknown", "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
+  return pick(kNames, algorithm);
+}
+const char* name_of(ev::NcclProtocol protocol) noexcept {
+  static constexpr std::array<const char*, 4> kNames = {"unknown", "ll", "ll128", "simple"};
+  return pick(kNames, protocol);
+}
 const char* status_name(unsigned status) noexcept {
   static constexpr std::array<const char*, 3> kNames = {"not_available", "in_flight", "available"};
   return pick(kNames, status);

@@ -15,6 +15,8 @@ namespace shardscope::store {
 [[nodiscard]] const char* name_of(instrumentation::StatusCause cause) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::Severity severity) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::TransferKind kind) noexcept;
+[[nodiscard]] const char* name_of(instrumentation::NcclAlgorithm algorithm) noexcept;
+[[nodiscard]] const char* name_of(instrumentation::NcclProtocol protocol) noexcept;
 /// plan::ParamStatus by its number.
 [[nodiscard]] const char* status_name(unsigned status) noexcept;
 

@@ -2,6 +2,7 @@
 // most `threads` OpenMP threads.
 #pragma once
 
+#include "kernels/columns.h"
 #include "kernels/ops.h"
 
 namespace shardscope::kernels::cpu {
@@ -56,5 +57,10 @@ void requantize_int4(int threads, std::uint8_t* values, float* scales, const Int
                      const ErrorFeedback& error);
 void dequantize_sum_int4(int threads, Ptr x, const Int4Source* sources, std::uint32_t count, std::int64_t n,
                          std::int64_t group_elems, float factor);
+
+void column_abs_sums(int threads, float* sums, ConstPtr x, const MatrixPart& part);
+void take_columns(Ptr dst, ConstPtr x, const MatrixPart& part, const std::int32_t* chosen,
+                  std::int64_t count);
+void put_columns(Ptr x, ConstPtr src, const MatrixPart& part, const std::int32_t* chosen, std::int64_t count);
 
 }  // namespace shardscope::kernels::cpu

@@ -1,6 +1,7 @@
 #include "runtime/engine/engine.h"
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "runtime/engine/hooks.h"
 #include "runtime/engine/input_staging.h"
 #include "runtime/engine/optimizer.h"
+#include "runtime/engine/outside_memory.h"
 #include "runtime/engine/weights.h"
 #include "runtime/optim/gradient_norm.h"
 #include "runtime/optim/optimizer_state.h"
@@ -139,6 +141,7 @@ class Engine::Impl {
                                         .code = static_cast<std::uint8_t>(result.skipped ? 1 : 0),
                                         .v0 = result.tokens * context_.world()});
     wait_for_compute();
+    outside_.sample(context_.device, std::chrono::steady_clock::now());
     ++step_;
     return result;
   }
@@ -294,6 +297,7 @@ class Engine::Impl {
   const Context context_;
   plan::Ownership ownership_;
   EventPool events_;
+  OutsideMemory outside_;
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Gradients> gradients_;
   std::unique_ptr<optim::OptimizerState> optimizer_;

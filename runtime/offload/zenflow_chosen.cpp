@@ -21,9 +21,11 @@ using kernels::DType;
 
 ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, engine::EventPool& events, const HostStates& whole)
     : in_(input), device_(input.device), events_(events), whole_(whole) {
+  std::int64_t columns = 0;
   for (const plan::ColumnSlice& slice : in_.slices) {
-    items_.push_back({slice, {}, capacity_, 0});
+    items_.push_back({slice, {}, capacity_, 0, columns});
     capacity_ += slice.capacity();
+    columns += slice.choose;
     scores_elems_ += slice.columns;
   }
   const auto packed = [&](std::size_t bytes, ev::MemoryCategory category) {
@@ -34,6 +36,9 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, engine::EventPool& event
   variance_ = packed(floats(capacity_), ev::MemoryCategory::variance);
   gradient_ = packed(bytes_of(capacity_, in_.gradient.type), ev::MemoryCategory::temporary);
   params_ = packed(bytes_of(capacity_, in_.type), ev::MemoryCategory::temporary);
+  const std::size_t chosen_bytes = static_cast<std::size_t>(columns) * sizeof(std::int32_t);
+  chosen_ = packed(chosen_bytes, ev::MemoryCategory::temporary);
+  host_chosen_ = device_.pinned().allocate(chosen_bytes, {ev::MemoryCategory::temporary}, device_.compute());
   scores_ = packed(floats(scores_elems_), ev::MemoryCategory::temporary);
   host_scores_ =
       device_.pinned().allocate(floats(scores_elems_), {ev::MemoryCategory::temporary}, device_.compute());
@@ -102,7 +107,10 @@ void ZenFlowChosen::pack() {
                                                         static_cast<std::int64_t>(item.columns.size()))
                             : item.slice.elems;
     elems_ += item.packed_elems;
+    std::copy(item.columns.begin(), item.columns.end(),
+              static_cast<std::int32_t*>(host_chosen_.data()) + item.chosen_offset);
   }
+  device_.copy_async(chosen_.data(), host_chosen_.data(), host_chosen_.bytes(), device_.compute());
   any_ = true;
 }
 
@@ -185,7 +193,7 @@ void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
       const kernels::ConstPtr from = engine::advance(in_.gradient, item.slice.owned_offset);
       const kernels::Ptr to = engine::advance(kernels::Ptr{gradient_.data(), type}, item.packed_offset);
       if (item.matrix()) {
-        kernels::take_columns(exec, to, from, item.part(), item.columns.data(),
+        kernels::take_columns(exec, to, from, item.part(), chosen(item),
                               static_cast<std::int64_t>(item.columns.size()));
       } else {
         kernels::cast(exec, to, from, item.packed_elems);
@@ -209,7 +217,7 @@ void ZenFlowChosen::put() {
       const kernels::ConstPtr from = engine::advance(packed, item.packed_offset);
       const kernels::Ptr to = engine::advance(params, item.slice.owned_offset);
       if (item.matrix()) {
-        kernels::put_columns(exec, to, from, item.part(), item.columns.data(),
+        kernels::put_columns(exec, to, from, item.part(), chosen(item),
                              static_cast<std::int64_t>(item.columns.size()));
       } else {
         kernels::cast(exec, to, from, item.packed_elems);

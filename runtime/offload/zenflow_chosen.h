@@ -48,6 +48,7 @@ class ZenFlowChosen {
     std::vector<std::int32_t> columns;  ///< ascending; for a matrix
     std::int64_t packed_offset = 0;     ///< of its elements on the device
     std::int64_t packed_elems = 0;
+    std::int64_t chosen_offset = 0;  ///< of its columns in chosen_
     [[nodiscard]] kernels::MatrixPart part() const noexcept {
       return {slice.elems, slice.columns, slice.first_column};
     }
@@ -55,8 +56,12 @@ class ZenFlowChosen {
   };
 
   void choose(Item& item, const float* scores) const;
-  /// Places of the items one after another, once their columns stand.
+  /// Places of the items one after another, once their columns stand; queues the columns' way to the device.
   void pack();
+  /// The columns of an item in device memory, for kernels of the compute stream.
+  [[nodiscard]] const std::int32_t* chosen(const Item& item) const noexcept {
+    return static_cast<const std::int32_t*>(chosen_.data()) + item.chosen_offset;
+  }
   void put();
   template <typename Visit>
   void for_states(const Visit& visit) const;
@@ -70,6 +75,7 @@ class ZenFlowChosen {
   bool back_ = false;  ///< host memory has the states of the last step
   std::int64_t capacity_ = 0, elems_ = 0, scores_elems_ = 0;
   device::Buffer master_, momentum_, variance_, gradient_, params_;  ///< packed
+  device::Buffer chosen_, host_chosen_;  ///< columns, one item's after the other's
   device::Buffer scores_, host_scores_;
   device::Buffer moving_;  ///< packed states on their way
 };

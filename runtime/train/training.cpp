@@ -10,6 +10,7 @@
 
 #include "instrumentation/emitter.h"
 #include "instrumentation/gate.h"
+#include "instrumentation/nvtx_ranges.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/weights.h"
@@ -125,6 +126,9 @@ class Training {
     identity.rank = world_.rank();
     identity.world = world_.size();
     identity.local_world = world_.node_size();
+    std::vector<std::string> paths;
+    for (const plan::ModulePlan& module : model_.modules) paths.push_back(module.path);
+    instrumentation::nvtx::name_modules(std::move(paths));
     return std::make_unique<instrumentation::Publisher>(publish,
                                                         engine::make_run_tables(model_, config_, identity));
   }

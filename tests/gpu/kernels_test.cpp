@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "kernels/columns.h"
 #include "tests/gpu/gpu.h"
 #include "tests/kernels/support.h"
 
@@ -359,6 +360,45 @@ TEST_F(CudaKernels, AdamWAgreesBitwise) {
           EXPECT_TRUE(v.same_bits());
           EXPECT_TRUE(p.same_bits());
         }
+      }
+    }
+  }
+}
+
+// The same additions in the same order, and copies: no bit differs.
+TEST_F(CudaKernels, ColumnsAgreeBitwise) {
+  // Whole rows, cut rows at both ends, less than a row, one column; the last is a layer of GPT-2's size.
+  const kernels::MatrixPart parts[] = {{70, 10, 0},
+                                       {67, 10, 3},
+                                       {4, 10, 2},
+                                       {8, 10, 7},
+                                       {3000, 37, 36},
+                                       {5, 1, 0},
+                                       {768 * 3000 + 11, 768, 700}};
+  for (const kernels::MatrixPart& part : parts) {
+    std::vector<std::int32_t> chosen;
+    for (std::int32_t column = 0; column < part.columns; column += 3) chosen.push_back(column);
+    const auto count = static_cast<std::int64_t>(chosen.size());
+    const DeviceArray on_device(*device, chosen.data(), chosen.size() * sizeof(std::int32_t));
+    const auto chosen_on = [&](const Exec& e) {
+      return e.backend == kernels::Backend::cpu ? chosen.data()
+                                                : static_cast<const std::int32_t*>(on_device.data());
+    };
+    const std::int64_t n = kernels::elems_in_columns(part, chosen.data(), count);
+    for (const DType type : kAllTypes) {
+      for (const int shift : {0, 1}) {
+        Both x(*device, random_doubles(part.elems, 81, -3, 3), type, shift);
+        Both sums(*device, part.columns, DType::f32);
+        Both taken(*device, std::max<std::int64_t>(n, 1), type, shift);
+        Both back(*device, part.elems, type);
+        both([&](const Exec& e) {
+          kernels::column_abs_sums(e, sums.floats(e), x.on(e), part);
+          kernels::take_columns(e, taken.on(e), x.on(e), part, chosen_on(e), count);
+          kernels::put_columns(e, back.on(e), taken.on(e), part, chosen_on(e), count);
+        });
+        EXPECT_TRUE(sums.same_bits());
+        EXPECT_TRUE(taken.same_bits());
+        EXPECT_TRUE(back.same_bits());
       }
     }
   }

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # Runs everything that needs a GPU, on a machine that has one. Builds first unless --built says where the programs are:
-#   tests/gpu/run.sh [--built FOLDER] [--quick]
-# --quick leaves out compute-sanitizer. Prints a line for each check and exits with 1 if any failed.
+#   tests/gpu/run.sh [--built FOLDER] [--quick] [--bench]
+# --quick leaves out compute-sanitizer; --bench runs the benchmarks instead of the checks. Prints a line for each check
+# and exits with 1 if any failed, with 2 where there is no GPU.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=build/cuda/bin
 quick=0
+bench=0
 while [[ $# -gt 0 ]]; do
   case $1 in
     --built) bin=$2; shift 2 ;;
     --quick) quick=1; shift ;;
-    *) echo "usage: tests/gpu/run.sh [--built FOLDER] [--quick]" >&2; exit 2 ;;
+    --bench) bench=1; shift ;;
+    *) echo "usage: tests/gpu/run.sh [--built FOLDER] [--quick] [--bench]" >&2; exit 2 ;;
   esac
 done
 if ! nvidia-smi -L; then
@@ -19,6 +22,13 @@ if ! nvidia-smi -L; then
 fi
 if [[ ! -x $bin/gpu_kernels_test ]]; then
   cmake --preset cuda && cmake --build build/cuda --target gpu_tests -j || exit 1
+fi
+if [[ $bench == 1 ]]; then
+  cmake --preset cuda && cmake --build build/cuda --target bench_gpu_adamw programs -j || exit 1
+  failed=0
+  build/cuda/bin/bench_gpu_adamw || failed=1
+  python3 tests/bench/gpu_training.py --build build/cuda || failed=1
+  exit $failed
 fi
 # Streams of ranks that share a process must not share the GPU's queues: one that waits would hold up another.
 export CUDA_DEVICE_MAX_CONNECTIONS=32
@@ -34,6 +44,7 @@ check() {
     tail -n 40 "/tmp/gpu_check_$name.log"
   fi
 }
+check nvtx "$bin/nvtx_test"
 check kernels "$bin/gpu_kernels_test"
 check device "$bin/gpu_device_test"
 check collectives "$bin/gpu_collectives_test"

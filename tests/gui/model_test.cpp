@@ -13,6 +13,7 @@
 #include "app/gui/model/scheduling_at.h"
 #include "app/gui/model/state_dump.h"
 #include "runtime/plan/scheduler.h"
+#include "tests/store/event_builder.h"
 #include "tests/store/synthetic_run.h"
 
 namespace shardscope::gui {
@@ -283,6 +284,84 @@ TEST_F(Model, IdentityNamesModelStageAndRanks) {
   EXPECT_NE(std::ranges::find(who.facts, "ZeRO-3"), who.facts.end());
   EXPECT_EQ(who.facts.front(), kSimulated);  // before all that a narrow window leaves out
   EXPECT_NE(who.link.find("emulated link"), std::string::npos);
+}
+
+/// A gather of two NCCL operations and a reduce that the plugin did not follow; memory outside the runtime.
+class NcclModel : public ::testing::Test {
+ protected:
+  void play(const char* device, bool plugin) {
+    using ev::EventKind;
+    using ev::StreamId;
+    store::ChunkBuilder events;
+    const auto nccl = [&](std::int64_t at, EventKind kind, std::uint32_t c, std::int64_t v0,
+                          std::int64_t v1) { events.host(at, kind, 5, 0, v0, v1).chunk.events.back().c = c; };
+    events.host(500, EventKind::outside_memory, ev::kNoId, 0, 3000, 9000);
+    if (plugin) {
+      nccl(900, EventKind::nccl_collective,
+           ev::nccl_code(ev::NcclAlgorithm::nvls, ev::NcclProtocol::simple, 16, 16), 64, 1);
+      nccl(901, EventKind::nccl_collective,
+           ev::nccl_code(ev::NcclAlgorithm::ring, ev::NcclProtocol::simple, 8, 16), 64, 2);
+    }
+    events.add(1000, EventKind::collective_begin, StreamId::gather, 5, 0, 10, 40);
+    events.add(1400, EventKind::collective_end, StreamId::gather, 5, 0, 10, 40);
+    if (plugin) {
+      nccl(1390, EventKind::nccl_kernel, ev::nccl_channels(16, 16), 350, 20);
+      nccl(1395, EventKind::nccl_kernel, ev::nccl_channels(7, 8), 300, 30);
+    }
+    events.add(2000, EventKind::collective_begin, StreamId::reduce, 6, 1, 10, 40);
+    events.add(2400, EventKind::collective_end, StreamId::reduce, 6, 1, 10, 40);
+    events.host(2500, EventKind::outside_memory, ev::kNoId, 0, 3500, 9500);
+    store::Store store;
+    ev::RunTables tables;
+    tables.device = device;
+    store.set_tables(0, tables);
+    store.ingest(events.chunk);
+    app_.run = std::make_unique<Session>(std::move(store));
+    app_.run->settle();
+    app_.place_once();
+  }
+  [[nodiscard]] std::optional<std::string> field(ev::StreamId stream, const std::string& label) const {
+    const store::LaneId lane{0, stream};
+    const auto spans = app_.store().spans(lane, 0);
+    if (spans.empty()) return "no span";
+    for (const auto& one : describe_span(app_, lane, spans.front()).fields) {
+      if (one.label == label) return one.value;
+    }
+    return std::nullopt;
+  }
+  AppState app_;
+};
+
+TEST_F(NcclModel, InspectorSaysWhatNcclSaid) {
+  play("H200, NCCL 2.28.9", true);
+  EXPECT_EQ(field(ev::StreamId::gather, "NCCL operations"), "2");
+  EXPECT_EQ(field(ev::StreamId::gather, "algorithm"), "nvls and others");
+  EXPECT_EQ(field(ev::StreamId::gather, "channels"), "16 and others");
+  EXPECT_EQ(field(ev::StreamId::gather, "NCCL kernel"), duration(350).number);
+  EXPECT_EQ(field(ev::StreamId::gather, "channel spread"), duration(30).number);
+  EXPECT_EQ(field(ev::StreamId::gather, "network"), std::nullopt);
+  // Missing is shown as missing: the plugin did not follow this one.
+  EXPECT_EQ(field(ev::StreamId::reduce, "NCCL"), kMissing);
+  EXPECT_EQ(field(ev::StreamId::reduce, "algorithm"), std::nullopt);
+}
+
+TEST_F(NcclModel, WithoutThePluginItIsMissingAndOnTheCpuThereIsNothingToMiss) {
+  play("H200, NCCL 2.28.9", false);
+  EXPECT_EQ(field(ev::StreamId::gather, "NCCL"), kMissing);
+  play("CPU, shared memory", false);
+  EXPECT_EQ(field(ev::StreamId::gather, "NCCL"), std::nullopt);
+}
+
+TEST_F(NcclModel, MemoryOutsideTheRuntimeIsACurve) {
+  play("H200", false);
+  const auto samples = app_.run->index().outside(0);
+  ASSERT_EQ(samples.size(), 2U);
+  const std::int64_t first = samples[0].at_ns;
+  EXPECT_EQ(outside_at(samples, first - 1), std::nullopt);
+  EXPECT_EQ(outside_at(samples, first), 3000);
+  EXPECT_EQ(outside_at(samples, samples[1].at_ns - 1), 3000);
+  EXPECT_EQ(outside_at(samples, samples[1].at_ns), 3500);
+  EXPECT_TRUE(app_.run->index().outside(1).empty());
 }
 
 TEST(EmptyModel, NothingIsKnownAndNothingFails) {

@@ -35,6 +35,45 @@ std::uint32_t group_ranks(const AppState& app, const store::Span& span) {
   return analysis::ranks_of(span, app.store().has_tables() ? app.store().tables().world : 1U);
 }
 
+/// NCCL's own words for how it moved the bytes, where its plugin was loaded.
+void describe_nccl(const AppState& app, std::uint32_t rank, std::uint32_t sequence, Details& out) {
+  const NcclNote* note = app.run->index().nccl(rank, sequence);
+  if (note == nullptr) {
+    // On the CPU there is nothing to miss.
+    const store::Store& data = app.store();
+    const bool nccl = data.instant_count(rank, ev::EventKind::nccl_collective) > 0 ||
+                      (data.has_tables() && data.tables().device.find("NCCL") != std::string::npos);
+    if (nccl) {
+      out.fields.push_back(
+          {"NCCL", kMissing, "",
+           "algorithm, protocol and channels: NCCL's profiler plugin was not loaded, or did not "
+           "follow this one"});
+    }
+    return;
+  }
+  const auto algorithm = static_cast<ev::NcclAlgorithm>(note->code & 0xFFU);
+  const auto protocol = static_cast<ev::NcclProtocol>(note->code >> 8U & 0xFFU);
+  const std::string others = note->alike ? "" : " and others";
+  const auto known = [](const char* name) { return std::string(name) == "unknown" ? kMissing : name; };
+  if (note->operations > 1) add(out, "NCCL operations", std::to_string(note->operations));
+  if (note->operations > 0) {
+    add(out, "algorithm", known(store::name_of(algorithm)) + others);
+    add(out, "protocol", known(store::name_of(protocol)) + others);
+    add(out, "channels", std::to_string(note->code >> 16U & 0xFFU) + others);
+  }
+  if (note->channels_timed > 0) {
+    add(out, "NCCL kernel", duration(note->kernel_ns),
+        "first channel's begin to last channel's end on the GPU's clock; " +
+            std::to_string(note->channels_timed) + " of " + std::to_string(note->channels_used) +
+            " channels timed");
+    add(out, "channel spread", duration(note->spread_ns), "last channel's end - first channel's end");
+  }
+  if (note->proxies > 0) {
+    add(out, "network", duration(note->proxy_ns),
+        std::to_string(note->proxies) + " operations of NCCL's proxy, begin of the first to end of the last");
+  }
+}
+
 void describe_collective(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const auto op = static_cast<ev::CollectiveOp>(span.code);
   const std::int64_t length = end_of(app, span) - span.begin_ns;
@@ -59,6 +98,7 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
     add(out, "busbw", bandwidth(algorithm * ev::bus_factor(op, group_ranks(app, span))),
         "algbw x the operation's factor for this group");
   }
+  describe_nccl(app, lane.rank, span.a, out);
   if (lane.stream != ev::StreamId::gather) return;
   const Fetch* fetch = app.run->index().fetch_of(lane.rank, span);
   if (fetch == nullptr) return;

@@ -41,6 +41,44 @@ std::int64_t Fetch::unused_ns() const noexcept {
   return std::max<std::int64_t>(0, used_ns - ended_ns);
 }
 
+namespace {
+
+/// True if the event is one of the NCCL plugin's.
+bool take_nccl(const ev::Event& event, std::unordered_map<std::uint32_t, NcclNote>& notes) {
+  switch (event.kind) {
+    case ev::EventKind::nccl_collective: {
+      NcclNote& note = notes[event.a];
+      if (note.operations++ == 0) note.code = event.c;
+      note.alike = note.alike && note.code == event.c;
+      return true;
+    }
+    case ev::EventKind::nccl_kernel: {
+      NcclNote& note = notes[event.a];
+      note.channels_timed += event.c & 0xFFFFU;
+      note.channels_used += event.c >> 16U;
+      note.kernel_ns = std::max(note.kernel_ns, event.v0);
+      note.spread_ns = std::max(note.spread_ns, event.v1);
+      return true;
+    }
+    case ev::EventKind::nccl_proxy: {
+      NcclNote& note = notes[event.a];
+      note.proxies += event.c;
+      note.proxy_ns = std::max(note.proxy_ns, event.v0);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::optional<std::int64_t> outside_at(std::span<const OutsideMemory> samples, std::int64_t at_ns) {
+  const auto next = std::partition_point(samples.begin(), samples.end(),
+                                         [&](const OutsideMemory& s) { return s.at_ns <= at_ns; });
+  return next == samples.begin() ? std::nullopt : std::optional((next - 1)->bytes);
+}
+
 FetchOutcome Fetch::outcome() const noexcept {
   if (told) {
     switch (*told) {
@@ -97,6 +135,11 @@ void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Comp
       index.parts[event.a].push_back(event.b);
       return;
     }
+    if (event.kind == ev::EventKind::outside_memory) {
+      index.outside.push_back({at_ns, event.v0});
+      return;
+    }
+    if (take_nccl(event, index.nccl)) return;
     if (event.kind == ev::EventKind::prefetch_issued) {
       index.prefetch_issued.insert(event.a);
       const auto fetch = index.by_gather.find(event.a);
@@ -250,6 +293,19 @@ std::span<const std::uint32_t> RunIndex::parts(std::uint32_t rank, std::uint32_t
   const auto found = index->second.parts.find(sequence);
   return found == index->second.parts.end() ? std::span<const std::uint32_t>{}
                                             : std::span<const std::uint32_t>(found->second);
+}
+
+const NcclNote* RunIndex::nccl(std::uint32_t rank, std::uint32_t sequence) const {
+  const auto index = ranks_.find(rank);
+  if (index == ranks_.end() || sequence == ev::kNoId) return nullptr;
+  const auto found = index->second.nccl.find(sequence);
+  return found == index->second.nccl.end() ? nullptr : &found->second;
+}
+
+std::span<const OutsideMemory> RunIndex::outside(std::uint32_t rank) const {
+  const auto index = ranks_.find(rank);
+  return index == ranks_.end() ? std::span<const OutsideMemory>{}
+                               : std::span<const OutsideMemory>(index->second.outside);
 }
 
 }  // namespace shardscope::gui

@@ -38,6 +38,26 @@ struct Fetch {
   [[nodiscard]] std::int64_t unused_ns() const noexcept;
 };
 
+/// What NCCL said of a collective, summed over the operations it is made of.
+struct NcclNote {
+  std::uint32_t operations = 0;
+  std::uint32_t code = 0;  ///< ev::nccl_code of the first
+  bool alike = true;       ///< all have that code
+  std::uint32_t channels_timed = 0, channels_used = 0;
+  std::int64_t kernel_ns = 0;  ///< the longest kernel's, GPU clock
+  std::int64_t spread_ns = 0;  ///< most between its first and its last channel's end
+  std::uint32_t proxies = 0;
+  std::int64_t proxy_ns = 0;  ///< the longest
+};
+/// Device memory outside the runtime at a time.
+struct OutsideMemory {
+  std::int64_t at_ns = 0;
+  std::int64_t bytes = 0;
+};
+/// The last sample up to a time; none before the first.
+[[nodiscard]] std::optional<std::int64_t> outside_at(std::span<const OutsideMemory> samples,
+                                                     std::int64_t at_ns);
+
 enum class Completeness : std::uint8_t { growing, complete };
 
 /// Of a run; by default all of it.
@@ -69,6 +89,9 @@ class RunIndex {
                                                                        std::int64_t end_ns);
   /// Parameters that collective `sequence` moved on this rank (reduce lanes; from its parts).
   [[nodiscard]] std::span<const std::uint32_t> parts(std::uint32_t rank, std::uint32_t sequence) const;
+  /// What NCCL said of collective `sequence`; null where its plugin was not loaded or did not follow it.
+  [[nodiscard]] const NcclNote* nccl(std::uint32_t rank, std::uint32_t sequence) const;
+  [[nodiscard]] std::span<const OutsideMemory> outside(std::uint32_t rank) const;  ///< by time
 
  private:
   struct Seen {
@@ -83,6 +106,8 @@ class RunIndex {
     std::unordered_map<std::uint32_t, std::size_t> by_gather;
     std::vector<store::Span> waits;
     std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> parts;
+    std::unordered_map<std::uint32_t, NcclNote> nccl;
+    std::vector<OutsideMemory> outside;
     std::unordered_set<std::uint32_t> prefetch_issued;
   };
   void take_instants(const store::Store& store, std::uint32_t rank, Completeness completeness,

@@ -49,6 +49,9 @@ class MemoryView final : public View {
  private:
   void legend(Context& ctx, Rect room, const std::vector<ev::MemoryCategory>& used,
               const store::MemorySample& now, const std::optional<store::MemorySample>& peak);
+  void outside_row(Context& ctx, Rect row, float number_width, bool with_peak,
+                   const std::optional<store::MemorySample>& peak);
+  void outside_line(Context& ctx, const Rect& plot, double full, const TimeScale& scale, std::int64_t limit);
   void model_line(Context& ctx, const Rect& plot, double full, const std::vector<StackRun>& runs);
 
   std::vector<store::MemorySample> columns_;
@@ -123,8 +126,50 @@ void MemoryView::legend(Context& ctx, Rect room, const std::vector<ev::MemoryCat
   ctx.canvas.horizontal(room.x, room.y, room.w, c.line);
   room.take_top(3);
   line("total", now.total(), peak ? std::optional(peak->total()) : std::nullopt);
+  if (ctx.app.memory_pool == ev::MemoryPool::device)
+    outside_row(ctx, room.take_top(18), kNumber, with_peak, peak);
   line("model states", model_state_bytes(now, stage_),
        peak ? std::optional(model_state_bytes(*peak, stage_)) : std::nullopt);
+}
+
+/// What the driver counts beyond the runtime's arenas; missing where there is no driver to ask.
+void MemoryView::outside_row(Context& ctx, Rect row, float number_width, bool with_peak,
+                             const std::optional<store::MemorySample>& peak) {
+  const Palette& c = ctx.colors();
+  const std::span<const OutsideMemory> samples = ctx.app.run->index().outside(ctx.app.memory_rank);
+  const auto amount = [&](const Rect& place, std::optional<std::int64_t> value) {
+    ctx.canvas.text_in(place, value ? bytes(*value).text() : kMissing, value ? c.text : c.muted,
+                       Font::mono_small, Align::right);
+  };
+  const Rect whole = row;
+  if (with_peak) {
+    amount(row.take_right(number_width), peak ? outside_at(samples, peak->at_ns) : std::nullopt);
+  }
+  amount(row.take_right(number_width), outside_at(samples, ctx.app.now_ns()));
+  ctx.canvas.text_in(row, "outside the runtime", c.muted, Font::small);
+  if (ctx.hovered(whole)) {
+    ctx.tip(samples.empty()
+                ? "Not known: there is no driver that counts this device's memory, or nothing was sampled."
+                : "The driver's figure for the device minus the runtime's arenas: context, kernels, "
+                  "libraries, other processes. Sampled between steps.");
+  }
+}
+
+/// The driver's figure, dashed above the stack: arenas and what is outside of them.
+void MemoryView::outside_line(Context& ctx, const Rect& plot, double full, const TimeScale& scale,
+                              std::int64_t limit) {
+  if (ctx.app.memory_pool != ev::MemoryPool::device) return;
+  const std::span<const OutsideMemory> samples = ctx.app.run->index().outside(ctx.app.memory_rank);
+  if (samples.empty()) return;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const float x = plot.x + static_cast<float>(i) * kColumn;
+    const std::int64_t at = scale.time_of(x + kColumn / 2);
+    const auto outside = outside_at(samples, at);
+    if (!outside || at > limit || i % 3 == 2) continue;
+    const auto value = static_cast<double>(columns_[i].total() + *outside);
+    ctx.canvas.horizontal(x, plot.bottom() - static_cast<float>(value / full) * plot.h, kColumn,
+                          ctx.colors().muted);
+  }
 }
 
 void MemoryView::model_line(Context& ctx, const Rect& plot, double full, const std::vector<StackRun>& runs) {
@@ -192,7 +237,12 @@ void MemoryView::draw(Context& ctx, Rect room) {
   const auto limit = data.end_ns();
 
   const auto model = static_cast<double>(app.run->summary().memory_model.bytes_per_rank);
-  const double full = 1.08 * std::max({static_cast<double>(peak->total()),
+  std::int64_t most_outside = 0;
+  if (app.memory_pool == ev::MemoryPool::device) {
+    for (const OutsideMemory& sample : app.run->index().outside(app.memory_rank))
+      most_outside = std::max(most_outside, sample.bytes);
+  }
+  const double full = 1.08 * std::max({static_cast<double>(peak->total() + most_outside),
                                        app.memory_pool == ev::MemoryPool::device ? model : 0.0, 1.0});
   for (const double value : value_ticks(full, plot.h > 120 ? 4 : 2, true)) {
     const float y = plot.bottom() - static_cast<float>(value / full) * plot.h;
@@ -223,6 +273,7 @@ void MemoryView::draw(Context& ctx, Rect room) {
       }
     }
     model_line(ctx, plot, full, runs);
+    outside_line(ctx, plot, full, scale, limit);
   }
   ctx.canvas.horizontal(plot.x, plot.bottom(), plot.w, c.line);
   // The peak of the run, marked where it is in view.

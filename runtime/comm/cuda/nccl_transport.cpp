@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "instrumentation/nccl_host.h"
 #include "kernels/cuda/context.h"
 #include "runtime/device/cuda/check.h"
 #include "runtime/device/cuda/event.h"
@@ -170,6 +171,7 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> host, std::string name, 
   host_->host_broadcast(std::as_writable_bytes(std::span(id.internal)), 0);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  config.commName = name_.c_str();
   check(ncclCommInitRankConfig(&state_->comm, static_cast<int>(world), id, static_cast<int>(rank), &config),
         "ncclCommInitRankConfig", state_->where);
   settle("ncclCommInitRankConfig");
@@ -285,6 +287,7 @@ void NcclTransport::move(const Collective& collective, const kernels::Exec& exec
   const auto stream = static_cast<cudaStream_t>(exec.cuda->stream());
   const std::lock_guard lock(state_->comm_mutex);
   if (state_->comm == nullptr) check_failure();
+  const instrumentation::NcclCalls calls(collective.sequence);  // for NCCL's profiler plugin, if it is loaded
   check(ncclGroupStart(), "ncclGroupStart", state_->where);
   for (const Part& part : collective.parts) queue_part(collective, part, stream);
   check(ncclGroupEnd(), "ncclGroupEnd", state_->where);

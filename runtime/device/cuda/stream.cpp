@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "instrumentation/emitter.h"
+#include "instrumentation/nvtx_ranges.h"
 #include "runtime/device/cuda/check.h"
 
 namespace shardscope::device::cuda {
@@ -120,6 +121,7 @@ void CudaStream::record(Event& event) {
 
 void CudaStream::emit(const instrumentation::Event& event) {
   if (!instrumentation::enabled(instrumentation::detail_of(event.kind))) return;
+  instrumentation::nvtx::note(event);
   shared_.stamper->stamp(event, stream_);
 }
 

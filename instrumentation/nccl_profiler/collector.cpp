@@ -1,0 +1,293 @@
+#include "instrumentation/nccl_profiler/collector.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <string_view>
+
+#include "instrumentation/nccl_profiler/abi.h"
+
+namespace shardscope::nccl_profiler {
+namespace {
+
+using instrumentation::CollectiveOp;
+using instrumentation::CollectiveScope;
+using instrumentation::Detail;
+using instrumentation::Event;
+using instrumentation::EventKind;
+using instrumentation::kNoId;
+using instrumentation::StreamId;
+
+// Events of a lane should arrive within 4 ms of their time.
+constexpr auto kPeriod = std::chrono::milliseconds(2);
+constexpr std::int64_t kTurn = 1'000'000'000;
+constexpr std::int64_t kMaskPeriod = 50'000'000;
+/// A collective may wait this long for a rank that is late before its place is given to another.
+constexpr std::int64_t kPatience = 60'000'000'000;
+
+std::int64_t now_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+constexpr int kCalls =
+    static_cast<int>(abi::kCollective | abi::kCollectiveCall | abi::kPointToPoint | abi::kPointToPointCall);
+constexpr int kKernels = kCalls | static_cast<int>(abi::kKernelChannel | abi::kProxyOperation);
+
+/// SHARDSCOPE_NCCL_LEVEL; -1: with the run's detail level.
+int fixed_mask() {
+  static const int mask = [] {
+    const std::string_view level = environment("SHARDSCOPE_NCCL_LEVEL");
+    if (level == "off") return 0;
+    if (level == "collectives") return kCalls;
+    if (level == "kernels") return kKernels;
+    if (!level.empty() && level != "auto") {
+      std::fprintf(stderr,
+                   "shardscope: SHARDSCOPE_NCCL_LEVEL is '%.*s'; use off, collectives, kernels or auto\n",
+                   static_cast<int>(level.size()), level.data());
+    }
+    return -1;
+  }();
+  return mask;
+}
+
+void set_mask(int* mask, int value) {
+  // NCCL reads it on its threads at every operation.
+  __atomic_store_n(mask, value, __ATOMIC_RELAXED);
+}
+
+Event event_of(EventKind kind, const OperationFacts& facts, const Communicator& of) {
+  Event event;
+  event.kind = kind;
+  event.stream = StreamId::host;
+  event.code = static_cast<std::uint8_t>(facts.op);
+  event.a = facts.sequence;
+  event.b = of.folded();
+  return event;
+}
+
+}  // namespace
+
+Collector& Collector::instance() {
+  static Collector* const collector = [] {
+    auto* made = new Collector;  // never destroyed: NCCL's threads may report while the process ends
+    pthread_atfork(nullptr, nullptr, [] { instance().set_forked(); });
+    // Many programs never destroy their communicators, and NCCL does not say that a job ends.
+    std::atexit([] { instance().close(); });
+    return made;
+  }();
+  return *collector;
+}
+
+std::uint32_t Collector::add(std::uint64_t id, const char* name, int nodes, int ranks, int rank, int* mask) {
+  const std::lock_guard lock(mutex_);
+  std::uint32_t index = known_;
+  if (index == kCommunicators) {
+    // One that is over gives its place; what is still reported of it is counted to the new one, at worst.
+    for (index = 0; index < kCommunicators && communicators_[index].live.load(); ++index) {
+    }
+    if (index == kCommunicators) return index;
+  } else {
+    ++known_;
+  }
+  Communicator& one = communicators_[index];
+  one.id = id;
+  one.name = name == nullptr ? "" : name;
+  one.nodes = nodes;
+  one.ranks = ranks;
+  one.rank = rank;
+  one.mask.store(mask);
+  one.live.store(true, std::memory_order_release);
+  if (mask != nullptr) set_mask(mask, fixed_mask() >= 0 ? fixed_mask() : kCalls);
+  if (alive_++ == 0) {
+    ends_ = false;
+    // The program's signals are for its own threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (...) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      --alive_;
+      one.live.store(false);
+      throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  return index;
+}
+
+void Collector::remove(std::uint32_t index) {
+  std::unique_lock lock(mutex_);
+  if (index >= kCommunicators || !communicators_[index].live.exchange(false)) return;
+  communicators_[index].mask.store(nullptr);
+  if (--alive_ == 0) stop_thread(std::move(lock));
+}
+
+void Collector::close() {
+  if (forked()) return;  // the thread is the parent's
+  std::unique_lock lock(mutex_);
+  stop_thread(std::move(lock));
+  end_own_run();
+}
+
+void Collector::stop_thread(std::unique_lock<std::mutex> lock) {
+  ends_ = true;
+  std::thread last = std::move(thread_);
+  lock.unlock();
+  changed_.notify_all();
+  if (last.joinable()) last.join();
+}
+
+Communicator* Collector::live(std::uint32_t index) noexcept {
+  if (index >= kCommunicators || !communicators_[index].live.load(std::memory_order_acquire)) return nullptr;
+  return &communicators_[index];
+}
+
+void Collector::run() {
+  pthread_setname_np(pthread_self(), "scope-nccl");
+  std::int64_t turned = now_ns();
+  std::int64_t masked = 0;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kPeriod, [this] { return ends_; })) {
+    const std::int64_t now = now_ns();
+    const std::uint32_t known = known_;
+    if (now - masked >= kMaskPeriod) {
+      set_masks();
+      masked = now;
+    }
+    lock.unlock();
+    look(now);
+    if (now - turned >= kTurn) {
+      for (std::uint32_t i = 0; i < known; ++i) communicators_[i].clock.turn();
+      turned = now;
+    }
+    lock.lock();
+  }
+  lock.unlock();
+  // What has no times by now gets none: twice, because a place that NCCL is writing to is passed by once.
+  for (int i = 0; i < 2; ++i) operations_.collect(*this, now_ns(), -1);
+}
+
+void Collector::look(std::int64_t now) {
+  operations_.collect(*this, now, kPatience);
+  const std::uint64_t lost = operations_.lost();
+  if (sink_ != nullptr && lost != lost_told_) {
+    tell_own_run("NCCL plugin: " + std::to_string(lost - lost_told_) +
+                 " operations were not followed: more were under way than there are places");
+    lost_told_ = lost;
+  }
+}
+
+void Collector::find_sink() {
+  if (sink_ == nullptr) sink_ = sink_of_process();
+  if (sink_ != nullptr || no_sink_ || environment("SHARDSCOPE_NCCL_RUN") == "join") return;
+  const Communicator& first = communicators_[0];
+  std::string problem;
+  sink_ = start_own_run(own_run(first.id, first.nodes, first.ranks, first.rank), problem);
+  if (sink_ != nullptr) return;
+  no_sink_ = true;
+  std::fprintf(stderr, "shardscope: NCCL plugin: %s\n", problem.c_str());
+}
+
+void Collector::set_masks() {
+  int mask = fixed_mask();
+  if (mask < 0) {
+    mask = kCalls;
+    if (sink_ != nullptr) {
+      const bool wanted = sink_->enabled(sink_->joins() ? Detail::params : Detail::modules);
+      mask = sink_->enabled(Detail::kernels) ? kKernels : wanted ? kCalls : 0;
+    }
+  }
+  for (std::uint32_t i = 0; i < known_; ++i) {
+    if (int* nccl = communicators_[i].mask.load(); nccl != nullptr) set_mask(nccl, mask);
+  }
+}
+
+void Collector::started(const OperationFacts& facts) {
+  find_sink();
+  if (sink_ == nullptr) return;
+  const Communicator& of = any(facts.communicator);
+  Event event = event_of(EventKind::nccl_collective, facts, of);
+  event.c = facts.code;
+  event.v0 = facts.bytes;
+  event.v1 = static_cast<std::int64_t>(facts.nccl_sequence);
+  if (sink_->enabled(instrumentation::detail_of(event.kind))) sink_->emit_at(facts.started_ns, event);
+  if (sink_->joins() || !sink_->enabled(Detail::modules)) return;
+  Event submitted = event_of(EventKind::collective_submitted, facts, of);
+  submitted.c = 1;
+  submitted.v0 = facts.elems;
+  submitted.v1 = facts.bytes;
+  sink_->emit_at(facts.started_ns, submitted);
+}
+
+void Collector::ended(const OperationFacts& facts, const OperationTimes& times) {
+  if (sink_ == nullptr) return;
+  const Communicator& of = any(facts.communicator);
+  if (times.channels_timed > 0 && times.end_gpu_ns >= times.begin_gpu_ns) {
+    const auto end = of.clock.host_ns(times.end_gpu_ns);
+    const auto length = static_cast<std::int64_t>(times.end_gpu_ns - times.begin_gpu_ns);
+    if (end && *end > 0) {
+      Event event = event_of(EventKind::nccl_kernel, facts, of);
+      event.c = instrumentation::nccl_channels(times.channels_timed, facts.channels);
+      event.v0 = length;
+      event.v1 =
+          static_cast<std::int64_t>(times.end_gpu_ns - std::min(times.first_end_gpu_ns, times.end_gpu_ns));
+      if (sink_->enabled(Detail::kernels)) sink_->emit_at(*end, event);
+      if (!sink_->joins()) span(facts, of, *end - length, *end);
+    }
+  }
+  if (times.proxies > 0 && times.proxy_end_ns >= times.proxy_begin_ns && sink_->enabled(Detail::kernels)) {
+    Event event = event_of(EventKind::nccl_proxy, facts, of);
+    event.c = times.proxies;
+    event.v0 = times.proxy_end_ns - times.proxy_begin_ns;
+    sink_->emit_at(times.proxy_end_ns, event);
+  }
+}
+
+void Collector::span(const OperationFacts& facts, const Communicator& of, std::int64_t begin_ns,
+                     std::int64_t end_ns) {
+  const bool gathers = facts.op == CollectiveOp::all_gather || facts.op == CollectiveOp::broadcast;
+  LaneEnd& lane = lane_ends_[gathers ? 0 : 1];
+  if (begin_ns < lane.at_ns && lane.communicator == facts.communicator) {
+    // One communicator's kernels run one after the other: it is the estimate of the clock that has moved.
+    begin_ns = lane.at_ns;
+    end_ns = std::max(begin_ns, end_ns);
+  }
+  // Spans of a lane nest, and two communicators' kernels may overlap: one of them then has no span, only the
+  // times that its nccl_kernel tells.
+  if (begin_ns < lane.at_ns) {
+    if (overlapping_++ == 0) {
+      tell_own_run(
+          "NCCL plugin: collectives of different communicators overlap; those that begin before the lane's "
+          "last one has ended have no span of their own, only their times in nccl_kernel");
+    }
+    return;
+  }
+  if (!sink_->enabled(Detail::modules)) return;
+  lane = {end_ns, facts.communicator};
+  Event event = event_of(EventKind::collective_begin, facts, of);
+  event.stream = gathers ? StreamId::gather : StreamId::reduce;
+  event.c = facts.type == 255 ? kNoId
+                              : instrumentation::collective_code(facts.type, CollectiveScope::world,
+                                                                 static_cast<std::uint32_t>(of.ranks));
+  event.v0 = facts.elems;
+  event.v1 = facts.bytes;
+  sink_->emit_at(begin_ns, event);
+  event.kind = EventKind::collective_end;
+  sink_->emit_at(end_ns, event);
+}
+
+}  // namespace shardscope::nccl_profiler

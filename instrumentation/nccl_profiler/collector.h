@@ -1,0 +1,94 @@
+// The plugin's thread: reads finished operations, turns them into events, switches what NCCL reports with the
+// detail level that is wanted.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "instrumentation/nccl_profiler/gpu_clock.h"
+#include "instrumentation/nccl_profiler/operations.h"
+#include "instrumentation/nccl_profiler/sink.h"
+
+namespace shardscope::nccl_profiler {
+
+/// A communicator that NCCL has told of. Never goes: reports come after its end.
+struct Communicator {
+  std::atomic<bool> live{false};
+  std::uint64_t id = 0;
+  std::string name;
+  int nodes = 0, ranks = 0, rank = 0;
+  std::atomic<int*> mask{nullptr};  ///< NCCL's, one for the process; null when the communicator is over
+  GpuClock clock;
+
+  /// The id folded to 32 bits, as events name it.
+  [[nodiscard]] std::uint32_t folded() const noexcept { return static_cast<std::uint32_t>(id ^ id >> 32U); }
+};
+
+class Collector final : private Operations::Reader {
+ public:
+  static constexpr std::size_t kCommunicators = 1024;
+
+  /// The process's; never destroyed.
+  static Collector& instance();
+
+  /// A new communicator, whose mask is set; its index, or kCommunicators when there are too many. The first
+  /// one starts the thread. May throw.
+  std::uint32_t add(std::uint64_t id, const char* name, int nodes, int ranks, int rank, int* mask);
+  /// With the last one, what is known is emitted and the thread ends.
+  void remove(std::uint32_t index);
+  /// The process ends: as remove() of all that are left.
+  void close();
+  /// Null for an index that is none of a live communicator.
+  [[nodiscard]] Communicator* live(std::uint32_t index) noexcept;
+  [[nodiscard]] Communicator& any(std::uint32_t index) noexcept {
+    return communicators_[index % kCommunicators];
+  }
+  [[nodiscard]] Operations& operations() noexcept { return operations_; }
+  /// Number of the next collective of a process that does not number them itself.
+  [[nodiscard]] std::uint32_t next_sequence() noexcept {
+    return sequence_.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// Set in a child of fork(), which has not the thread.
+  [[nodiscard]] bool forked() const noexcept { return forked_.load(std::memory_order_relaxed); }
+  void set_forked() noexcept { forked_.store(true, std::memory_order_relaxed); }
+
+ private:
+  Collector() = default;
+  void stop_thread(std::unique_lock<std::mutex> lock);
+  void run();
+  void look(std::int64_t now_ns);
+  void find_sink();
+  void set_masks();
+  void started(const OperationFacts& facts) override;
+  void ended(const OperationFacts& facts, const OperationTimes& times) override;
+  void span(const OperationFacts& facts, const Communicator& of, std::int64_t begin_ns, std::int64_t end_ns);
+
+  Operations operations_;
+  std::array<Communicator, kCommunicators> communicators_;
+  std::atomic<std::uint32_t> sequence_{0};
+  std::atomic<bool> forked_{false};
+
+  std::mutex mutex_;  ///< of what follows, up to the thread
+  std::uint32_t known_ = 0, alive_ = 0;
+  bool ends_ = false;
+  std::condition_variable changed_;
+  std::thread thread_;
+
+  // The thread's.
+  std::unique_ptr<Sink> sink_;
+  bool no_sink_ = false;  ///< there is none to be had
+  std::uint64_t lost_told_ = 0, overlapping_ = 0;
+  struct LaneEnd {
+    std::int64_t at_ns = 0;
+    std::uint32_t communicator = 0;
+  };
+  std::array<LaneEnd, 2> lane_ends_{};  ///< gather and reduce, in a run of its own
+};
+
+}  // namespace shardscope::nccl_profiler

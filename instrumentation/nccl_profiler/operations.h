@@ -1,0 +1,107 @@
+// NCCL operations under way, in a pool of fixed size that NCCL's threads write and one thread of ours reads.
+//
+// [Note: handles]
+// What NCCL is given as a handle is a number, never an address: a kind, a place in the pool and the
+// generation of the operation that is there. NCCL reports on operations after it has stopped them, after
+// their communicator is gone and, with PXN, with handles of another process; such a handle names a generation
+// that is past and is ignored. A place is taken by one word that holds generation, users and state: who
+// reports is a user while it writes, and a place with users is not given to the next.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "instrumentation/event.h"
+
+namespace shardscope::nccl_profiler {
+
+/// Kind in bits 60-63; the rest by kind. Never an address of a process: those leave the upper bits clear.
+enum class HandleKind : std::uint8_t {
+  none = 0,
+  call = 1,
+  operation = 2,
+  channel = 3,
+  proxy = 4,
+  context = 5
+};
+
+struct Handle {
+  HandleKind kind = HandleKind::none;
+  std::uint8_t channel = 0;
+  std::uint32_t generation = 0;
+  std::uint32_t index = 0;  ///< of operations below 65536; of a call its sequence
+
+  [[nodiscard]] void* pack() const noexcept;
+  [[nodiscard]] static Handle unpack(const void* handle) noexcept;
+};
+
+/// What is known of an operation when it starts.
+struct OperationFacts {
+  std::uint32_t sequence = instrumentation::kNoId;
+  std::uint32_t communicator = 0;  ///< index of the context
+  std::uint32_t code = 0;          ///< instrumentation::nccl_code
+  instrumentation::CollectiveOp op{};
+  std::uint8_t type = 255;    ///< ElementType::code
+  std::uint8_t channels = 0;  ///< that will be timed; 0: none are asked for
+  std::int64_t elems = 0, bytes = 0;
+  std::uint64_t nccl_sequence = 0;
+  std::int64_t started_ns = 0;  ///< host
+};
+/// What was reported of its kernel and its network operations.
+struct OperationTimes {
+  std::uint32_t channels_timed = 0;
+  std::uint64_t begin_gpu_ns = 0, first_end_gpu_ns = 0, end_gpu_ns = 0;  ///< if channels_timed > 0
+  std::uint32_t proxies = 0;
+  std::int64_t proxy_begin_ns = 0, proxy_end_ns = 0;  ///< host; if proxies > 0
+};
+
+class Operations {
+ public:
+  static constexpr std::size_t kPlaces = 4096;
+  Operations();
+  ~Operations();
+  Operations(const Operations&) = delete;
+  Operations& operator=(const Operations&) = delete;
+
+  // ---- NCCL's threads: wait-free, no allocation --------------------------------------------------------
+  /// The handle of a new operation, or null when there is no place: then it is counted as lost.
+  [[nodiscard]] void* start(const OperationFacts& facts) noexcept;
+  void stop(Handle operation) noexcept;
+  /// A handle for a channel of its kernel, or null when the operation is past.
+  [[nodiscard]] void* begin_channel(Handle operation, std::uint8_t channel, std::uint64_t gpu_ns,
+                                    std::int64_t host_ns) noexcept;
+  void end_channel(Handle channel, std::uint64_t gpu_ns, std::int64_t host_ns) noexcept;
+  [[nodiscard]] void* begin_proxy(Handle operation, std::int64_t host_ns) noexcept;
+  void end_proxy(Handle proxy, std::int64_t host_ns) noexcept;
+  /// The context of the communicator of a handle's operation; false if it is past.
+  [[nodiscard]] bool communicator_of(Handle handle, std::uint32_t& context) noexcept;
+  [[nodiscard]] std::uint64_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
+
+  // ---- the one reader -----------------------------------------------------------------------------------
+  struct Reader {
+    virtual ~Reader() = default;
+    virtual void started(const OperationFacts& facts) = 0;
+    virtual void ended(const OperationFacts& facts, const OperationTimes& times) = 0;
+  };
+  /// Tells `reader` of each operation once that it has started, in order of start, and once that all is known
+  /// of it: it has stopped and its channels have ended, or nothing has been heard of it for `patience_ns`
+  /// before `now_ns`. Ended places are free for others. Returns how many remain.
+  std::size_t collect(Reader& reader, std::int64_t now_ns, std::int64_t patience_ns);
+
+ private:
+  struct alignas(64) Place;
+  class Use;
+  [[nodiscard]] Place* place_of(Handle handle) noexcept;
+
+  const std::unique_ptr<Place[]> places_;
+  std::atomic<std::uint32_t> next_{0};
+  std::atomic<std::uint64_t> lost_{0};
+  std::vector<std::uint32_t> fresh_;  ///< the reader's
+};
+
+}  // namespace shardscope::nccl_profiler

@@ -1,0 +1,242 @@
+// libnccl-profiler-shardscope.so: what NCCL calls. Nothing here throws, waits for a peer or allocates per
+// event; whatever NCCL hands over is checked, and what is not understood is ignored.
+#include <time.h>
+#include <unistd.h>
+
+#include "instrumentation/nccl_profiler/abi.h"
+#include "instrumentation/nccl_profiler/collector.h"
+#include "instrumentation/nccl_profiler/words.h"
+
+namespace shardscope::nccl_profiler {
+namespace {
+
+using instrumentation::CollectiveOp;
+using instrumentation::kNoId;
+
+std::int64_t now_ns() noexcept {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+/// Runs `body`; NCCL always hears of success, because an error of the profiler is none of the job's.
+template <typename Body>
+abi::Result quietly(const Body& body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    // Out of memory or threads at init: this communicator is not followed.
+  }
+  return abi::kSuccess;
+}
+
+abi::Result init(void** context, std::uint64_t id, int* mask, const char* name, int nodes, int ranks,
+                 int rank) noexcept {
+  return quietly([&] {
+    if (context == nullptr) return;
+    *context = nullptr;
+    const std::uint32_t index = Collector::instance().add(id, name, nodes, ranks, rank, mask);
+    if (index < Collector::kCommunicators) *context = Handle{HandleKind::context, 0, 0, index}.pack();
+  });
+}
+
+Communicator* communicator_of(void* context, std::uint32_t& index) noexcept {
+  const Handle handle = Handle::unpack(context);
+  if (handle.kind != HandleKind::context) return nullptr;
+  index = handle.index;
+  return Collector::instance().live(index);
+}
+
+/// Whether NCCL is asked for the times of kernels.
+bool times_kernels(const Communicator& of) noexcept {
+  const int* mask = of.mask.load(std::memory_order_relaxed);
+  return mask != nullptr &&
+         (static_cast<unsigned>(__atomic_load_n(mask, __ATOMIC_RELAXED)) & abi::kKernelChannel) != 0;
+}
+
+/// A call of the API: its handle is the sequence itself, so that it never ends. Graph replays name the call
+/// at capture.
+void* start_call(const abi::CallV5& call) noexcept {
+  std::uint32_t sequence = current_collective();
+  if (sequence == kNoId && !has_host()) sequence = Collector::instance().next_sequence();
+  return Handle{HandleKind::call, type_of(call.datatype).code, 0, sequence}.pack();
+}
+
+/// Sequence of an operation whose call is `parent`; without one, as before version 5, of what this thread is
+/// doing.
+std::uint32_t sequence_of(const Handle& parent) noexcept {
+  if (parent.kind == HandleKind::call) return parent.index;
+  const std::uint32_t current = current_collective();
+  return current == kNoId && !has_host() ? Collector::instance().next_sequence() : current;
+}
+
+void* start_collective(std::uint32_t communicator, const Communicator& of, void* parent_object,
+                       const abi::CollectiveV4& told) noexcept {
+  const auto op = operation_of(told.function);
+  if (!op) return nullptr;
+  const Handle parent = Handle::unpack(parent_object);
+  const ElementType type = type_of(told.datatype);
+  OperationFacts facts;
+  facts.sequence = sequence_of(parent);
+  facts.communicator = communicator;
+  facts.code = instrumentation::nccl_code(algorithm_of(told.algorithm), protocol_of(told.protocol),
+                                          told.channels, told.warps);
+  facts.op = *op;
+  // NCCL itself makes gathers and broadcasts of bytes; the call has the type it was called with.
+  facts.type = parent.kind == HandleKind::call ? parent.channel : type.code;
+  facts.channels = times_kernels(of) ? told.channels : std::uint8_t{0};
+  const auto full = static_cast<std::int64_t>(told.count) * parts_of(*op, of.ranks);
+  facts.bytes = full * type.bytes;
+  constexpr std::int64_t kSizes[] = {4, 2, 2, 1};
+  facts.elems = facts.type < 4 ? facts.bytes / kSizes[facts.type] : full;
+  facts.nccl_sequence = told.sequence;
+  facts.started_ns = now_ns();
+  return Collector::instance().operations().start(facts);
+}
+
+/// Sends and receives belong to an all-to-all of the program, or are not shown: there is no kind of
+/// collective for one.
+void* start_point_to_point(std::uint32_t communicator, const Communicator& of, void* parent_object,
+                           const abi::PointToPoint& told) noexcept {
+  const Handle parent = Handle::unpack(parent_object);
+  if (!has_host() || parent.kind != HandleKind::call || parent.index == kNoId) return nullptr;
+  OperationFacts facts;
+  facts.sequence = parent.index;
+  facts.communicator = communicator;
+  facts.code = instrumentation::nccl_code({}, {}, told.channels, 0);
+  facts.op = CollectiveOp::all_to_all;
+  facts.channels = times_kernels(of) ? told.channels : std::uint8_t{0};
+  facts.elems = static_cast<std::int64_t>(told.count);
+  facts.bytes = facts.elems * type_of(told.datatype).bytes;
+  facts.started_ns = now_ns();
+  return Collector::instance().operations().start(facts);
+}
+
+void* start_kernel_channel(void* parent_object, const abi::KernelChannel& told) noexcept {
+  const Handle parent = Handle::unpack(parent_object);
+  Operations& operations = Collector::instance().operations();
+  std::uint32_t communicator = 0;
+  if (parent.kind != HandleKind::operation || !operations.communicator_of(parent, communicator))
+    return nullptr;
+  const std::int64_t now = now_ns();
+  Collector::instance().any(communicator).clock.observe(told.gpu_ns, now);
+  return operations.begin_channel(parent, told.channel, told.gpu_ns, now);
+}
+
+void* start_proxy(void* parent_object, const abi::ProxyOperation& told) noexcept {
+  // With PXN a proxy works for another process, and the parent is one of that process.
+  if (told.pid != getpid()) return nullptr;
+  const Handle parent = Handle::unpack(parent_object);
+  if (parent.kind != HandleKind::operation) return nullptr;
+  return Collector::instance().operations().begin_proxy(parent, now_ns());
+}
+
+/// What both versions' descriptions have under the same names.
+template <typename Description>
+void* start_common(std::uint32_t index, const Communicator& of, const Description& told) noexcept {
+  switch (static_cast<std::uint64_t>(told.type)) {
+    case abi::kPointToPoint:
+      return start_point_to_point(index, of, told.parent, told.point_to_point);
+    case abi::kKernelChannel:
+      return start_kernel_channel(told.parent, told.kernel);
+    case abi::kProxyOperation:
+      return start_proxy(told.parent, told.proxy);
+    default:
+      return nullptr;
+  }
+}
+
+void* start(std::uint32_t index, const Communicator& of, const abi::DescriptionV5& told) noexcept {
+  switch (told.type) {
+    case abi::kCollectiveCall:
+    case abi::kPointToPointCall:
+      return start_call(told.call);
+    case abi::kCollective:
+      return start_collective(index, of, told.parent, told.collective.v4);
+    default:
+      return start_common(index, of, told);
+  }
+}
+void* start(std::uint32_t index, const Communicator& of, const abi::DescriptionV4& told) noexcept {
+  if (told.type == abi::kCollective) return start_collective(index, of, told.parent, told.collective);
+  return start_common(index, of, told);
+}
+
+template <typename Description>
+abi::Result start_event(void* context, void** handle, Description* description) noexcept {
+  if (handle == nullptr) return abi::kSuccess;
+  *handle = nullptr;
+  if (description == nullptr) return abi::kSuccess;
+  return quietly([&] {
+    std::uint32_t index = 0;
+    const Communicator* of = communicator_of(context, index);
+    if (of != nullptr && !Collector::instance().forked()) *handle = start(index, *of, *description);
+  });
+}
+
+abi::Result stop_event(void* handle) noexcept {
+  return quietly([&] {
+    const Handle known = Handle::unpack(handle);
+    Operations& operations = Collector::instance().operations();
+    if (known.kind == HandleKind::operation) operations.stop(known);
+    if (known.kind == HandleKind::proxy) operations.end_proxy(known, now_ns());
+  });
+}
+
+abi::Result record_event_state(void* handle, int state, abi::StateArguments* arguments) noexcept {
+  if (state != abi::kKernelChannelStop || arguments == nullptr) return abi::kSuccess;
+  return quietly([&] {
+    const Handle known = Handle::unpack(handle);
+    if (known.kind != HandleKind::channel) return;
+    Operations& operations = Collector::instance().operations();
+    std::uint32_t communicator = 0;
+    if (!operations.communicator_of(known, communicator)) return;
+    const std::int64_t now = now_ns();
+    Collector::instance().any(communicator).clock.observe(arguments->kernel_gpu_ns, now);
+    operations.end_channel(known, arguments->kernel_gpu_ns, now);
+  });
+}
+
+abi::Result finalize(void* context) noexcept {
+  return quietly([&] {
+    const Handle handle = Handle::unpack(context);
+    if (handle.kind == HandleKind::context && !Collector::instance().forked())
+      Collector::instance().remove(handle.index);
+  });
+}
+
+abi::Result init_v5(void** context, std::uint64_t id, int* mask, const char* name, int nodes, int ranks,
+                    int rank, abi::Logger) noexcept {
+  return init(context, id, mask, name, nodes, ranks, rank);
+}
+abi::Result init_v4(void** context, int* mask, const char* name, std::uint64_t id, int nodes, int ranks,
+                    int rank, abi::Logger) noexcept {
+  return init(context, id, mask, name, nodes, ranks, rank);
+}
+
+}  // namespace
+}  // namespace shardscope::nccl_profiler
+
+extern "C" {
+
+__attribute__((
+    visibility("default"))) extern const shardscope::nccl_profiler::abi::ProfilerV5 ncclProfiler_v5;
+__attribute__((
+    visibility("default"))) extern const shardscope::nccl_profiler::abi::ProfilerV4 ncclProfiler_v4;
+
+const shardscope::nccl_profiler::abi::ProfilerV5 ncclProfiler_v5{
+    "Shardscope",
+    shardscope::nccl_profiler::init_v5,
+    shardscope::nccl_profiler::start_event<shardscope::nccl_profiler::abi::DescriptionV5>,
+    shardscope::nccl_profiler::stop_event,
+    shardscope::nccl_profiler::record_event_state,
+    shardscope::nccl_profiler::finalize};
+
+const shardscope::nccl_profiler::abi::ProfilerV4 ncclProfiler_v4{
+    "Shardscope",
+    shardscope::nccl_profiler::init_v4,
+    shardscope::nccl_profiler::start_event<shardscope::nccl_profiler::abi::DescriptionV4>,
+    shardscope::nccl_profiler::stop_event,
+    shardscope::nccl_profiler::record_event_state,
+    shardscope::nccl_profiler::finalize};
+}

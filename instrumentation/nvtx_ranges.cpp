@@ -1,0 +1,136 @@
+#include "instrumentation/nvtx_ranges.h"
+
+#if SHARDSCOPE_HAS_NVTX
+#include <nvtx3/nvToolsExt.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+namespace shardscope::instrumentation::nvtx {
+namespace {
+
+constexpr std::size_t kDeepest = 64;
+constexpr std::size_t kPhases = 7, kPasses = 3, kOperations = 7;
+constexpr std::array<const char*, kPhases> kPhaseNames{
+    "forward", "backward", "reduce", "optimizer", "gather", "checkpoint save", "checkpoint load"};
+constexpr std::array<const char*, kPasses> kPassSuffixes{"", " (backward)", " (recompute)"};
+constexpr std::array<const char*, kOperations> kOperationNames{
+    "all_gather", "reduce_scatter", "reduce", "all_reduce", "broadcast", "barrier", "all_to_all"};
+
+std::mutex g_mutex;                // of g_paths, until the domain is made
+std::vector<std::string> g_paths;  // of modules
+
+/// Everything registered with the tool, once. NVTX loads the tool at the first call; without one it answers
+/// null.
+struct Domain {
+  nvtxDomainHandle_t handle = nullptr;
+  std::array<nvtxStringHandle_t, kPhases> phases{};
+  std::array<nvtxStringHandle_t, kOperations> operations{};
+  std::vector<std::array<nvtxStringHandle_t, kPasses>> modules;
+  nvtxStringHandle_t other = nullptr;
+
+  Domain() {
+    handle = nvtxDomainCreateA("shardscope");
+    if (handle == nullptr) return;
+    const std::lock_guard lock(g_mutex);
+    const auto text = [this](const std::string& name) {
+      return nvtxDomainRegisterStringA(handle, name.c_str());
+    };
+    for (std::size_t i = 0; i < kPhases; ++i) phases[i] = text(kPhaseNames[i]);
+    for (std::size_t i = 0; i < kOperations; ++i) operations[i] = text(kOperationNames[i]);
+    for (const std::string& path : g_paths) {
+      std::array<nvtxStringHandle_t, kPasses>& names = modules.emplace_back();
+      for (std::size_t pass = 0; pass < kPasses; ++pass) names[pass] = text(path + kPassSuffixes[pass]);
+    }
+    other = text("unnamed");
+  }
+  [[nodiscard]] nvtxStringHandle_t name(const Event& event) const noexcept {
+    switch (event.kind) {
+      case EventKind::phase_begin:
+        return event.code < kPhases ? phases[event.code] : other;
+      case EventKind::module_begin:
+        return event.a < modules.size() && event.code < kPasses ? modules[event.a][event.code] : other;
+      case EventKind::collective_begin:
+        return event.code < kOperations ? operations[event.code] : other;
+      default:
+        return other;
+    }
+  }
+};
+
+const Domain& domain() {
+  static const Domain made;
+  return made;
+}
+
+struct Range {
+  EventKind end{};
+  std::uint8_t code = 0;
+  std::uint32_t a = 0;
+};
+/// Ranges of this thread that are open. Deeper ones than there is room for are not shown.
+struct Stack {
+  std::array<Range, kDeepest> ranges;
+  std::size_t depth = 0;
+};
+thread_local Stack t_stack;
+
+void open(const Domain& in, const Event& event) noexcept {
+  if (t_stack.depth == kDeepest) return;
+  nvtxEventAttributes_t attributes{};
+  attributes.version = NVTX_VERSION;
+  attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  attributes.message.registered = in.name(event);
+  if (event.kind == EventKind::collective_begin) {  // bytes, S of metrics 2.3
+    attributes.payloadType = NVTX_PAYLOAD_TYPE_INT64;
+    attributes.payload.llValue = event.v1;
+  }
+  nvtxDomainRangePushEx(in.handle, &attributes);
+  t_stack.ranges[t_stack.depth++] = {end_of(event.kind), event.code, event.a};
+}
+
+void close(const Domain& in, const Event& event) noexcept {
+  for (std::size_t depth = t_stack.depth; depth > 0; --depth) {
+    const Range& range = t_stack.ranges[depth - 1];
+    if (range.end != event.kind || range.code != event.code || range.a != event.a) continue;
+    for (; t_stack.depth >= depth; --t_stack.depth) nvtxDomainRangePop(in.handle);
+    return;
+  }
+}
+
+}  // namespace
+
+void name_modules(std::vector<std::string> paths) {
+  const std::lock_guard lock(g_mutex);
+  g_paths = std::move(paths);
+}
+
+void note(const Event& event) noexcept {
+  switch (event.kind) {
+    case EventKind::phase_begin:
+    case EventKind::module_begin:
+    case EventKind::collective_begin:
+      if (const Domain& in = domain(); in.handle != nullptr) open(in, event);
+      return;
+    case EventKind::phase_end:
+    case EventKind::module_end:
+    case EventKind::collective_end:
+      if (const Domain& in = domain(); in.handle != nullptr) close(in, event);
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace shardscope::instrumentation::nvtx
+
+#else
+
+namespace shardscope::instrumentation::nvtx {
+void name_modules(std::vector<std::string>) {}
+void note(const Event&) noexcept {}
+}  // namespace shardscope::instrumentation::nvtx
+
+#endif

@@ -1,0 +1,34 @@
+// Device memory that the runtime's arenas do not hold, as a curve: asked of the driver between steps, at most
+// a few times a second. Asking synchronizes nothing.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "runtime/device/device.h"
+#include "runtime/engine/events.h"
+
+namespace shardscope::engine {
+
+class OutsideMemory {
+ public:
+  /// Emits outside_memory if it is time to; nothing on a device whose memory nobody counts. The device must
+  /// be the calling thread's.
+  void sample(device::Device& device, std::chrono::steady_clock::time_point now) {
+    if (!ev::enabled(ev::detail_of(ev::EventKind::outside_memory))) return;
+    if (last_ && now - *last_ < kPeriod) return;
+    last_ = now;
+    const std::optional<std::size_t> outside = device.outside_bytes();
+    if (!outside) return;
+    emit_host(ev::EventKind::outside_memory,
+              {.code = code_of(ev::MemoryPool::device),
+               .v0 = static_cast<std::int64_t>(*outside),
+               .v1 = static_cast<std::int64_t>(*outside + device.memory().reserved_bytes())});
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kPeriod{250};
+  std::optional<std::chrono::steady_clock::time_point> last_;
+};
+
+}  // namespace shardscope::engine

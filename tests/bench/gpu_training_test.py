@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""gpu_training.py without a GPU: its formulas, its table from a file, and what it says where there is none."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import gpu_torch_peer  # noqa: E402
+import gpu_training  # noqa: E402
+
+
+def made_up(peer):
+    rows = {gpu_training.label(*one): {"step_ms": [100.0 + i, 90.0 + i, 110.0 + i], "peak_bytes": 2 << 30}
+            for i, one in enumerate(gpu_training.OURS)}
+    if peer:
+        rows[gpu_training.PEER] = {"step_ms": [120.0], "peak_bytes": 3 << 30}
+    return {"device": "NVIDIA H200", "micro_batch": 16, "context": 1024, "made_up": True, "models": {"124m": rows}}
+
+
+class Table(unittest.TestCase):
+    def test_parameters_are_gpt2s(self):
+        at_50257 = gpu_training.params_of(gpu_training.SHAPES["124m"]) - (50304 - 50257) * 768
+        self.assertEqual(at_50257, 124439808)
+        at_50257 = gpu_training.params_of(gpu_training.SHAPES["350m"]) - (50304 - 50257) * 1024
+        self.assertEqual(at_50257, 354823168)
+
+    def test_figures(self):
+        text = gpu_training.table(made_up(peer=True))
+        row = next(line for line in text.splitlines() if line.startswith("stage 0, detail steps"))
+        ms, tokens, mfu, gib, base, peer = row.split()[4:]
+        self.assertEqual((ms, tokens, gib, base, peer), ("100.00", "163840", "2.00", "1.0000", "1.200"))
+        flops = 6 * (124475904 - 768 * 1024) + 12 * 12 * 768 * 1024
+        self.assertAlmostEqual(float(mfu), 100 * 163840 * flops / 989.4e12, delta=0.05)
+        self.assertIn("MADE-UP", text)
+        self.assertIn("3.00", next(line for line in text.splitlines() if line.startswith("PyTorch")))
+
+    def test_without_pytorch_it_says_so(self):
+        text = gpu_training.table(made_up(peer=False))
+        self.assertIn("PyTorch is not installed here", text)
+        self.assertNotIn("nan", text)
+
+    def test_unknown_gpu_has_no_mfu(self):
+        result = made_up(peer=True)
+        result["device"] = "Some GPU"
+        self.assertIn("not known here", gpu_training.table(result))
+
+
+class Program(unittest.TestCase):
+    def run_it(self, *args, path=None):
+        env = {"PATH": path} if path is not None else None
+        return subprocess.run([sys.executable, str(HERE / "gpu_training.py"), *args], capture_output=True, text=True,
+                              env=env)
+
+    def test_without_a_gpu(self):
+        with tempfile.TemporaryDirectory() as empty:
+            done = self.run_it(path=empty)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no GPU here", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_table_of_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "made_up.json"
+            path.write_text(json.dumps(made_up(peer=True)))
+            done = self.run_it("--from", str(path))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("GPT-2 124m", done.stdout)
+            self.assertEqual(self.run_it("--from", str(path) + ".not").returncode, 1)
+
+    def test_arguments(self):
+        self.assertEqual(self.run_it("--rounds", "0").returncode, 2)
+        self.assertEqual(self.run_it("--models", "7b").returncode, 2)
+        with self.assertRaises(SystemExit):
+            gpu_torch_peer.parse(["--layers", "12"])
+
+
+if __name__ == "__main__":
+    unittest.main()
