@@ -127,7 +127,9 @@ TEST_F(GpuActivity, KernelsAreAllThereInOrderWithTheirTimesAndDelays) {
     EXPECT_GT(end, begin);
     EXPECT_GT(begin, host_before);
     EXPECT_LT(end, host_after);
-    if (i > 0) EXPECT_GE(begin, static_cast<std::int64_t>(ends[i - 1].ticks));
+    if (i > 0) {
+      EXPECT_GE(begin, static_cast<std::int64_t>(ends[i - 1].ticks));
+    }
     EXPECT_EQ(instrumentation::work_of(begins[i].code), GpuWork::kernel);
     ASSERT_NE(begins[i].v0, instrumentation::kNoDelay);
     EXPECT_GT(begins[i].v0, -50'000);

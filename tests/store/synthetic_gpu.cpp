@@ -111,14 +111,14 @@ void add_gpu(SyntheticRun& run) {
     lanes.know(kComputeStream, StreamId::gpu_compute);
     lanes.know(kGatherStream, StreamId::gpu_gather);
     lanes.know(kReduceStream, StreamId::gpu_reduce);
-    profile::RecordJoin join(std::move(lanes), chunks.front()->begin_ns());
+    profile::RecordJoin join(std::move(lanes), chunks.front()->times().begin_ns);
     join.add(gpu.batch);
-    std::vector<profile::TimedEvent> events = join.take_all(chunks.back()->end_ns(), 0);
+    std::vector<profile::TimedEvent> events = join.take_all(chunks.back()->times().end_ns, 0);
     std::stable_sort(events.begin(), events.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::size_t at = 0;
     for (const auto& [ns, event] : events) {
-      while (at + 1 < chunks.size() && ns > chunks[at]->end_ns()) ++at;
+      while (at + 1 < chunks.size() && ns > chunks[at]->times().end_ns) ++at;
       chunks[at]->events.push_back(event);
       chunks[at]->events.back().ticks = static_cast<std::uint64_t>(ns);
     }
