@@ -196,6 +196,8 @@ void GpuActivity::add(const GpuActivity& other) {
   dropped += other.dropped;
   not_placed += other.not_placed;
   no_launch += other.no_launch;
+  if (other.clock_residual_ns)
+    clock_residual_ns = std::max(clock_residual_ns.value_or(0), *other.clock_residual_ns);
   steps += other.steps;
 }
 
@@ -230,6 +232,10 @@ std::optional<GpuActivity> gpu_activity(const store::Store& store, std::uint32_t
     out.dropped += static_cast<std::uint64_t>(std::max<std::int64_t>(span.v1, 0));
     out.not_placed += span.b == ev::kNoId ? 0 : span.b;
     out.no_launch += span.c == ev::kNoId ? 0 : span.c;
+  });
+  store.for_each_instant(rank, begin_ns, end_ns, [&](const ev::Event& event) {
+    if (event.kind == EventKind::gpu_clock)
+      out.clock_residual_ns = std::max(out.clock_residual_ns.value_or(0), event.v0);
   });
   return out;
 }

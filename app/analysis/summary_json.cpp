@@ -64,6 +64,7 @@ json gpu_json(const std::optional<GpuActivity>& gpu) {
                                      {"launch_to_start_us", delay}};
   }
   return {{"steps", gpu->steps},
+          {"clock_residual_ns", maybe(gpu->clock_residual_ns)},
           {"streams", streams},
           {"records_dropped", gpu->dropped},
           {"not_placed", gpu->not_placed},

@@ -50,6 +50,10 @@ std::string gpu_text(const analysis::Summary& s) {
           analysis::gap_text(stream.idle_ns,
                              [](std::int64_t ns) { return fmt::format("{:.2f} ms", ms(ns)); }));
     }
+    if (rank.gpu->clock_residual_ns) {
+      text += fmt::format("{:<5} times of the GPU are right to {} on the rank's clock\n", rank.rank,
+                          us_text(*rank.gpu->clock_residual_ns));
+    }
     if (rank.gpu->dropped + rank.gpu->not_placed + rank.gpu->no_launch > 0) {
       text +=
           fmt::format("{:<5} {} records dropped by CUPTI, {} fitted in no lane, {} without their launch\n",

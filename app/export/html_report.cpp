@@ -157,6 +157,10 @@ std::string gpu_html(const analysis::Summary& s) {
           delay(stream.delay_min_ns), delay(stream.delay_max_ns),
           escape_html(analysis::gap_text(stream.idle_ns, time_text)));
     }
+    if (rank.gpu->clock_residual_ns) {
+      out += fmt::format("<tr><td>{}<td colspan=8>times are right to ±{} on the rank's clock</tr>", rank.rank,
+                         time_text(*rank.gpu->clock_residual_ns));
+    }
     if (rank.gpu->dropped + rank.gpu->not_placed + rank.gpu->no_launch > 0) {
       out += fmt::format(
           "<tr><td>{}<td colspan=8>{} records dropped by CUPTI, {} fitted in no lane, {} without their "

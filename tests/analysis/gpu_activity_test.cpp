@@ -152,6 +152,7 @@ TEST(GpuActivity, TheGapBeforeAKernelIsThatSinceTheLastOneOfItsStream) {
 TEST(GpuActivity, IsTheComputationOfTheStepAndStandsInTheSummary) {
   RunBuilder run = recorded_step();
   cover(run, 900, 2100);
+  run.instant(0, 1700, EventKind::gpu_clock, StreamId::host, 20, ev::kNoId, ev::kNoId, 0, 350, 12);
   const store::Store& store = run.build();
   // The module's span is 1000 long, less 100 of waiting; its kernels 500.
   EXPECT_EQ(partition_time(store, 0, 1000, 2000).compute_ns, 500);
@@ -160,6 +161,7 @@ TEST(GpuActivity, IsTheComputationOfTheStepAndStandsInTheSummary) {
   const auto json = nlohmann::json::parse(to_json(summary));
   const auto& gpu = json["ranks"][0]["gpu"];
   EXPECT_EQ(gpu["steps"], 1);
+  EXPECT_EQ(gpu["clock_residual_ns"], 350);
   EXPECT_NEAR(gpu["streams"]["gpu_compute"]["busy_ms"].get<double>(), 500e-6, 1e-9);
   EXPECT_NEAR(gpu["streams"]["gpu_compute"]["idle_ms"]["waiting_for_gather"].get<double>(), 100e-6, 1e-9);
   EXPECT_NEAR(gpu["streams"]["gpu_compute"]["launch_to_start_us"]["max"].get<double>(), 0.24, 1e-9);

@@ -176,6 +176,9 @@ void describe_gpu(const analysis::GpuActivity& gpu, Details& out) {
     const std::string idle = analysis::gap_text(total.idle_ns, spelled);
     if (!idle.empty()) add(out, std::string(word(stream)) + " idle", idle);
   }
+  if (gpu.clock_residual_ns)
+    add(out, "GPU clock residual", duration(*gpu.clock_residual_ns),
+        "bound on the error of a converted time");
   const std::uint64_t missing = gpu.dropped + gpu.not_placed;
   if (missing > 0) add(out, "GPU records missing", grouped(static_cast<std::int64_t>(missing)));
 }
