@@ -36,9 +36,17 @@ bool is_for(GapCause cause, StreamId lane) {
          (cause == GapCause::waiting_for_reduce && lane == StreamId::gpu_reduce);
 }
 
+/// A longer one is no delay but damage.
+constexpr std::int64_t kLongestDelayNs = 1'000'000'000'000;
+
+std::optional<std::int64_t> delay_of(const store::Span& span) {
+  if (span.v0 < -kLongestDelayNs || span.v0 > kLongestDelayNs) return std::nullopt;  // kNoDelay too
+  return span.v0;
+}
+
 std::optional<std::int64_t> launch_of(const store::Span& span) {
-  if (span.v0 == ev::kNoDelay) return std::nullopt;
-  return span.begin_ns - span.v0;
+  const auto delay = delay_of(span);
+  return delay ? std::optional(span.begin_ns - *delay) : std::nullopt;
 }
 
 std::vector<store::Span> gpu_spans(const store::Store& store, store::LaneId lane, Interval window) {
@@ -104,11 +112,12 @@ GpuStream measure(StreamId lane, const std::vector<store::Span>& spans, const st
     if (span.begin_ns < window.begin || span.begin_ns >= window.end) continue;
     const ev::GpuWork work = ev::work_of(span.code);
     ++(work == ev::GpuWork::kernel || work == ev::GpuWork::memset ? out.kernels : out.copies);
-    if (span.v0 == ev::kNoDelay) continue;
+    const auto delay = delay_of(span);
+    if (!delay) continue;
     ++out.launches;
-    out.delay_sum_ns += span.v0;
-    out.delay_min_ns = std::min(out.delay_min_ns, span.v0);
-    out.delay_max_ns = std::max(out.delay_max_ns, span.v0);
+    out.delay_sum_ns += *delay;
+    out.delay_min_ns = std::min(out.delay_min_ns, *delay);
+    out.delay_max_ns = std::max(out.delay_max_ns, *delay);
   }
   gap(window.end, next);
   return out;

@@ -16,11 +16,10 @@ const char* pick(const std::array<const char*, N>& words, Enum value) noexcept {
 }  // namespace
 
 const char* word(ev::StreamId stream) noexcept {
-  static constexpr std::array kWords{
-      "host",       "compute",     "gather",      "reduce",      "copy",
-      "nvme",       "worker",      "GPU compute", "GPU gather",  "GPU reduce",
-      "GPU copy",   "GPU other 1", "GPU other 2", "GPU other 3", "GPU waits of the host",
-      "GPU records"};
+  static constexpr std::array kWords{"host",        "compute",     "gather",         "reduce",
+                                     "copy",        "nvme",        "worker",         "GPU compute",
+                                     "GPU gather",  "GPU reduce",  "GPU copy",       "GPU other 1",
+                                     "GPU other 2", "GPU other 3", "GPU host waits", "GPU records"};
   static_assert(kWords.size() == ev::kStreamCount);
   return pick(kWords, stream);
 }
