@@ -96,6 +96,17 @@ const std::vector<std::string>& gpu_names() {
   return names;
 }
 
+Store make_synthetic_gpu_store(const SyntheticOptions& options) {
+  SyntheticRun run = make_synthetic_run(options);
+  add_gpu(run);
+  Store store;
+  fill_store(store, run);
+  for (const RankRow& rank : run.ranks) {
+    for (std::uint32_t id = 0; id < gpu_names().size(); ++id) store.add_name(rank.rank, id, gpu_names()[id]);
+  }
+  return store;
+}
+
 void add_gpu(SyntheticRun& run) {
   for (const RankRow& rank : run.ranks) {
     Gpu gpu(rank.rank);
