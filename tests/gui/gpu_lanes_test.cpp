@@ -6,6 +6,7 @@
 
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/details.h"
+#include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/palette.h"
 #include "tests/store/synthetic_gpu.h"
@@ -51,10 +52,9 @@ TEST_F(GpuLanes, TheInspectorSaysForWhomHowLateAndWhyTheStreamWasIdle) {
     const auto& names = store::gpu_names();
     EXPECT_NE(std::ranges::find(names, details.title), names.end()) << details.title;
     ASSERT_NE(field(details, "launch to start"), nullptr);
-    EXPECT_EQ(field(details, "launch to start")->value + field(details, "launch to start")->unit, [&] {
-      const Quantity delay = duration(spans[i].v0);
-      return delay.number + delay.unit;
-    }());
+    const Quantity delay = duration(spans[i].v0);
+    EXPECT_EQ(field(details, "launch to start")->value, delay.number);
+    EXPECT_EQ(field(details, "launch to start")->unit, delay.unit);
     ASSERT_NE(field(details, "for"), nullptr);
     if (spans[i].begin_ns <= spans[i - 1].end_ns) continue;
     gap = true;
