@@ -114,7 +114,11 @@ class Recorder final : public GpuRecorder {
       const bool ends = ends_;
       const std::uint64_t asked = asked_;
       lock.unlock();
-      round(ends);
+      try {
+        round(ends);
+      } catch (const std::exception& error) {
+        give_up(error.what());  // memory is short: training goes on without kernels
+      }
       lock.lock();
       answered_ = asked;
       done_.notify_all();
@@ -135,10 +139,14 @@ class Recorder final : public GpuRecorder {
   }
 
   void start() {
-    std::string reason = begin();
-    if (reason.empty()) return;
+    if (const std::string reason = begin(); !reason.empty()) give_up(reason);
+  }
+
+  void give_up(const std::string& why) {
+    g_period = 0;
     session_.reset();
-    reason = "GPU kernels are not recorded: " + reason + ". Training goes on.";
+    join_.reset();
+    std::string reason = "GPU kernels are not recorded: " + why + ". Training goes on.";
     instrumentation::post_message(instrumentation::Severity::warning, reason);
     const std::lock_guard lock(mutex_);
     reason_ = std::move(reason);
