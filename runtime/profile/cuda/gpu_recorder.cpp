@@ -143,7 +143,7 @@ class Recorder final : public GpuRecorder {
   }
 
   void give_up(const std::string& why) {
-    g_period = 0;
+    if (has_place_) g_period = 0;
     session_.reset();
     join_.reset();
     std::string reason = "GPU kernels are not recorded: " + why + ". Training goes on.";
