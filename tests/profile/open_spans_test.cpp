@@ -45,6 +45,7 @@ TEST(OpenSpans, SpansOfOtherStreamsNeedNotNest) {
   EXPECT_EQ(spans.innermost(), (Owner{GpuOwner::collective, 100}));
   (void)spans.note(module(EventKind::module_begin, 6));
   EXPECT_EQ(spans.innermost(), (Owner{GpuOwner::forward, 6}));
+  EXPECT_FALSE(spans.note(collective(EventKind::collective_end, 100, StreamId::reduce)));
   EXPECT_TRUE(spans.note(collective(EventKind::collective_end, 100)));
   EXPECT_EQ(spans.innermost(), (Owner{GpuOwner::forward, 6}));
   // An end of another pass or stream ends nothing.
