@@ -124,6 +124,22 @@ constexpr KindRow row_of(EventKind kind) noexcept {
       return {"prefetch_outcome", p, K::prefetch_outcome, false};
     case K::in_flight_limit:
       return {"in_flight_limit", p, K::in_flight_limit, false};
+    case K::gpu_begin:
+      return {"gpu_begin", k, K::gpu_end, false};
+    case K::gpu_end:
+      return {"gpu_end", k, K::gpu_end, true};
+    case K::gpu_sync_begin:
+      return {"gpu_sync_begin", k, K::gpu_sync_end, false};
+    case K::gpu_sync_end:
+      return {"gpu_sync_end", k, K::gpu_sync_end, true};
+    case K::gpu_records_begin:
+      return {"gpu_records_begin", k, K::gpu_records_end, false};
+    case K::gpu_records_end:
+      return {"gpu_records_end", k, K::gpu_records_end, true};
+    case K::gpu_memory:
+      return {"gpu_memory", k, K::gpu_memory, false};
+    case K::gpu_clock:
+      return {"gpu_clock", k, K::gpu_clock, false};
   }
   return {"unknown", k, kind, false};
 }

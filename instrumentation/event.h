@@ -11,7 +11,8 @@ namespace shardscope::instrumentation {
 inline constexpr std::uint32_t kNoId = std::numeric_limits<std::uint32_t>::max();
 
 /// Lanes of a rank. Begin/end pairs nest within a lane. `worker` is arithmetic on host memory: the CPU
-/// optimizer of offloaded states.
+/// optimizer of offloaded states. The gpu lanes hold what the driver's profiler (CUPTI) recorded, each on one
+/// CUDA stream: those of the runtime, then others in the order in which they were first seen.
 enum class StreamId : std::uint8_t {
   host = 0,
   compute = 1,
@@ -19,9 +20,18 @@ enum class StreamId : std::uint8_t {
   reduce = 3,
   copy = 4,
   nvme = 5,
-  worker = 6
+  worker = 6,
+  gpu_compute = 7,
+  gpu_gather = 8,
+  gpu_reduce = 9,
+  gpu_copy = 10,
+  gpu_other_1 = 11,
+  gpu_other_2 = 12,
+  gpu_other_3 = 13,
+  gpu_host = 14,    ///< calls in which the host waited for the GPU
+  gpu_records = 15  ///< stretches of which every record of the GPU is known
 };
-inline constexpr std::uint8_t kStreamCount = 7;
+inline constexpr std::uint8_t kStreamCount = 16;
 
 /// Detail levels, each includes those before it.
 enum class Detail : std::uint8_t { steps = 0, phases = 1, modules = 2, params = 3, kernels = 4 };
@@ -83,8 +93,16 @@ enum class EventKind : std::uint16_t {
   outside_memory,         // host      -               -              -            MemoryPool           bytes             bytes in use on the device
   prefetch_outcome,       // compute   gather id       module         params       PrefetchOutcome (plan) slack ns        gather ns
   in_flight_limit,        // host      gather id or bucket -          -            InFlight (plan)      in flight         most in flight
+  gpu_begin,              // gpu*      name id         owner          CUDA stream  GpuCode              launch delay ns   bytes; threads of a kernel
+  gpu_end,                // gpu*      name id         owner          CUDA stream  GpuCode              launch delay ns   bytes; threads of a kernel
+  gpu_sync_begin,         // gpu_host  CUDA stream     -              -            GpuSync              -                 -
+  gpu_sync_end,           // gpu_host  CUDA stream     -              -            GpuSync              -                 -
+  gpu_records_begin,      // gpu_records flush         not placed     no launch    -                    records           dropped by CUPTI
+  gpu_records_end,        // gpu_records flush         not placed     no launch    -                    records           dropped by CUPTI
+  gpu_memory,             // host      -               -              -            GpuMemoryCode        bytes             address
+  gpu_clock,              // host      pairs           -              -            -                    residual ns       drift, parts per billion
 };
-inline constexpr EventKind kLastEventKind = EventKind::in_flight_limit;
+inline constexpr EventKind kLastEventKind = EventKind::gpu_clock;
 // clang-format on
 // *  reduce and gather phases at the end of a step are on their own lanes.
 // ** not_available -> in_flight on the gather lane when the gather starts; available on the compute lane
@@ -145,6 +163,32 @@ inline constexpr std::uint8_t kMemoryCategoryCount = 16;
 enum class TransferKind : std::uint8_t { host_to_device, device_to_host, nvme_read, nvme_write };
 /// Of ZenFlow's deferred update: its sum is complete and the worker may begin; the device has its parameters.
 enum class DeferredState : std::uint8_t { begun, published };
+/// What the GPU did.
+enum class GpuWork : std::uint8_t {
+  kernel,
+  host_to_device,
+  device_to_host,
+  device_to_device,
+  peer_to_peer,
+  other_copy,  ///< between host and host, arrays
+  memset
+};
+inline constexpr std::uint8_t kGpuWorkCount = 7;
+/// For whom: what `owner` is the id of. The innermost span that was open where the host launched it.
+enum class GpuOwner : std::uint8_t {
+  none,
+  forward,  ///< a module, and its pass
+  backward,
+  recompute,
+  collective,  ///< its sequence number
+  transfer,    ///< a parameter
+  optimizer,   ///< a sub-group
+  phase        ///< a Phase; no id narrower is known
+};
+inline constexpr std::uint8_t kGpuOwnerCount = 8;
+enum class GpuSync : std::uint8_t { event, stream_wait_event, stream, context };
+/// v0 of gpu_begin where the launch was not recorded.
+inline constexpr std::int64_t kNoDelay = std::numeric_limits<std::int64_t>::min();
 enum class Severity : std::uint8_t { info, warning, error };
 enum class PauseCause : std::uint8_t { user, breakpoint, step };
 enum class ResumeCause : std::uint8_t { user, lease_expired, shutdown };
@@ -198,6 +242,26 @@ enum class NcclProtocol : std::uint8_t { unknown, ll, ll128, simple };
 /// c of nccl_kernel: channels that were timed in bits 0-15, channels that ran in bits 16-31.
 [[nodiscard]] constexpr std::uint32_t nccl_channels(std::uint32_t timed, std::uint32_t used) noexcept {
   return (timed & 0xFFFFU) | used << 16U;
+}
+/// code of gpu_begin and _end: GpuWork in the low 4 bits, GpuOwner in the high 4.
+[[nodiscard]] constexpr std::uint8_t gpu_code(GpuWork work, GpuOwner owner) noexcept {
+  return static_cast<std::uint8_t>((static_cast<std::uint8_t>(work) & 0xF) |
+                                   (static_cast<std::uint8_t>(owner) << 4));
+}
+[[nodiscard]] constexpr GpuWork work_of(std::uint8_t gpu_code) noexcept {
+  return static_cast<GpuWork>(gpu_code & 0xF);
+}
+[[nodiscard]] constexpr GpuOwner owner_of(std::uint8_t gpu_code) noexcept {
+  return static_cast<GpuOwner>(gpu_code >> 4U);
+}
+/// Whether the lane is one of the GPU's streams.
+[[nodiscard]] constexpr bool is_gpu_stream(StreamId lane) noexcept {
+  return lane >= StreamId::gpu_compute && lane <= StreamId::gpu_other_3;
+}
+/// code of gpu_memory: MemoryPool in the low 4 bits (managed memory counts as device), 1 in bit 4 if it was
+/// freed.
+[[nodiscard]] constexpr std::uint8_t gpu_memory_code(MemoryPool pool, bool freed) noexcept {
+  return static_cast<std::uint8_t>((static_cast<std::uint8_t>(pool) & 0xF) | (freed ? 0x10 : 0));
 }
 /// code of memory events: category in the low 4 bits, pool in the high 4.
 [[nodiscard]] constexpr std::uint8_t memory_code(MemoryPool pool, MemoryCategory category) noexcept {

@@ -81,6 +81,10 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
       result.time.total_ns += step.time.total_ns;
       result.time.comm_ns += step.time.comm_ns;
       result.fetch_wait_ns += step.fetch_wait_ns;
+      if (step.gpu) {
+        if (!result.gpu) result.gpu.emplace();
+        result.gpu->add(*step.gpu);
+      }
     }
   }
   for (std::uint8_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/gpu_activity.h"
 #include "app/analysis/scheduling.h"
 #include "app/analysis/volume.h"
 #include "app/store/store.h"
@@ -23,7 +24,9 @@ struct TimePartition {
   std::int64_t comm_ns = 0;                                 ///< |U_comm|
   [[nodiscard]] std::optional<double> overlap_pct() const;  ///< 100 (1 - exposed_comm / |U_comm|)
 };
-/// Of one rank within [begin, end), paused time cut out.
+/// Of one rank within [begin, end), paused time cut out. Computation is what the compute stream of the GPU
+/// did where its records cover all of it; else kernel spans where they were recorded; else module and
+/// optimizer spans without the waits inside them.
 [[nodiscard]] TimePartition partition_time(const store::Store& store, std::uint32_t rank,
                                            std::int64_t begin_ns, std::int64_t end_ns);
 
@@ -46,6 +49,8 @@ struct RankSummary {
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
   std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
   std::optional<store::MemorySample> model_state_peak;
+  /// Over the steps measured that the GPU's records cover; nothing where they cover none.
+  std::optional<GpuActivity> gpu;
 };
 /// Why model states take more than their expression.
 enum class MemoryCause : std::uint8_t {

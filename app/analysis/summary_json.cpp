@@ -42,6 +42,35 @@ json memory_json(const RankSummary& rank) {
   return pools;
 }
 
+/// Null where no step is covered by the GPU's records: not known, not idle.
+json gpu_json(const std::optional<GpuActivity>& gpu) {
+  if (!gpu) return nullptr;
+  json streams = json::object();
+  for (const auto& [lane, stream] : gpu->streams) {
+    json idle = json::object();
+    for (std::size_t i = 0; i < kGapCauses; ++i)
+      idle[name_of(static_cast<GapCause>(i))] = ms(stream.idle_ns[i]);
+    json delay = nullptr;
+    if (stream.launches > 0) {
+      const auto us = [](double ns) { return ns * 1e-3; };
+      delay = {{"min", us(static_cast<double>(stream.delay_min_ns))},
+               {"mean", us(static_cast<double>(stream.delay_sum_ns) / static_cast<double>(stream.launches))},
+               {"max", us(static_cast<double>(stream.delay_max_ns))}};
+    }
+    streams[store::name_of(lane)] = {{"kernels", stream.kernels},
+                                     {"copies", stream.copies},
+                                     {"busy_ms", ms(stream.busy_ns)},
+                                     {"idle_ms", idle},
+                                     {"launch_to_start_us", delay}};
+  }
+  return {{"steps", gpu->steps},
+          {"clock_residual_ns", maybe(gpu->clock_residual_ns)},
+          {"streams", streams},
+          {"records_dropped", gpu->dropped},
+          {"not_placed", gpu->not_placed},
+          {"without_launch", gpu->no_launch}};
+}
+
 json rank_json(const RankSummary& rank, std::int32_t stage) {
   json out = {{"rank", rank.rank},
               {"time_ms",
@@ -60,7 +89,8 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"fetch_wait_ms", ms(rank.fetch_wait_ns)},
               {"clock_offset_ns", rank.clock_offset_ns},
               {"clock_residual_ns", rank.clock_residual_ns},
-              {"memory", memory_json(rank)}};
+              {"memory", memory_json(rank)},
+              {"gpu", gpu_json(rank.gpu)}};
   out["model_state_peak_bytes"] =
       rank.model_state_peak ? json(model_state_bytes(*rank.model_state_peak, stage)) : json(nullptr);
   return out;

@@ -34,11 +34,29 @@ IntervalSet checkpoints(const store::Store& store, std::uint32_t rank, std::int6
   return IntervalSet(std::move(intervals)).clip(begin_ns, end_ns);
 }
 
-/// Kernel spans where they were recorded; otherwise module and optimizer spans without the waits inside
-/// them (a container's span covers the waits of its children).
+IntervalSet worker(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                   std::int64_t end_ns) {
+  std::vector<Interval> intervals;
+  for_each_span(store, {rank, StreamId::worker}, begin_ns, end_ns, [&](const store::Span& span) {
+    if (is_work(span.kind)) intervals.push_back({span.begin_ns, span.end_ns});
+  });
+  return IntervalSet(std::move(intervals));
+}
+
+/// What the GPU's compute stream did, where all of it is known; kernel spans where they were recorded;
+/// otherwise module and optimizer spans without the waits inside them (a container's span covers the waits of
+/// its children).
 IntervalSet compute(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                     std::int64_t end_ns) {
+  // The CPU optimizer of offloaded states is the rank's work as well.
+  const IntervalSet host = worker(store, rank, begin_ns, end_ns);
   std::vector<Interval> kernels, work, waits;
+  if (gpu_known(store, rank, begin_ns, end_ns)) {
+    for_each_span(store, {rank, StreamId::gpu_compute}, begin_ns, end_ns, [&](const store::Span& span) {
+      if (span.kind == EventKind::gpu_begin) kernels.push_back({span.begin_ns, span.end_ns});
+    });
+    return IntervalSet(std::move(kernels)).unite(host).clip(begin_ns, end_ns);
+  }
   for_each_span(store, {rank, StreamId::compute}, begin_ns, end_ns, [&](const store::Span& span) {
     const Interval interval{span.begin_ns, span.end_ns};
     if (span.kind == EventKind::kernel_begin) {
@@ -49,14 +67,10 @@ IntervalSet compute(const store::Store& store, std::uint32_t rank, std::int64_t 
       work.push_back(interval);
     }
   });
-  // The CPU optimizer of offloaded states is the rank's work as well.
-  std::vector<Interval> worker;
-  for_each_span(store, {rank, StreamId::worker}, begin_ns, end_ns, [&](const store::Span& span) {
-    if (is_work(span.kind)) worker.push_back({span.begin_ns, span.end_ns});
-  });
-  IntervalSet device = kernels.empty() ? IntervalSet(std::move(work)).subtract(IntervalSet(std::move(waits)))
-                                       : IntervalSet(std::move(kernels));
-  return device.unite(IntervalSet(std::move(worker))).clip(begin_ns, end_ns);
+  const IntervalSet device = kernels.empty()
+                                 ? IntervalSet(std::move(work)).subtract(IntervalSet(std::move(waits)))
+                                 : IntervalSet(std::move(kernels));
+  return device.unite(host).clip(begin_ns, end_ns);
 }
 
 template <typename... Streams>

@@ -27,6 +27,42 @@ double last_finite(const std::vector<double>& values) {
   return NAN;
 }
 
+std::string us_text(std::int64_t ns) { return fmt::format("{:.1f} µs", static_cast<double>(ns) * 1e-3); }
+
+/// The GPU's streams by rank, and why they stood still.
+std::string gpu_text(const analysis::Summary& s) {
+  const bool any = std::any_of(s.ranks.begin(), s.ranks.end(), [](const auto& rank) { return rank.gpu; });
+  if (!any) return {};
+  std::string text = fmt::format("\n{:<5} {:<12} {:>8} {:>8} {:>10} {:>20} {:>24}  {}\n", "rank", "stream",
+                                 "kernels", "copies", "busy ms", "launch to start", "(least, most)", "idle");
+  for (const analysis::RankSummary& rank : s.ranks) {
+    if (!rank.gpu) {
+      text += fmt::format("{:<5} no step is covered by the GPU's records\n", rank.rank);
+      continue;
+    }
+    for (const auto& [lane, stream] : rank.gpu->streams) {
+      const bool timed = stream.launches > 0;
+      text += fmt::format(
+          "{:<5} {:<12} {:>8} {:>8} {:>10.2f} {:>20} {:>24}  {}\n", rank.rank, store::name_of(lane),
+          stream.kernels, stream.copies, ms(stream.busy_ns),
+          timed ? us_text(stream.delay_sum_ns / static_cast<std::int64_t>(stream.launches)) + " mean" : "—",
+          timed ? us_text(stream.delay_min_ns) + ", " + us_text(stream.delay_max_ns) : "",
+          analysis::gap_text(stream.idle_ns,
+                             [](std::int64_t ns) { return fmt::format("{:.2f} ms", ms(ns)); }));
+    }
+    if (rank.gpu->clock_residual_ns) {
+      text += fmt::format("{:<5} times of the GPU are right to {} on the rank's clock\n", rank.rank,
+                          us_text(*rank.gpu->clock_residual_ns));
+    }
+    if (rank.gpu->dropped + rank.gpu->not_placed + rank.gpu->no_launch > 0) {
+      text +=
+          fmt::format("{:<5} {} records dropped by CUPTI, {} fitted in no lane, {} without their launch\n",
+                      rank.rank, rank.gpu->dropped, rank.gpu->not_placed, rank.gpu->no_launch);
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string summary_text(const analysis::Summary& s) {
@@ -106,6 +142,7 @@ std::string summary_text(const analysis::Summary& s) {
         ms(rank.fetch_wait_ns),
         peak == rank.memory_peak.end() ? std::string("—") : fmt::format("{:.2f}", mib(peak->second.total())));
   }
+  text += gpu_text(s);
   if (!s.ops.empty()) {
     text += fmt::format("\n{:<15} {:>8} {:>14} {:>13} {:>13}\n", "collective", "count", "MiB", "algbw GB/s",
                         "busbw GB/s");

@@ -131,7 +131,18 @@ class ChromeWriter {
   }
 
   static const char* category(const WalkedSpan& walked) noexcept {
-    if (walked.span->kind == EventKind::transfer_begin) return "gpu_memcpy";
+    if (walked.span->kind == EventKind::transfer_begin)
+      return walked.is_work ? "gpu_memcpy" : "user_annotation";
+    if (walked.span->kind == EventKind::gpu_begin) {
+      switch (ev::work_of(walked.span->code)) {
+        case ev::GpuWork::kernel:
+          return "kernel";
+        case ev::GpuWork::memset:
+          return "gpu_memset";
+        default:
+          return "gpu_memcpy";
+      }
+    }
     if (walked.is_work) return "kernel";
     const bool waits = walked.span->kind == EventKind::fetch_wait_begin ||
                        walked.span->kind == EventKind::reduce_wait_begin ||
@@ -179,6 +190,15 @@ class ChromeWriter {
         break;
       case EventKind::collective_begin:
         collective_arguments(span);
+        break;
+      case EventKind::gpu_begin:
+        argument("cuda_stream", span.c);
+        if (ev::owner_of(span.code) != ev::GpuOwner::none) {
+          argument("for", store::name_of(ev::owner_of(span.code)));
+          argument("owner", span.b);
+        }
+        if (span.v0 != ev::kNoDelay) argument("launch_delay_ns", span.v0);
+        argument(ev::work_of(span.code) == ev::GpuWork::kernel ? "threads" : "bytes", span.v1);
         break;
       default:
         break;

@@ -128,6 +128,49 @@ std::string communication_html(const analysis::Summary& s) {
   return out;
 }
 
+/// The GPU's streams, how long launches waited, and why streams stood still.
+std::string gpu_html(const analysis::Summary& s) {
+  const bool any = std::any_of(s.ranks.begin(), s.ranks.end(), [](const auto& rank) { return rank.gpu; });
+  if (!any) {
+    return "<p class=missing>Not recorded: kernels are recorded on CUDA devices, at detail "
+           "<code>kernels</code>.</p>";
+  }
+  std::string out =
+      "<table><tr><th>rank<th>stream<th class=n>kernels<th class=n>copies<th class=n>busy<th class=n>launch "
+      "to "
+      "start (mean)<th class=n>least<th class=n>most<th>idle</tr>";
+  for (const analysis::RankSummary& rank : s.ranks) {
+    if (!rank.gpu) {
+      out +=
+          fmt::format("<tr><td>{}<td colspan=8 class=missing>no step is covered by records</tr>", rank.rank);
+      continue;
+    }
+    for (const auto& [lane, stream] : rank.gpu->streams) {
+      const bool timed = stream.launches > 0;
+      const auto delay = [&](std::int64_t ns) { return timed ? time_text(ns) : std::string("—"); };
+      out += fmt::format(
+          "<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
+          "class=n>{}<td>{}</tr>",
+          rank.rank, store::name_of(lane), count_text(static_cast<double>(stream.kernels)),
+          count_text(static_cast<double>(stream.copies)), time_text(stream.busy_ns),
+          delay(timed ? stream.delay_sum_ns / static_cast<std::int64_t>(stream.launches) : 0),
+          delay(stream.delay_min_ns), delay(stream.delay_max_ns),
+          escape_html(analysis::gap_text(stream.idle_ns, time_text)));
+    }
+    if (rank.gpu->clock_residual_ns) {
+      out += fmt::format("<tr><td>{}<td colspan=8>times are right to ±{} on the rank's clock</tr>", rank.rank,
+                         time_text(*rank.gpu->clock_residual_ns));
+    }
+    if (rank.gpu->dropped + rank.gpu->not_placed + rank.gpu->no_launch > 0) {
+      out += fmt::format(
+          "<tr><td>{}<td colspan=8>{} records dropped by CUPTI, {} fitted in no lane, {} without their "
+          "launch</tr>",
+          rank.rank, rank.gpu->dropped, rank.gpu->not_placed, rank.gpu->no_launch);
+    }
+  }
+  return out + "</table>";
+}
+
 /// Totals of the two schedulers and the first boundaries at which they part.
 std::string scheduling_html(const analysis::Scheduling& scheduling) {
   std::string out = "<p>" + escape_html(scheduling.text()) + ".</p>";
@@ -272,6 +315,12 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
       "bytes: full tensors (nccl-tests); algbw = bytes / shortest duration over ranks; busbw = algbw x "
       "2(n-1)/n for "
       "all-reduce, (n-1)/n for all-gather and reduce-scatter; GB = 10^9 bytes. One rank, measured steps.");
+  page +=
+      section("Streams of the GPU", gpu_html(s),
+              "From the driver's own records (CUPTI) over the measured steps that they cover. busy + idle = "
+              "time of these steps. Host late: the host had not launched what came next; queued: launched, "
+              "launch latency or a wait for another stream that is not recorded; nothing to do: computation "
+              "went on or waited for another stream.");
   if (s.scheduling) {
     page +=
         section("Fetch decisions beside another scheduler's", scheduling_html(*s.scheduling),

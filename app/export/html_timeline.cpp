@@ -15,8 +15,22 @@ using instrumentation::StreamId;
 
 constexpr double kWidth = 1120, kLabel = 110, kLane = 16, kGap = 2, kRankGap = 10;
 
-const char* span_colour(EventKind kind, StreamId stream) {
-  switch (kind) {
+/// Of the GPU's work: by its stream, or by whom it was for.
+const char* gpu_colour(std::uint8_t code, StreamId stream) {
+  using instrumentation::GpuOwner;
+  using instrumentation::GpuWork;
+  if (stream == StreamId::gpu_gather) return colour::kGather;
+  if (stream == StreamId::gpu_reduce) return colour::kReduce;
+  if (instrumentation::owner_of(code) == GpuOwner::optimizer) return colour::kOptimizer;
+  const GpuWork work = instrumentation::work_of(code);
+  return work == GpuWork::kernel || work == GpuWork::memset ? colour::kCompute : colour::kCopy;
+}
+
+const char* span_colour(const store::Span& span, StreamId stream) {
+  switch (span.kind) {
+    case EventKind::gpu_begin:
+      return gpu_colour(span.code, stream);
+    case EventKind::gpu_sync_begin:
     case EventKind::fetch_wait_begin:
     case EventKind::reduce_wait_begin:
     case EventKind::deferred_wait_begin:
@@ -39,7 +53,7 @@ bool drawn(EventKind kind) {
          kind != EventKind::micro_step_begin;
 }
 
-std::string span_title(const store::Store& store, const store::Span& span) {
+std::string span_title(const store::Store& store, std::uint32_t rank, const store::Span& span) {
   const auto& tables = store.tables();
   const auto module = [&](std::uint32_t id) {
     if (id >= tables.modules.size()) return fmt::format("module {}", id);
@@ -57,6 +71,13 @@ std::string span_title(const store::Store& store, const store::Span& span) {
       return fmt::format("{} #{}: {}, {}",
                          store::name_of(static_cast<instrumentation::CollectiveOp>(span.code)), span.a,
                          bytes_text(span.v1), duration);
+    case EventKind::gpu_begin: {
+      std::string name = store.name(rank, span.a);
+      if (name.empty()) name = store::name_of(instrumentation::work_of(span.code));
+      const std::string delay =
+          span.v0 == instrumentation::kNoDelay ? "" : ", started " + time_text(span.v0) + " after its launch";
+      return fmt::format("{}: {}{}", name, duration, delay);
+    }
     default:
       return fmt::format("{}: {}", instrumentation::name_of(span.kind), duration);
   }
@@ -87,7 +108,7 @@ void draw_lane(const store::Store& store, store::LaneId lane, const Scale& scale
     for (const store::Span& span : store.spans(lane, depth, scale.begin, scale.end)) {
       if (!drawn(span.kind)) continue;
       const double x0 = scale.x(span.begin_ns), x1 = scale.x(span.end_ns);
-      const char* fill = span_colour(span.kind, lane.stream);
+      const char* fill = span_colour(span, lane.stream);
       if (x1 - x0 < 1.0) {  // narrower than a pixel: joins its neighbours
         if (merged_from >= 0 && (x0 - merged_to > 1.0 || fill != merged_colour)) flush();
         if (merged_from < 0) {
@@ -100,7 +121,7 @@ void draw_lane(const store::Store& store, store::LaneId lane, const Scale& scale
       flush();
       svg += fmt::format(
           R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}" class="cell"><title>{}</title></rect>)",
-          x0, y + inset, x1 - x0, kLane - inset, fill, escape_html(span_title(store, span)));
+          x0, y + inset, x1 - x0, kLane - inset, fill, escape_html(span_title(store, lane.rank, span)));
     }
     flush();
   }
@@ -116,7 +137,7 @@ std::string timeline_svg(const store::Store& store, std::int64_t begin_ns, std::
   double y = 18;
   std::uint32_t rank = instrumentation::kNoId;
   for (const store::LaneId lane : store.lanes()) {
-    if (lane.stream == StreamId::host) continue;
+    if (lane.stream == StreamId::host || lane.stream == StreamId::gpu_records) continue;
     if (lane.rank != rank) {
       if (rank != instrumentation::kNoId) y += kRankGap;
       rank = lane.rank;

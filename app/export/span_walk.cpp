@@ -24,13 +24,28 @@ std::string module_name(const Store& store, std::uint32_t module) {
 bool can_be_work(EventKind kind) noexcept {
   return kind == EventKind::module_begin || kind == EventKind::kernel_begin ||
          kind == EventKind::optimizer_begin || kind == EventKind::collective_begin ||
-         kind == EventKind::transfer_begin;
+         kind == EventKind::transfer_begin || kind == EventKind::gpu_begin;
+}
+
+/// Where the GPU itself was recorded its kernels and copies are the work, and the spans of the runtime's
+/// streams say what it was for.
+bool is_told_by_gpu(const Store& store, store::LaneId lane) {
+  switch (lane.stream) {
+    case ev::StreamId::compute:
+    case ev::StreamId::gather:
+    case ev::StreamId::reduce:
+    case ev::StreamId::copy:
+      return store.depth_count({lane.rank, ev::StreamId::gpu_records}) > 0;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
 
 void walk_spans(const Store& store, store::LaneId lane, const std::function<void(const WalkedSpan&)>& visit) {
   const std::uint8_t depths = store.depth_count(lane);
+  const bool elsewhere = is_told_by_gpu(store, lane);
   std::vector<std::vector<Span>> rows(depths);
   std::vector<std::size_t> next(depths, 0);
   // Part by part, so that memory does not grow with the run.
@@ -68,7 +83,7 @@ void walk_spans(const Store& store, store::LaneId lane, const std::function<void
           });
         }
       }
-      visit({.span = &span, .end_ns = end, .is_work = can_be_work(span.kind) && !inner});
+      visit({.span = &span, .end_ns = end, .is_work = can_be_work(span.kind) && !inner && !elsewhere});
     }
     from = to;
   }
@@ -100,6 +115,14 @@ std::string span_label(const Store& store, std::uint32_t rank, const Span& span)
       std::string name = store.name(rank, span.a);
       return name.empty() ? "kernel " + std::to_string(span.a) : name;
     }
+    case EventKind::gpu_begin: {
+      std::string name = store.name(rank, span.a);
+      return name.empty() ? store::name_of(ev::work_of(span.code)) : name;
+    }
+    case EventKind::gpu_sync_begin:
+      return std::string("host waits: ") + store::name_of(static_cast<ev::GpuSync>(span.code));
+    case EventKind::gpu_records_begin:
+      return "GPU records known";
     case EventKind::paused_begin:
       return "paused";
     default:

@@ -49,6 +49,22 @@ CREATE TABLE SHARDSCOPE_MEMORY(rank INTEGER, at INTEGER, pool TEXT, category TEX
 CREATE TABLE SHARDSCOPE_GAPS(rank INTEGER, start INTEGER, end INTEGER, events INTEGER);
 )sql";
 
+/// copyKind as CUPTI numbers it.
+std::int64_t copy_kind(ev::GpuWork work) {
+  switch (work) {
+    case ev::GpuWork::host_to_device:
+      return 1;
+    case ev::GpuWork::device_to_host:
+      return 2;
+    case ev::GpuWork::device_to_device:
+      return 8;
+    case ev::GpuWork::peer_to_peer:
+      return 10;
+    default:
+      return 0;  // unknown
+  }
+}
+
 class Tables {
  public:
   Tables(Database& database, const Store& store) : db_(database), store_(store) {}
@@ -109,17 +125,24 @@ class Tables {
           .bind(4, s.begin_ns);
       collective_.bind(5, walked.end_ns).bind(6, s.mark_ns).bind(7, s.v0).bind(8, s.v1).run();
     }
-    if (s.kind == ev::EventKind::transfer_begin) {
+    if (s.kind == ev::EventKind::transfer_begin && walked.is_work) {
       copy_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, std::int64_t{lane.rank}).bind(4, stream);
       copy_.bind(5, std::int64_t{s.a}).bind(6, global_pid(lane.rank)).bind(7, s.v0);
       copy_.bind(8, std::int64_t{s.code == 0 ? 1 : 2}).run();  // 1: host to device, 2: device to host
+      return;
+    }
+    if (s.kind == ev::EventKind::gpu_begin && ev::work_of(s.code) != ev::GpuWork::kernel &&
+        ev::work_of(s.code) != ev::GpuWork::memset) {
+      copy_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, std::int64_t{lane.rank}).bind(4, stream);
+      copy_.bind(5, std::int64_t{s.a}).bind(6, global_pid(lane.rank)).bind(7, s.v1);
+      copy_.bind(8, copy_kind(ev::work_of(s.code))).run();
       return;
     }
     if (walked.is_work) {
       kernel_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, std::int64_t{lane.rank}).bind(4, stream);
       kernel_.bind(5, std::int64_t{s.a}).bind(6, global_pid(lane.rank));
       kernel_.bind(7, string_id(s.kind == ev::EventKind::collective_begin ? "nccl:" + label : label)).run();
-      if (s.kind == ev::EventKind::collective_begin) return;
+      if (s.kind == ev::EventKind::collective_begin || s.kind == ev::EventKind::gpu_begin) return;
     }
     range_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, kPushPopRange).bind(4, label);
     range_.bind(5, global_pid(lane.rank) + stream).run();

@@ -1,5 +1,6 @@
 #include "app/store/block_codec.h"
 
+#include <span>
 #include <stdexcept>
 
 #include "app/store/bytes.h"
@@ -8,9 +9,13 @@
 namespace shardscope::store {
 namespace {
 
-constexpr std::uint8_t kBlockVersion = 1;
-constexpr std::uint8_t kPageVersion = 2;  ///< 1: ended with the statuses
+/// 2: says how many lanes it holds.
+constexpr std::uint8_t kBlockVersion = 2;
+/// 2: says how many lanes it holds, and does not end with the statuses.
+constexpr std::uint8_t kPageVersion = 2;
 constexpr std::uint8_t kStatusesVersion = 1;
+/// A block or page of version 1 holds these, of which there were no more.
+constexpr std::size_t kLanesOfVersion1 = 7;
 constexpr std::size_t kCoarseBuckets = 16;
 constexpr std::size_t kFineBuckets = std::size_t{1} << 16;
 constexpr std::size_t kMaxDepth = 64;
@@ -100,6 +105,20 @@ CategoryBytes read_bytes(Reader& in) {
   return out;
 }
 
+std::uint8_t read_version(Reader& in, std::uint8_t newest) {
+  const auto version = in.fixed<std::uint8_t>();
+  if (version == 0 || version > newest) in.fail("has a version that this program does not know");
+  return version;
+}
+
+/// Reads the number of lanes. A later program's further lanes cannot be shown by this one.
+std::size_t read_lane_count(Reader& in, std::uint8_t version) {
+  if (version == 1) return kLanesOfVersion1;
+  const std::uint64_t lanes = in.varint();
+  if (lanes > ev::kStreamCount) in.fail("has lanes that this program does not know");
+  return lanes;
+}
+
 void write(Writer& out, const RankKeyframe& keyframe) {
   for (const Lane::Keyframe& lane : keyframe.lanes) {
     out.time(lane.last_ns);
@@ -126,10 +145,10 @@ void write(Writer& out, const RankKeyframe& keyframe) {
   }
 }
 
-RankKeyframe read_keyframe(Reader& in) {
+RankKeyframe read_keyframe(Reader& in, std::size_t lanes) {
   in.now_reading("keyframe");
   RankKeyframe out;
-  for (Lane::Keyframe& lane : out.lanes) {
+  for (Lane::Keyframe& lane : std::span(out.lanes).first(lanes)) {
     lane.last_ns = in.time();
     const std::size_t open = in.count();
     if (open > kMaxDepth) in.fail("has too many open spans");
@@ -327,6 +346,7 @@ std::vector<std::byte> encode_page(const RankState& state) {
   std::vector<std::byte> bytes;
   Writer out(bytes, 0);
   out.fixed(kPageVersion);
+  out.varint(ev::kStreamCount);
   for (const Lane& lane : state.lanes()) {
     out.varint(lane.depth_count());
     for (std::uint8_t d = 0; d < lane.depth_count(); ++d) lane.pyramid(d).encode(out, kFineBuckets);
@@ -368,10 +388,10 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
 BlockPage decode_page(const std::byte* data, std::size_t size) {
   const std::vector<std::byte> bytes = unpack(data, size);
   Reader in(bytes.data(), bytes.size(), "page");
-  const auto version = in.fixed<std::uint8_t>();
-  if (version == 0 || version > kPageVersion) in.fail("has a version that this program does not know");
+  const std::uint8_t version = read_version(in, kPageVersion);
+  const std::size_t lanes = read_lane_count(in, version);
   BlockPage page;
-  for (auto& lane : page.lanes) {
+  for (auto& lane : std::span(page.lanes).first(lanes)) {
     const std::size_t depths = in.count();
     if (depths > kMaxDepth) in.fail("has too many rows");
     for (std::size_t d = 0; d < depths; ++d) lane.push_back(DensityPyramid::decode(in));
@@ -410,6 +430,7 @@ std::vector<std::byte> encode_block(const Block& block) {
   out.number(block.clock_residual_ns);
   out.time(block.end_ns);
   out.varint(block.gap ? 1 : 0);
+  out.varint(ev::kStreamCount);
   write(out, block.begin);
   for (const BlockLane& lane : block.lanes) {
     out.time(lane.end_ns);
@@ -426,7 +447,7 @@ std::vector<std::byte> encode_block(const Block& block) {
 Block decode_block(const std::byte* data, std::size_t size) {
   const std::vector<std::byte> bytes = unpack(data, size);
   Reader in(bytes.data(), bytes.size(), "block");
-  if (in.fixed<std::uint8_t>() != kBlockVersion) in.fail("has a version that this program does not know");
+  const std::uint8_t version = read_version(in, kBlockVersion);
   Block block;
   block.begin_ns = in.fixed<std::int64_t>();
   in.set_base(block.begin_ns);
@@ -444,8 +465,9 @@ Block decode_block(const std::byte* data, std::size_t size) {
   block.clock_residual_ns = in.number();
   block.end_ns = in.time();
   block.gap = in.varint() != 0;
-  block.begin = read_keyframe(in);
-  for (BlockLane& lane : block.lanes) {
+  const std::size_t lanes = read_lane_count(in, version);
+  block.begin = read_keyframe(in, lanes);
+  for (BlockLane& lane : std::span(block.lanes).first(lanes)) {
     in.now_reading("lanes");
     lane.end_ns = in.time();
     const std::size_t depths = in.count();

@@ -17,8 +17,10 @@ const char* pick(const std::array<const char*, N>& names, E value) noexcept {
 }  // namespace
 
 const char* name_of(ev::StreamId stream) noexcept {
-  static constexpr std::array<const char*, ev::kStreamCount> kNames = {"host", "compute", "gather", "reduce",
-                                                                       "copy", "nvme",    "worker"};
+  static constexpr std::array<const char*, ev::kStreamCount> kNames = {
+      "host",        "compute",     "gather",     "reduce",     "copy",     "nvme",
+      "worker",      "gpu_compute", "gpu_gather", "gpu_reduce", "gpu_copy", "gpu_other_1",
+      "gpu_other_2", "gpu_other_3", "gpu_host",   "gpu_records"};
   return pick(kNames, stream);
 }
 const char* name_of(ev::MemoryPool pool) noexcept {
@@ -74,6 +76,21 @@ const char* name_of(ev::NcclAlgorithm algorithm) noexcept {
 const char* name_of(ev::NcclProtocol protocol) noexcept {
   static constexpr std::array<const char*, 4> kNames = {"unknown", "ll", "ll128", "simple"};
   return pick(kNames, protocol);
+}
+const char* name_of(ev::GpuWork work) noexcept {
+  static constexpr std::array<const char*, ev::kGpuWorkCount> kNames = {
+      "kernel",       "host_to_device", "device_to_host", "device_to_device",
+      "peer_to_peer", "other_copy",     "memset"};
+  return pick(kNames, work);
+}
+const char* name_of(ev::GpuOwner owner) noexcept {
+  static constexpr std::array<const char*, ev::kGpuOwnerCount> kNames = {
+      "none", "forward", "backward", "recompute", "collective", "transfer", "optimizer", "phase"};
+  return pick(kNames, owner);
+}
+const char* name_of(ev::GpuSync sync) noexcept {
+  static constexpr std::array<const char*, 4> kNames = {"event", "stream_wait_event", "stream", "context"};
+  return pick(kNames, sync);
 }
 const char* status_name(unsigned status) noexcept {
   static constexpr std::array<const char*, 3> kNames = {"not_available", "in_flight", "available"};

@@ -17,6 +17,9 @@ namespace shardscope::store {
 [[nodiscard]] const char* name_of(instrumentation::TransferKind kind) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::NcclAlgorithm algorithm) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::NcclProtocol protocol) noexcept;
+[[nodiscard]] const char* name_of(instrumentation::GpuWork work) noexcept;
+[[nodiscard]] const char* name_of(instrumentation::GpuOwner owner) noexcept;
+[[nodiscard]] const char* name_of(instrumentation::GpuSync sync) noexcept;
 /// plan::ParamStatus by its number.
 [[nodiscard]] const char* status_name(unsigned status) noexcept;
 

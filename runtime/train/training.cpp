@@ -23,6 +23,7 @@
 #include "runtime/engine/zero_communicators.h"
 #include "runtime/model/init.h"
 #include "runtime/plan/model_plan.h"
+#include "runtime/profile/gpu_recorder.h"
 #include "runtime/train/checkpointing.h"
 #include "runtime/train/device_choice.h"
 #include "runtime/train/setup.h"
@@ -152,6 +153,8 @@ class Training {
                                   *reduce_, *control_, gates,    groups_.get()};
     engine::Engine engine(context);
     engine.name_kernels([&publisher](const std::string& name) { return publisher.name_id(name); });
+    const auto gpu = profile::record_gpu(
+        *device_, [&publisher](const std::string& name) { return publisher.name_id(name); });
     for (const std::string& text : engine.describe_swap()) {
       publisher.message(instrumentation::Severity::info, text);
       if (world_.rank() == 0 && !options_.quiet) std::printf("%s\n", text.c_str());

@@ -166,9 +166,10 @@ TEST(Constants, AreThoseOfTheEventsAndOfThePlan) {
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_STEP_BEGIN)), "step_begin");
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_BUCKET_FLUSH)), "bucket_flush");
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_MESSAGE)), "message");
-  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_)), "in_flight_limit");
+  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_)), "gpu_clock");
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_ + 1)), "unknown");
-  EXPECT_EQ(ev::kStreamCount, SHARDSCOPE_LANE_WORKER + 1);
+  EXPECT_EQ(ev::kStreamCount, SHARDSCOPE_LANE_GPU_RECORDS + 1);
+  EXPECT_EQ(number(ev::StreamId::gpu_copy), SHARDSCOPE_LANE_GPU_COPY);
   EXPECT_EQ(number(ev::Phase::gather), SHARDSCOPE_PHASE_GATHER);
   EXPECT_EQ(number(ev::Phase::checkpoint_save), SHARDSCOPE_PHASE_CHECKPOINT_SAVE);
   EXPECT_EQ(number(ev::Phase::checkpoint_load), SHARDSCOPE_PHASE_CHECKPOINT_LOAD);

@@ -47,6 +47,7 @@ check() {
 check nvtx "$bin/nvtx_test"
 check kernels "$bin/gpu_kernels_test"
 check device "$bin/gpu_device_test"
+check activity "$bin/gpu_activity_test"
 check collectives "$bin/gpu_collectives_test"
 check engine "$bin/gpu_engine_test"
 if [[ $quick == 0 ]] && command -v compute-sanitizer >/dev/null; then

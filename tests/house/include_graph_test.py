@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 RUNTIME = ["runtime/device", "runtime/comm", "runtime/model", "runtime/optim", "runtime/offload", "runtime/data",
-           "runtime/checkpoint", "runtime/config", "runtime/engine", "runtime/simulate", "runtime"]
+           "runtime/profile", "runtime/checkpoint", "runtime/config", "runtime/engine", "runtime/simulate", "runtime"]
 
 # folder -> folders it may include besides itself. The longest matching folder counts.
 ALLOWED = {
@@ -29,7 +29,8 @@ ALLOWED = {
 RESTRICTED = {
     r"imgui|GLFW|GL/|EGL/": ["app/gui"],
     r"^mpi\.h$": ["runtime/comm"],
-    r"^(cuda|cublas|cudnn|nccl|cupti|nvtx)": ["kernels/cuda", "runtime/device", "runtime/comm", "instrumentation"],
+    r"^(cuda|cublas|cudnn|nccl|cupti|nvtx)": ["kernels/cuda", "runtime/device", "runtime/comm", "runtime/profile",
+                                              "instrumentation"],
 }
 # What no header may include, so that these types stay behind our own; the headers inside a backend's own
 # folder are not public.

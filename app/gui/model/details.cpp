@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/analysis/communication.h"
+#include "app/analysis/gpu_activity.h"
 #include "app/gui/model/arrivals.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
@@ -21,6 +22,8 @@ void add(Details& out, std::string label, const Quantity& value, std::string for
 void add(Details& out, std::string label, std::string value) {
   out.fields.push_back({std::move(label), std::move(value), {}, {}});
 }
+
+std::string spelled(std::int64_t ns) { return duration(ns).text(); }
 
 std::int64_t end_of(const AppState& app, const store::Span& span) {
   return span.end_ns == store::kOpen ? app.store().end_ns() : span.end_ns;
@@ -150,6 +153,33 @@ void module_history(const AppState& app, std::uint32_t rank, std::uint32_t modul
   out.history_title = "Runs of this module";
 }
 
+/// A kernel, copy or memset: for whom, how long after its launch, and why its stream stood still before it.
+void describe_gpu_work(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
+  const store::Store& data = app.store();
+  const ev::GpuWork work = ev::work_of(span.code);
+  if (const std::string owner = gpu_owner(data, span.code, span.b); !owner.empty()) add(out, "for", owner);
+  if (work == ev::GpuWork::kernel) {
+    add(out, "threads", grouped(span.v1));
+  } else {
+    add(out, "bytes", bytes(span.v1));
+    const std::int64_t length = end_of(app, span) - span.begin_ns;
+    if (length > 0 && span.v1 > 0)
+      add(out, "rate", bandwidth(static_cast<double>(span.v1) / static_cast<double>(length)),
+          "bytes / duration");
+  }
+  if (span.c != ev::kNoId) add(out, "CUDA stream", std::to_string(span.c));
+  if (span.v0 == ev::kNoDelay) {
+    add(out, "launch to start", "launch not recorded");
+  } else {
+    add(out, "launch to start", duration(span.v0),
+        "start on the GPU - the host's entry into the launching call; below 0: the error of the clocks");
+  }
+  const auto gap = analysis::gap_before(data, lane, span);
+  if (!gap) return;
+  add(out, "stream idle before", duration(gap->at.end - gap->at.begin), "since the end of its last work");
+  out.reason = "Idle before: " + analysis::gap_text(gap->parts, spelled);
+}
+
 Details describe_step(const AppState& app, std::uint32_t step) {
   Details out;
   out.title = "Step " + std::to_string(step);
@@ -176,6 +206,21 @@ Details describe_step(const AppState& app, std::uint32_t step) {
                            duration(times->ranks[i].exposed_comm_ns).text()});
   }
   return out;
+}
+
+/// The streams of the GPU over the measured steps that its records cover.
+void describe_gpu(const analysis::GpuActivity& gpu, Details& out) {
+  for (const auto& [stream, total] : gpu.streams) {
+    add(out, std::string(word(stream)) + " busy", duration(total.busy_ns),
+        "union of its kernels and copies over " + std::to_string(gpu.steps) + " steps");
+    const std::string idle = analysis::gap_text(total.idle_ns, spelled);
+    if (!idle.empty()) add(out, std::string(word(stream)) + " idle", idle);
+  }
+  if (gpu.clock_residual_ns)
+    add(out, "GPU clock residual", duration(*gpu.clock_residual_ns),
+        "bound on the error of a converted time");
+  const std::uint64_t missing = gpu.dropped + gpu.not_placed;
+  if (missing > 0) add(out, "GPU records missing", grouped(static_cast<std::int64_t>(missing)));
 }
 
 Details describe_rank(const AppState& app, std::uint32_t rank) {
@@ -207,6 +252,7 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     add(out, "idle", duration(row.time.idle_ns), "total - union of everything");
     add(out, "overlap", percent(row.time.overlap_pct()), "100 (1 - exposed / |communication|)");
     add(out, "fetch wait", duration(row.fetch_wait_ns));
+    if (row.gpu) describe_gpu(*row.gpu, out);
   }
   return out;
 }
@@ -217,6 +263,22 @@ std::string status_text(const store::ParamState& state, bool persistent) {
   const auto status = static_cast<plan::ParamStatus>(state.status);
   if (persistent && status == plan::ParamStatus::available) return "available, persistent";
   return word(status);
+}
+
+std::string idle_text(const AppState& app, store::LaneId lane, std::int64_t at_ns) {
+  constexpr std::int64_t kLookAhead = 1'000'000'000;
+  const store::Store& data = app.store();
+  if (!analysis::gpu_known(data, lane.rank, at_ns, at_ns + 1)) return "No records of the GPU here";
+  std::optional<store::Span> next;
+  for (std::int64_t ahead = kLookAhead / 1024; !next && ahead <= kLookAhead; ahead *= 32) {
+    data.for_each_span(lane, 0, at_ns, at_ns + ahead, [&](const store::Span& span) {
+      if (!next && span.begin_ns > at_ns) next = span;
+    });
+  }
+  if (!next) return {};
+  const auto gap = analysis::gap_before(data, lane, *next);
+  if (!gap || gap->at.begin > at_ns) return {};
+  return "Idle " + spelled(gap->at.end - gap->at.begin) + ": " + analysis::gap_text(gap->parts, spelled);
 }
 
 Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t rank, std::int64_t at_ns) {
@@ -256,7 +318,7 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
 Details describe_span(const AppState& app, store::LaneId lane, const store::Span& span) {
   Details out;
   const store::Store& data = app.store();
-  out.meaning = meaning_of(span.kind, span.code);
+  out.meaning = meaning_on(lane.stream, span.kind, span.code);
   out.title = span_label(data, lane.rank, span);
   out.subtitle = "rank " + std::to_string(lane.rank) + ", " + word(lane.stream);
   add_span_times(app, span, out);
@@ -288,6 +350,13 @@ Details describe_span(const AppState& app, store::LaneId lane, const store::Span
       break;
     case ev::EventKind::transfer_begin:
       add(out, "bytes", bytes(span.v0));
+      break;
+    case ev::EventKind::gpu_begin:
+      describe_gpu_work(app, lane, span, out);
+      break;
+    case ev::EventKind::gpu_sync_begin:
+      out.reason = std::string("The host stood still until ") + word(static_cast<ev::GpuSync>(span.code)) +
+                   " was done";
       break;
     default:
       break;

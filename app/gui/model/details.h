@@ -38,6 +38,8 @@ struct Details {
 /// Of what is selected; an empty title when nothing is.
 [[nodiscard]] Details describe_selection(const AppState& app);
 [[nodiscard]] Details describe_span(const AppState& app, store::LaneId lane, const store::Span& span);
+/// Why a stream of the GPU does nothing at a time; empty where it works, or what came next is not known.
+[[nodiscard]] std::string idle_text(const AppState& app, store::LaneId lane, std::int64_t at_ns);
 [[nodiscard]] Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t rank,
                                      std::int64_t at_ns);
 [[nodiscard]] std::string status_text(const store::ParamState& state, bool persistent);

@@ -16,7 +16,10 @@ const char* pick(const std::array<const char*, N>& words, Enum value) noexcept {
 }  // namespace
 
 const char* word(ev::StreamId stream) noexcept {
-  static constexpr std::array kWords{"host", "compute", "gather", "reduce", "copy", "nvme", "worker"};
+  static constexpr std::array kWords{"host",        "compute",     "gather",         "reduce",
+                                     "copy",        "nvme",        "worker",         "GPU compute",
+                                     "GPU gather",  "GPU reduce",  "GPU copy",       "GPU other 1",
+                                     "GPU other 2", "GPU other 3", "GPU host waits", "GPU records"};
   static_assert(kWords.size() == ev::kStreamCount);
   return pick(kWords, stream);
 }
@@ -75,6 +78,19 @@ const char* word(ev::StatusCause cause) noexcept {
       "fetched",  "prefetched",  "persistent",        "read as external parameter",
       "released", "partitioned", "trace invalidated", "gathered for the program"};
   return pick(kWords, cause);
+}
+
+const char* word(ev::GpuWork work) noexcept {
+  static constexpr std::array kWords{"kernel",         "copy host to device", "copy device to host",
+                                     "copy on device", "copy peer to peer",   "copy",
+                                     "memset"};
+  static_assert(kWords.size() == ev::kGpuWorkCount);
+  return pick(kWords, work);
+}
+
+const char* word(ev::GpuSync sync) noexcept {
+  static constexpr std::array kWords{"an event", "a stream's event", "a stream", "the whole device"};
+  return pick(kWords, sync);
 }
 
 const char* word(ev::GateKind kind) noexcept {
@@ -161,6 +177,28 @@ std::string param_name(const store::Store& store, std::uint32_t param) {
   return "parameter " + std::to_string(param);
 }
 
+std::string gpu_owner(const store::Store& store, std::uint8_t code, std::uint32_t owner) {
+  switch (ev::owner_of(code)) {
+    case ev::GpuOwner::none:
+      return {};
+    case ev::GpuOwner::forward:
+      return module_name(store, owner) + ", forward";
+    case ev::GpuOwner::backward:
+      return module_name(store, owner) + ", backward";
+    case ev::GpuOwner::recompute:
+      return module_name(store, owner) + ", recompute";
+    case ev::GpuOwner::collective:
+      return "collective " + std::to_string(owner);
+    case ev::GpuOwner::transfer:
+      return owner == ev::kNoId ? "a transfer" : "transfer of " + param_name(store, owner);
+    case ev::GpuOwner::optimizer:
+      return owner == ev::kNoId ? "optimizer" : "optimizer group " + std::to_string(owner);
+    case ev::GpuOwner::phase:
+      return word(static_cast<ev::Phase>(owner));
+  }
+  return {};
+}
+
 std::string gate_place(const store::Store& store, ev::GateKind kind, std::uint32_t id) {
   switch (kind) {
     case ev::GateKind::step:
@@ -209,6 +247,14 @@ std::string span_label(const store::Store& store, std::uint32_t rank, const stor
       std::string name = store.name(rank, span.a);
       return name.empty() ? "kernel " + std::to_string(span.a) : name;
     }
+    case ev::EventKind::gpu_begin: {
+      std::string name = store.name(rank, span.a);
+      return name.empty() ? word(ev::work_of(span.code)) : name;
+    }
+    case ev::EventKind::gpu_sync_begin:
+      return std::string("host waits for ") + word(static_cast<ev::GpuSync>(span.code));
+    case ev::EventKind::gpu_records_begin:
+      return "GPU records";
     case ev::EventKind::paused_begin:
       return "paused";
     default:

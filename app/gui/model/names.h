@@ -23,6 +23,8 @@ namespace ev = shardscope::instrumentation;
 [[nodiscard]] const char* word(ev::MemoryCategory category) noexcept;
 [[nodiscard]] const char* word(ev::TransferKind kind) noexcept;
 [[nodiscard]] const char* word(ev::StatusCause cause) noexcept;
+[[nodiscard]] const char* word(ev::GpuWork work) noexcept;
+[[nodiscard]] const char* word(ev::GpuSync sync) noexcept;
 [[nodiscard]] const char* word(ev::GateKind kind) noexcept;
 [[nodiscard]] const char* word(plan::ParamStatus status) noexcept;
 [[nodiscard]] const char* word(plan::TraceMode mode) noexcept;
@@ -34,6 +36,8 @@ namespace ev = shardscope::instrumentation;
 /// Module path or parameter name by id; the root is the model's name; "module 7" when not in the tables.
 [[nodiscard]] std::string module_name(const store::Store& store, std::uint32_t module);
 [[nodiscard]] std::string param_name(const store::Store& store, std::uint32_t param);
+/// For whom the GPU worked: "h.3.attn, backward"; empty where that is not known.
+[[nodiscard]] std::string gpu_owner(const store::Store& store, std::uint8_t code, std::uint32_t owner);
 /// "before the forward of h.3.attn".
 [[nodiscard]] std::string gate_place(const store::Store& store, ev::GateKind kind, std::uint32_t id);
 /// What to write on a span: "attn", "bucket 7", "all-gather 12". Views shorten it.

@@ -33,6 +33,23 @@ constexpr Palette kLight{
     0xFFFFFF,
     {0x2A76C4, 0x1E947E, 0xCF7521, 0xC29A12, 0x766AA2, 0x955CC4, 0x8E6443, 0xD03A40, 0x8792A3}};
 
+/// Whom it was for; where that is not known, what it was.
+Meaning meaning_of_gpu(std::uint8_t code) noexcept {
+  using instrumentation::GpuOwner;
+  using instrumentation::GpuWork;
+  const GpuWork work = instrumentation::work_of(code);
+  switch (instrumentation::owner_of(code)) {
+    case GpuOwner::optimizer:
+      return Meaning::optimizer;
+    case GpuOwner::transfer:
+      return Meaning::copy;
+    case GpuOwner::collective:
+      return Meaning::gather;
+    default:
+      return work == GpuWork::kernel || work == GpuWork::memset ? Meaning::compute : Meaning::copy;
+  }
+}
+
 double linear(std::uint32_t channel) {
   const double c = static_cast<double>(channel) / 255.0;
   return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
@@ -74,6 +91,10 @@ Meaning meaning_of(EventKind kind, std::uint8_t code) noexcept {
     case EventKind::module_begin:
     case EventKind::kernel_begin:
       return Meaning::compute;
+    case EventKind::gpu_begin:
+      return meaning_of_gpu(code);
+    case EventKind::gpu_sync_begin:
+      return Meaning::trouble;
     case EventKind::phase_begin:
       switch (static_cast<Phase>(code)) {
         case Phase::optimizer:
@@ -110,6 +131,12 @@ Meaning meaning_of(EventKind kind, std::uint8_t code) noexcept {
     default:
       return Meaning::neutral;
   }
+}
+
+Meaning meaning_on(instrumentation::StreamId lane, EventKind kind, std::uint8_t code) noexcept {
+  if (kind == EventKind::gpu_begin && lane == instrumentation::StreamId::gpu_gather) return Meaning::gather;
+  if (kind == EventKind::gpu_begin && lane == instrumentation::StreamId::gpu_reduce) return Meaning::reduce;
+  return meaning_of(kind, code);
 }
 
 Meaning meaning_of(MemoryCategory category) noexcept {

@@ -40,6 +40,9 @@ struct Palette {
 [[nodiscard]] Rgb text_on(Rgb fill) noexcept;
 
 [[nodiscard]] Meaning meaning_of(instrumentation::EventKind begin_kind, std::uint8_t code) noexcept;
+/// On the GPU's streams of gathers and reductions whatever runs is of that meaning; elsewhere as above.
+[[nodiscard]] Meaning meaning_on(instrumentation::StreamId lane, instrumentation::EventKind begin_kind,
+                                 std::uint8_t code) noexcept;
 [[nodiscard]] Meaning meaning_of(instrumentation::MemoryCategory category) noexcept;
 /// Waits are hatched: colour alone never says it.
 [[nodiscard]] bool is_wait(instrumentation::EventKind begin_kind) noexcept;

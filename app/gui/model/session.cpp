@@ -18,6 +18,15 @@ constexpr std::uint64_t kWholeIndexEvents = 2'000'000;
 constexpr double kWindowEvents = 150'000;
 /// Events of other threads of a rank may still come this long after a step has ended.
 constexpr std::int64_t kStepSettling = 200'000'000;
+/// The GPU's own records come later: in buffers that are given back when all in them has ended.
+constexpr std::int64_t kGpuSettling = 4'000'000'000;
+
+std::int64_t step_settling(const store::Store& store) {
+  for (const store::RankRow& rank : store.ranks()) {
+    if (store.depth_count({rank.rank, ev::StreamId::gpu_records}) > 0) return kGpuSettling;
+  }
+  return kStepSettling;
+}
 
 }  // namespace
 
@@ -118,7 +127,7 @@ void Session::update_summary(std::chrono::microseconds budget) {
     digest_events_ = store_.event_count();
     const bool ended = indexed_as_ == Completeness::complete;
     digest_whole_ =
-        digest_.update(store_, budget, ended ? store::Store::kEnd : store_.end_ns() - kStepSettling);
+        digest_.update(store_, budget, ended ? store::Store::kEnd : store_.end_ns() - step_settling(store_));
   }
   const Clock::time_point now = Clock::now();
   const bool news = store_.revision() != summarized_revision_ || digest_.steps().size() != summarized_steps_;

@@ -1,9 +1,17 @@
 #include "app/gui/model/timeline_rows.h"
 
 #include <algorithm>
+#include <array>
+
+#include "app/gui/model/names.h"
 
 namespace shardscope::gui {
 namespace {
+
+/// Of the lanes of the GPU those that are shown, from top to bottom.
+constexpr std::array kGpuRows{ev::StreamId::gpu_compute, ev::StreamId::gpu_gather,  ev::StreamId::gpu_reduce,
+                              ev::StreamId::gpu_copy,    ev::StreamId::gpu_other_1, ev::StreamId::gpu_other_2,
+                              ev::StreamId::gpu_other_3, ev::StreamId::gpu_host};
 
 std::uint8_t visible_depths(const store::Store& store, std::uint32_t rank, ev::StreamId stream,
                             std::uint8_t most) {
@@ -30,6 +38,8 @@ store::LaneId TimelineRow::lane() const noexcept {
       return {rank, ev::StreamId::nvme};
     case RowKind::worker:
       return {rank, ev::StreamId::worker};
+    case RowKind::gpu:
+      return {rank, gpu_lane};
   }
   return {rank, ev::StreamId::host};
 }
@@ -55,6 +65,8 @@ const char* TimelineRow::label() const noexcept {
       return "nvme";
     case RowKind::worker:
       return "worker";
+    case RowKind::gpu:
+      return word(gpu_lane);
   }
   return "";
 }
@@ -77,7 +89,7 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
   TimelineRows out;
   float y = 0;
   const auto add = [&](RowKind kind, std::uint32_t rank, std::uint8_t depth, float height, bool expanded) {
-    out.rows.push_back({kind, rank, depth, y, height, expanded});
+    out.rows.push_back({kind, rank, depth, y, height, expanded, {}});
     y += height + kLaneGap;
   };
   for (const store::RankRow& rank : store.ranks()) {
@@ -95,6 +107,11 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
         const TimelineRow probe{kind, rank.rank};
         const std::uint8_t depths = visible_depths(store, rank.rank, probe.lane().stream, 2);
         for (std::uint8_t d = 0; d < depths; ++d) add(kind, rank.rank, d, kLaneHeight, false);
+      }
+      for (const ev::StreamId lane : kGpuRows) {
+        if (store.depth_count({rank.rank, lane}) == 0) continue;
+        add(RowKind::gpu, rank.rank, 0, kLaneHeight, false);
+        out.rows.back().gpu_lane = lane;
       }
       y += kRankGap - kLaneGap;
     }

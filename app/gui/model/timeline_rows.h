@@ -28,6 +28,7 @@ enum class RowKind : std::uint8_t {
   copy,
   nvme,
   worker,  ///< the CPU optimizer of offloaded states
+  gpu,     ///< one of the GPU's streams, or the host's waits for it: `gpu_lane`
 };
 
 struct TimelineRow {
@@ -36,6 +37,7 @@ struct TimelineRow {
   std::uint8_t depth = 0;
   float y = 0, height = kLaneHeight;  ///< from the top of all rows
   bool expanded = false;              ///< rank rows
+  ev::StreamId gpu_lane{};            ///< gpu rows
   [[nodiscard]] store::LaneId lane() const noexcept;
   /// "compute" on the first row of a lane, empty on the deeper ones.
   [[nodiscard]] const char* label() const noexcept;

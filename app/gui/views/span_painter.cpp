@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/analysis/gpu_activity.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 
@@ -31,7 +32,9 @@ std::optional<store::Span> SpanPainter::lane(const TimelineRow& row, const Rect&
     return first < last ? std::optional(all[first]) : std::nullopt;
   }
   if (few(row.lane(), row.depth, rect)) {
-    spans(row, rect, data.spans(row.lane(), row.depth, scale_.range.begin_ns, scale_.range.end_ns));
+    const auto list = data.spans(row.lane(), row.depth, scale_.range.begin_ns, scale_.range.end_ns);
+    if (ev::is_gpu_stream(row.lane().stream)) gpu_gaps(row, rect, list);
+    spans(row, rect, list);
   } else {
     density(row.lane(), row.depth, rect, 2);
   }
@@ -60,7 +63,7 @@ void SpanPainter::spans(const TimelineRow& row, const Rect& rect, std::span<cons
 void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Span& one, float x0, float x1) {
   Canvas& canvas = ctx_.canvas;
   const Palette& c = ctx_.colors();
-  const Meaning meaning = meaning_of(one.kind, one.code);
+  const Meaning meaning = meaning_on(row.lane().stream, one.kind, one.code);
   Rgb color = c.of(meaning);
   const bool structure = meaning == Meaning::neutral || one.kind == ev::EventKind::phase_begin;
   if (structure) color = mix(c.panel, color, 0.45F);
@@ -72,7 +75,7 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
   }
   const float gap = x1 - x0 > 4 ? 1.0F : 0.0F;
   const Rect box{x0, rect.y, std::max(1.0F, x1 - x0 - gap), rect.h};
-  const bool wait = is_wait(one.kind);
+  const bool wait = is_wait(one.kind) || one.kind == ev::EventKind::gpu_sync_begin;
   if (wait && strip_) canvas.fill(box, c.panel);
   canvas.fill(box, color, wait ? 0.45F : 1.0F, box.w > 6 ? 2.0F : 0.0F);
   if (wait) canvas.hatch(box, color, 0.9F, 5);
@@ -99,6 +102,36 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
   if (box.w > kNarrowestLabel && !strip_) {
     const Rgb ink = pale ? c.text : text_on(color);
     canvas.text_in(box.inset(4, 0), label(row, one, box.w - 8), ink, Font::small);
+  }
+}
+
+void SpanPainter::gpu_gaps(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list) {
+  constexpr float kNarrowest = 5;
+  const Palette& c = ctx_.colors();
+  for (std::size_t i = 1; i < list.size(); ++i) {
+    const analysis::Interval gap{list[i - 1].end_ns, list[i].begin_ns};
+    const float x0 = std::max(rect.x, scale_.x_of(gap.begin));
+    const float x1 = std::min(rect.right(), scale_.x_of(gap.end));
+    if (x1 - x0 < kNarrowest) continue;
+    const analysis::GapTimes parts = analysis::explain_gap_before(ctx_.app.store(), row.lane(), gap, list[i]);
+    const auto most = std::max_element(parts.begin(), parts.end());
+    const auto cause = static_cast<analysis::GapCause>(most - parts.begin());
+    const Rect box{x0, rect.y + rect.h / 2 - 3, x1 - x0 - 1, 6};
+    const bool quiet = cause == analysis::GapCause::nothing_to_do;
+    const bool late =
+        !quiet && cause != analysis::GapCause::queued && cause != analysis::GapCause::unexplained;
+    const Rgb color = late ? c.of(Meaning::trouble) : c.muted;
+    if (!quiet) {
+      ctx_.canvas.fill(box, color, 0.16F);
+      ctx_.canvas.hatch(box, color, 0.7F, 5);
+    }
+    const std::string words = analysis::words_of(cause);
+    const float width = ctx_.canvas.width(words, Font::small) + 8;
+    if (width < box.w) {
+      const Rect text{box.x + (box.w - width) / 2, rect.y, width, rect.h};
+      ctx_.canvas.fill(text, c.panel, 1);
+      ctx_.canvas.text_in(text, words, quiet ? c.muted : c.text, Font::small, Align::centre);
+    }
   }
 }
 
@@ -146,7 +179,7 @@ void SpanPainter::density(store::LaneId lane, std::uint8_t depth, const Rect& re
       const float h = std::max(least, column.busy * rect.h);
       const float x = rect.x + static_cast<float>(i) * kColumn;
       const float right = std::min(rect.right(), rect.x + static_cast<float>(next) * kColumn);
-      Rgb color = c.of(meaning_of(column.dominant, column.dominant_code));
+      Rgb color = c.of(meaning_on(lane.stream, column.dominant, column.dominant_code));
       ctx_.canvas.fill({x, rect.bottom() - h, right - x, h}, color, 0.9F);
     }
     i = next;

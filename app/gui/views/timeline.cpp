@@ -300,6 +300,9 @@ void TimelineView::draw(Context& ctx, Rect room) {
         if (const auto found = painter.lane(row, lane)) {
           hovered_ = found;
           hovered_row_ = row;
+        } else if (ev::is_gpu_stream(row.lane().stream) && ctx.hovered(lane)) {
+          const std::string idle = idle_text(app, row.lane(), scale.time_of(ctx.pointer.x));
+          if (!idle.empty()) ctx.tip(idle);
         }
       }
       gaps(ctx, row.rank, lane, scale);

@@ -22,9 +22,7 @@ device::Stream& stream_of(device::Device& device, instrumentation::StreamId lane
       return device.reduce();
     case copy:
       return device.copy();
-    case host:
-    case nvme:
-    case worker:
+    default:
       break;
   }
   throw BackendError("staged collective", 0,

@@ -35,6 +35,8 @@ const char* thread_name(instrumentation::StreamId id) {
       return "zero-nvme";
     case worker:
       return "zero-worker";
+    default:  // the lanes of the GPU have no thread
+      break;
   }
   return "zero-stream";
 }

@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 #include <utility>
 
@@ -21,6 +22,8 @@ CudaEvent& as_cuda_event(Event& event, const std::string& where) {
   }
   return *own;
 }
+
+std::atomic<StreamObserver> g_observer{nullptr};
 
 using WaitValue = CUresult (*)(CUstream, CUdeviceptr, cuuint64_t, unsigned);
 
@@ -43,6 +46,10 @@ WaitValue wait_value(const std::string& where) {
 }
 
 }  // namespace
+
+void set_stream_observer(StreamObserver observer) noexcept {
+  g_observer.store(observer, std::memory_order_relaxed);
+}
 
 WaitWords::~WaitWords() { cudaFreeHost(words_); }
 
@@ -122,6 +129,8 @@ void CudaStream::record(Event& event) {
 void CudaStream::emit(const instrumentation::Event& event) {
   if (!instrumentation::enabled(instrumentation::detail_of(event.kind))) return;
   instrumentation::nvtx::note(event);
+  const StreamObserver observer = g_observer.load(std::memory_order_relaxed);
+  if (observer != nullptr && !observer(event)) return;
   shared_.stamper->stamp(event, stream_);
 }
 

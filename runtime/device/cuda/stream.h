@@ -32,6 +32,12 @@ class WaitWords {
   std::size_t used_ = 0;
 };
 
+/// Sees every event handed to a CUDA stream of this process, in the host's order, on the thread that hands it
+/// over, whose launches it lies between. Where it answers false the event is not stamped. One at a time;
+/// null: none.
+using StreamObserver = bool (*)(const instrumentation::Event& event);
+void set_stream_observer(StreamObserver observer) noexcept;
+
 class CudaStream final : public Stream {
  public:
   struct Shared {

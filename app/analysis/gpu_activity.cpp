@@ -1,0 +1,285 @@
+#include "app/analysis/gpu_activity.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "app/analysis/spans.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using ev::EventKind;
+using ev::StreamId;
+
+constexpr std::array kGpuLanes{StreamId::gpu_compute, StreamId::gpu_gather,  StreamId::gpu_reduce,
+                               StreamId::gpu_copy,    StreamId::gpu_other_1, StreamId::gpu_other_2,
+                               StreamId::gpu_other_3};
+/// How far back the work before a gap is looked for.
+constexpr std::int64_t kLookBackNs = 1'000'000'000;
+
+std::optional<GapCause> cause_of_wait(EventKind kind) {
+  switch (kind) {
+    case EventKind::fetch_wait_begin:
+      return GapCause::waiting_for_gather;
+    case EventKind::reduce_wait_begin:
+      return GapCause::waiting_for_reduce;
+    case EventKind::deferred_wait_begin:
+      return GapCause::waiting_for_update;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Whether computation's wait of this cause is for what the lane does.
+bool is_for(GapCause cause, StreamId lane) {
+  return (cause == GapCause::waiting_for_gather && lane == StreamId::gpu_gather) ||
+         (cause == GapCause::waiting_for_reduce && lane == StreamId::gpu_reduce);
+}
+
+/// A longer one is no delay but damage.
+constexpr std::int64_t kLongestDelayNs = 1'000'000'000'000;
+
+std::optional<std::int64_t> delay_of(const store::Span& span) {
+  if (span.v0 < -kLongestDelayNs || span.v0 > kLongestDelayNs) return std::nullopt;  // kNoDelay too
+  return span.v0;
+}
+
+std::optional<std::int64_t> launch_of(const store::Span& span) {
+  const auto delay = delay_of(span);
+  return delay ? std::optional(span.begin_ns - *delay) : std::nullopt;
+}
+
+std::vector<store::Span> gpu_spans(const store::Store& store, store::LaneId lane, Interval window) {
+  std::vector<store::Span> spans;
+  for_each_span(store, lane, window.begin, window.end, [&](const store::Span& span) {
+    if (span.kind == EventKind::gpu_begin) spans.push_back(span);
+  });
+  std::sort(spans.begin(), spans.end(),
+            [](const store::Span& a, const store::Span& b) { return a.begin_ns < b.begin_ns; });
+  return spans;
+}
+
+IntervalSet busy(const std::vector<store::Span>& spans) {
+  std::vector<Interval> intervals;
+  intervals.reserve(spans.size());
+  for (const store::Span& span : spans) intervals.push_back({span.begin_ns, span.end_ns});
+  return IntervalSet(std::move(intervals));
+}
+
+std::vector<GpuWait> waits(const store::Store& store, std::uint32_t rank, Interval window) {
+  std::vector<GpuWait> found;
+  for_each_span(store, {rank, StreamId::compute}, window.begin, window.end, [&](const store::Span& span) {
+    if (const auto cause = cause_of_wait(span.kind)) found.push_back({{span.begin_ns, span.end_ns}, *cause});
+  });
+  std::sort(found.begin(), found.end(),
+            [](const GpuWait& a, const GpuWait& b) { return a.at.begin < b.at.begin; });
+  // Waits of one stream follow one another; depths may hold the same one twice after a gap in the events.
+  std::int64_t until = INT64_MIN;
+  for (GpuWait& wait : found) {
+    wait.at.begin = std::max(wait.at.begin, until);
+    wait.at.end = std::max(wait.at.end, wait.at.begin);
+    until = wait.at.end;
+  }
+  return found;
+}
+
+std::int64_t& of(GapTimes& times, GapCause cause) { return times[static_cast<std::size_t>(cause)]; }
+
+GpuStream measure(StreamId lane, const std::vector<store::Span>& spans, const store::Span* next,
+                  Interval window, const GpuSurroundings& around) {
+  GpuStream out;
+  std::int64_t free_from = window.begin;
+  const auto gap = [&](std::int64_t until, const store::Span* ended_by) {
+    until = std::min(until, window.end);
+    if (until <= free_from) return;
+    const IntervalSet idle = IntervalSet({{free_from, until}}).subtract(around.paused);
+    for (const Interval& piece : idle.intervals()) {
+      GapTimes parts{};
+      if (ended_by == nullptr) {
+        of(parts, GapCause::nothing_to_do) = piece.end - piece.begin;  // nothing came any more
+      } else {
+        parts = explain_gap(lane, piece, launch_of(*ended_by), around);
+      }
+      for (std::size_t i = 0; i < kGapCauses; ++i) out.idle_ns[i] += parts[i];
+    }
+  };
+  for (const store::Span& span : spans) {
+    gap(span.begin_ns, &span);
+    const std::int64_t from = std::max(span.begin_ns, free_from);
+    const std::int64_t to = std::min(span.end_ns, window.end);
+    if (to > from) out.busy_ns += to - from;
+    free_from = std::max(free_from, to);
+    if (span.begin_ns < window.begin || span.begin_ns >= window.end) continue;
+    const ev::GpuWork work = ev::work_of(span.code);
+    ++(work == ev::GpuWork::kernel || work == ev::GpuWork::memset ? out.kernels : out.copies);
+    const auto delay = delay_of(span);
+    if (!delay) continue;
+    ++out.launches;
+    out.delay_sum_ns += *delay;
+    out.delay_min_ns = std::min(out.delay_min_ns, *delay);
+    out.delay_max_ns = std::max(out.delay_max_ns, *delay);
+  }
+  gap(window.end, next);
+  return out;
+}
+
+GpuSurroundings surroundings(const store::Store& store, std::uint32_t rank, Interval window) {
+  std::vector<Interval> paused;
+  for_each_span(store, {rank, StreamId::host}, window.begin, window.end, [&](const store::Span& span) {
+    if (span.kind == EventKind::paused_begin) paused.push_back({span.begin_ns, span.end_ns});
+  });
+  return {busy(gpu_spans(store, {rank, StreamId::gpu_compute}, window)), waits(store, rank, window),
+          IntervalSet(std::move(paused))};
+}
+
+}  // namespace
+
+const char* name_of(GapCause cause) noexcept {
+  static constexpr std::array<const char*, kGapCauses> kNames{
+      "waiting_for_gather", "waiting_for_reduce", "waiting_for_update", "host_late", "queued",
+      "nothing_to_do",      "unexplained"};
+  const auto i = static_cast<std::size_t>(cause);
+  return i < kGapCauses ? kNames[i] : "unknown";
+}
+
+const char* words_of(GapCause cause) noexcept {
+  static constexpr std::array<const char*, kGapCauses> kWords{"waiting for gather",
+                                                              "waiting for reduction",
+                                                              "waiting for the deferred update",
+                                                              "host late",
+                                                              "queued",
+                                                              "nothing to do",
+                                                              "unexplained"};
+  const auto i = static_cast<std::size_t>(cause);
+  return i < kGapCauses ? kWords[i] : "unknown";
+}
+
+GapTimes explain_gap(StreamId lane, Interval gap, std::optional<std::int64_t> launch_ns,
+                     const GpuSurroundings& around) {
+  GapTimes out{};
+  const bool compute = lane == StreamId::gpu_compute;
+  // What a wait of this stream does not cover.
+  std::vector<Interval> own_waits, other_waits;
+  auto wait = std::lower_bound(around.waits.begin(), around.waits.end(), gap.begin,
+                               [](const GpuWait& w, std::int64_t at) { return w.at.end <= at; });
+  for (; wait != around.waits.end() && wait->at.begin < gap.end; ++wait) {
+    const Interval part{std::max(wait->at.begin, gap.begin), std::min(wait->at.end, gap.end)};
+    if (compute) {
+      of(out, wait->cause) += part.end - part.begin;
+      own_waits.push_back(part);
+    } else if (!is_for(wait->cause, lane)) {
+      other_waits.push_back(part);
+    }
+  }
+  const IntervalSet left = IntervalSet({gap}).subtract(IntervalSet(std::move(own_waits)));
+  if (!launch_ns) {
+    of(out, GapCause::unexplained) = left.length();
+    return out;
+  }
+  const std::int64_t launch = std::clamp(*launch_ns, gap.begin, gap.end);
+  of(out, GapCause::queued) = left.clip(launch, gap.end).length();
+  IntervalSet before = left.clip(gap.begin, launch);
+  if (!compute) {
+    const std::int64_t all = before.length();
+    before = before.subtract(around.compute_busy.clip(gap.begin, gap.end))
+                 .subtract(IntervalSet(std::move(other_waits)));
+    of(out, GapCause::nothing_to_do) = all - before.length();
+  }
+  of(out, GapCause::host_late) = before.length();
+  return out;
+}
+
+void GpuStream::add(const GpuStream& other) {
+  kernels += other.kernels;
+  copies += other.copies;
+  busy_ns += other.busy_ns;
+  for (std::size_t i = 0; i < kGapCauses; ++i) idle_ns[i] += other.idle_ns[i];
+  launches += other.launches;
+  delay_sum_ns += other.delay_sum_ns;
+  delay_min_ns = std::min(delay_min_ns, other.delay_min_ns);
+  delay_max_ns = std::max(delay_max_ns, other.delay_max_ns);
+}
+
+void GpuActivity::add(const GpuActivity& other) {
+  for (const auto& [lane, stream] : other.streams) streams[lane].add(stream);
+  dropped += other.dropped;
+  not_placed += other.not_placed;
+  no_launch += other.no_launch;
+  if (other.clock_residual_ns)
+    clock_residual_ns = std::max(clock_residual_ns.value_or(0), *other.clock_residual_ns);
+  steps += other.steps;
+}
+
+bool gpu_known(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) {
+  const store::LaneId lane{rank, StreamId::gpu_records};
+  if (store.depth_count(lane) == 0) return false;
+  std::vector<Interval> known;
+  for_each_span(store, lane, begin_ns, end_ns, [&](const store::Span& span) {
+    if (span.end_ns != store::kOpen) known.push_back({span.begin_ns, span.end_ns});
+  });
+  return IntervalSet(std::move(known)).clip(begin_ns, end_ns).length() == end_ns - begin_ns;
+}
+
+std::optional<GpuActivity> gpu_activity(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                                        std::int64_t end_ns) {
+  if (end_ns <= begin_ns || !gpu_known(store, rank, begin_ns, end_ns)) return std::nullopt;
+  GpuActivity out;
+  out.steps = 1;
+  const Interval window{begin_ns, end_ns};
+  const GpuSurroundings around = surroundings(store, rank, window);
+  for (const StreamId lane : kGpuLanes) {
+    const store::LaneId id{rank, lane};
+    if (store.depth_count(id) == 0) continue;
+    std::optional<store::Span> next;  // ends the gap at the end of the window
+    store.for_each_span(id, 0, end_ns, end_ns + kLookBackNs, [&](const store::Span& span) {
+      if (!next && span.begin_ns >= end_ns && span.kind == EventKind::gpu_begin) next = span;
+    });
+    out.streams[lane] = measure(lane, gpu_spans(store, id, window), next ? &*next : nullptr, window, around);
+  }
+  for_each_span(store, {rank, StreamId::gpu_records}, begin_ns, end_ns, [&](const store::Span& span) {
+    if (span.begin_ns < begin_ns) return;  // counted where it begins
+    out.dropped += static_cast<std::uint64_t>(std::max<std::int64_t>(span.v1, 0));
+    out.not_placed += span.b == ev::kNoId ? 0 : span.b;
+    out.no_launch += span.c == ev::kNoId ? 0 : span.c;
+  });
+  store.for_each_instant(rank, begin_ns, end_ns, [&](const ev::Event& event) {
+    if (event.kind == EventKind::gpu_clock)
+      out.clock_residual_ns = std::max(out.clock_residual_ns.value_or(0), event.v0);
+  });
+  return out;
+}
+
+std::optional<GapBefore> gap_before(const store::Store& store, store::LaneId lane, const store::Span& span) {
+  std::optional<std::int64_t> from;
+  // Most often it is near, and a second may hold very many.
+  for (std::int64_t back = kLookBackNs / 1024; !from && back <= kLookBackNs; back *= 32) {
+    for (const store::Span& before : gpu_spans(store, lane, {span.begin_ns - back, span.begin_ns})) {
+      if (before.begin_ns < span.begin_ns) from = std::max(from.value_or(before.end_ns), before.end_ns);
+    }
+  }
+  if (!from || *from >= span.begin_ns) return std::nullopt;
+  const Interval gap{*from, span.begin_ns};
+  return GapBefore{gap, explain_gap_before(store, lane, gap, span)};
+}
+
+GapTimes explain_gap_before(const store::Store& store, store::LaneId lane, Interval gap,
+                            const store::Span& next) {
+  return explain_gap(lane.stream, gap, launch_of(next), surroundings(store, lane.rank, gap));
+}
+
+std::string gap_text(const GapTimes& parts, std::string (*duration)(std::int64_t)) {
+  std::vector<std::pair<std::int64_t, GapCause>> order;
+  for (std::size_t i = 0; i < kGapCauses; ++i) {
+    if (parts[i] > 0) order.emplace_back(parts[i], static_cast<GapCause>(i));
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string out;
+  for (const auto& [ns, cause] : order) {
+    if (!out.empty()) out += ", ";
+    out += std::string(words_of(cause)) + " " + duration(ns);
+  }
+  return out;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,87 @@
+#include "runtime/profile/cuda/cupti_api.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <vector>
+
+namespace shardscope::profile::cuda {
+namespace {
+
+constexpr std::uint32_t kMajor = 10000;  ///< CUPTI_API_VERSION is major * 10000 + minor * 100 + update
+
+template <typename Function>
+bool look_up(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+/// The first function that is missing, or null.
+const char* fill(void* library, CuptiApi& api) {
+#define SHARDSCOPE_CUPTI(name) \
+  if (!look_up(library, "cupti" #name, api.name)) return "cupti" #name
+  SHARDSCOPE_CUPTI(GetVersion);
+  SHARDSCOPE_CUPTI(GetResultString);
+  SHARDSCOPE_CUPTI(Subscribe);
+  SHARDSCOPE_CUPTI(Unsubscribe);
+  SHARDSCOPE_CUPTI(GetTimestamp);
+  SHARDSCOPE_CUPTI(GetStreamIdEx);
+  SHARDSCOPE_CUPTI(ActivitySetAttribute);
+  SHARDSCOPE_CUPTI(ActivityRegisterCallbacks);
+  SHARDSCOPE_CUPTI(ActivityEnable);
+  SHARDSCOPE_CUPTI(ActivityDisable);
+  SHARDSCOPE_CUPTI(ActivityEnableRuntimeApi);
+  SHARDSCOPE_CUPTI(ActivityEnableDriverApi);
+  SHARDSCOPE_CUPTI(ActivityFlushAll);
+  SHARDSCOPE_CUPTI(ActivityGetNextRecord);
+  SHARDSCOPE_CUPTI(ActivityGetNumDroppedRecords);
+  SHARDSCOPE_CUPTI(ActivityPushExternalCorrelationId);
+  SHARDSCOPE_CUPTI(ActivityPopExternalCorrelationId);
+#undef SHARDSCOPE_CUPTI
+  return nullptr;
+}
+
+CuptiApi::Found load() {
+  const std::string soname = "libcupti.so." + std::to_string(CUPTI_API_VERSION / kMajor);
+  std::vector<std::string> files;
+  if (const char* chosen = std::getenv("SHARDSCOPE_CUPTI"); chosen != nullptr && *chosen != '\0') {
+    files = {chosen};
+  } else {
+    files = {soname, std::string(SHARDSCOPE_CUDA_LIBRARIES) + "/" + soname,
+             std::string(SHARDSCOPE_CUDA_LIBRARIES) + "/../extras/CUPTI/lib64/" + soname};
+  }
+  void* library = nullptr;
+  std::string error;
+  for (const std::string& file : files) {
+    library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) break;
+    if (error.empty()) error = dlerror();
+  }
+  if (library == nullptr) {
+    return {nullptr, "CUPTI was not found (" + error +
+                         "); install the CUDA toolkit's CUPTI or name its file in SHARDSCOPE_CUPTI"};
+  }
+  static CuptiApi api;
+  if (const char* missing = fill(library, api)) {
+    return {nullptr, "the CUPTI found has no " + std::string(missing) + "; use that of CUDA " +
+                         std::to_string(CUPTI_API_VERSION / kMajor)};
+  }
+  std::uint32_t version = 0;
+  if (api.GetVersion(&version) != CUPTI_SUCCESS || version / kMajor != CUPTI_API_VERSION / kMajor ||
+      version < CUPTI_API_VERSION / 100 * 100) {
+    // Records grow at their end from minor version to minor version; those of an older one are too short.
+    return {nullptr, "the CUPTI found has version " + std::to_string(version) +
+                         ", this program was built for " + std::to_string(CUPTI_API_VERSION) +
+                         " or newer of the same major version"};
+  }
+  return {&api, {}};
+}
+
+}  // namespace
+
+const CuptiApi::Found& CuptiApi::find() {
+  static const Found found = load();
+  return found;
+}
+
+}  // namespace shardscope::profile::cuda

@@ -1,0 +1,158 @@
+#include "runtime/profile/cuda/cupti_records.h"
+
+#include <utility>
+
+#include "runtime/profile/kernel_name.h"
+
+namespace shardscope::profile::cuda {
+namespace {
+
+using instrumentation::GpuSync;
+using instrumentation::GpuWork;
+using instrumentation::MemoryPool;
+
+GpuWork work_of_copy(std::uint8_t kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+      return GpuWork::host_to_device;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+      return GpuWork::device_to_host;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
+      return GpuWork::device_to_device;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP:
+      return GpuWork::peer_to_peer;
+    default:
+      return GpuWork::other_copy;
+  }
+}
+
+MemoryPool pool_of(CUpti_ActivityMemoryKind kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_MEMORY_KIND_PINNED:
+      return MemoryPool::pinned;
+    case CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE:
+      return MemoryPool::host;
+    default:
+      return MemoryPool::device;
+  }
+}
+
+/// What kernels, copies and memsets have alike.
+template <typename Record>
+void take_work(const Record& record, GpuWork work, std::uint32_t name, std::int64_t amount,
+               const ClockFit& clock, RecordBatch& batch) {
+  if (record.start == 0 || record.end < record.start) {
+    ++batch.dropped;
+    return;
+  }
+  batch.work.push_back({work, name, record.streamId, record.correlationId,
+                        clock.to_host(static_cast<std::int64_t>(record.start)),
+                        clock.to_host(static_cast<std::int64_t>(record.end)), amount});
+}
+
+void take_sync(const CUpti_ActivitySynchronization2& record, const ClockFit& clock, RecordBatch& batch) {
+  if (record.start == 0 || record.end < record.start) return;  // CUPTI could not time it
+  GpuSync sync{};
+  switch (record.type) {
+    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE:
+      sync = GpuSync::event;
+      break;
+    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE:
+      sync = GpuSync::stream;
+      break;
+    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE:
+      sync = GpuSync::context;
+      break;
+    default:
+      return;  // a stream that waits for an event holds no thread of the host
+  }
+  const bool of_stream = record.streamId != CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+  batch.syncs.push_back({sync, of_stream ? record.streamId : instrumentation::kNoId,
+                         clock.to_host(static_cast<std::int64_t>(record.start)),
+                         clock.to_host(static_cast<std::int64_t>(record.end))});
+}
+
+template <typename Record>
+const Record& as(const CUpti_Activity& record) {
+  return reinterpret_cast<const Record&>(record);
+}
+
+}  // namespace
+
+std::uint32_t Names::of_kernel(const char* symbol) {
+  const std::string key = symbol == nullptr ? "kernel" : symbol;
+  const auto known = kernels_.find(key);
+  if (known != kernels_.end()) return known->second;
+  return kernels_.emplace(key, name_id_(kernel_name(key))).first->second;
+}
+
+std::uint32_t Names::of(GpuWork work) {
+  static constexpr const char* kWords[] = {"kernel",         "copy host to device", "copy device to host",
+                                           "copy on device", "copy peer to peer",   "copy",
+                                           "memset"};
+  static_assert(std::size(kWords) == instrumentation::kGpuWorkCount);
+  const auto known = others_.find(static_cast<int>(work));
+  if (known != others_.end()) return known->second;
+  return others_.emplace(static_cast<int>(work), name_id_(kWords[static_cast<std::size_t>(work)]))
+      .first->second;
+}
+
+void take_record(const CUpti_Activity& record, const ClockFit& clock, Names& names, RecordBatch& batch) {
+  switch (record.kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
+      const auto& kernel = as<CUpti_ActivityKernel10>(record);
+      const std::int64_t blocks = std::int64_t{kernel.gridX} * kernel.gridY * kernel.gridZ;
+      const std::int64_t threads = blocks * kernel.blockX * kernel.blockY * kernel.blockZ;
+      take_work(kernel, GpuWork::kernel, names.of_kernel(kernel.name), threads, clock, batch);
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY: {
+      const auto& copy = as<CUpti_ActivityMemcpy6>(record);
+      const GpuWork work = work_of_copy(copy.copyKind);
+      take_work(copy, work, names.of(work), static_cast<std::int64_t>(copy.bytes), clock, batch);
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: {
+      const auto& copy = as<CUpti_ActivityMemcpyPtoP4>(record);
+      take_work(copy, GpuWork::peer_to_peer, names.of(GpuWork::peer_to_peer),
+                static_cast<std::int64_t>(copy.bytes), clock, batch);
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMSET: {
+      const auto& set = as<CUpti_ActivityMemset4>(record);
+      take_work(set, GpuWork::memset, names.of(GpuWork::memset), static_cast<std::int64_t>(set.bytes), clock,
+                batch);
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER: {
+      const auto& call = as<CUpti_ActivityAPI>(record);
+      if (call.returnValue != 0) return;  // it queued nothing
+      batch.launches.push_back({call.correlationId, call.threadId,
+                                clock.to_host(static_cast<std::int64_t>(call.start)),
+                                clock.to_host(static_cast<std::int64_t>(call.end))});
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
+      const auto& external = as<CUpti_ActivityExternalCorrelation>(record);
+      if (external.externalKind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0)
+        batch.owners.push_back({external.correlationId, external.externalId});
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      take_sync(as<CUpti_ActivitySynchronization2>(record), clock, batch);
+      return;
+    case CUPTI_ACTIVITY_KIND_MEMORY2: {
+      const auto& memory = as<CUpti_ActivityMemory4>(record);
+      batch.memory.push_back({pool_of(memory.memoryKind),
+                              memory.memoryOperationType == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE,
+                              static_cast<std::int64_t>(memory.bytes), memory.address,
+                              clock.to_host(static_cast<std::int64_t>(memory.timestamp))});
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+}  // namespace shardscope::profile::cuda

@@ -1,0 +1,35 @@
+// CUPTI's records as ours: reads buffers, calls nothing.
+#pragma once
+
+#include <cupti.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "runtime/profile/clock_fit.h"
+#include "runtime/profile/gpu_recorder.h"
+#include "runtime/profile/gpu_records.h"
+
+namespace shardscope::profile::cuda {
+
+/// Kernel names are shortened and given an id once each.
+class Names {
+ public:
+  explicit Names(NameId name_id) : name_id_(std::move(name_id)) {}
+  [[nodiscard]] std::uint32_t of_kernel(const char* symbol);
+  [[nodiscard]] std::uint32_t of(instrumentation::GpuWork work);
+
+ private:
+  NameId name_id_;
+  std::unordered_map<std::string, std::uint32_t> kernels_;  ///< by symbol
+  std::unordered_map<int, std::uint32_t> others_;
+};
+
+/// Appends a record to the batch. Work that has no times (it had not ended when a flush was forced) counts as
+/// dropped. Kinds that were not asked for are left out.
+void take_record(const CUpti_Activity& record, const ClockFit& clock, Names& names, RecordBatch& batch);
+
+}  // namespace shardscope::profile::cuda

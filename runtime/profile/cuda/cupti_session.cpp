@@ -1,0 +1,166 @@
+#include "runtime/profile/cuda/cupti_session.h"
+
+#include <array>
+
+#include "instrumentation/clock.h"
+
+namespace shardscope::profile::cuda {
+namespace {
+
+/// The driver's clock is read a few times; the narrowest bracket tells most.
+constexpr int kReadings = 5;
+
+constexpr std::array kKinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                            CUPTI_ACTIVITY_KIND_MEMCPY,
+                            CUPTI_ACTIVITY_KIND_MEMCPY2,
+                            CUPTI_ACTIVITY_KIND_MEMSET,
+                            CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+                            CUPTI_ACTIVITY_KIND_MEMORY2,
+                            CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+
+// Only the calls that queue work are recorded: every other one would cost the host and say nothing here.
+constexpr std::array kRuntimeCalls{CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000,
+                                   CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
+                                   CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_ptsz_v13000,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_ptsz_v9000,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_ptsz_v10000,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_ptsz_v7000,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_v3020,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_ptsz_v7000,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeerAsync_v4000,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemset_v3020,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020,
+                                   CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_ptsz_v7000};
+constexpr std::array kDriverCalls{CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
+                                  CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+                                  CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
+                                  CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
+                                  CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async};
+
+void CUPTIAPI on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
+  *buffer = buffers().take();  // null when there is none: CUPTI counts what it drops
+  *size = *buffer == nullptr ? 0 : buffers().bytes_each();
+  *most_records = 0;  // as many as fit
+}
+
+void CUPTIAPI on_buffer_completed(CUcontext /*context*/, std::uint32_t /*stream*/, std::uint8_t* buffer,
+                                  std::size_t /*size*/, std::size_t valid) {
+  if (buffer != nullptr) buffers().filled(buffer, valid);
+}
+
+void CUPTIAPI on_call(void* /*user*/, CUpti_CallbackDomain /*domain*/, CUpti_CallbackId /*id*/,
+                      const void* /*data*/) {}  // nothing is subscribed to; the place of the one tool is held
+
+}  // namespace
+
+BufferPool& buffers() {
+  static auto* pool = new BufferPool(kBufferBytes, kMostBuffers);
+  return *pool;
+}
+
+std::string CuptiSession::failure(CUptiResult result, const char* call) const {
+  if (result == CUPTI_SUCCESS) return {};
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED || result == CUPTI_ERROR_MAX_LIMIT_REACHED) {
+    return "another profiler (Nsight Systems, Nsight Compute, compute-sanitizer, PyTorch's own) holds CUPTI, "
+           "which serves one at a time; run without it";
+  }
+  const char* text = nullptr;
+  api_.GetResultString(result, &text);
+  std::string out = std::string(call) + " failed: " + (text == nullptr ? "unknown error" : text);
+  if (result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
+      result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES) {
+    out += "; ask the administrator to allow profiling for users (NVreg_RestrictProfilingToAdminUsers=0)";
+  }
+  return out;
+}
+
+void CuptiSession::switch_calls(std::uint8_t on) const noexcept {
+  // A call that this driver does not have is no loss: it cannot be made then.
+  for (const auto call : kRuntimeCalls) api_.ActivityEnableRuntimeApi(call, on);
+  for (const auto call : kDriverCalls) api_.ActivityEnableDriverApi(call, on);
+}
+
+std::string CuptiSession::enable() {
+  std::uint8_t zeroed = 1;  // BufferPool clears what was used
+  std::size_t size = sizeof zeroed;
+  api_.ActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
+  if (const auto result = api_.ActivityRegisterCallbacks(on_buffer_requested, on_buffer_completed);
+      result != CUPTI_SUCCESS) {
+    return failure(result, "cuptiActivityRegisterCallbacks");
+  }
+  // Calls and owners first: work whose launch was not recorded would wait for it.
+  switch_calls(1);
+  for (auto kind = kKinds.rbegin(); kind != kKinds.rend(); ++kind) {
+    if (const auto result = api_.ActivityEnable(*kind); result != CUPTI_SUCCESS)
+      return failure(result, "cuptiActivityEnable");
+  }
+  return {};
+}
+
+std::string CuptiSession::begin() {
+  if (on_) return {};
+  if (const auto result = api_.Subscribe(&subscriber_, on_call, nullptr); result != CUPTI_SUCCESS) {
+    subscriber_ = nullptr;
+    return failure(result, "cuptiSubscribe");
+  }
+  refused_before_ = buffers().refused();
+  on_ = true;
+  std::string reason = enable();
+  if (!reason.empty()) end();
+  return reason;
+}
+
+void CuptiSession::end() noexcept {
+  if (!on_) return;
+  for (const auto kind : kKinds) api_.ActivityDisable(kind);
+  switch_calls(0);
+  if (subscriber_ != nullptr) api_.Unsubscribe(subscriber_);
+  subscriber_ = nullptr;
+  on_ = false;
+}
+
+void CuptiSession::pair_clocks(ClockFit& clock) const {
+  ClockPair best;
+  bool any = false;
+  for (int i = 0; i < kReadings; ++i) {
+    ClockPair pair;
+    std::uint64_t driver = 0;
+    pair.host_before_ns = instrumentation::monotonic_now_ns();
+    if (api_.GetTimestamp(&driver) != CUPTI_SUCCESS) continue;
+    pair.host_after_ns = instrumentation::monotonic_now_ns();
+    pair.other_ns = static_cast<std::int64_t>(driver);
+    if (any && pair.host_after_ns - pair.host_before_ns >= best.host_after_ns - best.host_before_ns) continue;
+    best = pair;
+    any = true;
+  }
+  if (any) clock.add(best);
+}
+
+void CuptiSession::collect(Flush how, const ClockFit& clock, Names& names, RecordBatch& batch) {
+  api_.ActivityFlushAll(how == Flush::forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  for (const BufferPool::Filled& buffer : buffers().collect()) {
+    CUpti_Activity* record = nullptr;
+    while (api_.ActivityGetNextRecord(buffer.data, buffer.bytes, &record) == CUPTI_SUCCESS)
+      take_record(*record, clock, names, batch);
+    buffers().give(buffer.data, buffer.bytes);
+  }
+  std::size_t dropped = 0;
+  if (api_.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) batch.dropped += dropped;
+}
+
+}  // namespace shardscope::profile::cuda

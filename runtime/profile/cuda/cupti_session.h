@@ -1,0 +1,54 @@
+// One period of recording through CUPTI: what is switched on when it begins and off when it ends.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/profile/buffer_pool.h"
+#include "runtime/profile/clock_fit.h"
+#include "runtime/profile/cuda/cupti_api.h"
+#include "runtime/profile/cuda/cupti_records.h"
+#include "runtime/profile/gpu_records.h"
+
+namespace shardscope::profile::cuda {
+
+/// Buffers of CUPTI's callbacks, which are the process's: never destroyed, for CUPTI may fill one until the
+/// process is gone. Small ones: CUPTI does not give back a buffer in which anything still runs, so what is
+/// shown live is late by what fills one.
+[[nodiscard]] BufferPool& buffers();
+inline constexpr std::size_t kBufferBytes = 512U << 10;
+inline constexpr std::size_t kMostBuffers = 256;  ///< 128 MiB
+
+/// At most one at a time in a process. All members are called from one thread.
+class CuptiSession {
+ public:
+  explicit CuptiSession(const CuptiApi& api) : api_(api) {}
+  ~CuptiSession() { end(); }
+  CuptiSession(const CuptiSession&) = delete;
+  CuptiSession& operator=(const CuptiSession&) = delete;
+
+  /// Switches on; empty if it could, else why not. What had been switched on is off again then.
+  [[nodiscard]] std::string begin();
+  void end() noexcept;
+  /// Pairs CUPTI's clock with the host's: the narrowest of a few readings.
+  void pair_clocks(ClockFit& clock) const;
+  enum class Flush : std::uint8_t {
+    complete,  ///< buffers of which every record is complete
+    forced     ///< all of them
+  };
+  /// Appends the records that CUPTI gives back now.
+  void collect(Flush how, const ClockFit& clock, Names& names, RecordBatch& batch);
+
+ private:
+  [[nodiscard]] std::string enable();
+  [[nodiscard]] std::string failure(CUptiResult result, const char* call) const;
+  void switch_calls(std::uint8_t on) const noexcept;
+
+  const CuptiApi& api_;
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+  bool on_ = false;
+  std::uint64_t refused_before_ = 0;  ///< buffers
+};
+
+}  // namespace shardscope::profile::cuda

@@ -1,0 +1,73 @@
+// What a profiler of the GPU recorded, in plain form: every time is nanoseconds of this host's monotonic
+// clock already, every name an id of Publisher::name_id. The adapter that fills it from CUPTI's records is
+// cuda/cupti_records.cpp; everything after it knows no driver.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "instrumentation/event.h"
+
+namespace shardscope::profile {
+
+/// A call of the host that queued work, from its entry to its return.
+struct LaunchRecord {
+  std::uint32_t correlation = 0;  ///< the same in the records of the work it queued
+  std::uint32_t thread = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;
+};
+
+/// The id that was pushed when a call was made: owner_id().
+struct OwnerRecord {
+  std::uint32_t correlation = 0;
+  std::uint64_t owner = 0;
+};
+
+/// A kernel, a copy or a memset on a CUDA stream.
+struct WorkRecord {
+  instrumentation::GpuWork work{};
+  std::uint32_t name = instrumentation::kNoId;
+  std::uint32_t stream = 0;  ///< CUPTI's id of the CUDA stream
+  std::uint32_t correlation = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;
+  std::int64_t amount = 0;  ///< bytes; threads of a kernel
+};
+
+/// A call in which the host waited.
+struct SyncRecord {
+  instrumentation::GpuSync sync{};
+  std::uint32_t stream = instrumentation::kNoId;
+  std::int64_t begin_ns = 0, end_ns = 0;
+};
+
+/// Memory taken from or given back to the driver.
+struct MemoryRecord {
+  instrumentation::MemoryPool pool{};
+  bool freed = false;
+  std::int64_t bytes = 0;
+  std::uint64_t address = 0;
+  std::int64_t at_ns = 0;
+};
+
+/// What one flush brought.
+struct RecordBatch {
+  std::vector<LaunchRecord> launches;
+  std::vector<OwnerRecord> owners;
+  std::vector<WorkRecord> work;
+  std::vector<SyncRecord> syncs;
+  std::vector<MemoryRecord> memory;
+  std::uint64_t dropped = 0;  ///< records that CUPTI had no room for
+  [[nodiscard]] std::size_t records() const noexcept {
+    return launches.size() + owners.size() + work.size() + syncs.size() + memory.size();
+  }
+  void clear() noexcept {
+    launches.clear();
+    owners.clear();
+    work.clear();
+    syncs.clear();
+    memory.clear();
+    dropped = 0;
+  }
+};
+
+}  // namespace shardscope::profile

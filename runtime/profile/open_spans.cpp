@@ -1,0 +1,72 @@
+#include "runtime/profile/open_spans.h"
+
+#include <algorithm>
+
+namespace shardscope::profile {
+namespace {
+
+using instrumentation::Event;
+using instrumentation::EventKind;
+using instrumentation::GpuOwner;
+using instrumentation::Pass;
+
+/// Whom an event is about, at the begin and at the end of its span alike; nobody for every other kind.
+Owner owner_in(const Event& event) noexcept {
+  switch (event.kind) {
+    case EventKind::module_begin:
+    case EventKind::module_end:
+      switch (static_cast<Pass>(event.code)) {
+        case Pass::forward:
+          return {GpuOwner::forward, event.a};
+        case Pass::backward:
+          return {GpuOwner::backward, event.a};
+        case Pass::recompute:
+          return {GpuOwner::recompute, event.a};
+      }
+      return {};
+    case EventKind::collective_begin:
+    case EventKind::collective_end:
+      return {GpuOwner::collective, event.a};
+    case EventKind::transfer_begin:
+    case EventKind::transfer_end:
+      return {GpuOwner::transfer, event.a};
+    case EventKind::optimizer_begin:
+    case EventKind::optimizer_end:
+      return {GpuOwner::optimizer, event.a};
+    case EventKind::phase_begin:
+    case EventKind::phase_end:
+      return {GpuOwner::phase, event.code};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+bool OpenSpans::note(const Event& event) noexcept {
+  const Owner owner = owner_in(event);
+  if (owner.kind == GpuOwner::none) return false;
+  if (instrumentation::is_begin(event.kind)) {
+    if (event.kind == EventKind::phase_begin && event.stream == instrumentation::StreamId::compute)
+      count_ = beyond_ = 0;
+    if (count_ == kMost) {
+      ++beyond_;
+      return false;
+    }
+    open_[count_++] = {instrumentation::end_of(event.kind), event.stream, owner};
+    return true;
+  }
+  for (std::size_t i = count_; i-- > 0;) {
+    const Open& open = open_[i];
+    if (open.end != event.kind || open.stream != event.stream || open.owner != owner) continue;
+    std::move(open_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+              open_.begin() + static_cast<std::ptrdiff_t>(count_),
+              open_.begin() + static_cast<std::ptrdiff_t>(i));
+    --count_;
+    return true;
+  }
+  if (beyond_ > 0) --beyond_;
+  return false;
+}
+
+}  // namespace shardscope::profile

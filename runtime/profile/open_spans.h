@@ -1,0 +1,53 @@
+// Which of the engine's spans a thread is in, so that what it launches can be told from whom it is. Fed with
+// the events that the engine emits anyway, in the order of the host.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "instrumentation/event.h"
+
+namespace shardscope::profile {
+
+struct Owner {
+  instrumentation::GpuOwner kind = instrumentation::GpuOwner::none;
+  std::uint32_t id = instrumentation::kNoId;
+  friend bool operator==(const Owner&, const Owner&) = default;
+};
+
+/// An owner as the 64 bits that travel through CUPTI's external correlation; 0 is nobody.
+[[nodiscard]] constexpr std::uint64_t owner_id(Owner owner) noexcept {
+  return static_cast<std::uint64_t>(owner.kind) << 32U | (owner.kind == Owner{}.kind ? 0 : owner.id);
+}
+/// Nobody for a number that owner_id() does not make: another library may push ids of its own.
+[[nodiscard]] constexpr Owner owner_of_id(std::uint64_t id) noexcept {
+  const std::uint64_t kind = id >> 32U;
+  if (kind == 0 || kind >= instrumentation::kGpuOwnerCount) return {};
+  return {static_cast<instrumentation::GpuOwner>(kind), static_cast<std::uint32_t>(id)};
+}
+
+/// The open spans of one thread. They need not nest: a gather begins inside one module and may end inside
+/// another. A new phase of computation proves that all of them are over: their ends were not emitted if the
+/// detail level was lowered meanwhile.
+class OpenSpans {
+ public:
+  /// Takes in an event; true if it opened or closed a span of which there are owners.
+  bool note(const instrumentation::Event& event) noexcept;
+  /// The span opened last of those still open.
+  [[nodiscard]] Owner innermost() const noexcept { return count_ == 0 ? Owner{} : open_[count_ - 1].owner; }
+
+ private:
+  static constexpr std::size_t kMost = 64;  ///< deeper ones are their parents'
+  struct Open {
+    instrumentation::EventKind end{};
+    instrumentation::StreamId stream{};
+    Owner owner;
+  };
+  std::array<Open, kMost> open_;
+  std::size_t count_ = 0;
+  std::size_t beyond_ = 0;  ///< open, but not kept
+};
+
+}  // namespace shardscope::profile

@@ -1,0 +1,177 @@
+#include "runtime/profile/record_join.h"
+
+#include <algorithm>
+
+#include "runtime/profile/open_spans.h"
+
+namespace shardscope::profile {
+namespace {
+
+using instrumentation::Event;
+using instrumentation::EventKind;
+using instrumentation::kNoDelay;
+using instrumentation::kNoId;
+using instrumentation::StreamId;
+
+/// Calls of a thread that are looked back through for one that lies inside the latest.
+constexpr std::size_t kCallsKept = 8;
+
+}  // namespace
+
+RecordJoin::RecordJoin(GpuLanes lanes, std::int64_t begin_ns)
+    : lanes_(std::move(lanes)), known_until_ns_(begin_ns) {}
+
+void RecordJoin::add_launch(const LaunchRecord& launch) {
+  Launch entry{launch.begin_ns, true};
+  std::vector<Call>& calls = calls_[launch.thread];
+  for (const Call& call : calls) {
+    if (call.correlation == launch.correlation) continue;
+    if (launch.begin_ns <= call.begin_ns && call.end_ns <= launch.end_ns) {
+      if (const auto inner = launches_.find(call.correlation); inner != launches_.end())
+        inner->second.pending = false;
+    } else if (call.begin_ns <= launch.begin_ns && launch.end_ns <= call.end_ns) {
+      entry.pending = false;
+    }
+  }
+  calls.push_back({launch.correlation, launch.begin_ns, launch.end_ns});
+  if (calls.size() > kCallsKept) calls.erase(calls.begin());
+  const auto [known, added] = launches_.try_emplace(launch.correlation, entry);
+  // The runtime's call and the driver's inside it share their number: the host began with the outer one.
+  if (!added) known->second.begin_ns = std::min(known->second.begin_ns, launch.begin_ns);
+}
+
+void RecordJoin::add(const RecordBatch& batch) {
+  records_ += batch.records();
+  dropped_ += batch.dropped;
+  for (const LaunchRecord& launch : batch.launches) add_launch(launch);
+  for (const OwnerRecord& owner : batch.owners) owners_[owner.correlation] = owner.owner;
+  for (const WorkRecord& work : batch.work) waiting_.push_back({work, flush_});
+  syncs_.insert(syncs_.end(), batch.syncs.begin(), batch.syncs.end());
+  memory_.insert(memory_.end(), batch.memory.begin(), batch.memory.end());
+}
+
+void RecordJoin::emit_work(const WorkRecord& record, std::int64_t tolerance_ns,
+                           std::vector<TimedEvent>& out) {
+  const auto place = lanes_.place(record.stream, record.begin_ns, record.end_ns, tolerance_ns);
+  if (!place) {
+    ++no_place_;
+    ++not_placed_;
+    return;
+  }
+  std::int64_t delay = kNoDelay;
+  if (const auto launch = launches_.find(record.correlation); launch != launches_.end())
+    delay = record.begin_ns - launch->second.begin_ns;
+  else
+    ++no_launch_;
+  Owner owner;
+  if (const auto known = owners_.find(record.correlation); known != owners_.end())
+    owner = owner_of_id(known->second);
+  Event event{.kind = EventKind::gpu_begin,
+              .stream = place->lane,
+              .code = instrumentation::gpu_code(record.work, owner.kind),
+              .a = record.name,
+              .b = owner.id,
+              .c = record.stream,
+              .v0 = delay,
+              .v1 = record.amount};
+  out.emplace_back(place->begin_ns, event);
+  event.kind = EventKind::gpu_end;
+  out.emplace_back(std::max(record.end_ns, place->begin_ns), event);
+}
+
+void RecordJoin::forget(std::int64_t before_ns) {
+  for (auto launch = launches_.begin(); launch != launches_.end();) {
+    if (launch->second.begin_ns < before_ns) {
+      owners_.erase(launch->first);
+      launch = launches_.erase(launch);
+    } else {
+      ++launch;
+    }
+  }
+  // Owners come for calls that are not recorded as launches as well (an event, a wait).
+  if (owners_.size() > 4 * launches_.size() + 65536) owners_.clear();
+}
+
+std::vector<TimedEvent> RecordJoin::settle(std::int64_t flushed_ns, std::int64_t tolerance_ns, bool end) {
+  ++flush_;
+  std::sort(waiting_.begin(), waiting_.end(), [](const Waiting& a, const Waiting& b) {
+    return std::pair(a.record.begin_ns, a.record.end_ns) < std::pair(b.record.begin_ns, b.record.end_ns);
+  });
+  // In order: what comes after work that waits for its launch waits with it.
+  auto settled = waiting_.begin();
+  for (; settled != waiting_.end(); ++settled) {
+    const auto launch = launches_.find(settled->record.correlation);
+    if (launch != launches_.end()) launch->second.pending = false;
+    if (launch == launches_.end() && !end && settled->since_flush + 1 >= flush_) break;
+  }
+  std::int64_t known =
+      settled == waiting_.end() ? flushed_ns : std::min(flushed_ns, settled->record.begin_ns);
+  for (auto rest = settled; rest != waiting_.end(); ++rest) {
+    if (const auto launch = launches_.find(rest->record.correlation); launch != launches_.end())
+      launch->second.pending = false;
+  }
+  if (!end) {
+    for (const auto& [correlation, launch] : launches_) {
+      if (launch.pending && launch.begin_ns > flushed_ns - kGiveUpNs)
+        known = std::min(known, launch.begin_ns);
+    }
+  }
+
+  std::vector<TimedEvent> out;
+  for (auto work = waiting_.begin(); work != settled; ++work) emit_work(work->record, tolerance_ns, out);
+  waiting_.erase(waiting_.begin(), settled);
+
+  std::sort(syncs_.begin(), syncs_.end(),
+            [](const SyncRecord& a, const SyncRecord& b) { return a.begin_ns < b.begin_ns; });
+  for (const SyncRecord& sync : syncs_) {
+    if (sync.begin_ns < sync_end_ns_) {  // two threads wait at once: the lane holds one
+      ++no_place_;
+      ++not_placed_;
+      continue;
+    }
+    sync_end_ns_ = std::max(sync.begin_ns, sync.end_ns);
+    Event event{.kind = EventKind::gpu_sync_begin,
+                .stream = StreamId::gpu_host,
+                .code = static_cast<std::uint8_t>(sync.sync),
+                .a = sync.stream};
+    out.emplace_back(sync.begin_ns, event);
+    event.kind = EventKind::gpu_sync_end;
+    out.emplace_back(sync_end_ns_, event);
+  }
+  syncs_.clear();
+  for (const MemoryRecord& memory : memory_) {
+    out.emplace_back(memory.at_ns, Event{.kind = EventKind::gpu_memory,
+                                         .stream = StreamId::host,
+                                         .code = instrumentation::gpu_memory_code(memory.pool, memory.freed),
+                                         .v0 = memory.bytes,
+                                         .v1 = static_cast<std::int64_t>(memory.address)});
+  }
+  memory_.clear();
+  if (known > known_until_ns_) {
+    Event event{.kind = EventKind::gpu_records_begin,
+                .stream = StreamId::gpu_records,
+                .a = static_cast<std::uint32_t>(flush_),
+                .b = no_place_,
+                .c = no_launch_,
+                .v0 = static_cast<std::int64_t>(records_),
+                .v1 = static_cast<std::int64_t>(dropped_)};
+    out.emplace_back(known_until_ns_, event);
+    event.kind = EventKind::gpu_records_end;
+    out.emplace_back(known, event);
+    known_until_ns_ = known;
+    records_ = dropped_ = 0;
+    no_place_ = no_launch_ = 0;
+  }
+  forget(flushed_ns - 2 * kGiveUpNs);
+  return out;
+}
+
+std::vector<TimedEvent> RecordJoin::take(std::int64_t flushed_ns, std::int64_t tolerance_ns) {
+  return settle(flushed_ns, tolerance_ns, false);
+}
+
+std::vector<TimedEvent> RecordJoin::take_all(std::int64_t flushed_ns, std::int64_t tolerance_ns) {
+  return settle(flushed_ns, tolerance_ns, true);
+}
+
+}  // namespace shardscope::profile

@@ -1,0 +1,216 @@
+// What CUPTI tells of a GPU, against what is known otherwise: how many kernels were launched, how long CUDA's
+// own events say they took, in which order, for whom.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "instrumentation/emitter.h"
+#include "instrumentation/ring.h"
+#include "runtime/device/cuda/stream.h"
+#include "runtime/profile/cuda/cupti_api.h"
+#include "runtime/profile/gpu_recorder.h"
+#include "runtime/profile/open_spans.h"
+#include "tests/gpu/gpu.h"
+
+namespace shardscope::gpu {
+namespace {
+
+using instrumentation::Event;
+using instrumentation::EventKind;
+using instrumentation::GpuOwner;
+using instrumentation::GpuWork;
+using instrumentation::StreamId;
+using profile::GpuRecorder;
+
+class GpuActivity : public OnGpu {
+ protected:
+  void SetUp() override {
+    OnGpu::SetUp();
+    if (IsSkipped()) return;
+    instrumentation::g_detail = static_cast<int>(instrumentation::Detail::params);
+    recorder = make();
+    (void)events();
+  }
+  void TearDown() override {
+    recorder.reset();
+    instrumentation::g_detail = -1;
+    (void)events();
+  }
+
+  std::unique_ptr<GpuRecorder> make() {
+    return profile::record_gpu(*device, [this](const std::string& name) {
+      const std::lock_guard lock(names_mutex);
+      return names.try_emplace(name, static_cast<std::uint32_t>(names.size())).first->second;
+    });
+  }
+  void set_detail(instrumentation::Detail detail) {
+    instrumentation::g_detail = static_cast<int>(detail);
+    recorder->flush();
+  }
+  /// What was emitted since the last call, times in nanoseconds.
+  static std::vector<Event> events() {
+    std::vector<Event> out;
+    (void)instrumentation::RingRegistry::instance().drain(out);
+    for (Event& event : out)
+      event.kind =
+          static_cast<EventKind>(static_cast<std::uint16_t>(event.kind) & ~instrumentation::kTimeIsNs);
+    return out;
+  }
+  static std::vector<Event> of(const std::vector<Event>& all, EventKind kind, StreamId lane) {
+    std::vector<Event> out;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(out),
+                 [&](const Event& event) { return event.kind == kind && event.stream == lane; });
+    return out;
+  }
+  /// `count` squared norms of `elems` floats on the compute stream.
+  void launch(int count, std::int64_t elems) {
+    if (!input)
+      input = std::make_unique<DeviceArray>(*device, static_cast<std::size_t>(elems) * sizeof(float));
+    if (!sum) sum = std::make_unique<DeviceArray>(*device, sizeof(double) + sizeof(std::uint32_t));
+    auto* bytes = static_cast<std::byte*>(sum->data());
+    for (int i = 0; i < count; ++i) {
+      device->compute().run([&](const kernels::Exec& exec) {
+        kernels::squared_norm(exec, reinterpret_cast<double*>(bytes),
+                              reinterpret_cast<std::uint32_t*>(bytes + sizeof(double)),
+                              {input->data(), kernels::DType::f32}, elems);
+      });
+    }
+  }
+  void finish() {
+    device->synchronize();
+    recorder->flush();
+    recorder->flush();  // work waits one flush for its launch
+  }
+
+  std::unique_ptr<GpuRecorder> recorder;
+  std::unique_ptr<DeviceArray> input, sum;
+  std::mutex names_mutex;
+  std::map<std::string, std::uint32_t> names;
+};
+
+TEST_F(GpuActivity, KernelsAreAllThereInOrderWithTheirTimesAndDelays) {
+  constexpr std::int64_t kElems = 64 << 20;
+  launch(1, kElems);
+  device->synchronize();
+  set_detail(instrumentation::Detail::kernels);
+  ASSERT_EQ(recorder->state(), GpuRecorder::State::recording) << recorder->reason();
+  launch(1, kElems);
+  finish();
+  const std::size_t each = of(events(), EventKind::gpu_begin, StreamId::gpu_compute).size();
+  ASSERT_GT(each, 0U);
+  const cudaStream_t stream = static_cast<device::cuda::CudaStream&>(device->compute()).handle();
+  cudaEvent_t before = nullptr;
+  cudaEvent_t after = nullptr;
+  ASSERT_EQ(cudaEventCreate(&before), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&after), cudaSuccess);
+  constexpr int kLaunches = 50;
+  const std::int64_t host_before = instrumentation::monotonic_now_ns();
+  cudaEventRecord(before, stream);
+  launch(kLaunches, kElems);
+  cudaEventRecord(after, stream);
+  finish();
+  const std::int64_t host_after = instrumentation::monotonic_now_ns();
+  const auto all = events();
+  const auto begins = of(all, EventKind::gpu_begin, StreamId::gpu_compute);
+  const auto ends = of(all, EventKind::gpu_end, StreamId::gpu_compute);
+  ASSERT_EQ(begins.size(), kLaunches * each);
+  ASSERT_EQ(ends.size(), begins.size());
+  float elapsed_ms = 0;
+  ASSERT_EQ(cudaEventElapsedTime(&elapsed_ms, before, after), cudaSuccess);
+  std::int64_t busy_ns = 0;
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    const auto begin = static_cast<std::int64_t>(begins[i].ticks);
+    const auto end = static_cast<std::int64_t>(ends[i].ticks);
+    EXPECT_GT(end, begin);
+    EXPECT_GT(begin, host_before);
+    EXPECT_LT(end, host_after);
+    if (i > 0) {
+      EXPECT_GE(begin, static_cast<std::int64_t>(ends[i - 1].ticks));
+    }
+    EXPECT_EQ(instrumentation::work_of(begins[i].code), GpuWork::kernel);
+    ASSERT_NE(begins[i].v0, instrumentation::kNoDelay);
+    EXPECT_GT(begins[i].v0, -50'000);
+    busy_ns += end - begin;
+  }
+  // Back to back on one stream: the kernels are nearly all that the events enclose.
+  EXPECT_LE(static_cast<double>(busy_ns), elapsed_ms * 1e6 * 1.02);
+  EXPECT_GE(static_cast<double>(busy_ns), elapsed_ms * 1e6 * 0.80);
+  const auto known = of(all, EventKind::gpu_records_end, StreamId::gpu_records);
+  ASSERT_FALSE(known.empty());
+  for (const Event& stretch : known) EXPECT_EQ(stretch.v1, 0) << "records were dropped";
+  cudaEventDestroy(before);
+  cudaEventDestroy(after);
+}
+
+TEST_F(GpuActivity, WorkKnowsForWhomItWasAndCopiesTheirBytes) {
+  set_detail(instrumentation::Detail::kernels);
+  ASSERT_EQ(recorder->state(), GpuRecorder::State::recording) << recorder->reason();
+  launch(1, 1 << 20);
+  finish();
+  (void)events();
+  device->compute().emit({.kind = EventKind::module_begin, .stream = StreamId::compute, .code = 1, .a = 42});
+  launch(1, 1 << 20);
+  device->compute().emit({.kind = EventKind::module_end, .stream = StreamId::compute, .code = 1, .a = 42});
+  launch(1, 1 << 20);
+  std::vector<float> host(1 << 20);
+  device->copy_async(host.data(), input->data(), host.size() * sizeof(float), device->copy());
+  finish();
+  const auto all = events();
+  const auto begins = of(all, EventKind::gpu_begin, StreamId::gpu_compute);
+  ASSERT_GE(begins.size(), 2U);
+  EXPECT_EQ(instrumentation::owner_of(begins.front().code), GpuOwner::backward);
+  EXPECT_EQ(begins.front().b, 42U);
+  EXPECT_EQ(instrumentation::owner_of(begins.back().code), GpuOwner::none);
+  const auto copies = of(all, EventKind::gpu_begin, StreamId::gpu_copy);
+  ASSERT_EQ(copies.size(), 1U);
+  EXPECT_EQ(instrumentation::work_of(copies[0].code), GpuWork::device_to_host);
+  EXPECT_EQ(copies[0].v1, static_cast<std::int64_t>(host.size() * sizeof(float)));
+}
+
+TEST_F(GpuActivity, IsSwitchedOnAndOffByTheLevel) {
+  for (int round = 0; round < 3; ++round) {
+    set_detail(instrumentation::Detail::kernels);
+    ASSERT_EQ(recorder->state(), GpuRecorder::State::recording) << recorder->reason();
+    launch(5, 1 << 20);
+    finish();
+    EXPECT_FALSE(of(events(), EventKind::gpu_begin, StreamId::gpu_compute).empty()) << round;
+    set_detail(instrumentation::Detail::params);
+    EXPECT_EQ(recorder->state(), GpuRecorder::State::off);
+    (void)events();
+    launch(5, 1 << 20);
+    finish();
+    EXPECT_TRUE(of(events(), EventKind::gpu_begin, StreamId::gpu_compute).empty()) << round;
+  }
+}
+
+TEST_F(GpuActivity, AnotherSubscriberIsSaidPlainlyAndWorkGoesOn) {
+  const auto& found = profile::cuda::CuptiApi::find();
+  ASSERT_NE(found.api, nullptr) << found.reason;
+  CUpti_SubscriberHandle other = nullptr;
+  const auto nothing = [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {};
+  ASSERT_EQ(found.api->Subscribe(&other, static_cast<CUpti_CallbackFunc>(nothing), nullptr), CUPTI_SUCCESS);
+  set_detail(instrumentation::Detail::kernels);
+  EXPECT_EQ(recorder->state(), GpuRecorder::State::refused);
+  EXPECT_THAT(recorder->reason(), ::testing::HasSubstr("another profiler"));
+  launch(5, 1 << 20);
+  device->synchronize();
+  ASSERT_EQ(found.api->Unsubscribe(other), CUPTI_SUCCESS);
+  // Asked for again it is tried again.
+  set_detail(instrumentation::Detail::params);
+  set_detail(instrumentation::Detail::kernels);
+  EXPECT_EQ(recorder->state(), GpuRecorder::State::recording) << recorder->reason();
+}
+
+TEST_F(GpuActivity, ASecondRecorderOfTheProcessIsRefused) {
+  const auto second = make();
+  instrumentation::g_detail = static_cast<int>(instrumentation::Detail::kernels);
+  second->flush();
+  EXPECT_EQ(second->state(), GpuRecorder::State::refused);
+  EXPECT_THAT(second->reason(), ::testing::HasSubstr("another device"));
+}
+
+}  // namespace
+}  // namespace shardscope::gpu
