@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/cost.h"
 #include "runtime/device/error.h"
 
 namespace shardscope::offload {
