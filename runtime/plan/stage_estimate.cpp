@@ -51,7 +51,8 @@ Sizes sizes_of(const StageEstimateInput& input) {
 /// Gradients that wait for or are in their reduction, elements at most.
 ///
 /// This runtime: stages 0 and 1 reduce in place. Stages 2 and 3 hold the open bucket and, with overlap_comm,
-/// the two before it, and the module that backward is writing. DeepSpeed: see BufferPolicy; stage 3 has one.
+/// the two before it (three where stage 3 holds the host back as DeepSpeed does), and the module that
+/// backward is writing. DeepSpeed: see BufferPolicy; stage 3 has one.
 std::int64_t bucket_elems(const StageEstimateInput& input, std::uint32_t stage, bool overlap,
                           const Sizes& sizes) {
   const std::int64_t bucket = input.zero.reduce_bucket_size;
@@ -61,7 +62,9 @@ std::int64_t bucket_elems(const StageEstimateInput& input, std::uint32_t stage, 
   }
   if (stage < 2) return 0;
   const std::int64_t one = std::min(sizes.total, std::max(bucket, sizes.largest_param));
-  return std::min(sizes.total, one * (overlap ? 3 : 1) + sizes.largest_layer);
+  const std::int64_t held_back = input.zero.compat.max_param_reduce_events;
+  const std::int64_t before = stage == 3 && held_back > 0 ? held_back + 1 : 2;
+  return std::min(sizes.total, one * (overlap ? 1 + before : 1) + sizes.largest_layer);
 }
 
 /// Without the model: the scheduler stays within the live limit, but for the layer that runs.

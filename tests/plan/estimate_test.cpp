@@ -110,6 +110,10 @@ TEST(StageEstimate, BucketsFollowOverlapAndPolicy) {
   EXPECT_EQ(row_of(estimate_stages(input), 2, false, false).buckets, 2'000'000);
   input.zero.overlap_comm = true;
   EXPECT_EQ(row_of(estimate_stages(input), 2, false, false).buckets, 6'000'000);
+  EXPECT_EQ(row_of(estimate_stages(input), 3, false, false).buckets, 6'000'000);
+  input.zero.compat.max_param_reduce_events = 2;  // the host waits when a fourth would be outstanding
+  EXPECT_EQ(row_of(estimate_stages(input), 2, false, false).buckets, 6'000'000);
+  EXPECT_EQ(row_of(estimate_stages(input), 3, false, false).buckets, 8'000'000);
   input.buffers = BufferPolicy::deepspeed;
   EXPECT_EQ(row_of(estimate_stages(input), 0, false, false).buckets, 0);
   EXPECT_EQ(row_of(estimate_stages(input), 1, false, false).buckets, 4'000'000) << "two ipg buffers";

@@ -7,6 +7,7 @@
 
 #include "app/analysis/communication.h"
 #include "instrumentation/clock.h"
+#include "runtime/plan/in_flight_limit.h"
 #include "runtime/plan/prefetch_outcome.h"
 #include "tests/analysis/run_builder.h"
 #include "tests/engine/support.h"
@@ -163,6 +164,39 @@ TEST(PrefetchTold, RealRanksTellOnceAndWhatTheirSpansSay) {
     }
     EXPECT_GT(certain, 4);
   }
+}
+
+/// By InFlight: how often the host waited, as its event says.
+std::map<std::uint8_t, int> limits_told(const RealCase& c) {
+  std::map<std::uint8_t, int> told;
+  for (const Queues& queues : real_run(c, 3)) {
+    for (const Event& e : queues[static_cast<std::size_t>(StreamId::host)]) {
+      if (e.kind != EventKind::in_flight_limit) continue;
+      ++told[e.code];
+      EXPECT_EQ(e.v0, e.v1 + 1);  // one more than there may be when another starts
+    }
+  }
+  return told;
+}
+
+TEST(InFlightTold, HostWaitsAsDeepSpeedsDoesWhereItIsAskedTo) {
+  const DetailGuard detail(instrumentation::Detail::params);
+  constexpr auto kGathers = static_cast<std::uint8_t>(plan::InFlight::gathers);
+  constexpr auto kReductions = static_cast<std::uint8_t>(plan::InFlight::reductions);
+  RealCase real;
+  real.world = 2;
+  real.config = stage3({{"reduce_bucket_size", 9000}, {"stage3_param_persistence_threshold", 0}});
+  EXPECT_TRUE(limits_told(real).empty());
+  real.config["shardscope"] = {{"compat", "deepspeed"}};
+  std::map<std::uint8_t, int> told = limits_told(real);
+  EXPECT_GT(told[kGathers], 0);
+  EXPECT_GT(told[kReductions], 0);
+  // Each on its own switch, and a limit beyond what is ever in flight is none.
+  real.config["shardscope"] = {
+      {"compat", {{"max_ongoing_fetch_events", 1}, {"max_param_reduce_events", 1000}}}};
+  told = limits_told(real);
+  EXPECT_GT(told[kGathers], 0);
+  EXPECT_EQ(told[kReductions], 0);
 }
 
 }  // namespace
