@@ -1,0 +1,229 @@
+// Follows the plans of the stage-3 scheduler as an engine would, with an account of its own of what memory
+// holds, and asserts what must hold at every step.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/scheduler.h"
+#include "runtime/plan/visit_order.h"
+
+namespace shardscope::plan::testing_support {
+
+class Account {
+ public:
+  Account(const ModelPlan& model, const SchedulerConfig& config, std::uint32_t world)
+      : model_(model), config_(config), scheduler_(model, world, config) {}
+
+  FetchScheduler& scheduler() { return scheduler_; }
+  [[nodiscard]] std::string log() const { return log_.str(); }
+
+  void begin() {
+    const TraceMode mode = scheduler_.begin_iteration();
+    log_ << "begin " << static_cast<int>(mode);
+    const Drain& drain = scheduler_.drained();
+    drained(drain.wait_for, drain.released);
+    in_use_.clear();
+  }
+
+  void fetch(ModuleId module, Direction direction) {
+    const FetchPlan plan = scheduler_.fetch(module, direction);
+    if (plan.invalidated) {
+      log_ << " invalidated@" << plan.invalidated->trace_step;
+      ++invalidations_;
+      drained(plan.invalidated->wait_for, plan.invalidated->released);
+    }
+    take(plan);
+    in_use_[module] = scheduler_.params_of(module);
+    for (const ParamId id : in_use_[module]) {
+      EXPECT_TRUE(resident_.count(id) != 0 && waited_.count(gather_of_.at(id)) != 0)
+          << model_.params[raw(id)].name << " is used before it is available";
+      EXPECT_EQ(scheduler_.status(id), ParamStatus::available);
+    }
+    check_limit();
+  }
+
+  void use_external(ParamId param, ModuleId module) {
+    take(scheduler_.fetch_external(param, module));
+    EXPECT_TRUE(resident_.count(param) != 0 && waited_.count(gather_of_.at(param)) != 0);
+    if (config_.compat == Compat::shardscope) in_use_[module].push_back(param);
+    check_limit();
+  }
+
+  void release(ModuleId module, Direction direction) {
+    in_use_.erase(module);
+    const ReleasePlan plan = scheduler_.release(module, direction);
+    freed(plan.released);
+    std::set<ParamId> decided(plan.released.begin(), plan.released.end());
+    for (const Kept& kept : plan.kept) EXPECT_TRUE(decided.insert(kept.param).second) << "decided twice";
+    for (const ParamId id : scheduler_.params_of(module)) EXPECT_EQ(decided.count(id), 1U);
+    log_ << " available " << plan.available_elems;
+  }
+
+  void end_backward() {
+    in_use_.clear();
+    freed(scheduler_.release_leftovers());
+  }
+
+  void step() {
+    in_use_.clear();
+    for (const GatherId id : scheduler_.in_flight_gathers()) waited_.insert(id);
+    freed(scheduler_.release_all());
+    EXPECT_TRUE(resident_.empty()) << "the optimizer step needs every parameter partitioned";
+    EXPECT_EQ(issued_, waited_) << "a gather nobody waited for";
+    EXPECT_EQ(scheduler_.resident_elems(), 0);
+    const Gather gather = scheduler_.gather_persistent();
+    issue(gather);
+    if (gather.id != kNone<GatherId>) waited_.insert(gather.id);
+    for (const ParamPlan& param : model_.params) {
+      EXPECT_EQ(scheduler_.status(param.id) == ParamStatus::available, scheduler_.persistent(param.id));
+    }
+  }
+
+  void run(const std::vector<Visit>& visits) {
+    for (const Visit& visit : visits) {
+      switch (visit.kind) {
+        case VisitKind::pre_forward:
+          fetch(visit.module, Direction::forward);
+          break;
+        case VisitKind::post_forward:
+          release(visit.module, Direction::forward);
+          break;
+        case VisitKind::pre_backward:
+          fetch(visit.module, Direction::backward);
+          break;
+        case VisitKind::post_backward:
+          release(visit.module, Direction::backward);
+          break;
+        case VisitKind::use_external:
+          use_external(visit.param, visit.module);
+          break;
+        case VisitKind::begin_recompute:
+        case VisitKind::end_recompute:
+          break;
+      }
+    }
+  }
+
+  [[nodiscard]] int invalidations() const { return invalidations_; }
+  [[nodiscard]] int on_demand() const { return on_demand_; }
+  [[nodiscard]] int prefetched() const { return prefetched_; }
+  [[nodiscard]] std::string take_log() {
+    std::string text = log_.str();
+    log_.str("");
+    return text;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t sum(const std::vector<ParamId>& params) const {
+    std::int64_t elems = 0;
+    for (const ParamId id : params) elems += model_.params[raw(id)].elems;
+    return elems;
+  }
+
+  void issue(const Gather& gather) {
+    if (gather.id == kNone<GatherId>) {
+      EXPECT_TRUE(gather.params.empty());
+      return;
+    }
+    EXPECT_FALSE(gather.params.empty());
+    EXPECT_TRUE(issued_.insert(gather.id).second) << "two gathers with one id";
+    EXPECT_TRUE(std::is_sorted(gather.params.begin(), gather.params.end()));
+    EXPECT_EQ(gather.elems, sum(gather.params));
+    log_ << " gather";
+    for (const ParamId id : gather.params) {
+      EXPECT_TRUE(resident_.insert(id).second) << "gathered although it is there";
+      gather_of_[id] = gather.id;
+      log_ << ' ' << raw(id);
+    }
+  }
+
+  void take(const FetchPlan& plan) {
+    issue(plan.gather);
+    on_demand_ += plan.gather.id != kNone<GatherId> ? 1 : 0;
+    for (const GatherId id : plan.wait_for) {
+      EXPECT_TRUE(issued_.count(id) != 0);
+      EXPECT_TRUE(waited_.insert(id).second) << "waited for twice";
+    }
+    for (const ParamId id : plan.completed) EXPECT_TRUE(waited_.count(gather_of_.at(id)) != 0);
+    if (plan.prefetch.id != kNone<GatherId>) check_prefetch(plan);
+    issue(plan.prefetch);
+    prefetched_ += plan.prefetch.id != kNone<GatherId> ? 1 : 0;
+    if (plan.stop == PrefetchStop::no_trace || plan.stop == PrefetchStop::disabled) {
+      EXPECT_EQ(plan.prefetch.id, kNone<GatherId>);
+    }
+    log_ << " stop " << static_cast<int>(plan.stop) << " available " << plan.available_elems << '\n';
+  }
+
+  void freed(const std::vector<ParamId>& params) {
+    for (const ParamId id : params) {
+      EXPECT_EQ(resident_.erase(id), 1U) << "freed although it is not there";
+      EXPECT_TRUE(waited_.count(gather_of_.at(id)) != 0) << "freed while its gather is under way";
+      for (const auto& [module, used] : in_use_) {
+        EXPECT_TRUE(std::find(used.begin(), used.end(), id) == used.end())
+            << model_.params[raw(id)].name << " is freed while module " << raw(module) << " uses it";
+      }
+      log_ << " free " << raw(id);
+    }
+  }
+
+  void drained(const std::vector<GatherId>& wait_for, const std::vector<ParamId>& released) {
+    for (const GatherId id : wait_for) EXPECT_TRUE(waited_.insert(id).second);
+    freed(released);
+  }
+
+  /// Ours stays within the limit. DeepSpeed's may pass the limit, or its bucket, by its last parameter (C8).
+  void check_prefetch(const FetchPlan& plan) {
+    std::int64_t largest = 0;
+    std::int64_t counted = 0;
+    for (const ParamId id : plan.prefetch.params) {
+      const std::int64_t elems = model_.params[raw(id)].elems;
+      largest = std::max(largest, elems);
+      counted += scheduler_.persistent(id) ? 0 : elems;
+    }
+    EXPECT_LT(plan.prefetch.elems - largest, config_.prefetch_bucket_elems);
+    if (config_.compat != Compat::shardscope) {
+      EXPECT_LT(plan.available_elems - largest, config_.max_live_elems);
+    } else if (counted > 0) {
+      EXPECT_LE(plan.available_elems, config_.max_live_elems);
+    }
+  }
+
+  /// The documented bound of the default: the limit and what running modules need.
+  void check_limit() {
+    std::int64_t resident = 0;
+    std::int64_t counted = 0;
+    for (const ParamId id : resident_) {
+      const std::int64_t elems = model_.params[raw(id)].elems;
+      resident += elems;
+      counted += scheduler_.persistent(id) ? 0 : elems;
+    }
+    EXPECT_EQ(scheduler_.resident_elems(), resident);
+    if (config_.compat != Compat::shardscope) return;
+    EXPECT_EQ(scheduler_.available_elems(), counted) << "the counter is not the truth";
+    std::set<ParamId> running;
+    for (const auto& [module, used] : in_use_) running.insert(used.begin(), used.end());
+    EXPECT_LE(counted, config_.max_live_elems + sum({running.begin(), running.end()}));
+  }
+
+  const ModelPlan& model_;
+  SchedulerConfig config_;
+  FetchScheduler scheduler_;
+  std::set<ParamId> resident_;
+  std::map<ParamId, GatherId> gather_of_;
+  std::set<GatherId> issued_;
+  std::set<GatherId> waited_;
+  std::map<ModuleId, std::vector<ParamId>> in_use_;
+  std::ostringstream log_;
+  int invalidations_ = 0;
+  int on_demand_ = 0;
+  int prefetched_ = 0;
+};
+
+}  // namespace shardscope::plan::testing_support
