@@ -47,7 +47,6 @@ std::size_t Ring::drain(std::vector<Event>& out) {
   const std::size_t before = out.size();
   std::uint64_t tail = tail_.load(std::memory_order_relaxed);
   const std::uint64_t head = head_.load(std::memory_order_acquire);
-  out.reserve(before + (head - tail) / kShort + 1);
   while (tail != head) {
     if (tail == drain_turn_ + words_) drain_turn_ = tail;
     const std::uint64_t* record = array_ + (tail - drain_turn_);
