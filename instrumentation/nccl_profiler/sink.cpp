@@ -134,6 +134,9 @@ std::unique_ptr<Sink> start_own_run(const OwnRun& run, std::string& problem) {
   info.local_world = run.local_world;
   shardscope_options options = SHARDSCOPE_OPTIONS_INIT;
   options.linger_s = 2;
+  // Who asks for the times of kernels by hand wants them in the run as well; viewers can change it later.
+  const char* level = std::getenv("SHARDSCOPE_NCCL_LEVEL");
+  if (level != nullptr && std::string_view(level) == "kernels") options.detail = SHARDSCOPE_DETAIL_KERNELS;
   shardscope_run* created = nullptr;
   if (shardscope_run_create(&info, &created) != SHARDSCOPE_OK ||
       shardscope_start(created, &options) != SHARDSCOPE_OK) {

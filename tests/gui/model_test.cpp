@@ -7,6 +7,7 @@
 #include "app/gui/model/app_state.h"
 #include "app/gui/model/arrivals.h"
 #include "app/gui/model/details.h"
+#include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/memory_stack.h"
 #include "app/gui/model/names.h"
