@@ -30,7 +30,8 @@ TEST(GpuExport, OnlyWhatTheGpuDidIsAKernel) {
   std::ostringstream out;
   write_chrome(out, store, {});
   std::size_t kernels = 0, named = 0, delayed = 0;
-  for (const auto& event : nlohmann::json::parse(out.str())["traceEvents"]) {
+  const auto trace = nlohmann::json::parse(out.str());
+  for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] != "X" || event["cat"] != "kernel") continue;
     ++kernels;
     named += event["name"].get<std::string>().rfind("ncclDevKernel_", 0) == 0 ? 1 : 0;
