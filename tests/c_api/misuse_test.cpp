@@ -148,7 +148,7 @@ TEST(Misuse, ImpossibleEventsAreCountedAndStayHere) {
   event.kind = SHARDSCOPE_EVENT_LAST_ + 1;
   shardscope_emit(&event);
   event.kind = SHARDSCOPE_EVENT_STEP_BEGIN;
-  event.lane = SHARDSCOPE_LANE_WORKER + 1;
+  event.lane = SHARDSCOPE_LANE_GPU_RECORDS + 1;
   shardscope_emit(&event);
   event.lane = 0;
   shardscope_emit_at(-1, &event);
