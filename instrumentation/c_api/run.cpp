@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "instrumentation/c_api/status.h"
+#include "instrumentation/table_checks.h"
 
 namespace shardscope::instrumentation::c_api {
 namespace {
@@ -67,6 +68,9 @@ SHARDSCOPE_API shardscope_status shardscope_start(shardscope_run* run, const sha
     const std::lock_guard run_lock(run->mutex);
     if (run->phase != shardscope_run::Phase::described)
       throw Failure(SHARDSCOPE_INVALID_STATE, "the run has started before");
+    // What collectors would not take: the run would be seen nowhere.
+    if (const char* wrong = what_is_wrong(run->tables))
+      throw Failure(SHARDSCOPE_INVALID_ARGUMENT, std::string("what was described cannot be: ") + wrong);
     if (g_active != nullptr)
       throw Failure(SHARDSCOPE_INVALID_STATE,
                     "another run of this process has started; destroy it before the next begins");

@@ -1,4 +1,4 @@
-// The C interface's description of a run, called with anything: what it accepts can be said to a collector
+// The C interface's description of a run, called with anything: what it would start with can be said to a collector
 // and is understood there as it was described.
 #include <cstring>
 #include <memory>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "instrumentation/c_api/run.h"
+#include "instrumentation/table_checks.h"
 #include "instrumentation/wire.h"
 #include "shardscope/shardscope.h"
 #include "tests/fuzz/fuzz.h"
@@ -128,6 +129,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (run == nullptr) return 0;
   while (in.left()) describe(run, in);
   const instrumentation::RunTables& said = run->tables;
+  if (instrumentation::what_is_wrong(said) != nullptr) {  // shardscope_start() refuses it
+    shardscope_run_destroy(run);
+    return 0;
+  }
   wire::Header header;
   header.rank = said.rank;
   header.run_id = said.run_id;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,7 @@ void write_manifest() {
   const fs::path folder = fs::temp_directory_path() / "shardscope-seed-checkpoint";
   fs::create_directories(folder);
   checkpoint::Manifest manifest;
-  manifest.progress = {3, 6, 2, plan::LossScaler::Saved{}};
+  manifest.progress = {3, 6, 2, plan::LossScaler::Saved{}, std::nullopt};
   manifest.data = {1, 20, 40, 7, 9};
   manifest.world = 2;
   manifest.stage = 3;

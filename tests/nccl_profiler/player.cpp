@@ -10,8 +10,9 @@ using namespace shardscope::nccl_profiler;
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const int rank = std::atoi(argv[1]), world = std::atoi(argv[2]), collectives = std::atoi(argv[3]);
-  auto* world_comm = new FakeComm(FakeComm::Version::v5, 0x5EED, world, rank, "world");
-  auto* other_comm = new FakeComm(FakeComm::Version::v5, 0x0DD, world, rank, "other");
+  // Static: still referred to at the end, so that no leak checker takes them for lost.
+  static auto* world_comm = new FakeComm(FakeComm::Version::v5, 0x5EED, world, rank, "world");
+  static auto* other_comm = new FakeComm(FakeComm::Version::v5, 0x0DD, world, rank, "other");
   for (int i = 0; i < collectives; ++i) {
     Played played{.function = i % 2 == 0 ? "AllGather" : "ReduceScatter",
                   .count = 100,
