@@ -157,6 +157,21 @@ TEST_F(Model, IndexOfAGrowingStoreEqualsTheIndexOfAWholeOne) {
   }
 }
 
+TEST_F(Model, AnIndexCoversOnlyWhatItWasAskedFor) {
+  RunIndex index;
+  // Of a run too large for an index of all of it there is none until somebody looks closely; its waits are
+  // then drawn from levels of detail, not left out.
+  EXPECT_FALSE(index.covers(0, 1000));
+  EXPECT_FALSE(index.whole());
+  index.update(data(), Completeness::complete, {.begin_ns = 100, .end_ns = 900});
+  EXPECT_TRUE(index.covers(100, 900));
+  EXPECT_FALSE(index.covers(0, 1000));
+  EXPECT_FALSE(index.whole());
+  index.update(data(), Completeness::complete);
+  EXPECT_TRUE(index.covers(0, 1000));
+  EXPECT_TRUE(index.whole());
+}
+
 TEST_F(Model, SteppingForwardAndBackReturnsToTheSameGate) {
   const auto gates = data().gates(0);
   ASSERT_GT(gates.size(), 20U);

@@ -109,6 +109,7 @@ void RunIndex::update(const store::Store& store, Completeness completeness, Wind
     origin_ns_ = store.origin_ns();
     window_ = window;
   }
+  begun_ = true;
   for (const store::RankRow& row : store.ranks()) {
     RankIndex& index = ranks_[row.rank];
     take_instants(store, row.rank, completeness, index);

@@ -74,10 +74,13 @@ class RunIndex {
   /// `complete` takes them all.
   /// Only what lies in `window` is taken; another window begins anew.
   void update(const store::Store& store, Completeness completeness, Window window = {});
-  /// Whether what happened in [begin, end) is here, as far as it is known.
+  /// Whether what happened in [begin, end) is here, as far as it is known. Nothing is before the first
+  /// update.
   [[nodiscard]] bool covers(std::int64_t begin_ns, std::int64_t end_ns) const noexcept {
-    return window_.begin_ns <= begin_ns && end_ns <= window_.end_ns;
+    return begun_ && window_.begin_ns <= begin_ns && end_ns <= window_.end_ns;
   }
+  /// Whether it was asked for all of the run.
+  [[nodiscard]] bool whole() const noexcept { return begun_ && window_ == Window{}; }
   [[nodiscard]] std::span<const Fetch> fetches(std::uint32_t rank) const;  ///< by started_ns
   /// The fetch that a span of the gather lane carried out, or null.
   [[nodiscard]] const Fetch* fetch_of(std::uint32_t rank, const store::Span& gather_span) const;
@@ -121,6 +124,7 @@ class RunIndex {
   [[nodiscard]] static const Fetch* find_fetch(const RankIndex& index, const store::Span& span);
   std::map<std::uint32_t, RankIndex> ranks_;
   Window window_;
+  bool begun_ = false;
   std::int64_t origin_ns_ = 0;
 };
 

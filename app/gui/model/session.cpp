@@ -100,6 +100,8 @@ void Session::update_index() {
     index_.update(store_, indexed_as_);
     return;
   }
+  // The run has outgrown an index of all of it, which would say from here on that nothing happened.
+  if (index_.whole()) index_ = {};
   const auto [begin, end] = looked_at_;
   const double share =
       static_cast<double>(end - begin) / static_cast<double>(std::max<std::int64_t>(store_.end_ns(), 1));
