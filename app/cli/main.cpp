@@ -32,6 +32,10 @@ int main(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     const CLI::App* where = &app;
     for (const CLI::App* verb : app.get_subcommands()) where = verb;
+    if (where == &app && argc > 1 && argv[1][0] != '-') {
+      fmt::print(stderr, "shardscope: {}: no such verb; `shardscope --help` lists them\n", argv[1]);
+      return 2;
+    }
     fmt::print(stderr, "shardscope: {}; see `shardscope {}--help`\n", error.what(),
                where == &app ? "" : where->get_name() + " ");
     return 2;

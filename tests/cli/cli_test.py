@@ -89,6 +89,9 @@ class Errors(unittest.TestCase):
             file.flush()
             self.check(["summary", file.name], file.name)
 
+    def test_unknown_verb(self):
+        self.check(["frobnicate"], "frobnicate", "no such verb", "--help")
+
     def test_occupied_port(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
