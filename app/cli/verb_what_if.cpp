@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 namespace ev = shardscope::instrumentation;
 
 struct WhatIfOptions {
-  std::string recording, model, link, node_link, out;
+  std::string recording, model, link, node_link, host_link, out;
   std::vector<std::string> set;
   std::uint32_t ranks = 0, ranks_per_node = 0;  ///< 0: as recorded
   std::int64_t steps = 4;
@@ -119,15 +119,24 @@ class Theatre {
 struct Played {
   store::Store store;
   analysis::Pace pace;
-  analysis::Summary summary;
 };
 
 Played read(const std::string& path) {
   store::RecordingInfo info;
   store::Store store = store::open_recording(path, &info);
   analysis::Pace pace = analysis::measure_pace(store);
-  analysis::Summary summary = analysis::summarize(store);
-  return {std::move(store), std::move(pace), std::move(summary)};
+  return {std::move(store), std::move(pace)};
+}
+
+/// A link that the changed run uses and the recorded one did not has no speed that anybody measured.
+void check_link(const char* what, const char* option, const std::string& given,
+                const std::optional<analysis::LinkPace>& recorded,
+                const std::optional<analysis::LinkPace>& used) {
+  if (!used || recorded || !given.empty()) return;
+  throw UserError(
+      fmt::format("the changed run moves data {}, over which the recorded run sent nothing: how fast is it? "
+                  "Give {} GB_PER_S:LATENCY_US",
+                  what, option));
 }
 
 std::string link_text(const std::optional<analysis::LinkPace>& link) {
@@ -202,16 +211,21 @@ int what_if(const WhatIfOptions& options) {
         "one; give --node-link GB_PER_S:LATENCY_US",
         ranks, per_node));
   }
-  if (per_node > 1 && ranks > 1 && !pace.inside && options.link.empty() && per_node >= ranks) {
-    throw UserError(
-        fmt::format("--ranks {}: how fast is the link among ranks? The recorded run had no collective; give "
-                    "--link GB_PER_S:LATENCY_US",
-                    ranks));
-  }
+  if (!options.host_link.empty()) rates.host = parse_link("--host-link", options.host_link);
   theatre.set_ranks(ranks);
   theatre.furnish(rates, description, per_node, ranks == tables.world ? pace : analysis::Pace{});
   const std::string path = theatre.play(changed.path(), "changed", options.steps);
   const Played b = read(path);
+  check_link("among the ranks of a node", "--link", options.link, pace.inside, b.pace.inside);
+  check_link("between nodes", "--node-link", options.node_link, pace.between, b.pace.between);
+  check_link("between device and host", "--host-link", options.host_link, pace.host, b.pace.host);
+  if (pace.worker_ms <= 0 && b.pace.worker_ms > 0) {
+    fmt::print(
+        stderr,
+        "shardscope: warning: the changed run updates parameters on the CPU, which the recorded one did not: "
+        "{:.3g} GB/s of host memory for each rank are assumed\n",
+        rates.host_memory_gb_per_s);
+  }
   if (b.store.tables().param_bytes != tables.param_bytes) {
     fmt::print(stderr,
                "shardscope: warning: the changed run has another data type, of which nothing was recorded: "
@@ -226,8 +240,9 @@ int what_if(const WhatIfOptions& options) {
           fmt::format("-o {}: {}; choose a file that can be written", options.out, error.message()));
   }
 
+  const analysis::Summary summary_a = analysis::summarize(a->store), summary_b = analysis::summarize(b.store);
   const analysis::Comparison comparison =
-      analysis::compare({{&a->store, &a->summary}}, {{&b.store, &b.summary}});
+      analysis::compare({{&a->store, &summary_a}}, {{&b.store, &summary_b}});
   const double difference = b.pace.step_ms - a->pace.step_ms;
   const double predicted = pace.step_ms + difference;
   const double model_error = 100 * (a->pace.step_ms / pace.step_ms - 1);
@@ -271,6 +286,7 @@ int what_if(const WhatIfOptions& options) {
   if (ranks != tables.world) fmt::print("  ranks: {} -> {}\n", tables.world, ranks);
   if (!options.link.empty()) fmt::print("  link among ranks: {}\n", options.link);
   if (!options.node_link.empty()) fmt::print("  link between nodes: {}\n", options.node_link);
+  if (!options.host_link.empty()) fmt::print("  link to the host: {}\n", options.host_link);
   return 0;
 }
 
@@ -291,6 +307,8 @@ void add_what_if(CLI::App& app, Action& action) {
       ->check(kAboveZero);
   verb->add_option("--link", options->link, "GB_PER_S:LATENCY_US among the ranks of a node, as busbw");
   verb->add_option("--node-link", options->node_link, "GB_PER_S:LATENCY_US of a node's links to other nodes");
+  verb->add_option("--host-link", options->host_link,
+                   "GB_PER_S:LATENCY_US between a rank's device and host memory");
   verb->add_option("--model", options->model, "File of the recorded model, where it came from one");
   verb->add_option("--steps", options->steps, "Optimizer steps to play; the first is warm-up")
       ->check(CLI::Range(2, 1000))

@@ -16,6 +16,9 @@ BIN = pathlib.Path(sys.argv[1])
 ROOT = pathlib.Path(sys.argv[2])
 ENV = {**os.environ, "SHARDSCOPE_ROOT": str(ROOT)}
 CONFIG = ROOT / "samples/zero3-bf16.json"
+# Gathers of the backward stay inside a node, and there are some: nothing is kept from the forward.
+HPZ = ["--set", "zero_optimization.zero_hpz_partition_size=8", "--set", "zero_optimization.stage3_max_reuse_distance=0",
+       "--set", "zero_optimization.stage3_max_live_parameters=1000000"]
 RUN = ["--model", "gpt:layers=4,width=1024,heads=8,context=512,vocabulary=8192", "--config", CONFIG]
 
 
@@ -88,6 +91,16 @@ class WhatIf(unittest.TestCase):
         slower = self.what_if("--node-link", "37:10")
         self.assertGreater(slower["predicted_step_ms"], 1.5 * self.step_ms)
 
+    def test_a_link_that_was_given(self):
+        """With the machine's own figures for what was not recorded, the prediction is what that machine takes."""
+        inside = self.machine["inside"]
+        predicted = self.what_if(*HPZ, "--link", f"{inside['gb_per_s']}:{inside['latency_us']}")
+        real = self.simulated(*HPZ)
+        self.assertAlmostEqual(predicted["predicted_step_ms"], real, delta=0.02 * real)
+        offload = 'zero_optimization.offload_optimizer={"device":"cpu"}'
+        fast, slow = (self.what_if("--set", offload, "--host-link", link)["predicted_step_ms"] for link in ("50", "5"))
+        self.assertGreater(slow, fast + 1)
+
     def test_the_changed_run_is_kept(self):
         kept = pathlib.Path(self.folder.name) / "kept.zscope"
         outcome = self.what_if("--set", "zero_optimization.stage=2", "-o", kept)
@@ -117,7 +130,11 @@ class WhatIf(unittest.TestCase):
                 ((self.recording, "--node-link", "fast"), ("--node-link fast", "GB_PER_S")),
                 ((self.recording, "--model", "gpt2"), ("gpt2", "give the model that was trained")),
                 ((self.recording, "--ranks", "0"), ("0 is not a number above 0",)),
-                ((one_node, "--ranks", "8", "--ranks-per-node", "4"), ("--ranks 8", "--node-link"))):
+                ((one_node, "--ranks", "8", "--ranks-per-node", "4"), ("--ranks 8", "--node-link")),
+                # Links that nobody measured: no speed is made up for them.
+                ((self.recording, *HPZ), ("of a node", "--link")),
+                ((self.recording, "--set", 'zero_optimization.offload_optimizer={"device":"cpu"}'),
+                 ("device and host", "--host-link"))):
             result = shardscope("what-if", *arguments)
             self.assertNotEqual(result.returncode, 0, arguments)
             self.assertEqual(result.stdout, "", arguments)
