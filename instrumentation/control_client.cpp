@@ -62,6 +62,7 @@ void ControlClient::run() {
     if ((items[1].revents & ZMQ_POLLIN) != 0) {
       wake_.clear();
       send_position();
+      if (options_.gate_moved) options_.gate_moved();
     }
     zmq::message_t message;
     while (socket_.recv(message, zmq::recv_flags::dontwait)) handle(message.data(), message.size(), received);

@@ -13,7 +13,7 @@ namespace shardscope::instrumentation {
 class DrainPace {
  public:
   /// What a live view lags behind, its own frame and the collector's round apart.
-  static constexpr std::chrono::milliseconds kLongest{32};
+  static constexpr std::chrono::milliseconds kLongest{100};
   static constexpr std::chrono::milliseconds kShortest{1};
 
   /// How long to sleep after a look that found the fullest ring so full.
@@ -27,6 +27,8 @@ class DrainPace {
     if (fullest_percent < 6) pause_ = std::min(pause_ * 2, kLongest);
     return pause_;
   }
+  /// Looks are close together again, and grow rarer as at the beginning.
+  void restart() noexcept { pause_ = kShortest; }
 
  private:
   std::chrono::milliseconds pause_ = kShortest;

@@ -53,6 +53,7 @@ struct Publisher::State {
   std::mutex mutex;
   std::condition_variable wake;
   bool stop = false;
+  bool gate_moved = false;
   bool finishing = false;  ///< finish() was called: drain everything, then send it
   wire::Finish finish;
   std::unordered_map<std::string, std::uint32_t> names;
@@ -87,7 +88,10 @@ struct Publisher::State {
     std::unique_lock lock(mutex);
     std::chrono::milliseconds pause = DrainPace::kShortest;
     while (!stop) {
-      if (pause.count() > 0 && !finishing) wake.wait_for(lock, pause);
+      if (pause.count() > 0 && !finishing && !gate_moved) wake.wait_for(lock, pause);
+      // Somebody steps through the run: what it did up to the gate shows at once, the newest of it (see
+      // [Note: holding back]) in the looks that follow quickly.
+      if (std::exchange(gate_moved, false)) pace.restart();
       const bool end_of_run = finishing;
       const wire::Finish last = finish;
       finishing = false;
@@ -127,6 +131,13 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables) : state_
   link.gate = &GateKeeper::instance();
   link.set_detail = [](Detail detail) {
     g_detail.store(static_cast<int>(detail), std::memory_order_relaxed);
+  };
+  link.gate_moved = [&s] {
+    {
+      const std::lock_guard lock(s.mutex);
+      s.gate_moved = true;
+    }
+    s.wake.notify_one();
   };
   link.detail = [] { return g_detail.load(std::memory_order_relaxed); };
   s.link = std::make_unique<RankLink>(std::move(link), std::move(tables));

@@ -17,14 +17,18 @@ class HostThrottle {
         // Launching on CUDA costs microseconds per kernel: a deeper queue hides it.
         depth_(device.backend() == kernels::Backend::cpu ? 4 : 32) {}
 
-  /// A module's work is queued. Waits until the compute stream is at most `depth` modules behind.
+  /// A module's work is queued. Lets the compute stream be at most `depth` modules behind: when it is more,
+  /// waits until it is half of that, for to be woken after every module would cost both threads a switch each
+  /// time.
   void module_queued() {
     marks_.push_back(events_.take());
     device_.compute().record(*marks_.back());
     if (marks_.size() <= depth_) return;
-    marks_.front()->host_wait();
-    events_.give_back(std::move(marks_.front()));
-    marks_.pop_front();
+    marks_[marks_.size() - 1 - depth_ / 2]->host_wait();
+    while (marks_.size() > depth_ / 2) {
+      events_.give_back(std::move(marks_.front()));
+      marks_.pop_front();
+    }
   }
 
  private:

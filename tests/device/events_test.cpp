@@ -4,8 +4,12 @@
 
 #include <array>
 #include <chrono>
+#include <random>
+#include <span>
+#include <thread>
 #include <vector>
 
+#include "instrumentation/clock.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/ring.h"
 #include "tests/device/thread_ranks.h"
@@ -113,6 +117,58 @@ TEST_F(EventsTest, MemoryEventsAddUpToThePool) {
   EXPECT_EQ(events.back().a, 12U);
   EXPECT_EQ(events.back().code,
             instrumentation::memory_code(instrumentation::MemoryPool::device, MemoryCategory::momentum));
+}
+
+TEST_F(EventsTest, EventsOfAnIdleStreamWakeNobody) {
+  const auto device = device::make_cpu_device(nullptr);
+  std::uint32_t emitted = 0;
+  const auto there_at_once = [&] {
+    device->gather().emit({.kind = EventKind::param_status, .stream = StreamId::gather, .a = ++emitted});
+    const std::vector<Event> events = drain();
+    return !events.empty() && events.back().a == emitted;
+  };
+  // Its thread emits once, then goes to sleep at some time; from then on it is not needed. A thread that was
+  // woken for each would hardly be faster than this one a hundred times in a row.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  int in_a_row = 0;
+  while (in_a_row < 100 && std::chrono::steady_clock::now() < deadline) {
+    in_a_row = there_at_once() ? in_a_row + 1 : 0;
+  }
+  ASSERT_EQ(in_a_row, 100);
+  const auto point = device->make_timed_event();
+  device->gather().record(*point);
+  EXPECT_TRUE(point->reached());
+  std::int64_t reached_ns = 0;
+  device->gather().emit_timed({.kind = EventKind::param_status, .a = 7},
+                              std::array<device::Event*, 1>{point.get()},
+                              [](Event& event, std::span<const std::int64_t> at) { event.v0 = at[0]; });
+  const std::vector<Event> events = drain();
+  ASSERT_EQ(events.size(), 1U);
+  reached_ns = events[0].v0;
+  EXPECT_GT(reached_ns, 0);
+  EXPECT_LE(reached_ns, instrumentation::monotonic_now_ns());
+}
+
+TEST_F(EventsTest, EventsOfAStreamThatIsIdleNowAndThenKeepTheirOrder) {
+  const auto device = device::make_cpu_device(nullptr);
+  std::mt19937 random(1);
+  std::uint32_t emitted = 0;
+  std::vector<Event> events;
+  for (int round = 0; round < 5000; ++round) {
+    const auto what = random() % 4;
+    if (what == 0) device->gather().run([](const kernels::Exec&) { std::this_thread::yield(); });
+    if (what == 1 && random() % 16 == 0) device->gather().synchronize();
+    if (what >= 2) {
+      device->gather().emit({.kind = EventKind::param_status, .stream = StreamId::gather, .a = emitted++});
+    }
+  }
+  device->synchronize();
+  events = drain();
+  ASSERT_EQ(events.size(), emitted);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    ASSERT_EQ(events[i].a, i);
+    ASSERT_LE(events[i == 0 ? 0 : i - 1].ticks, events[i].ticks);
+  }
 }
 
 TEST_F(EventsTest, StreamEventsAreStampedWhenTheStreamGetsThere) {

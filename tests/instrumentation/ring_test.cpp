@@ -272,22 +272,26 @@ TEST(DrainPace, LooksRarelyWhileRingsFillSlowlyAndOftenWhileTheyFillFast) {
   using namespace std::chrono_literals;
   DrainPace pace;
   std::chrono::milliseconds pause{};
-  for (int look = 0; look < 8; ++look) pause = pace.after(1);
+  for (int look = 0; look < 9; ++look) pause = pace.after(1);
   EXPECT_EQ(pause, DrainPace::kLongest);
   EXPECT_EQ(pace.after(8), DrainPace::kLongest) << "neither empty nor filling: as before";
   EXPECT_EQ(pace.after(20), DrainPace::kLongest / 2);
   EXPECT_EQ(pace.after(26), 0ms) << "at once";
   EXPECT_EQ(pace.after(10), DrainPace::kShortest) << "and often for a while";
-  // A thread that begins to emit at 1 million a second into 65,536 places is never late: how full a look
-  // finds the ring follows from how long it slept.
+  pace.restart();
+  EXPECT_EQ(pace.after(1), DrainPace::kShortest * 2) << "somebody steps through the run";
+  // A thread that begins to emit at 300,000 a second into 65,536 places is never late: how full a look finds
+  // the ring follows from how long it slept.
+  while (pace.after(1) != DrainPace::kLongest) {
+  }
   std::chrono::milliseconds slept = DrainPace::kLongest;
   for (int look = 0; look < 100; ++look) {
     const auto percent =
-        static_cast<std::size_t>(std::max<std::int64_t>(slept.count(), 1) * 1000 * 100 / 65536);
+        static_cast<std::size_t>(std::max<std::int64_t>(slept.count(), 1) * 300 * 100 / 65536);
     EXPECT_LT(percent, 50U);
     slept = pace.after(percent);
   }
-  EXPECT_GE(slept, 4ms) << "and no more often than that rate needs";
+  EXPECT_GE(slept, 12ms) << "and no more often than that rate needs";
 }
 
 wire::Batch batch_of(EventKind kind, std::size_t count) {

@@ -119,6 +119,14 @@ void CpuStream::push(Item item) {
   if (wake) filled_.notify_one();
 }
 
+template <typename Do>
+bool CpuStream::at_once(Do&& what) {
+  const std::lock_guard lock(mutex_);
+  if (!worker_waits_ || ring_ == nullptr || progress_->failed()) return false;
+  what(*ring_);
+  return true;
+}
+
 void CpuStream::run(std::function<void(const kernels::Exec&)> work) { push(std::move(work)); }
 
 void CpuStream::wait(Event& event) {
@@ -138,7 +146,8 @@ void CpuStream::record(Event& event) {
   CpuEvent& cpu = as_cpu_event(event);
   cpu.forget_device_point();
   if (const std::shared_ptr<ReachedTime> time = cpu.new_time()) {
-    run([time](const kernels::Exec&) { *time = instrumentation::monotonic_now_ns(); });
+    const auto note = [time](auto&&) { *time = instrumentation::monotonic_now_ns(); };
+    if (!at_once(note)) run(note);
   }
   cpu.progress_ = progress_;
   cpu.position_ = submitted_;
@@ -146,13 +155,15 @@ void CpuStream::record(Event& event) {
 
 void CpuStream::emit(const instrumentation::Event& event) {
   if (!instrumentation::enabled(instrumentation::detail_of(event.kind))) return;
-  push(event);
+  if (!at_once([&event](instrumentation::Ring& ring) { ring.push(event); })) push(event);
 }
 
 void CpuStream::emit_timed(const instrumentation::Event& event, std::span<Event* const> points,
                            Complete complete) {
   if (!instrumentation::enabled(instrumentation::detail_of(event.kind))) return;
-  run([event, complete, times = times_of(points)](const kernels::Exec&) {
+  auto times = times_of(points);
+  if (at_once([&](instrumentation::Ring& ring) { ring.push(completed(event, times, complete)); })) return;
+  run([event, complete, times = std::move(times)](const kernels::Exec&) {
     instrumentation::emit(completed(event, times, complete));
   });
 }
@@ -193,6 +204,7 @@ void CpuStream::work_loop() {
     {
       std::unique_lock lock(mutex_);
       while (queue_.empty() && !ends_) {
+        ring_ = instrumentation::detail::t_ring;
         worker_waits_ = true;
         filled_.wait(lock);
       }

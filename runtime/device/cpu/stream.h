@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "instrumentation/ring.h"
 #include "runtime/device/cpu/stream_progress.h"
 #include "runtime/device/device.h"
 
@@ -97,6 +98,13 @@ class CpuStream final : public Stream {
       std::variant<std::function<void(const kernels::Exec&)>, WaitFor, Point, instrumentation::Event>;
 
   void push(Item item);
+  /// [Note: events of an idle stream]
+  /// Calls what(ring) with the worker's ring if the worker has nothing to do; false, and nothing is done,
+  /// otherwise. An event is made known where the stream has come to: for an idle stream that is here and now,
+  /// and waking its thread to say so would take a core from work twice (futex, context switches). The ring
+  /// has one producer at a time: the worker sleeps under the mutex that is held here.
+  template <typename Do>
+  [[nodiscard]] bool at_once(Do&& what);
   void work_loop();
   void run_item(Item& item);
 
@@ -111,6 +119,7 @@ class CpuStream final : public Stream {
   // neither allocates.
   std::vector<Item> queue_;
   bool worker_waits_ = false;
+  instrumentation::Ring* ring_ = nullptr;  ///< the worker's, once it has emitted
   bool ends_ = false;
   std::thread worker_;  ///< last: starts when all of the above exists
 };

@@ -45,11 +45,14 @@ class StreamProgress {
     if (auto* word = mirror_.load()) raise(*word, position);
     // Only the positions somebody waits for wake anyone: a host that waits for the last of a thousand
     // items is woken once.
-    if (position >= wanted_.load()) {
+    if (position < wanted_.load()) return;
+    {
       const std::lock_guard lock(mutex_);
       wanted_.store(kNobody);
-      moved_.notify_all();
     }
+    // With the mutex given back: where cores are few the one who is woken takes ours at once, and would find
+    // the mutex taken and sleep again.
+    moved_.notify_all();
   }
 
   /// The first failure stands; `position` is the item that failed and is not yet completed.
