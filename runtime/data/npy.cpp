@@ -43,9 +43,12 @@ std::vector<std::int64_t> parse_shape(const std::string& path, std::string_view 
   std::vector<std::int64_t> shape;
   std::size_t at = 1;
   while (at < text.size() && text[at] != ')') {
-    if (std::isdigit(static_cast<unsigned char>(text[at])) == 0) {
+    if (text[at] == ' ' || text[at] == ',') {
       ++at;
       continue;
+    }
+    if (std::isdigit(static_cast<unsigned char>(text[at])) == 0) {
+      fail(path, "its shape is not a tuple of numbers");
     }
     std::int64_t extent = 0;
     while (at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0) {
@@ -94,6 +97,11 @@ NpyArray::NpyArray(const std::string& path) : file_(open(path)) {
   }
   rows_ = shape[0];
   width_ = shape.size() == 2 ? shape[1] : 1;
+  // Without this a file of no rows could claim any width, and the first batch would be made for it.
+  if (rows_ == 0 || width_ == 0) {
+    fail(path, "holds nothing: its shape is [" + std::to_string(rows_) + ", " + std::to_string(width_) +
+                   "]; save at least one row");
+  }
   std::int64_t needed = 0;
   if (__builtin_mul_overflow(rows_, width_, &needed) ||
       __builtin_mul_overflow(needed, static_cast<std::int64_t>(element_bytes_), &needed) ||

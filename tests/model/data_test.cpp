@@ -198,6 +198,10 @@ TEST_F(Data, VectorsFromNpy) {
   for (std::size_t length = 0; length < whole.size(); ++length) {
     EXPECT_NE(error_of(spec, write("cut.npy", whole.substr(0, length)) + "," + y_path), "no error") << length;
   }
+  EXPECT_THAT(error_of(spec, write("none.npy", npy("<f4", "(0, 1000000000)", "")) + "," + y_path),
+              HasSubstr("its shape is [0, 1000000000]; save at least one row"));
+  EXPECT_THAT(error_of(spec, write("odd.npy", npy("<f4", "(2, -2)", "")) + "," + y_path),
+              HasSubstr("not a tuple of numbers"));
 }
 
 }  // namespace
