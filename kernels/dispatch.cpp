@@ -375,6 +375,8 @@ void dequantize_sum_int4(const Exec& exec, Ptr x, const Int4Source* sources, std
 
 void column_abs_sums(const Exec& exec, float* sums, ConstPtr x, const MatrixPart& part) {
   check_part("column_abs_sums", part);
+  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(part.elems)) + 4 * real(part.columns))))
+    return;
   SHARDSCOPE_ON_CUDA(column_abs_sums, sums, x, part)
   cpu::column_abs_sums(cpu_threads(exec, "column_abs_sums"), sums, x, part);
 }
@@ -393,6 +395,7 @@ void take_columns(const Exec& exec, Ptr dst, ConstPtr x, const MatrixPart& part,
                   std::int64_t count) {
   check_part("take_columns", part);
   check_same_type("take_columns", dst.type, x.type);
+  if (cost::told(exec, cost::moved_columns(x.type, part, real(count)))) return;
   SHARDSCOPE_ON_CUDA(take_columns, dst, x, part, chosen, count)
   cpu_threads(exec, "take_columns");
   cpu::take_columns(dst, x, part, chosen, count);
@@ -402,6 +405,7 @@ void put_columns(const Exec& exec, Ptr x, ConstPtr src, const MatrixPart& part, 
                  std::int64_t count) {
   check_part("put_columns", part);
   check_same_type("put_columns", x.type, src.type);
+  if (cost::told(exec, cost::moved_columns(x.type, part, real(count)))) return;
   SHARDSCOPE_ON_CUDA(put_columns, x, src, part, chosen, count)
   cpu_threads(exec, "put_columns");
   cpu::put_columns(x, src, part, chosen, count);

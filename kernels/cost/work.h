@@ -2,6 +2,7 @@
 // always faster than the memory it needs.
 #pragma once
 
+#include "kernels/columns.h"
 #include "kernels/cost.h"
 #include "kernels/ops.h"
 
@@ -37,6 +38,13 @@ namespace shardscope::kernels::cost {
   return {5 * B * T * T * C, bytes_of(type, 8 * B * T * C) + 4 * B * H * T, type};
 }
 [[nodiscard]] inline Work memory_only(double bytes) noexcept { return {0, bytes, DType::f32}; }
+
+/// Of `count` columns, with their numbers; in a part that is no whole rows a column has an element more or
+/// less.
+[[nodiscard]] inline Work moved_columns(DType type, const MatrixPart& part, double count) noexcept {
+  const double elems = static_cast<double>(part.elems) * count / static_cast<double>(part.columns);
+  return memory_only(bytes_of(type, 2 * elems) + 4 * count);
+}
 
 /// True when `exec` asks for the work and not for the result; it has then been told.
 [[nodiscard]] inline bool told(const Exec& exec, const Work& work) {

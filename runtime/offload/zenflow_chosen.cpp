@@ -1,7 +1,6 @@
 #include "runtime/offload/zenflow_chosen.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -43,6 +42,16 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, engine::EventPool& event
   host_scores_ =
       device_.pinned().allocate(floats(scores_elems_), {ev::MemoryCategory::temporary}, device_.compute());
   moving_ = device_.pinned().allocate(floats(capacity_), {ev::MemoryCategory::temporary}, device_.copy());
+  if (device_.backend() != kernels::Backend::cost) return;
+  for (const Item& item : items_) {
+    for (std::int32_t column = 0; column < item.slice.columns; ++column) {
+      even_scores_.push_back(static_cast<float>(kernels::elems_in_columns(item.part(), &column, 1)));
+    }
+  }
+}
+
+const float* ZenFlowChosen::scores() const noexcept {
+  return even_scores_.empty() ? data(host_scores_) : even_scores_.data();
 }
 
 void ZenFlowChosen::score() {
@@ -61,7 +70,7 @@ void ZenFlowChosen::score() {
 }
 
 void ZenFlowChosen::choose(std::uint32_t step) {
-  const float* scores = data(host_scores_);
+  const float* scores = this->scores();
   for (Item& item : items_) {
     if (!item.matrix()) continue;
     choose(item, scores);
@@ -116,7 +125,7 @@ void ZenFlowChosen::pack() {
 
 std::vector<double> ZenFlowChosen::masses() const {
   std::vector<double> sums(2 * in_.matrices, 0.0);
-  const float* scores = data(host_scores_);
+  const float* scores = this->scores();
   for (const Item& item : items_) {
     if (!item.matrix()) continue;
     const std::uint32_t matrix = in_.matrix_of[plan::raw(item.slice.param)];
@@ -151,7 +160,7 @@ void ZenFlowChosen::bring_back() {
           kernels::put_columns(exec, {to, DType::f32}, {from, DType::f32}, item.part(), item.columns.data(),
                                static_cast<std::int64_t>(item.columns.size()));
         } else {
-          std::memcpy(to, from, floats(item.packed_elems));
+          kernels::cast(exec, {to, DType::f32}, {from, DType::f32}, item.packed_elems);
         }
       }
     });
@@ -170,7 +179,7 @@ void ZenFlowChosen::take_out() {
           kernels::take_columns(exec, {to, DType::f32}, {from, DType::f32}, item.part(), item.columns.data(),
                                 static_cast<std::int64_t>(item.columns.size()));
         } else {
-          std::memcpy(to, from, floats(item.packed_elems));
+          kernels::cast(exec, {to, DType::f32}, {from, DType::f32}, item.packed_elems);
         }
       }
     });

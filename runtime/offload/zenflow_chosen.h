@@ -55,6 +55,8 @@ class ZenFlowChosen {
     [[nodiscard]] bool matrix() const noexcept { return slice.columns > 0; }
   };
 
+  /// Of every matrix's columns, one matrix after the other.
+  [[nodiscard]] const float* scores() const noexcept;
   void choose(Item& item, const float* scores) const;
   /// Places of the items one after another, once their columns stand; queues the columns' way to the device.
   void pack();
@@ -78,6 +80,9 @@ class ZenFlowChosen {
   device::Buffer chosen_, host_chosen_;  ///< columns, one item's after the other's
   device::Buffer scores_, host_scores_;
   device::Buffer moving_;  ///< packed states on their way
+  /// Where nothing is computed (Backend::cost): scores of gradients that are all alike, the elements of each
+  /// column. Empty elsewhere.
+  std::vector<float> even_scores_;
 };
 
 }  // namespace shardscope::offload

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "kernels/columns.h"
 #include "kernels/ops.h"
 
 namespace shardscope::kernels {
@@ -60,6 +61,18 @@ TEST_F(CostTest, OptimizerMovesItsStates) {
   ASSERT_EQ(meter.told.size(), 1U);
   EXPECT_EQ(meter.told[0].matrix_flops, 0);
   EXPECT_EQ(meter.told[0].bytes, 1000.0 * (3 * 4 * 2 + 4 + 2));
+}
+
+TEST_F(CostTest, ColumnsAreReadAndWrittenAndTheirNumbersNotFollowed) {
+  const MatrixPart part{600, 30, 0};  // 20 rows
+  const auto* chosen = static_cast<const std::int32_t*>(nowhere);
+  column_abs_sums(exec, static_cast<float*>(nowhere), at(DType::bf16), part);
+  take_columns(exec, at(DType::bf16), at(DType::bf16), part, chosen, 3);
+  put_columns(exec, at(DType::f32), at(DType::f32), part, chosen, 3);
+  ASSERT_EQ(meter.told.size(), 3U);
+  EXPECT_EQ(meter.told[0].bytes, 600 * 2 + 30 * 4);
+  EXPECT_EQ(meter.told[1].bytes, 2 * 60 * 2 + 3 * 4);
+  EXPECT_EQ(meter.told[2].bytes, 2 * 60 * 4 + 3 * 4);
 }
 
 TEST_F(CostTest, ArgumentsAreCheckedAsEverywhere) {

@@ -1,0 +1,86 @@
+#include "runtime/simulate/shared_links.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace shardscope::simulate {
+namespace {
+
+/// A nanosecond's work alone. All numbers of sharers up to 8 divide it, so no part of it is lost to rounding
+/// where a rank's few lanes share its links.
+constexpr std::int64_t kParts = 840;
+
+}  // namespace
+
+void SharedLinks::add(std::uint64_t key, std::int64_t begin_ns, std::int64_t alone_ns,
+                      std::span<const std::uint32_t> links) {
+  if (begin_ns < now_ns_)
+    throw std::logic_error("shared links: a transfer begins at " + std::to_string(begin_ns) + " ns, before " +
+                           std::to_string(now_ns_) + ", which is over");
+  if (!transfers_.emplace(key, Transfer{alone_ns * kParts, begin_ns, 0, 0, links}).second)
+    throw std::logic_error("shared links: transfer " + std::to_string(key) + " is under way");
+  changes_.push({begin_ns, true, key});
+}
+
+std::optional<SharedLinks::End> SharedLinks::next() {
+  while (!changes_.empty()) {
+    const Change change = changes_.top();
+    changes_.pop();
+    if (change.begins) {
+      now_ns_ = change.ns;
+      begin(change.key, change.ns);
+      continue;
+    }
+    const auto found = transfers_.find(change.key);
+    // Its pace has changed since: another entry says when it ends.
+    if (found == transfers_.end() || found->second.sharers == 0 || found->second.end_ns != change.ns) continue;
+    now_ns_ = change.ns;
+    end(change.key, change.ns);
+    return End{change.key, change.ns};
+  }
+  return std::nullopt;
+}
+
+void SharedLinks::begin(std::uint64_t key, std::int64_t now_ns) {
+  Transfer& transfer = transfers_.at(key);
+  transfer.since_ns = now_ns;
+  for (const std::uint32_t link : transfer.links) on_link_[link].push_back(key);
+  if (transfer.links.empty()) affected_.push_back(key);
+  share_anew(transfer.links, now_ns);
+}
+
+void SharedLinks::end(std::uint64_t key, std::int64_t now_ns) {
+  const std::span<const std::uint32_t> links = transfers_.at(key).links;
+  for (const std::uint32_t link : links) std::erase(on_link_[link], key);
+  transfers_.erase(key);
+  share_anew(links, now_ns);
+}
+
+void SharedLinks::share_anew(std::span<const std::uint32_t> links, std::int64_t now_ns) {
+  for (const std::uint32_t link : links) {
+    for (const std::uint64_t key : on_link_[link]) {
+      if (affected_.empty() || affected_.back() != key) affected_.push_back(key);
+    }
+  }
+  std::sort(affected_.begin(), affected_.end());
+  affected_.erase(std::unique(affected_.begin(), affected_.end()), affected_.end());
+  for (const std::uint64_t key : affected_) {
+    Transfer& transfer = transfers_.at(key);
+    std::int64_t sharers = 1;
+    for (const std::uint32_t link : transfer.links)
+      sharers = std::max(sharers, static_cast<std::int64_t>(on_link_[link].size()));
+    if (sharers == transfer.sharers) continue;
+    if (transfer.sharers > 0) {
+      transfer.left -= (now_ns - transfer.since_ns) * kParts / transfer.sharers;
+      transfer.left = std::max<std::int64_t>(transfer.left, 0);
+    }
+    transfer.since_ns = now_ns;
+    transfer.sharers = sharers;
+    transfer.end_ns = now_ns + (transfer.left * sharers + kParts - 1) / kParts;
+    changes_.push({transfer.end_ns, false, key});
+  }
+  affected_.clear();
+}
+
+}  // namespace shardscope::simulate
