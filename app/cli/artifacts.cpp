@@ -15,6 +15,8 @@ namespace shardscope::cli {
 void write_report(const std::string& recording, const std::string& html) {
   store::RecordingInfo info;
   const store::Store store = store::open_recording(recording, &info);
+  for (const std::string& problem : info.problems)
+    fmt::print(stderr, "shardscope: {}: {}\n", recording, problem);
   analysis::Summary summary = analysis::summarize(store);
   if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
   exporter::write_html_report(html, store, summary, info.problems);

@@ -1,10 +1,45 @@
 // shardscope: one command, many verbs, in the manner of git. Links no OpenGL, no MPI.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iostream>
+#include <string>
+#include <utility>
 
 #include "app/cli/verb.h"
+
+namespace {
+
+/// The exit code of what ended with `code`: what was printed must have arrived too, or a full disk would take
+/// it in silence.
+int finished(int code) {
+  errno = 0;
+  const bool written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (code != 0 || written) return code;
+  fmt::print(stderr, "shardscope: standard output: not all of it could be written{}{}\n",
+             errno != 0 ? ": " : "", errno != 0 ? std::strerror(errno) : "");
+  return 1;
+}
+
+/// The last of the verbs that were named, and the word behind it ("": none).
+std::pair<const CLI::App*, std::string> last_named(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* where = &app;
+  int next = 1;
+  for (bool deeper = true; deeper;) {
+    deeper = false;
+    for (const CLI::App* verb : where->get_subcommands()) {
+      where = verb;
+      ++next;
+      deeper = true;
+    }
+  }
+  return {where, next < argc && argv[next][0] != '-' ? argv[next] : ""};
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace shardscope::cli;
@@ -29,19 +64,19 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const CLI::App* where = &app;
-    for (const CLI::App* verb : app.get_subcommands()) where = verb;
-    if (where == &app && argc > 1 && argv[1][0] != '-') {
-      fmt::print(stderr, "shardscope: {}: no such verb; `shardscope --help` lists them\n", argv[1]);
+    if (error.get_exit_code() == 0) return finished(app.exit(error));  // --help, --version
+    const auto [where, word] = last_named(app, argc, argv);
+    const std::string verb = where == &app ? "" : where->get_name() + " ";
+    if (where->get_require_subcommand_min() > 0 && !word.empty()) {
+      fmt::print(stderr, "shardscope: {}{}: no such verb; `shardscope {}--help` lists them\n", verb, word,
+                 verb);
       return 2;
     }
-    fmt::print(stderr, "shardscope: {}; see `shardscope {}--help`\n", error.what(),
-               where == &app ? "" : where->get_name() + " ");
+    fmt::print(stderr, "shardscope: {}; see `shardscope {}--help`\n", error.what(), verb);
     return 2;
   }
   try {
-    return action();
+    return finished(action());
   } catch (const UserError& error) {
     fmt::print(stderr, "shardscope: {}\n", error.what());
     return error.exit_code();

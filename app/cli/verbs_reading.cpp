@@ -72,7 +72,9 @@ int print_info(const Reading& reading) {
              info.format_version, static_cast<double>(info.file_bytes) / 1048576.0, info.chunks, info.events,
              info.events > 0 ? static_cast<double>(info.file_bytes) / static_cast<double>(info.events) : 0.0);
   fmt::print("{:<12} {}\n", "state",
-             info.complete ? "complete" : "incomplete: the run was still going on or was cut off");
+             !info.complete          ? "incomplete: the run was still going on or was cut off"
+             : info.problems.empty() ? "complete"
+                                     : "ended properly; what is damaged or missing since follows");
   for (const std::string& problem : info.problems) fmt::print("{:<12} {}\n", "problem", problem);
   if (store.has_tables()) {
     const auto& t = store.tables();

@@ -40,6 +40,8 @@ Collector::State::State(CollectorOptions o)
 }
 
 Collector::Collector(CollectorOptions options) {
+  if (options.listen.rfind("tcp://", 0) != 0)
+    static_cast<void>(instrumentation::endpoints_of(options.listen));
   if (options.keys.empty() && !options.insecure && !instrumentation::is_local(options.listen)) {
     throw std::runtime_error(
         "will not listen on " + options.listen +

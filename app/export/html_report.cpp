@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
 
 #include "app/analysis/memory.h"
 #include "app/export/html_parts.h"
+#include "app/export/output_file.h"
 #include "app/store/gap_text.h"
 #include "app/store/names.h"
 #include "instrumentation/emission_cost.h"
@@ -334,20 +333,9 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
 
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,
                        const std::vector<std::string>& problems) {
-  const std::string temporary = path + ".part";
-  {
-    std::ofstream file(temporary, std::ios::binary);
-    file << html_report(store, summary, problems);
-    file.close();
-    if (!file) {
-      std::remove(temporary.c_str());
-      throw std::runtime_error(
-          fmt::format("report {}: cannot be written; is the folder there, with space left?", path));
-    }
-  }
-  std::error_code error;
-  std::filesystem::rename(temporary, path, error);
-  if (error) throw std::runtime_error(fmt::format("report {}: {}", path, error.message()));
+  OutputFile file(path);
+  file.stream() << html_report(store, summary, problems);
+  file.commit();
 }
 
 }  // namespace shardscope::exporter

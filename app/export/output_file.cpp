@@ -5,12 +5,24 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 
 namespace shardscope::exporter {
+namespace {
+
+/// Whether something is there that renaming would destroy. Folders are left to the error of opening them.
+bool stays_in_place(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+}
+
+}  // namespace
 
 OutputFile::OutputFile(std::string path)
-    : path_(std::move(path)), temporary_(path_ + ".part" + std::to_string(::getpid())) {
+    : path_(std::move(path)),
+      temporary_(stays_in_place(path_) ? path_ : path_ + ".part" + std::to_string(::getpid())) {
   errno = 0;
   out_.open(temporary_, std::ios::binary | std::ios::trunc);
   if (!out_) {
@@ -20,7 +32,7 @@ OutputFile::OutputFile(std::string path)
 }
 
 OutputFile::~OutputFile() {
-  if (!committed_) std::remove(temporary_.c_str());
+  if (!committed_ && temporary_ != path_) std::remove(temporary_.c_str());
 }
 
 void OutputFile::commit() {
@@ -30,7 +42,7 @@ void OutputFile::commit() {
     throw std::runtime_error(
         path_ + ": not written: " + (errno != 0 ? std::strerror(errno) : "the disk may be full"));
   }
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (temporary_ != path_ && std::rename(temporary_.c_str(), path_.c_str()) != 0) {
     throw std::runtime_error(path_ + ": cannot put it in place: " + std::strerror(errno));
   }
   committed_ = true;

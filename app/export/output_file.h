@@ -1,4 +1,5 @@
-// A file that appears whole or not at all: written beside its place, renamed at the end.
+// A file that appears whole or not at all: written beside its place, renamed at the end. What is there and no
+// file (a pipe, /dev/stdout, /dev/full) is written to and stays what it is.
 #pragma once
 
 #include <fstream>
@@ -20,7 +21,7 @@ class OutputFile {
   void commit();
 
  private:
-  std::string path_, temporary_;
+  std::string path_, temporary_;  ///< equal where it is written in its place
   std::ofstream out_;
   bool committed_ = false;
 };

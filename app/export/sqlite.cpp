@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -216,6 +217,8 @@ class Tables {
 }  // namespace
 
 void write_sqlite(const std::string& path, const Store& store) {
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
+    throw std::runtime_error(path + ": exists and is no file; a database needs one: choose another name");
   const std::string temporary = path + ".part" + std::to_string(::getpid());
   std::remove(temporary.c_str());
   try {

@@ -92,6 +92,19 @@ class Errors(unittest.TestCase):
     def test_unknown_verb(self):
         self.check(["frobnicate"], "frobnicate", "no such verb", "--help")
 
+    def test_a_word_that_is_no_verb_of_a_verb(self):
+        self.check(["estimate", "zero4"], "estimate zero4", "estimate --help")
+
+    def test_an_endpoint_that_is_none(self):
+        self.check(["record", "/nowhere/run.zscope", "--listen", "5711"], "'5711'", "tcp://HOST:PORT")
+
+    def test_a_full_disk_takes_nothing_in_silence(self):
+        for arguments in (["--help"], ["estimate", "zero2", "--params", "1000000"]):
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([BIN / "shardscope", *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(result.returncode, 1, arguments)
+            self.assertIn("standard output", result.stderr)
+
     def test_occupied_port(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
