@@ -3,27 +3,13 @@
 #include <algorithm>
 #include <map>
 
-#include "app/analysis/spans.h"
 #include "instrumentation/bus_factor.h"
 
 namespace shardscope::analysis {
 namespace {
 
 using ev::CollectiveOp;
-using ev::EventKind;
 using ev::StreamId;
-
-constexpr StreamId kCommLanes[] = {StreamId::gather, StreamId::reduce, StreamId::compute};
-
-template <typename Visitor>
-void for_each_collective(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
-                         std::int64_t end_ns, Visitor&& visit) {
-  for (StreamId stream : kCommLanes) {
-    for_each_span(store, {rank, stream}, begin_ns, end_ns, [&](const store::Span& span) {
-      if (span.kind == EventKind::collective_begin && span.end_ns != store::kOpen) visit(stream, span);
-    });
-  }
-}
 
 }  // namespace
 
@@ -37,13 +23,13 @@ void ShortestDurations::add(const store::Store& store, const RankStep& rank) {
   for_each_collective(store, rank.rank, rank.begin_ns, rank.end_ns,
                       [&](StreamId stream, const store::Span& span) {
                         const std::int64_t duration = span.end_ns - span.begin_ns;
-                        const auto [at, inserted] = shortest_.emplace(key_of(stream, span), duration);
+                        const auto [at, inserted] = shortest_.emplace(instance_of(stream, span), duration);
                         if (!inserted) at->second = std::min(at->second, duration);
                       });
 }
 
 std::int64_t ShortestDurations::of(StreamId stream, const store::Span& collective) const {
-  const auto found = shortest_.find(key_of(stream, collective));
+  const auto found = shortest_.find(instance_of(stream, collective));
   return found == shortest_.end() ? collective.end_ns - collective.begin_ns : found->second;
 }
 

@@ -6,9 +6,30 @@
 #include <vector>
 
 #include "app/analysis/digest.h"
+#include "app/analysis/spans.h"
 #include "app/analysis/summary.h"
 
 namespace shardscope::analysis {
+
+/// Calls visit(stream, span) for every ended collective of a rank that overlaps [begin, end).
+template <typename Visitor>
+void for_each_collective(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                         std::int64_t end_ns, Visitor&& visit) {
+  using instrumentation::StreamId;
+  for (const StreamId stream : {StreamId::gather, StreamId::reduce, StreamId::compute}) {
+    for_each_span(store, {rank, stream}, begin_ns, end_ns, [&](const store::Span& span) {
+      if (span.kind == instrumentation::EventKind::collective_begin && span.end_ns != store::kOpen)
+        visit(stream, span);
+    });
+  }
+}
+/// Names an instance of a collective within a step: on every rank it has the same lane, operation and
+/// sequence number.
+[[nodiscard]] inline std::uint64_t instance_of(instrumentation::StreamId stream,
+                                               const store::Span& collective) noexcept {
+  return static_cast<std::uint64_t>(stream) << 40 | static_cast<std::uint64_t>(collective.code) << 32 |
+         collective.a;
+}
 
 /// Ranks among which a collective was: its own group's, or all where the recording does not say.
 [[nodiscard]] std::uint32_t ranks_of(const store::Span& collective, std::uint32_t world) noexcept;

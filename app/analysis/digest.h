@@ -41,8 +41,8 @@ struct StepDigest {
   [[nodiscard]] double elements() const;
 };
 
-/// Of each instance of a collective, the shortest duration over the ranks added. It is the same one on every
-/// rank when lane, operation and sequence number agree.
+/// Of each instance of a collective (instance_of in communication.h), the shortest duration over the ranks
+/// added.
 class ShortestDurations {
  public:
   void add(const store::Store& store, const RankStep& rank);
@@ -50,10 +50,6 @@ class ShortestDurations {
   [[nodiscard]] std::int64_t of(instrumentation::StreamId stream, const store::Span& collective) const;
 
  private:
-  /// Lane and operation, then sequence number.
-  [[nodiscard]] static std::uint64_t key_of(instrumentation::StreamId stream, const store::Span& span) {
-    return static_cast<std::uint64_t>(stream) << 40 | static_cast<std::uint64_t>(span.code) << 32 | span.a;
-  }
   std::unordered_map<std::uint64_t, std::int64_t> shortest_;
 };
 

@@ -1,11 +1,11 @@
 #include "app/analysis/pace.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "app/analysis/communication.h"
@@ -40,31 +40,65 @@ bool stays_inside(const store::Span& span, const ev::RunTables& tables) {
          (scope == CollectiveScope::secondary && ranks_of(span, tables.world) <= tables.local_world);
 }
 
-struct Links {
-  std::vector<Transfer> inside, between, host;
+struct CollectiveTransfers {
+  std::vector<Transfer> alone, shared;
 };
 
-/// Of one step. A collective's duration is the shortest over the ranks, from the last one's arrival on where
-/// that is known: waiting for a late rank is no transfer.
+struct Links {
+  CollectiveTransfers inside, between;
+  std::vector<Transfer> host;
+};
+
+/// An instance of a collective.
+struct Collective {
+  Transfer transfer;  ///< as on the rank on which it took least
+  bool inside = false;
+  bool alone = true;  ///< on no rank it shared its links with another one
+};
+
+/// A collective while it moves on one rank: from the last rank's arrival on where that is known, because
+/// waiting for a late rank is no transfer.
+struct Moving {
+  std::int64_t begin_ns = 0, end_ns = 0;
+  Collective* collective = nullptr;
+};
+
+/// Marks those that overlap others on the same links, inside the node or between nodes.
+void find_shared(std::vector<Moving>& of_rank) {
+  std::ranges::sort(of_rank, {}, &Moving::begin_ns);
+  std::array<const Moving*, 2> last{};  ///< of those so far the one that ends last
+  for (const Moving& moving : of_rank) {
+    const Moving*& before = last[moving.collective->inside ? 1 : 0];
+    if (before != nullptr && before->end_ns > moving.begin_ns) {
+      before->collective->alone = false;
+      moving.collective->alone = false;
+    }
+    if (before == nullptr || before->end_ns < moving.end_ns) before = &moving;
+  }
+}
+
+/// Of one step. A collective's duration is the shortest over the ranks.
 void add_transfers(const store::Store& store, const StepDigest& step, Links& links) {
   const ev::RunTables& tables = store.tables();
-  std::map<std::tuple<StreamId, CollectiveOp, std::uint32_t>, Transfer> inside, between;
+  std::map<std::uint64_t, Collective> collectives;
+  std::vector<Moving> of_rank;
   for (const RankStep& rank : step.ranks) {
-    for (const StreamId stream : {StreamId::gather, StreamId::reduce, StreamId::compute}) {
-      for_each_span(store, {rank.rank, stream}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
-        if (span.kind != EventKind::collective_begin || span.end_ns == store::kOpen || span.v1 <= 0) return;
-        const auto op = static_cast<CollectiveOp>(span.code);
-        const std::uint32_t ranks = ranks_of(span, tables.world);
-        const double bytes = static_cast<double>(span.v1) * ev::bus_factor(op, ranks);
-        if (bytes <= 0) return;
-        const std::int64_t begin = std::max(span.begin_ns, span.mark_ns);
-        const Transfer seen{bytes, std::ceil(std::log2(std::max(2U, ranks))),
-                            static_cast<double>(span.end_ns - begin)};
-        auto& known = stays_inside(span, tables) ? inside : between;
-        const auto [at, inserted] = known.emplace(std::tuple{stream, op, span.a}, seen);
-        if (!inserted) at->second.ns = std::min(at->second.ns, seen.ns);
-      });
-    }
+    of_rank.clear();
+    for_each_collective(
+        store, rank.rank, rank.begin_ns, rank.end_ns, [&](StreamId stream, const store::Span& span) {
+          const auto op = static_cast<CollectiveOp>(span.code);
+          const std::uint32_t ranks = ranks_of(span, tables.world);
+          const double bytes = static_cast<double>(span.v1) * ev::bus_factor(op, ranks);
+          if (bytes <= 0) return;
+          const std::int64_t begin = std::max(span.begin_ns, span.mark_ns);
+          const Transfer seen{bytes, std::ceil(std::log2(std::max(2U, ranks))),
+                              static_cast<double>(span.end_ns - begin)};
+          const auto [at, inserted] =
+              collectives.emplace(instance_of(stream, span), Collective{seen, stays_inside(span, tables)});
+          if (!inserted) at->second.transfer.ns = std::min(at->second.transfer.ns, seen.ns);
+          of_rank.push_back({begin, span.end_ns, &at->second});
+        });
+    find_shared(of_rank);
     for_each_span(
         store, {rank.rank, StreamId::copy}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
           if (span.kind == EventKind::transfer_begin && span.end_ns != store::kOpen && span.v0 > 0)
@@ -72,8 +106,16 @@ void add_transfers(const store::Store& store, const StepDigest& step, Links& lin
                 {static_cast<double>(span.v0), 1, static_cast<double>(span.end_ns - span.begin_ns)});
         });
   }
-  for (const auto& [key, transfer] : inside) links.inside.push_back(transfer);
-  for (const auto& [key, transfer] : between) links.between.push_back(transfer);
+  for (const auto& [instance, collective] : collectives) {
+    CollectiveTransfers& of = collective.inside ? links.inside : links.between;
+    (collective.alone ? of.alone : of.shared).push_back(collective.transfer);
+  }
+}
+
+/// From those that had the link for themselves: what the others took is not its rate. From all where none
+/// had.
+std::optional<LinkPace> fit_collectives(const CollectiveTransfers& transfers) {
+  return fit_link(transfers.alone.empty() ? transfers.shared : transfers.alone);
 }
 
 /// got / wanted, where both are there; 1 otherwise.
@@ -150,8 +192,14 @@ Pace measure_pace(const store::Store& store) {
     worker.push_back(cpu / ranks);
     add_transfers(store, taken, links);
   }
-  Pace pace{median_of(step),        median_of(work),         median_of(optimizer), median_of(worker),
-            fit_link(links.inside), fit_link(links.between), fit_link(links.host), {}};
+  Pace pace{median_of(step),
+            median_of(work),
+            median_of(optimizer),
+            median_of(worker),
+            fit_collectives(links.inside),
+            fit_collectives(links.between),
+            fit_link(links.host),
+            {}};
   double sum = 0;
   for (const auto& [rank, ms] : computed) sum += ms;
   const double mean = sum / static_cast<double>(computed.size());

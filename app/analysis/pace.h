@@ -30,7 +30,7 @@ struct LinkPace {
 [[nodiscard]] std::optional<LinkPace> fit_link(const std::vector<Transfer>& transfers);
 
 /// Milliseconds of a step, medians over the measured steps of the mean over ranks; for links the transfers of
-/// all measured steps.
+/// all measured steps that had the link for themselves, or all where none had.
 struct Pace {
   double step_ms = 0;
   double work_ms = 0;       ///< forward and backward: computation without the optimizer
