@@ -45,8 +45,12 @@ double CostModel::latency_ns(const GroupShape& group) const noexcept {
   return link.latency_us * 1e3 * std::bit_width(group.ranks - 1);  // ceil(log2)
 }
 
-std::int64_t CostModel::collective_ns(instrumentation::CollectiveOp op, std::int64_t bytes,
-                                      const GroupShape& group) const noexcept {
+std::int64_t CostModel::collective_latency_ns(const GroupShape& group) const noexcept {
+  return whole(latency_ns(group));
+}
+
+std::int64_t CostModel::collective_moving_ns(instrumentation::CollectiveOp op, std::int64_t bytes,
+                                             const GroupShape& group) const noexcept {
   if (group.ranks <= 1) return 0;
   double gb_per_s = hardware_.inside.gb_per_s;
   if (group.nodes > 1) {
@@ -54,8 +58,7 @@ std::int64_t CostModel::collective_ns(instrumentation::CollectiveOp op, std::int
     gb_per_s = std::min(on_a_node > 1 ? gb_per_s : hardware_.between.gb_per_s,
                         hardware_.between.gb_per_s * on_a_node / hardware_.ranks_per_node);
   }
-  return whole(latency_ns(group) +
-               static_cast<double>(bytes) * instrumentation::bus_factor(op, group.ranks) / gb_per_s);
+  return whole(static_cast<double>(bytes) * instrumentation::bus_factor(op, group.ranks) / gb_per_s);
 }
 
 std::int64_t CostModel::host_exchange_ns(const GroupShape& group) const noexcept {

@@ -33,11 +33,13 @@ class CostModel {
   [[nodiscard]] std::int64_t nvme_ns(const kernels::Work& work) const noexcept;
   [[nodiscard]] std::int64_t launch_ns() const noexcept;
 
-  /// From the arrival of the last rank: latency * ceil(log2(ranks)) + bytes * bus_factor / bandwidth. Among
-  /// nodes the bandwidth is the smaller of `inside` and the part of the node's links that the group's ranks
-  /// on a node have; alone, a rank waits for nobody and nothing moves. `bytes`: metrics.md 2.3, S.
-  [[nodiscard]] std::int64_t collective_ns(instrumentation::CollectiveOp op, std::int64_t bytes,
-                                           const GroupShape& group) const noexcept;
+  /// From the arrival of the last rank until anything moves: latency * ceil(log2(ranks)).
+  [[nodiscard]] std::int64_t collective_latency_ns(const GroupShape& group) const noexcept;
+  /// Then, where its links are its own: bytes * bus_factor / bandwidth. Among nodes the bandwidth is the
+  /// smaller of `inside` and the part of the node's links that the group's ranks on a node have; alone, a
+  /// rank waits for nobody and nothing moves. `bytes`: metrics.md 2.3, S.
+  [[nodiscard]] std::int64_t collective_moving_ns(instrumentation::CollectiveOp op, std::int64_t bytes,
+                                                  const GroupShape& group) const noexcept;
   /// Small values that hosts exchange: latency only.
   [[nodiscard]] std::int64_t host_exchange_ns(const GroupShape& group) const noexcept;
 

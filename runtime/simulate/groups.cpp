@@ -45,8 +45,8 @@ RunGroups::RunGroups(const plan::ZeroConfig& zero, const plan::Topology& topolog
   }
 }
 
-std::vector<std::uint32_t> representatives(const plan::ModelPlan& model, const plan::Ownership& ownership,
-                                           const RunGroups& groups) {
+std::vector<std::uint32_t> representatives(const plan::ModelPlan& model, const plan::ZeroConfig& zero,
+                                           const plan::Ownership& ownership, const RunGroups& groups) {
   std::map<std::vector<std::int64_t>, std::uint32_t> known;
   std::vector<std::uint32_t> of_rank;
   std::vector<std::int64_t> key;
@@ -56,6 +56,8 @@ std::vector<std::uint32_t> representatives(const plan::ModelPlan& model, const p
       for (const plan::OwnedSlice& slice : ownership.slices(param.id, rank)) {
         key.insert(key.end(), {static_cast<std::int64_t>(plan::raw(param.id)), slice.owned_offset,
                                slice.elems, slice.padding_elems});
+        // ZenFlow: how many of its elements are in chosen columns depends on the column it begins in.
+        if (zero.zenflow && param.shape.size() == 2) key.push_back(slice.param_offset % param.shape[1]);
       }
     }
     for (const Membership& member : groups.of(rank)) {

@@ -45,6 +45,7 @@ class RunGroups {
 /// sizes of the same parameters and have the same place among others. In stage 3 few are needed; in stages 1
 /// and 2 every rank owns other parameters.
 [[nodiscard]] std::vector<std::uint32_t> representatives(const plan::ModelPlan& model,
+                                                         const plan::ZeroConfig& zero,
                                                          const plan::Ownership& ownership,
                                                          const RunGroups& groups);
 

@@ -22,10 +22,24 @@ std::uint64_t mixed(std::uint64_t value) noexcept {  // splitmix64's finaliser
   return value ^ (value >> 31);
 }
 
+/// Names a call of a group; calls between hosts are counted apart.
+std::uint64_t key_of(std::uint32_t group, const Op& op) noexcept {
+  return (static_cast<std::uint64_t>(group * 2 + op.comm % 2) << 32U) | op.index;
+}
+std::uint32_t group_of(std::uint64_t key) noexcept { return static_cast<std::uint32_t>(key >> 33U); }
+
 }  // namespace
 
 Playback::Playback(const RunGroups& groups, Variation variation, std::int64_t origin_ns, Take take)
-    : groups_(groups), variation_(std::move(variation)), take_(std::move(take)) {
+    : groups_(groups),
+      variation_(std::move(variation)),
+      take_(std::move(take)),
+      shared_(2 * std::size_t{groups.topology().world}) {
+  for (const RunGroups::Entry& entry : groups.groups()) {
+    const std::uint32_t first = entry.shape.nodes > 1 ? groups.topology().world : 0;
+    std::vector<std::uint32_t>& links = links_.emplace_back();
+    for (const std::uint32_t member : entry.group.members) links.push_back(first + member);
+  }
   ranks_.resize(groups.topology().world);
   for (Rank& rank : ranks_) rank.time.fill(origin_ns);
 }
@@ -46,12 +60,14 @@ void Playback::play(std::span<const std::shared_ptr<const Tape>> tapes) {
     rank.marks.assign(rank.tape->end_mark - rank.tape->first_mark, kUnknown);
     wake(r);
   }
-  while (!awake_.empty()) {
-    const std::uint32_t rank = awake_.front();
-    awake_.pop_front();
-    ranks_[rank].listed = false;
-    advance(rank);
-  }
+  do {
+    while (!awake_.empty()) {
+      const std::uint32_t rank = awake_.front();
+      awake_.pop_front();
+      ranks_[rank].listed = false;
+      advance(rank);
+    }
+  } while (end_transfer());
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
     const bool done =
@@ -144,6 +160,8 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
     }
     case Op::Kind::join:
       return meet(r, op, time);
+    case Op::Kind::move:
+      return move(r, op, time);
   }
   return true;
 }
@@ -170,7 +188,7 @@ bool Playback::meet(std::uint32_t r, const Op& op, std::int64_t& time) {
   const std::uint32_t group = groups_.of(r)[op.comm / 2].group;
   const std::vector<std::uint32_t>& members = groups_.groups()[group].group.members;
   if (members.size() == 1) return true;
-  const std::uint64_t key = (static_cast<std::uint64_t>(group * 2 + op.comm % 2) << 32U) | op.index;
+  const std::uint64_t key = key_of(group, op);
   Meeting& meeting = meetings_[key];
   bool& joined = ranks_[r].joined[static_cast<std::size_t>(op.queue)];
   if (!joined) {
@@ -187,6 +205,26 @@ bool Playback::meet(std::uint32_t r, const Op& op, std::int64_t& time) {
   joined = false;
   time = meeting.latest_ns;
   if (++meeting.left == members.size()) meetings_.erase(key);
+  return true;
+}
+
+/// All members come to it at one time: they have met, and latency is the same for all.
+bool Playback::move(std::uint32_t r, const Op& op, std::int64_t& time) {
+  const std::uint32_t group = groups_.of(r)[op.comm / 2].group;
+  const std::uint64_t key = key_of(group, op);
+  const auto [at, first] = transfers_.try_emplace(key, Transfer{kUnknown});
+  if (first) shared_.add(key, time, op.ns, links_[group]);
+  if (at->second.end_ns == kUnknown) return false;
+  time = at->second.end_ns;
+  if (++at->second.left == links_[group].size()) transfers_.erase(at);
+  return true;
+}
+
+bool Playback::end_transfer() {
+  const std::optional<SharedLinks::End> end = shared_.next();
+  if (!end) return false;
+  transfers_.at(end->key).end_ns = end->ns;
+  for (const std::uint32_t member : groups_.groups()[group_of(end->key)].group.members) wake(member);
   return true;
 }
 

@@ -4,7 +4,10 @@
 // [Note: times without a clock]
 // Nothing that a rank does depends on when it does it, so there is no event queue in order of time: each rank
 // goes on until it waits for something that is not known yet, and whoever makes it known wakes it. Every time
-// is a maximum of others plus a duration, so the order in which ranks are looked at changes nothing.
+// is a maximum of others plus a duration, so the order in which ranks are looked at changes nothing. The one
+// thing that depends on other times is how long a transfer takes that shares its links: so when no rank can
+// go on, the transfer that ends first is looked for (shared_links.h). Whatever begins later, it begins
+// because of that end or of a later one: the end stands.
 #pragma once
 
 #include <array>
@@ -17,6 +20,7 @@
 #include <vector>
 
 #include "runtime/simulate/groups.h"
+#include "runtime/simulate/shared_links.h"
 #include "runtime/simulate/tape.h"
 
 namespace shardscope::simulate {
@@ -70,6 +74,10 @@ class Playback {
     std::uint32_t left = 0;
     std::int64_t latest_ns = 0;
   };
+  struct Transfer {
+    std::int64_t end_ns;  ///< kUnknown: under way
+    std::uint32_t left = 0;
+  };
 
   void advance(std::uint32_t rank);
   [[nodiscard]] bool advance_host(std::uint32_t rank);
@@ -80,6 +88,9 @@ class Playback {
   [[nodiscard]] static std::int64_t time_of(const Rank& rank, Mark mark);
   [[nodiscard]] bool tell(Rank& rank, const TimedEvent& timed, std::int64_t time);
   [[nodiscard]] bool meet(std::uint32_t rank, const Op& op, std::int64_t& time);
+  [[nodiscard]] bool move(std::uint32_t rank, const Op& op, std::int64_t& time);
+  /// The transfer that ends first is through; false when none is under way.
+  [[nodiscard]] bool end_transfer();
   [[nodiscard]] std::int64_t duration(std::uint32_t rank, const Op& op);
   void hand_over(std::uint32_t rank, std::int64_t until_ns);
   [[nodiscard]] std::int64_t certain_until(const Rank& rank) const;
@@ -89,7 +100,11 @@ class Playback {
   const Variation variation_;
   const Take take_;
   std::vector<Rank> ranks_;
-  std::unordered_map<std::uint64_t, Meeting> meetings_;  ///< by group, kind and call
+  std::unordered_map<std::uint64_t, Meeting> meetings_;    ///< by group, kind and call
+  std::unordered_map<std::uint64_t, Transfer> transfers_;  ///< likewise
+  /// Of every group, as numbers of `shared_`: its ranks' own, to their nodes or, among nodes, out of them.
+  std::vector<std::vector<std::uint32_t>> links_;
+  SharedLinks shared_;
   std::deque<std::uint32_t> awake_;
 };
 

@@ -85,6 +85,10 @@ void Recorder::hold(std::int64_t ns) {
   if (ns > 0) append({Op::Kind::hold, working_, 0, 0, ns});
 }
 
+void Recorder::move(std::uint16_t comm, std::uint32_t call, std::int64_t ns) {
+  if (ns > 0) append({Op::Kind::move, working_, comm, call, ns});
+}
+
 Mark Recorder::record(StreamId queue) {
   append({Op::Kind::record, queue, 0, next_mark_, 0});
   return next_mark_++;

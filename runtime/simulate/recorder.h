@@ -56,6 +56,8 @@ class Recorder final : public kernels::WorkMeter {
   /// In the work that is queued now.
   void join(std::uint16_t comm, std::uint32_t call);
   void hold(std::int64_t ns);
+  /// After join() by the same call.
+  void move(std::uint16_t comm, std::uint32_t call, std::int64_t ns);
   [[nodiscard]] Mark record(StreamId queue);
   void wait(StreamId queue, Mark mark);
 

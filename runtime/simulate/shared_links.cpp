@@ -15,9 +15,6 @@ constexpr std::int64_t kParts = 840;
 
 void SharedLinks::add(std::uint64_t key, std::int64_t begin_ns, std::int64_t alone_ns,
                       std::span<const std::uint32_t> links) {
-  if (begin_ns < now_ns_)
-    throw std::logic_error("shared links: a transfer begins at " + std::to_string(begin_ns) + " ns, before " +
-                           std::to_string(now_ns_) + ", which is over");
   if (!transfers_.emplace(key, Transfer{alone_ns * kParts, begin_ns, 0, 0, links}).second)
     throw std::logic_error("shared links: transfer " + std::to_string(key) + " is under way");
   changes_.push({begin_ns, true, key});
@@ -27,27 +24,36 @@ std::optional<SharedLinks::End> SharedLinks::next() {
   while (!changes_.empty()) {
     const Change change = changes_.top();
     changes_.pop();
+    now_ns_ = std::max(now_ns_, change.ns);
     if (change.begins) {
-      now_ns_ = change.ns;
-      begin(change.key, change.ns);
-      continue;
+      if (begin(change.key, now_ns_)) continue;
+      const End early{change.key, transfers_.at(change.key).end_ns};
+      transfers_.erase(change.key);
+      return early;
     }
     const auto found = transfers_.find(change.key);
     // Its pace has changed since: another entry says when it ends.
-    if (found == transfers_.end() || found->second.sharers == 0 || found->second.end_ns != change.ns) continue;
-    now_ns_ = change.ns;
+    if (found == transfers_.end() || found->second.sharers == 0 || found->second.end_ns != change.ns)
+      continue;
     end(change.key, change.ns);
     return End{change.key, change.ns};
   }
   return std::nullopt;
 }
 
-void SharedLinks::begin(std::uint64_t key, std::int64_t now_ns) {
+bool SharedLinks::begin(std::uint64_t key, std::int64_t now_ns) {
   Transfer& transfer = transfers_.at(key);
+  const std::int64_t alone_end_ns = transfer.since_ns + transfer.left / kParts;
+  if (alone_end_ns < now_ns) {
+    transfer.end_ns = alone_end_ns;
+    return false;
+  }
+  transfer.left -= (now_ns - transfer.since_ns) * kParts;
   transfer.since_ns = now_ns;
   for (const std::uint32_t link : transfer.links) on_link_[link].push_back(key);
   if (transfer.links.empty()) affected_.push_back(key);
   share_anew(transfer.links, now_ns);
+  return true;
 }
 
 void SharedLinks::end(std::uint64_t key, std::int64_t now_ns) {

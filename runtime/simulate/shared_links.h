@@ -1,11 +1,11 @@
-// Transfers that share links: how long each takes when others are on the same links meanwhile. Pure: transfers
-// in, times out.
+// Transfers that share links: how long each takes when others are on the same links meanwhile. Pure:
+// transfers in, times out.
 //
 // [Note: fair shares]
-// A link gives each of the transfers on it an equal part of its rate, and a transfer goes at the pace of the link
-// on which it gets least: with n transfers on its busiest link it needs n nanoseconds for what alone takes one.
-// What it leaves of its other links is not given to others. Where transfers use the same links, as the lanes of
-// one rank do, that is exact.
+// A link gives each of the transfers on it an equal part of its rate, and a transfer goes at the pace of the
+// link on which it gets least: with n transfers on its busiest link it needs n nanoseconds for what alone
+// takes one. What it leaves of its other links is not given to others. Where transfers use the same links, as
+// the lanes of one rank do, that is exact.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ class SharedLinks {
   explicit SharedLinks(std::size_t links) : on_link_(links) {}
 
   /// A transfer that alone would take `alone_ns` on `links` (each once; they outlive the transfer). `key` is
-  /// its own among those that have not ended. It may begin in the future, but not before the last end that
-  /// next() told; throws std::logic_error.
+  /// its own among those that have not ended; throws std::logic_error. It may begin at any time; before the
+  /// last end that next() told, its links are taken to have been its own: who was on them is forgotten.
   void add(std::uint64_t key, std::int64_t begin_ns, std::int64_t alone_ns,
            std::span<const std::uint32_t> links);
 
@@ -32,13 +32,13 @@ class SharedLinks {
     std::uint64_t key = 0;
     std::int64_t ns = 0;
   };
-  /// The transfer that ends first of those that were added, of equal ones that with the lowest key: it is on no
-  /// link any more. nullopt: there is none. It holds if nothing that begins before is added afterwards.
+  /// The transfer that ends first of those that were added, of equal ones that with the lowest key: it is on
+  /// no link any more. nullopt: there is none. It holds if nothing that begins before is added afterwards.
   [[nodiscard]] std::optional<End> next();
 
  private:
   struct Transfer {
-    std::int64_t left = 0;  ///< of its work, in parts of nanoseconds alone on its links (see kParts)
+    std::int64_t left = 0;      ///< of its work, in parts of nanoseconds alone on its links (see kParts)
     std::int64_t since_ns = 0;  ///< when that was so
     std::int64_t sharers = 0;   ///< on its busiest link, itself included; 0: it has not begun
     std::int64_t end_ns = 0;    ///< if nothing changes
@@ -57,7 +57,8 @@ class SharedLinks {
     }
   };
 
-  void begin(std::uint64_t key, std::int64_t now_ns);
+  /// False: it was over before now.
+  [[nodiscard]] bool begin(std::uint64_t key, std::int64_t now_ns);
   /// Takes it off its links.
   void end(std::uint64_t key, std::int64_t now_ns);
   /// How many share its busiest link is counted anew, from now on, for it and those on its links.

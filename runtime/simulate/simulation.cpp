@@ -25,10 +25,11 @@ plan::Topology topology_of(const config::TrainingConfig& config, const Hardware&
 
 void refuse_what_cannot_be(const config::TrainingConfig& config, const Hardware& hardware) {
   using plan::OffloadDevice;
-  if (config.zero.zenflow) {
+  if (config.zero.zenflow && config.zero.zenflow->update_interval == plan::ZenFlowConfig::kAuto) {
     throw std::invalid_argument(
-        "zero_optimization.zenflow: its columns are chosen by gradient values, which a simulation does not "
-        "have; remove it");
+        "zero_optimization.zenflow.update_interval \"auto\": gradient values vote when the sum goes to the "
+        "CPU, "
+        "and a simulation has none; give a number of steps");
   }
   const bool nvme = config.zero.offload_param.device == OffloadDevice::nvme ||
                     config.zero.offload_optimizer.device == OffloadDevice::nvme;
@@ -53,7 +54,7 @@ Simulation::Simulation(const plan::ModelPlan& model, const config::TrainingConfi
   const plan::Ownership ownership(
       model, config.zero, config.world,
       plan::kShardAlignmentBytes / static_cast<std::int64_t>(kernels::size_of(config.storage_type())));
-  std::vector<std::uint32_t> like = representatives(model, ownership, groups_);
+  std::vector<std::uint32_t> like = representatives(model, config.zero, ownership, groups_);
   if (options.engines == SimulationOptions::Engines::one_each) {
     for (std::uint32_t rank = 0; rank < like.size(); ++rank) like[rank] = rank;
   }

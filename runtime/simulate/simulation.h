@@ -24,7 +24,7 @@ class Simulation {
  public:
   /// `model` and `config` outlive it; config.world ranks. What is emitted follows the process's detail level.
   /// Throws std::invalid_argument for a configuration that cannot be simulated: states on NVMe where the
-  /// hardware has no disks, ZenFlow.
+  /// hardware has no disks, ZenFlow whose update interval is decided by gradient values.
   Simulation(const plan::ModelPlan& model, const config::TrainingConfig& config,
              const SimulationOptions& options, engine::Engine::NameKernel name_kernel, Playback::Take take);
   ~Simulation();

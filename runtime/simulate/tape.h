@@ -26,11 +26,12 @@ struct Op {
     record,  ///< index: mark
     wait,    ///< index: mark
     join,    ///< index: call of communicator `comm`; goes on when every member has come
+    move,    ///< the transfer of that call, `ns` where its links are its own: goes on when it is through
   };
   Kind kind{};
   StreamId queue{};  ///< host: what the host thread itself does
   std::uint16_t comm =
-      0;  ///< join: which of the rank's communicators, twice that, +1 for calls between hosts
+      0;  ///< join, move: which of the rank's communicators, twice that, +1 for calls between hosts
   std::uint32_t index = 0;
   std::int64_t ns = 0;
 };

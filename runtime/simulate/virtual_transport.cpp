@@ -13,10 +13,13 @@ class VirtualTransport final : public comm::Transport {
   [[nodiscard]] std::string describe() const override { return "simulated links"; }
   void check_memory(const void*, std::size_t) const override {}
   void enter(const comm::Collective&) override {
-    recorder_.join(static_cast<std::uint16_t>(2 * comm_), calls_++);
+    recorder_.join(static_cast<std::uint16_t>(2 * comm_), calls_);
   }
   void move(const comm::Collective& collective, const kernels::Exec&) override {
-    recorder_.hold(recorder_.cost().collective_ns(collective.op, collective.bytes, group_));
+    const CostModel& cost = recorder_.cost();
+    recorder_.hold(cost.collective_latency_ns(group_));
+    recorder_.move(static_cast<std::uint16_t>(2 * comm_), calls_++,
+                   cost.collective_moving_ns(collective.op, collective.bytes, group_));
   }
   void leave(const comm::Collective&) override {}
   void check_failure() const override {}

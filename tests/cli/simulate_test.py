@@ -146,6 +146,8 @@ class Errors(unittest.TestCase):
         self.check(["--model", "mlp", "--straggler", "1:fast"], "RANK:FACTOR")
         self.check(["--model", "mlp", "--connect", "nonsense"], "nonsense")
         self.check(["--model", "gpt3-175b", "--ranks", "1"], "device memory exhausted")
+        self.check(["--model", "mlp", "--set", 'zero_optimization.offload_optimizer={"device":"cpu"}',
+                    "--set", "zero_optimization.zenflow={}"], "zenflow.update_interval", "give a number of steps")
 
     def test_more_ranks_than_connections(self):
         self.check(["--model", "mlp", "--ranks", "1000000", "--detail", "steps", "--connect", "tcp://127.0.0.1:9"],

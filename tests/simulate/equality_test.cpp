@@ -121,6 +121,22 @@ std::vector<Case> cases() {
   all.push_back({"offload_everything", "mlp", 2,
                  with(make_config(3, 2, "bf16"),
                       {{"offload_optimizer", cpu}, {"offload_param", cpu}, {"sub_group_size", 9000}})});
+  // Whole rows on every rank: then as many elements are chosen, whichever columns the values choose.
+  for (const int stage : {1, 2, 3}) {
+    for (const bool overlap : {false, true}) {
+      Json zenflow = make_config(stage, 1, "bf16");
+      zenflow["zero_optimization"].update({{"offload_optimizer", cpu},
+                                           {"zenflow",
+                                            {{"topk_ratio", 0.25},
+                                             {"update_interval", 2},
+                                             {"select_strategy", "step"},
+                                             {"select_interval", 4},
+                                             {"overlap_step", overlap},
+                                             {"full_warm_up_rounds", 1}}}});
+      all.push_back({"zenflow_stage" + std::to_string(stage) + (overlap ? "_overlap" : ""), "mlp",
+                     stage == 3 ? 2U : 1U, zenflow});
+    }
+  }
   const Json nvme{{"device", "nvme"}, {"nvme_path", ::testing::TempDir()}};
   all.push_back({"swap_optimizer", "mlp", 2,
                  with(make_config(3, 2, "bf16"), {{"offload_optimizer", nvme}, {"sub_group_size", 9000}})});
@@ -142,7 +158,7 @@ class Equality : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Equality, SimulatedRanksDoWhatRealRanksDo) {
   const DetailGuard detail(instrumentation::Detail::kernels);
-  constexpr std::int64_t kSteps = 3;
+  const std::int64_t kSteps = GetParam().config["zero_optimization"].contains("zenflow") ? 7 : 3;
   std::vector<Queues> real = real_run(GetParam(), kSteps);
   for (Queues& rank : real) {
     for (auto& queue : rank) std::for_each(queue.begin(), queue.end(), forget_values);
@@ -160,6 +176,18 @@ TEST_P(Equality, SimulatedRanksDoWhatRealRanksDo) {
 
 INSTANTIATE_TEST_SUITE_P(All, Equality, ::testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name; });
+
+// Ranks whose pieces begin in other columns have other numbers of chosen elements: no engine stands for both.
+TEST(EqualityOfRanks, ZenFlowOverBrokenRowsIsPlayedForEachThatDiffers) {
+  const DetailGuard detail(instrumentation::Detail::kernels);
+  Json config = make_config(3);
+  config["zero_optimization"].update({{"offload_optimizer", {{"device", "cpu"}}},
+                                      {"zenflow", {{"topk_ratio", 0.3}, {"update_interval", 2}}}});
+  const Case broken{"zenflow_broken_rows", "mlp", 7, config};
+  EXPECT_EQ(first_difference(simulated_run(broken, 3, SimulationOptions::Engines::one_each),
+                             simulated_run(broken, 3, SimulationOptions::Engines::shared)),
+            "");
+}
 
 TEST(EqualityHelper, SeesADifference) {
   std::vector<Queues> a(1), b(1);

@@ -74,7 +74,8 @@ TEST(SharedLinks, OrderOfAddingChangesNothing) {
       for (std::uint32_t link = 0; link < 4; ++link) {
         if (random() % 2 == 0) links.push_back(link);
       }
-      given.push_back({static_cast<std::int64_t>(random() % 2000), static_cast<std::int64_t>(random() % 900), links});
+      given.push_back(
+          {static_cast<std::int64_t>(random() % 2000), static_cast<std::int64_t>(random() % 900), links});
     }
     const Ends ends = ends_of(given);
     std::vector<Given> reversed(given.rbegin(), given.rend());
@@ -114,9 +115,13 @@ TEST(SharedLinks, WhatIsOverStaysOver) {
   shared.add(1, 0, 100, links);
   EXPECT_THROW(shared.add(1, 0, 100, links), std::logic_error);
   ASSERT_TRUE(shared.next().has_value());
-  EXPECT_THROW(shared.add(2, 99, 100, links), std::logic_error);
-  shared.add(1, 100, 5, links);
-  EXPECT_EQ(shared.next()->ns, 105);
+  // What begins in the past cannot change it, and has had the link for itself until now.
+  shared.add(2, 60, 100, links);
+  shared.add(3, 90, 5, links);
+  shared.add(4, 100, 60, links);
+  EXPECT_EQ(shared.next()->ns, 95);
+  EXPECT_EQ(shared.next()->ns, 220);
+  EXPECT_EQ(shared.next()->ns, 220);
   EXPECT_FALSE(shared.next().has_value());
 }
 

@@ -10,6 +10,7 @@
 
 #include "instrumentation/bus_factor.h"
 #include "runtime/plan/memory_model.h"
+#include "runtime/plan/ownership.h"
 #include "runtime/plan/zero_traffic.h"
 #include "tests/engine/support.h"
 #include "tests/simulate/support.h"
@@ -137,12 +138,77 @@ TEST_F(TimesTest, GroupsAcrossNodesShareTheNodesLinks) {
   }());
   constexpr std::int64_t kBytes = 1'000'000;
   const auto ns = [&](std::uint32_t ranks, std::uint32_t nodes) {
-    return cost.collective_ns(CollectiveOp::all_gather, kBytes, {ranks, nodes});
+    return cost.collective_moving_ns(CollectiveOp::all_gather, kBytes, {ranks, nodes});
   };
   EXPECT_EQ(ns(1, 1), 0);
   EXPECT_EQ(ns(8, 1), std::llround(kBytes * (7.0 / 8) / 100));
   EXPECT_EQ(ns(16, 2), std::llround(kBytes * (15.0 / 16) / 40));  // whole nodes have all links
   EXPECT_EQ(ns(2, 2), std::llround(kBytes * 0.5 / 5));            // one rank of eight: an eighth of them
+}
+
+/// A collective of one rank while it moves.
+struct Moving {
+  std::int64_t begin_ns = 0, end_ns = 0;
+  double alone_ns = 0;     ///< what it would take with links of its own
+  double progress_ns = 0;  ///< what equal shares of them give
+  bool inside = false;
+  bool shared = false;
+};
+
+std::vector<Moving> moving_of(const Play& play, std::uint32_t world) {
+  std::vector<Moving> found;
+  std::map<std::pair<StreamId, std::uint32_t>, std::int64_t> entered;
+  for (const Event& e : play.events[0]) {
+    if (e.kind == EventKind::collective_entered)
+      entered[{e.stream, e.a}] = static_cast<std::int64_t>(e.ticks);
+    if (e.kind != EventKind::collective_end || entered.count({e.stream, e.a}) == 0) continue;
+    const std::uint32_t group = instrumentation::ranks_of(e.c) == 0 ? world : instrumentation::ranks_of(e.c);
+    const double bytes =
+        static_cast<double>(e.v1) * instrumentation::bus_factor(static_cast<CollectiveOp>(e.code), group);
+    const auto latency = static_cast<std::int64_t>(1000 * std::ceil(std::log2(group)));
+    found.push_back({entered[{e.stream, e.a}] + latency, static_cast<std::int64_t>(e.ticks), bytes, 0,
+                     instrumentation::scope_of(e.c) == instrumentation::CollectiveScope::secondary});
+  }
+  return found;
+}
+
+TEST_F(TimesTest, CollectivesAtOnceShareTheLinksThatTheyBothUse) {
+  Json config = make_config(3, 2);
+  config["zero_optimization"]["reduce_bucket_size"] = 20000;
+  config["zero_optimization"]["stage3_prefetch_bucket_size"] = 20000;
+  config["zero_optimization"]["stage3_param_persistence_threshold"] = 0;
+  config["zero_optimization"]["stage3_max_reuse_distance"] = 0;
+  for (const bool hpz : {false, true}) {
+    if (hpz) config["zero_optimization"]["zero_hpz_partition_size"] = 2;
+    SimulationOptions options = on_round_hardware();
+    options.hardware.ranks_per_node = hpz ? 2 : 8;
+    options.hardware.between = {2, 1};  // of a node of two ranks: each has as much as inside
+    Play play(model_named("mlp"), config, 4, options);
+    play.run(3);
+    std::vector<Moving> all = moving_of(play, 4);
+    std::vector<std::int64_t> instants;
+    for (const Moving& m : all) instants.insert(instants.end(), {m.begin_ns, m.end_ns});
+    std::sort(instants.begin(), instants.end());
+    for (std::size_t i = 1; i < instants.size(); ++i) {
+      for (const bool inside : {false, true}) {
+        std::vector<Moving*> now;
+        for (Moving& m : all) {
+          if (m.inside == inside && m.begin_ns <= instants[i - 1] && m.end_ns >= instants[i])
+            now.push_back(&m);
+        }
+        if (instants[i] == instants[i - 1]) continue;
+        for (Moving* m : now) {
+          m->progress_ns +=
+              static_cast<double>(instants[i] - instants[i - 1]) / static_cast<double>(now.size());
+          m->shared |= now.size() > 1;
+        }
+      }
+    }
+    for (const Moving& m : all)
+      EXPECT_NEAR(m.progress_ns, m.alone_ns, 2) << "from " << m.begin_ns << " to " << m.end_ns;
+    // Some shared; with hpZ the gathers of the backward are inside, and no reduction disturbed them.
+    EXPECT_GT(std::ranges::count_if(all, hpz ? &Moving::inside : &Moving::shared), 3);
+  }
 }
 
 TEST_F(TimesTest, RanksMeetAtTheLastArrival) {
@@ -196,6 +262,48 @@ TEST_F(TimesTest, OverlapHidesWhatTheCriticalPathSays) {
     return ns;
   };
   EXPECT_EQ(without->step_ns[2] - with->step_ns[2], waited(*without) - waited(*with));
+}
+
+TEST_F(TimesTest, ZenFlowsUpdateRunsBesideTheStepsOfTheNextInterval) {
+  constexpr std::int64_t kInterval = 3;
+  const auto run = [&](bool overlap) {
+    Json config = make_config(2);
+    config["zero_optimization"].update(
+        {{"offload_optimizer", {{"device", "cpu"}}},
+         {"zenflow", {{"topk_ratio", 0.25}, {"update_interval", kInterval}, {"overlap_step", overlap}}}});
+    SimulationOptions options = on_round_hardware();
+    options.hardware.host = {1000, 0};  // copies are next to nothing
+    auto play = std::make_unique<Play>(model_named("mlp"), config, 1, options);
+    play->run(3 * kInterval);
+    return play;
+  };
+  const auto on_worker = [](const Play& play) {
+    std::int64_t begin = 0, ns = 0;
+    for (const Event& e : play.events[0]) {
+      if (e.stream != StreamId::worker) continue;
+      if (e.kind == EventKind::optimizer_begin) begin = static_cast<std::int64_t>(e.ticks);
+      if (e.kind == EventKind::optimizer_end) ns += static_cast<std::int64_t>(e.ticks) - begin;
+    }
+    return ns;
+  };
+  const auto beside = run(true);
+  const auto at_once = run(false);
+  // Of every element the gradient and three states are read, and the states written.
+  const plan::Ownership owned(at_once->model(), at_once->config().zero, 1);
+  const std::int64_t update_ns = owned.owned_elems() * 7 * 4;
+  EXPECT_EQ(on_worker(*at_once), 3 * update_ns);
+  const auto waits = [](const Play& play) { return spans(play, 0, EventKind::deferred_wait_begin); };
+  ASSERT_EQ(waits(*at_once).size(), 3U);
+  // Published are two; the third is on its way. Computation waits for the last gradients to be added either
+  // way, for the update only where it is made at once.
+  EXPECT_GE(on_worker(*beside), 2 * update_ns);
+  ASSERT_EQ(waits(*beside).size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto [begin, end] = waits(*at_once)[i + 1];
+    const auto [begin_beside, end_beside] = waits(*beside)[i];
+    EXPECT_NEAR(static_cast<double>((end - begin) - (end_beside - begin_beside)),
+                static_cast<double>(update_ns), 0.001 * static_cast<double>(update_ns));
+  }
 }
 
 TEST_F(TimesTest, SameSeedSameTimes) {
@@ -285,6 +393,10 @@ TEST_F(TimesTest, RefusesWhatItCannotKnow) {
     }
     return std::string();
   };
+  Json zenflow = make_config(3);
+  zenflow["zero_optimization"].update(
+      {{"offload_optimizer", {{"device", "cpu"}}}, {"zenflow", Json::object()}});
+  EXPECT_THAT(message(zenflow, 2, on_round_hardware()), HasSubstr("zenflow.update_interval \"auto\""));
   Json nvme = make_config(3);
   nvme["zero_optimization"]["offload_optimizer"] = {{"device", "nvme"}, {"nvme_path", "/tmp"}};
   SimulationOptions no_disks = on_round_hardware();
