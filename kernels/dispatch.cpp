@@ -92,14 +92,16 @@ void check_same_type(const char* kernel, DType a, DType b) {
 }  // namespace
 
 void linear_forward(const Exec& exec, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
-                    std::int64_t in, std::int64_t out) {
+                    std::int64_t in, std::int64_t out, ConstPtr onto) {
   check_size("linear_forward", "N", N);
   check_size("linear_forward", "in", in, 1);
   check_size("linear_forward", "out", out, 1);
-  if (cost::told(exec, cost::linear_forward(x.type, real(N), real(in), real(out), bias.data != nullptr)))
+  if (cost::told(exec, cost::linear_forward(x.type, real(N), real(in), real(out), bias.data != nullptr,
+                                            onto.data != nullptr ? Write::add : Write::set)))
     return;
-  SHARDSCOPE_ON_CUDA(linear_forward, y, x, w, bias, N, in, out)
-  cpu::linear_forward(cpu_threads(exec, "linear_forward"), y, x, w, bias, N, in, out);
+  if (onto.data != nullptr) check_same_type("linear_forward", y.type, onto.type);
+  SHARDSCOPE_ON_CUDA(linear_forward, y, x, w, bias, N, in, out, onto)
+  cpu::linear_forward(cpu_threads(exec, "linear_forward"), y, x, w, bias, N, in, out, onto);
 }
 
 void linear_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr w, std::int64_t N, std::int64_t in,
@@ -161,6 +163,29 @@ void gelu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64
   if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(n))))) return;
   SHARDSCOPE_ON_CUDA(gelu_backward, dx, dy, x, n)
   cpu::gelu_backward(cpu_threads(exec, "gelu_backward"), dx, dy, x, n);
+}
+
+bool gelu_keeps_slope(const Exec& exec, DType type) noexcept {
+  return exec.backend == Backend::cpu && type == DType::f32;
+}
+
+namespace {
+void check_keeps_slope(const char* kernel, const Exec& exec, DType a, DType b, std::int64_t n) {
+  check_size(kernel, "n", n);
+  if (gelu_keeps_slope(exec, a) && gelu_keeps_slope(exec, b)) return;
+  throw_bad_argument(kernel, "only fp32 on the CPU keeps the slope; use gelu_forward and gelu_backward");
+}
+}  // namespace
+
+void gelu_forward_slope(const Exec& exec, Ptr y, Ptr x, std::int64_t n) {
+  check_keeps_slope("gelu_forward_slope", exec, y.type, x.type, n);
+  cpu::gelu_forward_slope(cpu_threads(exec, "gelu_forward_slope"), y, x, n);
+}
+
+void gelu_backward_slope(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr slope, std::int64_t n) {
+  check_keeps_slope("gelu_backward_slope", exec, dx.type, slope.type, n);
+  check_same_type("gelu_backward_slope", dx.type, dy.type);
+  cpu::gelu_backward_slope(cpu_threads(exec, "gelu_backward_slope"), dx, dy, slope, n);
 }
 
 void relu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {

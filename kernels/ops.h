@@ -15,9 +15,10 @@ namespace shardscope::kernels {
 enum class Write : std::uint8_t { set, add };
 
 // ---- dense layers (fp32 products of cpu/gemm.h on the CPU, cuBLASLt on CUDA) ------------------------------------
-/// y[N,out] = x[N,in] w[out,in]^T (+ bias[out]; bias.data may be null).
+/// y[N,out] = x[N,in] w[out,in]^T (+ bias[out]) (+ onto[N,out]); bias.data and onto.data may be null. `onto`
+/// has the type of y and shares no memory with it.
 void linear_forward(const Exec&, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
-                    std::int64_t in, std::int64_t out);
+                    std::int64_t in, std::int64_t out, ConstPtr onto = {});
 /// dx[N,in] = dy[N,out] w[out,in]; dx.data may be null (first layer).
 void linear_backward_input(const Exec&, Ptr dx, ConstPtr dy, ConstPtr w, std::int64_t N, std::int64_t in,
                            std::int64_t out, Write write);
@@ -35,6 +36,13 @@ void layer_norm_backward(const Exec&, Ptr dx, Ptr dweight, Ptr dbias, ConstPtr d
 /// Tanh form: 0.5 u (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3))).
 void gelu_forward(const Exec&, Ptr y, ConstPtr x, std::int64_t n);
 void gelu_backward(const Exec&, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n);
+/// Whether forward should compute the slope that backward needs while it has the exponential at hand: where
+/// arithmetic is dearer than memory, and the slope is stored without rounding (fp32 on the CPU).
+[[nodiscard]] bool gelu_keeps_slope(const Exec&, DType type) noexcept;
+/// gelu_forward that puts the slope of each element in the place of x, and its backward, dx = dy * slope: as
+/// gelu_backward, to the bit. Errors: KernelError unless gelu_keeps_slope.
+void gelu_forward_slope(const Exec&, Ptr y, Ptr x, std::int64_t n);
+void gelu_backward_slope(const Exec&, Ptr dx, ConstPtr dy, ConstPtr slope, std::int64_t n);
 void relu_forward(const Exec&, Ptr y, ConstPtr x, std::int64_t n);
 void relu_backward(const Exec&, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n);
 /// y = a + b, element by element; y may alias a or b.

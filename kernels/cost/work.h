@@ -16,8 +16,10 @@ namespace shardscope::kernels::cost {
   return bytes_of(type, elems) * (write == Write::add ? 2 : 1);
 }
 
-[[nodiscard]] inline Work linear_forward(DType type, double N, double in, double out, bool bias) noexcept {
-  return {2 * N * in * out, bytes_of(type, N * in + in * out + (bias ? out : 0) + N * out), type};
+[[nodiscard]] inline Work linear_forward(DType type, double N, double in, double out, bool bias,
+                                         Write write) noexcept {
+  return {2 * N * in * out,
+          bytes_of(type, N * in + in * out + (bias ? out : 0)) + result_bytes(type, N * out, write), type};
 }
 [[nodiscard]] inline Work linear_backward_input(DType type, double N, double in, double out,
                                                 Write write) noexcept {

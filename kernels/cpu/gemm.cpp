@@ -59,6 +59,7 @@ void sum_in_double(const Gemm& g, const float* a, const float* b, float* c, cons
       float& out = c[i * g.ldc + j];
       double sum = g.add ? static_cast<double>(out) : 0.0;
       if (bias != nullptr) sum += static_cast<double>(bias[j]);
+      if (g.onto != nullptr) sum += static_cast<double>(g.onto[i * g.ld_onto + j]);
       for (std::int64_t k = 0; k < g.k; ++k) {
         sum += static_cast<double>(a[i * a_row + k * a_col]) * static_cast<double>(b[k * b_row + j * b_col]);
       }
@@ -77,6 +78,10 @@ void gemm(const Gemm& shape, const float* a, const float* b, float* c, const flo
   const VectorKernels& kernels = vector_kernels();
   if (kernels.gemm == nullptr || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) {
     packed_product(shape, a, b, c, bias);
+    for (std::int64_t i = 0; shape.onto != nullptr && i < shape.m; ++i) {
+      float* row = c + i * shape.ldc;
+      kernels.add(row, DType::f32, row, DType::f32, shape.onto + i * shape.ld_onto, DType::f32, shape.n);
+    }
     return;
   }
   // Rows are shared out; how an element is summed does not depend on the part it is in.
@@ -84,6 +89,7 @@ void gemm(const Gemm& shape, const float* a, const float* b, float* c, const flo
     Gemm part = shape;
     part.m = end - begin;
     if (shape.row_sums != nullptr) part.row_sums = shape.row_sums + begin;
+    if (shape.onto != nullptr) part.onto = shape.onto + begin * shape.ld_onto;
     kernels.gemm(part, a + begin * (shape.trans_a == Trans::no ? shape.lda : 1), b, c + begin * shape.ldc,
                  bias, workspace_floats(Slot::packed, kernels.gemm_scratch_floats()));
   });

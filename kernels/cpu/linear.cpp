@@ -26,9 +26,10 @@ const float* floats(Slot slot, ConstPtr p, std::int64_t offset, std::int64_t n) 
   return buffer;
 }
 
-/// Copies (or adds) rows of a float block into a 16-bit array of leading dimension ld.
-void put_rows(Ptr to, std::int64_t offset, const float* block, std::int64_t rows, std::int64_t cols,
-              std::int64_t ld, Write write) {
+/// Rows of a float block, plus those of `onto` if it has data, into a 16-bit array; both of leading dimension
+/// ld and from element `offset` on.
+void put_rows(Ptr to, ConstPtr onto, std::int64_t offset, const float* block, std::int64_t rows,
+              std::int64_t cols, std::int64_t ld) {
   const VectorKernels& kernels = vector_kernels();
   const std::size_t bytes = size_of(to.type);
   if (cols == ld) {
@@ -37,13 +38,16 @@ void put_rows(Ptr to, std::int64_t offset, const float* block, std::int64_t rows
   }
   for (std::int64_t r = 0; r < rows; ++r) {
     void* dst = at(to.data, bytes, offset + r * ld);
-    if (write == Write::set) {
+    if (onto.data == nullptr) {
       kernels.cast(dst, to.type, block + r * cols, DType::f32, cols);
     } else {
-      kernels.add(dst, to.type, dst, to.type, block + r * cols, DType::f32, cols);
+      kernels.add(dst, to.type, at(onto.data, size_of(onto.type), offset + r * ld), onto.type,
+                  block + r * cols, DType::f32, cols);
     }
   }
 }
+/// What a result is put onto.
+ConstPtr before(Ptr to, Write write) { return write == Write::add ? ConstPtr(to) : ConstPtr(); }
 
 /// dw, and with row_sums the column sums of dy added to them.
 void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr x, std::int64_t N,
@@ -76,14 +80,14 @@ void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr
                    .row_sums = row_sums == nullptr ? nullptr : row_sums + o};
       gemm(g, grad + o, input, result, nullptr);
     }
-    if (!in_place) put_rows(dw, o * in, result, rows_of_w, in, in, write);
+    if (!in_place) put_rows(dw, before(dw, write), o * in, result, rows_of_w, in, in);
   }
 }
 
 }  // namespace
 
 void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
-                    std::int64_t in, std::int64_t out) {
+                    std::int64_t in, std::int64_t out, ConstPtr onto) {
   if (N == 0 || out == 0) return;
   const float* b = bias.data == nullptr ? nullptr : floats(Slot::parameters, bias, 0, out);
   const bool direct = x.type == DType::f32 && y.type == DType::f32;
@@ -108,9 +112,13 @@ void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
                    .lda = in,
                    .ldb = in,
                    .ldc = in_place ? out : cols,
-                   .threads = threads};
+                   .threads = threads,
+                   .onto = in_place && onto.data != nullptr
+                               ? static_cast<const float*>(onto.data) + r * out + o
+                               : nullptr,
+                   .ld_onto = out};
       gemm(g, input, weight, result, b == nullptr ? nullptr : b + o);
-      if (!in_place) put_rows(y, r * out + o, result, rows, cols, out, Write::set);
+      if (!in_place) put_rows(y, onto, r * out + o, result, rows, cols, out);
     }
   }
 }
@@ -147,7 +155,7 @@ void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::in
                    .threads = threads};
       gemm(g, grad + o, weight, result, nullptr);
     }
-    if (!in_place) put_rows(dx, r * in, result, rows, in, in, write);
+    if (!in_place) put_rows(dx, before(dx, write), r * in, result, rows, in, in);
   }
 }
 
@@ -165,7 +173,7 @@ void linear_backward_weight(int threads, Ptr dw, Ptr dbias, ConstPtr dy, ConstPt
   if (dw.data != nullptr && out != 0 && in != 0) {
     weight_gradient(threads, dw, in_passing ? sums : nullptr, dy, x, N, in, out, write);
   }
-  if (sums != nullptr) put_rows(dbias, 0, sums, 1, out, out, write);
+  if (sums != nullptr) put_rows(dbias, before(dbias, write), 0, sums, 1, out, out);
 }
 
 }  // namespace shardscope::kernels::cpu

@@ -1,5 +1,6 @@
 // Dense layers by cuBLASLt. Our arrays are row-major and its matrices column-major, so each product is taken
 // transposed: what we call y[N,out] is to it a matrix of out rows and N columns.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -36,7 +37,8 @@ std::int64_t alignment_of(const void* p) {
   return unit;
 }
 
-/// D[m,n] = op(A)[m,k] op(B)[k,n] + beta D, column-major; leading dimensions are the stored rows.
+/// D[m,n] = op(A)[m,k] op(B)[k,n] (+ D, or C where it has data), column-major; leading dimensions are the
+/// stored rows.
 struct Product {
   std::int64_t m, n, k;
   bool transpose_a, transpose_b;
@@ -45,6 +47,7 @@ struct Product {
   Write write;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   Ptr bias{};
+  ConstPtr c{};  ///< in the layout of d
 };
 
 /// Owns a descriptor for the length of a call.
@@ -101,7 +104,9 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
 
   const std::int64_t align_a = alignment_of(p.a.data);
   const std::int64_t align_b = alignment_of(p.b.data);
-  const std::int64_t align_d = alignment_of(p.d.data);
+  const void* const c = p.c.data != nullptr ? p.c.data : p.d.data;
+  const bool adds = p.c.data != nullptr || p.write == Write::add;
+  const std::int64_t align_d = std::min(alignment_of(p.d.data), alignment_of(c));
   const auto types = static_cast<std::int64_t>(p.a.type) | static_cast<std::int64_t>(p.b.type) << 4 |
                      static_cast<std::int64_t>(p.d.type) << 8 | static_cast<std::int64_t>(p.bias.type) << 12;
   const Context::Products::Key key{p.m,
@@ -112,7 +117,7 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
                                    static_cast<std::int64_t>(p.epilogue),
                                    align_a,
                                    align_b,
-                                   align_d << 1 | (p.write == Write::add ? 1 : 0)};
+                                   align_d << 1 | (adds ? 1 : 0)};
   Context::Products& products = on.products();
   auto found = products.chosen.find(key);
   if (found == products.chosen.end()) {
@@ -135,9 +140,9 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
   }
   if (!found->second.first) return false;
   const float one = 1.0F;
-  const float beta = p.write == Write::add ? 1.0F : 0.0F;
+  const float beta = adds ? 1.0F : 0.0F;
   check(cublasLtMatmul(products.handle, description.value, &one, p.a.data, a.value, p.b.data, b.value, &beta,
-                       p.d.data, d.value, p.d.data, d.value, &found->second.second, on.workspace(),
+                       c, d.value, p.d.data, d.value, &found->second.second, on.workspace(),
                        Context::kWorkspaceBytes, static_cast<cudaStream_t>(on.stream())),
         kernel, "cublasLtMatmul");
   return true;
@@ -152,9 +157,10 @@ void multiply_or_throw(const Context& on, const char* kernel, const Product& p) 
 }  // namespace
 
 void linear_forward(const Context& on, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
-                    std::int64_t in, std::int64_t out) {
+                    std::int64_t in, std::int64_t out, ConstPtr onto) {
   if (N == 0) return;
   Product p{out, N, in, true, false, w, x, y, Write::set};
+  p.c = onto;
   if (bias.data != nullptr) {
     p.epilogue = CUBLASLT_EPILOGUE_BIAS;
     p.bias = {const_cast<void*>(bias.data), bias.type};  // read only with this epilogue

@@ -8,7 +8,7 @@
 namespace shardscope::kernels::cuda {
 
 void linear_forward(const Context&, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
-                    std::int64_t in, std::int64_t out);
+                    std::int64_t in, std::int64_t out, ConstPtr onto);
 void linear_backward_input(const Context&, Ptr dx, ConstPtr dy, ConstPtr w, std::int64_t N, std::int64_t in,
                            std::int64_t out, Write write);
 void linear_backward_weight(const Context&, Ptr dw, Ptr dbias, ConstPtr dy, ConstPtr x, std::int64_t N,

@@ -236,9 +236,19 @@ class Engine::Impl {
     parameters_->after_update(result.skipped ? Update::skipped : Update::applied);
   }
 
+  /// The gradients that this rank squares and checks: what it owns, or at stage 0, where every rank owns
+  /// everything, its part of that.
+  [[nodiscard]] optim::GradientParts counted_gradients() const {
+    const optim::GradientParts owned = gradients_->owned();
+    if (ownership_.stage() > 0) return owned;
+    const plan::Range range =
+        plan::partition_param(owned.device_elems, context_.world()).real_range(context_.rank());
+    return {advance(owned.device, range.begin), range.size(), {}, 0};
+  }
+
   /// Norm, finiteness, stop request and losses: everything the host must know, with one wait.
   [[nodiscard]] bool measure(StepResult& result, StopRequest stop) {
-    norm_.queue(gradients_->owned());
+    norm_.queue(counted_gradients());
     const auto count = static_cast<std::size_t>(accumulation_steps());
     context_.device.copy_async(host_losses_.data(), losses_.data(), count * sizeof(float), compute());
     wait_for_compute();
@@ -253,16 +263,14 @@ class Engine::Impl {
                                       .v0 = bits(static_cast<double>(losses[i]))});
     }
 
-    // Stage 0: every rank holds the whole gradient and so the whole sum.
-    const bool shared_sum = ownership_.stage() == 0;
     // MiCS: each shard is on several ranks, and counts once.
-    const bool counts = !shared_sum && context_.rank() < ownership_.shard_world();
+    const bool counts = ownership_.stage() == 0 || context_.rank() < ownership_.shard_world();
     std::array<double, 3> sums{counts ? local.sum_of_squares : 0.0, local.finite ? 0.0 : 1.0,
                                stop == StopRequest::stop ? 1.0 : 0.0};
     context_.control_comm.all_reduce_host(sums);
     const bool finite = sums[1] == 0.0;
     if (sums[2] != 0.0) result.stop = StopRequest::stop;
-    sum_of_squares_ = shared_sum ? local.sum_of_squares : sums[0];
+    sum_of_squares_ = sums[0];
     result.grad_norm = finite ? std::sqrt(sum_of_squares_) / result.loss_scale : std::nan("");
     return finite;
   }

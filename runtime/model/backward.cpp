@@ -6,6 +6,7 @@
 // kernel that completes it is queued), then post_backward, unless the module's input needs no gradient. A
 // parameter that is used several times is ready once, at its last contribution.
 #include <stdexcept>
+#include <utility>
 
 #include "runtime/model/executor_state.h"
 
@@ -29,12 +30,12 @@ void Executor::State::backward() {
   tape.children.clear();
 }
 
-Value Executor::State::visit_backward(Frame& frame, Value dy) {
+Value Executor::State::visit_backward(Frame& frame, Value dy, Value* onto) {
   const Node& node = *frame.node;
   if (frame.checkpointed) recompute(frame);
   if (node.hooks) hooks.pre_backward(node.module);
   emit_module(EventKind::module_begin, node, Pass::backward);
-  Value dx = compute_backward(frame, std::move(dy));
+  Value dx = compute_backward(frame, std::move(dy), onto);
   emit_module(EventKind::module_end, node, Pass::backward);
   if (node.hooks && frame.input_grad) hooks.post_backward(node.module);
   return dx;
@@ -55,7 +56,7 @@ void Executor::State::recompute(Frame& frame) {
   mode = Mode::train;
 }
 
-Value Executor::State::compute_backward(Frame& frame, Value dy) {
+Value Executor::State::compute_backward(Frame& frame, Value dy, Value* onto) {
   switch (frame.node->kind) {
     case NodeKind::sequential:
       return children_backward(frame, std::move(dy));
@@ -63,7 +64,7 @@ Value Executor::State::compute_backward(Frame& frame, Value dy) {
     case NodeKind::functional_linear:
       return linear_backward(frame, std::move(dy));
     case NodeKind::layer_norm:
-      return layer_norm_backward(frame, std::move(dy));
+      return layer_norm_backward(frame, std::move(dy), onto);
     case NodeKind::gelu:
     case NodeKind::relu:
       return activation_backward(frame, std::move(dy));
@@ -89,13 +90,14 @@ Value Executor::State::compute_backward(Frame& frame, Value dy) {
   throw std::logic_error("backward: a node without a frame was recorded");
 }
 
-Value Executor::State::children_backward(Frame& frame, Value dy) {
+Value Executor::State::children_backward(Frame& frame, Value dy, Value* onto) {
   while (!frame.children.empty()) {
     if (!frame.children.back()->output_grad) {  // nothing before this point learns
       frame.children.clear();
       return {};
     }
-    dy = visit_backward(*frame.children.back(), std::move(dy));
+    Value* const last = frame.children.size() == 1 ? onto : nullptr;
+    dy = visit_backward(*frame.children.back(), std::move(dy), last);
     frame.children.pop_back();
   }
   return dy;
@@ -147,16 +149,17 @@ Value Executor::State::linear_backward(Frame& frame, Value dy) {
   return dx;
 }
 
-Value Executor::State::layer_norm_backward(Frame& frame, Value dy) {
+Value Executor::State::layer_norm_backward(Frame& frame, Value dy, Value* onto) {
   const Node& node = *frame.node;
   const Targets grads = grad_targets(node, node.weight, node.bias);
-  Value dx = allocate(node, node.out, true);
+  const bool adds = frame.input_grad && onto != nullptr && onto->sole_owner();
+  Value dx = adds ? std::exchange(*onto, Value()) : allocate(node, node.out, true);
   auto* const mean = static_cast<float*>(frame.stats.data());
   launch(Kernel::layer_norm_backward, node,
          [dx = dx.ptr(), grads, dy = dy.ptr(), x = frame.x.ptr(), weight = hooks.param(node.weight), mean,
-          n = N, width = node.out](const Exec& e) {
+          n = N, width = node.out, write = adds ? Write::add : Write::set](const Exec& e) {
            kernels::layer_norm_backward(e, dx, grads.first, grads.second, dy, x, weight, mean, mean + n, n,
-                                        width, Write::set, grads.write);
+                                        width, write, grads.write);
          });
   contributed(node.weight);
   contributed(node.bias);
@@ -171,7 +174,11 @@ Value Executor::State::activation_backward(Frame& frame, Value dy) {
   Value dx = dy.sole_owner() ? dy : allocate(node, dy.width(), true);
   const Ptr to = dx.ptr();
   const Ptr from = dy.ptr();
-  if (node.kind == NodeKind::gelu) {
+  if (frame.holds_slope) {
+    launch(Kernel::gelu_backward, node, [to, from, slope = frame.x.ptr(), n](const Exec& e) {
+      kernels::gelu_backward_slope(e, to, from, slope, n);
+    });
+  } else if (node.kind == NodeKind::gelu) {
     launch(Kernel::gelu_backward, node,
            [to, from, x = frame.x.ptr(), n](const Exec& e) { kernels::gelu_backward(e, to, from, x, n); });
   } else {
@@ -183,9 +190,10 @@ Value Executor::State::activation_backward(Frame& frame, Value dy) {
 }
 
 Value Executor::State::residual_backward(Frame& frame, Value dy) {
-  Value branch = children_backward(frame, dy);
+  Value branch = children_backward(frame, dy, frame.input_grad ? &dy : nullptr);
   if (!frame.input_grad) return {};
   if (!branch) return dy;  // the branch does not reach the input
+  if (!dy) return branch;  // its first layer has added to dy
   const std::int64_t n = N * dy.width();
   Value dx = branch.sole_owner() ? branch : allocate(*frame.node, dy.width(), true);
   launch(Kernel::add, *frame.node, [dx = dx.ptr(), dy = dy.ptr(), branch = branch.ptr(), n](const Exec& e) {

@@ -17,14 +17,16 @@ struct Executor::State {
         GradOrder linear_grads);
 
   // ---- forward.cpp ------------------------------------------------------------------------------
-  /// Runs a node; with `tape` its frame is appended to tape->children.
-  Value visit(const Node& node, Value x, Frame* tape);
+  /// Runs a node; with `tape` its frame is appended to tape->children. A linear layer (takes_onto) adds its
+  /// result to `onto`.
+  Value visit(const Node& node, Value x, Frame* tape, const Value& onto = {});
   void forward(const Batch& batch, std::int64_t iteration, float loss_scale, float* loss);
   void logits(const Batch& batch, std::span<float> out);
 
   // ---- backward.cpp -----------------------------------------------------------------------------
-  /// The gradient of the input of a visit, from that of its output; empty if the input needs none.
-  Value visit_backward(Frame& frame, Value dy);
+  /// The gradient of the input of a visit, from that of its output; empty if the input needs none. A layer
+  /// norm that finds nobody else reading `onto` adds its gradient there, returns it and leaves `onto` empty.
+  Value visit_backward(Frame& frame, Value dy, Value* onto = nullptr);
   void backward();
 
   // ---- executor.cpp: memory, events, launches ------------------------------------------------------
@@ -95,11 +97,11 @@ struct Executor::State {
  private:
   // forward.cpp
   Value run_children(const Node& node, Value x, Frame* tape_of_children);
-  Value compute(const Node& node, Value x, Frame* frame);
-  Value linear(const Node& node, Value x, Frame* frame);
-  Value functional_linear(const Node& node, Value x, Frame* frame);
-  Value linear_with(const Node& node, Value x, kernels::ConstPtr weight, kernels::ConstPtr bias,
-                    Frame* frame);
+  Value compute(const Node& node, Value x, Frame* frame, const Value& onto = {});
+  Value linear(const Node& node, Value x, Frame* frame, const Value& onto);
+  Value functional_linear(const Node& node, Value x, Frame* frame, const Value& onto);
+  Value linear_with(const Node& node, Value x, kernels::ConstPtr weight, kernels::ConstPtr bias, Frame* frame,
+                    const Value& onto);
   Value layer_norm(const Node& node, Value x, Frame* frame);
   Value activation(const Node& node, Value x, Frame* frame);
   Value residual(const Node& node, Value x, Frame* frame);
@@ -114,10 +116,10 @@ struct Executor::State {
 
   // backward.cpp
   void recompute(Frame& frame);
-  Value compute_backward(Frame& frame, Value dy);
-  Value children_backward(Frame& frame, Value dy);
+  Value compute_backward(Frame& frame, Value dy, Value* onto);
+  Value children_backward(Frame& frame, Value dy, Value* onto = nullptr);
   Value linear_backward(Frame& frame, Value dy);
-  Value layer_norm_backward(Frame& frame, Value dy);
+  Value layer_norm_backward(Frame& frame, Value dy, Value* onto);
   Value activation_backward(Frame& frame, Value dy);
   Value residual_backward(Frame& frame, Value dy);
   Value attention_backward(Frame& frame, Value dy);

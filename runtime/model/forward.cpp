@@ -16,7 +16,16 @@ using plan::kNone;
 using plan::NodeKind;
 using plan::ParamId;
 
-Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent) {
+namespace {
+
+/// Kinds of nodes whose kernel can add its result to something on the way out.
+bool takes_onto(const Node& node) {
+  return node.kind == NodeKind::linear || node.kind == NodeKind::functional_linear;
+}
+
+}  // namespace
+
+Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent, const Value& onto) {
   switch (node.kind) {
     case NodeKind::reuse:
       return visit(*node.target, std::move(x), tape_of_parent);
@@ -43,9 +52,9 @@ Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent) {
   if (node.checkpoint && frame != nullptr) {
     frame->checkpointed = true;
     frame->x = x;
-    y = compute(node, std::move(x), nullptr);
+    y = compute(node, std::move(x), nullptr, onto);
   } else {
-    y = compute(node, std::move(x), frame);
+    y = compute(node, std::move(x), frame, onto);
   }
   if (frame != nullptr) frame->output_grad = y.needs_grad();
   emit_module(EventKind::module_end, node, forward_pass());
@@ -58,16 +67,16 @@ Value Executor::State::run_children(const Node& node, Value x, Frame* tape_of_ch
   return x;
 }
 
-Value Executor::State::compute(const Node& node, Value x, Frame* frame) {
+Value Executor::State::compute(const Node& node, Value x, Frame* frame, const Value& onto) {
   switch (node.kind) {
     case NodeKind::sequential:
     case NodeKind::list:
     case NodeKind::conditional:
       return run_children(node, std::move(x), frame);
     case NodeKind::linear:
-      return linear(node, std::move(x), frame);
+      return linear(node, std::move(x), frame, onto);
     case NodeKind::functional_linear:
-      return functional_linear(node, std::move(x), frame);
+      return functional_linear(node, std::move(x), frame, onto);
     case NodeKind::layer_norm:
       return layer_norm(node, std::move(x), frame);
     case NodeKind::gelu:
@@ -92,24 +101,26 @@ void Executor::State::count_use(ParamId param) {
   if (mode == Mode::train && param != kNone<ParamId>) ++uses[plan::raw(param)];
 }
 
-Value Executor::State::linear(const Node& node, Value x, Frame* frame) {
+Value Executor::State::linear(const Node& node, Value x, Frame* frame, const Value& onto) {
   count_use(node.weight);
   count_use(node.bias);
   const ConstPtr bias = node.bias == kNone<ParamId> ? ConstPtr() : hooks.param(node.bias);
-  return linear_with(node, std::move(x), hooks.param(node.weight), bias, frame);
+  return linear_with(node, std::move(x), hooks.param(node.weight), bias, frame, onto);
 }
 
-Value Executor::State::functional_linear(const Node& node, Value x, Frame* frame) {
+Value Executor::State::functional_linear(const Node& node, Value x, Frame* frame, const Value& onto) {
   count_use(node.weight);
   hooks.use_external(node.weight, node.enclosing);
-  return linear_with(node, std::move(x), hooks.param(node.weight), ConstPtr(), frame);
+  return linear_with(node, std::move(x), hooks.param(node.weight), ConstPtr(), frame, onto);
 }
 
-Value Executor::State::linear_with(const Node& node, Value x, ConstPtr weight, ConstPtr bias, Frame* frame) {
+Value Executor::State::linear_with(const Node& node, Value x, ConstPtr weight, ConstPtr bias, Frame* frame,
+                                   const Value& onto) {
   Value y = allocate(node, node.out, true);
   launch(Kernel::linear_forward, node,
-         [y = y.ptr(), x = x.ptr(), weight, bias, n = N, in = node.in, out = node.out](const Exec& e) {
-           kernels::linear_forward(e, y, x, weight, bias, n, in, out);
+         [y = y.ptr(), x = x.ptr(), weight, bias, n = N, in = node.in, out = node.out,
+          onto = ConstPtr(onto.ptr())](const Exec& e) {
+           kernels::linear_forward(e, y, x, weight, bias, n, in, out, onto);
          });
   if (frame != nullptr) frame->x = std::move(x);
   return y;
@@ -140,7 +151,12 @@ Value Executor::State::activation(const Node& node, Value x, Frame* frame) {
   const bool in_place = frame == nullptr && x.sole_owner();
   Value y = in_place ? x : allocate(node, x.width(), x.needs_grad());
   const std::int64_t n = N * x.width();
-  if (node.kind == NodeKind::gelu) {
+  if (node.kind == NodeKind::gelu && frame != nullptr && x.sole_owner() &&
+      kernels::gelu_keeps_slope(exec, type)) {
+    frame->holds_slope = true;
+    launch(Kernel::gelu_forward, node,
+           [y = y.ptr(), x = x.ptr(), n](const Exec& e) { kernels::gelu_forward_slope(e, y, x, n); });
+  } else if (node.kind == NodeKind::gelu) {
     launch(Kernel::gelu_forward, node,
            [y = y.ptr(), x = x.ptr(), n](const Exec& e) { kernels::gelu_forward(e, y, x, n); });
   } else {
@@ -152,7 +168,13 @@ Value Executor::State::activation(const Node& node, Value x, Frame* frame) {
 }
 
 Value Executor::State::residual(const Node& node, Value x, Frame* frame) {
-  Value branch = run_children(node, x, frame);
+  // A linear layer at the end of the branch adds x on its way out: one kernel, and one rounding, less.
+  const bool fused = !node.children.empty() && takes_onto(node.children.back());
+  Value branch = x;
+  for (const Node& child : node.children) {
+    branch = visit(child, std::move(branch), frame, fused && &child == &node.children.back() ? x : Value());
+  }
+  if (fused) return branch;
   const std::int64_t n = N * x.width();
   Value y = branch.sole_owner() ? branch : allocate(node, x.width(), x.needs_grad() || branch.needs_grad());
   launch(Kernel::add, node, [y = y.ptr(), x = x.ptr(), branch = branch.ptr(), n](const Exec& e) {

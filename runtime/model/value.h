@@ -49,6 +49,7 @@ struct Frame {
   bool input_grad = false;                       ///< backward must give the gradient of the input
   bool output_grad = false;                      ///< anything in here learns
   bool checkpointed = false;                     ///< only x is kept; the rest comes from a recomputation
+  bool holds_slope = false;                      ///< x has become the slope at x (GELU)
   Value x;                                       ///< input
   Value y;                                       ///< output, where backward reads it (attention)
   device::Buffer stats;                          ///< mean and rstd, or log-sum-exp; fp32

@@ -43,6 +43,8 @@ TEST_F(CostTest, MatrixProductsOfALinearLayer) {
   meter.told.clear();
   linear_forward(exec, at(DType::f32), at(DType::f32), at(DType::f32), {}, 6, 8, 16);
   EXPECT_EQ(meter.told[0].bytes, 4 * (N * in + in * out + N * out));  // no bias
+  linear_forward(exec, at(DType::f32), at(DType::f32), at(DType::f32), {}, 6, 8, 16, at(DType::f32));
+  EXPECT_EQ(meter.told[1].bytes, 4 * (N * in + in * out + 2 * N * out));  // and what it is put onto
 }
 
 TEST_F(CostTest, CausalAttentionIsHalfOfTheSquare) {

@@ -61,6 +61,35 @@ TEST_P(Linear, ForwardWithAndWithoutBias) {
   }
 }
 
+/// Depths within one block and over several, with columns and rows that fill no tile.
+TEST_P(Linear, ForwardOntoSomething) {
+  for (const Shape& s : {Shape{1, 1, 1}, Shape{17, 30, 10}, Shape{67, 1100, 211}, Shape{521, 64, 49}}) {
+    for (const DType type : kAllTypes) {
+      const Array x(random_doubles(s.N * s.in, 1), type);
+      const Array w(random_doubles(s.out * s.in, 2), type);
+      const Array bias(random_doubles(s.out, 3), type);
+      const Array onto(random_doubles(s.N * s.out, 4, -4, 4), type);
+      Array y(s.N * s.out, type);
+      linear_forward(exec, y, x, w, bias, s.N, s.in, s.out, onto);
+      Doubles want = reference_forward(x.doubles(), w.doubles(), bias.doubles(), s);
+      const Doubles added = onto.doubles();
+      for (std::size_t i = 0; i < want.size(); ++i) want[i] += added[i];
+      // One rounding of the sum in fp32 more, of a number below 2 sqrt(depth) + 4.
+      EXPECT_TRUE(close(y.doubles(), want, 1.01 * unit_roundoff(type), 2 * absolute_bound(s.in, type)))
+          << s.N << 'x' << s.in << 'x' << s.out;
+      if (type != DType::f32) continue;
+      // As a sum of its own, to the bit.
+      Array alone(s.N * s.out, type);
+      linear_forward(exec, alone, x, w, bias, s.N, s.in, s.out);
+      add(exec, alone, alone, onto, s.N * s.out);
+      EXPECT_EQ(alone.doubles(), y.doubles()) << s.N << 'x' << s.in << 'x' << s.out;
+    }
+  }
+  const Array some({1, 1}, DType::f32);
+  Array y(2, DType::f32);
+  EXPECT_ANY_THROW(linear_forward(exec, y, some, some, {}, 2, 1, 1, Array({1, 1}, DType::bf16)));
+}
+
 TEST_P(Linear, BackwardAgainstCentralDifferences) {
   for (const Shape& s : {Shape{1, 1, 1}, Shape{3, 7, 5}, Shape{7, 10, 3}}) {
     Doubles x = random_doubles(s.N * s.in, 4);

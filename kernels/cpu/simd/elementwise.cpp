@@ -61,6 +61,14 @@ SHARDSCOPE_INLINE vf gelu_gate(vf u) {
 }
 constexpr float kFarOut = 9.9F;  // 2 z = 85
 SHARDSCOPE_INLINE vf gelu_clamp(vf u) { return min(set1(kFarOut), max(set1(-kFarOut), u)); }
+/// Bounded below too: what is left of the gate far out times any u would not be 0.
+SHARDSCOPE_INLINE vf gelu_value(vf u, vf gate) { return max(set1(-kFarOut), u) * gate; }
+/// With s = sigmoid(2 z): d(u s)/du = s + u s (1 - s) 2 z', z' = sqrt(2/pi) (1 + 3 * 0.044715 u^2). u is
+/// clamped.
+SHARDSCOPE_INLINE vf gelu_slope(vf u, vf s) {
+  const vf slope2 = fma(u * u, set1(6.0F * kSqrt2OverPi * kCubic), set1(2.0F * kSqrt2OverPi));
+  return fma(u * s * (1.0F - s), slope2, s);
+}
 
 }  // namespace
 
@@ -95,22 +103,41 @@ void add(void* y, DType y_type, const void* a, DType a_type, const void* b, DTyp
 
 void gelu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64_t n) {
   unary(
-      y, y_type, x, x_type, n, [](vf u) __attribute__((always_inline)) {
-        // Bounded below too: what is left of the gate far out times any u would not be 0.
-        return max(set1(-kFarOut), u) * gelu_gate(gelu_clamp(u));
-      });
+      y, y_type, x, x_type, n,
+      [](vf u) __attribute__((always_inline)) { return gelu_value(u, gelu_gate(gelu_clamp(u))); });
 }
 
 void gelu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
                    std::int64_t n) {
-  // With s = sigmoid(2 z): d(u s)/du = s + u s (1 - s) 2 z', z' = sqrt(2/pi) (1 + 3 * 0.044715 u^2).
   binary(
       dx, dx_type, dy, dy_type, x, x_type, n, [](vf g, vf x_value) __attribute__((always_inline)) {
         const vf u = gelu_clamp(x_value);
-        const vf s = gelu_gate(u);
-        const vf slope2 = fma(u * u, set1(6.0F * kSqrt2OverPi * kCubic), set1(2.0F * kSqrt2OverPi));
-        return g * fma(u * s * (1.0F - s), slope2, s);
+        return g * gelu_slope(u, gelu_gate(u));
       });
+}
+
+void gelu_forward_slope(float* y, float* x, std::int64_t n) {
+  const auto both = [](vf u, vf & slope) __attribute__((always_inline)) {
+    const vf clamped = gelu_clamp(u);
+    const vf gate = gelu_gate(clamped);
+    slope = gelu_slope(clamped, gate);
+    return gelu_value(u, gate);
+  };
+  std::int64_t i = 0;
+  vf slope;
+  for (; i + W <= n; i += W) {
+    store(y + i, both(load(x + i), slope));
+    store(x + i, slope);
+  }
+  if (i < n) {
+    store_partial(y + i, both(load_partial(x + i, n - i), slope), n - i);
+    store_partial(x + i, slope, n - i);
+  }
+}
+
+void multiply(float* y, const float* a, const float* b, std::int64_t n) {
+  map2(
+      y, a, b, n, [](vf p, vf q) __attribute__((always_inline)) { return p * q; });
 }
 
 void relu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64_t n) {

@@ -174,6 +174,8 @@ struct Tile {
   __mmask16 last = 0xFFFF;      // lanes of the last vector of columns
   const float* bias = nullptr;  // of these columns, added to the sums
   bool add = false;             // to what c holds
+  const float* onto = nullptr;  // added last, like c
+  std::int64_t ld_onto = 0;
   SideWork* side = nullptr;
 };
 
@@ -214,11 +216,16 @@ void multiply_tile(const Tile& t) {
   };
   SideWork& side = *t.side;
   const float* c_line = t.c;
+  const float* onto_line = t.onto;
   std::int64_t k = 0;
   for (std::int64_t r = 0; k + kSegment <= t.depth; k += kSegment) {
     for (std::int64_t end = least(r + 2, R); r < end; ++r) {
       for (int v = 0; v < V; ++v) __builtin_prefetch(c_line + v * kLine, 1);
       c_line += t.ldc;
+      if (onto_line != nullptr) {
+        for (int v = 0; v < V; ++v) __builtin_prefetch(onto_line + v * kLine, 0);
+        onto_line += t.ld_onto;
+      }
     }
     if constexpr (kPacked) {
       side.strip.step();
@@ -255,6 +262,10 @@ void multiply_tile(const Tile& t) {
     if (t.add) {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) sum_of[r][v] += load_lanes(t.c + r * t.ldc + v * W, lanes(v));
+    }
+    if (t.onto != nullptr) {
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sum_of[r][v] += load_lanes(t.onto + r * t.ld_onto + v * W, lanes(v));
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) store_lanes(t.c + r * t.ldc + v * W, sum_of[r][v], lanes(v));
@@ -387,6 +398,7 @@ class Product {
     const std::int64_t segments_of_tile = block.depth / kSegment;
     const std::int64_t segments = panels * segments_of_tile;  // of a row of tiles
     const bool copied = g_.trans_b == Trans::no;
+    const bool last = g_.onto != nullptr && block.k + block.depth == g_.k;
     if (copied) {
       side_.copy.finish();
       float* const packed = next_block_;
@@ -440,6 +452,8 @@ class Product {
                         .last = first_lanes((columns - 1) % W + 1),
                         .bias = bias_ != nullptr && block.k == 0 ? bias_ + block.j + j : nullptr,
                         .add = g_.add || block.k > 0,
+                        .onto = last ? g_.onto + i * g_.ld_onto + block.j + j : nullptr,
+                        .ld_onto = g_.ld_onto,
                         .side = &side_};
         const std::int64_t vectors = (columns + W - 1) / W;
         (transposed() ? kTiles<true> : kTiles<false>)[rows - 1][vectors - 1](tile);
