@@ -165,27 +165,55 @@ void gelu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64
   cpu::gelu_backward(cpu_threads(exec, "gelu_backward"), dx, dy, x, n);
 }
 
-bool gelu_keeps_slope(const Exec& exec, DType type) noexcept {
-  return exec.backend == Backend::cpu && type == DType::f32;
-}
-
 namespace {
-void check_keeps_slope(const char* kernel, const Exec& exec, DType a, DType b, std::int64_t n) {
-  check_size(kernel, "n", n);
-  if (gelu_keeps_slope(exec, a) && gelu_keeps_slope(exec, b)) return;
-  throw_bad_argument(kernel, "only fp32 on the CPU keeps the slope; use gelu_forward and gelu_backward");
+bool keeps_slope(const Exec& exec, DType type) noexcept {
+  return exec.backend == Backend::cpu && type == DType::f32;
 }
 }  // namespace
 
-void gelu_forward_slope(const Exec& exec, Ptr y, Ptr x, std::int64_t n) {
-  check_keeps_slope("gelu_forward_slope", exec, y.type, x.type, n);
-  cpu::gelu_forward_slope(cpu_threads(exec, "gelu_forward_slope"), y, x, n);
+void linear_gelu_forward(const Exec& exec, Ptr y, Ptr kept, ConstPtr x, ConstPtr w, ConstPtr bias,
+                         std::int64_t N, std::int64_t in, std::int64_t out) {
+  constexpr const char* kName = "linear_gelu_forward";
+  check_same_type(kName, y.type, kept.type);
+  if (!keeps_slope(exec, y.type)) {
+    linear_forward(exec, kept, x, w, bias, N, in, out);
+    gelu_forward(exec, y, kept, N * out);
+    return;
+  }
+  check_size(kName, "N", N);
+  check_size(kName, "in", in, 1);
+  check_size(kName, "out", out, 1);
+  for (const ConstPtr& operand : {x, w, bias.data == nullptr ? x : bias}) {
+    check_same_type(kName, y.type, operand.type);
+  }
+  cpu::linear_gelu_forward(cpu_threads(exec, kName), y, kept, x, w, bias, N, in, out);
 }
 
-void gelu_backward_slope(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr slope, std::int64_t n) {
-  check_keeps_slope("gelu_backward_slope", exec, dx.type, slope.type, n);
-  check_same_type("gelu_backward_slope", dx.type, dy.type);
-  cpu::gelu_backward_slope(cpu_threads(exec, "gelu_backward_slope"), dx, dy, slope, n);
+void gelu_backward_kept(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr kept, std::int64_t n) {
+  constexpr const char* kName = "gelu_backward_kept";
+  if (!keeps_slope(exec, kept.type)) {
+    gelu_backward(exec, dx, dy, kept, n);
+    return;
+  }
+  check_size(kName, "n", n);
+  check_same_type(kName, dx.type, kept.type);
+  check_same_type(kName, dy.type, kept.type);
+  cpu::gelu_backward_slope(cpu_threads(exec, kName), dx, dy, kept, n);
+}
+
+void linear_gelu_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr kept,
+                                std::int64_t N, std::int64_t in, std::int64_t out) {
+  constexpr const char* kName = "linear_gelu_backward_input";
+  if (!keeps_slope(exec, kept.type)) {
+    linear_backward_input(exec, dx, dy, w, N, in, out, Write::set);
+    gelu_backward(exec, dx, dx, kept, N * in);
+    return;
+  }
+  check_size(kName, "N", N);
+  check_size(kName, "in", in, 1);
+  check_size(kName, "out", out, 1);
+  for (const ConstPtr& operand : {ConstPtr(dx), dy, w}) check_same_type(kName, kept.type, operand.type);
+  cpu::linear_gelu_backward_input(cpu_threads(exec, kName), dx, dy, w, kept, N, in, out);
 }
 
 void relu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {

@@ -35,13 +35,6 @@ void gelu_backward(int threads, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n)
   });
 }
 
-void gelu_forward_slope(int threads, Ptr y, Ptr x, std::int64_t n) {
-  ranges(threads, n, [&](std::int64_t i, std::int64_t count) {
-    vector_kernels().gelu_forward_slope(static_cast<float*>(y.data) + i, static_cast<float*>(x.data) + i,
-                                        count);
-  });
-}
-
 void gelu_backward_slope(int threads, Ptr dx, ConstPtr dy, ConstPtr slope, std::int64_t n) {
   ranges(threads, n, [&](std::int64_t i, std::int64_t count) {
     vector_kernels().multiply(static_cast<float*>(dx.data) + i, static_cast<const float*>(dy.data) + i,

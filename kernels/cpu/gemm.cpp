@@ -59,11 +59,32 @@ void sum_in_double(const Gemm& g, const float* a, const float* b, float* c, cons
       float& out = c[i * g.ldc + j];
       double sum = g.add ? static_cast<double>(out) : 0.0;
       if (bias != nullptr) sum += static_cast<double>(bias[j]);
-      if (g.onto != nullptr) sum += static_cast<double>(g.onto[i * g.ld_onto + j]);
+      if (g.finish == Finish::add) sum += static_cast<double>(g.operand[i * g.ld_beside + j]);
       for (std::int64_t k = 0; k < g.k; ++k) {
         sum += static_cast<double>(a[i * a_row + k * a_col]) * static_cast<double>(b[k * b_row + j * b_col]);
       }
       out = static_cast<float>(sum);
+    }
+  }
+}
+
+/// Finishes sums that lie in c already.
+void finish_rows(const Gemm& g, float* c) {
+  const VectorKernels& kernels = vector_kernels();
+  for (std::int64_t i = 0; i < g.m; ++i) {
+    float* row = c + i * g.ldc;
+    switch (g.finish) {
+      case Finish::none:
+        return;
+      case Finish::add:
+        kernels.add(row, DType::f32, row, DType::f32, g.operand + i * g.ld_beside, DType::f32, g.n);
+        break;
+      case Finish::multiply:
+        kernels.multiply(row, row, g.operand + i * g.ld_beside, g.n);
+        break;
+      case Finish::gelu:
+        kernels.gelu_rows_slope(g.activation + i * g.ld_beside, 0, row, 0, 1, g.n);
+        break;
     }
   }
 }
@@ -73,15 +94,13 @@ void sum_in_double(const Gemm& g, const float* a, const float* b, float* c, cons
 void gemm(const Gemm& shape, const float* a, const float* b, float* c, const float* bias) {
   if (g_sum_in_double.load(std::memory_order_relaxed)) {
     sum_in_double(shape, a, b, c, bias);
+    if (shape.finish != Finish::add) finish_rows(shape, c);
     return;
   }
   const VectorKernels& kernels = vector_kernels();
   if (kernels.gemm == nullptr || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) {
     packed_product(shape, a, b, c, bias);
-    for (std::int64_t i = 0; shape.onto != nullptr && i < shape.m; ++i) {
-      float* row = c + i * shape.ldc;
-      kernels.add(row, DType::f32, row, DType::f32, shape.onto + i * shape.ld_onto, DType::f32, shape.n);
-    }
+    finish_rows(shape, c);
     return;
   }
   // Rows are shared out; how an element is summed does not depend on the part it is in.
@@ -89,7 +108,8 @@ void gemm(const Gemm& shape, const float* a, const float* b, float* c, const flo
     Gemm part = shape;
     part.m = end - begin;
     if (shape.row_sums != nullptr) part.row_sums = shape.row_sums + begin;
-    if (shape.onto != nullptr) part.onto = shape.onto + begin * shape.ld_onto;
+    if (shape.operand != nullptr) part.operand = shape.operand + begin * shape.ld_beside;
+    if (shape.activation != nullptr) part.activation = shape.activation + begin * shape.ld_beside;
     kernels.gemm(part, a + begin * (shape.trans_a == Trans::no ? shape.lda : 1), b, c + begin * shape.ldc,
                  bias, workspace_floats(Slot::packed, kernels.gemm_scratch_floats()));
   });

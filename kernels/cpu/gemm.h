@@ -7,10 +7,20 @@ namespace shardscope::kernels::cpu {
 
 enum class Trans : std::uint8_t { no, yes };
 
+/// What becomes of finished sums while they are in the first-level cache. `operand` and `activation` are
+/// [m,n] and share no memory with c.
+enum class Finish : std::uint8_t {
+  none,
+  add,       ///< c += operand
+  multiply,  ///< c *= operand
+  gelu,      ///< activation = gelu(c), c = gelu'(c)
+};
+
 /// c[m,n] (+)= op(a)[m,k] op(b)[k,n] (+ bias[n] when not null), fp32, row-major with leading dimensions lda,
 /// ldb, ldc of the stored (not transposed) matrices. Adding reads c. Errors: KernelError with
 /// oneDNN's status and the shape.
-/// The order of a sum: the product in blocks of depth with the bias in the first, then c, then `onto`.
+/// The order of a sum: the product in blocks of depth with the bias in the first, then c; then it is
+/// finished.
 struct Gemm {
   Trans trans_a = Trans::no, trans_b = Trans::no;
   std::int64_t m = 0, n = 0, k = 0;
@@ -20,9 +30,10 @@ struct Gemm {
   /// With a transposed a: gets the sums over k of the rows of op(a) added, m floats. Only where
   /// gemm_adds_row_sums().
   float* row_sums = nullptr;
-  /// Added last, when not null: [m,n] with leading dimension ld_onto, not c.
-  const float* onto = nullptr;
-  std::int64_t ld_onto = 0;
+  Finish finish = Finish::none;
+  const float* operand = nullptr;
+  float* activation = nullptr;
+  std::int64_t ld_beside = 0;  ///< of operand or activation
 };
 void gemm(const Gemm& shape, const float* a, const float* b, float* c, const float* bias);
 /// Whether products can be asked for row sums in passing.

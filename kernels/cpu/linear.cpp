@@ -46,6 +46,11 @@ void put_rows(Ptr to, ConstPtr onto, std::int64_t offset, const float* block, st
     }
   }
 }
+/// Element `offset` of an array of floats, or null.
+const float* at_float(ConstPtr p, std::int64_t offset) {
+  return p.data == nullptr ? nullptr : static_cast<const float*>(p.data) + offset;
+}
+
 /// What a result is put onto.
 ConstPtr before(Ptr to, Write write) { return write == Write::add ? ConstPtr(to) : ConstPtr(); }
 
@@ -113,10 +118,9 @@ void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
                    .ldb = in,
                    .ldc = in_place ? out : cols,
                    .threads = threads,
-                   .onto = in_place && onto.data != nullptr
-                               ? static_cast<const float*>(onto.data) + r * out + o
-                               : nullptr,
-                   .ld_onto = out};
+                   .finish = in_place && onto.data != nullptr ? Finish::add : Finish::none,
+                   .operand = in_place ? at_float(onto, r * out + o) : nullptr,
+                   .ld_beside = out};
       gemm(g, input, weight, result, b == nullptr ? nullptr : b + o);
       if (!in_place) put_rows(y, onto, r * out + o, result, rows, cols, out);
     }
@@ -157,6 +161,41 @@ void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::in
     }
     if (!in_place) put_rows(dx, before(dx, write), r * in, result, rows, in, in);
   }
+}
+
+void linear_gelu_forward(int threads, Ptr y, Ptr slope, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
+                         std::int64_t in, std::int64_t out) {
+  if (N == 0) return;
+  const Gemm g{.trans_b = Trans::yes,
+               .m = N,
+               .n = out,
+               .k = in,
+               .lda = in,
+               .ldb = in,
+               .ldc = out,
+               .threads = threads,
+               .finish = Finish::gelu,
+               .activation = static_cast<float*>(y.data),
+               .ld_beside = out};
+  gemm(g, static_cast<const float*>(x.data), static_cast<const float*>(w.data),
+       static_cast<float*>(slope.data), static_cast<const float*>(bias.data));
+}
+
+void linear_gelu_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr slope, std::int64_t N,
+                                std::int64_t in, std::int64_t out) {
+  if (N == 0) return;
+  const Gemm g{.m = N,
+               .n = in,
+               .k = out,
+               .lda = out,
+               .ldb = in,
+               .ldc = in,
+               .threads = threads,
+               .finish = Finish::multiply,
+               .operand = static_cast<const float*>(slope.data),
+               .ld_beside = in};
+  gemm(g, static_cast<const float*>(dy.data), static_cast<const float*>(w.data), static_cast<float*>(dx.data),
+       nullptr);
 }
 
 void linear_backward_weight(int threads, Ptr dw, Ptr dbias, ConstPtr dy, ConstPtr x, std::int64_t N,

@@ -20,8 +20,11 @@ void layer_norm_backward(Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x
                          Write write_params);
 void gelu_forward(int threads, Ptr y, ConstPtr x, std::int64_t n);
 void gelu_backward(int threads, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n);
-void gelu_forward_slope(int threads, Ptr y, Ptr x, std::int64_t n);
 void gelu_backward_slope(int threads, Ptr dx, ConstPtr dy, ConstPtr slope, std::int64_t n);
+void linear_gelu_forward(int threads, Ptr y, Ptr slope, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
+                         std::int64_t in, std::int64_t out);
+void linear_gelu_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr slope, std::int64_t N,
+                                std::int64_t in, std::int64_t out);
 void relu_forward(int threads, Ptr y, ConstPtr x, std::int64_t n);
 void relu_backward(int threads, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n);
 void add(int threads, Ptr y, ConstPtr a, ConstPtr b, std::int64_t n);

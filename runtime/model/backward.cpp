@@ -30,12 +30,12 @@ void Executor::State::backward() {
   tape.children.clear();
 }
 
-Value Executor::State::visit_backward(Frame& frame, Value dy, Value* onto) {
+Value Executor::State::visit_backward(Frame& frame, Value dy, const BackwardAround& around) {
   const Node& node = *frame.node;
   if (frame.checkpointed) recompute(frame);
   if (node.hooks) hooks.pre_backward(node.module);
   emit_module(EventKind::module_begin, node, Pass::backward);
-  Value dx = compute_backward(frame, std::move(dy), onto);
+  Value dx = compute_backward(frame, std::move(dy), around);
   emit_module(EventKind::module_end, node, Pass::backward);
   if (node.hooks && frame.input_grad) hooks.post_backward(node.module);
   return dx;
@@ -56,15 +56,15 @@ void Executor::State::recompute(Frame& frame) {
   mode = Mode::train;
 }
 
-Value Executor::State::compute_backward(Frame& frame, Value dy, Value* onto) {
+Value Executor::State::compute_backward(Frame& frame, Value dy, const BackwardAround& around) {
   switch (frame.node->kind) {
     case NodeKind::sequential:
       return children_backward(frame, std::move(dy));
     case NodeKind::linear:
     case NodeKind::functional_linear:
-      return linear_backward(frame, std::move(dy));
+      return linear_backward(frame, std::move(dy), around.before);
     case NodeKind::layer_norm:
-      return layer_norm_backward(frame, std::move(dy), onto);
+      return layer_norm_backward(frame, std::move(dy), around.onto);
     case NodeKind::gelu:
     case NodeKind::relu:
       return activation_backward(frame, std::move(dy));
@@ -96,8 +96,10 @@ Value Executor::State::children_backward(Frame& frame, Value dy, Value* onto) {
       frame.children.clear();
       return {};
     }
-    Value* const last = frame.children.size() == 1 ? onto : nullptr;
-    dy = visit_backward(*frame.children.back(), std::move(dy), last);
+    const std::size_t left = frame.children.size();
+    const BackwardAround around{left == 1 ? onto : nullptr,
+                                left > 1 ? frame.children[left - 2].get() : nullptr};
+    dy = visit_backward(*frame.children.back(), std::move(dy), around);
     frame.children.pop_back();
   }
   return dy;
@@ -123,7 +125,7 @@ void Executor::State::contributed(ParamId param) {
   if (--uses[plan::raw(param)] == 0) hooks.grad_ready(param);
 }
 
-Value Executor::State::linear_backward(Frame& frame, Value dy) {
+Value Executor::State::linear_backward(Frame& frame, Value dy, Frame* before) {
   const Node& node = *frame.node;
   // The weight's gradient first: it may then travel while the input's is computed, and the input is freed
   // before its gradient is allocated.
@@ -142,6 +144,15 @@ Value Executor::State::linear_backward(Frame& frame, Value dy) {
   frame.x.reset();
   if (!frame.input_grad) return {};
   Value dx = allocate(node, node.in, true);
+  if (before != nullptr && before->gelu == Frame::Gelu::kept) {
+    before->gelu = Frame::Gelu::done;
+    launch(Kernel::linear_gelu_backward_input, node,
+           [dx = dx.ptr(), dy = dy.ptr(), weight = hooks.param(node.weight), kept = before->x.ptr(), n = N,
+            in = node.in, out = node.out](const Exec& e) {
+             kernels::linear_gelu_backward_input(e, dx, dy, weight, kept, n, in, out);
+           });
+    return dx;
+  }
   launch(
       Kernel::linear_backward_input, node,
       [dx = dx.ptr(), dy = dy.ptr(), weight = hooks.param(node.weight), n = N, in = node.in, out = node.out](
@@ -170,13 +181,17 @@ Value Executor::State::layer_norm_backward(Frame& frame, Value dy, Value* onto) 
 
 Value Executor::State::activation_backward(Frame& frame, Value dy) {
   const Node& node = *frame.node;
+  if (frame.gelu == Frame::Gelu::done) {  // by the linear layer behind
+    frame.x.reset();
+    return dy;
+  }
   const std::int64_t n = N * dy.width();
   Value dx = dy.sole_owner() ? dy : allocate(node, dy.width(), true);
   const Ptr to = dx.ptr();
   const Ptr from = dy.ptr();
-  if (frame.holds_slope) {
-    launch(Kernel::gelu_backward, node, [to, from, slope = frame.x.ptr(), n](const Exec& e) {
-      kernels::gelu_backward_slope(e, to, from, slope, n);
+  if (frame.gelu == Frame::Gelu::kept) {
+    launch(Kernel::gelu_backward, node, [to, from, kept = frame.x.ptr(), n](const Exec& e) {
+      kernels::gelu_backward_kept(e, to, from, kept, n);
     });
   } else if (node.kind == NodeKind::gelu) {
     launch(Kernel::gelu_backward, node,

@@ -78,6 +78,10 @@ const char* Executor::State::name_of(Kernel kernel) noexcept {
       return "linear_backward_input";
     case Kernel::linear_backward_weight:
       return "linear_backward_weight";
+    case Kernel::linear_gelu_forward:
+      return "linear_gelu_forward";
+    case Kernel::linear_gelu_backward_input:
+      return "linear_gelu_backward_input";
     case Kernel::layer_norm_forward:
       return "layer_norm_forward";
     case Kernel::layer_norm_backward:

@@ -12,21 +12,39 @@
 
 namespace shardscope::model {
 
+// [Note: within the kernels around]
+// What reads or writes every element of an activation once more, costs the memory's time: a residual sum
+// and a GELU are done by the product or layer norm beside them where these can. They keep their place in
+// the order of modules and hooks; only their kernels are gone, and on the timeline the time is where it is
+// spent. Values are the same to the bit in fp32; 16-bit sums are rounded once less.
+
+/// What a node does for its neighbours in forward.
+struct ForwardAround {
+  Value onto;                  ///< a linear layer adds its result to this
+  const Node* gelu = nullptr;  ///< the next node: a linear layer computes its result too
+  Value activated;             ///< that result, for the next node to take
+};
+/// And in backward.
+struct BackwardAround {
+  Value* onto = nullptr;    ///< a layer norm adds its gradient to this if nobody else reads it, and takes it
+  Frame* before = nullptr;  ///< the next frame in backward: a linear layer goes back through its GELU too
+};
+
 struct Executor::State {
   State(const plan::ModelPlan& plan, device::Device& device, kernels::DType type, Hooks& hooks,
         GradOrder linear_grads);
 
   // ---- forward.cpp ------------------------------------------------------------------------------
-  /// Runs a node; with `tape` its frame is appended to tape->children. A linear layer (takes_onto) adds its
-  /// result to `onto`.
-  Value visit(const Node& node, Value x, Frame* tape, const Value& onto = {});
+  /// Runs a node; with `tape` its frame is appended to tape->children. `around` is what its
+  /// kernel takes over from the nodes around it.
+  Value visit(const Node& node, Value x, Frame* tape, ForwardAround* around = nullptr);
   void forward(const Batch& batch, std::int64_t iteration, float loss_scale, float* loss);
   void logits(const Batch& batch, std::span<float> out);
 
   // ---- backward.cpp -----------------------------------------------------------------------------
-  /// The gradient of the input of a visit, from that of its output; empty if the input needs none. A layer
-  /// norm that finds nobody else reading `onto` adds its gradient there, returns it and leaves `onto` empty.
-  Value visit_backward(Frame& frame, Value dy, Value* onto = nullptr);
+  /// The gradient of the input of a visit, from that of its output; empty if the input needs none. `around`
+  /// as in visit.
+  Value visit_backward(Frame& frame, Value dy, const BackwardAround& around = {});
   void backward();
 
   // ---- executor.cpp: memory, events, launches ------------------------------------------------------
@@ -42,6 +60,8 @@ struct Executor::State {
     linear_forward,
     linear_backward_input,
     linear_backward_weight,
+    linear_gelu_forward,
+    linear_gelu_backward_input,
     layer_norm_forward,
     layer_norm_backward,
     gelu_forward,
@@ -96,14 +116,14 @@ struct Executor::State {
 
  private:
   // forward.cpp
-  Value run_children(const Node& node, Value x, Frame* tape_of_children);
-  Value compute(const Node& node, Value x, Frame* frame, const Value& onto = {});
-  Value linear(const Node& node, Value x, Frame* frame, const Value& onto);
-  Value functional_linear(const Node& node, Value x, Frame* frame, const Value& onto);
+  Value run_children(const Node& node, Value x, Frame* tape_of_children, const Value& onto = {});
+  Value compute(const Node& node, Value x, Frame* frame, ForwardAround* around = nullptr);
+  Value linear(const Node& node, Value x, Frame* frame, ForwardAround* around);
+  Value functional_linear(const Node& node, Value x, Frame* frame, ForwardAround* around);
   Value linear_with(const Node& node, Value x, kernels::ConstPtr weight, kernels::ConstPtr bias, Frame* frame,
-                    const Value& onto);
+                    ForwardAround* around);
   Value layer_norm(const Node& node, Value x, Frame* frame);
-  Value activation(const Node& node, Value x, Frame* frame);
+  Value activation(const Node& node, Value x, Frame* frame, ForwardAround* around);
   Value residual(const Node& node, Value x, Frame* frame);
   Value attention(const Node& node, Value x, Frame* frame);
   Value embedding(const Node& node, Value onto, Frame* frame);
@@ -116,9 +136,9 @@ struct Executor::State {
 
   // backward.cpp
   void recompute(Frame& frame);
-  Value compute_backward(Frame& frame, Value dy, Value* onto);
+  Value compute_backward(Frame& frame, Value dy, const BackwardAround& around);
   Value children_backward(Frame& frame, Value dy, Value* onto = nullptr);
-  Value linear_backward(Frame& frame, Value dy);
+  Value linear_backward(Frame& frame, Value dy, Frame* before);
   Value layer_norm_backward(Frame& frame, Value dy, Value* onto);
   Value activation_backward(Frame& frame, Value dy);
   Value residual_backward(Frame& frame, Value dy);

@@ -2,6 +2,7 @@
 // follows.
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "runtime/model/executor_state.h"
 
@@ -18,14 +19,20 @@ using plan::ParamId;
 
 namespace {
 
-/// Kinds of nodes whose kernel can add its result to something on the way out.
-bool takes_onto(const Node& node) {
+bool is_linear(const Node& node) {
   return node.kind == NodeKind::linear || node.kind == NodeKind::functional_linear;
+}
+
+/// Whether a linear layer computes the GELU behind it too, of a forward that is followed by a backward. A
+/// checkpointed one needs its own input.
+bool gelu_within_linear(const Node& linear, const Node& next, const Frame* tape) {
+  return is_linear(linear) && next.kind == NodeKind::gelu && tape != nullptr && !linear.checkpoint &&
+         !next.checkpoint;
 }
 
 }  // namespace
 
-Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent, const Value& onto) {
+Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent, ForwardAround* around) {
   switch (node.kind) {
     case NodeKind::reuse:
       return visit(*node.target, std::move(x), tape_of_parent);
@@ -52,9 +59,9 @@ Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent, c
   if (node.checkpoint && frame != nullptr) {
     frame->checkpointed = true;
     frame->x = x;
-    y = compute(node, std::move(x), nullptr, onto);
+    y = compute(node, std::move(x), nullptr, around);
   } else {
-    y = compute(node, std::move(x), frame, onto);
+    y = compute(node, std::move(x), frame, around);
   }
   if (frame != nullptr) frame->output_grad = y.needs_grad();
   emit_module(EventKind::module_end, node, forward_pass());
@@ -62,26 +69,35 @@ Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent, c
   return y;
 }
 
-Value Executor::State::run_children(const Node& node, Value x, Frame* tape_of_children) {
-  for (const Node& child : node.children) x = visit(child, std::move(x), tape_of_children);
+/// A linear layer at the end adds `onto`; see residual.
+Value Executor::State::run_children(const Node& node, Value x, Frame* tape_of_children, const Value& onto) {
+  ForwardAround around;
+  for (std::size_t i = 0; i < node.children.size(); ++i) {
+    const Node& child = node.children[i];
+    const Node* const next = i + 1 < node.children.size() ? &node.children[i + 1] : nullptr;
+    const bool has_gelu = next != nullptr && gelu_within_linear(child, *next, tape_of_children);
+    around.gelu = has_gelu ? next : nullptr;
+    if (next == nullptr) around.onto = onto;
+    x = visit(child, std::move(x), tape_of_children, &around);
+  }
   return x;
 }
 
-Value Executor::State::compute(const Node& node, Value x, Frame* frame, const Value& onto) {
+Value Executor::State::compute(const Node& node, Value x, Frame* frame, ForwardAround* around) {
   switch (node.kind) {
     case NodeKind::sequential:
     case NodeKind::list:
     case NodeKind::conditional:
       return run_children(node, std::move(x), frame);
     case NodeKind::linear:
-      return linear(node, std::move(x), frame, onto);
+      return linear(node, std::move(x), frame, around);
     case NodeKind::functional_linear:
-      return functional_linear(node, std::move(x), frame, onto);
+      return functional_linear(node, std::move(x), frame, around);
     case NodeKind::layer_norm:
       return layer_norm(node, std::move(x), frame);
     case NodeKind::gelu:
     case NodeKind::relu:
-      return activation(node, std::move(x), frame);
+      return activation(node, std::move(x), frame, around);
     case NodeKind::residual:
       return residual(node, std::move(x), frame);
     case NodeKind::attention:
@@ -101,27 +117,35 @@ void Executor::State::count_use(ParamId param) {
   if (mode == Mode::train && param != kNone<ParamId>) ++uses[plan::raw(param)];
 }
 
-Value Executor::State::linear(const Node& node, Value x, Frame* frame, const Value& onto) {
+Value Executor::State::linear(const Node& node, Value x, Frame* frame, ForwardAround* around) {
   count_use(node.weight);
   count_use(node.bias);
   const ConstPtr bias = node.bias == kNone<ParamId> ? ConstPtr() : hooks.param(node.bias);
-  return linear_with(node, std::move(x), hooks.param(node.weight), bias, frame, onto);
+  return linear_with(node, std::move(x), hooks.param(node.weight), bias, frame, around);
 }
 
-Value Executor::State::functional_linear(const Node& node, Value x, Frame* frame, const Value& onto) {
+Value Executor::State::functional_linear(const Node& node, Value x, Frame* frame, ForwardAround* around) {
   count_use(node.weight);
   hooks.use_external(node.weight, node.enclosing);
-  return linear_with(node, std::move(x), hooks.param(node.weight), ConstPtr(), frame, onto);
+  return linear_with(node, std::move(x), hooks.param(node.weight), ConstPtr(), frame, around);
 }
 
 Value Executor::State::linear_with(const Node& node, Value x, ConstPtr weight, ConstPtr bias, Frame* frame,
-                                   const Value& onto) {
+                                   ForwardAround* around) {
   Value y = allocate(node, node.out, true);
-  launch(Kernel::linear_forward, node,
-         [y = y.ptr(), x = x.ptr(), weight, bias, n = N, in = node.in, out = node.out,
-          onto = ConstPtr(onto.ptr())](const Exec& e) {
-           kernels::linear_forward(e, y, x, weight, bias, n, in, out, onto);
-         });
+  if (around != nullptr && around->gelu != nullptr) {
+    around->activated = allocate(*around->gelu, node.out, true);
+    launch(Kernel::linear_gelu_forward, node,
+           [y = around->activated.ptr(), kept = y.ptr(), x = x.ptr(), weight, bias, n = N, in = node.in,
+            out = node.out](const Exec& e) {
+             kernels::linear_gelu_forward(e, y, kept, x, weight, bias, n, in, out);
+           });
+  } else {
+    const ConstPtr onto = around != nullptr ? ConstPtr(around->onto.ptr()) : ConstPtr();
+    launch(Kernel::linear_forward, node,
+           [y = y.ptr(), x = x.ptr(), weight, bias, n = N, in = node.in, out = node.out,
+            onto](const Exec& e) { kernels::linear_forward(e, y, x, weight, bias, n, in, out, onto); });
+  }
   if (frame != nullptr) frame->x = std::move(x);
   return y;
 }
@@ -145,18 +169,18 @@ Value Executor::State::layer_norm(const Node& node, Value x, Frame* frame) {
   return y;
 }
 
-Value Executor::State::activation(const Node& node, Value x, Frame* frame) {
+Value Executor::State::activation(const Node& node, Value x, Frame* frame, ForwardAround* around) {
+  if (around != nullptr && around->activated) {  // by the linear layer before
+    frame->x = std::move(x);
+    frame->gelu = Frame::Gelu::kept;
+    return std::exchange(around->activated, Value());
+  }
   // Element-wise kernels may write where they read, so nothing is allocated when the input is not needed
   // again.
   const bool in_place = frame == nullptr && x.sole_owner();
   Value y = in_place ? x : allocate(node, x.width(), x.needs_grad());
   const std::int64_t n = N * x.width();
-  if (node.kind == NodeKind::gelu && frame != nullptr && x.sole_owner() &&
-      kernels::gelu_keeps_slope(exec, type)) {
-    frame->holds_slope = true;
-    launch(Kernel::gelu_forward, node,
-           [y = y.ptr(), x = x.ptr(), n](const Exec& e) { kernels::gelu_forward_slope(e, y, x, n); });
-  } else if (node.kind == NodeKind::gelu) {
+  if (node.kind == NodeKind::gelu) {
     launch(Kernel::gelu_forward, node,
            [y = y.ptr(), x = x.ptr(), n](const Exec& e) { kernels::gelu_forward(e, y, x, n); });
   } else {
@@ -168,13 +192,10 @@ Value Executor::State::activation(const Node& node, Value x, Frame* frame) {
 }
 
 Value Executor::State::residual(const Node& node, Value x, Frame* frame) {
-  // A linear layer at the end of the branch adds x on its way out: one kernel, and one rounding, less.
-  const bool fused = !node.children.empty() && takes_onto(node.children.back());
-  Value branch = x;
-  for (const Node& child : node.children) {
-    branch = visit(child, std::move(branch), frame, fused && &child == &node.children.back() ? x : Value());
-  }
-  if (fused) return branch;
+  // See [Note: within the kernels around].
+  const bool within = !node.children.empty() && is_linear(node.children.back());
+  Value branch = run_children(node, x, frame, within ? x : Value());
+  if (within) return branch;
   const std::int64_t n = N * x.width();
   Value y = branch.sole_owner() ? branch : allocate(node, x.width(), x.needs_grad() || branch.needs_grad());
   launch(Kernel::add, node, [y = y.ptr(), x = x.ptr(), branch = branch.ptr(), n](const Exec& e) {

@@ -46,10 +46,12 @@ class Value {
 /// two frames; a skipped conditional has none.
 struct Frame {
   const Node* node = nullptr;
-  bool input_grad = false;                       ///< backward must give the gradient of the input
-  bool output_grad = false;                      ///< anything in here learns
-  bool checkpointed = false;                     ///< only x is kept; the rest comes from a recomputation
-  bool holds_slope = false;                      ///< x has become the slope at x (GELU)
+  bool input_grad = false;    ///< backward must give the gradient of the input
+  bool output_grad = false;   ///< anything in here learns
+  bool checkpointed = false;  ///< only x is kept; the rest comes from a recomputation
+  /// What x of a GELU is: its input, or what the linear layer before kept of it; done: its gradient is taken.
+  enum class Gelu : std::uint8_t { input, kept, done };
+  Gelu gelu = Gelu::input;
   Value x;                                       ///< input
   Value y;                                       ///< output, where backward reads it (attention)
   device::Buffer stats;                          ///< mean and rstd, or log-sum-exp; fp32

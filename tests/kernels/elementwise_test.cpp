@@ -96,33 +96,6 @@ TEST_P(Elementwise, GeluBackwardAgainstCentralDifferences) {
   }
 }
 
-TEST_P(Elementwise, GeluThatKeepsItsSlopeGivesTheSameBits) {
-  for (const std::int64_t n : kSizes) {
-    Doubles points = random_doubles(n, 2, -12, 12);
-    points.front() = -1e30;
-    points.back() = 1e30;
-    const Array x(points, DType::f32);
-    const Array dy(random_doubles(n, 3), DType::f32);
-    Array y(n, DType::f32);
-    Array dx(n, DType::f32);
-    gelu_forward(exec, y, x, n);
-    gelu_backward(exec, dx, dy, x, n);
-    Array slope(points, DType::f32);
-    Array got_y(n, DType::f32);
-    Array got_dx(n, DType::f32);
-    gelu_forward_slope(exec, got_y, slope, n);
-    gelu_backward_slope(exec, got_dx, dy, slope, n);
-    EXPECT_EQ(got_y.doubles(), y.doubles()) << n;
-    EXPECT_EQ(got_dx.doubles(), dx.doubles()) << n;
-  }
-  // A slope of 16 bits would be rounded once more.
-  Array x(4, DType::bf16);
-  Array y(4, DType::bf16);
-  EXPECT_FALSE(gelu_keeps_slope(exec, DType::bf16));
-  EXPECT_ANY_THROW(gelu_forward_slope(exec, y, x, 4));
-  EXPECT_ANY_THROW(gelu_backward_slope(exec, y, y, x, 4));
-}
-
 TEST_P(Elementwise, GeluFarOutAndNotANumber) {
   const Array x({-1e30, -60.0, -12.5, 0.0, 12.5, 60.0, 1e30, std::nan("")}, DType::f32);
   const Array one({1, 1, 1, 1, 1, 1, 1, 1}, DType::f32);

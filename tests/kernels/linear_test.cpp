@@ -90,6 +90,46 @@ TEST_P(Linear, ForwardOntoSomething) {
   EXPECT_ANY_THROW(linear_forward(exec, y, some, some, {}, 2, 1, 1, Array({1, 1}, DType::bf16)));
 }
 
+/// As the layers one after the other, to the bit; those are compared with their formulas elsewhere. Also
+/// where the GELU is flat, and over several blocks of depth.
+TEST_P(Linear, GeluWithinProducts) {
+  for (const Shape& s : {Shape{1, 1, 1}, Shape{17, 30, 10}, Shape{67, 1100, 211}, Shape{211, 67, 1100}}) {
+    for (const DType type : kAllTypes) {
+      const Array x(random_doubles(s.N * s.in, 1), type);
+      const Array w(random_doubles(s.out * s.in, 2), type);
+      const Array bias(random_doubles(s.out, 3, -20, 20), type);
+      const Array dy(random_doubles(s.N * s.out, 4), type);
+      Array argument(s.N * s.out, type);
+      Array y(s.N * s.out, type);
+      Array d_argument(s.N * s.out, type);
+      linear_forward(exec, argument, x, w, bias, s.N, s.in, s.out);
+      gelu_forward(exec, y, argument, s.N * s.out);
+      gelu_backward(exec, d_argument, dy, argument, s.N * s.out);
+      Array kept(s.N * s.out, type);
+      Array within(s.N * s.out, type);
+      linear_gelu_forward(exec, within, kept, x, w, bias, s.N, s.in, s.out);
+      EXPECT_EQ(within.doubles(), y.doubles()) << s.N << 'x' << s.in << 'x' << s.out;
+      gelu_backward_kept(exec, within, dy, kept, s.N * s.out);
+      EXPECT_EQ(within.doubles(), d_argument.doubles()) << s.N << 'x' << s.in << 'x' << s.out;
+
+      // The next layer, of which that GELU's result is the input: out to in.
+      const Array next_dy(random_doubles(s.N * s.in, 5), type);
+      const Array next_w(random_doubles(s.in * s.out, 6), type);
+      Array dx(s.N * s.out, type);
+      linear_backward_input(exec, dx, next_dy, next_w, s.N, s.out, s.in, Write::set);
+      gelu_backward(exec, dx, dx, argument, s.N * s.out);
+      linear_gelu_backward_input(exec, within, next_dy, next_w, kept, s.N, s.out, s.in);
+      EXPECT_EQ(within.doubles(), dx.doubles()) << s.N << 'x' << s.in << 'x' << s.out;
+    }
+  }
+  Array full({1}, DType::f32);
+  Array half({1}, DType::bf16);
+  EXPECT_ANY_THROW(linear_gelu_forward(exec, full, half, full, full, {}, 1, 1, 1));
+  EXPECT_ANY_THROW(linear_gelu_forward(exec, full, full, full, half, {}, 1, 1, 1));
+  EXPECT_ANY_THROW(gelu_backward_kept(exec, half, full, full, 1));
+  EXPECT_ANY_THROW(linear_gelu_backward_input(exec, full, half, full, full, 1, 1, 1));
+}
+
 TEST_P(Linear, BackwardAgainstCentralDifferences) {
   for (const Shape& s : {Shape{1, 1, 1}, Shape{3, 7, 5}, Shape{7, 10, 3}}) {
     Doubles x = random_doubles(s.N * s.in, 4);

@@ -116,22 +116,25 @@ void gelu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const
       });
 }
 
-void gelu_forward_slope(float* y, float* x, std::int64_t n) {
+void gelu_rows_slope(float* y, std::int64_t ldy, float* x, std::int64_t ldx, std::int64_t rows,
+                     std::int64_t n) {
   const auto both = [](vf u, vf & slope) __attribute__((always_inline)) {
     const vf clamped = gelu_clamp(u);
     const vf gate = gelu_gate(clamped);
     slope = gelu_slope(clamped, gate);
     return gelu_value(u, gate);
   };
-  std::int64_t i = 0;
-  vf slope;
-  for (; i + W <= n; i += W) {
-    store(y + i, both(load(x + i), slope));
-    store(x + i, slope);
-  }
-  if (i < n) {
-    store_partial(y + i, both(load_partial(x + i, n - i), slope), n - i);
-    store_partial(x + i, slope, n - i);
+  for (std::int64_t r = 0; r < rows; ++r, y += ldy, x += ldx) {
+    std::int64_t i = 0;
+    vf slope;
+    for (; i + W <= n; i += W) {
+      store(y + i, both(load(x + i), slope));
+      store(x + i, slope);
+    }
+    if (i < n) {
+      store_partial(y + i, both(load_partial(x + i, n - i), slope), n - i);
+      store_partial(x + i, slope, n - i);
+    }
   }
 }
 

@@ -174,8 +174,10 @@ struct Tile {
   __mmask16 last = 0xFFFF;      // lanes of the last vector of columns
   const float* bias = nullptr;  // of these columns, added to the sums
   bool add = false;             // to what c holds
-  const float* onto = nullptr;  // added last, like c
-  std::int64_t ld_onto = 0;
+  Finish finish = Finish::none;
+  const float* operand = nullptr;  // like c
+  float* activation = nullptr;
+  std::int64_t ld_beside = 0;
   SideWork* side = nullptr;
 };
 
@@ -216,15 +218,20 @@ void multiply_tile(const Tile& t) {
   };
   SideWork& side = *t.side;
   const float* c_line = t.c;
-  const float* onto_line = t.onto;
+  const float* operand_line = t.operand;
+  const float* activation_line = t.activation;
   std::int64_t k = 0;
   for (std::int64_t r = 0; k + kSegment <= t.depth; k += kSegment) {
     for (std::int64_t end = least(r + 2, R); r < end; ++r) {
       for (int v = 0; v < V; ++v) __builtin_prefetch(c_line + v * kLine, 1);
       c_line += t.ldc;
-      if (onto_line != nullptr) {
-        for (int v = 0; v < V; ++v) __builtin_prefetch(onto_line + v * kLine, 0);
-        onto_line += t.ld_onto;
+      if (operand_line != nullptr) {
+        for (int v = 0; v < V; ++v) __builtin_prefetch(operand_line + v * kLine, 0);
+        operand_line += t.ld_beside;
+      }
+      if (activation_line != nullptr) {
+        for (int v = 0; v < V; ++v) __builtin_prefetch(activation_line + v * kLine, 1);
+        activation_line += t.ld_beside;
       }
     }
     if constexpr (kPacked) {
@@ -263,9 +270,15 @@ void multiply_tile(const Tile& t) {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) sum_of[r][v] += load_lanes(t.c + r * t.ldc + v * W, lanes(v));
     }
-    if (t.onto != nullptr) {
+    const auto operand = [&](int r) __attribute__((always_inline)) {
+      return load_lanes(t.operand + r * t.ld_beside + v * W, lanes(v));
+    };
+    if (t.finish == Finish::add) {
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) sum_of[r][v] += load_lanes(t.onto + r * t.ld_onto + v * W, lanes(v));
+      for (int r = 0; r < R; ++r) sum_of[r][v] += operand(r);
+    } else if (t.finish == Finish::multiply) {
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sum_of[r][v] *= operand(r);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) store_lanes(t.c + r * t.ldc + v * W, sum_of[r][v], lanes(v));
@@ -398,7 +411,7 @@ class Product {
     const std::int64_t segments_of_tile = block.depth / kSegment;
     const std::int64_t segments = panels * segments_of_tile;  // of a row of tiles
     const bool copied = g_.trans_b == Trans::no;
-    const bool last = g_.onto != nullptr && block.k + block.depth == g_.k;
+    const Finish finish = block.k + block.depth == g_.k ? g_.finish : Finish::none;
     if (copied) {
       side_.copy.finish();
       float* const packed = next_block_;
@@ -442,6 +455,10 @@ class Product {
         side_.rows = a_ + (i + rows + panel * rows_per_panel) * g_.lda + block.k;
         side_.row_stride = g_.lda;
         side_.row_count = least(rows_per_panel, rows_after - panel * rows_per_panel);
+        const auto beside = [&](auto* matrix) {
+          return finish == Finish::none || matrix == nullptr ? nullptr
+                                                             : matrix + i * g_.ld_beside + block.j + j;
+        };
         const Tile tile{.depth = block.depth,
                         .a = transposed() ? strips_[i / kStrip % 2] + i % kStrip / kLine * kGroup + i % kLine
                                           : a_ + i * g_.lda + block.k,
@@ -452,11 +469,16 @@ class Product {
                         .last = first_lanes((columns - 1) % W + 1),
                         .bias = bias_ != nullptr && block.k == 0 ? bias_ + block.j + j : nullptr,
                         .add = g_.add || block.k > 0,
-                        .onto = last ? g_.onto + i * g_.ld_onto + block.j + j : nullptr,
-                        .ld_onto = g_.ld_onto,
+                        .finish = finish,
+                        .operand = beside(g_.operand),
+                        .activation = beside(g_.activation),
+                        .ld_beside = g_.ld_beside,
                         .side = &side_};
         const std::int64_t vectors = (columns + W - 1) / W;
         (transposed() ? kTiles<true> : kTiles<false>)[rows - 1][vectors - 1](tile);
+        if (finish == Finish::gelu) {
+          gelu_rows_slope(tile.activation, g_.ld_beside, tile.c, g_.ldc, rows, columns);
+        }
       }
     }
   }

@@ -18,7 +18,8 @@ void add(void* y, DType y_type, const void* a, DType a_type, const void* b, DTyp
 void gelu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64_t n);
 void gelu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,
                    std::int64_t n);
-void gelu_forward_slope(float* y, float* x, std::int64_t n);
+void gelu_rows_slope(float* y, std::int64_t ldy, float* x, std::int64_t ldx, std::int64_t rows,
+                     std::int64_t n);
 void multiply(float* y, const float* a, const float* b, std::int64_t n);
 void relu_forward(void* y, DType y_type, const void* x, DType x_type, std::int64_t n);
 void relu_backward(void* dx, DType dx_type, const void* dy, DType dy_type, const void* x, DType x_type,

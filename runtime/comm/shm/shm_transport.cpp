@@ -42,7 +42,7 @@ void ShmTransport::check_memory(const void* data, std::size_t bytes) const {
   }
 }
 
-const std::byte* ShmTransport::source(std::uint32_t rank, std::size_t part) const noexcept {
+std::byte* ShmTransport::source(std::uint32_t rank, std::size_t part) const noexcept {
   return regions_[rank].data() + channel_.stream[members_[rank]].sources[part];
 }
 
@@ -94,14 +94,9 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
       case CollectiveOp::reduce:
         if (part.root == rank) reduce_range(collective, i, 0, part.elems, part.target, exec);
         break;
-      case CollectiveOp::all_reduce: {
-        // Only this rank reads and writes its own range until all have met again.
-        const std::int64_t begin = std::min(part.elems, part.extent * rank);
-        const std::int64_t end = std::min(part.elems, part.extent * (rank + 1));
-        auto* data = static_cast<std::byte*>(part.target);
-        reduce_range(collective, i, begin, end, data + static_cast<std::size_t>(begin) * size, exec);
+      case CollectiveOp::all_reduce:
+        all_reduce(collective, i, exec);
         break;
-      }
       case CollectiveOp::all_to_all:
         exchange(part, i, size);
         break;
@@ -110,22 +105,25 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
         break;
     }
   }
-  if (collective.op == CollectiveOp::all_reduce) exchange_sums(collective);
 }
 
-/// The second half of an all-reduce: the ranges that the peers have summed.
-void ShmTransport::exchange_sums(const Collective& collective) {
-  meet(collective);
+/// Every rank sums its own range and stores it with all: nobody else reads or writes that range of anybody
+/// before all have met again. What is stored at a peer was read from there just before, so its lines are in
+/// this core's cache, where a peer that fetched the sums would find none of its own.
+void ShmTransport::all_reduce(const Collective& collective, std::size_t index, const kernels::Exec& exec) {
+  constexpr std::int64_t kPieceBytes = 32768;  // of each rank, summed and stored while in the cache
+  const Part& part = collective.parts[index];
   const std::size_t size = kernels::size_of(collective.type);
-  for (std::size_t i = 0; i < collective.parts.size(); ++i) {
-    const Part& part = collective.parts[i];
-    auto* data = static_cast<std::byte*>(part.target);
+  const std::int64_t piece = kPieceBytes / static_cast<std::int64_t>(size);
+  const std::int64_t end = std::min(part.elems, part.extent * (rank_ + 1));
+  auto* const data = static_cast<std::byte*>(part.target);
+  for (std::int64_t i = std::min(part.elems, part.extent * rank_); i < end; i += piece) {
+    const std::int64_t elems = std::min(piece, end - i);
+    const std::size_t offset = static_cast<std::size_t>(i) * size;
+    reduce_range(collective, index, i, i + elems, data + offset, exec);
     for (std::uint32_t step = 1; step < world(); ++step) {
-      const std::uint32_t peer = (rank_ + step) % world();
-      const std::int64_t from = std::min(part.elems, part.extent * peer);
-      const std::int64_t to = std::min(part.elems, part.extent * (peer + 1));
-      const std::size_t offset = static_cast<std::size_t>(from) * size;
-      std::memcpy(data + offset, source(peer, i) + offset, static_cast<std::size_t>(to - from) * size);
+      std::memcpy(source((rank_ + step) % world(), index) + offset, data + offset,
+                  static_cast<std::size_t>(elems) * size);
     }
   }
 }

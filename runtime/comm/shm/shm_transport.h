@@ -30,10 +30,11 @@ class ShmTransport final : public Transport {
   void host_broadcast(std::span<std::byte> bytes, std::uint32_t root) override;
 
  private:
-  [[nodiscard]] const std::byte* source(std::uint32_t rank, std::size_t part) const noexcept;
+  /// Where a rank's part lies; written to by an all-reduce only.
+  [[nodiscard]] std::byte* source(std::uint32_t rank, std::size_t part) const noexcept;
   /// Publishes `bytes` of this rank, meets the others, checks that all made the same call.
   std::size_t host_round(const char* what, std::span<const std::byte> mine, std::size_t bytes);
-  void exchange_sums(const Collective& collective);
+  void all_reduce(const Collective& collective, std::size_t index, const kernels::Exec& exec);
   void gather(const Part& part, std::size_t index, std::size_t size);
   void exchange(const Part& part, std::size_t index, std::size_t size);
   void reduce_range(const Collective& collective, std::size_t index, std::int64_t begin, std::int64_t end,
