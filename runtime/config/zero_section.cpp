@@ -252,9 +252,6 @@ void check_zenflow(Section& section, const plan::ZeroConfig& zero) {
   refuse(zero.offload_optimizer.device != OffloadDevice::cpu,
          "needs \"offload_optimizer\": {\"device\": \"cpu\"}: the CPU steps what is not chosen");
   refuse(zero.offload_optimizer.ratio != 1.0, "chooses what the device steps itself; leave ratio at 1");
-  refuse(zero.offload_param.device != OffloadDevice::none,
-         "is not supported with offload_param: chosen columns are stepped in device memory");
-  refuse(zero.zenflow->offload, "offload true is not supported: chosen states stay on the device; remove it");
   try {
     (void)plan::resolve_zenflow(*zero.zenflow);
   } catch (const std::invalid_argument& error) {

@@ -72,6 +72,29 @@ class PlacedShards final : public ShardStore {
     }
   }
 
+  [[nodiscard]] optim::RestingPart open(ParamId param) override {
+    const Shard& shard = shards_[plan::raw(param)];
+    device::Stream& stream = shard.place == ShardPlace::device ? device_.compute() : device_.worker();
+    events_.order(device_.copy(), stream);
+    if (shard.place != ShardPlace::nvme) return {{shard.data, type_}, &stream};
+    Slot* slot = holding(param);
+    if (slot == nullptr) slot = &read(param);
+    stream.wait(*slot->read);
+    return {{slot->memory.data(), type_}, &stream};
+  }
+
+  void close(ParamId param, optim::PartUse use) override {
+    const ShardPlace place = shards_[plan::raw(param)].place;
+    events_.order(place == ShardPlace::device ? device_.compute() : device_.worker(), device_.copy());
+    if (place != ShardPlace::nvme) return;
+    Slot& slot = *holding(param);
+    if (use == optim::PartUse::changed) {
+      write(param, slot, ev::kNoId);
+    } else {
+      give_back(slot);
+    }
+  }
+
   void load(std::span<const ShardLoad> loads) override {
     for (const ShardLoad& load : loads) {
       const Shard& shard = shards_[plan::raw(load.param)];
@@ -177,12 +200,17 @@ class PlacedShards final : public ShardStore {
     }
     device_.copy_async(slot->memory.data() + bytes_of(first), from, bytes_of(elems), device_.copy());
     if (first + elems < partition(param).shard_elems) return;
-    device_.copy().record(*slot->copied);
-    device_.nvme().wait(*slot->copied);
-    space_->queue(IoDirection::write, {part_of(id, *slot)}, {plan::raw(id), group}, in_use());
+    write(id, *slot, group);
+  }
+
+  /// Queues writing a slot out after what the copy stream has been given.
+  void write(ParamId param, Slot& slot, std::uint32_t group) {
+    device_.copy().record(*slot.copied);
+    device_.nvme().wait(*slot.copied);
+    space_->queue(IoDirection::write, {part_of(param, slot)}, {plan::raw(param), group}, in_use());
     // Free for the next read, which the nvme stream makes after the write; a copy into it waits for `read`.
-    device_.nvme().record(*slot->read);
-    slot->param.reset();
+    device_.nvme().record(*slot.read);
+    slot.param.reset();
   }
 
   [[nodiscard]] Slot* holding(ParamId param) noexcept {

@@ -30,9 +30,21 @@ ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, engine::EventPool& event
   const auto packed = [&](std::size_t bytes, ev::MemoryCategory category) {
     return device_.memory().allocate(bytes, {category, ev::kNoId}, device_.compute());
   };
-  master_ = packed(floats(capacity_), ev::MemoryCategory::master_weight);
-  momentum_ = packed(floats(capacity_), ev::MemoryCategory::momentum);
-  variance_ = packed(floats(capacity_), ev::MemoryCategory::variance);
+  device::Arena& host = host_pool(device_, in_.pin_memory);
+  constexpr std::array kCategories{ev::MemoryCategory::master_weight, ev::MemoryCategory::momentum,
+                                   ev::MemoryCategory::variance};
+  for (std::size_t k = 0; k < states_.size(); ++k) {
+    if (!in_.settings.offload_chosen) {
+      states_[k] = packed(floats(capacity_), kCategories[k]);
+      continue;
+    }
+    states_[k] = host.allocate(floats(capacity_), {kCategories[k], ev::kNoId}, device_.copy());
+    for (Stage& stage : stages_) {
+      stage.states[k] = device_.memory().allocate(floats(std::min(capacity_, in_.piece_elems)),
+                                                  {ev::MemoryCategory::temporary}, device_.copy());
+    }
+  }
+  for (Stage& stage : stages_) stage.there = device_.make_event();
   gradient_ = packed(bytes_of(capacity_, in_.gradient.type), ev::MemoryCategory::temporary);
   params_ = packed(bytes_of(capacity_, in_.type), ev::MemoryCategory::temporary);
   const std::size_t chosen_bytes = static_cast<std::size_t>(columns) * sizeof(std::int32_t);
@@ -139,23 +151,20 @@ std::vector<double> ZenFlowChosen::masses() const {
   return sums;
 }
 
-template <typename Visit>
-void ZenFlowChosen::for_states(const Visit& visit) const {
-  visit(data(master_), whole_[0]);
-  visit(data(momentum_), whole_[1]);
-  visit(data(variance_), whole_[2]);
-}
-
 void ZenFlowChosen::bring_back() {
   if (!any_ || back_) return;
   events_.order(device_.compute(), device_.copy());
-  for_states([&](float* packed, float* whole) {
-    transfer(device_, ev::TransferKind::device_to_host, moving_.data(), packed, floats(elems_), {});
+  for (std::size_t k = 0; k < states_.size(); ++k) {
+    const device::Buffer& packed = in_.settings.offload_chosen ? states_[k] : moving_;
+    if (&packed == &moving_) {
+      transfer(device_, ev::TransferKind::device_to_host, moving_.data(), states_[k].data(), floats(elems_),
+               {});
+    }
     events_.order(device_.copy(), device_.worker());
-    device_.worker().run([this, whole](const kernels::Exec& exec) {
+    device_.worker().run([this, &packed, whole = whole_[k]](const kernels::Exec& exec) {
       for (const Item& item : items_) {
         float* to = whole + item.slice.owned_offset;
-        const float* from = data(moving_) + item.packed_offset;
+        const float* from = data(packed) + item.packed_offset;
         if (item.matrix()) {
           kernels::put_columns(exec, {to, DType::f32}, {from, DType::f32}, item.part(), item.columns.data(),
                                static_cast<std::int64_t>(item.columns.size()));
@@ -165,16 +174,17 @@ void ZenFlowChosen::bring_back() {
       }
     });
     device_.worker().synchronize();
-  });
+  }
   back_ = true;
 }
 
 void ZenFlowChosen::take_out() {
-  for_states([&](float* packed, float* whole) {
-    device_.worker().run([this, whole](const kernels::Exec& exec) {
+  for (std::size_t k = 0; k < states_.size(); ++k) {
+    const device::Buffer& packed = in_.settings.offload_chosen ? states_[k] : moving_;
+    device_.worker().run([this, &packed, whole = whole_[k]](const kernels::Exec& exec) {
       for (const Item& item : items_) {
         const float* from = whole + item.slice.owned_offset;
-        float* to = data(moving_) + item.packed_offset;
+        float* to = data(packed) + item.packed_offset;
         if (item.matrix()) {
           kernels::take_columns(exec, {to, DType::f32}, {from, DType::f32}, item.part(), item.columns.data(),
                                 static_cast<std::int64_t>(item.columns.size()));
@@ -184,9 +194,12 @@ void ZenFlowChosen::take_out() {
       }
     });
     events_.order(device_.worker(), device_.copy());
-    transfer(device_, ev::TransferKind::host_to_device, packed, moving_.data(), floats(elems_), {});
+    if (&packed == &moving_) {
+      transfer(device_, ev::TransferKind::host_to_device, states_[k].data(), moving_.data(), floats(elems_),
+               {});
+    }
     device_.copy().synchronize();
-  });
+  }
   events_.order(device_.copy(), device_.compute());
   back_ = true;
 }
@@ -196,7 +209,7 @@ void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
   device::Stream& compute = device_.compute();
   const engine::Fields fields{.a = 0, .b = step, .v0 = elems_};
   engine::emit_on(compute, ev::EventKind::optimizer_begin, fields);
-  compute.run([this, settings](const kernels::Exec& exec) {
+  compute.run([this](const kernels::Exec& exec) {
     const DType type = in_.gradient.type;
     for (const Item& item : items_) {
       const kernels::ConstPtr from = engine::advance(in_.gradient, item.slice.owned_offset);
@@ -208,19 +221,93 @@ void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
         kernels::cast(exec, to, from, item.packed_elems);
       }
     }
-    // In fp32 the master weights are the parameters.
-    kernels::adamw_step(exec, data(master_), data(momentum_), data(variance_),
-                        {in_.type == DType::f32 ? nullptr : params_.data(), in_.type},
-                        {gradient_.data(), type}, elems_, settings);
   });
+  update(settings);
   put();
   engine::emit_on(compute, ev::EventKind::optimizer_end, fields);
 }
 
-/// Queues the chosen elements' values over whatever the parameters hold.
+kernels::Ptr ZenFlowChosen::values() const noexcept {
+  // In fp32 the master weights are the parameters.
+  const bool masters = in_.type == DType::f32 && !in_.settings.offload_chosen;
+  return {masters ? states_[0].data() : params_.data(), in_.type};
+}
+
+void ZenFlowChosen::update(const kernels::AdamW& settings) {
+  if (in_.settings.offload_chosen) return update_by_pieces(settings);
+  device_.compute().run([this, settings](const kernels::Exec& exec) {
+    kernels::adamw_step(exec, data(states_[0]), data(states_[1]), data(states_[2]),
+                        {in_.type == DType::f32 ? nullptr : params_.data(), in_.type},
+                        {gradient_.data(), in_.gradient.type}, elems_, settings);
+  });
+}
+
+void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
+  const std::int64_t pieces = (elems_ + in_.piece_elems - 1) / in_.piece_elems;
+  const auto range_of = [&](std::int64_t piece) {
+    return plan::Range{piece * in_.piece_elems, std::min(elems_, (piece + 1) * in_.piece_elems)};
+  };
+  const auto bring = [&](std::int64_t piece) {
+    const plan::Range range = range_of(piece);
+    const Stage& stage = stages_[static_cast<std::size_t>(piece % 2)];
+    for (std::size_t k = 0; k < states_.size(); ++k) {
+      transfer(device_, ev::TransferKind::host_to_device, stage.states[k].data(),
+               data(states_[k]) + range.begin, floats(range.size()), {});
+    }
+    device_.copy().record(*stage.there);
+  };
+  if (pieces > 0) bring(0);
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    // The copy stream takes the piece before this one out of that stage first.
+    if (piece + 1 < pieces) bring(piece + 1);
+    const plan::Range range = range_of(piece);
+    const Stage& stage = stages_[static_cast<std::size_t>(piece % 2)];
+    device_.compute().wait(*stage.there);
+    device_.compute().run([this, &stage, range, settings](const kernels::Exec& exec) {
+      float* master = data(stage.states[0]);
+      const kernels::Ptr to = engine::advance(values(), range.begin);
+      const bool rounded = in_.type != DType::f32;
+      kernels::adamw_step(
+          exec, master, data(stage.states[1]), data(stage.states[2]), {rounded ? to.data : nullptr, in_.type},
+          engine::advance(kernels::ConstPtr{gradient_.data(), in_.gradient.type}, range.begin), range.size(),
+          settings);
+      if (!rounded) kernels::cast(exec, to, {master, DType::f32}, range.size());
+    });
+    events_.order(device_.compute(), device_.copy());
+    for (std::size_t k = 0; k < states_.size(); ++k) {
+      transfer(device_, ev::TransferKind::device_to_host, data(states_[k]) + range.begin,
+               stage.states[k].data(), floats(range.size()), {});
+    }
+  }
+}
+
+void ZenFlowChosen::put_where_they_rest() {
+  const kernels::Ptr packed = values();
+  events_.order(device_.compute(), device_.copy());
+  transfer(device_, ev::TransferKind::device_to_host, moving_.data(), packed.data, bytes_of(elems_, in_.type),
+           {});
+  for (const Item& item : items_) {
+    const optim::RestingPart part = in_.params.open(item.slice.param);
+    const bool on_device = part.stream == &device_.compute();
+    part.stream->run([&item, to = part.data,
+                      from = engine::advance(kernels::Ptr{on_device ? packed.data : moving_.data(), in_.type},
+                                             item.packed_offset),
+                      columns = on_device ? chosen(item) : item.columns.data()](const kernels::Exec& exec) {
+      if (item.matrix()) {
+        kernels::put_columns(exec, to, from, item.part(), columns,
+                             static_cast<std::int64_t>(item.columns.size()));
+      } else {
+        kernels::cast(exec, to, from, item.packed_elems);
+      }
+    });
+    in_.params.close(item.slice.param, optim::PartUse::changed);
+  }
+}
+
 void ZenFlowChosen::put() {
+  if (in_.params.in_place().data == nullptr) return put_where_they_rest();
   device_.compute().run([this](const kernels::Exec& exec) {
-    const kernels::ConstPtr packed{in_.type == DType::f32 ? master_.data() : params_.data(), in_.type};
+    const kernels::ConstPtr packed = values();
     const kernels::Ptr params = in_.params.in_place();
     for (const Item& item : items_) {
       const kernels::ConstPtr from = engine::advance(packed, item.packed_offset);

@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "kernels/columns.h"
 #include "kernels/ops.h"
 #include "runtime/engine/event_pool.h"
 #include "runtime/offload/zenflow_optimizer.h"
+#include "runtime/optim/state_kind.h"
 
 namespace shardscope::offload {
 
@@ -64,9 +66,14 @@ class ZenFlowChosen {
   [[nodiscard]] const std::int32_t* chosen(const Item& item) const noexcept {
     return static_cast<const std::int32_t*>(chosen_.data()) + item.chosen_offset;
   }
+  /// Queues the chosen elements' values over whatever the parameters hold.
   void put();
-  template <typename Visit>
-  void for_states(const Visit& visit) const;
+  void put_where_they_rest();
+  /// AdamW over the packed states; in pieces through the device where they rest on the host.
+  void update(const kernels::AdamW& settings);
+  void update_by_pieces(const kernels::AdamW& settings);
+  /// The chosen elements' new values, packed on the device, in storage type.
+  [[nodiscard]] kernels::Ptr values() const noexcept;
 
   const ZenFlowInput& in_;
   device::Device& device_;
@@ -76,10 +83,19 @@ class ZenFlowChosen {
   bool any_ = false;
   bool back_ = false;  ///< host memory has the states of the last step
   std::int64_t capacity_ = 0, elems_ = 0, scores_elems_ = 0;
-  device::Buffer master_, momentum_, variance_, gradient_, params_;  ///< packed
+  /// Packed: master weights, momentum, variance; with zenflow.offload in host memory.
+  std::array<device::Buffer, optim::kStateKinds.size()> states_;
+  device::Buffer gradient_, params_;  ///< packed
+  /// Device memory for a piece of states that rest on the host; `there`: it has come.
+  struct Stage {
+    std::array<device::Buffer, optim::kStateKinds.size()> states;
+    std::unique_ptr<device::Event> there;
+  };
+  std::array<Stage, 2> stages_;
   device::Buffer chosen_, host_chosen_;  ///< columns, one item's after the other's
   device::Buffer scores_, host_scores_;
-  device::Buffer moving_;  ///< packed states on their way
+  /// Host memory: packed states, or values of parameters that rest elsewhere, on their way.
+  device::Buffer moving_;
   /// Where nothing is computed (Backend::cost): scores of gradients that are all alike, the elements of each
   /// column. Empty elsewhere.
   std::vector<float> even_scores_;

@@ -180,7 +180,31 @@ void ZenFlowHost::read_sum(plan::Range range, float* to) const {
   std::memcpy(to, data(sums_[filling_]) + range.begin, floats(range.size()));
 }
 
+void ZenFlowHost::read_resting(plan::Range range, float* to) const {
+  std::fill(to, to + range.size(), 0.0F);  // what is between slices
+  for (const plan::ColumnSlice& slice : in_.slices) {
+    const plan::Range part = plan::intersect(range, {slice.owned_offset, slice.owned_offset + slice.elems});
+    if (part.size() <= 0) continue;
+    const optim::RestingPart resting = in_.params.open(slice.param);
+    kernels::ConstPtr from = engine::advance(resting.data, part.begin - slice.owned_offset);
+    device::Buffer stored;
+    if (resting.stream == &device_.compute()) {
+      stored =
+          pool_.allocate(bytes_of(part.size(), in_.type), {ev::MemoryCategory::temporary}, device_.copy());
+      events_.order(device_.compute(), device_.copy());
+      transfer(device_, ev::TransferKind::device_to_host, stored.data(), from.data, stored.bytes(), {});
+      events_.order(device_.copy(), device_.worker());
+      from.data = stored.data();
+    }
+    device_.worker().run([to = kernels::Ptr{to + (part.begin - range.begin), DType::f32}, from,
+                          n = part.size()](const kernels::Exec& exec) { kernels::cast(exec, to, from, n); });
+    in_.params.close(slice.param, optim::PartUse::read);
+    device_.worker().synchronize();
+  }
+}
+
 void ZenFlowHost::read_published(plan::Range range, float* to) const {
+  if (in_.params.in_place().data == nullptr) return read_resting(range, to);
   const kernels::Ptr params = engine::advance(in_.params.in_place(), range.begin);
   const device::Buffer stored =
       pool_.allocate(bytes_of(range.size(), in_.type), {ev::MemoryCategory::temporary}, device_.copy());

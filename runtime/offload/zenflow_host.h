@@ -61,6 +61,8 @@ class ZenFlowHost {
   [[nodiscard]] Piece& next_piece() noexcept;
   void queue(std::int64_t end, std::uint32_t step);
   void publish_from(const float* values);
+  /// read_published() of parameters that are not in place.
+  void read_resting(plan::Range range, float* to) const;
 
   const ZenFlowInput& in_;
   device::Device& device_;

@@ -4,7 +4,8 @@
 //
 // [Note: two optimizers over one range]
 // Host memory holds fp32 master weights, momentum and variance of the whole owned range and steps all of it.
-// Chosen elements have theirs on the device, packed; while they are there the host's are stale, and what the
+// Chosen elements have theirs packed, on the device or with zenflow.offload in host memory beside; while they
+// are there the host's are stale, and what the
 // host makes of them is never seen: after every publication the device writes its elements over it. When
 // columns are chosen anew the states move: the old ones back into their places, the new ones out. (DeepSpeed
 // keeps 16-bit parameters on the device only and clears the moments.) So where the host steps every time and
@@ -24,7 +25,7 @@ namespace shardscope::offload {
 
 struct ZenFlowInput {
   device::Device& device;
-  optim::ParamSink& params;    ///< in place
+  optim::ParamSink& params;
   kernels::DType type;         ///< of parameters
   kernels::ConstPtr gradient;  ///< of the whole owned range, device memory
   std::int64_t elems = 0;      ///< of the owned range

@@ -3,11 +3,23 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 
 #include "kernels/types.h"
+#include "runtime/device/device.h"
+#include "runtime/plan/ids.h"
 #include "runtime/plan/partition.h"
 
 namespace shardscope::optim {
+
+/// A parameter's part of the owned range where it rests: device memory for the compute stream, or host memory
+/// for the worker stream.
+struct RestingPart {
+  kernels::Ptr data;
+  device::Stream* stream = nullptr;
+};
+/// Whether a part was changed while it was open.
+enum class PartUse : std::uint8_t { read, changed };
 
 class ParamSink {
  public:
@@ -23,6 +35,16 @@ class ParamSink {
   /// storage type that stays until the copy stream has come here. Runs on the copy stream; `group` is the
   /// sub-group, for events.
   virtual void put(plan::Range range, const void* from, std::uint32_t group) = 0;
+  /// Where in_place() has no data: queues bringing the part of `param` to memory, from NVMe through a buffer.
+  /// Work queued on the part's stream follows all that was queued on the copy stream. One at a time; close()
+  /// is called when that work is queued.
+  [[nodiscard]] virtual RestingPart open(plan::ParamId) {
+    throw std::logic_error("parameters that are in place are not opened");
+  }
+  /// What is queued on the copy stream from now on follows the work on the part.
+  virtual void close(plan::ParamId, PartUse) {
+    throw std::logic_error("parameters that are in place are not closed");
+  }
 };
 
 }  // namespace shardscope::optim

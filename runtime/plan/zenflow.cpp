@@ -13,6 +13,7 @@ ZenFlowSettings resolve_zenflow(const ZenFlowConfig& config) {
   settings.auto_ratio = config.auto_ratio;
   settings.warm_up_steps = config.full_warm_up_rounds;
   settings.overlap_step = config.overlap_step;
+  settings.offload_chosen = config.offload;
   settings.update_interval = config.update_interval == ZenFlowConfig::kAuto ? 0 : config.update_interval;
   const bool has_interval = config.select_interval != ZenFlowConfig::kAuto;
   if (config.select_strategy == "auto") {

@@ -139,19 +139,6 @@ TEST_P(OffloadToHost, ParametersAreBitwiseTheSame) {
             "");
 }
 
-/// Layers large enough that their shards go to NVMe: 1 MiB and more.
-plan::ModelSpec wide_model() {
-  return plan::parse_model_spec(R"({
-    "name": "wide", "input": {"kind": "vectors", "width": 10}, "loss": {"kind": "mse", "width": 1},
-    "root": {"kind": "sequential", "children": [
-      {"kind": "linear", "name": "a", "in": 10, "out": 640},
-      {"kind": "linear", "name": "b", "in": 640, "out": 900},
-      {"kind": "relu"},
-      {"kind": "linear", "name": "c", "in": 900, "out": 900},
-      {"kind": "linear", "name": "d", "in": 900, "out": 640},
-      {"kind": "linear", "name": "e", "in": 640, "out": 1}]}})");
-}
-
 struct ParamCase {
   std::uint32_t world;
   int accumulation;

@@ -193,6 +193,18 @@ TrainingRun train(const RunSpec& spec) {
   return run;
 }
 
+plan::ModelSpec wide_model() {
+  return plan::parse_model_spec(R"({
+    "name": "wide", "input": {"kind": "vectors", "width": 10}, "loss": {"kind": "mse", "width": 1},
+    "root": {"kind": "sequential", "children": [
+      {"kind": "linear", "name": "a", "in": 10, "out": 640},
+      {"kind": "linear", "name": "b", "in": 640, "out": 900},
+      {"kind": "relu"},
+      {"kind": "linear", "name": "c", "in": 900, "out": 900},
+      {"kind": "linear", "name": "d", "in": 900, "out": 640},
+      {"kind": "linear", "name": "e", "in": 640, "out": 1}]}})");
+}
+
 plan::ModelSpec model_named(const std::string& name) {
   std::ifstream file(std::string(SHARDSCOPE_SAMPLE_MODELS "/") + name + ".json");
   if (!file) return plan::named_model(name);

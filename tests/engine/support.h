@@ -74,6 +74,8 @@ struct TrainingRun {
 
 /// samples/models/NAME.json or a built-in model.
 [[nodiscard]] plan::ModelSpec model_named(const std::string& name);
+/// Layers large enough that their shards go to NVMe: 1 MiB and more, in fp32 over two ranks.
+[[nodiscard]] plan::ModelSpec wide_model();
 
 /// {"train_micro_batch_size_per_gpu": 4, AdamW of the golden runs, gradient_clipping 1, stage}. Stage 3 gets
 /// small limits so that everything is gathered, prefetched and released. `type`: fp32, bf16 or fp16.

@@ -57,6 +57,66 @@ INSTANTIATE_TEST_SUITE_P(Cases, ZenFlow,
                                   std::to_string(c.param.world) + "_" + c.param.type;
                          });
 
+/// Where parameters and the states of what is chosen rest changes no bit, deferred or not.
+class ZenFlowPlaced : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    const auto& [stage, world, type] = GetParam();
+    for (const Json& zenflow : {Json{{"topk_ratio", 0.2},
+                                     {"select_strategy", "step"},
+                                     {"select_interval", 4},
+                                     {"update_interval", 2},
+                                     {"full_warm_up_rounds", 1}},
+                                Json{{"topk_ratio", 0.2}, {"auto_ratio", 0.5}, {"overlap_step", true}}}) {
+      specs_.push_back(spec_of(stage, world, type, zenflow));
+      // Some parameters persist on the device.
+      specs_.back().config["zero_optimization"]["stage3_param_persistence_threshold"] = 300;
+    }
+  }
+  template <typename Change>
+  void same_with(const Change& change) const {
+    for (const RunSpec& spec : specs_) {
+      RunSpec placed = spec;
+      change(placed.config["zero_optimization"]);
+      EXPECT_EQ(first_difference(train(spec), train(placed)), "") << placed.config;
+    }
+  }
+  std::vector<RunSpec> specs_;
+};
+
+TEST_P(ZenFlowPlaced, ParametersInHostMemory) {
+  if (GetParam().stage != 3) return;  // offload_param needs stage 3
+  same_with([](Json& zero) { zero["offload_param"] = {{"device", "cpu"}}; });
+}
+
+TEST_P(ZenFlowPlaced, ParametersOnNvme) {
+  if (GetParam().stage != 3) return;
+  for (RunSpec& spec : specs_) spec.model = wide_model();
+  same_with([](Json& zero) {
+    zero["offload_param"] = {{"device", "nvme"}, {"nvme_path", ::testing::TempDir()}, {"buffer_count", 2}};
+  });
+}
+
+TEST_P(ZenFlowPlaced, ChosenStatesInHostMemory) {
+  same_with([](Json& zero) { zero["zenflow"]["offload"] = true; });
+}
+
+TEST_P(ZenFlowPlaced, ChosenStatesAndParametersInHostMemory) {
+  if (GetParam().stage != 3) return;
+  same_with([](Json& zero) {
+    zero["zenflow"]["offload"] = true;
+    zero["offload_param"] = {{"device", "cpu"}, {"pin_memory", false}};
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, ZenFlowPlaced,
+                         ::testing::Values(Case{2, 2, "bf16"}, Case{3, 1, "bf16"}, Case{3, 2, "fp32"},
+                                           Case{3, 3, "fp16"}),
+                         [](const auto& c) {
+                           return "stage" + std::to_string(c.param.stage) + "_world" +
+                                  std::to_string(c.param.world) + "_" + c.param.type;
+                         });
+
 /// Over all ranks and micro-steps from step `first` on.
 double mean_loss(const TrainingRun& run, std::size_t first) {
   double sum = 0;
