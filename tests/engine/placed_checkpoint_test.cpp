@@ -90,6 +90,7 @@ struct Waiting {
   int stage;
   std::string type;
   Json settings;
+  std::string param = "none";
 };
 
 // Saved after every step of two intervals: with sums of every length, with an update in flight that the
@@ -100,13 +101,21 @@ TEST_F(PlacedStates, ZenFlowContinuesBitwiseFromEveryStep) {
   Json beside = fixed;
   beside["overlap_step"] = true;
   beside["full_warm_up_rounds"] = 1;
+  Json away = beside;
+  away["offload"] = true;
   const Json votes{{"topk_ratio", 0.3}, {"auto_ratio", 0.5}, {"overlap_step", true}};
   for (const Waiting& c : {Waiting{1, "bf16", fixed},
                            {2, "fp32", beside},
                            {3, "bf16", beside},
                            {2, "fp16", votes},
-                           {3, "fp32", votes}}) {
-    const Json config = zenflow(make_config(c.stage, 1, c.type), c.settings);
+                           {3, "fp32", votes},
+                           {3, "bf16", beside, "cpu"},
+                           {3, "fp32", away, "nvme"}}) {
+    Json config = zenflow(make_config(c.stage, 1, c.type), c.settings);
+    config["zero_optimization"]["stage3_param_persistence_threshold"] = 300;
+    if (c.param != "none") {
+      config["zero_optimization"]["offload_param"] = {{"device", c.param}, {"nvme_path", swap_.string()}};
+    }
     const TrainingRun whole = train(spec(config, 2, 8));
     for (std::int64_t made = 1; made <= 6; ++made) {
       fs::remove_all(folder_);

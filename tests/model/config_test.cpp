@@ -199,7 +199,12 @@ TEST(Config, ZenFlow) {
   EXPECT_THAT(error_of(with_zenflow("{}", "")), HasSubstr("the CPU steps what is not chosen"));
   EXPECT_THAT(error_of(with_zenflow("{}", R"("device": "cpu", "ratio": 0.5)")),
               HasSubstr("leave ratio at 1"));
-  EXPECT_THAT(error_of(with_zenflow(R"({"offload": true})")), HasSubstr("offload true"));
+  EXPECT_THAT(error_of(with_zenflow("{}", R"("device": "nvme", "nvme_path": "/tmp")")),
+              HasSubstr("the CPU steps what is not chosen"));
+  EXPECT_TRUE(parse(with_zenflow(R"({"offload": true})")).zero.zenflow->offload);
+  EXPECT_EQ(parse(with_zenflow("{}", R"("device": "cpu"}, "offload_param": {"device": "cpu")"))
+                .zero.offload_param.device,
+            plan::OffloadDevice::cpu);
   EXPECT_THAT(error_of(with_zenflow(R"({"select_strategy": "step"})")), HasSubstr("needs it as a number"));
   EXPECT_THAT(error_of(with_zenflow(R"({"select_interval": 5})")), HasSubstr("once per epoch"));
 }

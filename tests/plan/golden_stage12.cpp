@@ -225,7 +225,8 @@ void check_run(const Json& run, const Model& model, const Json& sequence, Report
            layout.shard_elems, world, zero.allgather_bucket_size, zero.compat.ignore_allgather_bucket_size)) {
     gathered += shard.size();
   }
-  elements["all_gather_into_tensor_step"] = gathered;
+  // With one rank DeepSpeed leaves the gather out.
+  if (world > 1) elements["all_gather_into_tensor_step"] = gathered;
   if (log.reduced() > 0) elements["reduce"] = log.reduced();
   if (log.all_reduced() > 0) elements["all_reduce"] = log.all_reduced();
 
