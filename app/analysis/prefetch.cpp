@@ -1,10 +1,12 @@
 // What became of each prefetch: the figure no other tool shows.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <vector>
 
 #include "app/analysis/communication.h"
 #include "app/analysis/spans.h"
+#include "instrumentation/param_status.h"
 #include "runtime/plan/prefetch_outcome.h"
 #include "runtime/plan/scheduler.h"
 
@@ -65,13 +67,18 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
   std::map<std::uint32_t, std::int64_t> issued_at_ns;
   // The host issues ahead of the device, often steps ahead: a prefetch belongs to the window in which its
   // gather starts, which a parameter's status tells. Without statuses (less detail) the issue must serve.
-  const std::uint8_t started =
-      ev::status_code(static_cast<std::uint8_t>(plan::ParamStatus::in_flight), ev::StatusCause::prefetch);
-  const bool statuses = store.instant_count(rank, EventKind::param_status, started) > 0;
+  constexpr auto kInFlight = static_cast<std::uint8_t>(plan::ParamStatus::in_flight);
+  const std::array<std::uint8_t, 2> started{
+      ev::status_code(kInFlight, ev::StatusCause::prefetch),
+      ev::status_code(kInFlight | ev::kSecondaryHeld, ev::StatusCause::prefetch)};
+  const bool statuses = store.instant_count(rank, EventKind::param_status, started[0]) +
+                            store.instant_count(rank, EventKind::param_status, started[1]) >
+                        0;
   if (!statuses && store.instant_count(rank, EventKind::prefetch_issued) == 0) return result;
   const auto events = store.instants(rank, begin_ns, end_ns);
   for (const ev::Event& event : events) {
-    const bool starts = event.kind == EventKind::param_status && event.code == started;
+    const bool starts =
+        event.kind == EventKind::param_status && (event.code == started[0] || event.code == started[1]);
     if (statuses ? !starts : event.kind != EventKind::prefetch_issued) continue;
     const std::uint32_t gather = statuses ? event.c : event.a;
     if (issued.try_emplace(gather).second) issued_at_ns[gather] = static_cast<std::int64_t>(event.ticks);
@@ -85,7 +92,7 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
     const auto found = issued.find(event.c);
     if (found == issued.end()) continue;
     Fate& fate = found->second;
-    const auto status = static_cast<plan::ParamStatus>(event.code & 0xF);
+    const auto status = static_cast<plan::ParamStatus>(ev::status_of(event.code));
     const auto cause = static_cast<ev::StatusCause>(event.code >> 4);
     fate.told = fate.told || status != plan::ParamStatus::in_flight;
     fate.used = fate.used || status == plan::ParamStatus::available;

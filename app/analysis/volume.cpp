@@ -8,6 +8,7 @@
 #include "app/analysis/spans.h"
 #include "app/analysis/zero_settings.h"
 #include "instrumentation/gate.h"
+#include "instrumentation/param_status.h"
 #include "runtime/plan/memory_model.h"
 #include "runtime/plan/ownership.h"
 #include "runtime/plan/shard_layout.h"
@@ -164,7 +165,7 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
     if (event.kind != ev::EventKind::param_status || event.a >= params) continue;
     const auto cause = static_cast<ev::StatusCause>(event.code >> 4);
     constexpr std::uint8_t kInFlight = 1;
-    if (cause == ev::StatusCause::context || (event.code & 0xF) != kInFlight) continue;
+    if (cause == ev::StatusCause::context || ev::status_of(event.code) != kInFlight) continue;
     counts.known = true;
     ++counts.gathers[event.a];
     if (cause == ev::StatusCause::external) counts.shared[event.a] = true;

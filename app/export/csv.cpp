@@ -11,6 +11,7 @@
 #include "app/export/span_walk.h"
 #include "app/store/gap_text.h"
 #include "app/store/names.h"
+#include "instrumentation/param_status.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -149,7 +150,7 @@ void write_status(Table& t, const Store& store) {
     store.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
       if (e.kind != ev::EventKind::param_status) return;
       t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks)).id(e.a);
-      t.cell(store::status_name(e.code & 0xFU))
+      t.cell(store::status_name(ev::status_of(e.code)))
           .cell(store::name_of(static_cast<ev::StatusCause>(e.code >> 4)));
       t.id(e.b).id(e.c).cell(e.v0).end_row();
     });

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "app/store/names.h"
+#include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::exporter {
@@ -146,8 +147,8 @@ std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store&
   std::unordered_map<std::uint32_t, std::uint32_t> out;
   store.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
     if (event.kind != EventKind::param_status || event.c == ev::kNoId) return;
-    if ((event.code & 0xFU) != static_cast<unsigned>(plan::ParamStatus::in_flight) || out.count(event.c) > 0)
-      return;
+    const auto status = static_cast<plan::ParamStatus>(ev::status_of(event.code));
+    if (status != plan::ParamStatus::in_flight || out.count(event.c) > 0) return;
     const auto of_param = parts.find(event.a);
     if (of_param == parts.end()) return;
     const auto at = static_cast<std::int64_t>(event.ticks);

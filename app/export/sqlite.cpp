@@ -12,6 +12,7 @@
 #include "app/export/span_walk.h"
 #include "app/store/database.h"
 #include "app/store/names.h"
+#include "instrumentation/param_status.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -187,7 +188,7 @@ class Tables {
         const auto at = static_cast<std::int64_t>(e.ticks);
         if (e.kind == ev::EventKind::param_status) {
           status.bind(1, std::int64_t{rank.rank}).bind(2, at).bind(3, std::int64_t{e.a});
-          status.bind(4, store::status_name(e.code & 0xFU));
+          status.bind(4, store::status_name(ev::status_of(e.code)));
           status.bind(5, store::name_of(static_cast<ev::StatusCause>(e.code >> 4)));
           status.bind(6, std::int64_t{e.b}).bind(7, std::int64_t{e.c}).run();
         } else if (e.kind == ev::EventKind::memory_alloc || e.kind == ev::EventKind::memory_free) {

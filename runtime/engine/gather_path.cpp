@@ -190,9 +190,10 @@ bool GatherPath::released(ParamId param, const void* whole) {
   return true;
 }
 
-void GatherPath::weights_change() {
-  secondary_.weights_change();
+std::vector<ParamId> GatherPath::weights_change() {
+  std::vector<ParamId> ended = secondary_.weights_change();
   for (device::Buffer& copy : copies_) copy.reset();
+  return ended;
 }
 
 }  // namespace shardscope::engine

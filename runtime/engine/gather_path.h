@@ -53,8 +53,10 @@ class GatherPath {
   /// The whole parameter is about to be freed after a use: queues on the gather stream what must be kept of
   /// it. True when something was queued.
   [[nodiscard]] bool released(plan::ParamId param, const void* whole);
-  /// The optimizer is next: copies of parameters are freed.
-  void weights_change();
+  /// Whether this rank has its part of a secondary copy.
+  [[nodiscard]] bool secondary_held(plan::ParamId param) const { return secondary_.held(param); }
+  /// The optimizer is next: secondary copies are freed. Returns whose.
+  std::vector<plan::ParamId> weights_change();
 
  private:
   using Parts = std::vector<Part>;

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "instrumentation/param_status.h"
 #include "kernels/ops.h"
 #include "runtime/engine/events.h"
 #include "runtime/engine/gather_path.h"
@@ -135,7 +136,10 @@ class PartitionedParameters final : public Parameters {
     const std::vector<ParamId> released = scheduler_.release_all();
     free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::partition, scheduler_.available_elems());
     shards_->forget();
-    path_.weights_change();
+    for (const ParamId param : path_.weights_change()) {
+      emit_status(context_.device.compute(), param, plan::kNone<plan::ModuleId>, ParamStatus::not_available,
+                  ev::StatusCause::partition, scheduler_.available_elems());
+    }
   }
 
   void after_update(Update) override {
@@ -348,13 +352,15 @@ class PartitionedParameters final : public Parameters {
 
   void emit_status(device::Stream& stream, ParamId param, plan::ModuleId module, ParamStatus status,
                    ev::StatusCause cause, std::int64_t available_elems) {
-    emit_on(stream, ev::EventKind::param_status,
-            {.a = plan::raw(param),
-             .b = plan::raw(module),
-             .c = plan::raw(params_[plan::raw(param)].gather),
-             .code = ev::status_code(code_of(status), cause),
-             .v0 = context_.elems_of(param),
-             .v1 = available_elems});
+    emit_on(
+        stream, ev::EventKind::param_status,
+        {.a = plan::raw(param),
+         .b = plan::raw(module),
+         .c = plan::raw(params_[plan::raw(param)].gather),
+         .code = ev::status_code(
+             code_of(status) | (path_.secondary_held(param) ? ev::kSecondaryHeld : std::uint8_t{0}), cause),
+         .v0 = context_.elems_of(param),
+         .v1 = available_elems});
   }
 
   const Context& context_;

@@ -34,7 +34,14 @@ bool SecondaryShards::released(ParamId param) {
   return true;
 }
 
-void SecondaryShards::weights_change() { std::fill(exists_.begin(), exists_.end(), false); }
+std::vector<ParamId> SecondaryShards::weights_change() {
+  std::vector<ParamId> ended;
+  for (std::size_t i = 0; i < exists_.size(); ++i) {
+    if (exists_[i]) ended.push_back(ParamId{static_cast<std::uint32_t>(i)});
+  }
+  std::fill(exists_.begin(), exists_.end(), false);
+  return ended;
+}
 
 std::int64_t secondary_elems(std::int64_t param_elems, std::uint32_t world, std::uint32_t group) {
   return partition_param(param_elems, world).shard_elems * static_cast<std::int64_t>(world) /

@@ -33,8 +33,9 @@ class SecondaryShards {
   [[nodiscard]] GatherSource source(ParamId param) const;
   /// The whole parameter is about to be freed. True: copy this rank's part of it first.
   [[nodiscard]] bool released(ParamId param);
-  /// The optimizer step: every copy is freed.
-  void weights_change();
+  [[nodiscard]] bool held(ParamId param) const { return exists_[raw(param)]; }
+  /// The optimizer step: every copy is freed. Returns whose.
+  std::vector<ParamId> weights_change();
 
  private:
   bool enabled_;

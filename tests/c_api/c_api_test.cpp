@@ -15,6 +15,7 @@
 #include "app/analysis/summary.h"
 #include "app/collector/collector.h"
 #include "app/store/recording.h"
+#include "instrumentation/param_status.h"
 #include "runtime/plan/bucket.h"
 #include "runtime/plan/scheduler.h"
 #include "shardscope/shardscope.h"
@@ -183,6 +184,7 @@ TEST(Constants, AreThoseOfTheEventsAndOfThePlan) {
   EXPECT_EQ(number(ev::GateKind::optimizer), SHARDSCOPE_GATE_OPTIMIZER);
   EXPECT_EQ(number(ev::Detail::kernels), SHARDSCOPE_DETAIL_KERNELS);
   EXPECT_EQ(number(plan::ParamStatus::available), SHARDSCOPE_AVAILABLE);
+  EXPECT_EQ(ev::kSecondaryHeld, SHARDSCOPE_SECONDARY_HELD);
   EXPECT_EQ(number(plan::TraceMode::complete), SHARDSCOPE_TRACE_COMPLETE);
   EXPECT_EQ(number(plan::PrefetchStop::offloaded), SHARDSCOPE_PREFETCH_OFFLOADED);
   EXPECT_EQ(number(plan::KeepReason::not_available), SHARDSCOPE_KEEP_NOT_AVAILABLE);

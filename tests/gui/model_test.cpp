@@ -13,6 +13,7 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/scheduling_at.h"
 #include "app/gui/model/state_dump.h"
+#include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 #include "tests/store/event_builder.h"
 #include "tests/store/synthetic_run.h"
@@ -300,6 +301,47 @@ TEST_F(Model, IdentityNamesModelStageAndRanks) {
   EXPECT_NE(std::ranges::find(who.facts, "ZeRO-3"), who.facts.end());
   EXPECT_EQ(who.facts.front(), kSimulated);  // before all that a narrow window leaves out
   EXPECT_NE(who.link.find("emulated link"), std::string::npos);
+}
+
+TEST(SecondaryCopies, AreToldBesideTheStatusUntilTheWeightsChange) {
+  using ev::EventKind;
+  store::ChunkBuilder events;
+  const auto status = [&](std::int64_t at, plan::ParamStatus now, bool copy, ev::StatusCause cause,
+                          std::uint32_t gather) {
+    const auto code =
+        static_cast<std::uint8_t>(static_cast<std::uint8_t>(now) | (copy ? ev::kSecondaryHeld : 0));
+    events.compute(at, EventKind::param_status, 0, ev::status_code(code, cause));
+    events.chunk.events.back().c = gather;
+    events.chunk.events.back().v0 = 4;
+  };
+  status(100, plan::ParamStatus::in_flight, false, ev::StatusCause::prefetch, 1);
+  status(200, plan::ParamStatus::available, false, ev::StatusCause::prefetch, 1);
+  status(300, plan::ParamStatus::not_available, true, ev::StatusCause::release, 1);
+  status(400, plan::ParamStatus::in_flight, true, ev::StatusCause::prefetch, 2);
+  status(500, plan::ParamStatus::available, true, ev::StatusCause::prefetch, 2);
+  status(600, plan::ParamStatus::not_available, true, ev::StatusCause::release, 2);
+  status(700, plan::ParamStatus::not_available, false, ev::StatusCause::partition, ev::kNoId);
+  store::Store store;
+  ev::RunTables tables;
+  tables.stage = 3;
+  tables.params = {{.id = 0, .name = "weight", .dtype = "float32", .shape = {4}, .elems = 4, .modules = {}}};
+  store.set_tables(0, tables);
+  store.ingest(events.chunk);
+  const auto text_at = [&](std::int64_t ns) {
+    return status_text(store.param_state(0, 0, ns - store.origin_ns()), false);
+  };
+  EXPECT_EQ(text_at(150), "in flight");
+  EXPECT_EQ(text_at(250), "available");
+  EXPECT_EQ(text_at(350), "not available, secondary copy held");
+  EXPECT_EQ(text_at(450), "in flight, secondary copy held");
+  EXPECT_EQ(text_at(550), "available, secondary copy held");
+  EXPECT_EQ(text_at(650), "not available, secondary copy held");
+  EXPECT_EQ(text_at(750), "not available");
+  EXPECT_EQ(status_lists(store, 0, 550 - store.origin_ns()).available, std::vector{0U});
+  const std::vector<Deed> deeds = deeds_between(store, 0, 290 - store.origin_ns(), 710 - store.origin_ns());
+  ASSERT_EQ(deeds.size(), 5U);
+  EXPECT_EQ(deeds[0].text, "Released: weight (4 elements); this rank keeps its part of a secondary copy");
+  EXPECT_EQ(deeds[4].text, "Secondary copy ended: weight (4 elements)");
 }
 
 /// A gather of two NCCL operations and a reduce that the plugin did not follow; memory outside the runtime.

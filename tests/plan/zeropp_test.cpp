@@ -132,7 +132,9 @@ TEST(SecondaryShards, ServeTheBackwardAndEndWithTheStep) {
     shards.begin_iteration();
     shards.enter(Direction::forward);
     EXPECT_EQ(shards.source(p), GatherSource::primary);
+    EXPECT_FALSE(shards.held(p));
     EXPECT_TRUE(shards.released(p));
+    EXPECT_TRUE(shards.held(p));
     EXPECT_EQ(shards.source(p), GatherSource::secondary) << "a prefetch for the backward";
     shards.enter(Direction::backward);
     EXPECT_EQ(shards.source(p), GatherSource::secondary);
@@ -140,7 +142,9 @@ TEST(SecondaryShards, ServeTheBackwardAndEndWithTheStep) {
     shards.begin_iteration();  // the second micro-step (zero-reference 0.6)
     EXPECT_EQ(shards.source(p), compat ? GatherSource::secondary : GatherSource::primary);
     EXPECT_FALSE(shards.released(p));
-    shards.weights_change();
+    EXPECT_EQ(shards.weights_change(), std::vector{p});
+    EXPECT_FALSE(shards.held(p));
+    EXPECT_TRUE(shards.weights_change().empty());
     shards.enter(Direction::backward);
     EXPECT_EQ(shards.source(p), GatherSource::primary);
   }

@@ -9,6 +9,7 @@
 #include "app/gui/model/names.h"
 #include "app/store/names.h"
 #include "instrumentation/bus_factor.h"
+#include "instrumentation/param_status.h"
 
 namespace shardscope::gui {
 namespace {
@@ -260,9 +261,11 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
 }  // namespace
 
 std::string status_text(const store::ParamState& state, bool persistent) {
-  const auto status = static_cast<plan::ParamStatus>(state.status);
-  if (persistent && status == plan::ParamStatus::available) return "available, persistent";
-  return word(status);
+  const auto status = static_cast<plan::ParamStatus>(ev::status_of(state.status));
+  std::string text = word(status);
+  if (persistent && status == plan::ParamStatus::available) text += ", persistent";
+  if (ev::secondary_held(state.status)) text += ", secondary copy held";
+  return text;
 }
 
 std::string idle_text(const AppState& app, store::LaneId lane, std::int64_t at_ns) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/gui/model/palette.h"
+#include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::gui {
@@ -11,7 +12,7 @@ namespace {
 /// A wait shorter than this is the cost of looking, not of waiting.
 constexpr std::int64_t kNoticeableWait = 20'000;
 
-plan::ParamStatus status_of(std::uint8_t code) { return static_cast<plan::ParamStatus>(code & 0xF); }
+plan::ParamStatus status_of(std::uint8_t code) { return static_cast<plan::ParamStatus>(ev::status_of(code)); }
 ev::StatusCause cause_of(std::uint8_t code) { return static_cast<ev::StatusCause>(code >> 4); }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "instrumentation/param_status.h"
 #include "runtime/plan/bucket.h"
 #include "runtime/plan/in_flight_limit.h"
 #include "runtime/plan/prefetch_outcome.h"
@@ -64,7 +65,7 @@ struct StatusGroup {
 };
 
 Deed deed_of(const store::Store& store, const StatusGroup& group) {
-  const auto status = static_cast<plan::ParamStatus>(group.code & 0xF);
+  const auto status = static_cast<plan::ParamStatus>(ev::status_of(group.code));
   const auto cause = static_cast<ev::StatusCause>(group.code >> 4);
   Deed deed;
   deed.at_ns = group.at_ns;
@@ -81,7 +82,10 @@ Deed deed_of(const store::Store& store, const StatusGroup& group) {
       deed.text = "Available: " + what;
       break;
     case plan::ParamStatus::not_available:
-      deed.text = "Released: " + what;
+      deed.text = group.gather == ev::kNoId && cause == ev::StatusCause::partition
+                      ? "Secondary copy ended: " + what
+                      : "Released: " + what;
+      if (ev::secondary_held(group.code)) deed.text += "; this rank keeps its part of a secondary copy";
       break;
   }
   deed.reason = word(cause);
@@ -323,7 +327,7 @@ StatusLists status_lists(const store::Store& store, std::uint32_t rank, std::int
   store.param_states(rank, at_ns, states);
   for (std::uint32_t param = 0; param < params.size(); ++param) {
     const std::int64_t elems = params[param].elems;
-    switch (static_cast<plan::ParamStatus>(states[param].status)) {
+    switch (static_cast<plan::ParamStatus>(ev::status_of(states[param].status))) {
       case plan::ParamStatus::not_available:
         out.not_available.push_back(param);
         out.not_available_elems += elems;

@@ -1,10 +1,12 @@
 // Partition map: who owns which elements, and what is here now. Rank by element range.
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/gui/views/panels.h"
+#include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::gui {
@@ -55,6 +57,7 @@ class PartitionView final : public View {
             const store::ParamState& state, const ElementAxis& elements, bool labels);
   void hover(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank);
   void legend(Context& ctx, Rect rect);
+  static void double_outline(Context& ctx, const Rect& box);
   [[nodiscard]] float x_of(const Rect& rect, double position) const {
     return rect.x + static_cast<float>((position - shown_.begin) / (shown_.end - shown_.begin)) * rect.w;
   }
@@ -63,7 +66,8 @@ class PartitionView final : public View {
   float scroll_ = 0;
   int pan_owner_ = 0;
   std::vector<store::ParamState> states_;
-  std::vector<Rect> marks_;  ///< selected cells of the row being drawn
+  std::string secondary_of_;  ///< run in which a secondary copy was seen: its legend is shown from then on
+  std::vector<Rect> marks_;   ///< selected cells of the row being drawn
 };
 
 void PartitionView::header(Context& ctx, Rect& room) {
@@ -105,7 +109,7 @@ void PartitionView::cell(Context& ctx, const Rect& box, std::uint32_t rank, std:
   const ev::ParamInfo& info = tables.params[param];
   const Rgb own = c.of(Meaning::compute);
   const Rgb here = c.of(Meaning::gather);
-  const auto status = static_cast<plan::ParamStatus>(state.status);
+  const auto status = static_cast<plan::ParamStatus>(ev::status_of(state.status));
   const bool stage3 = tables.stage == 3;
   Rgb ground = c.panel;
   if (!stage3) {
@@ -144,6 +148,10 @@ void PartitionView::cell(Context& ctx, const Rect& box, std::uint32_t rank, std:
       }
     }
   }
+  if (ev::secondary_held(state.status)) {
+    double_outline(ctx, box);
+    secondary_of_ = tables.run_id;
+  }
   const bool persistent = stage3 && info.persistent && status == plan::ParamStatus::available;
   if (persistent && box.w >= 5)
     ctx.canvas.disc(box.x + box.w / 2, box.y + box.h / 2, std::min(2.5F, box.w / 3), text_on(here));
@@ -156,6 +164,13 @@ void PartitionView::cell(Context& ctx, const Rect& box, std::uint32_t rank, std:
       ctx.canvas.text_in({plate.x + 2, plate.y, plate.w, plate.h}, label, c.text, Font::small);
     }
   }
+}
+
+/// A secondary copy (hpZ).
+void PartitionView::double_outline(Context& ctx, const Rect& box) {
+  const Rgb line = ctx.colors().text;
+  ctx.canvas.outline(box, line, 0.6F);
+  if (box.w >= 8 && box.h >= 8) ctx.canvas.outline({box.x + 2, box.y + 2, box.w - 4, box.h - 4}, line, 0.6F);
 }
 
 void PartitionView::row(Context& ctx, const Rect& rect, const ElementAxis& elements, std::uint32_t rank,
@@ -222,6 +237,9 @@ void PartitionView::legend(Context& ctx, Rect room) {
       ctx.canvas.hatch(r, c.of(Meaning::gather), 1, 5);
     });
     entry("not available", [&](const Rect& r) { ctx.canvas.outline(r, mix(c.line, c.muted, 0.5F)); });
+    if (secondary_of_ == ctx.app.store().tables().run_id) {
+      entry("secondary copy", [&](const Rect& r) { double_outline(ctx, {r.x, r.y - 1, r.w, r.h + 2}); });
+    }
     entry("persistent", [&](const Rect& r) {
       ctx.canvas.fill(r, c.of(Meaning::gather));
       ctx.canvas.disc(r.x + r.w / 2, r.y + r.h / 2, 2.5F, text_on(c.of(Meaning::gather)));

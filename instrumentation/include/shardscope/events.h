@@ -117,6 +117,8 @@ enum { SHARDSCOPE_PASS_FORWARD = 0, SHARDSCOPE_PASS_BACKWARD = 1, SHARDSCOPE_PAS
 
 /* A parameter's status, and why it changed. */
 enum { SHARDSCOPE_NOT_AVAILABLE = 0, SHARDSCOPE_IN_FLIGHT = 1, SHARDSCOPE_AVAILABLE = 2 };
+/* Added to a status: this rank also holds its part of a secondary copy (hpZ). */
+enum { SHARDSCOPE_SECONDARY_HELD = 8 };
 enum {
   SHARDSCOPE_CAUSE_FETCH = 0,
   SHARDSCOPE_CAUSE_PREFETCH = 1,
