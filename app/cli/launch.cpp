@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "app/cli/config_override.h"
@@ -21,14 +22,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool on_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (access((fs::path(folder) / program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
 std::vector<std::string> rank_command(const LaunchOptions& options, const std::string& config_path,
                                       const std::string& publish_endpoint) {
-  std::vector<std::string> command = {"mpirun"};
-  if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
-  for (const char* option : {"--oversubscribe", "--bind-to", "none"}) command.emplace_back(option);
-  if (!options.keys.empty()) command.insert(command.end(), {"-x", "SHARDSCOPE_KEY"});
-  command.emplace_back("-n");
-  command.push_back(std::to_string(options.ranks));
+  std::vector<std::string> command;
+  // One rank needs nobody to start it, so that a machine without MPI's programs will do.
+  if (options.ranks > 1 || on_path("mpirun")) {
+    command.emplace_back("mpirun");
+    if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
+    for (const char* option : {"--oversubscribe", "--bind-to", "none"}) command.emplace_back(option);
+    if (!options.keys.empty()) command.insert(command.end(), {"-x", "SHARDSCOPE_KEY"});
+    command.emplace_back("-n");
+    command.push_back(std::to_string(options.ranks));
+  }
   command.push_back(sibling_program("zero_train"));
   const auto add = [&](const char* name, const std::string& value) {
     if (value.empty()) return;

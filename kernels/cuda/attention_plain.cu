@@ -69,6 +69,22 @@ __device__ __forceinline__ void add_rows(float (&sums)[kPerLane], float weight, 
   }
 }
 
+/// use(first row) for the tiles of rows [begin, end) of two arrays, each tile in shared memory by then.
+template <class T, class Use>
+__device__ __forceinline__ void walk_tiles(float* one, const T* first_array, std::int64_t first_stride,
+                                           float* two, const T* second_array, std::int64_t second_stride,
+                                           std::int64_t begin, std::int64_t end, std::int64_t rows, int width,
+                                           const Use& use) {
+  for (std::int64_t first = begin; first < end; first += kTile) {
+    __syncthreads();  // the tiles before have been used, and what the block staged itself is there after the
+                      // next
+    stage(one, first_array, first_stride, first, kTile, rows, width);
+    stage(two, second_array, second_stride, first, kTile, rows, width);
+    __syncthreads();
+    use(first);
+  }
+}
+
 template <class T>
 __device__ __forceinline__ void store_row(T* to, const float (&sums)[kPerLane], float factor, int width) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -99,11 +115,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int r = 0; r < kRows; ++r) top[r] = -INFINITY;
   const std::int64_t last = block + kBlock < s.T ? block + kBlock : s.T;
-  for (std::int64_t first = 0; first < last; first += kTile) {
-    __syncthreads();
-    stage(k, qkv + head.k, head.stride, first, kTile, s.T, head.width);
-    stage(v, qkv + head.v, head.stride, first, kTile, s.T, head.width);
-    __syncthreads();
+  const auto step = [&](std::int64_t first) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const std::int64_t query = block + first_row + r;
@@ -120,7 +132,8 @@ __global__ void __launch_bounds__(kThreads)
       for (int i = 0; i < kPerLane; ++i) o[r][i] *= shrink;
       add_rows(o[r], p, v, kTile, head.width);
     }
-  }
+  };
+  walk_tiles(k, qkv + head.k, head.stride, v, qkv + head.v, head.stride, 0, last, s.T, head.width, step);
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const std::int64_t query = block + first_row + r;
@@ -149,11 +162,7 @@ __global__ void __launch_bounds__(kThreads)
 
   float dq[kRows][kPerLane] = {};
   const std::int64_t last = block + kBlock < s.T ? block + kBlock : s.T;
-  for (std::int64_t first = 0; first < last; first += kTile) {
-    __syncthreads();
-    stage(k, qkv + head.k, head.stride, first, kTile, s.T, head.width);
-    stage(v, qkv + head.v, head.stride, first, kTile, s.T, head.width);
-    __syncthreads();
+  const auto step = [&](std::int64_t first) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const std::int64_t query = block + first_row + r;
@@ -166,7 +175,8 @@ __global__ void __launch_bounds__(kThreads)
       }
       add_rows(dq[r], ds, k, kTile, head.width);
     }
-  }
+  };
+  walk_tiles(k, qkv + head.k, head.stride, v, qkv + head.v, head.stride, 0, last, s.T, head.width, step);
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const std::int64_t query = block + first_row + r;
@@ -193,11 +203,7 @@ __global__ void __launch_bounds__(kThreads)
 
   float dk[kRows][kPerLane] = {};
   float dv[kRows][kPerLane] = {};
-  for (std::int64_t first = block / kTile * kTile; first < s.T; first += kTile) {
-    __syncthreads();
-    stage(q, qkv + head.q, head.stride, first, kTile, s.T, head.width);
-    stage(g, dout + head.out, head.out_stride, first, kTile, s.T, head.width);
-    __syncthreads();
+  const auto step = [&](std::int64_t first) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const std::int64_t key = block + first_row + r;
@@ -213,7 +219,9 @@ __global__ void __launch_bounds__(kThreads)
       add_rows(dv[r], p, g, kTile, head.width);
       add_rows(dk[r], ds, q, kTile, head.width);
     }
-  }
+  };
+  walk_tiles(q, qkv + head.q, head.stride, g, dout + head.out, head.out_stride, block / kTile * kTile, s.T,
+             s.T, head.width, step);
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const std::int64_t key = block + first_row + r;

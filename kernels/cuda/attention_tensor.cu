@@ -46,6 +46,45 @@ __device__ __forceinline__ Head<T> head_of(const T* qkv, int length, int H) {
           (std::int64_t{b} * H + h) * length};
 }
 
+/// The side that is looped over: rows of two arrays, kStep of them in a step, two steps in shared memory, so
+/// that one comes in while the other is used.
+template <class T, int D>
+struct Pairs {
+  T* shared;  ///< four tiles
+  const T* first;
+  std::int64_t first_stride;
+  const T* second;
+  std::int64_t second_stride;
+  int rows;
+
+  __device__ __forceinline__ Tile<T, D> tile(int step, int which) const {
+    return {shared + (step % 2 * 2 + which) * kStep * D};
+  }
+  __device__ __forceinline__ void fetch(int step) const {
+    constexpr int kThreads = Shape<D>::kThreads;
+    copy_rows<kStep, kThreads>(tile(step, 0), first, first_stride, step * kStep, rows);
+    copy_rows<kStep, kThreads>(tile(step, 1), second, second_stride, step * kStep, rows);
+    commit_copies();
+  }
+  /// use(step, tile of the first array, tile of the second) for steps [begin, end), of which there is one at
+  /// least. What was copied and not yet committed has arrived when it is first called.
+  template <class Use>
+  __device__ __forceinline__ void walk(int begin, int end, const Use& use) const {
+    fetch(begin);
+    for (int step = begin; step < end; ++step) {
+      if (step + 1 < end) {
+        fetch(step + 1);
+        wait_copies<1>();
+      } else {
+        wait_copies<0>();
+      }
+      __syncthreads();
+      use(step, tile(step, 0), tile(step, 1));
+      __syncthreads();  // the next fetch writes where this step has read
+    }
+  }
+};
+
 template <int N>
 __device__ __forceinline__ void clear(FragmentC (&c)[N]) {
 #pragma unroll
@@ -78,9 +117,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   extern __shared__ __align__(128) unsigned char shared[];
   T* base = reinterpret_cast<T*>(shared);
   const Tile<T, D> q{base};
-  const auto k_tile = [&](int turn) { return Tile<T, D>{base + S::kBlock * D + turn * 2 * kStep * D}; };
-  const auto v_tile = [&](int turn) { return Tile<T, D>{k_tile(turn).data + kStep * D}; };
   const Head<T> head = head_of<T, D>(qkv, length, H);
+  const Pairs<T, D> keys{base + S::kBlock * D, head.k, head.stride, head.v, head.stride, length};
   // The longest rows first, so that the short ones fill the end.
   const int block = static_cast<int>(gridDim.x - 1 - blockIdx.x) * S::kBlock;
   const int warp_row = static_cast<int>(threadIdx.x / 32) * 16;
@@ -90,29 +128,15 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   const int steps = (last + kStep - 1) / kStep;
 
   copy_rows<S::kBlock, S::kThreads>(q, head.q, head.stride, block, length);
-  const auto fetch = [&](int step) {
-    copy_rows<kStep, S::kThreads>(k_tile(step % 2), head.k, head.stride, step * kStep, length);
-    copy_rows<kStep, S::kThreads>(v_tile(step % 2), head.v, head.stride, step * kStep, length);
-    commit_copies();
-  };
-  fetch(0);
-
   FragmentC o[D / 8];
   clear(o);
   float top[2] = {-INFINITY, -INFINITY};  // of raw scores
   float sum[2] = {0, 0};                  // this lane's columns only
   const float to_log2 = scale * kLog2E;
-  for (int step = 0; step < steps; ++step) {
-    if (step + 1 < steps) {
-      fetch(step + 1);
-      wait_copies<1>();
-    } else {
-      wait_copies<0>();
-    }
-    __syncthreads();
+  keys.walk(0, steps, [&](int step, Tile<T, D> k, Tile<T, D> v) {
     FragmentC s[kTiles];
     clear(s);
-    multiply_rows<kTiles>(s, q, warp_row, k_tile(step % 2));
+    multiply_rows<kTiles>(s, q, warp_row, k);
     const int first_key = step * kStep;
     if (first_key + kStep - 1 > block + warp_row) {  // some key lies behind some query of this warp
 #pragma unroll
@@ -151,9 +175,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
         o[j].x[2 * half + 1] *= shrink;
       }
     }
-    multiply_columns<kTiles, T, D>(o, s, v_tile(step % 2));
-    __syncthreads();  // the next fetch writes where this step has read
-  }
+    multiply_columns<kTiles, T, D>(o, s, v);
+  });
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     sum[half] += __shfl_xor_sync(0xFFFFFFFFU, sum[half], 1);
@@ -178,9 +201,9 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   T* base = reinterpret_cast<T*>(shared);
   const Tile<T, D> k{base};
   const Tile<T, D> v{base + S::kBlock * D};
-  const auto q_tile = [&](int turn) { return Tile<T, D>{base + 2 * S::kBlock * D + turn * 2 * kStep * D}; };
-  const auto g_tile = [&](int turn) { return Tile<T, D>{q_tile(turn).data + kStep * D}; };
   const Head<T> head = head_of<T, D>(qkv, length, H);
+  const Pairs<T, D> queries{base + 2 * S::kBlock * D, head.q,          head.stride,
+                            dout + head.out_offset,   head.out_stride, length};
   const int block = static_cast<int>(blockIdx.x) * S::kBlock;  // early keys have the most queries
   const int warp_row = static_cast<int>(threadIdx.x / 32) * 16;
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -190,30 +213,15 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
 
   copy_rows<S::kBlock, S::kThreads>(k, head.k, head.stride, block, length);
   copy_rows<S::kBlock, S::kThreads>(v, head.v, head.stride, block, length);
-  const auto fetch = [&](int step) {
-    copy_rows<kStep, S::kThreads>(q_tile(step % 2), head.q, head.stride, step * kStep, length);
-    copy_rows<kStep, S::kThreads>(g_tile(step % 2), dout + head.out_offset, head.out_stride, step * kStep,
-                                  length);
-    commit_copies();
-  };
-  fetch(first);
-
   FragmentC dk[D / 8];
   FragmentC dv[D / 8];
   clear(dk);
   clear(dv);
   const float to_log2 = scale * kLog2E;
-  for (int step = first; step < steps; ++step) {
-    if (step + 1 < steps) {
-      fetch(step + 1);
-      wait_copies<1>();
-    } else {
-      wait_copies<0>();
-    }
-    __syncthreads();
+  queries.walk(first, steps, [&](int step, Tile<T, D> q, Tile<T, D> g) {
     FragmentC p[kTiles];
     clear(p);
-    multiply_rows<kTiles>(p, k, warp_row, q_tile(step % 2));
+    multiply_rows<kTiles>(p, k, warp_row, q);
 #pragma unroll
     for (int j = 0; j < kTiles; ++j) {
 #pragma unroll
@@ -224,10 +232,10 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
         p[j].x[e] = seen ? exp2f(fmaf(p[j].x[e], to_log2, -l * kLog2E)) : 0.0F;
       }
     }
-    multiply_columns<kTiles, T, D>(dv, p, g_tile(step % 2));
+    multiply_columns<kTiles, T, D>(dv, p, g);
     FragmentC ds[kTiles];
     clear(ds);
-    multiply_rows<kTiles>(ds, v, warp_row, g_tile(step % 2));
+    multiply_rows<kTiles>(ds, v, warp_row, g);
 #pragma unroll
     for (int j = 0; j < kTiles; ++j) {
 #pragma unroll
@@ -237,9 +245,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
         ds[j].x[e] = p[j].x[e] * (ds[j].x[e] - d);
       }
     }
-    multiply_columns<kTiles, T, D>(dk, ds, q_tile(step % 2));
-    __syncthreads();
-  }
+    multiply_columns<kTiles, T, D>(dk, ds, q);
+  });
   T* to = dqkv + (head.k - qkv);
   store_rows<T, D>(to, head.stride, block + warp_row, length, dk, scale, scale);
   to = dqkv + (head.v - qkv);
@@ -256,9 +263,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   T* base = reinterpret_cast<T*>(shared);
   const Tile<T, D> q{base};
   const Tile<T, D> g{base + S::kBlock * D};
-  const auto k_tile = [&](int turn) { return Tile<T, D>{base + 2 * S::kBlock * D + turn * 2 * kStep * D}; };
-  const auto v_tile = [&](int turn) { return Tile<T, D>{k_tile(turn).data + kStep * D}; };
   const Head<T> head = head_of<T, D>(qkv, length, H);
+  const Pairs<T, D> keys{base + 2 * S::kBlock * D, head.k, head.stride, head.v, head.stride, length};
   const int block = static_cast<int>(gridDim.x - 1 - blockIdx.x) * S::kBlock;
   const int warp_row = static_cast<int>(threadIdx.x / 32) * 16;
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -268,13 +274,6 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
 
   copy_rows<S::kBlock, S::kThreads>(q, head.q, head.stride, block, length);
   copy_rows<S::kBlock, S::kThreads>(g, dout + head.out_offset, head.out_stride, block, length);
-  const auto fetch = [&](int step) {
-    copy_rows<kStep, S::kThreads>(k_tile(step % 2), head.k, head.stride, step * kStep, length);
-    copy_rows<kStep, S::kThreads>(v_tile(step % 2), head.v, head.stride, step * kStep, length);
-    commit_copies();
-  };
-  fetch(0);
-
   float l[2];
   float d[2];
 #pragma unroll
@@ -286,20 +285,13 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
   FragmentC dq[D / 8];
   clear(dq);
   const float to_log2 = scale * kLog2E;
-  for (int step = 0; step < steps; ++step) {
-    if (step + 1 < steps) {
-      fetch(step + 1);
-      wait_copies<1>();
-    } else {
-      wait_copies<0>();
-    }
-    __syncthreads();
+  keys.walk(0, steps, [&](int step, Tile<T, D> k, Tile<T, D> v) {
     FragmentC p[kTiles];
     FragmentC ds[kTiles];
     clear(p);
     clear(ds);
-    multiply_rows<kTiles>(p, q, warp_row, k_tile(step % 2));
-    multiply_rows<kTiles>(ds, g, warp_row, v_tile(step % 2));
+    multiply_rows<kTiles>(p, q, warp_row, k);
+    multiply_rows<kTiles>(ds, g, warp_row, v);
 #pragma unroll
     for (int j = 0; j < kTiles; ++j) {
 #pragma unroll
@@ -310,9 +302,8 @@ __global__ void __launch_bounds__(Shape<D>::kThreads)
         ds[j].x[e] = weight * (ds[j].x[e] - d[e / 2]);
       }
     }
-    multiply_columns<kTiles, T, D>(dq, ds, k_tile(step % 2));
-    __syncthreads();
-  }
+    multiply_columns<kTiles, T, D>(dq, ds, k);
+  });
   store_rows<T, D>(dqkv + (head.q - qkv), head.stride, block + warp_row, length, dq, scale, scale);
 }
 

@@ -107,6 +107,8 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
   const void* const c = p.c.data != nullptr ? p.c.data : p.d.data;
   const bool adds = p.c.data != nullptr || p.write == Write::add;
   const std::int64_t align_d = std::min(alignment_of(p.d.data), alignment_of(c));
+  // An epilogue's vector too: the heuristic reads its address from the description to know its alignment.
+  const std::int64_t align_bias = alignment_of(p.bias.data);
   const auto types = static_cast<std::int64_t>(p.a.type) | static_cast<std::int64_t>(p.b.type) << 4 |
                      static_cast<std::int64_t>(p.d.type) << 8 | static_cast<std::int64_t>(p.bias.type) << 12;
   const Context::Products::Key key{p.m,
@@ -117,7 +119,7 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
                                    static_cast<std::int64_t>(p.epilogue),
                                    align_a,
                                    align_b,
-                                   align_d << 1 | (adds ? 1 : 0)};
+                                   align_bias << 8 | align_d << 1 | (adds ? 1 : 0)};
   Context::Products& products = on.products();
   auto found = products.chosen.find(key);
   if (found == products.chosen.end()) {
@@ -134,8 +136,11 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(products.handle, description.value, a.value, b.value, d.value, d.value,
                                        preference.value, 1, &result, &results);
-    const bool has = status == CUBLAS_STATUS_SUCCESS && results > 0;
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, kernel, "cublasLtMatmulAlgoGetHeuristic");
+    const bool has = status == CUBLAS_STATUS_SUCCESS && results > 0 && result.state == CUBLAS_STATUS_SUCCESS;
+    // What an epilogue cannot do it may also call an invalid value; a plain product has no such excuse.
+    if (p.epilogue == CUBLASLT_EPILOGUE_DEFAULT && status != CUBLAS_STATUS_NOT_SUPPORTED) {
+      check(status, kernel, "cublasLtMatmulAlgoGetHeuristic");
+    }
     found = products.chosen.emplace(key, std::pair(has, result.algo)).first;
   }
   if (!found->second.first) return false;
@@ -164,6 +169,13 @@ void linear_forward(const Context& on, Ptr y, ConstPtr x, ConstPtr w, ConstPtr b
   if (bias.data != nullptr) {
     p.epilogue = CUBLASLT_EPILOGUE_BIAS;
     p.bias = {const_cast<void*>(bias.data), bias.type};  // read only with this epilogue
+    if (multiply(on, "linear_forward", p)) return;
+    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    p.bias = {};
+    p.c = {};
+    p.write = Write::add;  // to rows of the bias
+    fill_rows(on, y, bias, N, out);
+    if (onto.data != nullptr) add(on, y, y, onto, N * out);
   }
   multiply_or_throw(on, "linear_forward", p);
 }

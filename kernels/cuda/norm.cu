@@ -1,5 +1,5 @@
-// Layer norm over rows, and column sums. Gradients of weight and bias are summed over groups of rows, and the
-// groups in order: the result does not depend on the device.
+// Layer norm over rows, column sums, and rows that are all alike. Gradients of weight and bias are summed
+// over groups of rows, and the groups in order: the result does not depend on the device.
 #include "kernels/cuda/device.cuh"
 
 namespace shardscope::kernels::cuda {
@@ -121,6 +121,14 @@ __global__ void __launch_bounds__(kThreads)
   partial[std::int64_t{blockIdx.x} * cols + c] = sum;
 }
 
+template <class Y, class X>
+__global__ void __launch_bounds__(kThreads)
+    fill_rows_kernel(Y* y, const X* row, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < rows * cols; i += stride)
+    y[i] = from_float<Y>(to_float(row[i % cols]));
+}
+
 /// to[c] (+)= partial[0][c] + partial[1][c] + ... ; rows of `partial` are `stride` apart.
 template <class D>
 __global__ void __launch_bounds__(kThreads) finish_kernel(D* to, const float* partial, std::int64_t groups,
@@ -199,6 +207,20 @@ void layer_norm_backward(const Context& on, Ptr dx, Ptr dweight, Ptr dbias, Cons
   }
   finish(on, kName, dweight, partial, groups, 2 * C, C, write_params);
   finish(on, kName, dbias, partial + C, groups, 2 * C, C, write_params);
+}
+
+void fill_rows(const Context& on, Ptr y, ConstPtr row, std::int64_t rows, std::int64_t cols) {
+  constexpr const char* kName = "fill_rows";
+  if (rows == 0 || cols == 0) return;
+  with_type(kName, y.type, [&](auto y_tag) {
+    with_type(kName, row.type, [&](auto x_tag) {
+      using Y = decltype(y_tag);
+      using X = decltype(x_tag);
+      fill_rows_kernel<<<blocks_for(on, rows * cols, kThreads, 4), kThreads, 0, stream_of(on)>>>(
+          static_cast<Y*>(y.data), static_cast<const X*>(row.data), rows, cols);
+    });
+  });
+  check_launch(kName);
 }
 
 void column_sums(const Context& on, Ptr total, ConstPtr x, std::int64_t rows, std::int64_t cols,

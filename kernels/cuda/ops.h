@@ -15,6 +15,8 @@ void linear_backward_weight(const Context&, Ptr dw, Ptr dbias, ConstPtr dy, Cons
                             std::int64_t in, std::int64_t out, Write write);
 /// total[cols] (+)= sums over rows of x[rows, cols], over groups of 64 rows first, in order.
 void column_sums(const Context&, Ptr total, ConstPtr x, std::int64_t rows, std::int64_t cols, Write write);
+/// y[rows,cols] = row[cols] in every row.
+void fill_rows(const Context&, Ptr y, ConstPtr row, std::int64_t rows, std::int64_t cols);
 void layer_norm_forward(const Context&, Ptr y, float* mean, float* rstd, ConstPtr x, ConstPtr weight,
                         ConstPtr bias, std::int64_t N, std::int64_t C, float epsilon);
 void layer_norm_backward(const Context&, Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x,

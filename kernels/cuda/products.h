@@ -19,7 +19,7 @@ struct Context::Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  /// Sizes, transpositions, types, epilogue and alignment of a product.
+  /// Sizes, transpositions, types, epilogue and alignments of a product.
   using Key = std::array<std::int64_t, 9>;
   /// No value: cuBLASLt has no algorithm for it.
   std::map<Key, std::pair<bool, cublasLtMatmulAlgo_t>> chosen;

@@ -2,11 +2,12 @@
 """Training speed on one GPU: stages and detail levels of zero_train, and PyTorch at its best, on the same GPT in the same
 run, in turns.
 
-usage: tests/bench/gpu_training.py [--build FOLDER] [--models 124m 350m] [--micro-batch N] [--steps N] [--rounds N]
-                                   [--json FILE] [--from FILE]
+usage: tests/bench/gpu_training.py [--bin FOLDER] [--models 124m 350m] [--micro-batch N] [--steps N] [--rounds N]
+                                   [--limit SECONDS] [--json FILE] [--from FILE]
 
 Each contestant is a process that trains alone on the GPU; contestants take turns, round after round, and a figure is the
-median over the steps of all rounds. Without PyTorch the table is made without it and says so; without a GPU nothing is
+median over the steps of all rounds. After --limit seconds no round is begun that would not end before them, going by the
+longest so far; the table says how many rounds there were. Without PyTorch the table is made without it and says so; without a GPU nothing is
 measured and the exit code is 2. --from makes the table from a file that --json wrote.
 
 MFU = tokens/s x flops/token / peak, flops/token = 6 (P - C T) + 12 L C T: P parameters, C width, T context, L layers
@@ -22,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -60,7 +62,7 @@ def label(stage, detail):
     return f"stage {stage}, detail {detail}"
 
 
-def run_ours(build, shape, stage, detail, args, folder):
+def run_ours(bin_folder, shape, stage, detail, args, folder):
     tokens = folder / "tokens.bin"
     if not tokens.exists():
         # 16-bit tokens of a fixed sequence; what they are costs nothing.
@@ -79,7 +81,7 @@ def run_ours(build, shape, stage, detail, args, folder):
     recording.unlink(missing_ok=True)
     model = (f"gpt:layers={shape['layers']},width={shape['width']},heads={shape['heads']},context={CONTEXT},"
              f"vocabulary={VOCABULARY}")
-    program = build / "bin" / "shardscope"
+    program = bin_folder / "shardscope"
     command = [program, "run", "--ranks", "1", "--device", "cuda", "--config", config, "--model", model, "--data", tokens,
                "--steps", str(args.warm_up + args.steps), "--detail", detail, "--record", recording, "--no-view"]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
@@ -109,16 +111,21 @@ def run_peer(shape, args):
 
 def measure(args):
     device = gpu_name()
-    build = (ROOT / args.build).resolve()
-    if not (build / "bin" / "zero_train").exists():
-        raise Failure(f"{build}/bin/zero_train is not there; cmake --preset cuda && cmake --build build/cuda")
-    result = {"device": device, "micro_batch": args.micro_batch, "context": CONTEXT, "models": {}}
+    bin_folder = (ROOT / args.bin).resolve()
+    for program in ("shardscope", "zero_train"):
+        if not (bin_folder / program).exists():
+            raise Failure(f"{bin_folder}/{program} is not there; cmake --preset cuda && cmake --build build/cuda")
+    result = {"device": device, "micro_batch": args.micro_batch, "context": CONTEXT, "models": {}, "rounds": {}}
+    begin, longest = time.monotonic(), 0.0
     with tempfile.TemporaryDirectory() as place:
         for name in args.models:
             rows = {}
-            for _ in range(args.rounds):
+            for done in range(args.rounds):
+                round_begin = time.monotonic()
+                if done > 0 and args.limit and round_begin - begin + longest > args.limit:
+                    break
                 for stage, detail in OURS:
-                    one = run_ours(build, SHAPES[name], stage, detail, args, pathlib.Path(place))
+                    one = run_ours(bin_folder, SHAPES[name], stage, detail, args, pathlib.Path(place))
                     row = rows.setdefault(label(stage, detail), {"step_ms": [], "peak_bytes": None})
                     row["step_ms"] += one["step_ms"]
                     row["peak_bytes"] = one["peak_bytes"]
@@ -127,6 +134,8 @@ def measure(args):
                     row = rows.setdefault(PEER, {"step_ms": [], "version": peer["version"]})
                     row["step_ms"] += peer["step_ms"]
                     row["peak_bytes"] = peer["peak_bytes"]
+                result["rounds"][name] = done + 1
+                longest = max(longest, time.monotonic() - round_begin)
             result["models"][name] = rows
     return result
 
@@ -141,7 +150,9 @@ def table(result):
     tokens = result["micro_batch"] * result["context"]
     for name, rows in result["models"].items():
         shape = SHAPES[name]
-        lines += ["", f"GPT-2 {name}: P = {params_of(shape)}, {flops_per_token(shape) * 1e-9:.3f} GFLOP per token",
+        rounds = result.get("rounds", {}).get(name)
+        lines += ["", f"GPT-2 {name}: P = {params_of(shape)}, {flops_per_token(shape) * 1e-9:.3f} GFLOP per token" +
+                  (f", {rounds} rounds" if rounds else ""),
                   f"{'':24}{'ms/step':>10}{'tokens/s':>12}{'MFU %':>8}{'peak GiB':>10}{'of stage 0':>12}"
                   f"{'of PyTorch':>12}"]
         base = statistics.median(rows[label(*OURS[0])]["step_ms"])
@@ -162,12 +173,13 @@ def table(result):
 
 def parse(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default="build/cuda", help="build folder, from the repository's root")
+    parser.add_argument("--bin", default="build/cuda/bin", help="folder of the programs, from the repository's root")
     parser.add_argument("--models", nargs="+", choices=sorted(SHAPES), default=sorted(SHAPES))
     parser.add_argument("--micro-batch", type=int, default=16)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--warm-up", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--limit", type=int, default=0, help="seconds after which no round is begun; 0: none")
     parser.add_argument("--json", help="write what was measured to this file")
     parser.add_argument("--from", dest="source", help="measure nothing: the table of a file that --json wrote")
     args = parser.parse_args(argv)

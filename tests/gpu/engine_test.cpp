@@ -50,20 +50,29 @@ class CudaEngine : public OnGpu {
   }
 };
 
-TEST_F(CudaEngine, EveryStageWorldAndType) {
-  for (const char* model : {"mlp", "gpt-mini"}) {
-    for (const char* type : {"fp32", "bf16", "fp16"}) {
-      for (int stage = 0; stage <= 3; ++stage) {
-        for (const std::uint32_t world : {1U, 2U, 3U}) {
-          const double bound = std::string(type) == "fp32" ? 2e-5 : 1e-2;
-          compare(spec_of(stage, world, type, model), bound,
-                  std::string(model) + " " + type + " stage " + std::to_string(stage) + " world " +
-                      std::to_string(world));
-        }
-      }
+/// Model and type: a test each, so that one that ends the program or the context leaves the others.
+class CudaEngineRuns : public CudaEngine,
+                       public ::testing::WithParamInterface<std::tuple<const char*, const char*>> {};
+
+TEST_P(CudaEngineRuns, EveryStageAndWorld) {
+  const auto [model, type] = GetParam();
+  const double bound = std::string(type) == "fp32" ? 2e-5 : 1e-2;
+  for (int stage = 0; stage <= 3; ++stage) {
+    for (const std::uint32_t world : {1U, 2U, 3U}) {
+      compare(spec_of(stage, world, type, model), bound,
+              std::string(model) + " " + type + " stage " + std::to_string(stage) + " world " +
+                  std::to_string(world));
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaEngineRuns,
+                         ::testing::Combine(::testing::Values("mlp", "gpt-mini"),
+                                            ::testing::Values("fp32", "bf16", "fp16")),
+                         [](const auto& test) {
+                           const std::string model = std::get<0>(test.param);
+                           return (model == "mlp" ? "mlp_" : "gpt_") + std::string(std::get<1>(test.param));
+                         });
 
 TEST_F(CudaEngine, Offloaded) {
   for (int stage = 1; stage <= 3; ++stage) {

@@ -1,6 +1,13 @@
 #include "tests/gpu/gpu.h"
 
 namespace shardscope::gpu {
+namespace {
+
+// Before CUDA starts: ranks that are threads share the process's queues, and one that waits in a queue would
+// hold up another rank's work behind it.
+[[maybe_unused]] const int g_connections = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+
+}  // namespace
 
 DeviceArray::DeviceArray(device::Device& device, std::size_t bytes)
     : device_(device),
@@ -12,8 +19,8 @@ DeviceArray::DeviceArray(device::Device& device, const void* from, std::size_t b
   device.compute().synchronize();
 }
 
-void DeviceArray::read(void* to) const {
-  device_.copy_async(to, buffer_.data(), buffer_.bytes(), device_.compute());
+void DeviceArray::read(void* to, std::size_t offset, std::size_t bytes) const {
+  device_.copy_async(to, static_cast<const std::byte*>(buffer_.data()) + offset, bytes, device_.compute());
   device_.compute().synchronize();
 }
 

@@ -61,7 +61,7 @@ void attach_cuda(World& world, device::Device& device, int ordinal, DeviceTransp
                                       group.members.begin());
   };
   if (which == DeviceTransport::staged || shared) {
-    auto staging = std::make_shared<Staging>(Staging{device, device::make_cpu_device(world.region())});
+    auto staging = std::make_shared<Staging>(device, world.region());
     world.set_adapter(
         [staging, place](std::unique_ptr<Transport> host, const std::string&, const Group& group) {
           return std::make_unique<StagedTransport>(staging, std::move(host), place(group),

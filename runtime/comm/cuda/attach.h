@@ -16,7 +16,8 @@ enum class DeviceTransport : std::uint8_t {
 
 /// Makes every communicator of `world` from now on one for the memory of `device`, which must be a CUDA
 /// device with ordinal `ordinal`. Collective over the world. The device outlives the world's communicators,
-/// and the world's own memory (World::region) is used for staging. Throws BackendError.
+/// and the world's own memory (World::region) is used for staging, which pins as much of it as the largest
+/// collective of each stream needs; that is not in the figures of the device's arenas. Throws BackendError.
 void attach_cuda(World& world, device::Device& device, int ordinal, DeviceTransport which,
                  std::chrono::milliseconds timeout);
 

@@ -11,22 +11,28 @@ using instrumentation::CollectiveOp;
 
 namespace {
 
-device::Stream& stream_of(device::Device& device, instrumentation::StreamId lane) {
-  using enum instrumentation::StreamId;
-  switch (lane) {
-    case compute:
-      return device.compute();
-    case gather:
-      return device.gather();
-    case reduce:
-      return device.reduce();
-    case copy:
-      return device.copy();
-    default:
+constexpr std::size_t kAlignment = 256;
+
+/// Bytes of host memory that a part takes on this rank.
+std::size_t room_for(CollectiveOp op, const Part& part, std::uint32_t world, std::size_t size) {
+  const auto aligned = [size](std::int64_t elems) {
+    return (static_cast<std::size_t>(elems) * size + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  switch (op) {
+    case CollectiveOp::all_gather:
+      return aligned(part.extent * world);
+    case CollectiveOp::reduce_scatter:
+      return aligned(part.elems) + aligned(part.extent);
+    case CollectiveOp::reduce:
+    case CollectiveOp::all_reduce:
+      return aligned(part.elems);
+    case CollectiveOp::all_to_all:
+      return 2 * aligned(part.elems);
+    case CollectiveOp::broadcast:
+    case CollectiveOp::barrier:
       break;
   }
-  throw BackendError("staged collective", 0,
-                     "collectives run on the compute, gather, reduce and copy streams only", "comm/cuda");
+  return 0;
 }
 
 }  // namespace
@@ -40,7 +46,6 @@ struct StagedTransport::Copy {
 struct StagedTransport::Plan {
   Collective staged;  ///< the same collective in host memory
   std::vector<Copy> out, back;
-  std::vector<device::Buffer> buffers;
 };
 
 StagedTransport::StagedTransport(std::shared_ptr<Staging> staging, std::unique_ptr<Transport> host,
@@ -49,8 +54,8 @@ StagedTransport::StagedTransport(std::shared_ptr<Staging> staging, std::unique_p
       host_(std::move(host)),
       rank_(rank),
       world_(world),
-      copied_(staging_->there.make_event()),
-      done_(staging_->there.make_event()) {}
+      copied_(staging_->there().make_event()),
+      done_(staging_->there().make_event()) {}
 
 StagedTransport::~StagedTransport() {
   if (here_ == nullptr) return;
@@ -61,14 +66,17 @@ StagedTransport::~StagedTransport() {
   }
 }
 
-StagedTransport::Plan StagedTransport::plan(const Collective& collective, device::Stream& here) {
+StagedTransport::Plan StagedTransport::plan(const Collective& collective) {
   Plan plan;
   plan.staged = collective;
   const std::size_t size = kernels::size_of(collective.type);
+  std::size_t bytes = 0;
+  for (const Part& part : collective.parts) bytes += room_for(collective.op, part, world_, size);
+  std::byte* next = staging_->room(collective.lane, bytes);
   const auto hold = [&](std::int64_t elems) {
-    plan.buffers.push_back(staging_->here->memory().allocate(
-        static_cast<std::size_t>(elems) * size, {instrumentation::MemoryCategory::temporary}, here));
-    return static_cast<std::byte*>(plan.buffers.back().data());
+    std::byte* const at = next;
+    next += (static_cast<std::size_t>(elems) * size + kAlignment - 1) / kAlignment * kAlignment;
+    return at;
   };
   for (Part& part : plan.staged.parts) {
     const auto extent = static_cast<std::size_t>(part.extent) * size;
@@ -125,11 +133,12 @@ StagedTransport::Plan StagedTransport::plan(const Collective& collective, device
 }
 
 void StagedTransport::move(const Collective& collective, const kernels::Exec& /*exec*/) {
-  device::Stream& there = stream_of(staging_->there, collective.lane);
-  device::Stream& here = stream_of(*staging_->here, collective.lane);
+  device::Device& device = staging_->there();
+  device::Stream& there = staging_->stream_there(collective.lane);
+  device::Stream& here = staging_->stream_here(collective.lane);
   here_ = &here;
-  Plan plan = this->plan(collective, here);
-  for (const Copy& copy : plan.out) staging_->there.copy_async(copy.to, copy.from, copy.bytes, there);
+  Plan plan = this->plan(collective);
+  for (const Copy& copy : plan.out) device.copy_async(copy.to, copy.from, copy.bytes, there);
   there.record(*copied_);
   here.wait(*copied_);
   here.run([host = host_, staged = std::move(plan.staged)](const kernels::Exec& exec) {
@@ -139,8 +148,7 @@ void StagedTransport::move(const Collective& collective, const kernels::Exec& /*
   });
   here.record(*done_);
   there.wait(*done_);
-  for (const Copy& copy : plan.back) staging_->there.copy_async(copy.to, copy.from, copy.bytes, there);
-  // The buffers are free now in host order. Their next user is a copy on the same CUDA stream, after these.
+  for (const Copy& copy : plan.back) device.copy_async(copy.to, copy.from, copy.bytes, there);
 }
 
 }  // namespace shardscope::comm

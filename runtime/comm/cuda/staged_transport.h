@@ -6,17 +6,11 @@
 
 #include <memory>
 
+#include "runtime/comm/cuda/staging.h"
 #include "runtime/comm/transport.h"
 #include "runtime/device/device.h"
 
 namespace shardscope::comm {
-
-/// The device whose memory is communicated, and the host streams and memory by which. One for all
-/// communicators of a rank; goes before the device does.
-struct Staging {
-  device::Device& there;
-  std::unique_ptr<device::Device> here;
-};
 
 class StagedTransport final : public Transport {
  public:
@@ -44,7 +38,7 @@ class StagedTransport final : public Transport {
  private:
   struct Copy;
   struct Plan;
-  [[nodiscard]] Plan plan(const Collective& collective, device::Stream& here);
+  [[nodiscard]] Plan plan(const Collective& collective);
 
   const std::shared_ptr<Staging> staging_;
   const std::shared_ptr<Transport> host_;  ///< shared with work that is still queued

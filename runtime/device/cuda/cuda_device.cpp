@@ -76,6 +76,26 @@ class HostArena final : public Arena {
   void raw_free(void* data, std::size_t bytes) noexcept override { munmap(data, bytes); }
 };
 
+std::string version_text(int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); }
+
+/// Why there is no device to be had, and what to do.
+std::string no_device(cudaError_t found) {
+  int driver = 0;
+  int runtime = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+  if (cudaRuntimeGetVersion(&runtime) != cudaSuccess) runtime = CUDART_VERSION;
+  cudaGetLastError();
+  if (driver == 0) return "this machine has no NVIDIA driver (libcuda.so.1); run with --device cpu";
+  if (driver / 1000 < runtime / 1000) {
+    return "the NVIDIA driver is for CUDA " + version_text(driver) +
+           ", and this program needs one for CUDA " + std::to_string(runtime / 1000) +
+           ".0 or newer (580 or newer for CUDA 13): update the driver or run with" +
+           " --device cpu";
+  }
+  return std::string(cudaGetErrorString(found)) +
+         "; this machine has no usable CUDA device (see CUDA_VISIBLE_DEVICES), run with --device cpu";
+}
+
 /// Makes the ordinal the thread's device and creates its context before anything else asks for it.
 int opened(int ordinal, const std::string& where) {
   int count = 0;
@@ -83,10 +103,7 @@ int opened(int ordinal, const std::string& where) {
   if (found == cudaErrorNoDevice || found == cudaErrorInsufficientDriver ||
       (found == cudaSuccess && count == 0)) {
     cudaGetLastError();
-    throw BackendError("cudaGetDeviceCount", static_cast<int>(found),
-                       std::string(cudaGetErrorString(found)) +
-                           "; this machine has no usable CUDA device, run with --device cpu",
-                       where);
+    throw BackendError("cudaGetDeviceCount", static_cast<int>(found), no_device(found), where);
   }
   check(found, "cudaGetDeviceCount", where);
   if (ordinal < 0 || ordinal >= count) {
@@ -180,12 +197,11 @@ class CudaDevice final : public Device {
     check(cudaGetDeviceProperties(&properties, ordinal_), "cudaGetDeviceProperties", where_);
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", where_);
     check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", where_);
-    const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
     const auto gib = static_cast<double>(properties.totalGlobalMem) / (1U << 30);
     return std::string(properties.name) + ", " + std::to_string(properties.multiProcessorCount) +
            " multiprocessors, " + std::to_string(static_cast<long>(gib + 0.5)) + " GiB, compute capability " +
            std::to_string(properties.major) + "." + std::to_string(properties.minor) + ", CUDA " +
-           version(runtime) + " (driver " + version(driver) + ")";
+           version_text(runtime) + " (driver " + version_text(driver) + ")";
   }
   kernels::Backend backend() const noexcept override { return kernels::Backend::cuda; }
   std::optional<std::size_t> outside_bytes() const override {

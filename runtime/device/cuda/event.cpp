@@ -41,6 +41,14 @@ bool CudaPoint::reached() const {
   return true;
 }
 
-void CudaPoint::host_wait() const { check(cudaEventSynchronize(event()), "cudaEventSynchronize", where_); }
+void CudaPoint::host_wait() const {
+  // A stream's worker thread has no device yet: without this its first call would open a context on GPU 0.
+  thread_local int current = -1;
+  if (current != device_) {
+    check(cudaSetDevice(device_), "cudaSetDevice", where_);
+    current = device_;
+  }
+  check(cudaEventSynchronize(event()), "cudaEventSynchronize", where_);
+}
 
 }  // namespace shardscope::device::cuda

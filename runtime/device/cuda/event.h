@@ -38,14 +38,16 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
 /// the record it was made by.
 class CudaPoint final : public DevicePoint {
  public:
-  CudaPoint(EventPool::Handle event, std::string where)
-      : event_(std::move(event)), where_(std::move(where)) {}
+  /// `device`: the CUDA ordinal it was recorded on.
+  CudaPoint(EventPool::Handle event, int device, std::string where)
+      : event_(std::move(event)), device_(device), where_(std::move(where)) {}
   [[nodiscard]] bool reached() const override;
   void host_wait() const override;
   [[nodiscard]] cudaEvent_t event() const noexcept { return event_.get(); }
 
  private:
   EventPool::Handle event_;
+  int device_;
   std::string where_;
 };
 

@@ -105,6 +105,11 @@ void CudaStream::wait(Event& event) {
   const auto* word = shared_.words->word_of(progress);
   const CUresult result = wait_value(where_)(stream_, reinterpret_cast<CUdeviceptr>(word), own.position(),
                                              CU_STREAM_WAIT_VALUE_GEQ);
+  if (result == CUDA_ERROR_NOT_SUPPORTED) {
+    // A driver without it (some virtual machines): the host waits instead, which is slower and as right.
+    if (const std::exception_ptr failure = progress.wait(own.position())) std::rethrow_exception(failure);
+    return;
+  }
   if (result != CUDA_SUCCESS) {
     throw BackendError("cuStreamWaitValue64", static_cast<int>(result),
                        "the driver refused to wait for a word of host memory", where_);
@@ -122,7 +127,7 @@ void CudaStream::record(Event& event) {
   EventPool::Handle handle = shared_.events->take();
   check(cudaEventRecord(handle.get(), stream_), "cudaEventRecord", where_);
   own.forget_progress();
-  own.point_ = std::make_shared<const CudaPoint>(std::move(handle), where_);
+  own.point_ = std::make_shared<const CudaPoint>(std::move(handle), shared_.device, where_);
   if (const std::shared_ptr<ReachedTime> time = own.new_time()) shared_.stamper->read(time, id_, stream_);
 }
 

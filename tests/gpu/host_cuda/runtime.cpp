@@ -1,0 +1,373 @@
+#include "tests/gpu/host_cuda/runtime.h"
+
+#include <cuda.h>
+#include <pmmintrin.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/device/cpu/region_allocator.h"
+
+namespace shardscope::host_cuda {
+namespace {
+
+constexpr std::size_t kDeviceBytes = std::size_t{16} << 30;  ///< sparse
+constexpr std::size_t kGarbageBytes = std::size_t{24} << 20;
+constexpr std::size_t kPage = 4096;
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+[[noreturn]] void broken(const char* rule, const char* what) {
+  std::fprintf(stderr, "host_cuda: %s: %s\n", what, rule);
+  std::abort();
+}
+
+/// One file mapped twice: the program is given addresses that nobody may touch, the device uses the others.
+class Memory {
+ public:
+  static Memory& instance() {
+    static auto* memory = new Memory;
+    return *memory;
+  }
+  void* take(std::size_t bytes) {
+    const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
+    const std::lock_guard lock(mutex_);
+    if (whole > kDeviceBytes) return nullptr;
+    const auto offset = free_.take(whole);
+    if (!offset) return nullptr;
+    taken_.emplace(*offset, whole);
+    used_ += whole;
+    // Not zeros, as on a GPU; of large pieces the beginning.
+    std::memset(own_ + *offset, 0xFF, std::min(whole, kGarbageBytes));
+    return given_ + *offset;
+  }
+  bool give_back(void* data) {
+    const std::lock_guard lock(mutex_);
+    const auto found = taken_.find(static_cast<std::size_t>(static_cast<std::byte*>(data) - given_));
+    if (found == taken_.end()) return false;
+    madvise(own_ + found->first, found->second, MADV_REMOVE);
+    free_.give_back(found->first, found->second);
+    used_ -= found->second;
+    taken_.erase(found);
+    return true;
+  }
+  [[nodiscard]] bool holds(const void* data) const {
+    const auto* at = static_cast<const std::byte*>(data);
+    return at >= given_ && at < given_ + kDeviceBytes;
+  }
+  [[nodiscard]] void* own(const void* data) const {
+    return own_ + (static_cast<const std::byte*>(data) - given_);
+  }
+  [[nodiscard]] std::size_t left() {
+    const std::lock_guard lock(mutex_);
+    return kDeviceBytes - used_;
+  }
+
+  void pin(const void* data, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    pinned_[static_cast<const std::byte*>(data)] = bytes;
+  }
+  void unpin(const void* data) {
+    const std::lock_guard lock(mutex_);
+    pinned_.erase(static_cast<const std::byte*>(data));
+  }
+  [[nodiscard]] bool pinned(const void* data) {
+    const auto* at = static_cast<const std::byte*>(data);
+    const std::lock_guard lock(mutex_);
+    auto after = pinned_.upper_bound(at);
+    return after != pinned_.begin() && at < std::prev(after)->first + std::prev(after)->second;
+  }
+
+ private:
+  Memory() {
+    const int file = memfd_create("host_cuda", 0);
+    if (file < 0 || ftruncate(file, static_cast<off_t>(kDeviceBytes)) != 0) broken("no memory", "start");
+    const auto map = [file](int protection) {
+      void* at = mmap(nullptr, kDeviceBytes, protection, MAP_SHARED | MAP_NORESERVE, file, 0);
+      if (at == MAP_FAILED) broken("no address space", "start");
+      return static_cast<std::byte*>(at);
+    };
+    given_ = map(PROT_NONE);
+    own_ = map(PROT_READ | PROT_WRITE);
+  }
+
+  std::byte* given_ = nullptr;
+  std::byte* own_ = nullptr;
+  std::mutex mutex_;
+  device::RegionAllocator free_{kDeviceBytes};
+  std::map<std::size_t, std::size_t> taken_;  ///< offset to size
+  std::map<const std::byte*, std::size_t> pinned_;
+  std::size_t used_ = 0;
+};
+
+class Stream {
+ public:
+  Stream() : thread_([this] { run(); }) {}
+  ~Stream() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  void push(std::function<void()> work) {
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(work));
+      ++pushed_;
+    }
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t wanted = pushed_;
+    changed_.wait(lock, [&] { return done_ >= wanted; });
+  }
+
+ private:
+  void run() {
+    _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
+    _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return ends_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      const std::function<void()> work = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      work();
+      lock.lock();
+      ++done_;
+      changed_.notify_all();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;
+  std::uint64_t pushed_ = 0, done_ = 0;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+/// One recording of an event. Who waits for it waits for this one, although the event be recorded again.
+struct Recording {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool reached = false;
+  std::int64_t at_ns = 0;
+
+  void reach() {
+    const std::lock_guard lock(mutex);
+    reached = true;
+    at_ns = now_ns();
+    changed.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return reached; });
+  }
+};
+
+/// What a cudaEvent_t points to. One never recorded is reached.
+class Point {
+ public:
+  [[nodiscard]] std::shared_ptr<Recording> last() {
+    const std::lock_guard lock(mutex_);
+    return last_;
+  }
+  [[nodiscard]] std::shared_ptr<Recording> record() {
+    auto recording = std::make_shared<Recording>();
+    const std::lock_guard lock(mutex_);
+    last_ = recording;
+    return recording;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<Recording> last_;
+};
+
+Stream& of(cudaStream_t stream) {
+  if (stream == nullptr) broken("the project uses no default stream", "stream");
+  return *reinterpret_cast<Stream*>(stream);
+}
+Point& of(cudaEvent_t event) { return *reinterpret_cast<Point*>(event); }
+
+CUresult wait_value(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  const auto* word = reinterpret_cast<const std::atomic<std::uint64_t>*>(address);
+  if (flags != CU_STREAM_WAIT_VALUE_GEQ || !Memory::instance().pinned(word)) return CUDA_ERROR_INVALID_VALUE;
+  of(stream).push([word, value] {
+    while (static_cast<std::int64_t>(word->load() - value) < 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+  });
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+void launch(cudaStream_t stream, std::function<void()> work) { of(stream).push(std::move(work)); }
+
+void* seen_by_device(const void* pointer, const char* what) {
+  Memory& memory = Memory::instance();
+  if (pointer == nullptr || memory.pinned(pointer)) return const_cast<void*>(pointer);
+  if (!memory.holds(pointer)) broken("a kernel is given pageable memory of the host", what);
+  return memory.own(pointer);
+}
+
+}  // namespace shardscope::host_cuda
+
+using shardscope::host_cuda::Memory;
+using shardscope::host_cuda::of;
+using shardscope::host_cuda::Point;
+using shardscope::host_cuda::seen_by_device;
+using shardscope::host_cuda::Stream;
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
+cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
+const char* cudaGetErrorName(cudaError_t) { return "error of host_cuda"; }
+const char* cudaGetErrorString(cudaError_t) { return "error of host_cuda"; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* to, int) {
+  *to = {};
+  std::strcpy(to->name, "host threads");
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { return *value = 1 << 16, cudaSuccess; }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return *least = 0, *greatest = -5, cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *free = Memory::instance().left();
+  *total = shardscope::host_cuda::kDeviceBytes;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned,
+                                             unsigned long long, cudaDriverEntryPointQueryResult*) {
+  const bool known = std::strcmp(symbol, "cuStreamWaitValue64") == 0;
+  *function = known ? reinterpret_cast<void*>(&shardscope::host_cuda::wait_value) : nullptr;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  *data = Memory::instance().take(bytes);
+  return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+cudaError_t cudaFree(void* data) {
+  if (data == nullptr) return cudaSuccess;
+  return Memory::instance().give_back(data) ? cudaSuccess : cudaErrorInvalidValue;
+}
+cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
+  *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  if (*data == nullptr) return cudaErrorMemoryAllocation;
+  Memory::instance().pin(*data, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* data) {
+  Memory::instance().unpin(data);
+  std::free(data);
+  return cudaSuccess;
+}
+cudaError_t cudaHostRegister(void* data, std::size_t bytes, unsigned) {
+  Memory::instance().pin(data, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* data) {
+  Memory::instance().unpin(data);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
+  *stream = reinterpret_cast<cudaStream_t>(new Stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete &of(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  of(stream).wait();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (auto recording = of(event).last()) of(stream).push([recording] { recording->wait(); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  Memory& memory = Memory::instance();
+  const auto pageable = [&](const void* p) { return !memory.holds(p) && !memory.pinned(p); };
+  if (pageable(from)) {  // read now, whatever the stream still waits for
+    auto* first = static_cast<const std::byte*>(from);
+    std::vector<std::byte> read(first, first + bytes);
+    void* there = pageable(to) ? to : seen_by_device(to, "copy");
+    of(stream).push([there, read = std::move(read)] { std::memcpy(there, read.data(), read.size()); });
+    return cudaSuccess;
+  }
+  void* there = pageable(to) ? to : seen_by_device(to, "copy");
+  const void* here = seen_by_device(from, "copy");
+  of(stream).push([=] { std::memcpy(there, here, bytes); });
+  if (pageable(to)) of(stream).wait();
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
+  void* there = seen_by_device(data, "memset");
+  of(stream).push([=] { std::memset(there, value, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = reinterpret_cast<cudaEvent_t>(new Point);
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete &of(event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  of(stream).push([recording = of(event).record()] { recording->reach(); });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const auto recording = of(event).last();
+  if (!recording) return cudaSuccess;
+  const std::lock_guard lock(recording->mutex);
+  return recording->reached ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (const auto recording = of(event).last()) recording->wait();
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const auto from = of(begin).last();
+  const auto to = of(end).last();
+  if (!from || !to) return cudaErrorInvalidResourceHandle;
+  *milliseconds = static_cast<float>(static_cast<double>(to->at_ns - from->at_ns) * 1e-6);
+  return cudaSuccess;
+}
+}
