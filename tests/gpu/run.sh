@@ -104,12 +104,13 @@ export CUDA_DEVICE_MAX_CONNECTIONS=32
 export SHARDSCOPE_NEEDS_GPU=1  # a test that finds no GPU fails instead of being skipped
 began=$SECONDS failed=0 table=()
 
-# check NAME SECONDS COMMAND...: runs it for so long at most; a line for the table, its output where it fails.
+# check NAME SECONDS COMMAND...: runs it for so long at most; a line for the table, its output where it fails, which is
+# also what it returns.
 check() {
   local name=$1 longest=$2 from=$SECONDS result=ok code=0
   shift 2
   # shellcheck disable=SC2254
-  case $name in $only) ;; *) return ;; esac
+  case $name in $only) ;; *) return 1 ;; esac
   local left=$((limit - (SECONDS - began)))
   if [[ $left -le 0 ]]; then
     result="not run"
@@ -128,6 +129,7 @@ check() {
   table+=("$(printf '%-72s %-14s %5d s' "$name" "$result" $((SECONDS - from)))")
   echo "${table[-1]}"
   [[ $result == ok || $result == "not run" ]] || tail -n 30 "$work/log" | cut -c 1-300 | sed 's/^/    /'
+  [[ $result == ok ]]
 }
 
 # tests_of PROGRAM: its tests' names, one a line.
@@ -162,12 +164,10 @@ case $part in
       done
     done ;;
   bench)
-    check "bench_gpu_adamw" 120 "$bin/bench_gpu_adamw"
-    cat "$work/log"
+    check "bench_gpu_adamw" 120 "$bin/bench_gpu_adamw" && cat "$work/log"
     for model in "${models[@]:-124m}"; do
       check "gpu_training $model" "$limit" python3 tests/bench/gpu_training.py --bin "$bin" --models "$model" \
-        --limit $((limit - (SECONDS - began) - 20))
-      cat "$work/log"
+        --limit $((limit - (SECONDS - began) - 20)) && cat "$work/log"
     done ;;
 esac
 echo

@@ -129,6 +129,8 @@ void CuptiSession::end() noexcept {
   if (!on_) return;
   for (const auto kind : kKinds) api_.ActivityDisable(kind);
   switch_calls(0);
+  // While the place of the one tool is still ours: what is filled comes back now, and collect() reads it.
+  api_.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   if (subscriber_ != nullptr) api_.Unsubscribe(subscriber_);
   subscriber_ = nullptr;
   on_ = false;
