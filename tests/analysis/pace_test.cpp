@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/analysis/run_builder.h"
+
 namespace shardscope::analysis {
 namespace {
 
@@ -40,6 +42,38 @@ TEST(FitLink, LeavesOutWhatWasHeldUp) {
   EXPECT_NEAR(link->gb_per_s, 2, 1e-6);
   EXPECT_NEAR(link->latency_us, 5, 1e-6);
   EXPECT_GT(link->error_pct, 50) << "what was held up is in the error";
+}
+
+// Two ranks, three steps: a gather alone, then a gather and a reduction at once, which share the link and so
+// say nothing of its rate.
+TEST(MeasurePace, FitsLinksToWhatHadThemForItself) {
+  using ev::EventKind;
+  using ev::StreamId;
+  constexpr auto kGather = static_cast<std::uint8_t>(ev::CollectiveOp::all_gather);
+  constexpr auto kReduce = static_cast<std::uint8_t>(ev::CollectiveOp::reduce_scatter);
+  for (const bool any_alone : {true, false}) {
+    test::RunBuilder run(2);
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      for (std::uint32_t step = 0; step < 3; ++step) {
+        const std::int64_t begin = 10'000'000 * step;
+        run.span(rank, begin, begin + 9'000'000, EventKind::step_begin, StreamId::host, step);
+        const auto collective = [&](std::int64_t from, std::int64_t to, StreamId lane, std::uint32_t number,
+                                    std::uint8_t op) {
+          run.span(rank, begin + from, begin + to, EventKind::collective_begin, lane, 10 * step + number, 0,
+                   op, 1'000'000, 4'000'000);
+        };
+        // 2 MB over the link (half of S) in 1 ms; at once with another one in 2 ms.
+        if (any_alone) collective(0, 1'000'000, StreamId::gather, 0, kGather);
+        collective(2'000'000, 4'000'000, StreamId::gather, 1, kGather);
+        collective(2'000'000, 4'000'000, StreamId::reduce, 2, kReduce);
+      }
+    }
+    const Pace pace = measure_pace(run.build());
+    ASSERT_TRUE(pace.between.has_value());
+    EXPECT_NEAR(pace.between->gb_per_s, any_alone ? 2 : 1, 1e-6);
+    EXPECT_EQ(pace.between->transfers, any_alone ? 2U : 4U);  // of the two measured steps
+    EXPECT_FALSE(pace.inside.has_value());
+  }
 }
 
 TEST(FitLink, NeverGoesBelowZeroAndKeepsTheSum) {
