@@ -84,6 +84,11 @@ void run(const simulate::Options& options) {
     outlet->message(instrumentation::Severity::info,
                     "simulated: no rank trained; times are those of a cost model of " +
                         simulated.hardware.name + ", losses and gradient norms are not known");
+    if (config.zero.zenflow) {
+      outlet->message(instrumentation::Severity::info,
+                      "zenflow: which columns have the largest gradients is not known; as many are chosen as "
+                      "in a run, as if gradients were alike everywhere");
+    }
     for (const std::string& warning : config.warnings) {
       outlet->message(instrumentation::Severity::warning, warning);
     }

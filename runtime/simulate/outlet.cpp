@@ -45,7 +45,7 @@ void Outlet::allow_connections(std::uint32_t ranks) {
 
 Outlet::Outlet(const std::string& endpoint, const std::string& key_file,
                const instrumentation::RunTables& tables, instrumentation::Detail detail)
-    : context_(tables.world) {
+    : endpoint_(endpoint), context_(tables.world) {
   instrumentation::RunTables lean = tables;
   lean.modules.clear();
   lean.params.clear();
@@ -74,7 +74,9 @@ void Outlet::connect(double seconds) {
   for (const auto& link : links_) {
     while (!link->collector_alive()) {
       if (std::chrono::steady_clock::now() > deadline) {
-        throw std::runtime_error("the collector does not answer; is its endpoint right?");
+        throw std::runtime_error("no collector answered at " + endpoint_ + " within " +
+                                 std::to_string(static_cast<int>(seconds)) +
+                                 " s; is it listening there, with the key it expects?");
       }
       for (const auto& each : links_) each->pump();
       std::this_thread::sleep_for(kPause);

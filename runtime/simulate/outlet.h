@@ -39,6 +39,7 @@ class Outlet {
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
 
  private:
+  const std::string endpoint_;
   instrumentation::LinkContext context_;
   std::vector<std::unique_ptr<instrumentation::GateKeeper>> gates_;  ///< nobody holds a simulated rank
   std::vector<std::unique_ptr<instrumentation::RankLink>> links_;    ///< by rank
