@@ -57,13 +57,14 @@ class Builder {
     if (has(root, "wte")) {
       spec.input = plan::InputKind::tokens;
       spec.loss = plan::LossKind::cross_entropy;
-      spec.vocabulary = shape_of("wte")[0];
-      spec.context = has(root, "wpe") ? shape_of("wpe")[0] : 1;
+      spec.vocabulary = shape_of("wte", 2)[0];
+      spec.context = has(root, "wpe") ? shape_of("wpe", 2)[0] : 1;
     } else {
       spec.input = plan::InputKind::vectors;
       spec.loss = plan::LossKind::mse;
-      spec.input_width = shape_of(root.children.front())[1];
-      spec.output_width = shape_of(root.children.back())[0];
+      if (root.children.empty()) throw std::invalid_argument("the model's root has no modules");
+      spec.input_width = shape_of(root.children.front(), 2)[1];
+      spec.output_width = shape_of(root.children.back(), 2)[0];
     }
     return plan::build_model_plan(std::move(spec));
   }
@@ -76,11 +77,18 @@ class Builder {
     return false;
   }
 
-  [[nodiscard]] const std::vector<std::int64_t>& shape_of(const std::string& path) const {
+  /// Of a weight that must have so many dimensions.
+  [[nodiscard]] const std::vector<std::int64_t>& shape_of(const std::string& path, std::size_t dims) const {
     const Entry& entry = entries_.at(path);
     const auto weight = entry.params.find("weight");
     if (weight == entry.params.end()) throw std::invalid_argument("module \"" + path + "\" has no weight");
-    return shapes_.at(weight->second);
+    const std::vector<std::int64_t>& shape = shapes_.at(weight->second);
+    if (shape.size() != dims) {
+      throw std::invalid_argument("the weight of module \"" + path + "\" has " +
+                                  std::to_string(shape.size()) + " dimensions; a module of its type has " +
+                                  std::to_string(dims));
+    }
+    return shape;
   }
 
   NodeSpec child(const Entry& parent, const std::string& name) {
@@ -111,17 +119,17 @@ class Builder {
     spec.type = entry.type;
     if (entry.type == "Linear") {
       spec.kind = NodeKind::linear;
-      spec.out = shape_of(path)[0];
-      spec.in = shape_of(path)[1];
+      spec.out = shape_of(path, 2)[0];
+      spec.in = shape_of(path, 2)[1];
       spec.bias = entry.params.count("bias") != 0;
       spec.weight_of = shared_weight(entry);
     } else if (entry.type == "LayerNorm") {
       spec.kind = NodeKind::layer_norm;
-      spec.out = shape_of(path)[0];
+      spec.out = shape_of(path, 1)[0];
     } else if (entry.type == "Embedding") {
       spec.kind = NodeKind::embedding;
-      spec.in = shape_of(path)[0];
-      spec.out = shape_of(path)[1];
+      spec.in = shape_of(path, 2)[0];
+      spec.out = shape_of(path, 2)[1];
       spec.lookup = entry.name == "wpe" ? plan::Lookup::positions : plan::Lookup::tokens;
       spec.weight_of = shared_weight(entry);
     } else if (entry.type == "ModuleList") {
