@@ -25,11 +25,28 @@ void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time) {
   read_since_limit_ = short_of_time_ = false;
 }
 
-bool BlockAccess::may_read() {
+class BlockAccess::Measured {
+ public:
+  Measured(Pace& pace, bool limited) : pace_(limited ? &pace : nullptr) {
+    if (limited) begin_ = std::chrono::steady_clock::now();
+  }
+  ~Measured() {
+    if (pace_ != nullptr) pace_->took(std::chrono::steady_clock::now() - begin_);
+  }
+  Measured(const Measured&) = delete;
+  Measured& operator=(const Measured&) = delete;
+
+ private:
+  Pace* pace_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+bool BlockAccess::may_read(const Pace& pace) {
   if (!until_) return true;
   // One at least, so that a slow machine gets there as well.
   if (!std::exchange(read_since_limit_, true)) return true;
-  if (std::chrono::steady_clock::now() < *until_) return true;
+  if (short_of_time_) return false;
+  if (std::chrono::steady_clock::now() + pace.each < *until_) return true;
   short_of_time_ = true;
   return false;
 }
@@ -66,7 +83,8 @@ std::vector<Chunk> BlockAccess::chunks(const Block& block, Chunk::Part part) {
 std::shared_ptr<const BlockPage> BlockAccess::page(Block& block, std::uint32_t index, Read read) {
   const BlockCache::Key key{block.rank, index, kPage};
   if (auto known = cache_.find(key)) return std::static_pointer_cast<const BlockPage>(std::move(known));
-  if (block.damaged || (read == Read::if_time && !may_read())) return nullptr;
+  if (block.damaged || (read == Read::if_time && !may_read(pages_))) return nullptr;
+  const Measured measured(pages_, until_.has_value());
   try {
     std::shared_ptr<const BlockPage> page;
     if (!block.page.empty()) {
@@ -97,7 +115,8 @@ std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t 
                                                     Read read) {
   const BlockCache::Key key{block.rank, index, part_of(part)};
   if (auto known = cache_.find(key)) return std::static_pointer_cast<const RankState>(std::move(known));
-  if (block.damaged || (read == Read::if_time && !may_read())) return nullptr;
+  if (block.damaged || (read == Read::if_time && !may_read(states_))) return nullptr;
+  const Measured measured(states_, until_.has_value());
   try {
     const bool with_statuses = part == RankState::For::states || part == RankState::For::views;
     std::vector<ParamState> before;

@@ -41,7 +41,7 @@ class BlockAccess {
   [[nodiscard]] BlockCache& cache() noexcept { return cache_; }
 
   /// From now on Read::if_time may take about this long in all, but reads one block at least; nullopt: no
-  /// limit.
+  /// limit. What would likely end after that is not begun.
   void limit(std::optional<std::chrono::nanoseconds> time);
   /// Since the last limit() something was not read for want of time.
   [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_; }
@@ -62,7 +62,14 @@ class BlockAccess {
   [[nodiscard]] const std::vector<Damage>& damage() const noexcept { return damage_; }
 
  private:
-  [[nodiscard]] bool may_read();
+  /// What was read lately took about this long; of pages and of spans, which differ much.
+  struct Pace {
+    std::chrono::nanoseconds each{0};
+    void took(std::chrono::nanoseconds time) noexcept { each += (time - each) / 4; }
+  };
+  /// Measures a read where there is a limit.
+  class Measured;
+  [[nodiscard]] bool may_read(const Pace& pace);
   [[nodiscard]] std::vector<Chunk> chunks(const Block& block, Chunk::Part part);
   [[nodiscard]] std::vector<ParamState> statuses(Block& block, std::uint32_t index);
   void damaged(Block& block, const std::string& why);
@@ -71,6 +78,7 @@ class BlockAccess {
   std::unique_ptr<BlockRows> rows_;
   std::optional<std::chrono::steady_clock::time_point> until_;
   bool read_since_limit_ = false, short_of_time_ = false;
+  Pace pages_, states_;
   std::vector<std::string> problems_;
   std::vector<Damage> damage_;
 };

@@ -9,9 +9,9 @@ std::shared_ptr<const void> BlockCache::find(const Key& key) {
   if (at == index_.end()) return nullptr;
   // A frame finds thousands of them, over and over; the order matters only once something else is put.
   Entry& entry = *at->second;
-  if (entry.moved != puts_) {
+  if (entry.moved != changes_) {
     entries_.splice(entries_.begin(), entries_, at->second);
-    entry.moved = puts_;
+    entry.moved = changes_;
   }
   return entry.value;
 }
@@ -23,7 +23,7 @@ void BlockCache::put(const Key& key, std::shared_ptr<const void> value, std::siz
     entries_.erase(known->second);
     index_.erase(known);
   }
-  entries_.push_front({key, std::move(value), bytes, ++puts_});
+  entries_.push_front({key, std::move(value), bytes, ++changes_});
   index_[key] = entries_.begin();
   bytes_ += bytes;
   make_room();
@@ -38,12 +38,14 @@ void BlockCache::make_room() {
 }
 
 void BlockCache::clear() {
+  ++changes_;
   entries_.clear();
   index_.clear();
   bytes_ = 0;
 }
 
 void BlockCache::set_limit(std::size_t bytes) {
+  ++changes_;
   limit_ = bytes;
   make_room();
 }

@@ -24,6 +24,8 @@ class BlockCache {
   void put(const Key& key, std::shared_ptr<const void> value, std::size_t bytes);
   void clear();
   void set_limit(std::size_t bytes);
+  /// Grows with every put(), clear() and set_limit(): as long as it does not, what was found is still here.
+  [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
   /// Held now. At most the limit and the one that was put last.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
@@ -32,7 +34,7 @@ class BlockCache {
     Key key;
     std::shared_ptr<const void> value;
     std::size_t bytes = 0;
-    std::uint64_t moved = 0;  ///< puts_ when it was moved to the front
+    std::uint64_t moved = 0;  ///< changes_ when it was moved to the front
   };
   struct Hash {
     std::size_t operator()(const Key& key) const noexcept {
@@ -44,7 +46,7 @@ class BlockCache {
 
   std::list<Entry> entries_;  ///< most recently used first
   std::unordered_map<Key, std::list<Entry>::iterator, Hash> index_;
-  std::uint64_t puts_ = 0;
+  std::uint64_t changes_ = 1;
   std::size_t bytes_ = 0, limit_ = kDefaultBytes;
 };
 

@@ -339,7 +339,7 @@ DensityPyramid coarse(const DensityPyramid& fine) {
   ByteWriter writer(bytes);
   fine.encode(writer, kCoarseBuckets);
   ByteReader reader(bytes.data(), bytes.size(), "level of detail");
-  return DensityPyramid::decode(reader);
+  return DensityPyramid::decode(reader, DensityPyramid::Levels::finest);
 }
 
 std::vector<std::byte> encode_page(const RankState& state) {
@@ -472,10 +472,12 @@ Block decode_block(const std::byte* data, std::size_t size) {
     lane.end_ns = in.time();
     const std::size_t depths = in.count();
     if (depths > kMaxDepth) in.fail("have too many rows");
-    for (std::size_t d = 0; d < depths; ++d) lane.rows.push_back(DensityPyramid::decode(in));
+    for (std::size_t d = 0; d < depths; ++d) {
+      lane.rows.push_back(DensityPyramid::decode(in, DensityPyramid::Levels::finest));
+    }
     for (std::size_t d = 0; d < depths; ++d) lane.fine.push_back(in.small<std::uint8_t>());
   }
-  block.waits = DensityPyramid::decode(in);
+  block.waits = DensityPyramid::decode(in, DensityPyramid::Levels::finest);
   read_memory(in, block);
   read_sums(in, block);
   if (in.left() != 0) in.fail("are followed by bytes that mean nothing");

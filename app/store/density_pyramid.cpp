@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shardscope::store {
 namespace {
@@ -10,7 +11,8 @@ constexpr std::size_t kMinLeaves = 512;      ///< of a sparse row; empty ones ta
 constexpr std::size_t kScreenLeaves = 2048;  ///< enough for a block on a wide screen
 constexpr std::size_t kSpansPerLeaf = 16;
 constexpr double kBucketsPerColumn = 2;  ///< at least this many, so that splitting edges is exact enough
-constexpr double kQuanta = 4095;         ///< steps in which a stored share of a bucket is counted
+constexpr double kFewColumns = 32;
+constexpr double kQuanta = 4095;  ///< steps in which a stored share of a bucket is counted
 constexpr std::size_t kMaxStoredLeaves = 1U << 20;
 
 std::uint64_t quanta(float part, double whole) {
@@ -19,24 +21,6 @@ std::uint64_t quanta(float part, double whole) {
 }
 
 }  // namespace
-
-void DensityBucket::vote(float busy, ev::EventKind its_kind, std::uint8_t its_code) noexcept {
-  if (kind == its_kind && code == its_code) {
-    weight += busy;
-  } else if (busy > weight) {
-    kind = its_kind;
-    code = its_code;
-    weight = busy - weight;
-  } else {
-    weight -= busy;
-  }
-}
-
-void DensityBucket::merge(const DensityBucket& other) noexcept {
-  busy_ns += other.busy_ns;
-  begins += other.begins;
-  if (other.weight > 0) vote(other.weight, other.kind, other.code);
-}
 
 std::size_t DensityColumns::index(std::int64_t ns) const noexcept {
   auto i = static_cast<std::size_t>(static_cast<double>(ns - begin_ns) * static_cast<double>(columns.size()) /
@@ -59,7 +43,7 @@ void DensityColumns::add(std::int64_t from_ns, std::int64_t to_ns, ev::EventKind
     const std::int64_t right = std::min(to, at(i + 1));
     const auto busy = static_cast<float>(std::max<std::int64_t>(right - left, 0));
     columns[i].busy_ns += busy;
-    columns[i].vote(std::max(busy, 1.0F), kind, code);
+    columns[i].vote(std::max(busy, 1.0F), DensityBucket::tag_of(kind, code));
     if (counted) ++columns[i].begins;
     counted = false;
     if (to <= at(i + 1)) return;
@@ -72,14 +56,17 @@ void DensityPyramid::expect(std::int64_t ns) noexcept {
 
 void DensityPyramid::coarsen() {
   settle();
-  if (levels_.size() == 1) levels_.emplace_back();
-  levels_.erase(levels_.begin());
+  // A single leaf becomes wider and holds the same.
+  if (!upper_.empty()) {
+    leaves_ = std::move(upper_.front());
+    upper_.erase(upper_.begin());
+  }
   ++shift_;
 }
 
 void DensityPyramid::append(std::int64_t begin_ns, std::int64_t end_ns, ev::EventKind kind, std::uint8_t code,
                             bool counted) {
-  if (levels_[0].empty()) base_ns_ = begin_ns;
+  if (leaves_.empty()) base_ns_ = begin_ns;
   begin_ns = std::max<std::int64_t>(begin_ns - base_ns_, 0);
   end_ns = std::max(end_ns - base_ns_, begin_ns);
   const std::int64_t last_ns = std::max(begin_ns, end_ns - 1);
@@ -91,7 +78,7 @@ void DensityPyramid::append(std::int64_t begin_ns, std::int64_t end_ns, ev::Even
 
   const auto first = static_cast<std::size_t>(begin_ns >> shift_);
   const auto last = static_cast<std::size_t>(last_ns >> shift_);
-  std::vector<DensityBucket>& leaves = levels_[0];
+  std::vector<DensityBucket>& leaves = leaves_;
   if (leaves.size() <= last) leaves.resize(last + 1);
   if (counted) ++leaves[first].begins;
   for (std::size_t i = first; i <= last; ++i) {
@@ -99,7 +86,7 @@ void DensityPyramid::append(std::int64_t begin_ns, std::int64_t end_ns, ev::Even
     const std::int64_t to = std::min(end_ns, (static_cast<std::int64_t>(i) + 1) << shift_);
     const auto busy = static_cast<float>(to - from);
     leaves[i].busy_ns += busy;
-    leaves[i].vote(std::max(busy, 1.0F), kind, code);
+    leaves[i].vote(std::max(busy, 1.0F), DensityBucket::tag_of(kind, code));
   }
   dirty_ = std::min(dirty_, first);
 }
@@ -108,20 +95,58 @@ void DensityPyramid::settle() {
   if (dirty_ == SIZE_MAX) return;
   std::size_t first = dirty_;
   dirty_ = SIZE_MAX;
-  for (std::size_t level = 0; levels_[level].size() > 1; ++level) {
-    if (level + 1 == levels_.size()) {
-      levels_.emplace_back();
+  for (std::size_t i = 0; level(i).size() > 1; ++i) {
+    if (i == upper_.size()) {
+      upper_.emplace_back();
       first = 0;
     }
-    const std::vector<DensityBucket>& children = levels_[level];
-    std::vector<DensityBucket>& parents = levels_[level + 1];
+    const std::vector<DensityBucket>& children = level(i);
+    std::vector<DensityBucket>& parents = upper_[i];
     const std::size_t count = (children.size() + 1) / 2;
     // A level that was just begun, or that is shorter than what lies below, is filled from where it ends.
     first = std::min(first / 2, parents.size());
     parents.resize(count);
-    for (std::size_t i = first; i < count; ++i) {
-      parents[i] = children[2 * i];
-      if (2 * i + 1 < children.size()) parents[i].merge(children[2 * i + 1]);
+    for (std::size_t p = first; p < count; ++p) {
+      parents[p] = children[2 * p];
+      if (2 * p + 1 < children.size()) parents[p].merge(children[2 * p + 1]);
+    }
+  }
+}
+
+void DensityPyramid::append(const DensityPyramid& stretch, std::size_t most) {
+  if (stretch.empty()) return;
+  const std::int64_t held_begin = stretch.base_ns_ + stretch.first_begin_ns_;
+  const std::int64_t held_end = stretch.base_ns_ + stretch.last_end_ns_;
+  if (leaves_.empty()) {
+    shift_ = stretch.shift_;
+    base_ns_ = held_begin;
+  }
+  // Stretches of a lane follow one another; where one does not, its part before the base counts at the base.
+  const auto from_base = [&](std::int64_t ns) { return std::max<std::int64_t>(ns - base_ns_, 0); };
+  last_end_ns_ = std::max({last_end_ns_, from_base(held_end), std::int64_t{1}});
+  while (static_cast<std::size_t>((last_end_ns_ - 1) >> shift_) >= most) coarsen();
+  const auto last_leaf = static_cast<std::size_t>((last_end_ns_ - 1) >> shift_);
+  if (leaves_.size() <= last_leaf) leaves_.resize(last_leaf + 1);
+  for (std::size_t i = 0; i < stretch.leaves_.size(); ++i) {
+    const DensityBucket& bucket = stretch.leaves_[i];
+    if (bucket.busy_ns <= 0 && bucket.begins == 0) continue;
+    const std::int64_t at = stretch.base_ns_ + (static_cast<std::int64_t>(i) << stretch.shift_);
+    const std::int64_t begin = from_base(std::max(at, held_begin));
+    const std::int64_t end =
+        std::max(from_base(std::min(at + (std::int64_t{1} << stretch.shift_), held_end)), begin + 1);
+    const auto first = static_cast<std::size_t>(begin >> shift_);
+    const std::size_t last = std::min(static_cast<std::size_t>((end - 1) >> shift_), last_leaf);
+    spans_ += bucket.begins;
+    dirty_ = std::min(dirty_, first);
+    if (first >= last) {
+      leaves_[last].merge(bucket);
+      continue;
+    }
+    const float per_ns = 1.0F / static_cast<float>(end - begin);
+    for (std::size_t leaf = first; leaf <= last; ++leaf) {
+      const std::int64_t left = std::max(begin, static_cast<std::int64_t>(leaf) << shift_);
+      const std::int64_t right = std::min(end, (static_cast<std::int64_t>(leaf) + 1) << shift_);
+      leaves_[leaf].merge(bucket.part(static_cast<float>(right - left) * per_ns, leaf == first));
     }
   }
 }
@@ -131,11 +156,9 @@ int DensityPyramid::widest(double column_ns) noexcept {
 }
 
 DensityBucket DensityPyramid::total() const {
-  for (const auto& level : levels_) {
-    if (level.size() == 1) return level[0];
-  }
+  if (!upper_.empty() && upper_.back().size() == 1) return upper_.back().front();
   DensityBucket out;
-  for (const DensityBucket& bucket : levels_[0]) out.merge(bucket);
+  for (const DensityBucket& bucket : leaves_) out.merge(bucket);
   return out;
 }
 
@@ -144,35 +167,34 @@ void DensityPyramid::add_to(const DensityColumns& out) const {
   const std::int64_t held_end = base_ns_ + last_end_ns_;
   if (empty() || out.columns.empty() || held_begin >= out.end_ns || held_end <= out.begin_ns) return;
   const double width = out.width_ns();
-  const int widest_shift = widest(width);
-  std::size_t level = 0;
-  while (level + 1 < levels_.size() && !levels_[level + 1].empty() &&
-         static_cast<int>(shift_ + level + 1) <= widest_shift) {
-    ++level;
+  // Few columns are answered from as many buckets as some more would be: an edge of one wide column would
+  // else be split within half of it.
+  const double finer = std::max(1.0, kFewColumns / static_cast<double>(out.columns.size()));
+  const int widest_shift = widest(width / finer);
+  std::size_t chosen = 0;
+  while (chosen + 1 < level_count() && !level(chosen + 1).empty() &&
+         static_cast<int>(shift_ + chosen + 1) <= widest_shift) {
+    ++chosen;
   }
-  const std::vector<DensityBucket>& buckets = levels_[level];
-  const unsigned shift = shift_ + static_cast<unsigned>(level);
+  const DensityBucket* const buckets = level(chosen).data();
+  const unsigned shift = shift_ + static_cast<unsigned>(chosen);
   const std::int64_t bucket_ns = std::int64_t{1} << shift;
-
   const float per_ns = 1.0F / static_cast<float>(bucket_ns);
+
   // A bucket that lies in two columns is shared between them; the first and the last hold nothing outside
   // the row's own range.
-  const auto share = [&](DensityBucket& sum, std::int64_t i, std::int64_t from, std::int64_t to,
-                         bool counted) {
-    const DensityBucket& bucket = buckets[static_cast<std::size_t>(i)];
+  const auto part_of = [&](std::int64_t i, std::int64_t from, std::int64_t to) {
     const std::int64_t at = i << shift;
-    float part = static_cast<float>(to - from) * per_ns;
-    if (at < first_begin_ns_ || at + bucket_ns > last_end_ns_) {
-      const std::int64_t held_from = std::max(at, first_begin_ns_);
-      const std::int64_t held_to = std::min(at + bucket_ns, last_end_ns_);
-      part = static_cast<float>(std::min(to, held_to) - std::max(from, held_from)) /
-             static_cast<float>(held_to - held_from);
-    }
-    sum.busy_ns += bucket.busy_ns * part;
-    if (bucket.weight > 0) sum.vote(bucket.weight * part, bucket.kind, bucket.code);
-    // Begins cannot be split; they belong to the column in which the bucket comes into view.
-    if (counted) sum.begins += bucket.begins;
+    if (at >= first_begin_ns_ && at + bucket_ns <= last_end_ns_)
+      return static_cast<float>(to - from) * per_ns;
+    const std::int64_t held_from = std::max(at, first_begin_ns_);
+    const std::int64_t held_to = std::min(at + bucket_ns, last_end_ns_);
+    return static_cast<float>(std::min(to, held_to) - std::max(from, held_from)) /
+           static_cast<float>(held_to - held_from);
   };
+  // Begins belong to the column in which the bucket comes into view.
+  const auto share = [&](DensityBucket& sum, std::int64_t i, std::int64_t from, std::int64_t to,
+                         bool counted) { sum.merge(buckets[i].part(part_of(i, from, to), counted)); };
   const std::size_t first_column = out.index(std::max(held_begin, out.begin_ns));
   const std::size_t last_column = out.index(std::min(held_end, out.end_ns) - 1);
   const auto begin_of = [&](std::size_t c) {  // as out.at(), from base_ns_
@@ -188,40 +210,41 @@ void DensityPyramid::add_to(const DensityColumns& out) const {
     const std::int64_t lo = std::max(from, first_begin_ns_);
     const std::int64_t hi = std::min(to, last_end_ns_);
     if (lo >= hi) continue;
-    DensityBucket& sum = out.columns[c];
+    DensityBucket sum = out.columns[c];
     std::int64_t i = lo >> shift;
     const std::int64_t last = (hi - 1) >> shift;
     const std::int64_t at = i << shift;
     if (i == last) {
       share(sum, i, lo, hi, at >= from || c == first_column);
-      continue;
-    }
-    if (at < lo) {
-      share(sum, i, lo, at + bucket_ns, at >= from || c == first_column);
-      ++i;
-    }
-    for (; i < last; ++i) sum.merge(buckets[static_cast<std::size_t>(i)]);
-    if ((last + 1) << shift == hi) {
-      sum.merge(buckets[static_cast<std::size_t>(last)]);
     } else {
-      share(sum, last, last << shift, hi, true);
+      if (at < lo) {
+        share(sum, i, lo, at + bucket_ns, at >= from || c == first_column);
+        ++i;
+      }
+      for (; i < last; ++i) sum.merge(buckets[i]);
+      if ((last + 1) << shift == hi) {
+        sum.merge(buckets[last]);
+      } else {
+        share(sum, last, last << shift, hi, true);
+      }
     }
+    out.columns[c] = sum;
   }
 }
 
 std::size_t DensityPyramid::bytes() const noexcept {
-  std::size_t bytes = levels_.capacity() * sizeof levels_[0];
-  for (const auto& level : levels_) bytes += level.capacity() * sizeof(DensityBucket);
+  std::size_t bytes = leaves_.capacity() * sizeof(DensityBucket) + upper_.capacity() * sizeof upper_[0];
+  for (const auto& level : upper_) bytes += level.capacity() * sizeof(DensityBucket);
   return bytes;
 }
 
 void DensityPyramid::encode(ByteWriter& out, std::size_t most) const {
-  std::size_t level = 0;
-  while (level + 1 < levels_.size() && levels_[level].size() > most) ++level;
-  const std::vector<DensityBucket>& buckets = levels_[level];
+  std::size_t chosen = 0;
+  while (chosen + 1 < level_count() && level(chosen).size() > most) ++chosen;
+  const std::vector<DensityBucket>& buckets = level(chosen);
   out.varint(buckets.size());
   if (buckets.empty()) return;
-  const unsigned shift = shift_ + static_cast<unsigned>(level);
+  const unsigned shift = shift_ + static_cast<unsigned>(chosen);
   out.varint(shift);
   out.varint(zigzag(base_ns_));
   out.varint(static_cast<std::uint64_t>(first_begin_ns_));
@@ -231,12 +254,10 @@ void DensityPyramid::encode(ByteWriter& out, std::size_t most) const {
   for (const DensityBucket& bucket : buckets) out.varint(quanta(bucket.busy_ns, width));
   // A span of no length votes with 1 ns, so that it has a kind.
   for (const DensityBucket& bucket : buckets) out.varint(quanta(bucket.weight, width));
-  for (const DensityBucket& bucket : buckets) {
-    out.varint(static_cast<std::uint64_t>(bucket.kind) << 8 | bucket.code);
-  }
+  for (const DensityBucket& bucket : buckets) out.varint(bucket.tag);
 }
 
-DensityPyramid DensityPyramid::decode(ByteReader& in) {
+DensityPyramid DensityPyramid::decode(ByteReader& in, Levels levels) {
   in.now_reading("level of detail");
   DensityPyramid out;
   const std::uint64_t count = in.varint();
@@ -252,22 +273,26 @@ DensityPyramid DensityPyramid::decode(ByteReader& in) {
       static_cast<std::uint64_t>((out.last_end_ns_ - 1) >> out.shift_) != count - 1) {
     in.fail("has buckets that do not fit its time");
   }
-  std::vector<DensityBucket>& leaves = out.levels_[0];
+  std::vector<DensityBucket>& leaves = out.leaves_;
   leaves.resize(count);
   const double quantum = std::ldexp(1.0, static_cast<int>(out.shift_)) / kQuanta;
-  for (DensityBucket& bucket : leaves) bucket.begins = static_cast<std::uint32_t>(in.varint());
-  for (DensityBucket& bucket : leaves) {
-    bucket.busy_ns = static_cast<float>(quantum * static_cast<double>(in.varint()));
-  }
-  for (DensityBucket& bucket : leaves) {
-    bucket.weight = static_cast<float>(quantum * static_cast<double>(in.varint()));
-  }
-  for (DensityBucket& bucket : leaves) {
-    const std::uint64_t tag = in.varint();
-    bucket.kind = static_cast<ev::EventKind>(tag >> 8);
-    bucket.code = static_cast<std::uint8_t>(tag);
-    out.spans_ += bucket.begins;
-  }
+  DensityBucket* next = leaves.data();
+  in.varints(count, [&](std::uint64_t value) {
+    next->begins = static_cast<std::uint32_t>(value);
+    out.spans_ += next++->begins;
+  });
+  next = leaves.data();
+  in.varints(count, [&](std::uint64_t value) {
+    next++->busy_ns = static_cast<float>(quantum * static_cast<double>(value));
+  });
+  next = leaves.data();
+  in.varints(count, [&](std::uint64_t value) {
+    next++->weight = static_cast<float>(quantum * static_cast<double>(value));
+  });
+  next = leaves.data();
+  in.varints(count,
+             [&](std::uint64_t value) { next++->tag = static_cast<std::uint32_t>(value & 0xFF'FFFFU); });
+  if (levels == Levels::finest) return out;
   out.dirty_ = 0;
   out.settle();
   return out;

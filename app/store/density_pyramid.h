@@ -2,6 +2,7 @@
 // Grows with the row; a query costs what its columns cost, however many spans there are.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -15,13 +16,35 @@ namespace shardscope::store {
 /// names the kind with more than half of the busy time exactly, and two votes can be merged.
 struct DensityBucket {
   float busy_ns = 0;
-  float weight = 0;
+  float weight = 0;  ///< never negative
   std::uint32_t begins = 0;
-  ev::EventKind kind{};
-  std::uint8_t code = 0;
+  std::uint32_t tag = 0;  ///< of the vote: kind and code
 
-  void vote(float busy, ev::EventKind its_kind, std::uint8_t its_code) noexcept;
-  void merge(const DensityBucket& other) noexcept;
+  [[nodiscard]] static constexpr std::uint32_t tag_of(ev::EventKind kind, std::uint8_t code) noexcept {
+    return static_cast<std::uint32_t>(kind) << 8U | code;
+  }
+  [[nodiscard]] ev::EventKind kind() const noexcept { return static_cast<ev::EventKind>(tag >> 8U); }
+  [[nodiscard]] std::uint8_t code() const noexcept { return static_cast<std::uint8_t>(tag); }
+
+  /// Without a branch: which kind comes next in a busy row is as good as random, and a frame asks for some
+  /// hundred thousand votes.
+  void vote(float busy, std::uint32_t its_tag) noexcept {
+    const auto same = static_cast<std::uint32_t>(-static_cast<std::int32_t>(tag == its_tag));
+    const auto wins = static_cast<std::uint32_t>(-static_cast<std::int32_t>(busy > weight));
+    const auto together = std::bit_cast<std::uint32_t>(weight + busy);
+    const std::uint32_t apart = std::bit_cast<std::uint32_t>(weight - busy) & 0x7FFF'FFFFU;
+    weight = std::bit_cast<float>((together & same) | (apart & ~same));
+    tag ^= (tag ^ its_tag) & wins;
+  }
+  void merge(const DensityBucket& other) noexcept {
+    busy_ns += other.busy_ns;
+    begins += other.begins;
+    vote(other.weight, other.tag);
+  }
+  /// A part of it; `counted`: the begins as well, which cannot be split.
+  [[nodiscard]] DensityBucket part(float share, bool counted) const noexcept {
+    return {.busy_ns = busy_ns * share, .weight = weight * share, .begins = counted ? begins : 0, .tag = tag};
+  }
 };
 
 /// The columns of a view while they are filled: equal parts of [begin, end).
@@ -59,16 +82,19 @@ class DensityPyramid {
   /// with it; the rest of a span that began in an earlier stretch is not counted again.
   void append(std::int64_t begin_ns, std::int64_t end_ns, ev::EventKind kind, std::uint8_t code,
               bool counted = true);
+  /// Adds what another one holds, of a stretch behind everything that this one holds. At most `most` leaves.
+  void append(const DensityPyramid& stretch, std::size_t most);
   /// Brings the upper levels up to date after some append() calls; must run before add_to().
   void settle();
-  [[nodiscard]] bool empty() const noexcept { return levels_[0].empty(); }
+  [[nodiscard]] bool empty() const noexcept { return leaves_.empty(); }
   /// Whether columns of this width can be answered from buckets.
   [[nodiscard]] bool covers(double column_ns) const noexcept { return covers(shift_, column_ns); }
   [[nodiscard]] static bool covers(unsigned shift, double column_ns) noexcept {
     return static_cast<int>(shift) <= widest(column_ns);
   }
   [[nodiscard]] unsigned shift() const noexcept { return shift_; }  ///< leaves are 2^shift ns wide
-  /// Adds what it holds to `columns`. Shares of edge buckets are split by overlap.
+  /// Adds what it holds to `columns`, few of which are answered more finely than covers() asks. Shares of
+  /// edge buckets are split by overlap.
   void add_to(const DensityColumns& columns) const;
   /// All of it.
   [[nodiscard]] DensityBucket total() const;
@@ -78,9 +104,14 @@ class DensityPyramid {
   /// Writes the finest level that has at most `most` buckets; see docs/recording.md, "Blocks".
   void encode(ByteWriter& out, std::size_t most) const;
   /// Throws std::runtime_error on what encode() does not write.
-  [[nodiscard]] static DensityPyramid decode(ByteReader& in);
+  enum class Levels : std::uint8_t { all, finest };  ///< finest: of few buckets, and of narrow columns
+  [[nodiscard]] static DensityPyramid decode(ByteReader& in, Levels levels = Levels::all);
 
  private:
+  [[nodiscard]] std::size_t level_count() const noexcept { return upper_.size() + 1; }
+  [[nodiscard]] const std::vector<DensityBucket>& level(std::size_t i) const {
+    return i == 0 ? leaves_ : upper_[i - 1];
+  }
   /// Shift of the widest buckets from which columns of this width can be answered; below 0: none can.
   [[nodiscard]] static int widest(double column_ns) noexcept;
   void coarsen();
@@ -90,7 +121,8 @@ class DensityPyramid {
   std::int64_t base_ns_ = 0;                           ///< where the first leaf begins
   std::int64_t first_begin_ns_ = 0, last_end_ns_ = 0;  ///< from base_ns_
   std::size_t dirty_ = SIZE_MAX;                       ///< first leaf whose parents are out of date
-  std::vector<std::vector<DensityBucket>> levels_{1};
+  std::vector<DensityBucket> leaves_;
+  std::vector<std::vector<DensityBucket>> upper_;  ///< each half as long as the one before
 };
 
 }  // namespace shardscope::store

@@ -1,5 +1,5 @@
-// Views of one rank at any zoom: sums of whole blocks where a column holds them, then coarse and fine levels
-// of detail, then the spans and changes themselves.
+// Views of one rank at any zoom: levels of detail of all blocks, then sums of whole blocks where a column
+// holds them, then each block's coarse and fine levels of detail, then the spans and changes themselves.
 #include <algorithm>
 
 #include "app/store/rank_run.h"
@@ -33,7 +33,7 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
     }
   }
   // What was not read for want of time is noted where that is found; until then, more coarsely.
-  const auto known = page(i);
+  const BlockPage* const known = page(i);
   if (block.damaged) return;
   const bool has = known != nullptr && (waits || depth < known->lanes[s].size());
   const DensityPyramid& finest = !has ? coarse : waits ? known->waits : known->lanes[s][depth];
@@ -44,8 +44,13 @@ void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_
                       const DensityColumns& columns) const {
   const auto s = static_cast<std::size_t>(stream);
   if (s >= depths_.size() || columns.columns.empty() || columns.end_ns <= columns.begin_ns) return;
-  const Range range = of_lane(s, columns.begin_ns, columns.end_ns);
   const RowSums& sums = sums_[s];
+  Range range = of_lane(s, columns.begin_ns, columns.end_ns);
+  const bool newest = range.last == blocks_.size();
+  if (const DensityPyramid& whole = sums.levels(depth); whole.covers(columns.width_ns())) {
+    whole.add_to(columns);
+    range.first = range.last;
+  }
   const bool exact = worth_reading(range);
   for (std::size_t i = range.first; i < range.last;) {
     const std::int64_t from = sums.begin_ns(i);
@@ -63,7 +68,7 @@ void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_
     density_of(i, stream, depth, exact, columns);
     ++i;
   }
-  if (range.last < blocks_.size()) return;
+  if (!newest) return;
   if (depth == kWaits) {
     head_.state.lanes()[s].density_of_waits(now_ns, columns);
   } else {

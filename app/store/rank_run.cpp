@@ -144,7 +144,9 @@ void RankRun::append(Block block) {
   for (std::size_t s = 0; s < ev::kStreamCount; ++s) {
     const auto depths = static_cast<std::uint8_t>(block.lanes[s].rows.size());
     depths_[s] = std::max(depths_[s], depths);
-    sums_[s].append(block.lanes[s], block.begin.lanes[s].last_ns);
+    static const DensityPyramid none;
+    const bool compute = static_cast<ev::StreamId>(s) == ev::StreamId::compute;
+    sums_[s].append(block.lanes[s], compute ? block.waits : none, block.begin.lanes[s].last_ns);
   }
   for (std::size_t p = 0; p < peaks_.size(); ++p) {
     if (block.memory[p].changes == 0) continue;
@@ -203,6 +205,7 @@ SpanTotals RankRun::span_totals() const {
 std::size_t RankRun::bytes() const {
   std::size_t bytes = head_.state.bytes() + head_.raw.capacity() * sizeof(ev::Event);
   for (const Block& block : blocks_) bytes += block.bytes();
+  for (const RowSums& sums : sums_) bytes += sums.bytes();
   return bytes;
 }
 

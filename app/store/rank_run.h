@@ -114,7 +114,8 @@ class RankRun {
   [[nodiscard]] bool worth_reading(const Range& range) const noexcept;
   [[nodiscard]] std::shared_ptr<const RankState> state(
       std::size_t i, RankState::For part, BlockAccess::Read read = BlockAccess::Read::always) const;
-  [[nodiscard]] std::shared_ptr<const BlockPage> page(std::size_t i) const;  ///< if there is time
+  /// If there is time. Valid until something else is read.
+  [[nodiscard]] const BlockPage* page(std::size_t i) const;
   /// Blocks that may hold events in [begin, end].
   [[nodiscard]] Range holding(std::int64_t begin_ns, std::int64_t end_ns) const;
   /// Blocks whose stretch of a lane meets [begin, end].
@@ -135,6 +136,12 @@ class RankRun {
   std::vector<std::int64_t> reach_;    ///< by block: latest event up to here
   std::vector<std::int64_t> floor_;    ///< by block: earliest event from here on
   std::array<RowSums, ev::kStreamCount> sums_;
+  /// By block: its page, as long as the cache has not changed since. A frame asks once per row.
+  struct KnownPage {
+    const BlockPage* page = nullptr;
+    std::uint64_t as_of = 0;
+  };
+  mutable std::vector<KnownPage> pages_;
   SpanTotals totals_;                                                       ///< of sealed blocks
   std::map<std::pair<ev::EventKind, std::uint8_t>, std::uint64_t> counts_;  ///< instants of sealed blocks
   std::array<std::uint8_t, ev::kStreamCount> depths_{};

@@ -143,7 +143,8 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
     case EventKind::bucket_add:
     case EventKind::bucket_flush:
       if (!keeps(For::states)) return;
-      buckets_.add(event, at_ns);
+      // Of a stretch that is read again only the way to a time is asked for, which is replayed.
+      if (for_ != For::states) buckets_.add(event, at_ns);
       if (for_ == For::blocks) return;
       bucket_events_.push_back(event);
       bucket_events_.back().ticks = static_cast<std::uint64_t>(at_ns);

@@ -20,8 +20,14 @@ std::shared_ptr<const RankState> RankRun::state(std::size_t i, RankState::For pa
   return access_.state(blocks_[i], static_cast<std::uint32_t>(i), part, read);
 }
 
-std::shared_ptr<const BlockPage> RankRun::page(std::size_t i) const {
-  return access_.page(blocks_[i], static_cast<std::uint32_t>(i), BlockAccess::Read::if_time);
+const BlockPage* RankRun::page(std::size_t i) const {
+  if (pages_.size() < blocks_.size()) pages_.resize(blocks_.size());
+  KnownPage& known = pages_[i];
+  if (known.page == nullptr || known.as_of != access_.cache().changes()) {
+    const auto page = access_.page(blocks_[i], static_cast<std::uint32_t>(i), BlockAccess::Read::if_time);
+    known = {page.get(), access_.cache().changes()};
+  }
+  return known.page;
 }
 
 RankRun::Range RankRun::holding(std::int64_t begin_ns, std::int64_t end_ns) const {

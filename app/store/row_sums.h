@@ -1,5 +1,6 @@
-// A lane's rows by block and by 64 blocks: where each block's stretch lies and what it sums up to. Apart from
-// the blocks themselves, because a view goes over all of them and those are large.
+// A lane's rows over all blocks: levels of detail of the whole of them, from which wide columns are answered
+// whatever the number of blocks; and by block and by 64 blocks where each block's stretch lies and what it
+// sums up to. Apart from the blocks themselves, because a view goes over all of them and those are large.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,16 @@ namespace shardscope::store {
 class RowSums {
  public:
   static constexpr std::size_t kGroup = 64;
-  /// The next block's part of the lane; its stretch begins at `begin_ns`.
-  void append(const BlockLane& lane, std::int64_t begin_ns) {
+  /// About as many as a block has, so that the next finer buckets are those of the blocks.
+  static constexpr std::size_t kLeavesPerBlock = 16, kMinLeaves = 1024;
+  /// The next block's part of the lane; its stretch begins at `begin_ns`. `waits`: of the lane, may be empty.
+  void append(const BlockLane& lane, const DensityPyramid& waits, std::int64_t begin_ns) {
+    const std::size_t leaves = std::max(kMinLeaves, kLeavesPerBlock * (begins_.size() + 1));
+    const auto add = [leaves](DensityPyramid& levels, const DensityPyramid& stretch) {
+      levels.append(stretch, leaves);
+      levels.settle();
+    };
+    add(waits_, waits);
     if (rows_.size() < lane.rows.size()) rows_.resize(lane.rows.size());
     for (std::size_t d = 0; d < lane.rows.size(); ++d) {
       Row& row = rows_[d];
@@ -22,6 +31,7 @@ class RowSums {
       row.groups.resize(begins_.size() / kGroup + 1);
       row.blocks.back() = lane.rows[d].total();
       row.groups.back().merge(row.blocks.back());
+      add(row.levels, lane.rows[d]);
     }
     begins_.push_back(begin_ns);
     ends_.push_back(lane.end_ns);
@@ -32,6 +42,20 @@ class RowSums {
   [[nodiscard]] std::size_t first_ending(std::int64_t ns) const { return first(ends_, 0, ns); }
   [[nodiscard]] std::size_t first_beginning(std::int64_t ns, std::size_t from) const {
     return first(begins_, from, ns);
+  }
+  /// Of all blocks; empty where there are none.
+  [[nodiscard]] const DensityPyramid& levels(std::size_t depth) const {
+    static const DensityPyramid none;
+    if (depth == Store::kWaits) return waits_;
+    return depth < rows_.size() ? rows_[depth].levels : none;
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t bytes = (begins_.capacity() + ends_.capacity()) * sizeof(std::int64_t) + waits_.bytes();
+    for (const Row& row : rows_) {
+      bytes += sizeof row + row.levels.bytes() +
+               (row.blocks.capacity() + row.groups.capacity()) * sizeof(DensityBucket);
+    }
+    return bytes;
   }
   /// Adds blocks [first, last) of a row.
   void add_to(DensityBucket& sum, std::size_t depth, std::size_t first, std::size_t last) const {
@@ -52,13 +76,15 @@ class RowSums {
  private:
   struct Row {
     std::vector<DensityBucket> blocks, groups;
+    DensityPyramid levels;
   };
   [[nodiscard]] static std::size_t first(const std::vector<std::int64_t>& times, std::size_t from,
                                          std::int64_t ns) {
     return static_cast<std::size_t>(
         std::lower_bound(times.begin() + static_cast<std::ptrdiff_t>(from), times.end(), ns) - times.begin());
   }
-  std::vector<Row> rows_;                    ///< by depth
+  std::vector<Row> rows_;  ///< by depth
+  DensityPyramid waits_;
   std::vector<std::int64_t> begins_, ends_;  ///< by block
 };
 

@@ -90,8 +90,8 @@ void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std:
                : sum.busy_ns * per_ns;
     columns[c].busy = std::min(1.0F, share);
     columns[c].count = std::max(sum.begins, sum.busy_ns > 0 ? 1U : 0U);
-    columns[c].dominant = sum.kind;
-    columns[c].dominant_code = sum.code;
+    columns[c].dominant = sum.kind();
+    columns[c].dominant_code = sum.code();
   }
 }
 

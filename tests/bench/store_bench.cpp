@@ -1,6 +1,7 @@
-// store_bench [millions of events=4] [ranks=16]: what recording, opening and looking cost. CPU time of one
-// thread, so that other work on the machine counts little; the file is made in $TMPDIR and removed. A rank
-// of the made-up run has 4 lanes, so that 16 ranks are 64 lanes.
+// store_bench [millions of events=4] [ranks=16] [FILE [frames|state]]: what recording, opening and looking
+// cost. CPU time of one thread, so that other work on the machine counts little. The recording is made in
+// $TMPDIR and removed; with FILE it is made there and stays, and one that is there already is looked at as it
+// is, nothing else. A rank of the made-up run has 4 lanes, so that 16 ranks are 64 lanes.
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ using namespace shardscope::store;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kColumns = 1600;
-constexpr std::uint64_t kFewSpans = 640;  ///< in view: drawn one by one
+constexpr std::uint64_t kFewSpans = 640;             ///< in view: drawn one by one
 constexpr std::chrono::microseconds kReading{1000};  ///< as the dashboard does
 
 double cpu_s() {
@@ -96,7 +97,7 @@ class LongRun {
   std::uint32_t steps_ = 0;
 };
 
-std::size_t write(const std::string& path, const LongRun& source, std::size_t events) {
+void write(const std::string& path, const LongRun& source, std::size_t events) {
   RecordingWriter writer(path);
   Store store(Keep::totals);
   for (const auto& tables : source.run().tables) {
@@ -120,12 +121,13 @@ std::size_t write(const std::string& path, const LongRun& source, std::size_t ev
               n / writing * 1e-6, n / totals * 1e-6);
   std::printf("file: %.2f bytes per event, levels of detail included\n",
               static_cast<double>(fs::file_size(path)) / n);
-  return done;
 }
 
+using Rows = std::vector<std::pair<LaneId, std::uint8_t>>;
+
 /// The row of each lane that has most spans.
-std::vector<std::pair<LaneId, std::uint8_t>> rows_of(const Store& store) {
-  std::vector<std::pair<LaneId, std::uint8_t>> out;
+Rows rows_of(const Store& store) {
+  Rows out;
   for (const LaneId lane : store.lanes()) {
     std::uint8_t best = 0;
     std::uint64_t most = 0;
@@ -141,8 +143,8 @@ std::vector<std::pair<LaneId, std::uint8_t>> rows_of(const Store& store) {
   return out;
 }
 
-std::uint64_t draw(const Store& store, const std::vector<std::pair<LaneId, std::uint8_t>>& rows,
-                   std::int64_t begin, std::int64_t end, std::vector<Density>& columns) {
+std::uint64_t draw(const Store& store, const Rows& rows, std::int64_t begin, std::int64_t end,
+                   std::vector<Density>& columns) {
   std::uint64_t spans = 0;
   for (const auto& [lane, depth] : rows) {
     if (store.span_count(lane, depth, begin, end) <= kFewSpans && store.ready(lane, begin, end)) {
@@ -154,48 +156,49 @@ std::uint64_t draw(const Store& store, const std::vector<std::pair<LaneId, std::
   return spans;
 }
 
-void bench_opening(const std::string& path, std::size_t events) {
-  const double before = resident_mib();
-  Store store;
-  const auto wall = std::chrono::steady_clock::now();
-  const double opening = timed([&] { store = open_recording(path, nullptr, Verify::as_read); });
-  const auto rows = rows_of(store);
+void bench_frames(const Store& store, const Rows& rows, double before) {
   std::vector<Density> columns(kColumns);
-  store.limit_reading(kReading);
-  const double first = timed([&] { (void)draw(store, rows, 0, store.end_ns(), columns); });
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
-  std::printf(
-      "open: %.3f s of CPU, first frame of the whole run %.2f ms, both %.3f s by the wall (target 1)\n",
-      opening, first * 1e3, seconds);
-  std::printf("memory: %.0f MiB resident more, of which the store counts %.0f (target 1024)\n",
-              resident_mib() - before, static_cast<double>(store.resident_bytes()) / (1 << 20));
-
-  std::vector<double> costs;
+  std::vector<double> costs, of_zoom;
   std::mt19937_64 random(1);
   int zooms = 0, views = 0, most_frames = 0;
+  struct Zoom {
+    Spread cost;
+    std::int64_t width_ns = 0;
+  } costliest;
   for (std::int64_t width = store.end_ns(); width > 50'000; width /= 2, ++zooms) {
+    of_zoom.clear();
     for (int pan = 0; pan < 4; ++pan, ++views) {
       const auto begin =
           static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(store.end_ns() - width + 1));
       int frames = 0;
       do {
         store.limit_reading(kReading);
-        costs.push_back(timed([&] { (void)draw(store, rows, begin, begin + width, columns); }));
+        of_zoom.push_back(timed([&] { (void)draw(store, rows, begin, begin + width, columns); }));
       } while (store.wants_more() && ++frames < 2000);
       most_frames = std::max(most_frames, frames);
     }
+    costs.insert(costs.end(), of_zoom.begin(), of_zoom.end());
+    const Spread cost = spread_of(of_zoom);
+    if (std::getenv("ZOOMS") != nullptr)
+      std::printf("%10.3f ms wide: %5zu frames %.2f %.2f %.2f\n", double(width) * 1e-6, of_zoom.size(),
+                  cost.median * 1e3, cost.p99 * 1e3, cost.worst * 1e3);
+    if (cost.p99 > costliest.cost.p99) costliest = {cost, width};
   }
   const Spread frame = spread_of(costs);
   std::printf(
       "frame of %zu lanes, %.1f M events each, %zu columns, %d zooms: median %.2f ms, p99 %.2f ms, worst "
       "%.2f "
-      "ms (target 4)\n",
-      rows.size(), static_cast<double>(events) / static_cast<double>(rows.size()) * 1e-6, kColumns, zooms,
-      frame.median * 1e3, frame.p99 * 1e3, frame.worst * 1e3);
+      "ms (target 4); the costliest zoom, %.3f ms wide: median %.2f ms, p99 %.2f ms\n",
+      rows.size(), static_cast<double>(store.event_count()) / static_cast<double>(rows.size()) * 1e-6,
+      kColumns, zooms, frame.median * 1e3, frame.p99 * 1e3, frame.worst * 1e3,
+      static_cast<double>(costliest.width_ns) * 1e-6, costliest.cost.median * 1e3, costliest.cost.p99 * 1e3);
   std::printf("%d views, all blocks to be read: refined after %d frames at most, %.1f on average\n", views,
               most_frames, static_cast<double>(costs.size()) / views);
   std::printf("memory after looking around: %.0f MiB resident more\n", resident_mib() - before);
+}
 
+void bench_state(const Store& store) {
+  std::mt19937_64 random(2);
   store.limit_reading(std::nullopt);
   std::vector<ParamState> states(store.tables().params.size());
   const auto state_at = [&](std::int64_t at) {
@@ -217,16 +220,41 @@ void bench_opening(const std::string& path, std::size_t events) {
   std::printf(
       "state of %zu ranks at any time: median %.2f ms, worst %.2f ms; 1 ms later: %.2f, %.2f (target 5)\n",
       store.ranks().size(), far.median * 1e3, far.worst * 1e3, near.median * 1e3, near.worst * 1e3);
+}
 
+void bench_reading(const Store& store, const std::string& path, double before) {
   const double reading = timed([&] {
     for (const RankRow& rank : store.ranks()) {
       store.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [](const auto&) {});
     }
   });
   std::printf("reading every block: %.1f M events/s of CPU; memory then: %.0f MiB resident more\n",
-              static_cast<double>(events) / reading * 1e-6, resident_mib() - before);
+              static_cast<double>(store.event_count()) / reading * 1e-6, resident_mib() - before);
   const double verifying = timed([&] { (void)open_recording(path, nullptr); });
   std::printf("open with every checksum verified: %.2f s of CPU\n", verifying);
+}
+
+enum class What : std::uint8_t { all, frames, state };
+
+void bench_opening(const std::string& path, What what) {
+  const double before = resident_mib();
+  Store store;
+  const auto wall = std::chrono::steady_clock::now();
+  const double opening = timed([&] { store = open_recording(path, nullptr, Verify::as_read); });
+  const auto rows = rows_of(store);
+  std::vector<Density> columns(kColumns);
+  store.limit_reading(kReading);
+  const double first = timed([&] { (void)draw(store, rows, 0, store.end_ns(), columns); });
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
+  std::printf(
+      "open: %.3f s of CPU, first frame of the whole run %.2f ms, both %.3f s by the wall (target 1)\n",
+      opening, first * 1e3, seconds);
+  std::printf("memory: %.0f MiB resident more, of which the store counts %.0f (target 1024)\n",
+              resident_mib() - before, static_cast<double>(store.resident_bytes()) / (1 << 20));
+
+  if (what != What::state) bench_frames(store, rows, before);
+  if (what != What::frames) bench_state(store);
+  if (what == What::all) bench_reading(store, path, before);
 }
 
 /// A live run: the newest events whole, the others sealed as it grows.
@@ -258,12 +286,19 @@ void bench_live(const LongRun& source, std::size_t events) {
 int main(int argc, char** argv) {
   const auto events = static_cast<std::size_t>((argc > 1 ? std::strtod(argv[1], nullptr) : 4) * 1e6);
   const auto ranks = static_cast<std::uint32_t>(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 16);
-  const LongRun source(ranks, 1024);
+  const bool stays = argc > 3;
   const std::string path =
-      (fs::temp_directory_path() / ("store_bench-" + std::to_string(getpid()) + ".zscope")).string();
-  const std::size_t done = write(path, source, events);
-  bench_opening(path, done);
-  fs::remove(path);
+      stays ? argv[3]
+            : (fs::temp_directory_path() / ("store_bench-" + std::to_string(getpid()) + ".zscope")).string();
+  if (stays && fs::exists(path)) {
+    const std::string only = argc > 4 ? argv[4] : "";
+    bench_opening(path, only == "frames" ? What::frames : only == "state" ? What::state : What::all);
+    return 0;
+  }
+  const LongRun source(ranks, 1024);
+  write(path, source, events);
+  bench_opening(path, What::all);
+  if (!stays) fs::remove(path);
   bench_live(source, std::min<std::size_t>(events, 50'000'000));
   return 0;
 }

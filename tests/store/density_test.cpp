@@ -111,6 +111,21 @@ TEST(Density, CountsEverySpanOnce) {
   }
 }
 
+TEST(Density, ASpanBeforeALongIdleTimeStays) {
+  Store store;
+  ChunkBuilder chunk;
+  chunk.compute(0, EventKind::module_begin, 1).compute(500, EventKind::module_end, 1);
+  chunk.compute(100'000'000'000, EventKind::module_begin, 1);
+  chunk.compute(100'000'000'500, EventKind::module_end, 1);
+  store.ingest(chunk.chunk);
+  std::vector<Density> columns(10);
+  store.density(kLane, 0, 0, store.end_ns() + 1, columns);
+  EXPECT_EQ(columns.front().count, 1U);
+  EXPECT_EQ(columns[5].count, 0U);
+  EXPECT_EQ(columns.back().count, 1U);
+  EXPECT_EQ(store.span_count(kLane, 0, 0, 1'000'000'000), 1U);
+}
+
 TEST(Density, NamesTheKindWithMostOfTheTime) {
   Store store;
   ChunkBuilder chunk;

@@ -256,7 +256,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
     return;
   }
   Rect head = room.take_top(kRuler);
-  head.take_left(kGutter);
+  const Rect corner = head.take_left(kGutter);
   app.run->look_at(app.time.range().begin_ns, app.time.range().end_ns);
   const TimeScale scale{app.time.range(), head.x, head.w - 8};
   ruler(ctx, head, scale);
@@ -308,6 +308,9 @@ void TimelineView::draw(Context& ctx, Rect room) {
       gaps(ctx, row.rank, lane, scale);
     }
   }
+  // The frame's time for reading was not enough; the next frames go on.
+  if (app.store().wants_more())
+    ctx.canvas.text_in(corner.inset(8, 0), "coarse, refining", c.muted, Font::small);
   ctx.canvas.vertical(lanes.x - 2, room.y, room.h, c.line);
   meeting(ctx, rows, lanes, scale);
   navigate(ctx, lanes, room, scale);

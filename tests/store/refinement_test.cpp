@@ -1,0 +1,220 @@
+// Frames with little time: however they are cut, they end at one picture; and wide views of very many blocks,
+// which are answered without looking at each.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <set>
+
+#include "tests/store/same_store.h"
+#include "tests/store/synthetic_run.h"
+
+namespace shardscope::store {
+namespace {
+
+Store sealed_store(const SyntheticRun& run, std::size_t seal_events) {
+  Store store;
+  store.seal_after(seal_events);
+  fill_store(store, run);
+  return store;
+}
+
+struct View {
+  LaneId lane;
+  std::uint8_t depth = 0;
+  std::int64_t begin_ns = 0, end_ns = 0;
+};
+
+/// Of every row of every lane, a few windows.
+std::vector<View> views_of(const Store& store, std::uint64_t seed) {
+  std::vector<View> out;
+  Windows window(seed, store.end_ns());
+  for (const LaneId lane : store.lanes()) {
+    for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) {
+      for (int i = 0; i < 4; ++i) {
+        const auto [begin, end] = window.next();
+        out.push_back({lane, d, begin, end});
+      }
+    }
+  }
+  return out;
+}
+
+constexpr std::size_t kColumns = 900;
+
+std::vector<Density> seen(const Store& store, const View& view) {
+  std::vector<Density> columns(kColumns);
+  store.density(view.lane, view.depth, view.begin_ns, view.end_ns, columns);
+  return columns;
+}
+
+/// Frame after frame, one block in each, until nothing is coarser than asked.
+std::vector<Density> refined(const Store& store, const View& view, int& frames) {
+  std::vector<Density> columns;
+  int own = 0;
+  do {
+    store.limit_reading(std::chrono::nanoseconds(0));
+    columns = seen(store, view);
+    EXPECT_LT(++own, 1000);
+  } while (store.wants_more() && own < 1000);
+  store.limit_reading(std::nullopt);
+  frames = std::max(frames, own);
+  return columns;
+}
+
+void expect_equal(const std::vector<Density>& a, const std::vector<Density>& b) {
+  for (std::size_t c = 0; c < kColumns; ++c) {
+    ASSERT_EQ(a[c].busy, b[c].busy) << c;
+    ASSERT_EQ(a[c].count, b[c].count) << c;
+    ASSERT_EQ(a[c].dominant, b[c].dominant) << c;
+    ASSERT_EQ(a[c].dominant_code, b[c].dominant_code) << c;
+  }
+}
+
+TEST(Refinement, EndsAtThePictureThatIsDrawnWithoutALimit) {
+  const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 40, .chunk_events = 200});
+  const Store unlimited = sealed_store(run, 1000), limited = sealed_store(run, 1000);
+  std::vector<View> views = views_of(unlimited, 3);
+  int frames = 0;
+  for (const View& view : views) {
+    SCOPED_TRACE(std::to_string(view.begin_ns) + " to " + std::to_string(view.end_ns));
+    expect_equal(seen(unlimited, view), refined(limited, view, frames));
+  }
+  EXPECT_GT(frames, 5);
+  // In whatever order views were looked at before, and with a cache that forgets most of it.
+  const Store other = sealed_store(run, 1000);
+  std::reverse(views.begin(), views.end());
+  for (const View& view : views) {
+    SCOPED_TRACE(std::to_string(view.begin_ns) + " to " + std::to_string(view.end_ns));
+    expect_equal(seen(unlimited, view), refined(other, view, frames));
+  }
+}
+
+TEST(Refinement, ACoarserFrameHoldsWhatTheWholePictureHolds) {
+  const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 60, .chunk_events = 200});
+  const Store unlimited = sealed_store(run, 1000), limited = sealed_store(run, 1000);
+  int coarser = 0;
+  for (const View& view : views_of(unlimited, 5)) {
+    limited.limit_reading(std::chrono::nanoseconds(0));
+    const std::vector<Density> first = seen(limited, view), whole = seen(unlimited, view);
+    if (!limited.wants_more()) continue;
+    ++coarser;
+    double busy = 0, shown = 0, counts = 0, counted = 0;
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      busy += whole[c].busy;
+      shown += first[c].busy;
+      counts += whole[c].count;
+      counted += first[c].count;
+    }
+    // Never blank where something was, and never more than there was.
+    EXPECT_NEAR(shown, busy, 0.03 * kColumns) << view.begin_ns << " to " << view.end_ns;
+    EXPECT_GE(counted + 0.02 * kColumns, 0.5 * counts * (busy > 0.05 * kColumns ? 1 : 0));
+  }
+  EXPECT_GT(coarser, 3);
+}
+
+TEST(ManyBlocks, EveryRowCountsEverySpanOnce) {
+  const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 60, .chunk_events = 100});
+  const Store store = sealed_store(run, 300);
+  for (const LaneId lane : store.lanes()) {
+    for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) {
+      const std::size_t spans = store.spans(lane, d).size();
+      for (const std::size_t n : {1U, 3U, 20U, 150U}) {
+        std::vector<Density> columns(n);
+        store.density(lane, d, 0, store.end_ns() + 1, columns);
+        std::uint64_t count = 0;
+        for (const Density& column : columns) count += column.count;
+        EXPECT_GE(count, spans) << int{d} << ", " << n << " columns";
+        // A column in the middle of a span counts it although it began before.
+        EXPECT_LE(count, spans + n) << int{d} << ", " << n << " columns";
+      }
+    }
+  }
+}
+
+TEST(ManyBlocks, TheNumberOfSpansInViewIsAboutRight) {
+  const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 80, .chunk_events = 100});
+  const Store store = sealed_store(run, 400);
+  Windows window(11, store.end_ns());
+  for (const LaneId lane : store.lanes()) {
+    for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) {
+      const auto all = static_cast<double>(store.spans(lane, d).size());
+      for (int i = 0; i < 12; ++i) {
+        const auto [begin, end] = window.next();
+        std::size_t within = 0;
+        store.for_each_span(lane, d, begin, end, [&](const Span& span) { within += span.begin_ns >= begin; });
+        const auto told = static_cast<double>(store.span_count(lane, d, begin, end));
+        const auto exact = static_cast<double>(within);
+        EXPECT_NEAR(told, exact, 0.06 * exact + 0.005 * all + 8) << int{d} << " " << begin << " to " << end;
+      }
+    }
+  }
+}
+
+TEST(StateAtATime, IsThatOfAReplayAtEveryCut) {
+  // Ordered runs of several threads in one chunk, and stretches that overlap: nothing is in order of time.
+  const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 10, .chunk_events = 250});
+  for (const std::size_t size : {250U, 700U, 6000U}) {
+    Store store;
+    store.seal_after(size);
+    store.set_tables(0, run.tables[0]);
+    std::vector<ev::Event> events;
+    std::set<std::int64_t> cuts;
+    std::uint64_t sequence = 0;
+    for (const Chunk& chunk : run.chunks) {
+      for (const bool first : {true, false}) {
+        Chunk part;
+        part.sequence = sequence++;
+        part.clock_offset_ns = chunk.clock_offset_ns;
+        for (std::size_t i = 0; i < chunk.events.size(); ++i) {
+          if ((i / 40 % 2 == 0) == first) part.events.push_back(chunk.events[i]);
+        }
+        for (const ev::Event& event : part.events) {
+          events.push_back(event);
+          events.back().ticks += static_cast<std::uint64_t>(chunk.clock_offset_ns);
+        }
+        const auto [begin, end] = part.times();
+        for (const std::int64_t near : {-1, 0, 1}) {
+          cuts.insert(begin + chunk.clock_offset_ns + near);
+          cuts.insert(end + chunk.clock_offset_ns + near);
+        }
+        store.ingest(part);
+      }
+    }
+    std::stable_sort(events.begin(), events.end(),
+                     [](const ev::Event& a, const ev::Event& b) { return a.ticks < b.ticks; });
+    // Looked at forwards and from anywhere, with a cache that holds a few blocks.
+    store.set_cache_bytes(1U << 16);
+    std::vector<std::int64_t> times(cuts.begin(), cuts.end());
+    for (std::size_t i = 0; i + 7 < times.size(); i += 7) std::swap(times[i], times[times.size() - 1 - i]);
+    const std::size_t params = store.tables().params.size();
+    std::vector<ParamState> replay(params), states(params);
+    for (std::size_t t = 0; t < times.size(); t += 3) {
+      const std::int64_t at = times[t];
+      for (ParamState& state : replay) state = {};
+      std::array<std::int64_t, ev::kMemoryPoolCount> bytes{};
+      for (const ev::Event& event : events) {
+        if (static_cast<std::int64_t>(event.ticks) > at) break;
+        if (event.kind == ev::EventKind::param_status) {
+          replay[event.a].status = event.code & 0xF;
+          replay[event.a].since_ns = static_cast<std::int64_t>(event.ticks) - store.origin_ns();
+        }
+        if (event.kind == ev::EventKind::memory_alloc) bytes[event.code >> 4] += event.v0;
+        if (event.kind == ev::EventKind::memory_free) bytes[event.code >> 4] -= event.v0;
+      }
+      store.param_states(0, at - store.origin_ns(), states);
+      for (std::size_t p = 0; p < params; ++p) {
+        ASSERT_EQ(states[p].status, replay[p].status) << size << " at " << at << " of " << p;
+        ASSERT_EQ(states[p].since_ns, replay[p].since_ns) << size << " at " << at << " of " << p;
+      }
+      for (std::size_t p = 0; p < bytes.size(); ++p) {
+        const auto pool = static_cast<ev::MemoryPool>(p);
+        ASSERT_EQ(store.memory_at(0, pool, at - store.origin_ns()).total(), bytes[p]) << size << " at " << at;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::store
