@@ -8,7 +8,7 @@
 namespace shardscope::store {
 namespace {
 
-constexpr std::size_t kMemoryLeaves = 16;
+constexpr std::size_t kMemoryLeaves = 8;
 
 }  // namespace
 

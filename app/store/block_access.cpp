@@ -1,5 +1,6 @@
 #include "app/store/block_access.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -7,7 +8,9 @@ namespace shardscope::store {
 namespace {
 
 // Parts of a block in the cache: its page, and what it is read for.
-constexpr std::uint8_t kPage = 255;
+constexpr std::uint8_t page_of(BlockAccess::Detail detail) noexcept {
+  return static_cast<std::uint8_t>(255 - static_cast<std::uint8_t>(detail));
+}
 constexpr std::uint8_t part_of(RankState::For part) noexcept { return static_cast<std::uint8_t>(part); }
 
 /// The events that something is made of.
@@ -15,6 +18,21 @@ constexpr Chunk::Part events_for(RankState::For part) noexcept {
   if (part == RankState::For::spans) return Chunk::Part::others;
   if (part == RankState::For::states) return Chunk::Part::states;
   return Chunk::Part::all;
+}
+
+/// Makes a medium page of a whole one.
+void drop_finer(const Block& block, BlockPage& page) {
+  const auto keep = [](DensityPyramid& fine, const DensityPyramid& coarse) {
+    if (coarse.shift() > BlockAccess::kMediumFiner)
+      fine.drop_finer(coarse.shift() - BlockAccess::kMediumFiner);
+  };
+  for (std::size_t s = 0; s < page.lanes.size(); ++s) {
+    const std::vector<DensityPyramid>& own = block.lanes[s].rows;
+    for (std::size_t d = 0; d < std::min(page.lanes[s].size(), own.size()); ++d) {
+      keep(page.lanes[s][d], own[d]);
+    }
+  }
+  keep(page.waits, block.waits);
 }
 
 }  // namespace
@@ -53,6 +71,7 @@ bool BlockAccess::may_read(const Pace& pace) {
 
 void BlockAccess::damaged(Block& block, const std::string& why) {
   block.damaged = true;
+  cache_.doubt();
   std::string text = why;
   if (text.rfind("chunk: ", 0) == 0) text = text.substr(7);
   problems_.push_back((block.rows.empty() ? "a block" : "chunk " + std::to_string(block.rows.front())) +
@@ -80,20 +99,23 @@ std::vector<Chunk> BlockAccess::chunks(const Block& block, Chunk::Part part) {
   return out;
 }
 
-std::shared_ptr<const BlockPage> BlockAccess::page(Block& block, std::uint32_t index, Read read) {
-  const BlockCache::Key key{block.rank, index, kPage};
+std::shared_ptr<const BlockPage> BlockAccess::page(Block& block, std::uint32_t index, Detail detail,
+                                                   Read read) {
+  const BlockCache::Key key{block.rank, index, page_of(detail)};
+  if (block.damaged) return nullptr;
   if (auto known = cache_.find(key)) return std::static_pointer_cast<const BlockPage>(std::move(known));
-  if (block.damaged || (read == Read::if_time && !may_read(pages_))) return nullptr;
+  if (read == Read::never || (read == Read::if_time && !may_read(pages_))) return nullptr;
   const Measured measured(pages_, until_.has_value());
   try {
-    std::shared_ptr<const BlockPage> page;
+    const auto page = std::make_shared<BlockPage>();
     if (!block.page.empty()) {
-      page = std::make_shared<BlockPage>(decode_page(block.page.data(), block.page.size()));
+      *page = decode_page(block.page.data(), block.page.size());
     } else {
       if (rows_ == nullptr || block.rows.empty()) throw std::runtime_error("its page is not there");
       const std::vector<std::byte> bytes = rows_->page(block.rows.front());
-      page = std::make_shared<BlockPage>(decode_page(bytes.data(), bytes.size()));
+      *page = decode_page(bytes.data(), bytes.size());
     }
+    if (detail == Detail::medium) drop_finer(block, *page);
     cache_.put(key, page, page->bytes());
     return page;
   } catch (const std::runtime_error& error) {
@@ -107,7 +129,7 @@ std::vector<ParamState> BlockAccess::statuses(Block& block, std::uint32_t index)
   if (rows_ == nullptr || block.rows.empty()) throw std::runtime_error("its statuses are not there");
   const std::vector<std::byte> bytes = rows_->statuses(block.rows.front());
   if (!bytes.empty()) return decode_statuses(bytes.data(), bytes.size());
-  const std::shared_ptr<const BlockPage> page = this->page(block, index, Read::always);
+  const std::shared_ptr<const BlockPage> page = this->page(block, index, Detail::full, Read::always);
   return page == nullptr ? std::vector<ParamState>() : page->statuses;
 }
 
@@ -122,15 +144,14 @@ std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t 
     std::vector<ParamState> before;
     if (with_statuses) before = statuses(block, index);
     if (block.damaged) return nullptr;
-    const std::vector<Chunk> chunks = this->chunks(block, events_for(part));
+    std::vector<Chunk> chunks = this->chunks(block, events_for(part));
     auto state = std::make_shared<RankState>(block.begin, std::move(before), block.corrections, part);
     state->set_stage(model_state, initial);
     if (block.gap) state->gap();
     if (chunks.size() == 1) state->reserve(chunks.front().events);
-    for (const Chunk& chunk : chunks) {
-      for (const ev::Event& event : chunk.events) {
-        state->add(event, static_cast<std::int64_t>(event.ticks) + chunk.clock_offset_ns, parents);
-      }
+    for (Chunk& chunk : chunks) {
+      state->add(chunk.events, chunk.clock_offset_ns, parents);
+      Chunk::recycle(std::move(chunk));
     }
     state->settle();
     cache_.put(key, state, state->bytes());

@@ -46,12 +46,18 @@ class BlockAccess {
   /// Since the last limit() something was not read for want of time.
   [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_; }
 
-  enum class Read : std::uint8_t { always, if_time };
+  enum class Read : std::uint8_t { always, if_time, never };
+  /// How much of a page is kept: of hundreds of blocks in view all of it would not fit the cache.
+  enum class Detail : std::uint8_t { medium, full };
+  static constexpr std::size_t kDetails = 2;
+  /// Buckets of a medium page are 2^kMediumFiner times as narrow as the block's own.
+  static constexpr unsigned kMediumFiner = 3;
   /// Null when it is damaged, which is then noted in the block and in problems(), or when there is no time to
   /// read it. `index`: of the block in its rank.
   [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index, RankState::For part,
                                                        Read read);
-  [[nodiscard]] std::shared_ptr<const BlockPage> page(Block& block, std::uint32_t index, Read read);
+  [[nodiscard]] std::shared_ptr<const BlockPage> page(Block& block, std::uint32_t index, Detail detail,
+                                                      Read read);
   [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }
   /// What problems() are about, one for one.
   struct Damage {

@@ -24,7 +24,9 @@ class BlockCache {
   void put(const Key& key, std::shared_ptr<const void> value, std::size_t bytes);
   void clear();
   void set_limit(std::size_t bytes);
-  /// Grows with every put(), clear() and set_limit(): as long as it does not, what was found is still here.
+  /// Grows with every put(), clear(), set_limit() and doubt(): as long as it does not, what was found is
+  /// still here.
+  void doubt() noexcept { ++changes_; }  ///< what was found must be asked for again
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
   /// Held now. At most the limit and the one that was put last.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }

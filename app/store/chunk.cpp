@@ -145,6 +145,12 @@ Scratch& others_room() {
   return scratch;
 }
 
+/// Of Chunk::recycle().
+std::vector<Event>& events_room() {
+  thread_local std::vector<Event> events;
+  return events;
+}
+
 /// The section's columns, checked and decompressed into `room`.
 std::span<const std::byte> unpacked(const Section& section, Scratch& room) {
   check(section);
@@ -243,16 +249,22 @@ void Chunk::verify(const std::byte* data, std::size_t bytes) {
   check(header.others);
 }
 
+void Chunk::recycle(Chunk chunk) noexcept {
+  if (chunk.events.capacity() * sizeof(Event) <= kKeptRoom) events_room() = std::move(chunk.events);
+}
+
 Chunk Chunk::decode(const std::byte* data, std::size_t bytes, Part part) {
   Header header = read_header(data, bytes);
   Chunk& chunk = header.chunk;
   const bool apart = header.states.events > 0;
   if (apart && part == Part::states) {
-    chunk.events = decode_states(unpacked(header.states, states_room()), header.states.events);
+    chunk.events = decode_states(unpacked(header.states, states_room()), header.states.events,
+                                 std::exchange(events_room(), {}));
     return std::move(chunk);
   }
   if (apart && part == Part::others) {
-    chunk.events = decode_others(unpacked(header.others, others_room()), header.count, header.states.events);
+    chunk.events = decode_others(unpacked(header.others, others_room()), header.count, header.states.events,
+                                 std::exchange(events_room(), {}));
     return std::move(chunk);
   }
   const std::span<const std::byte> states =

@@ -25,11 +25,13 @@ struct ChunkColumns {
 /// `count` events from both, in the chunk's order.
 [[nodiscard]] std::vector<instrumentation::Event> decode_columns(const ChunkColumns& columns,
                                                                  std::size_t count);
+// `room`: memory that is used, whatever it holds.
 /// The `count` events of `states` alone.
-[[nodiscard]] std::vector<instrumentation::Event> decode_states(std::span<const std::byte> states,
-                                                                std::size_t count);
+[[nodiscard]] std::vector<instrumentation::Event> decode_states(
+    std::span<const std::byte> states, std::size_t count, std::vector<instrumentation::Event> room = {});
 /// The others alone, of a chunk of `count` events of which `state_events` are apart.
-[[nodiscard]] std::vector<instrumentation::Event> decode_others(std::span<const std::byte> others,
-                                                                std::size_t count, std::size_t state_events);
+[[nodiscard]] std::vector<instrumentation::Event> decode_others(
+    std::span<const std::byte> others, std::size_t count, std::size_t state_events,
+    std::vector<instrumentation::Event> room = {});
 
 }  // namespace shardscope::store

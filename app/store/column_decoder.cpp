@@ -70,7 +70,9 @@ Places read_tag_column(ByteReader& reader, std::vector<Tag>& tags, const Places&
     tag_of[at] = static_cast<std::uint32_t>(t);
     Tag& tag = tags[t];
     ++tag.count;
-    set_tag_key(events[places[at]], tag.key);
+    Event& event = events[places[at]];
+    event = Event{};  // may be of what its memory held before
+    set_tag_key(event, tag.key);
     ++at;
   });
   std::vector<std::size_t> next(tags.size(), 0);
@@ -156,16 +158,17 @@ void read_order(ByteReader& reader, std::size_t count, std::size_t state_events,
 
 }  // namespace
 
-std::vector<Event> decode_states(std::span<const std::byte> states, std::size_t count) {
-  std::vector<Event> events(count);
+std::vector<Event> decode_states(std::span<const std::byte> states, std::size_t count,
+                                 std::vector<Event> events) {
+  events.resize(count);
   ByteReader reader(states.data(), states.size(), "states");
   read_section(reader, consecutive(count), events);
   return events;
 }
 
 std::vector<Event> decode_others(std::span<const std::byte> others, std::size_t count,
-                                 std::size_t state_events) {
-  std::vector<Event> events(count - state_events);
+                                 std::size_t state_events, std::vector<Event> events) {
+  events.resize(count - state_events);
   ByteReader reader(others.data(), others.size(), "order");
   if (state_events > 0) read_order(reader, count, state_events, [](std::size_t, std::uint64_t) {});
   read_section(reader, consecutive(events.size()), events);

@@ -20,9 +20,11 @@ namespace shardscope::store {
 /// per chunk that is not yet large, no events.
 class Compaction {
  public:
-  static constexpr std::uint32_t kJoinedEvents = 1U << 14;
+  /// A question about the state at a time reads a block of every rank: fewer events are read faster, more
+  /// take less room.
+  static constexpr std::uint32_t kJoinedEvents = 1U << 13;
   static constexpr std::uint32_t kLargeEvents =
-      kJoinedEvents / 4;  ///< left as it is: joining would gain little and costs as much as recording
+      kJoinedEvents / 2;  ///< left as it is: joining would gain little and costs as much as recording
 
   using Rows = std::vector<std::int64_t>;  ///< ids, oldest first
   /// A chunk was written as row `id`. Returns groups of rows, oldest first, each of which is a block now.

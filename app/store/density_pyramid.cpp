@@ -7,8 +7,9 @@
 namespace shardscope::store {
 namespace {
 
-constexpr std::size_t kMinLeaves = 512;      ///< of a sparse row; empty ones take next to nothing in a file
-constexpr std::size_t kScreenLeaves = 2048;  ///< enough for a block on a wide screen
+constexpr std::size_t kMinLeaves = 512;  ///< of a sparse row; empty ones take next to nothing in a file
+constexpr std::size_t kScreenLeaves =
+    1024;  ///< enough for two blocks on a wide screen; of fewer, spans are read
 constexpr std::size_t kSpansPerLeaf = 16;
 constexpr double kBucketsPerColumn = 2;  ///< at least this many, so that splitting edges is exact enough
 constexpr double kFewColumns = 32;
@@ -162,10 +163,18 @@ DensityBucket DensityPyramid::total() const {
   return out;
 }
 
-void DensityPyramid::add_to(const DensityColumns& out) const {
-  const std::int64_t held_begin = base_ns_ + first_begin_ns_;
-  const std::int64_t held_end = base_ns_ + last_end_ns_;
-  if (empty() || out.columns.empty() || held_begin >= out.end_ns || held_end <= out.begin_ns) return;
+void DensityPyramid::drop_finer(unsigned shift) {
+  while (shift_ < shift && !upper_.empty()) coarsen();
+}
+
+void DensityPyramid::add_to(const DensityColumns& out, std::int64_t from_ns, std::int64_t to_ns) const {
+  const std::int64_t held_begin = std::max(base_ns_ + first_begin_ns_, from_ns);
+  const std::int64_t held_end = std::min(base_ns_ + last_end_ns_, to_ns);
+  const bool cut = from_ns > base_ns_ + first_begin_ns_;
+  if (empty() || out.columns.empty() || held_begin >= out.end_ns || held_end <= out.begin_ns ||
+      held_begin >= held_end) {
+    return;
+  }
   const double width = out.width_ns();
   // Few columns are answered from as many buckets as some more would be: an edge of one wide column would
   // else be split within half of it.
@@ -207,18 +216,19 @@ void DensityPyramid::add_to(const DensityColumns& out) const {
   for (std::size_t c = first_column; c <= last_column; ++c) {
     const std::int64_t from = to;
     to = begin_of(c + 1);
-    const std::int64_t lo = std::max(from, first_begin_ns_);
-    const std::int64_t hi = std::min(to, last_end_ns_);
+    const std::int64_t lo = std::max(from, held_begin - base_ns_);
+    const std::int64_t hi = std::min(to, held_end - base_ns_);
     if (lo >= hi) continue;
+    const bool begins_here = c == first_column && !cut;
     DensityBucket sum = out.columns[c];
     std::int64_t i = lo >> shift;
     const std::int64_t last = (hi - 1) >> shift;
     const std::int64_t at = i << shift;
     if (i == last) {
-      share(sum, i, lo, hi, at >= from || c == first_column);
+      share(sum, i, lo, hi, at >= lo || begins_here);
     } else {
       if (at < lo) {
-        share(sum, i, lo, at + bucket_ns, at >= from || c == first_column);
+        share(sum, i, lo, at + bucket_ns, at >= lo || begins_here);
         ++i;
       }
       for (; i < last; ++i) sum.merge(buckets[i]);

@@ -30,7 +30,7 @@ struct DensityBucket {
   /// hundred thousand votes.
   void vote(float busy, std::uint32_t its_tag) noexcept {
     const auto same = static_cast<std::uint32_t>(-static_cast<std::int32_t>(tag == its_tag));
-    const auto wins = static_cast<std::uint32_t>(-static_cast<std::int32_t>(busy > weight));
+    const auto wins = static_cast<std::uint32_t>(-static_cast<std::int32_t>((busy > weight) | (tag == 0)));
     const auto together = std::bit_cast<std::uint32_t>(weight + busy);
     const std::uint32_t apart = std::bit_cast<std::uint32_t>(weight - busy) & 0x7FFF'FFFFU;
     weight = std::bit_cast<float>((together & same) | (apart & ~same));
@@ -95,9 +95,13 @@ class DensityPyramid {
   [[nodiscard]] unsigned shift() const noexcept { return shift_; }  ///< leaves are 2^shift ns wide
   /// Adds what it holds to `columns`, few of which are answered more finely than covers() asks. Shares of
   /// edge buckets are split by overlap.
-  void add_to(const DensityColumns& columns) const;
+  void add_to(const DensityColumns& columns) const { add_to(columns, Store::kBegin, Store::kEnd); }
+  /// Only what lies in [from, to).
+  void add_to(const DensityColumns& columns, std::int64_t from_ns, std::int64_t to_ns) const;
   /// All of it.
   [[nodiscard]] DensityBucket total() const;
+  /// Keeps no buckets narrower than 2^shift ns, where it has wider ones.
+  void drop_finer(unsigned shift);
   void clear() { *this = DensityPyramid(); }
   [[nodiscard]] std::size_t bytes() const noexcept;
 

@@ -6,9 +6,35 @@
 
 namespace shardscope::store {
 
-void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth, bool exact,
+void RankRun::add_to_sums(const Block& block) const {
+  static const DensityPyramid none;
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s) {
+    const std::int64_t from = block.begin.lanes[s].last_ns;
+    if (block.damaged) {
+      const BlockLane nothing{.end_ns = block.lanes[s].end_ns, .rows = {}, .fine = {}};
+      sums_[s].append(nothing, none, from);
+      continue;
+    }
+    // Waits are spans of the compute lane.
+    const bool compute = static_cast<ev::StreamId>(s) == ev::StreamId::compute;
+    sums_[s].append(block.lanes[s], compute ? block.waits : none, from);
+  }
+}
+
+void RankRun::renew_sums() const {
+  const std::vector<BlockAccess::Damage>& damage = access_.damage();
+  const bool own = std::any_of(damage.begin() + static_cast<std::ptrdiff_t>(damage_in_sums_), damage.end(),
+                               [&](const BlockAccess::Damage& found) { return found.rank == rank_; });
+  damage_in_sums_ = damage.size();
+  if (!own) return;
+  sums_ = {};
+  for (const Block& block : blocks_) add_to_sums(block);
+}
+
+void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
                          const DensityColumns& columns) const {
   const auto s = static_cast<std::size_t>(stream);
+  const double width = columns.width_ns();
   const Block& block = blocks_[i];
   if (block.damaged) return;
   const BlockLane& lane = block.lanes[s];
@@ -16,12 +42,11 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
   if (!waits && depth >= lane.rows.size()) return;
   const DensityPyramid& coarse = waits ? block.waits : lane.rows[depth];
   if (coarse.empty()) return;
-  const double width = columns.width_ns();
   if (coarse.covers(width)) {
     coarse.add_to(columns);
     return;
   }
-  if (exact && (waits || !DensityPyramid::covers(lane.fine[depth], width))) {
+  if (waits || !DensityPyramid::covers(lane.fine[depth], width)) {
     if (const auto known = state(i, RankState::For::spans, BlockAccess::Read::if_time)) {
       const Lane& spans = known->lanes()[s];
       if (waits) {
@@ -33,40 +58,96 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
     }
   }
   // What was not read for want of time is noted where that is found; until then, more coarsely.
-  const BlockPage* const known = page(i);
+  const BlockPage* const known = page(i, BlockAccess::Detail::full);
   if (block.damaged) return;
   const bool has = known != nullptr && (waits || depth < known->lanes[s].size());
   const DensityPyramid& finest = !has ? coarse : waits ? known->waits : known->lanes[s][depth];
   finest.add_to(columns);
 }
 
-void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_ns,
-                      const DensityColumns& columns) const {
+void RankRun::density_of_pages(const Range& range, ev::StreamId stream, std::uint8_t depth,
+                               const DensityColumns& columns) const {
+  using Detail = BlockAccess::Detail;
   const auto s = static_cast<std::size_t>(stream);
-  if (s >= depths_.size() || columns.columns.empty() || columns.end_ns <= columns.begin_ns) return;
   const RowSums& sums = sums_[s];
-  Range range = of_lane(s, columns.begin_ns, columns.end_ns);
-  const bool newest = range.last == blocks_.size();
-  if (const DensityPyramid& whole = sums.levels(depth); whole.covers(columns.width_ns())) {
-    whole.add_to(columns);
-    range.first = range.last;
-  }
-  const bool exact = worth_reading(range);
+  const DensityPyramid& whole = sums.levels(depth);
+  const double width = columns.width_ns();
+  // What is not known of neighbours is drawn at once. Blocks themselves are not looked at: they are large,
+  // and far from one another.
+  std::size_t coarser = range.last;
+  const auto draw_coarser = [&](std::size_t end) {
+    if (coarser < end) whole.add_to(columns, sums.begin_ns(coarser), sums.end_ns(end - 1));
+    coarser = range.last;
+  };
+  const auto row_of = [&](const BlockPage* page) -> const DensityPyramid* {
+    if (page == nullptr) return nullptr;
+    if (depth == kWaits) return &page->waits;
+    return depth < page->lanes[s].size() ? &page->lanes[s][depth] : nullptr;
+  };
   for (std::size_t i = range.first; i < range.last;) {
+    const std::uint8_t shift = sums.shift(depth, i);
+    if (shift == RowSums::kNone) {
+      ++i;
+      continue;
+    }
     const std::int64_t from = sums.begin_ns(i);
-    if (depth != kWaits && from >= columns.begin_ns && from < columns.end_ns) {
+    if (from >= columns.begin_ns && from < columns.end_ns &&
+        static_cast<double>(sums.end_ns(i) - from) < width) {
       const std::size_t column = columns.index(from);
       const std::int64_t edge = columns.at(column + 1);
       std::size_t next = i;  // blocks that lie in this column
       while (next < range.last && sums.end_ns(next) < edge) ++next;
       if (next > i) {
+        draw_coarser(i);
         sums.add_to(columns.columns[column], depth, i, next);
         i = next;
         continue;
       }
     }
-    density_of(i, stream, depth, exact, columns);
+    const DensityPyramid* levels = nullptr;
+    if (DensityPyramid::covers(shift, width)) {
+      const BlockLane& lane = blocks_[i].lanes[s];
+      levels = depth == kWaits ? &blocks_[i].waits : &lane.rows[depth];
+    } else {
+      const unsigned medium = shift > BlockAccess::kMediumFiner ? shift - BlockAccess::kMediumFiner : 0;
+      const Detail detail = DensityPyramid::covers(medium, width) ? Detail::medium : Detail::full;
+      levels = row_of(page(i, detail));
+      if (levels == nullptr && detail == Detail::full) {
+        levels = row_of(page(i, Detail::medium, BlockAccess::Read::never));
+      }
+      // In a row of very unlike blocks its own are much finer than those of the whole row.
+      constexpr unsigned kMuchFiner = 2;
+      if (levels == nullptr && whole.shift() > shift + kMuchFiner && !blocks_[i].damaged) {
+        levels = depth == kWaits ? &blocks_[i].waits : &blocks_[i].lanes[s].rows[depth];
+      }
+    }
+    if (levels != nullptr) {
+      draw_coarser(i);
+      levels->add_to(columns);
+    } else if (coarser == range.last) {
+      coarser = i;
+    }
     ++i;
+  }
+  draw_coarser(range.last);
+}
+
+void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_ns,
+                      const DensityColumns& columns) const {
+  const auto s = static_cast<std::size_t>(stream);
+  if (s >= depths_.size() || columns.columns.empty() || columns.end_ns <= columns.begin_ns) return;
+  if (damage_in_sums_ != access_.damage().size()) renew_sums();
+  const RowSums& sums = sums_[s];
+  Range range = of_lane(s, columns.begin_ns, columns.end_ns);
+  const bool newest = range.last == blocks_.size();
+  if (sums.levels(depth).covers(columns.width_ns())) {
+    sums.levels(depth).add_to(columns);
+    range.first = range.last;
+  }
+  if (worth_reading(range)) {
+    for (std::size_t i = range.first; i < range.last; ++i) density_of(i, stream, depth, columns);
+  } else {
+    density_of_pages(range, stream, depth, columns);
   }
   if (!newest) return;
   if (depth == kWaits) {

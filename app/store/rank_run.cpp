@@ -144,10 +144,8 @@ void RankRun::append(Block block) {
   for (std::size_t s = 0; s < ev::kStreamCount; ++s) {
     const auto depths = static_cast<std::uint8_t>(block.lanes[s].rows.size());
     depths_[s] = std::max(depths_[s], depths);
-    static const DensityPyramid none;
-    const bool compute = static_cast<ev::StreamId>(s) == ev::StreamId::compute;
-    sums_[s].append(block.lanes[s], compute ? block.waits : none, block.begin.lanes[s].last_ns);
   }
+  add_to_sums(block);
   for (std::size_t p = 0; p < peaks_.size(); ++p) {
     if (block.memory[p].changes == 0) continue;
     const auto take = [](std::optional<MemorySample>& known, const MemorySample& sample) {

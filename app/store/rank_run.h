@@ -114,8 +114,9 @@ class RankRun {
   [[nodiscard]] bool worth_reading(const Range& range) const noexcept;
   [[nodiscard]] std::shared_ptr<const RankState> state(
       std::size_t i, RankState::For part, BlockAccess::Read read = BlockAccess::Read::always) const;
-  /// If there is time. Valid until something else is read.
-  [[nodiscard]] const BlockPage* page(std::size_t i) const;
+  /// Null when it is not known and there is no time. Valid until something else is read.
+  [[nodiscard]] const BlockPage* page(std::size_t i, BlockAccess::Detail detail,
+                                      BlockAccess::Read read = BlockAccess::Read::if_time) const;
   /// Blocks that may hold events in [begin, end].
   [[nodiscard]] Range holding(std::int64_t begin_ns, std::int64_t end_ns) const;
   /// Blocks whose stretch of a lane meets [begin, end].
@@ -125,8 +126,15 @@ class RankRun {
   /// A span that is open at the end of block `i`, as it is known now.
   [[nodiscard]] Span continued(std::size_t stream, std::size_t depth, std::size_t i, Span span) const;
   void carry_back(std::size_t i, const Block::Carried& carried);
-  /// `exact`: from the spans themselves, where levels of detail are coarser than the columns.
-  void density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth, bool exact,
+  void add_to_sums(const Block& block) const;
+  /// Leaves out of the sums what was found damaged since.
+  void renew_sums() const;
+  /// Blocks of `range`: each from as fine a page as its columns want; where none is known, from all of
+  /// the row.
+  void density_of_pages(const Range& range, ev::StreamId stream, std::uint8_t depth,
+                        const DensityColumns& columns) const;
+  /// From the spans themselves where levels of detail are coarser than the columns.
+  void density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
                   const DensityColumns& columns) const;
 
   std::uint32_t rank_;
@@ -135,13 +143,14 @@ class RankRun {
   mutable std::vector<Block> blocks_;  ///< `damaged` is found by looking
   std::vector<std::int64_t> reach_;    ///< by block: latest event up to here
   std::vector<std::int64_t> floor_;    ///< by block: earliest event from here on
-  std::array<RowSums, ev::kStreamCount> sums_;
+  mutable std::array<RowSums, ev::kStreamCount> sums_;
+  mutable std::size_t damage_in_sums_ = 0;  ///< access_.damage() that they are without
   /// By block: its page, as long as the cache has not changed since. A frame asks once per row.
   struct KnownPage {
     const BlockPage* page = nullptr;
     std::uint64_t as_of = 0;
   };
-  mutable std::vector<KnownPage> pages_;
+  mutable std::array<std::vector<KnownPage>, BlockAccess::kDetails> pages_;
   SpanTotals totals_;                                                       ///< of sealed blocks
   std::map<std::pair<ev::EventKind, std::uint8_t>, std::uint64_t> counts_;  ///< instants of sealed blocks
   std::array<std::uint8_t, ev::kStreamCount> depths_{};

@@ -109,6 +109,45 @@ void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<st
   }
 }
 
+void RankState::add_of_state(const Event& event, std::int64_t at_ns) {
+  switch (event.kind) {
+    case EventKind::param_status:
+      status_.push(
+          {.at_ns = at_ns, .param = event.a, .module = event.b, .gather = event.c, .code = event.code});
+      return;
+    case EventKind::memory_alloc:
+    case EventKind::memory_free: {
+      const std::size_t pool = event.code >> 4;
+      if (pool >= memory_.size()) return;
+      memory_[pool].push({.at_ns = at_ns,
+                          .delta = event.kind == EventKind::memory_alloc ? event.v0 : -event.v0,
+                          .after = event.v1,
+                          .category = static_cast<ev::MemoryCategory>(event.code & 0xFU)});
+      return;
+    }
+    case EventKind::bucket_open:
+    case EventKind::bucket_add:
+    case EventKind::bucket_flush:
+      bucket_events_.push_back(event);
+      bucket_events_.back().ticks = static_cast<std::uint64_t>(at_ns);
+      return;
+    default:
+      return;
+  }
+}
+
+void RankState::add(std::span<const Event> events, std::int64_t clock_offset_ns,
+                    const std::vector<std::uint32_t>& parents) {
+  if (for_ == For::states) {
+    for (const Event& event : events) {
+      if (static_cast<std::size_t>(event.stream) >= lanes_.size()) continue;
+      add_of_state(event, time_of(event) + clock_offset_ns);
+    }
+    return;
+  }
+  for (const Event& event : events) add(event, time_of(event) + clock_offset_ns, parents);
+}
+
 void RankState::add_instant(const Event& event, std::int64_t at_ns) {
   if (keeps(For::instants)) {
     instants_.push_back(event);
@@ -118,20 +157,12 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
   }
   switch (event.kind) {
     case EventKind::param_status:
-      if (!keeps(For::states)) return;
-      status_.push(
-          {.at_ns = at_ns, .param = event.a, .module = event.b, .gather = event.c, .code = event.code});
+      if (keeps(For::states)) add_of_state(event, at_ns);
       return;
     case EventKind::memory_alloc:
-    case EventKind::memory_free: {
-      const std::size_t pool = event.code >> 4;
-      if (pool >= memory_.size() || (!keeps(For::states) && for_ != For::totals)) return;
-      memory_[pool].push({.at_ns = at_ns,
-                          .delta = event.kind == EventKind::memory_alloc ? event.v0 : -event.v0,
-                          .after = event.v1,
-                          .category = static_cast<ev::MemoryCategory>(event.code & 0xFU)});
+    case EventKind::memory_free:
+      if (keeps(For::states) || for_ == For::totals) add_of_state(event, at_ns);
       return;
-    }
     case EventKind::loss:
     case EventKind::grad_norm:
     case EventKind::loss_scale:
@@ -143,11 +174,8 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
     case EventKind::bucket_add:
     case EventKind::bucket_flush:
       if (!keeps(For::states)) return;
-      // Of a stretch that is read again only the way to a time is asked for, which is replayed.
-      if (for_ != For::states) buckets_.add(event, at_ns);
-      if (for_ == For::blocks) return;
-      bucket_events_.push_back(event);
-      bucket_events_.back().ticks = static_cast<std::uint64_t>(at_ns);
+      buckets_.add(event, at_ns);
+      if (for_ != For::blocks) add_of_state(event, at_ns);
       return;
     case EventKind::gate:
       ++gate_count_;

@@ -61,6 +61,9 @@ class RankState {
   void expect(std::int64_t ns) noexcept;
   void gap();  ///< events before now are missing
   void add(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
+  /// All of them; `clock_offset_ns` added to their times gives the collector's.
+  void add(std::span<const ev::Event> events, std::int64_t clock_offset_ns,
+           const std::vector<std::uint32_t>& parents);
   /// Makes room for what these events say, where all come at once.
   void reserve(std::span<const ev::Event> events);
   /// Brings order and indices up to date after some add() calls.
@@ -108,6 +111,7 @@ class RankState {
 
  private:
   void add_instant(const ev::Event& event, std::int64_t at_ns);
+  void add_of_state(const ev::Event& event, std::int64_t at_ns);  ///< statuses, memory, buckets
   void note(const ev::Event& event, std::int64_t at_ns);
   /// Whether a part of everything is kept; of instants a block has only numbers.
   [[nodiscard]] bool keeps(For part) const noexcept {

@@ -20,11 +20,12 @@ std::shared_ptr<const RankState> RankRun::state(std::size_t i, RankState::For pa
   return access_.state(blocks_[i], static_cast<std::uint32_t>(i), part, read);
 }
 
-const BlockPage* RankRun::page(std::size_t i) const {
-  if (pages_.size() < blocks_.size()) pages_.resize(blocks_.size());
-  KnownPage& known = pages_[i];
+const BlockPage* RankRun::page(std::size_t i, BlockAccess::Detail detail, BlockAccess::Read read) const {
+  std::vector<KnownPage>& pages = pages_[static_cast<std::size_t>(detail)];
+  if (pages.size() < blocks_.size()) pages.resize(blocks_.size());
+  KnownPage& known = pages[i];
   if (known.page == nullptr || known.as_of != access_.cache().changes()) {
-    const auto page = access_.page(blocks_[i], static_cast<std::uint32_t>(i), BlockAccess::Read::if_time);
+    const auto page = access_.page(blocks_[i], static_cast<std::uint32_t>(i), detail, read);
     known = {page.get(), access_.cache().changes()};
   }
   return known.page;

@@ -19,20 +19,20 @@ class RowSums {
   /// The next block's part of the lane; its stretch begins at `begin_ns`. `waits`: of the lane, may be empty.
   void append(const BlockLane& lane, const DensityPyramid& waits, std::int64_t begin_ns) {
     const std::size_t leaves = std::max(kMinLeaves, kLeavesPerBlock * (begins_.size() + 1));
-    const auto add = [leaves](DensityPyramid& levels, const DensityPyramid& stretch) {
-      levels.append(stretch, leaves);
-      levels.settle();
-    };
-    add(waits_, waits);
-    if (rows_.size() < lane.rows.size()) rows_.resize(lane.rows.size());
-    for (std::size_t d = 0; d < lane.rows.size(); ++d) {
-      Row& row = rows_[d];
+    const auto add_row = [&](Row& row, const DensityPyramid& stretch) {
       row.blocks.resize(begins_.size() + 1);
       row.groups.resize(begins_.size() / kGroup + 1);
-      row.blocks.back() = lane.rows[d].total();
+      row.shifts.resize(begins_.size() + 1, kNone);
+      if (stretch.empty()) return;
+      row.shifts.back() = static_cast<std::uint8_t>(stretch.shift());
+      row.blocks.back() = stretch.total();
       row.groups.back().merge(row.blocks.back());
-      add(row.levels, lane.rows[d]);
-    }
+      row.levels.append(stretch, leaves);
+      row.levels.settle();
+    };
+    add_row(waits_, waits);
+    if (rows_.size() < lane.rows.size()) rows_.resize(lane.rows.size());
+    for (std::size_t d = 0; d < lane.rows.size(); ++d) add_row(rows_[d], lane.rows[d]);
     begins_.push_back(begin_ns);
     ends_.push_back(lane.end_ns);
   }
@@ -44,23 +44,21 @@ class RowSums {
     return first(begins_, from, ns);
   }
   /// Of all blocks; empty where there are none.
-  [[nodiscard]] const DensityPyramid& levels(std::size_t depth) const {
-    static const DensityPyramid none;
-    if (depth == Store::kWaits) return waits_;
-    return depth < rows_.size() ? rows_[depth].levels : none;
+  [[nodiscard]] const DensityPyramid& levels(std::size_t depth) const { return row(depth).levels; }
+  /// shift() of a block's own levels of detail; kNone: it has nothing in this row.
+  static constexpr std::uint8_t kNone = 255;
+  [[nodiscard]] std::uint8_t shift(std::size_t depth, std::size_t i) const {
+    const std::vector<std::uint8_t>& shifts = row(depth).shifts;
+    return i < shifts.size() ? shifts[i] : kNone;
   }
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t bytes = (begins_.capacity() + ends_.capacity()) * sizeof(std::int64_t) + waits_.bytes();
-    for (const Row& row : rows_) {
-      bytes += sizeof row + row.levels.bytes() +
-               (row.blocks.capacity() + row.groups.capacity()) * sizeof(DensityBucket);
-    }
+    for (const Row& row : rows_) bytes += sizeof row + row.bytes();
     return bytes;
   }
   /// Adds blocks [first, last) of a row.
   void add_to(DensityBucket& sum, std::size_t depth, std::size_t first, std::size_t last) const {
-    if (depth >= rows_.size()) return;
-    const Row& row = rows_[depth];
+    const Row& row = this->row(depth);
     last = std::min(last, row.blocks.size());
     while (first < last) {
       if (first % kGroup == 0 && first + kGroup <= last) {
@@ -76,15 +74,25 @@ class RowSums {
  private:
   struct Row {
     std::vector<DensityBucket> blocks, groups;
+    std::vector<std::uint8_t> shifts;
     DensityPyramid levels;
+    [[nodiscard]] std::size_t bytes() const noexcept {
+      return levels.bytes() + shifts.capacity() +
+             (blocks.capacity() + groups.capacity()) * sizeof(DensityBucket);
+    }
   };
+  [[nodiscard]] const Row& row(std::size_t depth) const {
+    static const Row none;
+    if (depth == Store::kWaits) return waits_;
+    return depth < rows_.size() ? rows_[depth] : none;
+  }
   [[nodiscard]] static std::size_t first(const std::vector<std::int64_t>& times, std::size_t from,
                                          std::int64_t ns) {
     return static_cast<std::size_t>(
         std::lower_bound(times.begin() + static_cast<std::ptrdiff_t>(from), times.end(), ns) - times.begin());
   }
   std::vector<Row> rows_;  ///< by depth
-  DensityPyramid waits_;
+  Row waits_;
   std::vector<std::int64_t> begins_, ends_;  ///< by block
 };
 

@@ -158,7 +158,7 @@ class Store {
   void add_name(std::uint32_t rank, std::uint32_t id, std::string name);
 
   // ---- how much is in memory ----------------------------------------------------------------------
-  static constexpr std::size_t kSealEvents = std::size_t{1} << 14;
+  static constexpr std::size_t kSealEvents = std::size_t{1} << 13;
   /// A rank's newest events are sealed when there are this many, or fewer with many ranks. SIZE_MAX: never.
   void seal_after(std::size_t events);
   void set_cache_bytes(std::size_t bytes);  ///< of what is read from blocks; 256 MiB unless told

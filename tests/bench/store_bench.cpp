@@ -26,6 +26,7 @@ using namespace shardscope::store;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kColumns = 1600;
+constexpr int kMostFrames = 400;                     ///< of one view; it may not be whole then
 constexpr std::uint64_t kFewSpans = 640;             ///< in view: drawn one by one
 constexpr std::chrono::microseconds kReading{1000};  ///< as the dashboard does
 
@@ -156,7 +157,8 @@ std::uint64_t draw(const Store& store, const Rows& rows, std::int64_t begin, std
   return spans;
 }
 
-void bench_frames(const Store& store, const Rows& rows, double before) {
+/// `every_zoom`: prints each one's.
+void bench_frames(const Store& store, const Rows& rows, double before, bool every_zoom) {
   std::vector<Density> columns(kColumns);
   std::vector<double> costs, of_zoom;
   std::mt19937_64 random(1);
@@ -174,14 +176,16 @@ void bench_frames(const Store& store, const Rows& rows, double before) {
       do {
         store.limit_reading(kReading);
         of_zoom.push_back(timed([&] { (void)draw(store, rows, begin, begin + width, columns); }));
-      } while (store.wants_more() && ++frames < 2000);
+      } while (store.wants_more() && ++frames < kMostFrames);
       most_frames = std::max(most_frames, frames);
     }
     costs.insert(costs.end(), of_zoom.begin(), of_zoom.end());
     const Spread cost = spread_of(of_zoom);
-    if (std::getenv("ZOOMS") != nullptr)
-      std::printf("%10.3f ms wide: %5zu frames %.2f %.2f %.2f\n", double(width) * 1e-6, of_zoom.size(),
-                  cost.median * 1e3, cost.p99 * 1e3, cost.worst * 1e3);
+    if (every_zoom) {
+      std::printf("%12.3f ms wide, %4zu frames: median %.2f ms, p99 %.2f ms, worst %.2f ms\n",
+                  static_cast<double>(width) * 1e-6, of_zoom.size(), cost.median * 1e3, cost.p99 * 1e3,
+                  cost.worst * 1e3);
+    }
     if (cost.p99 > costliest.cost.p99) costliest = {cost, width};
   }
   const Spread frame = spread_of(costs);
@@ -192,29 +196,33 @@ void bench_frames(const Store& store, const Rows& rows, double before) {
       rows.size(), static_cast<double>(store.event_count()) / static_cast<double>(rows.size()) * 1e-6,
       kColumns, zooms, frame.median * 1e3, frame.p99 * 1e3, frame.worst * 1e3,
       static_cast<double>(costliest.width_ns) * 1e-6, costliest.cost.median * 1e3, costliest.cost.p99 * 1e3);
-  std::printf("%d views, all blocks to be read: refined after %d frames at most, %.1f on average\n", views,
-              most_frames, static_cast<double>(costs.size()) / views);
+  std::printf(
+      "%d views, all blocks to be read: refined after %d frames at most (%d: no longer waited for), %.1f on "
+      "average\n",
+      views, most_frames, kMostFrames, static_cast<double>(costs.size()) / views);
   std::printf("memory after looking around: %.0f MiB resident more\n", resident_mib() - before);
+}
+
+/// Every parameter, pool and bucket of every rank.
+void look_at_state(const Store& store, std::int64_t at) {
+  std::vector<ParamState> states(store.tables().params.size());
+  for (const RankRow& rank : store.ranks()) {
+    store.param_states(rank.rank, at, states);
+    for (std::size_t p = 0; p < shardscope::instrumentation::kMemoryPoolCount; ++p) {
+      (void)store.memory_at(rank.rank, static_cast<shardscope::instrumentation::MemoryPool>(p), at);
+    }
+    (void)store.buckets_at(rank.rank, at);
+  }
 }
 
 void bench_state(const Store& store) {
   std::mt19937_64 random(2);
   store.limit_reading(std::nullopt);
-  std::vector<ParamState> states(store.tables().params.size());
-  const auto state_at = [&](std::int64_t at) {
-    for (const RankRow& rank : store.ranks()) {
-      store.param_states(rank.rank, at, states);
-      for (std::size_t p = 0; p < shardscope::instrumentation::kMemoryPoolCount; ++p) {
-        (void)store.memory_at(rank.rank, static_cast<shardscope::instrumentation::MemoryPool>(p), at);
-      }
-      (void)store.buckets_at(rank.rank, at);
-    }
-  };
   std::vector<double> cold, warm;
   for (int i = 0; i < 100; ++i) {
     const auto at = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(store.end_ns()));
-    cold.push_back(timed([&] { state_at(at); }));
-    warm.push_back(timed([&] { state_at(at + 1'000'000); }));
+    cold.push_back(timed([&] { look_at_state(store, at); }));
+    warm.push_back(timed([&] { look_at_state(store, at + 1'000'000); }));
   }
   const Spread far = spread_of(cold), near = spread_of(warm);
   std::printf(
@@ -252,7 +260,7 @@ void bench_opening(const std::string& path, What what) {
   std::printf("memory: %.0f MiB resident more, of which the store counts %.0f (target 1024)\n",
               resident_mib() - before, static_cast<double>(store.resident_bytes()) / (1 << 20));
 
-  if (what != What::state) bench_frames(store, rows, before);
+  if (what != What::state) bench_frames(store, rows, before, what == What::frames);
   if (what != What::frames) bench_state(store);
   if (what == What::all) bench_reading(store, path, before);
 }
@@ -262,7 +270,8 @@ void bench_live(const LongRun& source, std::size_t events) {
   const double before = resident_mib();
   Store store;
   for (const auto& tables : source.run().tables) store.set_tables(tables.rank, tables);
-  std::vector<double> costs;
+  std::vector<double> costs, cold, newest;
+  std::mt19937_64 random(3);
   double taking = 0;
   std::size_t chunks = 0;
   std::vector<Density> columns(kColumns);
@@ -272,13 +281,25 @@ void bench_live(const LongRun& source, std::size_t events) {
     store.limit_reading(kReading);
     const auto rows = rows_of(store);
     costs.push_back(timed([&] { (void)draw(store, rows, 0, store.end_ns(), columns); }));
+    if (chunks % 4096 != 0) return;
+    const auto at = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(store.end_ns()));
+    cold.push_back(timed([&] { look_at_state(store, at); }));
+    newest.push_back(timed([&] { look_at_state(store, store.end_ns()); }));
   });
+  const double grown = resident_mib() - before;
   const Spread frame = spread_of(costs);
   std::printf(
-      "live: %.1f M events/s of CPU taken in; frame of the whole run while it grows: median %.2f ms, "
-      "worst %.2f ms; %.1f bytes of memory per event\n",
-      static_cast<double>(done) / taking * 1e-6, frame.median * 1e3, frame.worst * 1e3,
-      (resident_mib() - before) * (1 << 20) / static_cast<double>(done));
+      "live: %.1f M events/s of CPU taken in; frame of the whole run while it grows: median %.2f ms, p99 "
+      "%.2f "
+      "ms, worst %.2f ms (target 4); %.1f bytes of memory per event\n",
+      static_cast<double>(done) / taking * 1e-6, frame.median * 1e3, frame.p99 * 1e3, frame.worst * 1e3,
+      grown * (1 << 20) / static_cast<double>(done));
+  if (cold.empty()) return;
+  const Spread far = spread_of(cold), now = spread_of(newest);
+  std::printf(
+      "live: state at any time so far: median %.2f ms, worst %.2f ms; now: median %.2f ms, worst %.2f ms "
+      "(target 5)\n",
+      far.median * 1e3, far.worst * 1e3, now.median * 1e3, now.worst * 1e3);
 }
 
 }  // namespace
