@@ -16,7 +16,7 @@ constexpr std::uint8_t kPageVersion = 2;
 constexpr std::uint8_t kStatusesVersion = 1;
 /// A block or page of version 1 holds these, of which there were no more.
 constexpr std::size_t kLanesOfVersion1 = 7;
-constexpr std::size_t kCoarseBuckets = 8;
+constexpr std::size_t kCoarseBuckets = 16;
 constexpr std::size_t kFineBuckets = std::size_t{1} << 16;
 constexpr std::size_t kMaxDepth = 64;
 

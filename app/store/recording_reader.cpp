@@ -255,6 +255,12 @@ class Reader {
         while (rows.step()) {
           any = true;
           const std::int64_t id = rows.integer(0);
+          if (id < next) {  // what is behind the end of a truncated file reads as zeros: this is no row
+            if (damaged_from == 0) damaged_from = next;
+            ++damaged_in_a_row;
+            ++next;
+            break;
+          }
           // Overflow pages are read here, and may be the damaged ones.
           end_of_damage(id - 1);
           damaged_in_a_row = 0;
