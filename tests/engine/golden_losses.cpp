@@ -139,61 +139,76 @@ std::uint32_t threads_of(const Json& world) {
   return static_cast<std::uint32_t>(ranks);
 }
 
+namespace {
+
+/// Adds an outcome for every stage of a case.
+void check_case(const Json& file, const Json& golden, std::vector<LossOutcome>& outcomes) {
+  const auto name = golden.at("model").get<std::string>();
+  for (const auto& [stage, recorded] : golden.at("stages").items()) {
+    const std::string title = golden.at("id").get<std::string>() + " " + name + " stage " + stage;
+    std::string problem;
+    Worst worst;
+    try {
+      RunSpec spec;
+      spec.model = model_named(name);
+      spec.config = make_config(std::stoi(stage), golden.value("gradient_accumulation_steps", 1));
+      spec.config["gradient_clipping"] = golden.value("gradient_clipping", golden.value("clip", 1.0));
+      spec.world = threads_of(golden.at("world"));
+      spec.init = golden.at("init").get<std::string>();
+      spec.data = name.rfind("gpt", 0) == 0 ? "golden:gpt" : "golden:mlp";
+      spec.steps = static_cast<std::int64_t>(recorded.at("losses").at(0).size());
+      const TrainingRun run = train(spec);
+      for (const RankRun& rank : run.ranks) {
+        if (!rank.error.empty()) problem = rank.error;
+      }
+      if (problem.empty()) {
+        compare_run(recorded, run, worst);
+        if (!(worst.value <= kTolerance)) {
+          problem = "relative deviation " + text_of(worst.value) + " at " + worst.where;
+        } else {
+          const plan::ModelPlan model = plan::build_model_plan(spec.model);
+          problem = compare_definition(file, name, model);
+          if (problem.empty()) problem = compare_sums(recorded, model, run);
+          if (problem.empty() && golden.contains("reference_float64")) {
+            compare_run(golden["reference_float64"], run, worst);
+            if (!(worst.value <= kTolerance)) {
+              problem = "from float64: relative deviation " + text_of(worst.value) + " at " + worst.where;
+            } else {
+              problem = compare_sums(golden["reference_float64"], model, run);
+            }
+          }
+          constexpr const char* kByParameter = "final_params_per_param_sum_and_abs_sum_stage0";
+          if (problem.empty() && stage == "0" && golden.contains(kByParameter)) {
+            problem = compare_parameters(golden[kByParameter], model, run);
+          }
+        }
+      }
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    if (problem.empty()) {
+      outcomes.push_back(
+          {title, "largest relative deviation " + text_of(worst.value) + " (" + worst.where + ")", true});
+    } else {
+      outcomes.push_back({title, problem, false});
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<LossOutcome> check_losses(const Json& file) {
   // Recorded cases hold activations so close to a ReLU's kink that fp32's order of summation decides them.
   kernels::set_matmul_precision(kernels::MatmulPrecision::highest);
   std::vector<LossOutcome> outcomes;
+  std::size_t number = 0;
   for (const Json& golden : file.at("cases")) {
-    const auto name = golden.at("model").get<std::string>();
-    for (const auto& [stage, recorded] : golden.at("stages").items()) {
-      const std::string title = golden.at("id").get<std::string>() + " " + name + " stage " + stage;
-      std::string problem;
-      Worst worst;
-      try {
-        RunSpec spec;
-        spec.model = model_named(name);
-        spec.config = make_config(std::stoi(stage), golden.value("gradient_accumulation_steps", 1));
-        spec.config["gradient_clipping"] = golden.value("gradient_clipping", golden.value("clip", 1.0));
-        spec.world = threads_of(golden.at("world"));
-        spec.init = golden.at("init").get<std::string>();
-        spec.data = name.rfind("gpt", 0) == 0 ? "golden:gpt" : "golden:mlp";
-        spec.steps = static_cast<std::int64_t>(recorded.at("losses").at(0).size());
-        const TrainingRun run = train(spec);
-        for (const RankRun& rank : run.ranks) {
-          if (!rank.error.empty()) problem = rank.error;
-        }
-        if (problem.empty()) {
-          compare_run(recorded, run, worst);
-          if (!(worst.value <= kTolerance)) {
-            problem = "relative deviation " + text_of(worst.value) + " at " + worst.where;
-          } else {
-            const plan::ModelPlan model = plan::build_model_plan(spec.model);
-            problem = compare_definition(file, name, model);
-            if (problem.empty()) problem = compare_sums(recorded, model, run);
-            if (problem.empty() && golden.contains("reference_float64")) {
-              compare_run(golden["reference_float64"], run, worst);
-              if (!(worst.value <= kTolerance)) {
-                problem = "from float64: relative deviation " + text_of(worst.value) + " at " + worst.where;
-              } else {
-                problem = compare_sums(golden["reference_float64"], model, run);
-              }
-            }
-            constexpr const char* kByParameter = "final_params_per_param_sum_and_abs_sum_stage0";
-            if (problem.empty() && stage == "0" && golden.contains(kByParameter)) {
-              problem = compare_parameters(golden[kByParameter], model, run);
-            }
-          }
-        }
-      } catch (const std::exception& error) {
-        problem = error.what();
-      }
-      if (problem.empty()) {
-        outcomes.push_back(
-            {title, "largest relative deviation " + text_of(worst.value) + " (" + worst.where + ")", true});
-      } else {
-        outcomes.push_back({title, problem, false});
-      }
+    try {
+      check_case(file, golden, outcomes);
+    } catch (const std::exception& error) {
+      outcomes.push_back({"case " + std::to_string(number), error.what(), false});
     }
+    ++number;
   }
   return outcomes;
 }

@@ -32,5 +32,17 @@ TEST(GoldenLosses, AWrongLossIsSeen) {
   }
 }
 
+TEST(GoldenLosses, ADamagedCaseFailsAlone) {
+  nlohmann::json file = golden();
+  nlohmann::json one = file["cases"][0];
+  one["stages"] = {{"0", one["stages"]["0"]}};
+  file["cases"] = nlohmann::json::array({{{"model", "mlp"}}, one});
+  const std::vector<LossOutcome> outcomes = check_losses(file);
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_FALSE(outcomes[0].agrees);
+  EXPECT_EQ(outcomes[0].title, "case 0");
+  EXPECT_TRUE(outcomes[1].agrees) << outcomes[1].text;
+}
+
 }  // namespace
 }  // namespace shardscope::engine::testing
