@@ -47,7 +47,10 @@ class JsonPositions::Scanner {
       at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
       const std::string_view two = text_.substr(at_, 2);
       if (two == "//") {
-        at_ = std::min(text_.find('\n', at_), text_.size());
+        // Where the parser lets a comment end, a zero byte included.
+        constexpr std::string_view kEnds("\n\r\0", 3);
+        at_ = std::min(text_.find_first_of(kEnds, at_), text_.size());
+        if (at_ < text_.size()) ++at_;
       } else if (two == "/*") {
         const std::size_t end = text_.find("*/", at_ + 2);
         at_ = end == std::string_view::npos ? text_.size() : end + 2;
@@ -63,7 +66,7 @@ class JsonPositions::Scanner {
     return true;
   }
   std::string string() {
-    const std::size_t begin = ++at_;
+    const std::size_t begin = at_ = std::min(at_ + 1, text_.size());
     while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
     const std::size_t end = std::min(at_, text_.size());
     ++at_;

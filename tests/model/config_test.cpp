@@ -89,6 +89,11 @@ TEST(Config, CommentsAreReadOver) {
   wrong.replace(wrong.find("true"), 4, "1");
   EXPECT_THAT(error_of(wrong), HasSubstr("ds.json:5:5: zero_optimization.overlap_comm: is 1"));
   EXPECT_THAT(error_of("{\"a\": /* 1\n */ 1, /**/ \"a\": 2}"), HasSubstr("ds.json:1:2: a: is given twice"));
+  // The parser ends a comment at a carriage return and at a zero byte too.
+  for (const char end : {'\r', '\0'}) {
+    const std::string one = std::string("{ // here") + end + "\"train_batch_size\": 8}";
+    EXPECT_EQ(parse(one).batch.train_batch_size, 8);
+  }
   EXPECT_THAT(error_of("{ // here\n  /* no end"), HasSubstr("ds.json:2:"));
   EXPECT_THAT(error_of("{ // here\n  /* there */ \"a\" 1}"), HasSubstr("ds.json:2:19: not valid JSON"));
 }
