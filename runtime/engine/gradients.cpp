@@ -165,6 +165,18 @@ bool Gradients::holds_host() const noexcept {
   return ownership_.stage() == 3 && context_.config.zero.compat.max_param_reduce_events > 0;
 }
 
+plan::DueFlush Gradients::with_collectives(const plan::Flush& flush) const {
+  plan::DueFlush due{flush, {}};
+  const plan::ZeroConfig& zero = context_.config.zero;
+  if (plan::issues_one_by_one(zero)) {
+    due.collectives =
+        plan::plan_reduce(ownership_.flat(), flush, plan::reduce_mode(zero), zero.reduce_bucket_size);
+  } else {
+    std::sort(due.flush.params.begin(), due.flush.params.end());
+  }
+  return due;
+}
+
 void Gradients::flush(const plan::Flush& flush) {
   open_elems_ = 0;
   if (flush.params.empty()) return;
@@ -175,9 +187,8 @@ void Gradients::flush(const plan::Flush& flush) {
                                           .c = static_cast<std::uint32_t>(flush.params.size()),
                                           .code = code_of(flush.reason),
                                           .v0 = flush.elems});
-  std::vector<plan::ParamId> params = flush.params;
-  std::sort(params.begin(), params.end());
-  issue(bucket, flush.elems, [&](Held& held) -> device::Stream& { return reduce(params, {bucket}, held); });
+  const plan::DueFlush due = with_collectives(flush);
+  issue(bucket, flush.elems, [&](Held& held) -> device::Stream& { return reduce(due, {bucket}, held); });
 }
 
 void Gradients::issue(std::uint32_t bucket, std::int64_t elems,

@@ -1,6 +1,14 @@
 // Where gradients are written and how they become this rank's owned, averaged gradients. The plan
-// (plan::BucketPlanner) decides what is reduced together and when; subclasses know the memory and the
-// collective of their stage.
+// (plan::BucketPlanner, plan::plan_reduce) decides what is reduced together, when and in which collectives;
+// subclasses know the memory of their stage.
+//
+// [Note: collectives of a bucket]
+// By default a bucket is one grouped collective: each slice goes to its owner as in a reduce per owner, so
+// the same elements move, but one launch and one rendezvous replace several, and gradients go in the order of
+// parameters, where neighbours in memory travel together. DeepSpeed issues a reduce per owner, or all-reduces
+// over slices, in the order in which gradients arrived, each cut after reduce_bucket_size elements. Under the
+// compatibility switch multi_rank_bucket_allreduce a bucket is issued so, collective by collective. Sums are
+// taken in the order of ranks either way: no bit of a gradient depends on it.
 //
 // [Note: gradients in flight]
 // A bucket is reduced on the reduce stream, which first waits for the kernels that wrote it. At most two
@@ -30,6 +38,7 @@
 #include "runtime/plan/bucket.h"
 #include "runtime/plan/in_flight_limit.h"
 #include "runtime/plan/ownership.h"
+#include "runtime/plan/stage12.h"
 
 namespace shardscope::engine {
 
@@ -71,12 +80,12 @@ class Gradients {
   virtual void begin_window() = 0;
   /// Called once per parameter and backward, when its gradient is complete.
   virtual void joined(plan::ParamId) {}
-  /// Queues the collectives of one bucket on the reduce stream; `params` ascend. Buffers that must live
-  /// until they are done are added to `held` (buffers of the compute stream).
+  /// Queues the collectives of one bucket on the reduce stream: those that are listed, one by one, or where
+  /// none is, a grouped one, and then the parameters ascend; see [Note: collectives of a bucket]. Buffers
+  /// that must live until they are done are added to `held` (buffers of the compute stream).
   using Held = std::vector<device::Buffer>;
   /// Returns the stream that comes last: what it has reached then is done.
-  virtual device::Stream& reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label,
-                                 Held& held) = 0;
+  virtual device::Stream& reduce(const plan::DueFlush& due, comm::CollectiveLabel label, Held& held) = 0;
   /// False for the first layout of stage 1: it reduces the whole window at its end, by communications of its
   /// own (reduce_window).
   [[nodiscard]] virtual bool in_buckets() const noexcept { return true; }
@@ -125,6 +134,7 @@ class Gradients {
   /// ignore_unused_parameters: false. Throws std::runtime_error naming the parameters without a gradient.
   void refuse_unused() const;
   void flush(const plan::Flush& flush);
+  [[nodiscard]] plan::DueFlush with_collectives(const plan::Flush& flush) const;
   /// DeepSpeed's stage 3 holds the host back.
   [[nodiscard]] bool holds_host() const noexcept;
   void retire_oldest();

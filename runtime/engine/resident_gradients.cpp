@@ -1,6 +1,7 @@
 #include "runtime/engine/resident_gradients.h"
 
 #include <algorithm>
+#include <map>
 
 #include "kernels/ops.h"
 #include "runtime/engine/events.h"
@@ -85,9 +86,12 @@ void ResidentGradients::settle_unused(const std::vector<ParamId>& params) {
   }
 }
 
-device::Stream& ResidentGradients::reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label,
+device::Stream& ResidentGradients::reduce(const plan::DueFlush& due, comm::CollectiveLabel label,
                                           Held& held) {
-  if (plan::reduce_mode(context_.config.zero) == plan::ReduceMode::to_owners) {
+  const std::vector<ParamId>& params = due.flush.params;
+  if (!due.collectives.empty()) {
+    reduce_one_by_one(due, label, held);
+  } else if (plan::reduce_mode(context_.config.zero) == plan::ReduceMode::to_owners) {
     reduce_to_owners(params, label, held);
   } else {
     all_reduce(params, label, held);
@@ -111,6 +115,39 @@ kernels::Ptr ResidentGradients::flat_at(std::int64_t offset) const {
 
 kernels::Ptr ResidentGradients::whole(ParamId param) const {
   return flat_at(ownership_.flat().param_offset[plan::raw(param)]);
+}
+
+void ResidentGradients::reduce_one_by_one(const plan::DueFlush& due, comm::CollectiveLabel label,
+                                          Held& held) {
+  device::Stream& stream = context_.device.reduce();
+  std::map<ParamId, kernels::Ptr> sent;
+  for (const ParamId param : due.flush.params) {
+    sent.emplace(param, to_wire(whole(param), context_.elems_of(param), plan::raw(param), held));
+  }
+  for (const plan::ReduceCollective& collective : due.collectives) {
+    const std::vector<plan::FlatSlice> slices = plan::slices_of(ownership_.flat(), due.flush, collective);
+    std::vector<comm::ReducePart> reduced;
+    std::vector<comm::AllReducePart> all_reduced;
+    for (const plan::FlatSlice& slice : slices) {
+      void* at = advance(sent.at(slice.param), slice.param_offset).data;
+      reduced.push_back({at, at, slice.elems, slice.rank, plan::raw(slice.param)});
+      all_reduced.push_back({at, slice.elems, plan::raw(slice.param)});
+    }
+    const bool to_owner = collective.op == plan::ReduceCollective::Op::reduce;
+    if (to_owner) {
+      context_.reduce_comm.reduce(reduced, context_.wire_type(), mean_factor(), stream, label);
+    } else {
+      context_.reduce_comm.all_reduce(all_reduced, context_.wire_type(), mean_factor(), stream, label);
+    }
+    for (const plan::FlatSlice& slice : slices) {
+      const kernels::Ptr to = advance(whole(slice.param), slice.param_offset);
+      const kernels::Ptr from = advance(sent.at(slice.param), slice.param_offset);
+      if (from.data == to.data || (to_owner && slice.rank != context_.rank())) continue;
+      stream.run([to, from, elems = slice.elems](const kernels::Exec& exec) {
+        kernels::cast(exec, to, from, elems);
+      });
+    }
+  }
 }
 
 /// Neighbours in the flat buffer go together: a bucket is usually one or two runs.

@@ -21,8 +21,7 @@ class ResidentGradients : public Gradients {
   void begin_window() override;
   void joined(plan::ParamId param) override;
   void settle_unused(const std::vector<plan::ParamId>& params) override;
-  device::Stream& reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label,
-                         Held& held) override;
+  device::Stream& reduce(const plan::DueFlush& due, comm::CollectiveLabel label, Held& held) override;
 
   /// The flat buffer from element `offset` on.
   [[nodiscard]] kernels::Ptr flat_at(std::int64_t offset) const;
@@ -31,6 +30,7 @@ class ResidentGradients : public Gradients {
   [[nodiscard]] kernels::Ptr whole(plan::ParamId param) const;
   /// This rank's slices leave for the host as soon as they are reduced: they are sums over the whole window.
   device::Stream& offload(const std::vector<plan::ParamId>& params, Held& held);
+  void reduce_one_by_one(const plan::DueFlush& due, comm::CollectiveLabel label, Held& held);
   void all_reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held);
   void reduce_to_owners(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held);
 

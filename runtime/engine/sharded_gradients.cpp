@@ -8,6 +8,7 @@
 // part keeps all of it until the step, and a model of one parameter costs what stage 1 does (V6).
 // compat.keep_spanning_gradients does the same, so that both can be watched.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -100,8 +101,8 @@ class ShardedGradients final : public Gradients {
     });
   }
 
-  device::Stream& reduce(const std::vector<ParamId>& params, comm::CollectiveLabel label,
-                         Held& held) override {
+  device::Stream& reduce(const plan::DueFlush& due, comm::CollectiveLabel label, Held& held) override {
+    const std::vector<ParamId>& params = due.flush.params;
     std::vector<Source> sources;
     sources.reserve(params.size());
     for (const ParamId param : params) {
@@ -110,7 +111,9 @@ class ShardedGradients final : public Gradients {
     }
     std::vector<Sum> sums;
     const plan::ZeroConfig& zero = context_.config.zero;
-    if (ownership_.stage() == 3 && zero.reduce_scatter) {
+    if (!due.collectives.empty()) {
+      reduce_one_by_one(due, sources, label, sums, held);
+    } else if (ownership_.stage() == 3 && zero.reduce_scatter) {
       reduce_scatter(sources, label, sums, held);
     } else if (ownership_.stage() == 2 && plan::reduce_mode(zero) == plan::ReduceMode::to_owners) {
       reduce_to_owners(sources, label, sums, held);
@@ -197,6 +200,38 @@ class ShardedGradients final : public Gradients {
                                                      context_.device.compute()));
     sums.push_back({param, owned_offset, {held.back().data(), context_.wire_type()}, elems, first});
     return held.back().data();
+  }
+
+  void reduce_one_by_one(const plan::DueFlush& due, const std::vector<Source>& sources,
+                         comm::CollectiveLabel label, std::vector<Sum>& sums, Held& held) {
+    std::map<ParamId, kernels::Ptr> gradients;
+    for (const auto& [param, gradient] : sources) gradients.emplace(param, gradient);
+    for (const plan::ReduceCollective& collective : due.collectives) {
+      const bool to_owner = collective.op == plan::ReduceCollective::Op::reduce;
+      std::vector<comm::ReducePart> reduced;
+      std::vector<comm::AllReducePart> all_reduced;
+      for (const plan::FlatSlice& slice : plan::slices_of(ownership_.flat(), due.flush, collective)) {
+        const kernels::Ptr at = advance(gradients.at(slice.param), slice.param_offset);
+        const bool own = slice.rank == context_.rank();
+        if (to_owner) {
+          void* out = own ? output(slice.param, slice.shard_offset, slice.elems, sums, held) : nullptr;
+          reduced.push_back({at.data, out, slice.elems, slice.rank, plan::raw(slice.param)});
+        } else {
+          all_reduced.push_back({at.data, slice.elems, plan::raw(slice.param)});
+          if (own) {
+            sums.push_back(
+                {slice.param, slice.shard_offset, at, slice.elems, !reduced_[plan::raw(slice.param)]});
+          }
+        }
+      }
+      if (to_owner) {
+        context_.reduce_comm.reduce(reduced, context_.wire_type(), mean_factor(), context_.device.reduce(),
+                                    label);
+      } else {
+        context_.reduce_comm.all_reduce(all_reduced, context_.wire_type(), mean_factor(),
+                                        context_.device.reduce(), label);
+      }
+    }
   }
 
   void reduce_to_owners(const std::vector<Source>& sources, comm::CollectiveLabel label,

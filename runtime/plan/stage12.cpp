@@ -58,6 +58,10 @@ ReduceMode reduce_mode(const ZeroConfig& zero) noexcept {
              : ReduceMode::to_owners;
 }
 
+bool issues_one_by_one(const ZeroConfig& zero) noexcept {
+  return zero.stage < 3 && zero.compat.multi_rank_bucket_allreduce;
+}
+
 std::vector<ReduceCollective> plan_reduce(const FlatLayout& layout, const Flush& flush, ReduceMode mode,
                                           std::int64_t bucket_elems) {
   std::vector<ReduceCollective> collectives;
@@ -85,6 +89,24 @@ std::vector<ReduceCollective> plan_reduce(const FlatLayout& layout, const Flush&
     }
   }
   return collectives;
+}
+
+std::vector<FlatSlice> slices_of(const FlatLayout& layout, const Flush& flush,
+                                 const ReduceCollective& collective) {
+  std::vector<FlatSlice> carried;
+  std::int64_t offset = 0;
+  for (const ParamId param : flush.params) {
+    for (const FlatSlice& slice : layout.slices_of(param)) {
+      // Collectives are cut between slices: one is carried whole or not at all.
+      const bool inside =
+          std::any_of(collective.slices.begin(), collective.slices.end(), [offset](const auto& s) {
+            return offset >= s.bucket_offset && offset < s.bucket_offset + s.elems;
+          });
+      if (collective.slices.empty() || inside) carried.push_back(slice);
+      offset += slice.elems;
+    }
+  }
+  return carried;
 }
 
 GradientReducer::GradientReducer(const FlatLayout& layout, Config config)

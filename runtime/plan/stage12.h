@@ -23,6 +23,11 @@ enum class ReduceMode : std::uint8_t {
 /// all-reduce over slices needs both DeepSpeed's key and the compatibility switch.
 [[nodiscard]] ReduceMode reduce_mode(const ZeroConfig& zero) noexcept;
 
+/// Whether the collectives of a bucket are issued one by one as plan_reduce lists them, so that their order,
+/// cuts and owners are DeepSpeed's: stages 0 to 2 under the compatibility switch. Otherwise a bucket is one
+/// grouped collective, which moves the same elements to the same owners.
+[[nodiscard]] bool issues_one_by_one(const ZeroConfig& zero) noexcept;
+
 /// Neighbouring elements of a flushed bucket with the same owner.
 struct ReduceSlice {
   std::uint32_t rank = 0;
@@ -41,6 +46,10 @@ struct ReduceCollective {
 /// `multi_rank`: all slices. Both are cut after the slice that takes a collective over `bucket_elems`.
 [[nodiscard]] std::vector<ReduceCollective> plan_reduce(const FlatLayout& layout, const Flush& flush,
                                                         ReduceMode mode, std::int64_t bucket_elems);
+
+/// What a collective of plan_reduce carries, in the order of the bucket.
+[[nodiscard]] std::vector<FlatSlice> slices_of(const FlatLayout& layout, const Flush& flush,
+                                               const ReduceCollective& collective);
 
 /// A bucket to reduce now.
 struct DueFlush {

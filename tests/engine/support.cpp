@@ -62,7 +62,15 @@ class CountingCommunicator final : public comm::Communicator {
   }
   void reduce(std::span<const comm::ReducePart> parts, kernels::DType type, float factor,
               device::Stream& stream, comm::CollectiveLabel label) override {
-    for (const auto& part : parts) volume_.reduced += part.elems;
+    Reduction submitted{"reduce", 0, {}};
+    for (const auto& part : parts) {
+      volume_.reduced += part.elems;
+      submitted.elems += part.elems;
+      if (submitted.roots.empty() || submitted.roots.back() != part.root) {
+        submitted.roots.push_back(part.root);
+      }
+    }
+    out_.reductions.push_back(std::move(submitted));
     see();
     inner_->reduce(parts, type, factor, stream, label);
   }
@@ -71,6 +79,9 @@ class CountingCommunicator final : public comm::Communicator {
     std::int64_t elems = 0;
     for (const auto& part : parts) elems += part.elems;
     volume_.reduced += 2 * elems;
+    if (stream.id() == instrumentation::StreamId::reduce) {
+      out_.reductions.push_back({"all_reduce", elems, {}});
+    }
     count(stream.id() == instrumentation::StreamId::gather ? volume_.gathers : volume_.reductions, 2 * elems,
           type, label);
     see();

@@ -46,10 +46,19 @@ struct Volume {
   plan::ScopeTraffic gathers{}, reductions{};  ///< the same with bytes, by the ranks they are among
 };
 
+/// One collective as it was submitted to the communicator of gradients.
+struct Reduction {
+  std::string op;                    ///< "reduce" or "all_reduce"
+  std::int64_t elems = 0;            ///< passed by each rank
+  std::vector<std::uint32_t> roots;  ///< of a reduce: owners of its parts, neighbours that are equal once
+  bool operator==(const Reduction&) const = default;
+};
+
 struct RankRun {
   std::string error;
   std::vector<StepResult> steps;
   Volume volume;                      ///< of all steps, without setting and collecting weights
+  std::vector<Reduction> reductions;  ///< of all steps, stages 0 to 2
   std::size_t model_state_peak = 0;   ///< bytes; categories of metrics.md section 1
   std::size_t gathered_peak = 0;      ///< bytes of gathered parameters, at collectives
   std::size_t bucket_peak = 0;        ///< bytes of gradients on their way, at collectives (stages 2 and 3)

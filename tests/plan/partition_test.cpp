@@ -226,6 +226,12 @@ TEST(GradientReducer, EveryElementReachesItsOwnerOnce) {
             per_rank[slice.rank] += slice.elems;
             carried += slice.elems;
           }
+          std::int64_t in_slices = 0;
+          for (const FlatSlice& slice : slices_of(layout, flush.flush, collective)) {
+            in_slices += slice.elems;
+            EXPECT_TRUE(collective.op != ReduceCollective::Op::reduce || slice.rank == collective.rank);
+          }
+          EXPECT_EQ(in_slices, collective.elems);
         }
         EXPECT_EQ(carried, flush.flush.elems);
       }
