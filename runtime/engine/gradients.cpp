@@ -36,9 +36,9 @@ Gradients::Gradients(const Context& context, EventPool& events, const plan::Owne
       device_elems_(device_gradients(context.config.zero, ownership)),
       host_(make_host_gradients(context, events, {device_elems_, ownership.owned_elems()})),
       scaling_(make_scaling(context.config.zero, context.world())),
-      planner_(
-          {.bucket_elems = context.config.zero.reduce_bucket_size,
-           .buffers = context.config.zero.overlap() && context.config.zero.contiguous_gradients ? 2U : 1U}),
+      planner_({.bucket_elems = context.config.zero.reduce_bucket_size,
+                .buffers = plan::bucket_buffers(context.config.zero.overlap(),
+                                                context.config.zero.contiguous_gradients)}),
       ready_(context.model.params.size(), false),
       seen_in_window_(context.model.params.size(), false),
       in_flight_(plan::max_ongoing(holds_host() ? context.config.zero.compat.max_param_reduce_events
@@ -91,8 +91,12 @@ void Gradients::ready(plan::ParamId param) {
   if (reduces_now() && !waits_for_end()) add_to_bucket(param);
 }
 
+bool Gradients::reduces_now() const noexcept {
+  return plan::reduces_now(ownership_.stage(), window_.boundary());
+}
+
 bool Gradients::waits_for_end() const noexcept {
-  return !in_buckets() || (ownership_.stage() < 2 && !context_.config.zero.overlap());
+  return !in_buckets() || plan::joins_at_end(ownership_.stage(), context_.config.zero.overlap());
 }
 
 void Gradients::refuse_unused() const {
@@ -144,12 +148,11 @@ void Gradients::end_backward() {
   }
   device::Stream& reduce_stream = context_.device.reduce();
   const Fields phase{.code = code_of(ev::Phase::reduce)};
-  const plan::FlushReason reason =
-      ownership_.stage() < 2 ? plan::FlushReason::boundary : plan::FlushReason::epilogue;
   emit_on(reduce_stream, ev::EventKind::phase_begin, phase);
   if (!in_buckets()) {
     reduce_window();
-  } else if (const std::optional<plan::Flush> last = planner_.finish(reason)) {
+  } else if (const std::optional<plan::Flush> last =
+                 planner_.finish(plan::last_flush_reason(ownership_.stage()))) {
     flush(*last);
   }
   if (window_.boundary() && in_buckets()) finish_window();

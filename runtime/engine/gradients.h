@@ -75,7 +75,7 @@ class Gradients {
   Gradients(const Context& context, EventPool& events, const plan::Ownership& ownership);
 
   /// True when the reduction of this micro-step is due: always (stages 2, 3) or at the boundary (0, 1).
-  [[nodiscard]] virtual bool reduces_now() const noexcept = 0;
+  [[nodiscard]] bool reduces_now() const noexcept;
   /// The first backward of an accumulation window begins: earlier sums no longer count.
   virtual void begin_window() = 0;
   /// Called once per parameter and backward, when its gradient is complete.

@@ -17,7 +17,6 @@ class ResidentGradients : public Gradients {
   [[nodiscard]] optim::GradientParts owned() const override;
 
  protected:
-  [[nodiscard]] bool reduces_now() const noexcept override { return window().boundary(); }
   void begin_window() override;
   void joined(plan::ParamId param) override;
   void settle_unused(const std::vector<plan::ParamId>& params) override;

@@ -63,8 +63,6 @@ class ShardedGradients final : public Gradients {
   }
 
  protected:
-  [[nodiscard]] bool reduces_now() const noexcept override { return true; }
-
   void begin_window() override { std::fill(reduced_.begin(), reduced_.end(), false); }
 
   void joined(ParamId param) override {

@@ -113,7 +113,7 @@ GradientReducer::GradientReducer(const FlatLayout& layout, Config config)
     : layout_(layout),
       config_(config),
       buckets_({.bucket_elems = config.bucket_elems,
-                .buffers = config.overlap_comm && config.contiguous_gradients ? 2U : 1U,
+                .buffers = bucket_buffers(config.overlap_comm, config.contiguous_gradients),
                 .report_empty = config.report_empty}) {
   if (config_.stage > 2) {
     throw std::invalid_argument("gradient reducer: stage " + std::to_string(config_.stage) +
@@ -140,19 +140,19 @@ void GradientReducer::add(ParamId param, std::vector<DueFlush>& due) {
 
 std::vector<DueFlush> GradientReducer::gradient_ready(ParamId param) {
   std::vector<DueFlush> due;
-  if (config_.stage == 2 || (config_.overlap_comm && boundary())) add(param, due);
+  if (reduces_now(config_.stage, boundary()) && !joins_at_end(config_.stage, config_.overlap_comm)) {
+    add(param, due);
+  }
   return due;
 }
 
 std::vector<DueFlush> GradientReducer::end_backward() {
   std::vector<DueFlush> due;
-  const bool reduces_now = config_.stage == 2 || boundary();
-  if (reduces_now && config_.stage != 2 && !config_.overlap_comm) {
-    for (std::uint32_t i = 0; i < layout_.order.size(); ++i) add(ParamId{i}, due);
-  }
-  if (reduces_now) {
-    if (auto last = buckets_.finish(boundary() && config_.stage != 2 ? FlushReason::boundary
-                                                                     : FlushReason::epilogue)) {
+  if (reduces_now(config_.stage, boundary())) {
+    if (joins_at_end(config_.stage, config_.overlap_comm)) {
+      for (std::uint32_t i = 0; i < layout_.order.size(); ++i) add(ParamId{i}, due);
+    }
+    if (auto last = buckets_.finish(last_flush_reason(config_.stage))) {
       due.push_back(with_collectives(std::move(*last)));
     }
   }

@@ -28,6 +28,23 @@ enum class ReduceMode : std::uint8_t {
 /// grouped collective, which moves the same elements to the same owners.
 [[nodiscard]] bool issues_one_by_one(const ZeroConfig& zero) noexcept;
 
+/// Whether the micro-step reduces: stages 0 and 1 in the last of an accumulation window only (S15).
+[[nodiscard]] constexpr bool reduces_now(std::uint32_t stage, bool boundary) noexcept {
+  return stage >= 2 || boundary;
+}
+/// Whether gradients join their buckets at the end of backward, in parameter order, not as they arrive (S15).
+[[nodiscard]] constexpr bool joins_at_end(std::uint32_t stage, bool overlap_comm) noexcept {
+  return stage < 2 && !overlap_comm;
+}
+/// Why the last bucket of a backward is flushed.
+[[nodiscard]] constexpr FlushReason last_flush_reason(std::uint32_t stage) noexcept {
+  return stage < 2 ? FlushReason::boundary : FlushReason::epilogue;
+}
+/// Bucket buffers that take turns (S8, S9).
+[[nodiscard]] constexpr std::uint32_t bucket_buffers(bool overlap_comm, bool contiguous_gradients) noexcept {
+  return overlap_comm && contiguous_gradients ? 2 : 1;
+}
+
 /// Neighbouring elements of a flushed bucket with the same owner.
 struct ReduceSlice {
   std::uint32_t rank = 0;
