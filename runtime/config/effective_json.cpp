@@ -195,6 +195,7 @@ Json shardscope_json(const TrainingConfig& config) {
             {"hpz_secondary_in_forward", c.hpz_secondary_in_forward},
             {"legacy_stage1_layout", c.legacy_stage1_layout},
             {"update_scale_before_unscale", c.update_scale_before_unscale},
+            {"stage3_skips_fp16_only", c.stage3_skips_fp16_only},
             {"keep_spanning_gradients", c.keep_spanning_gradients},
             {"max_ongoing_fetch_events", c.max_ongoing_fetch_events},
             {"max_param_reduce_events", c.max_param_reduce_events}}},

@@ -37,6 +37,7 @@ void read_compat(Section& section, TrainingConfig& config) {
   switches->read("hpz_secondary_in_forward", s.hpz_secondary_in_forward);
   switches->read("legacy_stage1_layout", s.legacy_stage1_layout);
   switches->read("update_scale_before_unscale", s.update_scale_before_unscale);
+  switches->read("stage3_skips_fp16_only", s.stage3_skips_fp16_only);
   switches->read("keep_spanning_gradients", s.keep_spanning_gradients);
   switches->read("max_ongoing_fetch_events", s.max_ongoing_fetch_events, 0, 1 << 20);
   switches->read("max_param_reduce_events", s.max_param_reduce_events, 0, 1 << 20);

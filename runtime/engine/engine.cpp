@@ -41,6 +41,7 @@ plan::LossScaler make_scaler(const config::TrainingConfig& training) {
   config.min_loss_scale = fp16.min_loss_scale;
   config.order = training.zero.compat.update_scale_before_unscale ? plan::UnscaleOrder::updated
                                                                   : plan::UnscaleOrder::made_with;
+  config.norm_order = plan::norm_order(config.order, training.zero.stage);
   return plan::LossScaler(config);
 }
 
@@ -225,10 +226,11 @@ class Engine::Impl {
       const bool finite = measure(result, stop);
       result.skipped = !finite && skips_overflow();
       emit_host(ev::EventKind::overflow, {.a = step_id, .code = static_cast<std::uint8_t>(finite ? 0 : 1)});
-      emit_host(ev::EventKind::grad_norm, {.a = step_id, .v0 = bits(result.grad_norm)});
       result.learning_rate = context_.config.learning_rate(updates_);
       emit_host(ev::EventKind::learning_rate, {.a = step_id, .v0 = bits(result.learning_rate)});
       const plan::LossScaler::Step scaling = scaler_.update(!finite);
+      result.grad_norm = finite ? std::sqrt(sum_of_squares_) / scaling.norm_by : std::nan("");
+      emit_host(ev::EventKind::grad_norm, {.a = step_id, .v0 = bits(result.grad_norm)});
       if (!result.skipped) apply(result, step_id, scaling.unscale_by);
     });
     gradients_->end_step();
@@ -246,7 +248,7 @@ class Engine::Impl {
     return {advance(owned.device, range.begin), range.size(), {}, 0};
   }
 
-  /// Norm, finiteness, stop request and losses: everything the host must know, with one wait.
+  /// Sum of squares, finiteness, stop request and losses: everything the host must know, with one wait.
   [[nodiscard]] bool measure(StepResult& result, StopRequest stop) {
     norm_.queue(counted_gradients());
     const auto count = static_cast<std::size_t>(accumulation_steps());
@@ -271,14 +273,15 @@ class Engine::Impl {
     const bool finite = sums[1] == 0.0;
     if (sums[2] != 0.0) result.stop = StopRequest::stop;
     sum_of_squares_ = sums[0];
-    result.grad_norm = finite ? std::sqrt(sum_of_squares_) / result.loss_scale : std::nan("");
     return finite;
   }
 
-  /// fp32 has no scale that could help: a gradient that is not finite is applied and shows.
   [[nodiscard]] bool skips_overflow() const {
-    return context_.config.fp16.enabled ||
-           (context_.config.bf16.enabled && context_.config.bf16.check_grad_overflow);
+    const config::TrainingConfig& training = context_.config;
+    return plan::skips_overflow({.stage = ownership_.stage(),
+                                 .fp16 = training.fp16.enabled,
+                                 .bf16_checked = training.bf16.enabled && training.bf16.check_grad_overflow,
+                                 .stage3_skips_fp16_only = training.zero.compat.stage3_skips_fp16_only});
   }
 
   void apply(const StepResult& result, std::uint32_t step_id, double unscale_by) {

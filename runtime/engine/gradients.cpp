@@ -118,7 +118,7 @@ void Gradients::add_to_bucket(plan::ParamId param) {
   const auto join = [&] {
     joined_bucket = true;
     const std::uint32_t bucket = plan::raw(planner_.open_bucket());
-    if (open_elems_ == 0) emit_host(ev::EventKind::bucket_open, {.a = bucket});
+    if (open_elems_ == 0) emit_host(ev::EventKind::bucket_open, {.a = bucket, .c = planner_.open_buffer()});
     open_elems_ += elems;
     emit_host(ev::EventKind::bucket_add,
               {.a = bucket, .b = plan::raw(param), .v0 = elems, .v1 = open_elems_});

@@ -19,6 +19,8 @@ BucketPlanner::BucketPlanner(Config config) : config_(config) {
 
 BucketId BucketPlanner::open_bucket() const noexcept { return next_; }
 
+std::uint32_t BucketPlanner::open_buffer() const noexcept { return buffer_index_; }
+
 Flush BucketPlanner::take(FlushReason reason, ParamId trigger) {
   Flush flush;
   flush.bucket = next_;

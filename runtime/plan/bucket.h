@@ -38,6 +38,8 @@ class BucketPlanner {
   /// The bucket that this gradient will join (for the "gradient added" event) after any flush
   /// returned by add().
   [[nodiscard]] BucketId open_bucket() const noexcept;
+  /// The buffer of that bucket: 0 and 1 in turns where there are two, else 0 (S8, S9).
+  [[nodiscard]] std::uint32_t open_buffer() const noexcept;
   /// A gradient of `elems` elements is ready. Returns the flushes to issue *before* it joins, and for a
   /// gradient larger than a bucket the extra-large flush of itself, in order. Empty: it just joined.
   [[nodiscard]] std::vector<Flush> add(ParamId param, std::int64_t elems);

@@ -6,6 +6,15 @@
 
 namespace shardscope::plan {
 
+bool skips_overflow(const SkipRule& rule) noexcept {
+  if (rule.fp16) return true;
+  return rule.bf16_checked && !(rule.stage == 3 && rule.stage3_skips_fp16_only);
+}
+
+UnscaleOrder norm_order(UnscaleOrder order, std::uint32_t stage) noexcept {
+  return stage == 3 ? order : UnscaleOrder::made_with;
+}
+
 LossScaler::LossScaler(const LossScaleConfig& config) : config_(config), hysteresis_(config.hysteresis) {
   const auto check = [](bool good, const char* key, double value, const char* wanted) {
     if (!good) {
@@ -38,10 +47,10 @@ LossScaler::Step LossScaler::update(bool overflow) {
     if (overflow) {
       if (config_.hysteresis == 1 || hysteresis_ == 1) {
         if (scale_ == config_.min_loss_scale) {
-          throw LossScaleError(
-              "loss scale " + std::to_string(scale_) +
-              " is at its minimum and gradients overflow again: training diverges; lower the "
-              "learning rate, clip gradients, or train in bf16");
+          throw LossScaleError("Current loss scale already at minimum (" + std::to_string(scale_) +
+                               ") and gradients overflow again: training diverges; lower the learning rate, "
+                               "clip gradients, or "
+                               "train in bf16");
         }
         scale_ = std::max(scale_ / config_.factor, config_.min_loss_scale);
       } else {
@@ -59,6 +68,7 @@ LossScaler::Step LossScaler::update(bool overflow) {
     ++iteration_;
   }
   step.unscale_by = config_.order == UnscaleOrder::updated ? scale_ : before;
+  step.norm_by = config_.norm_order == UnscaleOrder::updated ? scale_ : before;
   step.next_scale = scale_;
   step.scale_changed = scale_ != before;
   return step;

@@ -12,6 +12,17 @@ enum class UnscaleOrder : std::uint8_t {
   updated,    ///< DeepSpeed: the scale after this step's update; half as large gradients on a growth step
 };
 
+/// What decides whether a step whose gradients are not finite is left out (1.4).
+struct SkipRule {
+  std::uint32_t stage = 0;
+  bool fp16 = false;
+  bool bf16_checked = false;            ///< bf16 with check_grad_overflow
+  bool stage3_skips_fp16_only = false;  ///< CompatSwitches
+};
+/// fp16 always skips: its scale is to be tried. bf16 where it is checked; fp32 never, because no later step
+/// would be different: a gradient that is not finite is applied and shows.
+[[nodiscard]] bool skips_overflow(const SkipRule& rule) noexcept;
+
 struct LossScaleConfig {
   double loss_scale = 0;  ///< above 0: static
   std::int64_t initial_scale_power = 16;
@@ -21,6 +32,7 @@ struct LossScaleConfig {
   double min_loss_scale = 1;
   double factor = 2;
   UnscaleOrder order = UnscaleOrder::made_with;
+  UnscaleOrder norm_order = UnscaleOrder::made_with;  ///< of the norm that is reported
 };
 
 /// The scale cannot fall further: training diverges.
@@ -29,12 +41,17 @@ class LossScaleError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Which scale the reported norm is divided by: DeepSpeed's stages 1 and 2 keep the old one for it, its stage
+/// 3 has only the new one (zero-reference 0.8).
+[[nodiscard]] UnscaleOrder norm_order(UnscaleOrder order, std::uint32_t stage) noexcept;
+
 class LossScaler {
  public:
   /// What an optimizer step does.
   struct Step {
     bool skip = false;      ///< gradients overflowed: no update of parameters
     double unscale_by = 1;  ///< divide gradients by this
+    double norm_by = 1;     ///< and the norm that is reported by this
     double next_scale = 1;  ///< multiply the next loss by this
     bool scale_changed = false;
   };

@@ -25,6 +25,7 @@ CompatSwitches default_switches(Compat compat) noexcept {
       switches.ignore_allgather_bucket_size = true;
       switches.hpz_secondary_in_forward = true;
       switches.update_scale_before_unscale = true;
+      switches.stage3_skips_fp16_only = true;
       switches.keep_spanning_gradients = true;
       switches.max_ongoing_fetch_events = 2;
       switches.max_param_reduce_events = 2;

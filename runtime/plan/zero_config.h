@@ -93,6 +93,9 @@ struct CompatSwitches {
   bool legacy_stage1_layout = false;
   /// 0.8: the loss scale is updated before gradients are divided by it.
   bool update_scale_before_unscale = false;
+  /// 1.4: stage 3 leaves a step out for gradients that are not finite in fp16 only, whatever
+  /// check_grad_overflow says (deepspeed/runtime/zero/stage3.py, _overflow_check_and_loss_scale_update).
+  bool stage3_skips_fp16_only = false;
   /// V6: a gradient that spans ranks stays whole on both until the step.
   bool keep_spanning_gradients = false;
   /// C6: the host waits before it has more handles of gathers, or stage-3 reductions, unfinished; 0: never.

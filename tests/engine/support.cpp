@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 
@@ -59,6 +60,7 @@ class CountingCommunicator final : public comm::Communicator {
     }
     see();
     inner_->reduce_scatter(parts, type, factor, stream, label);
+    for (const auto& part : parts) overflow(part.out, part.shard_elems, type, stream);
   }
   void reduce(std::span<const comm::ReducePart> parts, kernels::DType type, float factor,
               device::Stream& stream, comm::CollectiveLabel label) override {
@@ -73,6 +75,9 @@ class CountingCommunicator final : public comm::Communicator {
     out_.reductions.push_back(std::move(submitted));
     see();
     inner_->reduce(parts, type, factor, stream, label);
+    for (const auto& part : parts) {
+      if (part.root == rank()) overflow(part.out, part.elems, type, stream);
+    }
   }
   void all_reduce(std::span<const comm::AllReducePart> parts, kernels::DType type, float factor,
                   device::Stream& stream, comm::CollectiveLabel label) override {
@@ -86,6 +91,7 @@ class CountingCommunicator final : public comm::Communicator {
           type, label);
     see();
     inner_->all_reduce(parts, type, factor, stream, label);
+    for (const auto& part : parts) overflow(part.data, part.elems, type, stream);
   }
   void all_reduce_host(std::span<double> values) override {
     // The engine's one call of a step: norm and flags, when the gradients are complete.
@@ -108,8 +114,20 @@ class CountingCommunicator final : public comm::Communicator {
   void barrier_host() override { inner_->barrier_host(); }
 
   std::function<void()> on_all_reduce_host;
+  bool overflows = false;  ///< what reductions leave on this rank is infinite
 
  private:
+  void overflow(void* data, std::int64_t elems, kernels::DType type, device::Stream& stream) const {
+    if (!overflows || elems == 0) return;
+    stream.run([=](const kernels::Exec&) {
+      if (type == kernels::DType::f32) {
+        std::fill_n(static_cast<float*>(data), elems, std::numeric_limits<float>::infinity());
+      } else {
+        const std::uint16_t infinite = type == kernels::DType::bf16 ? 0x7F80 : 0x7C00;
+        std::fill_n(static_cast<std::uint16_t*>(data), elems, infinite);
+      }
+    });
+  }
   void count(plan::ScopeTraffic& traffic, std::int64_t units, kernels::DType type,
              const comm::CollectiveLabel& label) const {
     traffic[scope_].elems += units * label.packing;
@@ -149,6 +167,7 @@ TrainingRun train(const RunSpec& spec) {
     if (spec.limit_bytes > 0) device.memory().set_limit(spec.limit_bytes);
     CountingCommunicator gather(world.make_communicator("gather"), out, device.memory(), config.zero.stage);
     CountingCommunicator reduce(world.make_communicator("reduce"), out, device.memory(), config.zero.stage);
+    reduce.overflows = spec.overflows_on == world.rank();
     CountingCommunicator control(world.make_communicator("control"), out, device.memory(), config.zero.stage);
     instrumentation::GateKeeper gates;
     plan::Topology topology{world.size(), world.node_size()};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct RunSpec {
   std::int64_t steps = 4;
   std::size_t limit_bytes = 0;  ///< of each rank's device pool; 0: none
   kernels::Backend backend = kernels::Backend::cpu;
+  /// What this rank gets out of a reduction is infinite, and nothing else is.
+  std::optional<std::uint32_t> overflows_on;
   /// Called on every rank before training, with its context.
   std::function<void(const Context&)> prepare;
   /// Called on every rank once the gradients of a step are complete, before the optimizer.

@@ -252,6 +252,10 @@ TEST(Config, FloatsWithoutAFractionAreCounts) {
 TEST(Config, CompatibilityPresetsAndSwitches) {
   const TrainingConfig preset = parse(R"({"train_batch_size": 8, "shardscope": {"compat": "deepspeed"}})");
   EXPECT_TRUE(preset.zero.compat.multi_rank_bucket_allreduce);
+  EXPECT_TRUE(preset.zero.compat.stage3_skips_fp16_only);
+  EXPECT_FALSE(parse(R"({"train_batch_size": 8, "shardscope": {"compat": {
+                   "preset": "deepspeed", "stage3_skips_fp16_only": false}}})")
+                   .zero.compat.stage3_skips_fp16_only);
   const TrainingConfig one = parse(
       R"({"train_batch_size": 8, "shardscope": {"compat": {"preset": "deepspeed", "multi_rank_bucket_allreduce": false}}})");
   EXPECT_FALSE(one.zero.compat.multi_rank_bucket_allreduce);

@@ -37,13 +37,46 @@ TEST(LossScaler, OrderDecidesTheDivisorOfAGrowthStep) {
   }
 }
 
+// Stage 3 of DeepSpeed divides the norm it reports by the scale that it has then; stages 1 and 2 keep the
+// old.
+TEST(LossScaler, OrderDecidesTheReportedNormOfStage3) {
+  for (const std::uint32_t stage : {0U, 1U, 2U, 3U}) {
+    EXPECT_EQ(norm_order(UnscaleOrder::made_with, stage), UnscaleOrder::made_with);
+    LossScaleConfig config;
+    config.window = 1;
+    config.order = UnscaleOrder::updated;
+    config.norm_order = norm_order(config.order, stage);
+    LossScaler scaler(config);
+    EXPECT_EQ(scaler.update(false).norm_by, 65536);
+    const LossScaler::Step growth = scaler.update(false);
+    EXPECT_EQ(growth.unscale_by, 131072);
+    EXPECT_EQ(growth.norm_by, stage == 3 ? 131072 : 65536) << stage;
+  }
+}
+
+TEST(SkipRule, Stage3OfDeepSpeedLooksAtFp16Only) {
+  for (const std::uint32_t stage : {0U, 1U, 2U, 3U}) {
+    for (const bool only : {false, true}) {
+      EXPECT_TRUE(skips_overflow({.stage = stage, .fp16 = true, .stage3_skips_fp16_only = only}));
+      EXPECT_EQ(skips_overflow({.stage = stage, .bf16_checked = true, .stage3_skips_fp16_only = only}),
+                stage < 3 || !only);
+      EXPECT_FALSE(skips_overflow({.stage = stage, .stage3_skips_fp16_only = only}));
+    }
+  }
+}
+
 TEST(LossScaler, RaisesAtTheMinimumAndChangesNothing) {
   LossScaleConfig config;
   config.initial_scale_power = 0;
   config.hysteresis = 1;
   LossScaler scaler(config);
   const LossScaler::Saved before = scaler.save();
-  EXPECT_THROW((void)scaler.update(true), LossScaleError);
+  try {
+    (void)scaler.update(true);
+    ADD_FAILURE() << "the scale fell below its minimum";
+  } catch (const LossScaleError& error) {  // DeepSpeed's words, which users search for
+    EXPECT_THAT(error.what(), HasSubstr("Current loss scale already at minimum (1.0"));
+  }
   EXPECT_EQ(scaler.save().iteration, before.iteration);
   EXPECT_EQ(scaler.save().last_overflow, before.last_overflow);
   EXPECT_EQ(scaler.scale(), 1);

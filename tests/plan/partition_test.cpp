@@ -138,6 +138,7 @@ TEST(BucketPlanner, FlushesBeforeTheGradientThatDoesNotFit) {
   BucketPlanner planner({.bucket_elems = 10, .buffers = 2});
   EXPECT_TRUE(planner.add(ParamId{0}, 6).empty());
   EXPECT_TRUE(planner.add(ParamId{1}, 4).empty());  // exactly full is not too full
+  EXPECT_EQ(planner.open_buffer(), 0U);
   const auto flushes = planner.add(ParamId{2}, 1);
   ASSERT_EQ(flushes.size(), 1U);
   EXPECT_EQ(flushes[0].reason, FlushReason::full);
@@ -145,6 +146,7 @@ TEST(BucketPlanner, FlushesBeforeTheGradientThatDoesNotFit) {
   EXPECT_THAT(flushes[0].params, ElementsAre(ParamId{0}, ParamId{1}));
   EXPECT_EQ(flushes[0].elems, 10);
   EXPECT_EQ(flushes[0].buffer_index, 0U);
+  EXPECT_EQ(planner.open_buffer(), 1U) << "of the gradient that did not fit";
   const auto last = planner.finish();
   ASSERT_TRUE(last);
   EXPECT_EQ(last->buffer_index, 1U);
