@@ -102,6 +102,7 @@ class Engine::Impl {
       optimizer_->continue_zenflow(*progress.zenflow, columns);
     }
     fill_owned(context_, ownership_, *optimizer_, optimizer_->kinds(), fill);
+    published_ = Update::applied;
     publish();
     step_ = progress.step;
     micro_step_ = progress.micro_step;
@@ -169,7 +170,7 @@ class Engine::Impl {
   void publish() {
     parameters_->before_update();
     optimizer_->publish_params();
-    parameters_->after_update(Update::applied);
+    parameters_->after_update(published_);
     context_.device.synchronize();
   }
   [[nodiscard]] std::int64_t accumulation_steps() const { return context_.config.batch.accumulation_steps; }
@@ -236,6 +237,7 @@ class Engine::Impl {
     gradients_->end_step();
     if (!result.skipped) ++updates_;
     parameters_->after_update(result.skipped ? Update::skipped : Update::applied);
+    published_ = Update::applied;
   }
 
   /// The gradients that this rank squares and checks: what it owns, or at stage 0, where every rank owns
@@ -323,7 +325,8 @@ class Engine::Impl {
   double sum_of_squares_ = 0;  ///< of the scaled gradients, over all ranks
   std::int64_t step_ = 0;
   std::int64_t micro_step_ = 0;
-  std::int64_t updates_ = 0;  ///< steps that were not skipped
+  std::int64_t updates_ = 0;            ///< steps that were not skipped
+  Update published_ = Update::initial;  ///< what publish() is, until a step or a checkpoint
 };
 
 Engine::Engine(const Context& context) : impl_(std::make_unique<Impl>(context)) {}

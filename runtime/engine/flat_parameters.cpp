@@ -51,7 +51,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   void before_update() override {}
 
   void after_update(Update update) override {
-    if (ownership_.stage() > 0 && update == Update::applied) {
+    if (ownership_.stage() > 0 && update != Update::skipped) {
       device::Stream& gather = context_.device.gather();
       events_.order(context_.device.compute(), gather);
       emit_on(gather, ev::EventKind::phase_begin, {.code = code_of(ev::Phase::gather)});

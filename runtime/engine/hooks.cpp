@@ -10,6 +10,7 @@ EngineHooks::EngineHooks(const Context& context, EventPool& events, Parameters& 
       parameters_(parameters),
       gradients_(gradients),
       leaves_(context, gradients),
+      ends_(context.config.zero.compat.scheduler),
       throttle_(context.device, events) {}
 
 void EngineHooks::begin_micro_step(std::uint32_t micro_step, std::uint32_t step) {
@@ -23,6 +24,7 @@ void EngineHooks::pre_forward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::pre_forward, plan::raw(module));
   if (plan::raw(module) == 0 && !recomputing_) parameters_.begin_iteration(micro_step_, step_);
   if (!recomputing_) leaves_.entered(module);
+  ends_.forward(module);
   parameters_.acquire(module, forward_direction());
 }
 
@@ -43,7 +45,7 @@ void EngineHooks::pre_backward(plan::ModuleId module) {
 void EngineHooks::post_backward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::post_backward, plan::raw(module));
   leaves_.left(module);
-  parameters_.release(module, plan::Direction::backward);
+  if (ends_.reports(module)) parameters_.release(module, plan::Direction::backward);
   throttle_.module_queued();
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/engine/leaf_gradients.h"
 #include "runtime/engine/parameters.h"
 #include "runtime/model/executor.h"
+#include "runtime/plan/backward_ends.h"
 
 namespace shardscope::engine {
 
@@ -42,6 +43,7 @@ class EngineHooks final : public model::Hooks {
   Parameters& parameters_;
   Gradients& gradients_;
   LeafGradients leaves_;
+  plan::BackwardEnds ends_;
   HostThrottle throttle_;
   std::uint32_t micro_step_ = 0;
   std::uint32_t step_ = 0;

@@ -15,8 +15,9 @@
 
 namespace shardscope::engine {
 
-/// Whether the optimizer changed the owned range or left it (gradients not finite).
-enum class Update : std::uint8_t { applied, skipped };
+/// What became of the owned range: changed by the optimizer or from outside, left as it was (gradients not
+/// finite), or set before anything was trained.
+enum class Update : std::uint8_t { applied, skipped, initial };
 
 class Parameters {
  public:

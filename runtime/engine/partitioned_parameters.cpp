@@ -142,9 +142,11 @@ class PartitionedParameters final : public Parameters {
     }
   }
 
-  void after_update(Update) override {
+  void after_update(Update update) override {
     // Peers read the shards from the gather stream.
     events_.order(context_.device.compute(), context_.device.gather());
+    // DeepSpeed gathers them after a step or a checkpoint only: its first iteration starts with none.
+    if (update == Update::initial && exact()) return;
     const plan::Gather gather = scheduler_.gather_persistent();
     if (gather.id == plan::kNone<plan::GatherId>) return;
     device::Stream& stream = context_.device.gather();
@@ -167,6 +169,10 @@ class PartitionedParameters final : public Parameters {
   [[nodiscard]] optim::ParamSink& sink() override { return *shards_; }
 
  private:
+  [[nodiscard]] bool exact() const noexcept {
+    return context_.config.zero.compat.scheduler != plan::Compat::shardscope;
+  }
+
   struct Param {
     device::Buffer buffer;  ///< of ShardStore::landing(); empty where the shard at rest is whole (one rank)
     void* data = nullptr;   ///< set while in flight or available

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/plan/backward_ends.h"
 #include "runtime/plan/explain.h"
 
 namespace shardscope::plan {
@@ -24,7 +25,7 @@ struct Run {
 class Follower {
  public:
   Follower(const ModelPlan& model, std::uint32_t world, const SchedulerConfig& config)
-      : scheduler_(model, world, config) {}
+      : scheduler_(model, world, config), ends_(config.compat) {}
 
   Run iteration(const std::vector<Visit>& visits) {
     run_ = {};
@@ -65,6 +66,7 @@ class Follower {
   void take(const Visit& visit) {
     switch (visit.kind) {
       case VisitKind::pre_forward:
+        ends_.forward(visit.module);
         return fetch(scheduler_.fetch(visit.module, forward_), {visit.module, forward_});
       case VisitKind::pre_backward:
         forward_ = Direction::backward;  // a forward from here on is a recomputation
@@ -75,7 +77,10 @@ class Follower {
       case VisitKind::post_forward:
         return release(visit.module, forward_);
       case VisitKind::post_backward:
-        return release(visit.module, Direction::backward);
+        if (ends_.reports(visit.module)) return release(visit.module, Direction::backward);
+        // Both sides take every visit, so that their deeds pair up.
+        run_.deeds.push_back({visit.module, Direction::backward, true, {}, {}, {}});
+        return;
       case VisitKind::begin_recompute:
       case VisitKind::end_recompute:
         return;
@@ -83,6 +88,7 @@ class Follower {
   }
 
   FetchScheduler scheduler_;
+  BackwardEnds ends_;
   Run run_;
   Direction forward_ = Direction::forward;  ///< of a pre-forward now
 };
@@ -172,9 +178,7 @@ SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t wor
 
 SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t world, SchedulerConfig config,
                                        Compat first, Compat second) {
-  VisitOptions options;
-  options.one_post_backward = true;
-  return compare_schedulers(model, world, std::move(config), visit_order(model, options), first, second);
+  return compare_schedulers(model, world, std::move(config), visit_order(model), first, second);
 }
 
 }  // namespace shardscope::plan

@@ -170,6 +170,7 @@ std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero,
     (void)scheduler.begin_iteration();
     VisitOptions options;
     options.iteration = iteration;
+    options.one_post_backward = zero.compat.scheduler != Compat::shardscope;
     for (const Visit& visit : visit_order(model, options)) {
       switch (visit.kind) {
         case VisitKind::pre_forward:

@@ -1,10 +1,10 @@
 #include "runtime/plan/visit_order.h"
 
 #include <algorithm>
-#include <set>
 #include <stdexcept>
 #include <string>
 
+#include "runtime/plan/backward_ends.h"
 #include "runtime/plan/model_check.h"
 
 namespace shardscope::plan {
@@ -128,21 +128,23 @@ class Walker {
   }
 
   void play(const Tape& tape) {
-    std::set<ModuleId> ended;
+    BackwardEnds ends(options_.one_post_backward ? Compat::deepspeed : Compat::shardscope);
     for (auto step = tape.rbegin(); step != tape.rend(); ++step) {
       switch (step->kind) {
         case Step::Kind::leave:
           visits_.push_back({VisitKind::pre_backward, step->module, kNone<ParamId>});
           break;
         case Step::Kind::enter:
-          if (!step->reports_end) break;
-          if (options_.one_post_backward && !ended.insert(step->module).second) break;
+          if (!step->reports_end || !ends.reports(step->module)) break;
           visits_.push_back({VisitKind::post_backward, step->module, kNone<ParamId>});
           break;
         case Step::Kind::recompute: {
           visits_.push_back({VisitKind::begin_recompute, step->module, kNone<ParamId>});
           const std::vector<Visit> again(visits_.begin() + static_cast<std::ptrdiff_t>(step->first),
                                          visits_.begin() + static_cast<std::ptrdiff_t>(step->last));
+          for (const Visit& visit : again) {
+            if (visit.kind == VisitKind::pre_forward) ends.forward(visit.module);
+          }
           visits_.insert(visits_.end(), again.begin(), again.end());
           visits_.push_back({VisitKind::end_recompute, step->module, kNone<ParamId>});
           break;

@@ -30,8 +30,8 @@ struct VisitOptions {
   std::int64_t iteration = 0;  ///< from 0; decides what a conditional skips
   /// Which children of a list run, in order, instead of all of them: indices of children, repeats allowed.
   std::map<ModuleId, std::vector<std::uint32_t>> list_order;
-  /// DeepSpeed counts the inputs of a module anew in each forward, so of several visits in one iteration only
-  /// the last one's backward reports its end.
+  /// As DeepSpeed: of several visits in one forward only the last one's backward reports its end
+  /// (BackwardEnds).
   bool one_post_backward = false;
 };
 

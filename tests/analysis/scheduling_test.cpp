@@ -120,11 +120,7 @@ plan::SchedulerConfig random_limits(RandomModel& random, const plan::ModelPlan& 
   return config;
 }
 
-std::vector<Visit> visits_of(const plan::ModelPlan& model) {
-  plan::VisitOptions options;
-  options.one_post_backward = true;
-  return plan::visit_order(model, options);
-}
+std::vector<Visit> visits_of(const plan::ModelPlan& model) { return plan::visit_order(model); }
 
 void expect_same(const plan::SchedulerTotals& a, const plan::SchedulerTotals& b) {
   EXPECT_EQ(a.gathers, b.gathers);

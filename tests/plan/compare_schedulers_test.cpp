@@ -46,6 +46,37 @@ TEST(CompareSchedulers, SaysNothingWhereTheyDecideAlike) {
   EXPECT_EQ(alike.first.gathers, alike.second.gathers);
 }
 
+// Of two visits in one forward DeepSpeed hears of the end of one backward; ours hears of both. A
+// recomputation is a forward, so that there each visit is heard of.
+TEST(CompareSchedulers, OfTwoVisitsOneEndIsHeardOfUnlessRecomputed) {
+  const auto model = [](bool checkpoint) {
+    const std::string block = checkpoint ? R"("checkpoint": true, )" : "";
+    return build_model_plan(parse_model_spec(R"({
+      "name": "twice", "input": {"kind": "vectors", "width": 4}, "loss": {"kind": "mse", "width": 1},
+      "root": {"kind": "sequential", "children": [
+        {"kind": "linear", "name": "in", "in": 4, "out": 4},
+        {"kind": "sequential", "name": "block", "type": "Block", )" +
+                                             block + R"("children": [
+          {"kind": "linear", "name": "fc", "in": 4, "out": 4}]},
+        {"kind": "reuse", "target": "block"},
+        {"kind": "linear", "name": "out", "in": 4, "out": 1}]}})"));
+  };
+  SchedulerConfig config;
+  config.param_persistence_elems = 0;
+  config.prefetch_bucket_elems = 0;
+  config.max_reuse_distance_elems = 0;
+  const auto difference = [&](bool checkpoint) {
+    return compare_schedulers(model(checkpoint), 2, config, Compat::shardscope, Compat::deepspeed)
+        .differences;
+  };
+  const auto differences = difference(false);
+  ASSERT_EQ(differences.size(), 1U);
+  EXPECT_EQ(differences[0].text,
+            "after block.fc, backward: shardscope releases block.fc.weight, block.fc.bias (20 elements), "
+            "deepspeed nothing");
+  EXPECT_THAT(difference(true), IsEmpty());
+}
+
 // The documents describe DeepSpeed's scheduler: they decide alike on any tree. What differs is always said.
 TEST(CompareSchedulers, OnRandomTrees) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {

@@ -1,0 +1,29 @@
+// Which modules report the end of their backward, as DeepSpeed's hooks do.
+#pragma once
+
+#include <set>
+
+#include "runtime/plan/compat.h"
+#include "runtime/plan/ids.h"
+
+namespace shardscope::plan {
+
+/// DeepSpeed counts the inputs of a module anew in each forward (PO: ds_grads_remaining), so of several
+/// visits in one iteration only the one whose backward comes first reports its end. A recomputation is a
+/// forward: what it visits reports again. What never reports is released by
+/// FetchScheduler::release_leftovers(). Compat::shardscope hears of every visit. Pure; one per rank.
+class BackwardEnds {
+ public:
+  explicit BackwardEnds(Compat compat) : first_only_(compat != Compat::shardscope) {}
+
+  /// Pre-forward, of a recomputation too.
+  void forward(ModuleId module) { reported_.erase(module); }
+  /// Post-backward: whether the scheduler is told of it.
+  [[nodiscard]] bool reports(ModuleId module) { return !first_only_ || reported_.insert(module).second; }
+
+ private:
+  bool first_only_;
+  std::set<ModuleId> reported_;
+};
+
+}  // namespace shardscope::plan
