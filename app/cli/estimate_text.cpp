@@ -30,10 +30,16 @@ const char* device(bool cpu) { return cpu ? "cpu" : "none"; }
 double gib(double bytes) { return bytes / kGiB; }
 double gib(std::int64_t bytes) { return static_cast<double>(bytes) / kGiB; }
 
-/// M12 counts all nodes; a node pins its share.
-std::int64_t pinned_per_node(const plan::EstimateInput& input, bool offload_param,
+/// The formulas count all nodes; a node pins its share.
+std::int64_t pinned_per_node(const plan::EstimateInput& input, EstimatedStage stage, bool offload_param,
                              std::int64_t accumulation_steps) {
-  return plan::pinned_bytes_zero3(input.params, offload_param, accumulation_steps) / input.nodes;
+  switch (stage) {
+    case EstimatedStage::zero2:
+      return plan::pinned_bytes_zero2(input.params, accumulation_steps) / input.nodes;
+    case EstimatedStage::zero3:
+      return plan::pinned_bytes_zero3(input.params, offload_param, accumulation_steps) / input.nodes;
+  }
+  return 0;
 }
 
 const char* bucket_rule(plan::BufferPolicy policy) {
@@ -60,29 +66,36 @@ std::string offload_of(const plan::StageEstimate& row) {
 }  // namespace
 
 nlohmann::json estimate_json(const plan::EstimateInput& input, const std::vector<plan::EstimateRow>& rows,
-                             std::optional<std::int64_t> zero3_accumulation_steps) {
+                             EstimatedStage stage, std::int64_t accumulation_steps) {
   nlohmann::json out = nlohmann::json::array();
   for (const plan::EstimateRow& row : rows) {
     nlohmann::json entry = {{"per_cpu_bytes", row.cpu_bytes},
                             {"per_gpu_bytes", row.gpu_bytes},
                             {"offload_optimizer", device(row.offload_optimizer)}};
-    if (zero3_accumulation_steps) {
+    if (stage == EstimatedStage::zero3) {
       entry["offload_param"] = device(row.offload_param);
       entry["zero_init"] = row.zero_init;
-      entry["pinned_bytes"] =
-          row.offload_optimizer ? pinned_per_node(input, row.offload_param, *zero3_accumulation_steps) : 0;
     }
+    entry["pinned_bytes"] =
+        row.offload_optimizer ? pinned_per_node(input, stage, row.offload_param, accumulation_steps) : 0;
     out.push_back(entry);
   }
   return out;
 }
 
-std::string pinned_text(const plan::EstimateInput& input, std::int64_t accumulation_steps) {
+std::string pinned_text(const plan::EstimateInput& input, EstimatedStage stage,
+                        std::int64_t accumulation_steps) {
   std::string text = "Pinned, a part of per CPU, where pin_memory is on:\n";
+  const auto line = [&](bool offload_param, const std::string& options) {
+    text += fmt::format(" {:7.2f}GB | {}\n",
+                        gib(pinned_per_node(input, stage, offload_param, accumulation_steps)), options);
+  };
+  if (stage == EstimatedStage::zero2) {
+    line(false, "offload_optimizer=cpu");
+    return text;
+  }
   for (const bool offload_param : {true, false}) {
-    text +=
-        fmt::format(" {:7.2f}GB | offload_param={}\n",
-                    gib(pinned_per_node(input, offload_param, accumulation_steps)), device(offload_param));
+    line(offload_param, std::string("offload_param=") + device(offload_param));
   }
   return text;
 }
@@ -103,11 +116,10 @@ std::string stages_text(const plan::StageEstimateInput& input, const std::vector
   };
   add_row("stage", "offload to CPU", "per GPU", "states", "buckets", "gathered", "sum", "per CPU", "states",
           "pinned");
-  const auto or_zero = [](std::string expression) { return expression.empty() ? "0" : expression; };
   for (const plan::StageEstimate& row : rows) {
-    add_row(row.stage, offload_of(row), or_zero(row.device_expression.text()), in(unit, row.model_states),
+    add_row(row.stage, offload_of(row), row.device_expression.text(), in(unit, row.model_states),
             in(unit, row.buckets), in(unit, row.gathered), in(unit, row.device_total()),
-            or_zero(row.host_expression.text()), in(unit, row.host_states), in(unit, row.pinned));
+            row.host_expression.text(), in(unit, row.host_states), in(unit, row.pinned));
   }
   text += fmt::format("buckets: gradients on their way to their owner; reduce_bucket_size {}; {}\n",
                       input.zero.reduce_bucket_size, bucket_rule(input.buffers));

@@ -12,12 +12,15 @@
 
 namespace shardscope::cli {
 
-/// Rows of ZeRO-2 or ZeRO-3. ZeRO-3 rows that offload tell what of the host memory is pinned, per node.
+/// DeepSpeed's two estimators.
+enum class EstimatedStage : std::uint8_t { zero2, zero3 };
+/// Rows of ZeRO-2 or ZeRO-3. Those that offload tell what of the host memory is pinned, per node.
 [[nodiscard]] nlohmann::json estimate_json(const plan::EstimateInput& input,
-                                           const std::vector<plan::EstimateRow>& rows,
-                                           std::optional<std::int64_t> zero3_accumulation_steps);
+                                           const std::vector<plan::EstimateRow>& rows, EstimatedStage stage,
+                                           std::int64_t accumulation_steps);
 /// One line per offload that pins: "pinned, a part of per CPU: ...".
-[[nodiscard]] std::string pinned_text(const plan::EstimateInput& input, std::int64_t accumulation_steps);
+[[nodiscard]] std::string pinned_text(const plan::EstimateInput& input, EstimatedStage stage,
+                                      std::int64_t accumulation_steps);
 
 [[nodiscard]] std::string stages_text(const plan::StageEstimateInput& input,
                                       const std::vector<plan::StageEstimate>& rows,

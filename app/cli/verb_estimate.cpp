@@ -250,8 +250,12 @@ int compare_scheduling(EstimateOptions& options) {
 
 int estimate_zero2(EstimateOptions& options) {
   (void)take_model(options);
-  print(options, estimate_json(options.input, plan::estimate_zero2(options.input), std::nullopt),
-        plan::format_zero2(options.input));
+  std::string text = plan::format_zero2(options.input);
+  if (options.pinned) text += pinned_text(options.input, EstimatedStage::zero2, options.accumulation_steps);
+  print(options,
+        estimate_json(options.input, plan::estimate_zero2(options.input), EstimatedStage::zero2,
+                      options.accumulation_steps),
+        text);
   return 0;
 }
 
@@ -262,9 +266,11 @@ int estimate_zero3(EstimateOptions& options) {
         "--largest-layer: ZeRO-3 needs the parameters of the largest layer, or a model with --model", 2);
   }
   std::string text = plan::format_zero3(options.input);
-  if (options.pinned) text += pinned_text(options.input, options.accumulation_steps);
+  if (options.pinned) text += pinned_text(options.input, EstimatedStage::zero3, options.accumulation_steps);
   print(options,
-        estimate_json(options.input, plan::estimate_zero3(options.input), options.accumulation_steps), text);
+        estimate_json(options.input, plan::estimate_zero3(options.input), EstimatedStage::zero3,
+                      options.accumulation_steps),
+        text);
   return 0;
 }
 
@@ -339,6 +345,11 @@ void add_formula_options(CLI::App& verb, EstimateOptions& options) {
   verb.add_option("--formula", options.formula, "doc: the documents; deepspeed-0.19: its source")
       ->check(CLI::IsMember({"doc", "deepspeed-0.19"}))
       ->capture_default_str();
+  verb.add_flag("--pinned", options.pinned, "Also what of the host memory is pinned");
+  verb.add_option("--gradient-accumulation-steps", options.accumulation_steps,
+                  "Above 1, 16-bit gradients are pinned too (ZeRO-2; ZeRO-3 with offloaded parameters)")
+      ->check(kAboveZero)
+      ->capture_default_str();
 }
 
 void add_batch_options(CLI::App& verb, EstimateOptions& options) {
@@ -385,11 +396,6 @@ void add_estimate(CLI::App& app, Action& action) {
   {
     auto [sub, options] = add("zero3", "DeepSpeed's ZeRO-3 estimate", estimate_zero3);
     add_formula_options(sub, options);
-    sub.add_flag("--pinned", options.pinned, "Also what of the host memory is pinned");
-    sub.add_option("--gradient-accumulation-steps", options.accumulation_steps,
-                   "Above 1, offloaded parameters pin 16-bit gradients too")
-        ->check(kAboveZero)
-        ->capture_default_str();
   }
   {
     auto [sub, options] =

@@ -45,6 +45,22 @@ nlohmann::json parse_text(const std::string& text, ParseContext& context) {
   }
 }
 
+/// Whether these two have an effect is for compat to say, which is read after them.
+void warn_without_layout(Section zero_section, const plan::ZeroConfig& zero) {
+  const nlohmann::json* multi_rank = zero_section.find("use_multi_rank_bucket_allreduce");
+  const bool wanted = multi_rank != nullptr && *multi_rank == true;
+  if (wanted && (zero.stage == 1 || zero.stage == 2) && !zero.compat.multi_rank_bucket_allreduce) {
+    zero_section.warn("use_multi_rank_bucket_allreduce",
+                      "ignored: slices are reduced to their owners, which moves half as much; "
+                      "shardscope.compat multi_rank_bucket_allreduce (\"deepspeed\") all-reduces them");
+  }
+  if (zero.max_elements_per_comm != plan::ZeroConfig{}.max_elements_per_comm &&
+      !plan::uses_legacy_layout(zero)) {
+    zero_section.warn("max_elements_per_comm",
+                      "ignored: it belongs to the first layout of ZeRO-1, legacy_stage1 in stage 1");
+  }
+}
+
 }  // namespace
 
 kernels::DType TrainingConfig::storage_type() const noexcept {
@@ -76,9 +92,14 @@ TrainingConfig parse_config(const std::string& json_text, const ParseOptions& op
     context.fail(context.positions.duplicate(), "is given twice; keep one of them");
   }
 
+  TrainingConfig config = read_config(Section(context, json, ""), options);
+  config.warnings = std::move(context.warnings);
+  return config;
+}
+
+TrainingConfig read_config(Section root, const ParseOptions& options) {
   TrainingConfig config;
   config.world = options.world;
-  Section root(context, json, "");
   config.batch = read_batch(root, options);
   root.read("steps_per_print", config.steps_per_print, 1);
   if (root.is_auto("gradient_clipping")) config.gradient_clipping = 1.0;  // transformers' max_grad_norm
@@ -92,6 +113,7 @@ TrainingConfig parse_config(const std::string& json_text, const ParseOptions& op
   if (auto zero = root.child("zero_optimization")) read_zero(*zero, config.zero, options);
   config.zero.compat = plan::default_switches(plan::Compat::shardscope);
   if (auto ours = root.child("shardscope")) read_shardscope(*ours, config);
+  if (auto zero = root.child("zero_optimization")) warn_without_layout(*zero, config.zero);
   if (auto aio = root.child("aio")) read_aio(*aio, config.zero.aio);
   if (config.zero.zenflow && config.batch.accumulation_steps > 1) {
     // As in DeepSpeed, where update_interval takes its place: every micro-step steps the chosen columns.
@@ -111,7 +133,6 @@ TrainingConfig parse_config(const std::string& json_text, const ParseOptions& op
     read_activation_checkpointing(*checkpointing);
   read_other_root_keys(root);
   root.finish();
-  config.warnings = std::move(context.warnings);
   return config;
 }
 

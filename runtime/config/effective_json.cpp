@@ -108,7 +108,6 @@ Json zero_json(const plan::ZeroConfig& z) {
                {"contiguous_gradients", z.contiguous_gradients},
                {"reduce_scatter", z.reduce_scatter},
                {"reduce_bucket_size", z.reduce_bucket_size},
-               {"use_multi_rank_bucket_allreduce", z.use_multi_rank_bucket_allreduce},
                {"allgather_partitions", z.allgather_partitions},
                {"allgather_bucket_size", z.allgather_bucket_size},
                {"overlap_comm", z.overlap()},
@@ -118,6 +117,9 @@ Json zero_json(const plan::ZeroConfig& z) {
                {"ignore_unused_parameters", z.ignore_unused_parameters},
                {"legacy_stage1", z.legacy_stage1},
                {"max_elements_per_comm", z.max_elements_per_comm}};
+  // Its default would read as a wish that compat does not grant.
+  if (!z.use_multi_rank_bucket_allreduce || z.compat.multi_rank_bucket_allreduce)
+    json["use_multi_rank_bucket_allreduce"] = z.use_multi_rank_bucket_allreduce;
   const auto& p = z.offload_param;
   json["offload_param"] = {{"device", plan::to_string(p.device)}, {"nvme_path", p.nvme_path},
                            {"buffer_count", p.buffer_count},      {"buffer_size", p.buffer_size},

@@ -91,7 +91,7 @@ void Section::fail(const std::string& key, const std::string& text) const {
 }
 
 const nlohmann::json* Section::find(const std::string& key) {
-  known_.insert(key);
+  context_->known[path_].insert(key);
   const auto found = object_->find(key);
   return found == object_->end() || found->is_null() ? nullptr : &*found;
 }
@@ -194,11 +194,12 @@ void Section::without_setting(const std::string& key, KeyPolicy policy, const st
 }
 
 void Section::finish() const {
+  const std::set<std::string>& known = context_->known[path_];
   for (const auto& item : object_->items()) {
-    if (known_.count(item.key()) != 0) continue;
+    if (known.count(item.key()) != 0) continue;
     // Keys that begin with an underscore are how JSON files carry comments.
     if (!item.key().empty() && item.key().front() == '_') continue;
-    const std::string near = nearest_key(item.key(), known_);
+    const std::string near = nearest_key(item.key(), known);
     fail(item.key(),
          "unknown key" + (near.empty() ? std::string("; docs/configuration.md lists the known ones")
                                        : "; did you mean \"" + near + "\"?"));

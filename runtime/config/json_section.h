@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,6 +22,8 @@ struct ParseContext {
   std::string file;
   JsonPositions positions;
   std::vector<std::string> warnings;
+  /// Keys that were asked for, by the path of their section: what a file may hold.
+  std::map<std::string, std::set<std::string>> known;
 
   /// Throws ConfigError: "file:line:column: path: text".
   [[noreturn]] void fail(const std::string& path, const std::string& text) const;
@@ -75,7 +78,6 @@ class Section {
   ParseContext* context_;
   const nlohmann::json* object_;
   std::string path_;
-  std::set<std::string> known_;
 };
 
 }  // namespace shardscope::config

@@ -30,7 +30,9 @@ constexpr RootKey kRootKeys[] = {
     {"checkpoint", KeyPolicy::ignored, "checkpoints are written by --checkpoint, in one format"},
     {"nebula", KeyPolicy::ignored, "checkpoints are written by --checkpoint, in one format"},
     {"datastates_ckpt", KeyPolicy::ignored, "checkpoints are written by --checkpoint, in one format"},
-    {"load_universal_checkpoint", KeyPolicy::refused, "every checkpoint continues at any world and stage with --resume"},
+    {"load_universal_checkpoint", KeyPolicy::refused,
+     "every checkpoint continues at any world and stage with --resume"},
+    {"log_level", KeyPolicy::ignored, "warnings and errors are always printed"},
     {"graph_harvesting", KeyPolicy::ignored, "it concerns CUDA graphs of torch"},
     {"compile", KeyPolicy::ignored, "there is no graph compiler here"},
     {"use_data_before_expert_parallelism", KeyPolicy::ignored, "there are no experts here"},
@@ -51,6 +53,7 @@ constexpr RootKey kRootKeys[] = {
     {"data_efficiency", KeyPolicy::refused, "not supported; remove the section"},
     {"pipeline", KeyPolicy::refused, "pipeline parallelism is not supported"},
     {"tensor_parallel", KeyPolicy::refused, "tensor parallelism is not supported"},
+    {"expert_parallel", KeyPolicy::refused, "there are no experts here; remove the section"},
     {"seq_parallel_communication_data_type", KeyPolicy::ignored, "there is no sequence parallelism"},
     {"data_parallel_size", KeyPolicy::ignored, "every rank is data parallel"},
     {"mesh_param", KeyPolicy::refused, "every rank is data parallel"},
@@ -67,6 +70,18 @@ void read_other_root_keys(Section& root) {
   if (sequence_parallel > 1) {
     root.fail("sequence_parallel_size", "is " + std::to_string(sequence_parallel) +
                                             ", but sequence parallelism is not supported; set it to 1");
+  }
+  root.read_enum("gradient_allreduce_op", {"mean", "sum"}, [&](std::size_t i) {
+    if (i == 1)
+      root.fail("gradient_allreduce_op", "is \"sum\": gradients are averaged over ranks; set it to \"mean\"");
+  });
+  bool managed = true;
+  root.read("managed_gradient_accumulation", managed);
+  if (!managed) {
+    root.fail(
+        "managed_gradient_accumulation",
+        "is false: a step ends after gradient_accumulation_steps micro-steps, there is no program to end "
+        "it elsewhere; set it to true");
   }
   for (const RootKey& key : kRootKeys) root.without_setting(key.name, key.policy, key.why);
 }

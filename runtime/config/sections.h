@@ -7,6 +7,9 @@
 
 namespace shardscope::config {
 
+/// The whole file. Warnings stay with the section's context.
+[[nodiscard]] TrainingConfig read_config(Section root, const ParseOptions& options);
+
 /// train_batch_size, train_micro_batch_size_per_gpu, gradient_accumulation_steps with DeepSpeed's rules
 /// (deepspeed/runtime/config.py, _set_batch_related_parameters and _batch_assertion).
 [[nodiscard]] BatchConfig read_batch(Section& root, const ParseOptions& options);

@@ -109,6 +109,13 @@ void read_data_types(Section& root, TrainingConfig& config) {
                                           ", but parameters are " + name_of(config.storage_type()) +
                                           "; micro-steps are summed in that type or in fp32");
     }
+    kernels::DType params = config.storage_type();
+    types->read_enum("param_dtype", dtype_names(), [&](std::size_t i) { params = type_of(i); });
+    if (params != config.storage_type()) {
+      types->fail("param_dtype", std::string("is ") + name_of(params) + ", but parameters are " +
+                                     name_of(config.storage_type()) + "; fp16 and bf16 say what they are");
+    }
+    types->without_setting("buffer_dtype", KeyPolicy::ignored, "models have no buffers beside parameters");
     types->finish();
   }
   root.read_enum("communication_data_type", dtype_names(),

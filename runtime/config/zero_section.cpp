@@ -33,6 +33,8 @@ void read_offload_optimizer(Section section, plan::OffloadOptimizerConfig& offlo
   section.read("pipeline_read", offload.pipeline_read);
   section.read("pipeline_write", offload.pipeline_write);
   section.read("fast_init", offload.fast_init);
+  if (offload.fast_init)
+    section.warn("fast_init", "ignored: states begin as holes in the swap file, which read as zeros");
   section.read("ratio", offload.ratio, 0, 1);
   section.read("super_offload", offload.super_offload);
   section.read("cpuadam_cores_perc", offload.cpuadam_cores_perc, 0, 1);
@@ -49,6 +51,8 @@ void read_offload_optimizer(Section section, plan::OffloadOptimizerConfig& offlo
 plan::ZenFlowConfig read_zenflow(Section section) {
   plan::ZenFlowConfig z;
   section.read("topk_ratio", z.topk_ratio, 0, 1);
+  if (z.topk_ratio <= 0 || z.topk_ratio >= 1)
+    section.fail("topk_ratio", "must be more than 0 and less than 1: some columns are chosen, some are not");
   section.read_enum("select_strategy", {"auto", "step", "epoch"}, [&](std::size_t i) {
     z.select_strategy = i == 0 ? "auto" : i == 1 ? "step" : "epoch";
   });
@@ -186,6 +190,8 @@ void read_zero(Section section, plan::ZeroConfig& zero, const ParseOptions& opti
   section.read("override_module_apply", zero.override_module_apply);
   section.read("enable_sanity_checks", zero.enable_sanity_checks);
   section.read("log_trace_cache_warnings", zero.log_trace_cache_warnings);
+  section.without_setting("save_muon_momentum_buffer_in_memory", KeyPolicy::ignored,
+                          "it places a state of the Muon optimizer; the optimizer here is Adam or AdamW");
 
   section.read("zero_hpz_partition_size", zero.hpz_partition_size, 1, 1 << 20);
   section.read("zero_quantized_weights", zero.quantized_weights);
@@ -303,7 +309,8 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
           "it is a layout of stage 1, but stage is " + std::to_string(zero.stage));
   ignored(zero.log_trace_cache_warnings, "log_trace_cache_warnings",
           "every invalidation of the trace is an event, with its cause");
-  ignored(!zero.load_from_fp32_weights, "load_from_fp32_weights", "only weights are loaded");
+  ignored(!zero.load_from_fp32_weights, "load_from_fp32_weights",
+          "--resume always reads the fp32 master weights");
   ignored(!zero.memory_efficient_linear && zero.stage != 3, "memory_efficient_linear",
           "it concerns stage 3, but stage is " + std::to_string(zero.stage));
   ignored(!zero.override_module_apply, "override_module_apply", "it concerns torch modules");

@@ -172,6 +172,10 @@ std::string format_zero3(const EstimateInput& input) {
   return text;
 }
 
+std::int64_t pinned_bytes_zero2(std::int64_t params, std::int64_t gradient_accumulation_steps) noexcept {
+  return 10 * params + (gradient_accumulation_steps > 1 ? 2 * params : 0);
+}
+
 std::int64_t pinned_bytes_zero3(std::int64_t params, bool offload_param,
                                 std::int64_t gradient_accumulation_steps) noexcept {
   if (!offload_param) return 4 * params;

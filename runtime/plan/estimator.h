@@ -44,6 +44,14 @@ struct EstimateRow {
 [[nodiscard]] std::string format_zero2(const EstimateInput& input);
 [[nodiscard]] std::string format_zero3(const EstimateInput& input);
 
+/// Pinned host memory of all nodes together with offload_optimizer.pin_memory, a part of the host memory
+/// above. The documents give no figure (M12: "no control" then); this is what DeepSpeed 0.19 allocates
+/// (stage_1_and_2.py): fp32 master weights and gradients, a 16-bit staging copy of the parameters, 16-bit
+/// gradients when they accumulate. A buffer for the gradient of the largest parameter, one per GPU, is not
+/// counted.
+[[nodiscard]] std::int64_t pinned_bytes_zero2(std::int64_t params,
+                                              std::int64_t gradient_accumulation_steps) noexcept;
+
 /// Pinned host memory of all nodes together (M12), a part of the host memory above: fp32 gradients, 16-bit
 /// parameters when they are offloaded, and then 16-bit gradients when they accumulate.
 [[nodiscard]] std::int64_t pinned_bytes_zero3(std::int64_t params, bool offload_param,

@@ -12,8 +12,6 @@
 namespace shardscope::plan {
 namespace {
 
-constexpr std::int64_t kFloat = 4;  ///< bytes
-
 /// Sizes that the bounds need.
 struct Sizes {
   std::vector<std::int64_t> params;  ///< by ParamId; one entry when only the total is known
@@ -52,9 +50,11 @@ Sizes sizes_of(const StageEstimateInput& input) {
 ///
 /// This runtime: stages 0 and 1 reduce in place. Stages 2 and 3 hold the open bucket and, with overlap_comm,
 /// the two before it (three where stage 3 holds the host back as DeepSpeed does), and the module that
-/// backward is writing. DeepSpeed: see BufferPolicy; stage 3 has one.
+/// backward is writing. Where sums rest on the host, or are added to what earlier micro-steps left, the owned
+/// pieces of these buckets arrive in memory of their own: at stage 2 a rank may own all of a bucket, at stage
+/// 3 it owns its shard of each parameter. DeepSpeed: see BufferPolicy; stage 3 has one.
 std::int64_t bucket_elems(const StageEstimateInput& input, std::uint32_t stage, bool overlap,
-                          const Sizes& sizes) {
+                          bool offload_optimizer, std::int64_t owned, const Sizes& sizes) {
   const std::int64_t bucket = input.zero.reduce_bucket_size;
   if (input.buffers == BufferPolicy::deepspeed) {
     if (stage == 0 || (stage < 3 && !input.zero.contiguous_gradients)) return 0;
@@ -64,7 +64,14 @@ std::int64_t bucket_elems(const StageEstimateInput& input, std::uint32_t stage, 
   const std::int64_t one = std::min(sizes.total, std::max(bucket, sizes.largest_param));
   const std::int64_t held_back = input.zero.compat.max_param_reduce_events;
   const std::int64_t before = stage == 3 && held_back > 0 ? held_back + 1 : 2;
-  return std::min(sizes.total, one * (overlap ? 1 + before : 1) + sizes.largest_layer);
+  const std::int64_t reducing = std::min(sizes.total, one * (overlap ? 1 + before : 1));
+  std::int64_t arriving = 0;
+  if (offload_optimizer || input.zero.gradient_accumulation_steps > 1) {
+    const std::int64_t world = input.gpus_per_node * input.nodes;
+    const auto params = static_cast<std::int64_t>(sizes.params.size());
+    arriving = std::min(owned, stage == 3 ? reducing / world + params : reducing);
+  }
+  return std::min(sizes.total, reducing + sizes.largest_layer) + arriving;
 }
 
 /// Without the model: the scheduler stays within the live limit, but for the layer that runs.
@@ -82,26 +89,31 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
   row.stage = stage;
   row.offload_optimizer = offload_optimizer;
   row.offload_param = offload_param;
-  const OffloadedStates expressions = offloaded_states(stage, input.bytes, offload_optimizer, offload_param);
-  row.device_expression = expressions.device;
-  row.host_expression = expressions.host;
+  zero.offload_optimizer.device = offload_optimizer ? OffloadDevice::cpu : OffloadDevice::none;
+  zero.offload_optimizer.ratio = 1;
+  zero.offload_param.device = offload_param ? OffloadDevice::cpu : OffloadDevice::none;
+  const auto pools = placed_expressions(stage, input.bytes, state_placement(zero));
+  const auto in = [&](StatePool pool) -> const PoolExpression& {
+    return pools[static_cast<std::size_t>(pool)];
+  };
+  row.device_expression = in(StatePool::device);
+  row.host_expression.sharded = in(StatePool::host).sharded + in(StatePool::pinned).sharded;
 
   // Elements that a rank updates, with padding: what one byte of a sharded state costs.
   const std::int64_t alignment = input.model != nullptr ? kShardAlignmentBytes / input.bytes.param : 1;
   const ModelStates exact = model_states(sizes.params, stage, ranks, input.bytes, alignment);
   const std::int64_t owned = exact.param_owned / input.bytes.param;
   const std::int64_t whole = (exact.param_owned + exact.param_rest) / input.bytes.param;
+  // Without a ratio the factors are whole bytes.
+  const auto bytes_of = [](double factor, std::int64_t elems) {
+    return static_cast<std::int64_t>(factor) * elems;
+  };
   row.model_states =
-      (stage == 3 ? 0 : row.device_expression.whole * whole) + row.device_expression.sharded * owned;
-  row.host_states = row.host_expression.sharded * owned * input.gpus_per_node;
-  if (offload_optimizer) {
-    const bool pins_params = offload_param && zero.offload_param.pin_memory;
-    if (zero.offload_optimizer.pin_memory || pins_params) {
-      row.pinned = pinned_bytes_zero3(owned * input.gpus_per_node, pins_params,
-                                      input.zero.gradient_accumulation_steps);
-    }
-  }
-  row.buckets = bucket_elems(input, stage, zero.overlap(), sizes) * input.bytes.gradient;
+      bytes_of(row.device_expression.whole, whole) + bytes_of(row.device_expression.sharded, owned);
+  row.host_states = bytes_of(row.host_expression.sharded, owned) * input.gpus_per_node;
+  row.pinned = bytes_of(in(StatePool::pinned).sharded, owned) * input.gpus_per_node;
+  row.buckets =
+      bucket_elems(input, stage, zero.overlap(), offload_optimizer, owned, sizes) * input.bytes.gradient;
   // The one rank of a world of one holds every shard whole already.
   if (stage == 3 && (world > 1 || offload_param)) {
     if (input.model != nullptr) {
@@ -128,27 +140,6 @@ void find_transformer(const std::vector<NodeSpec>& nodes, TransformerShape& shap
 }
 
 }  // namespace
-
-OffloadedStates offloaded_states(std::uint32_t stage, const StateBytes& bytes, bool offload_optimizer,
-                                 bool offload_param) {
-  OffloadedStates states;
-  states.device = state_expression(stage, bytes);
-  if (!offload_optimizer) return states;
-  states.host.sharded = kFloat + bytes.momentum + bytes.variance + kFloat;
-  switch (stage) {
-    case 1:
-      states.device = {bytes.param + bytes.gradient, 0};
-      break;
-    case 2:
-      states.device = {bytes.param, 0};
-      break;
-    default:
-      states.device = {0, offload_param ? 0 : bytes.param};
-      if (offload_param) states.host.sharded += bytes.param;
-      break;
-  }
-  return states;
-}
 
 std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero, std::uint32_t world,
                                  std::int64_t param_bytes) {

@@ -34,8 +34,8 @@ struct StageEstimate {
   std::uint32_t stage = 0;
   bool offload_optimizer = false;
   bool offload_param = false;
-  StateExpression device_expression;  ///< model states of one GPU
-  StateExpression host_expression;    ///< what one GPU's rank keeps in host memory instead
+  PoolExpression device_expression;  ///< model states of one GPU
+  PoolExpression host_expression;    ///< what one GPU's rank keeps in host memory instead, pinned or not
   // Bytes of one GPU.
   std::int64_t model_states = 0;  ///< padding included
   std::int64_t buckets = 0;       ///< gradients between backward and their reduction, at most
@@ -43,21 +43,14 @@ struct StageEstimate {
   [[nodiscard]] std::int64_t device_total() const noexcept { return model_states + buckets + gathered; }
   // Bytes of one node.
   std::int64_t host_states = 0;
-  std::int64_t pinned = 0;  ///< a part of host_states (M12)
+  std::int64_t pinned = 0;  ///< a part of host_states: all that pin_memory applies to
 };
 
-/// Stages 0 to 3 without offload, 1 to 3 with the optimizer on the CPU, 3 with parameters there too; stage
-/// by stage. Throws std::invalid_argument on counts below 1.
+/// Stages 0 to 3 without offload, 1 to 3 with the optimizer on the CPU (whole, whatever its `ratio`), 3 with
+/// parameters there too; stage by stage. States are where this runtime puts them (placed_expressions);
+/// DeepSpeed's estimators count another host memory (estimator.h, M6 and M12). Throws std::invalid_argument
+/// on counts below 1.
 [[nodiscard]] std::vector<StageEstimate> estimate_stages(const StageEstimateInput& input);
-
-/// Model states of one GPU and what its rank keeps on the host, by stage and offload (M2-M6): an offloaded
-/// optimizer takes fp32 master weights, momentum, variance and fp32 gradients with it, offloaded parameters
-/// their storage too.
-struct OffloadedStates {
-  StateExpression device, host;
-};
-[[nodiscard]] OffloadedStates offloaded_states(std::uint32_t stage, const StateBytes& bytes,
-                                               bool offload_optimizer, bool offload_param);
 
 /// Highest bytes of gathered stage-3 parameters over three iterations (record, complete, complete) of a run
 /// of FetchScheduler, padding of gathered shards included.

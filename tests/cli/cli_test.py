@@ -275,6 +275,28 @@ class Estimates(unittest.TestCase):
         self.assertEqual(len(rows), 6)
         self.assertEqual(rows[0]["pinned_bytes"], 6 * 100417)
 
+    def test_pinned(self):
+        gib = 1 << 30
+        params = self.T5_3B[1]
+        zero3 = ("zero3", *self.T5_3B, "--largest-layer", 32899072)
+        head = "Pinned, a part of per CPU, where pin_memory is on:\n"
+        def rows(*factors):
+            return ["%8.2fGB" % (factor * params / gib) for factor in factors]
+        for more, offload, none in (((), 6, 4), (("--gradient-accumulation-steps", 2), 8, 4)):
+            with_param, without = rows(offload, none)
+            self.assertEqual(self.text(*zero3, "--pinned", *more), self.text(*zero3) + head +
+                             f"{with_param} | offload_param=cpu\n{without} | offload_param=none\n")
+            pinned = [row["pinned_bytes"] for row in json.loads(self.text(*zero3, "--json", *more))]
+            self.assertEqual(pinned, [offload * params] * 2 + [none * params] * 2 + [0, 0])
+        for more, factor in (((), 10), (("--gradient-accumulation-steps", 2), 12)):
+            zero2 = ("zero2", *self.T5_3B)
+            self.assertEqual(self.text(*zero2, "--pinned", *more),
+                             self.text(*zero2) + head + rows(factor)[0] + " | offload_optimizer=cpu\n")
+            pinned = [row["pinned_bytes"] for row in json.loads(self.text(*zero2, "--json", *more))]
+            self.assertEqual(pinned, [factor * params, 0])
+        two_nodes = json.loads(self.text("zero2", *self.T5_3B, "--nodes", 2, "--json"))
+        self.assertEqual(two_nodes[0]["pinned_bytes"], 5 * params)
+
     def test_papers(self):
         self.assertIn("31.4 / 16.6 / 1.88", self.text("zero-table"))
         table1 = json.loads(self.text("zero-table", "--json"))["table1"]

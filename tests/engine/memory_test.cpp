@@ -120,35 +120,48 @@ TEST_P(AgainstExpressions, PeakOfModelStates) {
   }
 }
 
-// What `shardscope estimate all --model --config` says before the run is what the run then holds.
+// What `shardscope estimate all --model --config` says before the run is what the run then holds, row by row.
 TEST_P(AgainstExpressions, EstimateAll) {
-  for (const int stage : {0, 1, 2, 3}) {
-    SCOPED_TRACE("stage " + std::to_string(stage));
-    const TrainingRun run = train(spec(stage));
-    const plan::ModelPlan model = plan::build_model_plan(spec(stage).model);
-    config::ParseOptions parse;
-    parse.world = GetParam().world;
-    plan::StageEstimateInput input;
-    input.model = &model;
-    input.gpus_per_node = GetParam().world;
-    input.bytes = GetParam().type == "fp32" ? plan::kFp32 : plan::kMixedPrecision;
-    input.zero = config::parse_config(spec(stage).config.dump(), parse).zero;
-    plan::StageEstimate estimate;
+  const auto offload_cpu = [](bool pinned) { return Json{{"device", "cpu"}, {"pin_memory", pinned}}; };
+  const plan::ModelPlan model = plan::build_model_plan(spec(0).model);
+  config::ParseOptions parse;
+  parse.world = GetParam().world;
+  plan::StageEstimateInput input;
+  input.model = &model;
+  input.gpus_per_node = GetParam().world;
+  input.bytes = GetParam().type == "fp32" ? plan::kFp32 : plan::kMixedPrecision;
+  // The arena rounds each buffer up; six buffers of states.
+  constexpr std::size_t kStates = 6 * device::Arena::kAlignment;
+  const std::size_t rounding = model.params.size() * device::Arena::kAlignment;
+  // A gradient and, on its way to the host, the piece of it that this rank owns.
+  const std::size_t bucket_rounding = 2 * rounding;
+  for (const bool pinned : {true, false}) {
+    RunSpec estimated = spec(3);
+    Json& limits = estimated.config["zero_optimization"];
+    limits["offload_optimizer"] = limits["offload_param"] = offload_cpu(pinned);
+    input.zero = config::parse_config(estimated.config.dump(), parse).zero;
     for (const plan::StageEstimate& row : plan::estimate_stages(input)) {
-      if (static_cast<int>(row.stage) == stage && !row.offload_optimizer) estimate = row;
-    }
-    const auto states = static_cast<std::size_t>(estimate.model_states);
-    const auto gathered = static_cast<std::size_t>(estimate.gathered);
-    // The arena rounds each buffer up.
-    const std::size_t rounding = model.params.size() * device::Arena::kAlignment;
-    for (const RankRun& rank : run.ranks) {
-      ASSERT_EQ(rank.error, "");
-      EXPECT_GE(rank.state_bytes_after, states);
-      EXPECT_LE(rank.state_bytes_after, states + 6 * device::Arena::kAlignment);
-      EXPECT_LE(rank.bucket_peak, static_cast<std::size_t>(estimate.buckets) + rounding);
-      if (stage != 3) continue;
-      EXPECT_GE(rank.gathered_peak, gathered);
-      EXPECT_LE(rank.gathered_peak, gathered + rounding);
+      if (!pinned && !row.offload_optimizer) continue;  // seen
+      SCOPED_TRACE("stage " + std::to_string(row.stage) + (row.offload_optimizer ? " optimizer" : "") +
+                   (row.offload_param ? " and parameters" : "") + (pinned ? " pinned" : " pageable"));
+      RunSpec run_spec = spec(static_cast<int>(row.stage));
+      Json& zero = run_spec.config["zero_optimization"];
+      if (row.offload_optimizer) zero["offload_optimizer"] = offload_cpu(pinned);
+      if (row.offload_param) zero["offload_param"] = offload_cpu(pinned);
+      const TrainingRun run = train(run_spec);
+      const auto within = [](std::size_t measured, std::int64_t estimate, std::size_t above) {
+        EXPECT_GE(measured, static_cast<std::size_t>(estimate));
+        EXPECT_LE(measured, static_cast<std::size_t>(estimate) + above);
+      };
+      for (const RankRun& rank : run.ranks) {
+        ASSERT_EQ(rank.error, "");
+        within(rank.state_bytes_after, row.model_states, kStates);
+        within(rank.pinned_state_bytes, row.pinned / input.gpus_per_node, kStates);
+        within(rank.host_state_bytes, (row.host_states - row.pinned) / input.gpus_per_node, kStates);
+        EXPECT_LE(rank.bucket_peak, static_cast<std::size_t>(row.buckets) +
+                                        (row.offload_optimizer ? bucket_rounding : rounding));
+        if (row.stage == 3) within(rank.gathered_peak, row.gathered, rounding);
+      }
     }
   }
 }

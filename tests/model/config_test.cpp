@@ -141,6 +141,12 @@ TEST(Config, WhatTheRuntimeWouldNotDoIsRefused) {
       {R"({"train_batch_size": 8, "communication_data_type": "int8"})", "communication_data_type"},
       {R"({"train_batch_size": 8, "fp32_allreduce": true})", "fp32_allreduce"},
       {R"({"train_batch_size": 8, "sequence_parallel_size": 2})", "set it to 1"},
+      {R"({"train_batch_size": 8, "gradient_allreduce_op": "sum"})", "gradient_allreduce_op: is \"sum\""},
+      {R"({"train_batch_size": 8, "gradient_allreduce_op": "max"})", "one of: mean, sum"},
+      {R"({"train_batch_size": 8, "managed_gradient_accumulation": false})", "managed_gradient_accumulation"},
+      {R"({"train_batch_size": 8, "expert_parallel": {"autoep_size": 2}})", "expert_parallel: is"},
+      {R"({"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"param_dtype": "fp16"}})",
+       "data_types.param_dtype: is fp16, but parameters are bf16"},
       {R"({"train_batch_size": 8, "gradient_predivide_factor": 0})", "more than 0"},
       {R"({"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"fp32_optimizer_states": false}}})",
        "fp32_optimizer_states: is false"},
@@ -155,6 +161,8 @@ TEST(Config, WhatTheRuntimeWouldNotDoIsRefused) {
             "communication_data_type": "bf16"})",
         R"({"train_batch_size": 8, "fp16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"},
             "communication_data_type": "bf16"})",
+        R"({"train_batch_size": 8, "gradient_allreduce_op": "mean", "managed_gradient_accumulation": true,
+            "data_types": {"param_dtype": "fp32"}})",
         R"({"train_batch_size": 8, "sequence_parallel_size": 1, "fp32_allreduce": false})"}) {
     EXPECT_EQ(error_of(text), "no error");
     EXPECT_TRUE(parse(text).warnings.empty());
@@ -177,6 +185,21 @@ TEST(Config, WhatHasNoEffectIsSaid) {
   EXPECT_THAT(warned(in_zero(R"({"stage": 3, "log_trace_cache_warnings": true})")), HasSubstr("event"));
   EXPECT_THAT(warned(in_zero(R"({"stage": 2, "legacy_stage1": true})")), HasSubstr("layout of stage 1"));
   EXPECT_EQ(warned(in_zero(R"({"stage": 1, "legacy_stage1": true, "max_elements_per_comm": 1000})")), "0");
+  EXPECT_THAT(warned(in_zero(R"({"stage": 1, "max_elements_per_comm": 1000})")), HasSubstr("legacy_stage1"));
+  EXPECT_EQ(warned(in_zero(R"({"stage": 1, "max_elements_per_comm": 5e8})")), "0");
+  // The default preset does not do what the key asks for; DeepSpeed's does.
+  const char* multi_rank = R"({"stage": 2, "use_multi_rank_bucket_allreduce": true})";
+  EXPECT_THAT(warned(in_zero(multi_rank)), HasSubstr("use_multi_rank_bucket_allreduce: ignored"));
+  EXPECT_EQ(warned(R"({"train_batch_size": 8, "shardscope": {"compat": "deepspeed"}, "zero_optimization": )" +
+                   std::string(multi_rank) + "}"),
+            "0");
+  EXPECT_EQ(warned(in_zero(R"({"stage": 2, "use_multi_rank_bucket_allreduce": false})")), "0");
+  EXPECT_THAT(warned(in_zero(R"({"stage": 3, "offload_optimizer": {"device": "cpu", "fast_init": true}})")),
+              HasSubstr("fast_init: ignored"));
+  EXPECT_THAT(warned(in_zero(R"({"stage": 3, "load_from_fp32_weights": false})")), HasSubstr("--resume"));
+  EXPECT_THAT(warned(in_zero(R"({"stage": 3, "save_muon_momentum_buffer_in_memory": true})")),
+              HasSubstr("Muon"));
+  EXPECT_THAT(warned(R"({"train_batch_size": 8, "log_level": "info"})"), HasSubstr("log_level: ignored"));
   const TrainingConfig notes = parse(
       R"({"train_batch_size": 8, "zero_optimization": {"stage": 1}, "shardscope": {"compat": "notes"}})");
   EXPECT_TRUE(plan::uses_legacy_layout(notes.zero));
@@ -210,6 +233,10 @@ TEST(Config, ZenFlow) {
   EXPECT_EQ(parse(with_zenflow("{}", R"("device": "cpu"}, "offload_param": {"device": "cpu")"))
                 .zero.offload_param.device,
             plan::OffloadDevice::cpu);
+  for (const char* outside : {"0", "1"}) {
+    EXPECT_THAT(error_of(with_zenflow("{\"topk_ratio\": " + std::string(outside) + "}")),
+                HasSubstr("zenflow.topk_ratio: must be more than 0 and less than 1"));
+  }
   EXPECT_THAT(error_of(with_zenflow(R"({"select_strategy": "step"})")), HasSubstr("needs it as a number"));
   EXPECT_THAT(error_of(with_zenflow(R"({"select_interval": 5})")), HasSubstr("once per epoch"));
 }
@@ -277,6 +304,9 @@ TEST(Config, EffectiveJsonReadsBack) {
        R"({"train_batch_size": 8, "bf16": {"enabled": true}, "scheduler": {"type": "WarmupCosineLR",
                "params": {"total_num_steps": 100}}, "optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}})",
        R"({"train_batch_size": 8, "scheduler": {"type": "LRRangeTest"}})",
+       R"({"train_batch_size": 8, "shardscope": {"compat": "deepspeed"}, "zero_optimization": {"stage": 2,
+               "use_multi_rank_bucket_allreduce": true}})",
+       R"({"train_batch_size": 8, "zero_optimization": {"stage": 2, "use_multi_rank_bucket_allreduce": false}})",
        R"({"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1,
                "cycle_max_lr": 0.2, "cycle_second_stair_count": 3, "decay_lr_rate": 0.1}}})"}) {
     const std::string once = effective_json(parse(text));
