@@ -51,8 +51,9 @@ void read_offload_optimizer(Section section, plan::OffloadOptimizerConfig& offlo
 plan::ZenFlowConfig read_zenflow(Section section) {
   plan::ZenFlowConfig z;
   section.read("topk_ratio", z.topk_ratio, 0, 1);
-  if (z.topk_ratio <= 0 || z.topk_ratio >= 1)
-    section.fail("topk_ratio", "must be more than 0 and less than 1: some columns are chosen, some are not");
+  // DeepSpeed wants less than 1. With all columns chosen ZenFlow is AdamW, which is how it is checked.
+  if (z.topk_ratio <= 0)
+    section.fail("topk_ratio", "must be more than 0: without a column nothing is stepped");
   section.read_enum("select_strategy", {"auto", "step", "epoch"}, [&](std::size_t i) {
     z.select_strategy = i == 0 ? "auto" : i == 1 ? "step" : "epoch";
   });
