@@ -5,8 +5,10 @@
 
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/config/sections.h"
 
@@ -32,10 +34,14 @@ KeysBySection known_keys() {
 }
 
 std::vector<std::string> quoted_words(const std::string& text) {
-  static const std::regex kWord("`([A-Za-z_0-9.]+)`");
+  constexpr std::string_view kOfKeys = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789.";
   std::vector<std::string> words;
-  for (auto it = std::sregex_iterator(text.begin(), text.end(), kWord); it != std::sregex_iterator(); ++it) {
-    words.push_back((*it)[1].str());
+  for (std::size_t open = text.find('`'); open != std::string::npos;) {
+    const std::size_t end = text.find_first_not_of(kOfKeys, open + 1);
+    if (end == std::string::npos) break;
+    const bool word = text[end] == '`' && end > open + 1;
+    if (word) words.push_back(text.substr(open + 1, end - open - 1));
+    open = text.find('`', word ? end + 1 : open + 1);
   }
   return words;
 }
