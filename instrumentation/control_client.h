@@ -27,7 +27,7 @@ struct ControlClientOptions {
   std::function<void()> resend_tables;
   std::function<void()> finish_received;
   std::function<void()> gate_moved;  ///< the rank began to hold at a gate, or went on
-  HostClock clock;  ///< of clock answers
+  HostClock clock;                   ///< of clock answers
 };
 
 class ControlClient {

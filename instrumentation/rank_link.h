@@ -40,9 +40,9 @@ struct RankLinkOptions {
   std::function<void(Detail)> set_detail;  ///< called on the link's control thread
   std::function<int()> detail;
   std::function<void()> gate_moved;  ///< likewise: the rank began to hold at a gate, or went on
-  std::string clock_id;           ///< empty: this machine's
-  HostClock clock;                ///< of simulated hosts; this machine's otherwise
-  LinkContext* shared = nullptr;  ///< outlives the link; null: a context of its own
+  std::string clock_id;              ///< empty: this machine's
+  HostClock clock;                   ///< of simulated hosts; this machine's otherwise
+  LinkContext* shared = nullptr;     ///< outlives the link; null: a context of its own
 };
 
 class RankLink {

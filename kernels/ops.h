@@ -14,7 +14,7 @@ namespace shardscope::kernels {
 /// What happens to what the output held before: activations are set, parameter gradients accumulate.
 enum class Write : std::uint8_t { set, add };
 
-// ---- dense layers (fp32 products of cpu/gemm.h on the CPU, cuBLASLt on CUDA) ------------------------------------
+// ---- dense layers (fp32 products of cpu/gemm.h on the CPU, cuBLASLt on CUDA) ----
 /// y[N,out] = x[N,in] w[out,in]^T (+ bias[out]) (+ onto[N,out]); bias.data and onto.data may be null. `onto`
 /// has the type of y and shares no memory with it.
 void linear_forward(const Exec&, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
@@ -37,8 +37,8 @@ void layer_norm_backward(const Exec&, Ptr dx, Ptr dweight, Ptr dbias, ConstPtr d
 void gelu_forward(const Exec&, Ptr y, ConstPtr x, std::int64_t n);
 void gelu_backward(const Exec&, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n);
 /// A linear layer with a GELU behind it: y[N,out] = gelu(x w^T + bias), to the bit as one after the other.
-/// kept[N,out] gets what backward takes: the GELU's argument, or its slope where forward has the exponential at
-/// hand, memory is slower than arithmetic and nothing is rounded (fp32 on the CPU).
+/// kept[N,out] gets what backward takes: the GELU's argument, or its slope where forward has the exponential
+/// at hand, memory is slower than arithmetic and nothing is rounded (fp32 on the CPU).
 void linear_gelu_forward(const Exec&, Ptr y, Ptr kept, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
                          std::int64_t in, std::int64_t out);
 /// gelu_backward from what was kept.
@@ -65,8 +65,8 @@ void embedding_backward(const Exec&, Ptr dtable, ConstPtr dy, const std::int32_t
 void attention_forward(const Exec&, Ptr out, float* logsumexp, ConstPtr qkv, std::int64_t B, std::int64_t T,
                        std::int64_t C, std::int64_t H, void* scratch);
 void attention_backward(const Exec&, Ptr dqkv, ConstPtr dout, ConstPtr out, ConstPtr qkv,
-                        const float* logsumexp, std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t H,
-                        void* scratch);
+                        const float* logsumexp, std::int64_t B, std::int64_t T, std::int64_t C,
+                        std::int64_t H, void* scratch);
 [[nodiscard]] std::size_t attention_scratch_bytes(const Exec&, DType type, std::int64_t B, std::int64_t T,
                                                   std::int64_t C, std::int64_t H);
 
@@ -81,13 +81,13 @@ void mse(const Exec&, float* loss, Ptr dx, ConstPtr x, const float* target, std:
 // ---- optimizer and reductions over shards -----------------------------------------------------------
 struct AdamW {
   float lr = 1e-3F, beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-8F, weight_decay = 0.01F;
-  std::int64_t step = 1;   ///< t, from 1
-  bool decoupled = true;   ///< true: AdamW; false: L2 term added to the gradient (Adam)
-  float grad_scale = 1.0F; ///< gradient is multiplied by this first (unscale, clip)
+  std::int64_t step = 1;    ///< t, from 1
+  bool decoupled = true;    ///< true: AdamW; false: L2 term added to the gradient (Adam)
+  float grad_scale = 1.0F;  ///< gradient is multiplied by this first (unscale, clip)
 };
 /// master, m, v fp32[n]; grad any type[n]; param16 (data may be null) receives the rounded master weights.
-/// w *= 1 - lr*wd; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr (m/(1-b1^t)) / (sqrt(v/(1-b2^t)) + eps).
-/// Element-wise and bitwise independent of where a shard begins or ends.
+/// w *= 1 - lr*wd; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr (m/(1-b1^t)) / (sqrt(v/(1-b2^t)) +
+/// eps). Element-wise and bitwise independent of where a shard begins or ends.
 void adamw_step(const Exec&, float* master, float* m, float* v, Ptr param16, ConstPtr grad, std::int64_t n,
                 const AdamW& settings);
 /// *sum += sum of squares in double; *bad |= 1 when any element is inf or nan.
@@ -105,9 +105,10 @@ void reduce_sum(const Exec&, Ptr out, const void* const* inputs, std::uint32_t c
                 std::int64_t n, float factor);
 
 // ---- quantization (ZeRO++) ---------------------------------------------------------------------------
-// Symmetric, in consecutive groups of `group_elems` (the last of n may be shorter), each with one fp32 scale =
-// largest magnitude / 127 (int8) or / 7 (int4): |x - value * scale| <= scale / 2. An inf or NaN in a group makes
-// all of it not finite; a group below 1e-36 becomes zeros. int4: two values in a byte, the even one in the low half; n and group_elems are even.
+// Symmetric, in consecutive groups of `group_elems` (the last of n may be shorter), each with one fp32 scale
+// = largest magnitude / 127 (int8) or / 7 (int4): |x - value * scale| <= scale / 2. An inf or NaN in a group
+// makes all of it not finite; a group below 1e-36 becomes zeros. int4: two values in a byte, the even one in
+// the low half; n and group_elems are even.
 /// values[n], scales[ceil(n / group_elems)].
 void quantize_int8(const Exec&, std::int8_t* values, float* scales, ConstPtr x, std::int64_t n,
                    std::int64_t group_elems);
@@ -115,8 +116,8 @@ void dequantize_int8(const Exec&, Ptr x, const std::int8_t* values, const float*
                      std::int64_t group_elems);
 
 /// Error feedback of quantized gradients (LoCo): what rounding loses is kept, as int8 in the same groups, and
-/// added the next time: h = x + e is quantized to q, then e <- beta * e + (1 - beta) * (h - q). Where h is not
-/// finite, the group's error is forgotten. values null: none.
+/// added the next time: h = x + e is quantized to q, then e <- beta * e + (1 - beta) * (h - q). Where h is
+/// not finite, the group's error is forgotten. values null: none.
 struct ErrorFeedback {
   std::int8_t* values = nullptr;  ///< [n]
   float* scales = nullptr;        ///< as many as groups
@@ -139,8 +140,8 @@ void requantize_int4(const Exec&, std::uint8_t* values, float* scales, const Int
 void dequantize_sum_int4(const Exec&, Ptr x, const Int4Source* sources, std::uint32_t count, std::int64_t n,
                          std::int64_t group_elems, float factor);
 
-/// Bytes of scratch that the CPU backend's threads hold for matrix products and conversions, for memory accounting.
-/// It grows with the largest shapes and stays constant after the first step.
+/// Bytes of scratch that the CPU backend's threads hold for matrix products and conversions, for memory
+/// accounting. It grows with the largest shapes and stays constant after the first step.
 [[nodiscard]] std::size_t cpu_workspace_bytes() noexcept;
 
 }  // namespace shardscope::kernels

@@ -41,10 +41,10 @@ struct ZenFlowInput {
   std::function<void(std::span<double>)> sum_over_ranks;
 };
 
-/// Memory: on the device three fp32 values, a gradient and a parameter per chosen element (with offload_chosen
-/// the three on the host, and two pieces of them on the device); on the host five fp32 values per owned
-/// element, four without overlap_step. A sum that waits and an update in flight are in
-/// no read(): it returns the states after the update in flight, without the sum of the interval that runs.
+/// Memory: on the device three fp32 values, a gradient and a parameter per chosen element (with
+/// offload_chosen the three on the host, and two pieces of them on the device); on the host five fp32 values
+/// per owned element, four without overlap_step. A sum that waits and an update in flight are in no read():
+/// it returns the states after the update in flight, without the sum of the interval that runs.
 [[nodiscard]] std::unique_ptr<optim::OptimizerState> make_zenflow_optimizer(ZenFlowInput input);
 
 }  // namespace shardscope::offload

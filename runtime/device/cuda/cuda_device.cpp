@@ -89,8 +89,7 @@ std::string no_device(cudaError_t found) {
   if (driver / 1000 < runtime / 1000) {
     return "the NVIDIA driver is for CUDA " + version_text(driver) +
            ", and this program needs one for CUDA " + std::to_string(runtime / 1000) +
-           ".0 or newer (580 or newer for CUDA 13): update the driver or run with" +
-           " --device cpu";
+           ".0 or newer (580 or newer for CUDA 13): update the driver or run with --device cpu";
   }
   return std::string(cudaGetErrorString(found)) +
          "; this machine has no usable CUDA device (see CUDA_VISIBLE_DEVICES), run with --device cpu";
