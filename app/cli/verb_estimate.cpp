@@ -248,15 +248,18 @@ int compare_scheduling(EstimateOptions& options) {
   return 0;
 }
 
+template <typename Estimate>
+int print_estimate(EstimateOptions& options, EstimatedStage stage, std::string text,
+                   const Estimate& estimate) {
+  if (options.pinned) text += pinned_text(options.input, stage, options.accumulation_steps);
+  print(options, estimate_json(options.input, estimate, stage, options.accumulation_steps), text);
+  return 0;
+}
+
 int estimate_zero2(EstimateOptions& options) {
   (void)take_model(options);
-  std::string text = plan::format_zero2(options.input);
-  if (options.pinned) text += pinned_text(options.input, EstimatedStage::zero2, options.accumulation_steps);
-  print(options,
-        estimate_json(options.input, plan::estimate_zero2(options.input), EstimatedStage::zero2,
-                      options.accumulation_steps),
-        text);
-  return 0;
+  return print_estimate(options, EstimatedStage::zero2, plan::format_zero2(options.input),
+                        plan::estimate_zero2(options.input));
 }
 
 int estimate_zero3(EstimateOptions& options) {
@@ -265,13 +268,8 @@ int estimate_zero3(EstimateOptions& options) {
     throw UserError(
         "--largest-layer: ZeRO-3 needs the parameters of the largest layer, or a model with --model", 2);
   }
-  std::string text = plan::format_zero3(options.input);
-  if (options.pinned) text += pinned_text(options.input, EstimatedStage::zero3, options.accumulation_steps);
-  print(options,
-        estimate_json(options.input, plan::estimate_zero3(options.input), EstimatedStage::zero3,
-                      options.accumulation_steps),
-        text);
-  return 0;
+  return print_estimate(options, EstimatedStage::zero3, plan::format_zero3(options.input),
+                        plan::estimate_zero3(options.input));
 }
 
 int estimate_activations(EstimateOptions& options) {
