@@ -7,9 +7,9 @@
 namespace shardscope::store {
 namespace {
 
-constexpr std::size_t kMinLeaves = 512;  ///< of a sparse row; empty ones take next to nothing in a file
+constexpr std::size_t kMinLeaves = 256;  ///< of a sparse row; empty ones take next to nothing in a file
 constexpr std::size_t kScreenLeaves =
-    1024;  ///< enough for two blocks on a wide screen; of fewer, spans are read
+    512;  ///< enough for eight blocks on a screen; of fewer, spans are read
 constexpr std::size_t kSpansPerLeaf = 16;
 constexpr double kBucketsPerColumn = 2;  ///< at least this many, so that splitting edges is exact enough
 constexpr double kFewColumns = 32;
