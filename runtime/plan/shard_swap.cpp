@@ -32,7 +32,7 @@ void ShardSwap::buffer(ParamId param) {
 void ShardSwap::gather(ParamId param) {
   if (on_nvme_.empty() || !on_nvme_[raw(param)]) return;
   if (!exact_) {
-    release(param);  // copied to the device; a shard that was missed passes through the reserved buffer
+    give_back(param);  // copied to the device; a shard that was missed passes through the reserved buffer
     return;
   }
   if (status_[raw(param)] == SwapStatus::buffered) return;
@@ -47,7 +47,12 @@ void ShardSwap::gather(ParamId param) {
 }
 
 void ShardSwap::release(ParamId param) noexcept {
-  if (on_nvme_.empty() || !on_nvme_[raw(param)] || status_[raw(param)] != SwapStatus::buffered) return;
+  // By default a buffered shard is for the next gather: it was read ahead while the parameter was in use.
+  if (exact_ && !on_nvme_.empty() && on_nvme_[raw(param)]) give_back(param);
+}
+
+void ShardSwap::give_back(ParamId param) noexcept {
+  if (status_[raw(param)] != SwapStatus::buffered) return;
   status_[raw(param)] = SwapStatus::not_available;
   --used_;
 }

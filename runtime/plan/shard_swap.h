@@ -13,8 +13,8 @@ namespace shardscope::plan {
 /// State of a shard's copy in a host buffer.
 enum class SwapStatus : std::uint8_t { not_available, buffered };
 
-/// Compat::shardscope: a buffer is free again as soon as its shard has been copied to the device, and one
-/// buffer is never used for reading ahead, so that a gather can always read what it misses.
+/// Compat::shardscope: a buffer is free again as soon as its shard has been copied to the device, and not
+/// before, and one buffer is never used for reading ahead, so that a gather can always read what it misses.
 /// Compat::deepspeed: a gathered shard keeps its buffer until the parameter is released, whether it was read
 /// ahead or not, and all buffers may be used for reading ahead.
 class ShardSwap {
@@ -56,6 +56,7 @@ class ShardSwap {
 
  private:
   void buffer(ParamId param);
+  void give_back(ParamId param) noexcept;
 
   std::vector<bool> on_nvme_;
   std::vector<SwapStatus> status_;

@@ -186,6 +186,13 @@ TEST(ReadAhead, BuffersComeBackAtTheGatherOrAtTheRelease) {
   ours.gather(ParamId{1});  // missed: read through the buffer that is kept for this
   ours.gather(ParamId{2});
   EXPECT_EQ(ours.available(), 1U);
+  // Read ahead for its next use while it is in use: the buffer is taken until that gather.
+  EXPECT_THAT(ours.read_ahead(uses({2}), elems, 100), ElementsAre(ParamId{2}));
+  ours.release(ParamId{2});
+  EXPECT_TRUE(ours.ready(ParamId{2}));
+  EXPECT_EQ(ours.available(), 0U);
+  ours.gather(ParamId{2});
+  EXPECT_EQ(ours.available(), 1U);
 
   ShardSwap theirs({true, true, true}, 2, Compat::deepspeed);
   theirs.gather(ParamId{0});

@@ -34,6 +34,7 @@ class Account {
 
   void fetch(ModuleId module, Direction direction) {
     const FetchPlan plan = scheduler_.fetch(module, direction);
+    if (plan.stop == PrefetchStop::offloaded) ++waiting_for_nvme_;
     if (plan.invalidated) {
       log_ << " invalidated@" << plan.invalidated->trace_step;
       ++invalidations_;
@@ -78,6 +79,7 @@ class Account {
     EXPECT_TRUE(resident_.empty()) << "the optimizer step needs every parameter partitioned";
     EXPECT_EQ(issued_, waited_) << "a gather nobody waited for";
     EXPECT_EQ(scheduler_.resident_elems(), 0);
+    buffered_.clear();  // the optimizer makes every copy out of date
     const Gather gather = scheduler_.gather_persistent();
     issue(gather);
     if (gather.id != kNone<GatherId>) waited_.insert(gather.id);
@@ -114,6 +116,16 @@ class Account {
   [[nodiscard]] int invalidations() const { return invalidations_; }
   [[nodiscard]] int on_demand() const { return on_demand_; }
   [[nodiscard]] int prefetched() const { return prefetched_; }
+  [[nodiscard]] int read_ahead() const { return read_ahead_; }
+  [[nodiscard]] int waiting_for_nvme() const { return waiting_for_nvme_; }
+  [[nodiscard]] int prefetched_from_nvme() const { return prefetched_from_nvme_; }
+  /// Shards of `params` that are on NVMe and in no host buffer.
+  [[nodiscard]] std::size_t unbuffered(const std::vector<ParamId>& params) const {
+    return static_cast<std::size_t>(std::count_if(params.begin(), params.end(), [this](ParamId id) {
+      return on_nvme(id) && buffered_.count(id) == 0;
+    }));
+  }
+  [[nodiscard]] std::size_t free_buffers() const { return config_.swap_buffers - buffered_.size(); }
   [[nodiscard]] std::string take_log() {
     std::string text = log_.str();
     log_.str("");
@@ -141,7 +153,42 @@ class Account {
       EXPECT_TRUE(resident_.insert(id).second) << "gathered although it is there";
       gather_of_[id] = gather.id;
       log_ << ' ' << raw(id);
+      if (!on_nvme(id)) continue;
+      if (config_.compat == Compat::shardscope) {
+        buffered_.erase(id);  // copied to the device; what was not read ahead takes the reserved buffer
+      } else {
+        buffered_.insert(id);
+        EXPECT_LE(buffered_.size(), config_.swap_buffers) << "more buffers than there are";
+      }
     }
+  }
+
+  [[nodiscard]] bool on_nvme(ParamId id) const {
+    return !config_.on_nvme.empty() && config_.on_nvme[raw(id)];
+  }
+
+  /// C8, C12: a prefetch takes no shard that is on NVMe alone; what is read ahead is there and in no buffer
+  /// yet, and finds one free, with the default one less for what a gather misses.
+  void check_read_ahead(const FetchPlan& plan) {
+    const std::uint32_t reserved = config_.compat == Compat::shardscope ? 1 : 0;
+    if (scheduler_.mode() != TraceMode::complete || config_.prefetch_bucket_elems == 0) {
+      EXPECT_TRUE(plan.read_ahead.empty());
+    }
+    std::set<ParamId> used_later;
+    for (auto step = static_cast<std::size_t>(plan.trace_step); step < scheduler_.trace().size(); ++step) {
+      const std::vector<ParamId>& params = scheduler_.params_of(scheduler_.trace()[step]);
+      used_later.insert(params.begin(), params.end());
+    }
+    for (const ParamId id : plan.read_ahead) {
+      EXPECT_TRUE(on_nvme(id));
+      EXPECT_TRUE(buffered_.insert(id).second) << "read ahead although it is in a buffer";
+      EXPECT_EQ(used_later.count(id), 1U) << "read ahead for nobody";
+      log_ << " read " << raw(id);
+    }
+    if (!plan.read_ahead.empty()) {
+      EXPECT_LE(buffered_.size() + reserved, config_.swap_buffers);
+    }
+    read_ahead_ += static_cast<int>(plan.read_ahead.size());
   }
 
   void take(const FetchPlan& plan) {
@@ -153,7 +200,10 @@ class Account {
     }
     for (const ParamId id : plan.completed) EXPECT_TRUE(waited_.count(gather_of_.at(id)) != 0);
     if (plan.prefetch.id != kNone<GatherId>) check_prefetch(plan);
+    EXPECT_EQ(unbuffered(plan.prefetch.params), 0U) << "prefetched from NVMe without a buffer";
+    for (const ParamId id : plan.prefetch.params) prefetched_from_nvme_ += on_nvme(id) ? 1 : 0;
     issue(plan.prefetch);
+    check_read_ahead(plan);
     prefetched_ += plan.prefetch.id != kNone<GatherId> ? 1 : 0;
     if (plan.stop == PrefetchStop::no_trace || plan.stop == PrefetchStop::disabled) {
       EXPECT_EQ(plan.prefetch.id, kNone<GatherId>);
@@ -164,6 +214,7 @@ class Account {
   void freed(const std::vector<ParamId>& params) {
     for (const ParamId id : params) {
       EXPECT_EQ(resident_.erase(id), 1U) << "freed although it is not there";
+      if (config_.compat != Compat::shardscope) buffered_.erase(id);
       EXPECT_TRUE(waited_.count(gather_of_.at(id)) != 0) << "freed while its gather is under way";
       for (const auto& [module, used] : in_use_) {
         EXPECT_TRUE(std::find(used.begin(), used.end(), id) == used.end())
@@ -224,6 +275,10 @@ class Account {
   int invalidations_ = 0;
   int on_demand_ = 0;
   int prefetched_ = 0;
+  std::set<ParamId> buffered_;  ///< shards on NVMe with a copy in a host buffer
+  int read_ahead_ = 0;
+  int waiting_for_nvme_ = 0;
+  int prefetched_from_nvme_ = 0;
 };
 
 }  // namespace shardscope::plan::testing_support

@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <set>
+#include <stdexcept>
+#include <string>
 
 #include "runtime/plan/visit_order.h"
 #include "tests/plan/random_model.h"
@@ -39,13 +42,36 @@ SchedulerConfig random_config(RandomModel& random, const ModelPlan& model) {
   return config;
 }
 
-std::string run_random(std::uint32_t seed, Compat compat) {
+/// One rank, a few, and more than there are elements in most parameters.
+std::uint32_t random_world(RandomModel& random) {
+  constexpr std::array<std::uint32_t, 8> kWorlds{1, 2, 3, 4, 5, 8, 64, 1000};
+  return kWorlds[random.draw(kWorlds.size())];
+}
+
+/// The shards that are large enough rest on NVMe, as place_shards() has it, and pass through few buffers or
+/// enough for all.
+void put_on_nvme(SchedulerConfig& config, RandomModel& random, const ModelPlan& model, std::uint32_t world) {
+  const std::int64_t least = 1 + random.draw(static_cast<std::uint32_t>(1 + model.elems / 4 / world));
+  for (const ParamPlan& param : model.params) {
+    config.on_nvme.push_back((param.elems + world - 1) / world >= least);
+  }
+  config.swap_buffers =
+      random.chance(50) ? 1 + random.draw(4) : static_cast<std::uint32_t>(model.params.size());
+}
+
+struct Tally {
+  int read_ahead = 0, prefetched_from_nvme = 0, waiting_for_nvme = 0, out_of_buffers = 0;
+};
+
+std::string run_random(std::uint32_t seed, Compat compat, Tally* tally = nullptr) {
   RandomModel random(seed);
   const ModelPlan model = random.make();
   SchedulerConfig config = random_config(random, model);
   config.compat = compat;
-  Account account(model, config, 1 + random.draw(4));
-  for (std::int64_t iteration = 0; iteration < 8; ++iteration) {
+  const std::uint32_t world = random_world(random);
+  if (random.chance(50)) put_on_nvme(config, random, model, world);
+  Account account(model, config, world);
+  const auto iterate = [&](std::int64_t iteration) {
     VisitOptions options;
     options.iteration = iteration;
     options.one_post_backward = random.chance(30);
@@ -63,19 +89,40 @@ std::string run_random(std::uint32_t seed, Compat compat) {
     account.run(visits);
     account.end_backward();
     if (random.chance(70)) account.step();
-    if (testing::Test::HasFailure()) break;
+  };
+  bool out_of_buffers = false;
+  try {
+    for (std::int64_t iteration = 0; iteration < 8 && !testing::Test::HasFailure(); ++iteration) {
+      iterate(iteration);
+    }
+    if (!testing::Test::HasFailure()) account.step();
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(compat, Compat::shardscope) << error.what();
+    EXPECT_NE(std::string(error.what()).find("raise buffer_count"), std::string::npos) << error.what();
+    EXPECT_LT(config.swap_buffers, model.params.size()) << "enough for all";
+    out_of_buffers = true;
   }
-  if (!testing::Test::HasFailure()) account.step();
+  if (tally != nullptr) {
+    tally->read_ahead += account.read_ahead();
+    tally->prefetched_from_nvme += account.prefetched_from_nvme();
+    tally->waiting_for_nvme += account.waiting_for_nvme();
+    tally->out_of_buffers += out_of_buffers ? 1 : 0;
+  }
   return account.log();
 }
 
 class Properties : public testing::TestWithParam<Compat> {};
 
 TEST_P(Properties, HoldOverRandomTrees) {
+  Tally tally;
   for (std::uint32_t seed = 0; seed < 400; ++seed) {
-    (void)run_random(seed, GetParam());
+    (void)run_random(seed, GetParam(), &tally);
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
+  EXPECT_GT(tally.read_ahead, 1000);
+  EXPECT_GT(tally.prefetched_from_nvme, 100);
+  EXPECT_GT(tally.waiting_for_nvme, 100);
+  EXPECT_EQ(tally.out_of_buffers > 0, GetParam() != Compat::shardscope);
 }
 
 // What the random trees are made of: every kind of module whose order or ownership is special.
@@ -102,8 +149,10 @@ TEST_P(Properties, RanksDecideAlikeInAnyWorld) {
     const ModelPlan model = random.make();
     SchedulerConfig config = random_config(random, model);
     config.compat = GetParam();
+    put_on_nvme(config, random, model, 2);
+    config.swap_buffers = static_cast<std::uint32_t>(model.params.size());
     std::set<std::string> logs;
-    for (const std::uint32_t world : {1U, 2U, 2U, 5U}) {  // two of one world: two of its ranks
+    for (const std::uint32_t world : {1U, 2U, 2U, 5U, 64U, 1000U}) {  // two of one world: two of its ranks
       Account account(model, config, world);
       for (std::int64_t iteration = 0; iteration < 4; ++iteration) {
         VisitOptions options;
@@ -150,10 +199,26 @@ TEST_P(Properties, SteadyTraceRepeatsItself) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Compat, Properties, testing::Values(Compat::shardscope, Compat::deepspeed),
-                         [](const auto& which) {
-                           return which.param == Compat::deepspeed ? "deepspeed" : "shardscope";
+INSTANTIATE_TEST_SUITE_P(Compat, Properties,
+                         testing::Values(Compat::shardscope, Compat::deepspeed, Compat::notes),
+                         [](const auto& which) -> std::string {
+                           switch (which.param) {
+                             case Compat::shardscope:
+                               return "shardscope";
+                             case Compat::deepspeed:
+                               return "deepspeed";
+                             case Compat::notes:
+                               return "notes";
+                           }
+                           return "";
                          });
+
+// The descriptions of the coordinator say nothing that DeepSpeed does not do.
+TEST(Notes, DecideAsDeepSpeed) {
+  for (std::uint32_t seed = 4000; seed < 4040; ++seed) {
+    ASSERT_EQ(run_random(seed, Compat::notes), run_random(seed, Compat::deepspeed)) << "seed " << seed;
+  }
+}
 
 }  // namespace
 }  // namespace shardscope::plan
