@@ -130,7 +130,8 @@ void live_limit(const store::Store& store, Findings& out) {
       return store.instant_count(rank.rank, EventKind::fetch_decision, static_cast<std::uint8_t>(stop));
     };
     decisions += store.instant_count(rank.rank, EventKind::fetch_decision) -
-                 count(plan::PrefetchStop::disabled) - count(plan::PrefetchStop::no_trace);
+                 count(plan::PrefetchStop::disabled) - count(plan::PrefetchStop::no_trace) -
+                 count(plan::PrefetchStop::returned);
     limited += count(plan::PrefetchStop::live_limit);
   }
   if (decisions == 0 ||

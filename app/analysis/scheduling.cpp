@@ -131,9 +131,30 @@ Boundaries boundaries_of(const store::Store& store, std::uint32_t rank, const Mi
       out.gates.push_back(gates[i]);
     }
     bool own = kind == VisitKind::pre_forward || kind == VisitKind::pre_backward;
+    // At its post-forward gate a module first returns parameters, of which it reads those that are not its
+    // own.
+    const bool ended = kind == VisitKind::post_forward;
+    const ModuleId module{gates[i].id};
+    bool read_to_return = false;
+    const auto before_release = [&](const Visit& visit) {
+      out.visits.insert(ended ? out.visits.end() - 1 : out.visits.end(), visit);
+      out.gates.push_back(gates[i]);
+    };
     std::map<std::uint32_t, std::uint32_t> taken;  // accesses of each module since this gate
     for (const ev::Event& event : store.instants(rank, gates[i].at_ns, gates[i + 1].at_ns)) {
       if (event.kind != ev::EventKind::fetch_decision) continue;
+      if (static_cast<plan::PrefetchStop>(event.code) == plan::PrefetchStop::returned) {
+        if (event.v0 < 0 || event.v0 >= static_cast<std::int64_t>(store.tables().params.size())) continue;
+        const ParamId param{static_cast<std::uint32_t>(event.v0)};
+        if (read_to_return) before_release({VisitKind::use_external, module, param});
+        before_release({VisitKind::return_param, module, param});
+        read_to_return = false;
+        continue;
+      }
+      if (ended && event.a == gates[i].id) {
+        read_to_return = true;
+        continue;
+      }
       if (own && event.a == gates[i].id) {
         own = false;
         continue;

@@ -1,5 +1,7 @@
 #include "runtime/engine/hooks.h"
 
+#include <algorithm>
+
 #include "runtime/engine/events.h"
 
 namespace shardscope::engine {
@@ -22,7 +24,11 @@ void EngineHooks::begin_micro_step(std::uint32_t micro_step, std::uint32_t step)
 // and after the next gate it has.
 void EngineHooks::pre_forward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::pre_forward, plan::raw(module));
-  if (plan::raw(module) == 0 && !recomputing_) parameters_.begin_iteration(micro_step_, step_);
+  if (plan::raw(module) == 0 && !recomputing_) {
+    parameters_.begin_iteration(micro_step_, step_);
+    forwards_.clear();
+  }
+  forwards_.enter(module);
   if (!recomputing_) leaves_.entered(module);
   ends_.forward(module);
   parameters_.acquire(module, forward_direction());
@@ -30,8 +36,20 @@ void EngineHooks::pre_forward(plan::ModuleId module) {
 
 void EngineHooks::post_forward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::post_forward, plan::raw(module));
+  return_params(module);
+  forwards_.leave();
   parameters_.release(module, forward_direction());
   throttle_.module_queued();
+}
+
+/// One that is not the module's own is read by attribute first, as the forward that returns it must.
+void EngineHooks::return_params(plan::ModuleId module) {
+  const plan::ModulePlan& plan = context_.model.modules[plan::raw(module)];
+  for (const plan::ParamId param : plan.returns) {
+    const bool own = std::find(plan.params.begin(), plan.params.end(), param) != plan.params.end();
+    if (!own) parameters_.acquire_external(param, module);
+    parameters_.return_param(param, module, forwards_.around());
+  }
 }
 
 void EngineHooks::begin_recompute(plan::ModuleId) { recomputing_ = true; }

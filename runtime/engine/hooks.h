@@ -10,6 +10,7 @@
 #include "runtime/engine/parameters.h"
 #include "runtime/model/executor.h"
 #include "runtime/plan/backward_ends.h"
+#include "runtime/plan/forward_stack.h"
 
 namespace shardscope::engine {
 
@@ -35,6 +36,7 @@ class EngineHooks final : public model::Hooks {
   }
 
  private:
+  void return_params(plan::ModuleId module);
   [[nodiscard]] plan::Direction forward_direction() const noexcept {
     return recomputing_ ? plan::Direction::backward : plan::Direction::forward;
   }
@@ -44,6 +46,7 @@ class EngineHooks final : public model::Hooks {
   Gradients& gradients_;
   LeafGradients leaves_;
   plan::BackwardEnds ends_;
+  plan::ForwardStack forwards_;
   HostThrottle throttle_;
   std::uint32_t micro_step_ = 0;
   std::uint32_t step_ = 0;

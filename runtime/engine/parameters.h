@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "kernels/types.h"
@@ -32,6 +33,9 @@ class Parameters {
   virtual void acquire(plan::ModuleId module, plan::Direction direction) = 0;
   /// `param` of another module is read inside `module`.
   virtual void acquire_external(plan::ParamId param, plan::ModuleId module) = 0;
+  /// The forward of `module` ends and returns `param` (plan::FetchScheduler::return_param). Where parameters
+  /// are whole all the time nobody needs to keep it.
+  virtual void return_param(plan::ParamId, plan::ModuleId, std::span<const plan::ModuleId>) {}
   /// Registers `param` as an external parameter of `module`, or no longer, between two steps
   /// (plan::FetchScheduler). Where parameters are whole all the time there is nothing to register.
   virtual void register_external(plan::ParamId, plan::ModuleId) {}

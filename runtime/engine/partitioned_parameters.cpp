@@ -107,11 +107,28 @@ class PartitionedParameters final : public Parameters {
     execute(scheduler_.fetch_external(param, module), module, ev::StatusCause::external);
   }
 
+  void return_param(ParamId param, plan::ModuleId module, std::span<const plan::ModuleId> around) override {
+    const plan::ReturnPlan plan = scheduler_.return_param(param, module, around);
+    if (plan.holder == plan::kNone<plan::ModuleId>) return;
+    emit_host(ev::EventKind::fetch_decision, {.a = plan::raw(plan.holder),
+                                              .b = plan::raw(plan.fetch.gather.id),
+                                              .c = static_cast<std::uint32_t>(plan.fetch.trace_step),
+                                              .code = code_of(plan.fetch.stop),
+                                              .v0 = plan::raw(param),
+                                              .v1 = plan.fetch.available_elems});
+    issue(plan.fetch.gather, plan.holder, ev::StatusCause::external, plan.fetch.available_elems);
+    wait_for(plan.fetch.wait_for, plan.holder);
+    announce(plan.fetch.completed, plan.holder, plan.fetch.available_elems);
+    if (plan.moved) tell_external(param, plan.holder);
+  }
+
   void register_external(ParamId param, plan::ModuleId module) override {
     scheduler_.register_external(param, module);
+    tell_external(param, module);
   }
   void unregister_external(ParamId param, plan::ModuleId module) override {
     scheduler_.unregister_external(param, module);
+    tell_external(param, plan::kNone<plan::ModuleId>);
   }
 
   void release(plan::ModuleId module, plan::Direction direction) override {
@@ -218,6 +235,12 @@ class PartitionedParameters final : public Parameters {
       if (!context_.config.zero.overlap()) wait_for({plan.prefetch.id}, module);
     }
     shards_->read_ahead(plan.read_ahead);
+  }
+
+  /// The status stays; which module the parameter is external to is new.
+  void tell_external(ParamId param, plan::ModuleId module) {
+    emit_status(context_.device.compute(), param, module, scheduler_.status(param), ev::StatusCause::external,
+                scheduler_.available_elems());
   }
 
   /// Queues one coalesced, in-place all-gather on the gather stream.

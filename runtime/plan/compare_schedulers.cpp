@@ -5,6 +5,7 @@
 
 #include "runtime/plan/backward_ends.h"
 #include "runtime/plan/explain.h"
+#include "runtime/plan/forward_stack.h"
 
 namespace shardscope::plan {
 namespace {
@@ -67,6 +68,7 @@ class Follower {
     switch (visit.kind) {
       case VisitKind::pre_forward:
         ends_.forward(visit.module);
+        stack_.enter(visit.module);
         return fetch(scheduler_.fetch(visit.module, forward_), {visit.module, forward_});
       case VisitKind::pre_backward:
         forward_ = Direction::backward;  // a forward from here on is a recomputation
@@ -74,7 +76,11 @@ class Follower {
                      {visit.module, Direction::backward});
       case VisitKind::use_external:
         return fetch(scheduler_.fetch_external(visit.param, visit.module), {visit.module, forward_});
+      case VisitKind::return_param:
+        return fetch(scheduler_.return_param(visit.param, visit.module, stack_.around()).fetch,
+                     {visit.module, forward_});
       case VisitKind::post_forward:
+        stack_.leave();
         return release(visit.module, forward_);
       case VisitKind::post_backward:
         if (ends_.reports(visit.module)) return release(visit.module, Direction::backward);
@@ -89,6 +95,7 @@ class Follower {
 
   FetchScheduler scheduler_;
   BackwardEnds ends_;
+  ForwardStack stack_;
   Run run_;
   Direction forward_ = Direction::forward;  ///< of a pre-forward now
 };

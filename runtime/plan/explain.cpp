@@ -62,6 +62,8 @@ std::string explain(PrefetchStop stop, std::int64_t available_elems, const Sched
              grouped(available_elems) + " live)";
     case PrefetchStop::offloaded:
       return "not prefetched further: the next partition is still on NVMe";
+    case PrefetchStop::returned:
+      return "nothing prefetched: this is no fetch, a module returned a parameter";
   }
   return "?";
 }
@@ -79,7 +81,8 @@ std::string explain(KeepReason reason, const ParamPlan& param, const SchedulerCo
     case KeepReason::in_use:
       return param.name + " stays: another running module uses it";
     case KeepReason::external:
-      return param.name + " stays: it is registered as an external parameter";
+      return param.name +
+             " stays: its module returned it, so it is an external parameter of what runs around it";
     case KeepReason::not_available:
       return param.name + " was not available: nothing to release";
   }

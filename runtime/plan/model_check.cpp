@@ -96,6 +96,9 @@ class Checker {
       fail("", std::string("the root must be a module that runs, such as \"sequential\", not \"") +
                    kind_name(spec_.root.kind) + "\"");
     }
+    if (!spec_.root.returns.empty()) {
+      fail("", "the root returns a parameter, but nothing runs around it that could use one");
+    }
     collect(spec_.root, "");
     const std::int64_t first = spec_.input == InputKind::tokens ? kTokens : spec_.input_width;
     const std::int64_t last = flow(spec_.root, "", first);
@@ -152,8 +155,15 @@ class Checker {
           fail(join_path(path, child.name), std::string("a functional \"") + kind_name(child.kind) +
                                                 "\" has no name: it adds nothing to module paths");
         }
+        if (!child.returns.empty()) {
+          fail(path, std::string("a functional \"") + kind_name(child.kind) +
+                         "\" returns no parameter; say it at the module that has it");
+        }
         collect_children(child, path, names);
         continue;
+      }
+      if (child.kind == NodeKind::list && !child.returns.empty()) {
+        fail(join_path(path, child.name), "a list has no forward that could return a parameter");
       }
       if (child.name.empty()) {
         fail(path, std::string("a child of kind \"") + kind_name(child.kind) + "\" has no name");

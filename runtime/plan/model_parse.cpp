@@ -123,6 +123,17 @@ void parse_children(Reader& reader, NodeSpec& node, int depth) {
   }
 }
 
+/// "returns": parameters that a module hands to what runs around it.
+void parse_returns(Reader& reader, NodeSpec& node) {
+  const Json& returns = reader.at("returns");
+  constexpr const char* kWanted = "an array of parameters of this module, such as [\"weight\"]";
+  if (!returns.is_array()) reader.wrong("returns", kWanted, returns);
+  for (const Json& name : returns) {
+    if (!name.is_string()) reader.wrong("returns", kWanted, returns);
+    node.returns.push_back(name.get<std::string>());
+  }
+}
+
 /// "repeat": n copies of the one child, named 0 to n-1.
 void repeat_child(Reader& reader, NodeSpec& node) {
   const std::int64_t count = reader.integer("repeat");
@@ -207,6 +218,7 @@ NodeSpec parse_node(const Json& json, const std::string& where, int depth) {
   node.name = reader.text_or("name", "");
   node.type = reader.text_or("type", "");
   parse_details(reader, node, depth);
+  if (reader.has("returns")) parse_returns(reader, node);
   reader.finish();
   return node;
 }

@@ -62,6 +62,7 @@ class Numbering {
     const ModuleId inside = leaf == kNone<ModuleId> && node.leaf ? id : leaf;
     add_params(node, path, id, inside);
     for (const NodeSpec& child : node.children) walk(child, path, id, inside);
+    add_returns(node, path, id);
   }
 
  private:
@@ -100,9 +101,26 @@ class Numbering {
     param.shape = std::move(shape);
     param.kind = kind;
     by_name_.emplace(param.name, param.id);
+    by_path_.emplace(param.name, param.id);
     plan_.elems += param.elems;
     plan_.params.push_back(std::move(param));
     attach(plan_.params.back().id, id, leaf);
+  }
+
+  /// After everything below it is numbered.
+  void add_returns(const NodeSpec& node, const std::string& path, ModuleId id) {
+    for (const std::string& name : node.returns) {
+      const auto found = by_path_.find(join_path(path, name));
+      if (found == by_path_.end()) {
+        throw std::invalid_argument("model: " + path + ": returns \"" + name +
+                                    "\", which is no parameter of this module or below it; give its path "
+                                    "from here, such as \"weight\" or \"wte.weight\"");
+      }
+      auto& returns = plan_.modules[raw(id)].returns;
+      if (std::find(returns.begin(), returns.end(), found->second) == returns.end()) {
+        returns.push_back(found->second);
+      }
+    }
   }
 
   /// A tied weight: the parameter already exists because its owner comes first in the walk.
@@ -122,6 +140,7 @@ class Numbering {
       throw std::invalid_argument("model: " + path + ": weight_of \"" + node.weight_of + "\" has shape " +
                                   shape_text(owner.shape) + ", but this module needs " + shape_text(wanted));
     }
+    by_path_.emplace(path + ".weight", found->second);
     attach(found->second, id, leaf);
   }
 
@@ -138,6 +157,7 @@ class Numbering {
 
   ModelPlan& plan_;
   std::map<std::string, ParamId> by_name_;
+  std::map<std::string, ParamId> by_path_;  ///< by every module that has it: tied ones several times
 };
 
 }  // namespace

@@ -27,11 +27,12 @@ struct ParamPlan {
 struct ModulePlan {
   ModuleId id{};
   ModuleId parent = kNone<ModuleId>;
-  std::string path;             ///< "" for the root
-  std::string type;             ///< what to show: "Linear", "LayerNorm", "Embedding", "Block", ...
-  std::vector<ParamId> params;  ///< direct parameters in order (all below it for a leaf module)
-  bool hooks = true;            ///< false for lists and for modules inside a leaf module
-  bool leaf = false;            ///< ZeRO-3 leaf module: fetches everything below it at once
+  std::string path;              ///< "" for the root
+  std::string type;              ///< what to show: "Linear", "LayerNorm", "Embedding", "Block", ...
+  std::vector<ParamId> params;   ///< direct parameters in order (all below it for a leaf module)
+  bool hooks = true;             ///< false for lists and for modules inside a leaf module
+  bool leaf = false;             ///< ZeRO-3 leaf module: fetches everything below it at once
+  std::vector<ParamId> returns;  ///< its forward hands these to what runs around it (P11)
 };
 
 struct ModelPlan {
@@ -51,7 +52,8 @@ struct ModelPlan {
 [[nodiscard]] ModelSpec parse_model_spec(const std::string& json_text);
 
 /// A built-in model by name (gpt2, gpt-mini, gpt3-6.7b, mlp, ...), or a GPT of any size as
-/// "gpt:layers=32,width=4096,heads=32,context=2048,vocabulary=50257", gpt2's where nothing is said. Throws std::invalid_argument listing the known names.
+/// "gpt:layers=32,width=4096,heads=32,context=2048,vocabulary=50257", gpt2's where nothing is said. Throws
+/// std::invalid_argument listing the known names.
 [[nodiscard]] ModelSpec named_model(const std::string& name);
 
 /// The names that named_model() knows.

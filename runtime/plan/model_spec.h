@@ -46,6 +46,9 @@ struct NodeSpec {
   std::vector<std::int64_t> skip_iterations;  ///< conditional: iterations (from 0) that skip it
   bool checkpoint = false;  ///< activation checkpointing: keep the input only, recompute in backward
   bool leaf = false;        ///< ZeRO-3 leaf module: no hooks inside, parameters gathered together
+  /// Module: parameters that its forward returns beside its result, as paths below it ("weight",
+  /// "wte.weight"). What runs around it may read them after it has ended (zero-reference P11).
+  std::vector<std::string> returns;
   std::vector<NodeSpec> children;
 };
 

@@ -85,11 +85,10 @@ ReleasePlan FetchScheduler::release(ModuleId module, Direction direction) {
   for (const ParamId id : s.module_params[raw(module)]) erase_id(s.at(id).active, module);
   plan.kept = std::move(decision.kept);
   for (const ParamId id : decision.release) {
-    if (s.release_param(id)) {
+    if (!s.stays_external(s.at(id)) && s.release_param(id)) {
       plan.released.push_back(id);
     } else {
-      const bool gone = s.at(id).status == ParamStatus::not_available;
-      plan.kept.push_back({id, gone ? KeepReason::not_available : KeepReason::in_use});
+      plan.kept.push_back({id, s.why_kept(id)});
     }
   }
   std::sort(plan.kept.begin(), plan.kept.end(),
@@ -122,6 +121,48 @@ FetchPlan FetchScheduler::fetch_external(ParamId param, ModuleId module) {
   return plan;
 }
 
+ReturnPlan FetchScheduler::return_param(ParamId param, ModuleId module, std::span<const ModuleId> around) {
+  State& s = *state_;
+  ReturnPlan plan;
+  plan.fetch.stop = PrefetchStop::returned;
+  plan.fetch.trace_step = s.step;
+  plan.fetch.available_elems = s.available;
+  const ModuleId root{0};  // DeepSpeed's stack begins with it and never loses it
+  if (around.empty() && !s.exact) return plan;
+  // By default one that has it as its own holds it as well; DeepSpeed asks for external parameters only.
+  const auto holds = [&](ModuleId running) {
+    return s.exact ? s.external_to(param, running) : contains_id(s.module_params.at(raw(running)), param);
+  };
+  const auto holder = std::find_if(around.rbegin(), around.rend(), holds);
+  if (holder != around.rend()) {
+    plan.holder = *holder;
+    return plan;
+  }
+  plan.holder = around.empty() ? root : around.back();
+  if (s.exact && holds(root)) {
+    plan.holder = root;
+    return plan;
+  }
+  plan.moved = true;
+  State::Param& p = s.at(param);
+  p.returned = true;
+  std::vector<ParamId>& known = s.module_params.at(raw(plan.holder));
+  if (!contains_id(known, param)) known.insert(std::lower_bound(known.begin(), known.end(), param), param);
+  if (s.external_to(param, module)) {
+    erase_id(s.module_params[raw(module)], param);
+    if (!s.exact) erase_id(p.active, module);  // DeepSpeed forgets to
+  }
+  if (!s.exact && !contains_id(p.active, plan.holder)) p.active.push_back(plan.holder);
+  if (p.status == ParamStatus::not_available) {
+    const std::int64_t before = s.available;
+    plan.fetch.gather = s.issue({param});
+    if (s.exact) s.available = before;  // gathered outside DeepSpeed's coordinator
+  }
+  if (s.wait(param, plan.fetch.wait_for, plan.fetch.completed)) plan.fetch.wait.push_back(param);
+  plan.fetch.available_elems = s.available;
+  return plan;
+}
+
 void FetchScheduler::register_external(ParamId param, ModuleId module) {
   std::vector<ParamId>& known = state_->module_params.at(raw(module));
   (void)state_->params.at(raw(param));
@@ -144,6 +185,11 @@ void FetchScheduler::unregister_external(ParamId param, ModuleId module) {
   }
   erase_id(known, param);
   s.memo.clear();
+  if (s.exact) return;  // DeepSpeed never takes back that it was returned
+  for (std::size_t i = 0; i < s.module_params.size(); ++i) {
+    if (s.external_to(param, ModuleId{static_cast<std::uint32_t>(i)})) return;
+  }
+  s.at(param).returned = false;
 }
 
 std::vector<ParamId> FetchScheduler::release_leftovers() {
@@ -154,7 +200,8 @@ std::vector<ParamId> FetchScheduler::release_leftovers() {
     s.active_backward.pop_back();
     for (const ParamId id : s.module_params[raw(module)]) {
       erase_id(s.at(id).active, module);
-      if (!s.at(id).persistent && s.release_param(id)) released.push_back(id);
+      if (s.at(id).persistent || s.stays_external(s.at(id))) continue;
+      if (s.release_param(id)) released.push_back(id);
     }
   }
   std::sort(released.begin(), released.end());

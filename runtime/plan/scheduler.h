@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "runtime/plan/compat.h"
@@ -26,6 +27,7 @@ enum class PrefetchStop : std::uint8_t {
   bucket_full,   ///< stage3_prefetch_bucket_size reached
   live_limit,    ///< stage3_max_live_parameters reached
   offloaded,     ///< next partition still on NVMe
+  returned,      ///< no fetch: a module returned a parameter, and only that one is looked at
 };
 
 /// Why a parameter of the released module stays.
@@ -34,7 +36,7 @@ enum class KeepReason : std::uint8_t {
   reused_soon,      ///< needed again within stage3_max_reuse_distance
   already_fetched,  ///< a prefetch already counted on it for a later use
   in_use,           ///< another active module uses it
-  external,         ///< registered as external parameter
+  external,         ///< a module returned it: it is kept for what runs around that module (P11)
   not_available,    ///< nothing to release
 };
 
@@ -93,6 +95,14 @@ struct FetchPlan {
   std::int64_t trace_step = 0;
 };
 
+/// What becomes of a parameter that a module returned.
+struct ReturnPlan {
+  FetchPlan fetch;  ///< to issue and wait for; empty where it is available
+  /// The running module that it is kept for; kNone where none runs around the one that returned it.
+  ModuleId holder = kNone<ModuleId>;
+  bool moved = false;  ///< it is the holder's only from now on
+};
+
 struct Kept {
   ParamId param{};
   KeepReason reason{};
@@ -116,7 +126,11 @@ struct ReleasePlan {
 /// - prefetch never passes max_live_elems, and a parameter is not kept for reuse while more is live, so at
 ///   most max_live_elems and the parameters of the modules now running are live at any time;
 /// - persistent parameters stay from their first use on, also while the trace is recorded;
-/// - nothing is remembered across iterations but the trace.
+/// - nothing is remembered across iterations but the trace;
+/// - a parameter that a module returned (P11) is not released by modules, as in DeepSpeed, but only while no
+/// more
+///   than max_live_elems are live; beyond that, those that do not run release it like any other.
+///   Unregistering it ends that; DeepSpeed keeps it from its first return on for good.
 class FetchScheduler {
  public:
   /// `world` decides nothing today: decisions count full elements. Throws std::invalid_argument on a
@@ -141,7 +155,14 @@ class FetchScheduler {
   /// deepspeed.zero.register_external_parameter: `module` fetches and releases `param` of another module with
   /// its own (P11), though nothing has read it there yet. Between iterations.
   void register_external(ParamId param, ModuleId module);
-  /// The reverse, and of what fetch_external() registered: a later read registers it again. A trace recorded
+  /// The forward of `module` ends and returns `param` (P11), between its work and its release(). `around`:
+  /// the modules whose forward is running, outermost first, without `module` (ForwardStack). Where none of
+  /// them has `param` as external already, it is from now on fetched with the innermost one, `module` loses
+  /// it if it was external there, and it is gathered if it is not there. Compat::deepspeed always counts the
+  /// root as running, in a recomputation too, where the default has nobody to keep it for.
+  [[nodiscard]] ReturnPlan return_param(ParamId param, ModuleId module, std::span<const ModuleId> around);
+  /// The reverse, and of what fetch_external() and return_param() registered: a later read or
+  /// return registers it again. A trace recorded
   /// with it may go on fetching it ahead for its other users; where it no longer fits it is invalidated.
   /// Throws std::invalid_argument when `param` is no registered external parameter of `module`,
   /// std::logic_error when `module` is using it.

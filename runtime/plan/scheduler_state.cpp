@@ -262,6 +262,27 @@ std::vector<ParamId> FetchScheduler::State::read_ahead() {
   return swap.read_ahead(queue, elems, in_flight);
 }
 
+/// Registered with `module`, which does not have it itself.
+bool FetchScheduler::State::external_to(ParamId param, ModuleId module) const {
+  return contains_id(module_params[raw(module)], param) && !contains_id(own_params[raw(module)], param);
+}
+
+/// C11: no module releases a parameter that one has returned. Ours keeps the limit.
+bool FetchScheduler::State::stays_external(const Param& param) const {
+  return param.returned && (exact || available <= config.max_live_elems);
+}
+
+/// Of a parameter that its module's release leaves where it is.
+KeepReason FetchScheduler::State::why_kept(ParamId id) const {
+  const Param& param = params[raw(id)];
+  if (param.status == ParamStatus::not_available) return KeepReason::not_available;
+  if (stays_external(param)) return KeepReason::external;
+  if (!param.returned) return KeepReason::in_use;
+  const bool held = std::any_of(param.active.begin(), param.active.end(),
+                                [&](ModuleId module) { return external_to(id, module); });
+  return held ? KeepReason::external : KeepReason::in_use;
+}
+
 /// As DeepSpeed measures where there are leaf modules: it looks at the modules that it walks over as at the
 /// one it releases, with all below them if that is a leaf module, without (even where they are leaf modules
 /// themselves) if it is not.

@@ -36,6 +36,7 @@ struct FetchScheduler::State {
     std::int64_t elems = 0;
     ParamStatus status = ParamStatus::not_available;
     bool persistent = false;
+    bool returned = false;  ///< a module returned it to another: DeepSpeed's is_external_param
     GatherId registered = kNone<GatherId>;
     std::uint64_t registered_order = 0;        ///< when it was registered, for draining in order
     std::int64_t fetched_for = kNeverFetched;  ///< latest step of the trace that a fetch or prefetch covers
@@ -101,6 +102,9 @@ struct FetchScheduler::State {
   Gather prefetch(PrefetchStop& stop);
   [[nodiscard]] std::vector<ParamId> read_ahead();
   [[nodiscard]] Decision decide_release(ModuleId module);
+  [[nodiscard]] bool external_to(ParamId param, ModuleId module) const;
+  [[nodiscard]] bool stays_external(const Param& param) const;
+  [[nodiscard]] KeepReason why_kept(ParamId param) const;
   [[nodiscard]] bool met_before_the_limit(ParamId param, ModuleId releasing) const;
   [[nodiscard]] bool reused_soon(ParamId param, ModuleId releasing) const;
 };

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "runtime/plan/estimator.h"
+#include "runtime/plan/forward_stack.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/scheduler_config.h"
 #include "runtime/plan/shard_layout.h"
@@ -162,15 +163,21 @@ std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero,
     VisitOptions options;
     options.iteration = iteration;
     options.one_post_backward = zero.compat.scheduler != Compat::shardscope;
+    ForwardStack stack;
     for (const Visit& visit : visit_order(model, options)) {
       switch (visit.kind) {
         case VisitKind::pre_forward:
+          stack.enter(visit.module);
           (void)scheduler.fetch(visit.module, Direction::forward);
           break;
         case VisitKind::pre_backward:
           (void)scheduler.fetch(visit.module, Direction::backward);
           break;
+        case VisitKind::return_param:
+          (void)scheduler.return_param(visit.param, visit.module, stack.around());
+          break;
         case VisitKind::post_forward:
+          stack.leave();
           (void)scheduler.release(visit.module, Direction::forward);
           break;
         case VisitKind::post_backward:

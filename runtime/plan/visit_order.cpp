@@ -114,6 +114,12 @@ class Walker {
     running_.push_back(module.id);
     Tape inner;
     const bool out = run_body(node, path, grad, inner);
+    for (const ParamId param : module.returns) {
+      // One that is not its own is read by attribute first.
+      const bool own = std::find(module.params.begin(), module.params.end(), param) != module.params.end();
+      if (!own) visits_.push_back({VisitKind::use_external, module.id, param});
+      visits_.push_back({VisitKind::return_param, module.id, param});
+    }
     running_.pop_back();
     visits_.push_back({VisitKind::post_forward, module.id, kNone<ParamId>});
 

@@ -16,6 +16,7 @@ enum class VisitKind : std::uint8_t {
   pre_backward,
   post_backward,
   use_external,     ///< a weight of another module is read inside `module`
+  return_param,     ///< `module`, whose forward ends now, returns `param` (before its post_forward)
   begin_recompute,  ///< the forward of a checkpointed module runs again
   end_recompute,
 };
@@ -23,7 +24,7 @@ enum class VisitKind : std::uint8_t {
 struct Visit {
   VisitKind kind = VisitKind::pre_forward;
   ModuleId module{};
-  ParamId param = kNone<ParamId>;  ///< use_external only
+  ParamId param = kNone<ParamId>;  ///< use_external and return_param only
 };
 
 struct VisitOptions {

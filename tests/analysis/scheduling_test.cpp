@@ -65,15 +65,24 @@ class Emitter {
 
   void micro_step(std::uint32_t number, const std::vector<Visit>& visits) {
     gate(ev::GateKind::micro_step, number);
-    for (const Visit& visit : visits) {
+    bool at_end = false;  // the module's post-forward gate has been passed: what it returns comes after that
+    for (std::size_t i = 0; i < visits.size(); ++i) {
+      const Visit& visit = visits[i];
       const std::uint32_t module = plan::raw(visit.module);
+      const bool reads_to_return = visit.kind == VisitKind::use_external && i + 1 < visits.size() &&
+                                   visits[i + 1].kind == VisitKind::return_param;
+      if (!at_end && (reads_to_return || visit.kind == VisitKind::return_param)) {
+        gate(ev::GateKind::post_forward, module);
+        at_end = true;
+      }
       switch (visit.kind) {
         case VisitKind::pre_forward:
           gate(ev::GateKind::pre_forward, module);
           decision(module);
           break;
         case VisitKind::post_forward:
-          gate(ev::GateKind::post_forward, module);
+          if (!at_end) gate(ev::GateKind::post_forward, module);
+          at_end = false;
           break;
         case VisitKind::pre_backward:
           gate(ev::GateKind::pre_backward, module);
@@ -86,6 +95,10 @@ class Emitter {
           run_.instant(0, ++now_, ev::EventKind::param_status, ev::StreamId::gather, plan::raw(visit.param),
                        module, 0, ev::status_code(1, ev::StatusCause::external));
           decision(module);
+          break;
+        case VisitKind::return_param:
+          run_.instant(0, ++now_, ev::EventKind::fetch_decision, ev::StreamId::host, 0, ev::kNoId, ev::kNoId,
+                       static_cast<std::uint8_t>(plan::PrefetchStop::returned), plan::raw(visit.param));
           break;
         case VisitKind::begin_recompute:
         case VisitKind::end_recompute:

@@ -186,7 +186,7 @@ TEST(Constants, AreThoseOfTheEventsAndOfThePlan) {
   EXPECT_EQ(number(plan::ParamStatus::available), SHARDSCOPE_AVAILABLE);
   EXPECT_EQ(ev::kSecondaryHeld, SHARDSCOPE_SECONDARY_HELD);
   EXPECT_EQ(number(plan::TraceMode::complete), SHARDSCOPE_TRACE_COMPLETE);
-  EXPECT_EQ(number(plan::PrefetchStop::offloaded), SHARDSCOPE_PREFETCH_OFFLOADED);
+  EXPECT_EQ(number(plan::PrefetchStop::returned), SHARDSCOPE_PREFETCH_RETURNED);
   EXPECT_EQ(number(plan::KeepReason::not_available), SHARDSCOPE_KEEP_NOT_AVAILABLE);
   EXPECT_EQ(number(plan::FlushReason::boundary), SHARDSCOPE_FLUSH_BOUNDARY);
 }

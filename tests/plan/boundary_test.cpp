@@ -22,11 +22,11 @@ constexpr auto kForward = Direction::forward;
 /// A root (module 0) with a module for each of `elems`, which has one parameter.
 ModelPlan row_of(const std::vector<std::int64_t>& elems) {
   ModelPlan model;
-  model.modules.push_back({ModuleId{0}, kNone<ModuleId>, "", "Root", {}, true, false});
+  model.modules.push_back({ModuleId{0}, kNone<ModuleId>, "", "Root", {}, true, false, {}});
   for (std::uint32_t i = 0; i < elems.size(); ++i) {
     const ModuleId id{i + 1};
     const std::string path = "m" + std::to_string(i);
-    model.modules.push_back({id, ModuleId{0}, path, "Linear", {ParamId{i}}, true, false});
+    model.modules.push_back({id, ModuleId{0}, path, "Linear", {ParamId{i}}, true, false, {}});
     model.params.push_back({ParamId{i}, path + ".weight", {elems[i]}, elems[i], ParamKind::matrix, {id}});
     model.elems += elems[i];
   }
@@ -38,7 +38,7 @@ ModelPlan with_leaf(ModelPlan model, std::uint32_t index) {
   model.modules[index].leaf = true;
   const ModuleId below{static_cast<std::uint32_t>(model.modules.size())};
   model.modules.push_back(
-      {below, ModuleId{index}, "below", "Linear", model.modules[index].params, false, false});
+      {below, ModuleId{index}, "below", "Linear", model.modules[index].params, false, false, {}});
   return model;
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "runtime/plan/bucket.h"
+#include "runtime/plan/forward_stack.h"
 #include "runtime/plan/partition.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/visit_order.h"
@@ -98,9 +99,14 @@ class Driver {
   void step(const plan::Visit& visit) {
     switch (visit.kind) {
       case plan::VisitKind::pre_forward:
+        stack_.enter(visit.module);
         fetch(visit.module, Direction::forward);
         break;
+      case plan::VisitKind::return_param:
+        (void)scheduler_.return_param(visit.param, visit.module, stack_.around());
+        break;
       case plan::VisitKind::post_forward:
+        stack_.leave();
         release(visit.module, Direction::forward);
         break;
       case plan::VisitKind::pre_backward:
@@ -156,6 +162,7 @@ class Driver {
 
   const plan::ModelPlan& model_;
   plan::FetchScheduler scheduler_;
+  plan::ForwardStack stack_;
   Json events_;
 };
 

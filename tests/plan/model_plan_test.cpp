@@ -190,6 +190,43 @@ TEST(ModelSpec, RefusesWhatCannotRunOnTokens) {
             "(no error)");
 }
 
+TEST(ModelSpec, AModuleSaysWhatItReturns) {
+  const std::string blk = R"({"kind": "sequential", "name": "blk", "returns": RETURNS, "children": [
+      {"kind": "linear", "name": "a", "in": 4, "out": 2, "returns": ["bias"]}]})";
+  const auto with = [&](const std::string& returns) {
+    std::string text = blk;
+    return tiny(text.replace(text.find("RETURNS"), 7, returns));
+  };
+  const ModelPlan model = build_model_plan(parse_model_spec(with(R"(["a.weight", "a.weight"])")));
+  EXPECT_THAT(module_at(model, "blk").returns, ElementsAre(ParamId{0}));
+  EXPECT_THAT(module_at(model, "blk.a").returns, ElementsAre(ParamId{1}));
+  EXPECT_THAT(error_of(with(R"(["weight"])")), HasSubstr("blk: returns \"weight\", which is no parameter"));
+  EXPECT_THAT(error_of(with(R"("a.weight")")), HasSubstr("must be an array of parameters of this module"));
+  EXPECT_THAT(error_of(with("[1]")), HasSubstr("must be an array of parameters of this module"));
+  EXPECT_THAT(error_of(tiny(R"({"kind": "list", "name": "h", "returns": ["a.bias"], "children": [
+                                 {"kind": "linear", "name": "a", "in": 4, "out": 2}]})")),
+              HasSubstr("h: a list has no forward"));
+  EXPECT_THAT(error_of(tiny(R"({"kind": "residual", "returns": ["a.bias"], "children": [
+                                 {"kind": "linear", "name": "a", "in": 4, "out": 4}]})")),
+              HasSubstr("a functional \"residual\" returns no parameter"));
+  EXPECT_THAT(error_of(R"({"name": "r", "input": {"kind": "vectors", "width": 4},
+                           "loss": {"kind": "mse", "width": 2},
+                           "root": {"kind": "linear", "in": 4, "out": 2, "returns": ["bias"]}})"),
+              HasSubstr("the root returns a parameter"));
+}
+
+// A tied weight is returned under the path of whoever returns it.
+TEST(ModelSpec, ATiedWeightIsReturnedByItsPathThere) {
+  const ModelPlan model = build_model_plan(parse_model_spec(R"({
+      "name": "t", "input": {"kind": "tokens", "vocabulary": 8, "context": 4},
+      "loss": {"kind": "cross_entropy"}, "root": {"kind": "sequential", "children": [
+        {"kind": "embedding", "name": "wte", "rows": 8, "width": 6},
+        {"kind": "sequential", "name": "out", "children": [
+          {"kind": "linear", "name": "head", "in": 6, "out": 8, "weight_of": "wte.weight",
+           "returns": ["weight"]}]}]}})"));
+  EXPECT_THAT(module_at(model, "out.head").returns, ElementsAre(ParamId{0}));
+}
+
 TEST(ModelSpec, UnknownNameListsTheKnownOnes) {
   try {
     (void)named_model("gpt5");

@@ -101,12 +101,15 @@ class RandomModel {
     const std::int64_t inner = 1 + draw(80);
     NodeSpec relu = node(NodeKind::relu, chance(30) ? "act" : "");
     relu.functional = relu.name.empty();
+    NodeSpec first = linear("fc1", width_, inner);
+    if (chance(25)) first.returns = {chance(50) ? "weight" : "bias"};
     NodeSpec residual = node(NodeKind::residual);
-    residual.children = {layer_norm("ln"), linear("fc1", width_, inner), relu, linear("fc2", inner, width_)};
+    residual.children = {layer_norm("ln"), first, relu, linear("fc2", inner, width_)};
     NodeSpec block = node(NodeKind::sequential, std::move(name));
     block.type = "Block";
     block.leaf = chance(15);
     block.checkpoint = chance(20);
+    if (chance(20)) block.returns = {chance(50) ? "fc1.weight" : "ln.bias"};
     block.children = {residual};
     return block;
   }

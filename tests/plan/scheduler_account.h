@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/plan/forward_stack.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/visit_order.h"
 
@@ -57,6 +58,20 @@ class Account {
     check_limit();
   }
 
+  void return_param(ParamId param, ModuleId module) {
+    const ReturnPlan plan = scheduler_.return_param(param, module, stack_.around());
+    take(plan.fetch);
+    const bool default_recompute = config_.compat == Compat::shardscope && stack_.around().empty();
+    EXPECT_EQ(plan.holder == kNone<ModuleId>, default_recompute);
+    if (plan.holder == kNone<ModuleId>) return;
+    EXPECT_EQ(scheduler_.status(param), ParamStatus::available);
+    if (stack_.around().empty()) return;
+    in_use_[module].erase(std::remove(in_use_[module].begin(), in_use_[module].end(), param),
+                          in_use_[module].end());
+    in_use_[plan.holder].push_back(param);  // until that module's release, whatever the one inside does
+    check_limit();
+  }
+
   void release(ModuleId module, Direction direction) {
     in_use_.erase(module);
     const ReleasePlan plan = scheduler_.release(module, direction);
@@ -92,9 +107,14 @@ class Account {
     for (const Visit& visit : visits) {
       switch (visit.kind) {
         case VisitKind::pre_forward:
+          stack_.enter(visit.module);
           fetch(visit.module, Direction::forward);
           break;
+        case VisitKind::return_param:
+          return_param(visit.param, visit.module);
+          break;
         case VisitKind::post_forward:
+          stack_.leave();
           release(visit.module, Direction::forward);
           break;
         case VisitKind::pre_backward:
@@ -266,6 +286,7 @@ class Account {
   const ModelPlan& model_;
   SchedulerConfig config_;
   FetchScheduler scheduler_;
+  ForwardStack stack_;
   std::set<ParamId> resident_;
   std::map<ParamId, GatherId> gather_of_;
   std::set<GatherId> issued_;

@@ -133,12 +133,13 @@ TEST(RandomTrees, HoldEveryKind) {
     seen["reused"] += node.kind == NodeKind::reuse ? 1 : 0;
     seen["functional"] += node.kind == NodeKind::functional_linear ? 1 : 0;
     seen["tied"] += node.kind == NodeKind::linear && !node.weight_of.empty() ? 1 : 0;
+    seen["returns"] += node.returns.empty() ? 0 : 1;
     seen["leaf"] += node.leaf ? 1 : 0;
     seen["checkpoint"] += node.checkpoint ? 1 : 0;
     for (const NodeSpec& child : node.children) look(child);
   };
   for (std::uint32_t seed = 0; seed < 400; ++seed) look(RandomModel(seed).make().spec.root);
-  for (const char* kind : {"conditional", "reused", "functional", "tied", "leaf", "checkpoint"}) {
+  for (const char* kind : {"conditional", "reused", "functional", "tied", "returns", "leaf", "checkpoint"}) {
     EXPECT_GT(seen[kind], 20) << kind;
   }
 }

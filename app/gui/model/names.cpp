@@ -75,7 +75,7 @@ const char* word(ev::TransferKind kind) noexcept {
 
 const char* word(ev::StatusCause cause) noexcept {
   static constexpr std::array kWords{
-      "fetched",  "prefetched",  "persistent",        "read as external parameter",
+      "fetched",  "prefetched",  "persistent",        "external parameter",
       "released", "partitioned", "trace invalidated", "gathered for the program"};
   return pick(kWords, cause);
 }
@@ -123,6 +123,8 @@ const char* sentence(plan::PrefetchStop stop) noexcept {
       return "stage3_max_live_parameters was reached";
     case plan::PrefetchStop::offloaded:
       return "the next partition is still on NVMe";
+    case plan::PrefetchStop::returned:
+      return "a module returned a parameter, which fetches nothing else";
   }
   return "unknown reason";
 }
@@ -138,7 +140,7 @@ const char* sentence(plan::KeepReason reason) noexcept {
     case plan::KeepReason::in_use:
       return "another active module uses it";
     case plan::KeepReason::external:
-      return "registered as an external parameter";
+      return "external: returned by its module, so kept for what runs around that";
     case plan::KeepReason::not_available:
       return "was not available, so nothing to release";
   }

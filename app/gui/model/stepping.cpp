@@ -82,6 +82,10 @@ Deed deed_of(const store::Store& store, const StatusGroup& group) {
       deed.text = "Available: " + what;
       break;
     case plan::ParamStatus::not_available:
+      if (cause == ev::StatusCause::external) {
+        deed.text = (group.module == ev::kNoId ? "Unregistered: " : "Registered: ") + what;
+        break;
+      }
       deed.text = group.gather == ev::kNoId && cause == ev::StatusCause::partition
                       ? "Secondary copy ended: " + what
                       : "Released: " + what;
@@ -103,6 +107,12 @@ std::optional<Deed> deed_of(const store::Store& store, const ev::Event& event) {
       deed.module = event.a;
       deed.gather = event.b;
       const std::string module(tail_path(module_name(store, event.a)));
+      if (stop == plan::PrefetchStop::returned) {
+        deed.param = static_cast<std::uint32_t>(event.v0);
+        deed.text = "Returned: " + std::string(tail_path(param_name(store, deed.param)));
+        deed.reason = "an external parameter of " + module + ", which keeps it while it runs";
+        return deed;
+      }
       deed.text = event.b == ev::kNoId ? module + ": nothing to gather"
                                        : module + ": gather " + std::to_string(event.b);
       deed.text += event.v0 > 0

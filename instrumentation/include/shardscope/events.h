@@ -199,7 +199,8 @@ enum {
   SHARDSCOPE_PREFETCH_END_OF_TRACE = 2,
   SHARDSCOPE_PREFETCH_BUCKET_FULL = 3,
   SHARDSCOPE_PREFETCH_LIVE_LIMIT = 4,
-  SHARDSCOPE_PREFETCH_OFFLOADED = 5
+  SHARDSCOPE_PREFETCH_OFFLOADED = 5,
+  SHARDSCOPE_PREFETCH_RETURNED = 6 /* no fetch: a module returned a parameter, whose id is in prefetched */
 };
 /* What became of a prefetch: there long before it was used, just before, after it was needed (somebody
    waited), given up with an invalid trace, released without a use. */

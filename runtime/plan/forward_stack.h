@@ -1,0 +1,30 @@
+// The modules whose forward is running, as DeepSpeed's FWD_MODULE_STACK knows them (zero-reference P10, P11).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "runtime/plan/ids.h"
+
+namespace shardscope::plan {
+
+/// Told of every forward, a recomputation's too. Modules without hooks (lists) are not seen.
+class ForwardStack {
+ public:
+  void enter(ModuleId module) { running_.push_back(module); }
+  /// The innermost one is through.
+  void leave() {
+    if (!running_.empty()) running_.pop_back();
+  }
+  /// A new iteration: what an iteration that was given up has left is gone.
+  void clear() { running_.clear(); }
+  /// Outermost first, without the innermost: what runs around the module whose forward ends now.
+  [[nodiscard]] std::span<const ModuleId> around() const noexcept {
+    return {running_.data(), running_.empty() ? 0 : running_.size() - 1};
+  }
+
+ private:
+  std::vector<ModuleId> running_;
+};
+
+}  // namespace shardscope::plan
