@@ -38,33 +38,36 @@ void drop_finer(const Block& block, BlockPage& page) {
 }  // namespace
 
 void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time) {
-  until_.reset();
-  if (time) until_ = std::chrono::steady_clock::now() + *time;
+  left_ = time;
   read_since_limit_ = short_of_time_ = false;
 }
 
 class BlockAccess::Measured {
  public:
-  Measured(Pace& pace, bool limited) : pace_(limited ? &pace : nullptr) {
-    if (limited) begin_ = std::chrono::steady_clock::now();
+  Measured(Pace& pace, std::optional<std::chrono::nanoseconds>& left) : pace_(pace), left_(left) {
+    if (left) begin_ = std::chrono::steady_clock::now();
   }
   ~Measured() {
-    if (pace_ != nullptr) pace_->took(std::chrono::steady_clock::now() - begin_);
+    if (!left_) return;
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin_;
+    pace_.took(took);
+    *left_ -= took;
   }
   Measured(const Measured&) = delete;
   Measured& operator=(const Measured&) = delete;
 
  private:
-  Pace* pace_;
+  Pace& pace_;
+  std::optional<std::chrono::nanoseconds>& left_;
   std::chrono::steady_clock::time_point begin_;
 };
 
 bool BlockAccess::may_read(const Pace& pace) {
-  if (!until_) return true;
+  if (!left_) return true;
   // One at least, so that a slow machine gets there as well.
   if (!std::exchange(read_since_limit_, true)) return true;
   if (short_of_time_) return false;
-  if (std::chrono::steady_clock::now() + pace.each < *until_) return true;
+  if (pace.each < *left_) return true;
   short_of_time_ = true;
   return false;
 }
@@ -99,13 +102,13 @@ std::vector<Chunk> BlockAccess::chunks(const Block& block, Chunk::Part part) {
   return out;
 }
 
-std::shared_ptr<const BlockPage> BlockAccess::page(Block& block, std::uint32_t index, Detail detail,
-                                                   Read read) {
-  const BlockCache::Key key{block.rank, index, page_of(detail)};
-  if (block.damaged) return nullptr;
-  if (auto known = cache_.find(key)) return std::static_pointer_cast<const BlockPage>(std::move(known));
-  if (read == Read::never || (read == Read::if_time && !may_read(pages_))) return nullptr;
-  const Measured measured(pages_, until_.has_value());
+const BlockCache::Held* BlockAccess::known_page(const Block& block, std::uint32_t index, Detail detail) {
+  return block.damaged ? nullptr : cache_.find({block.rank, index, page_of(detail)});
+}
+
+const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index, Detail detail, Read read) {
+  if (block.damaged || read == Read::never || (read == Read::if_time && !may_read(pages_))) return nullptr;
+  const Measured measured(pages_, left_);
   try {
     const auto page = std::make_shared<BlockPage>();
     if (!block.page.empty()) {
@@ -116,8 +119,7 @@ std::shared_ptr<const BlockPage> BlockAccess::page(Block& block, std::uint32_t i
       *page = decode_page(bytes.data(), bytes.size());
     }
     if (detail == Detail::medium) drop_finer(block, *page);
-    cache_.put(key, page, page->bytes());
-    return page;
+    return cache_.put({block.rank, index, page_of(detail)}, page, page->bytes());
   } catch (const std::runtime_error& error) {
     damaged(block, std::string("its levels of detail: ") + error.what());
     return nullptr;
@@ -129,16 +131,18 @@ std::vector<ParamState> BlockAccess::statuses(Block& block, std::uint32_t index)
   if (rows_ == nullptr || block.rows.empty()) throw std::runtime_error("its statuses are not there");
   const std::vector<std::byte> bytes = rows_->statuses(block.rows.front());
   if (!bytes.empty()) return decode_statuses(bytes.data(), bytes.size());
-  const std::shared_ptr<const BlockPage> page = this->page(block, index, Detail::full, Read::always);
-  return page == nullptr ? std::vector<ParamState>() : page->statuses;
+  const BlockCache::Held* page = known_page(block, index, Detail::full);
+  if (page == nullptr) page = read_page(block, index, Detail::full, Read::always);
+  return page == nullptr ? std::vector<ParamState>()
+                         : static_cast<const BlockPage*>(page->value.get())->statuses;
 }
 
 std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t index, RankState::For part,
                                                     Read read) {
   const BlockCache::Key key{block.rank, index, part_of(part)};
-  if (auto known = cache_.find(key)) return std::static_pointer_cast<const RankState>(std::move(known));
+  if (const auto* known = cache_.find(key)) return std::static_pointer_cast<const RankState>(known->value);
   if (block.damaged || (read == Read::if_time && !may_read(states_))) return nullptr;
-  const Measured measured(states_, until_.has_value());
+  const Measured measured(states_, left_);
   try {
     const bool with_statuses = part == RankState::For::states || part == RankState::For::views;
     std::vector<ParamState> before;

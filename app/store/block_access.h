@@ -41,7 +41,8 @@ class BlockAccess {
   [[nodiscard]] BlockCache& cache() noexcept { return cache_; }
 
   /// From now on Read::if_time may take about this long in all, but reads one block at least; nullopt: no
-  /// limit. What would likely end after that is not begun.
+  /// limit. What would likely take longer is not begun. Only the reading counts: who draws a view of many
+  /// blocks for longer than this would else read one block in each frame.
   void limit(std::optional<std::chrono::nanoseconds> time);
   /// Since the last limit() something was not read for want of time.
   [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_; }
@@ -56,8 +57,11 @@ class BlockAccess {
   /// read it. `index`: of the block in its rank.
   [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index, RankState::For part,
                                                        Read read);
-  [[nodiscard]] std::shared_ptr<const BlockPage> page(Block& block, std::uint32_t index, Detail detail,
-                                                      Read read);
+  /// A page, null likewise; valid until cache().forgotten() changes.
+  [[nodiscard]] const BlockCache::Held* read_page(Block& block, std::uint32_t index, Detail detail,
+                                                  Read read);
+  /// The same where it was read before; else null.
+  [[nodiscard]] const BlockCache::Held* known_page(const Block& block, std::uint32_t index, Detail detail);
   [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }
   /// What problems() are about, one for one.
   struct Damage {
@@ -82,7 +86,7 @@ class BlockAccess {
 
   BlockCache cache_;
   std::unique_ptr<BlockRows> rows_;
-  std::optional<std::chrono::steady_clock::time_point> until_;
+  std::optional<std::chrono::nanoseconds> left_;  ///< of the limit
   bool read_since_limit_ = false, short_of_time_ = false;
   Pace pages_, states_;
   std::vector<std::string> problems_;

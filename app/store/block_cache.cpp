@@ -4,48 +4,56 @@
 
 namespace shardscope::store {
 
-std::shared_ptr<const void> BlockCache::find(const Key& key) {
+const BlockCache::Held* BlockCache::find(const Key& key) {
   const auto at = index_.find(key);
   if (at == index_.end()) return nullptr;
-  // A frame finds thousands of them, over and over; the order matters only once something else is put.
-  Entry& entry = *at->second;
-  if (entry.moved != changes_) {
-    entries_.splice(entries_.begin(), entries_, at->second);
-    entry.moved = changes_;
-  }
-  return entry.value;
+  const Held& held = at->second->held;
+  held.used = true;
+  return &held;
 }
 
-void BlockCache::put(const Key& key, std::shared_ptr<const void> value, std::size_t bytes) {
+const BlockCache::Held* BlockCache::put(const Key& key, std::shared_ptr<const void> value,
+                                        std::size_t bytes) {
   const auto known = index_.find(key);
   if (known != index_.end()) {
+    ++forgotten_;
     bytes_ -= known->second->bytes;
     entries_.erase(known->second);
     index_.erase(known);
   }
-  entries_.push_front({key, std::move(value), bytes, ++changes_});
-  index_[key] = entries_.begin();
+  entries_.push_front({.key = key, .held = {.value = std::move(value)}, .bytes = bytes});
+  const auto newest = entries_.begin();
+  index_[key] = newest;
   bytes_ += bytes;
+  newest->held.used = true;
   make_room();
+  newest->held.used = false;
+  return &newest->held;
 }
 
 void BlockCache::make_room() {
+  // Each is spared once at most, so that this ends; the newest is the last that would go.
   while (bytes_ > limit_ && entries_.size() > 1) {
-    bytes_ -= entries_.back().bytes;
-    index_.erase(entries_.back().key);
-    entries_.pop_back();
+    const auto oldest = std::prev(entries_.end());
+    if (std::exchange(oldest->held.used, false)) {
+      entries_.splice(entries_.begin(), entries_, oldest);
+      continue;
+    }
+    ++forgotten_;
+    bytes_ -= oldest->bytes;
+    index_.erase(oldest->key);
+    entries_.erase(oldest);
   }
 }
 
 void BlockCache::clear() {
-  ++changes_;
+  ++forgotten_;
   entries_.clear();
   index_.clear();
   bytes_ = 0;
 }
 
 void BlockCache::set_limit(std::size_t bytes) {
-  ++changes_;
   limit_ = bytes;
   make_room();
 }

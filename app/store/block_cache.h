@@ -1,4 +1,4 @@
-// What was read from blocks lately, within a bound on memory: the least recently used goes first.
+// What was read from blocks lately, within a bound on memory: what was not looked at for longest goes first.
 #pragma once
 
 #include <cstddef>
@@ -19,24 +19,29 @@ class BlockCache {
   };
   static constexpr std::size_t kDefaultBytes = std::size_t{256} << 20;
 
-  /// Null when it is not there.
-  [[nodiscard]] std::shared_ptr<const void> find(const Key& key);
-  void put(const Key& key, std::shared_ptr<const void> value, std::size_t bytes);
+  struct Held {
+    std::shared_ptr<const void> value;
+    /// Looked at since room was last made: spared once. A frame looks at thousands of values, over and over;
+    /// putting them in order each time would cost more than drawing them.
+    mutable bool used = false;
+  };
+  /// Null when it is not there; else valid until forgotten() changes, and marked as used.
+  [[nodiscard]] const Held* find(const Key& key);
+  /// The same of what is put.
+  const Held* put(const Key& key, std::shared_ptr<const void> value, std::size_t bytes);
   void clear();
   void set_limit(std::size_t bytes);
-  /// Grows with every put(), clear(), set_limit() and doubt(): as long as it does not, what was found is
-  /// still here.
-  void doubt() noexcept { ++changes_; }  ///< what was found must be asked for again
-  [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
+  /// Grows when anything leaves, and with doubt(): as long as it does not, what was found is still here.
+  [[nodiscard]] std::uint64_t forgotten() const noexcept { return forgotten_; }
+  void doubt() noexcept { ++forgotten_; }  ///< what was found must be asked for again
   /// Held now. At most the limit and the one that was put last.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
  private:
   struct Entry {
     Key key;
-    std::shared_ptr<const void> value;
+    Held held;
     std::size_t bytes = 0;
-    std::uint64_t moved = 0;  ///< changes_ when it was moved to the front
   };
   struct Hash {
     std::size_t operator()(const Key& key) const noexcept {
@@ -46,9 +51,9 @@ class BlockCache {
   };
   void make_room();
 
-  std::list<Entry> entries_;  ///< most recently used first
+  std::list<Entry> entries_;  ///< last put, or spared, first
   std::unordered_map<Key, std::list<Entry>::iterator, Hash> index_;
-  std::uint64_t changes_ = 1;
+  std::uint64_t forgotten_ = 1;
   std::size_t bytes_ = 0, limit_ = kDefaultBytes;
 };
 

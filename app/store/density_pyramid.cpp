@@ -7,11 +7,9 @@
 namespace shardscope::store {
 namespace {
 
-constexpr std::size_t kMinLeaves = 256;  ///< of a sparse row; empty ones take next to nothing in a file
-constexpr std::size_t kScreenLeaves =
-    512;  ///< enough for eight blocks on a screen; of fewer, spans are read
+constexpr std::size_t kMinLeaves = 256;     ///< of a sparse row; empty ones take next to nothing in a file
+constexpr std::size_t kScreenLeaves = 512;  ///< enough for eight blocks on a screen; of fewer, spans are read
 constexpr std::size_t kSpansPerLeaf = 16;
-constexpr double kBucketsPerColumn = 2;  ///< at least this many, so that splitting edges is exact enough
 constexpr double kFewColumns = 32;
 constexpr double kQuanta = 4095;  ///< steps in which a stored share of a bucket is counted
 constexpr std::size_t kMaxStoredLeaves = 1U << 20;
@@ -152,9 +150,7 @@ void DensityPyramid::append(const DensityPyramid& stretch, std::size_t most) {
   }
 }
 
-int DensityPyramid::widest(double column_ns) noexcept {
-  return column_ns < kBucketsPerColumn ? -1 : std::ilogb(column_ns / kBucketsPerColumn);
-}
+int DensityPyramid::widest(double bucket_ns) noexcept { return bucket_ns < 1 ? -1 : std::ilogb(bucket_ns); }
 
 DensityBucket DensityPyramid::total() const {
   if (!upper_.empty() && upper_.back().size() == 1) return upper_.back().front();
@@ -179,7 +175,7 @@ void DensityPyramid::add_to(const DensityColumns& out, std::int64_t from_ns, std
   // Few columns are answered from as many buckets as some more would be: an edge of one wide column would
   // else be split within half of it.
   const double finer = std::max(1.0, kFewColumns / static_cast<double>(out.columns.size()));
-  const int widest_shift = widest(width / finer);
+  const int widest_shift = widest(out.bucket_ns() / finer);
   std::size_t chosen = 0;
   while (chosen + 1 < level_count() && !level(chosen + 1).empty() &&
          static_cast<int>(shift_ + chosen + 1) <= widest_shift) {

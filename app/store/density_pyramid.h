@@ -51,10 +51,14 @@ struct DensityBucket {
 struct DensityColumns {
   std::int64_t begin_ns = 0, end_ns = 0;
   std::span<DensityBucket> columns;
+  /// At least so many buckets of a pyramid for each, so that splitting those at an edge is exact enough.
+  double buckets_each = 2;
 
   [[nodiscard]] double width_ns() const noexcept {
     return static_cast<double>(end_ns - begin_ns) / static_cast<double>(columns.size());
   }
+  /// Buckets may be as wide as this.
+  [[nodiscard]] double bucket_ns() const noexcept { return width_ns() / buckets_each; }
   /// Where column `i` begins; `i` == columns.size(): the end.
   [[nodiscard]] std::int64_t at(std::size_t i) const noexcept {
     return i >= columns.size() ? end_ns
@@ -87,10 +91,10 @@ class DensityPyramid {
   /// Brings the upper levels up to date after some append() calls; must run before add_to().
   void settle();
   [[nodiscard]] bool empty() const noexcept { return leaves_.empty(); }
-  /// Whether columns of this width can be answered from buckets.
-  [[nodiscard]] bool covers(double column_ns) const noexcept { return covers(shift_, column_ns); }
-  [[nodiscard]] static bool covers(unsigned shift, double column_ns) noexcept {
-    return static_cast<int>(shift) <= widest(column_ns);
+  /// Whether columns that allow buckets of this width can be answered from its own.
+  [[nodiscard]] bool covers(double bucket_ns) const noexcept { return covers(shift_, bucket_ns); }
+  [[nodiscard]] static bool covers(unsigned shift, double bucket_ns) noexcept {
+    return static_cast<int>(shift) <= widest(bucket_ns);
   }
   [[nodiscard]] unsigned shift() const noexcept { return shift_; }  ///< leaves are 2^shift ns wide
   /// Adds what it holds to `columns`, few of which are answered more finely than covers() asks. Shares of
@@ -116,8 +120,8 @@ class DensityPyramid {
   [[nodiscard]] const std::vector<DensityBucket>& level(std::size_t i) const {
     return i == 0 ? leaves_ : upper_[i - 1];
   }
-  /// Shift of the widest buckets from which columns of this width can be answered; below 0: none can.
-  [[nodiscard]] static int widest(double column_ns) noexcept;
+  /// Shift of the widest buckets that are no wider than this; below 0: none are.
+  [[nodiscard]] static int widest(double bucket_ns) noexcept;
   void coarsen();
 
   unsigned shift_ = 10;  ///< leaves of 1.024 us to begin with

@@ -217,7 +217,7 @@ void Lane::density(std::uint8_t depth, std::int64_t now_ns, const DensityColumns
   const Row& row = rows_[depth];
   const bool has_open = depth < open_.size();
   std::size_t first = 0, last = row.spans.size();
-  if (with_density_ && row.pyramid.covers(columns.width_ns())) {
+  if (with_density_ && row.pyramid.covers(columns.bucket_ns())) {
     row.pyramid.add_to(columns);
     // The pyramid holds closed spans; an open one is added below.
     first = last - (has_open ? 1 : 0);
@@ -236,7 +236,7 @@ void Lane::density(std::uint8_t depth, std::int64_t now_ns, const DensityColumns
 
 void Lane::density_of_waits(std::int64_t now_ns, const DensityColumns& columns) const {
   if (columns.columns.empty() || columns.end_ns <= columns.begin_ns) return;
-  const bool levels = with_density_ && waits_.covers(columns.width_ns());
+  const bool levels = with_density_ && waits_.covers(columns.bucket_ns());
   if (levels) waits_.add_to(columns);
   for (std::size_t d = 0; d < rows_.size(); ++d) {
     const Row& row = rows_[d];

@@ -5,6 +5,13 @@
 #include "app/store/rank_run.h"
 
 namespace shardscope::store {
+namespace {
+
+/// With more blocks than this in view a column holds hundreds of spans: an edge that is a column wide is as
+/// good as one of half a column, and costs half as much.
+constexpr std::size_t kManyBlocks = 32;
+
+}  // namespace
 
 void RankRun::add_to_sums(const Block& block) const {
   static const DensityPyramid none;
@@ -34,7 +41,7 @@ void RankRun::renew_sums() const {
 void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
                          const DensityColumns& columns) const {
   const auto s = static_cast<std::size_t>(stream);
-  const double width = columns.width_ns();
+  const double widest = columns.bucket_ns();
   const Block& block = blocks_[i];
   if (block.damaged) return;
   const BlockLane& lane = block.lanes[s];
@@ -42,11 +49,11 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
   if (!waits && depth >= lane.rows.size()) return;
   const DensityPyramid& coarse = waits ? block.waits : lane.rows[depth];
   if (coarse.empty()) return;
-  if (coarse.covers(width)) {
+  if (coarse.covers(widest)) {
     coarse.add_to(columns);
     return;
   }
-  if (waits || !DensityPyramid::covers(lane.fine[depth], width)) {
+  if (waits || !DensityPyramid::covers(lane.fine[depth], widest)) {
     if (const auto known = state(i, RankState::For::spans, BlockAccess::Read::if_time)) {
       const Lane& spans = known->lanes()[s];
       if (waits) {
@@ -71,7 +78,7 @@ void RankRun::density_of_pages(const Range& range, ev::StreamId stream, std::uin
   const auto s = static_cast<std::size_t>(stream);
   const RowSums& sums = sums_[s];
   const DensityPyramid& whole = sums.levels(depth);
-  const double width = columns.width_ns();
+  const double width = columns.width_ns(), widest = columns.bucket_ns();
   // What is not known of neighbours is drawn at once. Blocks themselves are not looked at: they are large,
   // and far from one another.
   std::size_t coarser = range.last;
@@ -105,12 +112,12 @@ void RankRun::density_of_pages(const Range& range, ev::StreamId stream, std::uin
       }
     }
     const DensityPyramid* levels = nullptr;
-    if (DensityPyramid::covers(shift, width)) {
+    if (DensityPyramid::covers(shift, widest)) {
       const BlockLane& lane = blocks_[i].lanes[s];
       levels = depth == kWaits ? &blocks_[i].waits : &lane.rows[depth];
     } else {
       const unsigned medium = shift > BlockAccess::kMediumFiner ? shift - BlockAccess::kMediumFiner : 0;
-      const Detail detail = DensityPyramid::covers(medium, width) ? Detail::medium : Detail::full;
+      const Detail detail = DensityPyramid::covers(medium, widest) ? Detail::medium : Detail::full;
       levels = row_of(page(i, detail));
       if (levels == nullptr && detail == Detail::full) {
         levels = row_of(page(i, Detail::medium, BlockAccess::Read::never));
@@ -133,14 +140,16 @@ void RankRun::density_of_pages(const Range& range, ev::StreamId stream, std::uin
 }
 
 void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_ns,
-                      const DensityColumns& columns) const {
+                      const DensityColumns& asked) const {
+  DensityColumns columns = asked;
   const auto s = static_cast<std::size_t>(stream);
   if (s >= depths_.size() || columns.columns.empty() || columns.end_ns <= columns.begin_ns) return;
   if (damage_in_sums_ != access_.damage().size()) renew_sums();
   const RowSums& sums = sums_[s];
   Range range = of_lane(s, columns.begin_ns, columns.end_ns);
   const bool newest = range.last == blocks_.size();
-  if (sums.levels(depth).covers(columns.width_ns())) {
+  if (range.last - range.first > kManyBlocks) columns.buckets_each = 1;
+  if (sums.levels(depth).covers(columns.bucket_ns())) {
     sums.levels(depth).add_to(columns);
     range.first = range.last;
   }

@@ -145,9 +145,10 @@ class RankRun {
   std::vector<std::int64_t> floor_;    ///< by block: earliest event from here on
   mutable std::array<RowSums, ev::kStreamCount> sums_;
   mutable std::size_t damage_in_sums_ = 0;  ///< access_.damage() that they are without
-  /// By block: its page, as long as the cache has not changed since. A frame asks once per row.
+  /// By block: its page, or that it is not in the cache, as long as that forgets nothing. A frame asks once
+  /// per row.
   struct KnownPage {
-    const BlockPage* page = nullptr;
+    const BlockCache::Held* held = nullptr;
     std::uint64_t as_of = 0;
   };
   mutable std::array<std::vector<KnownPage>, BlockAccess::kDetails> pages_;

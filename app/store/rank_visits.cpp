@@ -24,11 +24,18 @@ const BlockPage* RankRun::page(std::size_t i, BlockAccess::Detail detail, BlockA
   std::vector<KnownPage>& pages = pages_[static_cast<std::size_t>(detail)];
   if (pages.size() < blocks_.size()) pages.resize(blocks_.size());
   KnownPage& known = pages[i];
-  if (known.page == nullptr || known.as_of != access_.cache().changes()) {
-    const auto page = access_.page(blocks_[i], static_cast<std::uint32_t>(i), detail, read);
-    known = {page.get(), access_.cache().changes()};
+  const auto index = static_cast<std::uint32_t>(i);
+  if (known.as_of != access_.cache().forgotten()) {
+    known.held = access_.known_page(blocks_[i], index, detail);
+    known.as_of = access_.cache().forgotten();
   }
-  return known.page;
+  if (known.held == nullptr) {
+    known.held = access_.read_page(blocks_[i], index, detail, read);
+    known.as_of = access_.cache().forgotten();
+  }
+  if (known.held == nullptr) return nullptr;
+  known.held->used = true;
+  return static_cast<const BlockPage*>(known.held->value.get());
 }
 
 RankRun::Range RankRun::holding(std::int64_t begin_ns, std::int64_t end_ns) const {

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kColumns = 1600;
 constexpr int kMostFrames = 400;                     ///< of one view; it may not be whole then
 constexpr std::uint64_t kFewSpans = 640;             ///< in view: drawn one by one
-constexpr std::chrono::microseconds kReading{1000};  ///< as the dashboard does
+constexpr std::chrono::microseconds kReading{750};  ///< as the dashboard does
 
 double cpu_s() {
   timespec now{};

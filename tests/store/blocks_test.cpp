@@ -221,7 +221,7 @@ TEST(Blocks, AFrameReadsLittleAndTheNextOnesRefineIt) {
   stores.sealed.limit_reading(std::nullopt);
 }
 
-TEST(Cache, DropsTheLeastRecentlyUsed) {
+TEST(Cache, KeepsWhatIsLookedAtAndWhatCameLast) {
   BlockCache cache;
   cache.set_limit(100);
   const auto put = [&](std::uint32_t block, std::size_t bytes) {
@@ -239,6 +239,23 @@ TEST(Cache, DropsTheLeastRecentlyUsed) {
   EXPECT_FALSE(has(2));
   put(3, 10);
   EXPECT_EQ(cache.bytes(), 50U);
+  cache.clear();
+  // Putting forgets nothing as long as there is room, and what was found stays where it is.
+  put(5, 40);
+  const BlockCache::Held* const held = cache.find({.rank = 0, .block = 5, .part = 0});
+  const std::uint64_t forgotten = cache.forgotten();
+  put(6, 40);
+  EXPECT_EQ(cache.forgotten(), forgotten);
+  held->used = true;  // as who draws it from here marks it
+  put(7, 40);
+  EXPECT_GT(cache.forgotten(), forgotten);
+  EXPECT_EQ(cache.find({.rank = 0, .block = 5, .part = 0}), held);
+  EXPECT_FALSE(has(6));
+  EXPECT_TRUE(has(7));
+  // All are in use: each is spared once, and the newest is not what goes.
+  put(8, 100);
+  EXPECT_EQ(cache.bytes(), 100U);
+  EXPECT_TRUE(has(8));
   put(4, 500);  // larger than the bound: alone
   EXPECT_EQ(cache.bytes(), 500U);
   EXPECT_TRUE(has(4));

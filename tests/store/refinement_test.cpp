@@ -91,6 +91,27 @@ TEST(Refinement, EndsAtThePictureThatIsDrawnWithoutALimit) {
   }
 }
 
+TEST(Refinement, OnlyReadingCountsAgainstTheLimit) {
+  const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 40, .chunk_events = 200});
+  const Store store = sealed_store(run, 1000);
+  constexpr std::chrono::milliseconds kLimit{500};
+  int views = 0;
+  for (const View& view : views_of(store, 7)) {
+    store.limit_reading(std::chrono::nanoseconds(0));
+    (void)seen(store, view);
+    if (!store.wants_more()) continue;  // one block is read whatever the limit
+    store.limit_reading(kLimit);
+    // Drawing other rows takes all of it.
+    for (const auto begin = std::chrono::steady_clock::now();
+         std::chrono::steady_clock::now() - begin < kLimit;) {
+    }
+    (void)seen(store, view);
+    EXPECT_FALSE(store.wants_more());
+    if (++views == 2) break;
+  }
+  EXPECT_EQ(views, 2);
+}
+
 TEST(Refinement, ACoarserFrameHoldsWhatTheWholePictureHolds) {
   const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 60, .chunk_events = 200});
   const Store unlimited = sealed_store(run, 1000), limited = sealed_store(run, 1000);
