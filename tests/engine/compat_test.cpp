@@ -1,48 +1,16 @@
 // `compat: deepspeed` on the engine itself: what a training run emits, against recorded DeepSpeed runs.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <fstream>
-#include <map>
 
-#include "instrumentation/emitter.h"
-#include "instrumentation/ring.h"
 #include "runtime/plan/leaf_modules.h"
 #include "tests/engine/emitted_fetches.h"
+#include "tests/engine/rank_events.h"
 #include "tests/engine/support.h"
 #include "tests/plan/golden.h"
 
 namespace shardscope::engine::testing {
 namespace {
-
-using instrumentation::Event;
-using instrumentation::EventKind;
-using instrumentation::RingRegistry;
-
-/// Says in a thread's ring whose it is: rings hold no rank.
-Event owner(std::uint32_t rank) { return {.kind = EventKind::tokens, .a = rank, .v0 = -1}; }
-bool names_owner(const Event& event) { return event.kind == EventKind::tokens && event.v0 == -1; }
-
-/// Of each rank, in order of time.
-std::map<std::uint32_t, std::vector<Event>> drain_by_rank() {
-  std::vector<Event> all;
-  std::vector<std::size_t> begins = RingRegistry::instance().drain(all).run_begins;
-  begins.push_back(all.size());
-  std::map<std::uint32_t, std::vector<Event>> ranks;
-  for (std::size_t ring = 0; ring + 1 < begins.size(); ++ring) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(begins[ring]);
-    const auto end = all.begin() + static_cast<std::ptrdiff_t>(begins[ring + 1]);
-    const auto named = std::find_if(begin, end, names_owner);
-    if (named == end) continue;
-    std::vector<Event>& events = ranks[named->a];
-    events.insert(events.end(), begin, end);
-  }
-  for (auto& [rank, events] : ranks) {
-    std::stable_sort(events.begin(), events.end(),
-                     [](const Event& a, const Event& b) { return a.ticks < b.ticks; });
-  }
-  return ranks;
-}
 
 struct Recorded {
   const char *file, *id;
@@ -84,17 +52,7 @@ std::string difference(Json recorded, const Json& emitted, const char* mode) {
          golden::value_at(emitted, at).dump();
 }
 
-class Compat : public ::testing::TestWithParam<Recorded> {
- protected:
-  void SetUp() override {
-    before_ = instrumentation::g_detail.exchange(static_cast<int>(instrumentation::Detail::params));
-    static_cast<void>(drain_by_rank());
-  }
-  void TearDown() override { instrumentation::g_detail.store(before_); }
-
- private:
-  int before_ = 0;
-};
+class Compat : public ::testing::TestWithParam<Recorded> {};
 
 TEST_P(Compat, EmitsTheRecordedFetchesAndReleases) {
   const Json trace = recorded_trace(GetParam());
@@ -107,27 +65,15 @@ TEST_P(Compat, EmitsTheRecordedFetchesAndReleases) {
   spec.config["shardscope"] = {{"compat", "deepspeed"}};
   spec.world = trace.at("world").at(0).get<std::uint32_t>();
   spec.steps = 3;
-  spec.prepare = [](const Context& context) {
-    const Event mark = owner(context.rank());
-    instrumentation::emit(mark);
-    for (device::Stream* stream : {&context.device.compute(), &context.device.gather()}) {
-      stream->run([mark](const kernels::Exec&) { instrumentation::emit(mark); });
-    }
-    context.device.synchronize();
-  };
-  const std::uint64_t dropped = RingRegistry::instance().dropped();
-  const TrainingRun run = train(spec);
-  for (const RankRun& rank : run.ranks) ASSERT_EQ(rank.error, "");
-  const auto ranks = drain_by_rank();
-  ASSERT_EQ(RingRegistry::instance().dropped(), dropped);
-  ASSERT_EQ(ranks.size(), spec.world);
+  const ObservedRun observed = train_observed(spec);
+  ASSERT_FALSE(HasFailure());
 
   config::ParseOptions parse;
   parse.world = spec.world;
   const config::TrainingConfig config = config::parse_config(spec.config.dump(), parse);
   const plan::ModelPlan plan = plan::build_model_plan(plan::mark_leaf_modules(spec.model, config.zero));
   const Json record = told_by_events(trace.at("record")), complete = told_by_events(trace.at("complete"));
-  for (const auto& [rank, events] : ranks) {
+  for (const auto& [rank, events] : observed.events) {
     SCOPED_TRACE(rank);
     const Json emitted = emitted_fetches(plan, events);
     ASSERT_EQ(emitted.size(), 3U);

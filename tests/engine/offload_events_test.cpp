@@ -1,0 +1,206 @@
+// What a training run emits of its offloaded states, where a feature changes no number and only the events
+// show that it is there: pipelined swapping, reading ahead from NVMe, ZenFlow.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "runtime/engine/events.h"
+#include "runtime/plan/ownership.h"
+#include "runtime/plan/zenflow.h"
+#include "tests/engine/rank_events.h"
+#include "tests/engine/support.h"
+
+namespace shardscope::engine::testing {
+namespace {
+
+using instrumentation::Event;
+using instrumentation::EventKind;
+using instrumentation::StreamId;
+using instrumentation::TransferKind;
+
+bool reads(const Event& event) { return event.code == code_of(TransferKind::nvme_read); }
+
+// Three sub-groups of one tile each; "r1" reads the second, "w1" writes it.
+TEST(PipelinedSwap, ReadsTheNextTileBeforeItWritesTheLast) {
+  for (const bool pipelined : {false, true}) {
+    RunSpec spec;
+    spec.model = model_named("mlp");
+    spec.config = make_config(3);
+    spec.steps = 2;
+    spec.config["zero_optimization"]["sub_group_size"] = 40000;
+    spec.config["zero_optimization"]["offload_optimizer"] = {{"device", "nvme"},
+                                                             {"nvme_path", ::testing::TempDir()},
+                                                             {"pipeline_read", pipelined},
+                                                             {"pipeline_write", pipelined},
+                                                             {"buffer_count", 8}};
+    std::string order;
+    for (const Event& event : train_observed(spec).lane(0, StreamId::nvme)) {
+      if (event.kind != EventKind::transfer_begin) continue;
+      order += (reads(event) ? "r" : "w") + std::to_string(event.b) + ' ';
+    }
+    const std::string step = pipelined ? "r0 r1 w0 r2 w1 w2 " : "r0 w0 r1 w1 r2 w2 ";
+    EXPECT_NE(order.find(step + step), std::string::npos) << order;
+  }
+}
+
+// C12. A shard that is read only when its gather misses it is alone in the host buffers; one that is read
+// ahead waits there while the next is read.
+TEST(ReadAhead, FillsTheBuffersBeforeShardsAreMissed) {
+  for (const int buffers : {1, 5}) {
+    RunSpec spec;
+    spec.model = wide_model();
+    spec.world = 2;
+    spec.steps = 3;
+    spec.config = make_config(3);
+    Json& zero = spec.config["zero_optimization"];
+    zero["stage3_prefetch_bucket_size"] = 600000;
+    zero["stage3_max_live_parameters"] = 2000000;
+    zero["offload_param"] = {
+        {"device", "nvme"}, {"nvme_path", ::testing::TempDir()}, {"buffer_count", buffers}};
+    const ObservedRun observed = train_observed(spec);
+    for (const std::uint32_t rank : {0U, 1U}) {
+      std::int64_t most = 0, prefetched = 0;
+      for (const Event& event : observed.lane(rank, StreamId::nvme)) {
+        if (event.kind == EventKind::transfer_begin && reads(event)) most = std::max(most, event.v1);
+      }
+      for (const Event& event : observed.lane(rank, StreamId::host)) {
+        if (event.kind == EventKind::prefetch_issued) prefetched += event.v0;
+      }
+      // The only buffer is the one that stays for what a gather misses.
+      EXPECT_EQ(most > 1, buffers > 1) << most << " in use at most";
+      EXPECT_LE(most, buffers);
+      EXPECT_GT(prefetched, 0);
+    }
+  }
+}
+
+// ---- ZenFlow ---------------------------------------------------------------------------------------------
+
+struct Shape {
+  int stage;
+  std::uint32_t world;
+  bool overlap;
+};
+class ZenFlowEvents : public ::testing::TestWithParam<Shape> {};
+
+/// step, steps summed (kNoId where it is not said), state, elements.
+using Deferred = std::tuple<std::uint32_t, std::uint32_t, instrumentation::DeferredState, std::int64_t>;
+
+// Every choice of columns and every deferred update, with what they are of, against the plan.
+TEST_P(ZenFlowEvents, SayWhatIsChosenAndWhatIsDeferred) {
+  const auto& [stage, world, overlap] = GetParam();
+  RunSpec spec;
+  spec.model = model_named("mlp");
+  spec.world = world;
+  spec.steps = 9;
+  spec.config = make_config(stage);
+  spec.config["zero_optimization"]["offload_optimizer"] = {{"device", "cpu"}};
+  spec.config["zero_optimization"]["zenflow"] = {{"topk_ratio", 0.2},        {"select_strategy", "step"},
+                                                 {"select_interval", 4},     {"update_interval", 2},
+                                                 {"full_warm_up_rounds", 1}, {"overlap_step", overlap}};
+  const ObservedRun observed = train_observed(spec);
+
+  config::ParseOptions parse;
+  parse.world = world;
+  const config::TrainingConfig config = config::parse_config(spec.config.dump(), parse);
+  const plan::ModelPlan model = plan::build_model_plan(spec.model);
+  // Shards begin at vectors of fp32.
+  const plan::Ownership ownership(model, config.zero, world, plan::kShardAlignmentBytes / 4);
+  const plan::ZenFlowSettings settings = plan::resolve_zenflow(*config.zero.zenflow);
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    SCOPED_TRACE(rank);
+    const std::int64_t owned = ownership.owned_elems();
+    const std::vector<plan::ColumnSlice> slices =
+        plan::column_slices(model, ownership, rank, settings.topk_ratio);
+    // What should be said, step by step.
+    std::vector<Deferred> deferred;
+    std::vector<std::pair<std::uint32_t, plan::ColumnSlice>> chosen;
+    plan::ZenFlowSchedule schedule(settings, slices.size());
+    bool in_flight = false;
+    using State = instrumentation::DeferredState;
+    for (std::uint32_t step = 0; step < spec.steps; ++step) {
+      const plan::ZenFlowSchedule::Step now = schedule.begin_step();
+      const bool beside = overlap && !now.warm_up;
+      const auto publish = [&] {
+        if (std::exchange(in_flight, false)) {
+          deferred.push_back({step, instrumentation::kNoId, State::published, owned});
+        }
+      };
+      if (now.select) {
+        publish();
+        for (const plan::ColumnSlice& slice : slices) {
+          if (slice.columns > 0) chosen.emplace_back(step, slice);
+        }
+      }
+      if (!now.update) continue;
+      publish();
+      deferred.push_back({step, static_cast<std::uint32_t>(now.steps_in_sum), State::begun, owned});
+      in_flight = true;
+      if (!beside) publish();
+    }
+    ASSERT_GT(chosen.size(), 2 * slices.size() / 3);
+
+    std::vector<Deferred> said;
+    std::size_t columns_said = 0;
+    for (const Event& event : observed.lane(rank, StreamId::host)) {
+      if (event.kind == EventKind::deferred_update) {
+        said.push_back({event.b, event.c, static_cast<State>(event.code), event.v0});
+      }
+      if (event.kind != EventKind::columns_selected) continue;
+      ASSERT_LT(columns_said, chosen.size());
+      const auto& [step, slice] = chosen[columns_said++];
+      EXPECT_EQ(event.a, plan::raw(slice.param));
+      EXPECT_EQ(event.b, step);
+      EXPECT_EQ(event.c, slice.choose);
+      EXPECT_EQ(event.v1, slice.elems);
+      EXPECT_LE(event.v0, slice.capacity());
+      // Of whole rows every column has the same number of elements.
+      if (slice.first_column == 0 && slice.elems % slice.columns == 0) {
+        EXPECT_EQ(event.v0, slice.choose * (slice.elems / slice.columns));
+      } else {
+        EXPECT_GE(event.v0, slice.choose * (slice.elems / slice.columns));
+      }
+    }
+    EXPECT_EQ(columns_said, chosen.size());
+    EXPECT_EQ(said, deferred);
+
+    // The wait for a deferred update is on the compute lane, once for each that is published.
+    std::vector<std::uint32_t> waits, published;
+    std::int64_t open = 0;
+    for (const Event& event : observed.lane(rank, StreamId::compute)) {
+      if (event.kind == EventKind::deferred_wait_begin) {
+        waits.push_back(event.b);
+        EXPECT_EQ(event.v0, owned);
+        ++open;
+      }
+      if (event.kind == EventKind::deferred_wait_end) --open;
+      EXPECT_TRUE(open == 0 || open == 1);
+    }
+    for (const Deferred& update : deferred) {
+      if (std::get<State>(update) == State::published) published.push_back(std::get<0>(update));
+    }
+    EXPECT_EQ(waits, published);
+    EXPECT_EQ(open, 0);
+
+    // The CPU steps every element once per deferred update, under the step that queued it.
+    std::int64_t stepped = 0, begun = 0;
+    for (const Event& event : observed.lane(rank, StreamId::worker)) {
+      if (event.kind == EventKind::optimizer_begin) stepped += event.v0;
+    }
+    for (const Deferred& update : deferred) begun += std::get<State>(update) == State::begun ? 1 : 0;
+    EXPECT_LE(stepped, begun * owned);
+    EXPECT_GE(stepped, (begun - (overlap ? 1 : 0)) * owned);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, ZenFlowEvents,
+                         ::testing::Values(Shape{2, 1, false}, Shape{2, 3, true}, Shape{3, 2, false},
+                                           Shape{3, 3, true}, Shape{1, 5, true}),
+                         [](const auto& c) {
+                           return "stage" + std::to_string(c.param.stage) + "_world" +
+                                  std::to_string(c.param.world) + (c.param.overlap ? "_overlap" : "");
+                         });
+
+}  // namespace
+}  // namespace shardscope::engine::testing
