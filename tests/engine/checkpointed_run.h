@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -20,7 +21,7 @@ class CheckpointedRun : public ::testing::Test {
   CheckpointedRun()
       : folder_(std::filesystem::path(::testing::TempDir()) /
                 ("checkpoint-" + std::to_string(::getpid()) + "-" +
-                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+                 file_name(::testing::UnitTest::GetInstance()->current_test_info()->name()))) {
     std::filesystem::remove_all(folder_);
   }
   ~CheckpointedRun() override { std::filesystem::remove_all(folder_); }
@@ -47,6 +48,13 @@ class CheckpointedRun : public ::testing::Test {
     return spec;
   }
   std::filesystem::path folder_;
+
+ private:
+  /// Names of tests with parameters hold a slash.
+  static std::string file_name(std::string test) {
+    std::replace(test.begin(), test.end(), '/', '-');
+    return test;
+  }
 };
 
 inline void expect_no_error(const TrainingRun& run) {

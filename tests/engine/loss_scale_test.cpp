@@ -36,8 +36,9 @@ std::int64_t weights_not_finite(const TrainingRun& run) {
 
 // Only one rank has it in what it owns, and that is enough for all (S17).
 TEST(Overflow, OnOneRankSkipsTheStepOfAll) {
-  for (const int stage : {1, 2, 3}) {
+  for (const int stage : {0, 1, 2, 3}) {
     for (const bool offload : {false, true}) {
+      if (stage == 0 && offload) continue;
       RunSpec spec = spec_of(stage, "fp16", 3, 2);
       spec.config["fp16"]["hysteresis"] = 1;
       if (offload) spec.config["zero_optimization"]["offload_optimizer"] = {{"device", "cpu"}};

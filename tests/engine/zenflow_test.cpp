@@ -1,7 +1,10 @@
 // ZenFlow in whole training runs: where it may change nothing it changes no bit; where it defers, training
 // still learns.
+#include "runtime/plan/zenflow.h"
+
 #include <gtest/gtest.h>
 
+#include "runtime/plan/ownership.h"
 #include "tests/engine/support.h"
 
 namespace shardscope::engine::testing {
@@ -99,6 +102,48 @@ TEST_P(ZenFlowPlaced, ParametersOnNvme) {
 
 TEST_P(ZenFlowPlaced, ChosenStatesInHostMemory) {
   same_with([](Json& zero) { zero["zenflow"]["offload"] = true; });
+}
+
+// Between steps the device then holds none of the three states of what is chosen (O5): without `offload` it
+// holds three floats for each element in a chosen column and each of a vector.
+TEST_P(ZenFlowPlaced, ChosenStatesLeaveTheDevice) {
+  for (const RunSpec& spec : specs_) {
+    const auto device_states = [&](bool offload) {
+      RunSpec placed = spec;
+      placed.config["zero_optimization"]["zenflow"]["offload"] = offload;
+      std::vector<std::size_t> bytes(spec.world);
+      placed.between_steps = [&bytes](Engine& engine, const Context& context, const StepResult&) {
+        engine.synchronize();
+        bytes[context.rank()] = 0;
+        for (const auto category :
+             {instrumentation::MemoryCategory::master_weight, instrumentation::MemoryCategory::momentum,
+              instrumentation::MemoryCategory::variance}) {
+          bytes[context.rank()] += context.device.memory().used_bytes(category);
+        }
+      };
+      const TrainingRun run = train(placed);
+      for (const RankRun& rank : run.ranks) EXPECT_EQ(rank.error, "");
+      return bytes;
+    };
+    const std::vector<std::size_t> with = device_states(true), without = device_states(false);
+    config::ParseOptions parse;
+    parse.world = spec.world;
+    const config::TrainingConfig config = config::parse_config(spec.config.dump(), parse);
+    const plan::ModelPlan model = plan::build_model_plan(spec.model);
+    const plan::Ownership ownership(
+        model, config.zero, spec.world,
+        plan::kShardAlignmentBytes / static_cast<std::int64_t>(GetParam().type == "fp32" ? 4 : 2));
+    for (std::uint32_t rank = 0; rank < spec.world; ++rank) {
+      std::int64_t held = 0;
+      for (const plan::ColumnSlice& slice : plan::column_slices(model, ownership, rank, 0.2)) {
+        held += slice.capacity();
+      }
+      EXPECT_EQ(with[rank], 0U) << spec.config;
+      EXPECT_GE(without[rank], 3 * sizeof(float) * static_cast<std::size_t>(held)) << spec.config;
+      EXPECT_LE(without[rank],
+                3 * (sizeof(float) * static_cast<std::size_t>(held) + device::Arena::kAlignment));
+    }
+  }
 }
 
 TEST_P(ZenFlowPlaced, ChosenStatesAndParametersInHostMemory) {
