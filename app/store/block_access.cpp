@@ -42,6 +42,23 @@ void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time) {
   read_since_limit_ = short_of_time_ = false;
 }
 
+void BlockAccess::share_cache() {
+  const std::size_t states = ranks_ > kRanksWithRoom ? cache_limit_ / 2 : cache_limit_ / 8;
+  states_cache_.set_limit(states);
+  cache_.set_limit(cache_limit_ - states);
+}
+
+void BlockAccess::set_cache_bytes(std::size_t bytes) {
+  cache_limit_ = bytes;
+  share_cache();
+}
+
+void BlockAccess::set_ranks(std::size_t ranks) {
+  if (ranks == ranks_) return;
+  ranks_ = ranks;
+  share_cache();
+}
+
 class BlockAccess::Measured {
  public:
   Measured(Pace& pace, std::optional<std::chrono::nanoseconds>& left) : pace_(pace), left_(left) {
@@ -140,7 +157,8 @@ std::vector<ParamState> BlockAccess::statuses(Block& block, std::uint32_t index)
 std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t index, RankState::For part,
                                                     Read read) {
   const BlockCache::Key key{block.rank, index, part_of(part)};
-  if (const auto* known = cache_.find(key)) return std::static_pointer_cast<const RankState>(known->value);
+  BlockCache& cache = part == RankState::For::states ? states_cache_ : cache_;
+  if (const auto* known = cache.find(key)) return std::static_pointer_cast<const RankState>(known->value);
   if (block.damaged || (read == Read::if_time && !may_read(states_))) return nullptr;
   const Measured measured(states_, left_);
   try {
@@ -158,7 +176,7 @@ std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t 
       Chunk::recycle(std::move(chunk));
     }
     state->settle();
-    cache_.put(key, state, state->bytes());
+    cache.put(key, state, state->bytes());
     return state;
   } catch (const std::runtime_error& error) {
     damaged(block, error.what());

@@ -29,7 +29,6 @@ class BlockAccess {
  public:
   // What events of every rank are read with.
   std::vector<std::uint32_t> parents;  ///< by module
-  std::size_t ranks = 0;
   std::array<bool, ev::kMemoryCategoryCount> model_state{};
   ParamState initial;  ///< of a parameter before its first change
 
@@ -38,7 +37,13 @@ class BlockAccess {
   std::size_t most_in_view = std::size_t{1} << 16;
 
   void set_rows(std::unique_ptr<BlockRows> rows) { rows_ = std::move(rows); }
-  [[nodiscard]] BlockCache& cache() noexcept { return cache_; }
+  BlockAccess() { share_cache(); }
+  void set_ranks(std::size_t ranks);  ///< how many there are
+  [[nodiscard]] std::size_t ranks() const noexcept { return ranks_; }
+  void set_cache_bytes(std::size_t bytes);  ///< of everything that is read
+  [[nodiscard]] std::size_t cache_bytes() const noexcept { return cache_.bytes() + states_cache_.bytes(); }
+  /// BlockCache::forgotten() of pages.
+  [[nodiscard]] std::uint64_t pages_forgotten() const noexcept { return cache_.forgotten(); }
 
   /// From now on Read::if_time may take about this long in all, but reads one block at least; nullopt: no
   /// limit. What would likely take longer is not begun. Only the reading counts: who draws a view of many
@@ -57,7 +62,7 @@ class BlockAccess {
   /// read it. `index`: of the block in its rank.
   [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index, RankState::For part,
                                                        Read read);
-  /// A page, null likewise; valid until cache().forgotten() changes.
+  /// A page, null likewise; valid until pages_forgotten() changes.
   [[nodiscard]] const BlockCache::Held* read_page(Block& block, std::uint32_t index, Detail detail,
                                                   Read read);
   /// The same where it was read before; else null.
@@ -84,7 +89,12 @@ class BlockAccess {
   [[nodiscard]] std::vector<ParamState> statuses(Block& block, std::uint32_t index);
   void damaged(Block& block, const std::string& why);
 
-  BlockCache cache_;
+  /// States get room for some questions about every rank. Who moves through time asks for ever others, and
+  /// memory that was used before is much cheaper than new memory.
+  void share_cache();
+
+  std::size_t ranks_ = 0, cache_limit_ = BlockCache::kDefaultBytes;
+  BlockCache cache_, states_cache_;
   std::unique_ptr<BlockRows> rows_;
   std::optional<std::chrono::nanoseconds> left_;  ///< of the limit
   bool read_since_limit_ = false, short_of_time_ = false;

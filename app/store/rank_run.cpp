@@ -66,7 +66,7 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
     }
     head_.state.let_go([&](ev::StreamId stream, const Span& span) { totals_.add({rank_, stream}, span); });
     head_.notable_taken = 0;
-    if (access_.ranks > kRanksWithRoom) head_.state.shrink();
+    if (access_.ranks() > kRanksWithRoom) head_.state.shrink();
     return;
   }
   if (origin.in_memory) {

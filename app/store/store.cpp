@@ -152,7 +152,7 @@ void Store::State::ingest(const Chunk& chunk, RankRun::Origin origin) {
   if (chunk.sequence < data(chunk.rank).next_sequence) return;  // seen before, e.g. in a snapshot
   const auto [begin, end] = chunk.times();
   const bool usable = plausible(begin) && plausible(end) && plausible(chunk.clock_offset_ns);
-  access.ranks = ranks.size();
+  access.set_ranks(ranks.size());
   const std::size_t fair = std::max(kFewestNewest, kMostNewest / std::max<std::size_t>(ranks.size(), 1));
   const std::size_t most = seal_events == SIZE_MAX ? SIZE_MAX : std::min(seal_events, fair);
   arrive({.rank = chunk.rank,
@@ -257,6 +257,7 @@ void Store::append(Block block) {
                                .clock_residual_ns = block.clock_residual_ns,
                                .usable = true};
   state_->arrive(arrival, [&](RankRun& run, bool) { run.append(std::move(block)); });
+  state_->access.set_ranks(state_->ranks.size());
 }
 
 void Store::go_on_from(std::uint32_t rank, BlockTail tail) {
@@ -267,8 +268,8 @@ void Store::go_on_from_last(std::uint32_t rank) { state_->data(rank).run.go_on_f
 
 void Store::set_rows(std::unique_ptr<BlockRows> rows) { state_->access.set_rows(std::move(rows)); }
 void Store::seal_after(std::size_t events) { state_->seal_events = std::max<std::size_t>(events, 1); }
-void Store::set_cache_bytes(std::size_t bytes) { state_->access.cache().set_limit(bytes); }
-std::size_t Store::cache_bytes() const noexcept { return state_->access.cache().bytes(); }
+void Store::set_cache_bytes(std::size_t bytes) { state_->access.set_cache_bytes(bytes); }
+std::size_t Store::cache_bytes() const noexcept { return state_->access.cache_bytes(); }
 
 std::size_t Store::resident_bytes() const {
   std::size_t bytes = cache_bytes();

@@ -184,6 +184,17 @@ TEST(Blocks, WhatIsReadStaysWithinTheBound) {
   EXPECT_LE(most, kBound);
   expect_same_lanes(stores.whole, stores.sealed, 1, 2);
   EXPECT_LE(stores.sealed.cache_bytes(), kBound);
+  // States at ever other times take their share, and leave what spans are read from alone.
+  std::size_t before = stores.sealed.cache_bytes(), least = SIZE_MAX;
+  std::vector<ParamState> states(4);
+  for (int i = 0; i < 200; ++i) {
+    stores.sealed.param_states(0, stores.sealed.end_ns() * i / 200, states);
+    EXPECT_LE(stores.sealed.cache_bytes(), kBound);
+    least = std::min(least, stores.sealed.cache_bytes());
+  }
+  EXPECT_GE(least, before);
+  EXPECT_GT(stores.sealed.cache_bytes(), before);
+  EXPECT_LT(stores.sealed.cache_bytes(), before + kBound / 4);
   // Beside the cache a fraction of what keeping everything takes.
   EXPECT_LT(stores.sealed.resident_bytes() - stores.sealed.cache_bytes(), stores.whole.resident_bytes() / 2);
 }
