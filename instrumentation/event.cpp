@@ -140,6 +140,8 @@ constexpr KindRow row_of(EventKind kind) noexcept {
       return {"gpu_memory", k, K::gpu_memory, false};
     case K::gpu_clock:
       return {"gpu_clock", k, K::gpu_clock, false};
+    case K::fetch_counter:
+      return {"fetch_counter", ph, K::fetch_counter, false};
   }
   return {"unknown", k, kind, false};
 }

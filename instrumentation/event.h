@@ -59,7 +59,7 @@ enum class EventKind : std::uint16_t {
   bucket_add,             // host      bucket          param          -            -                    elems             elems in bucket after
   bucket_flush,           // host      bucket          trigger param  params       FlushReason (plan)   elems             -
   trace_mode,             // host      micro-step      step           -            TraceMode (plan)     -                 -
-  trace_invalidated,      // host      expected module got module     trace step   -                    -                 -
+  trace_invalidated,      // host      expected module got module     trace step   InvalidationCause (plan) modules in the trace -
   fetch_decision,         // host      module          gather id      trace step   PrefetchStop (plan)  prefetched elems  available elems after
   prefetch_issued,        // host      gather id       module         params       -                    elems             -
   release_kept,           // host      module          param          -            KeepReason (plan)    elems             -
@@ -101,8 +101,9 @@ enum class EventKind : std::uint16_t {
   gpu_records_end,        // gpu_records flush         not placed     no launch    -                    records           dropped by CUPTI
   gpu_memory,             // host      -               -              -            GpuMemoryCode        bytes             address
   gpu_clock,              // host      pairs           -              -            -                    residual ns       drift, parts per billion
+  fetch_counter,          // host      micro-step      step           count        FetchCounter (plan)  elems (shards or whole) -
 };
-inline constexpr EventKind kLastEventKind = EventKind::gpu_clock;
+inline constexpr EventKind kLastEventKind = EventKind::fetch_counter;
 // clang-format on
 // *  reduce and gather phases at the end of a step are on their own lanes.
 // ** not_available -> in_flight on the gather lane when the gather starts; available on the compute lane

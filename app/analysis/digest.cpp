@@ -63,6 +63,7 @@ RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWi
   result.time = partition_time(store, rank, window.begin_ns, window.end_ns);
   result.fetch_wait_ns = fetch_wait(store, rank, window);
   result.bucket_flushes = bucket_flushes(store, rank, window);
+  result.fetch_counters = fetch_counters(store, rank, window.begin_ns, window.end_ns);
   result.gpu = gpu_activity(store, rank, window.begin_ns, window.end_ns);
   return result;
 }

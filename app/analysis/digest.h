@@ -20,6 +20,7 @@ struct RankStep {
   TimePartition time;
   std::int64_t fetch_wait_ns = 0;
   std::uint64_t bucket_flushes = 0;
+  std::optional<FetchCounterSums> fetch_counters;
   std::optional<GpuActivity> gpu;  ///< where the GPU's records cover the step
 };
 

@@ -105,19 +105,13 @@ void trace_invalidations(const store::Store& store, Findings& out) {
   for (const store::RankRow& rank : store.ranks()) {
     if (store.instant_count(rank.rank, EventKind::trace_invalidated) == 0) continue;
     if (const auto found = store.first_instant(rank.rank, EventKind::trace_invalidated)) {
-      const ev::Event& event = *found;
-      const auto module_name = [&](std::uint32_t id) -> std::string {
-        if (id == ev::kNoId) return "the end of the trace";
-        if (!store.has_tables() || id >= store.tables().modules.size()) return fmt::format("module {}", id);
-        const std::string& path = store.tables().modules[id].path;
-        return path.empty() ? "the root module" : path;
-      };
+      const TraceInvalidation invalidation = read_invalidation(rank.rank, *found);
       out.push_back({Severity::warning, "The fetch trace was invalidated",
-                     fmt::format("At trace step {} rank {} expected {} but ran {}.", event.c, rank.rank,
-                                 module_name(event.a), module_name(event.b)),
+                     fmt::format("At trace step {} rank {} {}.", invalidation.trace_step, rank.rank,
+                                 cause_text(store, invalidation)),
                      "Costs the rest of this iteration and one recording iteration without prefetch; if it "
                      "happens often, mark the conditional part as a leaf module.",
-                     static_cast<std::int64_t>(event.ticks), rank.rank});
+                     invalidation.at_ns, rank.rank});
       return;
     }
   }

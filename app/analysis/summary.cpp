@@ -70,6 +70,13 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   result.clock_offset_ns = row.clock_offset_ns;
   result.clock_residual_ns = row.clock_residual_ns;
   result.checkpoints = digest.checkpoints(row.rank);
+  for (const StepDigest& any : digest.steps()) {  // counts, not times: the first step too
+    for (const RankStep& step : any.ranks) {
+      if (step.rank != row.rank || !step.fetch_counters) continue;
+      if (!result.fetch_counters) result.fetch_counters.emplace();
+      result.fetch_counters->add(*step.fetch_counters);
+    }
+  }
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     for (const RankStep& step : digest.steps()[i].ranks) {
       if (step.rank != row.rank) continue;
@@ -174,6 +181,14 @@ Summary summarize(const store::Store& store, const Digest& digest) {
   summary.trace_record = digest.trace_record();
   summary.trace_complete = digest.trace_complete();
   summary.trace_invalidated = digest.trace_invalidated();
+  for (const store::RankRow& row : store.ranks()) {
+    if (summary.first_invalidation) break;
+    if (store.instant_count(row.rank, ev::EventKind::trace_invalidated) == 0) continue;
+    if (const auto event = store.first_instant(row.rank, ev::EventKind::trace_invalidated)) {
+      summary.first_invalidation = read_invalidation(row.rank, *event);
+      summary.first_invalidation_text = cause_text(store, *summary.first_invalidation);
+    }
+  }
   return summary;
 }
 

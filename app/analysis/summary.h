@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/analysis/coordinator.h"
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/scheduling.h"
 #include "app/analysis/volume.h"
@@ -49,6 +50,8 @@ struct RankSummary {
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
   std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
   std::optional<store::MemorySample> model_state_peak;
+  /// Over the whole run; nothing where none were recorded (stages 0 to 2, older recordings).
+  std::optional<FetchCounterSums> fetch_counters;
   /// Over the steps measured that the GPU's records cover; nothing where they cover none.
   std::optional<GpuActivity> gpu;
 };
@@ -118,7 +121,9 @@ struct Summary {
   std::vector<OpRow> ops;
   Prefetch prefetch;
   std::uint64_t trace_record = 0, trace_complete = 0, trace_invalidated = 0;
-  std::optional<Scheduling> scheduling;  ///< filled by who shows it: compare_scheduling()
+  std::optional<TraceInvalidation> first_invalidation;  ///< of the lowest rank that has one
+  std::string first_invalidation_text;                  ///< cause_text() of it
+  std::optional<Scheduling> scheduling;                 ///< filled by who shows it: compare_scheduling()
 };
 [[nodiscard]] Summary summarize(const store::Store& store);
 [[nodiscard]] std::string to_json(const Summary& summary);

@@ -71,6 +71,38 @@ json gpu_json(const std::optional<GpuActivity>& gpu) {
           {"without_launch", gpu->no_launch}};
 }
 
+/// By DeepSpeed's names; its word for elements is numel.
+json counts_json(const plan::FetchCounts& counts) {
+  json out = json::object();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    out[plan::name_of(static_cast<plan::FetchCounter>(i))] = {{"count", counts[i].count},
+                                                              {"numel", counts[i].elems}};
+  }
+  return out;
+}
+
+json fetch_counters_json(const std::optional<FetchCounterSums>& sums) {
+  if (!sums) return nullptr;
+  return {{"micro_steps", sums->micro_steps},
+          {"total", counts_json(sums->total)},
+          {"last_micro_step", counts_json(sums->last)}};
+}
+
+json invalidation_json(const Summary& s) {
+  if (!s.first_invalidation) return nullptr;
+  const TraceInvalidation& first = *s.first_invalidation;
+  const auto module = [](std::uint32_t id) {
+    return id == instrumentation::kNoId ? json(nullptr) : json(id);
+  };
+  return {{"rank", first.rank},
+          {"cause", name_of(first.cause)},
+          {"trace_step", first.trace_step},
+          {"expected_module", module(first.expected)},
+          {"got_module", module(first.got)},
+          {"recorded_modules", maybe(first.recorded)},
+          {"text", s.first_invalidation_text}};
+}
+
 json rank_json(const RankSummary& rank, std::int32_t stage) {
   json out = {{"rank", rank.rank},
               {"time_ms",
@@ -90,6 +122,7 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"clock_offset_ns", rank.clock_offset_ns},
               {"clock_residual_ns", rank.clock_residual_ns},
               {"memory", memory_json(rank)},
+              {"fetch_counters", fetch_counters_json(rank.fetch_counters)},
               {"gpu", gpu_json(rank.gpu)}};
   out["model_state_peak_bytes"] =
       rank.model_state_peak ? json(model_state_bytes(*rank.model_state_peak, stage)) : json(nullptr);
@@ -185,8 +218,10 @@ std::string to_json(const Summary& s) {
                      {"late_wait_ms", ms(s.prefetch.late_wait_ns)},
                      {"mistargeted", s.prefetch.mistargeted},
                      {"unused", s.prefetch.unused}};
-  out["trace"] = {
-      {"record", s.trace_record}, {"complete", s.trace_complete}, {"invalidated", s.trace_invalidated}};
+  out["trace"] = {{"record", s.trace_record},
+                  {"complete", s.trace_complete},
+                  {"invalidated", s.trace_invalidated},
+                  {"first_invalidation", invalidation_json(s)}};
   out["scheduling"] = s.scheduling ? scheduling_json(*s.scheduling) : json(nullptr);
   return to_text(out, 2);
 }

@@ -63,6 +63,33 @@ std::string gpu_text(const analysis::Summary& s) {
   return text;
 }
 
+/// DeepSpeed's eight counters, by rank.
+std::string fetch_counters_text(const analysis::Summary& s) {
+  if (s.stage != 3) return {};
+  constexpr std::size_t kPerDirection = plan::kFetchCounters / 2;
+  std::string text =
+      fmt::format("\n{:<5} {:<9} {:>11} {:>20} {:>20} {:>20} {:>20}\n", "rank", "fetches", "micro-steps",
+                  "fetch_submit", "fetch_wait", "prefetch_submit", "all_gather");
+  bool any = false;
+  for (const analysis::RankSummary& rank : s.ranks) {
+    if (!rank.fetch_counters) continue;
+    any = true;
+    for (std::size_t direction = 0; direction < 2; ++direction) {
+      text += fmt::format("{:<5} {:<9} {:>11}", rank.rank, direction == 0 ? "forward" : "backward",
+                          rank.fetch_counters->micro_steps);
+      for (std::size_t i = 0; i < kPerDirection; ++i) {
+        const plan::FetchCount& counter = rank.fetch_counters->total[direction * kPerDirection + i];
+        text += fmt::format(" {:>20}", fmt::format("{} / {}", counter.count, counter.elems));
+      }
+      text += '\n';
+    }
+  }
+  if (!any) return "\nfetch counters not recorded\n";
+  return text +
+         "count / elements; fetch_submit and fetch_wait in elements of one rank's shards with padding,\n"
+         "prefetch_submit and all_gather in elements of whole parameters, as DeepSpeed counts them\n";
+}
+
 }  // namespace
 
 std::string summary_text(const analysis::Summary& s) {
@@ -114,6 +141,11 @@ std::string summary_text(const analysis::Summary& s) {
                    s.prefetch.mistargeted, s.prefetch.unused));
   line("trace", fmt::format("{} record, {} complete, {} invalidated", s.trace_record, s.trace_complete,
                             s.trace_invalidated));
+  if (s.first_invalidation) {
+    line("", fmt::format("first invalidated at trace step {} of rank {}, which {}",
+                         s.first_invalidation->trace_step, s.first_invalidation->rank,
+                         s.first_invalidation_text));
+  }
   analysis::Checkpoints most;
   for (const analysis::RankSummary& rank : s.ranks) {
     most.saves = std::max(most.saves, rank.checkpoints.saves);
@@ -142,6 +174,7 @@ std::string summary_text(const analysis::Summary& s) {
         ms(rank.fetch_wait_ns),
         peak == rank.memory_peak.end() ? std::string("—") : fmt::format("{:.2f}", mib(peak->second.total())));
   }
+  text += fetch_counters_text(s);
   text += gpu_text(s);
   if (!s.ops.empty()) {
     text += fmt::format("\n{:<15} {:>8} {:>14} {:>13} {:>13}\n", "collective", "count", "MiB", "algbw GB/s",

@@ -308,8 +308,8 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
           "it orders the partitions of stages 1 and 2, but stage is " + std::to_string(zero.stage));
   ignored(zero.legacy_stage1 && zero.stage != 1, "legacy_stage1",
           "it is a layout of stage 1, but stage is " + std::to_string(zero.stage));
-  ignored(zero.log_trace_cache_warnings, "log_trace_cache_warnings",
-          "every invalidation of the trace is an event, with its cause");
+  ignored(zero.log_trace_cache_warnings && zero.stage != 3, "log_trace_cache_warnings",
+          "it concerns stage 3, but stage is " + std::to_string(zero.stage));
   ignored(!zero.load_from_fp32_weights, "load_from_fp32_weights",
           "--resume always reads the fp32 master weights");
   ignored(!zero.memory_efficient_linear && zero.stage != 3, "memory_efficient_linear",

@@ -31,7 +31,7 @@ void EngineHooks::pre_forward(plan::ModuleId module) {
   forwards_.enter(module);
   if (!recomputing_) leaves_.entered(module);
   ends_.forward(module);
-  parameters_.acquire(module, forward_direction());
+  parameters_.acquire(module, recomputing_ ? ev::Pass::recompute : ev::Pass::forward);
 }
 
 void EngineHooks::post_forward(plan::ModuleId module) {
@@ -57,7 +57,7 @@ void EngineHooks::end_recompute(plan::ModuleId) { recomputing_ = false; }
 
 void EngineHooks::pre_backward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::pre_backward, plan::raw(module));
-  parameters_.acquire(module, plan::Direction::backward);
+  parameters_.acquire(module, ev::Pass::backward);
 }
 
 void EngineHooks::post_backward(plan::ModuleId module) {

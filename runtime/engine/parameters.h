@@ -10,6 +10,7 @@
 #include "kernels/types.h"
 #include "runtime/engine/context.h"
 #include "runtime/engine/event_pool.h"
+#include "runtime/engine/events.h"
 #include "runtime/optim/param_sink.h"
 #include "runtime/plan/ids.h"
 #include "runtime/plan/ownership.h"
@@ -30,7 +31,7 @@ class Parameters {
   /// Root forward of a micro-step.
   virtual void begin_iteration(std::uint32_t micro_step, std::uint32_t step) = 0;
   /// Before a module runs: its parameters are whole for the work that the compute stream gets afterwards.
-  virtual void acquire(plan::ModuleId module, plan::Direction direction) = 0;
+  virtual void acquire(plan::ModuleId module, ev::Pass pass) = 0;
   /// `param` of another module is read inside `module`.
   virtual void acquire_external(plan::ParamId param, plan::ModuleId module) = 0;
   /// The forward of `module` ends and returns `param` (plan::FetchScheduler::return_param). Where parameters

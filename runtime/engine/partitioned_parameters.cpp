@@ -14,6 +14,7 @@
 // HostThrottle bounds how far the host is ahead, so another wait would only delay launches: by default there
 // is none. compat.max_ongoing_fetch_events (2 in deepspeed and notes) makes the host wait as DeepSpeed's
 // does.
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -25,7 +26,10 @@
 #include "runtime/engine/gather_path.h"
 #include "runtime/engine/parameters.h"
 #include "runtime/engine/prefetch_watch.h"
+#include "runtime/engine/trace_check.h"
 #include "runtime/offload/shard_store.h"
+#include "runtime/plan/explain.h"
+#include "runtime/plan/fetch_counters.h"
 #include "runtime/plan/in_flight_limit.h"
 #include "runtime/plan/offload.h"
 #include "runtime/plan/scheduler.h"
@@ -74,6 +78,15 @@ std::unique_ptr<offload::ShardStore> make_shards(const Context& context, const p
                                      placement.buffers, zero);
 }
 
+plan::FetchCounters make_counters(const Context& context, const plan::Ownership& ownership) {
+  std::vector<std::int64_t> elems, shard_elems;
+  for (const plan::ParamPlan& param : context.model.params) elems.push_back(param.elems);
+  for (const plan::ParamPartition& shard : ownership.shards().partitions) {
+    shard_elems.push_back(shard.shard_elems);
+  }
+  return {std::move(elems), std::move(shard_elems)};
+}
+
 class PartitionedParameters final : public Parameters {
  public:
   PartitionedParameters(const Context& context, EventPool& events, const plan::Ownership& ownership)
@@ -82,6 +95,7 @@ class PartitionedParameters final : public Parameters {
         ownership_(ownership),
         placement_(make_placement(context, ownership)),
         scheduler_(context.model, context.world(), scheduler_config(context.config.zero, placement_)),
+        counters_(make_counters(context, ownership)),
         path_(context, ownership),
         watch_(context.device),
         ongoing_(plan::max_ongoing(context.config.zero.compat.max_ongoing_fetch_events)),
@@ -91,17 +105,27 @@ class PartitionedParameters final : public Parameters {
   }
 
   void begin_iteration(std::uint32_t micro_step, std::uint32_t step) override {
+    micro_step_ = micro_step;
+    step_ = step;
+    const plan::TraceMode before = scheduler_.mode();
     const plan::TraceMode mode = scheduler_.begin_iteration();
     const plan::Drain& drain = scheduler_.drained();
     wait_for(drain.wait_for, plan::kNone<plan::ModuleId>);
     free(drain.released, plan::kNone<plan::ModuleId>, ev::StatusCause::release, scheduler_.available_elems());
     path_.begin_iteration();
+    if (before == plan::TraceMode::record) {
+      check_same_trace(scheduler_, context_.model, context_.control_comm);
+    }
     emit_host(ev::EventKind::trace_mode, {.a = micro_step, .b = step, .code = code_of(mode)});
   }
 
-  void acquire(plan::ModuleId module, plan::Direction direction) override {
+  void acquire(plan::ModuleId module, ev::Pass pass) override {
+    const auto direction = pass == ev::Pass::forward ? plan::Direction::forward : plan::Direction::backward;
     path_.enter(direction);
-    execute(scheduler_.fetch(module, direction), module, ev::StatusCause::fetch);
+    const plan::FetchPlan plan = scheduler_.fetch(module, direction);
+    counters_.fetched(plan, pass == ev::Pass::backward ? plan::Direction::backward : plan::Direction::forward,
+                      [this](ParamId id) { return path_.source(id) == plan::GatherSource::secondary; });
+    execute(plan, module, ev::StatusCause::fetch);
   }
   void acquire_external(ParamId param, plan::ModuleId module) override {
     execute(scheduler_.fetch_external(param, module), module, ev::StatusCause::external);
@@ -146,6 +170,7 @@ class PartitionedParameters final : public Parameters {
   void end_backward() override {
     const std::vector<ParamId> released = scheduler_.release_leftovers();
     free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::release, scheduler_.available_elems());
+    emit_counters();
   }
 
   void before_update() override {
@@ -205,12 +230,30 @@ class PartitionedParameters final : public Parameters {
     bool waited = false;  ///< the compute stream has waited for it
   };
 
+  /// On the host lane with the compute stream's time, so that they lie in their micro-step.
+  void emit_counters() {
+    const plan::FetchCounts counts = counters_.take();
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      emit_on(context_.device.compute(), ev::StreamId::host, ev::EventKind::fetch_counter,
+              {.a = micro_step_,
+               .b = step_,
+               .c = static_cast<std::uint32_t>(counts[i].count),
+               .code = static_cast<std::uint8_t>(i),
+               .v0 = counts[i].elems});
+    }
+  }
+
   void execute(const plan::FetchPlan& plan, plan::ModuleId module, ev::StatusCause cause) {
     if (plan.invalidated) {
       const plan::Invalidation& invalid = *plan.invalidated;
       emit_host(ev::EventKind::trace_invalidated, {.a = plan::raw(invalid.expected),
                                                    .b = plan::raw(invalid.got),
-                                                   .c = static_cast<std::uint32_t>(invalid.trace_step)});
+                                                   .c = static_cast<std::uint32_t>(invalid.trace_step),
+                                                   .code = code_of(invalid.cause),
+                                                   .v0 = invalid.recorded});
+      if (context_.config.zero.log_trace_cache_warnings && context_.rank() == 0) {
+        std::fprintf(stderr, "%s\n", plan::trace_cache_warning(invalid).c_str());
+      }
       wait_for(invalid.wait_for, module);
       free(invalid.released, module, ev::StatusCause::invalidation, plan.available_elems);
     }
@@ -397,12 +440,14 @@ class PartitionedParameters final : public Parameters {
   const plan::Ownership& ownership_;
   const Placement placement_;
   plan::FetchScheduler scheduler_;
+  plan::FetchCounters counters_;
   GatherPath path_;
   PrefetchWatch watch_;
   plan::InFlightLimit<plan::GatherId> ongoing_;
   std::unique_ptr<offload::ShardStore> shards_;
   std::vector<Param> params_;  ///< by ParamId
   IssuedById issued_;          ///< by GatherId
+  std::uint32_t micro_step_ = 0, step_ = 0;
 };
 
 }  // namespace

@@ -25,6 +25,9 @@ namespace shardscope::plan {
 [[nodiscard]] std::string explain(const Flush& flush, const ModelPlan& model, std::int64_t bucket_elems);
 /// Why the recorded trace was given up and what that costs.
 [[nodiscard]] std::string explain(const Invalidation& invalidation, const ModelPlan& model);
+/// The line that DeepSpeed prints with log_trace_cache_warnings, word for word; for parameters that differ,
+/// which DeepSpeed has no such line for, one of the same form.
+[[nodiscard]] std::string trace_cache_warning(const Invalidation& invalidation);
 [[nodiscard]] std::string explain(TraceMode mode);
 
 /// One fetch as a whole: what was gathered, waited for and prefetched, and why no more.

@@ -119,7 +119,9 @@ struct ReleasePlan {
 /// Compat::deepspeed (and notes) repeats DeepSpeed 0.19 exactly, its counter included: parameters gathered by
 /// attribute access or after the optimizer step are not counted but their release is, the counter starts
 /// at 0 in each iteration, prefetch may pass either limit by one parameter, and release decisions are
-/// remembered per (module, step) for the scheduler's life.
+/// remembered per (module, step) for the scheduler's life. Compat::deepspeed alone also ends the run where
+/// DeepSpeed does: fetch() throws std::runtime_error ("tracing error at step ...") when a module of a
+/// recorded trace has other parameters than were recorded, and changes nothing.
 ///
 /// Compat::shardscope decides alike except that
 /// - the counter is the truth: every gathered parameter that is not persistent, in flight or available;

@@ -25,7 +25,11 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
   not_negative("stage3_model_persistence_threshold", config.model_persistence_elems);
   exact = config.compat != Compat::shardscope;
 
-  for (const ParamPlan& plan : model.params) elems.push_back(plan.elems);
+  for (const ParamPlan& plan : model.params) {
+    elems.push_back(plan.elems);
+    param_names.push_back(plan.name);
+  }
+  for (const ModulePlan& module : model.modules) module_paths.push_back(module.path);
   const std::vector<bool> stays =
       persistent_params(elems, config.param_persistence_elems, config.model_persistence_elems);
   for (std::size_t i = 0; i < elems.size(); ++i) {
@@ -183,8 +187,11 @@ std::optional<Invalidation> FetchScheduler::State::check_trace(ModuleId module) 
   }
   const ModuleId expected = order[static_cast<std::size_t>(step)];
   if (expected != module) return invalidate(InvalidationCause::module_differs, expected, module);
-  // DeepSpeed ends the run here ("tracing error"); recording anew is as safe and keeps it alive.
-  if (!queue_starts_with(not_fetched_yet(module))) {
+  const std::vector<ParamId> wanted = not_fetched_yet(module);
+  const std::vector<ParamId> queued = next_in_queue(wanted.size());
+  if (queued != wanted) {
+    // DeepSpeed ends the run here; recording anew is as safe and keeps it alive.
+    if (config.compat == Compat::deepspeed) tracing_error(module, wanted, queued);
     return invalidate(InvalidationCause::params_differ, expected, module);
   }
   return std::nullopt;
@@ -198,12 +205,32 @@ std::vector<ParamId> FetchScheduler::State::not_fetched_yet(ModuleId module) {
   return missing;
 }
 
-bool FetchScheduler::State::queue_starts_with(const std::vector<ParamId>& wanted) const {
+std::vector<ParamId> FetchScheduler::State::next_in_queue(std::size_t distinct) const {
   std::set<ParamId> seen;
-  for (auto next = queue.begin(); next != queue.end() && seen.size() < wanted.size(); ++next) {
+  for (auto next = queue.begin(); next != queue.end() && seen.size() < distinct; ++next) {
     seen.insert(next->param);
   }
-  return seen.size() == wanted.size() && std::equal(seen.begin(), seen.end(), wanted.begin());
+  return {seen.begin(), seen.end()};
+}
+
+/// DeepSpeed's error (C7) with names, and what to do.
+void FetchScheduler::State::tracing_error(ModuleId module, const std::vector<ParamId>& wanted,
+                                          const std::vector<ParamId>& queued) const {
+  const auto list = [this](const std::vector<ParamId>& ids) {
+    std::string text = "(";
+    for (const ParamId id : ids) {
+      text += (text.size() > 1 ? ", " : "") + param_names[raw(id)] + " (parameter " +
+              std::to_string(raw(id)) + ")";
+    }
+    return text + ")";
+  };
+  const std::string& path = module_paths[raw(module)];
+  throw std::runtime_error(
+      "tracing error at step " + std::to_string(step) + ": module id: " + std::to_string(raw(module)) + " (" +
+      (path.empty() ? "the root" : path) + "), expected the next " + std::to_string(wanted.size()) +
+      " parameters in the parameter fetch queue to be " + list(wanted) + " but got " + list(queued) +
+      ". The parameters that the module uses changed after its trace was recorded; register external "
+      "parameters before the first step, or let compat's scheduler be shardscope, which records anew");
 }
 
 void FetchScheduler::State::pop_from_queue(std::size_t distinct) {

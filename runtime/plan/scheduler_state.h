@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -56,8 +57,9 @@ struct FetchScheduler::State {
   bool exact = false;  ///< repeats DeepSpeed
   std::vector<Param> params;
   std::vector<std::int64_t> elems;
-  std::vector<std::vector<ParamId>> module_params;  ///< with external ones, ascending
-  std::vector<std::vector<ParamId>> own_params;     ///< the same without
+  std::vector<std::string> param_names, module_paths;  ///< by id, for errors
+  std::vector<std::vector<ParamId>> module_params;     ///< with external ones, ascending
+  std::vector<std::vector<ParamId>> own_params;        ///< the same without
   std::vector<std::vector<ParamId>> subtree_params;
   std::vector<std::vector<ParamId>> direct_params;  ///< without external ones, also of a leaf module
   std::vector<bool> leaf;
@@ -95,7 +97,10 @@ struct FetchScheduler::State {
   std::optional<Invalidation> check_trace(ModuleId module);
   Invalidation invalidate(InvalidationCause cause, ModuleId expected, ModuleId got);
   [[nodiscard]] std::vector<ParamId> not_fetched_yet(ModuleId module);
-  [[nodiscard]] bool queue_starts_with(const std::vector<ParamId>& wanted) const;
+  /// The next so many distinct parameters of the queue, ascending; fewer where it ends.
+  [[nodiscard]] std::vector<ParamId> next_in_queue(std::size_t distinct) const;
+  [[noreturn]] void tracing_error(ModuleId module, const std::vector<ParamId>& wanted,
+                                  const std::vector<ParamId>& queued) const;
   void pop_from_queue(std::size_t distinct);
 
   // Prefetch and release.

@@ -17,6 +17,7 @@
 #include "app/store/recording.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/bucket.h"
+#include "runtime/plan/fetch_counters.h"
 #include "runtime/plan/scheduler.h"
 #include "shardscope/shardscope.h"
 
@@ -167,7 +168,7 @@ TEST(Constants, AreThoseOfTheEventsAndOfThePlan) {
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_STEP_BEGIN)), "step_begin");
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_BUCKET_FLUSH)), "bucket_flush");
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_MESSAGE)), "message");
-  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_)), "gpu_clock");
+  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_)), "fetch_counter");
   EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_ + 1)), "unknown");
   EXPECT_EQ(ev::kStreamCount, SHARDSCOPE_LANE_GPU_RECORDS + 1);
   EXPECT_EQ(number(ev::StreamId::gpu_copy), SHARDSCOPE_LANE_GPU_COPY);
@@ -187,6 +188,8 @@ TEST(Constants, AreThoseOfTheEventsAndOfThePlan) {
   EXPECT_EQ(ev::kSecondaryHeld, SHARDSCOPE_SECONDARY_HELD);
   EXPECT_EQ(number(plan::TraceMode::complete), SHARDSCOPE_TRACE_COMPLETE);
   EXPECT_EQ(number(plan::PrefetchStop::returned), SHARDSCOPE_PREFETCH_RETURNED);
+  EXPECT_EQ(number(plan::InvalidationCause::params_differ), SHARDSCOPE_INVALIDATED_PARAMS_DIFFER);
+  EXPECT_EQ(number(plan::FetchCounter::backward_all_gather), SHARDSCOPE_BACKWARD_ALL_GATHER);
   EXPECT_EQ(number(plan::KeepReason::not_available), SHARDSCOPE_KEEP_NOT_AVAILABLE);
   EXPECT_EQ(number(plan::FlushReason::boundary), SHARDSCOPE_FLUSH_BOUNDARY);
 }

@@ -159,11 +159,13 @@ TrainingRun train(const RunSpec& spec) {
   config::ParseOptions parse;
   parse.world = spec.world;
   const config::TrainingConfig config = config::parse_config(spec.config.dump(), parse);
-  const plan::ModelPlan model = plan::build_model_plan(plan::mark_leaf_modules(spec.model, config.zero));
-  run.weights.resize(model.params.size());
+  const plan::ModelPlan common = plan::build_model_plan(plan::mark_leaf_modules(spec.model, config.zero));
+  run.weights.resize(common.params.size());
 
   const auto body = [&](comm::World& world, device::Device& device) {
     RankRun& out = run.ranks[world.rank()];
+    const plan::ModelPlan model =
+        spec.model_of_rank ? plan::build_model_plan(spec.model_of_rank(world.rank())) : common;
     if (spec.limit_bytes > 0) device.memory().set_limit(spec.limit_bytes);
     CountingCommunicator gather(world.make_communicator("gather"), out, device.memory(), config.zero.stage);
     CountingCommunicator reduce(world.make_communicator("reduce"), out, device.memory(), config.zero.stage);

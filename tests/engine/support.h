@@ -20,6 +20,8 @@ using Json = nlohmann::json;
 
 struct RunSpec {
   plan::ModelSpec model;
+  /// Where set: what a rank has instead, of the same parameters.
+  std::function<plan::ModelSpec(std::uint32_t rank)> model_of_rank;
   Json config;  ///< DeepSpeed JSON
   std::uint32_t world = 1;
   std::string data = "golden:mlp";

@@ -4,7 +4,8 @@ usage: record_coordinator.py CASES.json OUT.json     (under the python of launch
 
 CASES: {"traces": [{"id", "model", "world", "config"}], "invalidation": [the same with "block_visit_per_iteration"]}; `config` holds
 stage-3 keys of zero_optimization. A trace runs four iterations. Ranks are processes of this machine; what they
-decide must be alike, or the case fails.
+decide must be alike, or the case fails. DeepSpeed's own profiler is switched on: "counters" of an iteration are
+what its PartitionedParameterProfiler counted, as [count, num_elem] by name.
 """
 import json
 import os
@@ -105,9 +106,14 @@ class Recorder:
         self.fetching = None
         self.mode = None
         self.before_step = None
+        self.profiler = None
 
     def with_status(self, name):
         return [p.ds_id for p in self.params if p.ds_status.name == name]
+
+    def counters(self):
+        return {name: [counter.count, counter.num_elem]
+                for name, counter in sorted(self.profiler.event_counters.items()) if counter.count}
 
     def note(self, **event):
         if self.events is not None:
@@ -115,6 +121,7 @@ class Recorder:
 
     def install(self):
         from deepspeed.runtime.zero import partitioned_param_coordinator as module
+        module.ENABLE_PROFILER = True
         cls = module.PartitionedParameterCoordinator
         get = lambda coordinator, name: getattr(coordinator, COORDINATOR + name)
         recorder = self
@@ -185,6 +192,7 @@ class Recorder:
         def _(coordinator, inner):
             inner(coordinator)
             recorder.mode = get(coordinator, "trace_mode").name
+            recorder.profiler = get(coordinator, "profiler")
 
         pop = module.InflightParamRegistry.pop
 
@@ -239,7 +247,8 @@ def record(case, rank):
         engine.step()
         iterations.append({"mode": recorder.mode, "available_at_start": start, "events": recorder.events,
                            "n_available_before_step": recorder.before_step,
-                           "available_after_step": recorder.with_status("AVAILABLE")})
+                           "available_after_step": recorder.with_status("AVAILABLE"),
+                           "counters": recorder.counters()})
         recorder.events = None
     external = {str(index): sorted(p.ds_id for _, p in m.ds_external_parameters())
                 for m, index in recorder.ids.items() if hasattr(m, "ds_id")}
@@ -288,7 +297,9 @@ def main():
     import deepspeed
     cases = json.loads(pathlib.Path(sys.argv[1]).read_text())
     out = {"versions": {"deepspeed": deepspeed.__version__, "torch": torch.__version__ + " CPU, gloo"},
-           "legend": "as in coordinator.json", "models": {}, "traces": [], "invalidation": []}
+           "legend": {"counters": "of DeepSpeed's PartitionedParameterProfiler in one iteration, [count, num_elem] by "
+                                  "name, only those counted; fetch_* in partition elements, the others in whole ones",
+                      "the rest": "as in coordinator.json"}, "models": {}, "traces": [], "invalidation": []}
     for kind in ("traces", "invalidation"):
         for case in cases.get(kind, []):
             try:

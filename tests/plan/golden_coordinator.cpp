@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "runtime/plan/bucket.h"
+#include "runtime/plan/fetch_counters.h"
 #include "runtime/plan/forward_stack.h"
 #include "runtime/plan/partition.h"
 #include "runtime/plan/scheduler.h"
@@ -54,7 +55,7 @@ plan::SchedulerConfig config_of(const Json& config) {
 class Driver {
  public:
   Driver(const plan::ModelPlan& model, std::uint32_t world, const Json& config)
-      : model_(model), scheduler_(model, world, config_of(config)) {}
+      : model_(model), scheduler_(model, world, config_of(config)), counters_(make_counters(model, world)) {}
 
   [[nodiscard]] const plan::FetchScheduler& scheduler() const noexcept { return scheduler_; }
 
@@ -80,10 +81,31 @@ class Driver {
     (void)scheduler_.gather_persistent();
     result["available_after_step"] = with_status(plan::ParamStatus::available);
     result["events"] = std::move(events_);
+    result["counters"] = counted();
     return result;
   }
 
  private:
+  static plan::FetchCounters make_counters(const plan::ModelPlan& model, std::uint32_t world) {
+    std::vector<std::int64_t> elems, shard_elems;
+    for (const plan::ParamPlan& param : model.params) {
+      elems.push_back(param.elems);
+      shard_elems.push_back(plan::partition_param(param.elems, world).shard_elems);
+    }
+    return {std::move(elems), std::move(shard_elems)};
+  }
+
+  /// As DeepSpeed lists them: what was not counted is missing.
+  Json counted() {
+    const plan::FetchCounts counts = counters_.take();
+    Json told = Json::object();
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i].count == 0) continue;
+      told[plan::name_of(static_cast<plan::FetchCounter>(i))] = {counts[i].count, counts[i].elems};
+    }
+    return told;
+  }
+
   Json with_status(plan::ParamStatus status) const {
     Json ids = Json::array();
     for (const plan::ParamPlan& param : model_.params) {
@@ -126,6 +148,7 @@ class Driver {
 
   void fetch(ModuleId module, Direction direction) {
     const plan::FetchPlan plan = scheduler_.fetch(module, direction);
+    counters_.fetched(plan, direction, [](ParamId) { return false; });
     if (plan.invalidated) {
       const plan::Invalidation& gone = *plan.invalidated;
       // Nothing is gathered between the two, so the counter then is the counter after less this gather.
@@ -163,6 +186,7 @@ class Driver {
   const plan::ModelPlan& model_;
   plan::FetchScheduler scheduler_;
   plan::ForwardStack stack_;
+  plan::FetchCounters counters_;
   Json events_;
 };
 
@@ -273,8 +297,8 @@ void check_model(const std::string& name, const Json& golden, const plan::ModelP
 /// Keeps of a recording what the legend defines, so that remarks beside it are no disagreement. An empty list
 /// is a missing one.
 Json known_part(const Json& iteration) {
-  static const std::set<std::string> kIteration{"mode", "available_at_start", "events",
-                                                "n_available_before_step", "available_after_step"};
+  static const std::set<std::string> kIteration{
+      "mode", "available_at_start", "events", "n_available_before_step", "available_after_step", "counters"};
   static const std::set<std::string> kEvent{
       "ev",  "module",         "dir",     "n_available", "gather",          "wait",        "completed",
       "ids", "inflight_after", "step_id", "prefetch",    "expected_module", "recorded_len"};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "app/analysis/coordinator.h"
+#include "app/analysis/coordinator.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "instrumentation/param_status.h"
@@ -166,7 +168,7 @@ std::optional<Deed> deed_of(const store::Store& store, const ev::Event& event) {
     case ev::EventKind::trace_invalidated:
       deed.module = event.b;
       deed.text = "Trace invalidated at its step " + std::to_string(event.c);
-      deed.reason = "expected " + module_name(store, event.a) + ", got " + module_name(store, event.b);
+      deed.reason = analysis::cause_text(store, analysis::read_invalidation(0, event));
       return deed;
     case ev::EventKind::overflow:
       if (event.code == 0) return std::nullopt;  // the check was made, nothing overflowed

@@ -98,7 +98,8 @@ enum {
   SHARDSCOPE_EVENT_GPU_RECORDS_END,
   SHARDSCOPE_EVENT_GPU_MEMORY,
   SHARDSCOPE_EVENT_GPU_CLOCK,
-  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_GPU_CLOCK
+  SHARDSCOPE_EVENT_FETCH_COUNTER,
+  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_FETCH_COUNTER
 };
 
 enum {
@@ -192,6 +193,26 @@ enum {
   SHARDSCOPE_FLUSH_BOUNDARY = 3
 };
 enum { SHARDSCOPE_TRACE_INVALID = 0, SHARDSCOPE_TRACE_RECORD = 1, SHARDSCOPE_TRACE_COMPLETE = 2 };
+
+/* Why a recorded trace no longer holds. */
+enum {
+  SHARDSCOPE_INVALIDATED_MODULE_DIFFERS = 0,
+  SHARDSCOPE_INVALIDATED_TRACE_TOO_SHORT = 1,
+  SHARDSCOPE_INVALIDATED_PARAMS_DIFFER = 2
+};
+
+/* What the fetches of a micro-step did. Elements of FETCH_* are those of one rank's shards with their
+   padding, of PREFETCH_SUBMIT and ALL_GATHER those of whole parameters. */
+enum {
+  SHARDSCOPE_FORWARD_FETCH_SUBMIT = 0,
+  SHARDSCOPE_FORWARD_FETCH_WAIT = 1,
+  SHARDSCOPE_FORWARD_PREFETCH_SUBMIT = 2,
+  SHARDSCOPE_FORWARD_ALL_GATHER = 3,
+  SHARDSCOPE_BACKWARD_FETCH_SUBMIT = 4,
+  SHARDSCOPE_BACKWARD_FETCH_WAIT = 5,
+  SHARDSCOPE_BACKWARD_PREFETCH_SUBMIT = 6,
+  SHARDSCOPE_BACKWARD_ALL_GATHER = 7
+};
 /* Why prefetching stopped where it did. */
 enum {
   SHARDSCOPE_PREFETCH_DISABLED = 0,
@@ -337,10 +358,25 @@ static inline void shardscope_trace_mode(uint8_t mode, uint32_t micro_step, uint
   shardscope_record_(SHARDSCOPE_EVENT_TRACE_MODE, SHARDSCOPE_LANE_HOST, mode, micro_step, step,
                      SHARDSCOPE_NO_ID, 0, 0);
 }
+/* `recorded_modules`: length of the trace that was given up. */
+static inline void shardscope_trace_invalidated_by(uint8_t cause, uint32_t expected_module,
+                                                   uint32_t got_module, uint32_t trace_step,
+                                                   int64_t recorded_modules) {
+  shardscope_record_(SHARDSCOPE_EVENT_TRACE_INVALIDATED, SHARDSCOPE_LANE_HOST, cause, expected_module,
+                     got_module, trace_step, recorded_modules, 0);
+}
+/* The same where the length is not known; no module expected: the trace was too short. */
 static inline void shardscope_trace_invalidated(uint32_t expected_module, uint32_t got_module,
                                                 uint32_t trace_step) {
-  shardscope_record_(SHARDSCOPE_EVENT_TRACE_INVALIDATED, SHARDSCOPE_LANE_HOST, 0, expected_module, got_module,
-                     trace_step, 0, 0);
+  shardscope_trace_invalidated_by(expected_module == SHARDSCOPE_NO_ID ? SHARDSCOPE_INVALIDATED_TRACE_TOO_SHORT
+                                                                      : SHARDSCOPE_INVALIDATED_MODULE_DIFFERS,
+                                  expected_module, got_module, trace_step, 0);
+}
+/* One for each counter at the end of a micro-step. */
+static inline void shardscope_fetch_counter(uint8_t counter, uint32_t micro_step, uint32_t step,
+                                            uint32_t count, int64_t elems) {
+  shardscope_record_(SHARDSCOPE_EVENT_FETCH_COUNTER, SHARDSCOPE_LANE_HOST, counter, micro_step, step, count,
+                     elems, 0);
 }
 static inline void shardscope_fetch_decision(uint8_t stop, uint32_t module, uint32_t gather,
                                              uint32_t trace_step, int64_t prefetched_elems,

@@ -1,0 +1,92 @@
+#include "app/analysis/coordinator.h"
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <map>
+
+namespace shardscope::analysis {
+
+using instrumentation::EventKind;
+using instrumentation::kNoId;
+using plan::InvalidationCause;
+
+void FetchCounterSums::add(const FetchCounterSums& later) {
+  micro_steps += later.micro_steps;
+  for (std::size_t i = 0; i < plan::kFetchCounters; ++i) {
+    total[i].count += later.total[i].count;
+    total[i].elems += later.total[i].elems;
+  }
+  if (later.micro_steps > 0) last = later.last;
+}
+
+std::optional<FetchCounterSums> fetch_counters(const store::Store& store, std::uint32_t rank,
+                                               std::int64_t begin_ns, std::int64_t end_ns) {
+  if (store.instant_count(rank, EventKind::fetch_counter) == 0) return std::nullopt;
+  struct MicroStep {
+    plan::FetchCounts counts{};
+    std::bitset<plan::kFetchCounters> known;
+  };
+  std::map<std::uint32_t, MicroStep> micro_steps;
+  store.for_each_instant(rank, begin_ns, end_ns, [&](const instrumentation::Event& event) {
+    if (event.kind != EventKind::fetch_counter || event.code >= plan::kFetchCounters) return;
+    MicroStep& micro_step = micro_steps[event.a];
+    micro_step.counts[event.code] = {event.c, event.v0};
+    micro_step.known.set(event.code);
+  });
+  FetchCounterSums sums;
+  for (const auto& [number, micro_step] : micro_steps) {
+    if (!micro_step.known.all()) continue;  // an event was dropped: not told rather than told too low
+    sums.add({1, micro_step.counts, micro_step.counts});
+  }
+  if (sums.micro_steps == 0) return std::nullopt;
+  return sums;
+}
+
+TraceInvalidation read_invalidation(std::uint32_t rank, const instrumentation::Event& event) {
+  TraceInvalidation result{.rank = rank,
+                           .at_ns = static_cast<std::int64_t>(event.ticks),
+                           .trace_step = event.c,
+                           .expected = event.a,
+                           .got = event.b,
+                           .recorded = std::nullopt};
+  if (event.v0 > 0) {
+    result.recorded = event.v0;
+    result.cause = static_cast<InvalidationCause>(event.code);
+  } else {  // from before the event told its cause, or from a program that does not know the length
+    result.cause = event.a == kNoId     ? InvalidationCause::trace_too_short
+                   : event.a == event.b ? InvalidationCause::params_differ
+                                        : InvalidationCause::module_differs;
+  }
+  return result;
+}
+
+const char* name_of(InvalidationCause cause) noexcept {
+  constexpr std::array kNames{"module_differs", "trace_too_short", "params_differ"};
+  const auto index = static_cast<std::size_t>(cause);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+std::string cause_text(const store::Store& store, const TraceInvalidation& invalidation) {
+  const auto module = [&](std::uint32_t id) -> std::string {
+    if (!store.has_tables() || id >= store.tables().modules.size()) return "module " + std::to_string(id);
+    const std::string& path = store.tables().modules[id].path;
+    return path.empty() ? "the root module" : path;
+  };
+  std::string length;
+  if (invalidation.recorded) length = std::to_string(*invalidation.recorded) + " modules";
+  switch (invalidation.cause) {
+    case InvalidationCause::trace_too_short:
+      return "ran " + module(invalidation.got) + " after the end of the trace" +
+             (length.empty() ? "" : ", which has only " + length);
+    case InvalidationCause::params_differ:
+      return "ran " + module(invalidation.got) + " with parameters that were not recorded for it" +
+             (length.empty() ? "" : " (trace of " + length + ")");
+    case InvalidationCause::module_differs:
+      break;
+  }
+  return "expected " + module(invalidation.expected) + " but ran " + module(invalidation.got) +
+         (length.empty() ? "" : " (trace of " + length + ")");
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,42 @@
+// What stage 3's coordinator counted, and why it gave up a trace.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "app/store/store.h"
+#include "runtime/plan/fetch_counters.h"
+#include "runtime/plan/scheduler.h"
+
+namespace shardscope::analysis {
+
+/// DeepSpeed's eight counters of one rank (plan::FetchCounter says what each counts, and in which unit). Only
+/// micro-steps of which all eight were recorded are in here.
+struct FetchCounterSums {
+  std::uint64_t micro_steps = 0;
+  plan::FetchCounts total{};  ///< over these
+  plan::FetchCounts last{};   ///< the last of these: what DeepSpeed logs of one iteration
+  void add(const FetchCounterSums& later);
+};
+/// Of one rank within [begin, end); nothing where none was recorded.
+[[nodiscard]] std::optional<FetchCounterSums> fetch_counters(const store::Store& store, std::uint32_t rank,
+                                                             std::int64_t begin_ns, std::int64_t end_ns);
+
+/// A trace_invalidated event.
+struct TraceInvalidation {
+  std::uint32_t rank = 0;
+  std::int64_t at_ns = 0;
+  plan::InvalidationCause cause{};
+  std::uint32_t trace_step = 0;
+  std::uint32_t expected = instrumentation::kNoId;  ///< module; none: the trace was too short
+  std::uint32_t got = instrumentation::kNoId;
+  std::optional<std::int64_t> recorded;  ///< modules in the trace; older recordings do not say
+};
+[[nodiscard]] TraceInvalidation read_invalidation(std::uint32_t rank, const instrumentation::Event& event);
+/// "module_differs", "trace_too_short", "params_differ".
+[[nodiscard]] const char* name_of(plan::InvalidationCause cause) noexcept;
+/// "expected blk.1.ln but ran blk.2.ln (trace of 40 modules)".
+[[nodiscard]] std::string cause_text(const store::Store& store, const TraceInvalidation& invalidation);
+
+}  // namespace shardscope::analysis

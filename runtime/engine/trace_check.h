@@ -1,0 +1,16 @@
+// The order check after a recorded trace (zero-reference C3).
+#pragma once
+
+#include "runtime/comm/communicator.h"
+#include "runtime/plan/model_plan.h"
+#include "runtime/plan/scheduler.h"
+
+namespace shardscope::engine {
+
+/// Compares the trace that `scheduler` has just completed with those of the other ranks. Collective over
+/// `control`, on the host whatever moves the bytes of the device, and once for each recording: three small
+/// exchanges. Throws std::runtime_error with the same text on every rank where one differs from rank 0.
+void check_same_trace(const plan::FetchScheduler& scheduler, const plan::ModelPlan& model,
+                      comm::Communicator& control);
+
+}  // namespace shardscope::engine

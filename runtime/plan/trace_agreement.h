@@ -1,0 +1,41 @@
+// Every rank must record the same trace: the scheduler's decisions follow from it, and collectives only match
+// where decisions do (zero-reference C3). A difference of modules of equal size shows in no collective.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/model_plan.h"
+#include "runtime/plan/scheduler.h"
+
+namespace shardscope::plan {
+
+/// One step of a recorded trace, small enough to be exchanged: the module, and a hash of the parameters that
+/// it fetches, external ones included. Compared as bytes: no padding.
+struct TracedVisit {
+  std::uint32_t module = 0;
+  std::uint32_t params = 0;
+  bool operator==(const TracedVisit&) const = default;
+};
+static_assert(sizeof(TracedVisit) == 8);
+
+/// The scheduler's trace; empty unless COMPLETE.
+[[nodiscard]] std::vector<TracedVisit> traced_visits(const FetchScheduler& scheduler);
+
+/// The first step at which the traces differ, one that ends counts as different there; none where they are
+/// the same.
+[[nodiscard]] std::optional<std::size_t> first_difference(const std::vector<TracedVisit>& a,
+                                                          const std::vector<TracedVisit>& b);
+
+/// What a rank has at a step; nothing where its trace has ended.
+struct RankVisit {
+  std::uint32_t rank = 0;
+  std::optional<TracedVisit> visit;
+};
+/// The difference in words: step, ranks, modules, and what to do.
+[[nodiscard]] std::string describe_difference(std::size_t step, const RankVisit& a, const RankVisit& b,
+                                              const ModelPlan& model);
+
+}  // namespace shardscope::plan
