@@ -1,7 +1,6 @@
 #include "runtime/plan/stage12.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -107,57 +106,6 @@ std::vector<FlatSlice> slices_of(const FlatLayout& layout, const Flush& flush,
     }
   }
   return carried;
-}
-
-GradientReducer::GradientReducer(const FlatLayout& layout, Config config)
-    : layout_(layout),
-      config_(config),
-      buckets_({.bucket_elems = config.bucket_elems,
-                .buffers = bucket_buffers(config.overlap_comm, config.contiguous_gradients),
-                .report_empty = config.report_empty}) {
-  if (config_.stage > 2) {
-    throw std::invalid_argument("gradient reducer: stage " + std::to_string(config_.stage) +
-                                " has no flat layout; it serves stages 0 to 2");
-  }
-  if (config_.accumulation_steps < 1) {
-    throw std::invalid_argument("gradient_accumulation_steps is " +
-                                std::to_string(config_.accumulation_steps) + "; it must be at least 1");
-  }
-}
-
-DueFlush GradientReducer::with_collectives(Flush flush) const {
-  DueFlush due;
-  due.collectives = plan_reduce(layout_, flush, config_.mode, config_.bucket_elems);
-  due.flush = std::move(flush);
-  return due;
-}
-
-void GradientReducer::add(ParamId param, std::vector<DueFlush>& due) {
-  for (Flush& flush : buckets_.add(param, layout_.elems_of(param))) {
-    due.push_back(with_collectives(std::move(flush)));
-  }
-}
-
-std::vector<DueFlush> GradientReducer::gradient_ready(ParamId param) {
-  std::vector<DueFlush> due;
-  if (reduces_now(config_.stage, boundary()) && !joins_at_end(config_.stage, config_.overlap_comm)) {
-    add(param, due);
-  }
-  return due;
-}
-
-std::vector<DueFlush> GradientReducer::end_backward() {
-  std::vector<DueFlush> due;
-  if (reduces_now(config_.stage, boundary())) {
-    if (joins_at_end(config_.stage, config_.overlap_comm)) {
-      for (std::uint32_t i = 0; i < layout_.order.size(); ++i) add(ParamId{i}, due);
-    }
-    if (auto last = buckets_.finish(last_flush_reason(config_.stage))) {
-      due.push_back(with_collectives(std::move(*last)));
-    }
-  }
-  micro_ = boundary() ? 0 : micro_ + 1;
-  return due;
 }
 
 std::vector<Range> all_gather_shards(std::int64_t shard_elems, std::uint32_t world, std::int64_t bucket_elems,

@@ -74,41 +74,6 @@ struct DueFlush {
   std::vector<ReduceCollective> collectives;
 };
 
-/// The gradient side of stages 0, 1 and 2 over one accumulation window after another: told that gradients are
-/// ready and that backward ended, it says what to reduce (S8, S10, S15, S16).
-///
-/// Stage 2 reduces in every micro-step as gradients arrive. Stages 0 and 1 reduce in the last one only:
-/// as gradients arrive with overlap_comm, else at its end in parameter order.
-class GradientReducer {
- public:
-  struct Config {
-    std::uint32_t stage = 2;
-    std::int64_t bucket_elems = 500'000'000;
-    bool overlap_comm = false;
-    bool contiguous_gradients = true;  ///< two buffers only with both
-    ReduceMode mode = ReduceMode::to_owners;
-    std::int64_t accumulation_steps = 1;
-    bool report_empty = false;  ///< see BucketPlanner::Config
-  };
-  /// Keeps a reference to `layout`. Throws std::invalid_argument on a stage above 2.
-  GradientReducer(const FlatLayout& layout, Config config);
-
-  [[nodiscard]] std::vector<DueFlush> gradient_ready(ParamId param);
-  [[nodiscard]] std::vector<DueFlush> end_backward();
-  /// The micro-step that is running, from 0 within its window.
-  [[nodiscard]] std::int64_t micro_step() const noexcept { return micro_; }
-  [[nodiscard]] bool boundary() const noexcept { return micro_ + 1 == config_.accumulation_steps; }
-
- private:
-  void add(ParamId param, std::vector<DueFlush>& due);
-  [[nodiscard]] DueFlush with_collectives(Flush flush) const;
-
-  const FlatLayout& layout_;
-  Config config_;
-  BucketPlanner buckets_;
-  std::int64_t micro_ = 0;
-};
-
 /// The pieces of a partition that all-gathers carry after the step (S20). Without limit: one. With:
 /// max(1, partition * world / bucket) pieces of equal, aligned length, the last takes the rest.
 [[nodiscard]] std::vector<Range> all_gather_shards(std::int64_t shard_elems, std::uint32_t world,

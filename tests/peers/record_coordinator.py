@@ -21,6 +21,7 @@ from torch.nn import functional as F
 import formula_data
 import peer_models
 from launch import free_port
+from wrapped_methods import wrapper_of
 
 COORDINATOR = "_PartitionedParameterCoordinator__"
 
@@ -126,11 +127,7 @@ class Recorder:
         get = lambda coordinator, name: getattr(coordinator, COORDINATOR + name)
         recorder = self
 
-        def wrap(name):
-            def decorate(outer):
-                inner = getattr(cls, name)
-                setattr(cls, name, lambda coordinator, *a, **k: outer(coordinator, inner, *a, **k))
-            return decorate
+        wrap = wrapper_of(cls)
 
         @wrap("fetch_sub_module")
         def _(coordinator, inner, sub_module, forward):

@@ -13,6 +13,7 @@ import torch
 
 import formula_data
 import record_coordinator
+from wrapped_methods import wrapper_of
 
 PARAMETERS = ("id", "name", "shape", "numel")
 
@@ -39,11 +40,7 @@ class Recorder:
         from deepspeed.runtime.zero.stage_1_and_2 import DeepSpeedZeroOptimizer as cls
         recorder = self
 
-        def wrap(name):
-            def decorate(outer):
-                inner = getattr(cls, name)
-                setattr(cls, name, lambda optimizer, *a, **k: outer(optimizer, inner, *a, **k))
-            return decorate
+        wrap = wrapper_of(cls)
 
         @wrap("reduce_independent_p_g_buckets_and_remove_grads")
         def _(optimizer, inner, param, group):

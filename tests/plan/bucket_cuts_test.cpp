@@ -10,11 +10,13 @@
 
 #include "runtime/plan/partition.h"
 #include "runtime/plan/stage12.h"
+#include "tests/plan/gradient_reducer.h"
 
 namespace shardscope::plan {
 namespace {
 
 /// Destination (-1: all ranks) and elements of a collective.
+using testing_support::GradientReducer;
 using Sent = std::pair<std::int64_t, std::int64_t>;
 
 /// A gradient joins the bucket unless both together are larger than `limit`: then the bucket is reduced

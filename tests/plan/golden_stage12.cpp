@@ -7,12 +7,14 @@
 
 #include "runtime/plan/stage12.h"
 #include "tests/plan/golden.h"
+#include "tests/plan/gradient_reducer.h"
 
 namespace shardscope::golden {
 namespace {
 
 using plan::ParamId;
 using plan::raw;
+using plan::testing_support::GradientReducer;
 
 struct Model {
   std::vector<std::int64_t> elems;
@@ -113,7 +115,7 @@ Json collective_json(const plan::ReduceCollective& collective) {
 /// Drives the reducer through one accumulation window and writes flushes as the file does.
 class FlushLog {
  public:
-  explicit FlushLog(plan::GradientReducer& reducer) : reducer_(reducer) {}
+  explicit FlushLog(GradientReducer& reducer) : reducer_(reducer) {}
 
   void backward(const std::vector<ParamId>& arrival, bool at_the_end) {
     const std::int64_t micro = reducer_.micro_step();
@@ -164,7 +166,7 @@ class FlushLog {
   [[nodiscard]] std::int64_t all_reduced() const noexcept { return all_reduced_; }
 
  private:
-  plan::GradientReducer& reducer_;
+  GradientReducer& reducer_;
   Json flushes_ = Json::array();
   std::optional<std::size_t> open_extra_large_;
   std::int64_t reduced_ = 0;
@@ -207,13 +209,13 @@ void check_run(const Json& run, const Model& model, const Json& sequence, Report
   const std::string name = "run " + run.at("run").dump() + " " + run.at("model").get<std::string>() +
                            " stage " + std::to_string(zero.stage) + " world " + std::to_string(world);
   const plan::FlatLayout layout = plan::make_flat_layout(model.elems, world, order_of(run.at("config")));
-  plan::GradientReducer reducer(layout, {.stage = zero.stage,
-                                         .bucket_elems = zero.reduce_bucket_size,
-                                         .overlap_comm = zero.overlap(),
-                                         .contiguous_gradients = zero.contiguous_gradients,
-                                         .mode = plan::reduce_mode(zero),
-                                         .accumulation_steps = zero.gradient_accumulation_steps,
-                                         .report_empty = true});
+  GradientReducer reducer(layout, {.stage = zero.stage,
+                                   .bucket_elems = zero.reduce_bucket_size,
+                                   .overlap_comm = zero.overlap(),
+                                   .contiguous_gradients = zero.contiguous_gradients,
+                                   .mode = plan::reduce_mode(zero),
+                                   .accumulation_steps = zero.gradient_accumulation_steps,
+                                   .report_empty = true});
   FlushLog log(reducer);
   const bool at_the_end = zero.stage == 1 && !zero.overlap();
   for (std::int64_t micro = 0; micro < zero.gradient_accumulation_steps; ++micro) {

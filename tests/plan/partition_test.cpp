@@ -8,11 +8,13 @@
 
 #include "runtime/plan/bucket.h"
 #include "runtime/plan/stage12.h"
+#include "tests/plan/gradient_reducer.h"
 
 namespace shardscope::plan {
 namespace {
 
 using testing::ElementsAre;
+using testing_support::GradientReducer;
 
 std::uint32_t draw(std::mt19937& random, std::uint32_t below) {
   return static_cast<std::uint32_t>(random() % below);

@@ -1,0 +1,185 @@
+// The operands of a product in the layout that its tiles read, packed at once or a piece at a time beside the
+// products ([Note: beside the products] in gemm.cpp). Only for this folder.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/simd/transpose.h"
+#include "kernels/cpu/simd/vec.h"
+
+namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
+
+#if defined(__AVX512F__)
+namespace {
+
+constexpr int kVectors = 3;
+constexpr std::int64_t kPanel = kVectors * W;
+constexpr std::int64_t kLine = 16;          // floats in a cache line
+constexpr std::int64_t kStrip = 4 * kLine;  // columns of a transposed A packed together
+constexpr std::int64_t kSegment = 64;       // steps of depth between two pieces of work on the side
+constexpr std::int64_t kDepth = 512;  // of a block; 8 rows of A are then a third of the first-level cache
+constexpr std::int64_t kColumns = 4 * kPanel;      // of a block of B
+constexpr std::int64_t kWideColumns = 8 * kPanel;  // where A is packed again for every block
+/// Groups of 16 columns within a strip lie a cache line further apart than their depth asks for: a power of
+/// two would put the lines of one row into one set of the cache.
+constexpr std::int64_t kGroup = (kDepth + 1) * kLine;
+constexpr std::int64_t kStripFloats = kStrip / kLine * kGroup;
+constexpr std::int64_t kBlockFloats = kWideColumns * kDepth;
+
+SHARDSCOPE_INLINE std::int64_t round_up(std::int64_t n, std::int64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+SHARDSCOPE_INLINE std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+SHARDSCOPE_INLINE __mmask16 first_lanes(std::int64_t n) {
+  return static_cast<__mmask16>(n >= W ? 0xFFFFU : (1U << n) - 1U);
+}
+SHARDSCOPE_INLINE vf load_lanes(const float* p, __mmask16 lanes) {
+  return reinterpret_cast<vf>(_mm512_maskz_loadu_ps(lanes, p));
+}
+SHARDSCOPE_INLINE void store_lanes(float* p, vf x, __mmask16 lanes) {
+  _mm512_mask_storeu_ps(p, lanes, reinterpret_cast<__m512>(x));
+}
+
+/// Lines of a matrix that will be needed: rows of `run` floats, 64 at a time.
+struct Ahead {
+  const float* at = nullptr;
+  const float* row_end = nullptr;
+  std::int64_t run = 0, stride = 0;
+  std::int64_t left = 0;         // pieces of 64 floats
+  std::int64_t per_segment = 0;  // pieces to ask for at a time
+
+  /// `rows` rows of `run` floats from `first`, within `segments` segments.
+  [[gnu::always_inline]] static Ahead of(const float* first, std::int64_t rows, std::int64_t run,
+                                         std::int64_t stride, std::int64_t segments) {
+    const std::int64_t pieces = rows * (round_up(run, kSegment) / kSegment);
+    return {first, first + run, run, stride, pieces, segments > 0 ? (pieces + segments - 1) / segments : 0};
+  }
+  [[gnu::always_inline]] void step() {
+    for (std::int64_t n = least(per_segment, left); n > 0; --n) {
+      for (int line = 0; line < 4; ++line) __builtin_prefetch(at + line * kLine, 0, 2);
+      at += kSegment;
+      if (at >= row_end) {
+        at = row_end + (stride - run);
+        row_end += stride;
+      }
+      --left;
+    }
+  }
+};
+
+/// Packing a strip of a transposed A, row by row: to[group][depth][16].
+struct StripCopy {
+  const float* from = nullptr;
+  std::int64_t stride = 0;
+  float* to = nullptr;
+  std::int64_t left = 0;  // rows
+  std::int64_t per_segment = 0;
+  std::int64_t columns = 0;
+  bool more = false;  // another strip follows this one
+
+  [[gnu::always_inline]] void row() {
+    if (columns == kStrip) {
+      for (int group = 0; group < 4; ++group) store(to + group * kGroup, load(from + group * kLine));
+    } else {
+      for (std::int64_t i = 0; i < columns; i += kLine) {
+        store(to + i / kLine * kGroup, load_lanes(from + i, first_lanes(columns - i)));
+      }
+    }
+    if (more) {
+      for (int line = 0; line < 4; ++line) __builtin_prefetch(from + kStrip + line * kLine, 0, 2);
+    }
+    from += stride;
+    to += kLine;
+    --left;
+  }
+  [[gnu::always_inline]] void step() {
+    for (std::int64_t n = least(per_segment, left); n > 0; --n) row();
+  }
+};
+
+/// Packing a block of a B that is not transposed, row by row: panel[depth][width of the panel].
+struct BlockCopy {
+  const float* from = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t columns = 0;  // of the block
+  std::int64_t depth = 0;
+  float* to = nullptr;
+  std::int64_t left = 0;         // pieces: a row of a panel each
+  std::int64_t per_segment = 0;  // pieces at a time
+  std::int64_t k = 0, j = 0;     // of the next piece
+
+  [[gnu::always_inline]] void piece() {
+    constexpr std::int64_t kRowsAhead = 3;
+    const float* source = from + k * stride + j;
+    for (std::int64_t i = 0; i < kPanel; i += kLine) {
+      __builtin_prefetch(source + kRowsAhead * stride + i, 0, 2);
+    }
+    const std::int64_t count = least(kPanel, columns - j);
+    if (count == kPanel) {
+      float* row = to + j * depth + k * kPanel;
+      for (std::int64_t i = 0; i < kPanel; i += W) store(row + i, load(source + i));
+    } else {
+      float* row = to + j * depth + k * round_up(count, W);
+      for (std::int64_t i = 0; i < count; i += W) {
+        store(row + i, load_lanes(source + i, first_lanes(count - i)));
+      }
+    }
+    j += kPanel;
+    if (j >= columns) {
+      j = 0;
+      ++k;
+    }
+    --left;
+  }
+  [[gnu::always_inline]] void step() {
+    for (std::int64_t n = least(per_segment, left); n > 0; --n) piece();
+  }
+  void finish() {
+    while (left > 0) piece();
+  }
+};
+
+/// panel[k][vectors * 16] = b[k, 0..columns), zeros behind, of a B whose columns are rows in memory.
+void pack_columns(float* panel, const float* b, std::int64_t ldb, std::int64_t columns, std::int64_t depth) {
+  const std::int64_t width = round_up(columns, W);
+  for (std::int64_t k = 0; k < depth; k += W) {
+    const __mmask16 lanes = first_lanes(depth - k);
+    const std::int64_t steps = least(depth - k, W);
+    for (std::int64_t j = 0; j < columns; j += W) {
+      const std::int64_t rows = least(columns - j, W);
+      vf x[W];
+      if (rows == W && steps == W) {
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) x[i] = load(b + (j + i) * ldb + k);
+      } else {
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) x[i] = i < rows ? load_lanes(b + (j + i) * ldb + k, lanes) : vf{};
+      }
+      transpose(x);
+      float* to = panel + k * width + j;
+      if (steps == W) {
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) store(to + i * width, x[i]);
+      } else {
+        for (std::int64_t i = 0; i < steps; ++i) store(to + i * width, x[i]);
+      }
+    }
+  }
+}
+
+/// sums[0..columns) += the sums over depth of a packed strip, in four parts: short sums round less.
+void add_row_sums(float* sums, const float* strip, std::int64_t columns, std::int64_t depth) {
+  for (std::int64_t i = 0; i < columns; i += kLine) {
+    const float* from = strip + i / kLine * kGroup;
+    vf part[4] = {};
+    for (std::int64_t k = 0; k < depth; ++k) part[k % 4] += load(from + k * kLine);
+    const __mmask16 lanes = first_lanes(columns - i);
+    store_lanes(sums + i, load_lanes(sums + i, lanes) + ((part[0] + part[1]) + (part[2] + part[3])), lanes);
+  }
+}
+
+}  // namespace
+#endif
+
+}  // namespace shardscope::kernels::cpu::SHARDSCOPE_ISA
