@@ -10,6 +10,7 @@
 
 #include "instrumentation/gate.h"
 #include "runtime/checkpoint/consolidate.h"
+#include "runtime/comm/launch_check.h"
 #include "runtime/comm/world.h"
 #include "runtime/engine/stop_signals.h"
 #include "runtime/train/options.h"
@@ -20,7 +21,7 @@ namespace {
 
 /// Under a launcher every rank would complain about the same arguments; one does.
 bool first_of_launch() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
     if (const char* value = std::getenv(name)) return std::string(value) == "0";
   }
   return true;
@@ -72,6 +73,9 @@ int main(int argc, char** argv) {
     world = comm::make_world(&argc, &argv, world_options);
     train::train(options, *world, signals);
     return 0;
+  } catch (const comm::LaunchError& error) {
+    if (first_of_launch()) std::fprintf(stderr, "shardscope: %s\n", error.what());
+    return 1;
   } catch (const std::exception& error) {
     // One rank speaks: the first that failed. What it told the others is the cause; the exception may be a
     // wait that ended because of it.

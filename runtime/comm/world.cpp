@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <utility>
 
 #include "runtime/comm/communicator_core.h"
+#include "runtime/comm/launch_check.h"
 #include "runtime/comm/mpi/mpi_world.h"
 #include "runtime/comm/mpi/session.h"
 #include "runtime/comm/shm/shm_world.h"
@@ -39,6 +41,11 @@ void compare_groups(const std::string& name, const Group& group, Transport& tran
   if (std::all_of(all.begin(), all.end(), [mine](std::uint64_t other) { return other == mine; })) return;
   throw BackendError("make_communicator", 0, "'" + name + "': its members do not agree on who belongs to it",
                      "comm");
+}
+
+void check_launch(std::uint32_t found) {
+  const auto environment = [](const char* name) { return std::getenv(name); };
+  if (const auto problem = unmet_launch(environment, found)) throw LaunchError(*problem);
 }
 
 }  // namespace
@@ -79,10 +86,12 @@ std::unique_ptr<Communicator> World::make_communicator(const std::string& name, 
 std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& options) {
   using enum WorldOptions::Transport;
   if (!launched_by_mpi() && options.transport != mpi) {
+    check_launch(1);
     SoloBootstrap solo;
     return make_process_world(solo, options);
   }
   MpiSession& session = MpiSession::instance(argc, argv);
+  check_launch(session.size());
   const bool one_node = session.ranks_per_node() == session.size();
   if (options.transport == mpi || (options.transport == automatic && !one_node)) {
     return std::make_unique<MpiWorld>(session, options);

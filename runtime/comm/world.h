@@ -70,7 +70,8 @@ class World {
   std::atomic<std::uint32_t> sequence_{0};  ///< of collectives, across communicators
 };
 
-/// Initialises MPI (thread level MULTIPLE) once per process. Throws BackendError.
+/// Initialises MPI (thread level MULTIPLE) once per process. Throws BackendError, and LaunchError where the
+/// environment speaks of more ranks than the one that is found.
 [[nodiscard]] std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& options);
 
 /// Several ranks as threads of one process, for tests: element r is for thread r.

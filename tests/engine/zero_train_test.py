@@ -151,6 +151,18 @@ class ZeroTrain(unittest.TestCase):
         self.assertLess(time.monotonic() - since, LIMIT_S, "the run took too long to end")
         return out, err
 
+    def test_ranks_that_do_not_find_each_other_are_an_error(self):
+        # As torchrun starts them: each would train alone.
+        for rank, spoken in (("0", 1), ("1", 0)):
+            done = subprocess.run([ZERO_TRAIN, "--steps", "1"], capture_output=True, text=True,
+                                  timeout=START_LIMIT_S, env={**os.environ, "WORLD_SIZE": "4", "RANK": rank})
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(len(messages(done.stderr)), spoken, done.stderr)
+            if spoken:
+                self.assertIn("torchrun or deepspeed started this process as one of 4 ranks (WORLD_SIZE=4), but",
+                              done.stderr)
+                self.assertIn("mpirun -n", done.stderr)
+
     def test_killed_rank_ends_the_run(self):
         run_id = f"kill-{os.getpid()}"
         process = self.start_long_run(run_id)
