@@ -45,6 +45,22 @@ nlohmann::json parse_text(const std::string& text, ParseContext& context) {
   }
 }
 
+/// Under the preset of the notes what a file leaves out is what they say (zero-reference 0.9): the sub-groups
+/// of their class signature, and host memory that is pinned only when asked for.
+void fill_defaults_of_notes(Section& root, plan::ZeroConfig& zero) {
+  const nlohmann::json* section = root.find("zero_optimization");
+  const auto said = [&](const char* key) {
+    return section != nullptr && section->is_object() && section->contains(key);
+  };
+  const auto pinning_said = [&](const char* offload) {
+    if (said("cpu_offload_use_pin_memory")) return true;
+    return said(offload) && (*section)[offload].is_object() && (*section)[offload].contains("pin_memory");
+  };
+  if (!said("sub_group_size")) zero.sub_group_size = 1'000'000'000'000;
+  if (!pinning_said("offload_param")) zero.offload_param.pin_memory = false;
+  if (!pinning_said("offload_optimizer")) zero.offload_optimizer.pin_memory = false;
+}
+
 /// Whether these two have an effect is for compat to say, which is read after them.
 void warn_without_layout(Section zero_section, const plan::ZeroConfig& zero) {
   const nlohmann::json* multi_rank = zero_section.find("use_multi_rank_bucket_allreduce");
@@ -113,6 +129,7 @@ TrainingConfig read_config(Section root, const ParseOptions& options) {
   if (auto zero = root.child("zero_optimization")) read_zero(*zero, config.zero, options);
   config.zero.compat = plan::default_switches(plan::Compat::shardscope);
   if (auto ours = root.child("shardscope")) read_shardscope(*ours, config);
+  if (config.shardscope.compat == plan::Compat::notes) fill_defaults_of_notes(root, config.zero);
   if (auto zero = root.child("zero_optimization")) warn_without_layout(*zero, config.zero);
   if (auto aio = root.child("aio")) read_aio(*aio, config.zero.aio);
   if (config.zero.zenflow && config.batch.accumulation_steps > 1) {

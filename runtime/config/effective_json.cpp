@@ -195,6 +195,7 @@ Json shardscope_json(const TrainingConfig& config) {
             {"multi_rank_bucket_allreduce", c.multi_rank_bucket_allreduce},
             {"ignore_allgather_bucket_size", c.ignore_allgather_bucket_size},
             {"hpz_secondary_in_forward", c.hpz_secondary_in_forward},
+            {"hpz_prefetch_by_pass", c.hpz_prefetch_by_pass},
             {"legacy_stage1_layout", c.legacy_stage1_layout},
             {"update_scale_before_unscale", c.update_scale_before_unscale},
             {"stage3_skips_fp16_only", c.stage3_skips_fp16_only},

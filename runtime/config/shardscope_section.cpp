@@ -35,6 +35,7 @@ void read_compat(Section& section, TrainingConfig& config) {
   switches->read("multi_rank_bucket_allreduce", s.multi_rank_bucket_allreduce);
   switches->read("ignore_allgather_bucket_size", s.ignore_allgather_bucket_size);
   switches->read("hpz_secondary_in_forward", s.hpz_secondary_in_forward);
+  switches->read("hpz_prefetch_by_pass", s.hpz_prefetch_by_pass);
   switches->read("legacy_stage1_layout", s.legacy_stage1_layout);
   switches->read("update_scale_before_unscale", s.update_scale_before_unscale);
   switches->read("stage3_skips_fp16_only", s.stage3_skips_fp16_only);

@@ -9,6 +9,7 @@ namespace shardscope::plan {
 SecondaryShards::SecondaryShards(std::size_t params, const ZeroConfig& zero)
     : enabled_(zero.stage == 3 && zero.hpz_partition_size > 1),
       in_forward_(zero.compat.hpz_secondary_in_forward),
+      by_pass_(zero.compat.hpz_prefetch_by_pass),
       exists_(params, false),
       forward_done_(params, false) {}
 
@@ -19,7 +20,7 @@ void SecondaryShards::begin_iteration() {
 
 GatherSource SecondaryShards::source(ParamId param) const {
   const std::size_t i = raw(param);
-  const bool now = in_forward_ || direction_ == Direction::backward || forward_done_[i];
+  const bool now = in_forward_ || direction_ == Direction::backward || (forward_done_[i] && !by_pass_);
   return exists_[i] && now ? GatherSource::secondary : GatherSource::primary;
 }
 

@@ -30,6 +30,8 @@ class SecondaryShards {
   /// Default: the copy, from the backward on, and once the parameter's forward in this micro-step is over (a
   /// prefetch in the last modules of the forward serves the backward). hpz_secondary_in_forward: the copy
   /// whenever there is one, so from the second micro-step of a window on also in the forward.
+  /// hpz_prefetch_by_pass: in the backward only, as the gather's `forward` argument says in the notes (C), so
+  /// that prefetch pays the whole way.
   [[nodiscard]] GatherSource source(ParamId param) const;
   /// The whole parameter is about to be freed. True: copy this rank's part of it first.
   [[nodiscard]] bool released(ParamId param);
@@ -40,6 +42,7 @@ class SecondaryShards {
  private:
   bool enabled_;
   bool in_forward_;  ///< compat 0.6
+  bool by_pass_;     ///< compat 0.6 of the notes
   Direction direction_ = Direction::forward;
   std::vector<bool> exists_;        ///< by ParamId
   std::vector<bool> forward_done_;  ///< by ParamId: released in the forward of this micro-step

@@ -31,6 +31,7 @@ CompatSwitches default_switches(Compat compat) noexcept {
       switches.max_param_reduce_events = 2;
       break;
     case Compat::notes:
+      switches.hpz_prefetch_by_pass = true;
       switches.legacy_stage1_layout = true;
       switches.update_scale_before_unscale = true;
       switches.keep_spanning_gradients = true;

@@ -89,6 +89,9 @@ struct CompatSwitches {
   bool ignore_allgather_bucket_size = false;
   /// 0.6: the secondary tensor of hpZ serves forward gathers too while it exists.
   bool hpz_secondary_in_forward = false;
+  /// 0.6: a gather reads the secondary tensor only where a backward issues it; a prefetch of the forward does
+  /// not.
+  bool hpz_prefetch_by_pass = false;
   /// 0.7: the first ZeRO-1 layout with max_elements_per_comm (S1).
   bool legacy_stage1_layout = false;
   /// 0.8: the loss scale is updated before gradients are divided by it.

@@ -293,6 +293,56 @@ TEST(Config, CompatibilityPresetsAndSwitches) {
   EXPECT_EQ(link.shardscope.link.gbps, 10);
 }
 
+// zero-reference P1: what DeepSpeed's stage-3 constructor gets from an empty section, and what its class
+// signature says where the notes take that (0.9).
+TEST(Config, AnEmptyZeroSectionHasDeepSpeedsDefaults) {
+  for (const char* compat : {"shardscope", "deepspeed", "notes"}) {
+    const TrainingConfig config = parse(R"({"train_micro_batch_size_per_gpu": 2, "zero_optimization": {},
+                                            "shardscope": {"compat": ")" +
+                                        std::string(compat) + "\"}}");
+    const plan::ZeroConfig& zero = config.zero;
+    const bool notes = config.shardscope.compat == plan::Compat::notes;
+    EXPECT_EQ(zero.reduce_bucket_size, 500'000'000);
+    EXPECT_EQ(zero.prefetch_bucket_size, 50'000'000);
+    EXPECT_EQ(zero.max_reuse_distance, 1'000'000'000);
+    EXPECT_EQ(zero.max_live_parameters, 1'000'000'000);
+    EXPECT_EQ(zero.param_persistence_threshold, 100'000);
+    EXPECT_EQ(zero.model_persistence_threshold, std::numeric_limits<std::int64_t>::max()) << "sys.maxsize";
+    EXPECT_EQ(zero.sub_group_size, notes ? 1'000'000'000'000 : 1'000'000'000);
+    EXPECT_EQ(zero.hpz_partition_size, 1);
+    EXPECT_EQ(zero.gradient_accumulation_steps, 1);
+    EXPECT_EQ(zero.gradient_predivide_factor, 1.0);
+    // The constructor's clip_grad is 0; what it is called with is the file's key, in 0.19 1.0 where it is
+    // missing.
+    EXPECT_EQ(config.gradient_clipping, 1.0);
+    EXPECT_TRUE(zero.contiguous_gradients && zero.reduce_scatter && !zero.prescale_gradients);
+    EXPECT_FALSE(zero.quantized_weights || zero.quantized_nontrainable_weights || zero.elastic_checkpoint);
+    EXPECT_EQ(zero.offload_param.device, plan::OffloadDevice::none);
+    EXPECT_EQ(zero.offload_optimizer.device, plan::OffloadDevice::none);
+    EXPECT_EQ(zero.offload_param.pin_memory, !notes);
+    EXPECT_EQ(zero.offload_optimizer.pin_memory, !notes);
+    for (const std::uint32_t stage : {0U, 1U, 2U, 3U}) {
+      plan::ZeroConfig of_stage = zero;
+      of_stage.stage = stage;
+      EXPECT_EQ(of_stage.overlap(), stage == 3) << stage;
+    }
+  }
+}
+
+// What the file says stands under every preset.
+TEST(Config, DefaultsOfTheNotesGiveWayToTheFile) {
+  const TrainingConfig config =
+      parse(R"({"train_micro_batch_size_per_gpu": 2, "shardscope": {"compat": "notes"},
+      "zero_optimization": {"stage": 3, "sub_group_size": 5000, "offload_param": {"device": "cpu", "pin_memory": true},
+                            "offload_optimizer": {"device": "cpu"}}})");
+  EXPECT_EQ(config.zero.sub_group_size, 5000);
+  EXPECT_TRUE(config.zero.offload_param.pin_memory);
+  EXPECT_FALSE(config.zero.offload_optimizer.pin_memory);
+  const TrainingConfig old = parse(R"({"train_micro_batch_size_per_gpu": 2, "shardscope": {"compat": "notes"},
+      "zero_optimization": {"stage": 2, "cpu_offload": true, "cpu_offload_use_pin_memory": true}})");
+  EXPECT_TRUE(old.zero.offload_optimizer.pin_memory);
+}
+
 /// Writing the effective configuration and reading it again changes nothing.
 TEST(Config, EffectiveJsonReadsBack) {
   for (

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "runtime/plan/bucket.h"
+#include "runtime/plan/ownership.h"
 #include "runtime/plan/stage12.h"
 #include "tests/plan/gradient_reducer.h"
 
@@ -287,6 +288,50 @@ TEST(AllGatherShards, TileThePartitionAndKeepTheAlignment) {
   }
   EXPECT_EQ(all_gather_shards(50'210, 2, 20'000, false).size(), 5U);
   EXPECT_EQ(all_gather_shards(50'210, 2, 20'000, true).size(), 1U);
+}
+
+// P9, groups_padding of stage 3: per sub-group a list of the padding of its parameters. DeepSpeed writes all
+// of it down for the last rank, which it all lies on where a parameter has at least a shard for every rank;
+// here each rank knows its own, and they add up to that list.
+TEST(GroupsPadding, OfEverySubGroupAddsUpToDeepSpeedsList) {
+  const ModelPlan model = build_model_plan(named_model("mlp"));  // its last parameter has one element
+  ZeroConfig zero;
+  zero.stage = 3;
+  for (const std::uint32_t world : {1U, 2U, 3U, 4U, 5U, 7U}) {
+    for (const std::int64_t sub_group : {1LL, 3000LL, 1'000'000'000LL}) {
+      zero.sub_group_size = sub_group;
+      const Ownership ownership(model, zero, world);
+      std::size_t seen = 0;
+      for (const Range& group : ownership.sub_groups()) {
+        std::vector<std::int64_t> deepspeed, ours;
+        for (const ParamPlan& param : model.params) {
+          const std::int64_t at = ownership.slices(param.id, 0).front().owned_offset;
+          if (at < group.begin || at >= group.end) continue;
+          ++seen;
+          const std::int64_t n = world;
+          deepspeed.push_back((n - param.elems % n) % n);
+          std::int64_t sum = 0;
+          for (std::uint32_t rank = 0; rank < world; ++rank) {
+            const std::int64_t padding = ownership.slices(param.id, rank).front().padding_elems;
+            sum += padding;
+            EXPECT_TRUE(padding == 0 || rank + 1 == world || param.elems < n * n)
+                << param.name << ' ' << rank;
+          }
+          ours.push_back(sum);
+        }
+        EXPECT_EQ(ours, deepspeed) << world << ' ' << sub_group;
+      }
+      EXPECT_EQ(seen, model.params.size());
+      EXPECT_EQ(ownership.sub_groups().size() == model.params.size(), sub_group == 1);
+    }
+  }
+  zero.sub_group_size = 1'000'000'000;
+  const Ownership four(model, zero, 4);
+  const ParamId last = model.params.back().id;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(four.slices(last, rank).front().padding_elems, rank == 0 ? 0 : 1)
+        << "one element over four ranks";
+  }
 }
 
 }  // namespace

@@ -148,6 +148,15 @@ TEST(SecondaryShards, ServeTheBackwardAndEndWithTheStep) {
     shards.enter(Direction::backward);
     EXPECT_EQ(shards.source(p), GatherSource::primary);
   }
+  // The notes: by the pass in which it is issued.
+  zero.compat = default_switches(Compat::notes);
+  SecondaryShards notes(1, zero);
+  notes.begin_iteration();
+  notes.enter(Direction::forward);
+  EXPECT_TRUE(notes.released(p));
+  EXPECT_EQ(notes.source(p), GatherSource::primary) << "a prefetch for the backward";
+  notes.enter(Direction::backward);
+  EXPECT_EQ(notes.source(p), GatherSource::secondary);
   SecondaryShards off(1, stage3());
   EXPECT_FALSE(off.released(p));
 }
