@@ -18,6 +18,32 @@ std::int64_t of(const store::MemorySample& sample, MemoryCategory category) {
   return sample.bytes[static_cast<std::size_t>(category)];
 }
 
+std::int64_t optimizer_of(const store::MemorySample& sample) {
+  return of(sample, MemoryCategory::master_weight) + of(sample, MemoryCategory::momentum) +
+         of(sample, MemoryCategory::variance);
+}
+
+void add_part(std::vector<MemoryPart>& parts, MemoryCause cause, std::int64_t bytes) {
+  if (bytes != 0) parts.push_back({cause, bytes});
+}
+
+/// What ZenFlow has in host memory beside an offloaded optimizer: its sums have fp32 elements, twice with
+/// overlap_step, and zenflow.offload puts the chosen columns' states there.
+std::vector<MemoryPart> zenflow_on_host(const store::MemorySample& sample, const plan::StateBytes& bytes,
+                                        const plan::ZeroConfig& zero, double owned) {
+  std::vector<MemoryPart> parts;
+  const std::int64_t sums = of(sample, MemoryCategory::grad_shard);
+  if (sums > 0) {
+    add_part(parts, MemoryCause::zenflow_sums,
+             sums - std::llround(static_cast<double>(bytes.gradient) * owned));
+  }
+  if (zero.zenflow->offload) {
+    constexpr double kStates = 3 * sizeof(float);
+    add_part(parts, MemoryCause::zenflow_chosen, optimizer_of(sample) - std::llround(kStates * owned));
+  }
+  return parts;
+}
+
 /// The device's expression is less, and the other pools have theirs.
 void place_offloaded(const store::Store& store, const Summary& summary, const plan::StateBytes& bytes,
                      const plan::GroupedStates& grouped, const plan::ZeroConfig& zero, MemoryModel& model) {
@@ -37,7 +63,9 @@ void place_offloaded(const store::Store& store, const Summary& summary, const pl
       const auto peak = store.model_state_peak(rank.rank, pool.pool);
       if (!peak) continue;
       const std::int64_t measured = model_state_bytes(*peak, tables.stage);
-      pool.measured_bytes_per_rank = std::max(pool.measured_bytes_per_rank.value_or(0), measured);
+      if (pool.measured_bytes_per_rank && measured <= *pool.measured_bytes_per_rank) continue;
+      pool.measured_bytes_per_rank = measured;
+      if (zero.zenflow) pool.parts = zenflow_on_host(*peak, bytes, zero, elems / grouped.shard_ranks);
     }
     if (pool.bytes_per_rank > 0 || pool.measured_bytes_per_rank.value_or(0) > 0) {
       model.offloaded.push_back(std::move(pool));
@@ -96,6 +124,12 @@ const char* name_of(MemoryCause cause) noexcept {
       return "rounding";
     case MemoryCause::whole_gradients:
       return "whole gradients";
+    case MemoryCause::zenflow_chosen:
+      return "states of chosen columns (ZenFlow)";
+    case MemoryCause::zenflow_device_gradients:
+      return "owned gradients on the device (ZenFlow)";
+    case MemoryCause::zenflow_sums:
+      return "accumulated gradients (ZenFlow)";
   }
   return "unknown";
 }
@@ -108,6 +142,15 @@ const char* explain(MemoryCause cause) noexcept {
       return "each state is a buffer of whole blocks of 256 bytes";
     case MemoryCause::whole_gradients:
       return "of modules whose gradients are computed and not reduced to their owners yet";
+    case MemoryCause::zenflow_chosen:
+      return "master weights, momentum and variance of what the device steps every time; host memory has "
+             "them "
+             "too";
+    case MemoryCause::zenflow_device_gradients:
+      return "the device scores and steps columns of them before they leave";
+    case MemoryCause::zenflow_sums:
+      return "fp32 sums of what waits for the CPU optimizer, two with overlap_step, beyond one set of "
+             "gradients";
   }
   return "";
 }
@@ -143,6 +186,10 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
     if (most != nullptr && measured <= *model.measured_bytes_per_rank) continue;
     model.measured_bytes_per_rank = measured;
     most = &*rank.model_state_peak;
+  }
+  if (most != nullptr && zero.zenflow && offloaded) {
+    add_part(model.parts, MemoryCause::zenflow_chosen, optimizer_of(*most));
+    add_part(model.parts, MemoryCause::zenflow_device_gradients, of(*most, MemoryCategory::grad_shard));
   }
   if (most != nullptr && !offloaded && grouped.secondary_bytes == 0) {
     take_apart(tables, bytes, grouped.shard_ranks, *most, model);

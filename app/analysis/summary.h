@@ -57,9 +57,12 @@ struct RankSummary {
 };
 /// Why model states take more than their expression.
 enum class MemoryCause : std::uint8_t {
-  padding,          ///< shards of equal size: what fills the last ones
-  rounding,         ///< buffers are of whole blocks
-  whole_gradients,  ///< of modules whose gradients are computed and not reduced to their owners yet
+  padding,                   ///< shards of equal size: what fills the last ones
+  rounding,                  ///< buffers are of whole blocks
+  whole_gradients,           ///< of modules whose gradients are computed and not reduced to their owners yet
+  zenflow_chosen,            ///< ZenFlow: states of the chosen columns, a second time
+  zenflow_device_gradients,  ///< ZenFlow: owned gradients stay on the device
+  zenflow_sums,              ///< ZenFlow: gradients accumulated for the CPU optimizer, beyond one set
 };
 /// "padding", ... and one sentence that explains it.
 [[nodiscard]] const char* name_of(MemoryCause cause) noexcept;
@@ -73,8 +76,8 @@ struct MemoryModel {
   std::int64_t bytes_per_rank = 0;
   std::optional<std::int64_t> measured_bytes_per_rank;  ///< largest over ranks
   std::optional<double> excess_pct;
-  /// Named extras over the expression on that rank, and what they leave over. Not taken apart where states
-  /// are offloaded or kept a second time (hpZ).
+  /// Named extras over the expression on that rank, and what they leave over. Where states are offloaded or
+  /// kept a second time (hpZ) only ZenFlow's are named, and what is left over is not.
   std::vector<MemoryPart> parts;
   std::optional<std::int64_t> unexplained_bytes;
   /// The same for model states that are offloaded, by pool; the fields above are the device's.
@@ -83,6 +86,7 @@ struct MemoryModel {
     std::string expression;
     std::int64_t bytes_per_rank = 0;
     std::optional<std::int64_t> measured_bytes_per_rank;
+    std::vector<MemoryPart> parts;
   };
   std::vector<Offloaded> offloaded;
 };

@@ -184,16 +184,21 @@ std::string to_json(const Summary& s) {
                          {"excess_pct", maybe(s.memory_model.excess_pct)}};
   out["memory_model"]["unexplained_bytes"] =
       s.memory_model.unexplained_bytes ? json(*s.memory_model.unexplained_bytes) : json(nullptr);
-  json& parts = out["memory_model"]["parts"] = json::array();
-  for (const MemoryPart& part : s.memory_model.parts) {
-    parts.push_back(
-        {{"cause", name_of(part.cause)}, {"bytes", part.bytes}, {"explained", explain(part.cause)}});
-  }
+  const auto named = [](const std::vector<MemoryPart>& parts) {
+    json rows = json::array();
+    for (const MemoryPart& part : parts) {
+      rows.push_back(
+          {{"cause", name_of(part.cause)}, {"bytes", part.bytes}, {"explained", explain(part.cause)}});
+    }
+    return rows;
+  };
+  out["memory_model"]["parts"] = named(s.memory_model.parts);
   json& offloaded = out["memory_model"]["offloaded"] = json::object();
   for (const MemoryModel::Offloaded& pool : s.memory_model.offloaded) {
     offloaded[store::name_of(pool.pool)] = {{"expression", pool.expression},
                                             {"bytes_per_rank", pool.bytes_per_rank},
-                                            {"measured_bytes_per_rank", maybe(pool.measured_bytes_per_rank)}};
+                                            {"measured_bytes_per_rank", maybe(pool.measured_bytes_per_rank)},
+                                            {"parts", named(pool.parts)}};
   }
   json ops = json::array();
   for (const OpRow& op : s.ops) {

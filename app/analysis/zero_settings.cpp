@@ -48,6 +48,11 @@ plan::ZeroConfig zero_of(const instrumentation::RunTables& tables) {
       section != config.end() && section->is_object()) {
     read_offload(*section, "offload_param", zero.offload_param);
     read_offload(*section, "offload_optimizer", zero.offload_optimizer);
+    if (const auto zenflow = section->find("zenflow"); zenflow != section->end() && zenflow->is_object()) {
+      zero.zenflow.emplace();
+      read(*zenflow, "offload", zero.zenflow->offload);
+      read(*zenflow, "overlap_step", zero.zenflow->overlap_step);
+    }
     read(*section, "reduce_scatter", zero.reduce_scatter);
     read(*section, "use_multi_rank_bucket_allreduce", zero.use_multi_rank_bucket_allreduce);
     read(*section, "legacy_stage1", zero.legacy_stage1);

@@ -122,6 +122,12 @@ std::string summary_text(const analysis::Summary& s) {
     line("", fmt::format("{:+.2f} MiB {}: {}", mib(part.bytes), analysis::name_of(part.cause),
                          analysis::explain(part.cause)));
   }
+  for (const analysis::MemoryModel::Offloaded& pool : s.memory_model.offloaded) {
+    for (const analysis::MemoryPart& part : pool.parts) {
+      line("", fmt::format("{:+.2f} MiB {}, {} memory: {}", mib(part.bytes), analysis::name_of(part.cause),
+                           store::name_of(pool.pool), analysis::explain(part.cause)));
+    }
+  }
   if (s.memory_model.unexplained_bytes) {
     line("", fmt::format("{} bytes unexplained", *s.memory_model.unexplained_bytes));
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/communication.h"
@@ -205,6 +206,53 @@ TEST(Expressions, FollowZeroPlusPlusAndMics) {
   EXPECT_DOUBLE_EQ(mics.expected_elements_per_step, 5000);
   EXPECT_EQ(mics.memory_model.expression, "16S/1 (MiCS)");
   EXPECT_EQ(mics.memory_model.bytes_per_rank, 16000);
+}
+
+// Each of ZenFlow's extras has a line of its own: 1000 elements over two ranks in fp32, 100 of them chosen.
+TEST(Memory, ZenFlowsExtrasAreNamed) {
+  using ev::MemoryCategory;
+  RunBuilder run(2);
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  std::int64_t at = 0;
+  const auto alloc = [&](ev::MemoryPool pool, MemoryCategory category, std::int64_t bytes) {
+    run.instant(
+        0, ++at, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+        static_cast<std::uint8_t>(static_cast<unsigned>(pool) << 4U | static_cast<unsigned>(category)), bytes,
+        bytes);
+  };
+  alloc(ev::MemoryPool::device, MemoryCategory::param_shard, 2000);
+  alloc(ev::MemoryPool::device, MemoryCategory::grad_shard, 2000);
+  alloc(ev::MemoryPool::pinned, MemoryCategory::grad_shard, 4000);  // two sums
+  for (const MemoryCategory state :
+       {MemoryCategory::master_weight, MemoryCategory::momentum, MemoryCategory::variance}) {
+    alloc(ev::MemoryPool::device, state, 400);
+    alloc(ev::MemoryPool::pinned, state, 2000);
+  }
+  store::Store& store = run.build();
+  ev::RunTables tables = store.tables();
+  tables.config_json =
+      R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}, "zenflow": {"overlap_step": true}}})";
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    tables.rank = rank;
+    store.set_tables(rank, tables);
+  }
+  const MemoryModel model = summarize(store).memory_model;
+  EXPECT_EQ(model.measured_bytes_per_rank, 2000 + 2000 + 3 * 400);
+  std::map<MemoryCause, std::int64_t> device;
+  std::int64_t sum = model.bytes_per_rank;
+  for (const MemoryPart& part : model.parts) {
+    device[part.cause] = part.bytes;
+    sum += part.bytes;
+  }
+  EXPECT_EQ(device, (std::map<MemoryCause, std::int64_t>{{MemoryCause::zenflow_chosen, 1200},
+                                                         {MemoryCause::zenflow_device_gradients, 2000}}));
+  EXPECT_EQ(sum, model.measured_bytes_per_rank);
+  ASSERT_EQ(model.offloaded.size(), 1U);
+  const MemoryModel::Offloaded& host = model.offloaded.front();
+  EXPECT_EQ(host.pool, ev::MemoryPool::pinned);
+  ASSERT_EQ(host.parts.size(), 1U);
+  EXPECT_EQ(host.parts[0].cause, MemoryCause::zenflow_sums);
+  EXPECT_EQ(host.bytes_per_rank + host.parts[0].bytes, host.measured_bytes_per_rank);
 }
 
 // Two ranks of four: busbw is algbw times 1/2, not 3/4.

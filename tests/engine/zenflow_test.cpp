@@ -203,6 +203,47 @@ TEST(ZenFlowTraining, DeferringStillLearns) {
   }
 }
 
+// What it holds beside the expressions of an offloaded optimizer, to the block: the chosen columns' states a
+// second time, the owned gradients on the device, fp32 sums on the host.
+TEST(ZenFlowMemory, IsWhatIsChosenAndWhatWaits) {
+  using instrumentation::MemoryCategory;
+  constexpr std::int64_t kBlock = 256;  // device::Arena::kAlignment
+  const auto near = [](std::size_t measured, std::int64_t expected, std::int64_t buffers) {
+    const auto bytes = static_cast<std::int64_t>(measured);
+    return bytes >= expected && bytes < expected + buffers * kBlock;
+  };
+  const auto optimizer_states = [](device::Arena& memory) {
+    return memory.used_bytes(MemoryCategory::master_weight) + memory.used_bytes(MemoryCategory::momentum) +
+           memory.used_bytes(MemoryCategory::variance);
+  };
+  for (const int stage : {2, 3}) {
+    for (const bool overlap : {false, true}) {
+      for (const bool offload : {false, true}) {
+        RunSpec spec = spec_of(
+            stage, 2, "bf16",
+            {{"topk_ratio", 0.2}, {"update_interval", 3}, {"overlap_step", overlap}, {"offload", offload}});
+        spec.between_steps = [&](Engine& engine, const Context& context, const StepResult&) {
+          std::int64_t capacity = 0;
+          for (const plan::ColumnSlice& slice :
+               plan::column_slices(context.model, engine.ownership(), context.rank(), 0.2)) {
+            capacity += slice.capacity();
+          }
+          ASSERT_GT(capacity, 0);
+          const std::int64_t owned = engine.ownership().owned_elems();
+          device::Arena& device = context.device.memory();
+          device::Arena& host = context.device.pinned();
+          const std::int64_t chosen = 12 * capacity;
+          EXPECT_PRED3(near, optimizer_states(device), offload ? 0 : chosen, 3);
+          EXPECT_PRED3(near, optimizer_states(host), 12 * owned + (offload ? chosen : 0), 6);
+          EXPECT_PRED3(near, device.used_bytes(MemoryCategory::grad_shard), 2 * owned, 1);
+          EXPECT_PRED3(near, host.used_bytes(MemoryCategory::grad_shard), 4 * owned * (overlap ? 2 : 1), 2);
+        };
+        for (const RankRun& rank : train(spec).ranks) EXPECT_EQ(rank.error, "");
+      }
+    }
+  }
+}
+
 TEST(ZenFlowTraining, AccumulationIsReplaced) {
   RunSpec spec = spec_of(1, 2, "fp32", {{"update_interval", 2}});
   spec.config["gradient_accumulation_steps"] = 4;
