@@ -75,6 +75,7 @@ struct ParamInfo {
   std::int64_t padding_elems = 0;
   std::vector<std::uint32_t> modules;  ///< owner first
   bool persistent = false;
+  bool frozen = false;  ///< not trained: no gradient, no optimizer states
   friend bool operator==(const ParamInfo&, const ParamInfo&) = default;
 };
 /// A piece of a parameter held by a rank (stages 1, 2: of the flat buffer; stage 3: its shard).

@@ -168,6 +168,7 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
     info.padding_elems = p->padding_elems();
     info.modules = ids_of(p->modules());
     info.persistent = p->persistent();
+    info.frozen = p->frozen();
     r.params.push_back(std::move(info));
   }
   if (t.slices() != nullptr) {

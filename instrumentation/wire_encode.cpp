@@ -61,7 +61,8 @@ struct Encode {
       const auto dtype = b.CreateSharedString(param.dtype);
       const auto shape = b.CreateVector(param.shape);
       params.push_back(fb::CreateParam(b, param.id, name, dtype, shape, param.elems, param.shard_elems,
-                                       param.padding_elems, b.CreateVector(param.modules), param.persistent));
+                                       param.padding_elems, b.CreateVector(param.modules), param.persistent,
+                                       param.frozen));
     }
     std::vector<fb::Slice> slices;
     slices.reserve(t.slices.size());

@@ -119,9 +119,13 @@ void linear_backward_weight(const Exec& exec, Ptr dw, Ptr dbias, ConstPtr dy, Co
   check_size("linear_backward_weight", "N", N);
   check_size("linear_backward_weight", "in", in, 1);
   check_size("linear_backward_weight", "out", out, 1);
-  if (cost::told(exec, cost::linear_backward_weight(x.type, dw.type, real(N), real(in), real(out),
-                                                    dbias.data != nullptr, write)))
-    return;
+  const auto work =
+      dw.data == nullptr
+          ? cost::memory_only(cost::bytes_of(dy.type, real(N) * real(out)) +
+                              cost::result_bytes(dbias.type, dbias.data == nullptr ? 0 : real(out), write))
+          : cost::linear_backward_weight(x.type, dw.type, real(N), real(in), real(out), dbias.data != nullptr,
+                                         write);
+  if (cost::told(exec, work)) return;
   SHARDSCOPE_ON_CUDA(linear_backward_weight, dw, dbias, dy, x, N, in, out, write)
   cpu::linear_backward_weight(cpu_threads(exec, "linear_backward_weight"), dw, dbias, dy, x, N, in, out,
                               write);

@@ -22,12 +22,13 @@ void linear_forward(const Exec&, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
 /// dx[N,in] = dy[N,out] w[out,in]; dx.data may be null (first layer).
 void linear_backward_input(const Exec&, Ptr dx, ConstPtr dy, ConstPtr w, std::int64_t N, std::int64_t in,
                            std::int64_t out, Write write);
-/// dw[out,in] (+)= dy^T x; dbias[out] (+)= column sums of dy (dbias.data may be null).
+/// dw[out,in] (+)= dy^T x; dbias[out] (+)= column sums of dy. Either may be null; without dw x is not read.
 void linear_backward_weight(const Exec&, Ptr dw, Ptr dbias, ConstPtr dy, ConstPtr x, std::int64_t N,
                             std::int64_t in, std::int64_t out, Write write);
 
 // ---- normalisation and activations -------------------------------------------------------------
-/// y[N,C]; mean[N] and rstd[N] fp32 are kept for backward. Biased variance.
+/// y[N,C]; mean[N] and rstd[N] fp32 are kept for backward. Biased variance. In backward dweight and dbias may be
+/// null.
 void layer_norm_forward(const Exec&, Ptr y, float* mean, float* rstd, ConstPtr x, ConstPtr weight,
                         ConstPtr bias, std::int64_t N, std::int64_t C, float epsilon);
 void layer_norm_backward(const Exec&, Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x,

@@ -44,21 +44,42 @@ std::vector<MemoryPart> zenflow_on_host(const store::MemorySample& sample, const
   return parts;
 }
 
+/// Elements of parameters that are not trained: weights and nothing else.
+std::int64_t frozen_elems(const ev::RunTables& tables) {
+  std::int64_t elems = 0;
+  for (const ev::ParamInfo& param : tables.params) elems += param.frozen ? param.elems : 0;
+  return elems;
+}
+
 /// The device's expression is less, and the other pools have theirs.
 void place_offloaded(const store::Store& store, const Summary& summary, const plan::StateBytes& bytes,
                      const plan::GroupedStates& grouped, const plan::ZeroConfig& zero, MemoryModel& model) {
   const ev::RunTables& tables = store.tables();
-  const auto elems = static_cast<double>(tables.elems);
+  const std::int64_t frozen = frozen_elems(tables);
+  const auto elems = static_cast<double>(tables.elems - frozen);
   const auto expressions = plan::placed_expressions(zero.stage, bytes, plan::state_placement(zero));
-  const double secondary = grouped.secondary_bytes * elems / grouped.secondary_ranks;
-  model.expression = expressions[0].text();
+  const double secondary =
+      grouped.secondary_bytes * static_cast<double>(tables.elems) / grouped.secondary_ranks;
+  const plan::StateExpression of_frozen = plan::frozen_expression(zero.stage, bytes);
+  const auto frozen_pool = static_cast<std::size_t>(
+      zero.stage == 3 ? plan::state_placement(zero).params : plan::StatePool::device);
+  const auto text_of = [&](std::size_t pool) {
+    const std::string text = expressions[pool].text();
+    if (frozen == 0 || pool != frozen_pool) return text;
+    return (text == "0" ? "" : text + " + ") + of_frozen.text("F");
+  };
+  const auto bytes_of = [&](std::size_t pool) {
+    const double weights = of_frozen.bytes(static_cast<double>(frozen), grouped.shard_ranks);
+    return expressions[pool].bytes(elems, grouped.shard_ranks) + (pool == frozen_pool ? weights : 0);
+  };
+  model.expression = text_of(0);
   if (secondary > 0) model.expression += " + secondary shards (hpZ)";
-  model.bytes_per_rank = std::llround(expressions[0].bytes(elems, grouped.shard_ranks) + secondary);
+  model.bytes_per_rank = std::llround(bytes_of(0) + secondary);
   for (std::size_t i = 1; i < expressions.size(); ++i) {
     MemoryModel::Offloaded pool;
     pool.pool = static_cast<ev::MemoryPool>(i);
-    pool.expression = expressions[i].text();
-    pool.bytes_per_rank = std::llround(expressions[i].bytes(elems, grouped.shard_ranks));
+    pool.expression = text_of(i);
+    pool.bytes_per_rank = std::llround(bytes_of(i));
     for (const RankSummary& rank : summary.ranks) {
       const auto peak = store.model_state_peak(rank.rank, pool.pool);
       if (!peak) continue;
@@ -77,10 +98,15 @@ void place_offloaded(const store::Store& store, const Summary& summary, const pl
 plan::ModelStates padded_states(const ev::RunTables& tables, const plan::StateBytes& bytes,
                                 double shard_ranks) {
   std::vector<std::int64_t> elems;
-  for (const ev::ParamInfo& param : tables.params) elems.push_back(param.elems);
+  std::vector<bool> trainable;
+  for (const ev::ParamInfo& param : tables.params) {
+    elems.push_back(param.elems);
+    trainable.push_back(!param.frozen);
+  }
   return plan::model_states(elems, static_cast<std::uint32_t>(tables.stage),
                             static_cast<std::uint32_t>(shard_ranks), bytes,
-                            std::max<std::int64_t>(plan::kShardAlignmentBytes / bytes.param, 1));
+                            std::max<std::int64_t>(plan::kShardAlignmentBytes / bytes.param, 1),
+                            trainable);
 }
 
 /// What arenas add: each state is a buffer, of whole blocks; owned parameters lie among the
@@ -89,7 +115,7 @@ std::int64_t rounding_of(const plan::ModelStates& states) {
   constexpr std::int64_t kBlock = 256;  // device::Arena::kAlignment
   std::int64_t sum = 0;
   for (const std::int64_t state : {states.param_owned + states.param_rest, states.gradient, states.master,
-                                   states.momentum, states.variance}) {
+                                   states.momentum, states.variance, states.frozen}) {
     sum += (kBlock - state % kBlock) % kBlock;
   }
   return sum;
@@ -175,7 +201,16 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   const plan::GroupedStates grouped =
       plan::grouped_states(expression, zero, bytes.param, std::max<std::uint32_t>(tables.world, 1));
   model.expression = grouped.text;
-  model.bytes_per_rank = std::llround(grouped.bytes(static_cast<double>(tables.elems)));
+  const std::int64_t frozen = frozen_elems(tables);
+  double expected = grouped.bytes(static_cast<double>(tables.elems - frozen));
+  if (frozen > 0) {
+    const plan::StateExpression weights =
+        plan::frozen_expression(static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), bytes);
+    model.expression += " + " + weights.text("F");
+    expected += weights.bytes(static_cast<double>(frozen), grouped.shard_ranks) +
+                grouped.secondary_bytes * static_cast<double>(frozen) / grouped.secondary_ranks;
+  }
+  model.bytes_per_rank = std::llround(expected);
   const bool offloaded = zero.offload_param.device != plan::OffloadDevice::none ||
                          zero.offload_optimizer.device != plan::OffloadDevice::none;
   if (offloaded) place_offloaded(store, summary, bytes, grouped, zero, model);

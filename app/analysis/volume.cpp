@@ -115,14 +115,21 @@ VolumeModel::VolumeModel(const ev::RunTables& tables)
   input.stage = zero_.stage;
   input.world = world;
   input.micro_steps = micro_steps_;
-  const plan::StepVolume plain = plan::step_volume({tables.elems}, input);
+  std::int64_t frozen = 0;
+  for (const ev::ParamInfo& param : tables.params) frozen += param.frozen ? param.elems : 0;
+  std::vector<std::int64_t> sums{tables.elems - frozen};
+  if (frozen > 0) {
+    sums.push_back(frozen);
+    input.trainable = {true, false};
+  }
+  const plan::StepVolume plain = plan::step_volume(sums, input);
   expression_ = plain.text;
   expected_ = plain.elems;
   special_ = plan::has_special_traffic(zero_);
   std::vector<plan::TrafficParam> params;
   std::vector<std::int64_t> elems;
   for (const ev::ParamInfo& param : tables.params) {
-    params.push_back({param.shape, param.persistent});
+    params.push_back({param.shape, param.persistent, param.frozen});
     elems.push_back(param.elems);
   }
   try {
@@ -140,11 +147,15 @@ VolumeModel::VolumeModel(const ev::RunTables& tables)
       }
     } else if (zero_.stage > 0) {
       const bool legacy = plan::uses_legacy_layout(zero_);
-      const plan::FlatLayout flat = legacy
-                                        ? plan::make_legacy_layout(elems, world, zero_.max_elements_per_comm)
-                                        : plan::make_flat_layout(elems, world);
+      std::vector<std::int64_t> trained;
+      for (const ev::ParamInfo& param : tables.params) {
+        if (!param.frozen) trained.push_back(param.elems);
+      }
+      const plan::FlatLayout flat =
+          legacy ? plan::make_legacy_layout(trained, world, zero_.max_elements_per_comm)
+                 : plan::make_flat_layout(trained, world);
       // The first ZeRO-1 reduce-scatters the padded buffer too.
-      flat_padding_ = static_cast<double>((legacy ? 2 : 1) * (flat.flat_elems - tables.elems));
+      flat_padding_ = static_cast<double>((legacy ? 2 : 1) * (flat.flat_elems - (tables.elems - frozen)));
     }
   } catch (const std::invalid_argument&) {
     special_ = false;  // sizes that no run could have had
@@ -187,7 +198,8 @@ void VolumeModel::add_gathers(const Counts& counts, VolumeParts& parts) const {
     const auto elems = static_cast<double>(tables_.params[i].elems);
     const auto gathers = static_cast<double>(counts.gathers[i]);
     const bool persistent = tables_.params[i].persistent;
-    const double expected = special_ && persistent ? 1 : static_cast<double>(2 * micro_steps_);
+    const double once = tables_.params[i].frozen ? 0 : 1;  // a step
+    const double expected = special_ && persistent ? once : static_cast<double>(2 * micro_steps_);
     // Where padding and scales are not part of the expression they are apart from the reasons.
     const double unit = special_ ? gather_cost_[i] : elems;
     at(parts, VolumeCause::padding) += gathers * (gather_cost_[i] - unit);
@@ -220,6 +232,7 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
   if (zero_.stage == 3) add_gathers(counts, parts);
   at(parts, VolumeCause::padding) += flat_padding_;
   for (std::size_t i = 0; i < tables_.params.size() && buckets; ++i) {
+    if (tables_.params[i].frozen) continue;  // the expression has no gradient of it
     const auto elems = static_cast<double>(tables_.params[i].elems);
     const auto reduced = static_cast<double>(counts.reductions[i]);
     const double per_reduction = zero_.stage == 0 ? 2 : 1;

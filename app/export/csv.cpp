@@ -126,7 +126,7 @@ void write_params(Table& t, const Store& store) {
     std::string shape;
     for (const std::int64_t dim : p.shape) shape += (shape.empty() ? "" : "x") + std::to_string(dim);
     t.cell(std::int64_t{p.id}).cell(p.name).cell(p.dtype).cell(shape).cell(p.elems).cell(p.shard_elems);
-    t.cell(p.padding_elems).cell(std::int64_t{p.persistent}).end_row();
+    t.cell(p.padding_elems).cell(std::int64_t{p.persistent}).cell(std::int64_t{p.frozen}).end_row();
   }
 }
 
@@ -219,7 +219,7 @@ constexpr Page kPages[] = {
      "rank,host,pid,finished,exit_code,events,dropped,lost_messages,clock_offset_ns,clock_residual_ns,"
      "simulated",
      write_ranks},
-    {"params.csv", "param,name,dtype,shape,elems,shard_elems,padding_elems,persistent", write_params},
+    {"params.csv", "param,name,dtype,shape,elems,shard_elems,padding_elems,persistent,frozen", write_params},
     {"modules.csv", "module,parent,path,type,params", write_modules},
     {"slices.csv", "param,rank,param_offset,shard_offset,elems,padding_elems", write_slices},
     {"status.csv", "rank,at_ns,param,status,cause,module,gather,elems", write_status},

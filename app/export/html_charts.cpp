@@ -89,6 +89,7 @@ std::string partition_svg(const store::Store& store) {
                                     slice.param_offset, slice.param_offset + slice.elems, param.elems);
     if (slice.padding_elems > 0) title += fmt::format(", {} padding", slice.padding_elems);
     if (param.persistent) title += ", persistent";
+    if (param.frozen) title += ", frozen";
     body += fmt::format(
         R"(<rect x="{:.2f}" y="{:.0f}" width="{:.2f}" height="{:.0f}" fill="{}" class="cell"{}><title>{}</title></rect>)",
         x0, slice.rank * row, std::max(x1 - x0, 0.3), row - 4,

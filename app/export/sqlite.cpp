@@ -41,7 +41,7 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(start INTEGER NOT NULL, end INTEGER NOT 
 CREATE TABLE SHARDSCOPE_STEPS(step INTEGER PRIMARY KEY, start INTEGER, end INTEGER, pausedNs INTEGER,
   tokens INTEGER, loss REAL, gradNorm REAL, lossScale REAL, learningRate REAL, skipped INTEGER);
 CREATE TABLE SHARDSCOPE_PARAMS(id INTEGER PRIMARY KEY, name TEXT, dtype TEXT, elems INTEGER, shardElems INTEGER,
-  paddingElems INTEGER, persistent INTEGER);
+  paddingElems INTEGER, persistent INTEGER, frozen INTEGER);
 CREATE TABLE SHARDSCOPE_PARAM_STATUS(rank INTEGER, at INTEGER, param INTEGER, status TEXT, cause TEXT,
   module INTEGER, gather INTEGER);
 CREATE TABLE SHARDSCOPE_COLLECTIVES(rank INTEGER, sequence INTEGER, op TEXT, start INTEGER, end INTEGER,
@@ -176,7 +176,7 @@ class Tables {
           .bind(3, p.dtype)
           .bind(4, p.elems)
           .bind(5, p.shard_elems);
-      insert.bind(6, p.padding_elems).bind(7, std::int64_t{p.persistent}).run();
+      insert.bind(6, p.padding_elems).bind(7, std::int64_t{p.persistent}).bind(8, std::int64_t{p.frozen}).run();
     }
   }
 

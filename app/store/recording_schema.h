@@ -17,7 +17,7 @@ CREATE TABLE run(run_id TEXT, model TEXT, device TEXT, hardware TEXT, versions T
 CREATE TABLE tables(rank INTEGER PRIMARY KEY, bytes BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE modules(id INTEGER PRIMARY KEY, parent INTEGER, path TEXT, type TEXT, hooks INTEGER);
 CREATE TABLE params(id INTEGER PRIMARY KEY, name TEXT, dtype TEXT, shape TEXT, elems INTEGER,
-  shard_elems INTEGER, padding_elems INTEGER, persistent INTEGER);
+  shard_elems INTEGER, padding_elems INTEGER, persistent INTEGER, frozen INTEGER);
 CREATE TABLE module_params(module INTEGER, position INTEGER, param INTEGER, PRIMARY KEY(module, position)) WITHOUT ROWID;
 CREATE TABLE slices(param INTEGER, rank INTEGER, param_offset INTEGER, shard_offset INTEGER, elems INTEGER,
   padding_elems INTEGER);

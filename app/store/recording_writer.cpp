@@ -188,7 +188,7 @@ void RecordingWriter::State::write_lists(const ev::RunTables& t) {
           .run();
     }
   }
-  Statement param = db.prepare("INSERT OR REPLACE INTO params VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
+  Statement param = db.prepare("INSERT OR REPLACE INTO params VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)");
   for (const ev::ParamInfo& p : t.params) {
     std::string shape = "[";
     for (std::size_t d = 0; d < p.shape.size(); ++d) {
@@ -197,7 +197,8 @@ void RecordingWriter::State::write_lists(const ev::RunTables& t) {
     }
     shape += ']';
     param.bind(1, std::int64_t{p.id}).bind(2, p.name).bind(3, p.dtype).bind(4, shape).bind(5, p.elems);
-    param.bind(6, p.shard_elems).bind(7, p.padding_elems).bind(8, std::int64_t{p.persistent}).run();
+    param.bind(6, p.shard_elems).bind(7, p.padding_elems).bind(8, std::int64_t{p.persistent});
+    param.bind(9, std::int64_t{p.frozen}).run();
   }
   Statement slice = db.prepare("INSERT INTO slices VALUES(?1,?2,?3,?4,?5,?6)");
   for (const ev::SliceInfo& c : t.slices) {

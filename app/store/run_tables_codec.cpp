@@ -116,7 +116,13 @@ void all_fields(Io& io, Tables& t) {
     io.value(p.shard_elems);
     io.value(p.padding_elems);
     io.list(p.modules, value);
-    io.value(p.persistent);
+    // One number: recordings from before parameters could be frozen have 0 or 1 here.
+    auto flags = static_cast<std::uint8_t>((p.persistent ? 1U : 0U) | (p.frozen ? 2U : 0U));
+    io.value(flags);
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(p)>>) {
+      p.persistent = (flags & 1U) != 0;
+      p.frozen = (flags & 2U) != 0;
+    }
   });
   io.list(t.slices, [&](auto& s) {
     io.value(s.param);

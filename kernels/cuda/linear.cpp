@@ -189,9 +189,13 @@ void linear_backward_input(const Context& on, Ptr dx, ConstPtr dy, ConstPtr w, s
 void linear_backward_weight(const Context& on, Ptr dw, Ptr dbias, ConstPtr dy, ConstPtr x, std::int64_t N,
                             std::int64_t in, std::int64_t out, Write write) {
   constexpr const char* kName = "linear_backward_weight";
+  if (dw.data == nullptr && N > 0) {
+    if (dbias.data != nullptr) column_sums(on, dbias, dy, N, out, write);
+    return;
+  }
   if (N == 0) {
     if (write == Write::add) return;
-    fill_zero(on, dw.data, static_cast<std::size_t>(in * out) * size_of(dw.type));
+    if (dw.data != nullptr) fill_zero(on, dw.data, static_cast<std::size_t>(in * out) * size_of(dw.type));
     if (dbias.data != nullptr) fill_zero(on, dbias.data, static_cast<std::size_t>(out) * size_of(dbias.type));
     return;
   }

@@ -38,7 +38,11 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 /// A mapped file whose blocks are verified when they are first needed.
 class CheckpointReader::File {
  public:
-  File(const fs::path& path, const RankFile& described, std::int64_t elems)
+  /// `rows`: elements in the row of weights, and in each of the others.
+  struct Rows {
+    std::int64_t weights = 0, states = 0;
+  };
+  File(const fs::path& path, const RankFile& described, const Rows& rows)
       : path_(path.string()), described_(described), file_(map(path_)), verified_(described.blocks.size()) {
     const std::span<const std::byte> bytes = file_.bytes();
     if (bytes.size() != described.bytes) {
@@ -55,6 +59,8 @@ class CheckpointReader::File {
       for (std::size_t i = 0; i < optim::kStateKindCount; ++i) {
         const TensorInfo* found = find(parsed, tensor_name(static_cast<optim::StateKind>(i)));
         if (found == nullptr && i >= optim::kStateKinds.size()) continue;
+        const bool weights = static_cast<optim::StateKind>(i) == optim::StateKind::master;
+        const std::int64_t elems = weights ? rows.weights : rows.states;
         if (found == nullptr || found->type != TensorType::f32 || found->elems != elems) {
           throw CheckpointError(std::string("tensor \"") + tensor_name(static_cast<optim::StateKind>(i)) +
                                 "\" is not what the manifest says");
@@ -144,9 +150,11 @@ CheckpointReader::CheckpointReader(const fs::path& path)
                             " bytes, but was written with " + std::to_string(file.bytes) + kAdvice);
     }
     std::int64_t at = 0;
+    std::int64_t state_at = 0;
     for (const FileSlice& slice : file.slices) {
-      pieces_[slice.param].push_back({slice.offset, slice.elems, number, at});
+      pieces_[slice.param].push_back({slice.offset, slice.elems, number, at, state_at});
       at += slice.elems;
+      if (manifest_.params[slice.param].trainable) state_at += slice.elems;
     }
   }
   for (std::size_t param = 0; param < pieces_.size(); ++param) {
@@ -172,6 +180,10 @@ void CheckpointReader::require_model(const plan::ModelPlan& model) const {
     const plan::ParamPlan* wanted = i < model.params.size() ? &model.params[i] : nullptr;
     if (saved != nullptr && wanted != nullptr && saved->name == wanted->name &&
         saved->shape == wanted->shape) {
+      if (saved->trainable == wanted->trainable) continue;
+      problems += "\n  " + saved->name + (saved->trainable ? " was trained and is" : " was frozen and is not") +
+                  " frozen now; to start from the weights alone, consolidate the checkpoint and give the file to "
+                  "--init";
       continue;
     }
     problems += "\n  parameter " + std::to_string(i) + ": the checkpoint has " +
@@ -191,8 +203,11 @@ CheckpointReader::File& CheckpointReader::file(std::uint32_t number) const {
   std::unique_ptr<File>& file = files_.at(number);
   if (!file) {
     const RankFile& described = manifest_.files[number];
-    std::int64_t rows = 0;
-    for (const FileSlice& slice : described.slices) rows += slice.elems;
+    File::Rows rows;
+    for (const FileSlice& slice : described.slices) {
+      rows.weights += slice.elems;
+      if (manifest_.params[slice.param].trainable) rows.states += slice.elems;
+    }
     file = std::make_unique<File>(folder_ / described.name, described, rows);
   }
   return *file;
@@ -207,11 +222,16 @@ void CheckpointReader::read(optim::StateKind kind, plan::ParamId param, plan::Ra
                           std::to_string(range.end) + " of " + manifest_.params[plan::raw(param)].name +
                           " do not exist");
   }
+  const bool weights = kind == optim::StateKind::master;
+  if (!weights && !manifest_.params[plan::raw(param)].trainable) {
+    throw CheckpointError("checkpoint: " + folder() + ": " + manifest_.params[plan::raw(param)].name +
+                          " is frozen: it has weights and no \"" + tensor_name(kind) + "\"");
+  }
   auto piece = std::upper_bound(pieces.begin(), pieces.end(), range.begin,
                                 [](std::int64_t at, const Piece& p) { return at < p.offset + p.elems; });
   for (std::int64_t at = range.begin; at < range.end; ++piece) {
     const std::int64_t elems = std::min(range.end, piece->offset + piece->elems) - at;
-    file(piece->file).read(kind, piece->at + (at - piece->offset), elems, out);
+    file(piece->file).read(kind, (weights ? piece->at : piece->state_at) + (at - piece->offset), elems, out);
     out += elems;
     at += elems;
   }

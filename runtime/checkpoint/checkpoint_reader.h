@@ -27,11 +27,13 @@ class CheckpointReader {
 
   [[nodiscard]] const Manifest& manifest() const noexcept { return manifest_; }
   [[nodiscard]] std::string folder() const { return folder_.string(); }
-  /// Throws CheckpointError unless the checkpoint is of this model: same parameters, same structure.
+  /// Throws CheckpointError unless the checkpoint is of this model: same parameters, the same of them frozen,
+  /// same structure.
   void require_model(const plan::ModelPlan& model) const;
 
   /// Elements `range` of parameter number `param` to `out`. Reads and verifies the blocks that hold them,
-  /// each once. Throws CheckpointError naming file and bytes when a block is damaged.
+  /// each once. Throws CheckpointError naming file and bytes when a block is damaged, and when other
+  /// states than weights are asked of a frozen parameter.
   void read(optim::StateKind kind, plan::ParamId param, plan::Range range, float* out) const;
   /// The chosen columns that rank number `rank` wrote; empty where there are none.
   [[nodiscard]] std::vector<std::int32_t> columns(std::uint32_t rank) const;
@@ -43,7 +45,8 @@ class CheckpointReader {
     std::int64_t offset = 0;
     std::int64_t elems = 0;
     std::uint32_t file = 0;
-    std::int64_t at = 0;  ///< first element in the file's rows
+    std::int64_t at = 0;        ///< first element in the file's row of weights
+    std::int64_t state_at = 0;  ///< and in its other rows, which have no frozen parameters
   };
   std::filesystem::path folder_;
   Manifest manifest_;

@@ -83,7 +83,8 @@ RankFile read_file(const Json& json, const std::vector<SavedParam>& params) {
 }
 
 SavedParam read_param(const Json& json) {
-  SavedParam param{json.at("name").get<std::string>(), json.at("shape").get<std::vector<std::int64_t>>(), 1};
+  SavedParam param{json.at("name").get<std::string>(), json.at("shape").get<std::vector<std::int64_t>>(), 1,
+                   json.value("trainable", true)};
   for (const std::int64_t extent : param.shape) {
     require(extent >= 0 && !__builtin_mul_overflow(param.elems, extent, &param.elems),
             param.name + " has the shape " + json.at("shape").dump());
@@ -179,7 +180,7 @@ void describe_model(const plan::ModelPlan& model, Manifest& manifest) {
   manifest.model = model.spec.name;
   manifest.model_fingerprint = model_fingerprint(model);
   for (const plan::ParamPlan& param : model.params) {
-    manifest.params.push_back({param.name, param.shape, param.elems});
+    manifest.params.push_back({param.name, param.shape, param.elems, param.trainable});
   }
 }
 
@@ -194,7 +195,9 @@ std::string to_text(const Manifest& manifest) {
   }
   Json params = Json::array();
   for (const SavedParam& param : manifest.params) {
-    params.push_back({{"name", param.name}, {"shape", param.shape}});
+    Json entry{{"name", param.name}, {"shape", param.shape}};
+    if (!param.trainable) entry["trainable"] = false;
+    params.push_back(std::move(entry));
   }
   Json files = Json::array();
   for (const RankFile& file : manifest.files) files.push_back(file_json(file));

@@ -41,7 +41,8 @@ struct FileSlice {
   std::int64_t elems = 0;
 };
 
-/// One rank's file: three fp32 tensors, each the slices in a row.
+/// One rank's file: three fp32 tensors, each the slices in a row; those of frozen parameters come last and are in
+/// the tensor of weights only.
 struct RankFile {
   std::string name;
   std::uint64_t bytes = 0;
@@ -53,6 +54,7 @@ struct SavedParam {
   std::string name;
   std::vector<std::int64_t> shape;
   std::int64_t elems = 0;
+  bool trainable = true;
 };
 
 struct Manifest {

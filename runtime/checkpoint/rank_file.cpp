@@ -10,9 +10,12 @@ namespace shardscope::checkpoint {
 namespace {
 
 std::vector<TensorSpec> specs(std::int64_t elems, const std::vector<optim::StateKind>& kinds,
-                              const std::vector<std::int32_t>& columns) {
+                              const std::vector<std::int32_t>& columns, std::int64_t frozen_elems) {
   std::vector<TensorSpec> all;
-  for (const optim::StateKind kind : kinds) all.push_back({tensor_name(kind), TensorType::f32, {elems}});
+  for (const optim::StateKind kind : kinds) {
+    const std::int64_t frozen = kind == optim::StateKind::master ? frozen_elems : 0;
+    all.push_back({tensor_name(kind), TensorType::f32, {elems + frozen}});
+  }
   if (!columns.empty()) {
     all.push_back({kColumnsName, TensorType::i32, {static_cast<std::int64_t>(columns.size())}});
   }
@@ -44,10 +47,11 @@ std::string rank_file_name(std::uint32_t rank) {
 }
 
 RankFileWriter::RankFileWriter(const std::filesystem::path& folder, std::uint32_t rank, std::int64_t elems,
-                               std::vector<optim::StateKind> kinds, const std::vector<std::int32_t>& columns)
+                               std::vector<optim::StateKind> kinds, const std::vector<std::int32_t>& columns,
+                               std::int64_t frozen_elems)
     : path_(folder / rank_file_name(rank)),
       kinds_(std::move(kinds)),
-      file_(path_.string(), specs(elems, kinds_, columns), {}) {
+      file_(path_.string(), specs(elems, kinds_, columns, frozen_elems), {}) {
   if (!columns.empty()) file_.write_integers(kinds_.size(), columns);
 }
 

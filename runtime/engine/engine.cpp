@@ -58,7 +58,8 @@ class Engine::Impl {
         gradients_(ownership_.stage() >= 2 ? make_sharded_gradients(context_, events_, ownership_)
                                            : make_resident_gradients(context_, events_, ownership_)),
         optimizer_(make_optimizer(context_, *parameters_, *gradients_, ownership_)),
-        gathered_(context_, ownership_, *optimizer_),
+        states_(context_, ownership_, *optimizer_, *parameters_),
+        gathered_(context_, ownership_, states_),
         norm_(context.device),
         hooks_(context_, events_, *parameters_, *gradients_),
         staging_(context.device, events_),
@@ -85,7 +86,7 @@ class Engine::Impl {
 
   void set_weights(const FillParam& fill) {
     fill_owned(
-        context_, ownership_, *optimizer_, {{optim::StateKind::master}},
+        context_, ownership_, states_, {{optim::StateKind::master}},
         [&](optim::StateKind, plan::ParamId param, plan::Range range, float* to) { fill(param, range, to); });
     publish();
   }
@@ -101,8 +102,8 @@ class Engine::Impl {
     if (progress.zenflow && context_.config.zero.zenflow) {
       optimizer_->continue_zenflow(*progress.zenflow, columns);
     }
-    fill_owned(context_, ownership_, *optimizer_, optimizer_->kinds(), fill);
-    published_ = Update::applied;
+    fill_owned(context_, ownership_, states_, optimizer_->kinds(), fill);
+    published_ = Update::replaced;
     publish();
     step_ = progress.step;
     micro_step_ = progress.micro_step;
@@ -111,7 +112,7 @@ class Engine::Impl {
   }
 
   void read_states(std::span<const plan::SavedSlice> slices, const TakeStates& take) {
-    engine::read_states(context_, *optimizer_, slices, take);
+    engine::read_states(context_, states_, slices, take);
   }
   [[nodiscard]] std::vector<std::int32_t> chosen_columns() const { return optimizer_->chosen_columns(); }
   [[nodiscard]] std::vector<optim::StateKind> state_kinds() const { return optimizer_->kinds(); }
@@ -148,7 +149,7 @@ class Engine::Impl {
     return result;
   }
 
-  void consolidate(const TakeParam& take) { collect_weights(context_, ownership_, *optimizer_, take); }
+  void consolidate(const TakeParam& take) { collect_weights(context_, ownership_, states_, take); }
   void with_gathered(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
                      const UseGathered& use) {
     if (gathered_.with(params, modifier, use)) publish();
@@ -237,7 +238,7 @@ class Engine::Impl {
     gradients_->end_step();
     if (!result.skipped) ++updates_;
     parameters_->after_update(result.skipped ? Update::skipped : Update::applied);
-    published_ = Update::applied;
+    published_ = Update::replaced;
   }
 
   /// The gradients that this rank squares and checks: what it owns, or at stage 0, where every rank owns
@@ -314,6 +315,7 @@ class Engine::Impl {
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Gradients> gradients_;
   std::unique_ptr<optim::OptimizerState> optimizer_;
+  HeldStates states_;
   GatheredParameters gathered_;
   optim::GradientNorm norm_;
   EngineHooks hooks_;

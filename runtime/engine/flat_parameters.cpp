@@ -1,6 +1,6 @@
 // Stages 0, 1 and 2: all parameters in one flat buffer, whole on every rank all the time. After the
 // optimizer each rank has new values in its own range only; all-gathers spread them: one, in place, or pieces
-// bounded by allgather_bucket_size.
+// bounded by allgather_bucket_size. Frozen parameters lie in a buffer of their own that nobody communicates.
 //
 // [Note: owned ranges in pieces]
 // In the first layout of stage 1 (S1) a rank owns a piece of every communication. The optimizer wants one
@@ -37,6 +37,9 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
       context_.device.memory().rebook(owned_bytes(), kGathered, kShard);
     }
     zero(buffer_);
+    if (ownership.frozen_elems() == 0) return;
+    frozen_ = context_.device.memory().allocate(context.bytes_of(ownership.frozen_elems()), kShard,
+                                                context_.device.compute());
   }
 
   ~FlatParameters() override {
@@ -51,7 +54,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   void before_update() override {}
 
   void after_update(Update update) override {
-    if (ownership_.stage() > 0 && update != Update::skipped) {
+    if (ownership_.stage() > 0 && weight_change(update) != plan::WeightChange::none) {
       device::Stream& gather = context_.device.gather();
       events_.order(context_.device.compute(), gather);
       emit_on(gather, ev::EventKind::phase_begin, {.code = code_of(ev::Phase::gather)});
@@ -70,16 +73,24 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   }
 
   [[nodiscard]] kernels::ConstPtr get(plan::ParamId param) const override {
+    if (!context_.model.params[plan::raw(param)].trainable) return frozen(param);
     return advance(kernels::ConstPtr{buffer_.data(), context_.type()},
                    ownership_.flat().param_offset[plan::raw(param)]);
   }
   [[nodiscard]] optim::ParamSink& sink() override { return *this; }
+  [[nodiscard]] optim::RestingPart open_frozen(plan::ParamId param) override {
+    return {frozen(param), &context_.device.compute()};
+  }
+  void close_frozen(plan::ParamId, optim::PartUse) override {}
 
  private:
   [[nodiscard]] kernels::Ptr in_place() noexcept override { return owned(); }
   void put(plan::Range range, const void* from, std::uint32_t group) override {
     offload::transfer(context_.device, ev::TransferKind::host_to_device, advance(owned(), range.begin).data,
                       from, context_.bytes_of(range.size()), {ev::kNoId, group});
+  }
+  [[nodiscard]] kernels::Ptr frozen(plan::ParamId param) const {
+    return advance(kernels::Ptr{frozen_.data(), context_.type()}, ownership_.frozen_offset(param));
   }
   [[nodiscard]] kernels::Ptr owned() const noexcept {
     if (scattered()) return {shard_.data(), context_.type()};
@@ -153,6 +164,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   const plan::Ownership& ownership_;
   device::Buffer buffer_;
   device::Buffer shard_;             ///< of a scattered owned range only
+  device::Buffer frozen_;            ///< parameters that are not trained, whole, in their order
   std::vector<plan::Range> pieces_;  ///< of the owned range, one all-gather each
   bool announced_ = false;
 };

@@ -31,7 +31,7 @@ GatherPath::GatherPath(const Context& context, const plan::Ownership& ownership)
     : context_(context),
       ownership_(ownership),
       comm_(primary_comm(context)),
-      secondary_(context.model.params.size(), context.config.zero),
+      secondary_(plan::trainable_params(context.model), context.config.zero),
       copies_(context.model.params.size()) {
   if (secondary_.enabled()) static_cast<void>(groups_of(context));
 }
@@ -190,9 +190,9 @@ bool GatherPath::released(ParamId param, const void* whole) {
   return true;
 }
 
-std::vector<ParamId> GatherPath::weights_change() {
-  std::vector<ParamId> ended = secondary_.weights_change();
-  for (device::Buffer& copy : copies_) copy.reset();
+std::vector<ParamId> GatherPath::weights_change(plan::WeightChange change) {
+  std::vector<ParamId> ended = secondary_.weights_change(change);
+  for (const ParamId param : ended) copies_[plan::raw(param)].reset();
   return ended;
 }
 

@@ -55,8 +55,8 @@ class GatherPath {
   [[nodiscard]] bool released(plan::ParamId param, const void* whole);
   /// Whether this rank has its part of a secondary copy.
   [[nodiscard]] bool secondary_held(plan::ParamId param) const { return secondary_.held(param); }
-  /// The optimizer is next: secondary copies are freed. Returns whose.
-  std::vector<plan::ParamId> weights_change();
+  /// Secondary copies of weights that changed are freed. Returns whose.
+  std::vector<plan::ParamId> weights_change(plan::WeightChange change);
 
  private:
   using Parts = std::vector<Part>;

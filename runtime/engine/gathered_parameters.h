@@ -8,7 +8,7 @@
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/engine.h"
-#include "runtime/optim/optimizer_state.h"
+#include "runtime/engine/held_states.h"
 #include "runtime/plan/ownership.h"
 
 namespace shardscope::engine {
@@ -16,7 +16,7 @@ namespace shardscope::engine {
 class GatheredParameters {
  public:
   /// Everything named outlives this.
-  GatheredParameters(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state);
+  GatheredParameters(const Context& context, const plan::Ownership& ownership, HeldStates& state);
 
   /// See Engine::with_gathered. Returns whether master weights changed: they have to be published then.
   [[nodiscard]] bool with(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
@@ -30,7 +30,7 @@ class GatheredParameters {
 
   const Context& context_;
   const plan::Ownership& ownership_;
-  optim::OptimizerState& state_;
+  HeldStates& state_;
   std::vector<bool> gathered_;  ///< by ParamId
   std::vector<bool> resident_;  ///< by ParamId: whole on every rank anyway
 };

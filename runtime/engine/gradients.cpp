@@ -102,7 +102,7 @@ bool Gradients::waits_for_end() const noexcept {
 void Gradients::refuse_unused() const {
   std::string names;
   for (const plan::ParamPlan& param : context_.model.params) {
-    if (!seen_in_window_[plan::raw(param.id)]) names += (names.empty() ? "" : ", ") + param.name;
+    if (param.trainable && !seen_in_window_[plan::raw(param.id)]) names += (names.empty() ? "" : ", ") + param.name;
   }
   if (names.empty()) return;
   throw std::runtime_error(
@@ -138,13 +138,15 @@ void Gradients::add_to_bucket(plan::ParamId param) {
 void Gradients::end_backward() {
   std::vector<plan::ParamId> unused;
   for (const plan::ParamPlan& param : context_.model.params) {
-    if (!ready_[plan::raw(param.id)]) unused.push_back(param.id);
+    if (param.trainable && !ready_[plan::raw(param.id)]) unused.push_back(param.id);
   }
   if (window_.boundary() && !context_.config.zero.ignore_unused_parameters) refuse_unused();
   settle_unused(unused);
   if (!reduces_now()) return;
   if (in_buckets() && waits_for_end()) {
-    for (const plan::ParamPlan& param : context_.model.params) add_to_bucket(param.id);
+    for (const plan::ParamPlan& param : context_.model.params) {
+      if (param.trainable) add_to_bucket(param.id);
+    }
   }
   device::Stream& reduce_stream = context_.device.reduce();
   const Fields phase{.code = code_of(ev::Phase::reduce)};

@@ -29,7 +29,7 @@ std::unique_ptr<optim::OptimizerState> make_zenflow(const Context& context, Para
   input.slices = plan::column_slices(context.model, ownership, context.rank(), input.settings.topk_ratio);
   for (const plan::ParamPlan& param : context.model.params) {
     input.matrix_of.push_back(static_cast<std::uint32_t>(input.matrices));
-    if (param.shape.size() == 2) ++input.matrices;
+    if (param.trainable && param.shape.size() == 2) ++input.matrices;
   }
   return offload::make_zenflow_optimizer(std::move(input));
 }

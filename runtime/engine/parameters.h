@@ -14,12 +14,25 @@
 #include "runtime/optim/param_sink.h"
 #include "runtime/plan/ids.h"
 #include "runtime/plan/ownership.h"
+#include "runtime/plan/scheduler.h"
 
 namespace shardscope::engine {
 
-/// What became of the owned range: changed by the optimizer or from outside, left as it was (gradients not
-/// finite), or set before anything was trained.
-enum class Update : std::uint8_t { applied, skipped, initial };
+/// What became of the weights: the optimizer changed the owned range, left it as it was (gradients not finite),
+/// or all were set from outside, frozen ones too, `initial`ly before anything was trained.
+enum class Update : std::uint8_t { applied, skipped, replaced, initial };
+[[nodiscard]] constexpr plan::WeightChange weight_change(Update update) noexcept {
+  switch (update) {
+    case Update::applied:
+      return plan::WeightChange::trainable;
+    case Update::skipped:
+      return plan::WeightChange::none;
+    case Update::replaced:
+    case Update::initial:
+      break;
+  }
+  return plan::WeightChange::all;
+}
 
 class Parameters {
  public:
@@ -55,6 +68,10 @@ class Parameters {
   [[nodiscard]] virtual std::string describe_swap() const { return {}; }
   /// Takes what the optimizer makes of this rank's owned range.
   [[nodiscard]] virtual optim::ParamSink& sink() = 0;
+  /// The elements of a frozen parameter that rest on this rank (plan::Ownership), in storage type, between two
+  /// steps, for work on the part's stream. One at a time; close_frozen() is called when that work is queued.
+  [[nodiscard]] virtual optim::RestingPart open_frozen(plan::ParamId param) = 0;
+  virtual void close_frozen(plan::ParamId param, optim::PartUse use) = 0;
 };
 
 /// Stages 0, 1 and 2. `ownership` outlives the result.

@@ -175,20 +175,24 @@ class PartitionedParameters final : public Parameters {
 
   void before_update() override {
     wait_for(scheduler_.in_flight_gathers(), plan::kNone<plan::ModuleId>);
-    const std::vector<ParamId> released = scheduler_.release_all();
+    const std::vector<ParamId> released = scheduler_.begin_update();
     free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::partition, scheduler_.available_elems());
     shards_->forget();
-    for (const ParamId param : path_.weights_change()) {
-      emit_status(context_.device.compute(), param, plan::kNone<plan::ModuleId>, ParamStatus::not_available,
-                  ev::StatusCause::partition, scheduler_.available_elems());
-    }
   }
 
   void after_update(Update update) override {
+    const plan::WeightChange change = weight_change(update);
+    const std::vector<ParamId> outdated = scheduler_.end_update(change);
+    free(outdated, plan::kNone<plan::ModuleId>, ev::StatusCause::partition, scheduler_.available_elems());
+    for (const ParamId param : path_.weights_change(change)) {
+      emit_status(context_.device.compute(), param, plan::kNone<plan::ModuleId>, ParamStatus::not_available,
+                  ev::StatusCause::partition, scheduler_.available_elems());
+    }
     // Peers read the shards from the gather stream.
     events_.order(context_.device.compute(), context_.device.gather());
-    // DeepSpeed gathers them after a step or a checkpoint only: its first iteration starts with none.
-    if (update == Update::initial && exact()) return;
+    // DeepSpeed gathers them after a step that was not skipped or a checkpoint only: its first iteration starts
+    // with none.
+    if (exact() && (update == Update::initial || update == Update::skipped)) return;
     const plan::Gather gather = scheduler_.gather_persistent();
     if (gather.id == plan::kNone<plan::GatherId>) return;
     device::Stream& stream = context_.device.gather();
@@ -209,6 +213,14 @@ class PartitionedParameters final : public Parameters {
   }
   [[nodiscard]] std::string describe_swap() const override { return shards_->describe_swap(); }
   [[nodiscard]] optim::ParamSink& sink() override { return *shards_; }
+
+  [[nodiscard]] optim::RestingPart open_frozen(ParamId param) override {
+    if (shards_->in_place().data == nullptr) return shards_->open(param);
+    return {{shards_->at_rest(param), context_.type()}, &context_.device.compute()};
+  }
+  void close_frozen(ParamId param, optim::PartUse use) override {
+    if (shards_->in_place().data == nullptr) shards_->close(param, use);
+  }
 
  private:
   [[nodiscard]] bool exact() const noexcept {

@@ -76,6 +76,7 @@ instrumentation::RunTables make_run_tables(const plan::ModelPlan& model, const c
     info.dtype = config::name_of(type);
     info.shape = param.shape;
     info.elems = param.elems;
+    info.frozen = !param.trainable;
     for (const plan::ModuleId module : param.modules) info.modules.push_back(plan::raw(module));
     if (ownership.stage() == 3) {
       const plan::ParamPartition& partition = ownership.shards().partitions[plan::raw(param.id)];

@@ -27,7 +27,7 @@ std::int64_t elems_of(const std::vector<plan::OwnedSlice>& slices) {
 /// owner needs.
 class Collection {
  public:
-  Collection(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
+  Collection(const Context& context, const plan::Ownership& ownership, HeldStates& state,
              const plan::ParamPlan& param, bool wanted_here)
       : context_(context), state_(state), param_(param), wanted_here_(wanted_here) {
     slices_.reserve(context.world());
@@ -76,7 +76,7 @@ class Collection {
     visit_round(context_.rank(), round,
                 [&](const plan::OwnedSlice& slice, std::int64_t first, std::int64_t at, std::int64_t elems) {
                   const std::int64_t begin = slice.owned_offset + first;
-                  state_.read(optim::StateKind::master, {begin, begin + elems}, to + at);
+                  state_.read(optim::StateKind::master, slice.param, {begin, begin + elems}, to + at);
                 });
   }
 
@@ -92,7 +92,7 @@ class Collection {
   }
 
   const Context& context_;
-  optim::OptimizerState& state_;
+  HeldStates& state_;
   const plan::ParamPlan& param_;
   const bool wanted_here_;
   std::vector<std::vector<plan::OwnedSlice>> slices_;  ///< by rank
@@ -102,7 +102,7 @@ class Collection {
 
 }  // namespace
 
-void fill_owned(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
+void fill_owned(const Context& context, const plan::Ownership& ownership, HeldStates& state,
                 std::span<const optim::StateKind> kinds, const Engine::FillState& fill) {
   device::Stream& stream = context.device.compute();
   std::int64_t piece_elems = 1;
@@ -117,25 +117,33 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, optim:
         const std::int64_t first = slice.param_offset + at;
         const std::int64_t begin = slice.owned_offset + at;
         for (const optim::StateKind kind : kinds) {
+          if (!param.trainable && kind != optim::StateKind::master) continue;
           fill(kind, param.id, {first, first + elems}, piece);
-          state.write(kind, {begin, begin + elems}, piece);
+          state.write(kind, param.id, {begin, begin + elems}, piece);
         }
       }
     }
   }
 }
 
-void read_states(const Context& context, optim::OptimizerState& state,
-                 std::span<const plan::SavedSlice> slices, const Engine::TakeStates& take) {
-  // Slices that follow one another in the owned range are one run: with many small parameters most do.
-  std::vector<plan::Range> runs;
+void read_states(const Context& context, HeldStates& state, std::span<const plan::SavedSlice> slices,
+                 const Engine::TakeStates& take) {
+  // Slices that follow one another in the owned range are one run: with many small parameters most do. Frozen
+  // ones rest apart and stay single.
+  struct Run {
+    plan::ParamId first{};
+    plan::Range range;
+    bool frozen = false;
+  };
+  std::vector<Run> runs;
   std::int64_t longest = 0;
   for (const plan::SavedSlice& slice : slices) {
-    if (runs.empty() || runs.back().end != slice.owned_offset) {
-      runs.push_back({slice.owned_offset, slice.owned_offset});
+    const bool frozen = !context.model.params[plan::raw(slice.param)].trainable;
+    if (runs.empty() || frozen || runs.back().range.end != slice.owned_offset) {
+      runs.push_back({slice.param, {slice.owned_offset, slice.owned_offset}, frozen});
     }
-    runs.back().end += slice.elems;
-    longest = std::max(longest, runs.back().size());
+    runs.back().range.end += slice.elems;
+    longest = std::max(longest, runs.back().range.size());
   }
   if (runs.empty()) return;
   const std::int64_t piece_elems = std::min(longest, kPieceElems);
@@ -144,10 +152,11 @@ void read_states(const Context& context, optim::OptimizerState& state,
   auto* piece = static_cast<float*>(host.data());
   for (const optim::StateKind kind : state.kinds()) {
     std::int64_t at = 0;
-    for (const plan::Range& run : runs) {
-      for (std::int64_t begin = run.begin; begin < run.end; begin += piece_elems) {
-        const std::int64_t elems = std::min(piece_elems, run.end - begin);
-        state.read(kind, {begin, begin + elems}, piece);
+    for (const Run& run : runs) {
+      if (run.frozen && kind != optim::StateKind::master) continue;
+      for (std::int64_t begin = run.range.begin; begin < run.range.end; begin += piece_elems) {
+        const std::int64_t elems = std::min(piece_elems, run.range.end - begin);
+        state.read(kind, run.first, {begin, begin + elems}, piece);
         take(kind, at, {piece, static_cast<std::size_t>(elems)});
         at += elems;
       }
@@ -155,28 +164,28 @@ void read_states(const Context& context, optim::OptimizerState& state,
   }
 }
 
-void gather_whole(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
+void gather_whole(const Context& context, const plan::Ownership& ownership, HeldStates& state,
                   plan::ParamId param, std::span<float> whole) {
   context.device.synchronize();
-  if (ownership.stage() == 0) {
+  if (ownership.whole_everywhere(param)) {
     const plan::OwnedSlice slice = ownership.slices(param, 0).front();
-    state.read(optim::StateKind::master, {slice.owned_offset, slice.owned_offset + slice.elems},
+    state.read(optim::StateKind::master, param, {slice.owned_offset, slice.owned_offset + slice.elems},
                whole.data());
     return;
   }
   Collection(context, ownership, state, context.model.params[plan::raw(param)], true).run(whole);
 }
 
-void collect_weights(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& state,
+void collect_weights(const Context& context, const plan::Ownership& ownership, HeldStates& state,
                      const Engine::TakeParam& take) {
   context.device.synchronize();
   std::vector<float> whole;
   for (const plan::ParamPlan& param : context.model.params) {
     if (context.rank() == 0) whole.resize(static_cast<std::size_t>(param.elems));
-    if (ownership.stage() == 0) {
+    if (ownership.whole_everywhere(param.id)) {
       if (context.rank() != 0) continue;
       const plan::OwnedSlice slice = ownership.slices(param.id, 0).front();
-      state.read(optim::StateKind::master, {slice.owned_offset, slice.owned_offset + param.elems},
+      state.read(optim::StateKind::master, param.id, {slice.owned_offset, slice.owned_offset + param.elems},
                  whole.data());
     } else {
       Collection(context, ownership, state, param, context.rank() == 0).run(whole);

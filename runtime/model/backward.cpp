@@ -77,7 +77,7 @@ Value Executor::State::compute_backward(Frame& frame, Value dy, const BackwardAr
       return {};
     case NodeKind::embedding_sum:
       while (!frame.children.empty()) {
-        visit_backward(*frame.children.back(), dy);
+        if (frame.children.back()->output_grad) visit_backward(*frame.children.back(), dy);
         frame.children.pop_back();
       }
       return {};
@@ -105,9 +105,12 @@ Value Executor::State::children_backward(Frame& frame, Value dy, Value* onto) {
   return dy;
 }
 
+/// Without data for a parameter that is none or frozen.
 Executor::State::Targets Executor::State::grad_targets(const Node& node, ParamId first, ParamId second) {
-  const GradTarget a = hooks.grad(first);
-  const GradTarget b = second == kNone<ParamId> ? GradTarget{{}, a.accumulate} : hooks.grad(second);
+  const GradTarget a = trains(first) ? hooks.grad(first) : GradTarget();
+  const GradTarget b = trains(second) ? hooks.grad(second) : GradTarget();
+  if (!trains(second)) return {a.data, {}, a.accumulate ? Write::add : Write::set};
+  if (!trains(first)) return {{}, b.data, b.accumulate ? Write::add : Write::set};
   Targets targets{a.data, b.data, a.accumulate ? Write::add : Write::set};
   if (a.accumulate == b.accumulate) return targets;
   // One kernel writes both and knows one mode only: clear the one that would be set, then add to both.
@@ -121,7 +124,7 @@ Executor::State::Targets Executor::State::grad_targets(const Node& node, ParamId
 }
 
 void Executor::State::contributed(ParamId param) {
-  if (param == kNone<ParamId>) return;
+  if (!trains(param)) return;
   if (--uses[plan::raw(param)] == 0) hooks.grad_ready(param);
 }
 
@@ -129,11 +132,13 @@ Value Executor::State::linear_backward(Frame& frame, Value dy, Frame* before) {
   const Node& node = *frame.node;
   // The weight's gradient first: it may then travel while the input's is computed, and the input is freed
   // before its gradient is allocated.
-  const Targets grads = grad_targets(node, node.weight, node.bias);
-  launch(Kernel::linear_backward_weight, node,
-         [grads, dy = dy.ptr(), x = frame.x.ptr(), n = N, in = node.in, out = node.out](const Exec& e) {
-           kernels::linear_backward_weight(e, grads.first, grads.second, dy, x, n, in, out, grads.write);
-         });
+  if (learns(node)) {
+    const Targets grads = grad_targets(node, node.weight, node.bias);
+    launch(Kernel::linear_backward_weight, node,
+           [grads, dy = dy.ptr(), x = frame.x.ptr(), n = N, in = node.in, out = node.out](const Exec& e) {
+             kernels::linear_backward_weight(e, grads.first, grads.second, dy, x, n, in, out, grads.write);
+           });
+  }
   if (linear_grads == GradOrder::weight_first) {
     contributed(node.weight);
     contributed(node.bias);
@@ -239,6 +244,7 @@ Value Executor::State::attention_backward(Frame& frame, Value dy) {
 
 void Executor::State::embedding_backward(Frame& frame, const Value& dy) {
   const Node& node = *frame.node;
+  if (!trains(node.weight)) return;
   const GradTarget grad = hooks.grad(node.weight);
   launch(Kernel::embedding_backward, node,
          [table = grad.data, dy = dy.ptr(), index = lookup(node), n = N, rows = node.in, width = node.out,

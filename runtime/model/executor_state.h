@@ -128,7 +128,13 @@ struct Executor::State {
   Value attention(const Node& node, Value x, Frame* frame);
   Value embedding(const Node& node, Value onto, Frame* frame);
   Value embedding_sum(const Node& node, Frame* frame);
+  static void settle(Frame& frame, bool output_grad);
   void count_use(plan::ParamId param);
+  [[nodiscard]] bool trains(plan::ParamId param) const {
+    return param != plan::kNone<plan::ParamId> && plan.params[plan::raw(param)].trainable;
+  }
+  /// Whether a parameter of this node is trained; a frozen one adds nothing to backward but its use there.
+  [[nodiscard]] bool learns(const Node& node) const { return trains(node.weight) || trains(node.bias); }
   [[nodiscard]] const std::int32_t* lookup(const Node& node);
   void start_batch(const Batch& next, std::int64_t next_iteration, Mode next_mode);
   [[nodiscard]] Value network_input();

@@ -63,10 +63,21 @@ Value Executor::State::visit(const Node& node, Value x, Frame* tape_of_parent, F
   } else {
     y = compute(node, std::move(x), frame, around);
   }
-  if (frame != nullptr) frame->output_grad = y.needs_grad();
+  if (frame != nullptr) settle(*frame, y.needs_grad());
   emit_module(EventKind::module_end, node, forward_pass());
   if (node.hooks) hooks.post_forward(node.module);
   return y;
+}
+
+/// Where nothing learns, backward does not come: what was kept for it is freed.
+void Executor::State::settle(Frame& frame, bool output_grad) {
+  frame.output_grad = output_grad;
+  if (output_grad) return;
+  frame.checkpointed = false;
+  frame.x.reset();
+  frame.y.reset();
+  frame.stats.reset();
+  frame.children.clear();
 }
 
 /// A linear layer at the end adds `onto`; see residual.
@@ -114,7 +125,7 @@ Value Executor::State::compute(const Node& node, Value x, Frame* frame, ForwardA
 
 /// Counted in the first forward only: a recomputation contributes no further gradient.
 void Executor::State::count_use(ParamId param) {
-  if (mode == Mode::train && param != kNone<ParamId>) ++uses[plan::raw(param)];
+  if (mode == Mode::train && trains(param)) ++uses[plan::raw(param)];
 }
 
 Value Executor::State::linear(const Node& node, Value x, Frame* frame, ForwardAround* around) {
@@ -132,9 +143,11 @@ Value Executor::State::functional_linear(const Node& node, Value x, Frame* frame
 
 Value Executor::State::linear_with(const Node& node, Value x, ConstPtr weight, ConstPtr bias, Frame* frame,
                                    ForwardAround* around) {
-  Value y = allocate(node, node.out, true);
+  const bool onto_grad = around != nullptr && around->onto.needs_grad();
+  const bool grad = x.needs_grad() || learns(node) || onto_grad;
+  Value y = allocate(node, node.out, grad);
   if (around != nullptr && around->gelu != nullptr) {
-    around->activated = allocate(*around->gelu, node.out, true);
+    around->activated = allocate(*around->gelu, node.out, grad);
     launch(Kernel::linear_gelu_forward, node,
            [y = around->activated.ptr(), kept = y.ptr(), x = x.ptr(), weight, bias, n = N, in = node.in,
             out = node.out](const Exec& e) {
@@ -146,14 +159,14 @@ Value Executor::State::linear_with(const Node& node, Value x, ConstPtr weight, C
            [y = y.ptr(), x = x.ptr(), weight, bias, n = N, in = node.in, out = node.out,
             onto](const Exec& e) { kernels::linear_forward(e, y, x, weight, bias, n, in, out, onto); });
   }
-  if (frame != nullptr) frame->x = std::move(x);
+  if (frame != nullptr && trains(node.weight)) frame->x = std::move(x);  // only its gradient needs it
   return y;
 }
 
 Value Executor::State::layer_norm(const Node& node, Value x, Frame* frame) {
   count_use(node.weight);
   count_use(node.bias);
-  Value y = allocate(node, node.out, true);
+  Value y = allocate(node, node.out, x.needs_grad() || learns(node));
   device::Buffer stats =
       allocate_bytes(node, 2 * static_cast<std::size_t>(N) * sizeof(float), MemoryCategory::activation);
   auto* const mean = static_cast<float*>(stats.data());
@@ -197,7 +210,8 @@ Value Executor::State::residual(const Node& node, Value x, Frame* frame) {
   Value branch = run_children(node, x, frame, within ? x : Value());
   if (within) return branch;
   const std::int64_t n = N * x.width();
-  Value y = branch.sole_owner() ? branch : allocate(node, x.width(), x.needs_grad() || branch.needs_grad());
+  Value y = branch.sole_owner() ? branch : allocate(node, x.width(), branch.needs_grad());
+  if (x.needs_grad()) y.need_grad();
   launch(Kernel::add, node, [y = y.ptr(), x = x.ptr(), branch = branch.ptr(), n](const Exec& e) {
     kernels::add(e, y, x, branch, n);
   });
@@ -230,11 +244,12 @@ Value Executor::State::attention(const Node& node, Value x, Frame* frame) {
 Value Executor::State::embedding(const Node& node, Value onto, Frame* frame) {
   count_use(node.weight);
   const auto write = onto ? kernels::Write::add : kernels::Write::set;
-  Value y = onto ? std::move(onto) : allocate(node, node.out, true);
+  Value y = onto ? std::move(onto) : allocate(node, node.out, false);
+  if (learns(node)) y.need_grad();
   launch(Kernel::embedding_forward, node,
          [y = y.ptr(), table = hooks.param(node.weight), index = lookup(node), n = N, width = node.out,
           write](const Exec& e) { kernels::embedding_forward(e, y, table, index, n, width, write); });
-  if (frame != nullptr) frame->output_grad = true;
+  if (frame != nullptr) frame->output_grad = learns(node);
   return y;
 }
 

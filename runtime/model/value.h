@@ -30,6 +30,8 @@ class Value {
   [[nodiscard]] kernels::Ptr ptr() const noexcept { return data_; }
   [[nodiscard]] std::int64_t width() const noexcept { return width_; }
   [[nodiscard]] bool needs_grad() const noexcept { return needs_grad_; }
+  /// Backward has to come back through it.
+  void need_grad() noexcept { needs_grad_ = true; }
   [[nodiscard]] explicit operator bool() const noexcept { return data_.data != nullptr; }
   /// Nobody else reads it, so it may be overwritten.
   [[nodiscard]] bool sole_owner() const noexcept { return buffer_ != nullptr && buffer_.use_count() == 1; }

@@ -59,11 +59,13 @@ class PlacedShards final : public ShardStore {
   [[nodiscard]] device::Stream& landing() noexcept override { return device_.copy(); }
 
   void put(plan::Range range, const void* from, std::uint32_t group) override {
-    // Shards lie in the owned range in parameter order.
+    // Shards lie in the owned range in the layout's order.
     const auto& offsets = layout_.shard_offset;
-    auto param = static_cast<std::size_t>(std::upper_bound(offsets.begin(), offsets.end(), range.begin) -
-                                          offsets.begin() - 1);
-    for (; param < offsets.size() && offsets[param] < range.end; ++param) {
+    auto next = std::upper_bound(
+        layout_.order.begin(), layout_.order.end(), range.begin,
+        [&](std::int64_t at, ParamId param) { return at < offsets[plan::raw(param)]; });
+    for (--next; next != layout_.order.end() && offsets[plan::raw(*next)] < range.end; ++next) {
+      const std::size_t param = plan::raw(*next);
       const std::int64_t begin = offsets[param];
       const plan::Range part = plan::intersect(range, {begin, begin + partition(param).shard_elems});
       if (part.size() == 0) continue;  // alignment between shards

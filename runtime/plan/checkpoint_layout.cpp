@@ -1,5 +1,6 @@
 #include "runtime/plan/checkpoint_layout.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -28,6 +29,11 @@ std::vector<std::vector<SavedSlice>> checkpoint_layout(const Ownership& ownershi
             {slice.param, slice.param_offset + begin, slice.owned_offset + begin, end - begin});
       }
     }
+  }
+  for (std::vector<SavedSlice>& slices : saved) {
+    std::stable_partition(slices.begin(), slices.end(), [&](const SavedSlice& slice) {
+      return !ownership.frozen_at(slice.owned_offset);
+    });
   }
   return saved;
 }

@@ -19,7 +19,8 @@ struct SavedSlice {
   std::int64_t elems = 0;         ///< above 0; never padding
 };
 
-/// By rank, each in parameter order: every element of the `params` parameters in exactly one slice.
+/// By rank, each in parameter order, slices of frozen parameters behind the others: every element of the
+/// `params` parameters in exactly one slice.
 [[nodiscard]] std::vector<std::vector<SavedSlice>> checkpoint_layout(const Ownership& ownership,
                                                                      std::size_t params);
 

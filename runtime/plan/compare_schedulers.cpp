@@ -35,7 +35,8 @@ class Follower {
     see_memory();
     for (const Visit& visit : visits) take(visit);
     (void)scheduler_.release_leftovers();
-    (void)scheduler_.release_all();
+    (void)scheduler_.begin_update();
+    (void)scheduler_.end_update(WeightChange::trainable);
     count(scheduler_.gather_persistent());
     return std::move(run_);
   }

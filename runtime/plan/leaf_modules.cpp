@@ -197,7 +197,7 @@ std::vector<std::vector<ParamId>> leaf_gradients(const ModelPlan& model) {
     if (!module.leaf) continue;
     for (const ParamId id : module.params) {
       const ParamPlan& param = model.params[raw(id)];
-      const bool own = functional.count(param.name) == 0 &&
+      const bool own = param.trainable && functional.count(param.name) == 0 &&
                        std::all_of(param.modules.begin(), param.modules.end(),
                                    [&](ModuleId user) { return inside(user, module.id); });
       if (own) held[raw(module.id)].push_back(id);

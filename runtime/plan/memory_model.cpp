@@ -18,7 +18,23 @@ std::int64_t sum(const std::vector<std::int64_t>& elems) {
   return std::accumulate(elems.begin(), elems.end(), std::int64_t{0});
 }
 
-std::string times_s(std::int64_t factor) { return factor == 1 ? "S" : std::to_string(factor) + "S"; }
+std::string times_s(std::int64_t factor, const char* params = "S") {
+  return factor == 1 ? params : std::to_string(factor) + params;
+}
+
+bool is_trainable(const std::vector<bool>& trainable, std::size_t param) {
+  return param >= trainable.size() || trainable[param];
+}
+
+/// Elements of the trainable, or of the frozen ones.
+std::vector<std::int64_t> chosen(const std::vector<std::int64_t>& elems, const std::vector<bool>& trainable,
+                                 bool trained) {
+  std::vector<std::int64_t> some;
+  for (std::size_t i = 0; i < elems.size(); ++i) {
+    if (is_trainable(trainable, i) == trained) some.push_back(elems[i]);
+  }
+  return some;
+}
 
 bool is_persistent(const VolumeInput& input, std::size_t param) {
   return param < input.persistent.size() && input.persistent[param];
@@ -26,11 +42,11 @@ bool is_persistent(const VolumeInput& input, std::size_t param) {
 
 }  // namespace
 
-std::string StateExpression::text() const {
+std::string StateExpression::text(const char* params) const {
   std::string text;
-  if (whole > 0) text = times_s(whole);
+  if (whole > 0) text = times_s(whole, params);
   if (whole > 0 && sharded > 0) text += " + ";
-  if (sharded > 0) text += times_s(sharded) + "/n";
+  if (sharded > 0) text += times_s(sharded, params) + "/n";
   return text;
 }
 
@@ -59,6 +75,11 @@ StateExpression state_expression(std::uint32_t stage, const StateBytes& bytes) {
     default:
       return {0, bytes.all()};
   }
+}
+
+StateExpression frozen_expression(std::uint32_t stage, const StateBytes& bytes) {
+  check_stage(stage);
+  return stage < 3 ? StateExpression{bytes.param, 0} : StateExpression{0, bytes.param};
 }
 
 GroupedStates grouped_states(const StateExpression& states, const ZeroConfig& zero, std::int64_t param_bytes,
@@ -124,23 +145,30 @@ std::array<PoolExpression, kStatePools> placed_expressions(std::uint32_t stage, 
 }
 
 ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint32_t stage,
-                         std::uint32_t world, const StateBytes& bytes, std::int64_t shard_alignment) {
+                         std::uint32_t world, const StateBytes& bytes, std::int64_t shard_alignment,
+                         const std::vector<bool>& trainable) {
   check_stage(stage);
-  const std::int64_t elems = sum(param_elems);
+  const std::vector<std::int64_t> trained = chosen(param_elems, trainable, true);
+  const std::vector<std::int64_t> frozen = chosen(param_elems, trainable, false);
+  const auto sharded = [&](const std::vector<std::int64_t>& params) {
+    std::int64_t elems = 0;
+    for (const std::int64_t param : params) {
+      const std::int64_t shard = partition_param(param, world).shard_elems;
+      elems += (shard + shard_alignment - 1) / shard_alignment * shard_alignment;
+    }
+    return elems;
+  };
+  const std::int64_t elems = sum(trained);
   std::int64_t resident = elems;  // parameters that stay on this rank
   std::int64_t owned = elems;     // elements that this rank updates, with padding
   std::int64_t gradients = elems;
   if (stage == 1 || stage == 2) {
-    const FlatLayout layout = make_flat_layout(param_elems, world);
+    const FlatLayout layout = make_flat_layout(trained, world);
     resident = layout.flat_elems;
     owned = layout.shard_elems;
     gradients = stage == 1 ? layout.flat_elems : layout.shard_elems;
   } else if (stage == 3) {
-    owned = 0;
-    for (const std::int64_t param : param_elems) {
-      const std::int64_t shard = partition_param(param, world).shard_elems;
-      owned += (shard + shard_alignment - 1) / shard_alignment * shard_alignment;
-    }
+    owned = sharded(trained);
     resident = owned;
     gradients = owned;
   }
@@ -151,13 +179,15 @@ ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint
   states.master = owned * bytes.master;
   states.momentum = owned * bytes.momentum;
   states.variance = owned * bytes.variance;
+  states.frozen = (stage == 3 ? sharded(frozen) : sum(frozen)) * bytes.param;
   return states;
 }
 
 StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const VolumeInput& input) {
   check_stage(input.stage);
   const std::int64_t k = std::max<std::int64_t>(input.micro_steps, 1);
-  const std::int64_t elems = sum(param_elems);
+  const std::vector<std::int64_t> trained = chosen(param_elems, input.trainable, true);
+  const std::int64_t elems = sum(trained);
   StepVolume volume;
   if (input.stage == 3) {
     std::int64_t gathered = 0;
@@ -165,14 +195,19 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
     for (std::size_t i = 0; i < param_elems.size(); ++i) {
       const ParamPartition part = partition_param(param_elems[i], input.world);
       const std::int64_t whole = part.shard_elems * static_cast<std::int64_t>(input.world);
-      const std::int64_t gathers = is_persistent(input, i) ? 1 : k * input.gathers_per_micro_step;
+      const bool learns = is_trainable(input.trainable, i);
+      const std::int64_t once = learns ? 1 : 0;  // a step
+      const std::int64_t gathers = is_persistent(input, i) ? once : k * input.gathers_per_micro_step;
       gathered += gathers * param_elems[i];
-      padded += (gathers + k) * whole;
+      padded += (gathers + (learns ? k : 0)) * whole;
     }
     volume.gather_elems = static_cast<double>(gathered);
     volume.reduce_elems = static_cast<double>(k * elems);
     volume.padded_elems = padded;
     volume.text = times_s(k * (input.gathers_per_micro_step + 1));
+    if (trained.size() < param_elems.size()) {
+      volume.text += " + " + times_s(k * input.gathers_per_micro_step, "F");
+    }
     if (std::find(input.persistent.begin(), input.persistent.end(), true) != input.persistent.end()) {
       volume.text += " less what persistent parameters save";
     }
@@ -185,7 +220,7 @@ StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const Volum
     volume.padded_elems = reduces * per_reduce * elems;
     if (input.stage > 0) {
       volume.gather_elems = static_cast<double>(elems);
-      volume.padded_elems += make_flat_layout(param_elems, input.world).flat_elems;
+      volume.padded_elems += make_flat_layout(trained, input.world).flat_elems;
     }
     const std::int64_t reduced = reduces * per_reduce;
     if (input.stage == 0) {

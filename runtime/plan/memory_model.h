@@ -34,11 +34,13 @@ struct StateExpression {
   [[nodiscard]] double bytes(double params, double ranks) const noexcept {
     return static_cast<double>(whole) * params + static_cast<double>(sharded) * params / ranks;
   }
-  /// "4S + 12S/n"; "16S"; "16S/n".
-  [[nodiscard]] std::string text() const;
+  /// "4S + 12S/n"; "16S"; "16S/n"; with another letter than S for what is counted.
+  [[nodiscard]] std::string text(const char* params = "S") const;
 };
 /// V1-V4. Throws std::invalid_argument on a stage above 3.
 [[nodiscard]] StateExpression state_expression(std::uint32_t stage, const StateBytes& bytes);
+/// Of F elements of frozen parameters, which S does not count: their weights, sharded in stage 3.
+[[nodiscard]] StateExpression frozen_expression(std::uint32_t stage, const StateBytes& bytes);
 
 /// The expression where parameters are not sharded over all ranks alike: MiCS shards over a group, hpZ adds a
 /// copy of the parameters spread over one.
@@ -96,16 +98,18 @@ struct ModelStates {
   std::int64_t master = 0;
   std::int64_t momentum = 0;
   std::int64_t variance = 0;
+  std::int64_t frozen = 0;  ///< weights that are not trained
   [[nodiscard]] std::int64_t total() const noexcept {
-    return param_owned + param_rest + gradient + master + momentum + variance;
+    return param_owned + param_rest + gradient + master + momentum + variance + frozen;
   }
 };
 /// `param_elems` by ParamId. Stage 2 keeps only owned gradients, as this runtime does (V6 is the exception
-/// elsewhere). `shard_alignment`: stage 3, see make_shard_layout. Throws std::invalid_argument on a stage
-/// above 3.
+/// elsewhere). `shard_alignment`: stage 3, see make_shard_layout. `trainable` by ParamId; empty: all are.
+/// Throws std::invalid_argument on a stage above 3.
 [[nodiscard]] ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint32_t stage,
                                        std::uint32_t world, const StateBytes& bytes,
-                                       std::int64_t shard_alignment = 1);
+                                       std::int64_t shard_alignment = 1,
+                                       const std::vector<bool>& trainable = {});
 
 /// Elements one rank communicates in an optimizer step, as the ZeRO paper counts: an all-reduce 2, the others
 /// 1 per element of the whole.
@@ -114,7 +118,7 @@ struct StepVolume {
   double gather_elems = 0;
   double reduce_elems = 0;
   std::int64_t padded_elems = 0;  ///< with the padding that really travels
-  std::string text;               ///< "2S", "3S", with accumulation "4S + S"
+  std::string text;               ///< "2S", "3S", with accumulation "4S + S"; F: frozen parameters
 };
 struct VolumeInput {
   std::uint32_t stage = 0;
@@ -123,6 +127,8 @@ struct VolumeInput {
   bool multi_rank_allreduce = false;        ///< compat: stages 1 and 2 cost 3S
   std::int64_t gathers_per_micro_step = 2;  ///< stage 3: forward and backward, 1 if all is kept between
   std::vector<bool> persistent;             ///< stage 3, by ParamId: gathered once a step; empty: none
+  /// By ParamId; empty: all are. Frozen ones are gathered in stage 3, persistent ones never again.
+  std::vector<bool> trainable{};
 };
 [[nodiscard]] StepVolume step_volume(const std::vector<std::int64_t>& param_elems, const VolumeInput& input);
 

@@ -210,6 +210,36 @@ void parse_details(Reader& reader, NodeSpec& node, int depth) {
   }
 }
 
+/// Whether a node of this kind is a module that has parameters or may have some below.
+bool may_be_frozen(NodeKind kind) {
+  return kind == NodeKind::sequential || kind == NodeKind::list || kind == NodeKind::linear ||
+         kind == NodeKind::layer_norm || kind == NodeKind::embedding;
+}
+
+/// "trainable": true or false for a module and all below it, or {"weight": ..., "bias": ...} for its own
+/// parameters one by one.
+void parse_trainable(Reader& reader, NodeSpec& node) {
+  if (!reader.has("trainable")) return;
+  const Json& value = reader.at("trainable");
+  const bool own = node.kind != NodeKind::sequential && node.kind != NodeKind::list;
+  if (!value.is_boolean() && !(own && value.is_object())) {
+    reader.wrong("trainable",
+                 own ? R"(true, false, or an object such as {"weight": false})" : "true or false", value);
+  }
+  const bool has_bias = node.kind == NodeKind::layer_norm || (node.kind == NodeKind::linear && node.bias);
+  if (!node.weight_of.empty() && (value.is_object() ? value.contains("weight") : !has_bias)) {
+    fail(reader.where(), "the weight is that of \"" + node.weight_of + "\"; give its \"trainable\" there");
+  }
+  if (value.is_boolean()) {
+    node.trainable = value.get<bool>();
+    return;
+  }
+  Reader own_params(value, reader.where() + ".trainable");
+  if (own_params.has("weight")) node.trainable_weight = own_params.boolean_or("weight", true);
+  if (has_bias && own_params.has("bias")) node.trainable_bias = own_params.boolean_or("bias", true);
+  own_params.finish();
+}
+
 NodeSpec parse_node(const Json& json, const std::string& where, int depth) {
   if (depth > kMaxDepth) fail(where, "nested deeper than " + std::to_string(kMaxDepth) + " levels");
   Reader reader(json, where);
@@ -219,6 +249,7 @@ NodeSpec parse_node(const Json& json, const std::string& where, int depth) {
   node.type = reader.text_or("type", "");
   parse_details(reader, node, depth);
   if (reader.has("returns")) parse_returns(reader, node);
+  if (may_be_frozen(node.kind)) parse_trainable(reader, node);
   reader.finish();
   return node;
 }

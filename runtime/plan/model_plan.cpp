@@ -42,11 +42,14 @@ class Numbering {
  public:
   explicit Numbering(ModelPlan& plan) : plan_(plan) {}
 
-  void walk(const NodeSpec& node, const std::string& parent_path, ModuleId parent, ModuleId leaf) {
+  /// `trainable`: of the module around.
+  void walk(const NodeSpec& node, const std::string& parent_path, ModuleId parent, ModuleId leaf,
+            bool trainable) {
     if (!is_module(node)) {
-      for (const NodeSpec& child : node.children) walk(child, parent_path, parent, leaf);
+      for (const NodeSpec& child : node.children) walk(child, parent_path, parent, leaf, trainable);
       return;
     }
+    trainable = node.trainable.value_or(trainable);
     const ModuleId id{static_cast<std::uint32_t>(plan_.modules.size())};
     const std::string path = join_path(parent_path, node.name);
     ModulePlan module;
@@ -60,29 +63,31 @@ class Numbering {
 
     // A leaf module fetches everything below it, so its parameters are listed with it.
     const ModuleId inside = leaf == kNone<ModuleId> && node.leaf ? id : leaf;
-    add_params(node, path, id, inside);
-    for (const NodeSpec& child : node.children) walk(child, path, id, inside);
+    add_params(node, path, id, inside, trainable);
+    for (const NodeSpec& child : node.children) walk(child, path, id, inside, trainable);
     add_returns(node, path, id);
   }
 
  private:
-  void add_params(const NodeSpec& node, const std::string& path, ModuleId id, ModuleId leaf) {
+  void add_params(const NodeSpec& node, const std::string& path, ModuleId id, ModuleId leaf, bool trainable) {
+    const bool weight = node.trainable_weight.value_or(trainable);
+    const bool bias = node.trainable_bias.value_or(trainable);
     switch (node.kind) {
       case NodeKind::linear:
         if (node.weight_of.empty()) {
-          add(path + ".weight", {node.out, node.in}, ParamKind::matrix, id, leaf);
+          add(path + ".weight", {node.out, node.in}, ParamKind::matrix, id, leaf, weight);
         } else {
           share(path, node, id, leaf);
         }
-        if (node.bias) add(path + ".bias", {node.out}, ParamKind::bias, id, leaf);
+        if (node.bias) add(path + ".bias", {node.out}, ParamKind::bias, id, leaf, bias);
         break;
       case NodeKind::layer_norm:
-        add(path + ".weight", {node.out}, ParamKind::layer_norm_weight, id, leaf);
-        add(path + ".bias", {node.out}, ParamKind::bias, id, leaf);
+        add(path + ".weight", {node.out}, ParamKind::layer_norm_weight, id, leaf, weight);
+        add(path + ".bias", {node.out}, ParamKind::bias, id, leaf, bias);
         break;
       case NodeKind::embedding:
         if (node.weight_of.empty()) {
-          add(path + ".weight", {node.in, node.out}, ParamKind::embedding, id, leaf);
+          add(path + ".weight", {node.in, node.out}, ParamKind::embedding, id, leaf, weight);
         } else {
           share(path, node, id, leaf);
         }
@@ -92,8 +97,10 @@ class Numbering {
     }
   }
 
-  void add(std::string name, std::vector<std::int64_t> shape, ParamKind kind, ModuleId id, ModuleId leaf) {
+  void add(std::string name, std::vector<std::int64_t> shape, ParamKind kind, ModuleId id, ModuleId leaf,
+           bool trainable) {
     ParamPlan param;
+    param.trainable = trainable;
     param.id = ParamId{static_cast<std::uint32_t>(plan_.params.size())};
     param.elems = 1;
     for (const std::int64_t extent : shape) param.elems *= extent;
@@ -162,10 +169,28 @@ class Numbering {
 
 }  // namespace
 
+std::vector<bool> trainable_params(const ModelPlan& model) {
+  std::vector<bool> trainable;
+  trainable.reserve(model.params.size());
+  for (const ParamPlan& param : model.params) trainable.push_back(param.trainable);
+  return trainable;
+}
+
+std::int64_t trainable_elems(const ModelPlan& model) noexcept {
+  std::int64_t elems = 0;
+  for (const ParamPlan& param : model.params) elems += param.trainable ? param.elems : 0;
+  return elems;
+}
+
 ModelPlan build_model_plan(ModelSpec spec) {
   check_model(spec);
   ModelPlan plan;
-  Numbering(plan).walk(spec.root, "", kNone<ModuleId>, kNone<ModuleId>);
+  Numbering(plan).walk(spec.root, "", kNone<ModuleId>, kNone<ModuleId>, true);
+  if (!plan.params.empty() && trainable_elems(plan) == 0) {
+    throw std::invalid_argument(
+        "model: every parameter is frozen (\"trainable\": false), so there is nothing to train; leave at "
+        "least one trainable");
+  }
   plan.spec = std::move(spec);
   for (const ModulePlan& module : plan.modules) {
     std::int64_t direct = 0;

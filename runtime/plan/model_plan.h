@@ -22,6 +22,7 @@ struct ParamPlan {
   std::int64_t elems = 0;
   ParamKind kind = ParamKind::matrix;
   std::vector<ModuleId> modules;  ///< owner first, then the modules that share it (tied)
+  bool trainable = true;          ///< false: frozen, so no gradient, no optimizer states
 };
 
 struct ModulePlan {
@@ -43,8 +44,14 @@ struct ModelPlan {
   std::int64_t largest_module_elems = 0;  ///< max over modules of direct parameters (M1)
 };
 
+/// By ParamId: false for frozen parameters.
+[[nodiscard]] std::vector<bool> trainable_params(const ModelPlan& model);
+/// Elements of the parameters that are trained; the others are frozen.
+[[nodiscard]] std::int64_t trainable_elems(const ModelPlan& model) noexcept;
+
 /// Numbers modules and parameters. Throws std::invalid_argument with path and reason on a spec that
-/// cannot run (unknown target, width mismatch, heads that do not divide the width, ...).
+/// cannot run (unknown target, width mismatch, heads that do not divide the width, every parameter frozen,
+/// ...).
 [[nodiscard]] ModelPlan build_model_plan(ModelSpec spec);
 
 /// Reads the JSON model tree (docs/models.md). Pure: text in, spec out. Throws std::invalid_argument

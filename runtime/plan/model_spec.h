@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,9 @@ struct NodeSpec {
   /// Module: parameters that its forward returns beside its result, as paths below it ("weight",
   /// "wte.weight"). What runs around it may read them after it has ended (zero-reference P11).
   std::vector<std::string> returns;
+  /// Modules: whether the parameters of this module and below are trained; empty: as the module around says,
+  /// the root's are. `weight` and `bias` of this module itself may say otherwise.
+  std::optional<bool> trainable, trainable_weight, trainable_bias;
   std::vector<NodeSpec> children;
 };
 

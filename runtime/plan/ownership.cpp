@@ -16,21 +16,24 @@ Ownership::Ownership(const ModelPlan& model, const ZeroConfig& zero, std::uint32
   }
   if (stage_ == 3) {
     shards_ = make_shard_layout(model, shard_world_, shard_alignment);
-    owned_elems_ = shards_.elems;
+    owned_elems_ = shards_.trainable_elems;
+    frozen_elems_ = shards_.elems - shards_.trainable_elems;
     sub_groups_ = make_sub_groups(shards_, zero.sub_group_size);
     return;
   }
   const GradientOrder order =
       stage_ > 0 && zero.round_robin_gradients ? GradientOrder::round_robin : GradientOrder::parameter_order;
   if (uses_legacy_layout(zero)) {
-    std::vector<std::int64_t> elems;
-    for (const ParamPlan& param : model.params) elems.push_back(param.elems);
-    flat_ = make_legacy_layout(elems, world, zero.max_elements_per_comm, order);
+    flat_ = make_legacy_layout(model, world, zero.max_elements_per_comm, order);
   } else {
     flat_ = make_flat_layout(model, stage_ == 0 ? 1 : world, order);
   }
   owned_elems_ = flat_.shard_elems;
   sub_groups_.push_back({0, owned_elems_});
+  for (const ParamPlan& param : model.params) {
+    frozen_offset_.push_back(param.trainable ? -1 : frozen_elems_);
+    if (!param.trainable) frozen_elems_ += param.elems;
+  }
 }
 
 std::vector<OwnedSlice> Ownership::slices(ParamId param, std::uint32_t rank) const {
@@ -40,6 +43,10 @@ std::vector<OwnedSlice> Ownership::slices(ParamId param, std::uint32_t rank) con
     const Range range = partition.real_range(rank % shard_world_);
     found.push_back({param, rank, range.begin, shards_.shard_offset[raw(param)], range.size(),
                      partition.shard_elems - range.size()});
+    return found;
+  }
+  if (frozen_offset_.at(raw(param)) >= 0) {
+    found.push_back({param, rank, 0, owned_elems_ + frozen_offset_[raw(param)], flat_.elems_of(param), 0});
     return found;
   }
   for (const FlatSlice& slice : flat_.slices_of(param)) {

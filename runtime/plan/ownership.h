@@ -1,5 +1,10 @@
-// Which elements of which parameter each rank updates, for every stage: what the optimizer, the
-// initialisation, loading, saving and the tables of a run share.
+// Which elements of which parameter each rank updates, and which of the frozen ones it holds, for every stage:
+// what the optimizer, the initialisation, loading, saving and the tables of a run share.
+//
+// [Note: frozen parameters]
+// A parameter that is not trained has no gradient and no optimizer state, so it is in no rank's owned range: its
+// elements are numbered from owned_elems() on, behind it. Stages 0 to 2 hold it whole on every rank, in the
+// storage type, and never communicate it; stage 3 shards it as the others.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +18,8 @@
 
 namespace shardscope::plan {
 
-/// A piece of one parameter inside the range of elements that one rank updates (its owned range).
+/// A piece of one parameter inside the range of elements that one rank updates (its owned range), or behind it
+/// if the parameter is frozen.
 struct OwnedSlice {
   ParamId param{};
   std::uint32_t rank = 0;
@@ -38,6 +44,18 @@ class Ownership {
   [[nodiscard]] std::uint32_t shard_world() const noexcept { return shard_world_; }
   /// Elements of one rank's owned range, padding included; the same on every rank.
   [[nodiscard]] std::int64_t owned_elems() const noexcept { return owned_elems_; }
+  /// Elements of frozen parameters that rest on one rank, with the padding of stage 3.
+  [[nodiscard]] std::int64_t frozen_elems() const noexcept { return frozen_elems_; }
+  /// A slice that starts there is a frozen parameter's.
+  [[nodiscard]] bool frozen_at(std::int64_t owned_offset) const noexcept {
+    return owned_offset >= owned_elems_;
+  }
+  /// Every rank holds all elements of the parameter: stage 0, and frozen ones in stages 1 and 2.
+  [[nodiscard]] bool whole_everywhere(ParamId param) const {
+    return stage_ == 0 || (stage_ < 3 && frozen_offset_.at(raw(param)) >= 0);
+  }
+  /// Stages 0 to 2, of a frozen parameter: its first element behind the owned range.
+  [[nodiscard]] std::int64_t frozen_offset(ParamId param) const { return frozen_offset_.at(raw(param)); }
   /// Units of the optimizer step, ascending, covering the owned range.
   [[nodiscard]] const std::vector<Range>& sub_groups() const noexcept { return sub_groups_; }
   /// Slices of one parameter on one rank, ascending.
@@ -53,6 +71,8 @@ class Ownership {
   std::uint32_t world_;
   std::uint32_t shard_world_;
   std::int64_t owned_elems_ = 0;
+  std::int64_t frozen_elems_ = 0;
+  std::vector<std::int64_t> frozen_offset_;  ///< stages 0 to 2, by ParamId; -1: trained
   std::vector<Range> sub_groups_;
   FlatLayout flat_;
   ShardLayout shards_;

@@ -13,32 +13,52 @@ void check_world(std::uint32_t world) {
 
 std::int64_t ceil_div(std::int64_t value, std::int64_t by) noexcept { return (value + by - 1) / by; }
 
+/// What a layout is made of.
+struct Sizes {
+  std::vector<std::int64_t> elems;  ///< by ParamId
+  std::vector<ParamId> trainable;   ///< ascending
+};
+
+Sizes sizes_of(const std::vector<std::int64_t>& param_elems) {
+  Sizes sizes{param_elems, {}};
+  for (std::size_t i = 0; i < param_elems.size(); ++i) {
+    sizes.trainable.push_back(ParamId{static_cast<std::uint32_t>(i)});
+  }
+  return sizes;
+}
+
+Sizes sizes_of(const ModelPlan& model) {
+  Sizes sizes;
+  for (const ParamPlan& param : model.params) {
+    sizes.elems.push_back(param.elems);
+    if (param.trainable) sizes.trainable.push_back(param.id);
+  }
+  return sizes;
+}
+
 /// Parameters one after the other; sizes and slices come with cut().
-FlatLayout concatenate(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
-                       GradientOrder order) {
+FlatLayout concatenate(const Sizes& sizes, std::uint32_t world, GradientOrder order) {
   check_world(world);
   FlatLayout layout;
   layout.world = world;
-  const std::size_t count = param_elems.size();
-  layout.order.reserve(count);
+  const std::size_t count = sizes.trainable.size();
   switch (order) {
     case GradientOrder::parameter_order:
-      for (std::size_t i = 0; i < count; ++i) layout.order.push_back(ParamId{static_cast<std::uint32_t>(i)});
+      layout.order = sizes.trainable;
       break;
     case GradientOrder::round_robin:
       // S6: parameter i goes to bucket i % world; the buckets follow each other.
+      layout.order.reserve(count);
       for (std::size_t bucket = 0; bucket < world; ++bucket) {
-        for (std::size_t i = bucket; i < count; i += world) {
-          layout.order.push_back(ParamId{static_cast<std::uint32_t>(i)});
-        }
+        for (std::size_t i = bucket; i < count; i += world) layout.order.push_back(sizes.trainable[i]);
       }
       break;
   }
-  layout.param_elems = param_elems;
-  layout.param_offset.assign(count, 0);
+  layout.param_elems = sizes.elems;
+  layout.param_offset.assign(sizes.elems.size(), 0);
   for (const ParamId param : layout.order) {
     layout.param_offset[raw(param)] = layout.elems;
-    layout.elems += param_elems[raw(param)];
+    layout.elems += sizes.elems[raw(param)];
   }
   return layout;
 }
@@ -65,6 +85,30 @@ void cut(FlatLayout& layout, std::int64_t intervals, std::int64_t sub_partition_
       begin = stop;
     }
   }
+}
+
+FlatLayout flat_layout(const Sizes& sizes, std::uint32_t world, GradientOrder order) {
+  FlatLayout layout = concatenate(sizes, world, order);
+  cut(layout, 1, ceil_div(layout.elems, kFlatAlignment * world) * kFlatAlignment);
+  return layout;
+}
+
+FlatLayout legacy_layout(const Sizes& sizes, std::uint32_t world, std::int64_t max_elems_per_comm,
+                         GradientOrder order) {
+  FlatLayout layout = concatenate(sizes, world, order);
+  if (max_elems_per_comm < static_cast<std::int64_t>(world)) {
+    throw std::invalid_argument("max_elements_per_comm is " + std::to_string(max_elems_per_comm) +
+                                "; each of the " + std::to_string(world) +
+                                " ranks needs at least one element of every communication");
+  }
+  const std::int64_t whole = ceil_div(layout.elems, world);  // per rank, if one communication carried all
+  const std::int64_t each = best_elems_per_comm(layout.elems, max_elems_per_comm, world) / world;
+  if (whole <= each) {
+    cut(layout, 1, whole);
+  } else {
+    cut(layout, ceil_div(whole, each), each);
+  }
+  return layout;
 }
 
 }  // namespace
@@ -111,17 +155,12 @@ std::int64_t FlatLayout::padding_of(std::uint32_t rank) const noexcept {
 }
 
 FlatLayout make_flat_layout(const ModelPlan& model, std::uint32_t world, GradientOrder order) {
-  std::vector<std::int64_t> elems;
-  elems.reserve(model.params.size());
-  for (const ParamPlan& param : model.params) elems.push_back(param.elems);
-  return make_flat_layout(elems, world, order);
+  return flat_layout(sizes_of(model), world, order);
 }
 
 FlatLayout make_flat_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
                             GradientOrder order) {
-  FlatLayout layout = concatenate(param_elems, world, order);
-  cut(layout, 1, ceil_div(layout.elems, kFlatAlignment * world) * kFlatAlignment);
-  return layout;
+  return flat_layout(sizes_of(param_elems), world, order);
 }
 
 std::int64_t best_elems_per_comm(std::int64_t elems, std::int64_t limit, std::uint32_t world) {
@@ -134,20 +173,12 @@ std::int64_t best_elems_per_comm(std::int64_t elems, std::int64_t limit, std::ui
 
 FlatLayout make_legacy_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
                               std::int64_t max_elems_per_comm, GradientOrder order) {
-  FlatLayout layout = concatenate(param_elems, world, order);
-  if (max_elems_per_comm < static_cast<std::int64_t>(world)) {
-    throw std::invalid_argument("max_elements_per_comm is " + std::to_string(max_elems_per_comm) +
-                                "; each of the " + std::to_string(world) +
-                                " ranks needs at least one element of every communication");
-  }
-  const std::int64_t whole = ceil_div(layout.elems, world);  // per rank, if one communication carried all
-  const std::int64_t each = best_elems_per_comm(layout.elems, max_elems_per_comm, world) / world;
-  if (whole <= each) {
-    cut(layout, 1, whole);
-  } else {
-    cut(layout, ceil_div(whole, each), each);
-  }
-  return layout;
+  return legacy_layout(sizes_of(param_elems), world, max_elems_per_comm, order);
+}
+
+FlatLayout make_legacy_layout(const ModelPlan& model, std::uint32_t world, std::int64_t max_elems_per_comm,
+                              GradientOrder order) {
+  return legacy_layout(sizes_of(model), world, max_elems_per_comm, order);
 }
 
 }  // namespace shardscope::plan

@@ -38,7 +38,7 @@ struct FlatSlice {
   std::int64_t elems = 0;
 };
 
-/// Stages 1 and 2: parameters concatenated in `order` and padded. The flat buffer is cut into
+/// Stages 1 and 2: trainable parameters concatenated in `order` and padded. The flat buffer is cut into
 /// `intervals` * `world` sub-partitions of equal length, and sub-partition i belongs to rank i % world.
 /// Today's layout has one interval, so a rank owns one range, and is padded to a multiple of 2 * world (S2).
 struct FlatLayout {
@@ -48,7 +48,7 @@ struct FlatLayout {
   std::int64_t shard_elems = 0;          ///< flat_elems / world
   std::int64_t intervals = 1;            ///< more than one only in the first layout of stage 1 (S1)
   std::int64_t sub_partition_elems = 0;  ///< shard_elems / intervals
-  std::vector<ParamId> order;
+  std::vector<ParamId> order;              ///< without frozen parameters, which are in no layout
   std::vector<std::int64_t> param_offset;  ///< by ParamId: first element within the flat buffer
   std::vector<std::int64_t> param_elems;   ///< by ParamId
   std::vector<FlatSlice> slices;           ///< ascending in the flat buffer
@@ -78,6 +78,9 @@ enum class GradientOrder : std::uint8_t { parameter_order, round_robin };
 /// elements, each cut into one sub-partition per rank. Throws std::invalid_argument when `max_elems_per_comm`
 /// is less than one element per rank.
 [[nodiscard]] FlatLayout make_legacy_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,
+                                            std::int64_t max_elems_per_comm,
+                                            GradientOrder order = GradientOrder::parameter_order);
+[[nodiscard]] FlatLayout make_legacy_layout(const ModelPlan& model, std::uint32_t world,
                                             std::int64_t max_elems_per_comm,
                                             GradientOrder order = GradientOrder::parameter_order);
 

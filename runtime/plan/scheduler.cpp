@@ -224,6 +224,35 @@ std::vector<ParamId> FetchScheduler::release_all() {
   return released;
 }
 
+std::vector<ParamId> FetchScheduler::begin_update() {
+  State& s = *state_;
+  if (s.exact) return release_all();
+  std::vector<ParamId> released;
+  std::vector<GatherId> waited;
+  std::vector<ParamId> completed;
+  for (std::uint32_t i = 0; i < s.params.size(); ++i) {
+    const ParamId id{i};
+    s.wait(id, waited, completed);
+    s.at(id).active.clear();
+    if (!s.at(id).persistent && s.release_param(id)) released.push_back(id);
+  }
+  s.swap.forget();
+  s.active_backward.clear();
+  return released;
+}
+
+std::vector<ParamId> FetchScheduler::end_update(WeightChange change) {
+  State& s = *state_;
+  std::vector<ParamId> released;
+  for (std::uint32_t i = 0; i < s.params.size(); ++i) {
+    const ParamId id{i};
+    const bool changed =
+        change == WeightChange::all || (change == WeightChange::trainable && s.at(id).trainable);
+    if (changed && s.release_param(id)) released.push_back(id);
+  }
+  return released;
+}
+
 Gather FetchScheduler::gather_persistent() {
   State& s = *state_;
   std::vector<ParamId> wanted;

@@ -113,6 +113,13 @@ struct ReleasePlan {
   std::int64_t available_elems = 0;
 };
 
+/// Which parameters have other values after a step or after weights were set.
+enum class WeightChange : std::uint8_t {
+  none,       ///< the step was skipped
+  trainable,  ///< the optimizer's
+  all,        ///< set from outside, frozen ones too
+};
+
 /// One rank's scheduler. Calls follow the program order, which is the same on every rank, and so are the
 /// answers.
 ///
@@ -127,7 +134,8 @@ struct ReleasePlan {
 /// - the counter is the truth: every gathered parameter that is not persistent, in flight or available;
 /// - prefetch never passes max_live_elems, and a parameter is not kept for reuse while more is live, so at
 ///   most max_live_elems and the parameters of the modules now running are live at any time;
-/// - persistent parameters stay from their first use on, also while the trace is recorded;
+/// - persistent parameters stay from their first use on, also while the trace is recorded, and over a step
+///   that does not change them: one that is skipped, and any if they are frozen;
 /// - nothing is remembered across iterations but the trace;
 /// - a parameter that a module returned (P11) is not released by modules, as in DeepSpeed, but only while no
 /// more
@@ -171,11 +179,17 @@ class FetchScheduler {
   void unregister_external(ParamId param, ModuleId module);
   /// End of backward: modules whose inputs need no gradient never got a post-backward (P12).
   [[nodiscard]] std::vector<ParamId> release_leftovers();
-  /// Start of the optimizer step: everything gathered is partitioned, persistent parameters too. Those still
-  /// in flight are among them: wait for in_flight_gathers() before.
+  /// Everything gathered is partitioned, persistent parameters too. Those still in flight are among them: wait
+  /// for in_flight_gathers() before.
   [[nodiscard]] std::vector<ParamId> release_all();
-  /// End of the optimizer step: the persistent parameters to gather again (not counted, C9). They are
-  /// available from then on: the caller lets the compute stream wait for this gather.
+  /// Start of the optimizer step: release_all(), but by default persistent parameters stay until it is known
+  /// whether their values change.
+  [[nodiscard]] std::vector<ParamId> begin_update();
+  /// It is known: persistent parameters that stayed with old values are partitioned.
+  [[nodiscard]] std::vector<ParamId> end_update(WeightChange change);
+  /// End of the optimizer step: the persistent parameters to gather again (not counted, C9); none where all
+  /// stayed. They are available from then on: the caller lets the compute stream wait for this gather.
+  /// DeepSpeed does not come here after a skipped step: the next iteration fetches them.
   [[nodiscard]] Gather gather_persistent();
   /// Gathers issued that no fetch has waited for yet, in issue order.
   [[nodiscard]] std::vector<GatherId> in_flight_gathers() const;

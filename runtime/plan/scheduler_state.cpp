@@ -36,6 +36,7 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
     Param param;
     param.elems = elems[i];
     param.persistent = stays[i];
+    param.trainable = model.params[i].trainable;
     params.push_back(std::move(param));
   }
   for (const ModulePlan& module : model.modules) {

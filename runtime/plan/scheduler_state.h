@@ -38,6 +38,7 @@ struct FetchScheduler::State {
     ParamStatus status = ParamStatus::not_available;
     bool persistent = false;
     bool returned = false;  ///< a module returned it to another: DeepSpeed's is_external_param
+    bool trainable = true;
     GatherId registered = kNone<GatherId>;
     std::uint64_t registered_order = 0;        ///< when it was registered, for draining in order
     std::int64_t fetched_for = kNeverFetched;  ///< latest step of the trace that a fetch or prefetch covers

@@ -1,17 +1,19 @@
 #include "runtime/plan/secondary_shards.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/plan/partition.h"
 
 namespace shardscope::plan {
 
-SecondaryShards::SecondaryShards(std::size_t params, const ZeroConfig& zero)
+SecondaryShards::SecondaryShards(std::vector<bool> trainable, const ZeroConfig& zero)
     : enabled_(zero.stage == 3 && zero.hpz_partition_size > 1),
       in_forward_(zero.compat.hpz_secondary_in_forward),
       by_pass_(zero.compat.hpz_prefetch_by_pass),
-      exists_(params, false),
-      forward_done_(params, false) {}
+      trainable_(std::move(trainable)),
+      exists_(trainable_.size(), false),
+      forward_done_(trainable_.size(), false) {}
 
 void SecondaryShards::begin_iteration() {
   direction_ = Direction::forward;
@@ -20,7 +22,8 @@ void SecondaryShards::begin_iteration() {
 
 GatherSource SecondaryShards::source(ParamId param) const {
   const std::size_t i = raw(param);
-  const bool now = in_forward_ || direction_ == Direction::backward || (forward_done_[i] && !by_pass_);
+  const bool now = in_forward_ || !trainable_[i] || direction_ == Direction::backward ||
+                   (forward_done_[i] && !by_pass_);
   return exists_[i] && now ? GatherSource::secondary : GatherSource::primary;
 }
 
@@ -35,12 +38,15 @@ bool SecondaryShards::released(ParamId param) {
   return true;
 }
 
-std::vector<ParamId> SecondaryShards::weights_change() {
+std::vector<ParamId> SecondaryShards::weights_change(WeightChange change) {
   std::vector<ParamId> ended;
   for (std::size_t i = 0; i < exists_.size(); ++i) {
-    if (exists_[i]) ended.push_back(ParamId{static_cast<std::uint32_t>(i)});
+    const bool changed =
+        change == WeightChange::all || (change == WeightChange::trainable && trainable_[i]);
+    if (!exists_[i] || !changed) continue;
+    ended.push_back(ParamId{static_cast<std::uint32_t>(i)});
+    exists_[i] = false;
   }
-  std::fill(exists_.begin(), exists_.end(), false);
   return ended;
 }
 

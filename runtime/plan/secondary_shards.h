@@ -1,7 +1,8 @@
 // hpZ: which parameters have a secondary copy, spread over the few ranks of a small group, and which gathers
 // read it (zero-reference P17 and 0.6). A parameter is copied when it is released after its forward; gathers
-// of the backward then stay inside the group. The copies end with the optimizer step, which changes the
-// weights.
+// of the backward then stay inside the group. The copies end with the optimizer step, if it
+// changes the weights: those of frozen parameters, and all of them after a skipped step, stay and serve the
+// forward too.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "runtime/plan/ids.h"
 #include "runtime/plan/model_plan.h"
+#include "runtime/plan/scheduler.h"
 #include "runtime/plan/zero_config.h"
 
 namespace shardscope::plan {
@@ -17,8 +19,8 @@ enum class GatherSource : std::uint8_t { primary, secondary };
 
 class SecondaryShards {
  public:
-  /// Off when hpz_partition_size is 1 or the stage is not 3.
-  SecondaryShards(std::size_t params, const ZeroConfig& zero);
+  /// `trainable` by ParamId. Off when hpz_partition_size is 1 or the stage is not 3.
+  SecondaryShards(std::vector<bool> trainable, const ZeroConfig& zero);
 
   [[nodiscard]] bool enabled() const noexcept { return enabled_; }
   /// Root forward of a micro-step.
@@ -29,21 +31,23 @@ class SecondaryShards {
   ///
   /// Default: the copy, from the backward on, and once the parameter's forward in this micro-step is over (a
   /// prefetch in the last modules of the forward serves the backward). hpz_secondary_in_forward: the copy
-  /// whenever there is one, so from the second micro-step of a window on also in the forward.
+  /// whenever there is one, so from the second micro-step of a window on also in the forward. So does any
+  /// parameter that is frozen: its copy holds for good.
   /// hpz_prefetch_by_pass: in the backward only, as the gather's `forward` argument says in the notes (C), so
   /// that prefetch pays the whole way.
   [[nodiscard]] GatherSource source(ParamId param) const;
   /// The whole parameter is about to be freed. True: copy this rank's part of it first.
   [[nodiscard]] bool released(ParamId param);
   [[nodiscard]] bool held(ParamId param) const { return exists_[raw(param)]; }
-  /// The optimizer step: every copy is freed. Returns whose.
-  std::vector<ParamId> weights_change();
+  /// Copies of weights that changed are freed. Returns whose.
+  std::vector<ParamId> weights_change(WeightChange change);
 
  private:
   bool enabled_;
   bool in_forward_;  ///< compat 0.6
   bool by_pass_;     ///< compat 0.6 of the notes
   Direction direction_ = Direction::forward;
+  std::vector<bool> trainable_;     ///< by ParamId
   std::vector<bool> exists_;        ///< by ParamId
   std::vector<bool> forward_done_;  ///< by ParamId: released in the forward of this micro-step
 };

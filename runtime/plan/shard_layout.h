@@ -1,5 +1,5 @@
 // Stage 3: where the shards of one rank lie. All shards of a rank share one range of elements, in parameter
-// order, so that parameters, master weights, momentum, variance and gradients are one buffer each and the
+// order, those of frozen parameters behind the others, so that parameters, master weights, momentum, variance and gradients are one buffer each and the
 // optimizer runs over ranges instead of parameters (zero-reference P4, P8).
 #pragma once
 
@@ -18,6 +18,8 @@ inline constexpr std::int64_t kShardAlignmentBytes = 16;
 struct ShardLayout {
   std::uint32_t world = 1;
   std::int64_t elems = 0;                  ///< of one rank, with the padding of every shard
+  std::int64_t trainable_elems = 0;        ///< of these, the first: what the optimizer updates
+  std::vector<ParamId> order;              ///< in which the shards lie
   std::vector<ParamPartition> partitions;  ///< by ParamId
   std::vector<std::int64_t> shard_offset;  ///< by ParamId: first element within the rank's range
   std::int64_t padding_elems = 0;          ///< over all ranks: world * elems minus the model's elements
@@ -29,7 +31,8 @@ struct ShardLayout {
                                             std::int64_t alignment = 1);
 
 /// The units of the optimizer step (P8): shards accumulate in parameter order until their sum reaches
-/// `sub_group_elems`; a unit ends at a parameter. Ascending and without gaps over [0, layout.elems). Throws
+/// `sub_group_elems`; a unit ends at a parameter. Ascending and without gaps over
+/// [0, layout.trainable_elems). Throws
 /// std::invalid_argument when `sub_group_elems` is below 1.
 [[nodiscard]] std::vector<Range> make_sub_groups(const ShardLayout& layout, std::int64_t sub_group_elems);
 

@@ -16,7 +16,12 @@ namespace {
 /// Sizes that the bounds need.
 struct Sizes {
   std::vector<std::int64_t> params;  ///< by ParamId; one entry when only the total is known
-  std::int64_t total = 0;
+  std::vector<bool> trainable;       ///< by ParamId
+  std::int64_t total = 0;            ///< with frozen parameters
+  // Of those that are trained.
+  std::int64_t trained = 0;
+  std::int64_t trained_params = 0;
+  std::int64_t largest_gradients = 0;  ///< of the module with most
   std::int64_t largest_param = 0;
   std::int64_t largest_layer = 0;
 };
@@ -33,16 +38,22 @@ Sizes sizes_of(const StageEstimateInput& input) {
   if (input.model != nullptr) {
     for (const ParamPlan& param : input.model->params) {
       sizes.params.push_back(param.elems);
+      sizes.trainable.push_back(param.trainable);
+      if (!param.trainable) continue;
+      ++sizes.trained_params;
       sizes.largest_param = std::max(sizes.largest_param, param.elems);
     }
     sizes.total = input.model->elems;
+    sizes.trained = trainable_elems(*input.model);
     sizes.largest_layer = input.model->largest_module_elems;
+    sizes.largest_gradients = std::min(sizes.trained, sizes.largest_layer);
   } else {
     check_positive("params", input.params);
     sizes.params = {input.params};
-    sizes.total = input.params;
+    sizes.total = sizes.trained = input.params;
+    sizes.trained_params = 1;
     sizes.largest_layer = std::min(input.largest_layer_params, input.params);
-    sizes.largest_param = sizes.largest_layer;
+    sizes.largest_param = sizes.largest_gradients = sizes.largest_layer;
   }
   return sizes;
 }
@@ -62,17 +73,16 @@ std::int64_t bucket_elems(const StageEstimateInput& input, std::uint32_t stage, 
     return bucket * (stage < 3 && overlap ? 2 : 1);
   }
   if (stage < 2) return 0;
-  const std::int64_t one = std::min(sizes.total, std::max(bucket, sizes.largest_param));
+  const std::int64_t one = std::min(sizes.trained, std::max(bucket, sizes.largest_param));
   const std::int64_t held_back = input.zero.compat.max_param_reduce_events;
   const std::int64_t before = stage == 3 && held_back > 0 ? held_back + 1 : 2;
-  const std::int64_t reducing = std::min(sizes.total, one * (overlap ? 1 + before : 1));
+  const std::int64_t reducing = std::min(sizes.trained, one * (overlap ? 1 + before : 1));
   std::int64_t arriving = 0;
   if (offload_optimizer || input.zero.gradient_accumulation_steps > 1) {
     const std::int64_t world = input.gpus_per_node * input.nodes;
-    const auto params = static_cast<std::int64_t>(sizes.params.size());
-    arriving = std::min(owned, stage == 3 ? reducing / world + params : reducing);
+    arriving = std::min(owned, stage == 3 ? reducing / world + sizes.trained_params : reducing);
   }
-  return std::min(sizes.total, reducing + sizes.largest_layer) + arriving;
+  return std::min(sizes.trained, reducing + sizes.largest_gradients) + arriving;
 }
 
 /// Without the model: the scheduler stays within the live limit, but for the layer that runs.
@@ -102,7 +112,8 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
 
   // Elements that a rank updates, with padding: what one byte of a sharded state costs.
   const std::int64_t alignment = input.model != nullptr ? kShardAlignmentBytes / input.bytes.param : 1;
-  const ModelStates exact = model_states(sizes.params, stage, ranks, input.bytes, alignment);
+  const ModelStates exact =
+      model_states(sizes.params, stage, ranks, input.bytes, alignment, sizes.trainable);
   const std::int64_t owned = exact.param_owned / input.bytes.param;
   const std::int64_t whole = (exact.param_owned + exact.param_rest) / input.bytes.param;
   // Without a ratio the factors are whole bytes.
@@ -111,8 +122,16 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
   };
   row.model_states =
       bytes_of(row.device_expression.whole, whole) + bytes_of(row.device_expression.sharded, owned);
-  row.host_states = bytes_of(row.host_expression.sharded, owned) * input.gpus_per_node;
-  row.pinned = bytes_of(in(StatePool::pinned).sharded, owned) * input.gpus_per_node;
+  const StatePool frozen_pool = stage == 3 ? state_placement(zero).params : StatePool::device;
+  const std::int64_t frozen_on_host = frozen_pool == StatePool::device ? 0 : exact.frozen;
+  if (exact.frozen > 0) row.frozen = frozen_expression(stage, input.bytes);
+  row.frozen_on_host = frozen_on_host > 0;
+  row.model_states += exact.frozen - frozen_on_host;
+  row.host_states =
+      (bytes_of(row.host_expression.sharded, owned) + frozen_on_host) * input.gpus_per_node;
+  row.pinned = (bytes_of(in(StatePool::pinned).sharded, owned) +
+                (frozen_pool == StatePool::pinned ? frozen_on_host : 0)) *
+               input.gpus_per_node;
   row.buckets =
       bucket_elems(input, stage, zero.overlap(), offload_optimizer, owned, sizes) * input.bytes.gradient;
   // The one rank of a world of one holds every shard whole already.
@@ -193,7 +212,8 @@ std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero,
       measure();
     }
     (void)scheduler.release_leftovers();
-    (void)scheduler.release_all();
+    (void)scheduler.begin_update();
+    (void)scheduler.end_update(WeightChange::trainable);
     (void)scheduler.gather_persistent();
     measure();
   }

@@ -36,6 +36,8 @@ struct StageEstimate {
   bool offload_param = false;
   PoolExpression device_expression;  ///< model states of one GPU
   PoolExpression host_expression;    ///< what one GPU's rank keeps in host memory instead, pinned or not
+  StateExpression frozen;            ///< per element of frozen parameters, beside them; zero without any
+  bool frozen_on_host = false;       ///< where `frozen` is: with the parameters that are trained
   // Bytes of one GPU.
   std::int64_t model_states = 0;  ///< padding included
   std::int64_t buckets = 0;       ///< gradients between backward and their reduction, at most

@@ -49,6 +49,16 @@ class Walker {
     return model_.modules[raw(ids_.at(path))];
   }
 
+  [[nodiscard]] bool trains(const std::string& param) const {
+    return model_.params[raw(params_.at(param))].trainable;
+  }
+  /// Whether a parameter of the module itself is trained.
+  [[nodiscard]] bool learns(const NodeSpec& node, const std::string& path) const {
+    const bool has_bias = node.kind == NodeKind::layer_norm || (node.kind == NodeKind::linear && node.bias);
+    return trains(node.weight_of.empty() ? path + ".weight" : node.weight_of) ||
+           (has_bias && trains(path + ".bias"));
+  }
+
   /// Returns whether the result needs a gradient.
   bool run_children(const NodeSpec& node, const std::string& path, bool grad, Tape& tape) {
     for (const NodeSpec& child : node.children) {
@@ -82,18 +92,22 @@ class Walker {
       case NodeKind::linear:
       case NodeKind::layer_norm:
       case NodeKind::embedding:
-        return true;
-      case NodeKind::embedding_sum:
+        return grad || learns(node, path);
+      case NodeKind::embedding_sum: {
         // Each embedding reads the ids, not the result of the one before.
-        for (const NodeSpec& child : node.children) run_node(child, join_path(path, child.name), grad, tape);
-        return true;
+        bool any = grad;
+        for (const NodeSpec& child : node.children) {
+          any |= run_node(child, join_path(path, child.name), grad, tape);
+        }
+        return any;
+      }
       case NodeKind::gelu:
       case NodeKind::relu:
       case NodeKind::attention:
         return grad;
       case NodeKind::functional_linear:
         visits_.push_back({VisitKind::use_external, running_.back(), params_.at(node.weight_of)});
-        return true;
+        return grad || trains(node.weight_of);
       case NodeKind::conditional: {
         const auto& skips = node.skip_iterations;
         if (std::find(skips.begin(), skips.end(), options_.iteration) != skips.end()) return grad;

@@ -36,7 +36,8 @@ struct VisitOptions {
   bool one_post_backward = false;
 };
 
-/// All visits of one iteration. A module whose input needs no gradient has no post_backward (P12). Throws
+/// All visits of one iteration. A module whose input needs no gradient has no post_backward (P12), one whose
+/// output needs none, everything up to it being frozen, no backward at all. Throws
 /// std::invalid_argument when list_order names a child that does not exist.
 [[nodiscard]] std::vector<Visit> visit_order(const ModelPlan& model, const VisitOptions& options = {});
 

@@ -65,6 +65,7 @@ std::vector<ColumnSlice> column_slices(const ModelPlan& model, const Ownership& 
                                        double topk_ratio) {
   std::vector<ColumnSlice> slices;
   for (const ParamPlan& param : model.params) {
+    if (!param.trainable) continue;
     for (const OwnedSlice& owned : ownership.slices(param.id, rank)) {
       if (owned.elems == 0) continue;
       ColumnSlice slice{param.id, owned.owned_offset, owned.elems, 0, 0, 0};

@@ -128,10 +128,17 @@ StepTraffic step_traffic(const std::vector<TrafficParam>& params, const ZeroConf
   const std::int64_t from_copies =
       zero.hpz_partition_size > 1 && zero.compat.hpz_secondary_in_forward ? k - 1 : 0;
   for (const TrafficParam& param : params) {
-    counter.reduce(traffic.reduce, param, k);
-    owned += counter.owned(param);
+    if (!param.frozen) {
+      counter.reduce(traffic.reduce, param, k);
+      owned += counter.owned(param);
+    }
     if (param.persistent) {
-      counter.gather(traffic.persistent, param, 1);
+      if (!param.frozen) counter.gather(traffic.persistent, param, 1);
+      continue;
+    }
+    if (param.frozen && zero.hpz_partition_size > 1) {
+      counter.gather_secondary(traffic.forward, param, k);
+      counter.gather_secondary(traffic.backward, param, k);
       continue;
     }
     counter.gather(traffic.forward, param, k - from_copies);

@@ -37,6 +37,7 @@ struct StepTraffic {
 struct TrafficParam {
   std::vector<std::int64_t> shape;
   bool persistent = false;
+  bool frozen = false;  ///< gathered and never reduced; what is kept of it for good is not gathered again
 };
 
 struct TrafficInput {

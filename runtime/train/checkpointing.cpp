@@ -107,9 +107,12 @@ class Save {
   [[nodiscard]] checkpoint::RankFile write_file() {
     const std::vector<plan::SavedSlice>& slices = layout_[context_.rank()];
     std::int64_t elems = 0;
-    for (const plan::SavedSlice& slice : slices) elems += slice.elems;
+    std::int64_t frozen_elems = 0;
+    for (const plan::SavedSlice& slice : slices) {
+      (context_.model.params[plan::raw(slice.param)].trainable ? elems : frozen_elems) += slice.elems;
+    }
     checkpoint::RankFileWriter writer(folder_.partial(progress_.step), context_.rank(), elems,
-                                      engine_.state_kinds(), engine_.chosen_columns());
+                                      engine_.state_kinds(), engine_.chosen_columns(), frozen_elems);
     engine_.read_states(slices, [&](optim::StateKind kind, std::int64_t at, std::span<const float> values) {
       writer.write(kind, at, values);
     });

@@ -128,7 +128,7 @@ TEST(SecondaryShards, ServeTheBackwardAndEndWithTheStep) {
   const ParamId p{0};
   for (const bool compat : {false, true}) {
     zero.compat.hpz_secondary_in_forward = compat;
-    SecondaryShards shards(1, zero);
+    SecondaryShards shards({true}, zero);
     shards.begin_iteration();
     shards.enter(Direction::forward);
     EXPECT_EQ(shards.source(p), GatherSource::primary);
@@ -142,22 +142,22 @@ TEST(SecondaryShards, ServeTheBackwardAndEndWithTheStep) {
     shards.begin_iteration();  // the second micro-step (zero-reference 0.6)
     EXPECT_EQ(shards.source(p), compat ? GatherSource::secondary : GatherSource::primary);
     EXPECT_FALSE(shards.released(p));
-    EXPECT_EQ(shards.weights_change(), std::vector{p});
+    EXPECT_EQ(shards.weights_change(WeightChange::trainable), std::vector{p});
     EXPECT_FALSE(shards.held(p));
-    EXPECT_TRUE(shards.weights_change().empty());
+    EXPECT_TRUE(shards.weights_change(WeightChange::trainable).empty());
     shards.enter(Direction::backward);
     EXPECT_EQ(shards.source(p), GatherSource::primary);
   }
   // The notes: by the pass in which it is issued.
   zero.compat = default_switches(Compat::notes);
-  SecondaryShards notes(1, zero);
+  SecondaryShards notes({true}, zero);
   notes.begin_iteration();
   notes.enter(Direction::forward);
   EXPECT_TRUE(notes.released(p));
   EXPECT_EQ(notes.source(p), GatherSource::primary) << "a prefetch for the backward";
   notes.enter(Direction::backward);
   EXPECT_EQ(notes.source(p), GatherSource::secondary);
-  SecondaryShards off(1, stage3());
+  SecondaryShards off({true}, stage3());
   EXPECT_FALSE(off.released(p));
 }
 

@@ -295,6 +295,7 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
   out.subtitle = shape_text(info.shape) + " " + info.dtype;
   add(out, "elements", grouped(info.elems));
   add(out, "size", bytes(info.elems * tables.param_bytes), "elements x bytes of one stored element");
+  if (info.frozen) add(out, "training", "frozen: no gradient and no optimizer states");
   if (rank == ev::kNoId) rank = data.ranks().empty() ? 0 : data.ranks().front().rank;
   if (tables.stage == 3) {
     add(out, "shard per rank", grouped(info.shard_elems));

@@ -1,0 +1,70 @@
+#include "runtime/engine/held_states.h"
+
+#include <stdexcept>
+
+#include "kernels/ops.h"
+#include "runtime/engine/events.h"
+
+namespace shardscope::engine {
+namespace {
+
+/// fp32 beside a part that rests in device memory, for as long as a copy takes.
+device::Buffer staging(const Context& context, std::int64_t elems) {
+  return context.device.memory().allocate(bytes_of(elems, kernels::DType::f32),
+                                          {ev::MemoryCategory::temporary, ev::kNoId},
+                                          context.device.compute());
+}
+
+}  // namespace
+
+std::int64_t HeldStates::first_elem(plan::ParamId param) const {
+  return ownership_.slices(param, context_.rank()).front().owned_offset;
+}
+
+void HeldStates::check(optim::StateKind kind, plan::ParamId param) const {
+  if (kind == optim::StateKind::master) return;
+  throw std::logic_error("parameter " + context_.model.params[plan::raw(param)].name +
+                         " is frozen: it has weights and no other state");
+}
+
+void HeldStates::read(optim::StateKind kind, plan::ParamId param, plan::Range range, float* to) {
+  if (!ownership_.frozen_at(range.begin)) return optimizer_.read(kind, range, to);
+  check(kind, param);
+  const std::int64_t elems = range.size();
+  const optim::RestingPart part = parameters_.open_frozen(param);
+  const kernels::ConstPtr from = advance(kernels::ConstPtr(part.data), range.begin - first_elem(param));
+  const auto cast = [elems](device::Stream& stream, kernels::Ptr into, kernels::ConstPtr what) {
+    stream.run([into, what, elems](const kernels::Exec& exec) { kernels::cast(exec, into, what, elems); });
+  };
+  device::Buffer beside;
+  if (part.stream == &context_.device.compute()) {
+    beside = staging(context_, elems);
+    cast(*part.stream, {beside.data(), kernels::DType::f32}, from);
+    context_.device.copy_async(to, beside.data(), beside.bytes(), *part.stream);
+  } else {
+    cast(*part.stream, {to, kernels::DType::f32}, from);
+  }
+  parameters_.close_frozen(param, optim::PartUse::read);
+  part.stream->synchronize();
+}
+
+void HeldStates::write(optim::StateKind kind, plan::ParamId param, plan::Range range, const float* from) {
+  if (!ownership_.frozen_at(range.begin)) return optimizer_.write(kind, range, from);
+  check(kind, param);
+  const std::int64_t elems = range.size();
+  const optim::RestingPart part = parameters_.open_frozen(param);
+  const kernels::Ptr to = advance(part.data, range.begin - first_elem(param));
+  device::Buffer beside;
+  kernels::ConstPtr what{from, kernels::DType::f32};
+  if (part.stream == &context_.device.compute()) {
+    beside = staging(context_, elems);
+    context_.device.copy_async(beside.data(), from, beside.bytes(), *part.stream);
+    what.data = beside.data();
+  }
+  part.stream->run(
+      [to, what, elems](const kernels::Exec& exec) { kernels::cast(exec, to, what, elems); });
+  parameters_.close_frozen(param, optim::PartUse::changed);
+  part.stream->synchronize();
+}
+
+}  // namespace shardscope::engine
