@@ -27,8 +27,8 @@ void linear_backward_weight(const Exec&, Ptr dw, Ptr dbias, ConstPtr dy, ConstPt
                             std::int64_t in, std::int64_t out, Write write);
 
 // ---- normalisation and activations -------------------------------------------------------------
-/// y[N,C]; mean[N] and rstd[N] fp32 are kept for backward. Biased variance. In backward dweight and dbias may be
-/// null.
+/// y[N,C]; mean[N] and rstd[N] fp32 are kept for backward. Biased variance. In backward dweight and dbias may
+/// be null.
 void layer_norm_forward(const Exec&, Ptr y, float* mean, float* rstd, ConstPtr x, ConstPtr weight,
                         ConstPtr bias, std::int64_t N, std::int64_t C, float epsilon);
 void layer_norm_backward(const Exec&, Ptr dx, Ptr dweight, Ptr dbias, ConstPtr dy, ConstPtr x,

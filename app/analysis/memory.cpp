@@ -61,8 +61,8 @@ void place_offloaded(const store::Store& store, const Summary& summary, const pl
   const double secondary =
       grouped.secondary_bytes * static_cast<double>(tables.elems) / grouped.secondary_ranks;
   const plan::StateExpression of_frozen = plan::frozen_expression(zero.stage, bytes);
-  const auto frozen_pool = static_cast<std::size_t>(
-      zero.stage == 3 ? plan::state_placement(zero).params : plan::StatePool::device);
+  const auto frozen_pool = static_cast<std::size_t>(zero.stage == 3 ? plan::state_placement(zero).params
+                                                                    : plan::StatePool::device);
   const auto text_of = [&](std::size_t pool) {
     const std::string text = expressions[pool].text();
     if (frozen == 0 || pool != frozen_pool) return text;
@@ -105,8 +105,7 @@ plan::ModelStates padded_states(const ev::RunTables& tables, const plan::StateBy
   }
   return plan::model_states(elems, static_cast<std::uint32_t>(tables.stage),
                             static_cast<std::uint32_t>(shard_ranks), bytes,
-                            std::max<std::int64_t>(plan::kShardAlignmentBytes / bytes.param, 1),
-                            trainable);
+                            std::max<std::int64_t>(plan::kShardAlignmentBytes / bytes.param, 1), trainable);
 }
 
 /// What arenas add: each state is a buffer, of whole blocks; owned parameters lie among the

@@ -100,26 +100,48 @@ std::string pinned_text(const plan::EstimateInput& input, EstimatedStage stage,
   return text;
 }
 
+namespace {
+
+/// With the weights of frozen parameters where they are.
+std::string expression(const plan::PoolExpression& states, const plan::StateExpression& frozen, bool here) {
+  const std::string weights = here ? frozen.text("F") : "";
+  const std::string text = states.text();
+  if (weights.empty()) return text;
+  return text == "0" ? weights : text + " + " + weights;
+}
+std::string device_expression(const plan::StageEstimate& row) {
+  return expression(row.device_expression, row.frozen, !row.frozen_on_host);
+}
+std::string host_expression(const plan::StageEstimate& row) {
+  return expression(row.host_expression, row.frozen, row.frozen_on_host);
+}
+
+}  // namespace
+
 std::string stages_text(const plan::StageEstimateInput& input, const std::vector<plan::StageEstimate>& rows,
                         const std::optional<plan::TransformerShape>& activations) {
-  const std::int64_t params = input.model != nullptr ? input.model->elems : input.params;
+  const std::int64_t params = input.model != nullptr ? plan::trainable_elems(*input.model) : input.params;
+  const std::int64_t frozen = input.model != nullptr ? input.model->elems - params : 0;
   std::int64_t largest = 0;
   for (const plan::StageEstimate& row : rows) largest = std::max(largest, row.device_total());
   const Unit unit = unit_for(static_cast<double>(largest));
-  std::string text =
-      fmt::format("S = {} parameters, n = {} GPUs on {} node{}; {} parameters and gradients, fp32 Adam; {}\n",
-                  params, input.gpus_per_node * input.nodes, input.nodes, input.nodes > 1 ? "s" : "",
-                  input.bytes.param == 2 ? "16-bit" : "fp32", unit.means);
+  std::string text = fmt::format(
+      "S = {}parameters, n = {} GPUs on {} node{}; {} parameters and gradients, fp32 Adam; {}\n",
+      frozen == 0 ? fmt::format("{} ", params) : fmt::format("{} trained and F = {} frozen ", params, frozen),
+      input.gpus_per_node * input.nodes, input.nodes, input.nodes > 1 ? "s" : "",
+      input.bytes.param == 2 ? "16-bit" : "fp32", unit.means);
   const auto add_row = [&text](const auto&... cells) {
     text +=
-        fmt::format("{:<5} {:<16} | {:<12} {:>11} {:>11} {:>11} {:>11} | {:<7} {:>11} {:>11}\n", cells...);
+        fmt::format("{:<5} {:<16} | {:<{}} {:>11} {:>11} {:>11} {:>11} | {:<{}} {:>11} {:>11}\n", cells...);
   };
-  add_row("stage", "offload to CPU", "per GPU", "states", "buckets", "gathered", "sum", "per CPU", "states",
-          "pinned");
+  const std::size_t wide = frozen == 0 ? 12 : 17;
+  const std::size_t host_wide = frozen == 0 ? 7 : 13;
+  add_row("stage", "offload to CPU", "per GPU", wide, "states", "buckets", "gathered", "sum", "per CPU",
+          host_wide, "states", "pinned");
   for (const plan::StageEstimate& row : rows) {
-    add_row(row.stage, offload_of(row), row.device_expression.text(), in(unit, row.model_states),
-            in(unit, row.buckets), in(unit, row.gathered), in(unit, row.device_total()),
-            row.host_expression.text(), in(unit, row.host_states), in(unit, row.pinned));
+    add_row(row.stage, offload_of(row), device_expression(row), wide, in(unit, row.model_states),
+            in(unit, row.buckets), in(unit, row.gathered), in(unit, row.device_total()), host_expression(row),
+            host_wide, in(unit, row.host_states), in(unit, row.pinned));
   }
   text += fmt::format("buckets: gradients on their way to their owner; reduce_bucket_size {}; {}\n",
                       input.zero.reduce_bucket_size, bucket_rule(input.buffers));
@@ -137,13 +159,13 @@ nlohmann::json stages_json(const std::vector<plan::StageEstimate>& rows,
     nlohmann::json entry = {{"stage", row.stage},
                             {"offload_optimizer", device(row.offload_optimizer)},
                             {"offload_param", device(row.offload_param)},
-                            {"expression", row.device_expression.text()},
+                            {"expression", device_expression(row)},
                             {"model_states_bytes", row.model_states},
                             {"bucket_bytes_at_most", row.buckets},
                             {"gathered_bytes_at_most", row.gathered},
                             {"buffers_bytes_at_most", row.buckets + row.gathered},
                             {"per_gpu_bytes", row.device_total()},
-                            {"host_expression", row.host_expression.text()},
+                            {"host_expression", host_expression(row)},
                             {"per_cpu_bytes", row.host_states},
                             {"pinned_bytes", row.pinned}};
     if (activations) entry["activations"] = activations_json(*activations);

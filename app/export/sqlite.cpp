@@ -176,7 +176,10 @@ class Tables {
           .bind(3, p.dtype)
           .bind(4, p.elems)
           .bind(5, p.shard_elems);
-      insert.bind(6, p.padding_elems).bind(7, std::int64_t{p.persistent}).bind(8, std::int64_t{p.frozen}).run();
+      insert.bind(6, p.padding_elems)
+          .bind(7, std::int64_t{p.persistent})
+          .bind(8, std::int64_t{p.frozen})
+          .run();
     }
   }
 

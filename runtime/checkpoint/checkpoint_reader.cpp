@@ -181,9 +181,10 @@ void CheckpointReader::require_model(const plan::ModelPlan& model) const {
     if (saved != nullptr && wanted != nullptr && saved->name == wanted->name &&
         saved->shape == wanted->shape) {
       if (saved->trainable == wanted->trainable) continue;
-      problems += "\n  " + saved->name + (saved->trainable ? " was trained and is" : " was frozen and is not") +
-                  " frozen now; to start from the weights alone, consolidate the checkpoint and give the file to "
-                  "--init";
+      problems +=
+          "\n  " + saved->name + (saved->trainable ? " was trained and is" : " was frozen and is not") +
+          " frozen now; to start from the weights alone, consolidate the checkpoint and give the file to "
+          "--init";
       continue;
     }
     problems += "\n  parameter " + std::to_string(i) + ": the checkpoint has " +

@@ -41,8 +41,8 @@ struct FileSlice {
   std::int64_t elems = 0;
 };
 
-/// One rank's file: three fp32 tensors, each the slices in a row; those of frozen parameters come last and are in
-/// the tensor of weights only.
+/// One rank's file: three fp32 tensors, each the slices in a row; those of frozen parameters come last and
+/// are in the tensor of weights only.
 struct RankFile {
   std::string name;
   std::uint64_t bytes = 0;

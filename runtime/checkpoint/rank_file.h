@@ -1,6 +1,5 @@
-// One rank's file of a checkpoint: master weights, momentum and variance of its slices (weights only of frozen
-// parameters, which come last), a row of fp32 each,
-// and what waits under ZenFlow.
+// One rank's file of a checkpoint: master weights, momentum and variance of its slices (weights only of
+// frozen parameters, which come last), a row of fp32 each, and what waits under ZenFlow.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +23,8 @@ inline constexpr const char* kColumnsName = "zenflow_columns";
 
 class RankFileWriter {
  public:
-  /// `elems` of each of `kinds`, of master weights `frozen_elems` more, and chosen columns where there are any.
-  /// Throws CheckpointError, as all
-  /// members do, with the file's path.
+  /// `elems` of each of `kinds`, of master weights `frozen_elems` more, and chosen columns where there are
+  /// any. Throws CheckpointError, as all members do, with the file's path.
   RankFileWriter(const std::filesystem::path& folder, std::uint32_t rank, std::int64_t elems,
                  std::vector<optim::StateKind> kinds = {optim::kStateKinds.begin(), optim::kStateKinds.end()},
                  const std::vector<std::int32_t>& columns = {}, std::int64_t frozen_elems = 0);

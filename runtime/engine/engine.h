@@ -46,24 +46,24 @@ class Engine {
 
   /// Elements [range) of a parameter as fp32, on the host.
   using FillParam = std::function<void(plan::ParamId, plan::Range, float*)>;
-  /// Sets the weights: asks for the elements this rank owns and the frozen ones it holds and for no others, then
-  /// makes them known to the ranks that need them. Collective. Momentum, variance and step stay.
+  /// Sets the weights: asks for the elements this rank owns and the frozen ones it holds and for no others,
+  /// then makes them known to the ranks that need them. Collective. Momentum, variance and step stay.
   void set_weights(const FillParam& fill);
 
   /// Where training stands, between two steps: what a checkpoint holds besides the states.
   [[nodiscard]] checkpoint::Progress progress() const;
-  /// Hands the states of `slices`, which this rank owns or holds, to `take` in bounded pieces: kind by kind, the
-  /// slices in a row, `at` being the first element's place in it. Frozen slices come last (plan::
+  /// Hands the states of `slices`, which this rank owns or holds, to `take` in bounded pieces: kind by kind,
+  /// the slices in a row, `at` being the first element's place in it. Frozen slices come last (plan::
   /// checkpoint_layout) and are in the row of master weights only. Between steps; not collective.
   using TakeStates = std::function<void(optim::StateKind, std::int64_t at, std::span<const float>)>;
   void read_states(std::span<const plan::SavedSlice> slices, const TakeStates& take);
   /// Elements [range) of a parameter's state as fp32, on the host.
   using FillState = std::function<void(optim::StateKind, plan::ParamId, plan::Range, float*)>;
   /// Goes on from `progress` with the states that `fill` gives: asks for what this rank owns or holds and for
-  /// no more, of frozen parameters for the weights. A loss scale is taken over where it is dynamic here as well, and where ZenFlow stood where it is
-  /// on here as well, with `columns` as chosen; without columns they are chosen anew by the first step.
-  /// Throws std::invalid_argument when they are not of this rank's parameters. Before the first step.
-  /// Collective.
+  /// no more, of frozen parameters for the weights. A loss scale is taken over where it is dynamic here as
+  /// well, and where ZenFlow stood where it is on here as well, with `columns` as chosen; without columns
+  /// they are chosen anew by the first step. Throws std::invalid_argument when they are not of this rank's
+  /// parameters. Before the first step. Collective.
   void resume(const checkpoint::Progress& progress, const std::vector<std::int32_t>& columns,
               const FillState& fill);
   /// ZenFlow's chosen columns on this rank (optim::OptimizerState::chosen_columns), empty without it.

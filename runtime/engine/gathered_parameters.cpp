@@ -85,7 +85,8 @@ void GatheredParameters::take_changes(const Engine::Gathered& param, std::uint32
   context_.control_comm.broadcast_host(std::as_writable_bytes(param.values), modifier);
   for (const plan::OwnedSlice& slice : ownership_.slices(param.id, context_.rank())) {
     if (slice.elems == 0) continue;
-    state_.write(optim::StateKind::master, slice.param, {slice.owned_offset, slice.owned_offset + slice.elems},
+    state_.write(optim::StateKind::master, slice.param,
+                 {slice.owned_offset, slice.owned_offset + slice.elems},
                  param.values.data() + slice.param_offset);
   }
 }

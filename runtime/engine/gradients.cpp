@@ -102,7 +102,8 @@ bool Gradients::waits_for_end() const noexcept {
 void Gradients::refuse_unused() const {
   std::string names;
   for (const plan::ParamPlan& param : context_.model.params) {
-    if (param.trainable && !seen_in_window_[plan::raw(param.id)]) names += (names.empty() ? "" : ", ") + param.name;
+    if (param.trainable && !seen_in_window_[plan::raw(param.id)])
+      names += (names.empty() ? "" : ", ") + param.name;
   }
   if (names.empty()) return;
   throw std::runtime_error(

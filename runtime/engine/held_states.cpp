@@ -61,8 +61,7 @@ void HeldStates::write(optim::StateKind kind, plan::ParamId param, plan::Range r
     context_.device.copy_async(beside.data(), from, beside.bytes(), *part.stream);
     what.data = beside.data();
   }
-  part.stream->run(
-      [to, what, elems](const kernels::Exec& exec) { kernels::cast(exec, to, what, elems); });
+  part.stream->run([to, what, elems](const kernels::Exec& exec) { kernels::cast(exec, to, what, elems); });
   parameters_.close_frozen(param, optim::PartUse::changed);
   part.stream->synchronize();
 }

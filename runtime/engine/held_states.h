@@ -1,5 +1,5 @@
-// What a rank holds between two steps, as fp32 on the host: the states of its owned range, which the optimizer
-// has, and behind it the frozen weights, which rest with the parameters in the storage type.
+// What a rank holds between two steps, as fp32 on the host: the states of its owned range, which the
+// optimizer has, and behind it the frozen weights, which rest with the parameters in the storage type.
 #pragma once
 
 #include <vector>
@@ -20,9 +20,9 @@ class HeldStates {
 
   /// The kinds of the owned range; of frozen weights there is `master` only.
   [[nodiscard]] std::vector<optim::StateKind> kinds() const { return optimizer_.kinds(); }
-  /// Elements [range), numbered as plan::OwnedSlice does, within the slices of `param` or, in the owned range,
-  /// of parameters that follow it. Between steps; return when done. Throw std::logic_error on another kind of
-  /// frozen weights than `master`.
+  /// Elements [range), numbered as plan::OwnedSlice does, within the slices of `param` or, in the owned
+  /// range, of parameters that follow it. Between steps; return when done. Throw std::logic_error on another
+  /// kind of frozen weights than `master`.
   void read(optim::StateKind kind, plan::ParamId param, plan::Range range, float* to);
   /// A frozen weight is rounded to the storage type.
   void write(optim::StateKind kind, plan::ParamId param, plan::Range range, const float* from);

@@ -18,8 +18,8 @@
 
 namespace shardscope::engine {
 
-/// What became of the weights: the optimizer changed the owned range, left it as it was (gradients not finite),
-/// or all were set from outside, frozen ones too, `initial`ly before anything was trained.
+/// What became of the weights: the optimizer changed the owned range, left it as it was (gradients not
+/// finite), or all were set from outside, frozen ones too, `initial`ly before anything was trained.
 enum class Update : std::uint8_t { applied, skipped, replaced, initial };
 [[nodiscard]] constexpr plan::WeightChange weight_change(Update update) noexcept {
   switch (update) {
@@ -68,8 +68,9 @@ class Parameters {
   [[nodiscard]] virtual std::string describe_swap() const { return {}; }
   /// Takes what the optimizer makes of this rank's owned range.
   [[nodiscard]] virtual optim::ParamSink& sink() = 0;
-  /// The elements of a frozen parameter that rest on this rank (plan::Ownership), in storage type, between two
-  /// steps, for work on the part's stream. One at a time; close_frozen() is called when that work is queued.
+  /// The elements of a frozen parameter that rest on this rank (plan::Ownership), in storage type, between
+  /// two steps, for work on the part's stream. One at a time; close_frozen() is called when that work is
+  /// queued.
   [[nodiscard]] virtual optim::RestingPart open_frozen(plan::ParamId param) = 0;
   virtual void close_frozen(plan::ParamId param, optim::PartUse use) = 0;
 };

@@ -190,8 +190,8 @@ class PartitionedParameters final : public Parameters {
     }
     // Peers read the shards from the gather stream.
     events_.order(context_.device.compute(), context_.device.gather());
-    // DeepSpeed gathers them after a step that was not skipped or a checkpoint only: its first iteration starts
-    // with none.
+    // DeepSpeed gathers them after a step that was not skipped or a checkpoint only: its first iteration
+    // starts with none.
     if (exact() && (update == Update::initial || update == Update::skipped)) return;
     const plan::Gather gather = scheduler_.gather_persistent();
     if (gather.id == plan::kNone<plan::GatherId>) return;

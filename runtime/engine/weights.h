@@ -15,10 +15,10 @@ namespace shardscope::engine {
 void fill_owned(const Context& context, const plan::Ownership& ownership, HeldStates& state,
                 std::span<const optim::StateKind> kinds, const Engine::FillState& fill);
 
-/// Hands the states of `slices` to `take`, a bounded piece at a time: kind by kind, the slices in a row. Frozen
-/// ones follow the others and have weights only.
-void read_states(const Context& context, HeldStates& state,
-                 std::span<const plan::SavedSlice> slices, const Engine::TakeStates& take);
+/// Hands the states of `slices` to `take`, a bounded piece at a time: kind by kind, the slices in a row.
+/// Frozen ones follow the others and have weights only.
+void read_states(const Context& context, HeldStates& state, std::span<const plan::SavedSlice> slices,
+                 const Engine::TakeStates& take);
 
 /// Collective: one parameter comes together from the master weights of all ranks, in fp32, in `whole` on
 /// every rank.

@@ -61,9 +61,9 @@ class PlacedShards final : public ShardStore {
   void put(plan::Range range, const void* from, std::uint32_t group) override {
     // Shards lie in the owned range in the layout's order.
     const auto& offsets = layout_.shard_offset;
-    auto next = std::upper_bound(
-        layout_.order.begin(), layout_.order.end(), range.begin,
-        [&](std::int64_t at, ParamId param) { return at < offsets[plan::raw(param)]; });
+    auto next =
+        std::upper_bound(layout_.order.begin(), layout_.order.end(), range.begin,
+                         [&](std::int64_t at, ParamId param) { return at < offsets[plan::raw(param)]; });
     for (--next; next != layout_.order.end() && offsets[plan::raw(*next)] < range.end; ++next) {
       const std::size_t param = plan::raw(*next);
       const std::int64_t begin = offsets[param];

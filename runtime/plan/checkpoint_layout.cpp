@@ -31,9 +31,8 @@ std::vector<std::vector<SavedSlice>> checkpoint_layout(const Ownership& ownershi
     }
   }
   for (std::vector<SavedSlice>& slices : saved) {
-    std::stable_partition(slices.begin(), slices.end(), [&](const SavedSlice& slice) {
-      return !ownership.frozen_at(slice.owned_offset);
-    });
+    std::stable_partition(slices.begin(), slices.end(),
+                          [&](const SavedSlice& slice) { return !ownership.frozen_at(slice.owned_offset); });
   }
   return saved;
 }

@@ -1,10 +1,10 @@
-// Which elements of which parameter each rank updates, and which of the frozen ones it holds, for every stage:
-// what the optimizer, the initialisation, loading, saving and the tables of a run share.
+// Which elements of which parameter each rank updates, and which of the frozen ones it holds, for every
+// stage: what the optimizer, the initialisation, loading, saving and the tables of a run share.
 //
 // [Note: frozen parameters]
-// A parameter that is not trained has no gradient and no optimizer state, so it is in no rank's owned range: its
-// elements are numbered from owned_elems() on, behind it. Stages 0 to 2 hold it whole on every rank, in the
-// storage type, and never communicate it; stage 3 shards it as the others.
+// A parameter that is not trained has no gradient and no optimizer state, so it is in no rank's owned range:
+// its elements are numbered from owned_elems() on, behind it. Stages 0 to 2 hold it whole on every rank, in
+// the storage type, and never communicate it; stage 3 shards it as the others.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace shardscope::plan {
 
-/// A piece of one parameter inside the range of elements that one rank updates (its owned range), or behind it
-/// if the parameter is frozen.
+/// A piece of one parameter inside the range of elements that one rank updates (its owned range), or behind
+/// it if the parameter is frozen.
 struct OwnedSlice {
   ParamId param{};
   std::uint32_t rank = 0;

@@ -43,11 +43,11 @@ struct FlatSlice {
 /// Today's layout has one interval, so a rank owns one range, and is padded to a multiple of 2 * world (S2).
 struct FlatLayout {
   std::uint32_t world = 1;
-  std::int64_t elems = 0;                ///< without padding
-  std::int64_t flat_elems = 0;           ///< with padding
-  std::int64_t shard_elems = 0;          ///< flat_elems / world
-  std::int64_t intervals = 1;            ///< more than one only in the first layout of stage 1 (S1)
-  std::int64_t sub_partition_elems = 0;  ///< shard_elems / intervals
+  std::int64_t elems = 0;                  ///< without padding
+  std::int64_t flat_elems = 0;             ///< with padding
+  std::int64_t shard_elems = 0;            ///< flat_elems / world
+  std::int64_t intervals = 1;              ///< more than one only in the first layout of stage 1 (S1)
+  std::int64_t sub_partition_elems = 0;    ///< shard_elems / intervals
   std::vector<ParamId> order;              ///< without frozen parameters, which are in no layout
   std::vector<std::int64_t> param_offset;  ///< by ParamId: first element within the flat buffer
   std::vector<std::int64_t> param_elems;   ///< by ParamId

@@ -179,8 +179,8 @@ class FetchScheduler {
   void unregister_external(ParamId param, ModuleId module);
   /// End of backward: modules whose inputs need no gradient never got a post-backward (P12).
   [[nodiscard]] std::vector<ParamId> release_leftovers();
-  /// Everything gathered is partitioned, persistent parameters too. Those still in flight are among them: wait
-  /// for in_flight_gathers() before.
+  /// Everything gathered is partitioned, persistent parameters too. Those still in flight are among them:
+  /// wait for in_flight_gathers() before.
   [[nodiscard]] std::vector<ParamId> release_all();
   /// Start of the optimizer step: release_all(), but by default persistent parameters stay until it is known
   /// whether their values change.

@@ -41,8 +41,7 @@ bool SecondaryShards::released(ParamId param) {
 std::vector<ParamId> SecondaryShards::weights_change(WeightChange change) {
   std::vector<ParamId> ended;
   for (std::size_t i = 0; i < exists_.size(); ++i) {
-    const bool changed =
-        change == WeightChange::all || (change == WeightChange::trainable && trainable_[i]);
+    const bool changed = change == WeightChange::all || (change == WeightChange::trainable && trainable_[i]);
     if (!exists_[i] || !changed) continue;
     ended.push_back(ParamId{static_cast<std::uint32_t>(i)});
     exists_[i] = false;

@@ -13,7 +13,8 @@ ShardLayout make_shard_layout(const ModelPlan& model, std::uint32_t world, std::
   ShardLayout layout;
   layout.world = world;
   layout.shard_offset.resize(model.params.size());
-  for (const ParamPlan& param : model.params) layout.partitions.push_back(partition_param(param.elems, world));
+  for (const ParamPlan& param : model.params)
+    layout.partitions.push_back(partition_param(param.elems, world));
   for (const bool trainable : {true, false}) {
     for (const ParamPlan& param : model.params) {
       if (param.trainable != trainable) continue;

@@ -112,8 +112,7 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
 
   // Elements that a rank updates, with padding: what one byte of a sharded state costs.
   const std::int64_t alignment = input.model != nullptr ? kShardAlignmentBytes / input.bytes.param : 1;
-  const ModelStates exact =
-      model_states(sizes.params, stage, ranks, input.bytes, alignment, sizes.trainable);
+  const ModelStates exact = model_states(sizes.params, stage, ranks, input.bytes, alignment, sizes.trainable);
   const std::int64_t owned = exact.param_owned / input.bytes.param;
   const std::int64_t whole = (exact.param_owned + exact.param_rest) / input.bytes.param;
   // Without a ratio the factors are whole bytes.
@@ -127,8 +126,7 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
   if (exact.frozen > 0) row.frozen = frozen_expression(stage, input.bytes);
   row.frozen_on_host = frozen_on_host > 0;
   row.model_states += exact.frozen - frozen_on_host;
-  row.host_states =
-      (bytes_of(row.host_expression.sharded, owned) + frozen_on_host) * input.gpus_per_node;
+  row.host_states = (bytes_of(row.host_expression.sharded, owned) + frozen_on_host) * input.gpus_per_node;
   row.pinned = (bytes_of(in(StatePool::pinned).sharded, owned) +
                 (frozen_pool == StatePool::pinned ? frozen_on_host : 0)) *
                input.gpus_per_node;

@@ -12,7 +12,8 @@ namespace shardscope::engine::testing {
 
 enum class Freeze {
   bottom,    ///< embeddings or first layer and first block: nothing learns below the second block
-  adapters,  ///< all but the normalisations and second layer of each block, which gradients reach through the rest
+  adapters,  ///< all but the normalisations and second layer of each block, which gradients reach through the
+             ///< rest
   weights,   ///< all but biases (BitFit)
   top,       ///< head or last layer, and the last block: what learns is below
 };

@@ -39,7 +39,8 @@ TEST_P(FrozenStages, AgreeBitwiseAndLeaveFrozenWeightsAlone) {
       EXPECT_EQ(wrongly_trained(model, before, reference), "") << name_of(freeze) << " " << type;
       for (const int stage : {1, 2, 3}) {
         const TrainingRun run = train(spec_of(GetParam(), freeze, make_config(stage, 1, type)));
-        EXPECT_EQ(first_difference(reference, run), "") << name_of(freeze) << " " << type << " stage " << stage;
+        EXPECT_EQ(first_difference(reference, run), "")
+            << name_of(freeze) << " " << type << " stage " << stage;
         for (const RankRun& rank : run.ranks) EXPECT_EQ(rank.used_after, 0U);
       }
     }
@@ -67,7 +68,8 @@ TEST_P(FrozenStages, LearnAsTheyWouldInAWholeModel) {
     for (const Freeze freeze : kFreezings) {
       const TrainingRun part = train(spec_of(GetParam(), freeze, config, 1));
       EXPECT_EQ(part.ranks[0].steps[0].losses, whole.ranks[0].steps[0].losses);
-      for (const plan::ParamPlan& param : plan::build_model_plan(frozen_model(GetParam().model, freeze)).params) {
+      for (const plan::ParamPlan& param :
+           plan::build_model_plan(frozen_model(GetParam().model, freeze)).params) {
         const bool bias_alone = freeze == Freeze::weights;  // summed by another kernel than with its weight
         if (!param.trainable || bias_alone) continue;
         EXPECT_EQ(part.weights[plan::raw(param.id)], whole.weights[plan::raw(param.id)])
@@ -145,8 +147,10 @@ TEST(Frozen, ZenFlowWithEveryColumnIsAdamW) {
     config["gradient_clipping"] = 0;
     const TrainingRun reference = train(spec_of(c, freeze, config));
     config["zero_optimization"]["offload_optimizer"] = {{"device", "cpu"}, {"pin_memory", true}};
-    config["zero_optimization"]["zenflow"] = {{"topk_ratio", 1.0},      {"update_interval", 2},
-                                              {"select_strategy", "step"}, {"select_interval", 2},
+    config["zero_optimization"]["zenflow"] = {{"topk_ratio", 1.0},
+                                              {"update_interval", 2},
+                                              {"select_strategy", "step"},
+                                              {"select_interval", 2},
                                               {"overlap_step", false}};
     EXPECT_EQ(first_difference(reference, train(spec_of(c, freeze, config))), "") << name_of(freeze);
   }

@@ -99,8 +99,8 @@ class Account {
     }
     freed(scheduler_.end_update(change));
     for (const ParamId id : resident_) {
-      const bool changed = change == WeightChange::all || (change == WeightChange::trainable &&
-                                                           model_.params[raw(id)].trainable);
+      const bool changed = change == WeightChange::all ||
+                           (change == WeightChange::trainable && model_.params[raw(id)].trainable);
       EXPECT_FALSE(changed) << model_.params[raw(id)].name << " is whole with old values";
     }
     if (exact && change == WeightChange::none) return;  // DeepSpeed's skipped step
