@@ -55,6 +55,7 @@ plan::ModelPlan model_of(const ev::RunTables& tables) {
     param.name = info.name;
     param.shape = info.shape;
     param.elems = info.elems;
+    param.trainable = !info.frozen;
     for (const std::uint32_t module : info.modules) param.modules.push_back(ModuleId{module});
     model.elems += param.elems;
     model.params.push_back(std::move(param));

@@ -248,7 +248,7 @@ void check_groups(Section& section, const plan::ZeroConfig& zero) {
   ignored(zero.mics_hierarchical_params_gather && zero.mics_shard_size < 1, "mics_hierarchical_params_gather",
           "mics_shard_size is not set");
   ignored(zero.quantized_nontrainable_weights, "zero_quantized_nontrainable_weights",
-          "every parameter of a model is trained");
+          "shards of frozen parameters are held and gathered in the storage type");
 }
 
 void check_zenflow(Section& section, const plan::ZeroConfig& zero) {

@@ -1,5 +1,5 @@
-// Checkpoints of models with frozen parameters: the frozen weights are in them, once, and every world and stage
-// goes on from them.
+// Checkpoints of models with frozen parameters: the frozen weights are in them, once, and every world and
+// stage goes on from them.
 #include "runtime/checkpoint/consolidate.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "tests/engine/checkpointed_run.h"

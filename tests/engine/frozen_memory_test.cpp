@@ -1,5 +1,5 @@
-// What frozen parameters cost: weights and nothing else, to the byte; no gradient travels; where nothing below
-// learns, nothing is gathered for backward.
+// What frozen parameters cost: weights and nothing else, to the byte; no gradient travels; where nothing
+// below learns, nothing is gathered for backward.
 #include <gtest/gtest.h>
 
 #include "runtime/plan/memory_model.h"
@@ -77,12 +77,12 @@ TEST(FrozenMemory, IsTwoBytesAnElement) {
   const plan::ModelPlan model = plan::build_model_plan(frozen_model("gpt", Freeze::adapters));
   const std::int64_t trained = plan::trainable_elems(model);
   const std::int64_t frozen = model.elems - trained;
-  const plan::ModelStates one = plan::model_states(elems_of(model), 0, kWorld, plan::kMixedPrecision, 8,
-                                                   plan::trainable_params(model));
+  const plan::ModelStates one =
+      plan::model_states(elems_of(model), 0, kWorld, plan::kMixedPrecision, 8, plan::trainable_params(model));
   EXPECT_EQ(one.frozen, 2 * frozen);
   EXPECT_EQ(one.total(), 16 * trained + 2 * frozen);
-  const plan::ModelStates third = plan::model_states(elems_of(model), 3, kWorld, plan::kMixedPrecision, 1,
-                                                     plan::trainable_params(model));
+  const plan::ModelStates third =
+      plan::model_states(elems_of(model), 3, kWorld, plan::kMixedPrecision, 1, plan::trainable_params(model));
   EXPECT_GE(third.frozen * kWorld, 2 * frozen);
   EXPECT_LE(third.frozen * kWorld, 2 * (frozen + kWorld * static_cast<std::int64_t>(model.params.size())));
 }
@@ -92,7 +92,8 @@ std::int64_t forward_only(const plan::ModelPlan& model) {
   std::vector<bool> used(model.params.size(), false);
   for (const plan::Visit& visit : plan::visit_order(model)) {
     if (visit.kind != plan::VisitKind::pre_backward) continue;
-    for (const plan::ParamId param : model.modules[plan::raw(visit.module)].params) used[plan::raw(param)] = true;
+    for (const plan::ParamId param : model.modules[plan::raw(visit.module)].params)
+      used[plan::raw(param)] = true;
   }
   std::int64_t elems = 0;
   for (const plan::ParamPlan& param : model.params) elems += used[plan::raw(param.id)] ? 0 : param.elems;
