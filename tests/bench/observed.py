@@ -18,8 +18,9 @@ whose steps are short: the worst case, as many events per second as there can be
 
 Per line: the change of the step time, a mean over pairs of blocks without the outer fifth on either side, with its 95 %
 confidence interval (bootstrap over the pairs); what the threads that publish took of a core while the level was on (their
-CPU time, all of it on the half of the time that was observed); their sum, which is the cost where no core is free and an
-upper bound, for the first figure has met a part of the second already; the longest step off and on: nothing waits for an
+CPU time, all of it on the half of the time that was observed); the change of the CPU time of all other threads of rank 0, with
+its interval: what the rank itself pays, which neither waiting nor the collector's own work blurs; the sum of share and that
+change, which is the cost where no core is free; the longest step off and on: nothing waits for an
 observer; and events dropped. The last line of several observers takes all their pairs together: its interval is the narrow
 one, --seconds 40 makes each observer's as narrow. Ranks are 1 with a core left for collector and viewer, or 2 with the cores of a machine of
 two shared by everybody: there the change also holds what collector and viewer take from training.
@@ -61,6 +62,10 @@ def change(pairs):
     draw = random.Random(1)
     means = sorted(trimmed_mean(sorted(draw.choices(logs, k=len(logs)))) for _ in range(RESAMPLES))
     return tuple(100 * math.expm1(x) for x in (trimmed_mean(sorted(logs)), means[RESAMPLES // 40], means[-RESAMPLES // 40]))
+
+
+def interval(middle, low, high):
+    return f"{middle:+7.2f} {f'[{low:+.2f}, {high:+.2f}]':17s}"
 
 
 def start_collector(options, folder, endpoint):
@@ -109,13 +114,15 @@ def report(model, ranks, observer, result):
     share = 100 * 2 * result["publishing_cpu_ns"] / result["elapsed_ns"] if result["publishing_cpu_ns"] >= 0 else math.nan
     off_ms = statistics.median(off for off, _ in pairs) * 1e-6
     longest = [ns * 1e-6 for ns in result["longest_ns"]]
-    print(f"{model:6s} {ranks} {observer:13s} {len(pairs):5d} {off_ms:8.3f} {middle:+7.2f} [{low:+.2f}, {high:+.2f}]"
-          f" {share:8.2f} {middle + share:+8.2f}   {longest[0]:7.1f} {longest[1]:7.1f} {result['dropped']:9.0f}", flush=True)
+    cpu, cpu_low, cpu_high = change(result["cpu_pairs_ns"])
+    print(f"{model:6s} {ranks} {observer:13s} {len(pairs):5d} {off_ms:8.3f} {interval(middle, low, high)} {share:6.2f}"
+          f" {interval(cpu, cpu_low, cpu_high)} {cpu + share:+6.2f}   {longest[0]:7.1f} {longest[1]:7.1f}"
+          f" {result['dropped']:8.0f}", flush=True)
 
 
 def joined(results):
     """As if it had been one run."""
-    return {"pairs_ns": [pair for result in results for pair in result["pairs_ns"]],
+    return {**{key: [pair for result in results for pair in result[key]] for key in ("pairs_ns", "cpu_pairs_ns")},
             "longest_ns": [max(result["longest_ns"][level] for result in results) for level in (0, 1)],
             **{key: sum(result[key] for result in results) for key in ("elapsed_ns", "publishing_cpu_ns", "dropped")}}
 
@@ -130,7 +137,8 @@ def main():
     options = parser.parse_args()
     options.bin = pathlib.Path(options.build) / "bin"
     print(f"{os.cpu_count()} cores, {options.seconds:g} s each; change and share in per cent, target below {TARGET}\n"
-          "model  ranks observer   pairs  off ms  change [95 % interval]    share      sum   longest off, on ms   dropped")
+          "model  ranks observer   pairs  off ms  change [95 % interval]    share  CPU [95 % interval]         sum   longest off,"
+          " on ms  dropped")
     for model in options.models:
         for ranks in options.ranks:
             # The small model is there for the worst rate of events, not for one more look at every observer.

@@ -4,11 +4,13 @@
 //   observed_steps [options of zero_train] --seconds 12 --out FILE
 // Every rank switches its own level at the same step boundaries. Of each block the first step does not count:
 // what the block before has left to publish is published then. Rank 0 writes a JSON object: per pair of
-// blocks the mean step time off and on, and what the threads that publish took of a core meanwhile.
+// blocks the mean step time off and on, the CPU time of its other threads, and what the threads that publish
+// took of a core meanwhile.
 #include <CLI/CLI.hpp>
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -41,6 +43,15 @@ struct Plan {
   int block = 3;  ///< steps; the first does not count
   std::string out;
 };
+
+/// What this process has taken of its cores, without the threads that publish: they work on a block while the
+/// next ones run.
+std::int64_t training_cpu_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec -
+         instrumentation::publishing_cpu_ns().value_or(0);
+}
 
 /// One rank's engine and publisher.
 class Observed {
@@ -92,15 +103,18 @@ class Observed {
     for (int i = 0; i < 10; ++i) step();
     std::mt19937 random(static_cast<unsigned>(options.seed));  // the same on every rank
     nlohmann::json pairs = nlohmann::json::array();
+    nlohmann::json cpu_pairs = nlohmann::json::array();
     std::array<double, 2> longest{};
     const std::int64_t cpu_before = instrumentation::publishing_cpu_ns().value_or(-1);
     const std::int64_t begin = monotonic_now_ns();
     do {
       const bool on_first = (random() & 1U) != 0;
       std::array<double, 2> mean{};
+      std::array<double, 2> cpu_mean{};
       for (const bool observed : {on_first, !on_first}) {
         instrumentation::g_detail.store(observed ? on : -1, std::memory_order_relaxed);
         step();
+        const std::int64_t cpu_start = training_cpu_ns();
         const std::int64_t start = monotonic_now_ns();
         std::int64_t last = start;
         for (int i = 1; i < plan.block; ++i) {
@@ -110,8 +124,10 @@ class Observed {
           last = now;
         }
         mean[observed] = static_cast<double>(last - start) / (plan.block - 1);
+        cpu_mean[observed] = static_cast<double>(training_cpu_ns() - cpu_start) / (plan.block - 1);
       }
       pairs.push_back({mean[0], mean[1]});
+      cpu_pairs.push_back({cpu_mean[0], cpu_mean[1]});
     } while (go_on(static_cast<double>(monotonic_now_ns() - begin) * 1e-9 < plan.seconds));
     const std::int64_t elapsed = monotonic_now_ns() - begin;
     const std::int64_t cpu = instrumentation::publishing_cpu_ns().value_or(-1) - cpu_before;
@@ -121,9 +137,13 @@ class Observed {
     control_->all_reduce_host(sums);
     publisher_->finish(0, "");
     control_->barrier_host();
-    return {{"pairs_ns", pairs},     {"longest_ns", longest},
-            {"elapsed_ns", elapsed}, {"publishing_cpu_ns", cpu_before < 0 ? -1 : sums[0] / world_.size()},
-            {"dropped", sums[1]},    {"event_ns", instrumentation::calibrated_event_ns()}};
+    return {{"pairs_ns", pairs},
+            {"cpu_pairs_ns", cpu_pairs},
+            {"longest_ns", longest},
+            {"elapsed_ns", elapsed},
+            {"publishing_cpu_ns", cpu_before < 0 ? -1 : sums[0] / world_.size()},
+            {"dropped", sums[1]},
+            {"event_ns", instrumentation::calibrated_event_ns()}};
   }
 
  private:
