@@ -169,7 +169,8 @@ class Tables {
   }
 
   void params() {
-    Statement insert = db_.prepare("INSERT OR REPLACE INTO SHARDSCOPE_PARAMS VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
+    Statement insert =
+        db_.prepare("INSERT OR REPLACE INTO SHARDSCOPE_PARAMS VALUES(?1,?2,?3,?4,?5,?6,?7,?8)");
     for (const ev::ParamInfo& p : store_.tables().params) {
       insert.bind(1, std::int64_t{p.id})
           .bind(2, p.name)

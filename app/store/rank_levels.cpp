@@ -7,8 +7,8 @@
 namespace shardscope::store {
 namespace {
 
-/// With more blocks than this in view a column holds some dozen spans of a row or more: an edge that is a column wide is as
-/// good as one of half a column, and costs half as much.
+/// With more blocks than this in view a column holds some dozen spans of a row or more: an edge that is a
+/// column wide is as good as one of half a column, and costs half as much.
 constexpr std::size_t kManyBlocks = 16;
 
 }  // namespace

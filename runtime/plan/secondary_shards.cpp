@@ -22,8 +22,8 @@ void SecondaryShards::begin_iteration() {
 
 GatherSource SecondaryShards::source(ParamId param) const {
   const std::size_t i = raw(param);
-  const bool now = in_forward_ || !trainable_[i] || direction_ == Direction::backward ||
-                   (forward_done_[i] && !by_pass_);
+  const bool now =
+      in_forward_ || !trainable_[i] || direction_ == Direction::backward || (forward_done_[i] && !by_pass_);
   return exists_[i] && now ? GatherSource::secondary : GatherSource::primary;
 }
 

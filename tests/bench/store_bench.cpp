@@ -26,8 +26,8 @@ using namespace shardscope::store;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kColumns = 1600;
-constexpr int kMostFrames = 400;                     ///< of one view; it may not be whole then
-constexpr std::uint64_t kFewSpans = 640;             ///< in view: drawn one by one
+constexpr int kMostFrames = 400;                    ///< of one view; it may not be whole then
+constexpr std::uint64_t kFewSpans = 640;            ///< in view: drawn one by one
 constexpr std::chrono::microseconds kReading{750};  ///< as the dashboard does
 
 double cpu_s() {

@@ -68,11 +68,13 @@ TEST(FrozenModel, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(error_of(text_of(R"(, "bias": false, "trainable": {"bias": true})", "", "")),
               HasSubstr("key \"bias\" is not known here"));
   const std::string tied = R"(, "weight_of": "a.weight")";
-  for (const std::string keys : {R"(, "trainable": {"weight": false})", R"(, "bias": false, "trainable": false)"}) {
+  for (const std::string keys :
+       {R"(, "trainable": {"weight": false})", R"(, "bias": false, "trainable": false)"}) {
     EXPECT_THAT(error_of(R"({"name": "m", "input": {"kind": "vectors", "width": 6},
       "loss": {"kind": "mse", "width": 6}, "root": {"kind": "sequential", "children": [
       {"kind": "linear", "name": "a", "in": 6, "out": 6},
-      {"kind": "linear", "name": "b", "in": 6, "out": 6)" + tied + keys + "}]}}"),
+      {"kind": "linear", "name": "b", "in": 6, "out": 6)" +
+                         tied + keys + "}]}}"),
                 HasSubstr("the weight is that of \"a.weight\""));
   }
 }
@@ -113,7 +115,8 @@ TEST(FrozenModel, IsShardedButInNoSubGroup) {
   zero.sub_group_size = 20;
   const Ownership ownership(model, zero, 2, 4);
   const ShardLayout& shards = ownership.shards();
-  EXPECT_THAT(shards.order, ElementsAre(ParamId{2}, ParamId{3}, ParamId{4}, ParamId{5}, ParamId{0}, ParamId{1}));
+  EXPECT_THAT(shards.order,
+              ElementsAre(ParamId{2}, ParamId{3}, ParamId{4}, ParamId{5}, ParamId{0}, ParamId{1}));
   EXPECT_EQ(shards.trainable_elems, 20 + 4 + 8 + 4);
   EXPECT_EQ(shards.elems, shards.trainable_elems + 12 + 4);
   EXPECT_EQ(ownership.owned_elems(), shards.trainable_elems);

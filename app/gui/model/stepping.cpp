@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "app/analysis/coordinator.h"
-#include "app/analysis/coordinator.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "instrumentation/param_status.h"
