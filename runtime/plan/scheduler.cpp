@@ -208,37 +208,10 @@ std::vector<ParamId> FetchScheduler::release_leftovers() {
   return released;
 }
 
-std::vector<ParamId> FetchScheduler::release_all() {
-  State& s = *state_;
-  std::vector<ParamId> released;
-  std::vector<GatherId> waited;
-  std::vector<ParamId> completed;
-  for (std::uint32_t i = 0; i < s.params.size(); ++i) {
-    const ParamId id{i};
-    s.wait(id, waited, completed);
-    s.at(id).active.clear();
-    if (s.release_param(id)) released.push_back(id);
-  }
-  s.swap.forget();
-  s.active_backward.clear();
-  return released;
-}
+std::vector<ParamId> FetchScheduler::release_all() { return state_->release_every(Persistent::released); }
 
 std::vector<ParamId> FetchScheduler::begin_update() {
-  State& s = *state_;
-  if (s.exact) return release_all();
-  std::vector<ParamId> released;
-  std::vector<GatherId> waited;
-  std::vector<ParamId> completed;
-  for (std::uint32_t i = 0; i < s.params.size(); ++i) {
-    const ParamId id{i};
-    s.wait(id, waited, completed);
-    s.at(id).active.clear();
-    if (!s.at(id).persistent && s.release_param(id)) released.push_back(id);
-  }
-  s.swap.forget();
-  s.active_backward.clear();
-  return released;
+  return state_->release_every(state_->exact ? Persistent::released : Persistent::kept);
 }
 
 std::vector<ParamId> FetchScheduler::end_update(WeightChange change) {

@@ -137,6 +137,22 @@ bool FetchScheduler::State::release_param(ParamId id) {
   return true;
 }
 
+std::vector<ParamId> FetchScheduler::State::release_every(Persistent persistent) {
+  std::vector<ParamId> released;
+  std::vector<GatherId> waited;
+  std::vector<ParamId> completed;
+  for (std::uint32_t i = 0; i < params.size(); ++i) {
+    const ParamId id{i};
+    wait(id, waited, completed);
+    at(id).active.clear();
+    if (persistent == Persistent::kept && at(id).persistent) continue;
+    if (release_param(id)) released.push_back(id);
+  }
+  swap.forget();
+  active_backward.clear();
+  return released;
+}
+
 /// Waits for everything registered and releases what no module uses.
 Drain FetchScheduler::State::drain() {
   std::vector<ParamId> registered;

@@ -18,6 +18,8 @@ namespace shardscope::plan {
 
 inline constexpr std::int64_t kNeverFetched = -10'000'000'000;  ///< a parameter not fetched in this iteration
 
+enum class Persistent { kept, released };  ///< what release_every() does with persistent parameters
+
 template <typename Id>
 bool contains_id(const std::vector<Id>& ids, Id id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
@@ -92,6 +94,8 @@ struct FetchScheduler::State {
   void unregister(Param& param);
   bool wait(ParamId id, std::vector<GatherId>& wait_for, std::vector<ParamId>& completed);
   bool release_param(ParamId id);
+  /// Waits for everything, then nobody uses a parameter and nothing is read ahead. Those released, ascending.
+  std::vector<ParamId> release_every(Persistent persistent);
   Drain drain();
 
   // The trace.

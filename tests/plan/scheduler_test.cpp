@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/plan/compare_schedulers.h"
 #include "runtime/plan/visit_order.h"
 #include "tests/plan/random_model.h"
 #include "tests/plan/scheduler_account.h"
@@ -202,17 +203,7 @@ TEST_P(Properties, SteadyTraceRepeatsItself) {
 
 INSTANTIATE_TEST_SUITE_P(Compat, Properties,
                          testing::Values(Compat::shardscope, Compat::deepspeed, Compat::notes),
-                         [](const auto& which) -> std::string {
-                           switch (which.param) {
-                             case Compat::shardscope:
-                               return "shardscope";
-                             case Compat::deepspeed:
-                               return "deepspeed";
-                             case Compat::notes:
-                               return "notes";
-                           }
-                           return "";
-                         });
+                         [](const auto& which) -> std::string { return to_string(which.param); });
 
 // The descriptions of the coordinator say nothing that DeepSpeed does not do.
 TEST(Notes, DecideAsDeepSpeed) {
