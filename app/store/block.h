@@ -89,7 +89,8 @@ struct BlockTail {
 [[nodiscard]] std::vector<std::byte> encode_block(const Block& block);
 // All throw std::runtime_error naming what is damaged.
 [[nodiscard]] Block decode_block(const std::byte* data, std::size_t bytes);
-[[nodiscard]] BlockPage decode_page(const std::byte* data, std::size_t bytes);
+[[nodiscard]] BlockPage decode_page(const std::byte* data, std::size_t bytes,
+                                    DensityPyramid::Levels levels = DensityPyramid::Levels::all);
 /// By parameter.
 [[nodiscard]] std::vector<ParamState> decode_statuses(const std::byte* data, std::size_t bytes);
 

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/store/tile.h"
+
 namespace shardscope::store {
 namespace {
 
@@ -11,6 +13,7 @@ namespace {
 constexpr std::uint8_t page_of(BlockAccess::Detail detail) noexcept {
   return static_cast<std::uint8_t>(255 - static_cast<std::uint8_t>(detail));
 }
+constexpr std::uint8_t kTilePart = page_of(static_cast<BlockAccess::Detail>(BlockAccess::kDetails));
 constexpr std::uint8_t part_of(RankState::For part) noexcept { return static_cast<std::uint8_t>(part); }
 
 /// The events that something is made of.
@@ -37,8 +40,11 @@ void drop_finer(const Block& block, BlockPage& page) {
 
 }  // namespace
 
-void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time) {
-  left_ = time;
+void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time, std::chrono::nanoseconds frame) {
+  // The next frame may be as costly as any of the last few.
+  if (looked_.count() > 0) drawing_ = std::max(looked_ - read_, drawing_ * 7 / 8);
+  looked_ = read_ = std::chrono::nanoseconds(0);
+  left_ = time ? std::optional(std::max(*time, frame - drawing_)) : std::nullopt;
   read_since_limit_ = short_of_time_ = false;
 }
 
@@ -61,21 +67,22 @@ void BlockAccess::set_ranks(std::size_t ranks) {
 
 class BlockAccess::Measured {
  public:
-  Measured(Pace& pace, std::optional<std::chrono::nanoseconds>& left) : pace_(pace), left_(left) {
-    if (left) begin_ = std::chrono::steady_clock::now();
+  Measured(BlockAccess& access, Pace& pace) : access_(access), pace_(pace) {
+    if (access.left_) begin_ = std::chrono::steady_clock::now();
   }
   ~Measured() {
-    if (!left_) return;
+    if (!access_.left_) return;
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin_;
     pace_.took(took);
-    *left_ -= took;
+    *access_.left_ -= took;
+    access_.read_ += took;
   }
   Measured(const Measured&) = delete;
   Measured& operator=(const Measured&) = delete;
 
  private:
+  BlockAccess& access_;
   Pace& pace_;
-  std::optional<std::chrono::nanoseconds>& left_;
   std::chrono::steady_clock::time_point begin_;
 };
 
@@ -125,7 +132,7 @@ const BlockCache::Held* BlockAccess::known_page(const Block& block, std::uint32_
 
 const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index, Detail detail, Read read) {
   if (block.damaged || read == Read::never || (read == Read::if_time && !may_read(pages_))) return nullptr;
-  const Measured measured(pages_, left_);
+  const Measured measured(*this, pages_);
   try {
     const auto page = std::make_shared<BlockPage>();
     if (!block.page.empty()) {
@@ -140,6 +147,25 @@ const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index
   } catch (const std::runtime_error& error) {
     damaged(block, std::string("its levels of detail: ") + error.what());
     return nullptr;
+  }
+}
+
+BlockAccess::TileRead BlockAccess::read_tile(const Block& last, std::uint32_t tile, std::uint32_t row) {
+  if (rows_ == nullptr || last.rows.empty()) return {};
+  const BlockCache::Key key{last.rank, tile << kTileRowBits | row, kTilePart};
+  if (const auto* known = cache_.find(key)) return {.held = known, .stored = true};
+  if (!may_read(tiles_)) return {.held = nullptr, .stored = true};
+  const Measured measured(*this, tiles_);
+  try {
+    const std::vector<std::byte> bytes = rows_->tile(last.rows.front(), row);
+    if (bytes.empty()) return {};
+    const auto levels = std::make_shared<DensityPyramid>(decode_tile(bytes.data(), bytes.size()));
+    return {.held = cache_.put(key, levels, sizeof *levels + levels->bytes()), .stored = true};
+  } catch (const std::runtime_error& error) {
+    problems_.push_back("levels of detail of rank " + std::to_string(last.rank) + " up to chunk " +
+                        std::to_string(last.rows.front()) + ": " + error.what() +
+                        "; finer ones are read instead");
+    return {};
   }
 }
 
@@ -160,7 +186,7 @@ std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t 
   BlockCache& cache = part == RankState::For::states ? states_cache_ : cache_;
   if (const auto* known = cache.find(key)) return std::static_pointer_cast<const RankState>(known->value);
   if (block.damaged || (read == Read::if_time && !may_read(states_))) return nullptr;
-  const Measured measured(states_, left_);
+  const Measured measured(*this, states_);
   try {
     const bool with_statuses = part == RankState::For::states || part == RankState::For::views;
     std::vector<ParamState> before;

@@ -23,6 +23,8 @@ class BlockRows {
   [[nodiscard]] virtual std::vector<std::byte> page(std::int64_t row) = 0;
   /// Empty when they are in the page.
   [[nodiscard]] virtual std::vector<std::byte> statuses(std::int64_t row) = 0;
+  /// Of the tile that ends with the block of row `row`; `tile_row`: tile_row(). Empty when it is not there.
+  [[nodiscard]] virtual std::vector<std::byte> tile(std::int64_t row, std::uint32_t tile_row) = 0;
 };
 
 class BlockAccess {
@@ -47,8 +49,25 @@ class BlockAccess {
 
   /// From now on Read::if_time may take about this long in all, but reads one block at least; nullopt: no
   /// limit. What would likely take longer is not begun. Only the reading counts: who draws a view of many
-  /// blocks for longer than this would else read one block in each frame.
-  void limit(std::optional<std::chrono::nanoseconds> time);
+  /// blocks for longer than this would else read one block in each frame. It may take more where the drawing,
+  /// which Looking tells of, leaves more than that of `frame`.
+  void limit(std::optional<std::chrono::nanoseconds> time, std::chrono::nanoseconds frame);
+  /// Something is looked at while this lives.
+  class Looking {
+   public:
+    explicit Looking(BlockAccess& access) : access_(access) {
+      if (access.left_) begin_ = std::chrono::steady_clock::now();
+    }
+    ~Looking() {
+      if (access_.left_) access_.looked_ += std::chrono::steady_clock::now() - begin_;
+    }
+    Looking(const Looking&) = delete;
+    Looking& operator=(const Looking&) = delete;
+
+   private:
+    BlockAccess& access_;
+    std::chrono::steady_clock::time_point begin_;
+  };
   /// Since the last limit() something was not read for want of time.
   [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_; }
 
@@ -67,6 +86,13 @@ class BlockAccess {
                                                   Read read);
   /// The same where it was read before; else null.
   [[nodiscard]] const BlockCache::Held* known_page(const Block& block, std::uint32_t index, Detail detail);
+  struct TileRead {
+    const BlockCache::Held* held = nullptr;  ///< a DensityPyramid; null: not there, or no time
+    bool stored = false;                     ///< it is there
+  };
+  /// Row `row` of the rank's tile number `tile`, whose last block is `last`; what there is time for. One that
+  /// is damaged is not there: its blocks have the same.
+  [[nodiscard]] TileRead read_tile(const Block& last, std::uint32_t tile, std::uint32_t row);
   [[nodiscard]] const std::vector<std::string>& problems() const noexcept { return problems_; }
   /// What problems() are about, one for one.
   struct Damage {
@@ -97,8 +123,10 @@ class BlockAccess {
   BlockCache cache_, states_cache_;
   std::unique_ptr<BlockRows> rows_;
   std::optional<std::chrono::nanoseconds> left_;  ///< of the limit
+  std::chrono::nanoseconds looked_{0}, read_{0};  ///< since it was set; the one holds the other
+  std::chrono::nanoseconds drawing_{0};           ///< what a frame likely takes beside reading
   bool read_since_limit_ = false, short_of_time_ = false;
-  Pace pages_, states_;
+  Pace pages_, states_, tiles_;
   std::vector<std::string> problems_;
   std::vector<Damage> damage_;
 };

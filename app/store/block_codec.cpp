@@ -11,8 +11,10 @@ namespace {
 
 /// 2: says how many lanes it holds.
 constexpr std::uint8_t kBlockVersion = 2;
-/// 2: says how many lanes it holds, and does not end with the statuses.
-constexpr std::uint8_t kPageVersion = 2;
+/// 2: says how many lanes it holds, and does not end with the statuses. 3: shares in fewer steps.
+constexpr std::uint8_t kPageVersion = 3;
+constexpr std::uint8_t kFirstInFewSteps = 3;
+constexpr std::uint32_t kPageSteps = 255;
 constexpr std::uint8_t kStatusesVersion = 1;
 /// A block or page of version 1 holds these, of which there were no more.
 constexpr std::size_t kLanesOfVersion1 = 7;
@@ -349,9 +351,10 @@ std::vector<std::byte> encode_page(const RankState& state) {
   out.varint(ev::kStreamCount);
   for (const Lane& lane : state.lanes()) {
     out.varint(lane.depth_count());
-    for (std::uint8_t d = 0; d < lane.depth_count(); ++d) lane.pyramid(d).encode(out, kFineBuckets);
+    for (std::uint8_t d = 0; d < lane.depth_count(); ++d)
+      lane.pyramid(d).encode(out, kFineBuckets, kPageSteps);
   }
-  state.lane(ev::StreamId::compute).waits().encode(out, kFineBuckets);
+  state.lane(ev::StreamId::compute).waits().encode(out, kFineBuckets, kPageSteps);
   return pack(bytes);
 }
 
@@ -385,18 +388,19 @@ std::vector<std::byte> encode_statuses(const RankState& state) {
   return pack(bytes);
 }
 
-BlockPage decode_page(const std::byte* data, std::size_t size) {
+BlockPage decode_page(const std::byte* data, std::size_t size, DensityPyramid::Levels levels) {
   const std::vector<std::byte> bytes = unpack(data, size);
   Reader in(bytes.data(), bytes.size(), "page");
   const std::uint8_t version = read_version(in, kPageVersion);
   const std::size_t lanes = read_lane_count(in, version);
+  const std::uint32_t steps = version >= kFirstInFewSteps ? kPageSteps : DensityPyramid::kSteps;
   BlockPage page;
   for (auto& lane : std::span(page.lanes).first(lanes)) {
     const std::size_t depths = in.count();
     if (depths > kMaxDepth) in.fail("has too many rows");
-    for (std::size_t d = 0; d < depths; ++d) lane.push_back(DensityPyramid::decode(in));
+    for (std::size_t d = 0; d < depths; ++d) lane.push_back(DensityPyramid::decode(in, levels, steps));
   }
-  page.waits = DensityPyramid::decode(in);
+  page.waits = DensityPyramid::decode(in, levels, steps);
   if (version == 1) page.statuses = read_statuses(in);
   if (in.left() != 0) in.fail("is followed by bytes that mean nothing");
   return page;

@@ -11,12 +11,12 @@ constexpr std::size_t kMinLeaves = 256;     ///< of a sparse row; empty ones tak
 constexpr std::size_t kScreenLeaves = 512;  ///< enough for eight blocks on a screen; of fewer, spans are read
 constexpr std::size_t kSpansPerLeaf = 16;
 constexpr double kFewColumns = 32;
-constexpr double kQuanta = 4095;  ///< steps in which a stored share of a bucket is counted
 constexpr std::size_t kMaxStoredLeaves = 1U << 20;
 
-std::uint64_t quanta(float part, double whole) {
+std::uint64_t in_steps(float part, double whole, std::uint32_t steps) {
   if (part <= 0 || whole <= 0) return 0;
-  return static_cast<std::uint64_t>(std::clamp(kQuanta * part / whole + 0.5, 1.0, kQuanta));
+  const double most = steps;
+  return static_cast<std::uint64_t>(std::clamp(most * part / whole + 0.5, 1.0, most));
 }
 
 }  // namespace
@@ -244,7 +244,7 @@ std::size_t DensityPyramid::bytes() const noexcept {
   return bytes;
 }
 
-void DensityPyramid::encode(ByteWriter& out, std::size_t most) const {
+void DensityPyramid::encode(ByteWriter& out, std::size_t most, std::uint32_t steps) const {
   std::size_t chosen = 0;
   while (chosen + 1 < level_count() && level(chosen).size() > most) ++chosen;
   const std::vector<DensityBucket>& buckets = level(chosen);
@@ -257,13 +257,13 @@ void DensityPyramid::encode(ByteWriter& out, std::size_t most) const {
   out.varint(static_cast<std::uint64_t>(last_end_ns_));
   const double width = std::ldexp(1.0, static_cast<int>(shift));
   for (const DensityBucket& bucket : buckets) out.varint(bucket.begins);
-  for (const DensityBucket& bucket : buckets) out.varint(quanta(bucket.busy_ns, width));
+  for (const DensityBucket& bucket : buckets) out.varint(in_steps(bucket.busy_ns, width, steps));
   // A span of no length votes with 1 ns, so that it has a kind.
-  for (const DensityBucket& bucket : buckets) out.varint(quanta(bucket.weight, width));
+  for (const DensityBucket& bucket : buckets) out.varint(in_steps(bucket.weight, width, steps));
   for (const DensityBucket& bucket : buckets) out.varint(bucket.tag);
 }
 
-DensityPyramid DensityPyramid::decode(ByteReader& in, Levels levels) {
+DensityPyramid DensityPyramid::decode(ByteReader& in, Levels levels, std::uint32_t steps) {
   in.now_reading("level of detail");
   DensityPyramid out;
   const std::uint64_t count = in.varint();
@@ -281,7 +281,7 @@ DensityPyramid DensityPyramid::decode(ByteReader& in, Levels levels) {
   }
   std::vector<DensityBucket>& leaves = out.leaves_;
   leaves.resize(count);
-  const double quantum = std::ldexp(1.0, static_cast<int>(out.shift_)) / kQuanta;
+  const double quantum = std::ldexp(1.0, static_cast<int>(out.shift_)) / steps;
   DensityBucket* next = leaves.data();
   in.varints(count, [&](std::uint64_t value) {
     next->begins = static_cast<std::uint32_t>(value);

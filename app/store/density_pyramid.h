@@ -109,11 +109,15 @@ class DensityPyramid {
   void clear() { *this = DensityPyramid(); }
   [[nodiscard]] std::size_t bytes() const noexcept;
 
+  /// Steps in which the shares of a stored bucket are counted, unless told. Where there are many buckets
+  /// fewer are enough, and take half the room.
+  static constexpr std::uint32_t kSteps = 4095;
   /// Writes the finest level that has at most `most` buckets; see docs/recording.md, "Blocks".
-  void encode(ByteWriter& out, std::size_t most) const;
+  void encode(ByteWriter& out, std::size_t most, std::uint32_t steps = kSteps) const;
   /// Throws std::runtime_error on what encode() does not write.
   enum class Levels : std::uint8_t { all, finest };  ///< finest: of few buckets, and of narrow columns
-  [[nodiscard]] static DensityPyramid decode(ByteReader& in, Levels levels = Levels::all);
+  [[nodiscard]] static DensityPyramid decode(ByteReader& in, Levels levels = Levels::all,
+                                             std::uint32_t steps = kSteps);
 
  private:
   [[nodiscard]] std::size_t level_count() const noexcept { return upper_.size() + 1; }

@@ -73,7 +73,7 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
 }
 
 void RankRun::density_of_pages(const Range& range, ev::StreamId stream, std::uint8_t depth,
-                               const DensityColumns& columns) const {
+                               const DensityColumns& columns, BlockAccess::Read read) const {
   using Detail = BlockAccess::Detail;
   const auto s = static_cast<std::size_t>(stream);
   const RowSums& sums = sums_[s];
@@ -118,7 +118,7 @@ void RankRun::density_of_pages(const Range& range, ev::StreamId stream, std::uin
     } else {
       const unsigned medium = shift > BlockAccess::kMediumFiner ? shift - BlockAccess::kMediumFiner : 0;
       const Detail detail = DensityPyramid::covers(medium, widest) ? Detail::medium : Detail::full;
-      levels = row_of(page(i, detail));
+      levels = row_of(page(i, detail, read));
       if (levels == nullptr && detail == Detail::full) {
         levels = row_of(page(i, Detail::medium, BlockAccess::Read::never));
       }
@@ -153,11 +153,7 @@ void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_
     sums.levels(depth).add_to(columns);
     range.first = range.last;
   }
-  if (worth_reading(range)) {
-    for (std::size_t i = range.first; i < range.last; ++i) density_of(i, stream, depth, columns);
-  } else {
-    density_of_pages(range, stream, depth, columns);
-  }
+  density_of_blocks(range, stream, depth, columns);
   if (!newest) return;
   if (depth == kWaits) {
     head_.state.lanes()[s].density_of_waits(now_ns, columns);

@@ -129,10 +129,22 @@ class RankRun {
   void add_to_sums(const Block& block) const;
   /// Leaves out of the sums what was found damaged since.
   void renew_sums() const;
+  /// A tile's row. Not `stored`: there is none; else no levels: there was no time to read it.
+  struct Tile {
+    const DensityPyramid* levels = nullptr;  ///< valid until something else is read
+    bool stored = false;
+  };
+  [[nodiscard]] Tile tile(std::size_t group, ev::StreamId stream, std::uint8_t depth) const;
+  /// Whether `range`, blocks of one tile, is drawn from it where buckets may be as wide as this.
+  [[nodiscard]] bool wants_tile(const Range& range, ev::StreamId stream, std::uint8_t depth,
+                                double bucket_ns) const;
+  /// Blocks of `range`: from tiles where these are fine enough, else one by one.
+  void density_of_blocks(const Range& range, ev::StreamId stream, std::uint8_t depth,
+                         const DensityColumns& columns) const;
   /// Blocks of `range`: each from as fine a page as its columns want; where none is known, from all of
   /// the row.
   void density_of_pages(const Range& range, ev::StreamId stream, std::uint8_t depth,
-                        const DensityColumns& columns) const;
+                        const DensityColumns& columns, BlockAccess::Read read) const;
   /// From the spans themselves where levels of detail are coarser than the columns.
   void density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
                   const DensityColumns& columns) const;
@@ -152,6 +164,12 @@ class RankRun {
     std::uint64_t as_of = 0;
   };
   mutable std::array<std::vector<KnownPage>, BlockAccess::kDetails> pages_;
+  struct KnownTile {
+    const BlockCache::Held* held = nullptr;
+    std::uint64_t as_of = 0;
+    std::size_t none_of = 0;  ///< the recording has none that ends before this block
+  };
+  mutable std::map<std::uint32_t, std::vector<KnownTile>> tiles_;           ///< by tile_row() and tile
   SpanTotals totals_;                                                       ///< of sealed blocks
   std::map<std::pair<ev::EventKind, std::uint8_t>, std::uint64_t> counts_;  ///< instants of sealed blocks
   std::array<std::uint8_t, ev::kStreamCount> depths_{};

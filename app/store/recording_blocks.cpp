@@ -8,17 +8,21 @@
 
 #include "app/store/packed.h"
 #include "app/store/recording.h"
+#include "app/store/tile.h"
 
 namespace shardscope::store {
 namespace {
 
 /// Before, they were the end of the levels of detail.
 constexpr std::int32_t kFirstWithStatusesApart = 4;
+constexpr std::int32_t kFirstWithTiles = 5;
 
 class Rows final : public BlockRows {
  public:
-  Rows(std::shared_ptr<Database> database, bool statuses_apart)
-      : database_(std::move(database)), statuses_apart_(statuses_apart) {}
+  Rows(std::shared_ptr<Database> database, std::int32_t format_version)
+      : database_(std::move(database)),
+        statuses_apart_(format_version >= kFirstWithStatusesApart),
+        has_tiles_(format_version >= kFirstWithTiles) {}
 
   Chunk chunk(std::int64_t row, Chunk::Part part) override {
     // Prepared when needed: a table may be damaged, and older recordings have no levels.
@@ -51,6 +55,16 @@ class Rows final : public BlockRows {
     return {bytes.begin(), bytes.end()};
   }
 
+  std::vector<std::byte> tile(std::int64_t row, std::uint32_t tile_row) override {
+    if (!has_tiles_) return {};
+    if (!tiles_) tiles_.emplace(database_->prepare("SELECT bytes FROM tiles WHERE id = ?1"));
+    const Done done(*tiles_);
+    tiles_->bind(1, tile_id(row, tile_row));
+    if (!tiles_->step()) return {};
+    const std::span<const std::byte> bytes = tiles_->bytes(0);
+    return {bytes.begin(), bytes.end()};
+  }
+
  private:
   /// A statement in the middle of its rows would hold a lock.
   struct Done {
@@ -61,11 +75,12 @@ class Rows final : public BlockRows {
     Statement& statement;
   };
   std::shared_ptr<Database> database_;
-  bool statuses_apart_;
-  std::optional<Statement> chunk_, levels_, statuses_;
+  bool statuses_apart_, has_tiles_;
+  std::optional<Statement> chunk_, levels_, statuses_, tiles_;
 };
 
-void verify_rows(Database& database, bool statuses_apart) {
+void verify_rows(Database& database, std::int32_t format_version) {
+  const bool statuses_apart = format_version >= kFirstWithStatusesApart;
   Statement chunks = database.prepare("SELECT id, bytes FROM chunks ORDER BY id");
   while (chunks.step()) {
     const std::span<const std::byte> bytes = chunks.bytes(1);
@@ -79,12 +94,18 @@ void verify_rows(Database& database, bool statuses_apart) {
       verify_packed(bytes.data(), bytes.size());
     }
   }
+  if (format_version < kFirstWithTiles) return;
+  Statement tiles = database.prepare("SELECT bytes FROM tiles ORDER BY id");
+  while (tiles.step()) {
+    const std::span<const std::byte> bytes = tiles.bytes(0);
+    verify_packed(bytes.data(), bytes.size());
+  }
 }
 
 }  // namespace
 
 std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database, std::int32_t format_version) {
-  return std::make_unique<Rows>(std::move(database), format_version >= kFirstWithStatusesApart);
+  return std::make_unique<Rows>(std::move(database), format_version);
 }
 
 StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify verify) {
@@ -125,7 +146,7 @@ StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify
     tail.statuses = statuses_apart ? decode_statuses(statuses.data(), statuses.size())
                                    : decode_page(statuses.data(), statuses.size()).statuses;
   }
-  if (verify == Verify::everything) verify_rows(database, statuses_apart);
+  if (verify == Verify::everything) verify_rows(database, format_version);
   return out;
 }
 

@@ -6,7 +6,7 @@
 
 namespace shardscope::store {
 
-inline constexpr std::int32_t kRecordingVersion = 4;                 ///< PRAGMA user_version
+inline constexpr std::int32_t kRecordingVersion = 5;                 ///< PRAGMA user_version
 inline constexpr std::int32_t kRecordingApplicationId = 0x5A534350;  ///< PRAGMA application_id, "ZSCP"
 
 inline constexpr const char* kRecordingSchema = R"sql(
@@ -33,6 +33,7 @@ CREATE TABLE chunks(id INTEGER PRIMARY KEY, rank INTEGER, sequence INTEGER, begi
   lost_before INTEGER, parts INTEGER, bytes BLOB NOT NULL);
 CREATE TABLE blocks(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
 CREATE TABLE levels(id INTEGER PRIMARY KEY, statuses BLOB NOT NULL, bytes BLOB NOT NULL);
+CREATE TABLE tiles(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
 CREATE TABLE tails(rank INTEGER PRIMARY KEY, statuses BLOB NOT NULL, bytes BLOB NOT NULL);
 CREATE INDEX chunks_by_time ON chunks(rank, begin_ns, end_ns);
 CREATE TABLE steps(step INTEGER PRIMARY KEY, begin_ns INTEGER, end_ns INTEGER, paused_ns INTEGER,

@@ -20,6 +20,7 @@
 #include "app/store/recording_schema.h"
 #include "app/store/recording_summary.h"
 #include "app/store/run_tables_codec.h"
+#include "app/store/tile.h"
 
 namespace shardscope::store {
 namespace {
@@ -57,11 +58,12 @@ void make_room(const std::string& path) {
 struct RecordingWriter::State {
   std::string path;
   std::optional<Database> database;
-  Statement add_chunk, get_chunk, drop_chunk, add_block, add_levels, add_message, add_name, put_rank,
-      put_tables;
+  Statement add_chunk, get_chunk, drop_chunk, add_block, add_levels, get_levels, add_tile, add_message,
+      add_name, put_rank, put_tables;
   Compaction compaction;
   BlockMaker blocks;
-  std::int64_t last_id = 0;  ///< of a chunk
+  std::map<std::uint32_t, std::vector<std::int64_t>> untiled;  ///< rows of blocks without a tile, by rank
+  std::int64_t last_id = 0;                                    ///< of a chunk
   std::chrono::steady_clock::time_point last_commit = std::chrono::steady_clock::now();
   std::string error;
   bool has_run = false;
@@ -77,6 +79,7 @@ struct RecordingWriter::State {
   std::int64_t insert_row(std::int64_t id, const Chunk& chunk, std::span<const std::byte> encoded);
   void complete(const Compaction::Rows& rows);
   void add_block_of(std::int64_t id, const Chunk& chunk);
+  void add_tile_of(const std::vector<std::int64_t>& rows);
   void add_tails();
   [[nodiscard]] bool commit_due() const {
     return std::chrono::steady_clock::now() - last_commit >= kCommitInterval;
@@ -134,6 +137,8 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     s.drop_chunk = db.prepare("DELETE FROM chunks WHERE id = ?1");
     s.add_block = db.prepare("INSERT INTO blocks VALUES(?1, ?2)");
     s.add_levels = db.prepare("INSERT INTO levels VALUES(?1, ?2, ?3)");
+    s.get_levels = db.prepare("SELECT bytes FROM levels WHERE id = ?1");
+    s.add_tile = db.prepare("INSERT INTO tiles VALUES(?1, ?2)");
     s.add_message = db.prepare("INSERT INTO messages VALUES(NULL, ?1, ?2, ?3, ?4, ?5)");
     s.add_name = db.prepare("INSERT OR REPLACE INTO names VALUES(?1, ?2, ?3, ?4)");
     s.put_rank = db.prepare(
@@ -250,6 +255,26 @@ void RecordingWriter::State::add_block_of(std::int64_t id, const Chunk& chunk) {
   if (!block) return;
   add_block.bind(1, id).bind(2, encode_block(*block)).run();
   add_levels.bind(1, id).bind(2, block->statuses).bind(3, block->page).run();
+  std::vector<std::int64_t>& rows = untiled[chunk.rank];
+  rows.push_back(id);
+  if (rows.size() < kTileBlocks) return;
+  add_tile_of(rows);
+  rows.clear();
+}
+
+/// Levels of detail are read back instead of kept, so that memory does not grow with the number of ranks.
+void RecordingWriter::State::add_tile_of(const std::vector<std::int64_t>& rows) {
+  TileMaker tile;
+  for (const std::int64_t id : rows) {
+    get_levels.bind(1, id);
+    if (!get_levels.step()) throw std::runtime_error("levels of detail that were written are not there");
+    const std::span<const std::byte> bytes = get_levels.bytes(0);
+    tile.append(decode_page(bytes.data(), bytes.size(), DensityPyramid::Levels::finest));
+    get_levels.reset();
+  }
+  for (const TileRow& row : tile.rows()) {
+    add_tile.bind(1, tile_id(rows.back(), row.row)).bind(2, row.bytes).run();
+  }
 }
 
 void RecordingWriter::State::add_tails() {
@@ -360,6 +385,9 @@ void RecordingWriter::finish(const Store& store) {
   for (const RankRow& row : store.ranks()) rank(row);
   s.guarded([&] {
     for (const Compaction::Rows& rows : s.compaction.rest()) s.complete(rows);
+    for (const auto& [rank, blocks] : s.untiled) {
+      if (blocks.size() > 1) s.add_tile_of(blocks);
+    }
     s.add_tails();
     write_summary(*s.database, store);
     s.database->execute("INSERT OR REPLACE INTO meta VALUES('complete', 1), ('chunks', " +
@@ -367,8 +395,9 @@ void RecordingWriter::finish(const Store& store) {
     s.database->execute("COMMIT");
     // Back to a single file that can be copied and opened anywhere, unless a reader has it open at this
     // moment: then the log stays beside it, and the next one to open the file folds it in.
-    for (Statement* statement : {&s.add_chunk, &s.get_chunk, &s.drop_chunk, &s.add_block, &s.add_levels,
-                                 &s.add_message, &s.add_name, &s.put_rank, &s.put_tables}) {
+    for (Statement* statement :
+         {&s.add_chunk, &s.get_chunk, &s.drop_chunk, &s.add_block, &s.add_levels, &s.get_levels, &s.add_tile,
+          &s.add_message, &s.add_name, &s.put_rank, &s.put_tables}) {
       *statement = Statement();
     }
     // Pages that joining left free go back to the disk.

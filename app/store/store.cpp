@@ -277,7 +277,10 @@ std::size_t Store::resident_bytes() const {
   return bytes;
 }
 
-void Store::limit_reading(std::optional<std::chrono::nanoseconds> time) const { state_->access.limit(time); }
+void Store::limit_reading(std::optional<std::chrono::nanoseconds> time,
+                          std::chrono::nanoseconds frame) const {
+  state_->access.limit(time, frame);
+}
 bool Store::wants_more() const noexcept { return state_->access.short_of_time(); }
 std::span<const std::string> Store::problems() const noexcept { return state_->access.problems(); }
 

@@ -28,6 +28,7 @@ std::vector<LaneId> Store::lanes() const {
 
 void Store::for_each_span(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
                           const std::function<void(const Span&)>& visit) const {
+  const BlockAccess::Looking looking(state_->access);
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr) return;
   run->visit_spans(lane.stream, depth, state_->to_clock(begin_ns), state_->to_clock(end_ns),
@@ -43,6 +44,7 @@ std::vector<Span> Store::spans(LaneId lane, std::uint8_t depth, std::int64_t beg
 
 std::uint64_t Store::span_count(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
                                 std::int64_t end_ns) const {
+  const BlockAccess::Looking looking(state_->access);
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr || end_ns <= begin_ns) return 0;
   DensityBucket all;
@@ -60,6 +62,7 @@ std::vector<std::int64_t> Store::cuts(LaneId lane) const {
 }
 
 bool Store::ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
+  const BlockAccess::Looking looking(state_->access);
   const RankRun* run = state_->run(lane.rank);
   return run == nullptr || run->ready(lane.stream, state_->to_clock(begin_ns), state_->to_clock(end_ns));
 }
@@ -71,6 +74,7 @@ std::uint8_t Store::depth_count(LaneId lane) const {
 
 void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
                     std::span<Density> columns) const {
+  const BlockAccess::Looking looking(state_->access);
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr || columns.empty() || end_ns <= begin_ns) {
     std::fill(columns.begin(), columns.end(), Density{});
@@ -190,6 +194,7 @@ std::optional<MemorySample> Store::model_state_peak(std::uint32_t rank, ev::Memo
 
 void Store::memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t begin_ns,
                            std::int64_t end_ns, std::span<MemorySample> columns) const {
+  const BlockAccess::Looking looking(state_->access);
   const RankRun* run = state_->run(rank);
   const auto index = static_cast<std::size_t>(pool);
   std::fill(columns.begin(), columns.end(), MemorySample{});

@@ -26,9 +26,10 @@ using namespace shardscope::store;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kColumns = 1600;
-constexpr int kMostFrames = 400;                    ///< of one view; it may not be whole then
-constexpr std::uint64_t kFewSpans = 640;            ///< in view: drawn one by one
-constexpr std::chrono::microseconds kReading{750};  ///< as the dashboard does
+constexpr int kMostFrames = 400;          ///< of one view; it may not be whole then
+constexpr std::uint64_t kFewSpans = 640;  ///< in view: drawn one by one
+// As the dashboard does.
+constexpr std::chrono::microseconds kReading{750}, kFrame{2750};
 
 double cpu_s() {
   timespec now{};
@@ -174,7 +175,7 @@ void bench_frames(const Store& store, const Rows& rows, double before, bool ever
           static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(store.end_ns() - width + 1));
       int frames = 0;
       do {
-        store.limit_reading(kReading);
+        store.limit_reading(kReading, kFrame);
         of_zoom.push_back(timed([&] { (void)draw(store, rows, begin, begin + width, columns); }));
       } while (store.wants_more() && ++frames < kMostFrames);
       most_frames = std::max(most_frames, frames);
@@ -251,7 +252,7 @@ void bench_opening(const std::string& path, What what) {
   const double opening = timed([&] { store = open_recording(path, nullptr, Verify::as_read); });
   const auto rows = rows_of(store);
   std::vector<Density> columns(kColumns);
-  store.limit_reading(kReading);
+  store.limit_reading(kReading, kFrame);
   const double first = timed([&] { (void)draw(store, rows, 0, store.end_ns(), columns); });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
   std::printf(
@@ -278,7 +279,7 @@ void bench_live(const LongRun& source, std::size_t events) {
   const std::size_t done = source.play(events, [&](const Chunk& chunk) {
     taking += timed([&] { store.ingest(chunk); });
     if (++chunks % 512 != 0) return;
-    store.limit_reading(kReading);
+    store.limit_reading(kReading, kFrame);
     const auto rows = rows_of(store);
     costs.push_back(timed([&] { (void)draw(store, rows, 0, store.end_ns(), columns); }));
     if (chunks % 4096 != 0) return;

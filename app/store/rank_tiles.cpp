@@ -1,0 +1,79 @@
+// Views of dozens of blocks of a rank, drawn from tiles (tile.h) where these have buckets that are narrow
+// enough.
+#include <algorithm>
+
+#include "app/store/rank_run.h"
+#include "app/store/tile.h"
+
+namespace shardscope::store {
+
+RankRun::Tile RankRun::tile(std::size_t group, ev::StreamId stream, std::uint8_t depth) const {
+  const std::uint32_t row = tile_row(stream, depth);
+  std::vector<KnownTile>& tiles = tiles_[row];
+  if (tiles.size() <= group) tiles.resize(group + 1);
+  KnownTile& known = tiles[group];
+  const std::size_t end = std::min((group + 1) * kTileBlocks, blocks_.size());
+  if (known.none_of == end) return {};
+  if (known.held == nullptr || known.as_of != access_.pages_forgotten()) {
+    const BlockAccess::TileRead read =
+        access_.read_tile(blocks_[end - 1], static_cast<std::uint32_t>(group), row);
+    known.held = read.held;
+    known.as_of = access_.pages_forgotten();
+    if (!read.stored) known.none_of = end;
+    if (read.held == nullptr) return {.levels = nullptr, .stored = read.stored};
+  }
+  known.held->used = true;
+  return {.levels = static_cast<const DensityPyramid*>(known.held->value.get()), .stored = true};
+}
+
+bool RankRun::wants_tile(const Range& range, ev::StreamId stream, std::uint8_t depth,
+                         double bucket_ns) const {
+  const RowSums& sums = sums_[static_cast<std::size_t>(stream)];
+  const std::size_t first = range.first / kTileBlocks * kTileBlocks;
+  const std::size_t end = std::min(first + kTileBlocks, blocks_.size());
+  if (end - first < 2) return false;
+  // Only a rank's first block has a lane whose stretch begins nowhere.
+  const std::int64_t begin_ns = std::max(sums.begin_ns(first), floor_[first]);
+  const std::int64_t end_ns = sums.end_ns(end - 1);
+  if (end_ns <= begin_ns || !tile_may_cover(end_ns - begin_ns, bucket_ns)) return false;
+  bool finer = false;
+  for (std::size_t i = range.first; i < range.last && !finer; ++i) {
+    const std::uint8_t shift = sums.shift(depth, i);
+    finer = shift != RowSums::kNone && !DensityPyramid::covers(shift, bucket_ns);
+  }
+  if (!finer) return false;
+  // What is damaged is a gap in each of its rows; a tile would still show it.
+  return damage_in_sums_ == 0 || std::none_of(blocks_.begin() + static_cast<std::ptrdiff_t>(first),
+                                              blocks_.begin() + static_cast<std::ptrdiff_t>(end),
+                                              [](const Block& block) { return block.damaged; });
+}
+
+void RankRun::density_of_blocks(const Range& range, ev::StreamId stream, std::uint8_t depth,
+                                const DensityColumns& columns) const {
+  const bool each = worth_reading(range);
+  Range rest{range.first, range.first};  // not drawn from tiles, up to here
+  const auto draw = [&](const Range& part) {
+    if (part.first == part.last) return;
+    if (!each) return density_of_pages(part, stream, depth, columns, BlockAccess::Read::if_time);
+    for (std::size_t i = part.first; i < part.last; ++i) density_of(i, stream, depth, columns);
+  };
+  while (rest.last < range.last) {
+    const Range part{rest.last, std::min(range.last, (rest.last / kTileBlocks + 1) * kTileBlocks)};
+    Tile tile;
+    if (wants_tile(part, stream, depth, columns.bucket_ns()))
+      tile = this->tile(part.first / kTileBlocks, stream, depth);
+    rest.last = part.last;
+    // One that is there but too coarse is read in vain, once.
+    if (!tile.stored || (tile.levels != nullptr && !tile.levels->covers(columns.bucket_ns()))) continue;
+    draw({rest.first, part.first});
+    if (tile.levels != nullptr) {
+      tile.levels->add_to(columns);
+    } else {
+      density_of_pages(part, stream, depth, columns, BlockAccess::Read::never);
+    }
+    rest.first = part.last;
+  }
+  draw(rest);
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,55 @@
+#include "app/store/tile.h"
+
+#include <bit>
+
+#include "app/store/bytes.h"
+#include "app/store/packed.h"
+
+namespace shardscope::store {
+namespace {
+
+constexpr std::uint8_t kTileVersion = 1;
+constexpr std::uint32_t kTileSteps = 127;
+
+}  // namespace
+
+bool tile_may_cover(std::int64_t length_ns, double bucket_ns) noexcept {
+  const auto leaves = static_cast<std::uint64_t>(length_ns > 0 ? length_ns - 1 : 0) / kTileLeaves;
+  return DensityPyramid::covers(static_cast<unsigned>(std::bit_width(leaves)), bucket_ns);
+}
+
+void TileMaker::append(const BlockPage& page) {
+  const auto add = [&](std::uint32_t row, const DensityPyramid& levels) {
+    if (!levels.empty()) rows_[row].append(levels, kTileLeaves);
+  };
+  for (std::size_t s = 0; s < page.lanes.size(); ++s) {
+    for (std::size_t d = 0; d < page.lanes[s].size(); ++d) {
+      add(tile_row(static_cast<ev::StreamId>(s), static_cast<std::uint8_t>(d)), page.lanes[s][d]);
+    }
+  }
+  add(tile_row(ev::StreamId::compute, Store::kWaits), page.waits);
+}
+
+std::vector<TileRow> TileMaker::rows() const {
+  std::vector<TileRow> out;
+  std::vector<std::byte> bytes;
+  for (const auto& [row, levels] : rows_) {
+    bytes.clear();
+    ByteWriter writer(bytes);
+    writer.fixed(kTileVersion);
+    levels.encode(writer, kTileLeaves, kTileSteps);
+    out.push_back({.row = row, .bytes = pack(bytes)});
+  }
+  return out;
+}
+
+DensityPyramid decode_tile(const std::byte* data, std::size_t size) {
+  const std::vector<std::byte> bytes = unpack(data, size);
+  ByteReader in(bytes.data(), bytes.size(), "tile");
+  if (in.fixed<std::uint8_t>() != kTileVersion) in.fail("has a version that this program does not know");
+  DensityPyramid out = DensityPyramid::decode(in, DensityPyramid::Levels::all, kTileSteps);
+  if (in.left() != 0) in.fail("is followed by bytes that mean nothing");
+  return out;
+}
+
+}  // namespace shardscope::store
