@@ -29,7 +29,8 @@ constexpr std::size_t header_bytes(std::uint16_t version) noexcept {
 }
 constexpr std::size_t kMaxEvents = std::size_t{1} << 22;
 constexpr std::size_t kMaxColumnsBytes = kMaxEvents * 64;
-constexpr int kZstdLevel = 3;
+/// 3 takes 1.6 % less room and 1.6 times as long: a collector compresses beside ranks that train.
+constexpr int kZstdLevel = 1;
 /// A smaller chunk is read whole as fast, and would compress worse in two pieces.
 constexpr std::size_t kApartEvents = std::size_t{1} << 12;
 
