@@ -20,6 +20,8 @@ namespace shardscope::instrumentation {
 
 namespace {
 constexpr std::size_t kPostedLimit = 4096;
+/// Storage of sent batches that is kept: what one look and the batches cut from it need.
+constexpr std::size_t kSpares = 3, kLargestSpare = 4 * kBatchEvents;
 /// How long to wait at the end for a collector that was never heard of.
 constexpr double kUnknownCollectorWait = 1.0;
 
@@ -58,7 +60,7 @@ struct RankLink::State {
   RunTables tables;
   wire::Header header;
   SendQueue queue;
-  std::vector<Event> spare;                 ///< of the last batch encoded
+  std::vector<std::vector<Event>> spares;   ///< storage of batches that were encoded
   std::optional<zmq::message_t> in_flight;  ///< encoded, refused by the socket so far
   bool finish_queued = false;
 
@@ -78,6 +80,7 @@ struct RankLink::State {
   std::unique_ptr<ControlClient> control;
 
   void take_posted();
+  void keep(std::vector<Event> memory);
 };
 
 RankLink::RankLink(RankLinkOptions options, RunTables tables)
@@ -124,13 +127,15 @@ void RankLink::push(std::vector<Event> events, std::uint64_t dropped, std::int64
                     std::int64_t end_ns, std::int64_t clock_error_ns) {
   if (events.empty() && dropped == 0) return;
   State& s = *state_;
+  const bool cut = events.size() > kBatchEvents;
   std::size_t first = 0;
   do {
     wire::Batch batch;
     const std::size_t count = std::min(kBatchEvents, events.size() - first);
-    if (first == 0 && count == events.size()) {
+    if (!cut) {
       batch.events = std::move(events);
     } else {
+      batch.events = buffer();
       batch.events.assign(events.begin() + static_cast<std::ptrdiff_t>(first),
                           events.begin() + static_cast<std::ptrdiff_t>(first + count));
     }
@@ -147,14 +152,23 @@ void RankLink::push(std::vector<Event> events, std::uint64_t dropped, std::int64
     s.queue.push(std::move(batch));
     if (last) break;
   } while (first < events.size());
+  if (cut) s.keep(std::move(events));
   s.shed.store(s.queue.shed(), std::memory_order_relaxed);
   s.queued.store(s.queue.bytes(), std::memory_order_relaxed);
 }
 
 std::vector<Event> RankLink::buffer() noexcept {
-  std::vector<Event> events = std::exchange(state_->spare, {});
+  std::vector<std::vector<Event>>& spares = state_->spares;
+  if (spares.empty()) return {};
+  std::vector<Event> events = std::move(spares.back());
+  spares.pop_back();
   events.clear();
   return events;
+}
+
+void RankLink::State::keep(std::vector<Event> memory) {
+  if (memory.capacity() != 0 && memory.capacity() <= kLargestSpare && spares.size() < kSpares)
+    spares.push_back(std::move(memory));
 }
 
 void RankLink::State::take_posted() {
@@ -192,7 +206,7 @@ void RankLink::pump() {
       message.header = s.header;
       ++s.header.sequence;
       s.in_flight = to_message(wire::encode(message));
-      if (auto* batch = std::get_if<wire::Batch>(&message.body)) s.spare = std::move(batch->events);
+      if (auto* batch = std::get_if<wire::Batch>(&message.body)) s.keep(std::move(batch->events));
     }
     try {
       if (!s.socket->send(*s.in_flight, zmq::send_flags::dontwait)) break;

@@ -7,6 +7,10 @@
 
 namespace shardscope::instrumentation {
 
+namespace {
+constexpr std::size_t kDrainAhead = 96;  ///< words
+}  // namespace
+
 Ring::Ring(std::size_t capacity)
     : words_(std::max<std::size_t>(capacity, 2) * kLongest), use_counter_(invariant_counter()) {
   void* memory = mmap(nullptr, words_ * sizeof(std::uint64_t), PROT_READ | PROT_WRITE,
@@ -47,9 +51,13 @@ std::size_t Ring::drain(std::vector<Event>& out) {
   const std::size_t before = out.size();
   std::uint64_t tail = tail_.load(std::memory_order_relaxed);
   const std::uint64_t head = head_.load(std::memory_order_acquire);
+  out.reserve(before + (head - tail) / kShort);
   while (tail != head) {
     if (tail == drain_turn_ + words_) drain_turn_ = tail;
     const std::uint64_t* record = array_ + (tail - drain_turn_);
+    // The lines lie in the cache of the core that emitted: asked for this far ahead they are here in time.
+    // Behind the end of the array it asks for nothing.
+    __builtin_prefetch(record + kDrainAhead);
     const auto marks = static_cast<std::uint16_t>(record[0]);
     if ((marks & kSkip) != 0) {
       tail = drain_turn_ + words_;

@@ -15,7 +15,6 @@ std::size_t SendQueue::size_of(const wire::Body& body) noexcept {
 
 void SendQueue::push(wire::Batch batch) {
   Entry entry;
-  for (const Event& event : batch.events) ++entry.counts[static_cast<std::size_t>(shed_class(event.kind))];
   entry.body = std::move(batch);
   entry.bytes = size_of(entry.body);
   bytes_ += entry.bytes;
@@ -56,7 +55,15 @@ wire::Body SendQueue::pop() {
   return std::move(entry.body);
 }
 
+void SendQueue::count(Entry& entry) noexcept {
+  const auto* batch = std::get_if<wire::Batch>(&entry.body);
+  if (entry.counted || batch == nullptr) return;
+  for (const Event& event : batch->events) ++entry.counts[static_cast<std::size_t>(shed_class(event.kind))];
+  entry.counted = true;
+}
+
 void SendQueue::shed_to(std::size_t target) {
+  for (Entry& entry : entries_) count(entry);
   constexpr auto kSteps = static_cast<std::uint8_t>(ShedClass::steps);
   static_assert(kSteps + 1 == kShedClasses, "what is never shed by a collector comes last");
   for (std::uint8_t victim = 0; victim < kSteps && bytes_ > target; ++victim) {

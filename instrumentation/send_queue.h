@@ -46,10 +46,13 @@ class SendQueue {
  private:
   struct Entry {
     wire::Body body;
-    std::array<std::uint32_t, kShedClasses> counts{};
+    std::array<std::uint32_t, kShedClasses> counts{};  ///< of a batch's events, once `counted`
+    bool counted = false;
     std::size_t bytes = 0;
   };
   [[nodiscard]] static std::size_t size_of(const wire::Body& body) noexcept;
+  /// Fills `counts`: only what is about to be shed from pays for it.
+  static void count(Entry& entry) noexcept;
   void shed_to(std::size_t target);
   void count_gone(Entry& entry, std::uint8_t victim, std::uint32_t gone);
   void join_empty();

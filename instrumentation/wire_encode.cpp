@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "instrumentation/frame_memory.h"
 #include "instrumentation/schema_generated.h"
 #include "instrumentation/wire.h"
 #include "instrumentation/wire_frame.h"
@@ -173,7 +174,7 @@ std::size_t Frame::size() const noexcept { return buffer_ ? buffer_->bytes.size(
 Frame encode(const Message& message) {
   std::size_t expected = 1024;
   if (const auto* batch = std::get_if<Batch>(&message.body)) expected += batch->events.size() * sizeof(Event);
-  Builder builder(expected);
+  Builder builder(expected, &FrameMemory::instance());
   const auto run_id = builder.CreateString(message.header.run_id);
   Encode visitor{builder};
   const Offset body = std::visit(visitor, message.body);

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <random>
+#include <thread>
+#include <vector>
 
+#include "instrumentation/frame_memory.h"
 #include "instrumentation/schema_generated.h"
 #include "instrumentation/sockets.h"
 
@@ -111,6 +115,29 @@ TEST(Wire, BatchesComeBackAsTheyWere) {
       EXPECT_EQ(std::memcmp(batch.events.data(), want.events.data(), count * sizeof(Event)), 0);
     }
   }
+}
+
+TEST(Wire, AFramesMemoryIsUsedAgainWhoeverFreesIt) {
+  const Message message = batch_message(2000);
+  FrameMemory& memory = FrameMemory::instance();
+  const std::uint8_t* first = nullptr;
+  {
+    auto frame = std::make_unique<Frame>(encode(message));
+    first = frame->data();
+    const std::size_t others = memory.kept();
+    std::thread([&] { frame.reset(); }).join();  // as ZeroMQ's thread does
+    EXPECT_EQ(memory.kept(), others + 1);
+  }
+  const Frame again = encode(message);
+  EXPECT_EQ(again.data(), first);
+  // Never more than a few are kept, and none of what is too large or too small.
+  std::vector<Frame> many(2 * FrameMemory::kKept);
+  for (Frame& frame : many) frame = encode(message);
+  many.clear();
+  EXPECT_EQ(memory.kept(), FrameMemory::kKept);
+  many.push_back(encode(batch_message(kMaxBatchEvents)));
+  many.push_back(encode(batch_message(3)));
+  EXPECT_EQ(memory.kept(), FrameMemory::kKept);
 }
 
 TEST(Wire, TablesComeBackAsTheyWere) {

@@ -1,0 +1,38 @@
+// Private to the wire code: memory of the frames that hold batches. A rank encodes one after another, another
+// thread (ZeroMQ's) frees them, and memory of this size would come fresh from the system and go back to it
+// each time: page faults here, unmapping there, together a third of what publishing costs. So a few blocks
+// are kept.
+#pragma once
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace shardscope::instrumentation::wire {
+
+/// Thread-safe. Never destroyed: frames may be freed until the process is gone.
+class FrameMemory final : public flatbuffers::Allocator {
+ public:
+  static constexpr std::size_t kBlockBytes = 168U << 10;  ///< a frame of RankLink's largest batch fits
+  static constexpr std::size_t kLeastBytes = 16U << 10;   ///< smaller frames are malloc's own business
+  static constexpr std::size_t kKept = 8;                 ///< blocks
+
+  static FrameMemory& instance();
+  /// Throws std::bad_alloc.
+  std::uint8_t* allocate(std::size_t bytes) override;
+  void deallocate(std::uint8_t* memory, std::size_t bytes) noexcept override;
+  [[nodiscard]] std::size_t kept() const;  ///< blocks, now
+
+ private:
+  static constexpr bool is_block(std::size_t bytes) noexcept {
+    return bytes >= kLeastBytes && bytes <= kBlockBytes;
+  }
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<std::uint8_t[]>> blocks_;
+};
+
+}  // namespace shardscope::instrumentation::wire
