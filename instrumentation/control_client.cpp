@@ -76,6 +76,7 @@ void ControlClient::handle(const void* data, std::size_t bytes, std::int64_t rec
   heard_ns_.store(received_ns, std::memory_order_relaxed);
   if (const auto* ping = std::get_if<wire::Ping>(&decoded.message->body)) {
     const HostClock& clock = options_.clock;
+    if (options_.look_pause) options_.look_pause(ping->look_ms);
     send(wire::Pong{ping->id, ping->sent_ns, clock.at(received_ns), clock.at(monotonic_now_ns())});
     return;
   }

@@ -26,6 +26,8 @@ struct ControlClientOptions {
   std::function<int()> detail;
   std::function<void()> resend_tables;
   std::function<void()> finish_received;
+  /// What each ping says: the longest pause between two looks that will do, in milliseconds; 0: nothing.
+  std::function<void(std::uint16_t)> look_pause;
   std::function<void()> gate_moved;  ///< the rank began to hold at a gate, or went on
   HostClock clock;                   ///< of clock answers
 };

@@ -14,17 +14,22 @@ class DrainPace {
  public:
   /// What a live view lags behind, its own frame and the collector's round apart.
   static constexpr std::chrono::milliseconds kLongest{100};
+  /// While the collector says that nobody looks. It is also what is lost of a process that is killed.
+  static constexpr std::chrono::milliseconds kUnwatched{250};
   static constexpr std::chrono::milliseconds kShortest{1};
 
-  /// How long to sleep after a look that found the fullest ring so full.
-  [[nodiscard]] std::chrono::milliseconds after(std::size_t fullest_percent) noexcept {
+  /// How long to sleep after a look that found the fullest ring so full; at most `longest`, which is at most
+  /// kUnwatched.
+  [[nodiscard]] std::chrono::milliseconds after(std::size_t fullest_percent,
+                                                std::chrono::milliseconds longest = kLongest) noexcept {
     if (fullest_percent > 25) {
       pause_ = kShortest;
       return std::chrono::milliseconds(0);
     }
     // A ring is wanted at most an eighth full: the rate may rise eightfold from one look to the next.
     if (fullest_percent > 12) pause_ = std::max(pause_ / 2, kShortest);
-    if (fullest_percent < 6) pause_ = std::min(pause_ * 2, kLongest);
+    if (fullest_percent < 6) pause_ *= 2;
+    pause_ = std::min(pause_, std::clamp(longest, kShortest, kUnwatched));
     return pause_;
   }
   /// Looks are close together again, and grow rarer as at the beginning.

@@ -23,6 +23,8 @@ namespace shardscope::instrumentation {
 
 namespace {
 constexpr std::int64_t kHoldBackNs = 4'000'000;  // see [Note: holding back]
+/// The collector's word on how often to look stands so long; it comes with every ping, once a second.
+constexpr std::int64_t kLookWordNs = 3'000'000'000;
 /// How long finish() with an error waits for the collector to confirm, since the process is about to die.
 constexpr std::chrono::milliseconds kLastWordsWait{1000};
 
@@ -54,7 +56,11 @@ struct Publisher::State {
   std::condition_variable wake;
   bool stop = false;
   bool gate_moved = false;
-  bool finishing = false;  ///< finish() was called: drain everything, then send it
+  bool woken = false;             ///< look at once
+  bool watched = true;            ///< the collector did not say lately that it may be long between two looks
+  std::int64_t unwatched_ns = 0;  ///< when it last said so, and ...
+  std::chrono::milliseconds look_pause{0};  ///< ... how long
+  bool finishing = false;                   ///< finish() was called: drain everything, then send it
   wire::Finish finish;
   std::unordered_map<std::string, std::uint32_t> names;
   std::thread thread;
@@ -82,21 +88,40 @@ struct Publisher::State {
     link->post(wire::Body(last));
   }
 
+  /// The longest pause that will do; `mutex` is held.
+  [[nodiscard]] std::chrono::milliseconds longest_pause() const {
+    const bool rarely = !watched && monotonic_now_ns() - unwatched_ns < kLookWordNs;
+    return rarely ? std::max(look_pause, DrainPace::kLongest) : DrainPace::kLongest;
+  }
+
+  void set_look_pause(std::uint16_t milliseconds) {
+    const std::lock_guard lock(mutex);
+    const bool before = watched;
+    watched = milliseconds == 0;
+    look_pause = std::chrono::milliseconds(milliseconds);
+    unwatched_ns = monotonic_now_ns();
+    // Somebody has begun to look: what there is comes now, not at the end of a long pause.
+    woken = woken || (watched && !before);
+    if (woken) wake.notify_one();
+  }
+
   void run() {
     pthread_setname_np(pthread_self(), kPublishThread);
     event_ns = calibrated_event_ns();
     std::unique_lock lock(mutex);
     std::chrono::milliseconds pause = DrainPace::kShortest;
     while (!stop) {
-      if (pause.count() > 0 && !finishing && !gate_moved) wake.wait_for(lock, pause);
+      if (pause.count() > 0 && !finishing && !gate_moved && !woken) wake.wait_for(lock, pause);
+      woken = false;
       // Somebody steps through the run: what it did up to the gate shows at once, the newest of it (see
       // [Note: holding back]) in the looks that follow quickly.
       if (std::exchange(gate_moved, false)) pace.restart();
       const bool end_of_run = finishing;
       const wire::Finish last = finish;
       finishing = false;
+      const std::chrono::milliseconds longest = longest_pause();
       lock.unlock();
-      pause = pace.after(drain_rings(end_of_run ? -kHoldBackNs : kHoldBackNs));
+      pause = pace.after(drain_rings(end_of_run ? -kHoldBackNs : kHoldBackNs), longest);
       if (end_of_run) {
         link->pump();
         post_end(last);
@@ -132,6 +157,7 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables) : state_
   link.set_detail = [](Detail detail) {
     g_detail.store(static_cast<int>(detail), std::memory_order_relaxed);
   };
+  link.look_pause = [&s](std::uint16_t milliseconds) { s.set_look_pause(milliseconds); };
   link.gate_moved = [&s] {
     {
       const std::lock_guard lock(s.mutex);

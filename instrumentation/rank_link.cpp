@@ -107,6 +107,7 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
   control.gate = s.options.gate;
   control.set_detail = s.options.set_detail;
   control.detail = s.options.detail;
+  control.look_pause = s.options.look_pause;
   control.gate_moved = s.options.gate_moved;
   control.resend_tables = [&s] { s.resend.store(true); };
   control.finish_received = [&s] { s.finish_acknowledged.store(true); };

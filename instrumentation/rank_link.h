@@ -39,10 +39,11 @@ struct RankLinkOptions {
   GateKeeper* gate = nullptr;              ///< outlives the link
   std::function<void(Detail)> set_detail;  ///< called on the link's control thread
   std::function<int()> detail;
-  std::function<void()> gate_moved;  ///< likewise: the rank began to hold at a gate, or went on
-  std::string clock_id;              ///< empty: this machine's
-  HostClock clock;                   ///< of simulated hosts; this machine's otherwise
-  LinkContext* shared = nullptr;     ///< outlives the link; null: a context of its own
+  std::function<void(std::uint16_t)> look_pause;  ///< likewise: see ControlClientOptions
+  std::function<void()> gate_moved;               ///< likewise: the rank began to hold at a gate, or went on
+  std::string clock_id;                           ///< empty: this machine's
+  HostClock clock;                                ///< of simulated hosts; this machine's otherwise
+  LinkContext* shared = nullptr;                  ///< outlives the link; null: a context of its own
 };
 
 class RankLink {

@@ -83,6 +83,7 @@ struct RelayHello {
 struct Ping {
   std::uint64_t id = 0;
   std::int64_t sent_ns = 0;
+  std::uint16_t look_ms = 0;  ///< longest pause between two looks that will do (DrainPace); 0: the rank's own
 };
 struct Pong {
   std::uint64_t id = 0;

@@ -287,8 +287,10 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
       const auto& h = *f.body_as_RelayHello();
       return RelayHello{text_of(h.host(), kMaxName, "host"), text_of(h.clock_id(), kMaxName, "clock id")};
     }
-    case fb::Body_Ping:
-      return Ping{f.body_as_Ping()->id(), time_of(f.body_as_Ping()->sent_ns())};
+    case fb::Body_Ping: {
+      const auto& p = *f.body_as_Ping();
+      return Ping{p.id(), time_of(p.sent_ns()), p.look_ms()};
+    }
     case fb::Body_Pong: {
       const auto& p = *f.body_as_Pong();
       return Pong{p.id(), time_of(p.ping_sent_ns()), time_of(p.received_ns()), time_of(p.sent_ns())};

@@ -15,10 +15,9 @@ using instrumentation::monotonic_now_ns;
 
 namespace {
 
-constexpr double kTick_s = 0.02;
+constexpr double kSettle_s = 0.02;  ///< one look at the recorder, at the end
 constexpr double kCommitEvery_s = 0.5;
-constexpr double kRowEvery_s = 0.2;  ///< counters in rank rows move at most so often
-constexpr double kRoundPerRank_s = 20e-6;
+constexpr double kRoundPerRank_s = 20e-6, kLongestRound_s = 0.02;
 constexpr double kLastLook_s = 2;  ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
@@ -57,7 +56,9 @@ Collector::Collector(CollectorOptions options) {
   State& s = *state_;
   s.sockets.listen(s.options.listen);
   if (!s.options.record_path.empty()) s.sink.open_recording(s.options.record_path);
-  s.recorder.emplace(s.sink, [&s] { s.sockets.wake.signal(); });
+  s.recorder.emplace(s.sink, [&s] {
+    if (s.news_wanted.load(std::memory_order_relaxed)) s.sockets.wake.signal();
+  });
   if (!s.options.upstream.empty()) s.start_upstream();
   s.start_views();
   s.thread = std::thread([&s] { s.run(); });
@@ -103,7 +104,7 @@ void Collector::State::run() {
       upstream_until = now + options.linger_s;
     }
     if (upstream && !upstream->drained() && now < upstream_until) continue;
-    if (!recorder->settle(kTick_s)) {
+    if (!recorder->settle(kSettle_s)) {
       // The end is not told before what came before it is there to be fetched.
       leave_at = std::max(leave_at, now + kLastLook_s);
       continue;
@@ -122,19 +123,26 @@ void Collector::State::leave(double now) {
 }
 
 void Collector::State::turn() {
-  // What there is no room for is not waited for: the recorder wakes this thread when it has got on.
-  sockets.wait(kTick_s, intake_full() ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::hear,
-               upstream ? &*upstream : nullptr);
-  guard_doors();
+  // What there is no room for is not waited for: the recorder wakes this thread when it has got on. It may
+  // just have done so: then the next turn comes a little later.
+  const bool full = intake_full();
+  news_wanted.store(full || watched == Watch::somebody, std::memory_order_relaxed);
+  const CollectorSockets::Ready ready = sockets.wait(
+      full ? pace_of(Watch::somebody, 0).turn_s : pace.turn_s,
+      full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::hear, upstream ? &*upstream : nullptr);
+  if (ready.doors) guard_doors();
   // Control and views first: they are few, and waiting shows.
-  receive_control();
-  receive_views();
-  receive_published();
+  if (ready.control) receive_control();
+  if (ready.view) receive_views();
+  if (full || ready.published) receive_published();
   if (upstream) pass_upstream();
   const double now = now_s();
-  // What goes over every rank is not done with every message: a thousand ranks would be all it does.
-  if (now >= next_round_s) {
-    next_round_s = now + std::clamp(kRoundPerRank_s * static_cast<double>(ranks.size()), 0.001, kTick_s);
+  // What goes over every rank is not done with every message: a thousand ranks would be all it does. But a
+  // viewer that comes is noticed at once.
+  if (now >= next_round_s || (ready.view && watched == Watch::nobody)) {
+    find_pace(now);
+    next_round_s =
+        now + std::clamp(kRoundPerRank_s * static_cast<double>(ranks.size()), 0.001, kLongestRound_s);
     flush_due(now);
     look_after_ranks(now);
     tell_rows(now, false);
@@ -149,6 +157,20 @@ void Collector::State::turn() {
     status.viewers = viewers->viewers(now);
   }
   commit_recording(now);
+}
+
+void Collector::State::find_pace(double now) {
+  const auto settling = [](const auto& entry) {
+    const RankSession& rank = entry.second;
+    return (rank.row.connected && !rank.row.finished && !rank.settled()) || rank.row.gate.holding;
+  };
+  const bool wanted = stopping.load() || upstream || told.paused || told.pausing ||
+                      viewers->viewers(now) != 0 || std::any_of(ranks.begin(), ranks.end(), settling);
+  const Watch before = std::exchange(watched, wanted ? Watch::somebody : Watch::nobody);
+  pace = pace_of(watched, ranks.size());
+  if (before == watched) return;
+  // Ranks hear of it at once: whoever has come is not to wait for a long look to end.
+  for (auto& [id, rank] : ranks) rank.next_ping_s = std::min(rank.next_ping_s, now);
 }
 
 void Collector::State::tell_control(double now) {
@@ -182,7 +204,7 @@ void Collector::State::tell_end(double now) {
 
 void Collector::State::tell_rows(double now, bool all) {
   for (auto& [id, rank] : ranks) {
-    if (!rank.row_dirty || (!all && now - rank.row_told_s < kRowEvery_s)) continue;
+    if (!rank.row_dirty || (!all && now - rank.row_told_s < pace.row_s)) continue;
     rank.row_dirty = false;
     rank.row_told_s = now;
     rank.revision = ++revision;

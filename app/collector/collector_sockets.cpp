@@ -65,19 +65,28 @@ void CollectorSockets::listen(const std::string& endpoint) {
   bind_or_explain(control, endpoints.control);
 }
 
-void CollectorSockets::wait(double timeout_s, Ranks ranks, Upstream* upstream) {
-  std::vector<zmq::pollitem_t> items{{control.handle(), 0, ZMQ_POLLIN, 0},
-                                     {view.handle(), 0, ZMQ_POLLIN, 0},
-                                     {nullptr, wake.fd(), ZMQ_POLLIN, 0}};
-  if (ranks == Ranks::hear) items.push_back({pull.handle(), 0, ZMQ_POLLIN, 0});
+CollectorSockets::Ready CollectorSockets::wait(double timeout_s, Ranks ranks, Upstream* upstream) {
+  enum Item : std::size_t { control_item, view_item, wake_item, published_item, kItems };
+  std::vector<zmq::pollitem_t>& items = items_;
+  items.clear();
+  items.push_back({control.handle(), 0, ZMQ_POLLIN, 0});
+  items.push_back({view.handle(), 0, ZMQ_POLLIN, 0});
+  items.push_back({nullptr, wake.fd(), ZMQ_POLLIN, 0});
+  items.push_back({pull.handle(), 0, static_cast<short>(ranks == Ranks::hear ? ZMQ_POLLIN : 0), 0});
   guard.add_to(items);
+  const std::size_t doors_end = items.size();
   if (upstream != nullptr) upstream->add_to(items);
   try {
     zmq::poll(items.data(), items.size(), std::chrono::milliseconds(static_cast<int>(timeout_s * 1e3)));
   } catch (const zmq::error_t& error) {
     if (error.num() != EINTR) throw;
+    return {};
   }
-  wake.clear();
+  const auto readable = [&](std::size_t item) { return (items[item].revents & ZMQ_POLLIN) != 0; };
+  if (readable(wake_item)) wake.clear();
+  Ready ready{readable(control_item), readable(view_item), readable(published_item), false};
+  for (std::size_t item = kItems; item < doors_end; ++item) ready.doors = ready.doors || readable(item);
+  return ready;
 }
 
 bool receive(zmq::socket_t& socket, Routed& message) {

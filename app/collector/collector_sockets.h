@@ -21,15 +21,23 @@ struct CollectorSockets {
   void listen(const std::string& endpoint);
   /// What ranks publish is heard, or has to wait where it is.
   enum class Ranks : std::uint8_t { hear, wait };
+  /// Where there is something to receive. What is not read now is told of again.
+  struct Ready {
+    bool control = false, view = false, published = false;
+    bool doors = false;  ///< a connection to let in, or one that was refused
+  };
   /// Waits until a message is there, `wake` is signalled or `timeout_s` is over.
   /// With `upstream` also until that has something to receive, or may send again.
-  void wait(double timeout_s, Ranks ranks, Upstream* upstream);
+  Ready wait(double timeout_s, Ranks ranks, Upstream* upstream);
 
   instrumentation::Endpoints endpoints;  ///< after listen(), with the real ports
   zmq::context_t context{1};
   AccessGuard guard;  ///< before the sockets: its handler must be there when they bind
   zmq::socket_t pull, control, view;
   instrumentation::WakeFd wake;
+
+ private:
+  std::vector<zmq::pollitem_t> items_;  ///< of one wait(), kept for their memory
 };
 
 /// A message of a router socket: who sent it, and its one frame.

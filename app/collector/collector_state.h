@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "app/collector/collector.h"
+#include "app/collector/collector_pace.h"
 #include "app/collector/collector_sockets.h"
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/rank_session.h"
@@ -74,6 +75,10 @@ struct Collector::State {
   ControlState told;                         ///< control state of the last revision
   std::map<std::string, double> complaints;  ///< kind of rejection -> when last said
   double next_commit_s = 0, next_liveness_s = 0, next_round_s = 0;
+  Watch watched = Watch::somebody;  ///< as of the last round over the ranks
+  CollectorPace pace = pace_of(Watch::somebody, 0);
+  /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
+  std::atomic<bool> news_wanted{true};
   std::uint64_t ping_id = 0;
 
   // Shared.
@@ -85,6 +90,7 @@ struct Collector::State {
   // Its life and its turns.
   void run();
   void turn();
+  void find_pace(double now);
   void tell_control(double now);
   void tell_rows(double now, bool all);
   void commit_recording(double now);

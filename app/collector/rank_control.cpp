@@ -190,9 +190,10 @@ void Collector::State::look_after_ranks(double now) {
   look_after_nodes(now);
   for (auto& [id, rank] : ranks) {
     if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) continue;
-    send_to_rank(rank, wire::Ping{++ping_id, clock_now()});
+    send_to_rank(rank, wire::Ping{++ping_id, clock_now(), pace.look_ms});
     // The first few quickly, so that the first chunks already have a good offset.
-    rank.next_ping_s = now + (rank.pings++ < 10 ? 0.02 : 1.0);
+    ++rank.pings;
+    rank.next_ping_s = now + (rank.settled() ? 1.0 : 0.02);
   }
   if (now < next_liveness_s) return;
   next_liveness_s = now + 0.2;

@@ -172,13 +172,11 @@ void Collector::State::flush(RankSession& rank) {
 }
 
 void Collector::State::flush_due(double now) {
-  // Few ranks: fluent. Many: larger chunks, which compress and index better.
   if (!recorder_has_room()) return;  // they are only there while they can still be shed
-  const double age = std::clamp(0.05 * static_cast<double>(ranks.size()) / 16, 0.05, 0.5);
   for (auto& [id, rank] : ranks) {
     // The first chunk waits for the first round trips: an offset that comes later does not reach it.
     if (!rank.clock_known() && now - rank.first_heard_s < kClockWait_s) continue;
-    if (rank.due(now, age) || (rank.pending() && rank.row.gate.holding)) flush(rank);
+    if (rank.due(now, pace.chunk_age_s) || (rank.pending() && rank.row.gate.holding)) flush(rank);
   }
 }
 

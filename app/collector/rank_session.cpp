@@ -97,8 +97,10 @@ void RankSession::add(const wire::Batch& batch, double now_s, const Storage& sto
 }
 
 bool RankSession::due(double now_s, double chunk_age_s) const {
-  if (!pieces_.empty() && pieces_.front().events.size() >= kChunkEvents) return true;
-  return pending() && now_s - since_s_ >= chunk_age_s;
+  const std::size_t events = pieces_.empty() ? 0 : pieces_.front().events.size();
+  if (events >= kChunkEvents) return true;
+  return pending() &&
+         now_s - since_s_ >= (events >= kEnoughEvents ? std::min(chunk_age_s, kEnoughAge_s) : chunk_age_s);
 }
 
 std::size_t RankSession::pending_bytes() const noexcept {

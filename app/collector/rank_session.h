@@ -12,6 +12,7 @@
 
 #include "app/collector/clock_estimator.h"
 #include "app/store/chunk.h"
+#include "app/store/compaction.h"
 #include "app/store/store.h"
 #include "instrumentation/shedding.h"
 #include "instrumentation/wire.h"
@@ -41,6 +42,9 @@ class RankSession {
 
   /// As many events make a block of a recording (store::Compaction), and stay in a core's cache on their way.
   static constexpr std::size_t kChunkEvents = std::size_t{1} << 14;
+  /// As many are a block of their own, and after kEnoughAge_s no longer waited with.
+  static constexpr std::size_t kEnoughEvents = store::Compaction::kJoinedEvents;
+  static constexpr double kEnoughAge_s = 0.05;
 
   /// Gives empty storage of an earlier chunk, if there is any.
   using Storage = std::function<std::vector<instrumentation::Event>()>;
@@ -61,6 +65,9 @@ class RankSession {
   [[nodiscard]] std::int64_t on_our_clock(std::int64_t at_ns) const {
     return at_ns + (node_clock != nullptr ? *node_clock : clock).offset_ns(at_ns);
   }
+  /// Its clock has been compared often enough for pings to be rare.
+  static constexpr std::uint32_t kQuickPings = 10;
+  [[nodiscard]] bool settled() const noexcept { return pings >= kQuickPings || node_clock != nullptr; }
   [[nodiscard]] bool clock_known() const {
     return node_clock != nullptr ? relay_ && node_clock->known() : clock.known();
   }

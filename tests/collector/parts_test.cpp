@@ -4,6 +4,7 @@
 #include <random>
 
 #include "app/collector/clock_estimator.h"
+#include "app/collector/collector_pace.h"
 #include "app/collector/item_log.h"
 #include "app/collector/rank_session.h"
 
@@ -156,6 +157,34 @@ TEST(RankSession, DropsAreTakenFromTotalsSoALostMessageHidesNone) {
   const store::Chunk rest = rank.take_chunk();
   EXPECT_EQ(rest.events.size(), 10U);
   EXPECT_EQ(rest.sequence, 2U);
+}
+
+TEST(RankSession, ABlockOfEventsIsWaitedWithNoLongerWhateverTheAgeOfChunks) {
+  RankSession rank(0);
+  (void)rank.accept(header(5, 0));
+  wire::Batch batch;
+  batch.events.resize(RankSession::kEnoughEvents - 1);
+  rank.add(batch, 1);
+  EXPECT_FALSE(rank.due(1.4, 0.5)) << "not a block yet";
+  EXPECT_TRUE(rank.due(1.5, 0.5));
+  batch.events.resize(1);
+  rank.add(batch, 1.01);
+  EXPECT_FALSE(rank.due(1.04, 0.5)) << "the rest of a look may be on its way";
+  EXPECT_TRUE(rank.due(1.06, 0.5));
+  EXPECT_TRUE(rank.due(1.03, 0.02)) << "never later than the age of chunks";
+}
+
+TEST(CollectorPace, HurriesOnlyWhileSomebodyWouldNotice) {
+  const CollectorPace alone = pace_of(Watch::nobody, 2), watched = pace_of(Watch::somebody, 2);
+  EXPECT_LE(watched.chunk_age_s + watched.turn_s, 0.1)
+      << "a live view is to follow within a tenth of a second";
+  EXPECT_GE(alone.turn_s, 4 * watched.turn_s);
+  EXPECT_GE(alone.chunk_age_s, 4 * watched.chunk_age_s);
+  EXPECT_EQ(watched.look_ms, 0) << "ranks look as often as a live view needs";
+  EXPECT_GE(alone.look_ms, 200);
+  EXPECT_LE(alone.chunk_age_s, 0.5) << "what a crash of the collector may lose";
+  EXPECT_GT(pace_of(Watch::somebody, 64).chunk_age_s, watched.chunk_age_s) << "many ranks: larger chunks";
+  EXPECT_LE(pace_of(Watch::somebody, 100'000).chunk_age_s, 0.5);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 
+#include "instrumentation/drain_pace.h"
 #include "tests/collector/test_rank.h"
 
 namespace shardscope::collector {
@@ -94,6 +95,24 @@ TEST(Viewer, SetsTheDetailLevelOfEveryRank) {
   command.detail = Detail::phases;
   viewer.send(command);
   EXPECT_TRUE(eventually([&] { return level.load() == static_cast<int>(Detail::phases); }));
+}
+
+TEST(Viewer, WhileNobodyLooksRanksMayPublishRarelyAndHearAtOnceWhenSomebodyDoes) {
+  Collector collector(local());
+  std::atomic<int> look_ms{-1};
+  GateKeeper gate;
+  RankLinkOptions options;
+  options.endpoint = collector.publish_endpoint();
+  options.gate = &gate;
+  options.look_pause = [&](std::uint16_t milliseconds) { look_ms = milliseconds; };
+  RankLink link(options, tables_of(0, 1));
+  link.pump();
+  ASSERT_TRUE(eventually([&] { return look_ms == DrainPace::kUnwatched.count(); })) << look_ms;
+  const auto came = Clock::now();
+  Viewer viewer(collector.view_endpoint());
+  store::Store store;
+  ASSERT_TRUE(follow(viewer, store, [&] { return look_ms == 0; })) << look_ms;
+  EXPECT_LT(Clock::now() - came, 800ms) << "with the next ping it would be a second";
 }
 
 }  // namespace

@@ -279,6 +279,11 @@ TEST(DrainPace, LooksRarelyWhileRingsFillSlowlyAndOftenWhileTheyFillFast) {
   EXPECT_EQ(pace.after(26), 0ms) << "at once";
   EXPECT_EQ(pace.after(10), DrainPace::kShortest) << "and often for a while";
   pace.restart();
+  for (int look = 0; look < 10; ++look) pause = pace.after(1, 250ms);
+  EXPECT_EQ(pause, DrainPace::kUnwatched) << "nobody looks";
+  EXPECT_EQ(pace.after(1, 10s), DrainPace::kUnwatched) << "whatever a peer asks for";
+  EXPECT_EQ(pace.after(8), DrainPace::kLongest) << "somebody does, and at once";
+  pace.restart();
   EXPECT_EQ(pace.after(1), DrainPace::kShortest * 2) << "somebody steps through the run";
   // A thread that begins to emit at 300,000 a second into 65,536 places is never late: how full a look finds
   // the ring follows from how long it slept.

@@ -186,6 +186,10 @@ TEST(Wire, EveryOtherBodyComesBack) {
   ASSERT_TRUE(told.message);
   EXPECT_EQ(std::get<RankCommand>(told.message->body).rule.kind, StopRule::Kind::run_to_param);
   EXPECT_EQ(std::get<RankCommand>(told.message->body).rule.count, 3U);
+  const auto ping = round_trip(of(Ping{7, 11, 250}), From::collector_control);
+  ASSERT_TRUE(ping.message) << ping.why;
+  EXPECT_EQ(std::get<Ping>(ping.message->body).sent_ns, 11);
+  EXPECT_EQ(std::get<Ping>(ping.message->body).look_ms, 250);
   Position position;
   position.position = {true, 99, GateKind::bucket, 4};
   position.detail = -1;
