@@ -21,6 +21,7 @@ struct Deed {
 struct Run {
   SchedulerTotals totals;
   std::vector<Deed> deeds;
+  std::vector<ParamId> after_step;  ///< persistent parameters gathered again
 };
 
 class Follower {
@@ -37,7 +38,9 @@ class Follower {
     (void)scheduler_.release_leftovers();
     (void)scheduler_.begin_update();
     (void)scheduler_.end_update(WeightChange::trainable);
-    count(scheduler_.gather_persistent());
+    const Gather persistent = scheduler_.gather_persistent();
+    count(persistent);
+    run_.after_step = persistent.params;
     return std::move(run_);
   }
 
@@ -180,6 +183,14 @@ SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t wor
     if (text.empty()) continue;
     comparison.differences.push_back(
         {static_cast<std::int64_t>(i), a.deeds[i].module, a.deeds[i].direction, std::move(text)});
+  }
+  // Ours leaves frozen ones whole.
+  if (a.after_step != b.after_step && !a.deeds.empty()) {
+    const Deed& last = a.deeds.back();
+    comparison.differences.push_back(
+        {static_cast<std::int64_t>(a.deeds.size()) - 1, last.module, last.direction,
+         std::string("after the optimizer step: ") + to_string(first) + " gathers " +
+             named(model, a.after_step) + ", " + to_string(second) + ' ' + named(model, b.after_step)});
   }
   return comparison;
 }

@@ -20,7 +20,8 @@ struct SchedulerTotals {
   std::int64_t peak_elems = 0;      ///< most full elements held at a time, persistent ones included
 };
 
-/// One module boundary at which the two decide otherwise.
+/// One module boundary at which the two decide otherwise. What is gathered after the optimizer step counts to
+/// the last one.
 struct SchedulerDifference {
   std::int64_t visit = 0;  ///< number of the boundary in the iteration, from 0; recompute marks are none
   ModuleId module{};

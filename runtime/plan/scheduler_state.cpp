@@ -303,7 +303,8 @@ std::vector<ParamId> FetchScheduler::State::read_ahead() {
   if (config.prefetch_bucket_elems == 0) return {};
   std::int64_t in_flight = 0;
   for (const Param& param : params) in_flight += param.registered == kNone<GatherId> ? 0 : param.elems;
-  return swap.read_ahead(queue, elems, in_flight);
+  return swap.read_ahead(queue, elems, in_flight,
+                         [this](ParamId id) { return at(id).status != ParamStatus::not_available; });
 }
 
 /// Registered with `module`, which does not have it itself.

@@ -47,7 +47,7 @@ void ShardSwap::gather(ParamId param) {
 }
 
 void ShardSwap::release(ParamId param) noexcept {
-  // By default a buffered shard is for the next gather: it was read ahead while the parameter was in use.
+  // By default the gather has given the buffer back.
   if (exact_ && !on_nvme_.empty() && on_nvme_[raw(param)]) give_back(param);
 }
 

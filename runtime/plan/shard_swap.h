@@ -15,6 +15,9 @@ enum class SwapStatus : std::uint8_t { not_available, buffered };
 
 /// Compat::shardscope: a buffer is free again as soon as its shard has been copied to the device, and not
 /// before, and one buffer is never used for reading ahead, so that a gather can always read what it misses.
+/// What is gathered or under way is not read ahead: where it stays for its next use, persistent parameters
+/// above all, nobody would take the shard from its buffer, and such buffers would add up until none is left.
+/// So a shard in a buffer is that of a parameter that has to be gathered.
 /// Compat::deepspeed: a gathered shard keeps its buffer until the parameter is released, whether it was read
 /// ahead or not, and all buffers may be used for reading ahead.
 class ShardSwap {
@@ -34,15 +37,16 @@ class ShardSwap {
   void forget() noexcept;
   /// What to read ahead, in this order: walks the queue of uses to come until the parameters looked at, with
   /// `elems` by ParamId, are more than twice `in_flight_elems`, or no buffer is left (C12).
-  template <typename Queue>
+  /// `resident(param)`: it is gathered or under way; DeepSpeed asks only whether its shard is in a buffer.
+  template <typename Queue, typename Resident>
   [[nodiscard]] std::vector<ParamId> read_ahead(const Queue& queue, const std::vector<std::int64_t>& elems,
-                                                std::int64_t in_flight_elems) {
+                                                std::int64_t in_flight_elems, const Resident& resident) {
     std::vector<ParamId> chosen;
     if (on_nvme_.empty()) return chosen;
     std::int64_t considered = 0;
     for (const auto& use : queue) {
       if (considered > 2 * in_flight_elems || available() == 0) break;
-      if (!ready(use.param)) {
+      if (!ready(use.param) && (exact_ || !resident(use.param))) {
         buffer(use.param);
         chosen.push_back(use.param);
       }

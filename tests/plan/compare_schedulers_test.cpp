@@ -77,6 +77,21 @@ TEST(CompareSchedulers, OfTwoVisitsOneEndIsHeardOfUnlessRecomputed) {
   EXPECT_THAT(difference(true), IsEmpty());
 }
 
+// No module boundary, but a gather that only one of them makes.
+TEST(CompareSchedulers, FrozenPersistentParametersAfterTheStep) {
+  const ModelPlan model = build_model_plan(parse_model_spec(R"({
+      "name": "m", "input": {"kind": "vectors", "width": 4}, "loss": {"kind": "mse", "width": 1},
+      "root": {"kind": "sequential", "children": [
+        {"kind": "linear", "name": "a", "in": 4, "out": 4},
+        {"kind": "linear", "name": "b", "in": 4, "out": 1, "trainable": {"weight": false}}]}})"));
+  const auto differences =
+      compare_schedulers(model, 2, SchedulerConfig{}, Compat::shardscope, Compat::deepspeed).differences;
+  ASSERT_EQ(differences.size(), 1U);
+  EXPECT_EQ(differences[0].text,
+            "after the optimizer step: shardscope gathers a.weight, a.bias, b.bias (21 elements), deepspeed "
+            "a.weight, a.bias, b.weight, ... 4 in all (25 elements)");
+}
+
 // The documents describe DeepSpeed's scheduler: they decide alike on any tree. What differs is always said.
 TEST(CompareSchedulers, OnRandomTrees) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {

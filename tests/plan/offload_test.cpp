@@ -150,6 +150,8 @@ std::vector<TracedParam> uses(const std::vector<std::uint32_t>& params) {
   return queue;
 }
 
+const auto kNothing = [](ParamId) { return false; };  // is resident
+
 // C12: "stop when considered numel > 2*in-flight numel or chosen >= available swap buffers". Everything in
 // the queue counts as considered, on NVMe or not.
 TEST(ReadAhead, StopsBeyondTwiceWhatIsInFlightOrWithoutBuffers) {
@@ -158,36 +160,48 @@ TEST(ReadAhead, StopsBeyondTwiceWhatIsInFlightOrWithoutBuffers) {
   {
     ShardSwap swap(on_nvme, 5, Compat::deepspeed);
     // Considered before each: 0, 10, 20, 30: the fourth is beyond 2 x 14.
-    EXPECT_THAT(swap.read_ahead(uses({0, 1, 2, 3, 4}), elems, 14), ElementsAre(ParamId{0}, ParamId{2}));
+    EXPECT_THAT(swap.read_ahead(uses({0, 1, 2, 3, 4}), elems, 14, kNothing),
+                ElementsAre(ParamId{0}, ParamId{2}));
     EXPECT_EQ(swap.available(), 3U);
     // Those are ready now and count as considered all the same.
-    EXPECT_THAT(swap.read_ahead(uses({0, 1, 2, 3, 4}), elems, 15), ElementsAre(ParamId{3}));
+    EXPECT_THAT(swap.read_ahead(uses({0, 1, 2, 3, 4}), elems, 15, kNothing), ElementsAre(ParamId{3}));
   }
   {
     ShardSwap swap(on_nvme, 2, Compat::deepspeed);
-    EXPECT_THAT(swap.read_ahead(uses({0, 0, 2, 3, 4}), elems, 1000), ElementsAre(ParamId{0}, ParamId{2}));
-    EXPECT_THAT(swap.read_ahead(uses({3}), elems, 1000), IsEmpty());
+    EXPECT_THAT(swap.read_ahead(uses({0, 0, 2, 3, 4}), elems, 1000, kNothing),
+                ElementsAre(ParamId{0}, ParamId{2}));
+    EXPECT_THAT(swap.read_ahead(uses({3}), elems, 1000, kNothing), IsEmpty());
   }
   {
     ShardSwap swap(on_nvme, 2, Compat::shardscope);  // one stays for what a gather misses
-    EXPECT_THAT(swap.read_ahead(uses({0, 2, 3}), elems, 1000), ElementsAre(ParamId{0}));
+    EXPECT_THAT(swap.read_ahead(uses({0, 2, 3}), elems, 1000, kNothing), ElementsAre(ParamId{0}));
   }
   ShardSwap none({false, false}, 5, Compat::deepspeed);
-  EXPECT_THAT(none.read_ahead(uses({0, 1}), elems, 1000), IsEmpty());
+  EXPECT_THAT(none.read_ahead(uses({0, 1}), elems, 1000, kNothing), IsEmpty());
+}
+
+// What stays gathered needs no shard; DeepSpeed, which asks for buffers only, reads it again.
+TEST(ReadAhead, LeavesWhatIsResident) {
+  const std::vector<std::int64_t> elems{10, 10, 10};
+  const auto first_two = [](ParamId id) { return raw(id) < 2; };
+  ShardSwap ours({true, true, true}, 2, Compat::shardscope);
+  EXPECT_THAT(ours.read_ahead(uses({0, 1, 2}), elems, 100, first_two), ElementsAre(ParamId{2}));
+  ShardSwap theirs({true, true, true}, 2, Compat::deepspeed);
+  EXPECT_THAT(theirs.read_ahead(uses({0, 1, 2}), elems, 100, first_two), ElementsAre(ParamId{0}, ParamId{1}));
 }
 
 TEST(ReadAhead, BuffersComeBackAtTheGatherOrAtTheRelease) {
   const std::vector<std::int64_t> elems{10, 10, 10};
   ShardSwap ours({true, true, true}, 2, Compat::shardscope);
-  EXPECT_THAT(ours.read_ahead(uses({0, 1, 2}), elems, 100), ElementsAre(ParamId{0}));
+  EXPECT_THAT(ours.read_ahead(uses({0, 1, 2}), elems, 100, kNothing), ElementsAre(ParamId{0}));
   EXPECT_TRUE(ours.ready(ParamId{0}));
   ours.gather(ParamId{0});
   EXPECT_FALSE(ours.ready(ParamId{0}));
   ours.gather(ParamId{1});  // missed: read through the buffer that is kept for this
   ours.gather(ParamId{2});
   EXPECT_EQ(ours.available(), 1U);
-  // Read ahead for its next use while it is in use: the buffer is taken until that gather.
-  EXPECT_THAT(ours.read_ahead(uses({2}), elems, 100), ElementsAre(ParamId{2}));
+  // Read ahead: the buffer is taken until that gather, whatever was released before.
+  EXPECT_THAT(ours.read_ahead(uses({2}), elems, 100, kNothing), ElementsAre(ParamId{2}));
   ours.release(ParamId{2});
   EXPECT_TRUE(ours.ready(ParamId{2}));
   EXPECT_EQ(ours.available(), 0U);
@@ -242,6 +256,41 @@ TEST(ReadAhead, TheSchedulerPrefetchesWhatHasBeenRead) {
   EXPECT_THAT(read[0], ElementsAre(ParamId{2}));
   EXPECT_THAT(prefetched[1], ElementsAre(ParamId{2}, ParamId{3}));
   EXPECT_THAT(read[1], IsEmpty());
+}
+
+// A persistent parameter on NVMe stays whole: reading its shard ahead would take the one buffer for good, and
+// what has to be gathered would be read when it is needed.
+TEST(ReadAhead, LeavesItsBuffersToWhatIsGathered) {
+  const ModelPlan model = build_model_plan(parse_model_spec(R"({
+    "name": "five", "input": {"kind": "vectors", "width": 6}, "loss": {"kind": "mse", "width": 9},
+    "root": {"kind": "sequential", "children": [
+      {"kind": "linear", "name": "a", "in": 6, "out": 6, "bias": false},
+      {"kind": "linear", "name": "b", "in": 6, "out": 2, "bias": false},
+      {"kind": "linear", "name": "c", "in": 2, "out": 9, "bias": false},
+      {"kind": "linear", "name": "d", "in": 9, "out": 9, "bias": false}]}})"));
+  SchedulerConfig config;
+  config.param_persistence_elems = 18;  // b and c
+  config.max_reuse_distance_elems = 0;
+  config.prefetch_bucket_elems = 1;
+  config.on_nvme = {true, true, true, true};
+  config.swap_buffers = 2;
+  FetchScheduler scheduler(model, 2, config);
+  const auto iteration = [&] {
+    std::vector<ParamId> read;
+    (void)scheduler.begin_iteration();
+    for (std::uint32_t module = 0; module <= 4; ++module) {
+      const FetchPlan plan = scheduler.fetch(ModuleId{module}, Direction::forward);
+      read.insert(read.end(), plan.read_ahead.begin(), plan.read_ahead.end());
+    }
+    for (std::uint32_t module = 5; module-- > 0;)
+      (void)scheduler.release(ModuleId{module}, Direction::forward);
+    (void)scheduler.begin_update();
+    (void)scheduler.end_update(WeightChange::trainable);
+    (void)scheduler.gather_persistent();
+    return read;
+  };
+  (void)iteration();  // recorded
+  EXPECT_THAT(iteration(), ElementsAre(ParamId{0}, ParamId{3}));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Random model trees for property tests: nested blocks, shared and external weights, skipped and repeated
-// modules, leaf modules, sizes that divide by nothing.
+// modules, leaf modules, frozen parameters, sizes that divide by nothing.
 #pragma once
 
 #include <random>
@@ -18,6 +18,7 @@ class RandomModel {
   bool chance(std::uint32_t percent) { return draw(100) < percent; }
 
   ModelPlan make() {
+    frozen_percent_ = chance(50) ? 0 : 10 + draw(80);
     width_ = 3 + draw(30);
     vocabulary_ = 5 + draw(60);
     ModelSpec spec;
@@ -58,6 +59,7 @@ class RandomModel {
       nodes.push_back(again);
     }
     nodes.push_back(layer_norm("ln_f"));
+    nodes.back().trainable = true;  // so that something learns, whatever is frozen
     if (!tokens) {
       nodes.push_back(linear("out", width_, 1));
     } else if (chance(33)) {
@@ -66,7 +68,10 @@ class RandomModel {
       nodes.push_back(head);
     } else {
       NodeSpec head = linear("head", width_, vocabulary_);
-      if (chance(50)) head.weight_of = "wte.weight";
+      if (chance(50)) {
+        head.weight_of = "wte.weight";
+        head.trainable = head.trainable_weight = std::nullopt;  // its owner says
+      }
       nodes.push_back(head);
     }
     return build_model_plan(spec);
@@ -79,22 +84,41 @@ class RandomModel {
     spec.name = std::move(name);
     return spec;
   }
-  static NodeSpec linear(std::string name, std::int64_t in, std::int64_t out) {
+  NodeSpec linear(std::string name, std::int64_t in, std::int64_t out) {
     NodeSpec spec = node(NodeKind::linear, std::move(name));
     spec.in = in;
     spec.out = out;
+    freeze(spec);
     return spec;
+  }
+  /// The whole module, or its weight or bias alone; adapters say that they are trained.
+  void freeze(NodeSpec& spec) {
+    if (chance(frozen_percent_)) {
+      switch (draw(3)) {
+        case 0:
+          spec.trainable_weight = false;
+          break;
+        case 1:
+          spec.trainable_bias = false;
+          break;
+        default:
+          spec.trainable = false;
+      }
+    } else if (chance(frozen_percent_)) {
+      spec.trainable = true;
+    }
   }
   NodeSpec layer_norm(std::string name) const {
     NodeSpec spec = node(NodeKind::layer_norm, std::move(name));
     spec.out = width_;
     return spec;
   }
-  NodeSpec embedding(std::string name, std::int64_t rows, Lookup lookup) const {
+  NodeSpec embedding(std::string name, std::int64_t rows, Lookup lookup) {
     NodeSpec spec = node(NodeKind::embedding, std::move(name));
     spec.in = rows;
     spec.out = width_;
     spec.lookup = lookup;
+    if (chance(frozen_percent_)) spec.trainable = false;
     return spec;
   }
   NodeSpec make_block(std::string name) {
@@ -109,6 +133,7 @@ class RandomModel {
     block.type = "Block";
     block.leaf = chance(15);
     block.checkpoint = chance(20);
+    if (chance(frozen_percent_)) block.trainable = false;
     if (chance(20)) block.returns = {chance(50) ? "fc1.weight" : "ln.bias"};
     block.children = {residual};
     return block;
@@ -117,6 +142,7 @@ class RandomModel {
   std::mt19937 random_;
   std::int64_t width_ = 8;
   std::int64_t vocabulary_ = 8;
+  std::uint32_t frozen_percent_ = 0;  ///< of this tree
 };
 
 }  // namespace shardscope::plan::testing_support

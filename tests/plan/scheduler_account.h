@@ -197,7 +197,8 @@ class Account {
   }
 
   /// C8, C12: a prefetch takes no shard that is on NVMe alone; what is read ahead is there and in no buffer
-  /// yet, and finds one free, with the default one less for what a gather misses.
+  /// yet, and finds one free, with the default one less for what a gather misses. The default reads nothing
+  /// that is gathered, so that every buffer ends in a gather.
   void check_read_ahead(const FetchPlan& plan) {
     const std::uint32_t reserved = config_.compat == Compat::shardscope ? 1 : 0;
     if (scheduler_.mode() != TraceMode::complete || config_.prefetch_bucket_elems == 0) {
@@ -212,6 +213,9 @@ class Account {
       EXPECT_TRUE(on_nvme(id));
       EXPECT_TRUE(buffered_.insert(id).second) << "read ahead although it is in a buffer";
       EXPECT_EQ(used_later.count(id), 1U) << "read ahead for nobody";
+      if (config_.compat == Compat::shardscope) {
+        EXPECT_EQ(resident_.count(id), 0U) << "read ahead although it is gathered";
+      }
       log_ << " read " << raw(id);
     }
     if (!plan.read_ahead.empty()) {

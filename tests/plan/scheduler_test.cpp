@@ -89,7 +89,10 @@ std::string run_random(std::uint32_t seed, Compat compat, Tally* tally = nullptr
     }
     account.run(visits);
     account.end_backward();
-    if (random.chance(70)) account.step();
+    if (!random.chance(70)) return;
+    constexpr std::array<WeightChange, 4> kChanges{WeightChange::trainable, WeightChange::trainable,
+                                                   WeightChange::none, WeightChange::all};
+    account.step(kChanges[random.draw(kChanges.size())]);
   };
   bool out_of_buffers = false;
   try {
@@ -137,10 +140,15 @@ TEST(RandomTrees, HoldEveryKind) {
     seen["returns"] += node.returns.empty() ? 0 : 1;
     seen["leaf"] += node.leaf ? 1 : 0;
     seen["checkpoint"] += node.checkpoint ? 1 : 0;
+    seen["frozen"] += node.trainable == false ? 1 : 0;
+    seen["frozen weight"] += node.trainable_weight == false ? 1 : 0;
+    seen["frozen bias"] += node.trainable_bias == false ? 1 : 0;
+    seen["trained in a frozen block"] += node.trainable == true && node.name != "ln_f" ? 1 : 0;
     for (const NodeSpec& child : node.children) look(child);
   };
   for (std::uint32_t seed = 0; seed < 400; ++seed) look(RandomModel(seed).make().spec.root);
-  for (const char* kind : {"conditional", "reused", "functional", "tied", "returns", "leaf", "checkpoint"}) {
+  for (const char* kind : {"conditional", "reused", "functional", "tied", "returns", "leaf", "checkpoint",
+                           "frozen", "frozen weight", "frozen bias", "trained in a frozen block"}) {
     EXPECT_GT(seen[kind], 20) << kind;
   }
 }
