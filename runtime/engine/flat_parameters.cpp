@@ -49,7 +49,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   void begin_iteration(std::uint32_t, std::uint32_t) override {}
   void acquire(plan::ModuleId, ev::Pass) override {}
   void acquire_external(plan::ParamId, plan::ModuleId) override {}
-  void release(plan::ModuleId, plan::Direction) override {}
+  void release(plan::ModuleId, ev::Pass) override {}
   void end_backward() override {}
   void before_update() override {}
 

@@ -31,14 +31,14 @@ void EngineHooks::pre_forward(plan::ModuleId module) {
   forwards_.enter(module);
   if (!recomputing_) leaves_.entered(module);
   ends_.forward(module);
-  parameters_.acquire(module, recomputing_ ? ev::Pass::recompute : ev::Pass::forward);
+  parameters_.acquire(module, forward_pass());
 }
 
 void EngineHooks::post_forward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::post_forward, plan::raw(module));
   return_params(module);
   forwards_.leave();
-  parameters_.release(module, forward_direction());
+  parameters_.release(module, forward_pass());
   throttle_.module_queued();
 }
 
@@ -63,7 +63,7 @@ void EngineHooks::pre_backward(plan::ModuleId module) {
 void EngineHooks::post_backward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::post_backward, plan::raw(module));
   leaves_.left(module);
-  if (ends_.reports(module)) parameters_.release(module, plan::Direction::backward);
+  if (ends_.reports(module)) parameters_.release(module, ev::Pass::backward);
   throttle_.module_queued();
 }
 

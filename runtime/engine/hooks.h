@@ -37,8 +37,8 @@ class EngineHooks final : public model::Hooks {
 
  private:
   void return_params(plan::ModuleId module);
-  [[nodiscard]] plan::Direction forward_direction() const noexcept {
-    return recomputing_ ? plan::Direction::backward : plan::Direction::forward;
+  [[nodiscard]] ev::Pass forward_pass() const noexcept {
+    return recomputing_ ? ev::Pass::recompute : ev::Pass::forward;
   }
 
   const Context& context_;

@@ -55,7 +55,7 @@ class Parameters {
   virtual void register_external(plan::ParamId, plan::ModuleId) {}
   virtual void unregister_external(plan::ParamId, plan::ModuleId) {}
   /// After a module's work is queued.
-  virtual void release(plan::ModuleId module, plan::Direction direction) = 0;
+  virtual void release(plan::ModuleId module, ev::Pass pass) = 0;
   virtual void end_backward() = 0;
   /// The optimizer is next on the compute stream: nothing but the owned range may be needed any more.
   virtual void before_update() = 0;

@@ -87,6 +87,11 @@ plan::FetchCounters make_counters(const Context& context, const plan::Ownership&
   return {std::move(elems), std::move(shard_elems)};
 }
 
+/// A recomputation is part of the backward.
+plan::Direction inside(ev::Pass pass) noexcept {
+  return pass == ev::Pass::forward ? plan::Direction::forward : plan::Direction::backward;
+}
+
 class PartitionedParameters final : public Parameters {
  public:
   PartitionedParameters(const Context& context, EventPool& events, const plan::Ownership& ownership)
@@ -120,9 +125,9 @@ class PartitionedParameters final : public Parameters {
   }
 
   void acquire(plan::ModuleId module, ev::Pass pass) override {
-    const auto direction = pass == ev::Pass::forward ? plan::Direction::forward : plan::Direction::backward;
-    path_.enter(direction);
-    const plan::FetchPlan plan = scheduler_.fetch(module, direction);
+    path_.enter(inside(pass));
+    const plan::FetchPlan plan = pass == ev::Pass::recompute ? scheduler_.fetch_recomputed(module)
+                                                             : scheduler_.fetch(module, inside(pass));
     counters_.fetched(plan, pass == ev::Pass::backward ? plan::Direction::backward : plan::Direction::forward,
                       [this](ParamId id) { return path_.source(id) == plan::GatherSource::secondary; });
     execute(plan, module, ev::StatusCause::fetch);
@@ -155,9 +160,10 @@ class PartitionedParameters final : public Parameters {
     tell_external(param, plan::kNone<plan::ModuleId>);
   }
 
-  void release(plan::ModuleId module, plan::Direction direction) override {
-    const plan::ReleasePlan plan = scheduler_.release(module, direction);
-    path_.enter(direction);
+  void release(plan::ModuleId module, ev::Pass pass) override {
+    const plan::ReleasePlan plan = pass == ev::Pass::recompute ? scheduler_.release_recomputed(module)
+                                                               : scheduler_.release(module, inside(pass));
+    path_.enter(inside(pass));
     for (const plan::Kept& kept : plan.kept) {
       emit_host(ev::EventKind::release_kept, {.a = plan::raw(module),
                                               .b = plan::raw(kept.param),

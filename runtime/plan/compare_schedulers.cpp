@@ -63,9 +63,8 @@ class Follower {
     deed.prefetched = plan.prefetch.params;
     run_.deeds.push_back(std::move(deed));
   }
-  void release(ModuleId module, Direction direction) {
-    Deed deed{module, direction, true, {}, {}, scheduler_.release(module, direction).released};
-    run_.deeds.push_back(std::move(deed));
+  void release(const ReleasePlan& plan, ModuleId module, Direction direction) {
+    run_.deeds.push_back({module, direction, true, {}, {}, plan.released});
   }
 
   void take(const Visit& visit) {
@@ -73,7 +72,9 @@ class Follower {
       case VisitKind::pre_forward:
         ends_.forward(visit.module);
         stack_.enter(visit.module);
-        return fetch(scheduler_.fetch(visit.module, forward_), {visit.module, forward_});
+        return fetch(forward_ == Direction::forward ? scheduler_.fetch(visit.module, forward_)
+                                                    : scheduler_.fetch_recomputed(visit.module),
+                     {visit.module, forward_});
       case VisitKind::pre_backward:
         forward_ = Direction::backward;  // a forward from here on is a recomputation
         return fetch(scheduler_.fetch(visit.module, Direction::backward),
@@ -85,9 +86,14 @@ class Follower {
                      {visit.module, forward_});
       case VisitKind::post_forward:
         stack_.leave();
-        return release(visit.module, forward_);
+        return release(forward_ == Direction::forward ? scheduler_.release(visit.module, forward_)
+                                                      : scheduler_.release_recomputed(visit.module),
+                       visit.module, forward_);
       case VisitKind::post_backward:
-        if (ends_.reports(visit.module)) return release(visit.module, Direction::backward);
+        if (ends_.reports(visit.module)) {
+          return release(scheduler_.release(visit.module, Direction::backward), visit.module,
+                         Direction::backward);
+        }
         // Both sides take every visit, so that their deeds pair up.
         run_.deeds.push_back({visit.module, Direction::backward, true, {}, {}, {}});
         return;

@@ -39,61 +39,99 @@ TraceMode FetchScheduler::begin_iteration() {
 const Drain& FetchScheduler::drained() const noexcept { return state_->drained; }
 
 FetchPlan FetchScheduler::fetch(ModuleId module, Direction direction) {
-  State& s = *state_;
-  FetchPlan plan;
-  plan.invalidated = s.check_trace(module);
-  if (s.mode == TraceMode::record) s.trace.record(module);
-  if (direction == Direction::backward && !contains_id(s.active_backward, module))
-    s.active_backward.push_back(module);
+  return state_->fetch(module,
+                       direction == Direction::backward ? State::Visit::backward : State::Visit::forward);
+}
+FetchPlan FetchScheduler::fetch_recomputed(ModuleId module) {
+  return state_->fetch(module, State::Visit::recompute);
+}
+ReleasePlan FetchScheduler::release(ModuleId module, Direction direction) {
+  return state_->release(module,
+                         direction == Direction::backward ? State::Visit::backward : State::Visit::forward);
+}
+ReleasePlan FetchScheduler::release_recomputed(ModuleId module) {
+  return state_->release(module, State::Visit::recompute);
+}
 
-  const std::vector<ParamId>& wanted = s.module_params.at(raw(module));
-  plan.gather = s.issue(wanted);
+FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
+  FetchPlan plan;
+  plan.invalidated = check_trace(module);
+  if (mode == TraceMode::record) trace.record(module);
+  // To DeepSpeed a recomputation is a forward. By default its fetch counts as that of the backward to come.
+  const bool begins_backward = visit == Visit::backward || (visit == Visit::recompute && !exact);
+  if (begins_backward && !contains_id(active_backward, module)) active_backward.push_back(module);
+
+  const std::vector<ParamId>& wanted = module_params.at(raw(module));
+  plan.gather = issue(wanted);
   for (const ParamId id : wanted) {
-    State::Param& param = s.at(id);
+    Param& param = at(id);
     if (!contains_id(param.active, module)) param.active.push_back(module);
-    if (s.wait(id, plan.wait_for, plan.completed)) plan.wait.push_back(id);
+    if (visit == Visit::recompute && exact && !param.trainable && !active_backward.empty()) {
+      const ModuleId owner = active_backward.back();
+      if (!contains_id(recomputed[owner], id)) recomputed[owner].push_back(id);
+      if (!contains_id(param.active, owner)) param.active.push_back(owner);
+    }
+    if (wait(id, plan.wait_for, plan.completed)) plan.wait.push_back(id);
   }
   std::sort(plan.completed.begin(), plan.completed.end());
 
   plan.stop = PrefetchStop::no_trace;
-  if (s.mode == TraceMode::complete) {
-    s.pop_from_queue(s.not_fetched_yet(module).size());
-    plan.prefetch = s.prefetch(plan.stop);
-    plan.read_ahead = s.read_ahead();
+  if (mode == TraceMode::complete) {
+    pop_from_queue(not_fetched_yet(module).size());
+    plan.prefetch = prefetch(plan.stop);
+    plan.read_ahead = read_ahead();
   }
-  plan.trace_step = s.step++;
-  plan.available_elems = s.available;
+  plan.trace_step = step++;
+  plan.available_elems = available;
   return plan;
 }
 
-ReleasePlan FetchScheduler::release(ModuleId module, Direction direction) {
-  State& s = *state_;
-  State::Decision decision;
-  if (s.exact && s.mode == TraceMode::complete) {
+std::vector<ParamId> FetchScheduler::State::take_recomputed(ModuleId module) {
+  const auto found = recomputed.find(module);
+  if (found == recomputed.end()) return {};
+  std::vector<ParamId> taken = std::move(found->second);
+  recomputed.erase(found);
+  for (const ParamId id : taken) erase_id(at(id).active, module);
+  return taken;
+}
+
+ReleasePlan FetchScheduler::State::release(ModuleId module, Visit visit) {
+  Decision decision;
+  if (exact && mode == TraceMode::complete) {
     // DeepSpeed remembers the decision for this module and step, across invalidations too.
     const std::uint64_t key =
-        static_cast<std::uint64_t>(raw(module)) << 32U | static_cast<std::uint64_t>(s.step);
-    auto found = s.memo.find(key);
-    if (found == s.memo.end()) found = s.memo.emplace(key, s.decide_release(module)).first;
+        static_cast<std::uint64_t>(raw(module)) << 32U | static_cast<std::uint64_t>(step);
+    auto found = memo.find(key);
+    if (found == memo.end()) found = memo.emplace(key, decide_release(module)).first;
     decision = found->second;
   } else {
-    decision = s.decide_release(module);
+    decision = decide_release(module);
   }
-  if (direction == Direction::backward) erase_id(s.active_backward, module);
-
-  ReleasePlan plan;
-  for (const ParamId id : s.module_params[raw(module)]) erase_id(s.at(id).active, module);
-  plan.kept = std::move(decision.kept);
-  for (const ParamId id : decision.release) {
-    if (!s.stays_external(s.at(id)) && s.release_param(id)) {
-      plan.released.push_back(id);
-    } else {
-      plan.kept.push_back({id, s.why_kept(id)});
+  if (visit != Visit::forward) erase_id(active_backward, module);
+  if (visit == Visit::backward) {
+    for (const ParamId id : take_recomputed(module)) {
+      if (at(id).persistent || contains_id(decision.release, id)) continue;
+      decision.release.push_back(id);
+      decision.kept.erase(std::remove_if(decision.kept.begin(), decision.kept.end(),
+                                         [id](const Kept& kept) { return kept.param == id; }),
+                          decision.kept.end());
     }
   }
+
+  ReleasePlan plan;
+  for (const ParamId id : module_params[raw(module)]) erase_id(at(id).active, module);
+  plan.kept = std::move(decision.kept);
+  for (const ParamId id : decision.release) {
+    if (!stays_external(at(id)) && release_param(id)) {
+      plan.released.push_back(id);
+    } else {
+      plan.kept.push_back({id, why_kept(id)});
+    }
+  }
+  std::sort(plan.released.begin(), plan.released.end());
   std::sort(plan.kept.begin(), plan.kept.end(),
             [](const Kept& a, const Kept& b) { return a.param < b.param; });
-  plan.available_elems = s.available;
+  plan.available_elems = available;
   return plan;
 }
 
@@ -198,7 +236,9 @@ std::vector<ParamId> FetchScheduler::release_leftovers() {
   while (!s.active_backward.empty()) {
     const ModuleId module = s.active_backward.back();
     s.active_backward.pop_back();
-    for (const ParamId id : s.module_params[raw(module)]) {
+    std::vector<ParamId> params = s.take_recomputed(module);
+    params.insert(params.end(), s.module_params[raw(module)].begin(), s.module_params[raw(module)].end());
+    for (const ParamId id : params) {
       erase_id(s.at(id).active, module);
       if (s.at(id).persistent || s.stays_external(s.at(id))) continue;
       if (s.release_param(id)) released.push_back(id);

@@ -126,7 +126,10 @@ enum class WeightChange : std::uint8_t {
 /// Compat::deepspeed (and notes) repeats DeepSpeed 0.19 exactly, its counter included: parameters gathered by
 /// attribute access or after the optimizer step are not counted but their release is, the counter starts
 /// at 0 in each iteration, prefetch may pass either limit by one parameter, and release decisions are
-/// remembered per (module, step) for the scheduler's life. Compat::deepspeed alone also ends the run where
+/// remembered per (module, step) for the scheduler's life. What is frozen and fetched for a recomputation
+/// belongs to the module whose backward began last and has not ended as well: its release is the first that
+/// frees it, whatever is used soon (C11). With checkpointed blocks in a list that is mostly the root, so they
+/// stay to the end of backward. Compat::deepspeed alone also ends the run where
 /// DeepSpeed does: fetch() throws std::runtime_error ("tracing error at step ...") when a module of a
 /// recorded trace has other parameters than were recorded, and changes nothing.
 ///
@@ -137,6 +140,7 @@ enum class WeightChange : std::uint8_t {
 /// - persistent parameters stay from their first use on, also while the trace is recorded, and over a step
 ///   that does not change them: one that is skipped, and any if they are frozen;
 /// - nothing is remembered across iterations but the trace;
+/// - what is frozen is released after a recomputation by the rule for everything else;
 /// - a parameter that a module returned (P11) is not released by modules, as in DeepSpeed, but only while no
 /// more
 ///   than max_live_elems are live; beyond that, those that do not run release it like any other.
@@ -157,8 +161,12 @@ class FetchScheduler {
   [[nodiscard]] const Drain& drained() const noexcept;
   /// Pre-forward or pre-backward of a module with hooks.
   [[nodiscard]] FetchPlan fetch(ModuleId module, Direction direction);
-  /// Post-forward or post-backward. `backward_of_checkpoint` recomputation uses Direction::backward.
+  /// Pre-forward of a module whose forward runs again inside backward (activation checkpointing).
+  [[nodiscard]] FetchPlan fetch_recomputed(ModuleId module);
+  /// Post-forward or post-backward.
   [[nodiscard]] ReleasePlan release(ModuleId module, Direction direction);
+  /// Post-forward of what fetch_recomputed() fetched.
+  [[nodiscard]] ReleasePlan release_recomputed(ModuleId module);
   /// A parameter read by attribute access in the forward of `module` (C5, P10): registers it as external
   /// and returns the gather to issue and wait for (empty if available).
   [[nodiscard]] FetchPlan fetch_external(ParamId param, ModuleId module);

@@ -150,6 +150,7 @@ std::vector<ParamId> FetchScheduler::State::release_every(Persistent persistent)
   }
   swap.forget();
   active_backward.clear();
+  recomputed.clear();
   return released;
 }
 

@@ -78,6 +78,8 @@ struct FetchScheduler::State {
   std::int64_t available = 0;  ///< the counter of C9
   std::int64_t resident = 0;
   std::vector<ModuleId> active_backward;  ///< in order of first fetch
+  /// DeepSpeed's ds_recompute_parameters: frozen ones that a module in backward has to release as well.
+  std::map<ModuleId, std::vector<ParamId>> recomputed;
   std::unordered_map<std::uint64_t, Decision> memo;
   Drain drained;
 
@@ -109,6 +111,11 @@ struct FetchScheduler::State {
   void pop_from_queue(std::size_t distinct);
 
   // Prefetch and release.
+  enum class Visit : std::uint8_t { forward, backward, recompute };
+  FetchPlan fetch(ModuleId module, Visit visit);
+  ReleasePlan release(ModuleId module, Visit visit);
+  /// Those that `module` has to release as well; from now on it has none.
+  std::vector<ParamId> take_recomputed(ModuleId module);
   Gather prefetch(PrefetchStop& stop);
   [[nodiscard]] std::vector<ParamId> read_ahead();
   [[nodiscard]] Decision decide_release(ModuleId module);

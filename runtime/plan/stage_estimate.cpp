@@ -181,11 +181,13 @@ std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero,
     options.iteration = iteration;
     options.one_post_backward = zero.compat.scheduler != Compat::shardscope;
     ForwardStack stack;
+    bool recomputes = false;
     for (const Visit& visit : visit_order(model, options)) {
       switch (visit.kind) {
         case VisitKind::pre_forward:
           stack.enter(visit.module);
-          (void)scheduler.fetch(visit.module, Direction::forward);
+          (void)(recomputes ? scheduler.fetch_recomputed(visit.module)
+                            : scheduler.fetch(visit.module, Direction::forward));
           break;
         case VisitKind::pre_backward:
           (void)scheduler.fetch(visit.module, Direction::backward);
@@ -195,7 +197,8 @@ std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero,
           break;
         case VisitKind::post_forward:
           stack.leave();
-          (void)scheduler.release(visit.module, Direction::forward);
+          (void)(recomputes ? scheduler.release_recomputed(visit.module)
+                            : scheduler.release(visit.module, Direction::forward));
           break;
         case VisitKind::post_backward:
           (void)scheduler.release(visit.module, Direction::backward);
@@ -205,6 +208,7 @@ std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero,
           break;
         case VisitKind::begin_recompute:
         case VisitKind::end_recompute:
+          recomputes = visit.kind == VisitKind::begin_recompute;
           continue;
       }
       measure();

@@ -17,6 +17,7 @@ import traceback
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 import formula_data
 import peer_models
@@ -26,11 +27,11 @@ from wrapped_methods import wrapper_of
 COORDINATOR = "_PartitionedParameterCoordinator__"
 
 
-def mlp(blocks, root):
+def mlp(blocks, root, recomputed=False):
     def forward(self, x, y):
         x = self.inp(x)
         for index in self.visit:
-            x = self.blk[index](x)
+            x = checkpoint(self.blk[index], x, use_reentrant=True) if recomputed else self.blk[index](x)
         return F.mse_loss(self.out(x), y)
 
     class Blk(nn.Module):
@@ -46,6 +47,14 @@ def mlp(blocks, root):
     model.blk = nn.ModuleList(Blk() for _ in range(blocks))
     model.out = nn.Linear(64, 1)
     model.visit = list(range(blocks))
+    model.recomputed = set(model.blk) if recomputed else set()
+    return model
+
+
+def freeze(model, names):
+    """Of the parameters whose name begins with one of these."""
+    for name, param in model.named_parameters():
+        param.requires_grad_(not name.startswith(names))
     return model
 
 
@@ -90,6 +99,8 @@ def build(name):
         model = gpt("GPTTiedReuse", "tied")
         model.visit = [0, 1, 0]
         return model
+    if name in ("mlp_frozen", "mlp_frozen_checkpoint"):
+        return freeze(mlp(3, "MLPFrozen", name.endswith("checkpoint")), ("blk.0", "blk.1.fc1", "blk.2.fc2.weight"))
     return {"mlp": lambda: mlp(3, "MLP"), "mlp_visit": lambda: mlp(3, "MLPVisit"), "mlp_span": MLPSpan,
             "gpt": lambda: gpt("GPT", "own"), "gpt_tied": lambda: gpt("GPT", "tied"),
             "gpt_functional": lambda: gpt("GPTFunctional", "functional"),
@@ -203,12 +214,13 @@ class Recorder:
 
 def describe(model, world):
     modules = [{"id": index, "name": name or "(root)", "type": type(m).__name__,
-                "params": [{"name": n, "ds_id": p.ds_id} for n, p in m.named_parameters(recurse=False)]}
+                "params": [{"name": n, "ds_id": p.ds_id} for n, p in m.named_parameters(recurse=False)],
+                **({"checkpoint": True} if m in getattr(model, "recomputed", ()) else {})}
                for index, (name, m) in enumerate(model.named_modules())]
     params = [(n, p) for n, p in model.named_parameters()]
     return {"modules": modules,
-            "params": [{"ds_id": p.ds_id, "name": n, "shape": list(p.ds_shape), "numel": p.ds_numel}
-                       for n, p in params],
+            "params": [{"ds_id": p.ds_id, "name": n, "shape": list(p.ds_shape), "numel": p.ds_numel,
+                        **({} if p.requires_grad else {"trainable": False})} for n, p in params],
             "total_numel": sum(p.ds_numel for _, p in params),
             "partition": {str(world): {"partition_numel": [p.ds_tensor.ds_numel for _, p in params],
                                        "padding": [p.ds_tensor.ds_numel * world - p.ds_numel

@@ -21,6 +21,7 @@ struct Entry {
   std::string type;
   std::vector<std::string> children;  ///< paths, in order
   std::map<std::string, int> params;  ///< "weight" -> ds_id
+  bool checkpoint = false;            ///< its forward runs again in backward
 };
 
 class Builder {
@@ -30,12 +31,14 @@ class Builder {
       const int id = param.at("ds_id").get<int>();
       shapes_[id] = param.at("shape").get<std::vector<std::int64_t>>();
       names_[id] = param.at("name").get<std::string>();
+      if (!param.value("trainable", true)) frozen_.insert(id);
     }
     for (const Json& module : model.at("modules")) {
       Entry entry;
       entry.path = module.at("name").get<std::string>();
       if (entry.path == "(root)") entry.path.clear();
       entry.type = module.at("type").get<std::string>();
+      entry.checkpoint = module.value("checkpoint", false);
       const std::size_t dot = entry.path.rfind('.');
       entry.name = dot == std::string::npos ? entry.path : entry.path.substr(dot + 1);
       for (const Json& param : module.at("params")) {
@@ -117,6 +120,10 @@ class Builder {
     NodeSpec spec;
     spec.name = entry.name;
     spec.type = entry.type;
+    spec.checkpoint = entry.checkpoint;
+    for (const auto& [param, id] : entry.params) {
+      if (frozen_.count(id) != 0) (param == "bias" ? spec.trainable_bias : spec.trainable_weight) = false;
+    }
     if (entry.type == "Linear") {
       spec.kind = NodeKind::linear;
       spec.out = shape_of(path, 2)[0];
@@ -179,6 +186,7 @@ class Builder {
   const Json& model_;
   std::map<int, std::vector<std::int64_t>> shapes_;
   std::map<int, std::string> names_;
+  std::set<int> frozen_;
   std::map<std::string, Entry> entries_;
 };
 

@@ -34,7 +34,8 @@ class Account {
   }
 
   void fetch(ModuleId module, Direction direction) {
-    const FetchPlan plan = scheduler_.fetch(module, direction);
+    const FetchPlan plan =
+        recomputes_ ? scheduler_.fetch_recomputed(module) : scheduler_.fetch(module, direction);
     if (plan.stop == PrefetchStop::offloaded) ++waiting_for_nvme_;
     if (plan.invalidated) {
       log_ << " invalidated@" << plan.invalidated->trace_step;
@@ -74,7 +75,8 @@ class Account {
 
   void release(ModuleId module, Direction direction) {
     in_use_.erase(module);
-    const ReleasePlan plan = scheduler_.release(module, direction);
+    const ReleasePlan plan =
+        recomputes_ ? scheduler_.release_recomputed(module) : scheduler_.release(module, direction);
     freed(plan.released);
     std::set<ParamId> decided(plan.released.begin(), plan.released.end());
     for (const Kept& kept : plan.kept) EXPECT_TRUE(decided.insert(kept.param).second) << "decided twice";
@@ -137,6 +139,7 @@ class Account {
           break;
         case VisitKind::begin_recompute:
         case VisitKind::end_recompute:
+          recomputes_ = visit.kind == VisitKind::begin_recompute;
           break;
       }
     }
@@ -306,6 +309,7 @@ class Account {
   std::set<GatherId> waited_;
   std::map<ModuleId, std::vector<ParamId>> in_use_;
   std::ostringstream log_;
+  bool recomputes_ = false;
   int invalidations_ = 0;
   int on_demand_ = 0;
   int prefetched_ = 0;
