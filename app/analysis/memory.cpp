@@ -60,7 +60,8 @@ void place_offloaded(const store::Store& store, const Summary& summary, const pl
   const auto expressions = plan::placed_expressions(zero.stage, bytes, plan::state_placement(zero));
   const double secondary =
       grouped.secondary_bytes * static_cast<double>(tables.elems) / grouped.secondary_ranks;
-  const plan::StateExpression of_frozen = plan::frozen_expression(zero.stage, bytes);
+  const plan::StateExpression of_frozen =
+      plan::frozen_expression(zero.stage, plan::frozen_bytes(bytes, zero));
   const auto frozen_pool = static_cast<std::size_t>(zero.stage == 3 ? plan::state_placement(zero).params
                                                                     : plan::StatePool::device);
   const auto text_of = [&](std::size_t pool) {
@@ -103,9 +104,15 @@ plan::ModelStates padded_states(const ev::RunTables& tables, const plan::StateBy
     elems.push_back(param.elems);
     trainable.push_back(!param.frozen);
   }
-  return plan::model_states(elems, static_cast<std::uint32_t>(tables.stage),
-                            static_cast<std::uint32_t>(shard_ranks), bytes,
-                            std::max<std::int64_t>(plan::kShardAlignmentBytes / bytes.param, 1), trainable);
+  const auto ranks = static_cast<std::uint32_t>(shard_ranks);
+  plan::ModelStates states =
+      plan::model_states(elems, static_cast<std::uint32_t>(tables.stage), ranks, bytes,
+                         std::max<std::int64_t>(plan::kShardAlignmentBytes / bytes.param, 1), trainable);
+  const plan::ZeroConfig zero = zero_of(tables);
+  if (zero.stage == 3 && states.frozen > 0 && zero.quantized_nontrainable_weights) {
+    states.frozen = plan::frozen_rest_bytes(elems, trainable, zero, ranks, bytes.param);
+  }
+  return states;
 }
 
 /// What arenas add: each state is a buffer, of whole blocks; owned parameters lie among the
@@ -203,8 +210,8 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   const std::int64_t frozen = frozen_elems(tables);
   double expected = grouped.bytes(static_cast<double>(tables.elems - frozen));
   if (frozen > 0) {
-    const plan::StateExpression weights =
-        plan::frozen_expression(static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), bytes);
+    const plan::StateExpression weights = plan::frozen_expression(
+        static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), plan::frozen_bytes(bytes, zero));
     model.expression += " + " + weights.text("F");
     expected += weights.bytes(static_cast<double>(frozen), grouped.shard_ranks) +
                 grouped.secondary_bytes * static_cast<double>(frozen) / grouped.secondary_ranks;

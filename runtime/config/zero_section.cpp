@@ -217,6 +217,9 @@ void check_groups(Section& section, const plan::ZeroConfig& zero) {
     }
     if (zero.hpz_partition_size > 1) section.fail("zero_hpz_partition_size", one_scheme);
     if (zero.quantized_weights) section.fail("zero_quantized_weights", one_scheme);
+    if (zero.quantized_nontrainable_weights) {
+      section.fail("zero_quantized_nontrainable_weights", one_scheme);
+    }
     if (zero.quantized_gradients) section.fail("zero_quantized_gradients", one_scheme);
     if (zero.use_all_reduce_for_fetch_params && zero.mics_hierarchical_params_gather) {
       section.fail("stage3_use_all_reduce_for_fetch_params",
@@ -239,6 +242,7 @@ void check_groups(Section& section, const plan::ZeroConfig& zero) {
   const std::string only3 = "it belongs to stage 3, but stage is " + std::to_string(zero.stage);
   ignored(!stage3 && zero.hpz_partition_size > 1, "zero_hpz_partition_size", only3);
   ignored(!stage3 && zero.quantized_weights, "zero_quantized_weights", only3);
+  ignored(!stage3 && zero.quantized_nontrainable_weights, "zero_quantized_nontrainable_weights", only3);
   ignored(!stage3 && zero.quantized_gradients, "zero_quantized_gradients", only3);
   ignored(!stage3 && zero.use_all_reduce_for_fetch_params, "stage3_use_all_reduce_for_fetch_params", only3);
   ignored(stage3 && zero.quantized_gradients && !zero.reduce_scatter, "zero_quantized_gradients",
@@ -247,8 +251,6 @@ void check_groups(Section& section, const plan::ZeroConfig& zero) {
           "it corrects quantized gradients, and zero_quantized_gradients is off");
   ignored(zero.mics_hierarchical_params_gather && zero.mics_shard_size < 1, "mics_hierarchical_params_gather",
           "mics_shard_size is not set");
-  ignored(zero.quantized_nontrainable_weights, "zero_quantized_nontrainable_weights",
-          "shards of frozen parameters are held and gathered in the storage type");
 }
 
 void check_zenflow(Section& section, const plan::ZeroConfig& zero) {

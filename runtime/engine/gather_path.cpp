@@ -48,7 +48,7 @@ void GatherPath::gather(std::span<const Part> parts, comm::CollectiveLabel label
   for (const Part& part : parts) {
     if (source(part.param) == plan::GatherSource::secondary) {
       from_copies.push_back(part);
-    } else if (plan::quantizes_weight(zero, comm_.world(), part.persistence)) {
+    } else if (part.rests_quantized || plan::quantizes_weight(zero, comm_.world(), part.persistence)) {
       rounded.push_back(part);
     } else {
       from_shards.push_back(part);
@@ -141,6 +141,12 @@ void GatherPath::gather_quantized(const Parts& parts, comm::CollectiveLabel labe
     buffers.push_back(allocate(static_cast<std::size_t>(g.groups * ranks) * sizeof(float),
                                ev::MemoryCategory::quantization, param));
     auto* all_scales = static_cast<float*>(buffers.back().data());
+    if (part.rests_quantized) {
+      const auto* packed = static_cast<const std::byte*>(part.shard);
+      values.push_back({packed, all_values, g.elems, param});
+      scales.push_back({packed + plan::packed_shard(g.elems).scales_at(), all_scales, g.groups, param});
+      continue;
+    }
     std::int8_t* own_values = all_values + g.elems * comm_.rank();
     float* own_scales = all_scales + g.groups * comm_.rank();
     stream().run([g, own_values, own_scales,

@@ -9,8 +9,7 @@
 // - Hierarchical (MiCS): between the nodes into a buffer, then inside the node to the final places, chunk by
 //   chunk, so that nothing is reordered.
 // - Quantized (qwZ): the shard as int8 with its scales, gathered and dequantized to the final place; the
-// owner
-//   gets the same rounded values as everybody else.
+//   owner gets the same rounded values as everybody else. A frozen shard that rests as int8 travels as it is.
 // - Secondary (hpZ): from the copies of a small group, in the storage type.
 // Everything runs on the gather stream, so temporary memory is freed as soon as its last use is queued.
 #pragma once
@@ -43,9 +42,10 @@ class GatherPath {
   /// padding included. The shard may lie at its place in the whole.
   struct Part {
     plan::ParamId param{};
-    const void* shard = nullptr;
+    const void* shard = nullptr;  ///< rests_quantized: a plan::PackedShard
     void* whole = nullptr;
     plan::Persistence persistence = plan::Persistence::released;
+    bool rests_quantized = false;
   };
   /// Queues the collectives of one gather on the gather stream.
   void gather(std::span<const Part> parts, comm::CollectiveLabel label);

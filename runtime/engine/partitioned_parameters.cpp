@@ -32,6 +32,7 @@
 #include "runtime/plan/fetch_counters.h"
 #include "runtime/plan/in_flight_limit.h"
 #include "runtime/plan/offload.h"
+#include "runtime/plan/quantization.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/scheduler_config.h"
 
@@ -41,9 +42,10 @@ namespace {
 using plan::ParamId;
 using plan::ParamStatus;
 
-/// Where shards rest (P6) and the host buffers of those on NVMe.
+/// Where shards rest (P6) and how, and the host buffers of those on NVMe.
 struct Placement {
   std::vector<plan::ShardPlace> places;
+  std::vector<bool> quantized;  ///< by ParamId
   plan::SwapBuffers buffers;
 };
 
@@ -55,6 +57,9 @@ Placement make_placement(const Context& context, const plan::Ownership& ownershi
       plan::persistent_params(elems, zero.param_persistence_threshold, zero.model_persistence_threshold);
   Placement placement;
   placement.places = plan::place_shards(ownership.shards(), zero, context.element_bytes(), persistent);
+  placement.quantized =
+      plan::quantized_shards(elems, plan::trainable_params(context.model), zero, ownership.shard_world(),
+                             static_cast<std::int64_t>(context.element_bytes()));
   placement.buffers = plan::plan_swap_buffers(placement.places, ownership.shards(), zero.offload_param);
   return placement;
 }
@@ -72,10 +77,11 @@ std::unique_ptr<offload::ShardStore> make_shards(const Context& context, const p
                                                  const Placement& placement) {
   const plan::ZeroConfig& zero = context.config.zero;
   if (zero.offload_param.device == plan::OffloadDevice::none) {
-    return offload::make_device_shards(context.device, context.type(), ownership.shards());
+    return offload::make_device_shards(context.device, context.type(), ownership.shards(),
+                                       placement.quantized);
   }
   return offload::make_placed_shards(context.device, context.type(), ownership.shards(), placement.places,
-                                     placement.buffers, zero);
+                                     placement.quantized, placement.buffers, zero);
 }
 
 plan::FetchCounters make_counters(const Context& context, const plan::Ownership& ownership) {
@@ -180,6 +186,7 @@ class PartitionedParameters final : public Parameters {
   }
 
   void before_update() override {
+    pack();
     wait_for(scheduler_.in_flight_gathers(), plan::kNone<plan::ModuleId>);
     const std::vector<ParamId> released = scheduler_.begin_update();
     free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::partition, scheduler_.available_elems());
@@ -221,11 +228,17 @@ class PartitionedParameters final : public Parameters {
   [[nodiscard]] optim::ParamSink& sink() override { return *shards_; }
 
   [[nodiscard]] optim::RestingPart open_frozen(ParamId param) override {
-    if (shards_->in_place().data == nullptr) return shards_->open(param);
-    return {{shards_->at_rest(param), context_.type()}, &context_.device.compute()};
+    if (unpacked_.param != param) pack();
+    const optim::RestingPart part = open_resting(param);
+    if (!shards_->quantized(param)) return part;
+    if (unpacked_.param != param) unpack(param, part);
+    return {{unpacked_.values.data(), context_.type()}, part.stream};
   }
   void close_frozen(ParamId param, optim::PartUse use) override {
-    if (shards_->in_place().data == nullptr) shards_->close(param, use);
+    if (unpacked_.param != param) return close_resting(param, use);
+    unpacked_.changed |= use == optim::PartUse::changed;
+    close_resting(param, optim::PartUse::read);
+    if (!unpacked_.changed) unpacked_ = {};
   }
 
  private:
@@ -235,6 +248,7 @@ class PartitionedParameters final : public Parameters {
 
   struct Param {
     device::Buffer buffer;  ///< of ShardStore::landing(); empty where the shard at rest is whole (one rank)
+    device::Buffer packed;  ///< the same: a quantized shard that was loaded
     void* data = nullptr;   ///< set while in flight or available
     plan::GatherId gather = plan::kNone<plan::GatherId>;
     ev::StatusCause cause{};
@@ -247,6 +261,54 @@ class PartitionedParameters final : public Parameters {
     std::int64_t bytes = 0;
     bool waited = false;  ///< the compute stream has waited for it
   };
+
+  /// A quantized shard that is read or set from outside, in the storage type. It is rounded once, when all
+  /// of it is set: piece by piece, a group would be rounded again with every piece of it.
+  struct Unpacked {
+    ParamId param = plan::kNone<ParamId>;
+    device::Buffer values;
+    bool changed = false;
+  };
+  [[nodiscard]] optim::RestingPart open_resting(ParamId param) {
+    if (shards_->in_place().data == nullptr) return shards_->open(param);
+    return {{shards_->at_rest(param), context_.type()}, &context_.device.compute()};
+  }
+  void close_resting(ParamId param, optim::PartUse use) {
+    if (shards_->in_place().data == nullptr) shards_->close(param, use);
+  }
+  [[nodiscard]] plan::PackedShard packed(ParamId param) const {
+    return plan::packed_shard(ownership_.shards().partitions[plan::raw(param)].shard_elems);
+  }
+  void unpack(ParamId param, const optim::RestingPart& part) {
+    const bool on_device = part.stream == &context_.device.compute();
+    device::Arena& memory = on_device ? context_.device.memory() : context_.device.host();
+    const plan::PackedShard shard = packed(param);
+    unpacked_ = {param,
+                 memory.allocate(context_.bytes_of(shard.groups.elems),
+                                 {ev::MemoryCategory::temporary, ev::kNoId}, *part.stream),
+                 false};
+    const auto* from = static_cast<const std::byte*>(part.data.data);
+    part.stream->run([to = kernels::Ptr{unpacked_.values.data(), context_.type()}, from,
+                      shard](const kernels::Exec& exec) {
+      kernels::dequantize_int8(exec, to, reinterpret_cast<const std::int8_t*>(from),
+                               reinterpret_cast<const float*>(from + shard.scales_at()), shard.groups.elems,
+                               shard.groups.group_elems);
+    });
+  }
+  void pack() {
+    if (unpacked_.param == plan::kNone<ParamId>) return;
+    const ParamId param = unpacked_.param;
+    const optim::RestingPart part = open_resting(param);
+    auto* to = static_cast<std::byte*>(part.data.data);
+    part.stream->run([from = kernels::ConstPtr{unpacked_.values.data(), context_.type()}, to,
+                      shard = packed(param)](const kernels::Exec& exec) {
+      kernels::quantize_int8(exec, reinterpret_cast<std::int8_t*>(to),
+                             reinterpret_cast<float*>(to + shard.scales_at()), from, shard.groups.elems,
+                             shard.groups.group_elems);
+    });
+    close_resting(param, optim::PartUse::changed);
+    unpacked_ = {};
+  }
 
   /// On the host lane with the compute stream's time, so that they lie in their micro-step.
   void emit_counters() {
@@ -320,7 +382,8 @@ class PartitionedParameters final : public Parameters {
       const std::int64_t whole_elems = partition.shard_elems * ownership_.shard_world();
       void* shard = shards_->at_rest(id);
       Param& param = params_[plan::raw(id)];
-      if (ownership_.shard_world() == 1 && shard != nullptr) {
+      const bool packed = shards_->quantized(id);
+      if (ownership_.shard_world() == 1 && shard != nullptr && !packed) {
         param.data = shard;
       } else {
         const std::size_t bytes = context_.bytes_of(whole_elems);
@@ -328,7 +391,14 @@ class PartitionedParameters final : public Parameters {
             bytes, {ev::MemoryCategory::param_gathered, plan::raw(id)}, landing);
         param.data = param.buffer.data();
       }
-      if (shard == nullptr && !copied) {  // loaded to its place, from where the peers read it
+      if (shard == nullptr && !copied && packed) {
+        // Beside its parameter until that is given up, which follows every use by the peers.
+        param.packed = context_.device.memory().allocate(
+            static_cast<std::size_t>(plan::packed_shard(partition.shard_elems).bytes()),
+            {ev::MemoryCategory::quantization, plan::raw(id)}, landing);
+        shard = param.packed.data();
+        loads.push_back({id, shard});
+      } else if (shard == nullptr && !copied) {  // loaded to its place, from where the peers read it
         const kernels::Ptr whole{param.data, context_.type()};
         const std::uint32_t place = context_.rank() % ownership_.shard_world();
         shard = advance(whole, partition.shard_elems * place).data;
@@ -340,7 +410,7 @@ class PartitionedParameters final : public Parameters {
       ++issued.held;
       parts.push_back(
           {id, shard, param.data,
-           scheduler_.persistent(id) ? plan::Persistence::persistent : plan::Persistence::released});
+           scheduler_.persistent(id) ? plan::Persistence::persistent : plan::Persistence::released, packed});
       emit_status(stream, id, module, ParamStatus::in_flight, cause, available_elems);
     }
     shards_->load(loads);
@@ -419,6 +489,7 @@ class PartitionedParameters final : public Parameters {
       Param& param = params_[plan::raw(id)];
       if (param.data == nullptr) continue;
       param.buffer.reset();
+      param.packed.reset();
       param.data = nullptr;
       emit_status(compute, id, module, ParamStatus::not_available, cause, available_elems);
       if (const auto found = issued_.find(plan::raw(param.gather)); found != issued_.end()) {
@@ -465,6 +536,7 @@ class PartitionedParameters final : public Parameters {
   std::unique_ptr<offload::ShardStore> shards_;
   std::vector<Param> params_;  ///< by ParamId
   IssuedById issued_;          ///< by GatherId
+  Unpacked unpacked_;
   std::uint32_t micro_step_ = 0, step_ = 0;
 };
 

@@ -1,18 +1,18 @@
 #include "kernels/ops.h"
 #include "runtime/offload/shard_store.h"
 #include "runtime/offload/transfer.h"
+#include "runtime/plan/quantization.h"
 
 namespace shardscope::offload {
 namespace {
 
 class DeviceShards final : public ShardStore {
  public:
-  DeviceShards(device::Device& device, kernels::DType type, const plan::ShardLayout& layout)
-      : device_(device),
-        type_(type),
-        layout_(layout),
-        buffer_(device.memory().allocate(bytes_of(layout.elems),
-                                         {instrumentation::MemoryCategory::param_shard}, device.compute())) {
+  DeviceShards(device::Device& device, kernels::DType type, const plan::ShardLayout& layout,
+               const std::vector<bool>& quantized)
+      : device_(device), type_(type), quantized_(quantized), starts_(layout.partitions.size()) {
+    buffer_ = device.memory().allocate(place(layout), {instrumentation::MemoryCategory::param_shard},
+                                       device.compute());
     device_.compute().run([data = buffer_.data(), bytes = buffer_.bytes()](const kernels::Exec& exec) {
       kernels::fill_zero(exec, data, bytes);
     });
@@ -24,7 +24,10 @@ class DeviceShards final : public ShardStore {
              bytes_of(range.size()), {instrumentation::kNoId, group});
   }
   [[nodiscard]] void* at_rest(plan::ParamId param) const noexcept override {
-    return at(layout_.shard_offset[plan::raw(param)]);
+    return static_cast<std::byte*>(buffer_.data()) + starts_[plan::raw(param)];
+  }
+  [[nodiscard]] bool quantized(plan::ParamId param) const noexcept override {
+    return quantized_[plan::raw(param)];
   }
   [[nodiscard]] device::Stream& landing() noexcept override { return device_.gather(); }
   void load(std::span<const ShardLoad>) override {}
@@ -32,6 +35,23 @@ class DeviceShards final : public ShardStore {
   void forget() override {}
 
  private:
+  /// What is trained lies as in the owned range, frozen shards behind it. Returns the bytes of all.
+  std::size_t place(const plan::ShardLayout& layout) {
+    constexpr auto kUnit = static_cast<std::size_t>(plan::kShardAlignmentBytes);
+    std::size_t end = bytes_of(layout.trainable_elems);
+    for (const plan::ParamId id : layout.order) {
+      const std::int64_t offset = layout.shard_offset[plan::raw(id)];
+      if (offset < layout.trainable_elems) {
+        starts_[plan::raw(id)] = bytes_of(offset);
+        continue;
+      }
+      const std::int64_t elems = layout.partitions[plan::raw(id)].shard_elems;
+      end = (end + kUnit - 1) / kUnit * kUnit;
+      starts_[plan::raw(id)] = end;
+      end += quantized(id) ? static_cast<std::size_t>(plan::packed_shard(elems).bytes()) : bytes_of(elems);
+    }
+    return end;
+  }
   [[nodiscard]] std::size_t bytes_of(std::int64_t elems) const noexcept {
     return static_cast<std::size_t>(elems) * kernels::size_of(type_);
   }
@@ -41,15 +61,17 @@ class DeviceShards final : public ShardStore {
 
   device::Device& device_;
   const kernels::DType type_;
-  const plan::ShardLayout& layout_;
+  const std::vector<bool> quantized_;  ///< by ParamId
+  std::vector<std::size_t> starts_;    ///< by ParamId, bytes within the buffer
   device::Buffer buffer_;
 };
 
 }  // namespace
 
 std::unique_ptr<ShardStore> make_device_shards(device::Device& device, kernels::DType type,
-                                               const plan::ShardLayout& layout) {
-  return std::make_unique<DeviceShards>(device, type, layout);
+                                               const plan::ShardLayout& layout,
+                                               const std::vector<bool>& quantized) {
+  return std::make_unique<DeviceShards>(device, type, layout, quantized);
 }
 
 }  // namespace shardscope::offload

@@ -15,6 +15,7 @@
 #include "runtime/offload/shard_store.h"
 #include "runtime/offload/swap_space.h"
 #include "runtime/offload/transfer.h"
+#include "runtime/plan/quantization.h"
 
 namespace shardscope::offload {
 namespace {
@@ -26,12 +27,13 @@ using plan::ShardPlace;
 class PlacedShards final : public ShardStore {
  public:
   PlacedShards(device::Device& device, kernels::DType type, const plan::ShardLayout& layout,
-               const std::vector<ShardPlace>& places, const plan::SwapBuffers& buffers,
-               const plan::ZeroConfig& zero)
+               const std::vector<ShardPlace>& places, const std::vector<bool>& quantized,
+               const plan::SwapBuffers& buffers, const plan::ZeroConfig& zero)
       : device_(device),
         events_(device),
         type_(type),
         layout_(layout),
+        quantized_(quantized),
         pool_(host_pool(device, zero.offload_param.pin_memory)),
         shards_(places.size()) {
     place(places);
@@ -56,6 +58,7 @@ class PlacedShards final : public ShardStore {
     const Shard& shard = shards_[plan::raw(param)];
     return shard.place == ShardPlace::device ? shard.data : nullptr;
   }
+  [[nodiscard]] bool quantized(ParamId param) const noexcept override { return quantized_[plan::raw(param)]; }
   [[nodiscard]] device::Stream& landing() noexcept override { return device_.copy(); }
 
   void put(plan::Range range, const void* from, std::uint32_t group) override {
@@ -100,7 +103,7 @@ class PlacedShards final : public ShardStore {
   void load(std::span<const ShardLoad> loads) override {
     for (const ShardLoad& load : loads) {
       const Shard& shard = shards_[plan::raw(load.param)];
-      const std::size_t bytes = bytes_of(partition(plan::raw(load.param)).shard_elems);
+      const std::size_t bytes = shard_bytes(plan::raw(load.param));
       const TransferLabel label{plan::raw(load.param)};
       if (shard.place == ShardPlace::host) {
         transfer(device_, ev::TransferKind::host_to_device, load.to, shard.data, bytes, label);
@@ -149,13 +152,19 @@ class PlacedShards final : public ShardStore {
     return layout_.partitions[param];
   }
 
+  /// As it rests.
+  [[nodiscard]] std::size_t shard_bytes(std::size_t param) const {
+    const std::int64_t elems = partition(param).shard_elems;
+    return quantized_[param] ? static_cast<std::size_t>(plan::packed_shard(elems).bytes()) : bytes_of(elems);
+  }
+
   /// Shards on the device and on the host: one buffer each, every shard at a vector's boundary.
   void place(const std::vector<ShardPlace>& places) {
     std::size_t on_device = 0;
     std::size_t on_host = 0;
     const auto take = [&](std::size_t& used, std::size_t param) {
       const auto unit = static_cast<std::size_t>(plan::kShardAlignmentBytes);
-      return std::exchange(used, used + (bytes_of(partition(param).shard_elems) + unit - 1) / unit * unit);
+      return std::exchange(used, used + (shard_bytes(param) + unit - 1) / unit * unit);
     };
     std::vector<std::size_t> offset(places.size());
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -259,6 +268,7 @@ class PlacedShards final : public ShardStore {
   engine::EventPool events_;
   const kernels::DType type_;
   const plan::ShardLayout& layout_;
+  const std::vector<bool> quantized_;  ///< by ParamId
   device::Arena& pool_;
   std::unique_ptr<SwapSpace> space_;            ///< null when nothing is on NVMe; outlives the places in it
   std::vector<Shard> shards_;                   ///< by ParamId
@@ -272,9 +282,10 @@ class PlacedShards final : public ShardStore {
 std::unique_ptr<ShardStore> make_placed_shards(device::Device& device, kernels::DType type,
                                                const plan::ShardLayout& layout,
                                                const std::vector<ShardPlace>& places,
+                                               const std::vector<bool>& quantized,
                                                const plan::SwapBuffers& buffers,
                                                const plan::ZeroConfig& zero) {
-  return std::make_unique<PlacedShards>(device, type, layout, places, buffers, zero);
+  return std::make_unique<PlacedShards>(device, type, layout, places, quantized, buffers, zero);
 }
 
 }  // namespace shardscope::offload

@@ -14,7 +14,7 @@
 
 namespace shardscope::offload {
 
-/// A shard to bring to device memory, shard_elems long.
+/// A shard to bring to device memory: shard_elems long, or plan::PackedShard::bytes().
 struct ShardLoad {
   plan::ParamId param{};
   void* to = nullptr;
@@ -22,8 +22,11 @@ struct ShardLoad {
 
 class ShardStore : public optim::ParamSink {
  public:
-  /// Device memory of a shard that rests there; null for one that has to be loaded.
+  /// Device memory of a shard that rests there; null for one that has to be loaded. A quantized one
+  /// is a plan::PackedShard, at rest and loaded.
   [[nodiscard]] virtual void* at_rest(plan::ParamId param) const noexcept = 0;
+  /// The shard rests as int8 (plan::quantized_shards).
+  [[nodiscard]] virtual bool quantized(plan::ParamId param) const noexcept = 0;
   /// The stream that gathered parameters belong to: the one that first writes to them. The gather stream
   /// waits for it before a gather, and it waits for the last use before their memory is freed.
   [[nodiscard]] virtual device::Stream& landing() noexcept = 0;
@@ -38,16 +41,20 @@ class ShardStore : public optim::ParamSink {
   [[nodiscard]] virtual std::string describe_swap() const { return {}; }
 };
 
-/// All shards in one buffer of the device pool, zero at first, in the order of `layout`.
+/// All shards in one buffer of the device pool, zero at first, in the order of `layout`. `quantized` by
+/// ParamId: those that rest as int8, frozen ones only.
 [[nodiscard]] std::unique_ptr<ShardStore> make_device_shards(device::Device& device, kernels::DType type,
-                                                             const plan::ShardLayout& layout);
+                                                             const plan::ShardLayout& layout,
+                                                             const std::vector<bool>& quantized);
 
 /// Shards rest where `places` (by ParamId) says: on the device, in host memory (pinned where pin_memory asks
 /// for it), or in a swap file under offload_param.nvme_path, read through `buffers`. Zero at first. `layout`
-/// outlives the result. Throws BackendError when memory or disk does not suffice.
+/// outlives the result. `quantized` as above, none on NVMe. Throws BackendError when memory or disk does not
+/// suffice.
 [[nodiscard]] std::unique_ptr<ShardStore> make_placed_shards(device::Device& device, kernels::DType type,
                                                              const plan::ShardLayout& layout,
                                                              const std::vector<plan::ShardPlace>& places,
+                                                             const std::vector<bool>& quantized,
                                                              const plan::SwapBuffers& buffers,
                                                              const plan::ZeroConfig& zero);
 

@@ -5,6 +5,9 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "runtime/plan/quantization.h"
+#include "runtime/plan/shard_layout.h"
+
 namespace shardscope::plan {
 namespace {
 
@@ -80,6 +83,26 @@ StateExpression state_expression(std::uint32_t stage, const StateBytes& bytes) {
 StateExpression frozen_expression(std::uint32_t stage, const StateBytes& bytes) {
   check_stage(stage);
   return stage < 3 ? StateExpression{bytes.param, 0} : StateExpression{0, bytes.param};
+}
+
+StateBytes frozen_bytes(const StateBytes& bytes, const ZeroConfig& zero) noexcept {
+  StateBytes frozen = bytes;
+  if (zero.stage == 3 && zero.quantized_nontrainable_weights) frozen.param = 1;
+  return frozen;
+}
+
+std::int64_t frozen_rest_bytes(const std::vector<std::int64_t>& param_elems,
+                               const std::vector<bool>& trainable, const ZeroConfig& zero,
+                               std::uint32_t ranks, std::int64_t element_bytes) {
+  const std::vector<bool> quantized = quantized_shards(param_elems, trainable, zero, ranks, element_bytes);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < param_elems.size(); ++i) {
+    if (trainable[i]) continue;
+    const std::int64_t elems = partition_param(param_elems[i], ranks).shard_elems;
+    const std::int64_t shard = quantized[i] ? packed_shard(elems).bytes() : elems * element_bytes;
+    bytes += (shard + kShardAlignmentBytes - 1) / kShardAlignmentBytes * kShardAlignmentBytes;
+  }
+  return bytes;
 }
 
 GroupedStates grouped_states(const StateExpression& states, const ZeroConfig& zero, std::int64_t param_bytes,

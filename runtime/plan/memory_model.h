@@ -42,6 +42,15 @@ struct StateExpression {
 /// Of F elements of frozen parameters, which S does not count: their weights, sharded in stage 3.
 [[nodiscard]] StateExpression frozen_expression(std::uint32_t stage, const StateBytes& bytes);
 
+/// `bytes` as frozen_expression wants them: one of a frozen element that zero_quantized_nontrainable_weights
+/// lets rest as int8, in which scales and what keeps the storage type are left out.
+[[nodiscard]] StateBytes frozen_bytes(const StateBytes& bytes, const ZeroConfig& zero) noexcept;
+/// Stage 3, exactly: bytes of frozen weights at rest on one of `ranks`, each shard from a multiple of
+/// kShardAlignmentBytes on. `param_elems` and `trainable` by ParamId.
+[[nodiscard]] std::int64_t frozen_rest_bytes(const std::vector<std::int64_t>& param_elems,
+                                             const std::vector<bool>& trainable, const ZeroConfig& zero,
+                                             std::uint32_t ranks, std::int64_t element_bytes);
+
 /// The expression where parameters are not sharded over all ranks alike: MiCS shards over a group, hpZ adds a
 /// copy of the parameters spread over one.
 struct GroupedStates {

@@ -43,16 +43,20 @@ std::vector<bool> persistent_params(const std::vector<std::int64_t>& param_elems
   return persistent;
 }
 
+bool rests_on_nvme(const ZeroConfig& zero, std::int64_t shard_bytes) noexcept {
+  return zero.offload_param.device == OffloadDevice::nvme &&
+         shard_bytes >= std::max(kMinSwapBytes, zero.aio.block_size);
+}
+
 std::vector<ShardPlace> place_shards(const ShardLayout& layout, const ZeroConfig& zero,
                                      std::size_t element_bytes, const std::vector<bool>& persistent) {
   const OffloadDevice device = zero.offload_param.device;
-  const std::int64_t least = std::max(kMinSwapBytes, zero.aio.block_size);
   std::vector<ShardPlace> places;
   places.reserve(layout.partitions.size());
   for (std::size_t param = 0; param < layout.partitions.size(); ++param) {
     const std::int64_t bytes =
         layout.partitions[param].shard_elems * static_cast<std::int64_t>(element_bytes);
-    if (device == OffloadDevice::nvme && bytes >= least) {
+    if (rests_on_nvme(zero, bytes)) {
       places.push_back(ShardPlace::nvme);
     } else if (device == OffloadDevice::none || persistent.at(param)) {
       places.push_back(ShardPlace::device);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "runtime/plan/offload.h"
+#include "runtime/plan/partition.h"
+
 namespace shardscope::plan {
 namespace {
 
@@ -33,6 +36,24 @@ QuantGroups weight_groups(std::int64_t shard_elems) {
 
 bool quantizes_weight(const ZeroConfig& zero, std::uint32_t ranks, Persistence persistence) noexcept {
   return zero.stage == 3 && zero.quantized_weights && ranks > 1 && persistence == Persistence::released;
+}
+
+bool rests_quantized(const ZeroConfig& zero, Persistence persistence, std::int64_t shard_bytes) noexcept {
+  return zero.stage == 3 && zero.quantized_nontrainable_weights && persistence == Persistence::released &&
+         !rests_on_nvme(zero, shard_bytes);
+}
+
+std::vector<bool> quantized_shards(const std::vector<std::int64_t>& elems, const std::vector<bool>& trainable,
+                                   const ZeroConfig& zero, std::uint32_t ranks, std::int64_t element_bytes) {
+  const std::vector<bool> persistent =
+      persistent_params(elems, zero.param_persistence_threshold, zero.model_persistence_threshold);
+  std::vector<bool> quantized;
+  for (std::size_t i = 0; i < elems.size(); ++i) {
+    const std::int64_t shard_bytes = partition_param(elems[i], ranks).shard_elems * element_bytes;
+    const Persistence persistence = persistent[i] ? Persistence::persistent : Persistence::released;
+    quantized.push_back(!trainable.at(i) && rests_quantized(zero, persistence, shard_bytes));
+  }
+  return quantized;
 }
 
 GradientPath gradient_path(const ZeroConfig& zero, const Topology& topology,

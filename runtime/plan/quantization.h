@@ -27,6 +27,29 @@ enum class Persistence : std::uint8_t { released, persistent };
 [[nodiscard]] bool quantizes_weight(const ZeroConfig& zero, std::uint32_t ranks,
                                     Persistence persistence) noexcept;
 
+/// zero_quantized_nontrainable_weights (C11a), of a frozen parameter: whether its shard, so many bytes in the
+/// storage type, rests as int8 with its scales (weight_groups) and travels as it rests. Not that of a
+/// persistent parameter, which is small and gathered once in a run, nor one on NVMe, as in DeepSpeed.
+[[nodiscard]] bool rests_quantized(const ZeroConfig& zero, Persistence persistence,
+                                   std::int64_t shard_bytes) noexcept;
+/// By ParamId; all false where the key is off. `elems` of the whole parameters, `ranks` that share them.
+[[nodiscard]] std::vector<bool> quantized_shards(const std::vector<std::int64_t>& elems,
+                                                 const std::vector<bool>& trainable, const ZeroConfig& zero,
+                                                 std::uint32_t ranks, std::int64_t element_bytes);
+
+/// A shard at rest as int8: one block of bytes, the values [groups.elems] first, then the fp32 scales
+/// [groups.groups] at the next multiple of 16 bytes.
+struct PackedShard {
+  QuantGroups groups;
+  [[nodiscard]] std::int64_t scales_at() const noexcept { return (groups.elems + 15) / 16 * 16; }
+  [[nodiscard]] std::int64_t bytes() const noexcept {
+    return scales_at() + groups.groups * static_cast<std::int64_t>(sizeof(float));
+  }
+};
+[[nodiscard]] inline PackedShard packed_shard(std::int64_t shard_elems) {
+  return {weight_groups(shard_elems)};
+}
+
 /// The way of one gradient to its owners.
 enum class GradientPath : std::uint8_t {
   reduce_scatter,

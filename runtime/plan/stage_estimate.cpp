@@ -112,7 +112,10 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
 
   // Elements that a rank updates, with padding: what one byte of a sharded state costs.
   const std::int64_t alignment = input.model != nullptr ? kShardAlignmentBytes / input.bytes.param : 1;
-  const ModelStates exact = model_states(sizes.params, stage, ranks, input.bytes, alignment, sizes.trainable);
+  ModelStates exact = model_states(sizes.params, stage, ranks, input.bytes, alignment, sizes.trainable);
+  if (stage == 3 && exact.frozen > 0 && zero.quantized_nontrainable_weights) {
+    exact.frozen = frozen_rest_bytes(sizes.params, sizes.trainable, zero, ranks, input.bytes.param);
+  }
   const std::int64_t owned = exact.param_owned / input.bytes.param;
   const std::int64_t whole = (exact.param_owned + exact.param_rest) / input.bytes.param;
   // Without a ratio the factors are whole bytes.
@@ -123,7 +126,7 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
       bytes_of(row.device_expression.whole, whole) + bytes_of(row.device_expression.sharded, owned);
   const StatePool frozen_pool = stage == 3 ? state_placement(zero).params : StatePool::device;
   const std::int64_t frozen_on_host = frozen_pool == StatePool::device ? 0 : exact.frozen;
-  if (exact.frozen > 0) row.frozen = frozen_expression(stage, input.bytes);
+  if (exact.frozen > 0) row.frozen = frozen_expression(stage, frozen_bytes(input.bytes, zero));
   row.frozen_on_host = frozen_on_host > 0;
   row.model_states += exact.frozen - frozen_on_host;
   row.host_states = (bytes_of(row.host_expression.sharded, owned) + frozen_on_host) * input.gpus_per_node;
@@ -132,8 +135,9 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
                input.gpus_per_node;
   row.buckets =
       bucket_elems(input, stage, zero.overlap(), offload_optimizer, owned, sizes) * input.bytes.gradient;
-  // The one rank of a world of one holds every shard whole already.
-  if (stage == 3 && (world > 1 || offload_param)) {
+  // The one rank of a world of one holds every shard whole already, unless it is int8.
+  const bool packed = exact.frozen > 0 && zero.quantized_nontrainable_weights;
+  if (stage == 3 && (world > 1 || offload_param || packed)) {
     if (input.model != nullptr) {
       if (input.buffers == BufferPolicy::deepspeed) zero.compat.scheduler = Compat::deepspeed;
       row.gathered = gathered_peak_bytes(*input.model, zero, ranks, input.bytes.param);

@@ -34,7 +34,9 @@ class Counter {
   void gather(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
     const std::int64_t shard = partition_param(product(param.shape), ranks_).shard_elems;
     const std::int64_t whole = shard * ranks_;
-    if (quantizes_weight(zero_, ranks_, param.persistent ? Persistence::persistent : Persistence::released)) {
+    const Persistence persistence = param.persistent ? Persistence::persistent : Persistence::released;
+    const bool packed = param.frozen && rests_quantized(zero_, persistence, shard * input_.param_bytes);
+    if (packed || quantizes_weight(zero_, ranks_, persistence)) {
       const std::int64_t scales = weight_groups(shard).groups * ranks_;
       add(traffic, primary_, times * (whole + scales), times * (whole + scales * kScaleBytes));
     } else if (zero_.use_all_reduce_for_fetch_params) {
@@ -183,6 +185,7 @@ std::string traffic_text(const ZeroConfig& zero, const Topology& topology, std::
     text += "S int4";
   }
   if (micro_steps > 1) text = std::to_string(micro_steps) + "(" + text + ")";
+  if (zero.quantized_nontrainable_weights && !rounded) text += ", frozen int8";
   if (shard_world(zero, topology.world) < topology.world) {
     text += " + 2" + times_s(shard_world(zero, topology.world)) + " replicas";
   }
@@ -191,8 +194,8 @@ std::string traffic_text(const ZeroConfig& zero, const Topology& topology, std::
 
 bool has_special_traffic(const ZeroConfig& zero) noexcept {
   return zero.stage == 3 &&
-         (zero.hpz_partition_size > 1 || zero.quantized_weights || zero.quantized_gradients ||
-          zero.mics_shard_size > 0 || zero.use_all_reduce_for_fetch_params);
+         (zero.hpz_partition_size > 1 || zero.quantized_weights || zero.quantized_nontrainable_weights ||
+          zero.quantized_gradients || zero.mics_shard_size > 0 || zero.use_all_reduce_for_fetch_params);
 }
 
 }  // namespace shardscope::plan

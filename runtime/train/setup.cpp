@@ -10,8 +10,10 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "kernels/types.h"
 #include "runtime/plan/activation_checkpointing.h"
 #include "runtime/plan/leaf_modules.h"
+#include "runtime/plan/quantization.h"
 
 namespace shardscope::train {
 namespace {
@@ -30,6 +32,26 @@ plan::ModelSpec load_spec(const Options& options) {
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(options.model + ": " + error.what());
   }
+}
+
+/// A key whose effect depends on the model.
+void warn_if_nothing_is_quantized(const Options& options, std::uint32_t world,
+                                  config::TrainingConfig& config) {
+  const plan::ZeroConfig& zero = config.zero;
+  if (zero.stage != 3 || !zero.quantized_nontrainable_weights) return;
+  const plan::ModelPlan model = plan::build_model_plan(load_spec(options));
+  std::vector<std::int64_t> elems;
+  for (const plan::ParamPlan& param : model.params) elems.push_back(param.elems);
+  const std::vector<bool> quantized =
+      plan::quantized_shards(elems, plan::trainable_params(model), zero, world,
+                             static_cast<std::int64_t>(kernels::size_of(config.storage_type())));
+  if (std::find(quantized.begin(), quantized.end(), true) != quantized.end()) return;
+  const bool any_frozen = plan::trainable_elems(model) < model.elems;
+  config.warnings.push_back(
+      std::string("zero_optimization.zero_quantized_nontrainable_weights: ignored: ") +
+      (any_frozen ? "every frozen parameter is persistent or rests on NVMe; such shards keep their type"
+                  : "model " + model.spec.name +
+                        " has no frozen parameter; say \"trainable\": false in its JSON file"));
 }
 
 /// Width of the first embedding: what the "auto" sizes of a configuration are made from. 0: there is none.
@@ -59,7 +81,9 @@ config::TrainingConfig load_training_config(const Options& options, std::uint32_
   parse.total_steps = options.steps;
   parse.hidden_size = embedding_width(load_spec(options).root);
   if (options.config.empty()) return config::default_config(parse);
-  return config::load_config(options.config, parse);
+  config::TrainingConfig config = config::load_config(options.config, parse);
+  warn_if_nothing_is_quantized(options, world, config);
+  return config;
 }
 
 std::string describe_config(const Options& options, std::uint32_t world) {

@@ -295,6 +295,7 @@ TEST(Refused, GroupsThatDoNotDivideTheWorld) {
 TEST(Refused, MicsWithZeroPlusPlus) {
   for (const Json& zero : {Json{{"mics_shard_size", 2}, {"zero_hpz_partition_size", 2}},
                            Json{{"mics_shard_size", 2}, {"zero_quantized_weights", true}},
+                           Json{{"mics_shard_size", 2}, {"zero_quantized_nontrainable_weights", true}},
                            Json{{"mics_shard_size", 2}, {"zero_quantized_gradients", true}}}) {
     EXPECT_THROW(static_cast<void>(train(spec_of({"mlp", "golden:mlp"}, zero))), config::ConfigError);
   }

@@ -184,6 +184,9 @@ TEST(Config, WhatHasNoEffectIsSaid) {
               HasSubstr("any number of ranks"));
   EXPECT_EQ(warned(in_zero(R"({"stage": 3, "log_trace_cache_warnings": true})")), "0");
   EXPECT_THAT(warned(in_zero(R"({"stage": 2, "log_trace_cache_warnings": true})")), HasSubstr("stage is 2"));
+  EXPECT_EQ(warned(in_zero(R"({"stage": 3, "zero_quantized_nontrainable_weights": true})")), "0");
+  EXPECT_THAT(warned(in_zero(R"({"stage": 1, "zero_quantized_nontrainable_weights": true})")),
+              HasSubstr("zero_quantized_nontrainable_weights: ignored: it belongs to stage 3"));
   EXPECT_THAT(warned(in_zero(R"({"stage": 2, "legacy_stage1": true})")), HasSubstr("layout of stage 1"));
   EXPECT_EQ(warned(in_zero(R"({"stage": 1, "legacy_stage1": true, "max_elements_per_comm": 1000})")), "0");
   EXPECT_THAT(warned(in_zero(R"({"stage": 1, "max_elements_per_comm": 1000})")), HasSubstr("legacy_stage1"));

@@ -5,6 +5,7 @@
 #include "runtime/plan/checkpoint_layout.h"
 #include "runtime/plan/memory_model.h"
 #include "runtime/plan/ownership.h"
+#include "runtime/plan/quantization.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/secondary_shards.h"
 #include "runtime/plan/visit_order.h"
@@ -264,6 +265,59 @@ TEST(FrozenExpressions, CountWeightsAlone) {
   ZeroConfig zero;
   zero.stage = 3;
   EXPECT_EQ(step_traffic({{{10, 10}}, {{60}, false, true}}, zero, traffic).total().elems, 3 * 100 + 2 * 60);
+}
+
+// Frozen, not persistent, not on NVMe.
+TEST(QuantizedFrozen, WhichShardsRestAsInt8) {
+  const std::vector<std::int64_t> elems{4'000'000, 4'000'000, 1000, 100};
+  const std::vector<bool> trainable{true, false, false, false};
+  ZeroConfig zero;
+  zero.stage = 3;
+  zero.param_persistence_threshold = 100;
+  const auto which = [&] { return quantized_shards(elems, trainable, zero, 2, 2); };
+  EXPECT_THAT(which(), testing::Each(false)) << "the key is off";
+  zero.quantized_nontrainable_weights = true;
+  EXPECT_THAT(which(), ElementsAre(false, true, true, false));
+  zero.offload_param.device = OffloadDevice::nvme;
+  EXPECT_THAT(which(), ElementsAre(false, false, true, false));
+  zero.aio.block_size = 8'000'000;
+  EXPECT_THAT(which(), ElementsAre(false, true, true, false));
+  zero.stage = 2;
+  EXPECT_THAT(which(), testing::Each(false));
+}
+
+// 1000 elements over two ranks: 500 each in groups of 500 (8 does not divide them), 512 bytes with room for
+// the scale at a multiple of 16, and 4 of the scale.
+TEST(QuantizedFrozen, CostsAByteAnElementAndItsScales) {
+  EXPECT_EQ(packed_shard(500).scales_at(), 512);
+  EXPECT_EQ(packed_shard(500).bytes(), 516);
+  EXPECT_EQ(packed_shard(16'000).bytes(), 16'000 + 2 * 4);
+  ZeroConfig zero;
+  zero.stage = 3;
+  zero.param_persistence_threshold = 0;
+  zero.quantized_nontrainable_weights = true;
+  EXPECT_EQ(frozen_rest_bytes({1000, 1000, 7}, {true, false, false}, zero, 2, 2), 528 + 32);
+  EXPECT_EQ(frozen_expression(3, frozen_bytes(kMixedPrecision, zero)).text("F"), "F/n");
+  zero.quantized_nontrainable_weights = false;
+  EXPECT_EQ(frozen_rest_bytes({1000, 1000, 7}, {true, false, false}, zero, 2, 2), 1008 + 16);
+  EXPECT_EQ(frozen_expression(3, frozen_bytes(kMixedPrecision, zero)).text("F"), "2F/n");
+}
+
+TEST(QuantizedFrozen, TravelsAsItRests) {
+  ZeroConfig zero;
+  zero.stage = 3;
+  zero.quantized_nontrainable_weights = true;
+  TrafficInput input;
+  input.topology = {2, 2};
+  const std::vector<TrafficParam> params{{{1000}}, {{1000}, false, true}};
+  const StepTraffic traffic = step_traffic(params, zero, input);
+  const auto world = static_cast<std::size_t>(TrafficScope::world);
+  EXPECT_EQ(traffic.forward[world].elems, 1000 + 1000 + 2);
+  EXPECT_EQ(traffic.forward[world].bytes, 2000 + 1000 + 2 * 4);
+  EXPECT_EQ(traffic.backward[world].bytes, traffic.forward[world].bytes);
+  EXPECT_EQ(traffic.reduce[world].bytes, 2000);
+  EXPECT_TRUE(has_special_traffic(zero));
+  EXPECT_EQ(traffic_text(zero, input.topology, 1), "S + S + S, frozen int8");
 }
 
 }  // namespace
