@@ -139,6 +139,41 @@ TEST(Frozen, MicsAgreesToRounding) {
   }
 }
 
+// No gradient reaches what is frozen, and none is missed.
+TEST(Frozen, IsNoUnusedParameter) {
+  for (const Freeze freeze : kFreezings) {
+    for (const int stage : {0, 2, 3}) {
+      Json config = make_config(stage);
+      config["zero_optimization"]["ignore_unused_parameters"] = false;
+      const TrainingRun run = train(spec_of({"mlp", "golden:mlp", 2}, freeze, config));
+      EXPECT_EQ(run.ranks[0].error, "") << name_of(freeze) << " stage " << stage;
+    }
+  }
+}
+
+// Nothing waits in a frozen matrix, which would be a vote in each step: the rest of the two that learn would
+// never wait for a vote of theirs.
+TEST(Frozen, MatricesHaveNoVoteInZenFlow) {
+  Json config = make_config(2);
+  config["gradient_clipping"] = 0;
+  RunSpec spec = spec_of({"mlp", "golden:mlp", 2}, Freeze::top, config, 5);
+  spec.model = model_named("mlp");
+  spec.model.root.trainable = false;
+  spec.model.root.children.front().trainable_weight = true;
+  spec.model.root.children.back().trainable_weight = true;
+  const TrainingRun reference = train(spec);
+  spec.config["zero_optimization"]["offload_optimizer"] = {{"device", "cpu"}, {"pin_memory", true}};
+  const auto differs = [&](double auto_ratio) {
+    spec.config["zero_optimization"]["zenflow"] = {{"topk_ratio", 0.3},        {"update_interval", "auto"},
+                                                   {"auto_ratio", auto_ratio}, {"select_strategy", "step"},
+                                                   {"select_interval", 2},     {"full_warm_up_rounds", 1},
+                                                   {"overlap_step", false}};
+    return first_difference(reference, train(spec));
+  };
+  EXPECT_EQ(differs(0.4), "") << "int(0.4 x 2) votes: every step is one of the rest too, which is AdamW";
+  EXPECT_NE(differs(0.5), "") << "one vote";
+}
+
 // An optimizer without all of a run's parameters, and columns chosen among what it has.
 TEST(Frozen, ZenFlowWithEveryColumnIsAdamW) {
   for (const Freeze freeze : {Freeze::bottom, Freeze::weights}) {

@@ -265,6 +265,8 @@ TEST(FrozenExpressions, CountWeightsAlone) {
   ZeroConfig zero;
   zero.stage = 3;
   EXPECT_EQ(step_traffic({{{10, 10}}, {{60}, false, true}}, zero, traffic).total().elems, 3 * 100 + 2 * 60);
+  // Persistent: gathered again after each step that changed it, so never.
+  EXPECT_EQ(step_traffic({{{10, 10}, true}, {{60}, true, true}}, zero, traffic).total().elems, 2 * 100);
 }
 
 // Frozen, not persistent, not on NVMe.
