@@ -135,7 +135,10 @@ class PartitionedParameters final : public Parameters {
     const plan::FetchPlan plan = pass == ev::Pass::recompute ? scheduler_.fetch_recomputed(module)
                                                              : scheduler_.fetch(module, inside(pass));
     counters_.fetched(plan, pass == ev::Pass::backward ? plan::Direction::backward : plan::Direction::forward,
-                      [this](ParamId id) { return path_.source(id) == plan::GatherSource::secondary; });
+                      [this](ParamId id) -> std::size_t {
+                        const bool copied = path_.source(id) == plan::GatherSource::secondary;
+                        return (copied ? 1 : 0) + (shards_->quantized(id) ? 2 : 0);
+                      });
     execute(plan, module, ev::StatusCause::fetch);
   }
   void acquire_external(ParamId param, plan::ModuleId module) override {

@@ -22,7 +22,7 @@ bool counts_shards(FetchCounter counter) noexcept {
 }
 
 void FetchCounters::fetched(const FetchPlan& plan, Direction direction,
-                            const std::function<bool(ParamId)>& secondary) {
+                            const std::function<std::size_t(ParamId)>& way) {
   const auto add = [&](FetchCounter forward, std::int64_t counted) {
     const std::size_t offset = direction == Direction::forward ? 0 : kPerDirection;
     FetchCount& counter = counts_[static_cast<std::size_t>(forward) + offset];
@@ -30,9 +30,9 @@ void FetchCounters::fetched(const FetchPlan& plan, Direction direction,
     counter.elems += counted;
   };
   const auto gathered = [&](const Gather& gather) {
-    std::int64_t of_shards = 0, of_copies = 0;
-    for (const ParamId id : gather.params) (secondary(id) ? of_copies : of_shards) += elems_[raw(id)];
-    for (const std::int64_t part : {of_shards, of_copies}) {
+    std::array<std::int64_t, kWays> parts{};
+    for (const ParamId id : gather.params) parts.at(way(id)) += elems_[raw(id)];
+    for (const std::int64_t part : parts) {
       if (part > 0) add(FetchCounter::forward_all_gather, part);
     }
   };

@@ -49,9 +49,11 @@ class FetchCounters {
       : elems_(std::move(elems)), shard_elems_(std::move(shard_elems)) {}
 
   /// A fetch, in the direction of the work it is for (a recomputed forward counts as forward, as in
-  /// DeepSpeed). `secondary` tells which parameters are gathered from secondary copies (hpZ): those are a
-  /// gather of their own, in DeepSpeed too, which however counts the elements of both for each.
-  void fetched(const FetchPlan& plan, Direction direction, const std::function<bool(ParamId)>& secondary);
+  /// DeepSpeed). `way` below kWays: parameters of different ways are gathers of their own, secondary copies
+  /// (hpZ) and shards that rest as int8 (C11a). So they are in DeepSpeed, which however counts the
+  /// elements of both for each of the gathers from copies and from shards.
+  static constexpr std::size_t kWays = 4;
+  void fetched(const FetchPlan& plan, Direction direction, const std::function<std::size_t(ParamId)>& way);
   [[nodiscard]] const FetchCounts& counts() const noexcept { return counts_; }
   /// The micro-step is over: what was counted, and from 0 again.
   [[nodiscard]] FetchCounts take() noexcept;

@@ -63,6 +63,7 @@ FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
 
   const std::vector<ParamId>& wanted = module_params.at(raw(module));
   plan.gather = issue(wanted);
+  give_back_persistent(plan.gather);
   for (const ParamId id : wanted) {
     Param& param = at(id);
     if (!contains_id(param.active, module)) param.active.push_back(module);
@@ -79,6 +80,7 @@ FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
   if (mode == TraceMode::complete) {
     pop_from_queue(not_fetched_yet(module).size());
     plan.prefetch = prefetch(plan.stop);
+    give_back_persistent(plan.prefetch);
     plan.read_ahead = read_ahead();
   }
   plan.trace_step = step++;

@@ -97,6 +97,12 @@ Gather FetchScheduler::State::issue(const std::vector<ParamId>& wanted) {
   return gather;
 }
 
+void FetchScheduler::State::give_back_persistent(const Gather& gather) {
+  for (const ParamId id : gather.params) {
+    if (at(id).persistent) swap.release(id);
+  }
+}
+
 void FetchScheduler::State::complete(GatherId id, std::vector<ParamId>& completed) {
   Pending& pending = gathers.at(id);
   pending.complete = true;

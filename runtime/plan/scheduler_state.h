@@ -92,6 +92,8 @@ struct FetchScheduler::State {
 
   // Gathering.
   Gather issue(const std::vector<ParamId>& wanted);
+  /// C11a: after a gather by its coordinator DeepSpeed gives back the buffers of persistent parameters.
+  void give_back_persistent(const Gather& gather);
   void complete(GatherId id, std::vector<ParamId>& completed);
   void unregister(Param& param);
   bool wait(ParamId id, std::vector<GatherId>& wait_for, std::vector<ParamId>& completed);

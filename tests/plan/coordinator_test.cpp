@@ -38,6 +38,11 @@ TEST(FetchCounters, UnitsAndDirections) {
   // Secondary copies are gathered apart, each with its own elements.
   counters.fetched(plan, Direction::forward, [](ParamId id) { return id == ParamId{1}; });
   EXPECT_EQ(of(counters.counts(), FetchCounter::forward_all_gather), (FetchCount{3, 22}));
+  // So are shards that rest as int8.
+  (void)counters.take();
+  counters.fetched(plan, Direction::forward,
+                   [](ParamId id) -> std::size_t { return id == ParamId{1} ? 2 : 0; });
+  EXPECT_EQ(of(counters.counts(), FetchCounter::forward_all_gather), (FetchCount{3, 22}));
   EXPECT_STREQ(name_of(FetchCounter::backward_prefetch_submit), "backward_prefetch_submit");
   EXPECT_TRUE(counts_shards(FetchCounter::backward_fetch_wait));
   EXPECT_FALSE(counts_shards(FetchCounter::forward_prefetch_submit));

@@ -258,6 +258,30 @@ TEST(ReadAhead, TheSchedulerPrefetchesWhatHasBeenRead) {
   EXPECT_THAT(read[1], IsEmpty());
 }
 
+// C11a, with one buffer: what stays whole does not keep it.
+TEST(ReadAhead, DeepSpeedGivesBackTheBufferOfAPersistentParameter) {
+  const ModelPlan model = build_model_plan(parse_model_spec(R"({
+    "name": "two", "input": {"kind": "vectors", "width": 6}, "loss": {"kind": "mse", "width": 9},
+    "root": {"kind": "sequential", "children": [
+      {"kind": "linear", "name": "a", "in": 6, "out": 2, "bias": false},
+      {"kind": "linear", "name": "b", "in": 2, "out": 9, "bias": false}]}})"));
+  SchedulerConfig config;
+  config.compat = Compat::deepspeed;
+  config.on_nvme = {true, true};
+  config.swap_buffers = 1;
+  for (const bool persistent : {true, false}) {
+    config.param_persistence_elems = persistent ? 12 : 0;  // a
+    FetchScheduler scheduler(model, 2, config);
+    (void)scheduler.begin_iteration();
+    (void)scheduler.fetch(ModuleId{1}, Direction::forward);
+    if (persistent) {
+      EXPECT_NO_THROW((void)scheduler.fetch(ModuleId{2}, Direction::forward));
+    } else {
+      EXPECT_THROW((void)scheduler.fetch(ModuleId{2}, Direction::forward), std::runtime_error);
+    }
+  }
+}
+
 // A persistent parameter on NVMe stays whole: reading its shard ahead would take the one buffer for good, and
 // what has to be gathered would be read when it is needed.
 TEST(ReadAhead, LeavesItsBuffersToWhatIsGathered) {

@@ -42,7 +42,9 @@ class Account {
       ++invalidations_;
       drained(plan.invalidated->wait_for, plan.invalidated->released);
     }
+    by_coordinator_ = true;
     take(plan);
+    by_coordinator_ = false;
     in_use_[module] = scheduler_.params_of(module);
     for (const ParamId id : in_use_[module]) {
       EXPECT_TRUE(resident_.count(id) != 0 && waited_.count(gather_of_.at(id)) != 0)
@@ -193,6 +195,10 @@ class Account {
         EXPECT_LE(buffered_.size(), config_.swap_buffers) << "more buffers than there are";
       }
     }
+    // DeepSpeed's coordinator, and nobody else, gives the buffers of persistent parameters back.
+    for (const ParamId id : gather.params) {
+      if (by_coordinator_ && scheduler_.persistent(id)) buffered_.erase(id);
+    }
   }
 
   [[nodiscard]] bool on_nvme(ParamId id) const {
@@ -309,7 +315,7 @@ class Account {
   std::set<GatherId> waited_;
   std::map<ModuleId, std::vector<ParamId>> in_use_;
   std::ostringstream log_;
-  bool recomputes_ = false;
+  bool recomputes_ = false, by_coordinator_ = false;
   int invalidations_ = 0;
   int on_demand_ = 0;
   int prefetched_ = 0;
