@@ -52,6 +52,7 @@ ev::RunTables tables_of(const plan::ModelPlan& model, const plan::SchedulerConfi
     info.name = param.name;
     info.shape = param.shape;
     info.elems = param.elems;
+    info.frozen = !param.trainable;
     for (const plan::ModuleId module : param.modules) info.modules.push_back(plan::raw(module));
     tables.params.push_back(info);
   }
