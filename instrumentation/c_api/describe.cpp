@@ -161,6 +161,13 @@ SHARDSCOPE_API shardscope_status shardscope_use_param(shardscope_run* run, uint3
   });
 }
 
+SHARDSCOPE_API shardscope_status shardscope_freeze_param(shardscope_run* run, uint32_t param) {
+  return describe(run, [&](RunTables& tables) {
+    require(param < tables.params.size(), "parameter " + std::to_string(param) + " has not been described");
+    tables.params[param].frozen = true;
+  });
+}
+
 SHARDSCOPE_API shardscope_status shardscope_add_slice(shardscope_run* run, const shardscope_slice* slice) {
   return describe(run, [&](RunTables& tables) {
     const shardscope_slice known = take(slice, shardscope_slice SHARDSCOPE_SLICE_INIT, "slice");

@@ -19,9 +19,10 @@ static void on_sigterm(int signal) { stop_wanted = signal; }
 
 enum { kModules = 4, kParamBytes = 4, kTokensPerRank = 128 };
 
-/* The model: a root with three linear layers, one weight each. */
+/* The model: a root with three linear layers, one weight each; that in the middle is frozen. */
 static const char* const kPaths[kModules] = {"", "embed", "hidden", "head"};
 static const int64_t kShapes[kModules][2] = {{0, 0}, {65, 16}, {16, 48}, {48, 65}};
+static const int kTrained[kModules] = {0, 1, 0, 1};
 
 typedef struct Rank {
   uint32_t rank, world;
@@ -86,6 +87,7 @@ static void describe(Rank* r, const char* run_id) {
     param.padding_elems = shard_of(r, m) * r->world - elems_of(m);
     check(shardscope_add_param(r->run, &param, &r->param[m]));
     check(shardscope_use_param(r->run, r->module[m], r->param[m]));
+    if (!kTrained[m]) check(shardscope_freeze_param(r->run, r->param[m]));
 
     /* Every rank owns an equal piece; the last one is filled up with padding. */
     for (uint32_t owner = 0; owner < r->world; ++owner) {
@@ -117,6 +119,7 @@ static void allocate_model_states(Rank* r) {
   for (int m = 1; m < kModules; ++m) {
     const int64_t bytes = shard_of(r, m) * kParamBytes;
     allocate(r, SHARDSCOPE_MEMORY_PARAM_SHARD, r->param[m], bytes);
+    if (!kTrained[m]) continue; /* weights, and nothing else */
     allocate(r, SHARDSCOPE_MEMORY_GRAD_SHARD, r->param[m], bytes);
     allocate(r, SHARDSCOPE_MEMORY_MOMENTUM, r->param[m], bytes);
     allocate(r, SHARDSCOPE_MEMORY_VARIANCE, r->param[m], bytes);
@@ -200,10 +203,11 @@ static void backward(Rank* r, uint32_t step) {
   for (int m = kModules - 1; m >= 1; --m) {
     check(shardscope_gate(SHARDSCOPE_GATE_PRE_BACKWARD, r->module[m]));
     fetch(r, m);
-    allocate(r, SHARDSCOPE_MEMORY_GRAD_FULL, r->param[m], shard_of(r, m) * r->world * kParamBytes);
+    if (kTrained[m])
+      allocate(r, SHARDSCOPE_MEMORY_GRAD_FULL, r->param[m], shard_of(r, m) * r->world * kParamBytes);
     compute(r, m, SHARDSCOPE_PASS_BACKWARD);
     release_param(r, m);
-    reduce_gradient(r, m);
+    if (kTrained[m]) reduce_gradient(r, m);
     check(shardscope_gate(SHARDSCOPE_GATE_POST_BACKWARD, r->module[m]));
   }
   shardscope_phase_end(SHARDSCOPE_LANE_COMPUTE, SHARDSCOPE_PHASE_BACKWARD, step, 0);
@@ -211,7 +215,7 @@ static void backward(Rank* r, uint32_t step) {
 
 static void optimize(Rank* r, uint32_t step) {
   int64_t elems = 0;
-  for (int m = 1; m < kModules; ++m) elems += shard_of(r, m);
+  for (int m = 1; m < kModules; ++m) elems += kTrained[m] ? shard_of(r, m) : 0;
   check(shardscope_gate(SHARDSCOPE_GATE_OPTIMIZER, step));
   shardscope_phase_begin(SHARDSCOPE_LANE_COMPUTE, SHARDSCOPE_PHASE_OPTIMIZER, step, 0);
   shardscope_optimizer_begin(SHARDSCOPE_LANE_COMPUTE, 0, step, elems);

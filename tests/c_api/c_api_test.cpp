@@ -30,6 +30,7 @@ namespace ev = instrumentation;
 constexpr std::uint32_t kWorld = 2, kSteps = 3;
 constexpr std::int64_t kElems[3] = {65 * 16, 16 * 48, 48 * 65};
 constexpr std::int64_t kS = kElems[0] + kElems[1] + kElems[2];
+constexpr std::int64_t kFrozen = kElems[1];
 
 pid_t start(std::vector<std::string> command) {
   std::vector<char*> argv;
@@ -94,6 +95,8 @@ TEST_F(CApi, TablesAreWhatWasDescribed) {
   EXPECT_EQ(t.params[1].shape, (std::vector<std::int64_t>{16, 48}));
   EXPECT_EQ(t.params[1].modules, std::vector<std::uint32_t>{2});
   EXPECT_EQ(t.params[0].shard_elems, 520);
+  for (const ev::ParamInfo& param : t.params)
+    EXPECT_EQ(param.frozen, param.name == "hidden.weight") << param.name;
   std::int64_t owned = 0;
   for (const ev::SliceInfo& slice : t.slices) owned += slice.elems;
   EXPECT_EQ(owned, kS);
@@ -129,9 +132,9 @@ TEST_F(CApi, StateAtATime) {
       }
       EXPECT_EQ(history[0].state.module, param + 1);
     }
-    // Shards of parameters, gradients and two moments: 16 bytes per element; beside them the largest weight
-    // gathered with its full gradient.
-    const std::int64_t shards = 16 * (520 + 384 + 1560);
+    // Shards of parameters, gradients and two moments: 16 bytes per element, 4 of the frozen weight; beside
+    // them the largest weight gathered with its full gradient.
+    const std::int64_t shards = 16 * (520 + 1560) + 4 * 384;
     const auto end = store_->memory_at(rank, ev::MemoryPool::device, store_->end_ns());
     EXPECT_EQ(end.total(), shards);
     const auto peak = store_->memory_peak(rank, ev::MemoryPool::device);
@@ -147,9 +150,9 @@ TEST_F(CApi, SummarySaysWhatWasPlayed) {
   for (std::uint32_t step = 0; step < kSteps; ++step) EXPECT_DOUBLE_EQ(summary.loss[step], 4.0 / (step + 1));
   EXPECT_DOUBLE_EQ(summary.grad_norm[1], 1.0);
   ASSERT_TRUE(summary.elements_per_step.has_value());
-  // Gathered in forward and in backward, reduced once: 3S (nothing is padded with two ranks).
-  EXPECT_DOUBLE_EQ(*summary.elements_per_step, 3.0 * kS);
-  EXPECT_DOUBLE_EQ(summary.expected_elements_per_step, 3.0 * kS);
+  // Gathered in forward and in backward, reduced once where trained (nothing is padded with two ranks).
+  EXPECT_DOUBLE_EQ(*summary.elements_per_step, 3.0 * kS - kFrozen);
+  EXPECT_DOUBLE_EQ(summary.expected_elements_per_step, 3.0 * kS - kFrozen);
   EXPECT_TRUE(summary.tokens_per_s.has_value());
   for (const store::StepRow& step : store_->steps()) EXPECT_EQ(step.tokens, 128 * kWorld);
   std::uint64_t kernels = 0;
@@ -159,7 +162,7 @@ TEST_F(CApi, SummarySaysWhatWasPlayed) {
     }
   }
   EXPECT_EQ(kernels, 6 * kSteps);
-  EXPECT_EQ(store_->gates(0).size(), kSteps * (1 + 6 + 6 + 3 + 1));
+  EXPECT_EQ(store_->gates(0).size(), kSteps * (1 + 6 + 6 + 2 + 1));
 }
 
 TEST(Constants, AreThoseOfTheEventsAndOfThePlan) {

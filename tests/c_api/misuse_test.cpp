@@ -77,6 +77,9 @@ TEST(Misuse, TablesMustHoldTogether) {
   param.dims = 1;
   ASSERT_EQ(shardscope_add_param(run.run, &param, &id), SHARDSCOPE_OK) << words();
   EXPECT_EQ(shardscope_use_param(run.run, 0, id + 1), SHARDSCOPE_INVALID_ARGUMENT);
+  EXPECT_EQ(shardscope_freeze_param(run.run, id + 1), SHARDSCOPE_INVALID_ARGUMENT);
+  EXPECT_NE(words().find("parameter 1 has not been described"), std::string::npos) << words();
+  EXPECT_EQ(shardscope_freeze_param(run.run, id), SHARDSCOPE_OK) << words();
 
   shardscope_slice slice = SHARDSCOPE_SLICE_INIT;
   slice.param_offset = 8;

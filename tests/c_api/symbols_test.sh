@@ -12,6 +12,9 @@ exported=$(nm -D --defined-only "$library" | awk '$2 != "A" {print $3}' | sort)
 unversioned=$(grep -v '@@SHARDSCOPE_[0-9]' <<<"$exported" || true)
 [[ -z $unversioned ]] || fail "exported without a version: $unversioned"
 
+# A version that was released is closed: what is added has a version of its own.
+[[ $(grep -c '@@SHARDSCOPE_1$' <<<"$exported") == 20 ]] || fail "SHARDSCOPE_1 is not the 20 symbols it was"
+
 declared=$(sed -n 's/^SHARDSCOPE_API .*\b\(shardscope_[a-z_]*\)(.*/\1/p' "$headers"/*.h | sort)
 names=$(sed 's/@@.*//' <<<"$exported")
 diff <(echo "$declared") <(echo "$names") || fail "declared (<) and exported (>) differ"

@@ -81,7 +81,7 @@ shardscope_run* create(Arguments& in) {
 }
 
 void describe(shardscope_run* run, Arguments& in) {
-  switch (in.byte() % 4) {
+  switch (in.byte() % 5) {
     case 0: {
       shardscope_module module = SHARDSCOPE_MODULE_INIT;
       module.parent = in.byte() % 2 == 0 ? SHARDSCOPE_NO_ID : in.number<std::uint32_t>();
@@ -107,6 +107,9 @@ void describe(shardscope_run* run, Arguments& in) {
     }
     case 2:
       (void)shardscope_use_param(run, in.number<std::uint32_t>(), in.number<std::uint32_t>());
+      return;
+    case 3:
+      (void)shardscope_freeze_param(run, in.number<std::uint32_t>());
       return;
     default: {
       shardscope_slice slice = SHARDSCOPE_SLICE_INIT;
