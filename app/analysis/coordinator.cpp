@@ -11,6 +11,14 @@ using instrumentation::EventKind;
 using instrumentation::kNoId;
 using plan::InvalidationCause;
 
+namespace {
+
+bool is_micro_step(const store::Store::GateRow& gate) {
+  return gate.kind == instrumentation::GateKind::micro_step;
+}
+
+}  // namespace
+
 void FetchCounterSums::add(const FetchCounterSums& later) {
   micro_steps += later.micro_steps;
   for (std::size_t i = 0; i < plan::kFetchCounters; ++i) {
@@ -43,6 +51,32 @@ std::optional<FetchCounterSums> fetch_counters(const store::Store& store, std::u
   return sums;
 }
 
+std::optional<MicroStepCounters> fetch_counters_at(const store::Store& store, std::uint32_t rank,
+                                                   std::int64_t at_ns) {
+  constexpr int kGatesAhead =
+      4;  // the host's gates may be so far ahead of the stream whose time the counters have
+  constexpr int kTried = 2;
+  auto gate = store.gate_before(rank, at_ns + 1, is_micro_step);
+  for (int tried = 0; gate && tried < kTried; ++tried) {
+    std::int64_t end_ns = gate->at_ns;
+    for (int ahead = 0; ahead < kGatesAhead && end_ns != store::Store::kEnd; ++ahead) {
+      const auto next = store.gate_after(rank, end_ns, is_micro_step);
+      end_ns = next ? next->at_ns : store::Store::kEnd;
+    }
+    MicroStepCounters found{gate->id, {}};
+    std::bitset<plan::kFetchCounters> known;
+    store.for_each_instant(rank, gate->at_ns, end_ns, [&](const instrumentation::Event& event) {
+      if (event.kind != EventKind::fetch_counter || event.a != gate->id || event.code >= plan::kFetchCounters)
+        return;
+      found.counts[event.code] = {event.c, event.v0};
+      known.set(event.code);
+    });
+    if (known.all()) return found;
+    gate = store.gate_before(rank, gate->at_ns, is_micro_step);
+  }
+  return std::nullopt;
+}
+
 TraceInvalidation read_invalidation(std::uint32_t rank, const instrumentation::Event& event) {
   TraceInvalidation result{.rank = rank,
                            .at_ns = static_cast<std::int64_t>(event.ticks),
@@ -59,6 +93,21 @@ TraceInvalidation read_invalidation(std::uint32_t rank, const instrumentation::E
                                         : InvalidationCause::module_differs;
   }
   return result;
+}
+
+std::optional<TraceInvalidation> invalidation_before(const store::Store& store, std::uint32_t rank,
+                                                     std::int64_t at_ns) {
+  if (store.instant_count(rank, EventKind::trace_invalidated) == 0) return std::nullopt;
+  const auto running = store.gate_before(rank, at_ns + 1, is_micro_step);
+  if (!running) return std::nullopt;
+  const auto before = store.gate_before(rank, running->at_ns, is_micro_step);
+  std::optional<TraceInvalidation> found;
+  store.for_each_instant(rank, (before ? *before : *running).at_ns, at_ns + 1,
+                         [&](const instrumentation::Event& event) {
+                           if (event.kind == EventKind::trace_invalidated)
+                             found = read_invalidation(rank, event);
+                         });
+  return found;
 }
 
 const char* name_of(InvalidationCause cause) noexcept {

@@ -23,6 +23,16 @@ struct FetchCounterSums {
 [[nodiscard]] std::optional<FetchCounterSums> fetch_counters(const store::Store& store, std::uint32_t rank,
                                                              std::int64_t begin_ns, std::int64_t end_ns);
 
+/// The counters of one micro-step.
+struct MicroStepCounters {
+  std::uint32_t micro_step = 0;
+  plan::FetchCounts counts{};
+};
+/// Of the micro-step that runs on a rank at `at_ns`, or where that one's are not recorded (they come at the
+/// end of its backward) of the one before; nothing where neither has all eight.
+[[nodiscard]] std::optional<MicroStepCounters> fetch_counters_at(const store::Store& store,
+                                                                 std::uint32_t rank, std::int64_t at_ns);
+
 /// A trace_invalidated event.
 struct TraceInvalidation {
   std::uint32_t rank = 0;
@@ -34,6 +44,10 @@ struct TraceInvalidation {
   std::optional<std::int64_t> recorded;  ///< modules in the trace; older recordings do not say
 };
 [[nodiscard]] TraceInvalidation read_invalidation(std::uint32_t rank, const instrumentation::Event& event);
+/// The last one of a rank up to `at_ns`, of the micro-step that runs then or of the one before (the host is
+/// ahead of the streams); nothing where these have none.
+[[nodiscard]] std::optional<TraceInvalidation> invalidation_before(const store::Store& store,
+                                                                   std::uint32_t rank, std::int64_t at_ns);
 /// "module_differs", "trace_too_short", "params_differ".
 [[nodiscard]] const char* name_of(plan::InvalidationCause cause) noexcept;
 /// "expected blk.1.ln but ran blk.2.ln (trace of 40 modules)".

@@ -95,6 +95,36 @@ std::string findings_html(const std::vector<analysis::Finding>& findings) {
   return out;
 }
 
+/// DeepSpeed's eight counters by rank; nothing where no fetches are counted.
+std::string fetch_counters_html(const analysis::Summary& s) {
+  const bool any = std::any_of(s.ranks.begin(), s.ranks.end(),
+                               [](const auto& rank) { return rank.fetch_counters.has_value(); });
+  if (!any) return s.stage == 3 ? "<p class=missing>Fetch counters were not recorded.</p>" : "";
+  constexpr std::size_t kPerDirection = plan::kFetchCounters / 2;
+  std::string out =
+      "<table><tr><th>rank<th>fetches<th class=n>micro-steps<th class=n>fetch_submit<th class=n>elements<th "
+      "class=n>fetch_wait<th class=n>elements<th class=n>prefetch_submit<th class=n>elements<th "
+      "class=n>all_gather<th "
+      "class=n>elements</tr>";
+  for (const analysis::RankSummary& rank : s.ranks) {
+    if (!rank.fetch_counters) continue;
+    for (std::size_t direction = 0; direction < 2; ++direction) {
+      out += fmt::format("<tr><td>{}<td>{}<td class=n>{}", rank.rank, direction == 0 ? "forward" : "backward",
+                         rank.fetch_counters->micro_steps);
+      for (std::size_t i = 0; i < kPerDirection; ++i) {
+        const plan::FetchCount& counter = rank.fetch_counters->total[direction * kPerDirection + i];
+        out += fmt::format("<td class=n>{}<td class=n>{}", counter.count,
+                           count_text(static_cast<double>(counter.elems)));
+      }
+      out += "</tr>";
+    }
+  }
+  return out +
+         "</table><p>What fetches counted, as DeepSpeed counts: elements of fetch_submit and fetch_wait are "
+         "those of the "
+         "rank's shards with padding, of prefetch_submit and all_gather those of whole parameters.</p>";
+}
+
 std::string communication_html(const analysis::Summary& s) {
   std::string out =
       "<table><tr><th>collective<th class=n>count<th class=n>bytes<th class=n>elements<th class=n>algbw "
@@ -124,7 +154,13 @@ std::string communication_html(const analysis::Summary& s) {
       "recording, {} complete, {} invalidated.</p>",
       p.early, p.just_in_time, p.late, time_text(p.late_wait_ns), p.mistargeted, p.unused, s.trace_record,
       s.trace_complete, s.trace_invalidated);
-  return out;
+  if (s.first_invalidation) {
+    const analysis::TraceInvalidation& first = *s.first_invalidation;
+    out += fmt::format(
+        "<p>The trace was first invalidated {} into the run, at trace step {} of rank {}, which {}.</p>",
+        time_text(first.at_ns), first.trace_step, first.rank, escape_html(s.first_invalidation_text));
+  }
+  return out + fetch_counters_html(s);
 }
 
 /// The GPU's streams, how long launches waited, and why streams stood still.

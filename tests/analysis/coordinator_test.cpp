@@ -66,6 +66,55 @@ TEST(FetchCounterSums, MissingAreMissing) {
   EXPECT_TRUE(nlohmann::json::parse(to_json(summary))["ranks"][1]["fetch_counters"].is_null());
 }
 
+void micro_step_gate(RunBuilder& run, std::uint32_t rank, std::int64_t at, std::uint32_t number,
+                     std::uint32_t micro_step) {
+  run.instant(rank, at, EventKind::gate, StreamId::host, number, micro_step, instrumentation::kNoId,
+              static_cast<std::uint8_t>(instrumentation::GateKind::micro_step));
+}
+
+// Counters have the compute stream's time, gates the host's: those of a micro-step may lie behind the next
+// gate.
+TEST(FetchCountersAt, AreThoseOfTheMicroStepOrOfTheOneBefore) {
+  RunBuilder run = two_steps();
+  for (std::uint32_t micro_step = 0; micro_step < 4; ++micro_step) {
+    micro_step_gate(run, 0, 100 + 400 * micro_step, 10 + micro_step, micro_step);
+  }
+  counters(run, 0, 480, 0, 1);
+  counters(run, 0, 950, 1, 2);      // behind the gate of micro-step 2
+  counters(run, 0, 1290, 2, 4, 7);  // one was dropped
+  const store::Store& store = run.build();
+  EXPECT_FALSE(fetch_counters_at(store, 0, 50)) << "before the first gate";
+  EXPECT_FALSE(fetch_counters_at(store, 1, 600)) << "of another rank";
+  for (const std::int64_t at : {100, 300, 499}) {
+    const auto first = fetch_counters_at(store, 0, at);
+    ASSERT_TRUE(first) << at;
+    EXPECT_EQ(first->micro_step, 0U) << at;
+    EXPECT_EQ(first->counts[7], (plan::FetchCount{8, 80}));
+  }
+  for (const std::int64_t at : {500, 800, 901}) {  // of micro-step 2 seven are known: those of 1 again
+    const auto second = fetch_counters_at(store, 0, at);
+    ASSERT_TRUE(second) << at;
+    EXPECT_EQ(second->micro_step, 1U) << at;
+    EXPECT_EQ(second->counts[0], (plan::FetchCount{2, 20}));
+  }
+  EXPECT_FALSE(fetch_counters_at(store, 0, 1400)) << "neither micro-step 3 nor 2 has all";
+}
+
+TEST(TraceInvalidations, AreFoundFromWhatTheyReleased) {
+  RunBuilder run = two_steps();
+  for (std::uint32_t micro_step = 0; micro_step < 4; ++micro_step) {
+    micro_step_gate(run, 0, 100 + 400 * micro_step, 10 + micro_step, micro_step);
+  }
+  run.instant(0, 300, EventKind::trace_invalidated, StreamId::host, 1, 0, 7, 0, 40);
+  const store::Store& store = run.build();
+  EXPECT_FALSE(invalidation_before(store, 0, 299));
+  ASSERT_TRUE(invalidation_before(store, 0, 300));
+  EXPECT_EQ(invalidation_before(store, 0, 301)->trace_step, 7U);
+  EXPECT_TRUE(invalidation_before(store, 0, 700)) << "the stream is behind the host";
+  EXPECT_FALSE(invalidation_before(store, 0, 1000)) << "two micro-steps later";
+  EXPECT_FALSE(invalidation_before(store, 1, 300)) << "of another rank";
+}
+
 TEST(TraceInvalidations, SayTheirCause) {
   using plan::InvalidationCause;
   struct Case {

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -413,10 +414,18 @@ class Training(unittest.TestCase):
 
     def test_prefetches_for_a_trace_that_broke_were_in_vain(self):
         with tempfile.TemporaryDirectory() as folder:
-            _, s = train(folder, "visit", 3, 2, "--set", "zero_optimization.stage3_prefetch_bucket_size=20000",
+            recording, s = train(folder, "visit", 3, 2, "--set", "zero_optimization.stage3_prefetch_bucket_size=20000",
                          model=ROOT / "samples/models/mlp_visit.json")
             self.assertEqual(s["trace"]["invalidated"], 2)  # the block is skipped once, on both ranks
             self.assertGreaterEqual(s["prefetch"]["mistargeted"], 2)
+            page = pathlib.Path(folder) / "report.html"
+            self.assertEqual(shardscope("report", recording, "-o", page).returncode, 0)
+            text = page.read_text()
+            self.assertIn(f"rank 0, which {s['trace']['first_invalidation']['text']}.", text)
+            for rank in s["ranks"]:
+                gathers = rank["fetch_counters"]["total"]["backward_all_gather"]["count"]
+                row = re.search(rf"<tr><td>{rank['rank']}<td>backward(.*?)</tr>", text).group(1)
+                self.assertEqual(row.split("<td class=n>")[8], str(gathers))
 
     def test_reports_exports_and_queries(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/analysis/communication.h"
+#include "app/analysis/coordinator.h"
 #include "app/analysis/gpu_activity.h"
 #include "app/gui/model/arrivals.h"
 #include "app/gui/model/format.h"
@@ -224,6 +225,17 @@ void describe_gpu(const analysis::GpuActivity& gpu, Details& out) {
   if (missing > 0) add(out, "GPU records missing", grouped(static_cast<std::int64_t>(missing)));
 }
 
+/// How often the fetch scheduler gave up its trace, and why it first did.
+void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) {
+  const std::uint64_t times = data.instant_count(rank, ev::EventKind::trace_invalidated);
+  const auto first = times > 0 ? data.first_instant(rank, ev::EventKind::trace_invalidated) : std::nullopt;
+  if (!first) return;
+  const analysis::TraceInvalidation why = analysis::read_invalidation(rank, *first);
+  add(out, "trace invalidated", times == 1 ? "once" : std::to_string(times) + " times");
+  add(out, "at first", timestamp(why.at_ns, 1000));
+  add(out, "because it", analysis::cause_text(data, why));
+}
+
 Details describe_rank(const AppState& app, std::uint32_t rank) {
   Details out;
   out.title = "Rank " + std::to_string(rank);
@@ -242,6 +254,7 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     add(out, "clock residual", duration(row.clock_residual_ns), "bound on the error of an aligned time");
     out.reason = row.last_words;
   }
+  describe_trace(app.store(), rank, out);
   for (const analysis::RankSummary& row : app.run->summary().ranks) {
     if (row.rank != rank) continue;
     add(out, "compute", duration(row.time.compute_ns), "union of computation over the measured steps");
@@ -310,6 +323,10 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
   out.fields.push_back({"used by", users, "", ""});
   out.reason = std::string(word(state.cause));
   if (state.module != ev::kNoId) out.reason += " for " + module_name(data, state.module);
+  if (state.cause == ev::StatusCause::invalidation) {
+    const auto invalidation = analysis::invalidation_before(data, rank, state.since_ns);
+    if (invalidation) out.reason += ": " + analysis::cause_text(data, *invalidation);
+  }
   const auto history = data.status_history(rank, param, at_ns, kHistoryRows);
   out.history_title = "Latest changes";
   for (auto change = history.rbegin(); change != history.rend(); ++change) {

@@ -2,9 +2,11 @@
 // next.
 #include <algorithm>
 
+#include "app/gui/model/fetch_counters_at.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/scheduling_at.h"
+#include "app/gui/views/fetch_counter_table.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/run_to.h"
 #include "app/gui/views/scheduler_difference.h"
@@ -39,6 +41,7 @@ class StepperView final : public View {
   float list_scroll_[3]{};
   int list_owner_[3]{};
   SchedulingAt scheduling_;
+  FetchCountersAt counters_;
 };
 
 void StepperView::buttons(Context& ctx, Rect& room) {
@@ -311,6 +314,9 @@ void StepperView::draw(Context& ctx, Rect room) {
                                   : "Next, until " + since(at.next_place));
   text.take_top(deeds(ctx, text, at.next) + 10);
   if (fetches) {
+    const auto& counters = counters_.of(app.store(), app.stepper_rank, app.now_ns());
+    heading(fetch_counter_heading(counters, app.stepper_rank));
+    text.take_top(draw_fetch_counters(ctx, text, counters) + 10);
     difference_top_ = text.y - top;
     const analysis::Scheduling& scheduling = scheduling_.of(app.store(), app.stepper_rank, app.now_ns());
     heading(scheduling.other == plan::Compat::shardscope ? "Where our scheduler would decide otherwise"

@@ -1,0 +1,20 @@
+// Part of the Stepper: what the fetches of one micro-step counted.
+#pragma once
+
+#include <optional>
+
+#include "app/analysis/coordinator.h"
+#include "app/gui/views/context.h"
+
+namespace shardscope::gui {
+
+/// "Fetches of micro-step 12 counted on rank 0"; without a number where nothing is known.
+[[nodiscard]] std::string fetch_counter_heading(const std::optional<analysis::MicroStepCounters>& counters,
+                                                std::uint32_t rank);
+
+/// Draws DeepSpeed's eight counters as four rows for forward and backward, with their units. Returns the
+/// height used.
+float draw_fetch_counters(Context& ctx, Rect room,
+                          const std::optional<analysis::MicroStepCounters>& counters);
+
+}  // namespace shardscope::gui
