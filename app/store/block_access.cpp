@@ -9,6 +9,9 @@
 namespace shardscope::store {
 namespace {
 
+/// A frame looks at a few: what is in view, all of the run, what is beside what is in view.
+constexpr std::size_t kMostSights = 64;
+
 // Parts of a block in the cache: its page, and what it is read for.
 constexpr std::uint8_t page_of(BlockAccess::Detail detail) noexcept {
   return static_cast<std::uint8_t>(255 - static_cast<std::uint8_t>(detail));
@@ -41,10 +44,15 @@ void drop_finer(const Block& block, BlockPage& page) {
 }  // namespace
 
 void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time, std::chrono::nanoseconds frame) {
-  // The next frame may be as costly as any of the last few.
-  if (looked_.count() > 0) drawing_ = std::max(looked_ - read_, drawing_ * 7 / 8);
-  looked_ = read_ = std::chrono::nanoseconds(0);
-  left_ = time ? std::optional(std::max(*time, frame - drawing_)) : std::nullopt;
+  left_ = time;
+  frame_ = frame;
+  looked_ = std::chrono::nanoseconds(0);
+  // Between two frames there may be one without a limit that looks at nothing.
+  if (!sights_.empty()) {
+    sights_.swap(sights_before_);
+    sights_.clear();
+  }
+  all_seen_before_ = true;
   read_since_limit_ = short_of_time_ = false;
 }
 
@@ -75,7 +83,6 @@ class BlockAccess::Measured {
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin_;
     pace_.took(took);
     *access_.left_ -= took;
-    access_.read_ += took;
   }
   Measured(const Measured&) = delete;
   Measured& operator=(const Measured&) = delete;
@@ -86,12 +93,34 @@ class BlockAccess::Measured {
   std::chrono::steady_clock::time_point begin_;
 };
 
+void BlockAccess::begin_looking(const Sight& sight) {
+  looking_since_ = std::chrono::steady_clock::now();
+  if (!sights_.empty() && sights_.back() == sight) return;
+  const auto in = [&](const std::vector<Sight>& sights) {
+    return std::find(sights.begin(), sights.end(), sight) != sights.end();
+  };
+  if (in(sights_)) return;
+  all_seen_before_ = all_seen_before_ && in(sights_before_);
+  if (sights_.size() < kMostSights) sights_.push_back(sight);
+}
+
+std::chrono::nanoseconds BlockAccess::time_left() const {
+  if (!all_seen_before_ || sights_.empty()) return *left_;
+  return std::max(*left_, frame_ - looked_ - (std::chrono::steady_clock::now() - looking_since_));
+}
+
 bool BlockAccess::may_read(const Pace& pace) {
   if (!left_) return true;
   // One at least, so that a slow machine gets there as well.
   if (!std::exchange(read_since_limit_, true)) return true;
-  if (short_of_time_) return false;
-  if (pace.each < *left_) return true;
+  if (!short_of_time_ && pace.each < time_left()) return true;
+  short_of_time_ = true;
+  ++denied_;
+  return false;
+}
+
+bool BlockAccess::has_time() {
+  if (!left_ || !read_since_limit_ || (!short_of_time_ && time_left().count() > 0)) return true;
   short_of_time_ = true;
   return false;
 }

@@ -49,25 +49,35 @@ class BlockAccess {
 
   /// From now on Read::if_time may take about this long in all, but reads one block at least; nullopt: no
   /// limit. What would likely take longer is not begun. Only the reading counts: who draws a view of many
-  /// blocks for longer than this would else read one block in each frame. It may take more where the drawing,
-  /// which Looking tells of, leaves more than that of `frame`.
+  /// blocks for longer than this would else read one block in each frame. Where everything looked at was
+  /// looked at under the limit before, most of it need not be drawn again: then reading may go on until all
+  /// the looking takes as long as `frame`.
   void limit(std::optional<std::chrono::nanoseconds> time, std::chrono::nanoseconds frame);
-  /// Something is looked at while this lives.
+  /// What is looked at, as far as it matters to whether it is drawn again.
+  struct Sight {
+    std::int64_t begin_ns = 0, end_ns = 0;
+    std::uint64_t revision = 0;
+    friend bool operator==(const Sight&, const Sight&) = default;
+  };
+  /// It is looked at while this lives.
   class Looking {
    public:
-    explicit Looking(BlockAccess& access) : access_(access) {
-      if (access.left_) begin_ = std::chrono::steady_clock::now();
+    Looking(BlockAccess& access, const Sight& sight) : access_(access) {
+      if (access.left_) access.begin_looking(sight);
     }
     ~Looking() {
-      if (access_.left_) access_.looked_ += std::chrono::steady_clock::now() - begin_;
+      if (access_.left_) access_.looked_ += std::chrono::steady_clock::now() - access_.looking_since_;
     }
     Looking(const Looking&) = delete;
     Looking& operator=(const Looking&) = delete;
 
    private:
     BlockAccess& access_;
-    std::chrono::steady_clock::time_point begin_;
   };
+  /// Whether Read::if_time may find time to read anything; notes that it was wanted where not.
+  [[nodiscard]] bool has_time();
+  /// How often Read::if_time found no time; of who must know whether it did.
+  [[nodiscard]] std::uint64_t denied() const noexcept { return denied_; }
   /// Since the last limit() something was not read for want of time.
   [[nodiscard]] bool short_of_time() const noexcept { return short_of_time_; }
 
@@ -111,6 +121,8 @@ class BlockAccess {
   /// Measures a read where there is a limit.
   class Measured;
   [[nodiscard]] bool may_read(const Pace& pace);
+  [[nodiscard]] std::chrono::nanoseconds time_left() const;
+  void begin_looking(const Sight& sight);
   [[nodiscard]] std::vector<Chunk> chunks(const Block& block, Chunk::Part part);
   [[nodiscard]] std::vector<ParamState> statuses(Block& block, std::uint32_t index);
   void damaged(Block& block, const std::string& why);
@@ -123,8 +135,12 @@ class BlockAccess {
   BlockCache cache_, states_cache_;
   std::unique_ptr<BlockRows> rows_;
   std::optional<std::chrono::nanoseconds> left_;  ///< of the limit
-  std::chrono::nanoseconds looked_{0}, read_{0};  ///< since it was set; the one holds the other
-  std::chrono::nanoseconds drawing_{0};           ///< what a frame likely takes beside reading
+  std::chrono::nanoseconds frame_{0};             ///< of the limit
+  std::chrono::nanoseconds looked_{0};            ///< since it was set, reading included
+  std::chrono::steady_clock::time_point looking_since_;
+  std::vector<Sight> sights_, sights_before_;  ///< under this limit and the one before
+  bool all_seen_before_ = true;
+  std::uint64_t denied_ = 0;
   bool read_since_limit_ = false, short_of_time_ = false;
   Pace pages_, states_, tiles_;
   std::vector<std::string> problems_;

@@ -275,7 +275,7 @@ DensityPyramid DensityPyramid::decode(ByteReader& in, Levels levels, std::uint32
   out.last_end_ns_ = static_cast<std::int64_t>(in.varint());
   constexpr std::int64_t kMaxNs = std::int64_t{1} << 62;
   if (out.shift_ > 62 || out.first_begin_ns_ < 0 || out.last_end_ns_ <= out.first_begin_ns_ ||
-      out.last_end_ns_ > kMaxNs || out.base_ns_ > kMaxNs || out.base_ns_ < -kMaxNs ||
+      out.last_end_ns_ > kMaxNs / 2 || out.base_ns_ > kMaxNs || out.base_ns_ < -kMaxNs ||
       static_cast<std::uint64_t>((out.last_end_ns_ - 1) >> out.shift_) != count - 1) {
     in.fail("has buckets that do not fit its time");
   }

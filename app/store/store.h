@@ -167,8 +167,8 @@ class Store {
   [[nodiscard]] std::size_t resident_bytes() const;
   /// Until the next call density(), memory_columns() and ready() spend about this long on reading blocks in
   /// all (one is always read); where that is not enough they answer more coarsely. What must be exact is read
-  /// whatever it takes. nullopt, the default: no limit. Longer where these, reading included, would still
-  /// take less than `frame` in all, as far as the calls before tell.
+  /// whatever it takes. nullopt, the default: no limit. Who asks what was asked under the limit before is
+  /// answered with what was found then, and more: that may go on until all of it takes as long as `frame`.
   void limit_reading(std::optional<std::chrono::nanoseconds> time,
                      std::chrono::nanoseconds frame = std::chrono::nanoseconds(0)) const;
   /// Since then something was answered more coarsely than asked: ask again to see more.

@@ -6,6 +6,7 @@
 
 #include "app/store/block_access.h"
 #include "app/store/rank_run.h"
+#include "app/store/row_pictures.h"
 #include "app/store/run_facts.h"
 #include "app/store/span_totals.h"
 #include "app/store/step_table.h"
@@ -41,6 +42,7 @@ struct Store::State {
   bool has_origin = false;
   std::uint64_t events = 0, dropped = 0;
   std::vector<DensityBucket> buckets;  ///< of density(), kept for its room
+  RowPictures pictures;
 
   /// A stretch of events that comes in, whichever way.
   struct Arrival {

@@ -28,7 +28,7 @@ std::vector<LaneId> Store::lanes() const {
 
 void Store::for_each_span(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
                           const std::function<void(const Span&)>& visit) const {
-  const BlockAccess::Looking looking(state_->access);
+  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr) return;
   run->visit_spans(lane.stream, depth, state_->to_clock(begin_ns), state_->to_clock(end_ns),
@@ -44,7 +44,7 @@ std::vector<Span> Store::spans(LaneId lane, std::uint8_t depth, std::int64_t beg
 
 std::uint64_t Store::span_count(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
                                 std::int64_t end_ns) const {
-  const BlockAccess::Looking looking(state_->access);
+  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr || end_ns <= begin_ns) return 0;
   DensityBucket all;
@@ -62,7 +62,7 @@ std::vector<std::int64_t> Store::cuts(LaneId lane) const {
 }
 
 bool Store::ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const {
-  const BlockAccess::Looking looking(state_->access);
+  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
   return run == nullptr || run->ready(lane.stream, state_->to_clock(begin_ns), state_->to_clock(end_ns));
 }
@@ -74,12 +74,19 @@ std::uint8_t Store::depth_count(LaneId lane) const {
 
 void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
                     std::span<Density> columns) const {
-  const BlockAccess::Looking looking(state_->access);
+  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr || columns.empty() || end_ns <= begin_ns) {
     std::fill(columns.begin(), columns.end(), Density{});
     return;
   }
+  RowPictures::Picture& known = state_->pictures.of(lane, depth, columns.size());
+  const RowPictures::View view{begin_ns, end_ns, columns.size(), revision()};
+  if (known.view == view && (known.whole || !state_->access.has_time())) {
+    std::copy_n(known.columns.begin(), columns.size(), columns.begin());
+    return;
+  }
+  const std::uint64_t denied = state_->access.denied();
   std::vector<DensityBucket>& buckets = state_->buckets;
   buckets.assign(columns.size(), {});
   const DensityColumns sums{state_->to_clock(begin_ns), state_->to_clock(end_ns), buckets};
@@ -97,6 +104,10 @@ void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std:
     columns[c].dominant = sum.kind();
     columns[c].dominant_code = sum.code();
   }
+  // As of before: what turned out to be damaged while it was read is left out the next time.
+  known.view = view;
+  known.whole = state_->access.denied() == denied;
+  std::copy(columns.begin(), columns.end(), known.columns.begin());
 }
 
 void Store::for_each_instant(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
@@ -194,7 +205,7 @@ std::optional<MemorySample> Store::model_state_peak(std::uint32_t rank, ev::Memo
 
 void Store::memory_columns(std::uint32_t rank, ev::MemoryPool pool, std::int64_t begin_ns,
                            std::int64_t end_ns, std::span<MemorySample> columns) const {
-  const BlockAccess::Looking looking(state_->access);
+  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(rank);
   const auto index = static_cast<std::size_t>(pool);
   std::fill(columns.begin(), columns.end(), MemorySample{});

@@ -103,11 +103,25 @@ TEST_F(Tiles, EndAtOnePictureHoweverFramesAreCut) {
   expect_equal(seen(limited), seen(unlimited));
 }
 
-TEST_F(Tiles, AreReadAtOnceWhereDrawingLeavesTime) {
+TEST_F(Tiles, AViewThatStaysIsRefinedForAsLongAsAFrameMayTake) {
   const Store store = open_recording(path_, nullptr, Verify::as_read);
-  store.limit_reading(std::chrono::nanoseconds(0), std::chrono::seconds(60));
+  constexpr std::chrono::nanoseconds kNone{0};
+  // What is new has to be drawn: it may read for as long as reading may take.
+  store.limit_reading(kNone, std::chrono::seconds(60));
   (void)seen(store);
+  EXPECT_TRUE(store.wants_more());
+  // The same again is not all drawn again.
+  store.limit_reading(kNone, std::chrono::seconds(60));
+  const std::vector<Density> whole = seen(store);
   EXPECT_FALSE(store.wants_more());
+  // Once it is whole nothing else is looked at, and what is asked beside it is new.
+  store.limit_reading(kNone, std::chrono::seconds(60));
+  expect_equal(seen(store), whole);
+  EXPECT_FALSE(store.wants_more());
+  std::vector<Density> other(kColumns);
+  store.density(kLane, kDepth + 1, store.end_ns() / 4, store.end_ns() / 4 + store.end_ns() / 100, other);
+  store.limit_reading(std::nullopt);
+  expect_equal(seen(open_recording(path_, nullptr, Verify::as_read)), whole);
 }
 
 TEST_F(Tiles, OneThatIsDamagedIsNamedAndFinerLevelsAreReadInstead) {
