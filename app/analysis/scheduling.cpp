@@ -112,7 +112,8 @@ std::set<std::pair<std::uint32_t, std::uint32_t>> external_uses(const store::Sto
 }
 
 /// The boundaries of a micro-step as visits. Every pre-gate is followed by one decision for its module; a
-/// further decision was for an attribute access.
+/// further decision was for an attribute access in forward, and in backward for a parameter it had returned
+/// (plan::ReturnedValues).
 struct Boundaries {
   std::vector<Visit> visits;
   std::vector<GateRow> gates;
@@ -158,6 +159,11 @@ Boundaries boundaries_of(const store::Store& store, std::uint32_t rank, const Mi
       }
       if (own && event.a == gates[i].id) {
         own = false;
+        continue;
+      }
+      if (kind == VisitKind::pre_backward && event.a == gates[i].id) {
+        out.visits.push_back({VisitKind::pre_backward, module, plan::kNone<ParamId>});
+        out.gates.push_back(gates[i]);
         continue;
       }
       auto use = external.lower_bound({event.a, 0});

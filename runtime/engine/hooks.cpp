@@ -13,6 +13,7 @@ EngineHooks::EngineHooks(const Context& context, EventPool& events, Parameters& 
       gradients_(gradients),
       leaves_(context, gradients),
       ends_(context.config.zero.compat.scheduler),
+      returned_(context.model, context.config.zero.compat.scheduler),
       throttle_(context.device, events) {}
 
 void EngineHooks::begin_micro_step(std::uint32_t micro_step, std::uint32_t step) {
@@ -27,6 +28,7 @@ void EngineHooks::pre_forward(plan::ModuleId module) {
   if (plan::raw(module) == 0 && !recomputing_) {
     parameters_.begin_iteration(micro_step_, step_);
     forwards_.clear();
+    returned_.clear();
   }
   forwards_.enter(module);
   if (!recomputing_) leaves_.entered(module);
@@ -38,6 +40,7 @@ void EngineHooks::post_forward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::post_forward, plan::raw(module));
   return_params(module);
   forwards_.leave();
+  returned_.left(module);
   parameters_.release(module, forward_pass());
   throttle_.module_queued();
 }
@@ -57,7 +60,9 @@ void EngineHooks::end_recompute(plan::ModuleId) { recomputing_ = false; }
 
 void EngineHooks::pre_backward(plan::ModuleId module) {
   context_.gates.pass(ev::GateKind::pre_backward, plan::raw(module));
-  parameters_.acquire(module, ev::Pass::backward);
+  for (std::size_t fetches = 1 + returned_.further_fetches(module); fetches > 0; --fetches) {
+    parameters_.acquire(module, ev::Pass::backward);
+  }
 }
 
 void EngineHooks::post_backward(plan::ModuleId module) {
@@ -68,6 +73,7 @@ void EngineHooks::post_backward(plan::ModuleId module) {
 }
 
 void EngineHooks::use_external(plan::ParamId param, plan::ModuleId module) {
+  returned_.read(param);
   parameters_.acquire_external(param, module);
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/model/executor.h"
 #include "runtime/plan/backward_ends.h"
 #include "runtime/plan/forward_stack.h"
+#include "runtime/plan/returned_values.h"
 
 namespace shardscope::engine {
 
@@ -46,6 +47,7 @@ class EngineHooks final : public model::Hooks {
   Gradients& gradients_;
   LeafGradients leaves_;
   plan::BackwardEnds ends_;
+  plan::ReturnedValues returned_;
   plan::ForwardStack forwards_;
   HostThrottle throttle_;
   std::uint32_t micro_step_ = 0;

@@ -183,7 +183,7 @@ std::int64_t gathered_peak_bytes(const ModelPlan& model, const ZeroConfig& zero,
     (void)scheduler.begin_iteration();
     VisitOptions options;
     options.iteration = iteration;
-    options.one_post_backward = zero.compat.scheduler != Compat::shardscope;
+    options.deepspeed_hooks = zero.compat.scheduler != Compat::shardscope;
     ForwardStack stack;
     bool recomputes = false;
     for (const Visit& visit : visit_order(model, options)) {

@@ -6,6 +6,7 @@
 
 #include "runtime/plan/backward_ends.h"
 #include "runtime/plan/model_check.h"
+#include "runtime/plan/returned_values.h"
 
 namespace shardscope::plan {
 namespace {
@@ -13,7 +14,8 @@ namespace {
 /// Runs the tree once, noting the forward as it goes and the backward as a tape to be read in reverse.
 class Walker {
  public:
-  Walker(const ModelPlan& model, const VisitOptions& options) : model_(model), options_(options) {
+  Walker(const ModelPlan& model, const VisitOptions& options)
+      : model_(model), options_(options), returned_(model, compat()) {
     for (const ModulePlan& module : model.modules) ids_.emplace(module.path, module.id);
     for (const ParamPlan& param : model.params) params_.emplace(param.name, param.id);
     index_nodes(model.spec.root, "");
@@ -37,6 +39,10 @@ class Walker {
     std::size_t last = 0;
   };
   using Tape = std::vector<Step>;
+
+  [[nodiscard]] Compat compat() const {
+    return options_.deepspeed_hooks ? Compat::deepspeed : Compat::shardscope;
+  }
 
   void index_nodes(const NodeSpec& node, const std::string& path) {
     if (is_module(node)) nodes_.emplace(path, &node);
@@ -107,6 +113,7 @@ class Walker {
         return grad;
       case NodeKind::functional_linear:
         visits_.push_back({VisitKind::use_external, running_.back(), params_.at(node.weight_of)});
+        returned_.read(params_.at(node.weight_of));
         return grad || trains(node.weight_of);
       case NodeKind::conditional: {
         const auto& skips = node.skip_iterations;
@@ -136,6 +143,7 @@ class Walker {
     }
     running_.pop_back();
     visits_.push_back({VisitKind::post_forward, module.id, kNone<ParamId>});
+    returned_.left(module.id);
 
     tape.push_back({Step::Kind::enter, module.id, grad, 0, 0});
     tape.insert(tape.end(), inner.begin(), inner.end());
@@ -148,11 +156,13 @@ class Walker {
   }
 
   void play(const Tape& tape) {
-    BackwardEnds ends(options_.one_post_backward ? Compat::deepspeed : Compat::shardscope);
+    BackwardEnds ends(compat());
     for (auto step = tape.rbegin(); step != tape.rend(); ++step) {
       switch (step->kind) {
         case Step::Kind::leave:
-          visits_.push_back({VisitKind::pre_backward, step->module, kNone<ParamId>});
+          for (std::size_t fetches = 1 + returned_.further_fetches(step->module); fetches > 0; --fetches) {
+            visits_.push_back({VisitKind::pre_backward, step->module, kNone<ParamId>});
+          }
           break;
         case Step::Kind::enter:
           if (!step->reports_end || !ends.reports(step->module)) break;
@@ -164,6 +174,8 @@ class Walker {
                                          visits_.begin() + static_cast<std::ptrdiff_t>(step->last));
           for (const Visit& visit : again) {
             if (visit.kind == VisitKind::pre_forward) ends.forward(visit.module);
+            if (visit.kind == VisitKind::post_forward) returned_.left(visit.module);
+            if (visit.kind == VisitKind::use_external) returned_.read(visit.param);
           }
           visits_.insert(visits_.end(), again.begin(), again.end());
           visits_.push_back({VisitKind::end_recompute, step->module, kNone<ParamId>});
@@ -175,6 +187,7 @@ class Walker {
 
   const ModelPlan& model_;
   const VisitOptions& options_;
+  ReturnedValues returned_;
   std::map<std::string, ModuleId> ids_;
   std::map<std::string, ParamId> params_;
   std::map<std::string, const NodeSpec*> nodes_;

@@ -31,9 +31,9 @@ struct VisitOptions {
   std::int64_t iteration = 0;  ///< from 0; decides what a conditional skips
   /// Which children of a list run, in order, instead of all of them: indices of children, repeats allowed.
   std::map<ModuleId, std::vector<std::uint32_t>> list_order;
-  /// As DeepSpeed: of several visits in one forward only the last one's backward reports its end
-  /// (BackwardEnds).
-  bool one_post_backward = false;
+  /// As DeepSpeed's hooks: of several visits in one forward only the last one's backward reports its end
+  /// (BackwardEnds), and a returned parameter that was read brings a pre_backward of its own (ReturnedValues).
+  bool deepspeed_hooks = false;
 };
 
 /// All visits of one iteration. A module whose input needs no gradient has no post_backward (P12), one whose

@@ -141,6 +141,13 @@ std::uint32_t threads_of(const Json& world) {
 
 namespace {
 
+/// A sample model, or the tree that the file has under this name.
+plan::ModelSpec model_in(const Json& file, const std::string& name) {
+  const Json models = file.value("models", Json::object());
+  if (!models.contains(name)) return model_named(name);
+  return plan::parse_model_spec(models[name].at("tree").dump());
+}
+
 /// Adds an outcome for every stage of a case.
 void check_case(const Json& file, const Json& golden, std::vector<LossOutcome>& outcomes) {
   const auto name = golden.at("model").get<std::string>();
@@ -150,12 +157,12 @@ void check_case(const Json& file, const Json& golden, std::vector<LossOutcome>& 
     Worst worst;
     try {
       RunSpec spec;
-      spec.model = model_named(name);
+      spec.model = model_in(file, name);
       spec.config = make_config(std::stoi(stage), golden.value("gradient_accumulation_steps", 1));
       spec.config["gradient_clipping"] = golden.value("gradient_clipping", golden.value("clip", 1.0));
       spec.world = threads_of(golden.at("world"));
       spec.init = golden.at("init").get<std::string>();
-      spec.data = name.rfind("gpt", 0) == 0 ? "golden:gpt" : "golden:mlp";
+      spec.data = spec.model.input == plan::InputKind::tokens ? "golden:gpt" : "golden:mlp";
       spec.steps = static_cast<std::int64_t>(recorded.at("losses").at(0).size());
       const TrainingRun run = train(spec);
       for (const RankRun& rank : run.ranks) {

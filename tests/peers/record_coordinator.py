@@ -2,10 +2,13 @@
 
 usage: record_coordinator.py CASES.json OUT.json     (under the python of launch.ensure_venv)
 
-CASES: {"traces": [{"id", "model", "world", "config"}], "invalidation": [the same with "block_visit_per_iteration"]}; `config` holds
-stage-3 keys of zero_optimization. A trace runs four iterations. Ranks are processes of this machine; what they
-decide must be alike, or the case fails. DeepSpeed's own profiler is switched on: "counters" of an iteration are
-what its PartitionedParameterProfiler counted, as [count, num_elem] by name.
+CASES: {"traces": [{"id", "model", "world", "config"}], "invalidation": [the same with "block_visit_per_iteration"],
+"models": {name: what json_models.tree_of reads}}; `config` holds stage-3 keys of zero_optimization, `world` a number or
+several. A model is one of build() or of "models", which may have frozen parameters and modules that return some. A case may
+also have "register_external": [[module path, parameter path]], told to DeepSpeed before the first iteration. A trace runs
+four iterations. Ranks are processes of this machine; what they decide must be alike, or the case fails; worlds that
+decide alike are one trace. DeepSpeed's own profiler is switched on: "counters" of an iteration are what its
+PartitionedParameterProfiler counted, as [count, num_elem] by name (they depend on the world).
 """
 import json
 import os
@@ -20,6 +23,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 import formula_data
+import json_models
 import peer_models
 from launch import free_port
 from wrapped_methods import wrapper_of
@@ -106,6 +110,21 @@ def build(name):
             "gpt_functional": lambda: gpt("GPTFunctional", "functional"),
             "gpt_visit": lambda: gpt("GPTVisit", "own", 3),
             "gpt_functional_visit": lambda: gpt("GPTFunctionalVisit", "functional", 3)}[name]()
+
+
+def model_of(case):
+    return json_models.torch_model(case["tree"]) if "tree" in case else build(case["model"])
+
+
+def batch_of(case, micro, rank):
+    """Input and target of a micro-step, as tensors."""
+    tokens = case["tree"]["input"]["kind"] == "tokens" if "tree" in case else case["model"].startswith("gpt")
+    data = formula_data.gpt_batch(micro, rank, 4, 12) if tokens else formula_data.mlp_batch(micro, rank, 4)
+    return [torch.from_numpy(array) for array in data]
+
+
+def trained(model):
+    return [param for param in model.parameters() if param.requires_grad]
 
 
 class Recorder:
@@ -218,9 +237,10 @@ def describe(model, world):
                 **({"checkpoint": True} if m in getattr(model, "recomputed", ()) else {})}
                for index, (name, m) in enumerate(model.named_modules())]
     params = [(n, p) for n, p in model.named_parameters()]
+    frozen = lambda p: {} if p.requires_grad else {"trainable": False}
     return {"modules": modules,
-            "params": [{"ds_id": p.ds_id, "name": n, "shape": list(p.ds_shape), "numel": p.ds_numel,
-                        **({} if p.requires_grad else {"trainable": False})} for n, p in params],
+            "params": [{"ds_id": p.ds_id, "name": n, "shape": list(p.ds_shape), "numel": p.ds_numel, **frozen(p)}
+                       for n, p in params],
             "total_numel": sum(p.ds_numel for _, p in params),
             "partition": {str(world): {"partition_numel": [p.ds_tensor.ds_numel for _, p in params],
                                        "padding": [p.ds_tensor.ds_numel * world - p.ds_numel
@@ -234,12 +254,14 @@ def record(case, rank):
     recorder = Recorder()
     recorder.install()
     deepspeed.init_distributed("gloo")
-    model = build(case["model"])
+    model = model_of(case)
     world = case["world"]
     config = {"train_micro_batch_size_per_gpu": 4,
               "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
               "zero_optimization": {"stage": 3, **case["config"]}}
-    engine, *_ = deepspeed.initialize(model=model, config=config, model_parameters=model.parameters())
+    engine, *_ = deepspeed.initialize(model=model, config=config, model_parameters=trained(model))
+    for module, param in case.get("register_external", []):
+        deepspeed.zero.register_external_parameter(model.get_submodule(module), json_models.parameter(model, param))
     recorder.ids = {m: index for index, m in enumerate(model.modules())}
     recorder.params = sorted(model.parameters(), key=lambda p: p.ds_id)
     visits = case.get("block_visit_per_iteration")
@@ -247,11 +269,11 @@ def record(case, rank):
     for micro in range(len(visits) if visits else 4):
         if visits:
             model.visit = visits[micro]
-        data = formula_data.gpt_batch(micro, rank, 4, 12) if case["model"].startswith("gpt") else \
-            formula_data.mlp_batch(micro, rank, 4)
+        if "tree" in case:
+            model.shared["iteration"] = micro
         recorder.events = []
         start = recorder.with_status("AVAILABLE")
-        loss = engine(*(torch.from_numpy(array) for array in data))
+        loss = engine(*batch_of(case, micro, rank))
         engine.backward(loss)
         engine.step()
         iterations.append({"mode": recorder.mode, "available_at_start": start, "events": recorder.events,
@@ -302,27 +324,50 @@ def decided(case):
     return ranks[0]
 
 
+def decided_in_all(case):
+    """The one result of all worlds of a case, and its model with the partitions of each."""
+    worlds = case["world"] if isinstance(case["world"], list) else [case["world"]]
+    results, models = zip(*(decided({**case, "world": world}) for world in worlds))
+    if len(worlds) > 1:
+        for result in results:
+            for iteration in result["iterations"]:
+                del iteration["counters"]
+        if any(other != results[0] for other in results):
+            raise RuntimeError(f"{case['id']}: the worlds decide differently; record them one by one")
+    for model in models[1:]:
+        models[0]["partition"].update(model["partition"])
+    return results[0], models[0], worlds
+
+
 def main():
     import deepspeed
     cases = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    trees = {name: json_models.tree_of(name, definition) for name, definition in cases.get("models", {}).items()}
     out = {"versions": {"deepspeed": deepspeed.__version__, "torch": torch.__version__ + " CPU, gloo"},
            "legend": {"counters": "of DeepSpeed's PartitionedParameterProfiler in one iteration, [count, num_elem] by "
                                   "name, only those counted; fetch_* in partition elements, the others in whole ones",
+                      "tree": "of a model: the module tree as zero_train reads it; where it says that a module returns "
+                              "parameters, DeepSpeed's module returned them beside its result, and a functional_linear "
+                              "around it used what was returned",
+                      "trainable": "false for a parameter without requires_grad; missing for the others",
+                      "register_external": "[module, parameter] told to zero.register_external_parameter before the "
+                                           "first iteration",
                       "the rest": "as in coordinator.json"}, "models": {}, "traces": [], "invalidation": []}
     for kind in ("traces", "invalidation"):
         for case in cases.get(kind, []):
+            tree = {"tree": trees[case["model"]]} if case["model"] in trees else {}
             try:
-                result, model = decided(case)
+                result, model, worlds = decided_in_all({**case, **tree})
             except RuntimeError as error:
                 print(error, file=sys.stderr)
                 continue
-            known = out["models"].setdefault(case["model"], model)
+            known = out["models"].setdefault(case["model"], {**tree, **model})
             known["partition"].update(model["partition"])
             result["mode_after_reset_per_iteration"] = [i["mode"] for i in result["iterations"]]
             if kind == "traces":
                 del result["mode_after_reset_per_iteration"]
                 result = as_trace(result)
-            out[kind].append({**case, "world": [case["world"]], **result})
+            out[kind].append({**case, "world": worlds, **result})
             print(case["id"], flush=True)
     pathlib.Path(sys.argv[2]).write_text(json.dumps(out, separators=(",", ":")) + "\n")
 

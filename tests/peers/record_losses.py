@@ -2,7 +2,8 @@
 
 usage: record_losses.py CASES.json OUT.json     (under the python of launch.ensure_venv)
 
-CASES: a list of {"id", "model", "world", "gradient_accumulation_steps"}: stages 0 to 3, eight steps, from the formulas of losses.json.
+CASES: {"cases": [{"id", "model", "world", "gradient_accumulation_steps"}], "models": as of record_coordinator.py}: stages 0 to
+3, eight steps, from the formulas of losses.json.
 """
 import json
 import pathlib
@@ -11,6 +12,7 @@ import sys
 import torch
 
 import formula_data
+import json_models
 import record_coordinator
 
 STEPS = 8
@@ -34,7 +36,7 @@ def train(case, rank):
     torch.set_num_threads(1)
     finish_gathers()
     deepspeed.init_distributed("gloo")
-    model = record_coordinator.build(case["model"])
+    model = record_coordinator.model_of(case)
     with torch.no_grad():
         for index, (name, param) in enumerate(model.named_parameters()):
             param.copy_(torch.from_numpy(formula_data.initial_weight(name, index, tuple(param.shape))))
@@ -43,15 +45,13 @@ def train(case, rank):
               "optimizer": {"type": "AdamW", "torch_adam": True,
                             "params": {"lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01}},
               "zero_optimization": {"stage": case["stage"]}, "zero_allow_untested_optimizer": True}
-    engine, *_ = deepspeed.initialize(model=model, config=config, model_parameters=model.parameters())
+    engine, *_ = deepspeed.initialize(model=model, config=config, model_parameters=record_coordinator.trained(model))
     losses, norms = [], []
     for step in range(STEPS):
         losses.append([])
         for part in range(parts):
             micro = step * parts + part
-            data = formula_data.gpt_batch(micro, rank, 4, 12) if case["model"].startswith("gpt") else \
-                formula_data.mlp_batch(micro, rank, 4)
-            loss = engine(*(torch.from_numpy(array) for array in data))
+            loss = engine(*record_coordinator.batch_of(case, micro, rank))
             engine.backward(loss)
             engine.step()
             losses[-1].append(loss.item())
@@ -68,11 +68,14 @@ def train(case, rank):
 def main():
     import deepspeed
     out = {"versions": {"deepspeed": deepspeed.__version__, "torch": torch.__version__ + " CPU, gloo"},
-           "how": "as in losses.json", "cases": []}
-    for case in json.loads(pathlib.Path(sys.argv[1]).read_text()):
+           "how": "as in losses.json; a model's tree is what zero_train reads", "models": {}, "cases": []}
+    given = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    for name, definition in given.get("models", {}).items():
+        out["models"][name] = {"tree": json_models.tree_of(name, definition)}
+    for case in given["cases"]:
         stages = {}
         for stage in range(4):
-            ranks = record_coordinator.run({**case, "stage": stage}, train)
+            ranks = record_coordinator.run({**case, **out["models"].get(case["model"], {}), "stage": stage}, train)
             stages[str(stage)] = {"losses": [losses for losses, _, _ in ranks], "grad_norm": ranks[0][1],
                                   "final_param_sum_and_abs_sum": ranks[0][2]}
             print(case["id"], stage, flush=True)

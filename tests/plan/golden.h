@@ -55,8 +55,10 @@ void check_stage12(const Json& file, Report& report);
 void check_loss_scale(const Json& file, Report& report);
 void check_estimator(const Json& file, Report& report);
 
-/// Rebuilds the model tree from a golden file's list of modules and parameters, by the names that the legend
-/// explains (`inp`, `blk`, `wte`, `h`, ...). Throws std::invalid_argument where the names are not known.
+/// The model of a golden file: from its "tree" (docs/models.md) where it has one, otherwise rebuilt from its
+/// list of modules and parameters, by the names that the legend explains (`inp`, `blk`, `wte`, `h`, ...);
+/// there a parameter may have "trainable": false and a module "returns". Throws std::invalid_argument where
+/// the names are not known.
 [[nodiscard]] plan::ModelPlan model_of(const std::string& name, const Json& model);
 /// The same with the leaf modules of a run's configuration.
 [[nodiscard]] plan::ModelPlan model_of(const std::string& name, const Json& model, const Json& config);

@@ -22,6 +22,7 @@ struct Entry {
   std::vector<std::string> children;  ///< paths, in order
   std::map<std::string, int> params;  ///< "weight" -> ds_id
   bool checkpoint = false;            ///< its forward runs again in backward
+  std::vector<std::string> returns;   ///< parameters beside its result, by their path from here
 };
 
 class Builder {
@@ -31,7 +32,7 @@ class Builder {
       const int id = param.at("ds_id").get<int>();
       shapes_[id] = param.at("shape").get<std::vector<std::int64_t>>();
       names_[id] = param.at("name").get<std::string>();
-      if (!param.value("trainable", true)) frozen_.insert(id);
+      trainable_[id] = param.value("trainable", true);
     }
     for (const Json& module : model.at("modules")) {
       Entry entry;
@@ -44,6 +45,7 @@ class Builder {
       for (const Json& param : module.at("params")) {
         entry.params[param.at("name").get<std::string>()] = param.at("ds_id").get<int>();
       }
+      entry.returns = module.value("returns", entry.returns);
       if (!entry.path.empty()) {
         const std::string parent = dot == std::string::npos ? "" : entry.path.substr(0, dot);
         entries_.at(parent).children.push_back(entry.path);
@@ -115,15 +117,21 @@ class Builder {
     return name == entry.path + ".weight" ? "" : name;
   }
 
+  /// Frozen parameters of the module itself; a shared weight is what its owner says.
+  void freeze(const Entry& entry, NodeSpec& spec) const {
+    for (const auto& [name, id] : entry.params) {
+      if (trainable_.at(id) || (name == "weight" && !spec.weight_of.empty())) continue;
+      (name == "weight" ? spec.trainable_weight : spec.trainable_bias) = false;
+    }
+  }
+
   NodeSpec node(const std::string& path) {
     const Entry& entry = entries_.at(path);
     NodeSpec spec;
     spec.name = entry.name;
     spec.type = entry.type;
     spec.checkpoint = entry.checkpoint;
-    for (const auto& [param, id] : entry.params) {
-      if (frozen_.count(id) != 0) (param == "bias" ? spec.trainable_bias : spec.trainable_weight) = false;
-    }
+    spec.returns = entry.returns;
     if (entry.type == "Linear") {
       spec.kind = NodeKind::linear;
       spec.out = shape_of(path, 2)[0];
@@ -147,6 +155,7 @@ class Builder {
     } else {
       composite(entry, spec);
     }
+    freeze(entry, spec);
     return spec;
   }
 
@@ -186,7 +195,7 @@ class Builder {
   const Json& model_;
   std::map<int, std::vector<std::int64_t>> shapes_;
   std::map<int, std::string> names_;
-  std::set<int> frozen_;
+  std::map<int, bool> trainable_;
   std::map<std::string, Entry> entries_;
 };
 
@@ -201,7 +210,10 @@ plan::ModelPlan golden_model(const std::string& name) {
   return plan::build_model_plan(plan::parse_model_spec(text.str()));
 }
 
-plan::ModelPlan model_of(const std::string& name, const Json& model) { return Builder(name, model).build(); }
+plan::ModelPlan model_of(const std::string& name, const Json& model) {
+  if (!model.contains("tree")) return Builder(name, model).build();
+  return plan::build_model_plan(plan::parse_model_spec(model["tree"].dump()));
+}
 
 plan::ModelPlan model_of(const std::string& name, const Json& model, const Json& config) {
   plan::ZeroConfig zero;
@@ -213,7 +225,7 @@ plan::ModelPlan model_of(const std::string& name, const Json& model, const Json&
     zero.leaf_module.names = leaf.value("names", zero.leaf_module.names);
     zero.leaf_module.name_suffixes = leaf.value("name_suffixes", zero.leaf_module.name_suffixes);
   }
-  return plan::build_model_plan(plan::mark_leaf_modules(Builder(name, model).build().spec, zero));
+  return plan::build_model_plan(plan::mark_leaf_modules(model_of(name, model).spec, zero));
 }
 
 }  // namespace shardscope::golden

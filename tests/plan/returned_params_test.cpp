@@ -240,6 +240,24 @@ TEST(ReturnedParams, OfARecomputationAreKeptForNobodyByDefault) {
   }
 }
 
+// DeepSpeed hangs a pre-backward hook on each tensor that a module returns (coordinator_returned.json).
+TEST(ReturnedParams, AreFetchedForTheirOwnGradientByDeepSpeedsHooks) {
+  const auto fetches = [](const ModelPlan& model, bool deepspeed_hooks) {
+    VisitOptions options;
+    options.deepspeed_hooks = deepspeed_hooks;
+    const std::vector<Visit> visits = visit_order(model, options);
+    return std::count_if(visits.begin(), visits.end(), [](const Visit& visit) {
+      return visit.kind == VisitKind::pre_backward && visit.module == kFc;
+    });
+  };
+  EXPECT_EQ(fetches(model_with(), true), 2);
+  EXPECT_EQ(fetches(model_with(), false), 1);
+  EXPECT_EQ(fetches(model_with("", R"("returns": ["bias"],)"), true), 1) << "nobody reads the bias";
+  EXPECT_EQ(fetches(model_with("", R"("returns": ["weight"], "trainable": {"weight": false},)"), true), 1)
+      << "no gradient comes back to a frozen one";
+  EXPECT_EQ(fetches(model_with(R"("checkpoint": true,)"), true), 2) << "those of the recomputation";
+}
+
 TEST(ReturnedParams, AreExplained) {
   const ModelPlan model = model_with();
   EXPECT_EQ(

@@ -75,7 +75,7 @@ std::string run_random(std::uint32_t seed, Compat compat, Tally* tally = nullptr
   const auto iterate = [&](std::int64_t iteration) {
     VisitOptions options;
     options.iteration = iteration;
-    options.one_post_backward = random.chance(30);
+    options.deepspeed_hooks = random.chance(30);
     account.begin();
     std::vector<Visit> visits = visit_order(model, options);
     if (random.chance(10)) {
