@@ -8,9 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "app/store/block_codec.h"
 #include "app/store/chunk.h"
 #include "app/store/chunk_columns.h"
+#include "app/store/packed.h"
 #include "app/store/run_tables_codec.h"
+#include "app/store/tile.h"
 #include "instrumentation/wire.h"
 #include "runtime/checkpoint/rank_file.h"
 #include "tests/fuzz/seed_recording.h"
@@ -72,6 +75,25 @@ void write_manifest() {
   const std::string text = checkpoint::to_text(manifest);
   write("checkpoint", "two_ranks", text.data(), text.rfind(",\n \"checksum\""));
   fs::remove_all(folder);
+}
+
+/// What a block of every kind of event has in a recording, each without checksum and compression.
+void write_levels() {
+  store::RankState state{store::RankState::For::blocks};
+  for (const Event& event : fuzz::seed_events()) {
+    state.add(event, static_cast<std::int64_t>(event.ticks), {});
+  }
+  const store::Block block = store::seal(0, state, {});
+  store::TileMaker tile;
+  tile.append(store::decode_page(block.page.data(), block.page.size()));
+  const auto put = [](char which, const std::string& name, const std::vector<std::byte>& packed) {
+    const std::vector<std::byte> bytes = store::unpack(packed.data(), packed.size());
+    write("levels", name, bytes.data(), bytes.size(), std::string(1, which));
+  };
+  put(0, "tile", tile.rows().front().bytes);
+  put(1, "page", block.page);
+  put(2, "block", store::encode_block(block));
+  put(3, "statuses", block.statuses);
 }
 
 }  // namespace
@@ -148,5 +170,6 @@ int main(int argc, char** argv) {
   change = std::string("\2\0\0", 3) + std::string(8, '\x7f');
   write("rows", "number", change.data(), change.size());
   write_manifest();
+  write_levels();
   return 0;
 }
