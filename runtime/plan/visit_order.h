@@ -25,6 +25,8 @@ struct Visit {
   VisitKind kind = VisitKind::pre_forward;
   ModuleId module{};
   ParamId param = kNone<ParamId>;  ///< use_external and return_param only
+
+  friend bool operator==(const Visit&, const Visit&) = default;
 };
 
 struct VisitOptions {
@@ -32,7 +34,8 @@ struct VisitOptions {
   /// Which children of a list run, in order, instead of all of them: indices of children, repeats allowed.
   std::map<ModuleId, std::vector<std::uint32_t>> list_order;
   /// As DeepSpeed's hooks: of several visits in one forward only the last one's backward reports its end
-  /// (BackwardEnds), and a returned parameter that was read brings a pre_backward of its own (ReturnedValues).
+  /// (BackwardEnds), and a returned parameter that was read brings a pre_backward of its own
+  /// (ReturnedValues).
   bool deepspeed_hooks = false;
 };
 

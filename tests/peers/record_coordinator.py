@@ -25,6 +25,7 @@ from torch.utils.checkpoint import checkpoint
 import formula_data
 import json_models
 import peer_models
+import random_trees
 from launch import free_port
 from wrapped_methods import wrapper_of
 
@@ -71,16 +72,16 @@ class MLPSpan(nn.Module):
         return F.mse_loss(self.fc3(F.relu(self.fc2(F.relu(self.fc1(x))))), y)
 
 
-def gpt(root, head, blocks=2):
+def gpt(root, head, blocks=2, width=30, heads=3, vocabulary=59, visit=None):
     """`head`: own, tied, or functional (the token embedding is read in the root's forward)."""
-    shape = peer_models.GptShape(layers=blocks, width=30, heads=3, context=12, vocabulary=59)
+    shape = peer_models.GptShape(layers=blocks, width=width, heads=heads, context=12, vocabulary=vocabulary)
     model = peer_models.torch_model("gpt", shape)
     model.__class__ = type(root, (model.__class__,), {})
     if head == "tied":
         model.head.weight = model.wte.weight
     if head == "functional":
         del model.head
-    model.visit = list(range(blocks))
+    model.visit = visit or list(range(blocks))
 
     def forward(tokens, targets):
         x = model.wte(tokens) + model.wpe(torch.arange(tokens.shape[1]))
@@ -95,6 +96,9 @@ def gpt(root, head, blocks=2):
 
 
 def build(name):
+    kind, random, seed = name.rpartition("_random_")
+    if random:
+        return random_trees.tree(seed) if kind == "mlp" else gpt("GPTRandom", **random_trees.gpt_shape(seed))
     if name == "mlp_reuse":
         model = mlp(2, "MLPReuse")
         model.visit = [0, 1, 0]

@@ -126,9 +126,7 @@ def record(case, rank):
     recorder.flushes, recorder.elements = [], {}
     for recorder.micro in range(parts):
         arrival.clear()
-        data = formula_data.gpt_batch(recorder.micro, rank, 4, 12) if case["model"].startswith("gpt") else \
-            formula_data.mlp_batch(recorder.micro, rank, 4)
-        engine.backward(engine(*(torch.from_numpy(array) for array in data)))
+        engine.backward(engine(*record_coordinator.batch_of(case, recorder.micro, rank)))
         if recorder.micro + 1 == parts:
             gradients = shard(optimizer, rank)
         recorder.in_step = True

@@ -57,9 +57,12 @@ void check_estimator(const Json& file, Report& report);
 
 /// The model of a golden file: from its "tree" (docs/models.md) where it has one, otherwise rebuilt from its
 /// list of modules and parameters, by the names that the legend explains (`inp`, `blk`, `wte`, `h`, ...);
-/// there a parameter may have "trainable": false and a module "returns". Throws std::invalid_argument where
-/// the names are not known.
+/// there a parameter may have "trainable": false and a module "returns". Where the names do not explain what
+/// each module computes, its modules and parameters as listed, without a tree. Throws std::invalid_argument
+/// where these contradict each other.
 [[nodiscard]] plan::ModelPlan model_of(const std::string& name, const Json& model);
+/// Whether it is known what the modules of `model` compute, and so in which order they run.
+[[nodiscard]] bool has_tree(const plan::ModelPlan& model);
 /// The same with the leaf modules of a run's configuration.
 [[nodiscard]] plan::ModelPlan model_of(const std::string& name, const Json& model, const Json& config);
 

@@ -10,8 +10,8 @@
 #include "runtime/plan/forward_stack.h"
 #include "runtime/plan/partition.h"
 #include "runtime/plan/scheduler.h"
-#include "runtime/plan/visit_order.h"
 #include "tests/plan/golden.h"
+#include "tests/plan/golden_visits.h"
 
 namespace shardscope::golden {
 namespace {
@@ -65,7 +65,7 @@ class Driver {
 
   [[nodiscard]] const plan::FetchScheduler& scheduler() const noexcept { return scheduler_; }
 
-  Json iteration(const plan::VisitOptions& options) {
+  Json iteration(const std::vector<plan::Visit>& visits) {
     Json result;
     result["available_at_start"] = with_status(plan::ParamStatus::available);
     switch (scheduler_.begin_iteration()) {
@@ -80,7 +80,7 @@ class Driver {
         break;
     }
     events_ = Json::array();
-    for (const plan::Visit& visit : plan::visit_order(model_, options)) step(visit);
+    for (const plan::Visit& visit : visits) step(visit);
     if (const auto ids = scheduler_.release_leftovers(); !ids.empty()) released("release_leftovers", ids);
     result["n_available_before_step"] = scheduler_.available_elems();
     if (const auto ids = scheduler_.release_all(); !ids.empty()) released("release_all", ids);
@@ -220,55 +220,6 @@ Json worlds_of(const Json& run) {
   return world.is_array() ? world : Json::array({world});
 }
 
-bool mentions(const std::string& text, const char* word) {
-  std::string lower = text;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower.find(word) != std::string::npos;
-}
-
-std::optional<ModuleId> block_list(const plan::ModelPlan& model) {
-  for (const plan::ModulePlan& module : model.modules) {
-    if (module.type == "ModuleList") return module.id;
-  }
-  return std::nullopt;
-}
-
-/// The order in which the blocks run: given with the case, or by the model's definition in the legend.
-plan::VisitOptions options_of(const plan::ModelPlan& model, const Json& definition, const Json& given,
-                              std::size_t iteration) {
-  plan::VisitOptions options;
-  options.iteration = static_cast<std::int64_t>(iteration);
-  options.deepspeed_hooks = true;
-  const auto list = block_list(model);
-  if (!list) return options;
-  const auto use = [&](const Json& order) {
-    options.list_order[*list] = order.get<std::vector<std::uint32_t>>();
-  };
-  for (const Json* holder : {&given, &definition}) {
-    if (holder->contains("block_visit_per_iteration")) {
-      const Json& orders = holder->at("block_visit_per_iteration");
-      use(orders.at(std::min(iteration, orders.size() - 1)));
-      return options;
-    }
-    for (const char* key : {"block_visit", "block_visit_order", "visit"}) {
-      if (holder->contains(key) && holder->at(key).is_array()) {
-        use(holder->at(key));
-        return options;
-      }
-    }
-  }
-  if (definition.contains("tree")) return options;
-  if (mentions(model.spec.name, "reuse") || mentions(model.modules.front().type, "reuse")) {
-    std::size_t blocks = 0;
-    for (const plan::ModulePlan& module : model.modules) blocks += module.parent == *list ? 1 : 0;
-    Json order = Json::array();
-    for (std::size_t i = 0; i < blocks; ++i) order.push_back(i);
-    order.push_back(0);
-    use(order);
-  }
-  return options;
-}
-
 /// Keeps of `got` what the file records.
 Json same_keys(const Json& expected, const Json& got) {
   Json kept = Json::object();
@@ -320,8 +271,9 @@ void check_model(const std::string& name, const Json& golden, const plan::ModelP
     same &= compare(report, "model " + name + " partition over " + world, same_keys(got, expected), got);
   }
   if (same) {
-    report.agree("model " + name, std::to_string(model.modules.size()) + " modules, " +
-                                      std::to_string(model.params.size()) + " params, partitions");
+    const std::string listed = std::to_string(model.modules.size()) + " modules, " +
+                               std::to_string(model.params.size()) + " params, ";
+    report.agree("model " + name, (has_tree(model) ? listed : listed + "as listed, ") + "partitions");
   }
 }
 
@@ -419,17 +371,24 @@ void check_static(const std::string& name, const Json& trace, const plan::ModelP
   }
 }
 
+constexpr const char* kFollowed = "; modules visited as recorded";  ///< see visits_of()
+
 void check_trace(const Json& trace, const Json& definition, const plan::ModelPlan& model, Report& report) {
   const std::string name = trace.at("id").get<std::string>() + " " + model.spec.name;
   const Json config = trace.value("config", Json::object());
   bool same = true;
+  bool as_recorded = false;
   std::size_t events = 0;
   for (const Json& world : worlds_of(trace)) {
     const std::string here = name + " world " + world.dump();
     Driver driver(model, world_of(world), trace);
     Json second;
     for (std::size_t i = 0; i < 4 && same; ++i) {
-      const Json got = driver.iteration(options_of(model, definition, trace, i));
+      const Json& recorded = trace.at(i == 0 ? "record" : "complete").at("events");
+      const Json& other = trace.at(i == 0 ? "complete" : "record").at("events");
+      const Visits visits = visits_of(model, definition, trace, i, recorded, &other);
+      as_recorded |= visits.as_recorded;
+      const Json got = driver.iteration(visits.order);
       if (i == 0) same &= check_iteration(here + " record", trace.at("record"), got, report);
       if (i == 1) {
         same &= check_iteration(here + " complete", trace.at("complete"), got, report);
@@ -446,13 +405,17 @@ void check_trace(const Json& trace, const Json& definition, const plan::ModelPla
     same &=
         check_reduce_flushes(name + " " + phase, model, config, trace.at(phase)["reduce_flushes"], report);
   }
-  if (same) report.agree(name, std::to_string(events) + " events in 4 iterations per world, reduce flushes");
+  if (same) {
+    report.agree(name, std::to_string(events) + " events in 4 iterations per world, reduce flushes" +
+                           (as_recorded ? kFollowed : ""));
+  }
 }
 
 void check_invalidation(const Json& run, const Json& definition, const plan::ModelPlan& model,
                         Report& report) {
   const std::string name = run.at("id").get<std::string>() + " " + model.spec.name;
   bool same = true;
+  bool as_recorded = false;
   std::size_t events = 0;
   for (const Json& world : worlds_of(run)) {
     const std::string here = name + " world " + world.dump();
@@ -460,7 +423,9 @@ void check_invalidation(const Json& run, const Json& definition, const plan::Mod
     Json modes = Json::array();
     const Json& iterations = list_at(run, "iterations");
     for (std::size_t i = 0; i < iterations.size() && same; ++i) {
-      const Json got = driver.iteration(options_of(model, definition, run, i));
+      const Visits visits = visits_of(model, definition, run, i, iterations[i].at("events"));
+      as_recorded |= visits.as_recorded;
+      const Json got = driver.iteration(visits.order);
       same &= check_iteration(here + " iteration " + std::to_string(i), iterations[i], got, report);
       modes.push_back(got.at("mode"));
       events += got.at("events").size();
@@ -470,7 +435,10 @@ void check_invalidation(const Json& run, const Json& definition, const plan::Mod
     }
     check_static(here, run, model, driver.scheduler(), same, report);
   }
-  if (same) report.agree(name, std::to_string(events) + " events, modes of every iteration");
+  if (same) {
+    report.agree(
+        name, std::to_string(events) + " events, modes of every iteration" + (as_recorded ? kFollowed : ""));
+  }
 }
 
 void check_run(const Json& run, const Json& definitions, const std::map<std::string, plan::ModelPlan>& models,

@@ -1,6 +1,9 @@
 // From a golden file's flat lists of modules and parameters back to a model tree.
+#include <algorithm>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -52,6 +55,59 @@ class Builder {
       }
       entries_.emplace(entry.path, entry);
     }
+  }
+
+  /// Whether the legend's names say what every module computes: no others have parameters or stand alone.
+  [[nodiscard]] bool explained() const {
+    static const std::set<std::string> kKnown{"Linear",     "LayerNorm", "Embedding",
+                                              "ModuleList", "ReLU",      "GELU"};
+    return std::all_of(entries_.begin(), entries_.end(), [](const auto& entry) {
+      const Entry& module = entry.second;
+      return kKnown.count(module.type) != 0 || (module.params.empty() && !module.children.empty());
+    });
+  }
+
+  /// Modules and parameters as listed, without a tree that says what they compute.
+  [[nodiscard]] plan::ModelPlan flat() const {
+    plan::ModelPlan plan;
+    plan.spec.name = name_;
+    for (const auto& [id, shape] : shapes_) {
+      if (id != static_cast<int>(plan.params.size())) {
+        throw std::invalid_argument("params: ds_id " + std::to_string(id) + " follows " +
+                                    std::to_string(plan.params.size()) + " others");
+      }
+      plan::ParamPlan param;
+      param.id = plan::ParamId{static_cast<std::uint32_t>(id)};
+      param.name = names_.at(id);
+      param.shape = shape;
+      param.elems = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+      param.trainable = trainable_.at(id);
+      plan.elems += param.elems;
+      plan.params.push_back(std::move(param));
+    }
+    std::map<std::string, plan::ModuleId> ids;
+    for (const Json& listed : model_.at("modules")) {
+      const std::string shown = listed.at("name").get<std::string>();
+      const std::string path = shown == "(root)" ? "" : shown;
+      plan::ModulePlan module;
+      module.id = plan::ModuleId{static_cast<std::uint32_t>(plan.modules.size())};
+      module.path = path;
+      module.type = listed.at("type").get<std::string>();
+      module.hooks = module.type != "ModuleList";
+      if (!path.empty())
+        module.parent = ids.at(path.rfind('.') == std::string::npos ? "" : path.substr(0, path.rfind('.')));
+      std::int64_t elems = 0;
+      for (const Json& own : listed.at("params")) {
+        const auto id = own.at("ds_id").get<std::uint32_t>();
+        plan.params.at(id).modules.push_back(module.id);
+        module.params.push_back(plan::ParamId{id});
+        elems += plan.params[id].elems;
+      }
+      plan.largest_module_elems = std::max(plan.largest_module_elems, elems);
+      ids[path] = module.id;
+      plan.modules.push_back(std::move(module));
+    }
+    return plan;
   }
 
   plan::ModelPlan build() {
@@ -210,8 +266,13 @@ plan::ModelPlan golden_model(const std::string& name) {
   return plan::build_model_plan(plan::parse_model_spec(text.str()));
 }
 
+bool has_tree(const plan::ModelPlan& model) { return !model.spec.root.children.empty(); }
+
 plan::ModelPlan model_of(const std::string& name, const Json& model) {
-  if (!model.contains("tree")) return Builder(name, model).build();
+  if (!model.contains("tree")) {
+    Builder builder(name, model);
+    return builder.explained() ? builder.build() : builder.flat();
+  }
   return plan::build_model_plan(plan::parse_model_spec(model["tree"].dump()));
 }
 
@@ -225,7 +286,10 @@ plan::ModelPlan model_of(const std::string& name, const Json& model, const Json&
     zero.leaf_module.names = leaf.value("names", zero.leaf_module.names);
     zero.leaf_module.name_suffixes = leaf.value("name_suffixes", zero.leaf_module.name_suffixes);
   }
-  return plan::build_model_plan(plan::mark_leaf_modules(model_of(name, model).spec, zero));
+  const plan::ModelPlan plain = model_of(name, model);
+  if (!has_tree(plain))
+    throw std::invalid_argument("leaf modules of a model that the legend does not explain");
+  return plan::build_model_plan(plan::mark_leaf_modules(plain.spec, zero));
 }
 
 }  // namespace shardscope::golden
