@@ -121,8 +121,8 @@ SHARDSCOPE_API shardscope_status shardscope_add_param(shardscope_run* run, const
                                                       uint32_t* id);
 /* `module` uses `param`. The first module that says so is the parameter's owner. */
 SHARDSCOPE_API shardscope_status shardscope_use_param(shardscope_run* run, uint32_t module, uint32_t param);
-/* `param` is not trained (requires_grad false): it has weights, no gradient and no optimizer states, which the
- * expressions of memory and volume then leave out. Since version 2. */
+/* `param` is not trained (requires_grad false): it has weights, no gradient and no optimizer states, which
+ * the expressions of memory and volume then leave out. Since version 2. */
 SHARDSCOPE_API shardscope_status shardscope_freeze_param(shardscope_run* run, uint32_t param);
 SHARDSCOPE_API shardscope_status shardscope_add_slice(shardscope_run* run, const shardscope_slice* slice);
 
