@@ -138,6 +138,9 @@ class RankRun {
   /// Whether `range`, blocks of one tile, is drawn from it where buckets may be as wide as this.
   [[nodiscard]] bool wants_tile(const Range& range, ev::StreamId stream, std::uint8_t depth,
                                 double bucket_ns) const;
+  /// Blocks of a tile for which there was no time, from what is in memory.
+  void draw_unread(const Range& part, ev::StreamId stream, std::uint8_t depth,
+                   const DensityColumns& columns) const;
   /// Blocks of `range`: from tiles where these are fine enough, else one by one.
   void density_of_blocks(const Range& range, ev::StreamId stream, std::uint8_t depth,
                          const DensityColumns& columns) const;

@@ -48,6 +48,21 @@ bool RankRun::wants_tile(const Range& range, ev::StreamId stream, std::uint8_t d
                                               [](const Block& block) { return block.damaged; });
 }
 
+void RankRun::draw_unread(const Range& part, ev::StreamId stream, std::uint8_t depth,
+                          const DensityColumns& columns) const {
+  const RowSums& sums = sums_[static_cast<std::size_t>(stream)];
+  const DensityPyramid& whole = sums.levels(depth);
+  // All of the row in one go, and no block is looked at; unless these are of very unlike lengths and so have
+  // much narrower buckets themselves.
+  constexpr unsigned kMuchFiner = 2;
+  for (std::size_t i = part.first; i < part.last; ++i) {
+    const std::uint8_t shift = sums.shift(depth, i);
+    if (shift == RowSums::kNone || whole.shift() <= shift + kMuchFiner) continue;
+    return density_of_pages(part, stream, depth, columns, BlockAccess::Read::never);
+  }
+  whole.add_to(columns, sums.begin_ns(part.first), sums.end_ns(part.last - 1));
+}
+
 void RankRun::density_of_blocks(const Range& range, ev::StreamId stream, std::uint8_t depth,
                                 const DensityColumns& columns) const {
   const bool each = worth_reading(range);
@@ -69,7 +84,7 @@ void RankRun::density_of_blocks(const Range& range, ev::StreamId stream, std::ui
     if (tile.levels != nullptr) {
       tile.levels->add_to(columns);
     } else {
-      density_of_pages(part, stream, depth, columns, BlockAccess::Read::never);
+      draw_unread(part, stream, depth, columns);
     }
     rest.first = part.last;
   }
