@@ -208,6 +208,25 @@ TEST(Coordinator, SaysWhyTheTraceWasGivenUp) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
+// Another parameter for the last module, once its trace is recorded.
+TEST(Coordinator, SaysThatParametersChanged) {
+  RunSpec spec = spec_of("mlp", 2, Json::object(), 4);
+  spec.between_steps = [](Engine& engine, const Context&, const StepResult& result) {
+    if (result.step == 1) engine.register_external_parameter(plan::ModuleId{15}, plan::ParamId{0});
+  };
+  for (const auto& [rank, events] : events_of(spec)) {
+    SCOPED_TRACE(rank);
+    std::vector<Event> told;
+    for (const Event& event : events) {
+      if (event.kind == EventKind::trace_invalidated) told.push_back(event);
+    }
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_EQ(told[0].a, 15U);
+    EXPECT_EQ(told[0].b, 15U);
+    EXPECT_EQ(static_cast<plan::InvalidationCause>(told[0].code), plan::InvalidationCause::params_differ);
+  }
+}
+
 // Rank 1 runs another block the third time. The blocks are of one size, so no collective shows it.
 TEST(Coordinator, RanksMustRecordTheSameTrace) {
   std::ifstream file(SHARDSCOPE_MODELS "/mlp_reuse.json");
