@@ -92,7 +92,7 @@ void finish_rows(const Gemm& g, float* c) {
 }  // namespace
 
 void gemm(const Gemm& shape, const float* a, const float* b, float* c, const float* bias) {
-  if (g_sum_in_double.load(std::memory_order_relaxed)) {
+  if (sums_in_double()) {
     sum_in_double(shape, a, b, c, bias);
     if (shape.finish != Finish::add) finish_rows(shape, c);
     return;
@@ -115,9 +115,9 @@ void gemm(const Gemm& shape, const float* a, const float* b, float* c, const flo
   });
 }
 
-bool gemm_adds_row_sums() noexcept {
-  return vector_kernels().gemm != nullptr && !g_sum_in_double.load(std::memory_order_relaxed);
-}
+bool gemm_adds_row_sums() noexcept { return vector_kernels().gemm != nullptr && !sums_in_double(); }
+
+bool sums_in_double() noexcept { return g_sum_in_double.load(std::memory_order_relaxed); }
 
 }  // namespace shardscope::kernels::cpu
 

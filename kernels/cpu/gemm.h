@@ -38,5 +38,7 @@ struct Gemm {
 void gemm(const Gemm& shape, const float* a, const float* b, float* c, const float* bias);
 /// Whether products can be asked for row sums in passing.
 [[nodiscard]] bool gemm_adds_row_sums() noexcept;
+/// Whether MatmulPrecision::highest was asked for.
+[[nodiscard]] bool sums_in_double() noexcept;
 
 }  // namespace shardscope::kernels::cpu

@@ -1,9 +1,11 @@
 // Dense layers on fp32 products. CPUs without bf16 arithmetic run bf16 products at a fifth of the
 // fp32 rate (oneDNN 2.6 emulates them; f16 it does not have at all), so 16-bit operands are converted to fp32
-// block by block: the same products, accumulated in fp32, each result rounded once.
+// block by block: the same products, accumulated in fp32, each result rounded once. Where
+// bf16_products_pay(), a product of bf16 operands takes them as they are.
 #include <algorithm>
 
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm_bf16.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/parallel.h"
@@ -25,6 +27,12 @@ const float* floats(Slot slot, ConstPtr p, std::int64_t offset, std::int64_t n) 
   vector_kernels().cast(buffer, DType::f32, at(p.data, size_of(p.type), offset), p.type, n);
   return buffer;
 }
+
+/// Whether op(a) op(b) into `to` takes these as they are.
+bool stays_bf16(ConstPtr a, ConstPtr b, Ptr to) {
+  return a.type == DType::bf16 && b.type == DType::bf16 && to.type != DType::f16 && bf16_products_pay();
+}
+const std::uint16_t* halves(ConstPtr p) { return static_cast<const std::uint16_t*>(p.data); }
 
 /// Rows of a float block, plus those of `onto` if it has data, into a 16-bit array; both of leading dimension
 /// ld and from element `offset` on.
@@ -54,11 +62,24 @@ const float* at_float(ConstPtr p, std::int64_t offset) {
 /// What a result is put onto.
 ConstPtr before(Ptr to, Write write) { return write == Write::add ? ConstPtr(to) : ConstPtr(); }
 
-/// dw, and with row_sums the column sums of dy added to them.
+/// dw, and with row_sums the column sums of dy added to them (not where stays_bf16()).
 void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr x, std::int64_t N,
                      std::int64_t in, std::int64_t out, Write write) {
   // Strips of `out` bound the fp32 block of a 16-bit dw; rows of activations are converted block by block and
   // summed in fp32, in order.
+  if (N != 0 && stays_bf16(dy, x, dw)) {
+    const Gemm g{.trans_a = Trans::yes,
+                 .m = out,
+                 .n = in,
+                 .k = N,
+                 .lda = out,
+                 .ldb = in,
+                 .ldc = in,
+                 .add = write == Write::add,
+                 .threads = threads};
+    gemm_bf16(g, halves(dy), halves(x), dw, nullptr);
+    return;
+  }
   const bool in_place = dw.type == DType::f32;
   const bool direct = dy.type == DType::f32 && x.type == DType::f32;
   const std::int64_t out_block =
@@ -95,6 +116,22 @@ void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
                     std::int64_t in, std::int64_t out, ConstPtr onto) {
   if (N == 0 || out == 0) return;
   const float* b = bias.data == nullptr ? nullptr : floats(Slot::parameters, bias, 0, out);
+  if (in != 0 && stays_bf16(x, w, y) && (onto.data == nullptr || onto.type == y.type)) {
+    if (onto.data != nullptr && onto.data != y.data) {
+      vector_kernels().cast(y.data, y.type, onto.data, onto.type, N * out);
+    }
+    const Gemm g{.trans_b = Trans::yes,
+                 .m = N,
+                 .n = out,
+                 .k = in,
+                 .lda = in,
+                 .ldb = in,
+                 .ldc = out,
+                 .add = onto.data != nullptr,
+                 .threads = threads};
+    gemm_bf16(g, halves(x), halves(w), y, b);
+    return;
+  }
   const bool direct = x.type == DType::f32 && y.type == DType::f32;
   const std::int64_t row_block = direct ? N : std::min(N, kRowBlock);
   const std::int64_t out_block =
@@ -130,6 +167,18 @@ void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
 void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::int64_t N, std::int64_t in,
                            std::int64_t out, Write write) {
   if (dx.data == nullptr || N == 0 || in == 0) return;
+  if (out != 0 && stays_bf16(dy, w, dx)) {
+    const Gemm g{.m = N,
+                 .n = in,
+                 .k = out,
+                 .lda = out,
+                 .ldb = in,
+                 .ldc = in,
+                 .add = write == Write::add,
+                 .threads = threads};
+    gemm_bf16(g, halves(dy), halves(w), dx, nullptr);
+    return;
+  }
   const bool in_place = dx.type == DType::f32;
   const std::int64_t row_block = in_place && dy.type == DType::f32 ? N : std::min(N, kRowBlock);
   // Strips of `out`, summed in order: fp32 partial results, rounded at the last.
@@ -203,7 +252,7 @@ void linear_backward_weight(int threads, Ptr dw, Ptr dbias, ConstPtr dy, ConstPt
   const VectorKernels& kernels = vector_kernels();
   const bool has_product = dw.data != nullptr && out != 0 && in != 0 && N != 0;
   // The product reads all of dy anyway.
-  const bool in_passing = has_product && gemm_adds_row_sums();
+  const bool in_passing = has_product && gemm_adds_row_sums() && !stays_bf16(dy, x, dw);
   float* sums = dbias.data == nullptr ? nullptr : workspace_floats(Slot::columns, 3 * out);
   if (sums != nullptr) {
     std::fill_n(sums, out, 0.0F);
