@@ -32,7 +32,23 @@ const float* floats(Slot slot, ConstPtr p, std::int64_t offset, std::int64_t n) 
 bool stays_bf16(ConstPtr a, ConstPtr b, Ptr to) {
   return a.type == DType::bf16 && b.type == DType::bf16 && to.type != DType::f16 && bf16_products_pay();
 }
-const std::uint16_t* halves(ConstPtr p) { return static_cast<const std::uint16_t*>(p.data); }
+
+/// to[m,n] (+)= op(a)[m,k] op(b)[k,n] (+ bias[n]) of whole arrays of bf16.
+void multiply_bf16(int threads, Ptr to, ConstPtr a, Trans trans_a, ConstPtr b, Trans trans_b, std::int64_t m,
+                   std::int64_t n, std::int64_t k, bool add, const float* bias = nullptr) {
+  const Gemm g{.trans_a = trans_a,
+               .trans_b = trans_b,
+               .m = m,
+               .n = n,
+               .k = k,
+               .lda = trans_a == Trans::no ? k : m,
+               .ldb = trans_b == Trans::no ? n : k,
+               .ldc = n,
+               .add = add,
+               .threads = threads};
+  gemm_bf16(g, static_cast<const std::uint16_t*>(a.data), static_cast<const std::uint16_t*>(b.data), to,
+            bias);
+}
 
 /// Rows of a float block, plus those of `onto` if it has data, into a 16-bit array; both of leading dimension
 /// ld and from element `offset` on.
@@ -68,16 +84,7 @@ void weight_gradient(int threads, Ptr dw, float* row_sums, ConstPtr dy, ConstPtr
   // Strips of `out` bound the fp32 block of a 16-bit dw; rows of activations are converted block by block and
   // summed in fp32, in order.
   if (N != 0 && stays_bf16(dy, x, dw)) {
-    const Gemm g{.trans_a = Trans::yes,
-                 .m = out,
-                 .n = in,
-                 .k = N,
-                 .lda = out,
-                 .ldb = in,
-                 .ldc = in,
-                 .add = write == Write::add,
-                 .threads = threads};
-    gemm_bf16(g, halves(dy), halves(x), dw, nullptr);
+    multiply_bf16(threads, dw, dy, Trans::yes, x, Trans::no, out, in, N, write == Write::add);
     return;
   }
   const bool in_place = dw.type == DType::f32;
@@ -120,16 +127,7 @@ void linear_forward(int threads, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, s
     if (onto.data != nullptr && onto.data != y.data) {
       vector_kernels().cast(y.data, y.type, onto.data, onto.type, N * out);
     }
-    const Gemm g{.trans_b = Trans::yes,
-                 .m = N,
-                 .n = out,
-                 .k = in,
-                 .lda = in,
-                 .ldb = in,
-                 .ldc = out,
-                 .add = onto.data != nullptr,
-                 .threads = threads};
-    gemm_bf16(g, halves(x), halves(w), y, b);
+    multiply_bf16(threads, y, x, Trans::no, w, Trans::yes, N, out, in, onto.data != nullptr, b);
     return;
   }
   const bool direct = x.type == DType::f32 && y.type == DType::f32;
@@ -168,15 +166,7 @@ void linear_backward_input(int threads, Ptr dx, ConstPtr dy, ConstPtr w, std::in
                            std::int64_t out, Write write) {
   if (dx.data == nullptr || N == 0 || in == 0) return;
   if (out != 0 && stays_bf16(dy, w, dx)) {
-    const Gemm g{.m = N,
-                 .n = in,
-                 .k = out,
-                 .lda = out,
-                 .ldb = in,
-                 .ldc = in,
-                 .add = write == Write::add,
-                 .threads = threads};
-    gemm_bf16(g, halves(dy), halves(w), dx, nullptr);
+    multiply_bf16(threads, dx, dy, Trans::no, w, Trans::no, N, in, out, write == Write::add);
     return;
   }
   const bool in_place = dx.type == DType::f32;

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "runtime/plan/memory_model.h"
-#include "runtime/plan/stage_estimate.h"
 #include "runtime/plan/visit_order.h"
 #include "tests/engine/frozen_model.h"
+#include "tests/engine/stage_estimate_of.h"
 
 namespace shardscope::engine::testing {
 namespace {
@@ -37,13 +37,7 @@ TEST(FrozenMemory, IsTheExpressionOfEveryRowOfTheEstimate) {
       const Json cpu{{"device", "cpu"}, {"pin_memory", true}};
       limits.config["zero_optimization"]["offload_optimizer"] = cpu;
       limits.config["zero_optimization"]["offload_param"] = cpu;
-      config::ParseOptions parse;
-      parse.world = kWorld;
-      plan::StageEstimateInput input;
-      input.model = &model;
-      input.gpus_per_node = kWorld;
-      input.bytes = type == "fp32" ? plan::kFp32 : plan::kMixedPrecision;
-      input.zero = config::parse_config(limits.config.dump(), parse).zero;
+      const plan::StageEstimateInput input = stage_estimate_of(model, limits.config, kWorld, type);
       for (const plan::StageEstimate& row : plan::estimate_stages(input)) {
         SCOPED_TRACE(type + " " + name_of(freeze) + " stage " + std::to_string(row.stage) +
                      (row.offload_optimizer ? " optimizer" : "") + (row.offload_param ? " parameters" : ""));

@@ -7,9 +7,9 @@
 
 #include "runtime/plan/memory_model.h"
 #include "runtime/plan/quantization.h"
-#include "runtime/plan/stage_estimate.h"
 #include "tests/engine/checkpointed_run.h"
 #include "tests/engine/frozen_model.h"
+#include "tests/engine/stage_estimate_of.h"
 
 namespace shardscope::engine::testing {
 namespace {
@@ -179,13 +179,7 @@ TEST(QuantizedFrozen, RestsAsTheEstimateSays) {
   for (const std::string type : {"fp32", "bf16"}) {
     const RunSpec base = quantized(spec_of(Freeze::adapters, kWorld, type));
     const plan::ModelPlan model = plan::build_model_plan(base.model);
-    config::ParseOptions parse;
-    parse.world = kWorld;
-    plan::StageEstimateInput input;
-    input.model = &model;
-    input.gpus_per_node = kWorld;
-    input.bytes = type == "fp32" ? plan::kFp32 : plan::kMixedPrecision;
-    input.zero = config::parse_config(base.config.dump(), parse).zero;
+    const plan::StageEstimateInput input = stage_estimate_of(model, base.config, kWorld, type);
     std::int64_t bytes = 0;
     for (const plan::StageEstimate& row : plan::estimate_stages(input)) {
       if (row.stage != 3) continue;

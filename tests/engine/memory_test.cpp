@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/plan/memory_model.h"
-#include "runtime/plan/stage_estimate.h"
+#include "tests/engine/stage_estimate_of.h"
 #include "tests/engine/support.h"
 
 namespace shardscope::engine::testing {
@@ -124,12 +124,6 @@ TEST_P(AgainstExpressions, PeakOfModelStates) {
 TEST_P(AgainstExpressions, EstimateAll) {
   const auto offload_cpu = [](bool pinned) { return Json{{"device", "cpu"}, {"pin_memory", pinned}}; };
   const plan::ModelPlan model = plan::build_model_plan(spec(0).model);
-  config::ParseOptions parse;
-  parse.world = GetParam().world;
-  plan::StageEstimateInput input;
-  input.model = &model;
-  input.gpus_per_node = GetParam().world;
-  input.bytes = GetParam().type == "fp32" ? plan::kFp32 : plan::kMixedPrecision;
   // The arena rounds each buffer up; six buffers of states.
   constexpr std::size_t kStates = 6 * device::Arena::kAlignment;
   const std::size_t rounding = model.params.size() * device::Arena::kAlignment;
@@ -139,7 +133,8 @@ TEST_P(AgainstExpressions, EstimateAll) {
     RunSpec estimated = spec(3);
     Json& limits = estimated.config["zero_optimization"];
     limits["offload_optimizer"] = limits["offload_param"] = offload_cpu(pinned);
-    input.zero = config::parse_config(estimated.config.dump(), parse).zero;
+    const plan::StageEstimateInput input =
+        stage_estimate_of(model, estimated.config, GetParam().world, GetParam().type);
     for (const plan::StageEstimate& row : plan::estimate_stages(input)) {
       if (!pinned && !row.offload_optimizer) continue;  // seen
       SCOPED_TRACE("stage " + std::to_string(row.stage) + (row.offload_optimizer ? " optimizer" : "") +
