@@ -1,5 +1,5 @@
-// The C interface's description of a run, called with anything: what it would start with can be said to a collector
-// and is understood there as it was described.
+// The C interface's description of a run, called with anything: what it would start with can be said to a
+// collector and is understood there as it was described.
 #include <cstring>
 #include <memory>
 #include <string>
