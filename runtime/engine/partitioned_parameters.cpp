@@ -26,6 +26,7 @@
 #include "runtime/engine/gather_path.h"
 #include "runtime/engine/parameters.h"
 #include "runtime/engine/prefetch_watch.h"
+#include "runtime/engine/resting_shards.h"
 #include "runtime/engine/trace_check.h"
 #include "runtime/offload/shard_store.h"
 #include "runtime/plan/explain.h"
@@ -111,6 +112,7 @@ class PartitionedParameters final : public Parameters {
         watch_(context.device),
         ongoing_(plan::max_ongoing(context.config.zero.compat.max_ongoing_fetch_events)),
         shards_(make_shards(context, ownership, placement_)),
+        resting_(context, ownership, *shards_),
         params_(context.model.params.size()) {
     events_.order(context_.device.compute(), context_.device.gather());
   }
@@ -189,7 +191,7 @@ class PartitionedParameters final : public Parameters {
   }
 
   void before_update() override {
-    pack();
+    resting_.finish();
     wait_for(scheduler_.in_flight_gathers(), plan::kNone<plan::ModuleId>);
     const std::vector<ParamId> released = scheduler_.begin_update();
     free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::partition, scheduler_.available_elems());
@@ -230,19 +232,8 @@ class PartitionedParameters final : public Parameters {
   [[nodiscard]] std::string describe_swap() const override { return shards_->describe_swap(); }
   [[nodiscard]] optim::ParamSink& sink() override { return *shards_; }
 
-  [[nodiscard]] optim::RestingPart open_frozen(ParamId param) override {
-    if (unpacked_.param != param) pack();
-    const optim::RestingPart part = open_resting(param);
-    if (!shards_->quantized(param)) return part;
-    if (unpacked_.param != param) unpack(param, part);
-    return {{unpacked_.values.data(), context_.type()}, part.stream};
-  }
-  void close_frozen(ParamId param, optim::PartUse use) override {
-    if (unpacked_.param != param) return close_resting(param, use);
-    unpacked_.changed |= use == optim::PartUse::changed;
-    close_resting(param, optim::PartUse::read);
-    if (!unpacked_.changed) unpacked_ = {};
-  }
+  [[nodiscard]] optim::RestingPart open_frozen(ParamId param) override { return resting_.open(param); }
+  void close_frozen(ParamId param, optim::PartUse use) override { resting_.close(param, use); }
 
  private:
   [[nodiscard]] bool exact() const noexcept {
@@ -264,54 +255,6 @@ class PartitionedParameters final : public Parameters {
     std::int64_t bytes = 0;
     bool waited = false;  ///< the compute stream has waited for it
   };
-
-  /// A quantized shard that is read or set from outside, in the storage type. It is rounded once, when all
-  /// of it is set: piece by piece, a group would be rounded again with every piece of it.
-  struct Unpacked {
-    ParamId param = plan::kNone<ParamId>;
-    device::Buffer values;
-    bool changed = false;
-  };
-  [[nodiscard]] optim::RestingPart open_resting(ParamId param) {
-    if (shards_->in_place().data == nullptr) return shards_->open(param);
-    return {{shards_->at_rest(param), context_.type()}, &context_.device.compute()};
-  }
-  void close_resting(ParamId param, optim::PartUse use) {
-    if (shards_->in_place().data == nullptr) shards_->close(param, use);
-  }
-  [[nodiscard]] plan::PackedShard packed(ParamId param) const {
-    return plan::packed_shard(ownership_.shards().partitions[plan::raw(param)].shard_elems);
-  }
-  void unpack(ParamId param, const optim::RestingPart& part) {
-    const bool on_device = part.stream == &context_.device.compute();
-    device::Arena& memory = on_device ? context_.device.memory() : context_.device.host();
-    const plan::PackedShard shard = packed(param);
-    unpacked_ = {param,
-                 memory.allocate(context_.bytes_of(shard.groups.elems),
-                                 {ev::MemoryCategory::temporary, ev::kNoId}, *part.stream),
-                 false};
-    const auto* from = static_cast<const std::byte*>(part.data.data);
-    part.stream->run([to = kernels::Ptr{unpacked_.values.data(), context_.type()}, from,
-                      shard](const kernels::Exec& exec) {
-      kernels::dequantize_int8(exec, to, reinterpret_cast<const std::int8_t*>(from),
-                               reinterpret_cast<const float*>(from + shard.scales_at()), shard.groups.elems,
-                               shard.groups.group_elems);
-    });
-  }
-  void pack() {
-    if (unpacked_.param == plan::kNone<ParamId>) return;
-    const ParamId param = unpacked_.param;
-    const optim::RestingPart part = open_resting(param);
-    auto* to = static_cast<std::byte*>(part.data.data);
-    part.stream->run([from = kernels::ConstPtr{unpacked_.values.data(), context_.type()}, to,
-                      shard = packed(param)](const kernels::Exec& exec) {
-      kernels::quantize_int8(exec, reinterpret_cast<std::int8_t*>(to),
-                             reinterpret_cast<float*>(to + shard.scales_at()), from, shard.groups.elems,
-                             shard.groups.group_elems);
-    });
-    close_resting(param, optim::PartUse::changed);
-    unpacked_ = {};
-  }
 
   /// On the host lane with the compute stream's time, so that they lie in their micro-step.
   void emit_counters() {
@@ -537,9 +480,9 @@ class PartitionedParameters final : public Parameters {
   PrefetchWatch watch_;
   plan::InFlightLimit<plan::GatherId> ongoing_;
   std::unique_ptr<offload::ShardStore> shards_;
+  RestingShards resting_;
   std::vector<Param> params_;  ///< by ParamId
   IssuedById issued_;          ///< by GatherId
-  Unpacked unpacked_;
   std::uint32_t micro_step_ = 0, step_ = 0;
 };
 

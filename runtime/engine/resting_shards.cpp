@@ -1,0 +1,73 @@
+#include "runtime/engine/resting_shards.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/ops.h"
+#include "runtime/engine/events.h"
+
+namespace shardscope::engine {
+
+using plan::ParamId;
+
+optim::RestingPart RestingShards::open(ParamId param) {
+  if (unpacked_.param != param) finish();
+  const optim::RestingPart part = open_stored(param);
+  if (!shards_.quantized(param)) return part;
+  if (unpacked_.param != param) unpack(param, part);
+  return {{unpacked_.values.data(), context_.type()}, part.stream};
+}
+
+void RestingShards::close(ParamId param, optim::PartUse use) {
+  if (unpacked_.param != param) return close_stored(param, use);
+  unpacked_.changed |= use == optim::PartUse::changed;
+  close_stored(param, optim::PartUse::read);
+  if (!unpacked_.changed) unpacked_ = {};
+}
+
+void RestingShards::finish() {
+  if (unpacked_.param == plan::kNone<ParamId>) return;
+  const ParamId param = unpacked_.param;
+  const optim::RestingPart part = open_stored(param);
+  auto* to = static_cast<std::byte*>(part.data.data);
+  part.stream->run([from = kernels::ConstPtr{unpacked_.values.data(), context_.type()}, to,
+                    shard = packed(param)](const kernels::Exec& exec) {
+    kernels::quantize_int8(exec, reinterpret_cast<std::int8_t*>(to),
+                           reinterpret_cast<float*>(to + shard.scales_at()), from, shard.groups.elems,
+                           shard.groups.group_elems);
+  });
+  close_stored(param, optim::PartUse::changed);
+  unpacked_ = {};
+}
+
+optim::RestingPart RestingShards::open_stored(ParamId param) {
+  if (shards_.in_place().data == nullptr) return shards_.open(param);
+  return {{shards_.at_rest(param), context_.type()}, &context_.device.compute()};
+}
+
+void RestingShards::close_stored(ParamId param, optim::PartUse use) {
+  if (shards_.in_place().data == nullptr) shards_.close(param, use);
+}
+
+plan::PackedShard RestingShards::packed(ParamId param) const {
+  return plan::packed_shard(ownership_.shards().partitions[plan::raw(param)].shard_elems);
+}
+
+void RestingShards::unpack(ParamId param, const optim::RestingPart& part) {
+  const bool on_device = part.stream == &context_.device.compute();
+  device::Arena& memory = on_device ? context_.device.memory() : context_.device.host();
+  const plan::PackedShard shard = packed(param);
+  unpacked_ = {param,
+               memory.allocate(context_.bytes_of(shard.groups.elems),
+                               {ev::MemoryCategory::temporary, ev::kNoId}, *part.stream),
+               false};
+  const auto* from = static_cast<const std::byte*>(part.data.data);
+  part.stream->run(
+      [to = kernels::Ptr{unpacked_.values.data(), context_.type()}, from, shard](const kernels::Exec& exec) {
+        kernels::dequantize_int8(exec, to, reinterpret_cast<const std::int8_t*>(from),
+                                 reinterpret_cast<const float*>(from + shard.scales_at()), shard.groups.elems,
+                                 shard.groups.group_elems);
+      });
+}
+
+}  // namespace shardscope::engine

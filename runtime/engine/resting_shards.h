@@ -1,0 +1,46 @@
+// Shards at rest as others read and set them (checkpoints, weights): in the storage type, whether they rest
+// in it or quantized.
+#pragma once
+
+#include "runtime/engine/context.h"
+#include "runtime/offload/shard_store.h"
+#include "runtime/optim/param_sink.h"
+#include "runtime/plan/ownership.h"
+#include "runtime/plan/quantization.h"
+
+namespace shardscope::engine {
+
+/// Context, shards and ownership outlive it. One shard is open at a time, or closed before the next one
+/// opens.
+class RestingShards {
+ public:
+  RestingShards(const Context& context, const plan::Ownership& ownership, offload::ShardStore& shards)
+      : context_(context), ownership_(ownership), shards_(shards) {}
+
+  /// The shard of `param` in the storage type, until close(), on the stream that is named with it.
+  [[nodiscard]] optim::RestingPart open(plan::ParamId param);
+  void close(plan::ParamId param, optim::PartUse use);
+  /// Rounds what was set last: before shards are read otherwise.
+  void finish();
+
+ private:
+  /// A quantized shard that is open. It is rounded once, when all of it is set: piece by piece, a group would
+  /// be rounded again with every piece of it.
+  struct Unpacked {
+    plan::ParamId param = plan::kNone<plan::ParamId>;
+    device::Buffer values;
+    bool changed = false;
+  };
+
+  [[nodiscard]] optim::RestingPart open_stored(plan::ParamId param);
+  void close_stored(plan::ParamId param, optim::PartUse use);
+  [[nodiscard]] plan::PackedShard packed(plan::ParamId param) const;
+  void unpack(plan::ParamId param, const optim::RestingPart& part);
+
+  const Context& context_;
+  const plan::Ownership& ownership_;
+  offload::ShardStore& shards_;
+  Unpacked unpacked_;
+};
+
+}  // namespace shardscope::engine
