@@ -51,7 +51,8 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   };
   add("--config", config_path);
   add("--model", options.model);
-  add("--data", options.data.empty() ? source_root() : options.data);
+  add("--data", options.data);
+  add("--default-text", source_root());
   add("--steps", std::to_string(options.steps));
   add("--seed", std::to_string(options.seed));
   add("--device", options.device);
@@ -112,7 +113,11 @@ void check_files(const LaunchOptions& options) {
   const auto must_exist = [](const char* what, const std::string& path) {
     if (!path.empty() && !fs::exists(path)) throw UserError(fmt::format("{} {}: no such file", what, path));
   };
-  must_exist("--data", options.data.rfind("golden:", 0) == 0 ? "" : options.data);
+  if (!options.data.starts_with("golden:")) {
+    const std::size_t comma = options.data.find(',');  // "x.npy,y.npy"
+    must_exist("--data", options.data.substr(0, comma));
+    if (comma != std::string::npos) must_exist("--data", options.data.substr(comma + 1));
+  }
   must_exist("--init", options.init);
   must_exist("--resume", options.resume);
   if (options.model.size() > 5 && options.model.ends_with(".json")) must_exist("--model", options.model);

@@ -13,7 +13,7 @@ struct LaunchOptions {
   std::string config;            ///< DeepSpeed JSON file
   std::vector<std::string> set;  ///< KEY=VALUE over the file, dotted keys
   std::string model = "gpt-mini";
-  std::string data;  ///< empty: the repository's own text
+  std::string data;  ///< empty: the repository's own text, or generated vectors
   std::int64_t steps = 50;
   std::int64_t seed = 1234;
   std::string device = "cpu";

@@ -28,6 +28,11 @@ class Dataset {
 [[nodiscard]] std::unique_ptr<Dataset> open_vectors(const std::string& path, std::int64_t input_width,
                                                     std::int64_t output_width);
 
+/// 4,096 samples of a linear map: inputs uniform in [-1, 1), label k = sum over j of W[k, j] x[j] /
+/// sqrt(input_width) with W uniform in [-1, 1); the same everywhere. What a model of vectors trains on when
+/// no data is given.
+[[nodiscard]] std::unique_ptr<Dataset> make_linear_map(std::int64_t input_width, std::int64_t output_width);
+
 /// The generated streams of the recorded DeepSpeed runs. Throws DataError on an unknown name.
 [[nodiscard]] std::unique_ptr<BatchStream> make_golden_stream(const std::string& name,
                                                               const plan::ModelSpec& model,

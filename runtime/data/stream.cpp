@@ -87,8 +87,16 @@ std::unique_ptr<BatchStream> open_stream(const plan::ModelSpec& model, const Str
   }
   constexpr const char* kGolden = "golden:";
   if (options.path.rfind(kGolden, 0) == 0) return make_golden_stream(options.path.substr(7), model, options);
-  std::unique_ptr<Dataset> data = tokens ? open_token_windows(options.path, options.context, model.vocabulary)
-                                         : open_vectors(options.path, model.input_width, model.output_width);
+  if (tokens && options.path.empty())
+    throw DataError("data: " + model.name +
+                    " reads tokens; give a text file, a folder or a .bin file of tokens");
+  std::unique_ptr<Dataset> data;
+  if (tokens)
+    data = open_token_windows(options.path, options.context, model.vocabulary);
+  else if (options.path.empty())
+    data = make_linear_map(model.input_width, model.output_width);
+  else
+    data = open_vectors(options.path, model.input_width, model.output_width);
   return std::make_unique<SampledStream>(std::move(data), model, options);
 }
 

@@ -60,7 +60,8 @@ class BatchStream {
 struct StreamOptions {
   /// Token models: a text file or a folder (bytes as tokens), or a .bin file of 16-bit tokens (with or
   /// without llm.c's header). Vector models: "x.npy,y.npy" or a folder holding both. Generated: "golden:mlp",
-  /// "golden:gpt" (tests/golden/losses.json, "data mlp" and "data gpt").
+  /// "golden:gpt" (tests/golden/losses.json, "data mlp" and "data gpt"), and for vector models an empty path
+  /// (make_linear_map).
   std::string path;
   std::int64_t micro_batch = 1;  ///< samples per rank
   std::int64_t context = 0;      ///< T; 0: the model's longest

@@ -6,7 +6,9 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--config", o.config, "DeepSpeed JSON file; default: stage 0, fp32, AdamW");
   app.add_option("--model", o.model, "built-in model or JSON file of a module tree")->capture_default_str();
   app.add_option("--data", o.data,
-                 "text file or folder, .bin file of 16-bit tokens, x.npy,y.npy, or golden:mlp, golden:gpt");
+                 "text file or folder, .bin file of 16-bit tokens, x.npy,y.npy, or golden:mlp, golden:gpt; "
+                 "default for a model of vectors: generated");
+  app.add_option("--default-text", o.default_text, "what a model of tokens reads without --data");
   app.add_option("--steps", o.steps, "optimizer steps, with those before --resume")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

@@ -11,6 +11,7 @@ struct Options {
   std::string config;
   std::string model = "gpt-mini";
   std::string data;
+  std::string default_text;  ///< what a model of tokens reads without `data`
   std::int64_t steps = 50;
   std::uint64_t seed = 1234;
   std::int64_t context = 0;

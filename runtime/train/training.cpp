@@ -80,7 +80,8 @@ class Training {
       world.set_ranks_per_node(static_cast<std::uint32_t>(config_.zero.ranks_per_node));
     }
     data::StreamOptions stream;
-    stream.path = options.data;
+    const bool tokens = model_.spec.input == plan::InputKind::tokens;
+    stream.path = options.data.empty() && tokens ? options.default_text : options.data;
     stream.micro_batch = config_.batch.micro_batch_size;
     stream.context = options.context;
     stream.rank = world.rank();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -202,6 +203,39 @@ TEST_F(Data, VectorsFromNpy) {
               HasSubstr("its shape is [0, 1000000000]; save at least one row"));
   EXPECT_THAT(error_of(spec, write("odd.npy", npy("<f4", "(2, -2)", "")) + "," + y_path),
               HasSubstr("not a tuple of numbers"));
+}
+
+TEST_F(Data, ModelsOfVectorsHaveGeneratedData) {
+  plan::ModelSpec spec;
+  spec.input = plan::InputKind::vectors;
+  spec.input_width = 3;
+  spec.output_width = 2;
+  const auto stream = open_stream(spec, {"", 8, 0, 0, 1, 7});
+  EXPECT_EQ(stream->samples(), 4096);
+  // Labels are linear in the inputs: the map that four samples give predicts the others.
+  HostBatch batch;
+  stream->next(batch);
+  const auto x = [&](std::size_t b, std::size_t j) { return double{batch.inputs[3 * b + j]}; };
+  const auto solve = [&](std::size_t k) {  // Cramer's rule over samples 0, 1, 2
+    const auto y = [&](std::size_t b) { return double{batch.labels[2 * b + k]}; };
+    const auto det = [&](auto column) {
+      return column(0, 0) * (column(1, 1) * column(2, 2) - column(1, 2) * column(2, 1)) -
+             column(0, 1) * (column(1, 0) * column(2, 2) - column(1, 2) * column(2, 0)) +
+             column(0, 2) * (column(1, 0) * column(2, 1) - column(1, 1) * column(2, 0));
+    };
+    std::array<double, 3> w{};
+    for (std::size_t j = 0; j < 3; ++j)
+      w[j] = det([&](std::size_t b, std::size_t i) { return i == j ? y(b) : x(b, i); }) / det(x);
+    return w;
+  };
+  for (std::size_t k = 0; k < 2; ++k) {
+    const std::array<double, 3> w = solve(k);
+    for (std::size_t b = 3; b < 8; ++b)
+      EXPECT_NEAR(batch.labels[2 * b + k], w[0] * x(b, 0) + w[1] * x(b, 1) + w[2] * x(b, 2), 1e-4) << b;
+  }
+  EXPECT_NE(batch.labels[0], batch.labels[1]);
+  // A model of tokens has no such data.
+  EXPECT_THAT(error_of(tokens_model(256, 4), ""), HasSubstr("reads tokens; give a text file"));
 }
 
 }  // namespace
