@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/quantity_text.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
@@ -165,16 +166,15 @@ void memory_excess(const Summary& summary, Findings& out) {
   if (!excess || *excess < kTolerated) return;
   std::string parts;
   for (const MemoryPart& part : summary.memory_model.parts) {
-    parts += fmt::format(" {:.2f} MiB are {}: {}.", static_cast<double>(part.bytes) / 1048576.0,
-                         name_of(part.cause), explain(part.cause));
+    parts += fmt::format(" {} are {}: {}.", bytes_text(part.bytes), name_of(part.cause), explain(part.cause));
   }
-  out.push_back({Severity::info,
-                 fmt::format("Model states exceed {} by {:.1f} %", summary.memory_model.expression, *excess),
-                 fmt::format("{:.2f} MiB expected, {:.2f} MiB measured at the peak.",
-                             static_cast<double>(summary.memory_model.bytes_per_rank) / 1048576.0,
-                             static_cast<double>(*summary.memory_model.measured_bytes_per_rank) / 1048576.0) +
-                     parts,
-                 "The Memory panel's breakdown at the peak names the categories.", 0, ev::kNoId});
+  out.push_back(
+      {Severity::info,
+       fmt::format("Model states exceed {} by {:.1f} %", summary.memory_model.expression, *excess),
+       fmt::format("{} expected, {} measured at the peak.", bytes_text(summary.memory_model.bytes_per_rank),
+                   bytes_text(*summary.memory_model.measured_bytes_per_rank)) +
+           parts,
+       "The Memory panel's breakdown at the peak names the categories.", 0, ev::kNoId});
 }
 
 void overflows(const store::Store& store, Findings& out) {

@@ -8,12 +8,15 @@
 
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/memory.h"
+#include "app/analysis/quantity_text.h"
 #include "app/store/names.h"
 
 namespace shardscope::cli {
 namespace {
 
 double mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
+/// An addition to what is expected: "+1.25 MiB".
+std::string more(std::int64_t bytes) { return (bytes > 0 ? "+" : "") + analysis::bytes_text(bytes); }
 double ms(std::int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
 std::string or_dash(const std::optional<double>& value, const char* format) {
@@ -111,20 +114,19 @@ std::string summary_text(const analysis::Summary& s) {
   } else if (!s.loss.empty()) {
     line("loss", fmt::format("{:.4f} -> {:.4f}", s.loss.front(), last_finite(s.loss)));
   }
-  line("model states",
-       fmt::format("{}: {:.2f} MiB per rank expected, {} measured ({})", s.memory_model.expression,
-                   mib(s.memory_model.bytes_per_rank),
-                   s.memory_model.measured_bytes_per_rank
-                       ? fmt::format("{:.2f} MiB", mib(*s.memory_model.measured_bytes_per_rank))
-                       : std::string("—"),
-                   or_dash(s.memory_model.excess_pct, "{:+.2f} %")));
+  line("model states", fmt::format("{}: {} per rank expected, {} measured ({})", s.memory_model.expression,
+                                   analysis::bytes_text(s.memory_model.bytes_per_rank),
+                                   s.memory_model.measured_bytes_per_rank
+                                       ? analysis::bytes_text(*s.memory_model.measured_bytes_per_rank)
+                                       : std::string("—"),
+                                   or_dash(s.memory_model.excess_pct, "{:+.2f} %")));
   for (const analysis::MemoryPart& part : s.memory_model.parts) {
-    line("", fmt::format("{:+.2f} MiB {}: {}", mib(part.bytes), analysis::name_of(part.cause),
+    line("", fmt::format("{} {}: {}", more(part.bytes), analysis::name_of(part.cause),
                          analysis::explain(part.cause)));
   }
   for (const analysis::MemoryModel::Offloaded& pool : s.memory_model.offloaded) {
     for (const analysis::MemoryPart& part : pool.parts) {
-      line("", fmt::format("{:+.2f} MiB {}, {} memory: {}", mib(part.bytes), analysis::name_of(part.cause),
+      line("", fmt::format("{} {}, {} memory: {}", more(part.bytes), analysis::name_of(part.cause),
                            store::name_of(pool.pool), analysis::explain(part.cause)));
     }
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/analysis/quantity_text.h"
 #include "app/analysis/summary.h"
 #include "app/store/store.h"
 
@@ -28,10 +29,9 @@ inline constexpr const char* kIdle = "#C9CED6";
 }  // namespace colour
 [[nodiscard]] const char* colour_of(instrumentation::MemoryCategory category);
 
-/// 3-4 significant digits with the unit that gives them: "12.3 ms", "1.25 MiB".
-[[nodiscard]] std::string time_text(std::int64_t ns);
-[[nodiscard]] std::string bytes_text(std::int64_t bytes);
-[[nodiscard]] std::string count_text(double value);
+using analysis::bytes_text;
+using analysis::count_text;
+using analysis::time_text;
 
 /// Stacked bar per rank: compute, exposed communication, exposed copies, idle.
 [[nodiscard]] std::string time_partition_svg(const analysis::Summary& summary);

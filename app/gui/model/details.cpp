@@ -233,7 +233,7 @@ void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) 
   const analysis::TraceInvalidation why = analysis::read_invalidation(rank, *first);
   add(out, "trace invalidated", times == 1 ? "once" : std::to_string(times) + " times");
   add(out, "at first", timestamp(why.at_ns, 1000));
-  add(out, "because it", analysis::cause_text(data, why));
+  add(out, "cause", analysis::cause_text(data, why));
 }
 
 Details describe_rank(const AppState& app, std::uint32_t rank) {

@@ -54,6 +54,13 @@ void InspectorView::draw(Context& ctx, Rect room) {
     const float label = ctx.canvas.width(field.label, Font::small) + 8;
     ctx.canvas.text_in(row.take_left(std::min(label, row.w * 0.6F)), field.label, c.muted, Font::small);
     const std::string value = field.unit.empty() ? field.value : field.value + " " + field.unit;
+    // A sentence has lines of its own.
+    if (value.find(' ') != std::string::npos && ctx.canvas.width(value, Font::mono_small) > row.w &&
+        room.h > kRow) {
+      const float h = ctx.canvas.paragraph(room, value, c.text, Font::small);
+      room.take_top(h + 4);
+      continue;
+    }
     const bool cut = ctx.canvas.text_in(row, value, c.text, Font::mono_small, Align::right);
     if (ctx.hovered(whole) && (cut || !field.formula.empty())) {
       ctx.tip(field.formula.empty() ? value : field.label + " = " + field.formula);
