@@ -121,7 +121,9 @@ void explain_volume(const Digest& digest, Summary& summary) {
     summary.volume_parts.push_back({static_cast<VolumeCause>(cause), part});
     left -= part;
   }
-  summary.unexplained_elements_per_step = left;
+  // What rounding of the means leaves is nothing, and not "-0".
+  const bool nothing = std::abs(left) < 1e-9 * *summary.elements_per_step;
+  summary.unexplained_elements_per_step = nothing ? 0 : left;
 }
 
 void summarize_communication(const store::Store& store, const Digest& digest, Summary& summary) {
