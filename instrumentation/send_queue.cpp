@@ -8,7 +8,7 @@ namespace shardscope::instrumentation {
 std::size_t SendQueue::size_of(const wire::Body& body) noexcept {
   constexpr std::size_t kOverhead = 256;
   if (const auto* batch = std::get_if<wire::Batch>(&body))
-    return kOverhead + batch->events.size() * sizeof(Event);
+    return kOverhead + batch->events.capacity() * sizeof(Event);  // what it holds, used or not
   if (const auto* text = std::get_if<wire::Text>(&body)) return kOverhead + text->text.size();
   return kOverhead;  // tables are one and the same for the whole run: not the queue's to bound
 }
