@@ -12,7 +12,8 @@ constexpr std::size_t kMemoryLeaves = 8;
 
 }  // namespace
 
-Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin) {
+Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin,
+           const std::function<void(const RankState&)>& ended) {
   state.settle();
   state.close_stretch();
   Block block;
@@ -49,6 +50,7 @@ Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin) {
   block.counts = state.instant_counts();
   block.gates = state.gate_count();
   block.notable = state.notable();
+  if (ended) ended(state);
   SpanTotals totals;
   state.let_go([&](ev::StreamId stream, const Span& span) { totals.add({rank, stream}, span); });
   block.totals = totals.rows();
@@ -64,6 +66,7 @@ std::size_t Block::bytes() const noexcept {
     bytes += lane.fine.capacity() + lane.rows.capacity() * sizeof(DensityPyramid);
     for (const DensityPyramid& row : lane.rows) bytes += row.bytes();
   }
+  for (const TileRow& row : tile) bytes += sizeof row + row.bytes.capacity();
   for (const BlockMemory& pool : memory) bytes += pool.leaves.capacity() * sizeof(MemoryIndex::Leaf);
   return bytes;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "app/store/density_pyramid.h"
@@ -25,6 +26,12 @@ struct BlockMemory {
   std::uint32_t changes = 0;
   MemorySample peak, model_state_peak;
   std::vector<MemoryIndex::Leaf> leaves;
+};
+
+/// A row of a tile (tile.h).
+struct TileRow {
+  std::uint32_t row = 0;         ///< tile_row()
+  std::vector<std::byte> bytes;  ///< packed; see decode_tile()
 };
 
 struct Block {
@@ -62,7 +69,9 @@ struct Block {
   // Empty: the recording has them in row rows[0].
   std::vector<std::byte> page;
   std::vector<std::byte> statuses;  ///< of every parameter, when the block begins
-  bool damaged = false;             ///< found so when it was read: shown as a gap
+  /// Of the tile that ends with it, ascending; empty: there is none, or the recording has it.
+  std::vector<TileRow> tile;
+  bool damaged = false;  ///< found so when it was read: shown as a gap
 
   [[nodiscard]] std::size_t bytes() const noexcept;
 };
@@ -81,9 +90,11 @@ struct BlockTail {
   std::vector<ParamState> statuses;  ///< by parameter
 };
 
-/// Ends the stretch that `state` holds and lets it go. `begin`: its keyframe at the stretch's begin. What
-/// identifies the events (sequence to gap, rows, chunk) is left to the caller.
-[[nodiscard]] Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin);
+/// Ends the stretch that `state` holds and lets it go, after `ended(state)` has seen its levels of detail.
+/// `begin`: its keyframe at the stretch's begin. What identifies the events (sequence to gap, rows, chunk) is
+/// left to the caller.
+[[nodiscard]] Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin,
+                         const std::function<void(const RankState&)>& ended = {});
 
 /// `page` and `statuses` of the block are written apart.
 [[nodiscard]] std::vector<std::byte> encode_block(const Block& block);

@@ -44,7 +44,11 @@ void drop_finer(const Block& block, BlockPage& page) {
 }  // namespace
 
 void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time, std::chrono::nanoseconds frame) {
+  note_drawing();
+  // Of what is new all is drawn: what that takes is known of the frames before.
+  if (time && frame.count() > 0) time = std::clamp(frame - drawing_, std::chrono::nanoseconds(0), *time);
   left_ = time;
+  granted_ = time.value_or(std::chrono::nanoseconds(0));
   frame_ = frame;
   looked_ = std::chrono::nanoseconds(0);
   // Between two frames there may be one without a limit that looks at nothing.
@@ -54,6 +58,13 @@ void BlockAccess::limit(std::optional<std::chrono::nanoseconds> time, std::chron
   }
   all_seen_before_ = true;
   read_since_limit_ = short_of_time_ = false;
+}
+
+void BlockAccess::note_drawing() {
+  if (!left_ || sights_.empty() || all_seen_before_) return;
+  const std::chrono::nanoseconds took = looked_ - (granted_ - *left_);
+  // What was costly once is expected for a while.
+  drawing_ = std::max(took, drawing_ - drawing_ / 8);
 }
 
 void BlockAccess::share_cache() {
@@ -180,13 +191,18 @@ const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index
 }
 
 BlockAccess::TileRead BlockAccess::read_tile(const Block& last, std::uint32_t tile, std::uint32_t row) {
-  if (rows_ == nullptr || last.rows.empty()) return {};
+  const auto own = std::lower_bound(last.tile.begin(), last.tile.end(), row,
+                                    [](const TileRow& r, std::uint32_t value) { return r.row < value; });
+  const bool in_memory = own != last.tile.end() && own->row == row;
+  if (!in_memory && (rows_ == nullptr || last.rows.empty())) return {};
   const BlockCache::Key key{last.rank, tile << kTileRowBits | row, kTilePart};
   if (const auto* known = cache_.find(key)) return {.held = known, .stored = true};
   if (!may_read(tiles_)) return {.held = nullptr, .stored = true};
   const Measured measured(*this, tiles_);
   try {
-    const std::vector<std::byte> bytes = rows_->tile(last.rows.front(), row);
+    std::vector<std::byte> read;
+    if (!in_memory) read = rows_->tile(last.rows.front(), row);
+    const std::vector<std::byte>& bytes = in_memory ? own->bytes : read;
     if (bytes.empty()) return {};
     const auto levels = std::make_shared<DensityPyramid>(decode_tile(bytes.data(), bytes.size()));
     return {.held = cache_.put(key, levels, sizeof *levels + levels->bytes()), .stored = true};

@@ -51,7 +51,8 @@ class BlockAccess {
   /// limit. What would likely take longer is not begun. Only the reading counts: who draws a view of many
   /// blocks for longer than this would else read one block in each frame. Where everything looked at was
   /// looked at under the limit before, most of it need not be drawn again: then reading may go on until all
-  /// the looking takes as long as `frame`.
+  /// the looking takes as long as `frame`. Where it is new it gets what drawing will likely leave of `frame`,
+  /// unless that is 0.
   void limit(std::optional<std::chrono::nanoseconds> time, std::chrono::nanoseconds frame);
   /// What is looked at, as far as it matters to whether it is drawn again.
   struct Sight {
@@ -123,6 +124,8 @@ class BlockAccess {
   [[nodiscard]] bool may_read(const Pace& pace);
   [[nodiscard]] std::chrono::nanoseconds time_left() const;
   void begin_looking(const Sight& sight);
+  /// The looking since the last limit() is over.
+  void note_drawing();
   [[nodiscard]] std::vector<Chunk> chunks(const Block& block, Chunk::Part part);
   [[nodiscard]] std::vector<ParamState> statuses(Block& block, std::uint32_t index);
   void damaged(Block& block, const std::string& why);
@@ -136,7 +139,9 @@ class BlockAccess {
   std::unique_ptr<BlockRows> rows_;
   std::optional<std::chrono::nanoseconds> left_;  ///< of the limit
   std::chrono::nanoseconds frame_{0};             ///< of the limit
+  std::chrono::nanoseconds granted_{0};           ///< of the limit; less what is left_: spent on reading
   std::chrono::nanoseconds looked_{0};            ///< since it was set, reading included
+  std::chrono::nanoseconds drawing_{0};           ///< of something new, without reading, as of late
   std::chrono::steady_clock::time_point looking_since_;
   std::vector<Sight> sights_, sights_before_;  ///< under this limit and the one before
   bool all_seen_before_ = true;

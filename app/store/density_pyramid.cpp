@@ -31,21 +31,45 @@ std::size_t DensityColumns::index(std::int64_t ns) const noexcept {
   return i;
 }
 
-void DensityColumns::add(std::int64_t from_ns, std::int64_t to_ns, ev::EventKind kind, std::uint8_t code,
-                         bool counted) const noexcept {
-  counted = counted && from_ns >= begin_ns;
-  const std::int64_t from = std::max(from_ns, begin_ns);
-  const std::int64_t to = std::min(to_ns, end_ns);
-  if (to < from || from >= end_ns || (to == from && from_ns != to_ns)) return;
-  for (std::size_t i = index(from); i < columns.size(); ++i) {
-    const std::int64_t left = std::max(from, at(i));
-    const std::int64_t right = std::min(to, at(i + 1));
+void ColumnFiller::move_to(std::size_t column) noexcept {
+  column_ = column;
+  left_ns_ = at(column);
+  right_ns_ = at(column + 1);
+}
+
+void ColumnFiller::step() noexcept {
+  ++column_;
+  left_ns_ = right_ns_;
+  right_ns_ = at(column_ + 1);
+}
+
+void ColumnFiller::seek(std::int64_t ns) noexcept {
+  constexpr int kNear = 8;
+  if (ns < left_ns_) return move_to(out_.index(ns));
+  for (int steps = 0; right_ns_ <= ns && column_ + 1 < out_.columns.size(); ++steps) {
+    if (steps == kNear) return move_to(out_.index(ns));
+    step();
+  }
+}
+
+void ColumnFiller::add(std::int64_t from_ns, std::int64_t to_ns, ev::EventKind kind, std::uint8_t code,
+                       bool counted) noexcept {
+  counted = counted && from_ns >= out_.begin_ns;
+  const std::int64_t from = std::max(from_ns, out_.begin_ns);
+  const std::int64_t to = std::min(to_ns, out_.end_ns);
+  if (to < from || from >= out_.end_ns || (to == from && from_ns != to_ns)) return;
+  const std::uint32_t tag = DensityBucket::tag_of(kind, code);
+  seek(from);
+  for (;; step()) {
+    DensityBucket& column = out_.columns[column_];
+    const std::int64_t left = std::max(from, left_ns_);
+    const std::int64_t right = std::min(to, right_ns_);
     const auto busy = static_cast<float>(std::max<std::int64_t>(right - left, 0));
-    columns[i].busy_ns += busy;
-    columns[i].vote(std::max(busy, 1.0F), DensityBucket::tag_of(kind, code));
-    if (counted) ++columns[i].begins;
+    column.busy_ns += busy;
+    column.vote(std::max(busy, 1.0F), tag);
+    if (counted) ++column.begins;
     counted = false;
-    if (to <= at(i + 1)) return;
+    if (to <= right_ns_ || column_ + 1 == out_.columns.size()) return;
   }
 }
 

@@ -66,9 +66,33 @@ struct DensityColumns {
   }
   /// The column that holds `ns`, which lies in [begin, end).
   [[nodiscard]] std::size_t index(std::int64_t ns) const noexcept;
+};
+
+/// Adds spans to columns, best in order of time: where the last one was is where the next one is looked for.
+class ColumnFiller {
+ public:
+  explicit ColumnFiller(const DensityColumns& out) noexcept : out_(out), width_ns_(out.width_ns()) {
+    move_to(0);
+  }
   /// Busy from `from_ns` to `to_ns`; `counted`: it begins here.
   void add(std::int64_t from_ns, std::int64_t to_ns, ev::EventKind kind, std::uint8_t code,
-           bool counted) const noexcept;
+           bool counted) noexcept;
+
+ private:
+  /// As out_.at().
+  [[nodiscard]] std::int64_t at(std::size_t i) const noexcept {
+    return i >= out_.columns.size()
+               ? out_.end_ns
+               : out_.begin_ns + static_cast<std::int64_t>(width_ns_ * static_cast<double>(i));
+  }
+  void move_to(std::size_t column) noexcept;
+  void step() noexcept;
+  void seek(std::int64_t ns) noexcept;  ///< to the column that holds it
+
+  const DensityColumns& out_;
+  double width_ns_;
+  std::size_t column_ = 0;
+  std::int64_t left_ns_ = 0, right_ns_ = 0;  ///< of the column
 };
 
 /// [Note: adaptive leaf width]

@@ -224,13 +224,14 @@ void Lane::density(std::uint8_t depth, std::int64_t now_ns, const DensityColumns
   } else {
     std::tie(first, last) = visible(depth, columns.begin_ns, columns.end_ns);
   }
+  ColumnFiller filler(columns);
   for (std::size_t i = first; i < last; ++i) {
     const Span& span = row.spans[i];
     const bool carried = row.carried && i == 0;
     const std::int64_t from = carried ? std::max(span.begin_ns, from_ns_) : span.begin_ns;
     const std::int64_t to = span.end_ns == kOpen ? std::max(now_ns, from) : span.end_ns;
     if (to < from || (carried && to == from)) continue;
-    columns.add(from, to, span.kind, span.code, !carried);
+    filler.add(from, to, span.kind, span.code, !carried);
   }
 }
 
@@ -238,6 +239,7 @@ void Lane::density_of_waits(std::int64_t now_ns, const DensityColumns& columns) 
   if (columns.columns.empty() || columns.end_ns <= columns.begin_ns) return;
   const bool levels = with_density_ && waits_.covers(columns.bucket_ns());
   if (levels) waits_.add_to(columns);
+  ColumnFiller filler(columns);
   for (std::size_t d = 0; d < rows_.size(); ++d) {
     const Row& row = rows_[d];
     auto [first, last] = visible(static_cast<std::uint8_t>(d), columns.begin_ns, columns.end_ns);
@@ -249,7 +251,7 @@ void Lane::density_of_waits(std::int64_t now_ns, const DensityColumns& columns) 
       const std::int64_t from = carried ? std::max(span.begin_ns, from_ns_) : span.begin_ns;
       const std::int64_t to = span.end_ns == kOpen ? std::max(now_ns, from) : span.end_ns;
       if (to < from || (carried && to == from)) continue;
-      columns.add(from, to, span.kind, span.code, !carried);
+      filler.add(from, to, span.kind, span.code, !carried);
     }
   }
 }

@@ -82,7 +82,8 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
 
 void RankRun::seal_head() {
   if (head_.events == 0) return;
-  Block block = seal(rank_, head_.state, std::move(head_.begin));
+  Block block =
+      seal(rank_, head_.state, std::move(head_.begin), [&](const RankState& ended) { take_levels(ended); });
   const Block& meta = head_.origin;
   block.sequence = meta.sequence;
   block.parts = meta.parts;
@@ -110,12 +111,36 @@ void RankRun::seal_head() {
     head_.raw.swap(chunk.events);  // keeps its room
   }
   block.notable.clear();  // were taken as they came
+  if (open_tile_blocks_ == kTileBlocks) {
+    block.tile = open_tile_.rows();
+    open_tile_ = {};
+    open_tile_blocks_ = 0;
+  }
   head_.begin = head_.state.keyframe();
   head_.origin = {};
   head_.events = 0;
   head_.gap = false;
   head_.notable_taken = 0;
   append(std::move(block));
+}
+
+void RankRun::take_levels(const RankState& ended) {
+  static const DensityPyramid none;
+  const bool room = access_.ranks() <= kRanksWithRoom;
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s) {
+    const Lane& lane = ended.lanes()[s];
+    const bool compute = static_cast<ev::StreamId>(s) == ev::StreamId::compute;
+    sums_[s].append_fine(lane, compute ? lane.waits() : none,
+                         room ? RowSums::kMinFineLeaves : RowSums::kMinLeaves);
+  }
+  // A tile is of blocks from its first one on.
+  if (room && open_tile_blocks_ == blocks_.size() % kTileBlocks) {
+    open_tile_.append(ended);
+    ++open_tile_blocks_;
+  } else if (open_tile_blocks_ != 0) {
+    open_tile_ = {};
+    open_tile_blocks_ = 0;
+  }
 }
 
 void RankRun::go_on_from(const RankKeyframe& keyframe, std::vector<ParamState> statuses) {
@@ -204,6 +229,7 @@ std::size_t RankRun::bytes() const {
   std::size_t bytes = head_.state.bytes() + head_.raw.capacity() * sizeof(ev::Event);
   for (const Block& block : blocks_) bytes += block.bytes();
   for (const RowSums& sums : sums_) bytes += sums.bytes();
+  bytes += open_tile_.bytes();
   return bytes;
 }
 

@@ -17,6 +17,7 @@
 #include "app/store/row_sums.h"
 #include "app/store/span_totals.h"
 #include "app/store/store.h"
+#include "app/store/tile.h"
 
 namespace shardscope::store {
 
@@ -127,6 +128,8 @@ class RankRun {
   [[nodiscard]] Span continued(std::size_t stream, std::size_t depth, std::size_t i, Span span) const;
   void carry_back(std::size_t i, const Block::Carried& carried);
   void add_to_sums(const Block& block) const;
+  /// Takes the levels of detail of the stretch that is sealed, while they are fine.
+  void take_levels(const RankState& ended);
   /// Leaves out of the sums what was found damaged since.
   void renew_sums() const;
   /// A tile's row. Not `stored`: there is none; else no levels: there was no time to read it.
@@ -178,6 +181,9 @@ class RankRun {
   std::array<std::uint8_t, ev::kStreamCount> depths_{};
   std::array<Peaks, ev::kMemoryPoolCount> peaks_;
   std::vector<ev::Event> notable_;  ///< of blocks, not taken yet
+  /// The tile of the blocks that were sealed here since the last whole one.
+  TileMaker open_tile_;
+  std::size_t open_tile_blocks_ = 0;
   Head head_;
 };
 

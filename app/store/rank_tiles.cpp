@@ -9,6 +9,11 @@ namespace shardscope::store {
 
 RankRun::Tile RankRun::tile(std::size_t group, ev::StreamId stream, std::uint8_t depth) const {
   const std::uint32_t row = tile_row(stream, depth);
+  const std::size_t whole = blocks_.size() / kTileBlocks;
+  if (group == whole && open_tile_blocks_ != 0 && open_tile_blocks_ == blocks_.size() % kTileBlocks) {
+    const DensityPyramid* const levels = open_tile_.levels(row);
+    return {.levels = levels, .stored = levels != nullptr};
+  }
   std::vector<KnownTile>& tiles = tiles_[row];
   if (tiles.size() <= group) tiles.resize(group + 1);
   KnownTile& known = tiles[group];

@@ -16,6 +16,23 @@ class RowSums {
   static constexpr std::size_t kGroup = 64;
   /// About as many as a block has, so that the next finer buckets are those of the blocks.
   static constexpr std::size_t kLeavesPerBlock = 16, kMinLeaves = 1024;
+  /// Of a row that is made of finer ones: two for each of 2,000 columns, more than that for each of few
+  /// blocks, of which a view asks twice as many (RankRun::density()).
+  static constexpr std::size_t kMinFineLeaves = 4096, kFewBlocks = 16;
+  /// Ahead of append(), the block's finest levels of detail, while they are known: of a run that is live. So
+  /// all of it is answered from here from the first blocks on. At least `least` leaves may be kept.
+  void append_fine(const Lane& lane, const DensityPyramid& waits, std::size_t least) {
+    const std::size_t blocks = begins_.size() + 1;
+    const std::size_t leaves = std::max(blocks <= kFewBlocks ? 2 * least : least, kLeavesPerBlock * blocks);
+    const auto add_row = [&](Row& row, const DensityPyramid& stretch) {
+      row.levels.append(stretch, leaves);
+      row.levels.settle();  // the next frame is not to do this for many blocks
+    };
+    add_row(waits_, waits);
+    if (rows_.size() < lane.depth_count()) rows_.resize(lane.depth_count());
+    for (std::uint8_t d = 0; d < lane.depth_count(); ++d) add_row(rows_[d], lane.pyramid(d));
+    fine_taken_ = true;
+  }
   /// The next block's part of the lane; its stretch begins at `begin_ns`. `waits`: of the lane, may be empty.
   void append(const BlockLane& lane, const DensityPyramid& waits, std::int64_t begin_ns) {
     const std::size_t leaves = std::max(kMinLeaves, kLeavesPerBlock * (begins_.size() + 1));
@@ -27,14 +44,15 @@ class RowSums {
       row.shifts.back() = static_cast<std::uint8_t>(stretch.shift());
       row.blocks.back() = stretch.total();
       row.groups.back().merge(row.blocks.back());
+      if (fine_taken_) return;
       row.levels.append(stretch, leaves);
-      row.levels.settle();
     };
     add_row(waits_, waits);
     if (rows_.size() < lane.rows.size()) rows_.resize(lane.rows.size());
     for (std::size_t d = 0; d < lane.rows.size(); ++d) add_row(rows_[d], lane.rows[d]);
     begins_.push_back(begin_ns);
     ends_.push_back(lane.end_ns);
+    fine_taken_ = false;
   }
   [[nodiscard]] std::int64_t begin_ns(std::size_t i) const { return begins_[i]; }
   [[nodiscard]] std::int64_t end_ns(std::size_t i) const { return std::max(begins_[i], ends_[i]); }
@@ -44,7 +62,11 @@ class RowSums {
     return first(begins_, from, ns);
   }
   /// Of all blocks; empty where there are none.
-  [[nodiscard]] const DensityPyramid& levels(std::size_t depth) const { return row(depth).levels; }
+  [[nodiscard]] const DensityPyramid& levels(std::size_t depth) const {
+    const Row& row = this->row(depth);
+    row.levels.settle();
+    return row.levels;
+  }
   /// shift() of a block's own levels of detail; kNone: it has nothing in this row.
   static constexpr std::uint8_t kNone = 255;
   [[nodiscard]] std::uint8_t shift(std::size_t depth, std::size_t i) const {
@@ -75,7 +97,7 @@ class RowSums {
   struct Row {
     std::vector<DensityBucket> blocks, groups;
     std::vector<std::uint8_t> shifts;
-    DensityPyramid levels;
+    mutable DensityPyramid levels;  ///< settled when it is looked at, not after each of many blocks
     [[nodiscard]] std::size_t bytes() const noexcept {
       return levels.bytes() + shifts.capacity() +
              (blocks.capacity() + groups.capacity()) * sizeof(DensityBucket);
@@ -94,6 +116,7 @@ class RowSums {
   std::vector<Row> rows_;  ///< by depth
   Row waits_;
   std::vector<std::int64_t> begins_, ends_;  ///< by block
+  bool fine_taken_ = false;                  ///< append_fine() had the next block's levels of detail
 };
 
 }  // namespace shardscope::store

@@ -18,16 +18,39 @@ bool tile_may_cover(std::int64_t length_ns, double bucket_ns) noexcept {
   return DensityPyramid::covers(static_cast<unsigned>(std::bit_width(leaves)), bucket_ns);
 }
 
+void TileMaker::add(std::uint32_t row, const DensityPyramid& levels) {
+  if (!levels.empty()) rows_[row].append(levels, kTileLeaves);
+}
+
 void TileMaker::append(const BlockPage& page) {
-  const auto add = [&](std::uint32_t row, const DensityPyramid& levels) {
-    if (!levels.empty()) rows_[row].append(levels, kTileLeaves);
-  };
   for (std::size_t s = 0; s < page.lanes.size(); ++s) {
     for (std::size_t d = 0; d < page.lanes[s].size(); ++d) {
       add(tile_row(static_cast<ev::StreamId>(s), static_cast<std::uint8_t>(d)), page.lanes[s][d]);
     }
   }
   add(tile_row(ev::StreamId::compute, Store::kWaits), page.waits);
+}
+
+void TileMaker::append(const RankState& ended) {
+  for (std::size_t s = 0; s < ended.lanes().size(); ++s) {
+    const Lane& lane = ended.lanes()[s];
+    for (std::uint8_t d = 0; d < lane.depth_count(); ++d)
+      add(tile_row(static_cast<ev::StreamId>(s), d), lane.pyramid(d));
+  }
+  add(tile_row(ev::StreamId::compute, Store::kWaits), ended.lane(ev::StreamId::compute).waits());
+}
+
+std::size_t TileMaker::bytes() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& [row, levels] : rows_) bytes += sizeof levels + levels.bytes();
+  return bytes;
+}
+
+const DensityPyramid* TileMaker::levels(std::uint32_t row) const {
+  const auto known = rows_.find(row);
+  if (known == rows_.end()) return nullptr;
+  known->second.settle();
+  return &known->second;
 }
 
 std::vector<TileRow> TileMaker::rows() const {

@@ -12,11 +12,6 @@
 
 namespace shardscope::store {
 
-struct TileRow {
-  std::uint32_t row = 0;         ///< tile_row()
-  std::vector<std::byte> bytes;  ///< packed; see decode_tile()
-};
-
 /// Blocks of a rank [16 i, 16 i + 16) have a tile.
 inline constexpr std::size_t kTileBlocks = 16;
 /// At most so many buckets.
@@ -45,11 +40,17 @@ class TileMaker {
  public:
   /// The levels of detail of the next block; only the finest are looked at.
   void append(const BlockPage& page);
+  /// The same of a stretch that has ended.
+  void append(const RankState& ended);
+  /// Of tile_row(); null where it holds nothing.
+  [[nodiscard]] const DensityPyramid* levels(std::uint32_t row) const;
+  [[nodiscard]] std::size_t bytes() const noexcept;
   /// Every row that holds anything, ascending.
   [[nodiscard]] std::vector<TileRow> rows() const;
 
  private:
-  std::map<std::uint32_t, DensityPyramid> rows_;
+  void add(std::uint32_t row, const DensityPyramid& levels);
+  mutable std::map<std::uint32_t, DensityPyramid> rows_;  ///< settled when they are looked at
 };
 
 /// Throws std::runtime_error naming what is damaged.

@@ -1,7 +1,8 @@
-// store_bench [millions of events=4] [ranks=16] [FILE [frames|state]]: what recording, opening and looking
-// cost. CPU time of one thread, so that other work on the machine counts little. The recording is made in
-// $TMPDIR and removed; with FILE it is made there and stays, and one that is there already is looked at as it
-// is, nothing else. A rank of the made-up run has 4 lanes, so that 16 ranks are 64 lanes.
+// store_bench [millions of events=4] [ranks=16] [live|FILE [frames|state]]: what recording, opening and
+// looking cost. CPU time of one thread, so that other work on the machine counts little. The recording is
+// made in $TMPDIR and removed; with FILE it is made there and stays, and one that is there already is looked
+// at as it is, nothing else. live: only a run that grows, no recording. A rank of the made-up run has 4
+// lanes, so that 16 ranks are 64 lanes.
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -158,10 +159,34 @@ std::uint64_t draw(const Store& store, const Rows& rows, std::int64_t begin, std
   return spans;
 }
 
+struct View {
+  std::int64_t begin_ns = 0, end_ns = 0;
+  /// Three columns further: all is drawn anew, from what is in memory.
+  [[nodiscard]] View panned() const {
+    const std::int64_t by = (end_ns - begin_ns) * 3 / static_cast<std::int64_t>(kColumns);
+    return {begin_ns + by, end_ns + by};
+  }
+};
+
+double frame_of(const Store& store, const Rows& rows, const View& view, std::vector<Density>& columns) {
+  store.limit_reading(kReading, kFrame);
+  return timed([&] { (void)draw(store, rows, view.begin_ns, view.end_ns, columns); });
+}
+
+/// Frames of a view until it is whole; adds what each cost to `costs`. Returns how many followed the first.
+int refine(const Store& store, const Rows& rows, const View& view, std::vector<Density>& columns,
+           std::vector<double>& costs) {
+  int frames = 0;
+  do {
+    costs.push_back(frame_of(store, rows, view, columns));
+  } while (store.wants_more() && ++frames < kMostFrames);
+  return frames;
+}
+
 /// `every_zoom`: prints each one's.
 void bench_frames(const Store& store, const Rows& rows, double before, bool every_zoom) {
   std::vector<Density> columns(kColumns);
-  std::vector<double> costs, of_zoom;
+  std::vector<double> costs, of_zoom, pans, pans_of_zoom;
   std::mt19937_64 random(1);
   int zooms = 0, views = 0, most_frames = 0;
   struct Zoom {
@@ -170,22 +195,23 @@ void bench_frames(const Store& store, const Rows& rows, double before, bool ever
   } costliest;
   for (std::int64_t width = store.end_ns(); width > 50'000; width /= 2, ++zooms) {
     of_zoom.clear();
+    pans_of_zoom.clear();
     for (int pan = 0; pan < 4; ++pan, ++views) {
       const auto begin =
           static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(store.end_ns() - width + 1));
-      int frames = 0;
-      do {
-        store.limit_reading(kReading, kFrame);
-        of_zoom.push_back(timed([&] { (void)draw(store, rows, begin, begin + width, columns); }));
-      } while (store.wants_more() && ++frames < kMostFrames);
-      most_frames = std::max(most_frames, frames);
+      const View view{begin, begin + width};
+      most_frames = std::max(most_frames, refine(store, rows, view, columns, of_zoom));
+      pans_of_zoom.push_back(frame_of(store, rows, view.panned(), columns));
     }
     costs.insert(costs.end(), of_zoom.begin(), of_zoom.end());
+    pans.insert(pans.end(), pans_of_zoom.begin(), pans_of_zoom.end());
     const Spread cost = spread_of(of_zoom);
     if (every_zoom) {
-      std::printf("%12.3f ms wide, %4zu frames: median %.2f ms, p99 %.2f ms, worst %.2f ms\n",
-                  static_cast<double>(width) * 1e-6, of_zoom.size(), cost.median * 1e3, cost.p99 * 1e3,
-                  cost.worst * 1e3);
+      std::printf(
+          "%12.3f ms wide, %4zu frames: median %.2f ms, p99 %.2f ms, worst %.2f ms; panned then: median %.2f "
+          "ms, worst %.2f ms\n",
+          static_cast<double>(width) * 1e-6, of_zoom.size(), cost.median * 1e3, cost.p99 * 1e3,
+          cost.worst * 1e3, spread_of(pans_of_zoom).median * 1e3, spread_of(pans_of_zoom).worst * 1e3);
     }
     if (cost.p99 > costliest.cost.p99) costliest = {cost, width};
   }
@@ -197,6 +223,9 @@ void bench_frames(const Store& store, const Rows& rows, double before, bool ever
       rows.size(), static_cast<double>(store.event_count()) / static_cast<double>(rows.size()) * 1e-6,
       kColumns, zooms, frame.median * 1e3, frame.p99 * 1e3, frame.worst * 1e3,
       static_cast<double>(costliest.width_ns) * 1e-6, costliest.cost.median * 1e3, costliest.cost.p99 * 1e3);
+  const Spread panned = spread_of(pans);
+  std::printf("panned by 3 columns, most of it read before: median %.2f ms, p99 %.2f ms, worst %.2f ms\n",
+              panned.median * 1e3, panned.p99 * 1e3, panned.worst * 1e3);
   std::printf(
       "%d views, all blocks to be read: refined after %d frames at most (%d: no longer waited for), %.1f on "
       "average\n",
@@ -271,17 +300,26 @@ void bench_live(const LongRun& source, std::size_t events) {
   const double before = resident_mib();
   Store store;
   for (const auto& tables : source.run().tables) store.set_tables(tables.rank, tables);
-  std::vector<double> costs, cold, newest;
+  std::vector<double> costs, zoomed, pans, cold, newest;
   std::mt19937_64 random(3);
   double taking = 0;
-  std::size_t chunks = 0;
+  std::size_t chunks = 0, views = 0;
+  int most_frames = 0;
+  Rows rows;
   std::vector<Density> columns(kColumns);
   const std::size_t done = source.play(events, [&](const Chunk& chunk) {
     taking += timed([&] { store.ingest(chunk); });
     if (++chunks % 512 != 0) return;
-    store.limit_reading(kReading, kFrame);
-    const auto rows = rows_of(store);
-    costs.push_back(timed([&] { (void)draw(store, rows, 0, store.end_ns(), columns); }));
+    // Once: the frame that is measured must be the first that looks at the run as it is now.
+    if (rows.empty()) rows = rows_of(store);
+    costs.push_back(frame_of(store, rows, {0, store.end_ns()}, columns));
+    const std::int64_t width = std::max<std::int64_t>(store.end_ns() >> random() % 16, 50'000);
+    const auto begin =
+        static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(store.end_ns() - width + 1));
+    const View view{begin, begin + width};
+    most_frames = std::max(most_frames, refine(store, rows, view, columns, zoomed));
+    pans.push_back(frame_of(store, rows, view.panned(), columns));
+    ++views;
     if (chunks % 4096 != 0) return;
     const auto at = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(store.end_ns()));
     cold.push_back(timed([&] { look_at_state(store, at); }));
@@ -295,6 +333,13 @@ void bench_live(const LongRun& source, std::size_t events) {
       "ms, worst %.2f ms (target 4); %.1f bytes of memory per event\n",
       static_cast<double>(done) / taking * 1e-6, frame.median * 1e3, frame.p99 * 1e3, frame.worst * 1e3,
       grown * (1 << 20) / static_cast<double>(done));
+  const Spread other = spread_of(zoomed), panned = spread_of(pans);
+  std::printf(
+      "live: frame of a view of any width: median %.2f ms, p99 %.2f ms, worst %.2f ms; refined after %d "
+      "frames at most, %.1f on average; panned then: median %.2f ms, worst %.2f ms\n",
+      other.median * 1e3, other.p99 * 1e3, other.worst * 1e3, most_frames,
+      static_cast<double>(zoomed.size()) / static_cast<double>(views), panned.median * 1e3,
+      panned.worst * 1e3);
   if (cold.empty()) return;
   const Spread far = spread_of(cold), now = spread_of(newest);
   std::printf(
@@ -308,7 +353,8 @@ void bench_live(const LongRun& source, std::size_t events) {
 int main(int argc, char** argv) {
   const auto events = static_cast<std::size_t>((argc > 1 ? std::strtod(argv[1], nullptr) : 4) * 1e6);
   const auto ranks = static_cast<std::uint32_t>(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 16);
-  const bool stays = argc > 3;
+  const bool live = argc > 3 && std::string(argv[3]) == "live";
+  const bool stays = argc > 3 && !live;
   const std::string path =
       stays ? argv[3]
             : (fs::temp_directory_path() / ("store_bench-" + std::to_string(getpid()) + ".zscope")).string();
@@ -318,6 +364,10 @@ int main(int argc, char** argv) {
     return 0;
   }
   const LongRun source(ranks, 1024);
+  if (live) {
+    bench_live(source, events);
+    return 0;
+  }
   write(path, source, events);
   bench_opening(path, What::all);
   if (!stays) fs::remove(path);

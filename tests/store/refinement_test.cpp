@@ -112,6 +112,27 @@ TEST(Refinement, OnlyReadingCountsAgainstTheLimit) {
   EXPECT_EQ(views, 2);
 }
 
+TEST(Refinement, ANewViewReadsInWhatDrawingLeavesOfTheFrame) {
+  const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 40, .chunk_events = 200});
+  constexpr std::chrono::seconds kLong{60};
+  int views = 0;
+  for (const View& view : views_of(sealed_store(run, 1000), 7)) {
+    const Store fast = sealed_store(run, 1000), slow = sealed_store(run, 1000);
+    const View other{view.lane, view.depth, 0, fast.end_ns()};
+    // How long drawing takes is known of another view, and leaves something of a long frame only.
+    for (const auto& [store, frame] : {std::pair<const Store*, std::chrono::nanoseconds>{&fast, kLong},
+                                       {&slow, std::chrono::nanoseconds(1)}}) {
+      store->limit_reading(std::chrono::nanoseconds(0), frame);
+      (void)seen(*store, other);
+      store->limit_reading(kLong, frame);
+      (void)seen(*store, view);
+    }
+    EXPECT_FALSE(fast.wants_more());
+    views += slow.wants_more() ? 1 : 0;  // but not where one read is enough
+  }
+  EXPECT_GT(views, 2);
+}
+
 TEST(Refinement, ACoarserFrameHoldsWhatTheWholePictureHolds) {
   const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 60, .chunk_events = 200});
   const Store unlimited = sealed_store(run, 1000), limited = sealed_store(run, 1000);
