@@ -1,5 +1,6 @@
 #include "app/collector/access_guard.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -62,9 +63,13 @@ void AccessGuard::watch(zmq::context_t& context, zmq::socket_t& socket, const st
   watched_.push_back({name, std::move(events)});
 }
 
-void AccessGuard::add_to(std::vector<zmq::pollitem_t>& items) {
-  if (handler_) items.push_back({handler_->handle(), 0, ZMQ_POLLIN, 0});
-  for (Watched& watched : watched_) items.push_back({watched.events.handle(), 0, ZMQ_POLLIN, 0});
+void AccessGuard::add_to(SocketPoll& poll) {
+  if (handler_) doors_.push_back(poll.add(*handler_));
+  for (Watched& watched : watched_) doors_.push_back(poll.add(watched.events));
+}
+
+bool AccessGuard::readable(const SocketPoll& poll) const noexcept {
+  return std::any_of(doors_.begin(), doors_.end(), [&](std::size_t door) { return poll.readable(door); });
 }
 
 void AccessGuard::answer(std::vector<Refusal>& refusals) {

@@ -10,6 +10,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "app/collector/socket_poll.h"
 #include "instrumentation/keys.h"
 
 namespace shardscope::collector {
@@ -23,8 +24,10 @@ class AccessGuard {
   /// Follows the socket's handshakes. `name`: for what the guard says.
   void watch(zmq::context_t& context, zmq::socket_t& socket, const std::string& name);
 
-  /// Adds what becomes readable when serve() has work.
-  void add_to(std::vector<zmq::pollitem_t>& items);
+  /// Adds what becomes readable when serve() has work; once, after watch().
+  void add_to(SocketPoll& poll);
+  /// As of its last wait: serve() has work.
+  [[nodiscard]] bool readable(const SocketPoll& poll) const noexcept;
 
   struct Refusal {
     std::string peer;  ///< address, where it is known
@@ -47,6 +50,7 @@ class AccessGuard {
   std::map<std::string, instrumentation::KeyRole> allowed_;  ///< by public key, 32 bytes
   std::optional<zmq::socket_t> handler_;
   std::vector<Watched> watched_;
+  std::vector<std::size_t> doors_;  ///< in the poll
 };
 
 }  // namespace shardscope::collector

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kSettle_s = 0.02;  ///< one look at the recorder, at the end
 constexpr double kCommitEvery_s = 0.5;
-constexpr double kRoundPerRank_s = 20e-6, kLongestRound_s = 0.02;
+constexpr double kRoundPerRank_s = 50e-6, kLongestRound_s = 0.05;
 constexpr double kLastLook_s = 2;  ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
@@ -127,8 +127,9 @@ void Collector::State::turn() {
   // just have done so: then the next turn comes a little later.
   const bool full = intake_full();
   news_wanted.store(full || watched == Watch::somebody, std::memory_order_relaxed);
+  const double rest_s = std::min(pace.turn_s, next_commit_s - now_s());
   const CollectorSockets::Ready ready = sockets.wait(
-      full ? pace_of(Watch::somebody, 0).turn_s : pace.turn_s,
+      full ? pace_of(Watch::somebody, 0).turn_s : rest_s,
       full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::hear, upstream ? &*upstream : nullptr);
   if (ready.doors) guard_doors();
   // Control and views first: they are few, and waiting shows.
@@ -151,7 +152,7 @@ void Collector::State::turn() {
   send_commands();
   tell_control(now);
   tell_end(now);
-  viewers->serve(now);
+  if (viewers->serve(now)) sockets.view_used();
   {
     const std::lock_guard lock(status_mutex);
     status.viewers = viewers->viewers(now);
@@ -218,10 +219,11 @@ void Collector::State::tell_rows(double now, bool all) {
 }
 
 void Collector::State::commit_recording(double now) {
-  if (options.record_path.empty() || now < next_commit_s) return;
+  if (now < next_commit_s) return;
+  next_commit_s = now + kCommitEvery_s;
+  if (options.record_path.empty()) return;
   recorder->commit();
   const std::string error = recorder->error();
-  next_commit_s = now + kCommitEvery_s;
   bool first = false;
   {
     const std::lock_guard lock(status_mutex);

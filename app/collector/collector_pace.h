@@ -27,7 +27,7 @@ enum class Watch : std::uint8_t {
 [[nodiscard]] inline CollectorPace pace_of(Watch watch, std::size_t ranks) noexcept {
   // As old as what a crash loses anyway: that often a recording is committed.
   if (watch == Watch::nobody)
-    return {0.1, 0.5, 0.5, static_cast<std::uint16_t>(instrumentation::DrainPace::kUnwatched.count())};
+    return {0.25, 0.5, 0.5, static_cast<std::uint16_t>(instrumentation::DrainPace::kUnwatched.count())};
   // Few ranks: fluent. Many: larger chunks, which compress and index better.
   return {0.02, std::clamp(0.05 * static_cast<double>(ranks) / 16, 0.05, 0.5), 0.2, 0};
 }

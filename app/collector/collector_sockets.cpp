@@ -1,7 +1,9 @@
 #include "app/collector/collector_sockets.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 
 #include "app/collector/upstream.h"
@@ -32,6 +34,10 @@ CollectorSockets::CollectorSockets(const std::optional<instrumentation::KeyFile>
   guard.watch(context, pull, "publishing");
   guard.watch(context, control, "ranks' control");
   guard.watch(context, view, "viewing");
+  control_item_ = poll_.add(control);
+  view_item_ = poll_.add(view);
+  pull_item_ = poll_.add(pull);
+  guard.add_to(poll_);
 }
 
 void CollectorSockets::listen(const std::string& endpoint) {
@@ -66,27 +72,15 @@ void CollectorSockets::listen(const std::string& endpoint) {
 }
 
 CollectorSockets::Ready CollectorSockets::wait(double timeout_s, Ranks ranks, Upstream* upstream) {
-  enum Item : std::size_t { control_item, view_item, wake_item, published_item, kItems };
-  std::vector<zmq::pollitem_t>& items = items_;
-  items.clear();
-  items.push_back({control.handle(), 0, ZMQ_POLLIN, 0});
-  items.push_back({view.handle(), 0, ZMQ_POLLIN, 0});
-  items.push_back({nullptr, wake.fd(), ZMQ_POLLIN, 0});
-  items.push_back({pull.handle(), 0, static_cast<short>(ranks == Ranks::hear ? ZMQ_POLLIN : 0), 0});
-  guard.add_to(items);
-  const std::size_t doors_end = items.size();
-  if (upstream != nullptr) upstream->add_to(items);
-  try {
-    zmq::poll(items.data(), items.size(), std::chrono::milliseconds(static_cast<int>(timeout_s * 1e3)));
-  } catch (const zmq::error_t& error) {
-    if (error.num() != EINTR) throw;
-    return {};
-  }
-  const auto readable = [&](std::size_t item) { return (items[item].revents & ZMQ_POLLIN) != 0; };
-  if (readable(wake_item)) wake.clear();
-  Ready ready{readable(control_item), readable(view_item), readable(published_item), false};
-  for (std::size_t item = kItems; item < doors_end; ++item) ready.doors = ready.doors || readable(item);
-  return ready;
+  upstream_items_.clear();
+  if (upstream != nullptr) upstream->add_to(upstream_items_);
+  // Up to the next millisecond: what is due a moment later is not to be waited for in many turns.
+  const std::chrono::milliseconds timeout(static_cast<int>(std::ceil(std::max(timeout_s, 0.0) * 1e3)));
+  const bool woken =
+      poll_.wait(timeout, wake.fd(), upstream_items_, ranks == Ranks::hear ? SocketPoll::kNone : pull_item_);
+  if (woken) wake.clear();
+  return {poll_.readable(control_item_), poll_.readable(view_item_), poll_.readable(pull_item_),
+          guard.readable(poll_)};
 }
 
 bool receive(zmq::socket_t& socket, Routed& message) {

@@ -8,6 +8,7 @@
 #include <zmq.hpp>
 
 #include "app/collector/access_guard.h"
+#include "app/collector/socket_poll.h"
 #include "instrumentation/sockets.h"
 
 namespace shardscope::collector {
@@ -29,6 +30,9 @@ struct CollectorSockets {
   /// Waits until a message is there, `wake` is signalled or `timeout_s` is over.
   /// With `upstream` also until that has something to receive, or may send again.
   Ready wait(double timeout_s, Ranks ranks, Upstream* upstream);
+  /// Something was sent over `control`, or over `view`.
+  void control_used() noexcept { poll_.used(control_item_); }
+  void view_used() noexcept { poll_.used(view_item_); }
 
   instrumentation::Endpoints endpoints;  ///< after listen(), with the real ports
   zmq::context_t context{1};
@@ -37,7 +41,9 @@ struct CollectorSockets {
   instrumentation::WakeFd wake;
 
  private:
-  std::vector<zmq::pollitem_t> items_;  ///< of one wait(), kept for their memory
+  SocketPoll poll_;
+  std::size_t pull_item_, control_item_, view_item_;
+  std::vector<zmq::pollitem_t> upstream_items_;  ///< of one wait(), kept for their memory
 };
 
 /// A message of a router socket: who sent it, and its one frame.

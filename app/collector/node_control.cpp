@@ -47,6 +47,7 @@ void Collector::State::look_after_nodes(double now) {
     message.header = header;
     message.body = wire::Ping{++ping_id, clock_now()};
     const wire::Frame frame = wire::encode(message);
+    sockets.control_used();
     try {
       if (!sockets.control.send(zmq::const_buffer(node.route.data(), node.route.size()),
                                 zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {

@@ -148,6 +148,7 @@ void Collector::State::send_to_rank(RankSession& rank, wire::Body body) {
   message.header.rank = rank.row.rank;
   message.body = std::move(body);
   const wire::Frame frame = wire::encode(message);
+  sockets.control_used();
   try {
     if (!sockets.control.send(zmq::const_buffer(rank.route.data(), rank.route.size()),
                               zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {

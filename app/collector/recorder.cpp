@@ -49,11 +49,15 @@ void Recorder::run() {
     progress_ns_.store(instrumentation::monotonic_now_ns(), std::memory_order_relaxed);
     bytes_.fetch_sub(job.bytes, std::memory_order_relaxed);
     job.work = nullptr;
-    if (notify_) notify_();
     lock.lock();
     if (!failure.empty() && error_.empty()) error_ = failure;
     busy_ = false;
-    if (jobs_.empty()) idle_.notify_all();
+    if (!jobs_.empty()) continue;
+    idle_.notify_all();
+    if (!notify_) continue;
+    lock.unlock();
+    notify_();
+    lock.lock();
   }
 }
 

@@ -21,7 +21,7 @@ class Recorder {
   /// Chunks' storage that is kept: large ones are dear to get from the system again and again.
   static constexpr std::size_t kStorages = 16, kLargestStorage = 1U << 15;  ///< the latter: events
 
-  /// `notify`: called on the recorder's thread after each thing that viewers can fetch.
+  /// `notify`: called on the recorder's thread when everything so far has been done and viewers can fetch it.
   Recorder(RunSink& sink, std::function<void()> notify);
   ~Recorder();  ///< as finish()
   Recorder(const Recorder&) = delete;

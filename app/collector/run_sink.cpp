@@ -4,12 +4,20 @@
 #include <utility>
 
 #include "app/collector/for_store.h"
+#include "instrumentation/clock.h"
 
 namespace shardscope::collector {
 
 RunSink::RunSink(const std::string& record_path)
     : log_(record_path.empty() ? std::string()
-                               : std::filesystem::absolute(record_path).parent_path().string()) {}
+                               : std::filesystem::absolute(record_path).parent_path().string()),
+      held_([this](const store::Chunk& chunk, std::span<const std::byte> encoded) {
+        if (encoded.empty()) {
+          recording_->append(chunk);
+        } else {
+          recording_->append(chunk, encoded);
+        }
+      }) {}
 
 void RunSink::open_recording(const std::string& path) {
   recording_ = std::make_unique<store::RecordingWriter>(path);
@@ -53,17 +61,19 @@ void RunSink::name(std::uint32_t rank, const wire::Name& name) {
   store_.add_name(rank, name.id, name.name);
 }
 
-void RunSink::chunk(const store::Chunk& chunk) {
-  const std::vector<std::byte> encoded = chunk.encode();
+void RunSink::chunk(store::Chunk& chunk) {
+  std::vector<std::byte> encoded = chunk.encode();
   wire::ViewItem item;
   item.kind = wire::ViewItem::Kind::chunk;
   item.rank = chunk.rank;
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(encoded.data());
   item.data.assign(bytes, bytes + encoded.size());
   log_.append(std::move(item));
-  if (recording_) recording_->append(chunk, encoded);
-  const std::lock_guard lock(store_mutex_);
-  store_.ingest(chunk);
+  {
+    const std::lock_guard lock(store_mutex_);
+    store_.ingest(chunk);
+  }
+  if (recording_) held_.add(chunk, std::move(encoded), instrumentation::monotonic_now_ns());
 }
 
 void RunSink::rank(const store::RankRow& row) {
@@ -81,6 +91,9 @@ void RunSink::message(std::uint32_t rank, std::int64_t at_ns, instrumentation::S
   item.severity = severity;
   item.text = text.substr(0, wire::kMaxText);
   log_.append(std::move(item));
+  // The recording has to know of the run's first event as the store does: times of messages are told from
+  // there.
+  if (recording_) held_.record_all();
   const std::lock_guard lock(store_mutex_);
   const store::Message message{in_run_time(at_ns, store_), rank, severity, text};
   if (recording_) recording_->message(message);
@@ -89,12 +102,14 @@ void RunSink::message(std::uint32_t rank, std::int64_t at_ns, instrumentation::S
 
 std::string RunSink::commit() {
   if (!recording_) return {};
+  held_.record_due(instrumentation::monotonic_now_ns());
   recording_->commit();
   return recording_->error();
 }
 
 std::string RunSink::finish() {
   if (!recording_) return {};
+  held_.record_all();
   const std::lock_guard lock(store_mutex_);
   recording_->finish(store_);
   const std::string error = recording_->error();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "app/collector/held_chunks.h"
 #include "app/collector/view_log.h"
 #include "app/store/chunk.h"
 #include "app/store/recording.h"
@@ -28,7 +29,8 @@ class RunSink {
 
   void tables(const wire::Header& from, const wire::Tables& tables);
   void name(std::uint32_t rank, const wire::Name& name);
-  void chunk(const store::Chunk& chunk);
+  /// Viewers can fetch it at once; it is recorded by the second commit() from here on. May take its events.
+  void chunk(store::Chunk& chunk);
   void rank(const store::RankRow& row);  ///< viewers are told of rows in each reply, not from the log
   /// `at_ns`: collector clock.
   void message(std::uint32_t rank, std::int64_t at_ns, instrumentation::Severity severity,
@@ -49,6 +51,7 @@ class RunSink {
   /// Of the first rank heard: viewers get the lists of modules, parameters and slices once, not per rank.
   std::optional<instrumentation::RunTables> whole_;
   std::unique_ptr<store::RecordingWriter> recording_;
+  HeldChunks held_;
   mutable std::mutex store_mutex_;  ///< `store_`; written by the recorder's thread only
   /// A run may last for days: the recording and the log hold the events, this only what sums them up.
   store::Store store_{store::Keep::totals};

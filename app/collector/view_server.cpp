@@ -83,16 +83,21 @@ void ViewServer::reply(Peer& peer) {
   }
 }
 
-void ViewServer::serve(double now_s) {
+bool ViewServer::serve(double now_s) {
+  bool replied = false;
   for (auto it = peers_.begin(); it != peers_.end();) {
     Peer& peer = it->second;
     if (now_s - peer.heard_s > kGoneAfter_s) {
       it = peers_.erase(it);
       continue;
     }
-    if (peer.waiting && (has_news(peer) || now_s - peer.asked_s >= kParkFor_s)) reply(peer);
+    if (peer.waiting && (has_news(peer) || now_s - peer.asked_s >= kParkFor_s)) {
+      reply(peer);
+      replied = true;
+    }
     ++it;
   }
+  return replied;
 }
 
 std::uint32_t ViewServer::viewers(double now_s) const {

@@ -32,7 +32,8 @@ class ViewServer {
   /// A message of a viewer, already verified.
   void handle(const std::string& route, const wire::Message& message, double now_s);
   /// Answers parked polls that have something to hear now or have waited long enough.
-  void serve(double now_s);
+  /// Returns whether anything was sent.
+  bool serve(double now_s);
   [[nodiscard]] std::uint32_t viewers(double now_s) const;
   /// True if a viewer that is still there has not been given everything.
   [[nodiscard]] bool behind(double now_s) const;

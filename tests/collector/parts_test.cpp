@@ -1,12 +1,24 @@
-// Clock estimation, the item log and the order of messages.
+// Clock estimation, the item log, the order of messages, what is held before it is recorded, and waiting for
+// sockets.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <random>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+#include <zmq.hpp>
 
 #include "app/collector/clock_estimator.h"
 #include "app/collector/collector_pace.h"
+#include "app/collector/held_chunks.h"
 #include "app/collector/item_log.h"
 #include "app/collector/rank_session.h"
+#include "app/collector/socket_poll.h"
+#include "app/store/compaction.h"
+#include "instrumentation/sockets.h"
 
 namespace shardscope::collector {
 namespace {
@@ -185,6 +197,168 @@ TEST(CollectorPace, HurriesOnlyWhileSomebodyWouldNotice) {
   EXPECT_LE(alone.chunk_age_s, 0.5) << "what a crash of the collector may lose";
   EXPECT_GT(pace_of(Watch::somebody, 64).chunk_age_s, watched.chunk_age_s) << "many ranks: larger chunks";
   EXPECT_LE(pace_of(Watch::somebody, 100'000).chunk_age_s, 0.5);
+}
+
+/// Chunks of ranks by their next numbers, and what HeldChunks made of them.
+struct Holding {
+  struct Row {
+    std::uint32_t rank = 0;
+    std::uint64_t sequence = 0;
+    std::uint32_t parts = 0;
+    std::size_t events = 0;
+    bool encoded = false;
+    bool operator==(const Row&) const = default;
+  };
+  std::vector<Row> rows;
+  std::map<std::uint32_t, std::uint64_t> next;
+  HeldChunks held{[this](const store::Chunk& chunk, std::span<const std::byte> encoded) {
+    rows.push_back({chunk.rank, chunk.sequence, chunk.parts, chunk.events.size(), !encoded.empty()});
+    if (encoded.empty()) return;
+    EXPECT_TRUE(std::ranges::equal(encoded, chunk.encode()));
+  }};
+  void add(std::uint32_t rank, std::size_t events, std::int64_t now_ns, std::uint64_t dropped = 0) {
+    store::Chunk chunk;
+    chunk.rank = rank;
+    chunk.sequence = next[rank]++;
+    chunk.dropped_before = dropped;
+    chunk.events.resize(events, instrumentation::Event{.kind = instrumentation::EventKind::loss});
+    held.add(chunk, chunk.encode(), now_ns);
+  }
+  std::vector<Row> take() { return std::exchange(rows, {}); }
+};
+using Rows = std::vector<Holding::Row>;
+
+TEST(HeldChunks, JoinsWhatMakesABlockAndLeavesWhatIsOne) {
+  constexpr std::size_t kBlock = store::Compaction::kJoinedEvents, kLarge = store::Compaction::kLargeEvents;
+  Holding h;
+  h.add(0, kLarge, 0);
+  EXPECT_EQ(h.take(), (Rows{{0, 0, 1, kLarge, true}})) << "at once, as it is";
+  h.add(0, kLarge - 1, 0);
+  h.add(1, 10, 0);
+  h.add(0, kLarge - 1, 0);
+  EXPECT_EQ(h.take(), Rows{});
+  EXPECT_EQ(h.held.events(), 2 * (kLarge - 1) + 10);
+  h.add(0, kBlock - 2 * (kLarge - 1), 0);
+  EXPECT_EQ(h.take(), (Rows{{0, 1, 3, kBlock, false}})) << "the other rank's waits on";
+  h.add(0, 20, 0);
+  h.add(0, kLarge, 0);
+  EXPECT_EQ(h.take(), (Rows{{0, 4, 1, 20, true}, {0, 5, 1, kLarge, true}})) << "in order";
+}
+
+TEST(HeldChunks, AGapBeginsARow) {
+  Holding h;
+  h.add(0, 100, 0);
+  h.add(0, 100, 0, 7);
+  h.add(0, 100, 0);
+  EXPECT_EQ(h.take(), (Rows{{0, 0, 1, 100, true}}));
+  h.held.record_all();
+  EXPECT_EQ(h.take(), (Rows{{0, 1, 2, 200, false}}));
+}
+
+TEST(HeldChunks, HoldsNothingForLongAndNeverMuch) {
+  Holding h;
+  h.add(0, 100, 0);
+  h.add(1, 100, 1);
+  h.add(0, 100, 1);
+  h.held.record_due(HeldChunks::kLongest_ns);
+  EXPECT_EQ(h.take(), (Rows{{0, 0, 2, 200, false}})) << "as old as its oldest event";
+  h.held.record_due(HeldChunks::kLongest_ns + 1);
+  EXPECT_EQ(h.take(), (Rows{{1, 0, 1, 100, true}}));
+  h.held.record_due(10 * HeldChunks::kLongest_ns);
+  EXPECT_EQ(h.take(), Rows{});
+  std::size_t most = 0;
+  for (std::uint32_t rank = 0; rank < 200; ++rank) {
+    h.add(rank, 1000, 0);
+    most = std::max(most, h.held.events());
+  }
+  EXPECT_LE(most, HeldChunks::kMostEvents);
+  EXPECT_GT(most, HeldChunks::kMostEvents / 2);
+  EXPECT_GT(h.take().size(), 100U);
+}
+
+/// Two pairs of sockets and who waits for them.
+struct Waiting {
+  zmq::context_t context;
+  zmq::socket_t a{context, zmq::socket_type::pair}, to_a{context, zmq::socket_type::pair};
+  zmq::socket_t b{context, zmq::socket_type::pair}, to_b{context, zmq::socket_type::pair};
+  instrumentation::WakeFd wake;
+  SocketPoll poll;
+  std::size_t a_item = 0, b_item = 0;
+  Waiting() {
+    a.bind("inproc://a");
+    to_a.connect("inproc://a");
+    b.bind("inproc://b");
+    to_b.connect("inproc://b");
+    a_item = poll.add(a);
+    b_item = poll.add(b);
+  }
+  static void send(zmq::socket_t& socket) { (void)socket.send(zmq::str_buffer("x"), zmq::send_flags::none); }
+  static bool receive(zmq::socket_t& socket) {
+    zmq::message_t message;
+    return socket.recv(message, zmq::recv_flags::dontwait).has_value();
+  }
+  bool wait(int ms, std::size_t without = SocketPoll::kNone) {
+    return poll.wait(std::chrono::milliseconds(ms), wake.fd(), {}, without);
+  }
+};
+
+TEST(SocketPoll, TellsOfEveryMessageUntilItIsReceived) {
+  Waiting w;
+  EXPECT_FALSE(w.wait(0));
+  Waiting::send(w.to_a);
+  Waiting::send(w.to_a);
+  for (int left = 2; left > 0; --left) {
+    w.wait(5000);
+    EXPECT_TRUE(w.poll.readable(w.a_item)) << left;
+    EXPECT_FALSE(w.poll.readable(w.b_item));
+    w.wait(5000);
+    EXPECT_TRUE(w.poll.readable(w.a_item)) << "nothing was received since";
+    EXPECT_TRUE(Waiting::receive(w.a));
+  }
+  w.wait(1);
+  EXPECT_FALSE(w.poll.readable(w.a_item));
+  // And again, from rest.
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    Waiting::send(w.to_b);
+  });
+  w.wait(5000);
+  later.join();
+  EXPECT_TRUE(w.poll.readable(w.b_item));
+}
+
+TEST(SocketPoll, AsksASocketThatWasUsed) {
+  Waiting w;
+  w.wait(0);
+  w.wait(0);  // both are at rest
+  Waiting::send(w.to_a);
+  // Sending takes in what the descriptor tells of: from here on it is silent.
+  (void)w.a.get(zmq::sockopt::events);
+  w.poll.used(w.a_item);
+  w.wait(0);
+  EXPECT_TRUE(w.poll.readable(w.a_item));
+}
+
+TEST(SocketPoll, WhoWasLeftOutIsAskedAfterwards) {
+  Waiting w;
+  w.wait(0);
+  w.wait(0);
+  Waiting::send(w.to_a);
+  Waiting::send(w.to_a);
+  w.wait(0, w.a_item);
+  EXPECT_FALSE(w.poll.readable(w.a_item));
+  EXPECT_TRUE(Waiting::receive(w.a)) << "one of two, without having been told";
+  w.wait(0);
+  EXPECT_TRUE(w.poll.readable(w.a_item));
+}
+
+TEST(SocketPoll, IsWoken) {
+  Waiting w;
+  EXPECT_FALSE(w.wait(0));
+  w.wake.signal();
+  EXPECT_TRUE(w.wait(5000));
+  w.wake.clear();
+  EXPECT_FALSE(w.wait(0));
 }
 
 }  // namespace

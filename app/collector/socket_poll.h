@@ -1,0 +1,48 @@
+// Waits for several sockets of ZeroMQ with one system call. zmq::poll() asks each of them before it waits and
+// after it, in two calls each: a collector that is woken for one batch of events would spend more on its
+// other sockets than on the batch.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+#include <zmq.hpp>
+
+namespace shardscope::collector {
+
+/// Used by one thread, which also uses the sockets. A socket's descriptor becomes readable when something
+/// happens to a socket at rest. One that is not at rest may have a message of which its descriptor no longer
+/// tells, so it is asked: after it was ready (not everything need have been received) and after used().
+class SocketPoll {
+ public:
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  /// Returns the number by which `socket` is known from here on. It must outlive this.
+  std::size_t add(zmq::socket_t& socket);
+  /// Something was sent over it, which may have taken in the news of a message.
+  void used(std::size_t socket) noexcept { sockets_[socket].at_rest = false; }
+  /// Waits until a socket other than `without` has a message, one of `more` has what it asks for (their
+  /// `revents` are set), `wake` is readable or `timeout` is over. Returns whether `wake` is readable.
+  /// Interrupted by a signal it returns early. Throws zmq::error_t.
+  bool wait(std::chrono::milliseconds timeout, int wake, std::span<zmq::pollitem_t> more,
+            std::size_t without = kNone);
+  /// As of the last wait().
+  [[nodiscard]] bool readable(std::size_t socket) const noexcept { return sockets_[socket].readable; }
+
+ private:
+  struct Socket {
+    zmq::socket_t* socket = nullptr;
+    int descriptor = -1;
+    bool at_rest = false, readable = false;
+  };
+  static void ask(Socket& socket);
+
+  std::vector<Socket> sockets_;
+  std::vector<pollfd> descriptors_;  ///< of one wait(), kept for their memory
+};
+
+}  // namespace shardscope::collector
