@@ -133,6 +133,16 @@ void Database::execute(const std::string& sql) {
   if (code != SQLITE_OK) throw DatabaseError(code, words(database_.get(), code));
 }
 
+void Database::leave_log() {
+  sqlite3_wal_hook(
+      database_.get(),
+      [](void* pages, sqlite3*, const char*, int in_log) {
+        *static_cast<int*>(pages) = in_log;
+        return SQLITE_OK;
+      },
+      log_pages_.get());
+}
+
 void Database::execute_unless_busy(const std::string& sql) {
   const int code = sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED) return;

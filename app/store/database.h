@@ -65,11 +65,18 @@ class Database {
   /// In a transaction that has not been rolled back by an error.
   [[nodiscard]] bool in_transaction() const noexcept;
   void close();  ///< throws if something could not be written
+  /// From here on nothing is moved from the write-ahead log to the file by itself, and each commit notes how
+  /// long the log is.
+  void leave_log();
+  /// Of the write-ahead log after the last commit: what is not in the file yet, and what is but has not been
+  /// written over.
+  [[nodiscard]] int log_pages() const noexcept { return *log_pages_; }
 
  private:
   struct Close {
     void operator()(sqlite3* database) const noexcept;
   };
+  std::unique_ptr<int> log_pages_ = std::make_unique<int>(0);  ///< written by SQLite, wherever this is moved
   std::unique_ptr<sqlite3, Close> database_;
 };
 

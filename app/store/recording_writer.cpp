@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "app/store/block_maker.h"
+#include "app/store/checkpointer.h"
 #include "app/store/compaction.h"
 #include "app/store/crc32.h"
 #include "app/store/database.h"
@@ -58,6 +59,7 @@ void make_room(const std::string& path) {
 struct RecordingWriter::State {
   std::string path;
   std::optional<Database> database;
+  std::optional<Checkpointer> checkpointer;  ///< gone before `database` closes
   Statement add_chunk, get_chunk, drop_chunk, add_block, add_levels, get_levels, add_tile, add_message,
       add_name, put_rank, put_tables;
   Compaction compaction;
@@ -131,7 +133,8 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     // file itself by now, so that even a copy without the log opens. finish() folds the log into the file.
     db.execute("PRAGMA journal_mode = WAL");
     db.execute("PRAGMA synchronous = NORMAL");
-    db.execute("PRAGMA wal_autocheckpoint = 2048");
+    db.leave_log();
+    s.checkpointer.emplace(path);
     s.add_chunk = db.prepare("INSERT INTO chunks VALUES(?12, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
     s.get_chunk = db.prepare("SELECT bytes FROM chunks WHERE id = ?1");
     s.drop_chunk = db.prepare("DELETE FROM chunks WHERE id = ?1");
@@ -378,6 +381,7 @@ void RecordingWriter::commit() {
   s.last_commit = std::chrono::steady_clock::now();
   if (!s.database || !s.error.empty() || !s.database->in_transaction()) return;
   s.guarded([&] { s.database->execute("COMMIT"); });
+  if (s.error.empty()) s.checkpointer->committed(*s.database);
 }
 
 void RecordingWriter::finish(const Store& store) {
@@ -400,6 +404,7 @@ void RecordingWriter::finish(const Store& store) {
           &s.add_message, &s.add_name, &s.put_rank, &s.put_tables}) {
       *statement = Statement();
     }
+    s.checkpointer.reset();
     // Pages that joining left free go back to the disk.
     s.database->execute("PRAGMA incremental_vacuum");
     s.database->execute_unless_busy("PRAGMA wal_checkpoint(TRUNCATE)");

@@ -10,11 +10,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
 
+#include "app/store/checkpointer.h"
 #include "app/store/compaction.h"
 #include "app/store/database.h"
 #include "app/store/recording_schema.h"
@@ -383,6 +386,31 @@ TEST_F(RecordingTest, EndsWholeWhileAReaderHoldsTheFile) {
   RecordingInfo info;
   EXPECT_EQ(open_recording(file("held.zscope"), &info).event_count(), store.event_count());
   EXPECT_TRUE(info.complete);
+}
+
+TEST_F(RecordingTest, TheLogIsShortenedWhileTransactionsFollowOneAnother) {
+  constexpr int kPages = 64, kTransactions = 400;
+  constexpr std::size_t kBytes = 16U << 10, kTotal = kTransactions * kBytes;
+  const std::string path = file("log.db");
+  Database writer(path, Database::Access::create);
+  writer.execute("PRAGMA page_size = 2048");
+  writer.execute("PRAGMA journal_mode = WAL");
+  writer.execute("PRAGMA synchronous = OFF");  // how fast the disk is is not what is asked here
+  writer.execute("CREATE TABLE t(bytes BLOB)");
+  writer.leave_log();
+  Checkpointer checkpointer(path, kPages);
+  const std::vector<std::byte> bytes(kBytes);
+  for (int i = 0; i < kTransactions; ++i) {
+    // The next one begins at once, before the other thread has had its turn.
+    writer.execute("BEGIN IMMEDIATE");
+    writer.prepare("INSERT INTO t VALUES(?1)").bind(1, bytes).run();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    writer.execute("COMMIT");
+    checkpointer.committed(writer);
+  }
+  EXPECT_EQ(writer.integer("SELECT count(*) FROM t"), kTransactions);
+  EXPECT_GE(fs::file_size(path + "-wal"), kPages * 2048U) << "it is not folded in after every commit";
+  EXPECT_LT(fs::file_size(path + "-wal"), kTotal / 4) << "it was never written from its beginning again";
 }
 
 }  // namespace
