@@ -33,6 +33,7 @@ void EngineHooks::pre_forward(plan::ModuleId module) {
   forwards_.enter(module);
   if (!recomputing_) leaves_.entered(module);
   ends_.forward(module);
+  returned_.entered();
   parameters_.acquire(module, forward_pass());
 }
 
@@ -55,7 +56,10 @@ void EngineHooks::return_params(plan::ModuleId module) {
   }
 }
 
-void EngineHooks::begin_recompute(plan::ModuleId) { recomputing_ = true; }
+void EngineHooks::begin_recompute(plan::ModuleId block) {
+  recomputing_ = true;
+  returned_.recomputes(block);
+}
 void EngineHooks::end_recompute(plan::ModuleId) { recomputing_ = false; }
 
 void EngineHooks::pre_backward(plan::ModuleId module) {

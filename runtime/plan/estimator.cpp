@@ -1,7 +1,9 @@
 #include "runtime/plan/estimator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <stdexcept>
 
 namespace shardscope::plan {
@@ -14,6 +16,9 @@ constexpr std::int64_t kStates32 = 16;
 constexpr std::int64_t kStates = 18;
 constexpr std::int64_t kHalf = 2;
 
+/// Products of bytes and parameters: exact, as Python's integers are.
+__extension__ using Wide = __int128;
+
 void check(const EstimateInput& input, bool needs_layer) {
   const auto positive = [](const char* what, std::int64_t value) {
     if (value < 1) {
@@ -24,16 +29,42 @@ void check(const EstimateInput& input, bool needs_layer) {
   positive("params", input.params);
   positive("gpus per node", input.gpus_per_node);
   positive("nodes", input.nodes);
-  if (needs_layer) positive("largest layer params", input.largest_layer_params);
+  // 0 is a layer that keeps its parameters elsewhere; DeepSpeed takes it too.
+  if (needs_layer && input.largest_layer_params < 0) {
+    throw std::invalid_argument("estimate: largest layer params is " +
+                                std::to_string(input.largest_layer_params) + "; it must be at least 0");
+  }
   if (!(input.additional_buffer_factor > 0)) {
     throw std::invalid_argument("estimate: additional buffer factor is " +
                                 std::to_string(input.additional_buffer_factor) + "; it must be above 0");
   }
 }
 
+/// Python's int() of a number of bytes.
+std::int64_t bytes_of(double bytes) {
+  if (bytes >= static_cast<double>(std::numeric_limits<std::int64_t>::max())) {
+    throw std::invalid_argument("estimate: " + std::to_string(bytes) +
+                                " bytes are beyond what is counted here (8 EiB); give fewer parameters");
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
+/// a / b rounded once, as Python divides integers; a plain division of doubles would round `a` before.
+double divided(Wide a, std::int64_t b) {
+  constexpr int kEnough = 60;  // bits of the quotient: more than a double's 53 and one that tells ties
+  int shift = 0;
+  while (a != 0 && (a << 1) / b < (Wide{1} << kEnough)) {
+    a <<= 1;
+    ++shift;
+  }
+  const auto quotient = static_cast<std::uint64_t>(a / b);
+  return std::ldexp(static_cast<double>(quotient | (a % b != 0 ? 1U : 0U)), -shift);
+}
+
 /// Python's int(a / b) of two integers.
-std::int64_t share(std::int64_t total, std::int64_t ranks) {
-  return static_cast<std::int64_t>(static_cast<double>(total) / static_cast<double>(ranks));
+std::int64_t share(Wide total, std::int64_t ranks) {
+  (void)bytes_of(static_cast<double>(total) / static_cast<double>(ranks));
+  return bytes_of(divided(total, ranks));
 }
 
 std::string header(const EstimateInput& input, bool with_layer) {
@@ -106,16 +137,16 @@ std::vector<EstimateRow> estimate_zero2(const EstimateInput& input) {
     double cpu = 0;
     switch (input.formula) {
       case EstimateFormula::doc:
-        row.gpu_bytes = offload ? kHalf * P : 4 * P + share(16 * P, total_gpus);
-        cpu = static_cast<double>(P * std::max(kInit * input.gpus_per_node, kStates32)) * f;
+        row.gpu_bytes = offload ? kHalf * P : 4 * P + share(Wide{16} * P, total_gpus);
+        cpu = static_cast<double>(Wide{P} * std::max(kInit * input.gpus_per_node, kStates32)) * f;
         break;
       case EstimateFormula::deepspeed_0_19:
-        row.gpu_bytes = offload ? kHalf * P : kHalf * P + share(kStates * P, total_gpus);
-        cpu = static_cast<double>(P * std::max(kInit * total_gpus, kStates32)) * f;
+        row.gpu_bytes = offload ? kHalf * P : kHalf * P + share(Wide{kStates} * P, total_gpus);
+        cpu = static_cast<double>(Wide{P} * std::max(kInit * total_gpus, kStates32)) * f;
         break;
     }
-    if (!offload) cpu = static_cast<double>(P * kInit * input.gpus_per_node) * f;
-    row.cpu_bytes = static_cast<std::int64_t>(cpu);
+    if (!offload) cpu = static_cast<double>(Wide{P} * kInit * input.gpus_per_node) * f;
+    row.cpu_bytes = bytes_of(cpu);
     rows.push_back(row);
   }
   return rows;
@@ -133,21 +164,21 @@ std::vector<EstimateRow> estimate_zero3(const EstimateInput& input) {
 
   // Products are ordered as in DeepSpeed: they are truncated, so rounding must not differ.
   const auto host = [&](std::int64_t bytes_per_param, bool zero_init) {
-    if (zero_init) return static_cast<double>(P * bytes_per_param) * share_of_node * f;
+    if (zero_init) return static_cast<double>(Wide{P} * bytes_per_param) * share_of_node * f;
     const double sharded = static_cast<double>(bytes_per_param) * share_of_node;
     return static_cast<double>(P) * std::max(static_cast<double>(kInit * n), sharded) * f;
   };
   std::vector<EstimateRow> rows;
   const auto add = [&](bool optimizer, bool param, bool zero_init, double cpu, std::int64_t gpu) {
-    rows.push_back({optimizer, param, zero_init, static_cast<std::int64_t>(cpu), gpu});
+    rows.push_back({optimizer, param, zero_init, bytes_of(cpu), gpu});
   };
   for (const bool zero_init : {true, false}) add(true, true, zero_init, host(kStates, zero_init), layer);
   for (const bool zero_init : {true, false}) {
-    add(true, false, zero_init, host(kStates32, zero_init), layer + share(kHalf * P, total_gpus));
+    add(true, false, zero_init, host(kStates32, zero_init), layer + share(Wide{kHalf} * P, total_gpus));
   }
   for (const bool zero_init : {true, false}) {
-    const double cpu = static_cast<double>((zero_init ? L : P) * kInit * n) * f;
-    add(false, false, zero_init, cpu, layer + share(kStates * P, total_gpus));
+    const double cpu = static_cast<double>(Wide{zero_init ? L : P} * kInit * n) * f;
+    add(false, false, zero_init, cpu, layer + share(Wide{kStates} * P, total_gpus));
   }
   return rows;
 }

@@ -24,7 +24,7 @@ LossScaler::LossScaler(const LossScaleConfig& config) : config_(config), hystere
   };
   check(config.loss_scale >= 0, "loss_scale", config.loss_scale, "0 (dynamic) or above");
   check(config.window >= 1, "loss_scale_window", static_cast<double>(config.window), "at least 1");
-  check(config.hysteresis >= 1, "hysteresis", static_cast<double>(config.hysteresis), "at least 1");
+  check(config.hysteresis >= 0, "hysteresis", static_cast<double>(config.hysteresis), "at least 0");
   check(config.min_loss_scale > 0, "min_loss_scale", config.min_loss_scale, "above 0");
   check(config.factor > 1, "scale factor", config.factor, "above 1");
   check(config.initial_scale_power >= 0 && config.initial_scale_power <= 127, "initial_scale_power",

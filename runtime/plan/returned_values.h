@@ -1,8 +1,12 @@
 // How often a module that returned parameters is fetched in backward, as DeepSpeed's hooks do it.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "runtime/plan/compat.h"
@@ -14,52 +18,92 @@ namespace shardscope::plan {
 /// (PreBackwardFunctionForModule), so a module is fetched once more for each parameter it returned (P11) that
 /// a gradient comes back to: one that is trained and was read by what ran around the module. These fetches
 /// come just before the module's own. Compat::shardscope needs one fetch only. Told of every forward, a
-/// recomputation's too, in its order; backward meets the visits in reverse. Pure; one per rank. `model`
-/// outlives it.
+/// recomputation's too, in its order; backward meets the visits in reverse.
+///
+/// The forward of a checkpointed module runs without a graph: what modules inside it returned then has no
+/// hooks, those of its recomputation have. What the checkpointed module itself returned crossed to the
+/// outside, and PyTorch hands the recomputation a gradient of every trained one, zeros where nobody read it.
+/// Pure; one per rank. `model` outlives it.
 class ReturnedValues {
  public:
   ReturnedValues(const ModelPlan& model, Compat compat)
-      : model_(model), counts_(compat != Compat::shardscope) {}
+      : model_(model),
+        counts_(compat != Compat::shardscope &&
+                std::any_of(model.modules.begin(), model.modules.end(),
+                            [](const ModulePlan& module) { return !module.returns.empty(); })) {}
 
   /// A new iteration.
   void clear() {
     visits_.clear();
+    begun_.clear();
     latest_.clear();
+    recomputes_ = false;
   }
-  /// The forward of `module` is through.
+  /// The forward of a module begins.
+  void entered() {
+    if (counts_) begun_.push_back(visits_.size());
+  }
+  /// The forward of `module`, the innermost one, is through.
   void left(ModuleId module) {
-    const std::vector<ParamId>& returns = model_.modules[raw(module)].returns;
-    if (!counts_ || returns.empty()) return;
-    std::vector<std::set<ParamId>>& visits = visits_[module];
-    visits.emplace_back();
-    for (const ParamId param : returns) latest_[param] = {module, visits.size() - 1};
+    if (!counts_ || begun_.empty()) return;
+    Visit visit{next_serial_++, module, begun_.back(), {}};
+    begun_.pop_back();
+    const bool crosses = begun_.empty() && std::exchange(recomputes_, false);
+    for (const ParamId param : model_.modules[raw(module)].returns) {
+      latest_[param] = visit.serial;
+      if (crosses && model_.params[raw(param)].trainable) visit.read.insert(param);
+    }
+    visits_.push_back(std::move(visit));
+  }
+  /// The forward of `module`, which was checkpointed, is about to run again.
+  void recomputes(ModuleId module) {
+    if (!counts_) return;
+    begun_.clear();
+    const auto visit = last_of(module);
+    if (visit == visits_.end()) return;
+    recomputes_ = true;
+    const auto inside = static_cast<std::ptrdiff_t>(visit->first_inside);
+    visits_.erase(visits_.begin() + inside, visits_.end());
   }
   /// A functional layer uses `param`: what was returned last, if anything was.
   void read(ParamId param) {
     const auto found = latest_.find(param);
     if (found == latest_.end() || !model_.params[raw(param)].trainable) return;
-    std::vector<std::set<ParamId>>& visits = visits_[found->second.module];
-    if (found->second.visit < visits.size()) visits[found->second.visit].insert(param);
+    const auto visit = std::find_if(visits_.rbegin(), visits_.rend(),
+                                    [&](const Visit& one) { return one.serial == found->second; });
+    if (visit != visits_.rend()) visit->read.insert(param);
   }
   /// Pre-backward of the last visit of `module` that is not yet gone back through: fetches beside its own.
   [[nodiscard]] std::size_t further_fetches(ModuleId module) {
-    const auto found = visits_.find(module);
-    if (found == visits_.end() || found->second.empty()) return 0;
-    const std::size_t fetches = found->second.back().size();
-    found->second.pop_back();
+    if (!counts_) return 0;
+    const auto visit = last_of(module);
+    if (visit == visits_.end()) return 0;
+    const std::size_t fetches = visit->read.size();
+    visits_.erase(visit, visits_.end());  // later ones had no gradient
     return fetches;
   }
 
  private:
-  struct Returned {
+  struct Visit {
+    std::uint64_t serial;
     ModuleId module;
-    std::size_t visit;
+    std::size_t first_inside;  ///< of `visits_`: the first of the modules that ran inside it
+    std::set<ParamId> read;    ///< of what it returned: those that a gradient comes back to
   };
+
+  [[nodiscard]] std::vector<Visit>::iterator last_of(ModuleId module) {
+    const auto found = std::find_if(visits_.rbegin(), visits_.rend(),
+                                    [module](const Visit& visit) { return visit.module == module; });
+    return found == visits_.rend() ? visits_.end() : std::prev(found.base());
+  }
 
   const ModelPlan& model_;
   bool counts_;
-  std::map<ModuleId, std::vector<std::set<ParamId>>> visits_;  ///< of each, the parameters read since
-  std::map<ParamId, Returned> latest_;
+  std::uint64_t next_serial_ = 0;
+  std::vector<Visit> visits_;       ///< forwards that backward has not come to, in order of their end
+  std::vector<std::size_t> begun_;  ///< of the forwards that are running: how many had ended
+  std::map<ParamId, std::uint64_t> latest_;  ///< the visit that returned it last
+  bool recomputes_ = false;                  ///< a checkpointed module runs again
 };
 
 }  // namespace shardscope::plan

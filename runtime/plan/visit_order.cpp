@@ -133,6 +133,7 @@ class Walker {
     visits_.push_back({VisitKind::pre_forward, module.id, kNone<ParamId>});
     const std::size_t first = visits_.size() - 1;
     running_.push_back(module.id);
+    returned_.entered();
     Tape inner;
     const bool out = run_body(node, path, grad, inner);
     for (const ParamId param : module.returns) {
@@ -170,12 +171,20 @@ class Walker {
           break;
         case Step::Kind::recompute: {
           visits_.push_back({VisitKind::begin_recompute, step->module, kNone<ParamId>});
+          returned_.recomputes(step->module);
           const std::vector<Visit> again(visits_.begin() + static_cast<std::ptrdiff_t>(step->first),
                                          visits_.begin() + static_cast<std::ptrdiff_t>(step->last));
-          for (const Visit& visit : again) {
-            if (visit.kind == VisitKind::pre_forward) ends.forward(visit.module);
+          for (std::size_t i = 0; i < again.size(); ++i) {
+            const Visit& visit = again[i];
+            if (visit.kind == VisitKind::pre_forward) {
+              ends.forward(visit.module);
+              returned_.entered();
+            }
             if (visit.kind == VisitKind::post_forward) returned_.left(visit.module);
-            if (visit.kind == VisitKind::use_external) returned_.read(visit.param);
+            // Read only to be returned, it is used by nobody here.
+            const bool to_return = i + 1 < again.size() && again[i + 1].kind == VisitKind::return_param &&
+                                   again[i + 1].param == visit.param;
+            if (visit.kind == VisitKind::use_external && !to_return) returned_.read(visit.param);
           }
           visits_.insert(visits_.end(), again.begin(), again.end());
           visits_.push_back({VisitKind::end_recompute, step->module, kNone<ParamId>});

@@ -130,6 +130,32 @@ INSTANTIATE_TEST_SUITE_P(Recorded, Compat,
                                            Recorded{"coordinator_more", "K11"}),
                          [](const auto& c) { return std::string(c.param.id); });
 
+// Persistent parameters are gathered again after a step that changed them. DeepSpeed partitions them before
+// it knows and leaves the step where it overflowed: the next iteration starts without them and fetches them.
+TEST(CompatSkippedStep, LeavesPersistentParametersPartitioned) {
+  std::ifstream file(SHARDSCOPE_GOLDEN "/coordinator_skipped.json");
+  const Json skipped = Json::parse(file).at("invalidation").at(0);
+  ASSERT_EQ(skipped.at("overflow_per_iteration").dump(), "[true,true,true,true]");
+  RunSpec spec = spec_of(skipped);
+  spec.config["fp16"] = {{"enabled", true}, {"initial_scale_power", 8}};
+  spec.overflows_on = 1;
+  spec.steps = 4;
+  const ObservedRun observed = train_observed(spec);
+  if (HasFailure()) return;
+  const plan::ModelPlan plan = plan::build_model_plan(spec.model);
+  for (const auto& [rank, events] : observed.events) {
+    SCOPED_TRACE(rank);
+    const Json emitted = emitted_fetches(plan, events);
+    ASSERT_EQ(emitted.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i) {
+      ASSERT_TRUE(observed.run.ranks[rank].steps[i].skipped);
+      const Json& recorded = skipped.at("iterations").at(i);
+      EXPECT_EQ(difference(told_by_events(recorded), emitted[i], i == 0 ? "RECORD" : "COMPLETE"), "")
+          << "iteration " << i;
+    }
+  }
+}
+
 // DeepSpeed's order of unscaling and updating the scale, its collectives and its scheduler have a state of
 // their own: none of it may be lost. The first loss scales overflow.
 TEST_F(CheckpointedRun, ContinuesBitwiseUnderCompat) {

@@ -162,6 +162,34 @@ TEST_F(ExternalEvents, TellWhatWasReturnedAndWhyItStays) {
   }
 }
 
+// blk's forward runs again, and its weight has crossed to the root by then. Fetches are decided for blk in
+// the forward, for its recomputation and in backward, each time it reads the weight of blk.fc to return it;
+// with DeepSpeed's hooks once more for the gradient of what it returned (coordinator_crossing.json).
+TEST_F(ExternalEvents, AcrossACheckpointDeepSpeedFetchesForTheReturnedGradient) {
+  const plan::ModelSpec model = plan::parse_model_spec(R"({
+    "name": "crossing", "input": {"kind": "vectors", "width": 10}, "loss": {"kind": "mse", "width": 1},
+    "root": {"kind": "sequential", "children": [
+      {"kind": "linear", "name": "inp", "in": 10, "out": 37},
+      {"kind": "sequential", "name": "blk", "checkpoint": true, "returns": ["fc.weight"], "children": [
+        {"kind": "linear", "name": "fc", "in": 37, "out": 37},
+        {"kind": "linear", "name": "mid", "in": 37, "out": 37}]},
+      {"kind": "functional_linear", "weight_of": "blk.fc.weight"},
+      {"kind": "linear", "name": "out", "in": 37, "out": 1}]}})");
+  const TrainingRun reference = stage0(spec_of(model, "", 2));
+  for (const char* compat : {"", "deepspeed"}) {
+    const RunSpec spec = spec_of(model, compat, 2);
+    const std::vector<Event> events = events_of(spec);
+    const auto decided = count(events, [](const Event& event) {
+      return event.kind == EventKind::fetch_decision && event.a == plan::raw(kBlk) &&
+             event.code != static_cast<std::uint8_t>(plan::PrefetchStop::returned);
+    });
+    const std::int64_t reads = 2;
+    const std::int64_t fetches = std::string(compat) == "deepspeed" ? 4 : 3;
+    EXPECT_EQ(decided, spec.steps * spec.world * (reads + fetches)) << compat;
+    EXPECT_EQ(first_difference(reference, run_), "") << compat;
+  }
+}
+
 // What Engine::register_external_parameter is for: the module gathers a parameter that nothing in it names.
 TEST_F(ExternalEvents, ARegisteredParameterIsFetchedWithItsModule) {
   plan::ModelSpec model = returning();

@@ -6,7 +6,8 @@ CASES: {"traces": [{"id", "model", "world", "config"}], "invalidation": [the sam
 "models": {name: what json_models.tree_of reads}}; `config` holds stage-3 keys of zero_optimization, `world` a number or
 several. A model is one of build() or of "models", which may have frozen parameters and modules that return some. A case may
 also have "register_external": [[module path, parameter path]], told to DeepSpeed before the first iteration. A trace runs
-four iterations. Ranks are processes of this machine; what they decide must be alike, or the case fails; worlds that
+four iterations. A case of "invalidation" may have "overflow_per_iteration" instead of block visits: such a run trains in
+fp16, and where that is true the gradients are infinite and the step is skipped. Ranks are processes of this machine; what they decide must be alike, or the case fails; worlds that
 decide alike are one trace. DeepSpeed's own profiler is switched on: "counters" of an iteration are what its
 PartitionedParameterProfiler counted, as [count, num_elem] by name (they depend on the world).
 """
@@ -120,11 +121,12 @@ def model_of(case):
     return json_models.torch_model(case["tree"]) if "tree" in case else build(case["model"])
 
 
-def batch_of(case, micro, rank):
-    """Input and target of a micro-step, as tensors."""
+def batch_of(case, micro, rank, dtype=torch.float32):
+    """Input and target of a micro-step, as tensors; vectors in this type."""
     tokens = case["tree"]["input"]["kind"] == "tokens" if "tree" in case else case["model"].startswith("gpt")
     data = formula_data.gpt_batch(micro, rank, 4, 12) if tokens else formula_data.mlp_batch(micro, rank, 4)
-    return [torch.from_numpy(array) for array in data]
+    tensors = [torch.from_numpy(array) for array in data]
+    return tensors if tokens else [tensor.to(dtype) for tensor in tensors]
 
 
 def trained(model):
@@ -263,6 +265,11 @@ def record(case, rank):
     config = {"train_micro_batch_size_per_gpu": 4,
               "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
               "zero_optimization": {"stage": 3, **case["config"]}}
+    overflows = case.get("overflow_per_iteration")
+    if overflows:
+        # DeepSpeed refuses fp16 on the CPU, which computes in it all the same.
+        deepspeed.get_accelerator().is_fp16_supported = lambda: True
+        config["fp16"] = {"enabled": True, "initial_scale_power": 8}
     engine, *_ = deepspeed.initialize(model=model, config=config, model_parameters=trained(model))
     for module, param in case.get("register_external", []):
         deepspeed.zero.register_external_parameter(model.get_submodule(module), json_models.parameter(model, param))
@@ -270,15 +277,15 @@ def record(case, rank):
     recorder.params = sorted(model.parameters(), key=lambda p: p.ds_id)
     visits = case.get("block_visit_per_iteration")
     iterations = []
-    for micro in range(len(visits) if visits else 4):
+    for micro in range(len(visits or overflows or [None] * 4)):
         if visits:
             model.visit = visits[micro]
         if "tree" in case:
             model.shared["iteration"] = micro
         recorder.events = []
         start = recorder.with_status("AVAILABLE")
-        loss = engine(*batch_of(case, micro, rank))
-        engine.backward(loss)
+        loss = engine(*batch_of(case, micro, rank, torch.float16 if overflows else torch.float32))
+        engine.backward(loss * float("inf") if overflows and overflows[micro] else loss)
         engine.step()
         iterations.append({"mode": recorder.mode, "available_at_start": start, "events": recorder.events,
                            "n_available_before_step": recorder.before_step,

@@ -170,12 +170,28 @@ TEST(Estimator, HostMemoryOfSeveralNodesInBothFormulas) {
   EXPECT_THAT(format_zero2(input), HasSubstr("\n  509.80GB |   5.31GB | offload_optimizer"));
 }
 
+// Where 18 P does not fit a double: DeepSpeed's Python divides its integers exactly and rounds once
+// (2575784416611752 if the product were rounded first).
+TEST(Estimator, DividesAsPythonDoes) {
+  EstimateInput input;
+  input.params = 1'001'693'939'793'459;
+  input.gpus_per_node = 7;
+  input.formula = EstimateFormula::deepspeed_0_19;
+  EXPECT_EQ(estimate_zero2(input)[1].gpu_bytes - 2 * input.params, 2'575'784'416'611'751);
+  EXPECT_EQ(estimate_zero3(input)[4].gpu_bytes, 2'575'784'416'611'751) << "a largest layer of 0";
+}
+
 TEST(Estimator, RefusesWhatCannotBe) {
   EXPECT_THROW((void)estimate_zero2({}), std::invalid_argument);
   EstimateInput input;
   input.params = 10;
   EXPECT_NO_THROW((void)estimate_zero2(input));
-  EXPECT_THROW((void)estimate_zero3(input), std::invalid_argument) << "no largest layer";
+  input.largest_layer_params = -1;
+  EXPECT_THROW((void)estimate_zero3(input), std::invalid_argument);
+  input.params = std::int64_t{1} << 62;
+  EXPECT_THROW((void)estimate_zero2(input), std::invalid_argument) << "beyond 64 bits of bytes";
+  input.additional_buffer_factor = 0;
+  EXPECT_THROW((void)estimate_zero2(input), std::invalid_argument);
 }
 
 TEST(MemoryModel, ExpressionsOfBothPrecisions) {

@@ -10,6 +10,7 @@ namespace {
 void check_case(const Json& golden, Report& report) {
   const std::string name = golden.at("id").get<std::string>() + " " + golden.value("name", std::string());
   plan::LossScaleConfig config;
+  config.loss_scale = golden.value("loss_scale", config.loss_scale);  // above 0: static
   config.initial_scale_power = golden.value("initial_scale_power", config.initial_scale_power);
   config.window = golden.value("loss_scale_window", config.window);
   config.hysteresis = golden.value("hysteresis", config.hysteresis);

@@ -258,6 +258,43 @@ TEST(ReturnedParams, AreFetchedForTheirOwnGradientByDeepSpeedsHooks) {
   EXPECT_EQ(fetches(model_with(R"("checkpoint": true,)"), true), 2) << "those of the recomputation";
 }
 
+// Across the boundary of a checkpointed module (coordinator_crossing.json): PyTorch hands its recomputation a
+// gradient for every trained parameter that it returned, read outside or not.
+TEST(ReturnedParams, AcrossACheckpointAreFetchedForWithTheRecomputation) {
+  const auto fetches = [](const std::string& of_block, const std::string& of_fc) {
+    const ModelPlan model = model_with(of_block, of_fc);
+    VisitOptions options;
+    options.deepspeed_hooks = true;
+    std::pair<int, int> count{0, 0};
+    for (const Visit& visit : visit_order(model, options)) {
+      if (visit.kind != VisitKind::pre_backward) continue;
+      count.first += visit.module == kBlk ? 1 : 0;
+      count.second += visit.module == kFc ? 1 : 0;
+    }
+    return count;
+  };
+  using Fetches = std::pair<int, int>;  // of blk, of blk.fc
+  const std::string both = R"("checkpoint": true, "returns": ["fc.weight", "mid.weight"],)";
+  EXPECT_EQ(fetches(both, ""), Fetches(3, 1));
+  EXPECT_EQ(fetches(both, R"("returns": ["weight"],)"), Fetches(3, 2)) << "blk reads what blk.fc returned";
+  EXPECT_EQ(fetches(both, R"("trainable": false,)"), Fetches(2, 1));
+  EXPECT_EQ(fetches(R"("returns": ["fc.weight", "mid.weight"],)", ""), Fetches(1, 1))
+      << "without a checkpoint nobody reads them";
+}
+
+// What a module returns and does not own it reads by attribute first, as its PyTorch forward would.
+TEST(ReturnedParams, OfAnotherModuleAreReadFirst) {
+  const ModelPlan model = model_with(R"("returns": ["fc.weight"],)", R"("returns": ["weight"],)");
+  std::vector<std::pair<VisitKind, ModuleId>> of_weight;
+  for (const Visit& visit : visit_order(model)) {
+    if (visit.param == kWeight) of_weight.emplace_back(visit.kind, visit.module);
+  }
+  EXPECT_THAT(
+      of_weight,
+      ElementsAre(std::pair(VisitKind::return_param, kFc), std::pair(VisitKind::use_external, kBlk),
+                  std::pair(VisitKind::use_external, kBlk), std::pair(VisitKind::return_param, kBlk)));
+}
+
 TEST(ReturnedParams, AreExplained) {
   const ModelPlan model = model_with();
   EXPECT_EQ(
