@@ -13,13 +13,16 @@ struct LossOutcome {
   std::string title;
   std::string text;  ///< the largest deviation, or what differs
   bool agrees = false;
+  bool compared = true;  ///< false: nobody knows what it should be, and `text` says why
 };
 
 /// A number of ranks that can be run as threads here. Throws std::invalid_argument beyond 64.
 [[nodiscard]] std::uint32_t threads_of(const nlohmann::json& world);
 
 /// Trains every case at every stage recorded, on thread worlds, and compares losses and norms to 2e-5
-/// relative (the file's own "tolerance") and the final sums of parameters to the bars it gives.
+/// relative (the file's own "tolerance") and the final sums of parameters to the bars it gives. A case may
+/// have "config", keys of DeepSpeed's configuration: in 16 bits the bar is 5e-2, and loss scales are compared
+/// exactly.
 [[nodiscard]] std::vector<LossOutcome> check_losses(const nlohmann::json& file);
 
 }  // namespace shardscope::engine::testing

@@ -36,6 +36,13 @@ def initial_weight(name, index, shape):
     return values.astype(np.float32).reshape(shape)
 
 
+def sine_weight(name, index, shape):
+    """The same by the other formula ("init sin")."""
+    wave = 0.02 * np.sin(0.37 * np.arange(int(np.prod(shape))) + 0.11 * index)
+    one = 1.0 if len(shape) == 1 and name.endswith(".weight") else 0.0
+    return (one + wave).astype(np.float32).reshape(shape)
+
+
 def mlp_batch(micro, rank, rows):
     """x [rows, 10] and y [rows, 1], fp32."""
     x = uniform(1_000_000 + 1000 * micro + rank, rows * 10).reshape(rows, 10)

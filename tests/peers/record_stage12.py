@@ -2,8 +2,9 @@
 
 usage: record_stage12.py CASES.json OUT.json     (under the python of launch.ensure_venv)
 
-CASES: a list of {"run", "model", "stage", "world", "gradient_accumulation_steps", "config"}; `config` holds keys of
-zero_optimization. Every case is one step; gradients of the first one are recorded with each layout.
+CASES: {"cases": [{"run", "model", "stage", "world", "gradient_accumulation_steps", "config"}], "models": as of
+record_coordinator.py}, or the list alone; `config` holds keys of zero_optimization. Every case is one step; gradients of the
+first one are recorded with each layout.
 """
 import json
 import pathlib
@@ -12,6 +13,7 @@ import sys
 import torch
 
 import formula_data
+import json_models
 import record_coordinator
 from wrapped_methods import wrapper_of
 
@@ -109,7 +111,7 @@ def record(case, rank):
     deepspeed.init_distributed("gloo")
     recorder = Recorder()
     recorder.install()
-    model = record_coordinator.build(case["model"])
+    model = record_coordinator.model_of(case)
     parameters = list(model.parameters())
     with torch.no_grad():
         for index, (name, param) in enumerate(model.named_parameters()):
@@ -147,8 +149,9 @@ def record(case, rank):
             "params_in_partition": ids(optimizer.params_in_partition[0]), "first_offset": int(optimizer.first_offset[0])}
     parameters = [dict(zip(PARAMETERS, (index, name, list(param.shape), param.numel())))
                   for index, (name, param) in enumerate(model.named_parameters())]
+    tree = {"tree": case["tree"]} if "tree" in case else {}
     return {"layout": layout, "rank": mine, "gradients": gradients, "flushes": recorder.flushes,
-            "elements": recorder.elements, "model": {"params": parameters, "grad_arrival_order": arrival}}
+            "elements": recorder.elements, "model": {**tree, "params": parameters, "grad_arrival_order": arrival}}
 
 
 def add(out, case, ranks):
@@ -170,14 +173,20 @@ def add(out, case, ranks):
         out["layouts"].append(layout)
     layout.setdefault("grad_shard_first_step", {})[key] = [rank["gradients"] for rank in ranks]
     out["sequences"].append({"seq": case["run"], "flushes": first["flushes"]})
-    out["runs"].append({**case, "flush_seq": case["run"], "comm_elements_per_rank": first["elements"]})
+    told = {key: value for key, value in case.items() if key != "tree"}
+    out["runs"].append({**told, "flush_seq": case["run"], "comm_elements_per_rank": first["elements"]})
 
 
 def main():
     import deepspeed
     out = {"versions": {"deepspeed": deepspeed.__version__, "torch": torch.__version__ + " CPU, gloo"},
            "legend": "as in stage12.json", "models": {}, "layouts": [], "sequences": [], "runs": []}
-    for case in json.loads(pathlib.Path(sys.argv[1]).read_text()):
+    given = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    given = given if isinstance(given, dict) else {"cases": given}
+    models = given.get("models", {})
+    for case in given["cases"]:
+        if case["model"] in models:
+            case["tree"] = json_models.tree_of(case["model"], models[case["model"]])
         try:
             add(out, case, record_coordinator.run({"id": f"run {case['run']}", **case}, record))
         except RuntimeError as error:
