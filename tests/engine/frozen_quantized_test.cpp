@@ -85,44 +85,83 @@ TEST(QuantizedFrozen, RunsAreThoseOfTheRoundedWeights) {
   }
 }
 
-// |w - q scale| <= scale / 2 with scale = largest of the group / 127, and half a unit in the last place of
-// the storage type (bf16: 2^-9 of the value), before and after.
+/// |w - q scale| <= scale / 2 with scale = largest of the group / 127, and half a unit in the last place of
+/// the storage type (bf16: 2^-9 of the value), before and after.
+void expect_within_half_a_step(const plan::ParamPlan& param, const std::vector<float>& exact,
+                               const std::vector<float>& rounded, std::uint32_t world, double unit) {
+  const std::int64_t shard = plan::partition_param(param.elems, world).shard_elems;
+  const plan::QuantGroups groups = plan::weight_groups(shard);
+  for (std::int64_t begin = 0; begin < param.elems;) {
+    const std::int64_t in_shard = begin % shard;
+    const std::int64_t end = std::min(
+        {begin + groups.group_elems - in_shard % groups.group_elems, begin - in_shard + shard, param.elems});
+    double largest = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      largest = std::max(largest, std::fabs(static_cast<double>(exact[static_cast<std::size_t>(i)])));
+    }
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      ASSERT_LE(std::fabs(static_cast<double>(exact[at]) - rounded[at]), largest * (1 / 254.0 + unit))
+          << param.name << " " << i;
+    }
+    begin = end;
+  }
+}
+
 TEST(QuantizedFrozen, NoWeightIsFurtherThanHalfAStepOfItsGroup) {
   constexpr std::uint32_t kWorld = 3;
   for (const std::string type : {"fp32", "bf16"}) {
     for (const Freeze freeze : kFreezings) {
       const RunSpec plain = spec_of(freeze, kWorld, type);
-      const plan::ModelPlan model = plan::build_model_plan(plain.model);
       const TrainingRun exact = untrained(plain);
       const TrainingRun rounded = untrained(quantized(plain));
-      const double unit = type == "fp32" ? 0x1p-23 : 0x1p-8;
-      for (const plan::ParamPlan& param : model.params) {
+      for (const plan::ParamPlan& param : plan::build_model_plan(plain.model).params) {
         const std::vector<float>& a = exact.weights[plan::raw(param.id)];
         const std::vector<float>& b = rounded.weights[plan::raw(param.id)];
         if (param.trainable) {
           EXPECT_EQ(a, b) << param.name;
-          continue;
-        }
-        const std::int64_t shard = plan::partition_param(param.elems, kWorld).shard_elems;
-        const plan::QuantGroups groups = plan::weight_groups(shard);
-        for (std::int64_t begin = 0; begin < param.elems;) {
-          const std::int64_t in_shard = begin % shard;
-          const std::int64_t end = std::min({begin + groups.group_elems - in_shard % groups.group_elems,
-                                             begin - in_shard + shard, param.elems});
-          double largest = 0;
-          for (std::int64_t i = begin; i < end; ++i) {
-            largest = std::max(largest, std::fabs(static_cast<double>(a[static_cast<std::size_t>(i)])));
-          }
-          for (std::int64_t i = begin; i < end; ++i) {
-            const auto at = static_cast<std::size_t>(i);
-            ASSERT_LE(std::fabs(static_cast<double>(a[at]) - b[at]), largest * (1 / 254.0 + unit))
-                << param.name << " " << i;
-          }
-          begin = end;
+        } else {
+          expect_within_half_a_step(param, a, b, kWorld, type == "fp32" ? 0x1p-23 : 0x1p-8);
         }
       }
     }
   }
+}
+
+// A shard of more than 2^20 elements is set in pieces, and groups of 7040 lie across their border: rounded
+// with the first piece and again with the second, a weight would be as far as a whole step off.
+TEST(QuantizedFrozen, AShardSetInPiecesIsRoundedOnce) {
+  RunSpec spec = spec_of(Freeze::adapters, 1, "fp32");
+  spec.model = plan::parse_model_spec(R"({
+    "name": "large", "input": {"kind": "vectors", "width": 10}, "loss": {"kind": "mse", "width": 1},
+    "root": {"kind": "sequential", "children": [
+      {"kind": "linear", "name": "inp", "in": 10, "out": 1024, "bias": false},
+      {"kind": "linear", "name": "frozen", "in": 1024, "out": 1100, "bias": false, "trainable": false},
+      {"kind": "linear", "name": "out", "in": 1100, "out": 1}]}})");
+  spec.data = "golden:mlp";
+  spec.steps = 0;
+  constexpr std::int64_t kBorder = std::int64_t{1} << 20;
+  // The largest weight of the group across the border lies behind it, so that the first piece alone would
+  // have had a smaller step.
+  spec.begin = [](const Context&, Engine& engine, data::BatchStream&) {
+    engine.set_weights([](plan::ParamId, plan::Range range, float* to) {
+      for (std::int64_t i = 0; i < range.size(); ++i) {
+        const std::int64_t at = range.begin + i;
+        const auto spread = static_cast<float>(at * 2654435761 % 1001) / 1000.0F - 0.5F;
+        to[i] = at < kBorder ? spread : 3 * spread;
+      }
+    });
+  };
+  const TrainingRun exact = train(spec);
+  const TrainingRun rounded = train(quantized(spec));
+  ASSERT_EQ(exact.ranks[0].error + rounded.ranks[0].error, "");
+  const plan::ModelPlan model = plan::build_model_plan(spec.model);
+  const plan::ParamPlan& frozen = model.params[1];
+  const plan::QuantGroups groups = plan::weight_groups(frozen.elems);
+  ASSERT_NE(kBorder % groups.group_elems, 0);
+  ASSERT_GT(frozen.elems, kBorder);
+  EXPECT_NE(exact.weights[1], rounded.weights[1]);
+  expect_within_half_a_step(frozen, exact.weights[1], rounded.weights[1], 1, 0x1p-23);
 }
 
 // What a step loses by it, of the loss: small beside what it is, and not nothing.
