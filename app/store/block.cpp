@@ -43,8 +43,7 @@ Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin,
     block.corrections[p].assign(memory.corrections().begin(), memory.corrections().end());
     block.memory[p].changes = static_cast<std::uint32_t>(memory.change_count());
     if (memory.change_count() == 0) continue;
-    block.memory[p].peak = *memory.peak();
-    block.memory[p].model_state_peak = *memory.model_state_peak();
+    block.peaks[p] = {.all = *memory.peak(), .model_state = *memory.model_state_peak()};
     block.memory[p].leaves = memory.leaves(kMemoryLeaves);
   }
   block.counts = state.instant_counts();

@@ -15,6 +15,9 @@
 
 namespace shardscope::store {
 
+/// A block's levels of detail have at most so many buckets a row; finer ones are in its page.
+inline constexpr std::size_t kBlockBuckets = 16;
+
 struct BlockLane {
   std::int64_t end_ns =
       Lane::kNever;                  ///< the lane's latest event; its stretch began at the keyframe's last_ns
@@ -22,10 +25,32 @@ struct BlockLane {
   std::vector<std::uint8_t> fine;    ///< by depth: shift() of the page's levels of detail
 };
 
+/// Some kinds of events.
+class KindSet {
+ public:
+  void add(ev::EventKind kind) noexcept { word(kind) |= bit(kind); }
+  /// May be true of one that a later program knows.
+  [[nodiscard]] bool has(ev::EventKind kind) const noexcept {
+    return (words_[static_cast<std::size_t>(kind) / 64 % words_.size()] & bit(kind)) != 0;
+  }
+
+ private:
+  [[nodiscard]] static std::uint64_t bit(ev::EventKind kind) noexcept {
+    return std::uint64_t{1} << static_cast<unsigned>(kind) % 64;
+  }
+  [[nodiscard]] std::uint64_t& word(ev::EventKind kind) noexcept {
+    return words_[static_cast<std::size_t>(kind) / 64 % words_.size()];
+  }
+  std::array<std::uint64_t, 2> words_{};
+};
+
 struct BlockMemory {
   std::uint32_t changes = 0;
-  MemorySample peak, model_state_peak;
   std::vector<MemoryIndex::Leaf> leaves;
+};
+
+struct BlockPeaks {
+  MemorySample all, model_state;
 };
 
 /// A row of a tile (tile.h).
@@ -53,12 +78,14 @@ struct Block {
 
   RankKeyframe begin;
   std::array<std::vector<MemoryIndex::Change>, ev::kMemoryPoolCount> corrections;
-  std::array<BlockLane, ev::kStreamCount> lanes;
-  DensityPyramid waits;
   std::array<BlockMemory, ev::kMemoryPoolCount> memory;
-  std::vector<InstantCount> counts;
+  KindSet kinds;  ///< of instants; known once the block is in its run
   std::uint32_t gates = 0;
-  /// Taken over by the run when the block enters it.
+  // Taken over by the run when the block enters it: what is kept of a long run is mostly its blocks.
+  std::vector<BlockLane> lanes = std::vector<BlockLane>(ev::kStreamCount);
+  DensityPyramid waits;
+  std::vector<BlockPeaks> peaks = std::vector<BlockPeaks>(ev::kMemoryPoolCount);
+  std::vector<InstantCount> counts;
   std::vector<Carried> carried;
   std::vector<SpanTotal> totals;
   std::vector<ev::Event> notable;  ///< RankState::notable()

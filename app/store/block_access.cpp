@@ -27,18 +27,11 @@ constexpr Chunk::Part events_for(RankState::For part) noexcept {
 }
 
 /// Makes a medium page of a whole one.
-void drop_finer(const Block& block, BlockPage& page) {
-  const auto keep = [](DensityPyramid& fine, const DensityPyramid& coarse) {
-    if (coarse.shift() > BlockAccess::kMediumFiner)
-      fine.drop_finer(coarse.shift() - BlockAccess::kMediumFiner);
-  };
-  for (std::size_t s = 0; s < page.lanes.size(); ++s) {
-    const std::vector<DensityPyramid>& own = block.lanes[s].rows;
-    for (std::size_t d = 0; d < std::min(page.lanes[s].size(), own.size()); ++d) {
-      keep(page.lanes[s][d], own[d]);
-    }
+void drop_finer(BlockPage& page) {
+  for (std::vector<DensityPyramid>& lane : page.lanes) {
+    for (DensityPyramid& row : lane) row.drop_finer(BlockAccess::kMediumBuckets);
   }
-  keep(page.waits, block.waits);
+  page.waits.drop_finer(BlockAccess::kMediumBuckets);
 }
 
 }  // namespace
@@ -182,7 +175,7 @@ const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index
       const std::vector<std::byte> bytes = rows_->page(block.rows.front());
       *page = decode_page(bytes.data(), bytes.size());
     }
-    if (detail == Detail::medium) drop_finer(block, *page);
+    if (detail == Detail::medium) drop_finer(*page);
     return cache_.put({block.rank, index, page_of(detail)}, page, page->bytes());
   } catch (const std::runtime_error& error) {
     damaged(block, std::string("its levels of detail: ") + error.what());

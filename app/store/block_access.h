@@ -86,8 +86,9 @@ class BlockAccess {
   /// How much of a page is kept: of hundreds of blocks in view all of it would not fit the cache.
   enum class Detail : std::uint8_t { medium, full };
   static constexpr std::size_t kDetails = 2;
-  /// Buckets of a medium page are 2^kMediumFiner times as narrow as the block's own.
+  /// A medium page has at most so many buckets a row, 2^kMediumFiner times as narrow as those of a block.
   static constexpr unsigned kMediumFiner = 3;
+  static constexpr std::size_t kMediumBuckets = kBlockBuckets << kMediumFiner;
   /// Null when it is damaged, which is then noted in the block and in problems(), or when there is no time to
   /// read it. `index`: of the block in its rank.
   [[nodiscard]] std::shared_ptr<const RankState> state(Block& block, std::uint32_t index, RankState::For part,

@@ -18,7 +18,6 @@ constexpr std::uint32_t kPageSteps = 255;
 constexpr std::uint8_t kStatusesVersion = 1;
 /// A block or page of version 1 holds these, of which there were no more.
 constexpr std::size_t kLanesOfVersion1 = 7;
-constexpr std::size_t kCoarseBuckets = 16;
 constexpr std::size_t kFineBuckets = std::size_t{1} << 16;
 constexpr std::size_t kMaxDepth = 64;
 
@@ -196,8 +195,8 @@ void write_memory(Writer& out, const Block& block) {
     const BlockMemory& pool = block.memory[p];
     out.varint(pool.changes);
     if (pool.changes == 0) continue;
-    write(out, pool.peak);
-    write(out, pool.model_state_peak);
+    write(out, block.peaks[p].all);
+    write(out, block.peaks[p].model_state);
     out.varint(pool.leaves.size());
     for (const MemoryIndex::Leaf& leaf : pool.leaves) {
       out.time(leaf.begin_ns);
@@ -219,8 +218,8 @@ void read_memory(Reader& in, Block& block) {
     BlockMemory& pool = block.memory[p];
     pool.changes = in.small<std::uint32_t>();
     if (pool.changes == 0) continue;
-    pool.peak = read_sample(in);
-    pool.model_state_peak = read_sample(in);
+    block.peaks[p].all = read_sample(in);
+    block.peaks[p].model_state = read_sample(in);
     pool.leaves.resize(in.count());
     for (MemoryIndex::Leaf& leaf : pool.leaves) {
       leaf.begin_ns = in.time();
@@ -339,7 +338,7 @@ std::vector<ParamState> read_statuses(Reader& in) {
 DensityPyramid coarse(const DensityPyramid& fine) {
   std::vector<std::byte> bytes;
   ByteWriter writer(bytes);
-  fine.encode(writer, kCoarseBuckets);
+  fine.encode(writer, kBlockBuckets);
   ByteReader reader(bytes.data(), bytes.size(), "level of detail");
   return DensityPyramid::decode(reader, DensityPyramid::Levels::finest);
 }
@@ -439,10 +438,10 @@ std::vector<std::byte> encode_block(const Block& block) {
   for (const BlockLane& lane : block.lanes) {
     out.time(lane.end_ns);
     out.varint(lane.rows.size());
-    for (const DensityPyramid& row : lane.rows) row.encode(out, kCoarseBuckets);
+    for (const DensityPyramid& row : lane.rows) row.encode(out, kBlockBuckets);
     for (const std::uint8_t shift : lane.fine) out.varint(shift);
   }
-  block.waits.encode(out, kCoarseBuckets);
+  block.waits.encode(out, kBlockBuckets);
   write_memory(out, block);
   write_sums(out, block);
   return pack(bytes);

@@ -183,8 +183,30 @@ DensityBucket DensityPyramid::total() const {
   return out;
 }
 
-void DensityPyramid::drop_finer(unsigned shift) {
-  while (shift_ < shift && !upper_.empty()) coarsen();
+void DensityPyramid::drop_finer(std::size_t most) {
+  while (leaves_.size() > most && !upper_.empty()) coarsen();
+}
+
+void DensityPyramid::forget(std::int64_t from_ns, std::int64_t to_ns) {
+  const std::int64_t from = std::max(from_ns, base_ns_) - base_ns_;
+  const std::int64_t to = std::min(to_ns, base_ns_ + last_end_ns_) - base_ns_;
+  if (empty() || from >= to) return;
+  const auto first = static_cast<std::size_t>(from >> shift_);
+  const std::size_t last = std::min(static_cast<std::size_t>((to - 1) >> shift_), leaves_.size() - 1);
+  const float per_ns = 1.0F / static_cast<float>(std::int64_t{1} << shift_);
+  for (std::size_t i = first; i <= last; ++i) {
+    const std::int64_t at = static_cast<std::int64_t>(i) << shift_;
+    const std::int64_t lost = std::min(to, at + (std::int64_t{1} << shift_)) - std::max(from, at);
+    const float share = 1.0F - static_cast<float>(lost) * per_ns;
+    if (share <= 0) {
+      leaves_[i] = {};
+      continue;
+    }
+    const auto begins = static_cast<std::uint32_t>(static_cast<float>(leaves_[i].begins) * share);
+    leaves_[i] = leaves_[i].part(share, false);
+    leaves_[i].begins = begins;
+  }
+  dirty_ = std::min(dirty_, first);
 }
 
 void DensityPyramid::add_to(const DensityColumns& out, std::int64_t from_ns, std::int64_t to_ns) const {

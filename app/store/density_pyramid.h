@@ -128,8 +128,11 @@ class DensityPyramid {
   void add_to(const DensityColumns& columns, std::int64_t from_ns, std::int64_t to_ns) const;
   /// All of it.
   [[nodiscard]] DensityBucket total() const;
-  /// Keeps no buckets narrower than 2^shift ns, where it has wider ones.
-  void drop_finer(unsigned shift);
+  /// Keeps at most so many buckets of one width, where it has wider ones.
+  void drop_finer(std::size_t most);
+  /// What it holds in [from, to) is not known any more. Buckets at the edges keep the share that lies
+  /// outside.
+  void forget(std::int64_t from_ns, std::int64_t to_ns);
   void clear() { *this = DensityPyramid(); }
   [[nodiscard]] std::size_t bytes() const noexcept;
 

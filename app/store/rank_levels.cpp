@@ -1,5 +1,5 @@
 // Views of one rank at any zoom: levels of detail of all blocks, then sums of whole blocks where a column
-// holds them, then each block's coarse and fine levels of detail, then the spans and changes themselves.
+// holds them, then each block's own levels of detail, then the spans and changes themselves.
 #include <algorithm>
 
 #include "app/store/rank_run.h"
@@ -13,18 +13,12 @@ constexpr std::size_t kManyBlocks = 16;
 
 }  // namespace
 
-void RankRun::add_to_sums(const Block& block) const {
+void RankRun::add_to_sums(const Block& block) {
   static const DensityPyramid none;
   for (std::size_t s = 0; s < ev::kStreamCount; ++s) {
-    const std::int64_t from = block.begin.lanes[s].last_ns;
-    if (block.damaged) {
-      const BlockLane nothing{.end_ns = block.lanes[s].end_ns, .rows = {}, .fine = {}};
-      sums_[s].append(nothing, none, from);
-      continue;
-    }
     // Waits are spans of the compute lane.
     const bool compute = static_cast<ev::StreamId>(s) == ev::StreamId::compute;
-    sums_[s].append(block.lanes[s], compute ? block.waits : none, from);
+    sums_[s].append(block.lanes[s], compute ? block.waits : none, block.begin.lanes[s].last_ns);
   }
 }
 
@@ -34,26 +28,22 @@ void RankRun::renew_sums() const {
                                [&](const BlockAccess::Damage& found) { return found.rank == rank_; });
   damage_in_sums_ = damage.size();
   if (!own) return;
-  sums_ = {};
-  for (const Block& block : blocks_) add_to_sums(block);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    if (!blocks_[i].damaged || !forgotten_.insert(i).second) continue;
+    for (RowSums& sums : sums_) sums.forget(i);
+  }
 }
 
 void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
                          const DensityColumns& columns) const {
   const auto s = static_cast<std::size_t>(stream);
+  const RowSums& sums = sums_[s];
   const double widest = columns.bucket_ns();
-  const Block& block = blocks_[i];
-  if (block.damaged) return;
-  const BlockLane& lane = block.lanes[s];
+  const std::uint8_t own = sums.shift(depth, i);
+  if (blocks_[i].damaged || own == RowSums::kNone) return;
   const bool waits = depth == kWaits;
-  if (!waits && depth >= lane.rows.size()) return;
-  const DensityPyramid& coarse = waits ? block.waits : lane.rows[depth];
-  if (coarse.empty()) return;
-  if (coarse.covers(widest)) {
-    coarse.add_to(columns);
-    return;
-  }
-  if (waits || !DensityPyramid::covers(lane.fine[depth], widest)) {
+  if (!DensityPyramid::covers(own, widest) &&
+      (waits || !DensityPyramid::covers(sums.fine_shift(depth, i), widest))) {
     if (const auto known = state(i, RankState::For::spans, BlockAccess::Read::if_time)) {
       const Lane& spans = known->lanes()[s];
       if (waits) {
@@ -66,21 +56,20 @@ void RankRun::density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
   }
   // What was not read for want of time is noted where that is found; until then, more coarsely.
   const BlockPage* const known = page(i, BlockAccess::Detail::full);
-  if (block.damaged) return;
-  const bool has = known != nullptr && (waits || depth < known->lanes[s].size());
-  const DensityPyramid& finest = !has ? coarse : waits ? known->waits : known->lanes[s][depth];
-  finest.add_to(columns);
+  if (blocks_[i].damaged) return;
+  if (known == nullptr) return sums.levels(depth).add_to(columns, sums.begin_ns(i), sums.end_ns(i));
+  if (waits) return known->waits.add_to(columns);
+  if (depth < known->lanes[s].size()) known->lanes[s][depth].add_to(columns);
 }
 
 void RankRun::density_of_pages(const Range& range, ev::StreamId stream, std::uint8_t depth,
-                               const DensityColumns& columns, BlockAccess::Read read) const {
+                               const DensityColumns& columns) const {
   using Detail = BlockAccess::Detail;
   const auto s = static_cast<std::size_t>(stream);
   const RowSums& sums = sums_[s];
   const DensityPyramid& whole = sums.levels(depth);
   const double width = columns.width_ns(), widest = columns.bucket_ns();
-  // What is not known of neighbours is drawn at once. Blocks themselves are not looked at: they are large,
-  // and far from one another.
+  // What is not known of neighbours is drawn at once.
   std::size_t coarser = range.last;
   const auto draw_coarser = [&](std::size_t end) {
     if (coarser < end) whole.add_to(columns, sums.begin_ns(coarser), sums.end_ns(end - 1));
@@ -111,22 +100,11 @@ void RankRun::density_of_pages(const Range& range, ev::StreamId stream, std::uin
         continue;
       }
     }
-    const DensityPyramid* levels = nullptr;
-    if (DensityPyramid::covers(shift, widest)) {
-      const BlockLane& lane = blocks_[i].lanes[s];
-      levels = depth == kWaits ? &blocks_[i].waits : &lane.rows[depth];
-    } else {
-      const unsigned medium = shift > BlockAccess::kMediumFiner ? shift - BlockAccess::kMediumFiner : 0;
-      const Detail detail = DensityPyramid::covers(medium, widest) ? Detail::medium : Detail::full;
-      levels = row_of(page(i, detail, read));
-      if (levels == nullptr && detail == Detail::full) {
-        levels = row_of(page(i, Detail::medium, BlockAccess::Read::never));
-      }
-      // In a row of very unlike blocks its own are much finer than those of the whole row.
-      constexpr unsigned kMuchFiner = 2;
-      if (levels == nullptr && whole.shift() > shift + kMuchFiner && !blocks_[i].damaged) {
-        levels = depth == kWaits ? &blocks_[i].waits : &blocks_[i].lanes[s].rows[depth];
-      }
+    const unsigned medium = shift > BlockAccess::kMediumFiner ? shift - BlockAccess::kMediumFiner : 0;
+    const Detail detail = DensityPyramid::covers(medium, widest) ? Detail::medium : Detail::full;
+    const DensityPyramid* levels = row_of(page(i, detail, BlockAccess::Read::if_time));
+    if (levels == nullptr && detail == Detail::full) {
+      levels = row_of(page(i, Detail::medium, BlockAccess::Read::never));
     }
     if (levels != nullptr) {
       draw_coarser(i);

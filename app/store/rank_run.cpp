@@ -159,8 +159,7 @@ void RankRun::go_on_from_last() {
   }
   // Its end is not known: nothing that was open is known to go on.
   RankKeyframe keyframe;
-  for (std::size_t s = 0; s < ev::kStreamCount; ++s)
-    keyframe.lanes[s].last_ns = blocks_[last].lanes[s].end_ns;
+  for (std::size_t s = 0; s < ev::kStreamCount; ++s) keyframe.lanes[s].last_ns = sums_[s].latest_ns(last);
   go_on_from(keyframe, {});
 }
 
@@ -176,16 +175,23 @@ void RankRun::append(Block block) {
     const auto take = [](std::optional<MemorySample>& known, const MemorySample& sample) {
       if (!known || sample.total() > known->total()) known = sample;
     };
-    take(peaks_[p].peak, block.memory[p].peak);
-    take(peaks_[p].model_state, block.memory[p].model_state_peak);
+    take(peaks_[p].peak, block.peaks[p].all);
+    take(peaks_[p].model_state, block.peaks[p].model_state);
   }
   totals_.merge(block.totals);
-  for (const InstantCount& count : block.counts) counts_[{count.kind, count.code}] += count.count;
+  for (const InstantCount& count : block.counts) {
+    counts_[{count.kind, count.code}] += count.count;
+    block.kinds.add(count.kind);
+  }
   notable_.insert(notable_.end(), block.notable.begin(), block.notable.end());
   const std::vector<Block::Carried> carried = std::move(block.carried);
   block.totals = {};
   block.notable = {};
   block.carried = {};
+  block.lanes = {};
+  block.waits.clear();
+  block.peaks = {};
+  block.counts = {};
   reach_.push_back(std::max(reach_.empty() ? kFirst : reach_.back(), block.end_ns));
   floor_.push_back(block.begin_ns);
   for (std::size_t j = i; j-- > 0 && floor_[j] > block.begin_ns;) floor_[j] = block.begin_ns;

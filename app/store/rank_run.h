@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -92,7 +94,7 @@ class RankRun {
 
   [[nodiscard]] std::size_t bytes() const;  ///< of the blocks that are sealed, and the newest stretch
   [[nodiscard]] std::size_t head_events() const noexcept { return head_.events; }
-  [[nodiscard]] std::vector<Block>& blocks() noexcept { return blocks_; }
+  [[nodiscard]] std::deque<Block>& blocks() noexcept { return blocks_; }
 
  private:
   struct Head {
@@ -127,7 +129,7 @@ class RankRun {
   /// A span that is open at the end of block `i`, as it is known now.
   [[nodiscard]] Span continued(std::size_t stream, std::size_t depth, std::size_t i, Span span) const;
   void carry_back(std::size_t i, const Block::Carried& carried);
-  void add_to_sums(const Block& block) const;
+  void add_to_sums(const Block& block);
   /// Takes the levels of detail of the stretch that is sealed, while they are fine.
   void take_levels(const RankState& ended);
   /// Leaves out of the sums what was found damaged since.
@@ -141,16 +143,13 @@ class RankRun {
   /// Whether `range`, blocks of one tile, is drawn from it where buckets may be as wide as this.
   [[nodiscard]] bool wants_tile(const Range& range, ev::StreamId stream, std::uint8_t depth,
                                 double bucket_ns) const;
-  /// Blocks of a tile for which there was no time, from what is in memory.
-  void draw_unread(const Range& part, ev::StreamId stream, std::uint8_t depth,
-                   const DensityColumns& columns) const;
   /// Blocks of `range`: from tiles where these are fine enough, else one by one.
   void density_of_blocks(const Range& range, ev::StreamId stream, std::uint8_t depth,
                          const DensityColumns& columns) const;
   /// Blocks of `range`: each from as fine a page as its columns want; where none is known, from all of
   /// the row.
   void density_of_pages(const Range& range, ev::StreamId stream, std::uint8_t depth,
-                        const DensityColumns& columns, BlockAccess::Read read) const;
+                        const DensityColumns& columns) const;
   /// From the spans themselves where levels of detail are coarser than the columns.
   void density_of(std::size_t i, ev::StreamId stream, std::uint8_t depth,
                   const DensityColumns& columns) const;
@@ -158,11 +157,12 @@ class RankRun {
   std::uint32_t rank_;
   BlockAccess& access_;
   Keep keep_;
-  mutable std::vector<Block> blocks_;  ///< `damaged` is found by looking
-  std::vector<std::int64_t> reach_;    ///< by block: latest event up to here
-  std::vector<std::int64_t> floor_;    ///< by block: earliest event from here on
+  mutable std::deque<Block> blocks_;  ///< `damaged` is found by looking
+  std::vector<std::int64_t> reach_;   ///< by block: latest event up to here
+  std::vector<std::int64_t> floor_;   ///< by block: earliest event from here on
   mutable std::array<RowSums, ev::kStreamCount> sums_;
-  mutable std::size_t damage_in_sums_ = 0;  ///< access_.damage() that they are without
+  mutable std::size_t damage_in_sums_ = 0;   ///< access_.damage() that they are without
+  mutable std::set<std::size_t> forgotten_;  ///< blocks that they are without
   /// By block: its page, or that it is not in the cache, as long as that forgets nothing. A frame asks once
   /// per row.
   struct KnownPage {

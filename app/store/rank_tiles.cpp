@@ -53,28 +53,14 @@ bool RankRun::wants_tile(const Range& range, ev::StreamId stream, std::uint8_t d
                                               [](const Block& block) { return block.damaged; });
 }
 
-void RankRun::draw_unread(const Range& part, ev::StreamId stream, std::uint8_t depth,
-                          const DensityColumns& columns) const {
-  const RowSums& sums = sums_[static_cast<std::size_t>(stream)];
-  const DensityPyramid& whole = sums.levels(depth);
-  // All of the row in one go, and no block is looked at; unless these are of very unlike lengths and so have
-  // much narrower buckets themselves.
-  constexpr unsigned kMuchFiner = 2;
-  for (std::size_t i = part.first; i < part.last; ++i) {
-    const std::uint8_t shift = sums.shift(depth, i);
-    if (shift == RowSums::kNone || whole.shift() <= shift + kMuchFiner) continue;
-    return density_of_pages(part, stream, depth, columns, BlockAccess::Read::never);
-  }
-  whole.add_to(columns, sums.begin_ns(part.first), sums.end_ns(part.last - 1));
-}
-
 void RankRun::density_of_blocks(const Range& range, ev::StreamId stream, std::uint8_t depth,
                                 const DensityColumns& columns) const {
+  const RowSums& sums = sums_[static_cast<std::size_t>(stream)];
   const bool each = worth_reading(range);
   Range rest{range.first, range.first};  // not drawn from tiles, up to here
   const auto draw = [&](const Range& part) {
     if (part.first == part.last) return;
-    if (!each) return density_of_pages(part, stream, depth, columns, BlockAccess::Read::if_time);
+    if (!each) return density_of_pages(part, stream, depth, columns);
     for (std::size_t i = part.first; i < part.last; ++i) density_of(i, stream, depth, columns);
   };
   while (rest.last < range.last) {
@@ -89,7 +75,8 @@ void RankRun::density_of_blocks(const Range& range, ev::StreamId stream, std::ui
     if (tile.levels != nullptr) {
       tile.levels->add_to(columns);
     } else {
-      draw_unread(part, stream, depth, columns);
+      // There was no time: all of the row in one go, and no block is looked at.
+      sums.levels(depth).add_to(columns, sums.begin_ns(part.first), sums.end_ns(part.last - 1));
     }
     rest.first = part.last;
   }

@@ -113,8 +113,8 @@ std::vector<std::int64_t> RankRun::cuts(ev::StreamId stream) const {
   std::vector<std::int64_t> out;
   const auto s = static_cast<std::size_t>(stream);
   if (s >= depths_.size()) return out;
-  for (const Block& block : blocks_) {
-    const std::int64_t end = block.lanes[s].end_ns;
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const std::int64_t end = sums_[s].latest_ns(i);
     if (end != Lane::kNever && (out.empty() || end > out.back())) out.push_back(end);
   }
   return out;
@@ -183,9 +183,7 @@ std::optional<ev::Event> RankRun::first_instant(ev::EventKind kind) const {
     return found == instants.end() ? std::nullopt : std::optional(*found);
   };
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    const auto has = std::any_of(blocks_[i].counts.begin(), blocks_[i].counts.end(),
-                                 [&](const InstantCount& count) { return count.kind == kind; });
-    if (!has) continue;
+    if (!blocks_[i].kinds.has(kind)) continue;
     if (const auto known = state(i, For::instants)) {
       if (auto found = search(known->instants())) return found;
     }

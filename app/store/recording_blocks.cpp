@@ -108,7 +108,8 @@ std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database, std::int3
   return std::make_unique<Rows>(std::move(database), format_version);
 }
 
-StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify verify) {
+StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify verify,
+                         const std::function<void(Block)>& take) {
   const bool statuses_apart = format_version >= kFirstWithStatusesApart;
   StoredBlocks out;
   // From the index, which is small: the table's pages hold the events.
@@ -131,7 +132,7 @@ StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify
     Block block = decode_block(bytes.data(), bytes.size());
     if (block.rank != rank || ended.contains(rank)) throw std::runtime_error("a block is not in its place");
     block.rows = {row};
-    out.blocks.push_back(std::move(block));
+    take(std::move(block));
     more = stored.step();
   }
   if (more) throw std::runtime_error("a block has no events");

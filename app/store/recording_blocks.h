@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -17,15 +18,16 @@ namespace shardscope::store {
 [[nodiscard]] std::unique_ptr<BlockRows> rows_of(std::shared_ptr<Database> database,
                                                  std::int32_t format_version);
 
-/// What tables `blocks` and `tails` say, in order of rows.
+/// What tables `blocks` and `tails` say beside the blocks.
 struct StoredBlocks {
-  std::vector<Block> blocks;
   std::vector<std::int64_t> rest;            ///< rows after the last block of their ranks
   std::map<std::uint32_t, BlockTail> tails;  ///< by rank, of a recording that was finished
 };
 enum class Verify : std::uint8_t;
-/// Throws std::runtime_error where anything is damaged or does not fit the rows: then the blocks have to be
-/// made again from the events. Table `chunks` itself is read only to verify it.
-[[nodiscard]] StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify verify);
+/// Hands each block to `take`, in order of rows. Throws std::runtime_error where anything is damaged or does
+/// not fit the rows: then the blocks have to be made again from the events, those that were taken as well.
+/// Table `chunks` itself is read only to verify it.
+[[nodiscard]] StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify verify,
+                                       const std::function<void(Block)>& take);
 
 }  // namespace shardscope::store

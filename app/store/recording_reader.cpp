@@ -33,12 +33,16 @@ class Reader {
   Store read() {
     check_file();
     open();
-    Store store;
-    guarded("static tables", [&] { read_tables(store); });
-    if (!store.has_tables()) problem("the run's static tables (modules, parameters) are missing");
-    guarded("names", [&] { read_names(store); });
-    store.set_rows(rows_of(database_, info_.format_version));
-    if (info_.format_version < kFirstWithBlocks || !take_blocks(store)) read_chunks(store);
+    const std::size_t of_opening = info_.problems.size();
+    Store store = begun();
+    if (info_.format_version < kFirstWithBlocks || !take_blocks(store)) {
+      // Blocks that were taken before one that is damaged are made again as well.
+      info_.problems.resize(of_opening);
+      problems_ = of_opening;
+      info_.chunks = info_.events = 0;
+      store = begun();
+      read_chunks(store);
+    }
     guarded("ranks", [&] { read_ranks(store); });
     guarded("messages", [&] { read_messages(store); });
     finish(store);
@@ -46,6 +50,16 @@ class Reader {
   }
 
  private:
+  /// What there is beside the events.
+  Store begun() {
+    Store store;
+    guarded("static tables", [&] { read_tables(store); });
+    if (!store.has_tables()) problem("the run's static tables (modules, parameters) are missing");
+    guarded("names", [&] { read_names(store); });
+    store.set_rows(rows_of(database_, info_.format_version));
+    return store;
+  }
+
   [[noreturn]] void refuse(const std::string& why) const {
     throw std::runtime_error("recording " + path_ + ": " + why);
   }
@@ -155,16 +169,16 @@ class Reader {
   /// False when the blocks must be made from the events.
   bool take_blocks(Store& store) {
     try {
-      StoredBlocks stored = read_blocks(*database_, info_.format_version, verify_);
-      Statement rest = database_->prepare(chunk_columns() + " WHERE id = ?1");
-      for (const Block& block : stored.blocks) note_sequence(block.rank, block.sequence, block.parts);
       std::set<std::uint32_t> ranks;
-      for (Block& block : stored.blocks) {
+      // One by one: what is kept of a block is a fraction of what is read.
+      StoredBlocks stored = read_blocks(*database_, info_.format_version, verify_, [&](Block block) {
+        note_sequence(block.rank, block.sequence, block.parts);
         ranks.insert(block.rank);
         info_.chunks += block.parts;
         info_.events += block.events;
         store.append(std::move(block));
-      }
+      });
+      Statement rest = database_->prepare(chunk_columns() + " WHERE id = ?1");
       for (const std::uint32_t rank : ranks) {
         const auto tail = stored.tails.find(rank);
         if (tail == stored.tails.end()) {

@@ -36,26 +36,45 @@ class RowSums {
   /// The next block's part of the lane; its stretch begins at `begin_ns`. `waits`: of the lane, may be empty.
   void append(const BlockLane& lane, const DensityPyramid& waits, std::int64_t begin_ns) {
     const std::size_t leaves = std::max(kMinLeaves, kLeavesPerBlock * (begins_.size() + 1));
-    const auto add_row = [&](Row& row, const DensityPyramid& stretch) {
+    const auto add_row = [&](Row& row, const DensityPyramid& stretch, std::uint8_t fine) {
       row.blocks.resize(begins_.size() + 1);
       row.groups.resize(begins_.size() / kGroup + 1);
       row.shifts.resize(begins_.size() + 1, kNone);
+      row.fine.resize(begins_.size() + 1, kNone);
       if (stretch.empty()) return;
       row.shifts.back() = static_cast<std::uint8_t>(stretch.shift());
+      row.fine.back() = fine;
       row.blocks.back() = stretch.total();
       row.groups.back().merge(row.blocks.back());
       if (fine_taken_) return;
       row.levels.append(stretch, leaves);
     };
-    add_row(waits_, waits);
+    add_row(waits_, waits, kNone);
     if (rows_.size() < lane.rows.size()) rows_.resize(lane.rows.size());
-    for (std::size_t d = 0; d < lane.rows.size(); ++d) add_row(rows_[d], lane.rows[d]);
+    for (std::size_t d = 0; d < lane.rows.size(); ++d) add_row(rows_[d], lane.rows[d], lane.fine[d]);
     begins_.push_back(begin_ns);
     ends_.push_back(lane.end_ns);
     fine_taken_ = false;
   }
+  /// Block `i` turned out to be damaged: what it held is unknown.
+  void forget(std::size_t i) {
+    const auto forget_in = [&](Row& row) {
+      if (i >= row.blocks.size()) return;
+      row.blocks[i] = {};
+      row.shifts[i] = row.fine[i] = kNone;
+      const std::size_t first = i / kGroup * kGroup;
+      DensityBucket& group = row.groups[i / kGroup] = {};
+      for (std::size_t b = first; b < std::min(first + kGroup, row.blocks.size()); ++b)
+        group.merge(row.blocks[b]);
+      row.levels.forget(begin_ns(i), end_ns(i));
+    };
+    forget_in(waits_);
+    for (Row& row : rows_) forget_in(row);
+  }
   [[nodiscard]] std::int64_t begin_ns(std::size_t i) const { return begins_[i]; }
   [[nodiscard]] std::int64_t end_ns(std::size_t i) const { return std::max(begins_[i], ends_[i]); }
+  /// The lane's latest event up to a block's end; Lane::kNever: there is none.
+  [[nodiscard]] std::int64_t latest_ns(std::size_t i) const { return ends_[i]; }
   /// The first block whose stretch ends at a time or later; the first that begins then or later.
   [[nodiscard]] std::size_t first_ending(std::int64_t ns) const { return first(ends_, 0, ns); }
   [[nodiscard]] std::size_t first_beginning(std::int64_t ns, std::size_t from) const {
@@ -67,10 +86,15 @@ class RowSums {
     row.levels.settle();
     return row.levels;
   }
-  /// shift() of a block's own levels of detail; kNone: it has nothing in this row.
+  /// shift() of a block's coarsest levels of detail that are known; kNone: it has nothing in this row.
   static constexpr std::uint8_t kNone = 255;
   [[nodiscard]] std::uint8_t shift(std::size_t depth, std::size_t i) const {
     const std::vector<std::uint8_t>& shifts = row(depth).shifts;
+    return i < shifts.size() ? shifts[i] : kNone;
+  }
+  /// shift() of those of its page; kNone: not known.
+  [[nodiscard]] std::uint8_t fine_shift(std::size_t depth, std::size_t i) const {
+    const std::vector<std::uint8_t>& shifts = row(depth).fine;
     return i < shifts.size() ? shifts[i] : kNone;
   }
   [[nodiscard]] std::size_t bytes() const noexcept {
@@ -96,10 +120,10 @@ class RowSums {
  private:
   struct Row {
     std::vector<DensityBucket> blocks, groups;
-    std::vector<std::uint8_t> shifts;
+    std::vector<std::uint8_t> shifts, fine;
     mutable DensityPyramid levels;  ///< settled when it is looked at, not after each of many blocks
     [[nodiscard]] std::size_t bytes() const noexcept {
-      return levels.bytes() + shifts.capacity() +
+      return levels.bytes() + shifts.capacity() + fine.capacity() +
              (blocks.capacity() + groups.capacity()) * sizeof(DensityBucket);
     }
   };

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "app/store/density_pyramid.h"
 #include "tests/store/event_builder.h"
 
 namespace shardscope::store {
@@ -162,6 +163,33 @@ TEST(Density, EmptyAndForeignRangesAreFree) {
   }
   store.density(kLane, 9, 0, 100, columns);
   store.density(kLane, 0, 0, 100, {});
+}
+
+TEST(Density, WhatIsForgottenLeavesTheRest) {
+  // A span of 600 ns in every 1,000.
+  DensityPyramid row;
+  for (std::int64_t at = 0; at < 1'000'000; at += 1000) row.append(at, at + 600, EventKind::module_begin, 3);
+  const std::int64_t wide = std::int64_t{1} << row.shift();
+  // From the middle of a bucket to the end of another one.
+  row.forget(100 * wide + wide / 2, 200 * wide);
+  row.settle();
+  const DensityPyramid before = row;
+  row.forget(-5'000'000, -1);
+  row.forget(2'000'000'000, 3'000'000'000);
+  row.settle();
+  for (const DensityPyramid* const one : std::initializer_list<const DensityPyramid*>{&row, &before}) {
+    const auto busy = [&](std::int64_t from, std::int64_t to) {
+      DensityBucket sum;
+      one->add_to({from, to, {&sum, 1}});
+      return sum;
+    };
+    EXPECT_EQ(busy(101 * wide, 200 * wide).busy_ns, 0);
+    EXPECT_EQ(busy(101 * wide, 200 * wide).begins, 0U);
+    EXPECT_NEAR(busy(100 * wide, 101 * wide).busy_ns, 0.3 * static_cast<double>(wide), 300);
+    EXPECT_NEAR(busy(0, 100 * wide).busy_ns, 0.6 * static_cast<double>(100 * wide), 600);
+    EXPECT_NEAR(one->total().busy_ns, 0.6 * (1e6 - 99.5 * static_cast<double>(wide)), 1200);
+    EXPECT_NEAR(one->total().begins, 1e-3 * (1e6 - 99.5 * static_cast<double>(wide)), 2);
+  }
 }
 
 }  // namespace

@@ -295,6 +295,19 @@ TEST_F(RecordingTest, BlocksAnswerLikeAStoreThatKeepsEverything) {
   EXPECT_LT(each, 0.8);
 }
 
+TEST_F(RecordingTest, WhatIsKeptOfABlockIsAFewKilobytes) {
+  const auto kept = [&](std::uint32_t steps) {
+    const SyntheticRun run = make_synthetic_run({.world = 1, .steps = steps, .chunk_events = 8192});
+    const Store store = open_recording(write("kept" + std::to_string(steps) + ".zscope", run), nullptr);
+    return std::pair(store.resident_bytes(), store.cuts({0, ev::StreamId::compute}).size());
+  };
+  const auto [few_bytes, few] = kept(200);
+  const auto [many_bytes, many] = kept(1000);
+  ASSERT_GT(many, few + 100);
+  // A recording of 640 million events has 78,000.
+  EXPECT_LT((many_bytes - few_bytes) / (many - few), 12U << 10) << many - few;
+}
+
 TEST_F(RecordingTest, AKilledRecordingHasTheBlocksOfWhatWasCommitted) {
   const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 120, .chunk_events = 500});
   const std::string path = file("killed_blocks.zscope");
