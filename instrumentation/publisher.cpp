@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdio>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -22,7 +23,8 @@
 namespace shardscope::instrumentation {
 
 namespace {
-constexpr std::int64_t kHoldBackNs = 4'000'000;  // see [Note: holding back]
+constexpr std::int64_t kHoldBackNs = 4'000'000;     // see [Note: holding back]
+constexpr std::int64_t kUnheardNs = 5'000'000'000;  ///< longer than any collector takes to answer
 /// The collector's word on how often to look stands so long; it comes with every ping, once a second.
 constexpr std::int64_t kLookWordNs = 3'000'000'000;
 /// How long finish() with an error waits for the collector to confirm, since the process is about to die.
@@ -51,6 +53,8 @@ struct Publisher::State {
   std::int64_t began_ns = 0;
   double event_ns = 0;       ///< calibrated once, on this thread
   std::uint64_t events = 0;  ///< taken out of the rings
+  bool heard = false;        ///< of a collector, ever
+  bool said_unheard = false;
 
   std::mutex mutex;
   std::condition_variable wake;
@@ -86,6 +90,21 @@ struct Publisher::State {
     const EmissionCost cost{events, event_ns, monotonic_now_ns() - began_ns, publishing_cpu_ns()};
     link->post(wire::Body(wire::Text{monotonic_now_ns(), Severity::info, emission_cost_text(cost)}));
     link->post(wire::Body(last));
+  }
+
+  /// Says once, on the program's error output, that nobody takes its events. Nothing else would show it.
+  void say_if_unheard(bool at_the_end) {
+    heard = heard || link->collector_alive();
+    const bool long_enough = at_the_end || monotonic_now_ns() - began_ns > kUnheardNs;
+    if (heard || said_unheard || !long_enough) return;
+    said_unheard = true;
+    std::fprintf(
+        stderr,
+        "shardscope: warning: no collector answers at %s, so %s; start `shardscope record` there, and give "
+        "this program a publishing key (SHARDSCOPE_KEY) if it has keys\n",
+        options.endpoint.c_str(),
+        at_the_end ? "this run's events reached nobody"
+                   : "events wait for one, and what does not fit is dropped");
   }
 
   /// The longest pause that will do; `mutex` is held.
@@ -127,6 +146,7 @@ struct Publisher::State {
         post_end(last);
       }
       link->pump();
+      say_if_unheard(false);
       lock.lock();
     }
     // finish() and the destructor may come in one go: the loop has then not seen the first.
@@ -138,6 +158,7 @@ struct Publisher::State {
       post_end(finish);
     }
     link->drain(options.linger_s);
+    say_if_unheard(true);
   }
 };
 

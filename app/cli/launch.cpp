@@ -79,6 +79,11 @@ class RankOutput {
  public:
   void take(const std::string& line, Progress& progress) {
     static const std::string kPrefix = "shardscope: ";
+    if (line.starts_with(kPrefix + "warning: ")) {
+      in_failure_ = false;
+      progress.print_line(line);
+      return;
+    }
     if (line.rfind(kPrefix, 0) == 0) {
       in_failure_ = failure_.empty();
       if (in_failure_) failure_ = line.substr(kPrefix.size());

@@ -5,19 +5,46 @@
 
 namespace shardscope::store {
 
-std::size_t StepTable::index_of(std::uint32_t step) {
+namespace {
+/// Values of more steps than these, none of which began, are not waited with any longer.
+constexpr std::size_t kEarlySteps = 16;
+/// Of one step: some values of each of thousands of ranks.
+constexpr std::size_t kEarlyValues = 1U << 16;
+}  // namespace
+
+std::size_t StepTable::place_of(std::uint32_t step) const {
   if (!rows_.empty() && rows_.back().step == step) return rows_.size() - 1;
   const auto at = std::lower_bound(rows_.begin(), rows_.end(), step,
                                    [](const StepRow& row, std::uint32_t s) { return row.step < s; });
-  const auto index = static_cast<std::size_t>(at - rows_.begin());
-  if (at == rows_.end() || at->step != step) {
-    StepRow row;
-    row.step = step;
-    row.begin_ns = kOpen;
-    rows_.insert(at, row);
-    sums_.insert(sums_.begin() + static_cast<std::ptrdiff_t>(index), Sums{});
+  return static_cast<std::size_t>(at - rows_.begin());
+}
+
+bool StepTable::has_row(std::size_t place, std::uint32_t step) const {
+  return place < rows_.size() && rows_[place].step == step;
+}
+
+std::size_t StepTable::index_of(std::uint32_t step) {
+  const std::size_t index = place_of(step);
+  if (has_row(index, step)) return index;
+  StepRow row;
+  row.step = step;
+  row.begin_ns = kOpen;
+  rows_.insert(rows_.begin() + static_cast<std::ptrdiff_t>(index), row);
+  sums_.insert(sums_.begin() + static_cast<std::ptrdiff_t>(index), Sums{});
+  if (const auto early = early_.find(step); early != early_.end()) {
+    for (const Early& value : early->second) {
+      rows_[index].begin_ns = std::min(rows_[index].begin_ns, value.at_ns);
+      set_value(index, value.event);
+    }
+    early_.erase(early);
   }
   return index;
+}
+
+void StepTable::keep_for_later(const ev::Event& event, std::int64_t at_ns) {
+  std::vector<Early>& values = early_[event.a];
+  if (values.size() < kEarlyValues) values.push_back({event, at_ns});
+  if (early_.size() > kEarlySteps) early_.erase(early_.begin());
 }
 
 void StepTable::end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns) {
@@ -31,32 +58,43 @@ void StepTable::end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns
 }
 
 void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns) {
-  const std::size_t index = index_of(event.a);
+  if (event.kind == ev::EventKind::step_begin) {
+    RankStep& current = ranks_[rank];
+    if (current.open && current.step != event.a) end_of_rank(index_of(current.step), std::nullopt);
+    current = {.step = event.a, .open = true};
+    const std::size_t index = index_of(event.a);
+    // What was heard of the step before counts only as long as nobody said that it begins.
+    std::int64_t& begin_ns = rows_[index].begin_ns;
+    begin_ns = sums_[index].begun++ == 0 ? at_ns : std::min(begin_ns, at_ns);
+    return;
+  }
+  if (event.kind == ev::EventKind::step_end) {
+    const std::size_t index = index_of(event.a);
+    StepRow& row = rows_[index];
+    Sums& sums = sums_[index];
+    if (row.begin_ns == kOpen) row.begin_ns = at_ns;
+    RankStep& current = ranks_[rank];
+    if (current.step == event.a) current.open = false;
+    row.skipped = row.skipped || (event.code & 1U) != 0;
+    if (event.v0 > 0) {
+      row.tokens = std::max(sums.has_total_tokens ? row.tokens : 0, event.v0);
+      sums.has_total_tokens = true;
+    }
+    end_of_rank(index, at_ns);
+    return;
+  }
+  const std::size_t index = place_of(event.a);
+  if (!has_row(index, event.a)) return keep_for_later(event, at_ns);
+  // Where the begin was lost, the earliest thing heard of the step is the best that is known.
+  if (sums_[index].begun == 0) rows_[index].begin_ns = std::min(rows_[index].begin_ns, at_ns);
+  set_value(index, event);
+}
+
+void StepTable::set_value(std::size_t index, const ev::Event& event) {
   StepRow& row = rows_[index];
   Sums& sums = sums_[index];
   const double value = std::bit_cast<double>(event.v0);
-  // Where the begin was lost, the earliest thing heard of the step is the best that is known.
-  if (event.kind != ev::EventKind::step_end || row.begin_ns == kOpen)
-    row.begin_ns = std::min(row.begin_ns, at_ns);
   switch (event.kind) {
-    case ev::EventKind::step_begin: {
-      RankStep& current = ranks_[rank];
-      if (current.open && current.step != event.a) end_of_rank(index_of(current.step), std::nullopt);
-      current = {.step = event.a, .open = true};
-      ++sums_[index_of(event.a)].begun;
-      return;
-    }
-    case ev::EventKind::step_end: {
-      RankStep& current = ranks_[rank];
-      if (current.step == event.a) current.open = false;
-      row.skipped = row.skipped || (event.code & 1U) != 0;
-      if (event.v0 > 0) {
-        row.tokens = std::max(sums.has_total_tokens ? row.tokens : 0, event.v0);
-        sums.has_total_tokens = true;
-      }
-      end_of_rank(index, at_ns);
-      return;
-    }
     case ev::EventKind::tokens:
       sums.rank_tokens += event.v0;
       if (!sums.has_total_tokens) row.tokens = sums.rank_tokens;
@@ -96,6 +134,9 @@ void StepTable::shift(std::int64_t delta_ns) {
   }
   for (Sums& sums : sums_) {
     if (sums.latest_end_ns != INT64_MIN) sums.latest_end_ns += delta_ns;
+  }
+  for (auto& [step, values] : early_) {
+    for (Early& value : values) value.at_ns += delta_ns;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -13,7 +14,9 @@ namespace shardscope::store {
 
 class StepTable {
  public:
-  /// Feeds one event of kind step_*, loss, grad_norm, loss_scale, learning_rate, tokens, overflow.
+  /// Feeds one event of kind step_*, loss, grad_norm, loss_scale, learning_rate, tokens, overflow. A step has
+  /// a row once it began or ended: values that come before it (the next step's learning rate, set before an
+  /// evaluation) wait for it, and neither make a step nor make it longer.
   void add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns);
   /// A pause of a rank that just ended; counted in the step that the rank is in.
   void paused(std::uint32_t rank, std::int64_t ns);
@@ -36,11 +39,21 @@ class StepTable {
     bool open = false;
     std::int64_t paused_ns = 0;
   };
-  std::size_t index_of(std::uint32_t step);
+  /// A value of a step that has no row yet.
+  struct Early {
+    ev::Event event;
+    std::int64_t at_ns = 0;
+  };
+  [[nodiscard]] std::size_t place_of(std::uint32_t step) const;  ///< of its row, or where that would be
+  [[nodiscard]] bool has_row(std::size_t place, std::uint32_t step) const;
+  std::size_t index_of(std::uint32_t step);  ///< makes the row if there is none
+  void keep_for_later(const ev::Event& event, std::int64_t at_ns);
+  void set_value(std::size_t index, const ev::Event& event);
   void end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns);
 
   std::vector<StepRow> rows_;  ///< by step
   std::vector<Sums> sums_;
+  std::map<std::uint32_t, std::vector<Early>> early_;  ///< by step
   std::unordered_map<std::uint32_t, RankStep> ranks_;
   std::uint32_t world_ = 1;
 };

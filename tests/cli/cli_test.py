@@ -74,6 +74,17 @@ class Errors(unittest.TestCase):
             self.check(["run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--data", "golden:mlp"],
                        f"{file.name}:2:52: zero_optimisation", "zero_optimization")
 
+    def test_warnings_reach_the_user_and_are_no_failure(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write('{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 2, "contiguous_gradients": false}}')
+            file.flush()
+            run = shardscope("run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--steps", "2")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn("warning: ", run.stderr)
+            self.assertIn("contiguous_gradients", run.stderr)
+            # Of a run that fails it is not what is said last.
+            self.check(["run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--data", "golden:gpt"], "golden:gpt")
+
     def test_missing_data(self):
         self.check(["run", "--config", ROOT / "samples/stage0.json", "--data", "/nowhere/text"], "/nowhere/text")
 

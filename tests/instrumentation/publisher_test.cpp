@@ -155,6 +155,7 @@ TEST(Publisher, WithoutACollectorItBoundsMemoryCountsAndEndsSoon) {
   const auto begin = Clock::now();
   constexpr std::uint64_t kEvents = 300'000;
   std::uint64_t dropped = 0;
+  testing::internal::CaptureStderr();
   {
     Publisher publisher(options, tables());
     std::thread emitter([&] {
@@ -173,6 +174,8 @@ TEST(Publisher, WithoutACollectorItBoundsMemoryCountsAndEndsSoon) {
     } while (dropped < kEvents - 27'000 && Clock::now() < deadline);
     publisher.finish(0, "");
   }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("no collector answers at tcp://127.0.0.1:9"), std::string::npos) << said;
   EXPECT_GE(dropped, kEvents - 27'000);
   EXPECT_LE(dropped, kEvents);
   EXPECT_LT(Clock::now() - begin, 20s);

@@ -221,6 +221,34 @@ TEST(Steps, AreTheEarliestBeginAndLatestEndOfAllRanks) {
   EXPECT_EQ(store.spans({0, ev::StreamId::host}, 0)[0].begin_ns, 10);
 }
 
+TEST(Steps, AreNotMadeNorMadeLongerByValuesThatComeBeforeThem) {
+  Store store;
+  store.set_tables(0, {});
+  store.ingest(ChunkBuilder(0)
+                   .host(100, EventKind::step_begin, 3)
+                   .host(200, EventKind::step_end, 3)
+                   .number(200, EventKind::learning_rate, 4, 0.25)
+                   // An evaluation lies between.
+                   .number(690, EventKind::loss_scale, 4, 8)
+                   .host(700, EventKind::step_begin, 4)
+                   .number(710, EventKind::learning_rate, 4, 0.5)
+                   .host(720, EventKind::step_end, 4)
+                   .number(730, EventKind::learning_rate, 5, 0.125)
+                   // The begin of this one was lost: it begins with what is heard of it first.
+                   .number(800, EventKind::loss, 6, 2)
+                   .number(810, EventKind::loss, 6, 4)
+                   .host(820, EventKind::step_end, 6)
+                   .chunk);
+  ASSERT_EQ(store.steps().size(), 3U) << "step 5 never was";
+  EXPECT_EQ(store.steps()[1].begin_ns, 600);
+  EXPECT_EQ(store.steps()[1].end_ns, 620);
+  EXPECT_EQ(store.steps()[1].learning_rate, 0.5);
+  EXPECT_EQ(store.steps()[1].loss_scale, 8);
+  EXPECT_EQ(store.steps()[2].step, 6U);
+  EXPECT_EQ(store.steps()[2].begin_ns, 700);
+  EXPECT_EQ(store.steps()[2].loss, 3);
+}
+
 TEST(Clocks, OffsetsBringRanksTogether) {
   const Store skewed = make_synthetic_store({.clock_skew_ns = 5'000'000'000});
   const Store straight = make_synthetic_store({.clock_skew_ns = 0});
