@@ -66,9 +66,9 @@ class Ahead {
     for (; n > 0 && row_ < rows_ && count_ > 0; --n) {
       Part& part = parts_[next_];
       if (part.write) {
-        for (std::int64_t at = 0; at < bytes_; at += 64) __builtin_prefetch(part.at + at, 1, 2);
+        for (std::int64_t at = 0; at < bytes_; at += 64) __builtin_prefetch(part.at + at, 1, 3);
       } else {
-        for (std::int64_t at = 0; at < bytes_; at += 64) __builtin_prefetch(part.at + at, 0, 2);
+        for (std::int64_t at = 0; at < bytes_; at += 64) __builtin_prefetch(part.at + at, 0, 3);
       }
       part.at += part.stride;
       if (++next_ == count_) {

@@ -10,9 +10,9 @@
 // At these shapes an operand is used a few hundred times only, and fetching it from memory, packing it and
 // waiting for the lines of C would take a tenth of the time. A product leaves most of the load and store
 // units' time unused, so a tile does, once every kSegment steps of depth, a little of what will be needed
-// later: it asks for its lines of C, for the next tile's rows of A (or packs a row of the next strip and asks
-// for one of the strip after it), and packs some of the next block of B into a second buffer. Of a transposed
-// B, whose packing needs the registers that hold the sums, it only asks for the source.
+// later: it asks for its lines of C, for the next tile's rows of A (or packs a row of the next strip), and
+// packs some of the next block of B into a second buffer. Of a transposed B, whose packing needs the
+// registers that hold the sums, it only asks for the source.
 //
 // Every element of C is summed in order of depth, in blocks of a length that only k decides, whatever its
 // place in C.
@@ -237,7 +237,6 @@ class Product {
     strip.left = block.depth;
     strip.per_segment = segments > 0 ? (block.depth + segments - 1) / segments : 0;
     strip.columns = least(kStrip, g_.m - i);
-    strip.more = i + kStrip < g_.m;
   }
 
   void multiply(const Block& block, const Block& next) {
