@@ -131,13 +131,14 @@ static void allocate_model_states(Rank* r) {
 static void collective(Rank* r, uint8_t lane, uint8_t op, uint32_t group, uint32_t param, int64_t elems) {
   const uint32_t sequence = r->sequence++;
   const int64_t bytes = elems * kParamBytes;
+  const uint32_t code = shardscope_collective_code(SHARDSCOPE_F32, SHARDSCOPE_SCOPE_WORLD, r->world);
   shardscope_collective_submitted(op, sequence, group, 1, elems, bytes);
   shardscope_collective_part(op, sequence, param, elems, bytes);
-  shardscope_collective_begin(lane, op, sequence, group, 1, elems, bytes);
+  shardscope_collective_begin_among(lane, op, sequence, group, code, elems, bytes);
   nap(20); /* waiting for the other ranks */
   shardscope_collective_entered(lane, op, sequence, group);
   nap(30); /* transfer */
-  shardscope_collective_end(lane, op, sequence, group, SHARDSCOPE_F32, elems, bytes);
+  shardscope_collective_end_among(lane, op, sequence, group, code, elems, bytes);
 }
 
 static void status(Rank* r, uint8_t lane, int m, uint8_t to, uint8_t cause) {

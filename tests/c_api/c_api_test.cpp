@@ -15,10 +15,6 @@
 #include "app/analysis/summary.h"
 #include "app/collector/collector.h"
 #include "app/store/recording.h"
-#include "instrumentation/param_status.h"
-#include "runtime/plan/bucket.h"
-#include "runtime/plan/fetch_counters.h"
-#include "runtime/plan/scheduler.h"
 #include "shardscope/shardscope.h"
 
 extern char** environ;
@@ -165,36 +161,16 @@ TEST_F(CApi, SummarySaysWhatWasPlayed) {
   EXPECT_EQ(store_->gates(0).size(), kSteps * (1 + 6 + 6 + 2 + 1));
 }
 
-TEST(Constants, AreThoseOfTheEventsAndOfThePlan) {
-  const auto number = [](auto value) { return static_cast<int>(value); };
-  // Each kind of the header by its name, so that none is shifted.
-  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_STEP_BEGIN)), "step_begin");
-  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_BUCKET_FLUSH)), "bucket_flush");
-  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_MESSAGE)), "message");
-  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_)), "fetch_counter");
-  EXPECT_STREQ(ev::name_of(static_cast<ev::EventKind>(SHARDSCOPE_EVENT_LAST_ + 1)), "unknown");
-  EXPECT_EQ(ev::kStreamCount, SHARDSCOPE_LANE_GPU_RECORDS + 1);
-  EXPECT_EQ(number(ev::StreamId::gpu_copy), SHARDSCOPE_LANE_GPU_COPY);
-  EXPECT_EQ(number(ev::Phase::gather), SHARDSCOPE_PHASE_GATHER);
-  EXPECT_EQ(number(ev::Phase::checkpoint_save), SHARDSCOPE_PHASE_CHECKPOINT_SAVE);
-  EXPECT_EQ(number(ev::Phase::checkpoint_load), SHARDSCOPE_PHASE_CHECKPOINT_LOAD);
-  EXPECT_EQ(number(ev::Pass::recompute), SHARDSCOPE_PASS_RECOMPUTE);
-  EXPECT_EQ(number(ev::CollectiveOp::all_to_all), SHARDSCOPE_ALL_TO_ALL);
-  EXPECT_EQ(number(ev::MemoryPool::nvme), SHARDSCOPE_POOL_NVME);
-  EXPECT_EQ(number(ev::MemoryCategory::other), SHARDSCOPE_MEMORY_OTHER);
-  EXPECT_EQ(number(ev::TransferKind::nvme_write), SHARDSCOPE_NVME_WRITE);
-  EXPECT_EQ(number(ev::Severity::error), SHARDSCOPE_ERROR);
-  EXPECT_EQ(number(ev::StatusCause::invalidation), SHARDSCOPE_CAUSE_INVALIDATION);
-  EXPECT_EQ(number(ev::GateKind::optimizer), SHARDSCOPE_GATE_OPTIMIZER);
-  EXPECT_EQ(number(ev::Detail::kernels), SHARDSCOPE_DETAIL_KERNELS);
-  EXPECT_EQ(number(plan::ParamStatus::available), SHARDSCOPE_AVAILABLE);
-  EXPECT_EQ(ev::kSecondaryHeld, SHARDSCOPE_SECONDARY_HELD);
-  EXPECT_EQ(number(plan::TraceMode::complete), SHARDSCOPE_TRACE_COMPLETE);
-  EXPECT_EQ(number(plan::PrefetchStop::returned), SHARDSCOPE_PREFETCH_RETURNED);
-  EXPECT_EQ(number(plan::InvalidationCause::params_differ), SHARDSCOPE_INVALIDATED_PARAMS_DIFFER);
-  EXPECT_EQ(number(plan::FetchCounter::backward_all_gather), SHARDSCOPE_BACKWARD_ALL_GATHER);
-  EXPECT_EQ(number(plan::KeepReason::not_available), SHARDSCOPE_KEEP_NOT_AVAILABLE);
-  EXPECT_EQ(number(plan::FlushReason::boundary), SHARDSCOPE_FLUSH_BOUNDARY);
+TEST_F(CApi, CollectivesSayAmongWhomTheyAre) {
+  std::size_t seen = 0;
+  for (const ev::StreamId lane : {ev::StreamId::gather, ev::StreamId::reduce}) {
+    for (const store::Span& span : store_->spans({0, lane}, 0)) {
+      if (span.kind != ev::EventKind::collective_begin) continue;
+      EXPECT_EQ(span.c, ev::collective_code(SHARDSCOPE_F32, ev::CollectiveScope::world, kWorld));
+      ++seen;
+    }
+  }
+  EXPECT_EQ(seen, kSteps * (6 + 2));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-/* The events of Shardscope's C interface: kinds, codes and one function per kind. What each event means, and
- * when a runtime emits it, is in docs/events.md. Included by shardscope.h; include that. */
+/* The events of Shardscope's C interface: one inline function per kind, over shardscope_emit(). What each
+ * event means, and when a runtime emits it, is in docs/events.md. Included by shardscope.h; include that. */
 #ifndef SHARDSCOPE_EVENTS_H
 #define SHARDSCOPE_EVENTS_H
 
@@ -9,251 +9,15 @@
 #include "shardscope/shardscope.h"
 #endif
 
+#include "shardscope/event_codes.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Lanes of a rank: begin and end events nest within one. Only ever appended. */
-enum {
-  SHARDSCOPE_LANE_HOST = 0,
-  SHARDSCOPE_LANE_COMPUTE = 1,
-  SHARDSCOPE_LANE_GATHER = 2,
-  SHARDSCOPE_LANE_REDUCE = 3,
-  SHARDSCOPE_LANE_COPY = 4,
-  SHARDSCOPE_LANE_NVME = 5,
-  SHARDSCOPE_LANE_WORKER = 6,      /* arithmetic on host memory: the optimizer of offloaded states */
-  SHARDSCOPE_LANE_GPU_COMPUTE = 7, /* CUDA streams, as a profiler of the driver saw them */
-  SHARDSCOPE_LANE_GPU_GATHER = 8,
-  SHARDSCOPE_LANE_GPU_REDUCE = 9,
-  SHARDSCOPE_LANE_GPU_COPY = 10,
-  SHARDSCOPE_LANE_GPU_OTHER_1 = 11,
-  SHARDSCOPE_LANE_GPU_OTHER_2 = 12,
-  SHARDSCOPE_LANE_GPU_OTHER_3 = 13,
-  SHARDSCOPE_LANE_GPU_HOST = 14,   /* calls in which the host waited for the GPU */
-  SHARDSCOPE_LANE_GPU_RECORDS = 15 /* stretches of which every record of the GPU is known */
-};
-
-/* Only ever appended. */
-enum {
-  SHARDSCOPE_EVENT_STEP_BEGIN = 1,
-  SHARDSCOPE_EVENT_STEP_END,
-  SHARDSCOPE_EVENT_MICRO_STEP_BEGIN,
-  SHARDSCOPE_EVENT_MICRO_STEP_END,
-  SHARDSCOPE_EVENT_PHASE_BEGIN,
-  SHARDSCOPE_EVENT_PHASE_END,
-  SHARDSCOPE_EVENT_MODULE_BEGIN,
-  SHARDSCOPE_EVENT_MODULE_END,
-  SHARDSCOPE_EVENT_PARAM_STATUS,
-  SHARDSCOPE_EVENT_FETCH_WAIT_BEGIN,
-  SHARDSCOPE_EVENT_FETCH_WAIT_END,
-  SHARDSCOPE_EVENT_COLLECTIVE_SUBMITTED,
-  SHARDSCOPE_EVENT_COLLECTIVE_BEGIN,
-  SHARDSCOPE_EVENT_COLLECTIVE_END,
-  SHARDSCOPE_EVENT_COLLECTIVE_PART,
-  SHARDSCOPE_EVENT_COLLECTIVE_ENTERED,
-  SHARDSCOPE_EVENT_BUCKET_OPEN,
-  SHARDSCOPE_EVENT_BUCKET_ADD,
-  SHARDSCOPE_EVENT_BUCKET_FLUSH,
-  SHARDSCOPE_EVENT_TRACE_MODE,
-  SHARDSCOPE_EVENT_TRACE_INVALIDATED,
-  SHARDSCOPE_EVENT_FETCH_DECISION,
-  SHARDSCOPE_EVENT_PREFETCH_ISSUED,
-  SHARDSCOPE_EVENT_RELEASE_KEPT,
-  SHARDSCOPE_EVENT_MEMORY_ALLOC,
-  SHARDSCOPE_EVENT_MEMORY_FREE,
-  SHARDSCOPE_EVENT_TRANSFER_BEGIN,
-  SHARDSCOPE_EVENT_TRANSFER_END,
-  SHARDSCOPE_EVENT_OPTIMIZER_BEGIN,
-  SHARDSCOPE_EVENT_OPTIMIZER_END,
-  SHARDSCOPE_EVENT_REDUCE_WAIT_BEGIN,
-  SHARDSCOPE_EVENT_REDUCE_WAIT_END,
-  SHARDSCOPE_EVENT_OVERFLOW,
-  SHARDSCOPE_EVENT_LOSS,
-  SHARDSCOPE_EVENT_GRAD_NORM,
-  SHARDSCOPE_EVENT_LOSS_SCALE,
-  SHARDSCOPE_EVENT_LEARNING_RATE,
-  SHARDSCOPE_EVENT_TOKENS,
-  SHARDSCOPE_EVENT_KERNEL_BEGIN,
-  SHARDSCOPE_EVENT_KERNEL_END,
-  SHARDSCOPE_EVENT_GATE,
-  SHARDSCOPE_EVENT_PAUSED_BEGIN,
-  SHARDSCOPE_EVENT_PAUSED_END,
-  SHARDSCOPE_EVENT_MESSAGE,
-  SHARDSCOPE_EVENT_COLUMNS_SELECTED,
-  SHARDSCOPE_EVENT_DEFERRED_UPDATE,
-  SHARDSCOPE_EVENT_DEFERRED_WAIT_BEGIN,
-  SHARDSCOPE_EVENT_DEFERRED_WAIT_END,
-  SHARDSCOPE_EVENT_NCCL_COLLECTIVE,
-  SHARDSCOPE_EVENT_NCCL_KERNEL,
-  SHARDSCOPE_EVENT_NCCL_PROXY,
-  SHARDSCOPE_EVENT_OUTSIDE_MEMORY,
-  SHARDSCOPE_EVENT_PREFETCH_OUTCOME,
-  SHARDSCOPE_EVENT_IN_FLIGHT_LIMIT,
-  /* Made by the collector of GPU records, with the times of the GPU. */
-  SHARDSCOPE_EVENT_GPU_BEGIN,
-  SHARDSCOPE_EVENT_GPU_END,
-  SHARDSCOPE_EVENT_GPU_SYNC_BEGIN,
-  SHARDSCOPE_EVENT_GPU_SYNC_END,
-  SHARDSCOPE_EVENT_GPU_RECORDS_BEGIN,
-  SHARDSCOPE_EVENT_GPU_RECORDS_END,
-  SHARDSCOPE_EVENT_GPU_MEMORY,
-  SHARDSCOPE_EVENT_GPU_CLOCK,
-  SHARDSCOPE_EVENT_FETCH_COUNTER,
-  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_FETCH_COUNTER
-};
-
-enum {
-  SHARDSCOPE_PHASE_FORWARD = 0,
-  SHARDSCOPE_PHASE_BACKWARD = 1,
-  SHARDSCOPE_PHASE_REDUCE = 2, /* on the reduce lane */
-  SHARDSCOPE_PHASE_OPTIMIZER = 3,
-  SHARDSCOPE_PHASE_GATHER = 4, /* on the gather lane */
-  /* Between two steps; the step is the number of steps made. Kept apart from computation. */
-  SHARDSCOPE_PHASE_CHECKPOINT_SAVE = 5,
-  SHARDSCOPE_PHASE_CHECKPOINT_LOAD = 6
-};
-/* Of a deferred update: its sum is complete and the worker may begin; the device has its parameters. */
-enum { SHARDSCOPE_DEFERRED_BEGUN = 0, SHARDSCOPE_DEFERRED_PUBLISHED = 1 };
-enum { SHARDSCOPE_PASS_FORWARD = 0, SHARDSCOPE_PASS_BACKWARD = 1, SHARDSCOPE_PASS_RECOMPUTE = 2 };
-
-/* A parameter's status, and why it changed. */
-enum { SHARDSCOPE_NOT_AVAILABLE = 0, SHARDSCOPE_IN_FLIGHT = 1, SHARDSCOPE_AVAILABLE = 2 };
-/* Added to a status: this rank also holds its part of a secondary copy (hpZ). */
-enum { SHARDSCOPE_SECONDARY_HELD = 8 };
-enum {
-  SHARDSCOPE_CAUSE_FETCH = 0,
-  SHARDSCOPE_CAUSE_PREFETCH = 1,
-  SHARDSCOPE_CAUSE_PERSISTENT = 2,
-  SHARDSCOPE_CAUSE_EXTERNAL = 3,
-  SHARDSCOPE_CAUSE_RELEASE = 4,
-  SHARDSCOPE_CAUSE_PARTITION = 5,
-  SHARDSCOPE_CAUSE_INVALIDATION = 6
-};
-
-enum {
-  SHARDSCOPE_ALL_GATHER = 0,
-  SHARDSCOPE_REDUCE_SCATTER = 1,
-  SHARDSCOPE_REDUCE = 2,
-  SHARDSCOPE_ALL_REDUCE = 3,
-  SHARDSCOPE_BROADCAST = 4,
-  SHARDSCOPE_BARRIER = 5,
-  SHARDSCOPE_ALL_TO_ALL = 6
-};
-/* dtype of shardscope_collective_end */
-enum { SHARDSCOPE_F32 = 0, SHARDSCOPE_BF16 = 1, SHARDSCOPE_F16 = 2 };
-
-/* How NCCL moved the bytes of a collective. */
-enum {
-  SHARDSCOPE_NCCL_ALGORITHM_UNKNOWN = 0,
-  SHARDSCOPE_NCCL_TREE = 1,
-  SHARDSCOPE_NCCL_RING = 2,
-  SHARDSCOPE_NCCL_COLLNET_DIRECT = 3,
-  SHARDSCOPE_NCCL_COLLNET_CHAIN = 4,
-  SHARDSCOPE_NCCL_NVLS = 5,
-  SHARDSCOPE_NCCL_NVLS_TREE = 6,
-  SHARDSCOPE_NCCL_PAT = 7
-};
-enum {
-  SHARDSCOPE_NCCL_PROTOCOL_UNKNOWN = 0,
-  SHARDSCOPE_NCCL_LL = 1,
-  SHARDSCOPE_NCCL_LL128 = 2,
-  SHARDSCOPE_NCCL_SIMPLE = 3
-};
-
-enum {
-  SHARDSCOPE_POOL_DEVICE = 0,
-  SHARDSCOPE_POOL_HOST = 1,
-  SHARDSCOPE_POOL_PINNED = 2,
-  SHARDSCOPE_POOL_NVME = 3
-};
-enum {
-  SHARDSCOPE_MEMORY_PARAM_SHARD = 0,
-  SHARDSCOPE_MEMORY_PARAM_GATHERED = 1,
-  SHARDSCOPE_MEMORY_PARAM_SECONDARY = 2,
-  SHARDSCOPE_MEMORY_GRAD_FULL = 3,
-  SHARDSCOPE_MEMORY_GRAD_SHARD = 4,
-  SHARDSCOPE_MEMORY_MASTER_WEIGHT = 5,
-  SHARDSCOPE_MEMORY_MOMENTUM = 6,
-  SHARDSCOPE_MEMORY_VARIANCE = 7,
-  SHARDSCOPE_MEMORY_REDUCE_BUCKET = 8,
-  SHARDSCOPE_MEMORY_GATHER_BUFFER = 9,
-  SHARDSCOPE_MEMORY_SWAP_BUFFER = 10,
-  SHARDSCOPE_MEMORY_QUANTIZATION = 11,
-  SHARDSCOPE_MEMORY_ACTIVATION = 12,
-  SHARDSCOPE_MEMORY_INPUT = 13,
-  SHARDSCOPE_MEMORY_TEMPORARY = 14,
-  SHARDSCOPE_MEMORY_OTHER = 15
-};
-
-/* Why a bucket was flushed: full, a gradient larger than a bucket, the end of backward, a boundary. */
-enum {
-  SHARDSCOPE_FLUSH_FULL = 0,
-  SHARDSCOPE_FLUSH_EXTRA_LARGE = 1,
-  SHARDSCOPE_FLUSH_EPILOGUE = 2,
-  SHARDSCOPE_FLUSH_BOUNDARY = 3
-};
-enum { SHARDSCOPE_TRACE_INVALID = 0, SHARDSCOPE_TRACE_RECORD = 1, SHARDSCOPE_TRACE_COMPLETE = 2 };
-
-/* Why a recorded trace no longer holds. */
-enum {
-  SHARDSCOPE_INVALIDATED_MODULE_DIFFERS = 0,
-  SHARDSCOPE_INVALIDATED_TRACE_TOO_SHORT = 1,
-  SHARDSCOPE_INVALIDATED_PARAMS_DIFFER = 2
-};
-
-/* What the fetches of a micro-step did. Elements of FETCH_* are those of one rank's shards with their
-   padding, of PREFETCH_SUBMIT and ALL_GATHER those of whole parameters. */
-enum {
-  SHARDSCOPE_FORWARD_FETCH_SUBMIT = 0,
-  SHARDSCOPE_FORWARD_FETCH_WAIT = 1,
-  SHARDSCOPE_FORWARD_PREFETCH_SUBMIT = 2,
-  SHARDSCOPE_FORWARD_ALL_GATHER = 3,
-  SHARDSCOPE_BACKWARD_FETCH_SUBMIT = 4,
-  SHARDSCOPE_BACKWARD_FETCH_WAIT = 5,
-  SHARDSCOPE_BACKWARD_PREFETCH_SUBMIT = 6,
-  SHARDSCOPE_BACKWARD_ALL_GATHER = 7
-};
-/* Why prefetching stopped where it did. */
-enum {
-  SHARDSCOPE_PREFETCH_DISABLED = 0,
-  SHARDSCOPE_PREFETCH_NO_TRACE = 1,
-  SHARDSCOPE_PREFETCH_END_OF_TRACE = 2,
-  SHARDSCOPE_PREFETCH_BUCKET_FULL = 3,
-  SHARDSCOPE_PREFETCH_LIVE_LIMIT = 4,
-  SHARDSCOPE_PREFETCH_OFFLOADED = 5,
-  SHARDSCOPE_PREFETCH_RETURNED = 6 /* no fetch: a module returned a parameter, whose id is in prefetched */
-};
-/* What became of a prefetch: there long before it was used, just before, after it was needed (somebody
-   waited), given up with an invalid trace, released without a use. */
-enum {
-  SHARDSCOPE_PREFETCH_EARLY = 0,
-  SHARDSCOPE_PREFETCH_JUST_IN_TIME = 1,
-  SHARDSCOPE_PREFETCH_LATE = 2,
-  SHARDSCOPE_PREFETCH_MISTARGETED = 3,
-  SHARDSCOPE_PREFETCH_UNUSED = 4
-};
-/* What there may be no more of in flight. */
-enum { SHARDSCOPE_LIMIT_GATHERS = 0, SHARDSCOPE_LIMIT_REDUCTIONS = 1 };
-/* Why a parameter of the released module stays. */
-enum {
-  SHARDSCOPE_KEEP_PERSISTENT = 0,
-  SHARDSCOPE_KEEP_REUSED_SOON = 1,
-  SHARDSCOPE_KEEP_ALREADY_FETCHED = 2,
-  SHARDSCOPE_KEEP_IN_USE = 3,
-  SHARDSCOPE_KEEP_EXTERNAL = 4,
-  SHARDSCOPE_KEEP_NOT_AVAILABLE = 5
-};
-enum {
-  SHARDSCOPE_HOST_TO_DEVICE = 0,
-  SHARDSCOPE_DEVICE_TO_HOST = 1,
-  SHARDSCOPE_NVME_READ = 2,
-  SHARDSCOPE_NVME_WRITE = 3
-};
-
-/* ---- one function per kind --------------------------------------------------------------------------
- * Inline, over shardscope_emit(). The kinds gate, paused_begin, paused_end and message have none: the library
- * emits them itself (shardscope_gate, shardscope_message). For times taken elsewhere fill in a
- * shardscope_event and give it to shardscope_emit_at(). */
+/* Those of NCCL and of the GPU are in gpu_events.h. The kinds gate, paused_begin, paused_end and message have
+ * none: the library emits them itself (shardscope_gate, shardscope_message). For times taken elsewhere fill
+ * in a shardscope_event and give it to shardscope_emit_at(). */
 
 static inline void shardscope_record_(uint16_t kind, uint8_t lane, uint8_t code, uint32_t a, uint32_t b,
                                       uint32_t c, int64_t v0, int64_t v1) {
@@ -323,13 +87,28 @@ static inline void shardscope_collective_submitted(uint8_t op, uint32_t sequence
   shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_SUBMITTED, SHARDSCOPE_LANE_HOST, op, sequence, group, parts,
                      elems, bytes);
 }
+/* `code`: shardscope_collective_code(). Give begin and end the same. */
+static inline void shardscope_collective_begin_among(uint8_t lane, uint8_t op, uint32_t sequence,
+                                                     uint32_t group, uint32_t code, int64_t elems,
+                                                     int64_t bytes) {
+  shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_BEGIN, lane, op, sequence, group, code, elems, bytes);
+}
+static inline void shardscope_collective_end_among(uint8_t lane, uint8_t op, uint32_t sequence,
+                                                   uint32_t group, uint32_t code, int64_t elems,
+                                                   int64_t bytes) {
+  shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_END, lane, op, sequence, group, code, elems, bytes);
+}
+/* The same among all ranks. `parts` is told by shardscope_collective_submitted() and not again. */
 static inline void shardscope_collective_begin(uint8_t lane, uint8_t op, uint32_t sequence, uint32_t group,
                                                uint32_t parts, int64_t elems, int64_t bytes) {
-  shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_BEGIN, lane, op, sequence, group, parts, elems, bytes);
+  (void)parts;
+  shardscope_collective_begin_among(lane, op, sequence, group, SHARDSCOPE_NO_ID, elems, bytes);
 }
 static inline void shardscope_collective_end(uint8_t lane, uint8_t op, uint32_t sequence, uint32_t group,
                                              uint32_t dtype, int64_t elems, int64_t bytes) {
-  shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_END, lane, op, sequence, group, dtype, elems, bytes);
+  shardscope_collective_end_among(lane, op, sequence, group,
+                                  shardscope_collective_code((uint8_t)dtype, SHARDSCOPE_SCOPE_WORLD, 0),
+                                  elems, bytes);
 }
 static inline void shardscope_collective_part(uint8_t op, uint32_t sequence, uint32_t param, int64_t elems,
                                               int64_t bytes) {
@@ -461,29 +240,6 @@ static inline void shardscope_deferred_wait_end(uint32_t step, int64_t elems) {
   shardscope_record_(SHARDSCOPE_EVENT_DEFERRED_WAIT_END, SHARDSCOPE_LANE_COMPUTE, 0, SHARDSCOPE_NO_ID, step,
                      SHARDSCOPE_NO_ID, elems, 0);
 }
-/* One operation of NCCL for collective `sequence`: what its profiler interface says of it. */
-static inline void shardscope_nccl_collective(uint8_t op, uint32_t sequence, uint32_t communicator,
-                                              uint8_t algorithm, uint8_t protocol, uint8_t channels,
-                                              uint8_t warps, int64_t bytes, int64_t nccl_sequence) {
-  shardscope_record_(
-      SHARDSCOPE_EVENT_NCCL_COLLECTIVE, SHARDSCOPE_LANE_HOST, op, sequence, communicator,
-      (uint32_t)algorithm | (uint32_t)protocol << 8 | (uint32_t)channels << 16 | (uint32_t)warps << 24, bytes,
-      nccl_sequence);
-}
-/* Its kernel, emitted with the time of its last channel's end. */
-static inline void shardscope_nccl_kernel(uint8_t op, uint32_t sequence, uint32_t communicator,
-                                          uint16_t channels_timed, uint16_t channels_used,
-                                          int64_t begin_ns_before, int64_t first_end_ns_before) {
-  shardscope_record_(SHARDSCOPE_EVENT_NCCL_KERNEL, SHARDSCOPE_LANE_HOST, op, sequence, communicator,
-                     (uint32_t)channels_timed | (uint32_t)channels_used << 16, begin_ns_before,
-                     first_end_ns_before);
-}
-/* Its network operations by proxy, emitted with the time of the last one's end. */
-static inline void shardscope_nccl_proxy(uint8_t op, uint32_t sequence, uint32_t communicator,
-                                         uint32_t operations, int64_t begin_ns_before) {
-  shardscope_record_(SHARDSCOPE_EVENT_NCCL_PROXY, SHARDSCOPE_LANE_HOST, op, sequence, communicator,
-                     operations, begin_ns_before, 0);
-}
 /* Memory of a pool that the runtime did not allocate, of all that is in use by what the driver says. */
 static inline void shardscope_outside_memory(uint8_t pool, int64_t bytes, int64_t bytes_in_use) {
   shardscope_record_(SHARDSCOPE_EVENT_OUTSIDE_MEMORY, SHARDSCOPE_LANE_HOST, pool, SHARDSCOPE_NO_ID,
@@ -525,5 +281,7 @@ static inline void shardscope_kernel_end(uint32_t name, uint32_t module) {
 #ifdef __cplusplus
 }
 #endif
+
+#include "shardscope/gpu_events.h"
 
 #endif
