@@ -30,7 +30,7 @@ constexpr std::size_t kColumns = 1600;
 constexpr int kMostFrames = 400;          ///< of one view; it may not be whole then
 constexpr std::uint64_t kFewSpans = 640;  ///< in view: drawn one by one
 // As the dashboard does.
-constexpr std::chrono::microseconds kReading{750}, kFrame{2750};
+constexpr std::chrono::microseconds kReading{500}, kFrame{2750};
 
 double cpu_s() {
   timespec now{};

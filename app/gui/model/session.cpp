@@ -12,7 +12,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kSummaryShare = 30;
 constexpr std::chrono::milliseconds kSummaryInterval{1000};
 /// What drawing one frame may spend on reading blocks; it shows levels of detail where that is not enough.
-constexpr std::chrono::microseconds kFrameReading{750};
+constexpr std::chrono::microseconds kFrameReading{500};
 /// More as long as all that it asks of the store takes less than this: of 4 ms, the rest is for drawing it.
 constexpr std::chrono::microseconds kFrameLooking{2750};
 /// A run with more events than this is indexed only where it is looked at, and there up to so many events.
