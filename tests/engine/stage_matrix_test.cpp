@@ -25,11 +25,11 @@ plan::ModelSpec odd_model() {
 
 struct Place {
   int stage;
-  std::string offload;  ///< none, optimizer, all
+  std::string offload;  ///< none, optimizer, all: to host memory; nvme: all, to files
 };
 std::vector<Place> places() {
-  return {{0, "none"},      {1, "none"},      {2, "none"},      {3, "none"},
-          {1, "optimizer"}, {2, "optimizer"}, {3, "optimizer"}, {3, "all"}};
+  return {{0, "none"},      {1, "none"},      {2, "none"}, {3, "none"}, {1, "optimizer"},
+          {2, "optimizer"}, {3, "optimizer"}, {3, "all"},  {3, "nvme"}};
 }
 
 struct Shape {
@@ -38,7 +38,13 @@ struct Shape {
 };
 class StageMatrix : public ::testing::TestWithParam<Shape> {
  protected:
-  [[nodiscard]] static RunSpec spec_of(const Place& place, const std::string& type, std::int64_t steps) {
+  using Optimizer = Json;
+  /// What bounds of errors can be followed through.
+  static Optimizer without_memory() {
+    return {{"lr", kLearningRate}, {"betas", {0.0, 0.0}}, {"eps", 1.0}, {"weight_decay", 0.0}};
+  }
+  [[nodiscard]] static RunSpec spec_of(const Place& place, const std::string& type, std::int64_t steps,
+                                       const Optimizer& optimizer = without_memory()) {
     RunSpec spec;
     spec.model = odd_model();
     spec.world = GetParam().world;
@@ -46,8 +52,7 @@ class StageMatrix : public ::testing::TestWithParam<Shape> {
     spec.config = make_config(place.stage, GetParam().accumulation, type);
     spec.config["train_micro_batch_size_per_gpu"] = 3;
     spec.config["gradient_clipping"] = 0.0;
-    spec.config["optimizer"]["params"] = {
-        {"lr", kLearningRate}, {"betas", {0.0, 0.0}}, {"eps", 1.0}, {"weight_decay", 0.0}};
+    spec.config["optimizer"]["params"] = optimizer;
     if (type == "fp16") spec.config["fp16"]["loss_scale"] = kLossScale;
     Json& zero = spec.config["zero_optimization"];
     zero["reduce_bucket_size"] = 100;  // the largest parameter, 110 elements, travels by itself
@@ -56,18 +61,24 @@ class StageMatrix : public ::testing::TestWithParam<Shape> {
       zero["stage3_prefetch_bucket_size"] = 70;
       zero["stage3_max_live_parameters"] = 150;
     }
+    if (place.offload == "nvme") {
+      zero["offload_param"] = {{"device", "nvme"}, {"nvme_path", ::testing::TempDir()}};
+      zero["offload_optimizer"] = zero["offload_param"];
+      return spec;
+    }
     if (place.offload != "none") zero["offload_optimizer"] = {{"device", "cpu"}};
     if (place.offload == "all") zero["offload_param"] = {{"device", "cpu"}};
     return spec;
   }
 
   /// All places, each bitwise like the first of its order of sums; the first of each order.
-  static std::vector<TrainingRun> orders(const std::string& type, std::int64_t steps) {
+  static std::vector<TrainingRun> orders(const std::string& type, std::int64_t steps,
+                                         const Optimizer& optimizer = without_memory()) {
     std::map<int, TrainingRun> first;
     for (const Place& place : places()) {
       // Stages 2 and 3 reduce every micro-step before they add them up (zero-reference S15).
       const int order = GetParam().accumulation > 1 && place.stage >= 2 ? 2 : 0;
-      TrainingRun run = train(spec_of(place, type, steps));
+      TrainingRun run = train(spec_of(place, type, steps, optimizer));
       const auto [found, is_first] = first.emplace(order, run);
       EXPECT_EQ(first_difference(found->second, run), "")
           << type << " stage " << place.stage << " offload " << place.offload;
@@ -173,6 +184,12 @@ TEST_P(StageMatrix, SameLossAndWeights) {
       }
     }
   }
+}
+
+TEST_P(StageMatrix, OrdinaryAdamIsTheSameToTheBit) {
+  const Json adam = {{"lr", kLearningRate}, {"betas", {0.9, 0.999}}, {"eps", 1e-8}, {"weight_decay", 0.01}};
+  const std::vector<TrainingRun> plain = orders("fp32", 3, adam);
+  EXPECT_NE(first_difference(plain[0], orders("fp32", 3)[0]), "") << "the optimizer's settings count";
 }
 
 std::vector<Shape> shapes() {
