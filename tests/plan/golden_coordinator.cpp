@@ -478,14 +478,17 @@ void check_coordinator(const Json& file, Report& report) {
       report.fail("model " + name, error.what());
     }
   }
+  bool any = false;
   for (const char* section : {"traces", "invalidation"}) {
     if (!file.contains(section)) continue;
     std::size_t number = 0;
+    any = any || !list_at(file, section).empty();
     for (const Json& run : list_at(file, section)) {
       const std::string place = std::string(section) + " " + std::to_string(number++);
       guarded(report, label_of(run, "id", place), [&] { check_run(run, file.at("models"), models, report); });
     }
   }
+  if (!any) report.fail("file", "no run in \"traces\" or \"invalidation\": nothing was compared");
 }
 
 }  // namespace shardscope::golden

@@ -52,6 +52,8 @@ void check_case(const Json& golden, Report& report) {
                            golden.at("formula").get<std::string>();
   const plan::EstimateInput input = input_of(golden);
   const bool zero3 = kind == "zero3";
+  if (!zero3 && kind != "zero2")
+    throw std::invalid_argument("kind is \"" + kind + "\"; it must be zero2 or zero3");
   const auto rows = zero3 ? plan::estimate_zero3(input) : plan::estimate_zero2(input);
   const auto printed = lines_of(zero3 ? plan::format_zero3(input) : plan::format_zero2(input));
   constexpr std::size_t kHeaderLines = 4;

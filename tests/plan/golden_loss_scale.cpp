@@ -21,6 +21,10 @@ void check_case(const Json& golden, Report& report) {
   Json got = {
       {"scale_after", Json::array()}, {"hysteresis_after", Json::array()}, {"raises_at_step", nullptr}};
   const std::string overflow = golden.at("overflow").get<std::string>();
+  if (golden.value("steps", overflow.size()) != overflow.size()) {
+    throw std::invalid_argument("steps is " + golden["steps"].dump() + ", but overflow has " +
+                                std::to_string(overflow.size()));
+  }
   for (std::size_t i = 0; i < overflow.size(); ++i) {
     if (overflow[i] != '0' && overflow[i] != '1') {
       throw std::invalid_argument("overflow holds '" + overflow.substr(i, 1) + "'; it must be 0s and 1s");

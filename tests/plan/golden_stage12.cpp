@@ -23,8 +23,17 @@ struct Model {
 
 Model model_from(const Json& golden) {
   Model model;
-  for (const Json& param : list_at(golden, "params"))
+  for (const Json& param : list_at(golden, "params")) {
     model.elems.push_back(param.at("numel").get<std::int64_t>());
+    if (!param.contains("shape")) continue;
+    std::int64_t of_shape = 1;
+    for (const Json& extent : list_at(param, "shape")) of_shape *= extent.get<std::int64_t>();
+    if (of_shape != model.elems.back()) {
+      throw std::invalid_argument("parameter " + std::to_string(model.elems.size() - 1) + " has numel " +
+                                  std::to_string(model.elems.back()) + ", but its shape holds " +
+                                  std::to_string(of_shape));
+    }
+  }
   for (const Json& id : list_at(golden, "grad_arrival_order")) {
     const auto param = id.get<std::uint32_t>();
     if (param >= model.elems.size()) {
