@@ -115,10 +115,23 @@ plan::ModelStates padded_states(const ev::RunTables& tables, const plan::StateBy
   return states;
 }
 
+/// Whether every state in `sample` is of whole blocks. A runtime whose arenas do not round, or round to
+/// something else, shows it here, and then nothing is said of rounding.
+bool in_blocks(const store::MemorySample& sample, std::int64_t block) {
+  for (const MemoryCategory category :
+       {MemoryCategory::param_shard, MemoryCategory::param_gathered, MemoryCategory::grad_full,
+        MemoryCategory::grad_shard, MemoryCategory::master_weight, MemoryCategory::momentum,
+        MemoryCategory::variance}) {
+    if (of(sample, category) % block != 0) return false;
+  }
+  return true;
+}
+
 /// What arenas add: each state is a buffer, of whole blocks; owned parameters lie among the
 /// others.
-std::int64_t rounding_of(const plan::ModelStates& states) {
+std::int64_t rounding_of(const plan::ModelStates& states, const store::MemorySample& sample) {
   constexpr std::int64_t kBlock = 256;  // device::Arena::kAlignment
+  if (!in_blocks(sample, kBlock)) return 0;
   std::int64_t sum = 0;
   for (const std::int64_t state : {states.param_owned + states.param_rest, states.gradient, states.master,
                                    states.momentum, states.variance, states.frozen}) {
@@ -136,7 +149,7 @@ void take_apart(const ev::RunTables& tables, const plan::StateBytes& bytes, doub
   };
   const plan::ModelStates states = padded_states(tables, bytes, shard_ranks);
   const std::int64_t padding = states.total() - model.bytes_per_rank;
-  const std::int64_t rounding = rounding_of(states);
+  const std::int64_t rounding = rounding_of(states, sample);
   // Below stage 2 the expression has them.
   const std::int64_t whole = tables.stage >= 2 ? of(sample, MemoryCategory::grad_full) : 0;
   add(MemoryCause::padding, padding);

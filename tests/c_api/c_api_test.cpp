@@ -149,6 +149,11 @@ TEST_F(CApi, SummarySaysWhatWasPlayed) {
   // Gathered in forward and in backward, reduced once where trained (nothing is padded with two ranks).
   EXPECT_DOUBLE_EQ(*summary.elements_per_step, 3.0 * kS - kFrozen);
   EXPECT_DOUBLE_EQ(summary.expected_elements_per_step, 3.0 * kS - kFrozen);
+  // This runtime's buffers are as large as what is in them: no rounding is made up to explain them.
+  ASSERT_TRUE(summary.memory_model.unexplained_bytes.has_value());
+  EXPECT_EQ(*summary.memory_model.unexplained_bytes, 0);
+  for (const analysis::MemoryPart& part : summary.memory_model.parts)
+    EXPECT_NE(part.cause, analysis::MemoryCause::rounding) << part.bytes;
   EXPECT_TRUE(summary.tokens_per_s.has_value());
   for (const store::StepRow& step : store_->steps()) EXPECT_EQ(step.tokens, 128 * kWorld);
   std::uint64_t kernels = 0;
