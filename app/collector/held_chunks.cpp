@@ -12,7 +12,7 @@ void HeldChunks::add(store::Chunk& chunk, std::vector<std::byte> encoded, std::i
   Held& held = ranks_[chunk.rank];
   // What is missing lies before a chunk: it may begin a row of the recording but not lie inside one.
   const bool gap = chunk.dropped_before != 0 || chunk.lost_before != 0;
-  const bool large = chunk.events.size() >= Compaction::kLargeEvents;
+  const bool large = chunk.events.size() >= Compaction::kJoinedEvents;
   if (gap || large) record(held);
   if (large) {
     record_(chunk, encoded);

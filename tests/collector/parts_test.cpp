@@ -229,20 +229,20 @@ struct Holding {
 using Rows = std::vector<Holding::Row>;
 
 TEST(HeldChunks, JoinsWhatMakesABlockAndLeavesWhatIsOne) {
-  constexpr std::size_t kBlock = store::Compaction::kJoinedEvents, kLarge = store::Compaction::kLargeEvents;
+  constexpr std::size_t kBlock = store::Compaction::kJoinedEvents;
   Holding h;
-  h.add(0, kLarge, 0);
-  EXPECT_EQ(h.take(), (Rows{{0, 0, 1, kLarge, true}})) << "at once, as it is";
-  h.add(0, kLarge - 1, 0);
+  h.add(0, kBlock, 0);
+  EXPECT_EQ(h.take(), (Rows{{0, 0, 1, kBlock, true}})) << "at once, as it is";
+  h.add(0, kBlock / 2, 0);
   h.add(1, 10, 0);
-  h.add(0, kLarge - 1, 0);
-  EXPECT_EQ(h.take(), Rows{});
-  EXPECT_EQ(h.held.events(), 2 * (kLarge - 1) + 10);
-  h.add(0, kBlock - 2 * (kLarge - 1), 0);
+  h.add(0, kBlock / 2 - 1, 0);
+  EXPECT_EQ(h.take(), Rows{}) << "a block of half as many events would take more room";
+  EXPECT_EQ(h.held.events(), kBlock - 1 + 10);
+  h.add(0, 1, 0);
   EXPECT_EQ(h.take(), (Rows{{0, 1, 3, kBlock, false}})) << "the other rank's waits on";
   h.add(0, 20, 0);
-  h.add(0, kLarge, 0);
-  EXPECT_EQ(h.take(), (Rows{{0, 4, 1, 20, true}, {0, 5, 1, kLarge, true}})) << "in order";
+  h.add(0, kBlock, 0);
+  EXPECT_EQ(h.take(), (Rows{{0, 4, 1, 20, true}, {0, 5, 1, kBlock, true}})) << "in order";
 }
 
 TEST(HeldChunks, AGapBeginsARow) {
