@@ -86,6 +86,16 @@ std::vector<double> peaks_mib(const std::vector<Run>& runs) {
   return peaks;
 }
 
+/// What the figures of a side lack, in words.
+std::vector<std::string> missing(const std::vector<Run>& runs) {
+  std::vector<std::string> out;
+  for (const Run& run : runs) {
+    if (run.summary->losses.any()) out.push_back("events: " + store::text_of(run.summary->losses));
+    out.insert(out.end(), run.summary->problems.begin(), run.summary->problems.end());
+  }
+  return out;
+}
+
 std::vector<double> elements(const std::vector<Run>& runs) {
   std::vector<double> values;
   for (const Run& run : runs) {
@@ -185,6 +195,13 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
     result.verdict += first_a.simulated && first_b.simulated ? " Both runs are simulated."
                       : first_a.simulated                    ? " The first run is simulated."
                                                              : " The second run is simulated.";
+  }
+  result.missing_a = missing(a);
+  result.missing_b = missing(b);
+  if (!result.missing_a.empty() || !result.missing_b.empty()) {
+    result.verdict += result.missing_b.empty()   ? " Of A not everything is there."
+                      : result.missing_a.empty() ? " Of B not everything is there."
+                                                 : " Of neither run everything is there.";
   }
   return result;
 }

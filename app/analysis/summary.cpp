@@ -15,7 +15,7 @@ namespace {
 
 void describe_run(const store::Store& store, Summary& summary) {
   summary.events = store.event_count();
-  summary.dropped = store.dropped_count();
+  summary.losses = store::losses_of(store);
   if (!store.has_tables()) return;
   const ev::RunTables& tables = store.tables();
   summary.world = tables.world;

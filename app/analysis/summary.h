@@ -13,6 +13,7 @@
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/scheduling.h"
 #include "app/analysis/volume.h"
+#include "app/store/losses.h"
 #include "app/store/store.h"
 
 namespace shardscope::analysis {
@@ -107,7 +108,10 @@ struct Summary {
   std::string model, config_json, device;
   double link_gbps = 0, link_latency_us = 0;
   bool simulated = false;
-  std::uint64_t events = 0, dropped = 0;
+  std::uint64_t events = 0;  ///< that the figures are made of
+  store::Losses losses;
+  /// What is missing or damaged in the recording, in words: of RecordingInfo, set by who opened it.
+  std::vector<std::string> problems;
   std::uint32_t steps = 0;           ///< completed
   std::uint32_t steps_measured = 0;  ///< without the first (warm-up) where there are more
   std::optional<double> step_ms_median, step_ms_p95, tokens_per_s;
@@ -153,6 +157,8 @@ struct Comparison {
   std::vector<std::string> config_changes;  ///< "zero_optimization.overlap_comm: true -> false"
   std::string verdict;                      ///< one sentence that the numbers bear
   bool simulated_a = false, simulated_b = false;
+  /// What the figures of a side lack, in words: losses and problems of each of its runs. Empty: nothing.
+  std::vector<std::string> missing_a, missing_b;
 };
 /// A run to compare: its store and the summary made from it. Neither is owned.
 struct Run {

@@ -168,7 +168,12 @@ std::string to_json(const Summary& s) {
   out["run"]["emulated_link"] =
       s.link_gbps > 0 ? json{{"gbps", s.link_gbps}, {"latency_us", s.link_latency_us}} : json(nullptr);
   out["events"] = s.events;
-  out["dropped"] = s.dropped;
+  out["dropped"] = s.losses.dropped;
+  out["shed"] = s.losses.shed;
+  out["lost_messages"] = s.losses.lost_messages;
+  out["damaged_events"] = s.losses.damaged_events;
+  out["absent_events"] = s.losses.absent_events;
+  out["problems"] = s.problems;
   out["steps"] = s.steps;
   out["steps_measured"] = s.steps_measured;
   out["step_ms"] = {{"median", maybe(s.step_ms_median)}, {"p95", maybe(s.step_ms_p95)}};

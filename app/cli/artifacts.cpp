@@ -18,6 +18,7 @@ void write_report(const std::string& recording, const std::string& html) {
   for (const std::string& problem : info.problems)
     fmt::print(stderr, "shardscope: {}: {}\n", recording, problem);
   analysis::Summary summary = analysis::summarize(store);
+  summary.problems = info.problems;
   if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
   exporter::write_html_report(html, store, summary, info.problems);
 }

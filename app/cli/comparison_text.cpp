@@ -19,6 +19,9 @@ std::string value(const std::optional<double>& number, double spread) {
 
 std::string comparison_text(const analysis::Comparison& comparison) {
   std::string text = comparison.verdict + "\n\n";
+  for (const std::string& missing : comparison.missing_a) text += "missing in A  " + missing + "\n";
+  for (const std::string& missing : comparison.missing_b) text += "missing in B  " + missing + "\n";
+  if (!comparison.missing_a.empty() || !comparison.missing_b.empty()) text += "\n";
   text += fmt::format("{:<26} {:>20} {:>20} {:>9}  {}\n", "median over steps",
                       comparison.simulated_a ? "A (simulated)" : "A",
                       comparison.simulated_b ? "B (simulated)" : "B", "change", "unit");
@@ -44,6 +47,7 @@ std::string comparison_json(const analysis::Comparison& comparison) {
   };
   nlohmann::json out = {{"verdict", comparison.verdict}, {"config_changes", comparison.config_changes}};
   out["simulated"] = {{"a", comparison.simulated_a}, {"b", comparison.simulated_b}};
+  out["missing"] = {{"a", comparison.missing_a}, {"b", comparison.missing_b}};
   out["metrics"] = nlohmann::json::array();
   for (const analysis::Difference& d : comparison.metrics) {
     out["metrics"].push_back({{"metric", d.metric},

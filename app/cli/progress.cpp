@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "app/store/losses.h"
+
 namespace shardscope::cli {
 namespace {
 
@@ -47,7 +49,8 @@ std::string Progress::line(const store::Store& store, std::int64_t steps, const 
     if (std::isfinite(loss)) text += fmt::format("  loss {:.3f}", loss);
     if (std::isfinite(ms)) text += fmt::format("  {:.0f} ms", ms);
     if (std::isfinite(tokens_per_s)) text += fmt::format("  {:.1f}k tok/s", tokens_per_s * 1e-3);
-    if (store.dropped_count() > 0) text += fmt::format("  {} events dropped", store.dropped_count());
+    if (const store::Losses losses = store::losses_of(store); losses.any())
+      text += "  " + store::text_of(losses);
   }
   // Cut by characters, not bytes: continuation bytes take no column.
   std::size_t columns = 0, bytes = 0;

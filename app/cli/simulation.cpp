@@ -84,8 +84,7 @@ collector::CollectorStatus record_simulation(const SimulationCommand& command, c
   collector.stop();
   if (played.code != 0) throw UserError(played.failure, played.code);
   const collector::CollectorStatus status = collector.status();
-  if (!status.recording_error.empty())
-    throw UserError(fmt::format("recording {}: {}", path, status.recording_error));
+  if (!status.recording_error.empty()) throw UserError(status.recording_error);
   return status;
 }
 

@@ -23,11 +23,13 @@ std::string or_dash(const std::optional<double>& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : std::string("—");
 }
 
-double last_finite(const std::vector<double>& values) {
-  for (auto at = values.rbegin(); at != values.rend(); ++at) {
-    if (std::isfinite(*at)) return *at;
-  }
-  return NAN;
+/// "4.6491 -> 4.5018": of the first step and of the last that has a loss.
+std::string loss_text(const std::vector<double>& values) {
+  const auto finite = [](double value) { return std::isfinite(value); };
+  const auto last = std::find_if(values.rbegin(), values.rend(), finite);
+  if (last == values.rend()) return "—";
+  return (finite(values.front()) ? fmt::format("{:.4f}", values.front()) : std::string("—")) +
+         fmt::format(" -> {:.4f}", *last);
 }
 
 std::string us_text(std::int64_t ns) { return fmt::format("{:.1f} µs", static_cast<double>(ns) * 1e-3); }
@@ -104,7 +106,8 @@ std::string summary_text(const analysis::Summary& s) {
                           s.device, s.simulated ? ", simulated" : ""));
   if (s.link_gbps > 0)
     line("link", fmt::format("emulated: {} Gbit/s, {} µs", s.link_gbps, s.link_latency_us));
-  line("events", fmt::format("{}, {} dropped", s.events, s.dropped));
+  line("events", fmt::format("{}, {}", s.events, store::text_of(s.losses)));
+  for (const std::string& problem : s.problems) line("problem", problem);
   line("steps", fmt::format("{} ({} measured, without the first)", s.steps, s.steps_measured));
   line("step time", fmt::format("{} ms median, {} ms p95", or_dash(s.step_ms_median, "{:.2f}"),
                                 or_dash(s.step_ms_p95, "{:.2f}")));
@@ -112,7 +115,7 @@ std::string summary_text(const analysis::Summary& s) {
   if (s.simulated) {
     line("loss", "not known: no rank trained");
   } else if (!s.loss.empty()) {
-    line("loss", fmt::format("{:.4f} -> {:.4f}", s.loss.front(), last_finite(s.loss)));
+    line("loss", loss_text(s.loss));
   }
   line("model states", fmt::format("{}: {} per rank expected, {} measured ({})", s.memory_model.expression,
                                    analysis::bytes_text(s.memory_model.bytes_per_rank),

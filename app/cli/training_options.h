@@ -11,6 +11,6 @@ namespace shardscope::cli {
 void add_training_options(CLI::App& verb, LaunchOptions& options);
 
 /// Prints how a run ended on standard error and returns the exit code of the verb.
-int report_end(const LaunchOptions& options, const LaunchResult& result);
+int report_end(const LaunchResult& result);
 
 }  // namespace shardscope::cli

@@ -58,11 +58,12 @@ int ab(AbOptions& options) {
       launch_options.record = fmt::format("{}/{}{}.zscope", options.out, side == 0 ? "a" : "b", round + 1);
       launch_options.label = fmt::format("{} {}/{}", side == 0 ? "A" : "B", round + 1, options.repeat);
       fs::remove(launch_options.record, error);
-      const int code = report_end(launch_options, launch(launch_options));
+      const int code = report_end(launch(launch_options));
       if (code != 0) return code;
       store::RecordingInfo info;
       sides[side].stores.push_back(store::open_recording(launch_options.record, &info));
       sides[side].summaries.push_back(analysis::summarize(sides[side].stores.back()));
+      sides[side].summaries.back().problems = info.problems;
     }
   }
   const analysis::Comparison comparison = analysis::compare(sides[0].runs(), sides[1].runs());

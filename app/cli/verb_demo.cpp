@@ -38,7 +38,7 @@ int demo(DemoOptions& options) {
   options.launch.label = fmt::format("{}, {} ranks", options.launch.model, options.launch.ranks);
   fs::remove(options.launch.record, error);
   const LaunchResult result = launch(options.launch);
-  const int code = report_end(options.launch, result);
+  const int code = report_end(result);
 
   fmt::print("recording    {}\n", fs::absolute(options.launch.record).string());
   const std::string html = options.out + "/report.html";

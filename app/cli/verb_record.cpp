@@ -11,6 +11,7 @@
 #include "app/cli/progress.h"
 #include "app/cli/verb.h"
 #include "app/collector/collector.h"
+#include "app/store/losses.h"
 
 namespace shardscope::cli {
 
@@ -30,8 +31,11 @@ int collect(const collector::CollectorOptions& options, const std::string& doing
   progress.finish();
   collector.stop();
   const collector::CollectorStatus status = collector.status();
-  fmt::print(stderr, "shardscope: {} events of {} ranks, {} dropped, {} of them here\n", status.events,
-             status.ranks_finished, status.dropped, status.shed);
+  collector.read([&](const store::Store& store) {
+    fmt::print(stderr, "shardscope: {} events of {} ranks, {}", status.events, store.ranks().size(),
+               store::text_of(store::losses_of(store)));
+  });
+  fmt::print(stderr, "; {} shed here\n", status.shed);
   if (status.shed_upstream != 0) {
     fmt::print(stderr, "shardscope: {} events not passed on to {}: it takes them in too slowly\n",
                status.shed_upstream, options.upstream);
@@ -43,7 +47,7 @@ int collect(const collector::CollectorOptions& options, const std::string& doing
     fmt::print(stderr, "shardscope: {} messages ignored{}; {} connections refused\n", status.rejected,
                reasons, status.refused);
   }
-  if (!status.recording_error.empty()) throw UserError("recording: " + status.recording_error);
+  if (!status.recording_error.empty()) throw UserError(status.recording_error);
   return 0;
 }
 

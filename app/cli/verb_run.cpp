@@ -45,9 +45,9 @@ void add_training_options(CLI::App& verb, LaunchOptions& options) {
                   "KEY=VALUE over the configuration, e.g. zero_optimization.stage=2; repeatable");
 }
 
-int report_end(const LaunchOptions& options, const LaunchResult& result) {
+int report_end(const LaunchResult& result) {
   if (!result.recording_error.empty()) {
-    fmt::print(stderr, "shardscope: recording {}: {}\n", options.record, result.recording_error);
+    fmt::print(stderr, "shardscope: {}\n", result.recording_error);
   }
   if (result.exit_code != 0) {
     fmt::print(stderr, "shardscope: {}\n", result.failure);
@@ -94,7 +94,7 @@ void add_run(CLI::App& app, Action& action) {
         fmt::print(stderr, "shardscope: no display (DISPLAY is not set); the run goes on without a window\n");
         options->view = false;
       }
-      return report_end(*options, launch(*options));
+      return report_end(launch(*options));
     };
   });
 }

@@ -128,7 +128,7 @@ int simulate(const SimulateOptions& options) {
     collector->stop();
     const collector::CollectorStatus status = collector->status();
     if (!status.recording_error.empty()) {
-      fmt::print(stderr, "shardscope: recording {}: {}\n", options.record, status.recording_error);
+      fmt::print(stderr, "shardscope: {}\n", status.recording_error);
       return 1;
     }
     result["dropped"] = status.dropped;

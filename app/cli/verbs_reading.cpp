@@ -11,6 +11,7 @@
 #include "app/cli/comparison_text.h"
 #include "app/cli/summary_text.h"
 #include "app/cli/verb.h"
+#include "app/store/losses.h"
 #include "app/store/recording.h"
 #include "instrumentation/emission_cost.h"
 
@@ -29,14 +30,27 @@ store::Store open(const std::string& path, store::RecordingInfo& info) {
   return store;
 }
 
+/// The figures, and what they lack.
+analysis::Summary summarize(const store::Store& store, const store::RecordingInfo& info) {
+  analysis::Summary summary = analysis::summarize(store);
+  summary.problems = info.problems;
+  return summary;
+}
+
 int print_info(const Reading& reading) {
   store::RecordingInfo info;
   const store::Store store = store::open_recording(reading.file, &info);
+  const store::Losses losses = store::losses_of(store);
   if (reading.json) {
     nlohmann::json out = {{"path", info.path},         {"format_version", info.format_version},
                           {"complete", info.complete}, {"chunks", info.chunks},
                           {"events", info.events},     {"file_bytes", info.file_bytes},
                           {"problems", info.problems}};
+    out["dropped"] = losses.dropped;
+    out["shed"] = losses.shed;
+    out["lost_messages"] = losses.lost_messages;
+    out["damaged_events"] = losses.damaged_events;
+    out["absent_events"] = losses.absent_events;
     if (store.has_tables()) {
       const auto& t = store.tables();
       out["run"] = {{"id", t.run_id},
@@ -76,6 +90,8 @@ int print_info(const Reading& reading) {
              : info.problems.empty() ? "complete"
                                      : "ended properly; what is damaged or missing since follows");
   for (const std::string& problem : info.problems) fmt::print("{:<12} {}\n", "problem", problem);
+  fmt::print("{:<12} {}{}\n", "events", store::text_of(losses),
+             store.gaps().empty() ? "" : fmt::format("; {} gaps", store.gaps().size()));
   if (store.has_tables()) {
     const auto& t = store.tables();
     fmt::print("{:<12} {}\n", "run", t.run_id);
@@ -86,8 +102,9 @@ int print_info(const Reading& reading) {
     fmt::print("{:<12} {}\n{:<12} {}\n", "hardware", t.hardware, "versions", t.versions);
   }
   for (const store::RankRow& rank : store.ranks()) {
-    fmt::print("{:<12} {} (pid {}): {} events, {} dropped, {}\n", fmt::format("rank {}", rank.rank),
-               rank.host, rank.pid, rank.events, rank.dropped,
+    fmt::print("{:<12} {} (pid {}): {} events, {} dropped, {} messages lost, {}\n",
+               fmt::format("rank {}", rank.rank), rank.host, rank.pid, rank.events, rank.dropped,
+               rank.lost_messages,
                rank.finished ? fmt::format("ended with code {}", rank.exit_code)
                              : std::string("did not say that it ended"));
   }
@@ -97,7 +114,7 @@ int print_info(const Reading& reading) {
 int print_summary(const Reading& reading) {
   store::RecordingInfo info;
   const store::Store store = open(reading.file, info);
-  analysis::Summary summary = analysis::summarize(store);
+  analysis::Summary summary = summarize(store, info);
   if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
   if (reading.json) {
     fmt::print("{}\n", analysis::to_json(summary));
@@ -114,7 +131,7 @@ int print_summary(const Reading& reading) {
 int print_findings(const Reading& reading) {
   store::RecordingInfo info;
   const store::Store store = open(reading.file, info);
-  const auto findings = analysis::find(store, analysis::summarize(store));
+  const auto findings = analysis::find(store, summarize(store, info));
   fmt::print("{}", reading.json ? findings_json(findings) : findings_text(findings));
   return 0;
 }
@@ -122,7 +139,7 @@ int print_findings(const Reading& reading) {
 int print_comparison(const Reading& reading) {
   store::RecordingInfo info_a, info_b;
   const store::Store a = open(reading.file, info_a), b = open(reading.other, info_b);
-  const analysis::Summary summary_a = analysis::summarize(a), summary_b = analysis::summarize(b);
+  const analysis::Summary summary_a = summarize(a, info_a), summary_b = summarize(b, info_b);
   const analysis::Comparison comparison = analysis::compare({{&a, &summary_a}}, {{&b, &summary_b}});
   if (!reading.json) fmt::print("A  {}\nB  {}\n\n", reading.file, reading.other);
   fmt::print("{}", reading.json ? comparison_json(comparison) : comparison_text(comparison));

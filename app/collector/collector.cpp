@@ -230,7 +230,7 @@ void Collector::State::commit_recording(double now) {
     first = !error.empty() && status.recording_error.empty();
     if (first) status.recording_error = error;
   }
-  if (first) say(0, clock_now(), Severity::error, "the recording stopped: " + error);
+  if (first) say(0, clock_now(), Severity::error, error);
 }
 
 void Collector::State::finish_recording() {

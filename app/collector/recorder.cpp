@@ -44,7 +44,8 @@ void Recorder::run() {
     try {
       job.work();
     } catch (const std::exception& error) {
-      failure = error.what();  // no memory, for instance: this one thing is missing
+      failure = std::string("a part of the recording could not be written: ") +
+                error.what();  // no memory, for instance: this one thing is missing
     }
     progress_ns_.store(instrumentation::monotonic_now_ns(), std::memory_order_relaxed);
     bytes_.fetch_sub(job.bytes, std::memory_order_relaxed);

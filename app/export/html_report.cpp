@@ -266,9 +266,8 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
         fmt::format("Emulated link: every collective was held for at least {} µs + bytes at {} Gbit/s.",
                     s.link_latency_us, s.link_gbps));
   }
-  lines.push_back(s.dropped == 0
-                      ? "No event was dropped."
-                      : fmt::format("{} events were dropped.", count_text(static_cast<double>(s.dropped))));
+  lines.push_back(s.losses.any() ? "Events: " + store::text_of(s.losses) + "."
+                                 : std::string("No event was dropped and no message lost."));
   for (const store::Gap& gap : store.gaps()) {
     lines.push_back(fmt::format("Rank {}: missing between {} and {}: {}.", gap.rank, time_text(gap.begin_ns),
                                 time_text(gap.end_ns), store::what_is_missing(gap)));

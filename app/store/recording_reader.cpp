@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "app/store/crc32.h"
@@ -16,6 +17,7 @@
 #include "app/store/recording_rows.h"
 #include "app/store/recording_schema.h"
 #include "app/store/run_tables_codec.h"
+#include "app/store/write_ahead_log.h"
 
 namespace shardscope::store {
 namespace {
@@ -32,6 +34,8 @@ class Reader {
 
   Store read() {
     check_file();
+    // Before SQLite opens it: that makes an empty log where there is none.
+    if (wants_log(path_)) log_ = scan_log_of(path_);
     open();
     const std::size_t of_opening = info_.problems.size();
     Store store = begun();
@@ -176,6 +180,7 @@ class Reader {
         ranks.insert(block.rank);
         info_.chunks += block.parts;
         info_.events += block.events;
+        read_[block.rank] += block.events;
         store.append(std::move(block));
       });
       Statement rest = database_->prepare(chunk_columns() + " WHERE id = ?1");
@@ -219,6 +224,7 @@ class Reader {
       store.ingest(chunk, row.integer(0));
       info_.chunks += chunk.parts;
       info_.events += chunk.events.size();
+      read_[chunk.rank] += chunk.events.size();
     } catch (const std::runtime_error& error) {
       std::string why = error.what();
       if (why.rfind("chunk: ", 0) == 0) why = why.substr(7);
@@ -381,10 +387,13 @@ class Reader {
           "the recording was not finished (the recorder ended without closing it); it holds what was "
           "committed up to " +
           std::to_string(store.end_ns() / 1'000'000) + " ms");
+      const std::string of_log = log_ ? problem_of(*log_, path_) : std::string();
+      if (!of_log.empty()) problem(of_log);
     } else if (static_cast<std::uint64_t>(chunks) > info_.chunks) {
       problem(std::to_string(static_cast<std::uint64_t>(chunks) - info_.chunks) + " of " +
               std::to_string(chunks) + " chunks are missing");
     }
+    name_absent(store);
     if (!remade_.empty() && problems_ == 0) {
       problem("levels of detail are damaged (" + remade_ + ") and were made again from the events");
     }
@@ -395,12 +404,27 @@ class Reader {
     }
   }
 
+  /// A rank's row counts what was taken in. After a full disk or a crash it is ahead of the chunks.
+  void name_absent(const Store& store) {
+    std::map<std::uint32_t, std::uint64_t> known = read_;
+    for (const Gap& gap : store.gaps()) {
+      if (gap.damaged) known[gap.rank] += gap.events;
+    }
+    for (const RankRow& row : store.ranks()) {
+      if (row.events <= known[row.rank]) continue;
+      problem("rank " + std::to_string(row.rank) + ": " + std::to_string(row.events - known[row.rank]) +
+              " of the " + std::to_string(row.events) + " events that were taken in are not in the file");
+    }
+  }
+
   const std::string& path_;
   RecordingInfo& info_;
   Verify verify_;
-  std::string remade_;  ///< why the blocks were not taken
+  std::optional<LogScan> log_;  ///< of a file that is read with one
+  std::string remade_;          ///< why the blocks were not taken
   std::shared_ptr<Database> database_;
   std::map<std::uint32_t, std::uint64_t> last_sequence_;
+  std::map<std::uint32_t, std::uint64_t> read_;  ///< events by rank
   std::uint64_t missing_ = 0;
   std::size_t problems_ = 0;
   std::int64_t last_id_ = -1;

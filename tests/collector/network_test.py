@@ -250,6 +250,9 @@ def scenario(network, folder):
     gaps = {rank for (rank,) in rows(second, "SELECT rank FROM gaps")}
     check(gaps == {0, 1}, f"gaps of ranks {gaps}")
     summary = read("summary", second)
+    [(lost, in_gaps)] = rows(second, "SELECT (SELECT sum(lost_messages) FROM ranks), (SELECT sum(messages) FROM gaps)")
+    check(lost > 0 and lost == in_gaps == summary["lost_messages"],
+          f"lost {lost}, in gaps {in_gaps}, in the summary {summary['lost_messages']}")
     # The ranks of this run wait for nobody, so steps overlap; but none is missing in between.
     steps = [step for (step,) in rows(second, "SELECT step FROM steps ORDER BY step")]
     check(len(steps) > 10 and steps == list(range(steps[0], steps[-1] + 1)), f"steps have holes: {steps}")
@@ -314,6 +317,7 @@ def chain(network, folder):
     lost = {r["rank"]: r["lost_messages"] for r in info["ranks"]}
     in_gaps = dict(rows(path, "SELECT rank, sum(messages) FROM gaps GROUP BY rank"))
     check(all(in_gaps.get(rank, 0) == count for rank, count in lost.items()), f"lost {lost}, in gaps {in_gaps}")
+    check(read("summary", path)["lost_messages"] == sum(lost.values()), f"lost {lost}, in the summary something else")
     print(f"chain: messages lost by rank {lost}, events {events(path)}")
 
 

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "app/store/gap_text.h"
+#include "app/store/losses.h"
 #include "app/store/recording.h"
 #include "tests/store/recording_files.h"
 
@@ -107,6 +108,56 @@ TEST_F(RecordingTest, DamagedChunkIsNamedAndBecomesAGap) {
   EXPECT_GT(read.gaps()[0].events, 100U);
   EXPECT_GT(read.gaps()[0].end_ns, read.end_ns() / 2);
   EXPECT_GT(read.depth_count({2, ev::StreamId::compute}), 0U);
+  const Losses losses = losses_of(read);
+  EXPECT_EQ(losses.damaged_events, read.gaps()[0].events);
+  EXPECT_EQ(losses.absent_events, 0U);  // they are in the file, and damaged
+  EXPECT_EQ(text_of(losses),
+            "0 dropped, 0 messages lost, " + std::to_string(losses.damaged_events) + " damaged");
+  EXPECT_FALSE(mentions(info, "not in the file"));
+}
+
+TEST_F(RecordingTest, EventsThatWereTakenInAndAreNotInTheFileAreCounted) {
+  const SyntheticRun run = make_synthetic_run({.world = 2});
+  Store whole;
+  fill_store(whole, run);
+  const std::string path = file("short.zscope");
+  std::uint64_t left_out = 0;
+  {
+    RecordingWriter writer(path);  // as after a full disk: the rows of the ranks are ahead of the chunks
+    for (const ev::RunTables& tables : run.tables) writer.tables(tables.rank, tables);
+    for (const Chunk& chunk : run.chunks) {
+      if (chunk.rank == 0 && chunk.sequence > 0) {
+        left_out += chunk.events.size();
+      } else {
+        writer.append(chunk);
+      }
+    }
+    for (const RankRow& row : whole.ranks()) writer.rank(row);
+  }
+  ASSERT_GT(left_out, 0U);
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
+  EXPECT_EQ(losses_of(read).absent_events, left_out);
+  EXPECT_TRUE(mentions(info, "rank 0: " + std::to_string(left_out) + " of the " +
+                                 std::to_string(whole.ranks()[0].events) + " events"));
+  EXPECT_FALSE(mentions(info, "rank 1: "));
+}
+
+TEST_F(RecordingTest, LossesOnTheWayAreSummedUp) {
+  SyntheticRun run = make_synthetic_run({.world = 2});
+  const auto last = [&](std::uint32_t rank) -> Chunk& {
+    return *std::find_if(run.chunks.rbegin(), run.chunks.rend(),
+                         [rank](const Chunk& chunk) { return chunk.rank == rank; });
+  };
+  last(0).lost_before = 37;
+  last(1).dropped_before = 20;
+  last(1).shed_before = 5;
+  RecordingInfo info;
+  const Store read = open_recording(write("lossy.zscope", run), &info);
+  const Losses losses = losses_of(read);
+  EXPECT_TRUE(losses.any());
+  EXPECT_EQ(text_of(losses), "20 dropped (5 of them by a collector), 37 messages lost");
+  EXPECT_FALSE(losses_of(whole_of(make_synthetic_run({.world = 1}))).any());
 }
 
 TEST_F(RecordingTest, DamagedChunkInTheMiddleBecomesAGap) {

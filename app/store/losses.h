@@ -1,0 +1,30 @@
+// What of a run is not in a store, in numbers and in words: to stand beside every figure made from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+struct Losses {
+  std::uint64_t dropped = 0;  ///< events, by ranks and by collectors
+  /// Of these, by a collector. Where messages were lost at the same time it is not known which.
+  std::uint64_t shed = 0;
+  std::uint64_t lost_messages = 0;   ///< on the way, each with an unknown number of events
+  std::uint64_t damaged_events = 0;  ///< recorded, and cannot be read
+  std::uint64_t absent_events = 0;   ///< taken in by a collector, and not in the recording
+  [[nodiscard]] bool any() const noexcept {
+    return dropped + lost_messages + damaged_events + absent_events != 0;
+  }
+};
+
+[[nodiscard]] Losses losses_of(const Store& store);
+
+/// "0 dropped, 0 messages lost", "120 dropped (100 of them by a collector), 71 messages lost, 8133 damaged,
+/// 852 not in the recording": events but for the messages. What was dropped and lost is always said, the
+/// others where there are any.
+[[nodiscard]] std::string text_of(const Losses& losses);
+
+}  // namespace shardscope::store

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""What a recording lacks stands beside every figure made from it: info, summary, compare, text and JSON.
+
+Usage: losses_test.py BIN_FOLDER
+"""
+import contextlib
+import json
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+
+
+def said(*arguments):
+    result = subprocess.run([BIN / "shardscope", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if result.returncode != 0:
+        raise AssertionError(f"{arguments}: {result.stderr}")
+    return result.stdout
+
+
+def read(*arguments):
+    return json.loads(said(*arguments, "--json"))
+
+
+def line_of(text, name):
+    return next(line for line in text.splitlines() if line.startswith(name + " "))
+
+
+class Losses(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.whole = pathlib.Path(cls.folder.name) / "whole.zscope"
+        subprocess.run([BIN / "make_synthetic_recording", cls.whole, "world=2", "steps=4"], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def changed(self, name, *statements):
+        path = self.whole.with_name(name)
+        path.write_bytes(self.whole.read_bytes())
+        with contextlib.closing(sqlite3.connect(path)) as database, database:
+            for statement in statements:
+                self.assertGreater(database.execute(statement).rowcount, 0, statement)
+        return path
+
+    def test_nothing_is_missing_in_what_is_whole(self):
+        summary = read("summary", self.whole)
+        for key in ("dropped", "shed", "lost_messages", "damaged_events", "absent_events"):
+            self.assertEqual(summary[key], 0, key)
+        self.assertEqual(summary["problems"], [])
+        self.assertIn("0 dropped, 0 messages lost", line_of(said("summary", self.whole), "events"))
+        self.assertEqual(read("compare", self.whole, self.whole)["missing"], {"a": [], "b": []})
+        self.assertNotIn("missing", said("compare", self.whole, self.whole))
+
+    def test_damaged_chunk(self):
+        before = read("summary", self.whole)["events"]
+        path = self.changed("damaged.zscope",
+                            "UPDATE chunks SET bytes = substr(bytes, 1, 200) || x'00' || substr(bytes, 202) WHERE rank = 1")
+        summary = read("summary", path)
+        self.assertGreater(summary["damaged_events"], 0)
+        self.assertEqual(summary["events"] + summary["damaged_events"], before)
+        self.assertTrue(any("(rank 1, sequence 0)" in problem for problem in summary["problems"]), summary["problems"])
+        damaged = f"{summary['damaged_events']} damaged"
+        for verb in ("summary", "info"):
+            text = said(verb, path)
+            self.assertIn(damaged, line_of(text, "events"))
+            self.assertIn("(rank 1, sequence 0)", line_of(text, "problem"))
+        compared = read("compare", self.whole, path)
+        self.assertEqual(compared["missing"]["a"], [])
+        self.assertIn(damaged, compared["missing"]["b"][0])
+        self.assertIn("Of B not everything is there", compared["verdict"])
+        self.assertIn("missing in B", said("compare", self.whole, path))
+        self.assertIn("missing in A", said("compare", path, self.whole))
+
+
+if __name__ == "__main__":
+    unittest.main()

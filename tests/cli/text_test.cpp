@@ -1,0 +1,42 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "app/cli/summary_text.h"
+
+namespace shardscope::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string loss_line(const std::vector<double>& loss) {
+  analysis::Summary summary;
+  summary.loss = loss;
+  const std::string text = summary_text(summary);
+  const std::size_t begin = text.find("\nloss ") + 1;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+TEST(SummaryText, ALossThatNobodyReportedIsADash) {
+  EXPECT_EQ(loss_line({4.5, 4.25}), "loss           4.5000 -> 4.2500");
+  EXPECT_EQ(loss_line({4.5, 4.25, NAN}), "loss           4.5000 -> 4.2500");
+  EXPECT_EQ(loss_line({NAN, 4.25}), "loss           — -> 4.2500");
+  EXPECT_EQ(loss_line({NAN, NAN}), "loss           —");
+}
+
+TEST(SummaryText, SaysWhatIsMissing) {
+  analysis::Summary summary;
+  summary.events = 100;
+  EXPECT_THAT(summary_text(summary), HasSubstr("100, 0 dropped, 0 messages lost\n"));
+  EXPECT_THAT(summary_text(summary), Not(HasSubstr("problem")));
+  summary.losses = {.dropped = 3, .shed = 1, .lost_messages = 1, .damaged_events = 20, .absent_events = 7};
+  summary.problems = {"chunk 6: checksum does not match"};
+  EXPECT_THAT(summary_text(summary),
+              HasSubstr("100, 3 dropped (1 of them by a collector), 1 message lost, 20 damaged, 7 not in the "
+                        "recording\nproblem        chunk 6: checksum does not match\n"));
+}
+
+}  // namespace
+}  // namespace shardscope::cli
