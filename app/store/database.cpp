@@ -95,6 +95,23 @@ void Statement::run() {
 
 void Statement::reset() { sqlite3_reset(statement_.get()); }
 
+Statement::Type Statement::type(int column) const {
+  switch (sqlite3_column_type(statement_.get(), column)) {
+    case SQLITE_INTEGER:
+      return Type::integer;
+    case SQLITE_FLOAT:
+      return Type::real;
+    case SQLITE_TEXT:
+      return Type::text;
+    case SQLITE_BLOB:
+      return Type::bytes;
+    default:
+      return Type::null;
+  }
+}
+
+int Statement::columns() const { return sqlite3_column_count(statement_.get()); }
+
 std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
 
 double Statement::real(int column) const {

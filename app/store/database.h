@@ -35,6 +35,9 @@ class Statement {
   bool step();
   void run();    ///< step() to the end
   void reset();  ///< forgets the rest of the rows
+  enum class Type : std::uint8_t { null, integer, real, text, bytes };
+  [[nodiscard]] Type type(int column) const;  ///< of the value in this row
+  [[nodiscard]] int columns() const;
   [[nodiscard]] std::int64_t integer(int column) const;
   [[nodiscard]] double real(int column) const;
   [[nodiscard]] std::string text(int column) const;

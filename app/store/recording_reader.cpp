@@ -17,6 +17,7 @@
 #include "app/store/recording_rows.h"
 #include "app/store/recording_schema.h"
 #include "app/store/run_tables_codec.h"
+#include "app/store/table_checksums.h"
 #include "app/store/write_ahead_log.h"
 
 namespace shardscope::store {
@@ -201,6 +202,7 @@ class Reader {
     } catch (const std::runtime_error& error) {  // of the database as well
       // What is damaged is named when the events are read; were these whole, only the blocks are.
       last_sequence_.clear();
+      read_.clear();
       missing_ = 0;
       remade_ = error.what();
       return false;
@@ -396,6 +398,9 @@ class Reader {
     name_absent(store);
     if (!remade_.empty() && problems_ == 0) {
       problem("levels of detail are damaged (" + remade_ + ") and were made again from the events");
+    }
+    if (verify_ == Verify::everything) {
+      for (const std::string& text : check_tables(*database_)) problem(text);
     }
     if (missing_ > 0)
       problem(std::to_string(missing_) + " chunks are missing between those read; shown as gaps");

@@ -21,6 +21,7 @@
 #include "app/store/recording_schema.h"
 #include "app/store/recording_summary.h"
 #include "app/store/run_tables_codec.h"
+#include "app/store/table_checksums.h"
 #include "app/store/tile.h"
 
 namespace shardscope::store {
@@ -396,6 +397,7 @@ void RecordingWriter::finish(const Store& store) {
     write_summary(*s.database, store);
     s.database->execute("INSERT OR REPLACE INTO meta VALUES('complete', 1), ('chunks', " +
                         std::to_string(s.chunks) + "), ('events', " + std::to_string(s.events) + ")");
+    write_table_checksums(*s.database);
     s.database->execute("COMMIT");
     // Back to a single file that can be copied and opened anywhere, unless a reader has it open at this
     // moment: then the log stays beside it, and the next one to open the file folds it in.

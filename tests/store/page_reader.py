@@ -58,6 +58,19 @@ def row_crc(*values):
     return crc32c(b"".join(str(value).encode() + b"\x1f" for value in values))
 
 
+def table_crc(rows):
+    """Of a table without checksums of its rows: values with the letter of their type."""
+    def text(value):
+        if value is None:
+            return b"n"
+        if isinstance(value, int):
+            return b"i%d" % value
+        if isinstance(value, float):
+            return b"r" + struct.pack(">d", value).hex().encode()
+        return b"t" + value.encode() if isinstance(value, str) else b"b" + value
+    return crc32c(b"".join(b"".join(text(value) + b"\x1f" for value in row) + b"\x1e" for row in rows))
+
+
 def signed64(value):
     value %= U64
     return value - U64 if value >> 63 else value

@@ -71,6 +71,19 @@ class Page(unittest.TestCase):
             rows += 1
         self.assertGreater(rows, 4)
 
+    def test_checksums_of_tables(self):
+        orders = {"run": "rowid", "modules": "id", "params": "id", "module_params": "module, position", "slices": "rowid",
+                  "steps": "step", "memory_peaks": "rank, pool, category", "span_summary": "rank, stream, kind, code",
+                  "gaps": "rowid"}
+        for table, order in orders.items():
+            rows = self.sql.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()
+            self.assertTrue(rows, table)
+            self.assertEqual(page.table_crc(rows), int(self.recording.meta["crc:" + table]), table)
+        rows = self.sql.execute("SELECT key, value FROM meta WHERE key IN ('chunks', 'complete', 'events', 'origin_ns') "
+                                "ORDER BY key")
+        self.assertEqual(page.table_crc(rows), int(self.recording.meta["crc:meta"]))
+        self.assertEqual(len(orders) + 1, sum(key.startswith("crc:") for key in self.recording.meta))
+
     def test_steps_come_out_of_the_chunks(self):
         origin = int(self.recording.meta["origin_ns"])
         begins, ends = {}, {}

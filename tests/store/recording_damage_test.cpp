@@ -89,6 +89,96 @@ TEST_F(RecordingTest, FlippedBitsAreNamedNeverBelieved) {
   EXPECT_GT(opened, 100);
 }
 
+/// All that SQL says of the tables without checksums of their own; empty where it refuses to.
+std::string sql_tables(const std::string& path) {
+  sqlite3* db = nullptr;
+  EXPECT_EQ(sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  std::string out;
+  for (const char* table : {"run", "modules", "params", "module_params", "slices", "steps", "memory_peaks",
+                            "span_summary", "gaps"}) {
+    const int code = sqlite3_exec(
+        db, (std::string("SELECT * FROM ") + table).c_str(),
+        [](void* text, int columns, char** values, char**) {
+          for (int i = 0; i < columns; ++i) {
+            *static_cast<std::string*>(text) +=
+                (values[i] == nullptr ? "NULL" : values[i]) + std::string("|");
+          }
+          return 0;
+        },
+        &out, nullptr);
+    if (code != SQLITE_OK) {
+      out.clear();
+      break;
+    }
+  }
+  sqlite3_close(db);
+  return out;
+}
+
+TEST_F(RecordingTest, FlippedBitsInSqlTablesAreNamed) {
+  const std::string path = write("whole.zscope", make_synthetic_run({.world = 2, .steps = 6}));
+  const std::string truth = sql_tables(path);
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::mt19937_64 random(5);
+  int lies = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::string copy = bytes;
+    copy[random() % copy.size()] ^= static_cast<char>(1U << (random() % 8));
+    const std::string damaged = file("flipped.zscope");
+    std::ofstream(damaged, std::ios::binary) << copy;
+    try {
+      RecordingInfo info;
+      (void)open_recording(damaged, &info);
+      const std::string said = sql_tables(damaged);
+      if (said.empty() || said == truth) continue;
+      ++lies;
+      EXPECT_THAT(info.problems, testing::Not(testing::IsEmpty())) << i;
+    } catch (const std::runtime_error&) {  // refused in words
+    }
+  }
+  EXPECT_GT(lies, 10);
+}
+
+TEST_F(RecordingTest, ChangedSqlTablesAreNamedEachByItself) {
+  SyntheticRun run = make_synthetic_run({.world = 2});
+  run.chunks.back().dropped_before = 3;  // a gap
+  const std::pair<const char*, const char*> changes[] = {
+      {"run", "UPDATE run SET model = model || '.'"},
+      {"modules", "UPDATE modules SET hooks = 1 - hooks WHERE id = 1"},
+      {"params", "UPDATE params SET elems = elems + 1 WHERE id = 0"},
+      {"module_params", "DELETE FROM module_params WHERE position = 0"},
+      {"slices", "UPDATE slices SET shard_offset = shard_offset + 1 WHERE rowid = 1"},
+      {"steps", "UPDATE steps SET loss = loss / 2 WHERE step = 1"},
+      {"steps", "UPDATE steps SET loss = NULL WHERE step = 1"},
+      {"memory_peaks", "UPDATE memory_peaks SET bytes = bytes + 1 WHERE category = 'total'"},
+      {"span_summary", "UPDATE span_summary SET total_ns = total_ns * 2"},
+      {"gaps", "UPDATE gaps SET events = events + 1"},
+      {"meta", "UPDATE meta SET value = value + 1 WHERE key = 'origin_ns'"},
+  };
+  for (const auto& [table, sql] : changes) {
+    SCOPED_TRACE(sql);
+    const std::string path = write("changed.zscope", run);
+    RecordingInfo info;
+    (void)open_recording(path, &info);
+    EXPECT_THAT(info.problems, testing::IsEmpty());
+    change(path, sql);
+    (void)open_recording(path, &info);
+    EXPECT_TRUE(mentions(info, std::string("table ") + table + ": checksum does not match"));
+    EXPECT_EQ(info.problems.size(), 1U) << testing::PrintToString(info.problems);
+    (void)open_recording(path, &info, Verify::as_read);
+    EXPECT_THAT(info.problems, testing::IsEmpty());
+  }
+  const std::string path = write("changed.zscope", run);
+  change(path, "DELETE FROM meta WHERE key = 'crc:steps'");
+  RecordingInfo info;
+  (void)open_recording(path, &info);
+  EXPECT_TRUE(mentions(info, "table steps: its checksum is missing"));
+  change(path, "DELETE FROM meta WHERE key GLOB 'crc:*'");  // as of an older program
+  (void)open_recording(path, &info);
+  EXPECT_THAT(info.problems, testing::IsEmpty());
+}
+
 TEST_F(RecordingTest, DamagedChunkIsNamedAndBecomesAGap) {
   const SyntheticRun run = make_synthetic_run();
   const std::string path = write("one.zscope", run);
