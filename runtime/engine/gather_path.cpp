@@ -27,9 +27,11 @@ comm::Communicator& primary_comm(const Context& context) {
 
 }  // namespace
 
-GatherPath::GatherPath(const Context& context, const plan::Ownership& ownership)
+GatherPath::GatherPath(const Context& context, const plan::Ownership& ownership,
+                       const std::vector<bool>& quantized)
     : context_(context),
       ownership_(ownership),
+      quantized_(quantized),
       comm_(primary_comm(context)),
       secondary_(plan::trainable_params(context.model), context.config.zero),
       copies_(context.model.params.size()) {
@@ -48,14 +50,14 @@ void GatherPath::gather(std::span<const Part> parts, comm::CollectiveLabel label
   for (const Part& part : parts) {
     if (source(part.param) == plan::GatherSource::secondary) {
       from_copies.push_back(part);
-    } else if (part.rests_quantized || plan::quantizes_weight(zero, comm_.world(), part.persistence)) {
+    } else if (rests_quantized(part.param) || plan::quantizes_weight(zero, comm_.world(), part.persistence)) {
       rounded.push_back(part);
     } else {
       from_shards.push_back(part);
     }
   }
   if (!from_copies.empty()) gather_secondary(from_copies, label);
-  if (!rounded.empty()) gather_quantized(rounded, label);
+  if (!rounded.empty()) gather_quantized(comm_, rounded, 1, label);
   if (from_shards.empty()) return;
   if (zero.use_all_reduce_for_fetch_params) {
     gather_by_all_reduce(from_shards, label);
@@ -125,30 +127,32 @@ void GatherPath::gather_hierarchically(const Parts& parts, comm::CollectiveLabel
   all_gather(inside, second, context_.type(), label);
 }
 
-void GatherPath::gather_quantized(const Parts& parts, comm::CollectiveLabel label) {
+void GatherPath::gather_quantized(comm::Communicator& comm, const Parts& parts, std::int64_t shards,
+                                  comm::CollectiveLabel label) {
   std::vector<device::Buffer> buffers;
   std::vector<comm::GatherPart> values;
   std::vector<comm::GatherPart> scales;
-  std::vector<plan::QuantGroups> groups;
+  std::vector<plan::PackedShard> packed;
+  const auto ranks = static_cast<std::int64_t>(comm.world());
   for (const Part& part : parts) {
     const std::uint32_t param = plan::raw(part.param);
-    groups.push_back(plan::weight_groups(shard_elems(part.param)));
-    const plan::QuantGroups& g = groups.back();
-    const auto ranks = static_cast<std::int64_t>(comm_.world());
+    packed.push_back(plan::packed_shard(shard_elems(part.param), shards));
+    const plan::PackedShard& own = packed.back();
     buffers.push_back(
-        allocate(static_cast<std::size_t>(g.elems * ranks), ev::MemoryCategory::quantization, param));
+        allocate(static_cast<std::size_t>(own.elems() * ranks), ev::MemoryCategory::quantization, param));
     auto* all_values = static_cast<std::int8_t*>(buffers.back().data());
-    buffers.push_back(allocate(static_cast<std::size_t>(g.groups * ranks) * sizeof(float),
+    buffers.push_back(allocate(static_cast<std::size_t>(own.scales() * ranks) * sizeof(float),
                                ev::MemoryCategory::quantization, param));
     auto* all_scales = static_cast<float*>(buffers.back().data());
-    if (part.rests_quantized) {
-      const auto* packed = static_cast<const std::byte*>(part.shard);
-      values.push_back({packed, all_values, g.elems, param});
-      scales.push_back({packed + plan::packed_shard(g.elems).scales_at(), all_scales, g.groups, param});
+    if (rests_quantized(part.param)) {
+      const auto* from = static_cast<const std::byte*>(part.shard);
+      values.push_back({from, all_values, own.elems(), param});
+      scales.push_back({from + own.scales_at(), all_scales, own.scales(), param});
       continue;
     }
-    std::int8_t* own_values = all_values + g.elems * comm_.rank();
-    float* own_scales = all_scales + g.groups * comm_.rank();
+    const plan::QuantGroups& g = own.groups;  // one shard: qwZ
+    std::int8_t* own_values = all_values + g.elems * comm.rank();
+    float* own_scales = all_scales + g.groups * comm.rank();
     stream().run([g, own_values, own_scales,
                   shard = kernels::ConstPtr(part.shard, context_.type())](const kernels::Exec& exec) {
       kernels::quantize_int8(exec, own_values, own_scales, shard, g.elems, g.group_elems);
@@ -156,17 +160,17 @@ void GatherPath::gather_quantized(const Parts& parts, comm::CollectiveLabel labe
     values.push_back({own_values, all_values, g.elems, param});
     scales.push_back({own_scales, all_scales, g.groups, param});
   }
-  all_gather(comm_, values, kernels::DType::i8, label);
-  all_gather(comm_, scales, kernels::DType::f32, label);
+  all_gather(comm, values, kernels::DType::i8, label);
+  all_gather(comm, scales, kernels::DType::f32, label);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const kernels::Ptr whole{parts[i].whole, context_.type()};
     const auto* from = static_cast<const std::int8_t*>(values[i].full);
     const auto* scale = static_cast<const float*>(scales[i].full);
-    stream().run([g = groups[i], whole, from, scale, ranks = comm_.world()](const kernels::Exec& exec) {
+    stream().run([g = packed[i].groups, whole, from, scale, all = shards * ranks](const kernels::Exec& exec) {
       // Shard by shard: the last group of each may be short.
-      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-        kernels::dequantize_int8(exec, advance(whole, g.elems * rank), from + g.elems * rank,
-                                 scale + g.groups * rank, g.elems, g.group_elems);
+      for (std::int64_t shard = 0; shard < all; ++shard) {
+        kernels::dequantize_int8(exec, advance(whole, g.elems * shard), from + g.elems * shard,
+                                 scale + g.groups * shard, g.elems, g.group_elems);
       }
     });
   }
@@ -175,24 +179,48 @@ void GatherPath::gather_quantized(const Parts& parts, comm::CollectiveLabel labe
 void GatherPath::gather_secondary(const Parts& parts, comm::CollectiveLabel label) {
   comm::Communicator& group = *context_.groups->secondary;
   std::vector<comm::GatherPart> pieces;
-  pieces.reserve(parts.size());
-  for (const Part& part : parts) {
+  Parts packed;
+  for (Part part : parts) {
+    part.shard = copies_[plan::raw(part.param)].data();
+    if (rests_quantized(part.param)) {
+      packed.push_back(part);
+      continue;
+    }
     const std::int64_t elems =
         plan::secondary_elems(context_.elems_of(part.param), ownership_.shard_world(), group.world());
-    pieces.push_back({copies_[plan::raw(part.param)].data(), part.whole, elems, plan::raw(part.param)});
+    pieces.push_back({part.shard, part.whole, elems, plan::raw(part.param)});
   }
-  all_gather(group, pieces, context_.type(), label);
+  if (!pieces.empty()) all_gather(group, pieces, context_.type(), label);
+  if (!packed.empty()) gather_quantized(group, packed, ownership_.shard_world() / group.world(), label);
 }
 
 bool GatherPath::released(ParamId param, const void* whole) {
   if (!secondary_.released(param)) return false;
   const comm::Communicator& group = *context_.groups->secondary;
-  const std::size_t bytes = context_.bytes_of(
-      plan::secondary_elems(context_.elems_of(param), ownership_.shard_world(), group.world()));
+  const std::int64_t elems =
+      plan::secondary_elems(context_.elems_of(param), ownership_.shard_world(), group.world());
+  const std::size_t bytes = context_.bytes_of(elems);
+  const std::byte* part = static_cast<const std::byte*>(whole) + bytes * group.rank();
   device::Buffer& copy = copies_[plan::raw(param)];
-  copy = allocate(bytes, ev::MemoryCategory::param_secondary, plan::raw(param));
-  context_.device.copy_async(copy.data(), static_cast<const std::byte*>(whole) + bytes * group.rank(), bytes,
-                             stream());
+  if (!rests_quantized(param)) {
+    copy = allocate(bytes, ev::MemoryCategory::param_secondary, plan::raw(param));
+    context_.device.copy_async(copy.data(), part, bytes, stream());
+    return true;
+  }
+  const plan::PackedShard packed =
+      plan::packed_secondary(context_.elems_of(param), ownership_.shard_world(), group.world());
+  copy = allocate(static_cast<std::size_t>(packed.bytes()), ev::MemoryCategory::param_secondary,
+                  plan::raw(param));
+  auto* values = static_cast<std::int8_t*>(copy.data());
+  auto* scales = reinterpret_cast<float*>(values + packed.scales_at());
+  stream().run(
+      [packed, values, scales, from = kernels::ConstPtr{part, context_.type()}](const kernels::Exec& exec) {
+        const plan::QuantGroups& g = packed.groups;
+        for (std::int64_t shard = 0; shard < packed.shards; ++shard) {
+          kernels::quantize_int8(exec, values + g.elems * shard, scales + g.groups * shard,
+                                 advance(from, g.elems * shard), g.elems, g.group_elems);
+        }
+      });
   return true;
 }
 

@@ -10,7 +10,7 @@
 //   chunk, so that nothing is reordered.
 // - Quantized (qwZ): the shard as int8 with its scales, gathered and dequantized to the final place; the
 //   owner gets the same rounded values as everybody else. A frozen shard that rests as int8 travels as it is.
-// - Secondary (hpZ): from the copies of a small group, in the storage type.
+// - Secondary (hpZ): from the copies of a small group, in the storage type; as int8 where the shard rests so.
 // Everything runs on the gather stream, so temporary memory is freed as soon as its last use is queued.
 #pragma once
 
@@ -27,9 +27,9 @@ namespace shardscope::engine {
 
 class GatherPath {
  public:
-  /// What it is given outlives it. Throws std::invalid_argument when the configuration needs groups that
-  /// `context` lacks.
-  GatherPath(const Context& context, const plan::Ownership& ownership);
+  /// `quantized`, by ParamId: whose shards rest as int8. What it is given outlives it. Throws
+  /// std::invalid_argument when the configuration needs groups that `context` lacks.
+  GatherPath(const Context& context, const plan::Ownership& ownership, const std::vector<bool>& quantized);
 
   /// Root forward of a micro-step.
   void begin_iteration() { secondary_.begin_iteration(); }
@@ -42,10 +42,9 @@ class GatherPath {
   /// padding included. The shard may lie at its place in the whole.
   struct Part {
     plan::ParamId param{};
-    const void* shard = nullptr;  ///< rests_quantized: a plan::PackedShard
+    const void* shard = nullptr;  ///< a plan::PackedShard where it rests quantized
     void* whole = nullptr;
     plan::Persistence persistence = plan::Persistence::released;
-    bool rests_quantized = false;
   };
   /// Queues the collectives of one gather on the gather stream.
   void gather(std::span<const Part> parts, comm::CollectiveLabel label);
@@ -63,8 +62,11 @@ class GatherPath {
   void gather_plain(const Parts& parts, comm::CollectiveLabel label);
   void gather_by_all_reduce(const Parts& parts, comm::CollectiveLabel label);
   void gather_hierarchically(const Parts& parts, comm::CollectiveLabel label);
-  void gather_quantized(const Parts& parts, comm::CollectiveLabel label);
+  /// `shards`: how many of them each rank of `comm` contributes, packed where they rest so.
+  void gather_quantized(comm::Communicator& comm, const Parts& parts, std::int64_t shards,
+                        comm::CollectiveLabel label);
   void gather_secondary(const Parts& parts, comm::CollectiveLabel label);
+  [[nodiscard]] bool rests_quantized(plan::ParamId param) const { return quantized_[plan::raw(param)]; }
   /// Coalesced, or one by one with stage3_allgather_sequential.
   void all_gather(comm::Communicator& comm, std::span<const comm::GatherPart> pieces, kernels::DType type,
                   comm::CollectiveLabel label);
@@ -77,7 +79,8 @@ class GatherPath {
 
   const Context& context_;
   const plan::Ownership& ownership_;
-  comm::Communicator& comm_;  ///< of the ranks that hold one copy of the model
+  const std::vector<bool>& quantized_;  ///< by ParamId
+  comm::Communicator& comm_;            ///< of the ranks that hold one copy of the model
   plan::SecondaryShards secondary_;
   std::vector<device::Buffer> copies_;  ///< hpZ, by ParamId; of the gather stream
 };

@@ -108,7 +108,7 @@ class PartitionedParameters final : public Parameters {
         placement_(make_placement(context, ownership)),
         scheduler_(context.model, context.world(), scheduler_config(context.config.zero, placement_)),
         counters_(make_counters(context, ownership)),
-        path_(context, ownership),
+        path_(context, ownership, placement_.quantized),
         watch_(context.device),
         ongoing_(plan::max_ongoing(context.config.zero.compat.max_ongoing_fetch_events)),
         shards_(make_shards(context, ownership, placement_)),
@@ -356,7 +356,7 @@ class PartitionedParameters final : public Parameters {
       ++issued.held;
       parts.push_back(
           {id, shard, param.data,
-           scheduler_.persistent(id) ? plan::Persistence::persistent : plan::Persistence::released, packed});
+           scheduler_.persistent(id) ? plan::Persistence::persistent : plan::Persistence::released});
       emit_status(stream, id, module, ParamStatus::in_flight, cause, available_elems);
     }
     shards_->load(loads);

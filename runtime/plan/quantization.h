@@ -37,17 +37,21 @@ enum class Persistence : std::uint8_t { released, persistent };
                                                  const std::vector<bool>& trainable, const ZeroConfig& zero,
                                                  std::uint32_t ranks, std::int64_t element_bytes);
 
-/// A shard at rest as int8: one block of bytes, the values [groups.elems] first, then the fp32 scales
-/// [groups.groups] at the next multiple of 16 bytes.
+/// A shard at rest as int8, or several that follow each other in the parameter: one block of bytes, the
+/// values [elems()] first, then the fp32 scales [scales()] at the next multiple of 16 bytes. Each shard has
+/// its own groups, the last of which may be short.
 struct PackedShard {
-  QuantGroups groups;
-  [[nodiscard]] std::int64_t scales_at() const noexcept { return (groups.elems + 15) / 16 * 16; }
+  QuantGroups groups;  ///< of one shard
+  std::int64_t shards = 1;
+  [[nodiscard]] std::int64_t elems() const noexcept { return groups.elems * shards; }
+  [[nodiscard]] std::int64_t scales() const noexcept { return groups.groups * shards; }
+  [[nodiscard]] std::int64_t scales_at() const noexcept { return (elems() + 15) / 16 * 16; }
   [[nodiscard]] std::int64_t bytes() const noexcept {
-    return scales_at() + groups.groups * static_cast<std::int64_t>(sizeof(float));
+    return scales_at() + scales() * static_cast<std::int64_t>(sizeof(float));
   }
 };
-[[nodiscard]] inline PackedShard packed_shard(std::int64_t shard_elems) {
-  return {weight_groups(shard_elems)};
+[[nodiscard]] inline PackedShard packed_shard(std::int64_t shard_elems, std::int64_t shards = 1) {
+  return {weight_groups(shard_elems), shards};
 }
 
 /// The way of one gradient to its owners.

@@ -54,4 +54,8 @@ std::int64_t secondary_elems(std::int64_t param_elems, std::uint32_t world, std:
          static_cast<std::int64_t>(group);
 }
 
+PackedShard packed_secondary(std::int64_t param_elems, std::uint32_t world, std::uint32_t group) {
+  return packed_shard(partition_param(param_elems, world).shard_elems, world / group);
+}
+
 }  // namespace shardscope::plan

@@ -2,7 +2,7 @@
 // read it (zero-reference P17 and 0.6). A parameter is copied when it is released after its forward; gathers
 // of the backward then stay inside the group. The copies end with the optimizer step, if it
 // changes the weights: those of frozen parameters, and all of them after a skipped step, stay and serve the
-// forward too.
+// forward too. Those of parameters that rest as int8 are int8 too (zero_quantized_nontrainable_weights).
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "runtime/plan/ids.h"
 #include "runtime/plan/model_plan.h"
+#include "runtime/plan/quantization.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/zero_config.h"
 
@@ -54,6 +55,10 @@ class SecondaryShards {
 
 /// Elements of one rank's part of the secondary copy: the parameter with its padding over `group` ranks.
 [[nodiscard]] std::int64_t secondary_elems(std::int64_t param_elems, std::uint32_t world,
+                                           std::uint32_t group);
+/// The same part of a parameter whose shards rest as int8 (rests_quantized): the shards that it consists of,
+/// in the groups that they rest in, so that rounding what was rounded changes nothing (in 16 bits).
+[[nodiscard]] PackedShard packed_secondary(std::int64_t param_elems, std::uint32_t world,
                                            std::uint32_t group);
 
 }  // namespace shardscope::plan

@@ -35,8 +35,7 @@ class Counter {
     const std::int64_t shard = partition_param(product(param.shape), ranks_).shard_elems;
     const std::int64_t whole = shard * ranks_;
     const Persistence persistence = param.persistent ? Persistence::persistent : Persistence::released;
-    const bool packed = param.frozen && rests_quantized(zero_, persistence, shard * input_.param_bytes);
-    if (packed || quantizes_weight(zero_, ranks_, persistence)) {
+    if (packed(param, shard) || quantizes_weight(zero_, ranks_, persistence)) {
       const std::int64_t scales = weight_groups(shard).groups * ranks_;
       add(traffic, primary_, times * (whole + scales), times * (whole + scales * kScaleBytes));
     } else if (zero_.use_all_reduce_for_fetch_params) {
@@ -52,7 +51,13 @@ class Counter {
 
   void gather_secondary(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
     const auto group = static_cast<std::uint32_t>(zero_.hpz_partition_size);
-    const std::int64_t whole = secondary_elems(product(param.shape), ranks_, group) * group;
+    const std::int64_t elems = product(param.shape);
+    const std::int64_t whole = secondary_elems(elems, ranks_, group) * group;
+    if (packed(param, partition_param(elems, ranks_).shard_elems)) {
+      const std::int64_t scales = packed_secondary(elems, ranks_, group).scales() * group;
+      add(traffic, TrafficScope::secondary, times * (whole + scales), times * (whole + scales * kScaleBytes));
+      return;
+    }
     add(traffic, TrafficScope::secondary, times * whole, times * whole * input_.param_bytes);
   }
 
@@ -87,6 +92,12 @@ class Counter {
   }
 
  private:
+  /// Whether its shards, of so many elements, rest and travel as int8.
+  [[nodiscard]] bool packed(const TrafficParam& param, std::int64_t shard_elems) const {
+    const Persistence persistence = param.persistent ? Persistence::persistent : Persistence::released;
+    return param.frozen && rests_quantized(zero_, persistence, shard_elems * input_.param_bytes);
+  }
+
   const ZeroConfig& zero_;
   const TrafficInput& input_;
   std::uint32_t ranks_;

@@ -176,11 +176,12 @@ TEST(QuantizedFrozen, LossesStayClose) {
 }
 
 TEST(QuantizedFrozen, TravelsAsThePlanSays) {
-  for (const Json& more : {Json::object(), Json{{"zero_quantized_weights", true}},
-                           Json{{"stage3_param_persistence_threshold", 100}},
-                           Json{{"stage3_use_all_reduce_for_fetch_params", true}}}) {
+  for (const Json& more :
+       {Json::object(), Json{{"zero_quantized_weights", true}},
+        Json{{"stage3_param_persistence_threshold", 100}},
+        Json{{"stage3_use_all_reduce_for_fetch_params", true}}, Json{{"zero_hpz_partition_size", 2}}}) {
     SCOPED_TRACE(more.dump());
-    constexpr std::uint32_t kWorld = 2;
+    const std::uint32_t kWorld = more.contains("zero_hpz_partition_size") ? 4 : 2;
     RunSpec spec = quantized(spec_of(Freeze::top, kWorld, "bf16", more));  // all of it is used in backward
     spec.config["zero_optimization"]["stage3_prefetch_bucket_size"] = 0;
     config::ParseOptions parse;
@@ -192,7 +193,7 @@ TEST(QuantizedFrozen, TravelsAsThePlanSays) {
       params.push_back({param.shape, param.elems <= zero.param_persistence_threshold, !param.trainable});
     }
     plan::TrafficInput input;
-    input.topology = {kWorld, kWorld};
+    input.topology = {kWorld, 2};
     const plan::StepTraffic expected = plan::step_traffic(params, zero, input);
     const TrainingRun run = train(spec);
     for (const RankRun& rank : run.ranks) {
@@ -209,6 +210,31 @@ TEST(QuantizedFrozen, TravelsAsThePlanSays) {
       }
       EXPECT_EQ(gathered.elems, planned.elems);
       EXPECT_EQ(gathered.bytes, planned.bytes);
+    }
+  }
+}
+
+// hpZ: two of four ranks share a copy, so each holds two of the four shards of every frozen parameter, in the
+// groups in which they rest.
+TEST(QuantizedFrozen, SecondaryCopiesAreInt8Too) {
+  constexpr std::uint32_t kWorld = 4;
+  constexpr std::uint32_t kGroup = 2;
+  for (const bool rounded : {false, true}) {
+    RunSpec spec = spec_of(Freeze::adapters, kWorld, "bf16",
+                           {{"zero_hpz_partition_size", kGroup}, {"stage3_param_persistence_threshold", 0}});
+    if (rounded) spec = quantized(spec);
+    std::size_t copies = 0;
+    for (const plan::ParamPlan& param : plan::build_model_plan(spec.model).params) {
+      if (param.trainable) continue;  // their copies end with the step
+      const std::int64_t shard = plan::partition_param(param.elems, kWorld).shard_elems;
+      const plan::QuantGroups groups = plan::weight_groups(shard);
+      const std::int64_t bytes = rounded ? (2 * shard + 15) / 16 * 16 + 2 * groups.groups * 4 : 2 * shard * 2;
+      copies += (static_cast<std::size_t>(bytes) + device::Arena::kAlignment - 1) /
+                device::Arena::kAlignment * device::Arena::kAlignment;
+    }
+    for (const RankRun& rank : train(spec).ranks) {
+      ASSERT_EQ(rank.error, "");
+      EXPECT_EQ(rank.secondary_after, copies) << rounded;
     }
   }
 }

@@ -294,6 +294,9 @@ TEST(QuantizedFrozen, CostsAByteAnElementAndItsScales) {
   EXPECT_EQ(packed_shard(500).scales_at(), 512);
   EXPECT_EQ(packed_shard(500).bytes(), 516);
   EXPECT_EQ(packed_shard(16'000).bytes(), 16'000 + 2 * 4);
+  // Two of four shards: 250 elements each, 16 bytes of room, a scale each.
+  EXPECT_EQ(packed_secondary(1000, 4, 2).scales_at(), 512);
+  EXPECT_EQ(packed_secondary(1000, 4, 2).bytes(), 512 + 2 * 4);
   ZeroConfig zero;
   zero.stage = 3;
   zero.param_persistence_threshold = 0;
@@ -319,6 +322,14 @@ TEST(QuantizedFrozen, TravelsAsItRests) {
   EXPECT_EQ(traffic.backward[world].bytes, traffic.forward[world].bytes);
   EXPECT_EQ(traffic.reduce[world].bytes, 2000);
   EXPECT_TRUE(has_special_traffic(zero));
+  zero.hpz_partition_size =
+      2;  // all of a frozen parameter's gathers are from copies, of one shard a rank here
+  const StepTraffic copied = step_traffic(params, zero, input);
+  const auto secondary = static_cast<std::size_t>(TrafficScope::secondary);
+  EXPECT_EQ(copied.forward[secondary].elems, 1000 + 2);
+  EXPECT_EQ(copied.forward[secondary].bytes, 1000 + 2 * 4);
+  EXPECT_EQ(copied.backward[secondary].bytes, 2000 + 1000 + 2 * 4);
+  zero.hpz_partition_size = 1;
   EXPECT_EQ(traffic_text(zero, input.topology, 1), "S + S + S, frozen int8");
 }
 
