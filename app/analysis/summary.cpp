@@ -69,6 +69,7 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   result.rank = row.rank;
   result.clock_offset_ns = row.clock_offset_ns;
   result.clock_residual_ns = row.clock_residual_ns;
+  result.clock_drift = row.clock_drift;
   result.checkpoints = digest.checkpoints(row.rank);
   for (const StepDigest& any : digest.steps()) {  // counts, not times: the first step too
     for (const RankStep& step : any.ranks) {

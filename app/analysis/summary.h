@@ -49,6 +49,7 @@ struct RankSummary {
   std::int64_t fetch_wait_ns = 0;
   Checkpoints checkpoints;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
+  std::optional<store::ClockDrift> clock_drift;
   std::map<instrumentation::MemoryPool, store::MemorySample> memory_peak;
   std::optional<store::MemorySample> model_state_peak;
   /// Over the whole run; nothing where none were recorded (stages 0 to 2, older recordings).

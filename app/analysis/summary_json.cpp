@@ -121,6 +121,8 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"fetch_wait_ms", ms(rank.fetch_wait_ns)},
               {"clock_offset_ns", rank.clock_offset_ns},
               {"clock_residual_ns", rank.clock_residual_ns},
+              {"clock_drift_ppb", rank.clock_drift ? json(rank.clock_drift->ppb) : json(nullptr)},
+              {"clock_drift_bound_ppb", rank.clock_drift ? json(rank.clock_drift->bound_ppb) : json(nullptr)},
               {"memory", memory_json(rank)},
               {"fetch_counters", fetch_counters_json(rank.fetch_counters)},
               {"gpu", gpu_json(rank.gpu)}};

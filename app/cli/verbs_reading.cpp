@@ -68,12 +68,19 @@ int print_info(const Reading& reading) {
     }
     out["ranks"] = nlohmann::json::array();
     for (const store::RankRow& rank : store.ranks()) {
+      const auto known = [&](double store::ClockDrift::*value) {
+        return rank.clock_drift ? nlohmann::json(*rank.clock_drift.*value) : nlohmann::json(nullptr);
+      };
       out["ranks"].push_back({{"rank", rank.rank},
                               {"host", rank.host},
                               {"pid", rank.pid},
                               {"events", rank.events},
                               {"dropped", rank.dropped},
                               {"lost_messages", rank.lost_messages},
+                              {"clock_offset_ns", rank.clock_offset_ns},
+                              {"clock_residual_ns", rank.clock_residual_ns},
+                              {"clock_drift_ppb", known(&store::ClockDrift::ppb)},
+                              {"clock_drift_bound_ppb", known(&store::ClockDrift::bound_ppb)},
                               {"finished", rank.finished},
                               {"exit_code", rank.exit_code},
                               {"last_words", rank.last_words}});

@@ -239,7 +239,7 @@ std::string ranks_html(const store::Store& store, const analysis::Summary& s) {
   std::string out =
       "<table><tr><th>rank<th>host<th class=n>overlap<th class=n>fetch wait<th class=n>peak<th "
       "class=n>events<th "
-      "class=n>dropped<th class=n>clock offset<th class=n>residual</tr>";
+      "class=n>dropped<th class=n>clock offset<th class=n>residual<th class=n>drift</tr>";
   for (const analysis::RankSummary& rank : s.ranks) {
     const auto at = std::find_if(store.ranks().begin(), store.ranks().end(),
                                  [&](const store::RankRow& row) { return row.rank == rank.rank; });
@@ -247,12 +247,15 @@ std::string ranks_html(const store::Store& store, const analysis::Summary& s) {
     out += fmt::format(
         "<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
         "class=n>{}<td "
-        "class=n>±{}</tr>",
+        "class=n>±{}<td class=n>{}</tr>",
         rank.rank, escape_html(at->host), number(rank.time.overlap_pct(), "{:.1f}", " %"),
         time_text(rank.fetch_wait_ns),
         peak == rank.memory_peak.end() ? "—" : bytes_text(peak->second.total()),
         count_text(static_cast<double>(at->events)), count_text(static_cast<double>(at->dropped)),
-        time_text(rank.clock_offset_ns), time_text(rank.clock_residual_ns));
+        time_text(rank.clock_offset_ns), time_text(rank.clock_residual_ns),
+        rank.clock_drift ? fmt::format("{:.1f} ± {:.1f} ppm", rank.clock_drift->ppb / 1000,
+                                       rank.clock_drift->bound_ppb / 1000)
+                         : "—");
   }
   return out + "</table>";
 }

@@ -137,6 +137,11 @@ void Store::State::arrive(const Arrival& arrival, Take take) {
     }
     row.clock_offset_ns = arrival.clock_offset_ns;
     row.clock_residual_ns = arrival.clock_residual_ns;
+    // An offset was told for the last event.
+    if (arrival.events > 0) {
+      data.drift.add(arrival.end_ns, arrival.clock_offset_ns, arrival.clock_residual_ns);
+      row.clock_drift = data.drift.value();
+    }
   } else if (gap) {
     data.run.gap();
   }
@@ -295,6 +300,7 @@ void Store::set_rank(const RankRow& row) {
   own.dropped = std::max(old.dropped, row.dropped);
   own.lost_messages = std::max(old.lost_messages, row.lost_messages);
   own.last_ns = std::max(old.last_ns, row.last_ns);
+  own.clock_drift = old.clock_drift;
   if (own.host.empty()) own.host = old.host;
   if (own.pid == 0) own.pid = old.pid;
   if (row.clock_offset_ns == 0 && row.clock_residual_ns == 0) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "app/store/clock_drift.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/event.h"
 #include "instrumentation/gate.h"
@@ -91,6 +92,7 @@ struct RankRow {
   std::int32_t pid = 0;
   std::uint64_t events = 0, dropped = 0, lost_messages = 0;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
+  std::optional<ClockDrift> clock_drift;  ///< of what a store has taken in; its own, whatever a row says
   std::int64_t last_ns = 0;
   ev::GateKeeper::Position gate;  ///< last known
 };

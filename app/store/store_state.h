@@ -20,6 +20,7 @@ struct RankData {
   RankRun run;
   std::optional<ev::RunTables> tables;  ///< without modules, parameters and slices
   std::uint64_t next_sequence = 0;
+  ClockDriftEstimate drift;
   bool has_events = false;
 };
 
