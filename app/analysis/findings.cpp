@@ -177,20 +177,51 @@ void memory_excess(const Summary& summary, Findings& out) {
        "The Memory panel's breakdown at the peak names the categories.", 0, ev::kNoId});
 }
 
+/// fp16.loss_scale above 0: the scale that never moves.
+std::optional<double> static_scale(const store::Store& store) {
+  if (!store.has_tables()) return std::nullopt;
+  const nlohmann::json config = parse_foreign(store.tables().config_json);
+  const nlohmann::json::json_pointer enabled("/fp16/enabled"), scale("/fp16/loss_scale");
+  if (!config.is_object() || !config.contains(enabled) || config[enabled] != true) return std::nullopt;
+  if (!config.contains(scale) || !config[scale].is_number()) return std::nullopt;
+  const double value = config[scale].get<double>();
+  return value > 0 ? std::optional(value) : std::nullopt;
+}
+
 void overflows(const store::Store& store, Findings& out) {
   std::uint64_t skipped = 0;
   std::int64_t first_ns = 0;
+  std::vector<double> scales;  // of the steps that have one
   for (const store::StepRow& step : store.steps()) {
+    if (std::isfinite(step.loss_scale)) scales.push_back(step.loss_scale);
     if (!step.skipped) continue;
     if (skipped++ == 0) first_ns = step.begin_ns;
   }
   if (skipped == 0) return;
-  out.push_back(
-      {skipped * 5 > store.steps().size() ? Severity::warning : Severity::info,
-       fmt::format("{} of {} steps were skipped after an overflow", skipped, store.steps().size()),
-       "The loss scale was lowered each time its hysteresis was spent.",
-       "A few at the start are normal; if they go on, look for the first parameter with inf or nan.",
-       first_ns, ev::kNoId});
+  std::string evidence = "No loss scale was in use that could be lowered.";
+  std::string next =
+      "A few at the start are normal; if they go on, look for the first parameter with inf or nan.";
+  if (const std::optional<double> fixed = static_scale(store)) {
+    evidence = fmt::format("fp16.loss_scale keeps the scale at {:.15g}: it is not lowered after an overflow.",
+                           *fixed);
+    next = fmt::format(
+        "Set fp16.loss_scale to 0, so that the scale is found and follows the gradients, or below {:.15g}; "
+        "if "
+        "steps are still skipped, look for the first parameter with inf or nan.",
+        *fixed);
+  } else if (!scales.empty() && *std::max_element(scales.begin(), scales.end()) > 1) {
+    std::size_t falls = 0;
+    for (std::size_t i = 1; i < scales.size(); ++i) falls += scales[i] < scales[i - 1] ? 1 : 0;
+    evidence =
+        falls == 0
+            ? fmt::format("The loss scale did not fall from {:.15g}: its hysteresis lets overflows pass.",
+                          scales.back())
+            : fmt::format("The loss scale was lowered {} time{}, to {:.15g} at the least.", falls,
+                          falls == 1 ? "" : "s", *std::min_element(scales.begin(), scales.end()));
+  }
+  out.push_back({skipped * 5 > store.steps().size() ? Severity::warning : Severity::info,
+                 fmt::format("{} of {} steps were skipped after an overflow", skipped, store.steps().size()),
+                 evidence, next, first_ns, ev::kNoId});
 }
 
 }  // namespace

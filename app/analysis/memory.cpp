@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <utility>
 
+#include "app/analysis/foreign_json.h"
 #include "app/analysis/zero_settings.h"
 #include "runtime/plan/memory_model.h"
-#include "runtime/plan/shard_layout.h"
+#include "runtime/plan/offload.h"
+#include "runtime/plan/placed_states.h"
 
 namespace shardscope::analysis {
 namespace ev = shardscope::instrumentation;
@@ -23,27 +27,6 @@ std::int64_t optimizer_of(const store::MemorySample& sample) {
          of(sample, MemoryCategory::variance);
 }
 
-void add_part(std::vector<MemoryPart>& parts, MemoryCause cause, std::int64_t bytes) {
-  if (bytes != 0) parts.push_back({cause, bytes});
-}
-
-/// What ZenFlow has in host memory beside an offloaded optimizer: its sums have fp32 elements, twice with
-/// overlap_step, and zenflow.offload puts the chosen columns' states there.
-std::vector<MemoryPart> zenflow_on_host(const store::MemorySample& sample, const plan::StateBytes& bytes,
-                                        const plan::ZeroConfig& zero, double owned) {
-  std::vector<MemoryPart> parts;
-  const std::int64_t sums = of(sample, MemoryCategory::grad_shard);
-  if (sums > 0) {
-    add_part(parts, MemoryCause::zenflow_sums,
-             sums - std::llround(static_cast<double>(bytes.gradient) * owned));
-  }
-  if (zero.zenflow->offload) {
-    constexpr double kStates = 3 * sizeof(float);
-    add_part(parts, MemoryCause::zenflow_chosen, optimizer_of(sample) - std::llround(kStates * owned));
-  }
-  return parts;
-}
-
 /// Elements of parameters that are not trained: weights and nothing else.
 std::int64_t frozen_elems(const ev::RunTables& tables) {
   std::int64_t elems = 0;
@@ -51,68 +34,58 @@ std::int64_t frozen_elems(const ev::RunTables& tables) {
   return elems;
 }
 
-/// The device's expression is less, and the other pools have theirs.
-void place_offloaded(const store::Store& store, const Summary& summary, const plan::StateBytes& bytes,
-                     const plan::GroupedStates& grouped, const plan::ZeroConfig& zero, MemoryModel& model) {
-  const ev::RunTables& tables = store.tables();
-  const std::int64_t frozen = frozen_elems(tables);
-  const auto elems = static_cast<double>(tables.elems - frozen);
-  const auto expressions = plan::placed_expressions(zero.stage, bytes, plan::state_placement(zero));
-  const double secondary =
-      grouped.secondary_bytes * static_cast<double>(tables.elems) / grouped.secondary_ranks;
-  const plan::StateExpression of_frozen =
-      plan::frozen_expression(zero.stage, plan::frozen_bytes(bytes, zero));
-  const auto frozen_pool = static_cast<std::size_t>(zero.stage == 3 ? plan::state_placement(zero).params
-                                                                    : plan::StatePool::device);
-  const auto text_of = [&](std::size_t pool) {
-    const std::string text = expressions[pool].text();
-    if (frozen == 0 || pool != frozen_pool) return text;
-    return (text == "0" ? "" : text + " + ") + of_frozen.text("F");
-  };
-  const auto bytes_of = [&](std::size_t pool) {
-    const double weights = of_frozen.bytes(static_cast<double>(frozen), grouped.shard_ranks);
-    return expressions[pool].bytes(elems, grouped.shard_ranks) + (pool == frozen_pool ? weights : 0);
-  };
-  model.expression = text_of(0);
-  if (secondary > 0) model.expression += " + secondary shards (hpZ)";
-  model.bytes_per_rank = std::llround(bytes_of(0) + secondary);
-  for (std::size_t i = 1; i < expressions.size(); ++i) {
-    MemoryModel::Offloaded pool;
-    pool.pool = static_cast<ev::MemoryPool>(i);
-    pool.expression = text_of(i);
-    pool.bytes_per_rank = std::llround(bytes_of(i));
-    for (const RankSummary& rank : summary.ranks) {
-      const auto peak = store.model_state_peak(rank.rank, pool.pool);
-      if (!peak) continue;
-      const std::int64_t measured = model_state_bytes(*peak, tables.stage);
-      if (pool.measured_bytes_per_rank && measured <= *pool.measured_bytes_per_rank) continue;
-      pool.measured_bytes_per_rank = measured;
-      if (zero.zenflow) pool.parts = zenflow_on_host(*peak, bytes, zero, elems / grouped.shard_ranks);
+/// What the place of states depends on beyond zero_of().
+plan::ZeroConfig placement_of(const ev::RunTables& tables) {
+  plan::ZeroConfig zero = zero_of(tables);
+  const nlohmann::json config = parse_foreign(tables.config_json);
+  const auto read = [&](const char* pointer, auto& value) {
+    const nlohmann::json::json_pointer at(pointer);
+    if (!config.is_object() || !config.contains(at)) return;
+    const nlohmann::json& found = config[at];
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
+      if (found.is_boolean()) value = found.get<bool>();
+    } else {
+      if (found.is_number_integer()) value = found.get<std::int64_t>();
     }
-    if (pool.bytes_per_rank > 0 || pool.measured_bytes_per_rank.value_or(0) > 0) {
-      model.offloaded.push_back(std::move(pool));
-    }
+  };
+  read("/zero_optimization/sub_group_size", zero.sub_group_size);
+  read("/zero_optimization/zero_quantized_nontrainable_weights", zero.quantized_nontrainable_weights);
+  read("/zero_optimization/offload_optimizer/buffer_count", zero.offload_optimizer.buffer_count);
+  read("/zero_optimization/offload_optimizer/pipeline_read", zero.offload_optimizer.pipeline_read);
+  read("/zero_optimization/offload_optimizer/pipeline_write", zero.offload_optimizer.pipeline_write);
+  read("/aio/block_size", zero.aio.block_size);
+  return zero;
+}
+
+/// Nothing where the recording does not name its parameters, or names sizes that no run could have had.
+std::optional<plan::PlacedStates> placed_in(const ev::RunTables& tables, const plan::StateBytes& bytes,
+                                            const plan::ZeroConfig& zero) {
+  if (tables.params.empty() || tables.stage < 0 || tables.stage > 3 || bytes.param <= 0) return std::nullopt;
+  plan::StateInput input;
+  for (const ev::ParamInfo& param : tables.params) {
+    input.param_elems.push_back(param.elems);
+    input.trainable.push_back(!param.frozen);
+  }
+  input.world = std::max<std::uint32_t>(tables.world, 1);
+  input.bytes = bytes;
+  try {
+    return plan::placed_states(zero, input);
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
   }
 }
 
-/// The run's states with the padding of shards of equal size.
-plan::ModelStates padded_states(const ev::RunTables& tables, const plan::StateBytes& bytes,
-                                double shard_ranks) {
-  std::vector<std::int64_t> elems;
-  std::vector<bool> trainable;
-  for (const ev::ParamInfo& param : tables.params) {
-    elems.push_back(param.elems);
-    trainable.push_back(!param.frozen);
+/// The rank that holds most in `pool`.
+std::optional<store::MemorySample> peak_of(const store::Store& store, const Summary& summary,
+                                           ev::MemoryPool pool, std::int32_t stage) {
+  std::optional<store::MemorySample> most;
+  for (const RankSummary& rank : summary.ranks) {
+    const auto peak =
+        pool == ev::MemoryPool::device ? rank.model_state_peak : store.model_state_peak(rank.rank, pool);
+    if (!peak) continue;
+    if (!most || model_state_bytes(*peak, stage) > model_state_bytes(*most, stage)) most = peak;
   }
-  const auto ranks = static_cast<std::uint32_t>(shard_ranks);
-  plan::ModelStates states =
-      plan::model_states(elems, static_cast<std::uint32_t>(tables.stage), ranks, bytes,
-                         std::max<std::int64_t>(plan::kShardAlignmentBytes / bytes.param, 1), trainable);
-  const plan::ZeroConfig zero = zero_of(tables);
-  if (zero.stage == 3 && states.frozen > 0 && zero.quantized_nontrainable_weights) {
-    states.frozen = plan::frozen_rest_bytes(elems, trainable, zero, ranks, bytes.param);
-  }
-  return states;
+  return most;
 }
 
 /// Whether every state in `sample` is of whole blocks. A runtime whose arenas do not round, or round to
@@ -140,23 +113,123 @@ std::int64_t rounding_of(const plan::ModelStates& states, const store::MemorySam
   return sum;
 }
 
-/// What `sample`, of the rank that holds most, has beside the expression.
-void take_apart(const ev::RunTables& tables, const plan::StateBytes& bytes, double shard_ranks,
-                const store::MemorySample& sample, MemoryModel& model) {
-  if (tables.params.empty() || tables.stage < 0 || tables.stage > 3 || bytes.param <= 0) return;
-  const auto add = [&](MemoryCause cause, std::int64_t extra) {
-    if (extra != 0) model.parts.push_back({cause, extra});
+/// One buffer with its rounding.
+std::int64_t rounded(std::int64_t bytes, const store::MemorySample& sample) {
+  plan::ModelStates one;
+  one.gradient = bytes;
+  return bytes + rounding_of(one, sample);
+}
+
+/// The same of one pool; parameters that have buffers of their own are beside the states.
+std::int64_t rounding_in(const plan::PlacedStates& placed, plan::StatePool pool,
+                         const store::MemorySample& sample) {
+  const plan::ModelStates& states = placed.pools[static_cast<std::size_t>(pool)];
+  if (pool == plan::StatePool::nvme) {
+    return in_blocks(sample, plan::kSwapBlockBytes) ? placed.nvme_blocks - states.total() : 0;
+  }
+  std::int64_t sum = rounding_of(states, sample);
+  if (pool != plan::StatePool::device) return sum;
+  sum += rounded(placed.pieces, sample) - placed.pieces;
+  for (const std::int64_t shard : placed.secondary_shards) sum += rounded(shard, sample) - shard;
+  return sum;
+}
+
+/// What `sample` has in `pool` beside `expected` bytes.
+struct Extras {
+  std::vector<MemoryPart> parts;
+  std::int64_t unexplained = 0;
+};
+Extras take_apart(const plan::ZeroConfig& zero, const plan::StateBytes& bytes,
+                  const plan::PlacedStates& placed, plan::StatePool pool, std::int64_t expected,
+                  const store::MemorySample& sample) {
+  Extras extras;
+  extras.unexplained = model_state_bytes(sample, static_cast<std::int32_t>(zero.stage)) - expected;
+  const auto add = [&extras](MemoryCause cause, std::int64_t extra) {
+    if (extra != 0) extras.parts.push_back({cause, extra});
+    extras.unexplained -= extra;
   };
-  const plan::ModelStates states = padded_states(tables, bytes, shard_ranks);
-  const std::int64_t padding = states.total() - model.bytes_per_rank;
-  const std::int64_t rounding = rounding_of(states, sample);
-  // Below stage 2 the expression has them.
-  const std::int64_t whole = tables.stage >= 2 ? of(sample, MemoryCategory::grad_full) : 0;
-  add(MemoryCause::padding, padding);
-  add(MemoryCause::rounding, rounding);
-  add(MemoryCause::whole_gradients, whole);
-  model.unexplained_bytes =
-      *model.measured_bytes_per_rank - model.bytes_per_rank - padding - rounding - whole;
+  const plan::ModelStates& states = placed.pools[static_cast<std::size_t>(pool)];
+  const bool device = pool == plan::StatePool::device;
+  add(MemoryCause::padding, states.total() + (device ? placed.secondary : 0) - expected);
+  add(MemoryCause::rounding, rounding_in(placed, pool, sample));
+  if (device) {
+    add(MemoryCause::pieces, placed.pieces);
+    std::int64_t copies = 0;
+    for (const std::int64_t shard : placed.secondary_shards) copies += rounded(shard, sample);
+    add(MemoryCause::no_secondary,
+        std::min<std::int64_t>(of(sample, MemoryCategory::param_secondary) - copies, 0));
+    // Below stage 2 the expression has them; sums of another type have those on their way beside them.
+    const std::int64_t whole = of(sample, MemoryCategory::grad_full);
+    if (zero.stage >= 2) add(MemoryCause::whole_gradients, whole);
+    if (zero.stage < 2 && bytes.gradient != bytes.param) {
+      add(MemoryCause::whole_gradients, std::max<std::int64_t>(whole - rounded(states.gradient, sample), 0));
+    }
+  }
+  if (!zero.zenflow) return extras;
+  add(MemoryCause::zenflow_chosen, optimizer_of(sample) - rounded(states.master, sample) -
+                                       rounded(states.momentum, sample) - rounded(states.variance, sample));
+  const std::int64_t owned = of(sample, MemoryCategory::grad_shard);
+  if (device) {
+    add(MemoryCause::zenflow_device_gradients, owned);
+  } else if (owned > 0) {
+    add(MemoryCause::zenflow_sums, owned - rounded(states.gradient, sample));
+  }
+  return extras;
+}
+
+/// The expressions of an offloaded run: the device's is less, and the other pools have theirs.
+void place_offloaded(const store::Store& store, const Summary& summary, const plan::StateBytes& bytes,
+                     const plan::GroupedStates& grouped, const plan::ZeroConfig& zero,
+                     const std::optional<plan::PlacedStates>& placed, MemoryModel& model) {
+  const ev::RunTables& tables = store.tables();
+  const std::int64_t frozen = frozen_elems(tables);
+  const auto elems = static_cast<double>(tables.elems - frozen);
+  plan::StatePlacement placement = plan::state_placement(zero);
+  std::array<double, plan::kStatePools> frozen_share{};
+  frozen_share[static_cast<std::size_t>(zero.stage == 3 ? placement.params : plan::StatePool::device)] = 1;
+  if (placed) {
+    placement.ratio = placed->offloaded_share;
+    if (zero.stage == 3) placement.param_share = placed->param_share;
+    if (zero.stage == 3 && frozen > 0) frozen_share = placed->frozen_share;
+  }
+  const auto expressions = plan::placed_expressions(zero.stage, bytes, placement);
+  const double secondary =
+      grouped.secondary_bytes * static_cast<double>(tables.elems) / grouped.secondary_ranks;
+  const plan::StateExpression weights = plan::frozen_expression(zero.stage, plan::frozen_bytes(bytes, zero));
+  const auto frozen_in = [&](std::size_t pool) {
+    return plan::PoolExpression{static_cast<double>(weights.whole) * frozen_share[pool],
+                                static_cast<double>(weights.sharded) * frozen_share[pool]};
+  };
+  const auto text_of = [&](std::size_t pool) {
+    const std::string text = expressions[pool].text();
+    if (frozen == 0 || frozen_share[pool] == 0) return text;
+    return (text == "0" ? "" : text + " + ") + frozen_in(pool).text("F");
+  };
+  const auto bytes_of = [&](std::size_t pool) {
+    return expressions[pool].bytes(elems, grouped.shard_ranks) +
+           frozen_in(pool).bytes(static_cast<double>(frozen), grouped.shard_ranks);
+  };
+  model.expression = text_of(0);
+  if (secondary > 0) model.expression += " + secondary shards (hpZ)";
+  model.bytes_per_rank = std::llround(bytes_of(0) + secondary);
+  for (std::size_t i = 1; i < expressions.size(); ++i) {
+    MemoryModel::Offloaded pool;
+    pool.pool = static_cast<ev::MemoryPool>(i);
+    pool.expression = text_of(i);
+    pool.bytes_per_rank = std::llround(bytes_of(i));
+    if (const auto peak = peak_of(store, summary, pool.pool, tables.stage)) {
+      pool.measured_bytes_per_rank = model_state_bytes(*peak, tables.stage);
+      if (placed) {
+        Extras extras =
+            take_apart(zero, bytes, *placed, static_cast<plan::StatePool>(i), pool.bytes_per_rank, *peak);
+        pool.parts = std::move(extras.parts);
+        pool.unexplained_bytes = extras.unexplained;
+      }
+    }
+    if (pool.bytes_per_rank > 0 || pool.measured_bytes_per_rank.value_or(0) > 0) {
+      model.offloaded.push_back(std::move(pool));
+    }
+  }
 }
 
 }  // namespace
@@ -167,6 +240,10 @@ const char* name_of(MemoryCause cause) noexcept {
       return "padding";
     case MemoryCause::rounding:
       return "rounding";
+    case MemoryCause::pieces:
+      return "owned parameters in a row";
+    case MemoryCause::no_secondary:
+      return "no secondary shards";
     case MemoryCause::whole_gradients:
       return "whole gradients";
     case MemoryCause::zenflow_chosen:
@@ -184,7 +261,14 @@ const char* explain(MemoryCause cause) noexcept {
     case MemoryCause::padding:
       return "shards of equal size: what fills the last ones";
     case MemoryCause::rounding:
-      return "each state is a buffer of whole blocks of 256 bytes";
+      return "each state is a buffer of whole blocks: of 256 bytes, on NVMe of 4096";
+    case MemoryCause::pieces:
+      return "the first layout of stage 1 with several communications: what a rank owns lies apart, and the "
+             "optimizer steps a copy";
+    case MemoryCause::no_secondary:
+      return "of parameters that were not released after their forward at the peak, as persistent ones are "
+             "not "
+             "(hpZ)";
     case MemoryCause::whole_gradients:
       return "of modules whose gradients are computed and not reduced to their owners yet";
     case MemoryCause::zenflow_chosen:
@@ -216,7 +300,7 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   const plan::StateBytes bytes{tables.param_bytes, tables.grad_bytes, tables.master_bytes, 4, 4};
   const plan::StateExpression expression =
       plan::state_expression(static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), bytes);
-  const plan::ZeroConfig zero = zero_of(tables);
+  const plan::ZeroConfig zero = placement_of(tables);
   const plan::GroupedStates grouped =
       plan::grouped_states(expression, zero, bytes.param, std::max<std::uint32_t>(tables.world, 1));
   model.expression = grouped.text;
@@ -232,21 +316,15 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   model.bytes_per_rank = std::llround(expected);
   const bool offloaded = zero.offload_param.device != plan::OffloadDevice::none ||
                          zero.offload_optimizer.device != plan::OffloadDevice::none;
-  if (offloaded) place_offloaded(store, summary, bytes, grouped, zero, model);
-  const store::MemorySample* most = nullptr;
-  for (const RankSummary& rank : summary.ranks) {
-    if (!rank.model_state_peak) continue;
-    const std::int64_t measured = model_state_bytes(*rank.model_state_peak, tables.stage);
-    if (most != nullptr && measured <= *model.measured_bytes_per_rank) continue;
-    model.measured_bytes_per_rank = measured;
-    most = &*rank.model_state_peak;
-  }
-  if (most != nullptr && zero.zenflow && offloaded) {
-    add_part(model.parts, MemoryCause::zenflow_chosen, optimizer_of(*most));
-    add_part(model.parts, MemoryCause::zenflow_device_gradients, of(*most, MemoryCategory::grad_shard));
-  }
-  if (most != nullptr && !offloaded && grouped.secondary_bytes == 0) {
-    take_apart(tables, bytes, grouped.shard_ranks, *most, model);
+  const std::optional<plan::PlacedStates> placed = placed_in(tables, bytes, zero);
+  if (offloaded) place_offloaded(store, summary, bytes, grouped, zero, placed, model);
+  if (const auto most = peak_of(store, summary, ev::MemoryPool::device, tables.stage)) {
+    model.measured_bytes_per_rank = model_state_bytes(*most, tables.stage);
+    if (placed) {
+      Extras extras = take_apart(zero, bytes, *placed, plan::StatePool::device, model.bytes_per_rank, *most);
+      model.parts = std::move(extras.parts);
+      model.unexplained_bytes = extras.unexplained;
+    }
   }
   if (model.measured_bytes_per_rank && model.bytes_per_rank > 0) {
     model.excess_pct = 100.0 * (static_cast<double>(*model.measured_bytes_per_rank) /

@@ -61,6 +61,8 @@ struct RankSummary {
 enum class MemoryCause : std::uint8_t {
   padding,                   ///< shards of equal size: what fills the last ones
   rounding,                  ///< buffers are of whole blocks
+  pieces,                    ///< first layout of stage 1: owned parameters a second time, in a row
+  no_secondary,              ///< hpZ, below 0: parameters without a secondary copy at the peak
   whole_gradients,           ///< of modules whose gradients are computed and not reduced to their owners yet
   zenflow_chosen,            ///< ZenFlow: states of the chosen columns, a second time
   zenflow_device_gradients,  ///< ZenFlow: owned gradients stay on the device
@@ -78,8 +80,8 @@ struct MemoryModel {
   std::int64_t bytes_per_rank = 0;
   std::optional<std::int64_t> measured_bytes_per_rank;  ///< largest over ranks
   std::optional<double> excess_pct;
-  /// Named extras over the expression on that rank, and what they leave over. Where states are offloaded or
-  /// kept a second time (hpZ) only ZenFlow's are named, and what is left over is not.
+  /// Named extras over the expression on that rank, and what they leave over; nothing where the recording does
+  /// not name its parameters.
   std::vector<MemoryPart> parts;
   std::optional<std::int64_t> unexplained_bytes;
   /// The same for model states that are offloaded, by pool; the fields above are the device's.
@@ -89,6 +91,7 @@ struct MemoryModel {
     std::int64_t bytes_per_rank = 0;
     std::optional<std::int64_t> measured_bytes_per_rank;
     std::vector<MemoryPart> parts;
+    std::optional<std::int64_t> unexplained_bytes;
   };
   std::vector<Offloaded> offloaded;
 };

@@ -205,7 +205,8 @@ std::string to_json(const Summary& s) {
     offloaded[store::name_of(pool.pool)] = {{"expression", pool.expression},
                                             {"bytes_per_rank", pool.bytes_per_rank},
                                             {"measured_bytes_per_rank", maybe(pool.measured_bytes_per_rank)},
-                                            {"parts", named(pool.parts)}};
+                                            {"parts", named(pool.parts)},
+                                            {"unexplained_bytes", maybe(pool.unexplained_bytes)}};
   }
   json ops = json::array();
   for (const OpRow& op : s.ops) {

@@ -168,11 +168,11 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   const std::size_t params = tables_.params.size();
   Counts counts;
   counts.gathers.assign(params, 0);
-  counts.reductions.assign(params, 0);
+  counts.reduced.assign(params, 0);
   counts.uses.assign(params, 0);
   for (const ev::ParamInfo& param : tables_.params) counts.shared.push_back(param.modules.size() > 1);
   for (const ev::Event& event : store.instants(rank, begin_ns, end_ns)) {
-    if (event.kind == ev::EventKind::bucket_add && event.b < params) ++counts.reductions[event.b];
+    if (event.kind == ev::EventKind::bucket_add && event.b < params) counts.reduced[event.b] += event.v0;
     if (event.kind != ev::EventKind::param_status || event.a >= params) continue;
     const auto cause = static_cast<ev::StatusCause>(event.code >> 4);
     constexpr std::uint8_t kInFlight = 1;
@@ -188,8 +188,7 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
       if (param < params) ++counts.uses[param];
     }
   }
-  counts.known = counts.known || std::any_of(counts.reductions.begin(), counts.reductions.end(),
-                                             [](std::int64_t n) { return n > 0; });
+  counts.known = counts.known || counts.any_reduced();
   return counts;
 }
 
@@ -224,8 +223,7 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
   VolumeParts parts{};
   const Counts counts = count(store, rank, step, begin_ns, end_ns);
   if (!counts.known && !plan::uses_legacy_layout(zero_)) return std::nullopt;
-  const bool buckets =
-      std::any_of(counts.reductions.begin(), counts.reductions.end(), [](std::int64_t n) { return n > 0; });
+  const bool buckets = counts.any_reduced();
   const bool every_micro_step = zero_.stage >= 2;
   const double reductions = static_cast<double>(every_micro_step ? micro_steps_ : 1);
   const bool all_reduces = plan::reduce_mode(zero_) != plan::ReduceMode::to_owners;
@@ -234,18 +232,18 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
   for (std::size_t i = 0; i < tables_.params.size() && buckets; ++i) {
     if (tables_.params[i].frozen) continue;  // the expression has no gradient of it
     const auto elems = static_cast<double>(tables_.params[i].elems);
-    const auto reduced = static_cast<double>(counts.reductions[i]);
+    const auto reduced = static_cast<double>(counts.reduced[i]);
     const double per_reduction = zero_.stage == 0 ? 2 : 1;
-    at(parts, VolumeCause::no_gradient) += (reduced - reductions) * per_reduction * elems;
+    at(parts, VolumeCause::no_gradient) += (reduced - reductions * elems) * per_reduction;
     if (zero_.stage == 3) {
       if (special_ || gather_cost_.empty()) continue;
       if (zero_.reduce_scatter) {
-        at(parts, VolumeCause::padding) += reduced * (gather_cost_[i] - elems);
+        at(parts, VolumeCause::padding) += elems > 0 ? reduced / elems * (gather_cost_[i] - elems) : 0;
       } else {
-        at(parts, VolumeCause::all_reduced) += reduced * elems;
+        at(parts, VolumeCause::all_reduced) += reduced;
       }
     } else if (zero_.stage > 0 && all_reduces) {
-      at(parts, VolumeCause::all_reduced) += reduced * elems;
+      at(parts, VolumeCause::all_reduced) += reduced;
     }
   }
   return parts;

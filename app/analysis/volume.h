@@ -2,6 +2,7 @@
 // unexplained can be said, and is nothing.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -52,9 +53,15 @@ class VolumeModel {
 
  private:
   struct Counts {
-    std::vector<std::int64_t> gathers, reductions, uses;  ///< by parameter
-    std::vector<bool> shared;                             ///< by parameter
+    std::vector<std::int64_t> gathers, uses;  ///< by parameter
+    /// By parameter: elements in buckets. A parameter may be in several communications of the first stage 1,
+    /// a part in each.
+    std::vector<std::int64_t> reduced;
+    std::vector<bool> shared;  ///< by parameter
     bool known = false;
+    [[nodiscard]] bool any_reduced() const noexcept {
+      return std::any_of(reduced.begin(), reduced.end(), [](std::int64_t elems) { return elems > 0; });
+    }
   };
   [[nodiscard]] Counts count(const store::Store& store, std::uint32_t rank, std::uint32_t step,
                              std::int64_t begin_ns, std::int64_t end_ns) const;

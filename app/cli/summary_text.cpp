@@ -132,6 +132,10 @@ std::string summary_text(const analysis::Summary& s) {
       line("", fmt::format("{} {}, {} memory: {}", more(part.bytes), analysis::name_of(part.cause),
                            store::name_of(pool.pool), analysis::explain(part.cause)));
     }
+    if (pool.unexplained_bytes) {
+      line("", fmt::format("{} bytes of {} memory unexplained", *pool.unexplained_bytes,
+                           store::name_of(pool.pool)));
+    }
   }
   if (s.memory_model.unexplained_bytes) {
     line("", fmt::format("{} bytes unexplained", *s.memory_model.unexplained_bytes));

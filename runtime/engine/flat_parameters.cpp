@@ -4,8 +4,9 @@
 //
 // [Note: owned ranges in pieces]
 // In the first layout of stage 1 (S1) a rank owns a piece of every communication. The optimizer wants one
-// range, so the pieces have a buffer of their own, an S/n beyond stage 1's expression, from which each
-// all-gather sends: nothing is copied.
+// range, so pieces of several communications have a buffer of their own, one set of parameters / n beyond
+// stage 1's expression, from which each all-gather sends: nothing is copied. Those of a single one are in
+// place.
 #include <algorithm>
 #include <vector>
 

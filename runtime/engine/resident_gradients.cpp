@@ -200,23 +200,17 @@ void ResidentGradients::reduce_to_owners(const std::vector<ParamId>& params, com
 namespace {
 
 /// The first layout of stage 1 (S1): one reduce-scatter per communication once the window is complete. What
-/// arrives is this rank's piece; see [Note: owned ranges in pieces] in flat_parameters.cpp for its memory.
+/// arrives is this rank's piece. The optimizer wants the pieces in a row, so they take the place of whole
+/// gradients that were sent before: piece i lies at i * sub_partition_elems, inside communication
+/// i / world, which has left by then. Only the first piece must move there, from its place in the first
+/// communication.
 class LegacyGradients final : public ResidentGradients {
  public:
-  LegacyGradients(const Context& context, EventPool& events, const plan::Ownership& ownership)
-      : ResidentGradients(context, events, ownership),
-        shard_(context.device.memory().allocate(bytes_of(device_elems_, context.sum_type()),
-                                                {ev::MemoryCategory::grad_shard, ev::kNoId},
-                                                context.device.compute())) {
-    if (!shard_) return;
-    context_.device.compute().run([data = shard_.data(), bytes = shard_.bytes()](const kernels::Exec& exec) {
-      kernels::fill_zero(exec, data, bytes);
-    });
-  }
+  using ResidentGradients::ResidentGradients;
 
   [[nodiscard]] optim::GradientParts owned() const override {
     if (host_) return {{}, 0, host_->data(), ownership_.owned_elems()};
-    return {{shard_.data(), context_.sum_type()}, ownership_.owned_elems(), {}, 0};
+    return {piece(0), ownership_.owned_elems(), {}, 0};
   }
 
  protected:
@@ -255,13 +249,18 @@ class LegacyGradients final : public ResidentGradients {
               {.a = id, .c = params, .code = code_of(plan::FlushReason::boundary), .v0 = total});
   }
 
+  /// Where this rank's gradients of an interval stay: all in a row.
+  [[nodiscard]] kernels::Ptr piece(std::int64_t interval) const {
+    const plan::FlatLayout& layout = ownership_.flat();
+    if (layout.intervals == 1) return flat_at(layout.sub_partition_begin(0, context_.rank()));
+    return flat_at(interval * layout.sub_partition_elems);
+  }
+
   device::Stream& reduce_interval(std::int64_t interval, plan::Range flat, comm::CollectiveLabel label,
                                   Held& held) {
     device::Stream& stream = context_.device.reduce();
     const std::int64_t elems = ownership_.flat().sub_partition_elems;
-    const kernels::Ptr own =
-        host_ ? kernels::Ptr{nullptr, context_.sum_type()}
-              : advance(kernels::Ptr{shard_.data(), context_.sum_type()}, interval * elems);
+    const kernels::Ptr own = piece(interval);
     const kernels::Ptr sent = to_wire(flat_at(flat.begin), flat.size(), ev::kNoId, held);
     kernels::Ptr arrived = own;
     if (host_ || sent.type != own.type) {
@@ -269,6 +268,8 @@ class LegacyGradients final : public ResidentGradients {
                                                        {ev::MemoryCategory::reduce_bucket, ev::kNoId},
                                                        context_.device.compute()));
       arrived = {held.back().data(), sent.type};
+    } else if (interval == 0) {
+      arrived = flat_at(ownership_.flat().sub_partition_begin(0, context_.rank()));
     }
     const comm::ReduceScatterPart part{sent.data, flat.size(), arrived.data, elems, ev::kNoId};
     context_.reduce_comm.reduce_scatter({&part, 1}, sent.type, mean_factor(), stream, label);
@@ -280,7 +281,6 @@ class LegacyGradients final : public ResidentGradients {
     return stream;
   }
 
-  device::Buffer shard_;
   std::uint32_t next_ = 0;  ///< number of the next communication
 };
 

@@ -53,11 +53,11 @@ std::string StateExpression::text(const char* params) const {
   return text;
 }
 
-std::string PoolExpression::text() const {
-  const auto factor = [](double value) {
+std::string PoolExpression::text(const char* params) const {
+  const auto factor = [params](double value) {
     std::array<char, 32> number{};
-    std::snprintf(number.data(), number.size(), "%g", value);
-    return value == 1 ? std::string("S") : number.data() + std::string("S");
+    std::snprintf(number.data(), number.size(), "%.4g", value);
+    return value == 1 ? std::string(params) : number.data() + std::string(params);
   };
   std::string text;
   if (whole > 0) text = factor(whole);
@@ -158,7 +158,14 @@ std::array<PoolExpression, kStatePools> placed_expressions(std::uint32_t stage, 
   const double kept_master =
       placement.params == StatePool::device ? static_cast<double>(bytes.master) : sizeof(float);
   if (stage == 0) return pools;
-  if (stage == 3) in(placement.params) += static_cast<double>(bytes.param);
+  if (stage == 3) {
+    std::array<double, kStatePools> shares{};
+    shares[static_cast<std::size_t>(placement.params)] = 1;
+    if (placement.param_share) shares = *placement.param_share;
+    for (std::size_t i = 0; i < kStatePools; ++i) {
+      pools[i].sharded += shares[i] * static_cast<double>(bytes.param);
+    }
+  }
   if (stage >= 2) device.sharded += (1 - offloaded) * static_cast<double>(bytes.gradient);
   device.sharded += (1 - offloaded) * (kept_master + moments);
   if (offloaded == 0) return pools;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,8 +78,8 @@ struct PoolExpression {
   [[nodiscard]] double bytes(double params, double ranks) const noexcept {
     return whole * params + sharded * params / ranks;
   }
-  /// As above; "4.2S/n"; "0".
-  [[nodiscard]] std::string text() const;
+  /// As above; "4.2S/n", to four digits; "0".
+  [[nodiscard]] std::string text(const char* params = "S") const;
 };
 
 /// Where offloading puts model states.
@@ -87,14 +88,18 @@ struct StatePlacement {
   StatePool optimizer = StatePool::device;  ///< of master weights, momentum and variance
   StatePool gradients =
       StatePool::device;  ///< of the owned gradients: host memory where the optimizer is offloaded
-  double ratio = 1;       ///< share of the sub-groups whose states are offloaded
+  double ratio = 1;       ///< share of the owned range whose states are offloaded
+  /// By StatePool, of the parameters; nothing: all of them where `params` says. P6 leaves small shards on the
+  /// host or the device (plan::placed_states).
+  std::optional<std::array<double, kStatePools>> param_share{};
 };
 [[nodiscard]] StatePlacement state_placement(const ZeroConfig& zero) noexcept;
 
 /// The expression of each pool, by StatePool. An offloaded optimizer keeps fp32 master weights whatever the
 /// storage type, so does one on the device whose parameters are offloaded; gradients of stage 1 stay whole on
-/// the device beside the owned copy on the host. Small shards, which P6 leaves on the device or the host, are
-/// counted where the large ones go. Throws as state_expression does.
+/// the device beside the owned copy on the host. Without `param_share`, small shards, which P6 leaves on the
+/// device or the host, are counted where the large ones go, and a `ratio` from the configuration is not that
+/// of whole sub-groups. Throws as state_expression does.
 [[nodiscard]] std::array<PoolExpression, kStatePools> placed_expressions(std::uint32_t stage,
                                                                          const StateBytes& bytes,
                                                                          const StatePlacement& placement);

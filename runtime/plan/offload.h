@@ -22,6 +22,8 @@ enum class ShardPlace : std::uint8_t { device, host, nvme };
 [[nodiscard]] std::vector<bool> persistent_params(const std::vector<std::int64_t>& param_elems,
                                                   std::int64_t param_threshold, std::int64_t model_threshold);
 
+/// What rests on NVMe has whole blocks of direct input and output.
+inline constexpr std::int64_t kSwapBlockBytes = 4096;
 /// The smallest shard worth a file, in bytes.
 inline constexpr std::int64_t kMinSwapBytes = std::int64_t{1} << 20;
 /// P6: whether a shard of so many bytes rests on NVMe.

@@ -6,26 +6,41 @@
 namespace shardscope::plan {
 
 ShardLayout make_shard_layout(const ModelPlan& model, std::uint32_t world, std::int64_t alignment) {
+  std::vector<std::int64_t> elems;
+  std::vector<bool> trainable;
+  for (const ParamPlan& param : model.params) {
+    elems.push_back(param.elems);
+    trainable.push_back(param.trainable);
+  }
+  return make_shard_layout(elems, trainable, world, alignment);
+}
+
+ShardLayout make_shard_layout(const std::vector<std::int64_t>& param_elems,
+                              const std::vector<bool>& trainable, std::uint32_t world,
+                              std::int64_t alignment) {
   if (alignment < 1) {
     throw std::invalid_argument("shard alignment is " + std::to_string(alignment) +
                                 "; it must be at least 1");
   }
   ShardLayout layout;
   layout.world = world;
-  layout.shard_offset.resize(model.params.size());
-  for (const ParamPlan& param : model.params)
-    layout.partitions.push_back(partition_param(param.elems, world));
-  for (const bool trainable : {true, false}) {
-    for (const ParamPlan& param : model.params) {
-      if (param.trainable != trainable) continue;
-      layout.order.push_back(param.id);
-      layout.shard_offset[raw(param.id)] = layout.elems;
-      const std::int64_t shard = layout.partitions[raw(param.id)].shard_elems;
+  layout.shard_offset.resize(param_elems.size());
+  std::int64_t all = 0;
+  for (const std::int64_t elems : param_elems) {
+    layout.partitions.push_back(partition_param(elems, world));
+    all += elems;
+  }
+  for (const bool trained : {true, false}) {
+    for (std::size_t param = 0; param < param_elems.size(); ++param) {
+      if (trainable.at(param) != trained) continue;
+      layout.order.push_back(ParamId{static_cast<std::uint32_t>(param)});
+      layout.shard_offset[param] = layout.elems;
+      const std::int64_t shard = layout.partitions[param].shard_elems;
       layout.elems += (shard + alignment - 1) / alignment * alignment;
     }
-    if (trainable) layout.trainable_elems = layout.elems;
+    if (trained) layout.trainable_elems = layout.elems;
   }
-  layout.padding_elems = layout.elems * static_cast<std::int64_t>(world) - model.elems;
+  layout.padding_elems = layout.elems * static_cast<std::int64_t>(world) - all;
   return layout;
 }
 

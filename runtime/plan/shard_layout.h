@@ -30,6 +30,10 @@ struct ShardLayout {
 /// is below 1.
 [[nodiscard]] ShardLayout make_shard_layout(const ModelPlan& model, std::uint32_t world,
                                             std::int64_t alignment = 1);
+/// The same from bare sizes, by ParamId: what the layout depends on.
+[[nodiscard]] ShardLayout make_shard_layout(const std::vector<std::int64_t>& param_elems,
+                                            const std::vector<bool>& trainable, std::uint32_t world,
+                                            std::int64_t alignment = 1);
 
 /// The units of the optimizer step (P8): shards accumulate in parameter order until their sum reaches
 /// `sub_group_elems`; a unit ends at a parameter. Ascending and without gaps over

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -209,6 +210,7 @@ TEST(Expressions, FollowZeroPlusPlusAndMics) {
 }
 
 // Each of ZenFlow's extras has a line of its own: 1000 elements over two ranks in fp32, 100 of them chosen.
+// Buffers are of whole blocks of 256 bytes.
 TEST(Memory, ZenFlowsExtrasAreNamed) {
   using ev::MemoryCategory;
   RunBuilder run(2);
@@ -220,13 +222,13 @@ TEST(Memory, ZenFlowsExtrasAreNamed) {
         static_cast<std::uint8_t>(static_cast<unsigned>(pool) << 4U | static_cast<unsigned>(category)), bytes,
         bytes);
   };
-  alloc(ev::MemoryPool::device, MemoryCategory::param_shard, 2000);
-  alloc(ev::MemoryPool::device, MemoryCategory::grad_shard, 2000);
-  alloc(ev::MemoryPool::pinned, MemoryCategory::grad_shard, 4000);  // two sums
+  alloc(ev::MemoryPool::device, MemoryCategory::param_shard, 2048);
+  alloc(ev::MemoryPool::device, MemoryCategory::grad_shard, 2048);
+  alloc(ev::MemoryPool::pinned, MemoryCategory::grad_shard, 2 * 2048);  // two sums
   for (const MemoryCategory state :
        {MemoryCategory::master_weight, MemoryCategory::momentum, MemoryCategory::variance}) {
-    alloc(ev::MemoryPool::device, state, 400);
-    alloc(ev::MemoryPool::pinned, state, 2000);
+    alloc(ev::MemoryPool::device, state, 512);
+    alloc(ev::MemoryPool::pinned, state, 2048);
   }
   store::Store& store = run.build();
   ev::RunTables tables = store.tables();
@@ -237,22 +239,45 @@ TEST(Memory, ZenFlowsExtrasAreNamed) {
     store.set_tables(rank, tables);
   }
   const MemoryModel model = summarize(store).memory_model;
-  EXPECT_EQ(model.measured_bytes_per_rank, 2000 + 2000 + 3 * 400);
+  EXPECT_EQ(model.measured_bytes_per_rank, 2 * 2048 + 3 * 512);
   std::map<MemoryCause, std::int64_t> device;
   std::int64_t sum = model.bytes_per_rank;
   for (const MemoryPart& part : model.parts) {
     device[part.cause] = part.bytes;
     sum += part.bytes;
   }
-  EXPECT_EQ(device, (std::map<MemoryCause, std::int64_t>{{MemoryCause::zenflow_chosen, 1200},
-                                                         {MemoryCause::zenflow_device_gradients, 2000}}));
+  EXPECT_EQ(device, (std::map<MemoryCause, std::int64_t>{{MemoryCause::rounding, 48},
+                                                         {MemoryCause::zenflow_chosen, 3 * 512},
+                                                         {MemoryCause::zenflow_device_gradients, 2048}}));
   EXPECT_EQ(sum, model.measured_bytes_per_rank);
+  EXPECT_EQ(model.unexplained_bytes, 0);
   ASSERT_EQ(model.offloaded.size(), 1U);
   const MemoryModel::Offloaded& host = model.offloaded.front();
   EXPECT_EQ(host.pool, ev::MemoryPool::pinned);
-  ASSERT_EQ(host.parts.size(), 1U);
-  EXPECT_EQ(host.parts[0].cause, MemoryCause::zenflow_sums);
-  EXPECT_EQ(host.bytes_per_rank + host.parts[0].bytes, host.measured_bytes_per_rank);
+  ASSERT_EQ(host.parts.size(), 2U);
+  EXPECT_EQ(host.parts[0].bytes, 4 * 48);  // rounding
+  EXPECT_EQ(host.parts[1].cause, MemoryCause::zenflow_sums);
+  EXPECT_EQ(host.parts[1].bytes, 2048);
+  EXPECT_EQ(host.unexplained_bytes, 0);
+}
+
+// What no expression, padding or known buffer accounts for is said, in the pool where it is.
+TEST(Memory, AnUnknownBufferIsUnexplainedInItsPool) {
+  RunBuilder run(1);
+  run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+  const auto place = static_cast<unsigned>(ev::MemoryPool::pinned) << 4U;
+  run.instant(0, 10, EventKind::memory_alloc, StreamId::host, ev::kNoId, ev::kNoId, ev::kNoId,
+              static_cast<std::uint8_t>(place | static_cast<unsigned>(ev::MemoryCategory::momentum)),
+              4096 + 256, 4096 + 256);
+  store::Store& store = run.build();
+  ev::RunTables tables = store.tables();
+  tables.config_json = R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})";
+  store.set_tables(0, tables);
+  const MemoryModel model = summarize(store).memory_model;
+  ASSERT_EQ(model.offloaded.size(), 1U);
+  // Gradients and three states of 1000 fp32 elements are expected, one buffer too large is there.
+  EXPECT_EQ(model.offloaded[0].bytes_per_rank, 16000);
+  EXPECT_EQ(model.offloaded[0].unexplained_bytes, 4096 + 256 - 4 * 4096);
 }
 
 // Two ranks of four: busbw is algbw times 1/2, not 3/4.
@@ -370,6 +395,44 @@ TEST(Findings, NameTheInvalidatedModuleAndTheFailedRank) {
   EXPECT_EQ(findings[0].evidence, "out of memory");
   EXPECT_NE(findings[1].evidence.find("expected layer but ran the root module"), std::string::npos)
       << findings[1].evidence;
+}
+
+/// The finding about skipped steps of a run with these scales, every step skipped.
+Finding skipped_steps(const std::string& config, std::initializer_list<double> scales) {
+  RunBuilder run(1);
+  std::uint32_t step = 0;
+  for (const double scale : scales) {
+    const std::int64_t at = step * 1000;
+    run.instant(0, at, EventKind::step_begin, StreamId::host, step);
+    run.instant(0, at + 500, EventKind::step_end, StreamId::host, step, ev::kNoId, ev::kNoId, 1);
+    run.instant(0, at + 1, EventKind::loss_scale, StreamId::host, step, ev::kNoId, ev::kNoId, 0,
+                std::bit_cast<std::int64_t>(scale));
+    ++step;
+  }
+  store::Store& store = run.build();
+  ev::RunTables tables = store.tables();
+  tables.config_json = config;
+  store.set_tables(0, tables);
+  for (const Finding& finding : find(store, summarize(store))) {
+    if (finding.title.find("skipped after an overflow") != std::string::npos) return finding;
+  }
+  return {};
+}
+
+TEST(Findings, SayWhatTheLossScaleDidAfterAnOverflow) {
+  const Finding fixed =
+      skipped_steps(R"({"fp16": {"enabled": true, "loss_scale": 1099511627776}})", {0x1p40, 0x1p40, 0x1p40});
+  EXPECT_EQ(fixed.title, "3 of 3 steps were skipped after an overflow");
+  EXPECT_EQ(fixed.evidence,
+            "fp16.loss_scale keeps the scale at 1099511627776: it is not lowered after an overflow.");
+  EXPECT_EQ(fixed.next_step.rfind("Set fp16.loss_scale to 0", 0), 0U) << fixed.next_step;
+  const std::string dynamic = R"({"fp16": {"enabled": true, "loss_scale": 0}})";
+  EXPECT_EQ(skipped_steps(dynamic, {65536, 65536, 32768, 16384}).evidence,
+            "The loss scale was lowered 2 times, to 16384 at the least.");
+  EXPECT_EQ(skipped_steps(dynamic, {65536, 65536}).evidence,
+            "The loss scale did not fall from 65536: its hysteresis lets overflows pass.");
+  EXPECT_EQ(skipped_steps(R"({"bf16": {"enabled": true}})", {1, 1}).evidence,
+            "No loss scale was in use that could be lowered.");
 }
 
 TEST(Json, TextsThatAreNotUtf8AreReplacedAndDeepConfigurationsLeftOut) {

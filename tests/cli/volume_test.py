@@ -52,7 +52,10 @@ class Volume(unittest.TestCase):
                        zero_optimization__stage3_prefetch_bucket_size=0)
         comm = self.check("all-reduced gradients", "padding", stage=2, ranks=2, shardscope__compat="deepspeed")
         self.assertEqual(comm["extras"]["all-reduced gradients"], 100417)
-        self.check("padding", stage=1, ranks=3, zero_optimization__legacy_stage1="true")
+        for limit in (5e8, 30_000, 7001):  # one communication, several: parameters that lie in two of them
+            self.check("padding", stage=1, ranks=3, zero_optimization__legacy_stage1="true",
+                       zero_optimization__max_elements_per_comm=int(limit))
+        self.check("padding", stage=1, ranks=2, shardscope__compat="notes")
 
     def test_a_tied_weight_is_gathered_again_for_the_head(self):
         limits = {"zero_optimization__stage3_prefetch_bucket_size": 0, "zero_optimization__stage3_max_live_parameters": 1}

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "runtime/plan/memory_model.h"
+#include "runtime/plan/placed_states.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/shard_swap.h"
 #include "runtime/plan/trace.h"
@@ -116,6 +117,51 @@ TEST(SwapBuffers, ServeTheLargestShardWithinTheLimits) {
         (void)plan_swap_buffers({nvme, nvme, nvme}, layout, offload);
       },
       ThrowsMessage<std::invalid_argument>(HasSubstr("max_in_cpu is 10")));
+}
+
+// Two ranks: shards of 2 MiB, 1 KiB and 20 bytes. P6 sends the first to NVMe, leaves the persistent one on
+// the device and the other on the host; three sub-groups, of which int(0.5 * 3) = 1 stays.
+TEST(Memory, PlacedStatesFollowTheDecisionsForShardsAndSubGroups) {
+  StateInput input;
+  input.param_elems = {2 << 20, 1024, 19};
+  input.trainable = {true, true, true};
+  input.world = 2;
+  ZeroConfig zero;
+  zero.stage = 3;
+  zero.offload_param.device = OffloadDevice::nvme;
+  zero.param_persistence_threshold = 100;
+  zero.offload_optimizer.device = OffloadDevice::cpu;
+  zero.offload_optimizer.ratio = 0.5;
+  zero.sub_group_size = 1;
+  const PlacedStates placed = placed_states(zero, input);
+  const auto& [device, host, pinned, nvme] = placed.pools;
+  EXPECT_EQ(nvme.param_owned, 2 << 20);
+  EXPECT_EQ(pinned.param_owned, 1024);
+  EXPECT_EQ(device.param_owned, 32);  // 10 elements to a vector's boundary
+  EXPECT_EQ(host.total(), 0);
+  const std::int64_t kept = 1 << 20, moved = 512 + 16;
+  EXPECT_EQ(device.gradient, 2 * kept);
+  EXPECT_EQ(device.master + device.momentum + device.variance, 12 * kept);
+  EXPECT_EQ(pinned.gradient, 2 * moved);
+  EXPECT_EQ(pinned.master + pinned.momentum + pinned.variance, 12 * moved);
+  EXPECT_DOUBLE_EQ(placed.offloaded_share, double(moved) / double(kept + moved));
+  EXPECT_DOUBLE_EQ(placed.param_share[0] + placed.param_share[2] + placed.param_share[3], 1);
+  EXPECT_DOUBLE_EQ(placed.param_share[2], 1024.0 / ((2 << 20) + 1024 + 19));
+}
+
+TEST(Memory, PlacedStatesOfTheFirstStage1HaveAnotherCopyOfPiecesOnly) {
+  StateInput input;
+  input.param_elems = {60, 41};
+  input.trainable = {true, true};
+  input.world = 2;
+  ZeroConfig zero;
+  zero.stage = 1;
+  zero.legacy_stage1 = true;
+  EXPECT_EQ(placed_states(zero, input).pieces, 0);
+  EXPECT_EQ(placed_states(zero, input).pools[0].total(), 4 * 102 + 12 * 51);
+  zero.max_elements_per_comm = 40;  // three communications of 40: 120 elements, 60 owned
+  EXPECT_EQ(placed_states(zero, input).pieces, 2 * 60);
+  EXPECT_EQ(placed_states(zero, input).pools[0].total(), 4 * 120 + 12 * 60);
 }
 
 TEST(Memory, ExpressionsByPool) {

@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "runtime/offload/io/block_queue.h"
+#include "runtime/plan/offload.h"
 #include "runtime/plan/zero_config.h"
 
 namespace shardscope::offload {
 
 /// Of file offsets, lengths and memory: a page suits every device's direct input and output.
-inline constexpr std::int64_t kIoAlignment = 4096;
+inline constexpr std::int64_t kIoAlignment = plan::kSwapBlockBytes;
 
 /// Requests on one open file, from one thread at a time.
 class IoPort {

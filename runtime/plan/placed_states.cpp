@@ -1,0 +1,140 @@
+#include "runtime/plan/placed_states.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/plan/offload.h"
+#include "runtime/plan/partition.h"
+#include "runtime/plan/quantization.h"
+#include "runtime/plan/secondary_shards.h"
+#include "runtime/plan/shard_layout.h"
+#include "runtime/plan/zero_groups.h"
+
+namespace shardscope::plan {
+namespace {
+
+constexpr std::int64_t kFp32Bytes = sizeof(float);
+
+std::int64_t whole_units(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+std::size_t index(StatePool pool) { return static_cast<std::size_t>(pool); }
+
+/// Places what is the same in all stages that shard optimizer states.
+class Placing {
+ public:
+  Placing(const ZeroConfig& zero, const StateInput& input)
+      : zero_(zero), input_(input), where_(state_placement(zero)) {}
+
+  PlacedStates run() {
+    if (zero_.stage == 3) {
+      stage3();
+    } else {
+      flat();
+    }
+    return std::move(placed_);
+  }
+
+ private:
+  ModelStates& in(StatePool pool) { return placed_.pools[index(pool)]; }
+
+  void flat() {
+    std::vector<std::int64_t> trained;
+    std::int64_t frozen = 0;
+    for (std::size_t i = 0; i < input_.param_elems.size(); ++i) {
+      if (input_.trainable[i]) trained.push_back(input_.param_elems[i]);
+      if (!input_.trainable[i]) frozen += input_.param_elems[i];
+    }
+    const std::uint32_t world = zero_.stage == 0 ? 1 : input_.world;
+    const FlatLayout layout = uses_legacy_layout(zero_)
+                                  ? make_legacy_layout(trained, world, zero_.max_elements_per_comm)
+                                  : make_flat_layout(trained, world);
+    ModelStates& device = in(StatePool::device);
+    device.param_owned = layout.shard_elems * input_.bytes.param;
+    device.param_rest = (layout.flat_elems - layout.shard_elems) * input_.bytes.param;
+    device.frozen = frozen * input_.bytes.param;
+    if (layout.intervals > 1) placed_.pieces = device.param_owned;
+    optimizer({{0, layout.shard_elems}});
+    if (zero_.stage < 2) device.gradient = layout.flat_elems * input_.bytes.gradient;
+  }
+
+  void stage3() {
+    const std::uint32_t ranks = shard_world(zero_, input_.world);
+    const std::int64_t element = input_.bytes.param;
+    const ShardLayout layout = make_shard_layout(input_.param_elems, input_.trainable, ranks,
+                                                 std::max<std::int64_t>(kShardAlignmentBytes / element, 1));
+    const std::vector<bool> persistent = persistent_params(
+        input_.param_elems, zero_.param_persistence_threshold, zero_.model_persistence_threshold);
+    const std::vector<ShardPlace> places =
+        place_shards(layout, zero_, static_cast<std::size_t>(element), persistent);
+    const std::vector<bool> quantized =
+        quantized_shards(input_.param_elems, input_.trainable, zero_, ranks, element);
+    const StatePool host = zero_.offload_param.pin_memory ? StatePool::pinned : StatePool::host;
+    std::array<double, 2> sums{};  // of trainable, of frozen elements
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::int64_t shard = layout.partitions[i].shard_elems;
+      const std::int64_t bytes = quantized[i] ? packed_shard(shard).bytes() : shard * element;
+      const StatePool pool = places[i] == ShardPlace::nvme   ? StatePool::nvme
+                             : places[i] == ShardPlace::host ? host
+                                                             : StatePool::device;
+      const bool on_nvme = pool == StatePool::nvme;
+      in(pool).param_owned += on_nvme ? bytes : whole_units(bytes, kShardAlignmentBytes);
+      if (on_nvme) placed_.nvme_blocks += whole_units(bytes, kSwapBlockBytes);
+      const auto elems = static_cast<double>(input_.param_elems[i]);
+      (input_.trainable[i] ? placed_.param_share : placed_.frozen_share)[index(pool)] += elems;
+      sums[input_.trainable[i] ? 0 : 1] += elems;
+    }
+    for (double& share : placed_.param_share) share /= std::max(sums[0], 1.0);
+    for (double& share : placed_.frozen_share) share /= std::max(sums[1], 1.0);
+    optimizer(make_sub_groups(layout, zero_.sub_group_size));
+    if (zero_.hpz_partition_size < 2) return;
+    const auto group = static_cast<std::uint32_t>(zero_.hpz_partition_size);
+    for (std::size_t i = 0; i < input_.param_elems.size(); ++i) {
+      // A quantized shard is copied as it rests.
+      const std::int64_t bytes = quantized[i]
+                                     ? packed_secondary(input_.param_elems[i], ranks, group).bytes()
+                                     : secondary_elems(input_.param_elems[i], ranks, group) * element;
+      placed_.secondary_shards.push_back(bytes);
+      placed_.secondary += bytes;
+    }
+  }
+
+  /// Owned gradients, master weights, momentum and variance of the owned range.
+  void optimizer(const std::vector<Range>& groups) {
+    const std::int64_t owned = groups.empty() ? 0 : groups.back().end;
+    const std::int64_t kept =
+        zero_.stage == 0 ? owned : first_offloaded_elem(zero_.offload_optimizer, groups);
+    const std::int64_t moved = owned - kept;
+    if (owned > 0) placed_.offloaded_share = static_cast<double>(moved) / static_cast<double>(owned);
+    ModelStates& device = in(StatePool::device);
+    // Beside parameters that rest elsewhere the device has fp32 weights of its own.
+    device.master = kept * (where_.params == StatePool::device ? input_.bytes.master : kFp32Bytes);
+    device.momentum = kept * input_.bytes.momentum;
+    device.variance = kept * input_.bytes.variance;
+    device.gradient = kept * input_.bytes.gradient;
+    if (moved == 0) return;
+    in(where_.gradients).gradient = moved * input_.bytes.gradient;
+    ModelStates& states = in(where_.optimizer);
+    states.master = moved * kFp32Bytes;
+    states.momentum = moved * input_.bytes.momentum;
+    states.variance = moved * input_.bytes.variance;
+    if (where_.optimizer != StatePool::nvme) return;
+    const std::uint32_t first = first_offloaded_group(zero_.offload_optimizer, groups.size());
+    const OptimizerSwap swap = plan_optimizer_swap(zero_.offload_optimizer, groups, first);
+    for (const UpdateTile& tile : make_update_tiles(groups, first, swap.tile_elems)) {
+      placed_.nvme_blocks += 3 * whole_units(tile.range.size() * kFp32Bytes, kSwapBlockBytes);
+    }
+  }
+
+  const ZeroConfig& zero_;
+  const StateInput& input_;
+  const StatePlacement where_;
+  PlacedStates placed_;
+};
+
+}  // namespace
+
+PlacedStates placed_states(const ZeroConfig& zero, const StateInput& input) {
+  return Placing(zero, input).run();
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,39 @@
+// Model states of one rank where they rest, to the byte: the same decisions (ownership, P6, P8, S1) that the
+// engine places them by, so that a measured peak can be taken apart without a remainder.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/plan/memory_model.h"
+#include "runtime/plan/zero_config.h"
+
+namespace shardscope::plan {
+
+/// A run, as far as the place of its states depends on it.
+struct StateInput {
+  std::vector<std::int64_t> param_elems;  ///< by ParamId
+  std::vector<bool> trainable;            ///< by ParamId
+  std::uint32_t world = 1;
+  StateBytes bytes;
+};
+
+struct PlacedStates {
+  /// By StatePool. Each field is one buffer (parameters of stage 3 with the frozen ones), those of the pool
+  /// nvme apart: there a shard, or a state of a tile, has whole blocks of kSwapBlockBytes of its own.
+  std::array<ModelStates, kStatePools> pools{};
+  std::int64_t pieces = 0;  ///< owned parameters a second time, on the device: S1 with several communications
+  std::int64_t secondary = 0;                  ///< hpZ, on the device; every parameter has a buffer
+  std::vector<std::int64_t> secondary_shards;  ///< by ParamId, what `secondary` is the sum of; empty without
+  std::int64_t nvme_blocks = 0;                ///< bytes of the pool nvme in whole blocks
+  /// For placed_expressions: which share of what rests where.
+  std::array<double, kStatePools> param_share{};   ///< of the trainable parameters, stage 3; by StatePool
+  std::array<double, kStatePools> frozen_share{};  ///< of the frozen ones, stage 3
+  double offloaded_share = 0;                      ///< of the owned range: states that are not the device's
+};
+
+/// Throws std::invalid_argument where no such run could be (sizes, worlds, settings that do not fit).
+[[nodiscard]] PlacedStates placed_states(const ZeroConfig& zero, const StateInput& input);
+
+}  // namespace shardscope::plan
