@@ -1,9 +1,10 @@
 // docs/events.md against the declarations: every kind with its number and every value of every code, by name.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <fstream>
 #include <map>
-#include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -28,20 +29,50 @@ struct Page {
   std::map<std::string, Values> enumerations;
 };
 
+/// "12 `a`, 13 `b`": each name in backquotes with the number in front of it.
+Values numbered_names(const std::string& text) {
+  Values values;
+  for (std::size_t open = text.find('`'); open != std::string::npos;) {
+    const std::size_t close = text.find('`', open + 1);
+    if (close == std::string::npos) break;
+    std::size_t digits = open;
+    while (digits > 0 && (text[digits - 1] == ' ' || std::isdigit(text[digits - 1]) != 0)) --digits;
+    const std::string number = text.substr(digits, open - digits);
+    if (number.find_first_of("0123456789") != std::string::npos)
+      values.push_back({std::stoi(number), text.substr(open + 1, close - open - 1)});
+    open = text.find('`', close + 1);
+  }
+  return values;
+}
+
+/// The cells of a table's row, without the spaces around them.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream row(line);
+  std::string cell;
+  std::getline(row, cell, '|');  // what is in front of the first
+  while (std::getline(row, cell, '|')) {
+    const std::size_t first = cell.find_first_not_of(' ');
+    cells.push_back(first == std::string::npos ? ""
+                                               : cell.substr(first, cell.find_last_not_of(' ') - first + 1));
+  }
+  return cells;
+}
+
 Page read_page() {
   Page page;
   std::ifstream file(EVENTS_PAGE);
   EXPECT_TRUE(file);
-  const std::regex kind(R"(\| (\d+) \| `(\w+)` \|.*)"), enumeration(R"(\| `(\w+)` \| (0 `.*) \|)"),
-      value(R"((\d+) `(\w+)`)");
   for (std::string line; std::getline(file, line);) {
-    std::smatch found;
-    if (std::regex_match(line, found, kind)) page.kinds.push_back({std::stoi(found[1]), found[2]});
-    if (!std::regex_match(line, found, enumeration)) continue;
-    Values& values = page.enumerations[found[1]];
-    const std::string text = found[2];
-    for (std::sregex_iterator at(text.begin(), text.end(), value), end; at != end; ++at)
-      values.push_back({std::stoi((*at)[1]), (*at)[2]});
+    if (!line.starts_with("| ")) continue;
+    const std::vector<std::string> cells = cells_of(line);
+    if (cells.size() < 2) continue;
+    if (std::isdigit(cells[0].front()) != 0) {  // "| 12 | `name` | ..."
+      const Values kind = numbered_names(cells[0] + " " + cells[1]);
+      page.kinds.insert(page.kinds.end(), kind.begin(), kind.end());
+    } else if (cells[0].front() == '`' && cells[1].starts_with("0 `")) {  // "| `Name` | 0 `a`, 1 `b` |"
+      page.enumerations[cells[0].substr(1, cells[0].size() - 2)] = numbered_names(cells[1]);
+    }
   }
   return page;
 }
