@@ -63,8 +63,12 @@ int main(int argc, char** argv) {
   std::unique_ptr<comm::World> world;
   try {
     if (options.print_config_world > 0) {
-      const std::string text = train::describe_config(options, options.print_config_world);
-      if (first_of_launch()) std::printf("%s\n", text.c_str());
+      const config::TrainingConfig config = train::load_training_config(options, options.print_config_world);
+      if (!first_of_launch()) return 0;
+      for (const std::string& warning : config.warnings) {
+        std::fprintf(stderr, "shardscope: warning: %s\n", warning.c_str());
+      }
+      std::printf("%s\n", config::effective_json(config).c_str());
       return 0;
     }
     engine::StopSignals signals([] { instrumentation::GateKeeper::instance().release_for_shutdown(); });

@@ -7,8 +7,7 @@
 
 namespace shardscope::analysis {
 
-/// Stage, offloading, ZeRO++, MiCS, the limits of fetching, whose decisions are followed and how gradients
-/// are reduced; defaults for what a recording does not say.
+/// As the run itself reads them; defaults for what a recording does not say.
 [[nodiscard]] plan::ZeroConfig zero_of(const instrumentation::RunTables& tables);
 /// Ranks and nodes, as the run counted them.
 [[nodiscard]] plan::Topology topology_of(const instrumentation::RunTables& tables) noexcept;

@@ -102,18 +102,25 @@ std::string pinned_text(const plan::EstimateInput& input, EstimatedStage stage,
 
 namespace {
 
+const char* width(std::int64_t bytes) { return bytes == 2 ? "16-bit" : "fp32"; }
+
 /// With the weights of frozen parameters where they are.
-std::string expression(const plan::PoolExpression& states, const plan::StateExpression& frozen, bool here) {
+std::string expression(const std::string& text, const plan::StateExpression& frozen, bool here) {
   const std::string weights = here ? frozen.text("F") : "";
-  const std::string text = states.text();
   if (weights.empty()) return text;
   return text == "0" ? weights : text + " + " + weights;
 }
 std::string device_expression(const plan::StageEstimate& row) {
-  return expression(row.device_expression, row.frozen, !row.frozen_on_host);
+  return expression(row.device_text, row.frozen, !row.frozen_on_host);
 }
+/// Of a node, as the figure beside it: what one rank has there, "14S/n", times the g ranks of the node.
 std::string host_expression(const plan::StageEstimate& row) {
-  return expression(row.host_expression, row.frozen, row.frozen_on_host);
+  std::string text = expression(row.host_expression.text(), row.frozen, row.frozen_on_host);
+  constexpr std::string_view kOfRank = "/n", kOfNode = " g/n";
+  for (auto at = text.find(kOfRank); at != std::string::npos; at = text.find(kOfRank, at + kOfNode.size())) {
+    text.replace(at, kOfRank.size(), kOfNode);
+  }
+  return text;
 }
 
 }  // namespace
@@ -126,16 +133,21 @@ std::string stages_text(const plan::StageEstimateInput& input, const std::vector
   for (const plan::StageEstimate& row : rows) largest = std::max(largest, row.device_total());
   const Unit unit = unit_for(static_cast<double>(largest));
   std::string text = fmt::format(
-      "S = {}parameters, n = {} GPUs on {} node{}; {} parameters and gradients, fp32 Adam; {}\n",
+      "S = {}parameters, n = {} GPUs on {} node{}, g = {} of a node; {} parameters and {} gradients, fp32 "
+      "Adam; {}\n",
       frozen == 0 ? fmt::format("{} ", params) : fmt::format("{} trained and F = {} frozen ", params, frozen),
-      input.gpus_per_node * input.nodes, input.nodes, input.nodes > 1 ? "s" : "",
-      input.bytes.param == 2 ? "16-bit" : "fp32", unit.means);
+      input.gpus_per_node * input.nodes, input.nodes, input.nodes > 1 ? "s" : "", input.gpus_per_node,
+      width(input.bytes.param), width(input.bytes.gradient), unit.means);
   const auto add_row = [&text](const auto&... cells) {
     text +=
         fmt::format("{:<5} {:<16} | {:<{}} {:>11} {:>11} {:>11} {:>11} | {:<{}} {:>11} {:>11}\n", cells...);
   };
-  const std::size_t wide = frozen == 0 ? 12 : 17;
-  const std::size_t host_wide = frozen == 0 ? 7 : 13;
+  std::size_t wide = 7;
+  std::size_t host_wide = 7;
+  for (const plan::StageEstimate& row : rows) {
+    wide = std::max(wide, device_expression(row).size());
+    host_wide = std::max(host_wide, host_expression(row).size());
+  }
   add_row("stage", "offload to CPU", "per GPU", wide, "states", "buckets", "gathered", "sum", "per CPU",
           host_wide, "states", "pinned");
   for (const plan::StageEstimate& row : rows) {

@@ -13,9 +13,10 @@
 #include "app/cli/checks.h"
 #include "app/cli/config_override.h"
 #include "app/cli/estimate_text.h"
-#include "app/cli/process.h"
 #include "app/cli/verb.h"
+#include "runtime/config/config.h"
 #include "runtime/plan/activation_checkpointing.h"
+#include "runtime/plan/auto_sizes.h"
 #include "runtime/plan/compare_schedulers.h"
 #include "runtime/plan/estimator.h"
 #include "runtime/plan/leaf_modules.h"
@@ -46,13 +47,12 @@ struct EstimateOptions {
 std::int64_t parse_count(const char* option, const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 1) || value > 9e15 ||
+  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0) || value > 9e15 ||
       value != std::floor(value)) {
-    throw UserError(
-        fmt::format("{} {}: not a number of parameters; give a whole number from 1 on, for example "
-                    "2851598336 or 2851e6",
-                    option, text),
-        2);
+    throw UserError(fmt::format("{} {}: not a number of parameters; give a whole number, for example "
+                                "2851598336 or 2851e6",
+                                option, text),
+                    2);
   }
   return static_cast<std::int64_t>(value);
 }
@@ -103,26 +103,6 @@ std::optional<plan::ModelPlan> take_model(EstimateOptions& options) {
   return model;
 }
 
-/// The configuration as the training program reads it, every default filled in; it alone knows the keys.
-nlohmann::json effective_config(const EstimateOptions& options, std::int64_t world) {
-  const TemporaryConfig changed(config_with(options.config, options.set));
-  const std::string path = options.set.empty() ? options.config : changed.path();
-  Process reader({sibling_program("zero_train"), "--config", path, "--print-config", std::to_string(world)},
-                 Process::Output::capture);
-  std::string text, last;
-  while (reader.read_lines(std::chrono::milliseconds(100), [&](const std::string& line) {
-    text += line + '\n';
-    if (!line.empty()) last = line;
-  })) {
-  }
-  if (reader.wait() != 0) {
-    constexpr std::string_view kPrefix = "shardscope: ";
-    throw UserError(last.starts_with(kPrefix) ? last.substr(kPrefix.size())
-                                              : fmt::format("configuration {}: {}", options.config, last));
-  }
-  return nlohmann::json::parse(text);
-}
-
 struct ConfiguredRun {
   plan::ZeroConfig zero;
   plan::StateBytes bytes = plan::kMixedPrecision;
@@ -139,7 +119,8 @@ plan::ModelPlan as_configured(const plan::ModelPlan& model, const ConfiguredRun&
   return plan::build_model_plan(plan::mark_leaf_modules(std::move(spec), zero));
 }
 
-ConfiguredRun read_config(const EstimateOptions& options, std::int64_t world) {
+/// As a run of `world` ranks reads the file; the width of `model` (may be null) counts for "auto".
+ConfiguredRun read_config(const EstimateOptions& options, std::int64_t world, const plan::ModelPlan* model) {
   ConfiguredRun run;
   if (options.config.empty()) {
     if (!options.set.empty()) {
@@ -148,42 +129,42 @@ ConfiguredRun read_config(const EstimateOptions& options, std::int64_t world) {
     }
     return run;
   }
-  const nlohmann::json config = effective_config(options, world);
-  const nlohmann::json& zero = config.at("zero_optimization");
-  plan::ZeroConfig& z = run.zero;
-  z.stage = zero.at("stage").get<std::uint32_t>();
-  z.contiguous_gradients = zero.at("contiguous_gradients").get<bool>();
-  z.reduce_bucket_size = zero.at("reduce_bucket_size").get<std::int64_t>();
-  z.max_live_parameters = zero.at("stage3_max_live_parameters").get<std::int64_t>();
-  z.max_reuse_distance = zero.at("stage3_max_reuse_distance").get<std::int64_t>();
-  z.prefetch_bucket_size = zero.at("stage3_prefetch_bucket_size").get<std::int64_t>();
-  z.param_persistence_threshold = zero.at("stage3_param_persistence_threshold").get<std::int64_t>();
-  z.model_persistence_threshold = zero.at("stage3_model_persistence_threshold").get<std::int64_t>();
-  z.module_granularity_threshold = zero.at("stage3_module_granularity_threshold").get<std::int64_t>();
-  const nlohmann::json& leaf = zero.at("leaf_module");
-  z.leaf_module.classes = leaf.at("classes").get<std::vector<std::string>>();
-  z.leaf_module.names = leaf.at("names").get<std::vector<std::string>>();
-  z.leaf_module.name_suffixes = leaf.at("name_suffixes").get<std::vector<std::string>>();
-  run.checkpointed = config.at("shardscope").at("activation_checkpointing").get<bool>();
-  z.allgather_sequential = zero.at("stage3_allgather_sequential").get<bool>();
-  z.offload_param.pin_memory = zero.at("offload_param").at("pin_memory").get<bool>();
-  z.offload_optimizer.pin_memory = zero.at("offload_optimizer").at("pin_memory").get<bool>();
-  z.gradient_accumulation_steps = config.at("gradient_accumulation_steps").get<std::int64_t>();
-  // What the file itself does not say depends on the stage of each row.
-  const nlohmann::json file = nlohmann::json::parse(config_with(options.config, options.set));
-  const auto section = file.find("zero_optimization");
-  if (section != file.end() && section->contains("overlap_comm") && (*section)["overlap_comm"].is_boolean()) {
-    z.overlap_comm = (*section)["overlap_comm"].get<bool>();
+  config::ParseOptions parse;
+  parse.world = static_cast<std::uint32_t>(world);
+  parse.total_steps = 1;  // rates do not matter here
+  if (model != nullptr) parse.hidden_size = plan::embedding_width(model->spec.root);
+  parse.file = options.set.empty() ? options.config : options.config + " with --set";
+  try {
+    const config::TrainingConfig config =
+        options.set.empty() ? config::load_config(options.config, parse)
+                            : config::parse_config(config_with(options.config, options.set), parse);
+    run.zero = config.zero;
+    run.bytes = config.state_bytes();
+    run.micro_batch = config.batch.micro_batch_size;
+    run.checkpointed = config.shardscope.activation_checkpointing;
+  } catch (const config::ConfigError& error) {
+    throw UserError(error.what());
   }
-  const std::string compat = config.at("shardscope").at("compat").at("scheduler").get<std::string>();
-  z.compat.scheduler = compat == "shardscope" ? plan::Compat::shardscope
-                       : compat == "notes"    ? plan::Compat::notes
-                                              : plan::Compat::deepspeed;
-  const bool half =
-      config.at("fp16").at("enabled").get<bool>() || config.at("bf16").at("enabled").get<bool>();
-  run.bytes = half ? plan::kMixedPrecision : plan::kFp32;
-  run.micro_batch = config.at("train_micro_batch_size_per_gpu").get<std::int64_t>();
   return run;
+}
+
+/// What a run of this configuration has, and the rows do not count.
+void warn_of_what_is_left_out(const plan::ZeroConfig& zero) {
+  const auto warn = [](bool configured, const char* key, const char* what) {
+    if (configured) fmt::print(stderr, "shardscope: warning: {}: {}\n", key, what);
+  };
+  warn(zero.zenflow.has_value(), "zero_optimization.zenflow",
+       "not estimated: its sums in host memory, the states of chosen columns on the device");
+  warn(zero.loco && zero.stage == 3, "zero_optimization.zeropp_loco_param",
+       "not estimated: a byte per element of the model on every rank");
+  warn(zero.offload_param.device == plan::OffloadDevice::nvme, "zero_optimization.offload_param",
+       "estimated as device cpu; on nvme shards rest on disk, see simulate");
+  warn(zero.offload_optimizer.device == plan::OffloadDevice::nvme, "zero_optimization.offload_optimizer",
+       "estimated as device cpu; on nvme states rest on disk, see simulate");
+  warn(plan::keeps_spanning_gradients(zero), "shardscope.compat.keep_spanning_gradients",
+       "not estimated: stage 2 keeps gradients that span ranks whole until the step");
+  warn(zero.mics_shard_size > 0, "zero_optimization.mics_shard_size",
+       "stage 3 is estimated without offload, which MiCS refuses; stages 0 to 2 as without the key");
 }
 
 void print(const EstimateOptions& options, const nlohmann::json& json, const std::string& text) {
@@ -192,7 +173,9 @@ void print(const EstimateOptions& options, const nlohmann::json& json, const std
 
 int estimate_all(EstimateOptions& options) {
   std::optional<plan::ModelPlan> model = take_model(options);
-  const ConfiguredRun run = read_config(options, options.input.gpus_per_node * options.input.nodes);
+  const ConfiguredRun run =
+      read_config(options, options.input.gpus_per_node * options.input.nodes, model ? &*model : nullptr);
+  warn_of_what_is_left_out(run.zero);
   if (model) model = as_configured(*model, run);
   plan::StageEstimateInput input;
   input.model = model ? &*model : nullptr;
@@ -223,7 +206,7 @@ int compare_scheduling(EstimateOptions& options) {
   const std::int64_t world = options.input.gpus_per_node * options.input.nodes;
   std::optional<plan::ModelPlan> model = take_model(options);
   if (!model) throw UserError("--model: give it; numbers have no modules to schedule", 2);
-  const ConfiguredRun run = read_config(options, world);
+  const ConfiguredRun run = read_config(options, world, &*model);
   model = as_configured(*model, run);
   const plan::SchedulerComparison found = plan::compare_schedulers(
       *model, static_cast<std::uint32_t>(world), plan::make_scheduler_config(run.zero),
@@ -264,7 +247,7 @@ int estimate_zero2(EstimateOptions& options) {
 
 int estimate_zero3(EstimateOptions& options) {
   (void)take_model(options);
-  if (options.input.largest_layer_params <= 0) {
+  if (options.model.empty() && options.largest_layer.empty()) {
     throw UserError(
         "--largest-layer: ZeRO-3 needs the parameters of the largest layer, or a model with --model", 2);
   }

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "runtime/config/sections.h"
+#include "runtime/plan/zero_groups.h"
 
 namespace shardscope::config {
 namespace {
@@ -88,6 +89,12 @@ double TrainingConfig::learning_rate(std::int64_t update) const {
   return plan::learning_rate(scheduler, optimizer.lr, update);
 }
 
+plan::StateBytes TrainingConfig::state_bytes() const noexcept {
+  plan::StateBytes bytes = storage_type() == kernels::DType::f32 ? plan::kFp32 : plan::kMixedPrecision;
+  bytes.gradient = static_cast<std::int64_t>(kernels::size_of(grad_accum_type));
+  return bytes;
+}
+
 TrainingConfig::Betas TrainingConfig::betas(std::int64_t update) const {
   const std::optional<double> momentum = plan::momentum(scheduler, update);
   if (!momentum) return {optimizer.beta1, optimizer.beta2};
@@ -113,6 +120,58 @@ TrainingConfig parse_config(const std::string& json_text, const ParseOptions& op
   return config;
 }
 
+namespace {
+
+/// DeepSpeed's first form, a switch: true is stage 1, with allgather_size at the root
+/// (deepspeed/runtime/zero/config.py, read_zero_config_deprecated).
+void read_zero_switch(Section& root, plan::ZeroConfig& zero) {
+  bool on = false;
+  root.read("zero_optimization", on);
+  zero.stage = on ? 1 : 0;
+  if (on) root.read("allgather_size", zero.allgather_bucket_size, 1);
+  root.warn("zero_optimization", std::string("deprecated: read as {\"stage\": ") + (on ? "1" : "0") +
+                                     "}, allgather_size as its allgather_bucket_size");
+}
+
+/// Groups of ranks, and nodes where the file says how large they are, divide the ranks.
+void check_groups(Section& root, const plan::ZeroConfig& zero, std::uint32_t world) {
+  const auto node = static_cast<std::uint32_t>(zero.ranks_per_node);
+  if (node > 0 && world % node != 0) {
+    return root.fail("shardscope.ranks_per_node", "is " + std::to_string(node) +
+                                                      ", which does not divide the " + std::to_string(world) +
+                                                      " ranks of the run");
+  }
+  try {
+    (void)plan::make_zero_groups(zero, {world, node > 0 ? node : world}, 0);
+  } catch (const std::invalid_argument& error) {
+    root.fail("zero_optimization", error.what());
+  }
+}
+
+}  // namespace
+
+void read_zero_settings(Section& root, TrainingConfig& config, const ParseOptions& options) {
+  const nlohmann::json* form = root.find("zero_optimization");
+  const bool deprecated = form != nullptr && form->is_boolean();
+  if (deprecated) {
+    read_zero_switch(root, config.zero);
+  } else if (auto zero = root.child("zero_optimization")) {
+    read_zero(*zero, config.zero, options);
+  }
+  config.zero.compat = plan::default_switches(plan::Compat::shardscope);
+  if (auto ours = root.child("shardscope")) read_shardscope(*ours, config);
+  if (config.shardscope.compat == plan::Compat::notes) fill_defaults_of_notes(root, config.zero);
+  if (!deprecated) {
+    if (auto zero = root.child("zero_optimization")) warn_without_layout(*zero, config.zero);
+  }
+  check_groups(root, config.zero, options.world);
+  if (auto aio = root.child("aio")) read_aio(*aio, config.zero.aio);
+  root.read("prescale_gradients", config.zero.prescale_gradients);
+  root.read("gradient_predivide_factor", config.zero.gradient_predivide_factor);
+  if (config.zero.gradient_predivide_factor <= 0)
+    root.fail("gradient_predivide_factor", "must be more than 0");
+}
+
 TrainingConfig read_config(Section root, const ParseOptions& options) {
   TrainingConfig config;
   config.world = options.world;
@@ -126,12 +185,7 @@ TrainingConfig read_config(Section root, const ParseOptions& options) {
   }
   read_precision(root, config);
   read_data_types(root, config);
-  if (auto zero = root.child("zero_optimization")) read_zero(*zero, config.zero, options);
-  config.zero.compat = plan::default_switches(plan::Compat::shardscope);
-  if (auto ours = root.child("shardscope")) read_shardscope(*ours, config);
-  if (config.shardscope.compat == plan::Compat::notes) fill_defaults_of_notes(root, config.zero);
-  if (auto zero = root.child("zero_optimization")) warn_without_layout(*zero, config.zero);
-  if (auto aio = root.child("aio")) read_aio(*aio, config.zero.aio);
+  read_zero_settings(root, config, options);
   if (config.zero.zenflow && config.batch.accumulation_steps > 1) {
     // As in DeepSpeed, where update_interval takes its place: every micro-step steps the chosen columns.
     root.warn("gradient_accumulation_steps",
@@ -141,16 +195,27 @@ TrainingConfig read_config(Section root, const ParseOptions& options) {
     config.batch.train_batch_size = config.batch.micro_batch_size * static_cast<std::int64_t>(options.world);
   }
   config.zero.gradient_accumulation_steps = config.batch.accumulation_steps;
-  root.read("prescale_gradients", config.zero.prescale_gradients);
-  config.zero.gradient_predivide_factor = 1.0;
-  root.read("gradient_predivide_factor", config.zero.gradient_predivide_factor);
-  if (config.zero.gradient_predivide_factor <= 0)
-    root.fail("gradient_predivide_factor", "must be more than 0");
   if (auto checkpointing = root.child("activation_checkpointing"))
     read_activation_checkpointing(*checkpointing);
   read_other_root_keys(root);
   root.finish();
   return config;
+}
+
+plan::ZeroConfig recorded_zero(const std::string& effective_json) {
+  ParseContext context;
+  TrainingConfig config;
+  config.zero.compat = plan::default_switches(plan::Compat::shardscope);
+  try {
+    const nlohmann::json json = parse_text(effective_json, context);
+    context.foreign = true;
+    Section root(context, json, "");
+    root.read("gradient_accumulation_steps", config.zero.gradient_accumulation_steps);
+    read_zero_settings(root, config, {});
+  } catch (const ConfigError&) {
+    // Not JSON: nothing is known.
+  }
+  return config.zero;
 }
 
 TrainingConfig load_config(const std::string& path, ParseOptions options) {

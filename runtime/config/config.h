@@ -13,6 +13,7 @@
 #include "kernels/types.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/plan/lr_schedule.h"
+#include "runtime/plan/memory_model.h"
 #include "runtime/plan/zero_config.h"
 
 namespace shardscope::config {
@@ -88,6 +89,8 @@ struct TrainingConfig {
 
   /// Storage type of parameters, activations and gradients.
   [[nodiscard]] kernels::DType storage_type() const noexcept;
+  /// Of each model state, per element.
+  [[nodiscard]] plan::StateBytes state_bytes() const noexcept;
   /// What the optimizer uses for its update number `update`, from 0; skipped steps do not count.
   [[nodiscard]] double learning_rate(std::int64_t update) const;
   struct Betas {
@@ -112,6 +115,11 @@ struct ParseOptions {
 
 /// Reads a file (options.file is set to `path`). Throws ConfigError.
 [[nodiscard]] TrainingConfig load_config(const std::string& path, ParseOptions options);
+
+/// The ZeRO settings in the effective configuration of a recorded run, by the reader of parse_config, so that
+/// a key that a run honours counts for its expressions too. Others may have written it: what it does not say,
+/// or says in another type, has its default; numbers are taken as they are.
+[[nodiscard]] plan::ZeroConfig recorded_zero(const std::string& effective_json);
 
 /// The configuration of a run without a file: stage 0, fp32, AdamW, the default micro-batch.
 [[nodiscard]] TrainingConfig default_config(const ParseOptions& options);

@@ -46,6 +46,7 @@ bool is_off(const nlohmann::json& value) {
 }  // namespace
 
 void ParseContext::fail(const std::string& path, const std::string& text) const {
+  if (foreign) return;
   std::string message = file;
   // A path into a missing key is shown at the nearest enclosing key that exists.
   std::string at = path;
@@ -68,7 +69,8 @@ void ParseContext::warn(const std::string& path, const std::string& text) {
 
 std::string nearest_key(const std::string& key, const std::set<std::string>& known) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, key.size() / 2) + 1;
+  // A slip or two: beyond a third of the word it is another word.
+  std::size_t best_distance = (key.size() + 2) / 3 + 1;
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(key, candidate);
     if (distance < best_distance) {
@@ -104,14 +106,14 @@ bool Section::is_auto(const std::string& key) {
 void Section::read(const std::string& key, bool& value) {
   const nlohmann::json* found = find(key);
   if (found == nullptr || is_auto(key)) return;
-  if (!found->is_boolean()) fail(key, "is " + shown(*found) + ", but must be true or false");
+  if (!found->is_boolean()) return fail(key, "is " + shown(*found) + ", but must be true or false");
   value = found->get<bool>();
 }
 
 void Section::read(const std::string& key, std::int64_t& value, std::int64_t min, std::int64_t max) {
   const nlohmann::json* found = find(key);
   if (found == nullptr || is_auto(key)) return;
-  if (!found->is_number()) fail(key, "is " + shown(*found) + ", but must be a whole number");
+  if (!found->is_number()) return fail(key, "is " + shown(*found) + ", but must be a whole number");
   std::int64_t number = 0;
   if (found->is_number_unsigned()) {
     constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
@@ -121,7 +123,7 @@ void Section::read(const std::string& key, std::int64_t& value, std::int64_t min
   } else {
     // 5e8 is how DeepSpeed files write element counts, so a float without a fraction is a whole number.
     const double real = found->get<double>();
-    if (std::floor(real) != real) fail(key, "is " + shown(*found) + ", but must be a whole number");
+    if (std::floor(real) != real) return fail(key, "is " + shown(*found) + ", but must be a whole number");
     number = real >= 9.2e18 ? std::numeric_limits<std::int64_t>::max()
                             : static_cast<std::int64_t>(std::max(real, -9.2e18));
   }
@@ -133,7 +135,7 @@ void Section::read(const std::string& key, std::int64_t& value, std::int64_t min
 void Section::read(const std::string& key, double& value, double min, double max) {
   const nlohmann::json* found = find(key);
   if (found == nullptr || is_auto(key)) return;
-  if (!found->is_number()) fail(key, "is " + shown(*found) + ", but must be a number");
+  if (!found->is_number()) return fail(key, "is " + shown(*found) + ", but must be a number");
   const auto number = found->get<double>();
   if (!(number >= min)) fail(key, "is " + shown(*found) + ", but must be at least " + shown(min));
   if (number > max) fail(key, "is " + shown(*found) + ", but must be at most " + shown(max));
@@ -143,7 +145,7 @@ void Section::read(const std::string& key, double& value, double min, double max
 void Section::read(const std::string& key, std::string& value) {
   const nlohmann::json* found = find(key);
   if (found == nullptr || is_auto(key)) return;
-  if (!found->is_string()) fail(key, "is " + shown(*found) + ", but must be a string");
+  if (!found->is_string()) return fail(key, "is " + shown(*found) + ", but must be a string");
   value = found->get<std::string>();
 }
 
@@ -152,7 +154,7 @@ void Section::read(const std::string& key, std::vector<std::string>& value) {
   if (found == nullptr || is_auto(key)) return;
   const bool strings = found->is_array() &&
                        std::all_of(found->begin(), found->end(), [](const auto& e) { return e.is_string(); });
-  if (!strings) fail(key, "is " + shown(*found) + ", but must be a list of strings");
+  if (!strings) return fail(key, "is " + shown(*found) + ", but must be a list of strings");
   value = found->get<std::vector<std::string>>();
 }
 
@@ -171,7 +173,7 @@ void Section::read_enum(const std::string& key, const std::vector<std::string>& 
 
 std::optional<Section> Section::child(const std::string& key) {
   const nlohmann::json* found = find(key);
-  if (found == nullptr) return std::nullopt;
+  if (found == nullptr || (context_->foreign && !found->is_object())) return std::nullopt;
   return Section(*context_, *found, path_of(key));
 }
 

@@ -22,11 +22,13 @@ struct ParseContext {
   std::string file;
   JsonPositions positions;
   std::vector<std::string> warnings;
+  /// Of a recorded run, which others may have written: what cannot be read keeps its default, nothing fails.
+  bool foreign = false;
   /// Keys that were asked for, by the path of their section: what a file may hold.
   std::map<std::string, std::set<std::string>> known;
 
-  /// Throws ConfigError: "file:line:column: path: text".
-  [[noreturn]] void fail(const std::string& path, const std::string& text) const;
+  /// Throws ConfigError: "file:line:column: path: text". Does nothing with `foreign`.
+  void fail(const std::string& path, const std::string& text) const;
   void warn(const std::string& path, const std::string& text);
 };
 
@@ -46,7 +48,8 @@ class Section {
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string path_of(const std::string& key) const;
-  [[noreturn]] void fail(const std::string& key, const std::string& text) const;
+  /// Throws, or does nothing where the file is foreign: the caller goes on without the key.
+  void fail(const std::string& key, const std::string& text) const;
   void warn(const std::string& key, const std::string& text) { context_->warn(path_of(key), text); }
 
   /// Marks a key as known; returns its value, or null when it is absent or JSON null.

@@ -106,6 +106,7 @@ LrSchedule read_scheduler(Section section, const OptimizerConfig& optimizer, con
   switch (s.type) {
     case LrScheduleType::constant:
       section.fail("type", "missing: give a schedule such as \"WarmupLR\"");
+      break;
     case LrScheduleType::warmup_decay:
       read_total_steps(params, s, options);
       [[fallthrough]];

@@ -26,10 +26,13 @@ void check(const EstimateInput& input, bool needs_layer) {
                                   "; it must be at least 1");
     }
   };
-  positive("params", input.params);
   positive("gpus per node", input.gpus_per_node);
   positive("nodes", input.nodes);
-  // 0 is a layer that keeps its parameters elsewhere; DeepSpeed takes it too.
+  // DeepSpeed takes a model without parameters, and a layer that keeps them elsewhere.
+  if (input.params < 0) {
+    throw std::invalid_argument("estimate: params is " + std::to_string(input.params) +
+                                "; it must be at least 0");
+  }
   if (needs_layer && input.largest_layer_params < 0) {
     throw std::invalid_argument("estimate: largest layer params is " +
                                 std::to_string(input.largest_layer_params) + "; it must be at least 0");

@@ -119,7 +119,8 @@ GroupedStates grouped_states(const StateExpression& states, const ZeroConfig& ze
   if (zero.hpz_partition_size > 1) {
     grouped.secondary_bytes = static_cast<double>(param_bytes);
     grouped.secondary_ranks = static_cast<double>(zero.hpz_partition_size);
-    grouped.text += " + " + times_s(param_bytes) + "/" + std::to_string(zero.hpz_partition_size) + " (hpZ)";
+    grouped.secondary_text = times_s(param_bytes) + "/" + std::to_string(zero.hpz_partition_size) + " (hpZ)";
+    grouped.text += " + " + grouped.secondary_text;
   }
   return grouped;
 }

@@ -59,7 +59,8 @@ struct GroupedStates {
   double shard_ranks = 1;      ///< n, or the size of MiCS' groups
   double secondary_bytes = 0;  ///< per element, 0 without hpZ
   double secondary_ranks = 1;
-  std::string text;  ///< "16S/n", "16S/4 (MiCS)", "16S/n + 2S/8 (hpZ)"
+  std::string text;            ///< "16S/n", "16S/4 (MiCS)", "16S/n + 2S/8 (hpZ)"
+  std::string secondary_text;  ///< of these "2S/8 (hpZ)", empty without hpZ
   [[nodiscard]] double bytes(double params) const noexcept {
     return states.bytes(params, shard_ranks) + secondary_bytes * params / secondary_ranks;
   }

@@ -1,14 +1,18 @@
 #include "runtime/plan/stage_estimate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "runtime/plan/estimator.h"
 #include "runtime/plan/forward_stack.h"
+#include "runtime/plan/offload.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/scheduler_config.h"
+#include "runtime/plan/secondary_shards.h"
 #include "runtime/plan/shard_layout.h"
 #include "runtime/plan/visit_order.h"
+#include "runtime/plan/zero_groups.h"
 
 namespace shardscope::plan {
 namespace {
@@ -58,19 +62,21 @@ Sizes sizes_of(const StageEstimateInput& input) {
   return sizes;
 }
 
-/// Gradients that wait for or are in their reduction, elements at most.
+/// Gradients that wait for or are in their reduction, bytes at most.
 ///
 /// This runtime: stages 0 and 1 reduce in place. Stages 2 and 3 hold the open bucket and, with overlap_comm,
 /// the two before it (three where stage 3 holds the host back as DeepSpeed does), and the module that
-/// backward is writing. Where sums rest on the host, or are added to what earlier micro-steps left, the owned
+/// backward is writing. Where sums rest on the host, have a type of their own, or are added to what earlier
+/// micro-steps left, the owned
 /// pieces of these buckets arrive in memory of their own: at stage 2 a rank may own all of a bucket, at stage
 /// 3 it owns its shard of each parameter. DeepSpeed: see BufferPolicy; stage 3 has one.
-std::int64_t bucket_elems(const StageEstimateInput& input, std::uint32_t stage, bool overlap,
-                          bool offload_optimizer, std::int64_t owned, const Sizes& sizes) {
+std::int64_t bucket_bytes(const StageEstimateInput& input, std::uint32_t stage, bool overlap,
+                          bool offload_optimizer, std::int64_t owned, std::int64_t shard_ranks,
+                          const Sizes& sizes) {
   const std::int64_t bucket = input.zero.reduce_bucket_size;
   if (input.buffers == BufferPolicy::deepspeed) {
     if (stage == 0 || (stage < 3 && !input.zero.contiguous_gradients)) return 0;
-    return bucket * (stage < 3 && overlap ? 2 : 1);
+    return bucket * (stage < 3 && overlap ? 2 : 1) * input.bytes.param;
   }
   if (stage < 2) return 0;
   const std::int64_t one = std::min(sizes.trained, std::max(bucket, sizes.largest_param));
@@ -78,11 +84,12 @@ std::int64_t bucket_elems(const StageEstimateInput& input, std::uint32_t stage, 
   const std::int64_t before = stage == 3 && held_back > 0 ? held_back + 1 : 2;
   const std::int64_t reducing = std::min(sizes.trained, one * (overlap ? 1 + before : 1));
   std::int64_t arriving = 0;
-  if (offload_optimizer || input.zero.gradient_accumulation_steps > 1) {
-    const std::int64_t world = input.gpus_per_node * input.nodes;
-    arriving = std::min(owned, stage == 3 ? reducing / world + sizes.trained_params : reducing);
+  if (offload_optimizer || input.zero.gradient_accumulation_steps > 1 ||
+      input.bytes.gradient != input.bytes.param) {
+    arriving = std::min(owned, stage == 3 ? reducing / shard_ranks + sizes.trained_params : reducing);
   }
-  return std::min(sizes.trained, reducing + sizes.largest_gradients) + arriving;
+  return std::min(sizes.trained, reducing + sizes.largest_gradients) * input.bytes.param +
+         arriving * input.bytes.gradient;
 }
 
 /// Without the model: the scheduler stays within the live limit, but for the layer that runs.
@@ -90,20 +97,73 @@ std::int64_t gathered_bound_elems(const ZeroConfig& zero, const Sizes& sizes) {
   return std::min(sizes.total, zero.max_live_parameters + sizes.largest_layer);
 }
 
+/// The settings of a row.
+ZeroConfig settings_of(const ZeroConfig& configured, const StageEstimate& row) {
+  ZeroConfig zero = configured;
+  zero.stage = row.stage;
+  zero.offload_optimizer.device = row.offload_optimizer ? OffloadDevice::cpu : OffloadDevice::none;
+  if (row.stage < 3) zero.offload_optimizer.ratio = 1;
+  zero.offload_param.device = row.offload_param ? OffloadDevice::cpu : OffloadDevice::none;
+  return zero;
+}
+
+/// Share of the owned range that leaves the device with an offloaded optimizer: that of the sub-groups which
+/// the CPU updates, where they are known.
+double offloaded_share(const StageEstimateInput& input, const ZeroConfig& zero, std::uint32_t shard_ranks) {
+  const double ratio = zero.offload_optimizer.ratio;
+  if (input.model == nullptr || zero.stage < 3 || ratio == 1) return ratio;
+  const ShardLayout layout =
+      make_shard_layout(*input.model, shard_ranks, kShardAlignmentBytes / input.bytes.param);
+  if (layout.trainable_elems == 0) return ratio;
+  const std::int64_t kept =
+      first_offloaded_elem(zero.offload_optimizer, make_sub_groups(layout, zero.sub_group_size));
+  return 1 - static_cast<double>(kept) / static_cast<double>(layout.trainable_elems);
+}
+
+/// Exact for whole factors.
+std::int64_t bytes_of(double factor, std::int64_t elems) {
+  if (factor == std::floor(factor)) return static_cast<std::int64_t>(factor) * elems;
+  return std::llround(factor * static_cast<double>(elems));
+}
+
+/// hpZ: the secondary copies of one rank.
+std::int64_t secondary_bytes(const Sizes& sizes, const ZeroConfig& zero, std::uint32_t ranks,
+                             std::int64_t param_bytes) {
+  if (zero.stage != 3 || zero.hpz_partition_size < 2) return 0;
+  std::int64_t elems = 0;
+  for (const std::int64_t param : sizes.params) {
+    elems += secondary_elems(param, ranks, static_cast<std::uint32_t>(zero.hpz_partition_size));
+  }
+  return elems * param_bytes;
+}
+
+/// Stage 1 in its first layout (S1): its padding, and the owned parameters a second time, in a row, where
+/// several communications leave them in pieces. Returns the bytes of these.
+std::int64_t apply_legacy_layout(const StageEstimateInput& input, const ZeroConfig& zero, const Sizes& sizes,
+                                 std::uint32_t ranks, std::int64_t& owned, std::int64_t& whole) {
+  std::vector<std::int64_t> trained;
+  for (std::size_t i = 0; i < sizes.params.size(); ++i) {
+    if (sizes.trainable.empty() || sizes.trainable[i]) trained.push_back(sizes.params[i]);
+  }
+  const FlatLayout layout = make_legacy_layout(trained, ranks, zero.max_elements_per_comm);
+  owned = layout.shard_elems;
+  whole = layout.flat_elems;
+  return layout.intervals > 1 ? owned * input.bytes.param : 0;
+}
+
 StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes, std::uint32_t stage,
                              bool offload_optimizer, bool offload_param) {
   const std::int64_t world = input.gpus_per_node * input.nodes;
   const auto ranks = static_cast<std::uint32_t>(world);
-  ZeroConfig zero = input.zero;
-  zero.stage = stage;
   StageEstimate row;
   row.stage = stage;
   row.offload_optimizer = offload_optimizer;
   row.offload_param = offload_param;
-  zero.offload_optimizer.device = offload_optimizer ? OffloadDevice::cpu : OffloadDevice::none;
-  zero.offload_optimizer.ratio = 1;
-  zero.offload_param.device = offload_param ? OffloadDevice::cpu : OffloadDevice::none;
-  const auto pools = placed_expressions(stage, input.bytes, state_placement(zero));
+  ZeroConfig zero = settings_of(input.zero, row);
+  const std::uint32_t shard_ranks = shard_world(zero, ranks);
+  StatePlacement placement = state_placement(zero);
+  if (offload_optimizer) placement.ratio = offloaded_share(input, zero, shard_ranks);
+  const auto pools = placed_expressions(stage, input.bytes, placement);
   const auto in = [&](StatePool pool) -> const PoolExpression& {
     return pools[static_cast<std::size_t>(pool)];
   };
@@ -112,18 +172,26 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
 
   // Elements that a rank updates, with padding: what one byte of a sharded state costs.
   const std::int64_t alignment = input.model != nullptr ? kShardAlignmentBytes / input.bytes.param : 1;
-  ModelStates exact = model_states(sizes.params, stage, ranks, input.bytes, alignment, sizes.trainable);
+  ModelStates exact = model_states(sizes.params, stage, shard_ranks, input.bytes, alignment, sizes.trainable);
   if (stage == 3 && exact.frozen > 0 && zero.quantized_nontrainable_weights) {
-    exact.frozen = frozen_rest_bytes(sizes.params, sizes.trainable, zero, ranks, input.bytes.param);
+    exact.frozen = frozen_rest_bytes(sizes.params, sizes.trainable, zero, shard_ranks, input.bytes.param);
   }
-  const std::int64_t owned = exact.param_owned / input.bytes.param;
-  const std::int64_t whole = (exact.param_owned + exact.param_rest) / input.bytes.param;
-  // Without a ratio the factors are whole bytes.
-  const auto bytes_of = [](double factor, std::int64_t elems) {
-    return static_cast<std::int64_t>(factor) * elems;
-  };
-  row.model_states =
-      bytes_of(row.device_expression.whole, whole) + bytes_of(row.device_expression.sharded, owned);
+  std::int64_t owned = exact.param_owned / input.bytes.param;
+  std::int64_t whole = (exact.param_owned + exact.param_rest) / input.bytes.param;
+  const std::int64_t pieces =
+      uses_legacy_layout(zero) ? apply_legacy_layout(input, zero, sizes, ranks, owned, whole) : 0;
+  const GroupedStates grouped =
+      grouped_states(state_expression(stage, input.bytes), zero, input.bytes.param, ranks);
+  row.device_text = row.device_expression.text();
+  if (!offload_optimizer) {
+    row.device_text = grouped.text;
+  } else if (!grouped.secondary_text.empty()) {
+    row.device_text = (row.device_text == "0" ? "" : row.device_text + " + ") + grouped.secondary_text;
+  }
+  if (pieces > 0) row.device_text += " + " + StateExpression{0, input.bytes.param}.text() + " (pieces)";
+  row.model_states = bytes_of(row.device_expression.whole, whole) +
+                     bytes_of(row.device_expression.sharded, owned) + pieces +
+                     secondary_bytes(sizes, zero, ranks, input.bytes.param);
   const StatePool frozen_pool = stage == 3 ? state_placement(zero).params : StatePool::device;
   const std::int64_t frozen_on_host = frozen_pool == StatePool::device ? 0 : exact.frozen;
   if (exact.frozen > 0) row.frozen = frozen_expression(stage, frozen_bytes(input.bytes, zero));
@@ -133,14 +201,13 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
   row.pinned = (bytes_of(in(StatePool::pinned).sharded, owned) +
                 (frozen_pool == StatePool::pinned ? frozen_on_host : 0)) *
                input.gpus_per_node;
-  row.buckets =
-      bucket_elems(input, stage, zero.overlap(), offload_optimizer, owned, sizes) * input.bytes.gradient;
+  row.buckets = bucket_bytes(input, stage, zero.overlap(), offload_optimizer, owned, shard_ranks, sizes);
   // The one rank of a world of one holds every shard whole already, unless it is int8.
   const bool packed = exact.frozen > 0 && zero.quantized_nontrainable_weights;
-  if (stage == 3 && (world > 1 || offload_param || packed)) {
+  if (stage == 3 && (shard_ranks > 1 || offload_param || packed)) {
     if (input.model != nullptr) {
       if (input.buffers == BufferPolicy::deepspeed) zero.compat.scheduler = Compat::deepspeed;
-      row.gathered = gathered_peak_bytes(*input.model, zero, ranks, input.bytes.param);
+      row.gathered = gathered_peak_bytes(*input.model, zero, shard_ranks, input.bytes.param);
     } else {
       row.gathered = gathered_bound_elems(zero, sizes) * input.bytes.param;
     }
@@ -233,6 +300,7 @@ std::vector<StageEstimate> estimate_stages(const StageEstimateInput& input) {
   std::vector<StageEstimate> rows;
   for (std::uint32_t stage = 0; stage <= 3; ++stage) {
     rows.push_back(estimate_stage(input, sizes, stage, false, false));
+    if (stage == 3 && input.zero.mics_shard_size > 0) continue;
     if (stage > 0) rows.push_back(estimate_stage(input, sizes, stage, true, false));
     if (stage == 3) rows.push_back(estimate_stage(input, sizes, stage, true, true));
   }

@@ -25,7 +25,7 @@ struct StageEstimateInput {
   std::int64_t gpus_per_node = 1;
   std::int64_t nodes = 1;
   StateBytes bytes = kMixedPrecision;
-  /// Sizes and limits; stage and offload are those of each row.
+  /// Sizes, limits, groups and layouts; stage and the device of offloading are those of each row.
   ZeroConfig zero;
   BufferPolicy buffers = BufferPolicy::shardscope;
 };
@@ -34,10 +34,12 @@ struct StageEstimate {
   std::uint32_t stage = 0;
   bool offload_optimizer = false;
   bool offload_param = false;
-  PoolExpression device_expression;  ///< model states of one GPU
-  PoolExpression host_expression;    ///< what one GPU's rank keeps in host memory instead, pinned or not
-  StateExpression frozen;            ///< per element of frozen parameters, beside them; zero without any
-  bool frozen_on_host = false;       ///< where `frozen` is: with the parameters that are trained
+  PoolExpression device_expression;  ///< model states of one GPU, sharded over all ranks alike
+  /// The same as it is: "16S/4 (MiCS)", "16S/n + 2S/8 (hpZ)", "4S + 12S/n + 2S/n (pieces)".
+  std::string device_text;
+  PoolExpression host_expression;  ///< what one GPU's rank keeps in host memory instead, pinned or not
+  StateExpression frozen;          ///< per element of frozen parameters, beside them; zero without any
+  bool frozen_on_host = false;     ///< where `frozen` is: with the parameters that are trained
   // Bytes of one GPU.
   std::int64_t model_states = 0;  ///< padding included
   std::int64_t buckets = 0;       ///< gradients between backward and their reduction, at most
@@ -48,10 +50,11 @@ struct StageEstimate {
   std::int64_t pinned = 0;  ///< a part of host_states: all that pin_memory applies to
 };
 
-/// Stages 0 to 3 without offload, 1 to 3 with the optimizer on the CPU (whole, whatever its `ratio`), 3 with
-/// parameters there too; stage by stage. States are where this runtime puts them (placed_expressions);
-/// DeepSpeed's estimators count another host memory (estimator.h, M6 and M12). Throws std::invalid_argument
-/// on counts below 1.
+/// Stages 0 to 3 without offload, 1 to 3 with the optimizer on the CPU (in stage 3 as much as `ratio` says,
+/// by whole sub-groups where the model is known), 3 with parameters there too; stage by stage. With
+/// mics_shard_size stage 3 has no offload, which MiCS refuses. States are where this runtime puts them
+/// (placed_expressions); DeepSpeed's estimators count another host memory (estimator.h, M6 and M12). Throws
+/// std::invalid_argument on counts below 1 and groups that do not divide the ranks.
 [[nodiscard]] std::vector<StageEstimate> estimate_stages(const StageEstimateInput& input);
 
 /// Highest bytes of gathered stage-3 parameters over three iterations (record, complete, complete) of a run

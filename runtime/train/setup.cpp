@@ -12,6 +12,7 @@
 
 #include "kernels/types.h"
 #include "runtime/plan/activation_checkpointing.h"
+#include "runtime/plan/auto_sizes.h"
 #include "runtime/plan/leaf_modules.h"
 #include "runtime/plan/quantization.h"
 
@@ -54,15 +55,6 @@ void warn_if_nothing_is_quantized(const Options& options, std::uint32_t world,
                         " has no frozen parameter; say \"trainable\": false in its JSON file"));
 }
 
-/// Width of the first embedding: what the "auto" sizes of a configuration are made from. 0: there is none.
-std::int64_t embedding_width(const plan::NodeSpec& node) {
-  if (node.kind == plan::NodeKind::embedding) return node.out;
-  for (const plan::NodeSpec& child : node.children) {
-    if (const std::int64_t width = embedding_width(child); width > 0) return width;
-  }
-  return 0;
-}
-
 }  // namespace
 
 plan::ModelPlan load_model(const Options& options, const config::TrainingConfig& config) {
@@ -79,15 +71,11 @@ config::TrainingConfig load_training_config(const Options& options, std::uint32_
   config::ParseOptions parse;
   parse.world = world;
   parse.total_steps = options.steps;
-  parse.hidden_size = embedding_width(load_spec(options).root);
+  parse.hidden_size = plan::embedding_width(load_spec(options).root);
   if (options.config.empty()) return config::default_config(parse);
   config::TrainingConfig config = config::load_config(options.config, parse);
   warn_if_nothing_is_quantized(options, world, config);
   return config;
-}
-
-std::string describe_config(const Options& options, std::uint32_t world) {
-  return config::effective_json(load_training_config(options, world));
 }
 
 instrumentation::Detail parse_detail(const std::string& name, instrumentation::Detail fallback) {

@@ -17,8 +17,6 @@ namespace shardscope::train {
 [[nodiscard]] plan::ModelPlan load_model(const Options& options, const config::TrainingConfig& config);
 /// The model's width counts for "auto". Throws config::ConfigError, or std::invalid_argument as load_model.
 [[nodiscard]] config::TrainingConfig load_training_config(const Options& options, std::uint32_t world);
-/// The configuration for `world` ranks with every default filled in, JSON. Throws config::ConfigError.
-[[nodiscard]] std::string describe_config(const Options& options, std::uint32_t world);
 /// Throws std::invalid_argument on an unknown level; "" is the fallback.
 [[nodiscard]] instrumentation::Detail parse_detail(const std::string& name, instrumentation::Detail fallback);
 /// The option or a name made up on rank 0, the same on every rank. Collective.

@@ -30,6 +30,15 @@ def shardscope(*arguments, timeout=120, cwd=None):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
 
 
+def print_config(zero, world, ours=None, **root):
+    """zero_train --print-config of a configuration with this zero_optimization."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump({"train_micro_batch_size_per_gpu": 1, "zero_optimization": zero, "shardscope": ours or {}, **root}, file)
+        file.flush()
+        return subprocess.run([BIN / "zero_train", "--config", file.name, "--print-config", str(world)],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+
+
 class Errors(unittest.TestCase):
     """What, value, what to do; exit code not zero; nothing on standard output."""
 
@@ -66,6 +75,34 @@ class Errors(unittest.TestCase):
             file.flush()
             self.check(["run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--data", "golden:mlp"],
                        "overlap_com", "overlap_comm")
+
+    def test_a_word_near_no_key_gets_no_hint(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"train_micro_batch_size_per_gpu": 1, "foo": 1}, file)
+            file.flush()
+            arguments = ["estimate", "all", "--model", "mlp", "--config", file.name]
+            self.check(arguments, "foo: unknown key", "docs/configuration.md")
+            self.assertNotIn("did you mean", shardscope(*arguments).stderr)
+
+    def test_groups_that_do_not_divide_the_ranks_are_found_before_the_run(self):
+        for key in ("zero_hpz_partition_size", "mics_shard_size"):
+            for said in (print_config({"stage": 3, key: 3}, 4), print_config({"stage": 3, key: 3}, 4, {"ranks_per_node": 3})):
+                self.assertNotEqual(said.returncode, 0, key)
+                self.assertIn("is 3, which does not divide the 4 ranks", said.stderr)
+            self.assertEqual(print_config({"stage": 3, key: 2}, 4).returncode, 0, key)
+
+    def test_the_configuration_is_printed_with_its_warnings(self):
+        said = print_config({"stage": 1, "round_robin_gradients": True, "legacy_stage1": True, "zero_hpz_partition_size": 2}, 4)
+        self.assertEqual(said.returncode, 0)
+        self.assertTrue(said.stderr.startswith("shardscope: warning: zero_optimization.zero_hpz_partition_size: ignored"), said.stderr)
+        self.assertEqual(json.loads(said.stdout)["zero_optimization"]["stage"], 1)
+
+    def test_the_first_form_of_zero_optimization(self):
+        said = print_config(True, 2, allgather_size=1000)
+        self.assertIn("warning: zero_optimization: deprecated", said.stderr)
+        zero = json.loads(said.stdout)["zero_optimization"]
+        self.assertEqual((zero["stage"], zero["allgather_bucket_size"]), (1, 1000))
+        self.assertEqual(json.loads(print_config(False, 2).stdout)["zero_optimization"]["stage"], 0)
 
     def test_messages_name_the_file_and_line_of_a_file_with_comments(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -323,6 +360,84 @@ class Estimates(unittest.TestCase):
             made = subprocess.run([BIN / "zero_train", "--config", file.name, "--model", "gpt-mini", "--print-config", "2"],
                                   stdout=subprocess.PIPE, text=True, check=True).stdout
         self.assertEqual(json.loads(made)["zero_optimization"]["reduce_bucket_size"], 128 * 128)
+
+    def test_nothing_is_what_deepspeed_counts_for_it(self):
+        rows = json.loads(self.text("zero2", "--params", 0, "--json"))
+        self.assertEqual([(row["per_cpu_bytes"], row["per_gpu_bytes"]) for row in rows], [(0, 0)] * 2)
+        rows = json.loads(self.text("zero3", "--params", 1000, "--largest-layer", 0, "--gpus-per-node", 4, "--json"))
+        self.assertEqual([row["per_gpu_bytes"] for row in rows], [0, 0, 500, 500, 4500, 4500])
+
+    def test_a_figure_of_a_node_has_the_expression_of_a_node(self):
+        args = ("all", "--params", "7.5e9", "--largest-layer", "200e6", "--gpus-per-node", 64)
+        row = next(r for r in json.loads(self.text(*args, "--json")) if r["offload_param"] == "none" and
+                   r["offload_optimizer"] == "cpu" and r["stage"] == 3)
+        self.assertEqual((row["host_expression"], row["per_cpu_bytes"]), ("14S g/n", 14 * 7500000000 // 64 * 64))
+        self.assertRegex(self.text(*args), r"14S g/n +97\.79GB")
+        self.assertIn("g = 64 of a node", self.text(*args))
+
+    # Frozen, and not: 160400 trained and 160400 frozen parameters, and a head.
+    FROZEN = {"name": "fz", "input": {"kind": "vectors", "width": 400}, "loss": {"kind": "mse", "width": 1},
+              "root": {"kind": "sequential", "children": [
+                  {"kind": "linear", "name": "a", "in": 400, "out": 400},
+                  {"kind": "linear", "name": "b", "in": 400, "out": 400, "trainable": False},
+                  {"kind": "linear", "name": "c", "in": 400, "out": 1}]}}
+
+    def test_keys_of_the_configuration_count_in_the_rows(self):
+        """Each of these keys says what states cost, so the row of its stage says what the run's summary says."""
+        elems, frozen = 160400 + 401, 160400
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            (folder / "model.json").write_text(json.dumps(self.FROZEN))
+
+            def rows(stage, ranks, zero, types=None, model=folder / "model.json"):
+                config = {"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": True}, "data_types": types or {},
+                          "zero_optimization": {"stage": stage, "stage3_param_persistence_threshold": 0, **zero}}
+                (folder / "ds.json").write_text(json.dumps(config))
+                said = shardscope("estimate", "all", "--model", model, "--gpus-per-node", ranks, "--json", "--config",
+                                  folder / "ds.json")
+                self.assertEqual(said.returncode, 0, said.stderr)
+                return [r for r in json.loads(said.stdout) if r["stage"] == stage], said.stderr
+
+            def row(*arguments):
+                return rows(*arguments)[0][0]
+            fp32 = {"grad_accum_dtype": "fp32"}
+            self.assertEqual(row(3, 2, {})["expression"], "16S/n + 2F/n")
+            int8 = row(3, 2, {"zero_quantized_nontrainable_weights": True})
+            self.assertEqual(int8["expression"], "16S/n + F/n")
+            self.assertAlmostEqual(row(3, 2, {})["model_states_bytes"] - int8["model_states_bytes"], frozen / 2, delta=100)
+            self.assertEqual(row(2, 2, {}, fp32)["expression"], "2S + 16S/n + 2F")
+            self.assertAlmostEqual(row(2, 2, {}, fp32)["model_states_bytes"] - row(2, 2, {})["model_states_bytes"],
+                                   2 * elems / 2, delta=10)
+            hpz = row(3, 2, {"zero_hpz_partition_size": 2})
+            self.assertEqual(hpz["expression"], "16S/n + 2S/2 (hpZ) + 2F/n")
+            self.assertAlmostEqual(hpz["model_states_bytes"] - row(3, 2, {})["model_states_bytes"], elems + frozen, delta=10)
+            mics, told = rows(3, 4, {"mics_shard_size": 2})
+            self.assertEqual([r["expression"] for r in mics], ["16S/2 (MiCS) + 2F/n"])
+            self.assertEqual(mics[0]["model_states_bytes"], row(3, 2, {})["model_states_bytes"])
+            self.assertIn("mics_shard_size", told)
+            legacy = row(1, 2, {"legacy_stage1": True, "max_elements_per_comm": 100000})
+            self.assertEqual(legacy["expression"], "4S + 12S/n + 2S/n (pieces) + 2F")
+            half = rows(3, 2, {"sub_group_size": 1000, "offload_optimizer": {"device": "cpu", "ratio": 0.5}})[0][1]
+            whole = rows(3, 2, {"sub_group_size": 1000, "offload_optimizer": {"device": "cpu"}})[0][1]
+            self.assertLess(0, half["per_cpu_bytes"])
+            self.assertLess(half["per_cpu_bytes"], whole["per_cpu_bytes"])
+            self.assertEqual(half["per_cpu_bytes"] + 2 * half["model_states_bytes"],
+                             whole["per_cpu_bytes"] + 2 * whole["model_states_bytes"])
+
+    def test_quantized_frozen_weights_in_the_summary_of_a_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            (folder / "model.json").write_text(json.dumps(self.FROZEN))
+            (folder / "ds.json").write_text(json.dumps({
+                "train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": True},
+                "zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0,
+                                      "zero_quantized_nontrainable_weights": True}}))
+            run = shardscope("run", "--config", folder / "ds.json", "--model", folder / "model.json", "--ranks", 2,
+                             "--steps", 2, "--record", folder / "r.zscope")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            memory = json.loads(shardscope("summary", folder / "r.zscope", "--json").stdout)["memory_model"]
+            self.assertEqual(memory["expression"], "16S/n + F/n")
+            self.assertLess(abs(memory["unexplained_bytes"]), 1024)
 
     def test_all_reads_the_configuration(self):
         def row(*more):

@@ -20,9 +20,9 @@ ALLOWED = {
     **{folder: ["runtime/plan", "kernels", "instrumentation"] + RUNTIME for folder in RUNTIME},
     "app/store": ["instrumentation", "runtime/plan"],
     "app/collector": ["instrumentation", "runtime/plan", "app/store"],
-    "app/analysis": ["instrumentation", "runtime/plan", "app/store"],
+    "app/analysis": ["instrumentation", "runtime/plan", "runtime/config", "app/store"],
     "app/export": ["instrumentation", "runtime/plan", "app/store", "app/analysis"],
-    "app/cli": ["instrumentation", "runtime/plan", "app/store", "app/collector", "app/analysis", "app/export"],
+    "app/cli": ["instrumentation", "runtime/plan", "runtime/config", "app/store", "app/collector", "app/analysis", "app/export"],
     "app/gui": ["instrumentation", "runtime/plan", "app/store", "app/collector", "app/analysis", "app/export"],
 }
 # Headers of libraries that only some folders may see: pattern -> folders.

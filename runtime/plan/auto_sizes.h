@@ -1,0 +1,13 @@
+// What the "auto" sizes of a configuration are made from.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/plan/model_plan.h"
+
+namespace shardscope::plan {
+
+/// Width of the first embedding at or below `node`; 0: there is none.
+[[nodiscard]] std::int64_t embedding_width(const NodeSpec& node);
+
+}  // namespace shardscope::plan
