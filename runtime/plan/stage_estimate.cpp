@@ -7,6 +7,7 @@
 #include "runtime/plan/estimator.h"
 #include "runtime/plan/forward_stack.h"
 #include "runtime/plan/offload.h"
+#include "runtime/plan/quantization.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/scheduler_config.h"
 #include "runtime/plan/secondary_shards.h"
@@ -126,15 +127,21 @@ std::int64_t bytes_of(double factor, std::int64_t elems) {
   return std::llround(factor * static_cast<double>(elems));
 }
 
-/// hpZ: the secondary copies of one rank.
+/// hpZ: the secondary copies of one rank; those of shards that rest as int8 are int8 too.
 std::int64_t secondary_bytes(const Sizes& sizes, const ZeroConfig& zero, std::uint32_t ranks,
                              std::int64_t param_bytes) {
   if (zero.stage != 3 || zero.hpz_partition_size < 2) return 0;
-  std::int64_t elems = 0;
-  for (const std::int64_t param : sizes.params) {
-    elems += secondary_elems(param, ranks, static_cast<std::uint32_t>(zero.hpz_partition_size));
+  const auto group = static_cast<std::uint32_t>(zero.hpz_partition_size);
+  std::vector<bool> quantized(sizes.params.size(), false);
+  if (!sizes.trainable.empty()) {
+    quantized = quantized_shards(sizes.params, sizes.trainable, zero, ranks, param_bytes);
   }
-  return elems * param_bytes;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < sizes.params.size(); ++i) {
+    bytes += quantized[i] ? packed_secondary(sizes.params[i], ranks, group).bytes()
+                          : secondary_elems(sizes.params[i], ranks, group) * param_bytes;
+  }
+  return bytes;
 }
 
 /// Stage 1 in its first layout (S1): its padding, and the owned parameters a second time, in a row, where
