@@ -139,9 +139,11 @@ TEST(StageEstimate, ColdFollowsTheExpressions) {
   input.bytes = kFp32;
   EXPECT_EQ(row_of(estimate_stages(input), 1, true, false).device_expression.text(), "8S");
   EXPECT_EQ(row_of(estimate_stages(input), 3, true, true).host_expression.text(), "20S/n");
-  // The row is the whole optimizer on the CPU, whatever part of it a configuration offloads.
+  // In stage 3 as much of the optimizer as the configuration offloads; other stages know no ratio.
   input.zero.offload_optimizer.ratio = 0.5;
-  EXPECT_EQ(row_of(estimate_stages(input), 3, true, false).host_expression.text(), "16S/n");
+  EXPECT_EQ(row_of(estimate_stages(input), 3, true, false).host_expression.text(), "8S/n");
+  EXPECT_EQ(row_of(estimate_stages(input), 3, true, false).device_expression.text(), "10S/n");
+  EXPECT_EQ(row_of(estimate_stages(input), 1, true, false).host_expression.text(), "16S/n");
 }
 
 TEST(StageEstimate, BucketsFollowOverlapAndPolicy) {
