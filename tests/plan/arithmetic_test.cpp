@@ -182,7 +182,7 @@ TEST(Estimator, DividesAsPythonDoes) {
 }
 
 TEST(Estimator, RefusesWhatCannotBe) {
-  EXPECT_THROW((void)estimate_zero2({}), std::invalid_argument);
+  EXPECT_THROW((void)estimate_zero2({.params = -1}), std::invalid_argument);
   EstimateInput input;
   input.params = 10;
   EXPECT_NO_THROW((void)estimate_zero2(input));
