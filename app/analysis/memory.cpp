@@ -91,13 +91,15 @@ std::optional<store::MemorySample> peak_of(const store::Store& store, const Summ
 /// Whether every state in `sample` is of whole blocks. A runtime whose arenas do not round, or round to
 /// something else, shows it here, and then nothing is said of rounding.
 bool in_blocks(const store::MemorySample& sample, std::int64_t block) {
-  for (const MemoryCategory category :
-       {MemoryCategory::param_shard, MemoryCategory::param_gathered, MemoryCategory::grad_full,
-        MemoryCategory::grad_shard, MemoryCategory::master_weight, MemoryCategory::momentum,
-        MemoryCategory::variance}) {
-    if (of(sample, category) % block != 0) return false;
-  }
-  return true;
+  // Owned parameters and gradients may lie among the others, in one buffer.
+  const std::int64_t params =
+      of(sample, MemoryCategory::param_shard) + of(sample, MemoryCategory::param_gathered);
+  const std::int64_t gradients =
+      of(sample, MemoryCategory::grad_full) + of(sample, MemoryCategory::grad_shard);
+  return params % block == 0 && gradients % block == 0 &&
+         of(sample, MemoryCategory::master_weight) % block == 0 &&
+         of(sample, MemoryCategory::momentum) % block == 0 &&
+         of(sample, MemoryCategory::variance) % block == 0;
 }
 
 /// What arenas add: each state is a buffer, of whole blocks; owned parameters lie among the
