@@ -20,10 +20,11 @@ constexpr std::int64_t kHalf = 2;
 __extension__ using Wide = __int128;
 
 void check(const EstimateInput& input, bool needs_layer) {
+  constexpr std::int64_t kMost = 1'000'000'000;  // so that no product below leaves 128 bits
   const auto positive = [](const char* what, std::int64_t value) {
-    if (value < 1) {
+    if (value < 1 || value > kMost) {
       throw std::invalid_argument(std::string("estimate: ") + what + " is " + std::to_string(value) +
-                                  "; it must be at least 1");
+                                  "; it must be from 1 to a billion");
     }
   };
   positive("gpus per node", input.gpus_per_node);
@@ -50,6 +51,12 @@ std::int64_t bytes_of(double bytes) {
                                 " bytes are beyond what is counted here (8 EiB); give fewer parameters");
   }
   return static_cast<std::int64_t>(bytes);
+}
+
+/// A number of bytes, or of GPUs, that is whole.
+std::int64_t counted(Wide number) {
+  (void)bytes_of(static_cast<double>(number));
+  return static_cast<std::int64_t>(number);
 }
 
 /// a / b rounded once, as Python divides integers; a plain division of doubles would round `a` before.
@@ -131,7 +138,7 @@ EstimateInput estimate_input(const ModelPlan& model) {
 std::vector<EstimateRow> estimate_zero2(const EstimateInput& input) {
   check(input, false);
   const std::int64_t P = input.params;
-  const std::int64_t total_gpus = input.nodes * input.gpus_per_node;
+  const std::int64_t total_gpus = counted(Wide{input.nodes} * input.gpus_per_node);
   const double f = input.additional_buffer_factor;
   std::vector<EstimateRow> rows;
   for (const bool offload : {true, false}) {
@@ -140,12 +147,12 @@ std::vector<EstimateRow> estimate_zero2(const EstimateInput& input) {
     double cpu = 0;
     switch (input.formula) {
       case EstimateFormula::doc:
-        row.gpu_bytes = offload ? kHalf * P : 4 * P + share(Wide{16} * P, total_gpus);
-        cpu = static_cast<double>(Wide{P} * std::max(kInit * input.gpus_per_node, kStates32)) * f;
+        row.gpu_bytes = counted(offload ? Wide{kHalf} * P : Wide{4} * P + share(Wide{16} * P, total_gpus));
+        cpu = static_cast<double>(Wide{P} * std::max(Wide{kInit} * input.gpus_per_node, Wide{kStates32})) * f;
         break;
       case EstimateFormula::deepspeed_0_19:
-        row.gpu_bytes = offload ? kHalf * P : kHalf * P + share(Wide{kStates} * P, total_gpus);
-        cpu = static_cast<double>(Wide{P} * std::max(kInit * total_gpus, kStates32)) * f;
+        row.gpu_bytes = counted(Wide{kHalf} * P + (offload ? 0 : share(Wide{kStates} * P, total_gpus)));
+        cpu = static_cast<double>(Wide{P} * std::max(Wide{kInit} * total_gpus, Wide{kStates32})) * f;
         break;
     }
     if (!offload) cpu = static_cast<double>(Wide{P} * kInit * input.gpus_per_node) * f;
@@ -160,16 +167,16 @@ std::vector<EstimateRow> estimate_zero3(const EstimateInput& input) {
   const std::int64_t P = input.params;
   const std::int64_t L = input.largest_layer_params;
   const std::int64_t n = input.gpus_per_node;
-  const std::int64_t total_gpus = input.nodes * n;
+  const std::int64_t total_gpus = counted(Wide{input.nodes} * n);
   const double f = input.additional_buffer_factor;
   const double share_of_node = 1.0 / static_cast<double>(input.nodes);
-  const std::int64_t layer = kInit * L;
+  const std::int64_t layer = counted(Wide{kInit} * L);
 
   // Products are ordered as in DeepSpeed: they are truncated, so rounding must not differ.
   const auto host = [&](std::int64_t bytes_per_param, bool zero_init) {
     if (zero_init) return static_cast<double>(Wide{P} * bytes_per_param) * share_of_node * f;
     const double sharded = static_cast<double>(bytes_per_param) * share_of_node;
-    return static_cast<double>(P) * std::max(static_cast<double>(kInit * n), sharded) * f;
+    return static_cast<double>(P) * std::max(static_cast<double>(Wide{kInit} * n), sharded) * f;
   };
   std::vector<EstimateRow> rows;
   const auto add = [&](bool optimizer, bool param, bool zero_init, double cpu, std::int64_t gpu) {
@@ -177,11 +184,12 @@ std::vector<EstimateRow> estimate_zero3(const EstimateInput& input) {
   };
   for (const bool zero_init : {true, false}) add(true, true, zero_init, host(kStates, zero_init), layer);
   for (const bool zero_init : {true, false}) {
-    add(true, false, zero_init, host(kStates32, zero_init), layer + share(Wide{kHalf} * P, total_gpus));
+    add(true, false, zero_init, host(kStates32, zero_init),
+        counted(Wide{layer} + share(Wide{kHalf} * P, total_gpus)));
   }
   for (const bool zero_init : {true, false}) {
     const double cpu = static_cast<double>(Wide{zero_init ? L : P} * kInit * n) * f;
-    add(false, false, zero_init, cpu, layer + share(Wide{kStates} * P, total_gpus));
+    add(false, false, zero_init, cpu, counted(Wide{layer} + share(Wide{kStates} * P, total_gpus)));
   }
   return rows;
 }

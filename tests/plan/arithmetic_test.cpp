@@ -190,6 +190,14 @@ TEST(Estimator, RefusesWhatCannotBe) {
   EXPECT_THROW((void)estimate_zero3(input), std::invalid_argument);
   input.params = std::int64_t{1} << 62;
   EXPECT_THROW((void)estimate_zero2(input), std::invalid_argument) << "beyond 64 bits of bytes";
+  input.largest_layer_params = std::int64_t{1} << 62;
+  EXPECT_THROW((void)estimate_zero3(input), std::invalid_argument);
+  input.gpus_per_node = input.nodes = 1'000'000'000;
+  EXPECT_THROW((void)estimate_zero2(input), std::invalid_argument);
+  input.params = 10;
+  input.nodes = std::int64_t{1} << 62;
+  EXPECT_THROW((void)estimate_zero2(input), std::invalid_argument);
+  input.nodes = input.gpus_per_node = 1;
   input.additional_buffer_factor = 0;
   EXPECT_THROW((void)estimate_zero2(input), std::invalid_argument);
 }
