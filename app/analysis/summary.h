@@ -80,8 +80,8 @@ struct MemoryModel {
   std::int64_t bytes_per_rank = 0;
   std::optional<std::int64_t> measured_bytes_per_rank;  ///< largest over ranks
   std::optional<double> excess_pct;
-  /// Named extras over the expression on that rank, and what they leave over; nothing where the recording does
-  /// not name its parameters.
+  /// Named extras over the expression on that rank, and what they leave over; nothing where the recording
+  /// does not name its parameters.
   std::vector<MemoryPart> parts;
   std::optional<std::int64_t> unexplained_bytes;
   /// The same for model states that are offloaded, by pool; the fields above are the device's.

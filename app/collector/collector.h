@@ -49,9 +49,9 @@ struct CollectorStatus {
   std::uint64_t refused = 0;  ///< connections turned away: no key, another key, another protocol
   std::uint32_t ranks_connected = 0, ranks_finished = 0, viewers = 0;
   std::string recording_error;  ///< a whole sentence
-  bool finished = false;       ///< every rank of the world has said that it ended
-  std::int32_t exit_code = 0;  ///< first non-zero exit code of a rank
-  std::string failure;         ///< its message
+  bool finished = false;        ///< every rank of the world has said that it ended
+  std::int32_t exit_code = 0;   ///< first non-zero exit code of a rank
+  std::string failure;          ///< its message
 };
 
 class Collector {
