@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 
-#include "app/analysis/foreign_json.h"
 #include "app/analysis/zero_settings.h"
 #include "runtime/plan/memory_model.h"
 #include "runtime/plan/offload.h"
@@ -32,29 +30,6 @@ std::int64_t frozen_elems(const ev::RunTables& tables) {
   std::int64_t elems = 0;
   for (const ev::ParamInfo& param : tables.params) elems += param.frozen ? param.elems : 0;
   return elems;
-}
-
-/// What the place of states depends on beyond zero_of().
-plan::ZeroConfig placement_of(const ev::RunTables& tables) {
-  plan::ZeroConfig zero = zero_of(tables);
-  const nlohmann::json config = parse_foreign(tables.config_json);
-  const auto read = [&](const char* pointer, auto& value) {
-    const nlohmann::json::json_pointer at(pointer);
-    if (!config.is_object() || !config.contains(at)) return;
-    const nlohmann::json& found = config[at];
-    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
-      if (found.is_boolean()) value = found.get<bool>();
-    } else {
-      if (found.is_number_integer()) value = found.get<std::int64_t>();
-    }
-  };
-  read("/zero_optimization/sub_group_size", zero.sub_group_size);
-  read("/zero_optimization/zero_quantized_nontrainable_weights", zero.quantized_nontrainable_weights);
-  read("/zero_optimization/offload_optimizer/buffer_count", zero.offload_optimizer.buffer_count);
-  read("/zero_optimization/offload_optimizer/pipeline_read", zero.offload_optimizer.pipeline_read);
-  read("/zero_optimization/offload_optimizer/pipeline_write", zero.offload_optimizer.pipeline_write);
-  read("/aio/block_size", zero.aio.block_size);
-  return zero;
 }
 
 /// Nothing where the recording does not name its parameters, or names sizes that no run could have had.
@@ -302,7 +277,7 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   const plan::StateBytes bytes{tables.param_bytes, tables.grad_bytes, tables.master_bytes, 4, 4};
   const plan::StateExpression expression =
       plan::state_expression(static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), bytes);
-  const plan::ZeroConfig zero = placement_of(tables);
+  const plan::ZeroConfig zero = zero_of(tables);
   const plan::GroupedStates grouped =
       plan::grouped_states(expression, zero, bytes.param, std::max<std::uint32_t>(tables.world, 1));
   model.expression = grouped.text;
