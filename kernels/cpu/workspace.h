@@ -9,7 +9,17 @@
 namespace shardscope::kernels::cpu {
 
 /// Who uses a block; two uses that overlap in time must name different slots.
-enum class Slot : std::uint8_t { matrix_a, matrix_b, matrix_c, packed, row, columns, parameters, index, count };
+enum class Slot : std::uint8_t {
+  matrix_a,
+  matrix_b,
+  matrix_c,
+  packed,
+  row,
+  columns,
+  parameters,
+  index,
+  count
+};
 
 /// At least `bytes` bytes, 64-byte aligned, uninitialised, valid on this thread until it asks for more in
 /// this slot. Throws std::bad_alloc.

@@ -1,13 +1,13 @@
 // A viewer without a window, for observed.py: follows a live run until it is told to stop.
 //   bench_viewer ENDPOINT follow|slow|reconnect
 // `slow` looks every two seconds; `reconnect` begins anew twice a second.
+#include "app/collector/viewer.h"
+
 #include <chrono>
 #include <cstdio>
 #include <optional>
 #include <string>
 #include <thread>
-
-#include "app/collector/viewer.h"
 
 int main(int argc, char** argv) {
   using namespace std::chrono_literals;

@@ -291,7 +291,8 @@ TEST(Refused, GroupsThatDoNotDivideTheWorld) {
       static_cast<void>(train(spec_of({"mlp", "golden:mlp"}, {{key, 3}})));
       ADD_FAILURE() << key << " is not refused";
     } catch (const config::ConfigError& error) {
-      EXPECT_NE(std::string(error.what()).find(std::string(key) + " is 3"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(std::string(key) + " is 3"), std::string::npos)
+          << error.what();
     }
   }
 }
