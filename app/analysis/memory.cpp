@@ -127,7 +127,12 @@ Extras take_apart(const plan::ZeroConfig& zero, const plan::StateBytes& bytes,
   };
   const plan::ModelStates& states = placed.pools[static_cast<std::size_t>(pool)];
   const bool device = pool == plan::StatePool::device;
-  add(MemoryCause::padding, states.total() + (device ? placed.secondary : 0) - expected);
+  const std::int64_t scales = placed.scales[static_cast<std::size_t>(pool)];
+  const std::int64_t unquantized = placed.unquantized[static_cast<std::size_t>(pool)];
+  add(MemoryCause::scales, scales);
+  add(MemoryCause::unquantized, unquantized);
+  add(MemoryCause::padding,
+      states.total() + (device ? placed.secondary : 0) - scales - unquantized - expected);
   add(MemoryCause::rounding, rounding_in(placed, pool, sample));
   if (device) {
     add(MemoryCause::pieces, placed.pieces);
@@ -170,8 +175,8 @@ void place_offloaded(const store::Store& store, const Summary& summary, const pl
     if (zero.stage == 3 && frozen > 0) frozen_share = placed->frozen_share;
   }
   const auto expressions = plan::placed_expressions(zero.stage, bytes, placement);
-  const double secondary =
-      grouped.secondary_bytes * static_cast<double>(tables.elems) / grouped.secondary_ranks;
+  const double secondary = grouped.secondary_bytes * elems / grouped.secondary_ranks +
+                           plan::frozen_secondary(zero, bytes).bytes * static_cast<double>(frozen);
   const plan::StateExpression weights = plan::frozen_expression(zero.stage, plan::frozen_bytes(bytes, zero));
   const auto frozen_in = [&](std::size_t pool) {
     return plan::PoolExpression{static_cast<double>(weights.whole) * frozen_share[pool],
@@ -215,6 +220,10 @@ const char* name_of(MemoryCause cause) noexcept {
   switch (cause) {
     case MemoryCause::padding:
       return "padding";
+    case MemoryCause::scales:
+      return "scales of int8 weights";
+    case MemoryCause::unquantized:
+      return "frozen weights that are not int8";
     case MemoryCause::rounding:
       return "rounding";
     case MemoryCause::pieces:
@@ -237,6 +246,10 @@ const char* explain(MemoryCause cause) noexcept {
   switch (cause) {
     case MemoryCause::padding:
       return "shards of equal size: what fills the last ones";
+    case MemoryCause::scales:
+      return "each group of int8 values has a scale of 4 bytes";
+    case MemoryCause::unquantized:
+      return "persistent parameters and shards on NVMe keep the storage type";
     case MemoryCause::rounding:
       return "each state is a buffer of whole blocks: of 256 bytes, on NVMe of 4096";
     case MemoryCause::pieces:
@@ -286,9 +299,11 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
   if (frozen > 0) {
     const plan::StateExpression weights = plan::frozen_expression(
         static_cast<std::uint32_t>(std::clamp(tables.stage, 0, 3)), plan::frozen_bytes(bytes, zero));
+    const plan::FrozenSecondary copies = plan::frozen_secondary(zero, bytes);
+    if (!copies.text.empty()) model.expression += " + " + copies.text;
     model.expression += " + " + weights.text("F");
     expected += weights.bytes(static_cast<double>(frozen), grouped.shard_ranks) +
-                grouped.secondary_bytes * static_cast<double>(frozen) / grouped.secondary_ranks;
+                copies.bytes * static_cast<double>(frozen);
   }
   model.bytes_per_rank = std::llround(expected);
   const bool offloaded = zero.offload_param.device != plan::OffloadDevice::none ||

@@ -61,6 +61,8 @@ struct RankSummary {
 enum class MemoryCause : std::uint8_t {
   padding,                   ///< shards of equal size: what fills the last ones
   rounding,                  ///< buffers are of whole blocks
+  scales,                    ///< of frozen weights that rest as int8, whose expression is a byte an element
+  unquantized,               ///< frozen weights that keep the storage type where others are int8
   pieces,                    ///< first layout of stage 1: owned parameters a second time, in a row
   no_secondary,              ///< hpZ, below 0: parameters without a secondary copy at the peak
   whole_gradients,           ///< of modules whose gradients are computed and not reduced to their owners yet

@@ -1,10 +1,10 @@
 #include "app/analysis/volume.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 
-#include "app/analysis/foreign_json.h"
+#include "app/analysis/communication.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/zero_settings.h"
 #include "instrumentation/gate.h"
@@ -19,19 +19,15 @@ namespace {
 
 double& at(VolumeParts& parts, VolumeCause cause) { return parts[static_cast<std::size_t>(cause)]; }
 
-std::int64_t accumulation_steps(const std::string& config_json) {
-  const auto config = parse_foreign(config_json);
-  if (!config.is_object()) return 1;
-  const auto found = config.find("gradient_accumulation_steps");
-  return found != config.end() && found->is_number_integer()
-             ? std::max<std::int64_t>(found->get<std::int64_t>(), 1)
-             : 1;
-}
-
 double elems_of(const plan::ScopeTraffic& traffic) {
   std::int64_t sum = 0;
   for (const plan::Traffic& scope : traffic) sum += scope.elems;
   return static_cast<double>(sum);
+}
+/// Of one parameter; the copies of MiCS are summed as a whole, whatever was reduced.
+double reduction_of(const plan::ScopeTraffic& traffic) {
+  constexpr auto kReplica = static_cast<std::size_t>(plan::TrafficScope::replica);
+  return elems_of(traffic) - static_cast<double>(traffic[kReplica].elems);
 }
 
 plan::TrafficInput traffic_input(const ev::RunTables& tables, std::int64_t micro_steps) {
@@ -82,6 +78,8 @@ const char* name_of(VolumeCause cause) noexcept {
       return "no gradient";
     case VolumeCause::all_reduced:
       return "all-reduced gradients";
+    case VolumeCause::other_way:
+      return "other copies";
   }
   return "?";
 }
@@ -104,12 +102,16 @@ const char* explain(VolumeCause cause) noexcept {
       return "parameters that got no gradient in a micro-step are not reduced";
     case VolumeCause::all_reduced:
       return "gradients were all-reduced (2S) where a reduction to the owners (S) would do";
+    case VolumeCause::other_way:
+      return "gathered from all ranks where the expression counts secondary copies, or the reverse (hpZ)";
   }
   return "?";
 }
 
 VolumeModel::VolumeModel(const ev::RunTables& tables)
-    : tables_(tables), zero_(zero_of(tables)), micro_steps_(accumulation_steps(tables.config_json)) {
+    : tables_(tables),
+      zero_(zero_of(tables)),
+      micro_steps_(std::max<std::int64_t>(zero_.gradient_accumulation_steps, 1)) {
   const std::uint32_t world = std::max<std::uint32_t>(tables.world, 1);
   plan::VolumeInput input;
   input.stage = zero_.stage;
@@ -140,6 +142,8 @@ VolumeModel::VolumeModel(const ev::RunTables& tables)
       for (const plan::TrafficParam& param : params) {
         const plan::StepTraffic one = plan::step_traffic({param}, zero_, traffic_input(tables, 1));
         gather_cost_.push_back(elems_of(param.persistent ? one.persistent : one.forward));
+        reduction_cost_.push_back(reduction_of(one.reduce));
+        expected_gathers_.push_back(elems_of(plan::step_traffic({param}, zero_, traffic).gathers()));
       }
     } else if (zero_.stage == 3) {
       for (const std::int64_t size : elems) {
@@ -170,6 +174,7 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   counts.gathers.assign(params, 0);
   counts.reduced.assign(params, 0);
   counts.uses.assign(params, 0);
+  counts.gathered.assign(params, 0);
   for (const ev::ParamInfo& param : tables_.params) counts.shared.push_back(param.modules.size() > 1);
   for (const ev::Event& event : store.instants(rank, begin_ns, end_ns)) {
     if (event.kind == ev::EventKind::bucket_add && event.b < params) counts.reduced[event.b] += event.v0;
@@ -181,7 +186,12 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
     ++counts.gathers[event.a];
     if (cause == ev::StatusCause::external) counts.shared[event.a] = true;
   }
-  for (const store::Store::GateRow& gate : gates_of_step(store, rank, step, end_ns)) {
+  const std::vector<store::Store::GateRow> gates = gates_of_step(store, rank, step, end_ns);
+  if (special_) {
+    const std::int64_t from_ns = gates.empty() ? begin_ns : std::min(begin_ns, gates.front().at_ns);
+    count_gathered(store, rank, from_ns, begin_ns, end_ns, counts);
+  }
+  for (const store::Store::GateRow& gate : gates) {
     const bool fetches = gate.kind == ev::GateKind::pre_forward || gate.kind == ev::GateKind::pre_backward;
     if (!fetches || gate.id >= tables_.modules.size()) continue;
     for (const std::uint32_t param : tables_.modules[gate.id].params) {
@@ -192,6 +202,23 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   return counts;
 }
 
+/// By which way a parameter was gathered, the collectives say: those of the gather lane in the step, which
+/// the host may have submitted before the step's stamp on that lane.
+void VolumeModel::count_gathered(const store::Store& store, std::uint32_t rank,
+                                 std::int64_t submitted_from_ns, std::int64_t begin_ns, std::int64_t end_ns,
+                                 Counts& counts) const {
+  std::set<std::uint32_t> sequences;
+  for_each_collective(store, rank, begin_ns, end_ns, [&](ev::StreamId stream, const store::Span& span) {
+    if (stream == ev::StreamId::gather) sequences.insert(span.a);
+  });
+  for (const ev::Event& event : store.instants(rank, submitted_from_ns, end_ns)) {
+    if (event.kind != ev::EventKind::collective_part || event.b >= counts.gathered.size()) continue;
+    if (!sequences.contains(event.a)) continue;
+    const bool twice = event.code == static_cast<std::uint8_t>(ev::CollectiveOp::all_reduce);
+    counts.gathered[event.b] += static_cast<double>(event.v0) * (twice ? 2 : 1);
+  }
+}
+
 void VolumeModel::add_gathers(const Counts& counts, VolumeParts& parts) const {
   for (std::size_t i = 0; i < gather_cost_.size(); ++i) {
     const auto elems = static_cast<double>(tables_.params[i].elems);
@@ -200,21 +227,30 @@ void VolumeModel::add_gathers(const Counts& counts, VolumeParts& parts) const {
     const double once = tables_.params[i].frozen ? 0 : 1;  // a step
     const double expected = special_ && persistent ? once : static_cast<double>(2 * micro_steps_);
     // Where padding and scales are not part of the expression they are apart from the reasons.
-    const double unit = special_ ? gather_cost_[i] : elems;
-    at(parts, VolumeCause::padding) += gathers * (gather_cost_[i] - unit);
-    const double off = (gathers - expected) * unit;
+    if (!special_) at(parts, VolumeCause::padding) += gathers * (gather_cost_[i] - elems);
+    const double off = special_ ? counts.gathered[i] - expected_gathers_[i] : (gathers - expected) * elems;
     if (persistent) {
       at(parts, VolumeCause::persistent) += off;
-    } else if (off < 0) {
+    } else if (gathers == expected) {
+      at(parts, VolumeCause::other_way) += off;
+    } else if (gathers < expected) {
       at(parts, VolumeCause::kept) += off;
     } else if (counts.shared[i]) {
       at(parts, VolumeCause::shared) += off;
     } else {
       const double used = std::clamp(static_cast<double>(counts.uses[i]), expected, gathers);
-      at(parts, VolumeCause::repeated) += (used - expected) * unit;
-      at(parts, VolumeCause::in_vain) += (gathers - used) * unit;
+      const double repeated = off * ((used - expected) / (gathers - expected));
+      at(parts, VolumeCause::repeated) += repeated;
+      at(parts, VolumeCause::in_vain) += off - repeated;
     }
   }
+}
+
+/// Of each element of a gradient, as the expression counts it.
+double VolumeModel::reduction_cost(std::size_t param) const noexcept {
+  if (zero_.stage == 0) return 2;
+  const auto elems = static_cast<double>(tables_.params[param].elems);
+  return special_ && elems > 0 ? reduction_cost_[param] / elems : 1;
 }
 
 std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::uint32_t rank,
@@ -226,15 +262,16 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
   const bool buckets = counts.any_reduced();
   const bool every_micro_step = zero_.stage >= 2;
   const double reductions = static_cast<double>(every_micro_step ? micro_steps_ : 1);
-  const bool all_reduces = plan::reduce_mode(zero_) != plan::ReduceMode::to_owners;
+  // The first layout of stage 1 knows one way.
+  const bool all_reduces =
+      plan::reduce_mode(zero_) != plan::ReduceMode::to_owners && !plan::uses_legacy_layout(zero_);
   if (zero_.stage == 3) add_gathers(counts, parts);
   at(parts, VolumeCause::padding) += flat_padding_;
   for (std::size_t i = 0; i < tables_.params.size() && buckets; ++i) {
     if (tables_.params[i].frozen) continue;  // the expression has no gradient of it
     const auto elems = static_cast<double>(tables_.params[i].elems);
     const auto reduced = static_cast<double>(counts.reduced[i]);
-    const double per_reduction = zero_.stage == 0 ? 2 : 1;
-    at(parts, VolumeCause::no_gradient) += (reduced - reductions * elems) * per_reduction;
+    at(parts, VolumeCause::no_gradient) += (reduced - reductions * elems) * reduction_cost(i);
     if (zero_.stage == 3) {
       if (special_ || gather_cost_.empty()) continue;
       if (zero_.reduce_scatter) {

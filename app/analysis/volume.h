@@ -26,8 +26,9 @@ enum class VolumeCause : std::uint8_t {
   in_vain,      ///< gathered more often than used: given up after a broken trace, or released unused
   no_gradient,  ///< without a gradient in a micro-step: not reduced
   all_reduced,  ///< gradients all-reduced where a reduction to the owners would do
+  other_way,    ///< hpZ: from all ranks where the expression counts the small group, or the reverse
 };
-inline constexpr std::size_t kVolumeCauses = 8;
+inline constexpr std::size_t kVolumeCauses = 9;
 /// "padding", "persistent parameters", ... and one sentence that explains it.
 [[nodiscard]] const char* name_of(VolumeCause cause) noexcept;
 [[nodiscard]] const char* explain(VolumeCause cause) noexcept;
@@ -54,6 +55,8 @@ class VolumeModel {
  private:
   struct Counts {
     std::vector<std::int64_t> gathers, uses;  ///< by parameter
+    /// By parameter: elements of the collectives that gathered it, whichever way each took.
+    std::vector<double> gathered;
     /// By parameter: elements in buckets. A parameter may be in several communications of the first stage 1,
     /// a part in each.
     std::vector<std::int64_t> reduced;
@@ -65,7 +68,10 @@ class VolumeModel {
   };
   [[nodiscard]] Counts count(const store::Store& store, std::uint32_t rank, std::uint32_t step,
                              std::int64_t begin_ns, std::int64_t end_ns) const;
+  void count_gathered(const store::Store& store, std::uint32_t rank, std::int64_t submitted_from_ns,
+                      std::int64_t begin_ns, std::int64_t end_ns, Counts& counts) const;
   void add_gathers(const Counts& counts, VolumeParts& parts) const;
+  [[nodiscard]] double reduction_cost(std::size_t param) const noexcept;
 
   const instrumentation::RunTables& tables_;
   plan::ZeroConfig zero_;
@@ -74,6 +80,8 @@ class VolumeModel {
   double expected_ = 0;
   double flat_padding_ = 0;          ///< stages 0 to 2
   std::vector<double> gather_cost_;  ///< by parameter: elements of one gather
+  // By parameter, where the expression is complete: elements of a step's gathers, of one reduction.
+  std::vector<double> expected_gathers_, reduction_cost_;
   std::string expression_;
 };
 

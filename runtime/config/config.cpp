@@ -62,8 +62,21 @@ void fill_defaults_of_notes(Section& root, plan::ZeroConfig& zero) {
   if (!pinning_said("offload_optimizer")) zero.offload_optimizer.pin_memory = false;
 }
 
-/// Whether these two have an effect is for compat to say, which is read after them.
+/// The first layout of stage 1 has one way for gradients, whatever these say.
+void warn_of_first_layout(Section& zero_section, const plan::ZeroConfig& zero) {
+  const auto ignored = [&](bool given, const char* key) {
+    if (!given) return;
+    zero_section.warn(key,
+                      "ignored: the first layout of ZeRO-1 reduce-scatters after the last backward, "
+                      "max_elements_per_comm elements at a time");
+  };
+  ignored(!zero.reduce_scatter, "reduce_scatter");
+  ignored(zero.reduce_bucket_size != plan::ZeroConfig{}.reduce_bucket_size, "reduce_bucket_size");
+}
+
+/// Whether these have an effect is for compat to say, which is read after them.
 void warn_without_layout(Section zero_section, const plan::ZeroConfig& zero) {
+  if (plan::uses_legacy_layout(zero)) warn_of_first_layout(zero_section, zero);
   const nlohmann::json* multi_rank = zero_section.find("use_multi_rank_bucket_allreduce");
   const bool wanted = multi_rank != nullptr && *multi_rank == true;
   if (wanted && (zero.stage == 1 || zero.stage == 2) && !zero.compat.multi_rank_bucket_allreduce) {

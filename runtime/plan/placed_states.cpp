@@ -79,6 +79,7 @@ class Placing {
       const bool on_nvme = pool == StatePool::nvme;
       in(pool).param_owned += on_nvme ? bytes : whole_units(bytes, kShardAlignmentBytes);
       if (on_nvme) placed_.nvme_blocks += whole_units(bytes, kSwapBlockBytes);
+      count_int8(i, quantized[i], bytes, shard, pool);
       const auto elems = static_cast<double>(input_.param_elems[i]);
       (input_.trainable[i] ? placed_.param_share : placed_.frozen_share)[index(pool)] += elems;
       sums[input_.trainable[i] ? 0 : 1] += elems;
@@ -90,12 +91,19 @@ class Placing {
     const auto group = static_cast<std::uint32_t>(zero_.hpz_partition_size);
     for (std::size_t i = 0; i < input_.param_elems.size(); ++i) {
       // A quantized shard is copied as it rests.
-      const std::int64_t bytes = quantized[i]
-                                     ? packed_secondary(input_.param_elems[i], ranks, group).bytes()
-                                     : secondary_elems(input_.param_elems[i], ranks, group) * element;
+      const std::int64_t copied = secondary_elems(input_.param_elems[i], ranks, group);
+      const std::int64_t bytes =
+          quantized[i] ? packed_secondary(input_.param_elems[i], ranks, group).bytes() : copied * element;
       placed_.secondary_shards.push_back(bytes);
       placed_.secondary += bytes;
+      count_int8(i, quantized[i], bytes, copied, StatePool::device);
     }
+  }
+
+  /// What so many elements of a frozen parameter take beside the byte of each that the expression counts.
+  void count_int8(std::size_t param, bool quantized, std::int64_t bytes, std::int64_t elems, StatePool pool) {
+    if (input_.trainable[param] || !zero_.quantized_nontrainable_weights) return;
+    (quantized ? placed_.scales : placed_.unquantized)[index(pool)] += bytes - elems;
   }
 
   /// Owned gradients, master weights, momentum and variance of the owned range.
@@ -132,6 +140,14 @@ class Placing {
 };
 
 }  // namespace
+
+FrozenSecondary frozen_secondary(const ZeroConfig& zero, const StateBytes& bytes) {
+  if (zero.stage != 3 || zero.hpz_partition_size < 2) return {};
+  const std::int64_t element = frozen_bytes(bytes, zero).param;
+  const std::int64_t ranks = zero.hpz_partition_size;
+  return {static_cast<double>(element) / static_cast<double>(ranks),
+          StateExpression{element, 0}.text("F") + "/" + std::to_string(ranks) + " (hpZ)"};
+}
 
 PlacedStates placed_states(const ZeroConfig& zero, const StateInput& input) {
   return Placing(zero, input).run();

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/plan/memory_model.h"
@@ -27,11 +28,23 @@ struct PlacedStates {
   std::int64_t secondary = 0;                  ///< hpZ, on the device; every parameter has a buffer
   std::vector<std::int64_t> secondary_shards;  ///< by ParamId, what `secondary` is the sum of; empty without
   std::int64_t nvme_blocks = 0;                ///< bytes of the pool nvme in whole blocks
+  // zero_quantized_nontrainable_weights, by StatePool, hpZ's copies with the device's: of the bytes above
+  std::array<std::int64_t, kStatePools> scales{};  ///< what int8 shards have beside a byte an element
+  std::array<std::int64_t, kStatePools>
+      unquantized{};  ///< what frozen shards that are not int8 have beside it
   /// For placed_expressions: which share of what rests where.
   std::array<double, kStatePools> param_share{};   ///< of the trainable parameters, stage 3; by StatePool
   std::array<double, kStatePools> frozen_share{};  ///< of the frozen ones, stage 3
   double offloaded_share = 0;                      ///< of the owned range: states that are not the device's
 };
+
+/// hpZ, of F frozen elements, which the expression of GroupedStates does not count: their copies, int8 where
+/// the shards are (frozen_bytes).
+struct FrozenSecondary {
+  double bytes = 0;  ///< of one rank, per element; 0 without hpZ
+  std::string text;  ///< "2F/8 (hpZ)", empty without hpZ
+};
+[[nodiscard]] FrozenSecondary frozen_secondary(const ZeroConfig& zero, const StateBytes& bytes);
 
 /// Throws std::invalid_argument where no such run could be (sizes, worlds, settings that do not fit).
 [[nodiscard]] PlacedStates placed_states(const ZeroConfig& zero, const StateInput& input);

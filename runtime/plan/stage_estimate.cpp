@@ -7,6 +7,7 @@
 #include "runtime/plan/estimator.h"
 #include "runtime/plan/forward_stack.h"
 #include "runtime/plan/offload.h"
+#include "runtime/plan/placed_states.h"
 #include "runtime/plan/quantization.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/scheduler_config.h"
@@ -195,6 +196,8 @@ StageEstimate estimate_stage(const StageEstimateInput& input, const Sizes& sizes
   } else if (!grouped.secondary_text.empty()) {
     row.device_text = (row.device_text == "0" ? "" : row.device_text + " + ") + grouped.secondary_text;
   }
+  const std::string frozen_copies = frozen_secondary(zero, input.bytes).text;
+  if (exact.frozen > 0 && !frozen_copies.empty()) row.device_text += " + " + frozen_copies;
   if (pieces > 0) row.device_text += " + " + StateExpression{0, input.bytes.param}.text() + " (pieces)";
   row.model_states = bytes_of(row.device_expression.whole, whole) +
                      bytes_of(row.device_expression.sharded, owned) + pieces +

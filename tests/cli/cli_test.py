@@ -409,7 +409,7 @@ class Estimates(unittest.TestCase):
             self.assertAlmostEqual(row(2, 2, {}, fp32)["model_states_bytes"] - row(2, 2, {})["model_states_bytes"],
                                    2 * elems / 2, delta=10)
             hpz = row(3, 2, {"zero_hpz_partition_size": 2})
-            self.assertEqual(hpz["expression"], "16S/n + 2S/2 (hpZ) + 2F/n")
+            self.assertEqual(hpz["expression"], "16S/n + 2S/2 (hpZ) + 2F/2 (hpZ) + 2F/n")
             self.assertAlmostEqual(hpz["model_states_bytes"] - row(3, 2, {})["model_states_bytes"], elems + frozen, delta=10)
             mics, told = rows(3, 4, {"mics_shard_size": 2})
             self.assertEqual([r["expression"] for r in mics], ["16S/2 (MiCS) + 2F/n"])

@@ -12,9 +12,24 @@ ROOT = pathlib.Path(sys.argv[2])
 ELEMS = 842496  # gpt-mini
 
 
-def states(ranks=2, model="gpt-mini", steps=2, nvme=False, kind="bf16", **zero):
+def adapter():
+    """A model file: 7 of 15 parameters are frozen; with the threshold 400 the biases and the first weight are persistent."""
+    def linear(name, rows, columns, **more):
+        return {"kind": "linear", "name": name, "in": columns, "out": rows, **more}
+    frozen = [linear(f"f{i}", 61, 61, trainable=False) for i in range(3)]
+    return {"name": "adapter", "input": {"kind": "vectors", "width": 10}, "loss": {"kind": "mse", "width": 1},
+            "root": {"kind": "sequential", "children": [
+                linear("first", 61, 10, trainable=False), linear("down", 7, 61), linear("up", 61, 7), *frozen,
+                linear("last", 1, 61)]}}
+
+
+def states(ranks=2, model="gpt-mini", steps=2, nvme=False, kind="bf16", data="golden:gpt", **zero):
     """The memory model of a run's summary."""
     with tempfile.TemporaryDirectory() as folder:
+        if isinstance(model, dict):
+            path = pathlib.Path(folder) / "model.json"
+            path.write_text(json.dumps(model))
+            model = path
         for section in ("offload_param", "offload_optimizer"):
             if nvme and zero.get(section, {}).get("device") == "nvme":
                 zero[section]["nvme_path"] = folder
@@ -24,7 +39,7 @@ def states(ranks=2, model="gpt-mini", steps=2, nvme=False, kind="bf16", **zero):
         path.write_text(json.dumps(config))
         recording = pathlib.Path(folder) / "run.zscope"
         run = subprocess.run([BIN / "shardscope", "run", "--config", path, "--ranks", str(ranks), "--model", model,
-                              "--data", "golden:gpt", "--steps", str(steps), "--record", recording],
+                              "--data", data, "--steps", str(steps), "--record", recording],
                              capture_output=True, text=True, timeout=120)
         assert run.returncode == 0, run.stderr
         summary = subprocess.run([BIN / "shardscope", "summary", "--json", recording], capture_output=True, text=True)
@@ -46,6 +61,25 @@ class States(unittest.TestCase):
 
     def causes(self, pool):
         return {part["cause"]: part["bytes"] for part in pool["parts"]}
+
+    def test_every_stage_and_world(self):
+        """The peak is the expression, what fills equal shards up, blocks of the arena and gradients on their way."""
+        elems, params = 1611, 6
+        expressions = {"bf16": ["16S", "4S + 12S/n", "2S + 14S/n", "16S/n"], "fp32": ["16S", "8S + 8S/n", "4S + 12S/n", "16S/n"]}
+        factors = {"bf16": [(16, 0), (4, 12), (2, 14), (0, 16)], "fp32": [(16, 0), (8, 8), (4, 12), (0, 16)]}
+        for ranks in (1, 2, 3, 4, 5):
+            for stage in (0, 1, 2, 3):
+                kind = ("bf16", "fp32")[(ranks + stage) % 2]
+                device = self.check(ranks=ranks, kind=kind, model=ROOT / "samples/models/mlp_span.json", data="golden:mlp",
+                                    stage=stage, reduce_bucket_size=20_000)["device"]
+                whole, sharded = factors[kind][stage]
+                self.assertEqual(device["expression"], expressions[kind][stage])
+                self.assertAlmostEqual(device["bytes_per_rank"], whole * elems + sharded * elems / ranks, delta=1)
+                self.assertLessEqual(set(self.causes(device)), {"padding", "rounding", "whole gradients"}, device)
+                self.assertEqual("whole gradients" in self.causes(device), stage >= 2, device)
+                # A flat buffer is a multiple of 2 n elements; in stage 3 each shard begins at a multiple of 16 bytes.
+                fill = (2, 2 * ranks, 2 * ranks, 8 * params)[stage]
+                self.assertLessEqual(self.causes(device).get("padding", 0), 16 * fill, device)
 
     def test_the_first_layout_of_stage_1(self):
         for ranks in (2, 3):
@@ -94,6 +128,31 @@ class States(unittest.TestCase):
         # What is not released between forward and backward has no copy.
         device = self.check(ranks=2, stage=3, zero_hpz_partition_size=2)["device"]
         self.assertLess(self.causes(device)["no secondary shards"], 0)
+
+    def test_int8_frozen_weights(self):
+        how = {"model": adapter(), "data": "golden:mlp", "stage": 3, "zero_quantized_nontrainable_weights": True,
+               "stage3_max_reuse_distance": 0, "stage3_prefetch_bucket_size": 0}
+        frozen = 3 * (61 * 61 + 61) + 61 * 11
+        for ranks, kind in ((1, "bf16"), (3, "fp32"), (4, "bf16")):
+            for threshold in (0, 700):
+                for more in ({}, {"zero_hpz_partition_size": 2}, {"offload_param": {"device": "cpu"}},
+                             {"zero_hpz_partition_size": 4, "offload_optimizer": {"device": "cpu"}}):
+                    if ranks % more.get("zero_hpz_partition_size", 1) != 0:
+                        continue
+                    pools = self.check(ranks=ranks, kind=kind, stage3_param_persistence_threshold=threshold, **how, **more)
+                    said = (ranks, kind, threshold, more, pools)
+                    for pool in pools.values():
+                        self.assertGreaterEqual(self.causes(pool).get("padding", 0), 0, said)
+                    pool = pools["pinned" if "offload_param" in more else "device"]
+                    causes = self.causes(pool)
+                    self.assertIn("scales of int8 weights", causes, said)
+                    self.assertIn("F/n", pool["expression"], said)
+                    # Persistent ones rest on the device, wherever the others do.
+                    self.assertEqual("frozen weights that are not int8" in self.causes(pools["device"]), threshold > 0, said)
+                    if "zero_hpz_partition_size" in more and "offload_optimizer" not in more:
+                        self.assertIn(" + F/2 (hpZ)", pool["expression"], said)
+                    if threshold == 0 and not more:  # a byte an element, and at most 4 for a group
+                        self.assertLess(causes["scales of int8 weights"], frozen // ranks // 8, said)
 
     def test_zenflow(self):
         for stage in (1, 2, 3):

@@ -40,11 +40,14 @@ class Volume(unittest.TestCase):
     def test_every_stage_and_world(self):
         no_limits = {"zero_optimization__stage3_prefetch_bucket_size": 0}
         for stage in (0, 1, 2, 3):
-            for ranks in (1, 3):
+            for ranks in (1, 2, 3, 4, 5):
                 causes = ["padding"] if stage > 0 and ranks > 1 else []
                 if stage in (1, 2) and ranks == 1:
                     causes = ["padding"]  # to an even number of elements
-                self.check(*causes, stage=stage, ranks=ranks, gradient_accumulation_steps=1 + ranks % 2, **no_limits)
+                comm = self.check(*causes, stage=stage, ranks=ranks, gradient_accumulation_steps=1 + ranks % 2, **no_limits)
+                padding = comm["extras"].get("padding", 0)
+                if stage in (1, 2):  # the all-gather alone carries it: flat buffers of a multiple of 2 n elements
+                    self.assertEqual(padding, -100417 % (2 * ranks))
 
     def test_reductions_that_cost_more(self):
         for stage in (1, 2, 3):
@@ -53,8 +56,9 @@ class Volume(unittest.TestCase):
         comm = self.check("all-reduced gradients", "padding", stage=2, ranks=2, shardscope__compat="deepspeed")
         self.assertEqual(comm["extras"]["all-reduced gradients"], 100417)
         for limit in (5e8, 30_000, 7001):  # one communication, several: parameters that lie in two of them
-            self.check("padding", stage=1, ranks=3, zero_optimization__legacy_stage1="true",
-                       zero_optimization__max_elements_per_comm=int(limit))
+            for more in ({}, {"zero_optimization__reduce_scatter": "false"}):  # which has no effect there
+                self.check("padding", stage=1, ranks=3, zero_optimization__legacy_stage1="true",
+                           zero_optimization__max_elements_per_comm=int(limit), **more)
         self.check("padding", stage=1, ranks=2, shardscope__compat="notes")
 
     def test_a_tied_weight_is_gathered_again_for_the_head(self):
@@ -86,6 +90,26 @@ class Volume(unittest.TestCase):
                    zero_optimization__stage3_param_persistence_threshold=300, **prefetch)
         self.check(stage=3, ranks=4, zero_optimization__zero_quantized_gradients="true", shardscope__ranks_per_node=2,
                    **prefetch)
+
+    def test_what_hpz_keeps_and_repeats_has_the_cost_of_its_way(self):
+        """The forward's gathers carry scales, or twice the elements, and the backward's from copies do not."""
+        for dear in ("zero_quantized_weights", "stage3_use_all_reduce_for_fetch_params"):
+            both = {"zero_optimization__zero_hpz_partition_size": 2, f"zero_optimization__{dear}": "true"}
+            self.check("kept between uses", stage=3, ranks=4, zero_optimization__stage3_max_reuse_distance=10_000_000, **both)
+            self.check("repeated uses", stage=3, ranks=2, model="mlp_reuse",
+                       zero_optimization__stage3_prefetch_bucket_size=0, **both)
+            # What the last modules of the forward prefetch comes from all ranks in the notes.
+            self.check("kept between uses", "other copies", stage=3, ranks=4, shardscope__compat="notes",
+                       zero_optimization__stage3_max_reuse_distance=0, zero_optimization__stage3_max_live_parameters=30_000,
+                       **both)
+
+    def test_what_is_skipped_is_not_reduced_at_its_whole_cost(self):
+        """One block of mlp_visit does not run in one of the steps: its gradients would have travelled with padding."""
+        for more in ({"zero_hpz_partition_size": 3}, {"zero_hpz_partition_size": 3, "reduce_scatter": "false"},
+                     {"zero_quantized_weights": "true"}):
+            named = {f"zero_optimization__{key}": value for key, value in more.items()}
+            self.check("kept between uses", "no gradient", stage=3, ranks=3, model="mlp_visit", steps=5,
+                       zero_optimization__stage3_prefetch_bucket_size=0, **named)
 
 
 if __name__ == "__main__":

@@ -191,6 +191,12 @@ TEST(Config, WhatHasNoEffectIsSaid) {
   EXPECT_EQ(warned(in_zero(R"({"stage": 1, "legacy_stage1": true, "max_elements_per_comm": 1000})")), "0");
   EXPECT_THAT(warned(in_zero(R"({"stage": 1, "max_elements_per_comm": 1000})")), HasSubstr("legacy_stage1"));
   EXPECT_EQ(warned(in_zero(R"({"stage": 1, "max_elements_per_comm": 5e8})")), "0");
+  for (const char* key : {"\"reduce_scatter\": false", "\"reduce_bucket_size\": 1000"}) {
+    EXPECT_THAT(warned(in_zero(std::string(R"({"stage": 1, "legacy_stage1": true, )") + key + "}")),
+                HasSubstr("the first layout of ZeRO-1"))
+        << key;
+    EXPECT_EQ(warned(in_zero(std::string(R"({"stage": 1, )") + key + "}")), "0") << key;
+  }
   // The default preset does not do what the key asks for; DeepSpeed's does.
   const char* multi_rank = R"({"stage": 2, "use_multi_rank_bucket_allreduce": true})";
   EXPECT_THAT(warned(in_zero(multi_rank)), HasSubstr("use_multi_rank_bucket_allreduce: ignored"));
