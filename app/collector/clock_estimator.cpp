@@ -7,85 +7,150 @@
 namespace shardscope::collector {
 
 namespace {
-constexpr std::int64_t kWindow = 2'000'000'000;
-constexpr std::size_t kWindows = 60;
+/// Of readings of which the best is kept; shorter in the beginning, so that the drift is known soon.
+constexpr std::int64_t kShortestWindow = 250'000'000, kWindow = 4'000'000'000;
+constexpr std::size_t kWindows = 24;
 constexpr std::int64_t kBelievable = std::int64_t{1} << 60;
-/// Crystals differ by less than 100 parts in a million: what an estimate without drift may err by with age.
-constexpr double kUnknownDrift = 1e-4;
-/// Residual growth once drift is fitted: crystals wander slowly with temperature.
-constexpr double kKnownDrift = 1e-6;
+/// The kernel slews a clock by 500 at most while it is disciplined: two differ by twice that.
+constexpr double kSteepest = 1e-3;
+/// They wander slowly with temperature: what a second of age adds to a bound.
+constexpr double kWander = 1e-6;
+/// Windows for a drift: with fewer it is all but unknown.
+constexpr std::size_t kDriftWindows = 4;
+
+bool believable(std::int64_t reading) { return reading > -kBelievable && reading < kBelievable; }
+std::int64_t wandered(std::int64_t age_ns) {
+  return static_cast<std::int64_t>(std::ceil(kWander * static_cast<double>(std::abs(age_ns))));
+}
 }  // namespace
 
 void ClockEstimator::add(std::int64_t sent, std::int64_t rank_received, std::int64_t rank_sent,
                          std::int64_t received) {
   // Beyond 36 years sums of four would overflow; no clock says such things.
   for (const std::int64_t reading : {sent, rank_received, rank_sent, received}) {
-    if (reading <= -kBelievable || reading >= kBelievable) return;
+    if (!believable(reading)) return;
   }
   const std::int64_t trip = (received - sent) - (rank_sent - rank_received);
   if (received < sent || rank_sent < rank_received || trip < 0) return;
-  const Sample sample{rank_received + (rank_sent - rank_received) / 2,
-                      ((sent - rank_received) + (received - rank_sent)) / 2, trip / 2 + 1};
-  if (windows_.empty() || sample.at - window_begin_ >= kWindow) {
-    window_begin_ = sample.at;
-    windows_.push_back(sample);
+  const Reading low{rank_received, sent - rank_received}, high{rank_sent, received - rank_sent};
+  // The trip itself is certain: where nothing agrees with it, what was known is of another clock.
+  if (band_ && (rank_received < windows_.back().begin || bounds(rank_received).high_ns < low.offset ||
+                bounds(rank_sent).low_ns > high.offset)) {
+    windows_.clear();
+    band_.reset();
+  }
+  const auto length = [&] {
+    return std::clamp((rank_received - windows_.front().begin) / 8, kShortestWindow, kWindow);
+  };
+  if (windows_.empty() || rank_received - windows_.back().begin >= length()) {
+    windows_.push_back({rank_received, low, high});
     if (windows_.size() > kWindows) windows_.pop_front();
-  } else if (sample.bound < windows_.back().bound) {
-    windows_.back() = sample;
-  } else {
+    fit_older();
+  } else if (!keep(low, high)) {
     return;
   }
   fit();
 }
 
+bool ClockEstimator::refine(std::int64_t low_at, std::int64_t low_ns, std::int64_t high_at,
+                            std::int64_t high_ns) {
+  if (same_ || !band_) return false;
+  for (const std::int64_t reading : {low_at, low_ns, high_at, high_ns}) {
+    if (!believable(reading)) return false;
+  }
+  if (low_ns > bounds(low_at).high_ns || high_ns < bounds(high_at).low_ns) return false;
+  if (keep({low_at, low_ns}, {high_at, high_ns})) fit();
+  return true;
+}
+
+/// Into the newest window, where it says more than what is there. Readings of other times are compared along
+/// the drift.
+bool ClockEstimator::keep(Reading low, Reading high) {
+  Window& window = windows_.back();
+  const double drift = drift_ns_per_s() * 1e-9;
+  const auto beyond = [&](const Reading& a, const Reading& b) {
+    return static_cast<double>(a.offset - b.offset) - drift * static_cast<double>(a.at - b.at);
+  };
+  const bool more_low = beyond(low, window.low) > 0, more_high = beyond(high, window.high) < 0;
+  if (more_low) window.low = low;
+  if (more_high) window.high = high;
+  return more_low || more_high;
+}
+
+namespace {
+/// Leaves the lines that agree with both, of which `wandered` has the age.
+template <typename Reading>
+bool leave(ClockBand& band, const Reading& low, const Reading& high, std::int64_t now) {
+  // A nanosecond for what rounding loses.
+  return band.at_least(low.at, low.offset - 1 - wandered(now - low.at)) &&
+         band.at_most(high.at, high.offset + 1 + wandered(now - high.at));
+}
+}  // namespace
+
+/// The newest of them first: where an older one agrees with no line that the newer ones leave, a clock was
+/// slewed since, and all that is older says nothing any more.
+void ClockEstimator::fit_older() {
+  const Reading& now = windows_.back().low;
+  older_.emplace(now.at, now.offset, kSteepest);
+  ClockBand before = *older_;
+  for (std::size_t i = windows_.size() - 1; i-- > 0;) {
+    before = *older_;
+    if (leave(*older_, windows_[i].low, windows_[i].high, now.at)) continue;
+    windows_.erase(windows_.begin(), windows_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    older_ = std::move(before);
+    return;
+  }
+}
+
+/// The newest window outweighs all others: it is what was seen last.
 void ClockEstimator::fit() {
-  const Sample& best = *std::min_element(windows_.begin(), windows_.end(),
-                                         [](const Sample& a, const Sample& b) { return a.bound < b.bound; });
-  base_at_ = best.at;
-  base_offset_ = best.offset;
-  bound_ = best.bound;
-  slope_ = 0;
-  if (windows_.size() < 4) return;
-  // Weighted least squares around the best sample; a trip twice as long counts a quarter.
-  double sw = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
-  for (const Sample& s : windows_) {
-    const double w = 1.0 / (static_cast<double>(s.bound) * static_cast<double>(s.bound));
-    const auto x = static_cast<double>(s.at - best.at);
-    const auto y = static_cast<double>(s.offset - best.offset);
-    sw += w;
-    sx += w * x;
-    sy += w * y;
-    sxx += w * x * x;
-    sxy += w * x * y;
+  const Window newest = windows_.back();
+  band_ = older_;
+  if (!leave(*band_, newest.low, newest.high, newest.low.at)) {
+    windows_.assign(1, newest);
+    fit_older();
+    band_ = older_;
+    if (!leave(*band_, newest.low, newest.high, newest.low.at)) {
+      windows_.clear();
+      band_.reset();
+      return;
+    }
   }
-  const double determinant = sw * sxx - sx * sx;
-  if (determinant <= 0) return;
-  slope_ = std::clamp((sw * sxy - sx * sy) / determinant, -kUnknownDrift * 10, kUnknownDrift * 10);
-  base_offset_ = best.offset + static_cast<std::int64_t>((sy - slope_ * sx) / sw);
-  // Every sample says: the truth is within my bound. The line errs at most as far as it leaves the tightest.
-  for (const Sample& s : windows_) {
-    const double line = static_cast<double>(base_offset_) + slope_ * static_cast<double>(s.at - base_at_);
-    const auto away = static_cast<std::int64_t>(std::abs(line - static_cast<double>(s.offset)));
-    if (s.bound <= 2 * best.bound) bound_ = std::max(bound_, away);
-  }
+  likely_ = band_;
+  if (!likely_->drift_within(kUsualDrift)) likely_ = band_;
+}
+
+ClockEstimator::Bounds ClockEstimator::bounds(std::int64_t rank_ns) const {
+  if (same_ || !band_) return {};
+  rank_ns = std::clamp(rank_ns, -kBelievable, kBelievable);
+  const ClockBand::Range range = band_->at(rank_ns);
+  // Age since the nearest evidence.
+  const Window &first = windows_.front(), &last = windows_.back();
+  const std::int64_t newest = std::max(last.low.at, last.high.at);
+  const std::int64_t oldest = std::min(first.low.at, first.high.at);
+  std::int64_t age = 0;
+  if (rank_ns > newest) age = rank_ns - newest;
+  if (rank_ns < oldest) age = oldest - rank_ns;
+  return {band_->base_ns() + static_cast<std::int64_t>(std::floor(range.low)) - wandered(age),
+          band_->base_ns() + static_cast<std::int64_t>(std::ceil(range.high)) + wandered(age)};
 }
 
 std::int64_t ClockEstimator::offset_ns(std::int64_t rank_ns) const {
-  if (same_ || windows_.empty()) return 0;
-  return base_offset_ + static_cast<std::int64_t>(slope_ * static_cast<double>(rank_ns - base_at_));
+  if (same_ || !band_) return 0;
+  const ClockBand::Range range = likely_->at(std::clamp(rank_ns, -kBelievable, kBelievable));
+  return likely_->base_ns() + static_cast<std::int64_t>((range.low + range.high) / 2);
 }
 
 std::int64_t ClockEstimator::residual_ns(std::int64_t rank_ns) const {
-  if (same_ || windows_.empty()) return 0;
-  // Age since the nearest evidence, not since the best sample: the line is carried by all of them.
-  const std::int64_t last = windows_.back().at;
-  const std::int64_t first = windows_.front().at;
-  std::int64_t age = 0;
-  if (rank_ns > last) age = rank_ns - last;
-  if (rank_ns < first) age = first - rank_ns;
-  const double growth = slope_ != 0 ? kKnownDrift : kUnknownDrift;
-  const std::int64_t spread = slope_ != 0 ? 0 : std::max(std::abs(rank_ns - base_at_), age);
-  return bound_ + static_cast<std::int64_t>(growth * static_cast<double>(std::max(age, spread)));
+  const Bounds b = bounds(rank_ns);
+  const std::int64_t offset = offset_ns(rank_ns);
+  return std::max(b.high_ns - offset, offset - b.low_ns);
+}
+
+double ClockEstimator::drift_ns_per_s() const {
+  if (!band_ || windows_.size() < kDriftWindows) return 0;
+  const ClockBand::Range drift = likely_->drift();
+  return (drift.low + drift.high) / 2 * 1e9;
 }
 
 }  // namespace shardscope::collector

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "app/collector/collective_clocks.h"
 #include "app/collector/collector.h"
 #include "app/collector/collector_pace.h"
 #include "app/collector/collector_sockets.h"
@@ -80,6 +81,8 @@ struct Collector::State {
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
   std::atomic<bool> news_wanted{true};
   std::uint64_t ping_id = 0;
+  CollectiveMeetings meetings;
+  bool clocks_differ = false;  ///< some rank's is not this machine's
 
   // Shared.
   mutable std::mutex status_mutex;
@@ -141,6 +144,7 @@ struct Collector::State {
   void ask_for_tables(RankSession& rank);
   void thank(RankSession& rank);
   void look_after_ranks(double now);
+  void learn_clocks(const RankSession& rank, const wire::Batch& batch);
   void lost(RankSession& rank, const std::string& why);
 
   void pass_command(std::uint32_t rank, wire::RankCommand command);

@@ -84,7 +84,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
                                 const wire::Hello& hello) {
   const std::uint32_t id = from.rank;
   const double now = now_s();
-  const Node* node = node_at(route);
+  Node* node = node_at(route);
   if (hello.relayed && node == nullptr) return;  // its collector's own hello comes first, or again
   if (world != 0 && hello.world != world) {
     reject("world", "rank " + std::to_string(id),
@@ -104,13 +104,15 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   rank.node_clock = node != nullptr ? &node->clock : nullptr;
   rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;
-  if (rank.same_clock) rank.clock.same_clock();
   if (rank.control_incarnation != from.incarnation) {
+    rank.clock = {};  // it may run on another host
+    rank.pings = 0;
     if (rank.row.connected) pauses.rank_down(id, "has been replaced by another process", now);
     rank.control_incarnation = from.incarnation;
     rank.row.connected = false;
     if (!rank.is_current(from.incarnation)) rank.row.finished = false;
   }
+  if (rank.same_clock) rank.clock.same_clock();
   if (rank.route != route) {
     rank.route = route;
     rank.next_ping_s = 0;
@@ -187,6 +189,23 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   pauses.rank_down(rank.row.rank, why, now_s());
 }
 
+void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& batch) {
+  const wire::Relay to_node = batch.relay.value_or(wire::Relay{});
+  meetings.add(rank.row.rank, world, batch.events, to_node.offset_ns,
+               to_node.residual_ns + batch.clock_error_ns, now_s());
+  while (const auto whole = meetings.take()) {
+    std::vector<ClockEstimator*> clocks(whole->size());
+    for (auto& [id, of] : ranks) {
+      if (id < clocks.size()) clocks[id] = &of.refinable_clock();
+    }
+    if (const std::size_t wrong = refine_clocks(*whole, clocks); wrong != 0) {
+      complain("clock", "what a collective says of the clocks of " + std::to_string(wrong) +
+                            " ranks contradicts their round trips and is ignored: a clock was set, or the "
+                            "program tells times or ends of collectives that are not so");
+    }
+  }
+}
+
 void Collector::State::look_after_ranks(double now) {
   look_after_nodes(now);
   for (auto& [id, rank] : ranks) {
@@ -206,6 +225,8 @@ void Collector::State::look_after_ranks(double now) {
       lost(rank, "has been silent for " + std::to_string(static_cast<int>(kSilentAfter_s)) + " s");
     }
   }
+  clocks_differ = std::any_of(ranks.begin(), ranks.end(),
+                              [](auto& of) { return !of.second.refinable_clock().is_same_clock(); });
   const std::lock_guard lock(status_mutex);
   status.ranks_connected = static_cast<std::uint32_t>(
       std::count_if(ranks.begin(), ranks.end(), [](const auto& e) { return e.second.row.connected; }));

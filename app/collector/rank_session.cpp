@@ -1,6 +1,7 @@
 #include "app/collector/rank_session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace shardscope::collector {
@@ -11,6 +12,21 @@ constexpr std::size_t kFast = RankSession::kChunkEvents / 2;
 
 bool earlier(const instrumentation::Event& a, const instrumentation::Event& b) noexcept {
   return static_cast<std::int64_t>(a.ticks) < static_cast<std::int64_t>(b.ticks);
+}
+
+/// Events in order of time, with one offset for all: those before the last are moved by what the offset was
+/// more (less) then, `more_ns` at the first.
+void move_along_drift(std::vector<instrumentation::Event>& events, std::int64_t more_ns) {
+  const auto last = static_cast<std::int64_t>(events.back().ticks);
+  const double span =
+      static_cast<double>(last) - static_cast<double>(static_cast<std::int64_t>(events.front().ticks));
+  if (more_ns == 0 || span <= 0) return;
+  const double per_ns = static_cast<double>(more_ns) / span;
+  for (instrumentation::Event& event : events) {
+    const double before =
+        static_cast<double>(last) - static_cast<double>(static_cast<std::int64_t>(event.ticks));
+    event.ticks += static_cast<std::uint64_t>(std::llround(per_ns * before));
+  }
 }
 }  // namespace
 
@@ -143,6 +159,14 @@ void RankSession::join_pieces() {
   pieces_.swap(joined);
 }
 
+RankSession::OnOurClock RankSession::told_at(std::int64_t at_ns) const {
+  if (node_clock == nullptr || !relay_) return {clock.offset_ns(at_ns), clock.residual_ns(at_ns)};
+  // Rank to node, node to here; the bounds add up.
+  const std::int64_t on_node = at_ns + relay_->offset_ns;
+  return {relay_->offset_ns + node_clock->offset_ns(on_node),
+          relay_->residual_ns + node_clock->residual_ns(on_node)};
+}
+
 store::Chunk RankSession::take_chunk() {
   store::Chunk chunk;
   if (!pieces_.empty()) {
@@ -157,13 +181,15 @@ store::Chunk RankSession::take_chunk() {
   chunk.sequence = chunk_sequence_++;
   if (!chunk.events.empty()) {
     const auto last = static_cast<std::int64_t>(chunk.events.back().ticks);
-    row.clock_offset_ns = clock.offset_ns(last);
-    row.clock_residual_ns = clock.residual_ns(last) + clock_error_ns;
-    if (node_clock != nullptr && relay_) {
-      // Rank to node, node to here; the bounds add up.
-      const std::int64_t on_node = last + relay_->offset_ns;
-      row.clock_offset_ns = relay_->offset_ns + node_clock->offset_ns(on_node);
-      row.clock_residual_ns = relay_->residual_ns + node_clock->residual_ns(on_node) + clock_error_ns;
+    const OnOurClock begin = told_at(static_cast<std::int64_t>(chunk.events.front().ticks)),
+                     end = told_at(last);
+    move_along_drift(chunk.events, begin.offset_ns - end.offset_ns);
+    row.clock_offset_ns = end.offset_ns;
+    row.clock_residual_ns = std::max(begin.residual_ns, end.residual_ns) + clock_error_ns;
+    if (relay_ && relay_->residual_ns != 0) {  // its offset to the node is that of its last event
+      const double span =
+          std::min(static_cast<double>(chunk.events.back().ticks - chunk.events.front().ticks), 1e15);
+      row.clock_residual_ns += static_cast<std::int64_t>(ClockEstimator::kUsualDrift * span);
     }
     row.last_ns = std::max(row.last_ns, last + row.clock_offset_ns);
   }

@@ -65,6 +65,10 @@ class RankSession {
   [[nodiscard]] std::int64_t on_our_clock(std::int64_t at_ns) const {
     return at_ns + (node_clock != nullptr ? *node_clock : clock).offset_ns(at_ns);
   }
+  /// What collectives can refine: of its node, if that passes it on.
+  [[nodiscard]] ClockEstimator& refinable_clock() noexcept {
+    return node_clock != nullptr ? *node_clock : clock;
+  }
   /// Its clock has been compared often enough for pings to be rare.
   static constexpr std::uint32_t kQuickPings = 10;
   [[nodiscard]] bool settled() const noexcept { return pings >= kQuickPings || node_clock != nullptr; }
@@ -76,7 +80,7 @@ class RankSession {
   ClockEstimator clock;
   std::string route;  ///< identity of its control connection
   /// Of the node's collector that passes it on; null: it is connected itself.
-  const ClockEstimator* node_clock = nullptr;
+  ClockEstimator* node_clock = nullptr;
   double control_heard_s = -1e300;
   double first_heard_s = 0;
   double next_ping_s = 0;
@@ -109,6 +113,11 @@ class RankSession {
   bool fast_ = false;                                ///< its last chunk was a large one
   std::uint64_t dropped_ = 0, shed_ = 0, lost_ = 0;  ///< since the last chunk; `shed_` is part of `dropped_`
   std::uint64_t lost_between_ = 0;                   ///< part of `lost_`
+  struct OnOurClock {
+    std::int64_t offset_ns = 0, residual_ns = 0;
+  };
+  /// Of a time of the rank's own; without the error of its conversion from ticks.
+  [[nodiscard]] OnOurClock told_at(std::int64_t at_ns) const;
   void add_relayed(const wire::Batch& batch);
   void count_dropped(const wire::Batch& batch, std::uint64_t events);
   void count_lost(std::uint64_t messages);

@@ -167,6 +167,49 @@ TEST(Chain, ClocksOfRankAndNodeComposeWithinTheResidual) {
   EXPECT_LT(residual, 1'000'000'000);
 }
 
+/// A rank of another node meets one of the collector's own host within a microsecond.
+TEST(Chain, CollectivesRefineTheClockOfANode) {
+  Collector top(local());
+  const HostClock node_clock{.skew_ns = 5'000'000'000};
+  CollectorOptions options = node_of(top);
+  options.clock = node_clock;
+  options.clock_id = "node";
+  Collector node(options);
+  GateKeeper gates[2];
+  std::unique_ptr<RankLink> links[2];
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    RankLinkOptions of;
+    of.endpoint = (r == 0 ? top : node).publish_endpoint();
+    of.gate = &gates[r];
+    of.detail = [] { return 3; };
+    if (r == 1) of.clock = node_clock;
+    if (r == 1) of.clock_id = "node";
+    links[r] = std::make_unique<RankLink>(std::move(of), tables_of(r, 2));
+  }
+  std::uint32_t sequence = 0;
+  store::RankRow row;
+  EXPECT_TRUE(eventually(
+      [&] {
+        const std::int64_t now = monotonic_now_ns();
+        for (std::uint32_t r = 0; r < 2; ++r) {
+          const std::int64_t at = r == 0 ? now : node_clock.at(now);
+          links[r]->push({event_of(EventKind::collective_begin, at, StreamId::gather, sequence),
+                          event_of(EventKind::collective_entered, at + 1000, StreamId::gather, sequence)},
+                         0, at, at + 1000, 25);
+          links[r]->pump();
+        }
+        ++sequence;
+        std::this_thread::sleep_for(20ms);
+        top.read([&](const store::Store& store) {
+          if (store.ranks().size() == 2) row = store.ranks()[1];
+        });
+        return row.clock_residual_ns > 0 && row.clock_residual_ns < 5000;
+      },
+      20s))
+      << "residual " << row.clock_residual_ns;
+  EXPECT_LE(std::abs(row.clock_offset_ns + node_clock.skew_ns), row.clock_residual_ns);
+}
+
 TEST(Chain, AnUpperCollectorThatStartsAnewLearnsTheRunAgain) {
   auto top = std::make_unique<Collector>(local());
   const std::string endpoint = top->publish_endpoint();

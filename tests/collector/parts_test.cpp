@@ -1,4 +1,4 @@
-// Clock estimation, the item log, the order of messages, what is held before it is recorded, and waiting for
+// The item log, the order of messages, what is held before it is recorded, and waiting for
 // sockets.
 #include <gtest/gtest.h>
 
@@ -11,7 +11,6 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "app/collector/clock_estimator.h"
 #include "app/collector/collector_pace.h"
 #include "app/collector/held_chunks.h"
 #include "app/collector/item_log.h"
@@ -22,50 +21,6 @@
 
 namespace shardscope::collector {
 namespace {
-
-TEST(ClockEstimator, RecoversOffsetAndDriftWithinItsResidual) {
-  for (const double drift_ppm : {-80.0, -3.0, 0.0, 5.0, 60.0}) {
-    std::mt19937 random(3);
-    std::exponential_distribution<double> queueing(1.0 / 40'000);  // 40 us of queueing each way, on the mean
-    ClockEstimator clock;
-    const std::int64_t offset = 123'456'789;
-    // The collector's clock at true time t is t; the rank's is t * (1 + drift) - offset.
-    const auto rank_clock = [&](double t) {
-      return static_cast<std::int64_t>(t * (1 + drift_ppm * 1e-6)) - offset;
-    };
-    double t = 1e9;
-    for (int i = 0; i < 60; ++i, t += 5e8) {
-      const double there = 20'000 + queueing(random), back = 20'000 + queueing(random);
-      clock.add(static_cast<std::int64_t>(t), rank_clock(t + there), rank_clock(t + there + 3000),
-                static_cast<std::int64_t>(t + there + 3000 + back));
-      if (i < 4) continue;
-      const std::int64_t rank = rank_clock(t);
-      const auto error = rank + clock.offset_ns(rank) - static_cast<std::int64_t>(t);
-      EXPECT_LE(std::abs(error), clock.residual_ns(rank)) << "drift " << drift_ppm << " ppm, trip " << i;
-      if (i > 20) {
-        EXPECT_LT(clock.residual_ns(rank), 200'000) << "and the residual says something";
-      }
-    }
-    EXPECT_NEAR(clock.drift_ns_per_s(), -drift_ppm * 1e3, 4'000)
-        << "ns per second, at " << drift_ppm << " ppm";
-  }
-}
-
-TEST(ClockEstimator, OnTheSameClockTheOffsetIsExactlyZero) {
-  ClockEstimator clock;
-  clock.same_clock();
-  clock.add(100, 5000, 5001, 300);
-  EXPECT_EQ(clock.offset_ns(12345), 0);
-  EXPECT_EQ(clock.residual_ns(12345), 0);
-}
-
-TEST(ClockEstimator, IgnoresTripsThatCannotBe) {
-  ClockEstimator clock;
-  clock.add(100, 50, 40, 300);
-  clock.add(300, 50, 60, 100);
-  clock.add(100, 50, 500, 110);
-  EXPECT_FALSE(clock.known());
-}
 
 wire::ViewItem item_of(std::uint32_t number, std::size_t bytes) {
   wire::ViewItem item;

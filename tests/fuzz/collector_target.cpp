@@ -1,8 +1,10 @@
-// What arrives at a collector, in any order and with any numbers: sequence numbers, clock readings, batches,
-// and the answers and wishes that pausing depends on. The input is a list of frames, as wire_target.cpp reads
-// them.
+// What arrives at a collector, in any order and with any numbers: sequence numbers, clock readings, batches
+// and the collectives in them, and the answers and wishes that pausing depends on. The input is a list of
+// frames, as wire_target.cpp reads them.
 #include <map>
+#include <vector>
 
+#include "app/collector/collective_clocks.h"
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/rank_session.h"
 #include "tests/fuzz/fuzz.h"
@@ -34,7 +36,10 @@ class Ranks {
     } else if (std::holds_alternative<wire::Finish>(message.body)) {
       pauses_.rank_finished(rank, now);
     } else if (const auto* batch = std::get_if<wire::Batch>(&message.body)) {
-      if (session.accept(message.header).order == RankSession::Order::next) session.add(*batch, now);
+      if (session.accept(message.header).order == RankSession::Order::next) {
+        learn_clocks(rank, *batch, now);
+        session.add(*batch, now);
+      }
       while (session.pending()) {
         const store::Chunk chunk = session.take_chunk();
         const std::vector<std::byte> bytes = chunk.encode();
@@ -50,7 +55,26 @@ class Ranks {
   }
 
  private:
+  static constexpr std::uint32_t kWorld = 2;
+
+  void learn_clocks(std::uint32_t rank, const wire::Batch& batch, double now) {
+    const wire::Relay to_node = batch.relay.value_or(wire::Relay{});
+    meetings_.add(rank, kWorld, batch.events, to_node.offset_ns, to_node.residual_ns + batch.clock_error_ns,
+                  now);
+    while (const auto whole = meetings_.take()) {
+      std::vector<ClockEstimator*> clocks(whole->size());
+      for (auto& [id, session] : sessions_) {
+        if (id < clocks.size()) clocks[id] = &session.clock;
+      }
+      (void)refine_clocks(*whole, clocks);
+      for (std::size_t i = 0; i < clocks.size(); ++i) {
+        fuzz::must(clocks[i] == nullptr || clocks[i]->residual_ns((*whole)[i].came_ns) >= 0);
+      }
+    }
+  }
+
   std::map<std::uint32_t, RankSession> sessions_;
+  CollectiveMeetings meetings_;
   PauseCoordinator pauses_{5};
   std::int64_t at_ns_ = 0;
 };
