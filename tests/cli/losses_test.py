@@ -1,29 +1,16 @@
 #!/usr/bin/env python3
 """What a recording lacks stands beside every figure made from it: info, summary, compare, text and JSON.
 
-Usage: losses_test.py BIN_FOLDER
+Usage: losses_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
 import contextlib
-import json
 import pathlib
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import unittest
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-
-
-def said(*arguments):
-    result = subprocess.run([BIN / "shardscope", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if result.returncode != 0:
-        raise AssertionError(f"{arguments}: {result.stderr}")
-    return result.stdout
-
-
-def read(*arguments):
-    return json.loads(said(*arguments, "--json"))
+from command_line import BIN, main, read, said
 
 
 def line_of(text, name):
@@ -80,4 +67,4 @@ class Losses(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

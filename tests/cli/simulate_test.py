@@ -6,23 +6,15 @@ Usage: simulate_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
 import csv
 import json
-import os
 import pathlib
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import unittest
 
-BIN = pathlib.Path(sys.argv[1])
-ROOT = pathlib.Path(sys.argv[2])
-ENV = {**os.environ, "SHARDSCOPE_ROOT": str(ROOT)}
+from command_line import BIN, ENV, ROOT, CommandTest, main, read, shardscope
+
 STAGE3 = ROOT / "samples/stage3.json"
-
-
-def shardscope(*arguments, timeout=120):
-    return subprocess.run([BIN / "shardscope", *map(str, arguments)], env=ENV, timeout=timeout, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
 
 
 class Simulate(unittest.TestCase):
@@ -38,13 +30,13 @@ class Simulate(unittest.TestCase):
             made = self.made("--model", "gpt-mini", "--ranks", 4, "--config", STAGE3, "--steps", 4, "-o", recording)
             self.assertTrue(made["simulated"])
             self.assertEqual((made["world"], made["stage"], len(made["step_ms"]), made["dropped"]), (4, 3, 4, 0))
-            info = json.loads(shardscope("info", "--json", recording).stdout)
+            info = read("info", recording)
             self.assertTrue(info["run"]["simulated"])
             self.assertTrue(info["complete"])
             self.assertEqual(info["events"], made["events"])
             self.assertIn("simulated", shardscope("info", recording).stdout)
             self.assertIn("simulated", shardscope("summary", recording).stdout)
-            summary = json.loads(shardscope("summary", "--json", recording).stdout)
+            summary = read("summary", recording)
             self.assertTrue(summary["run"]["simulated"])
             self.assertEqual([loss for loss in summary["loss"] if loss is not None], [])  # missing, not zero
             # The ranks compare the trace that the first step recorded at the start of the second, which takes longer.
@@ -63,8 +55,7 @@ class Simulate(unittest.TestCase):
             compared = shardscope("compare", recording, recording).stdout
             self.assertIn("Both runs are simulated", compared)
             self.assertRegex(compared, r"A \(simulated\) +B \(simulated\)")
-            self.assertEqual(json.loads(shardscope("compare", recording, recording, "--json").stdout)["simulated"],
-                             {"a": True, "b": True})
+            self.assertEqual(read("compare", recording, recording)["simulated"], {"a": True, "b": True})
 
     def test_what_model_states_take_beyond_their_expression_has_a_name(self):
         shape = ("--layers", 2, "--width", 192, "--heads", 4, "--vocab", 257, "--context", 64)
@@ -80,7 +71,7 @@ class Simulate(unittest.TestCase):
                                 "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}},
                                 "bf16": {"enabled": kind == "bf16"}, "zero_optimization": {"stage": stage}}))
                             self.made(*shape, "--ranks", ranks, "--config", config, "--steps", 2, "-o", recording)
-                            model = json.loads(shardscope("summary", "--json", recording).stdout)["memory_model"]
+                            model = read("summary", recording)["memory_model"]
                             self.assertEqual(model["unexplained_bytes"], 0, model)
                             parts = {part["cause"]: part["bytes"] for part in model["parts"]}
                             self.assertEqual(model["measured_bytes_per_rank"] - model["bytes_per_rank"],
@@ -95,7 +86,7 @@ class Simulate(unittest.TestCase):
             slow = self.made(*shape, "--config", STAGE3, "--steps", 3, "--straggler", "2:1.5", "-o", recording)
             self.assertEqual(slow["model"], "gpt:layers=2,width=1024,heads=8,context=512,vocabulary=512")
             self.assertGreater(slow["step_ms"][2], 1.2 * even["step_ms"][2])
-            ranks = json.loads(shardscope("summary", "--json", recording).stdout)["ranks"]
+            ranks = read("summary", recording)["ranks"]
             computing = [rank["time_ms"]["compute"] for rank in ranks]
             self.assertEqual(max(range(4), key=lambda rank: computing[rank]), 2)
 
@@ -113,7 +104,7 @@ class Simulate(unittest.TestCase):
                 if recorder.poll() is None:
                     recorder.kill()
                 recorder.stderr.close()
-            info = json.loads(shardscope("info", "--json", recording).stdout)
+            info = read("info", recording)
             self.assertEqual(info["events"], made["events"])
             self.assertEqual([rank["rank"] for rank in info["ranks"]], list(range(96)))
             self.assertEqual({(rank["dropped"], rank["lost_messages"]) for rank in info["ranks"]}, {(0, 0)})
@@ -121,17 +112,10 @@ class Simulate(unittest.TestCase):
             self.assertEqual(info["run"]["parameters"], 52)  # one rank told the lists for all
 
 
-class Errors(unittest.TestCase):
-    """What, value, what to do; exit code not zero; nothing on standard output."""
-
-    def check(self, arguments, *words):
-        result = shardscope("simulate", *arguments)
-        self.assertNotEqual(result.returncode, 0, arguments)
-        self.assertEqual(result.stdout, "")
-        self.assertTrue(result.stderr.startswith("shardscope: "), result.stderr)
-        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
-        for word in words:
-            self.assertIn(word, result.stderr)
+class Errors(CommandTest):
+    def check(self, options, *words):
+        told = self.refused(["simulate", *options], *words)
+        self.assertEqual(told.count("\n"), 1, told)
 
     def test_wrong_input_is_named(self):
         self.check(["--hardware", "z9"], "--hardware z9", "h100")
@@ -156,4 +140,4 @@ class Errors(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    main()

@@ -2,13 +2,11 @@
 offloading, ZeRO++, ZenFlow and the first layout of stage 1 put them. Real ranks, read back from the recording."""
 import json
 import pathlib
-import subprocess
-import sys
 import tempfile
 import unittest
 
-BIN = pathlib.Path(sys.argv[1])
-ROOT = pathlib.Path(sys.argv[2])
+from command_line import ROOT, main, summary_of_run
+
 ELEMS = 842496  # gpt-mini
 
 
@@ -37,14 +35,8 @@ def states(ranks=2, model="gpt-mini", steps=2, nvme=False, kind="bf16", data="go
                   "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}}, "bf16": {"enabled": kind == "bf16"}}
         path = pathlib.Path(folder) / "ds.json"
         path.write_text(json.dumps(config))
-        recording = pathlib.Path(folder) / "run.zscope"
-        run = subprocess.run([BIN / "shardscope", "run", "--config", path, "--ranks", str(ranks), "--model", model,
-                              "--data", data, "--steps", str(steps), "--record", recording],
-                             capture_output=True, text=True, timeout=120)
-        assert run.returncode == 0, run.stderr
-        summary = subprocess.run([BIN / "shardscope", "summary", "--json", recording], capture_output=True, text=True)
-        assert summary.returncode == 0, summary.stderr
-        return json.loads(summary.stdout)["memory_model"]
+        return summary_of_run(pathlib.Path(folder) / "run.zscope", "--config", path, "--ranks", ranks, "--model", model, "--data",
+                              data, "--steps", steps)["memory_model"]
 
 
 class States(unittest.TestCase):
@@ -163,4 +155,4 @@ class States(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=1)
+    main()

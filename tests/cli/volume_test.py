@@ -1,29 +1,17 @@
 """What ranks communicate is explained to the last element: expression + named extras = measured, for every stage,
 world and setting that changes the volume. Real ranks, read back from the recording."""
-import json
 import pathlib
-import subprocess
-import sys
 import tempfile
 import unittest
 
-BIN = pathlib.Path(sys.argv[1])
-ROOT = pathlib.Path(sys.argv[2])
+from command_line import ROOT, main, summary_of_run
 
 
 def communicated(folder, stage, ranks, model="mlp", steps=3, **settings):
-    recording = pathlib.Path(folder) / "run.zscope"
-    recording.unlink(missing_ok=True)
     more = [part for key, value in settings.items() for part in ("--set", f"{key.replace('__', '.')}={value}")]
-    path = ROOT / f"samples/models/{model}.json"
-    data = "golden:gpt" if model.startswith("gpt") else "golden:mlp"
-    run = subprocess.run([BIN / "shardscope", "run", "--config", ROOT / f"samples/stage{stage}.json", "--ranks", str(ranks),
-                          "--model", path, "--data", data, "--steps", str(steps), "--record", recording, *more],
-                         capture_output=True, text=True, timeout=120)
-    assert run.returncode == 0, run.stderr
-    summary = subprocess.run([BIN / "shardscope", "summary", "--json", recording], capture_output=True, text=True)
-    assert summary.returncode == 0, summary.stderr
-    return json.loads(summary.stdout)["comm"]
+    return summary_of_run(pathlib.Path(folder) / "run.zscope", "--config", ROOT / f"samples/stage{stage}.json", "--ranks", ranks,
+                          "--model", ROOT / f"samples/models/{model}.json", "--data",
+                          "golden:gpt" if model.startswith("gpt") else "golden:mlp", "--steps", steps, *more)["comm"]
 
 
 class Volume(unittest.TestCase):
@@ -113,4 +101,4 @@ class Volume(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=1)
+    main()

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Wrong arguments and wrong files: what, value, what to do.
+
+Usage: errors_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
+"""
+import json
+import socket
+import subprocess
+import tempfile
+
+from command_line import BIN, ROOT, CommandTest, main, print_config, shardscope
+
+
+class Errors(CommandTest):
+    def refused(self, arguments, *words):
+        """In one line, all of them."""
+        told = super().refused(arguments, *words)
+        self.assertEqual(told.count("\n"), 1, told)
+
+    def test_no_verb(self):
+        self.refused([], "--help")
+
+    def test_unknown_option(self):
+        self.refused(["run", "--frobnicate"], "run --help")
+
+    def test_missing_configuration(self):
+        self.refused(["run", "--config", "/nowhere/ds.json"], "/nowhere/ds.json")
+
+    def test_broken_json_names_line_and_column(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write('{\n  "zero_optimization": {"stage": 3,,}\n}\n')
+            file.flush()
+            self.refused(["run", "--config", file.name], "line 2", "column 36")
+
+    def test_unknown_key_names_the_nearest(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3, "overlap_com": True}}, file)
+            file.flush()
+            self.refused(["run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--data", "golden:mlp"],
+                         "overlap_com", "overlap_comm")
+
+    def test_a_word_near_no_key_gets_no_hint(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"train_micro_batch_size_per_gpu": 1, "foo": 1}, file)
+            file.flush()
+            arguments = ["estimate", "all", "--model", "mlp", "--config", file.name]
+            self.refused(arguments, "foo: unknown key", "docs/configuration.md")
+            self.assertNotIn("did you mean", shardscope(*arguments).stderr)
+
+    def test_groups_that_do_not_divide_the_ranks_are_found_before_the_run(self):
+        for key in ("zero_hpz_partition_size", "mics_shard_size"):
+            for said in (print_config({"stage": 3, key: 3}, 4), print_config({"stage": 3, key: 3}, 4, {"ranks_per_node": 3})):
+                self.assertNotEqual(said.returncode, 0, key)
+                self.assertIn("is 3, which does not divide the 4 ranks", said.stderr)
+            self.assertEqual(print_config({"stage": 3, key: 2}, 4).returncode, 0, key)
+
+    def test_the_configuration_is_printed_with_its_warnings(self):
+        said = print_config({"stage": 1, "round_robin_gradients": True, "legacy_stage1": True, "zero_hpz_partition_size": 2}, 4)
+        self.assertEqual(said.returncode, 0)
+        self.assertTrue(said.stderr.startswith("shardscope: warning: zero_optimization.zero_hpz_partition_size: ignored"), said.stderr)
+        self.assertEqual(json.loads(said.stdout)["zero_optimization"]["stage"], 1)
+
+    def test_the_first_form_of_zero_optimization(self):
+        said = print_config(True, 2, allgather_size=1000)
+        self.assertIn("warning: zero_optimization: deprecated", said.stderr)
+        zero = json.loads(said.stdout)["zero_optimization"]
+        self.assertEqual((zero["stage"], zero["allgather_bucket_size"]), (1, 1000))
+        self.assertEqual(json.loads(print_config(False, 2).stdout)["zero_optimization"]["stage"], 0)
+
+    def test_messages_name_the_file_and_line_of_a_file_with_comments(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write('{ // one rank\n  "train_micro_batch_size_per_gpu": 1, /* small */ "zero_optimisation": {}\n}\n')
+            file.flush()
+            self.refused(["run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--data", "golden:mlp"],
+                         f"{file.name}:2:52: zero_optimisation", "zero_optimization")
+
+    def test_warnings_reach_the_user_and_are_no_failure(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write('{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 2, "contiguous_gradients": false}}')
+            file.flush()
+            run = shardscope("run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--steps", "2")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn("warning: ", run.stderr)
+            self.assertIn("contiguous_gradients", run.stderr)
+            # Of a run that fails it is not what is said last.
+            self.refused(["run", "--config", file.name, "--ranks", "1", "--model", "mlp", "--data", "golden:gpt"], "golden:gpt")
+
+    def test_missing_data(self):
+        self.refused(["run", "--config", ROOT / "samples/stage0.json", "--data", "/nowhere/text"], "/nowhere/text")
+
+    def test_unknown_model_lists_the_known(self):
+        self.refused(["run", "--config", ROOT / "samples/stage0.json", "--ranks", "1", "--model", "gpt9"], "gpt9", "gpt-mini")
+
+    def test_missing_recording(self):
+        for verb in ("info", "summary", "findings", "report"):
+            self.refused([verb, "/nowhere/run.zscope"], "/nowhere/run.zscope")
+
+    def test_not_a_recording(self):
+        with tempfile.NamedTemporaryFile(suffix=".zscope") as file:
+            file.write(b"this is not a recording" * 100)
+            file.flush()
+            self.refused(["summary", file.name], file.name)
+
+    def test_unknown_verb(self):
+        self.refused(["frobnicate"], "frobnicate", "no such verb", "--help")
+
+    def test_a_word_that_is_no_verb_of_a_verb(self):
+        self.refused(["estimate", "zero4"], "estimate zero4", "estimate --help")
+
+    def test_an_endpoint_that_is_none(self):
+        self.refused(["record", "/nowhere/run.zscope", "--listen", "5711"], "'5711'", "tcp://HOST:PORT")
+
+    def test_a_full_disk_takes_nothing_in_silence(self):
+        for arguments in (["--help"], ["estimate", "zero2", "--params", "1000000"]):
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([BIN / "shardscope", *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(result.returncode, 1, arguments)
+            self.assertIn("standard output", result.stderr)
+
+    def test_occupied_port(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.refused(["run", "--config", ROOT / "samples/stage0.json", "--listen", f"tcp://127.0.0.1:{port}"], str(port))
+
+    def test_view_names_an_unknown_layout_and_takes_known_ones_in_any_case(self):
+        self.refused(["view", "a.zscope", "--screenshot", "a.png", "--layout", "tall"], "--layout", "tall")
+
+    def test_estimate_without_what_it_needs(self):
+        self.refused(["estimate"], "estimate --help")
+        self.refused(["estimate", "zero2"], "--params", "--model")
+        self.refused(["estimate", "zero2", "--params", "1.5"], "--params 1.5", "whole number")
+        self.refused(["estimate", "zero2", "--params", "5", "--nodes", "0"], "--nodes", "above 0")
+        self.refused(["estimate", "zero2", "--params", "5", "--formula", "mine"], "deepspeed-0.19")
+        self.refused(["estimate", "zero3", "--params", "5"], "--largest-layer")
+        self.refused(["estimate", "zero3", "--params", "5", "--largest-layer", "6"], "--largest-layer 6")
+        self.refused(["estimate", "zero3", "--model", "mlp", "--params", "5"], "--model mlp", "leave out")
+        self.refused(["estimate", "all", "--model", "mlp", "--set", "a=1"], "--set a=1", "--config")
+        self.refused(["estimate", "activations", "--model", "mlp"], "attention")
+        self.refused(["estimate", "infinity", "--layers", "3"], "--hidden")
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 5}}, file)
+            file.flush()
+            self.refused(["estimate", "all", "--model", "mlp", "--config", file.name], file.name, "stage")
+
+    def test_view_without_display(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.refused(["view", f"{folder}/none.zscope"], "display")
+            self.refused(["view", f"{folder}/none.zscope", "--screenshot", f"{folder}/a.png"], "none.zscope")
+
+
+if __name__ == "__main__":
+    main()
