@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,10 +16,12 @@
 #endif
 
 #include "kernels/ops.h"
+#include "tests/bench/timing.h"
 
 namespace {
 
 using namespace shardscope::kernels;  // NOLINT(google-build-using-namespace): a program of its own
+using shardscope::median, shardscope::seconds;
 
 /// Memory as the arenas hand it out: whole pages, touched before it is timed.
 template <typename T>
@@ -60,18 +61,6 @@ void on_threads(int threads, std::int64_t n, const std::function<void(std::int64
     team.emplace_back([&, t] { body(t * share, t + 1 == threads ? n : (t + 1) * share); });
   }
   for (std::thread& thread : team) thread.join();
-}
-
-double seconds(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
 }
 
 struct Form {

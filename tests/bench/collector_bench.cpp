@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <new>
 #include <random>
@@ -26,6 +25,7 @@
 #include "app/store/recording.h"
 #include "instrumentation/clock.h"
 #include "instrumentation/rank_link.h"
+#include "tests/resident_memory.h"
 #include "tests/store/synthetic_run.h"
 
 namespace {
@@ -41,13 +41,6 @@ double process_cpu_s() {
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-double resident_mib() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t pages = 0, resident = 0;
-  file >> pages >> resident;
-  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
 /// What the processes that play ranks say of themselves, in memory that they share with this one.

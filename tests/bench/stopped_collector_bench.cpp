@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "app/store/recording.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/ring.h"
+#include "tests/resident_memory.h"
 
 namespace {
 
@@ -43,13 +43,6 @@ int collect(const std::string& path, int endpoint_to) {
   while (!collector.status().finished && Clock::now() < limit) std::this_thread::sleep_for(20ms);
   collector.stop();
   return collector.status().finished ? 0 : 1;
-}
-
-double resident_mib() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t pages = 0, resident = 0;
-  file >> pages >> resident;
-  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
 /// One thread's events, `per_s` a second in bursts of a millisecond, until `stop`.

@@ -2,7 +2,7 @@
 // looking cost. CPU time of one thread, so that other work on the machine counts little. The recording is
 // made in $TMPDIR and removed; with FILE it is made there and stays, and one that is there already is looked
 // at as it is, nothing else. live: only a run that grows, no recording. A rank of the made-up run has 4
-// lanes, so that 16 ranks are 64 lanes.
+// lanes, so that 16 ranks are 64 lanes; of more ranks the first 16 are looked at.
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,21 +12,23 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "app/store/recording.h"
+#include "tests/resident_memory.h"
 #include "tests/store/synthetic_run.h"
 
 namespace {
 
 using namespace shardscope::store;
+using shardscope::resident_mib;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kColumns = 1600;
+constexpr std::uint32_t kRanksInView = 16;
 constexpr int kMostFrames = 400;          ///< of one view; it may not be whole then
 constexpr std::uint64_t kFewSpans = 640;  ///< in view: drawn one by one
 // As the dashboard does.
@@ -42,14 +44,6 @@ double timed(const std::function<void()>& work) {
   const double begin = cpu_s();
   work();
   return cpu_s() - begin;
-}
-
-/// Resident now, in MiB.
-double resident_mib() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t pages = 0, resident = 0;
-  file >> pages >> resident;
-  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
 struct Spread {
@@ -128,10 +122,11 @@ void write(const std::string& path, const LongRun& source, std::size_t events) {
 
 using Rows = std::vector<std::pair<LaneId, std::uint8_t>>;
 
-/// The row of each lane that has most spans.
+/// The row of each lane that has most spans, of as many ranks as a screen shows.
 Rows rows_of(const Store& store) {
   Rows out;
   for (const LaneId lane : store.lanes()) {
+    if (lane.rank >= kRanksInView) continue;
     std::uint8_t best = 0;
     std::uint64_t most = 0;
     for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) {

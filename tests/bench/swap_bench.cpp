@@ -8,16 +8,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "runtime/offload/swap_space.h"
+#include "tests/bench/timing.h"
 
 namespace {
 
@@ -29,18 +28,6 @@ struct Settings {
   std::size_t bytes = 0, block = 0, transfer = 0;
   std::uint32_t depth = 0;
 };
-
-double seconds(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
 
 [[noreturn]] void fail(const char* what) {
   std::perror(what);

@@ -6,24 +6,16 @@
 
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <thread>
 
 #include "tests/collector/test_rank.h"
+#include "tests/resident_memory.h"
 
 namespace shardscope::collector {
 namespace {
 
 constexpr std::size_t kBatch = 1000;
-
-/// Resident memory of this process, bytes.
-std::size_t resident() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t size = 0, pages = 0;
-  file >> size >> pages;
-  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
 
 std::vector<Event> busy(std::uint32_t step) {
   std::vector<Event> events;
@@ -97,7 +89,7 @@ void overload(std::uint32_t world, std::uint32_t processes, std::uint32_t batche
   const std::string path =
       (std::filesystem::temp_directory_path() / ("memory_test-" + std::to_string(getpid()) + ".zscope"))
           .string();
-  const std::size_t before = resident();
+  const std::size_t before = resident_bytes();
   std::size_t most = 0;
   CollectorOptions options = local();
   options.record_path = path;
@@ -117,7 +109,7 @@ void overload(std::uint32_t world, std::uint32_t processes, std::uint32_t batche
     for (std::uint32_t p = 0; p < processes; ++p) {
       ASSERT_EQ(write(ends[1], endpoint, sizeof endpoint), static_cast<ssize_t>(sizeof endpoint));
     }
-    const auto look = [&] { most = std::max(most, resident()); };
+    const auto look = [&] { most = std::max(most, resident_bytes()); };
     EXPECT_TRUE(eventually(
         [&] {
           look();

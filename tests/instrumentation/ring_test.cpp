@@ -2,13 +2,11 @@
 #include "instrumentation/ring.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -18,6 +16,7 @@
 #include "instrumentation/emitter.h"
 #include "instrumentation/send_queue.h"
 #include "instrumentation/time_merge.h"
+#include "tests/resident_memory.h"
 
 namespace shardscope::instrumentation {
 namespace {
@@ -135,13 +134,6 @@ TEST(Ring, ShapesMixedOverManyWrapsComeOutAsTheyWentIn) {
   EXPECT_EQ(taken + ring.dropped(), pushed);
   EXPECT_GT(ring.dropped(), 0U);
   EXPECT_EQ(ring.fill_percent(), 0U);
-}
-
-std::size_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t pages = 0, resident = 0;
-  file >> pages >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
 TEST(Ring, WithNobodyToEmptyItMemoryStaysAndEveryDropIsCounted) {

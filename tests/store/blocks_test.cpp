@@ -7,26 +7,15 @@
 #include "app/store/block_cache.h"
 #include "tests/store/event_builder.h"
 #include "tests/store/same_store.h"
+#include "tests/store/store_pair.h"
 #include "tests/store/synthetic_run.h"
 
 namespace shardscope::store {
 namespace {
 
-struct Pair {
-  Store whole, sealed;
-  explicit Pair(std::size_t seal_events) {
-    whole.seal_after(SIZE_MAX);
-    sealed.seal_after(seal_events);
-  }
-  void fill(const SyntheticRun& run) {
-    fill_store(whole, run);
-    fill_store(sealed, run);
-  }
-};
-
 TEST(Blocks, AnswerLikeAStoreThatKeepsEverything) {
   for (const std::size_t size : {300U, 1500U, 5000U}) {
-    Pair stores(size);
+    StorePair stores(size);
     stores.fill(make_synthetic_run({.world = 3, .steps = 12, .micro_steps = 2, .chunk_events = 170}));
     SCOPED_TRACE(size);
     expect_same_tables(stores.whole, stores.sealed);
@@ -37,7 +26,7 @@ TEST(Blocks, AnswerLikeAStoreThatKeepsEverything) {
 
 TEST(Blocks, KeepTheirDensity) {
   for (const std::size_t size : {400U, 3000U}) {
-    Pair stores(size);
+    StorePair stores(size);
     stores.fill(make_synthetic_run({.world = 2, .steps = 40, .chunk_events = 200}));
     expect_same_density(stores.whole, stores.sealed, size, 30);
   }
@@ -64,7 +53,7 @@ SyntheticRun with_gaps(std::uint64_t seed) {
 
 TEST(Blocks, AnswerTheSameWhereEventsAreMissing) {
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
-    Pair stores(600);
+    StorePair stores(600);
     stores.fill(with_gaps(seed));
     SCOPED_TRACE(seed);
     EXPECT_GT(stores.whole.gaps().size(), 10U);
@@ -75,24 +64,8 @@ TEST(Blocks, AnswerTheSameWhereEventsAreMissing) {
 }
 
 TEST(Blocks, MayOverlapInTime) {
-  // Chunks as rings are drained: the host's events of a stretch, then those of the other threads.
-  const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 20, .chunk_events = 300});
-  Pair stores(900);
-  stores.whole.set_tables(0, run.tables[0]);
-  stores.sealed.set_tables(0, run.tables[0]);
-  std::uint64_t sequence = 0;
-  for (const Chunk& chunk : run.chunks) {
-    for (const bool host : {true, false}) {
-      Chunk part;
-      part.sequence = sequence++;
-      part.clock_offset_ns = chunk.clock_offset_ns;
-      for (const ev::Event& event : chunk.events) {
-        if ((event.stream == ev::StreamId::host) == host) part.events.push_back(event);
-      }
-      stores.whole.ingest(part);
-      stores.sealed.ingest(part);
-    }
-  }
+  StorePair stores(900);
+  stores.fill(drained_by_thread(make_synthetic_run({.world = 1, .steps = 20, .chunk_events = 300})));
   expect_same_tables(stores.whole, stores.sealed);
   expect_same_lanes(stores.whole, stores.sealed, 5, 8);
   expect_same_states(stores.whole, stores.sealed, 5, 60);
@@ -101,7 +74,7 @@ TEST(Blocks, MayOverlapInTime) {
 TEST(Blocks, ARankHeardOfLateMovesNothing) {
   SyntheticRun run = make_synthetic_run({.world = 2, .steps = 8, .chunk_events = 150});
   std::stable_partition(run.chunks.begin(), run.chunks.end(), [](const Chunk& c) { return c.rank != 0; });
-  Pair stores(500);
+  StorePair stores(500);
   stores.fill(run);
   expect_same_tables(stores.whole, stores.sealed);
   expect_same_lanes(stores.whole, stores.sealed, 9, 4);
@@ -172,7 +145,7 @@ TEST(Blocks, BucketsSayWhatTheyHoldAtATime) {
 }
 
 TEST(Blocks, WhatIsReadStaysWithinTheBound) {
-  Pair stores(1000);
+  StorePair stores(1000);
   stores.fill(make_synthetic_run({.world = 2, .steps = 60, .chunk_events = 250}));
   constexpr std::size_t kBound = 1U << 18;
   stores.sealed.set_cache_bytes(kBound);
@@ -200,7 +173,7 @@ TEST(Blocks, WhatIsReadStaysWithinTheBound) {
 }
 
 TEST(Blocks, AFrameReadsLittleAndTheNextOnesRefineIt) {
-  Pair stores(1000);
+  StorePair stores(1000);
   stores.fill(make_synthetic_run({.world = 1, .steps = 120, .chunk_events = 250}));
   const LaneId lane{0, ev::StreamId::compute};
   const auto depth = static_cast<std::uint8_t>(stores.whole.depth_count(lane) - 1);

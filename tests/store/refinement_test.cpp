@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "tests/store/row_picture.h"
 #include "tests/store/same_store.h"
 #include "tests/store/synthetic_run.h"
 
@@ -20,74 +21,69 @@ Store sealed_store(const SyntheticRun& run, std::size_t seal_events) {
   return store;
 }
 
-struct View {
-  LaneId lane;
-  std::uint8_t depth = 0;
-  std::int64_t begin_ns = 0, end_ns = 0;
-};
+constexpr std::size_t kColumns = 900;
 
 /// Of every row of every lane, a few windows.
-std::vector<View> views_of(const Store& store, std::uint64_t seed) {
-  std::vector<View> out;
+std::vector<RowView> views_of(const Store& store, std::uint64_t seed) {
+  std::vector<RowView> out;
   Windows window(seed, store.end_ns());
   for (const LaneId lane : store.lanes()) {
     for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) {
       for (int i = 0; i < 4; ++i) {
         const auto [begin, end] = window.next();
-        out.push_back({lane, d, begin, end});
+        out.push_back({lane, d, begin, end, kColumns});
       }
     }
   }
   return out;
 }
 
-constexpr std::size_t kColumns = 900;
-
-std::vector<Density> seen(const Store& store, const View& view) {
-  std::vector<Density> columns(kColumns);
-  store.density(view.lane, view.depth, view.begin_ns, view.end_ns, columns);
-  return columns;
-}
-
-/// Frame after frame, one block in each, until nothing is coarser than asked.
-std::vector<Density> refined(const Store& store, const View& view, int& frames) {
-  std::vector<Density> columns;
-  int own = 0;
-  do {
-    store.limit_reading(std::chrono::nanoseconds(0));
-    columns = seen(store, view);
-    EXPECT_LT(++own, 1000);
-  } while (store.wants_more() && own < 1000);
-  store.limit_reading(std::nullopt);
-  frames = std::max(frames, own);
-  return columns;
-}
-
-void expect_equal(const std::vector<Density>& a, const std::vector<Density>& b) {
-  for (std::size_t c = 0; c < kColumns; ++c) {
-    ASSERT_EQ(a[c].busy, b[c].busy) << c;
-    ASSERT_EQ(a[c].count, b[c].count) << c;
-    ASSERT_EQ(a[c].dominant, b[c].dominant) << c;
-    ASSERT_EQ(a[c].dominant_code, b[c].dominant_code) << c;
-  }
+TEST(RowPictures, AreToldApart) {
+  const Store store = sealed_store(make_synthetic_run({.world = 1, .steps = 4}), 1000);
+  const RowView view{{0, ev::StreamId::compute}, 5, 0, store.end_ns(), kColumns};
+  const RowPicture picture = seen(store, view);
+  EXPECT_TRUE(same_picture(picture, picture));
+  EXPECT_TRUE(alike(picture, picture, 0));
+  const auto changed = [&](auto change) {
+    RowPicture other = picture;
+    change(other);
+    return other;
+  };
+  const RowPicture code = changed([](RowPicture& p) { ++p[7].dominant_code; });
+  EXPECT_FALSE(same_picture(picture, code));
+  EXPECT_TRUE(alike(picture, code, 0));
+  EXPECT_FALSE(same_picture(picture, changed([](RowPicture& p) { p[7].busy += 1e-6F; })));
+  EXPECT_FALSE(same_picture(picture, changed([](RowPicture& p) { p.pop_back(); })));
+  // Less is busy; the same is, but elsewhere; more is counted.
+  EXPECT_FALSE(
+      alike(picture, changed([](RowPicture& p) { std::fill(p.begin(), p.begin() + 450, Density{}); }), 1));
+  EXPECT_FALSE(alike(picture, changed([](RowPicture& p) { std::reverse(p.begin(), p.end()); }), 1));
+  EXPECT_FALSE(alike(picture, changed([](RowPicture& p) {
+                       for (Density& d : p) d.count *= 2;
+                     }),
+                     0.5));
 }
 
 TEST(Refinement, EndsAtThePictureThatIsDrawnWithoutALimit) {
   const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 40, .chunk_events = 200});
   const Store unlimited = sealed_store(run, 1000), limited = sealed_store(run, 1000);
-  std::vector<View> views = views_of(unlimited, 3);
+  std::vector<RowView> views = views_of(unlimited, 3);
   int frames = 0;
-  for (const View& view : views) {
+  for (const RowView& view : views) {
     SCOPED_TRACE(std::to_string(view.begin_ns) + " to " + std::to_string(view.end_ns));
-    expect_equal(seen(unlimited, view), refined(limited, view, frames));
+    RowPicture refined;
+    frames = std::max(frames, frames_until_whole(limited, view, &refined));
+    EXPECT_TRUE(same_picture(seen(unlimited, view), refined));
   }
   EXPECT_GT(frames, 5);
   // In whatever order views were looked at before, and with a cache that forgets most of it.
   const Store other = sealed_store(run, 1000);
   std::reverse(views.begin(), views.end());
-  for (const View& view : views) {
+  for (const RowView& view : views) {
     SCOPED_TRACE(std::to_string(view.begin_ns) + " to " + std::to_string(view.end_ns));
-    expect_equal(seen(unlimited, view), refined(other, view, frames));
+    RowPicture refined;
+    frames_until_whole(other, view, &refined);
+    EXPECT_TRUE(same_picture(seen(unlimited, view), refined));
   }
 }
 
@@ -96,7 +92,7 @@ TEST(Refinement, OnlyReadingCountsAgainstTheLimit) {
   const Store store = sealed_store(run, 1000);
   constexpr std::chrono::milliseconds kLimit{500};
   int views = 0;
-  for (const View& view : views_of(store, 7)) {
+  for (const RowView& view : views_of(store, 7)) {
     store.limit_reading(std::chrono::nanoseconds(0));
     (void)seen(store, view);
     if (!store.wants_more()) continue;  // one block is read whatever the limit
@@ -116,9 +112,9 @@ TEST(Refinement, ANewViewReadsInWhatDrawingLeavesOfTheFrame) {
   const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 40, .chunk_events = 200});
   constexpr std::chrono::seconds kLong{60};
   int views = 0;
-  for (const View& view : views_of(sealed_store(run, 1000), 7)) {
+  for (const RowView& view : views_of(sealed_store(run, 1000), 7)) {
     const Store fast = sealed_store(run, 1000), slow = sealed_store(run, 1000);
-    const View other{view.lane, view.depth, 0, fast.end_ns()};
+    const RowView other{view.lane, view.depth, 0, fast.end_ns(), kColumns};
     // How long drawing takes is known of another view, and leaves something of a long frame only.
     for (const auto& [store, frame] : {std::pair<const Store*, std::chrono::nanoseconds>{&fast, kLong},
                                        {&slow, std::chrono::nanoseconds(1)}}) {
@@ -137,9 +133,9 @@ TEST(Refinement, ACoarserFrameHoldsWhatTheWholePictureHolds) {
   const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 60, .chunk_events = 200});
   const Store unlimited = sealed_store(run, 1000), limited = sealed_store(run, 1000);
   int coarser = 0;
-  for (const View& view : views_of(unlimited, 5)) {
+  for (const RowView& view : views_of(unlimited, 5)) {
     limited.limit_reading(std::chrono::nanoseconds(0));
-    const std::vector<Density> first = seen(limited, view), whole = seen(unlimited, view);
+    const RowPicture first = seen(limited, view), whole = seen(unlimited, view);
     if (!limited.wants_more()) continue;
     ++coarser;
     double busy = 0, shown = 0, counts = 0, counted = 0;

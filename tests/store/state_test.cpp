@@ -60,24 +60,11 @@ TEST(Status, HistoryHoldsEveryChangeInOrder) {
 }
 
 TEST(Status, OrderOfArrivalDoesNotMatter) {
-  // The same events, cut into chunks by lane as rings are drained: consecutive chunks overlap in time.
   const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 8, .chunk_events = 700});
   Store whole;
   fill_store(whole, run);
   Store drained;
-  drained.set_tables(0, run.tables[0]);
-  std::uint64_t sequence = 0;
-  for (const Chunk& chunk : run.chunks) {
-    for (const bool host : {true, false}) {
-      Chunk part;
-      part.sequence = sequence++;
-      part.clock_offset_ns = chunk.clock_offset_ns;
-      for (const ev::Event& event : chunk.events) {
-        if ((event.stream == ev::StreamId::host) == host) part.events.push_back(event);
-      }
-      drained.ingest(part);
-    }
-  }
+  fill_store(drained, drained_by_thread(run));
   ASSERT_EQ(drained.instants(0).size(), whole.instants(0).size());
   std::vector<ParamState> a(run.tables[0].params.size()), b(a.size());
   for (std::int64_t at = 0; at < whole.end_ns(); at += whole.end_ns() / 200) {

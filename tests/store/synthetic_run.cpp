@@ -64,6 +64,23 @@ SyntheticRun make_synthetic_run(const SyntheticOptions& options) {
   return run;
 }
 
+SyntheticRun drained_by_thread(SyntheticRun run) {
+  std::vector<Chunk> drained;
+  for (const Chunk& chunk : run.chunks) {
+    for (const bool host : {true, false}) {
+      Chunk part;
+      part.sequence = drained.size();
+      part.clock_offset_ns = chunk.clock_offset_ns;
+      for (const ev::Event& event : chunk.events) {
+        if ((event.stream == ev::StreamId::host) == host) part.events.push_back(event);
+      }
+      drained.push_back(std::move(part));
+    }
+  }
+  run.chunks = std::move(drained);
+  return run;
+}
+
 void fill_store(Store& store, const SyntheticRun& run) {
   for (const ev::RunTables& tables : run.tables) store.set_tables(tables.rank, tables);
   for (const Chunk& chunk : run.chunks) store.ingest(chunk);

@@ -39,7 +39,10 @@ struct SyntheticRun {
 };
 
 [[nodiscard]] SyntheticRun make_synthetic_run(const SyntheticOptions& options = {});
-/// The same as a store.
+/// The same with each chunk in two, its host's events and then those of the other threads: as rings are
+/// drained, consecutive chunks overlap in time. Of one rank.
+[[nodiscard]] SyntheticRun drained_by_thread(SyntheticRun run);
+/// A run as a store.
 [[nodiscard]] Store make_synthetic_store(const SyntheticOptions& options = {});
 void fill_store(Store& store, const SyntheticRun& run);
 /// Writes the run as a collector would, to the end.

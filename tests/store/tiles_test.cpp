@@ -4,18 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cmath>
 #include <string>
 #include <vector>
 
 #include "app/store/database.h"
 #include "app/store/tile.h"
 #include "tests/store/recording_files.h"
+#include "tests/store/row_picture.h"
 
 namespace shardscope::store {
 namespace {
 
-constexpr std::size_t kColumns = 1600;
 constexpr LaneId kLane{0, ev::StreamId::compute};
 constexpr std::uint8_t kDepth = 5;  ///< most spans
 
@@ -34,28 +33,11 @@ class Tiles : public RecordingTest {
     database.execute(sql);
     return file(name);
   }
-  static std::vector<Density> seen(const Store& store) {
-    std::vector<Density> columns(kColumns);
-    store.density(kLane, kDepth, 0, store.end_ns(), columns);
-    return columns;
+  /// The whole run.
+  static RowView all(const Store& store) {
+    return {.lane = kLane, .depth = kDepth, .begin_ns = 0, .end_ns = store.end_ns()};
   }
-  /// Frames that read one thing each, until nothing is coarser than it could be.
-  static int frames_until_whole(const Store& store) {
-    int frames = 0;
-    do {
-      store.limit_reading(std::chrono::nanoseconds(0));
-      (void)seen(store);
-    } while (store.wants_more() && ++frames < 1000);
-    store.limit_reading(std::nullopt);
-    return frames + 1;
-  }
-  static void expect_equal(const std::vector<Density>& a, const std::vector<Density>& b) {
-    for (std::size_t c = 0; c < kColumns; ++c) {
-      ASSERT_EQ(a[c].busy, b[c].busy) << c;
-      ASSERT_EQ(a[c].count, b[c].count) << c;
-      ASSERT_EQ(a[c].dominant_code, b[c].dominant_code) << c;
-    }
-  }
+  static RowPicture seen_whole(const Store& store) { return seen(store, all(store)); }
   SyntheticRun run_;
   std::string path_;
 };
@@ -74,33 +56,19 @@ TEST_F(Tiles, AWideViewReadsAFewOfThemInsteadOfEveryBlock) {
   const Store tiled = open_recording(path_, nullptr, Verify::as_read);
   const Store bare = open_recording(changed("bare.zscope", "DELETE FROM tiles"), nullptr, Verify::as_read);
   EXPECT_THAT(bare.problems(), testing::IsEmpty());
-  const int few = frames_until_whole(tiled), many = frames_until_whole(bare);
+  const int few = frames_until_whole(tiled, all(tiled)), many = frames_until_whole(bare, all(bare));
   EXPECT_LE(few, 5);
   EXPECT_GE(many, 30);
   // Both show what the run held.
   const Store whole = whole_of(run_);
-  const std::vector<Density> exact = seen(whole);
-  for (const Store* store : {&tiled, &bare}) {
-    const std::vector<Density> columns = seen(*store);
-    double left = 0, right = 0, difference = 0, count = 0, counted = 0;
-    for (std::size_t c = 0; c < kColumns; ++c) {
-      left += exact[c].busy;
-      right += columns[c].busy;
-      difference += std::abs(exact[c].busy - columns[c].busy);
-      count += exact[c].count;
-      counted += columns[c].count;
-    }
-    EXPECT_NEAR(left, right, 0.01 * kColumns);
-    EXPECT_LT(difference, 0.06 * kColumns);
-    EXPECT_NEAR(counted, count, 0.02 * count);
-  }
+  for (const Store* store : {&tiled, &bare}) EXPECT_TRUE(alike(seen_whole(whole), seen_whole(*store), 0.02));
 }
 
 TEST_F(Tiles, EndAtOnePictureHoweverFramesAreCut) {
   const Store limited = open_recording(path_, nullptr, Verify::as_read);
   const Store unlimited = open_recording(path_, nullptr, Verify::as_read);
-  EXPECT_GT(frames_until_whole(limited), 1);
-  expect_equal(seen(limited), seen(unlimited));
+  EXPECT_GT(frames_until_whole(limited, all(limited)), 1);
+  EXPECT_TRUE(same_picture(seen_whole(limited), seen_whole(unlimited)));
 }
 
 TEST_F(Tiles, AViewThatStaysIsRefinedForAsLongAsAFrameMayTake) {
@@ -108,20 +76,21 @@ TEST_F(Tiles, AViewThatStaysIsRefinedForAsLongAsAFrameMayTake) {
   constexpr std::chrono::nanoseconds kNone{0};
   // What is new has to be drawn: it may read for as long as reading may take.
   store.limit_reading(kNone, std::chrono::seconds(60));
-  (void)seen(store);
+  (void)seen_whole(store);
   EXPECT_TRUE(store.wants_more());
   // The same again is not all drawn again.
   store.limit_reading(kNone, std::chrono::seconds(60));
-  const std::vector<Density> whole = seen(store);
+  const RowPicture whole = seen_whole(store);
   EXPECT_FALSE(store.wants_more());
   // Once it is whole nothing else is looked at, and what is asked beside it is new.
   store.limit_reading(kNone, std::chrono::seconds(60));
-  expect_equal(seen(store), whole);
+  EXPECT_TRUE(same_picture(seen_whole(store), whole));
   EXPECT_FALSE(store.wants_more());
-  std::vector<Density> other(kColumns);
-  store.density(kLane, kDepth + 1, store.end_ns() / 4, store.end_ns() / 4 + store.end_ns() / 100, other);
+  const std::int64_t begin = store.end_ns() / 4;
+  (void)seen(store,
+             {.lane = kLane, .depth = kDepth + 1, .begin_ns = begin, .end_ns = begin + store.end_ns() / 100});
   store.limit_reading(std::nullopt);
-  expect_equal(seen(open_recording(path_, nullptr, Verify::as_read)), whole);
+  EXPECT_TRUE(same_picture(seen_whole(open_recording(path_, nullptr, Verify::as_read)), whole));
 }
 
 TEST_F(Tiles, OneThatIsDamagedIsNamedAndFinerLevelsAreReadInstead) {
@@ -129,14 +98,14 @@ TEST_F(Tiles, OneThatIsDamagedIsNamedAndFinerLevelsAreReadInstead) {
       "damaged.zscope", "UPDATE tiles SET bytes = substr(bytes, 1, 20) || x'0102' || substr(bytes, 23)");
   const Store damaged = open_recording(path, nullptr, Verify::as_read);
   const Store bare = open_recording(changed("bare.zscope", "DELETE FROM tiles"), nullptr, Verify::as_read);
-  expect_equal(seen(damaged), seen(bare));
+  EXPECT_TRUE(same_picture(seen_whole(damaged), seen_whole(bare)));
   ASSERT_FALSE(damaged.problems().empty());
   EXPECT_THAT(damaged.problems()[0], testing::HasSubstr("checksum"));
   EXPECT_THAT(damaged.problems()[0], testing::HasSubstr("rank 0"));
   EXPECT_TRUE(damaged.gaps().empty());  // no event is lost
   // Asked for again, it is not named again.
   const std::size_t named = damaged.problems().size();
-  (void)seen(damaged);
+  (void)seen_whole(damaged);
   EXPECT_EQ(damaged.problems().size(), named);
   RecordingInfo info;
   (void)open_recording(path, &info);
@@ -149,10 +118,10 @@ TEST_F(Tiles, ADamagedBlockStaysAGapInAViewThatHasATileOfIt) {
               "UPDATE chunks SET bytes = substr(bytes, 1, length(bytes) - 100) || x'00' || substr(bytes, "
               "length(bytes) - 98) WHERE id = (SELECT min(id) FROM chunks)");
   const Store store = open_recording(path, nullptr, Verify::as_read);
-  EXPECT_GT(seen(store)[5].busy, 0.0F);
+  EXPECT_GT(seen_whole(store)[5].busy, 0.0F);
   (void)store.spans(kLane, kDepth, 0, store.end_ns() / 100);  // finds it
   ASSERT_EQ(store.gaps().size(), 1U);
-  EXPECT_EQ(seen(store)[5].busy, 0.0F);
+  EXPECT_EQ(seen_whole(store)[5].busy, 0.0F);
 }
 
 TEST(TileRows, AreTheSumOfTheirBlocks) {
