@@ -122,6 +122,7 @@ void RankRun::seal_head() {
   head_.gap = false;
   head_.notable_taken = 0;
   append(std::move(block));
+  if (blocks_.size() % kTileBlocks == 0 && blocks_.back().tile.empty()) blocks_.back().tile = tile_of_pages();
 }
 
 void RankRun::take_levels(const RankState& ended) {

@@ -139,6 +139,9 @@ class RankRun {
     const DensityPyramid* levels = nullptr;  ///< valid until something else is read
     bool stored = false;
   };
+  /// Of the last 16 blocks, where they were not put together as they came: with very many ranks a tile that
+  /// grows in each would take a megabyte. Read back from their pages; empty where these are not in memory.
+  [[nodiscard]] std::vector<TileRow> tile_of_pages() const;
   [[nodiscard]] Tile tile(std::size_t group, ev::StreamId stream, std::uint8_t depth) const;
   /// Whether `range`, blocks of one tile, is drawn from it where buckets may be as wide as this.
   [[nodiscard]] bool wants_tile(const Range& range, ev::StreamId stream, std::uint8_t depth,
@@ -181,7 +184,7 @@ class RankRun {
   std::array<std::uint8_t, ev::kStreamCount> depths_{};
   std::array<Peaks, ev::kMemoryPoolCount> peaks_;
   std::vector<ev::Event> notable_;  ///< of blocks, not taken yet
-  /// The tile of the blocks that were sealed here since the last whole one.
+  /// The tile of the blocks that were sealed here since the last whole one; of up to kRanksWithRoom ranks.
   TileMaker open_tile_;
   std::size_t open_tile_blocks_ = 0;
   Head head_;

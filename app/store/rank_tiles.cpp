@@ -31,6 +31,15 @@ RankRun::Tile RankRun::tile(std::size_t group, ev::StreamId stream, std::uint8_t
   return {.levels = static_cast<const DensityPyramid*>(known.held->value.get()), .stored = true};
 }
 
+std::vector<TileRow> RankRun::tile_of_pages() const {
+  TileMaker tile;
+  for (auto block = blocks_.end() - std::ptrdiff_t{kTileBlocks}; block != blocks_.end(); ++block) {
+    if (block->page.empty()) return {};  // of a recording, which has a tile of it or none
+    tile.append(decode_page(block->page.data(), block->page.size(), DensityPyramid::Levels::finest));
+  }
+  return tile.rows();
+}
+
 bool RankRun::wants_tile(const Range& range, ev::StreamId stream, std::uint8_t depth,
                          double bucket_ns) const {
   const RowSums& sums = sums_[static_cast<std::size_t>(stream)];

@@ -61,15 +61,38 @@ TEST(LiveRun, DrawsAViewOfDozensOfBlocksFromTiles) {
   EXPECT_TRUE(alike(seen(live.whole, wide), seen(live.sealed, wide), kCountedMore));
 }
 
-TEST(LiveRun, OfManyRanksKeepsNoTiles) {
-  const SyntheticRun run = long_run(2);
-  Store few, many;
-  for (Store* store : {&few, &many}) store->seal_after(512);
+/// As if there were more ranks than have room for what grows.
+void add_ranks(Store& store) {
   for (std::uint32_t rank = 0; rank <= kRanksWithRoom; ++rank) {
     RankRow row;
     row.rank = rank;
-    many.set_rank(row);
+    store.set_rank(row);
   }
+}
+
+TEST(LiveRun, OfManyRanksHasATileOfEverySixteenBlocks) {
+  const SyntheticRun run = long_run();
+  StorePair live(1024);
+  live.set_tables(0, run.tables[0]);
+  add_ranks(live.sealed);
+  for (const Chunk& chunk : run.chunks) live.ingest(chunk);
+  const std::vector<std::int64_t> cuts = live.sealed.cuts(view(0, 1).lane);
+  ASSERT_GT(cuts.size(), 10 * kTileBlocks);
+  // Three whole tiles, in a view that whole rows are too coarse for.
+  const RowView wide = view(cuts[4 * kTileBlocks] + 1, cuts[7 * kTileBlocks] - 1);
+  EXPECT_LE(frames_until_whole(live.sealed, wide), 5);
+  EXPECT_TRUE(alike(seen(live.whole, wide), seen(live.sealed, wide), kCountedMore));
+  // The newest blocks, less than sixteen, are read one by one.
+  const RowView newest = view(cuts[cuts.size() - 1 - cuts.size() % kTileBlocks], live.sealed.end_ns());
+  EXPECT_LE(frames_until_whole(live.sealed, newest), 18);
+  EXPECT_TRUE(alike(seen(live.whole, newest), seen(live.sealed, newest), kCountedMore));
+}
+
+TEST(LiveRun, OfManyRanksKeepsNoTileThatGrows) {
+  const SyntheticRun run = long_run(2);
+  Store few, many;
+  for (Store* store : {&few, &many}) store->seal_after(512);
+  add_ranks(many);
   for (const Chunk& chunk : run.chunks) {
     few.ingest(chunk);
     many.ingest(chunk);
