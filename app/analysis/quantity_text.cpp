@@ -43,4 +43,9 @@ std::string count_text(double value) {
   return text;
 }
 
+std::string ppm_text(const store::ClockDrift& drift) {
+  const double tenths = std::round(drift.ppb / 100);
+  return fmt::format("{:.1f} ± {:.1f}", tenths == 0 ? 0.0 : tenths / 10, drift.bound_ppb / 1000);
+}
+
 }  // namespace shardscope::analysis

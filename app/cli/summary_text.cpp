@@ -34,6 +34,18 @@ std::string loss_text(const std::vector<double>& values) {
 
 std::string us_text(std::int64_t ns) { return fmt::format("{:.1f} µs", static_cast<double>(ns) * 1e-3); }
 
+/// How well the times of each rank are known on the collector's clock.
+std::string clocks_text(const analysis::Summary& s) {
+  std::string text =
+      fmt::format("\n{:<5} {:>14} {:>12} {:>18}\n", "rank", "clock offset", "residual", "clock drift");
+  for (const analysis::RankSummary& rank : s.ranks) {
+    text += fmt::format("{:<5} {:>14} {:>12} {:>18}\n", rank.rank, analysis::time_text(rank.clock_offset_ns),
+                        "±" + analysis::time_text(rank.clock_residual_ns),
+                        rank.clock_drift ? analysis::ppm_text(*rank.clock_drift) + " ppm" : "—");
+  }
+  return text;
+}
+
 /// The GPU's streams by rank, and why they stood still.
 std::string gpu_text(const analysis::Summary& s) {
   const bool any = std::any_of(s.ranks.begin(), s.ranks.end(), [](const auto& rank) { return rank.gpu; });
@@ -189,6 +201,7 @@ std::string summary_text(const analysis::Summary& s) {
         ms(rank.fetch_wait_ns),
         peak == rank.memory_peak.end() ? std::string("—") : fmt::format("{:.2f}", mib(peak->second.total())));
   }
+  if (!s.ranks.empty()) text += clocks_text(s);
   text += fetch_counters_text(s);
   text += gpu_text(s);
   if (!s.ops.empty()) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/quantity_text.h"
 #include "app/analysis/summary.h"
 #include "app/cli/artifacts.h"
 #include "app/cli/comparison_text.h"
@@ -109,9 +110,11 @@ int print_info(const Reading& reading) {
     fmt::print("{:<12} {}\n{:<12} {}\n", "hardware", t.hardware, "versions", t.versions);
   }
   for (const store::RankRow& rank : store.ranks()) {
-    fmt::print("{:<12} {} (pid {}): {} events, {} dropped, {} messages lost, {}\n",
+    fmt::print("{:<12} {} (pid {}): {} events, {} dropped, {} messages lost, clock {} ± {}, drift {}, {}\n",
                fmt::format("rank {}", rank.rank), rank.host, rank.pid, rank.events, rank.dropped,
-               rank.lost_messages,
+               rank.lost_messages, analysis::time_text(rank.clock_offset_ns),
+               analysis::time_text(rank.clock_residual_ns),
+               rank.clock_drift ? analysis::ppm_text(*rank.clock_drift) + " ppm" : "—",
                rank.finished ? fmt::format("ended with code {}", rank.exit_code)
                              : std::string("did not say that it ended"));
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <stdexcept>
 
 #include "app/export/output_file.h"
@@ -108,6 +109,7 @@ void write_steps(Table& t, const Store& store) {
 }
 
 void write_ranks(Table& t, const Store& store) {
+  constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
   for (const store::RankRow& r : store.ranks()) {
     t.cell(std::int64_t{r.rank}).cell(r.host).cell(std::int64_t{r.pid}).cell(std::int64_t{r.finished});
     t.cell(std::int64_t{r.exit_code})
@@ -117,6 +119,8 @@ void write_ranks(Table& t, const Store& store) {
         .cell(r.clock_offset_ns)
         .cell(r.clock_residual_ns)
         .cell(std::int64_t{store.has_tables() && store.tables().simulated})
+        .cell(r.clock_drift ? r.clock_drift->ppb : kMissing)
+        .cell(r.clock_drift ? r.clock_drift->bound_ppb : kMissing)
         .end_row();
   }
 }
@@ -217,7 +221,7 @@ constexpr Page kPages[] = {
      write_steps},
     {"ranks.csv",
      "rank,host,pid,finished,exit_code,events,dropped,lost_messages,clock_offset_ns,clock_residual_ns,"
-     "simulated",
+     "simulated,clock_drift_ppb,clock_drift_bound_ppb",
      write_ranks},
     {"params.csv", "param,name,dtype,shape,elems,shard_elems,padding_elems,persistent,frozen", write_params},
     {"modules.csv", "module,parent,path,type,params", write_modules},

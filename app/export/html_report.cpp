@@ -253,9 +253,7 @@ std::string ranks_html(const store::Store& store, const analysis::Summary& s) {
         peak == rank.memory_peak.end() ? "—" : bytes_text(peak->second.total()),
         count_text(static_cast<double>(at->events)), count_text(static_cast<double>(at->dropped)),
         time_text(rank.clock_offset_ns), time_text(rank.clock_residual_ns),
-        rank.clock_drift ? fmt::format("{:.1f} ± {:.1f} ppm", rank.clock_drift->ppb / 1000,
-                                       rank.clock_drift->bound_ppb / 1000)
-                         : "—");
+        rank.clock_drift ? analysis::ppm_text(*rank.clock_drift) + " ppm" : "—");
   }
   return out + "</table>";
 }

@@ -434,6 +434,29 @@ TEST(EmptyModel, NothingIsKnownAndNothingFails) {
   EXPECT_FALSE(state_json(app, {}, 0).empty());
 }
 
+/// What the Inspector says of a rank that was heard so often, every two seconds.
+std::string drift_shown(int heard) {
+  store::Store store;
+  for (int i = 0; i < heard; ++i) {
+    store::ChunkBuilder builder(0, static_cast<std::uint64_t>(i));
+    builder.chunk.clock_offset_ns = 1'000'000 + i * 30'000;
+    builder.chunk.clock_residual_ns = 2'500;
+    store.ingest(builder.host(i * std::int64_t{2'000'000'000}, ev::EventKind::tokens).chunk);
+  }
+  AppState app;
+  app.run = std::make_unique<Session>(std::move(store));
+  app.run->settle();
+  app.select_rank(0);
+  const Details details = describe_selection(app);
+  const auto found = std::ranges::find(details.fields, "clock drift", &Field::label);
+  return found == details.fields.end() ? "no such field" : found->value + found->unit;
+}
+
+TEST(RankDetails, SayHowWellItsClockIsKnownAndWhatIsNotKnown) {
+  EXPECT_EQ(drift_shown(1), kMissing);
+  EXPECT_EQ(drift_shown(2), "15.0 ± 2.5ppm");
+}
+
 TEST(SchedulingAtGate, FindsTheDifferenceFromAGateOn) {
   analysis::Scheduling scheduling;
   for (const std::uint64_t number : {10U, 11U, 13U, 13U, 17U}) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "app/analysis/communication.h"
 #include "app/analysis/coordinator.h"
 #include "app/analysis/gpu_activity.h"
+#include "app/analysis/quantity_text.h"
 #include "app/gui/model/arrivals.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
@@ -26,13 +28,8 @@ void add(Details& out, std::string label, std::string value) {
   out.fields.push_back({std::move(label), std::move(value), {}, {}});
 }
 
-/// "-80.1 ± 2.3", one decimal: a part in ten million is less than a crystal wanders.
-Quantity parts_per_million(const store::ClockDrift& drift) {
-  const auto tenths = [](double ppb) {
-    const auto rounded = static_cast<std::int64_t>(std::lround(std::abs(ppb) / 100));
-    return std::to_string(rounded / 10) + "." + std::to_string(rounded % 10);
-  };
-  return {(drift.ppb <= -50 ? "-" : "") + tenths(drift.ppb) + " ± " + tenths(drift.bound_ppb), "ppm"};
+Quantity parts_per_million(const std::optional<store::ClockDrift>& drift) {
+  return drift ? Quantity{analysis::ppm_text(*drift), "ppm"} : Quantity{kMissing, {}};
 }
 
 std::string spelled(std::int64_t ns) { return duration(ns).text(); }
@@ -262,9 +259,8 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     add(out, "lost messages", grouped(static_cast<std::int64_t>(row.lost_messages)));
     add(out, "clock offset", duration(row.clock_offset_ns), "added to the rank's times");
     add(out, "clock residual", duration(row.clock_residual_ns), "bound on the error of an aligned time");
-    if (row.clock_drift)
-      add(out, "clock drift", parts_per_million(*row.clock_drift),
-          "what the offset grows by, microseconds per second, and a bound on its error");
+    add(out, "clock drift", parts_per_million(row.clock_drift),
+        "what the offset grows by, microseconds per second, and a bound on its error; known after a second");
     out.reason = row.last_words;
   }
   describe_trace(app.store(), rank, out);
