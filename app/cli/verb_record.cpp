@@ -66,13 +66,11 @@ void add_common(CLI::App& verb, Options& options) {
   verb.add_flag("--overwrite", options.overwrite, "Replace an existing recording");
 }
 
-void make_room_for(const Options& options) {
+/// What is replaced is still looked at by who writes the recording: it must be one.
+void refuse_existing(const Options& options) {
   const std::string& path = options.collector.record_path;
-  if (path.empty() || !std::filesystem::exists(path)) return;
-  if (!options.overwrite) {
-    throw UserError(fmt::format("{}: exists; choose another name or give --overwrite", path));
-  }
-  std::filesystem::remove(path);
+  if (path.empty() || options.overwrite || !std::filesystem::exists(path)) return;
+  throw UserError(fmt::format("{}: exists; choose another name or give --overwrite", path));
 }
 
 }  // namespace
@@ -85,7 +83,7 @@ void add_record(CLI::App& app, Action& action) {
   add_common(*verb, *options);
   verb->callback([options, &action] {
     action = [options] {
-      make_room_for(*options);
+      refuse_existing(*options);
       return collect(options->collector, "recording to " + options->collector.record_path);
     };
   });
@@ -102,7 +100,7 @@ void add_collect(CLI::App& app, Action& action) {
   add_common(*verb, *options);
   verb->callback([options, &action] {
     action = [options] {
-      make_room_for(*options);
+      refuse_existing(*options);
       return collect(options->collector, "passing on to " + options->collector.upstream);
     };
   });

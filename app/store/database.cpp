@@ -160,6 +160,11 @@ void Database::leave_log() {
       log_pages_.get());
 }
 
+void Database::abandon_log() noexcept {
+  int persist = 1;
+  sqlite3_file_control(database_.get(), nullptr, SQLITE_FCNTL_PERSIST_WAL, &persist);
+}
+
 void Database::execute_unless_busy(const std::string& sql) {
   const int code = sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_LOCKED) return;

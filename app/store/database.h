@@ -60,6 +60,8 @@ class Database {
   };  ///< read_as_is: no locks, no write-ahead log
   Database(const std::string& path, Access access);
   void execute(const std::string& sql);
+  /// close() will not delete the log by its name: that may be the log of another file by now.
+  void abandon_log() noexcept;
   /// Leaves undone what another connection's lock forbids now.
   void execute_unless_busy(const std::string& sql);
   [[nodiscard]] Statement prepare(std::string_view sql) { return {database_.get(), sql}; }

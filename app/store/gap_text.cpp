@@ -7,6 +7,11 @@ std::string what_is_missing(const Gap& gap) {
     return (gap.events == 0 ? "an unknown number of" : std::to_string(gap.events)) +
            std::string(gap.events == 1 ? " event" : " events") + " that the recording holds damaged";
   }
+  if (gap.cut_off) {
+    return gap.events == 0 ? "the recording ends here"
+                           : std::to_string(gap.events) + (gap.events == 1 ? " event" : " events") +
+                                 " that were taken in and are not in the recording, which ends here";
+  }
   std::string text;
   const auto part = [&text](std::uint64_t count, const char* noun, const char* where) {
     if (count == 0) return;
@@ -17,7 +22,9 @@ std::string what_is_missing(const Gap& gap) {
   part(gap.shed, "event", "shed by a collector");
   part(gap.messages - gap.messages_between, "message", "lost between rank and collector");
   part(gap.messages_between, "message", "lost between collectors");
-  return text.empty() ? "an unknown number of events" : text;
+  if (text.empty()) return "an unknown number of events";
+  if (gap.stretches > 1) text += ", in " + std::to_string(gap.stretches) + " stretches";
+  return text;
 }
 
 }  // namespace shardscope::store

@@ -378,7 +378,7 @@ class Reader {
     }
   }
 
-  void finish(const Store& store) {
+  void finish(Store& store) {
     std::int64_t chunks = 0;
     guarded("meta", [&] {
       info_.complete = database_->integer("SELECT value FROM meta WHERE key = 'complete'") == 1;
@@ -410,15 +410,18 @@ class Reader {
   }
 
   /// A rank's row counts what was taken in. After a full disk or a crash it is ahead of the chunks.
-  void name_absent(const Store& store) {
+  void name_absent(Store& store) {
     std::map<std::uint32_t, std::uint64_t> known = read_;
     for (const Gap& gap : store.gaps()) {
       if (gap.damaged) known[gap.rank] += gap.events;
     }
-    for (const RankRow& row : store.ranks()) {
-      if (row.events <= known[row.rank]) continue;
-      problem("rank " + std::to_string(row.rank) + ": " + std::to_string(row.events - known[row.rank]) +
-              " of the " + std::to_string(row.events) + " events that were taken in are not in the file");
+    for (const RankRow& row : std::vector<RankRow>(store.ranks().begin(), store.ranks().end())) {
+      const std::uint64_t absent = row.events - std::min(row.events, known[row.rank]);
+      // Of a file that ended properly they may be missing anywhere.
+      if (!info_.complete && (absent != 0 || !row.finished)) store.note_cut_off(row.rank, absent);
+      if (absent == 0) continue;
+      problem("rank " + std::to_string(row.rank) + ": " + std::to_string(absent) + " of the " +
+              std::to_string(row.events) + " events that were taken in are not in the file");
     }
   }
 

@@ -1,5 +1,7 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -30,6 +32,28 @@ namespace {
 constexpr std::chrono::milliseconds kCommitInterval{500};
 constexpr int kWholeTables = 2;
 
+/// By the file's header: a database that is somebody else's must not be replaced either.
+bool is_recording(const std::string& path) {
+  constexpr std::size_t kApplicationId = 68;  // big-endian
+  std::array<unsigned char, kApplicationId + 4> head{};
+  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(head.data()), sizeof head);
+  std::uint32_t id = 0;
+  for (std::size_t i = kApplicationId; i < head.size(); ++i) id = id << 8 | head[i];
+  return std::memcmp(head.data(), "SQLite format 3", 16) == 0 && id == std::uint32_t{kRecordingApplicationId};
+}
+
+/// Which file a path names; nothing if none.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+FileIdentity identity_of(const std::string& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return {};
+  return {found.st_dev, found.st_ino};
+}
+
 /// A recording is replaced, as every program replaces its output; any other file is not.
 void make_room(const std::string& path) {
   namespace fs = std::filesystem;
@@ -39,9 +63,7 @@ void make_room(const std::string& path) {
     throw std::runtime_error("recording " + path + ": is a folder; name a file in it");
   }
   if (fs::exists(status) && fs::file_size(path, ignored) > 0) {
-    char head[16] = {};
-    std::ifstream(path, std::ios::binary).read(head, sizeof head);
-    if (std::memcmp(head, "SQLite format 3", sizeof head) != 0) {
+    if (!is_recording(path)) {
       throw std::runtime_error("recording " + path +
                                ": this file exists and is not a recording; choose another name or remove it");
     }
@@ -59,6 +81,8 @@ void make_room(const std::string& path) {
 
 struct RecordingWriter::State {
   std::string path;
+  std::string place;  ///< the same wherever the program goes
+  FileIdentity file;
   std::optional<Database> database;
   std::optional<Checkpointer> checkpointer;  ///< gone before `database` closes
   Statement add_chunk, get_chunk, drop_chunk, add_block, add_levels, get_levels, add_tile, add_message,
@@ -78,6 +102,9 @@ struct RecordingWriter::State {
   template <typename Work>
   void guarded(Work work);
   void begin_if_needed();
+  [[nodiscard]] bool is_in_place() const { return identity_of(place) == file; }
+  /// Throws when the path names another file by now, or none: what is written is in no folder any more.
+  void check_place() const;
   void insert(const Chunk& chunk, std::span<const std::byte> encoded);
   std::int64_t insert_row(std::int64_t id, const Chunk& chunk, std::span<const std::byte> encoded);
   void complete(const Compaction::Rows& rows);
@@ -101,7 +128,9 @@ void RecordingWriter::State::guarded(Work work) {
     work();
   } catch (const std::exception& failure) {
     error = "recording " + path + ": " + failure.what() +
-            "; recording has stopped, what was written before is kept";
+            (is_in_place() ? "; recording has stopped, what was written before is kept"
+                           : "; recording has stopped");
+    if (!is_in_place()) database->abandon_log();
     try {
       if (database->in_transaction()) database->execute("ROLLBACK");
     } catch (const std::exception&) {  // nothing more can be done; the log is rolled back on opening
@@ -113,9 +142,17 @@ void RecordingWriter::State::begin_if_needed() {
   if (!database->in_transaction()) database->execute("BEGIN IMMEDIATE");
 }
 
+void RecordingWriter::State::check_place() const {
+  if (!is_in_place()) {
+    throw std::runtime_error(
+        "the file was removed or replaced while it was written, by another recording perhaps");
+  }
+}
+
 RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.path = path;
+  s.place = std::filesystem::absolute(path);
   make_room(path);
   try {
     s.database.emplace(path, Database::Access::create);
@@ -130,6 +167,7 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     db.execute(kRecordingSchema);
     db.execute("INSERT INTO meta VALUES('complete', 0)");
     db.execute("COMMIT");
+    s.file = identity_of(s.place);
     // From here on a write-ahead log: commits are cheap and readers are left alone. The tables are in the
     // file itself by now, so that even a copy without the log opens. finish() folds the log into the file.
     db.execute("PRAGMA journal_mode = WAL");
@@ -381,7 +419,10 @@ void RecordingWriter::commit() {
   State& s = *state_;
   s.last_commit = std::chrono::steady_clock::now();
   if (!s.database || !s.error.empty() || !s.database->in_transaction()) return;
-  s.guarded([&] { s.database->execute("COMMIT"); });
+  s.guarded([&] {
+    s.check_place();
+    s.database->execute("COMMIT");
+  });
   if (s.error.empty()) s.checkpointer->committed(*s.database);
 }
 
@@ -389,6 +430,7 @@ void RecordingWriter::finish(const Store& store) {
   State& s = *state_;
   for (const RankRow& row : store.ranks()) rank(row);
   s.guarded([&] {
+    s.check_place();
     for (const Compaction::Rows& rows : s.compaction.rest()) s.complete(rows);
     for (const auto& [rank, blocks] : s.untiled) {
       if (blocks.size() > 1) s.add_tile_of(blocks);

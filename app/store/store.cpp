@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "app/store/chunk.h"
-#include "app/store/merge_in_time.h"
 #include "app/store/store_state.h"
 
 namespace shardscope::store {
@@ -61,11 +60,11 @@ const RankRun* Store::State::run(std::uint32_t rank) const {
 void Store::State::take_damage() {
   for (; damage_taken < access.damage().size(); ++damage_taken) {
     const BlockAccess::Damage& damage = access.damage()[damage_taken];
-    gaps.push_back({.rank = damage.rank,
-                    .begin_ns = to_run(damage.begin_ns),
-                    .end_ns = to_run(damage.end_ns),
-                    .events = damage.events,
-                    .damaged = true});
+    gaps.add({.rank = damage.rank,
+              .begin_ns = to_run(damage.begin_ns),
+              .end_ns = to_run(damage.end_ns),
+              .events = damage.events,
+              .damaged = true});
   }
 }
 
@@ -73,11 +72,8 @@ void Store::State::take_damage() {
 void Store::State::shift(std::int64_t delta_ns) {
   take_damage();
   for (RankRow& row : rows) row.last_ns += delta_ns;
-  for (Message& message : messages) message.at_ns += delta_ns;
-  for (Gap& gap : gaps) {
-    gap.begin_ns += delta_ns;
-    gap.end_ns += delta_ns;
-  }
+  messages.shift(delta_ns);
+  gaps.shift(delta_ns);
   steps.shift(delta_ns);
   end_ns += delta_ns;
 }
@@ -96,13 +92,13 @@ bool Store::State::note_gap(const RankData& data, const RankRow& row, const Arri
   }
   // 0 events: an unknown number, because whole messages are missing as well.
   const bool count_known = arrival.lost_before == 0 && !missing_chunks;
-  gaps.push_back({.rank = arrival.rank,
-                  .begin_ns = std::min(since, until),
-                  .end_ns = std::max(since, until),
-                  .events = count_known ? arrival.dropped_before : 0,
-                  .shed = count_known ? std::min(arrival.shed_before, arrival.dropped_before) : 0,
-                  .messages = arrival.lost_before,
-                  .messages_between = std::min(arrival.lost_between, arrival.lost_before)});
+  gaps.add({.rank = arrival.rank,
+            .begin_ns = std::min(since, until),
+            .end_ns = std::max(since, until),
+            .events = count_known ? arrival.dropped_before : 0,
+            .shed = count_known ? std::min(arrival.shed_before, arrival.dropped_before) : 0,
+            .messages = arrival.lost_before,
+            .messages_between = std::min(arrival.lost_between, arrival.lost_before)});
   return true;
 }
 
@@ -199,14 +195,29 @@ void Store::note_damaged(const Damaged& chunk) {
                     .events = chunk.events,
                     .begin_ns = chunk.begin_ns,
                     .end_ns = chunk.end_ns});
-  s.gaps.push_back({.rank = chunk.rank,
-                    .begin_ns = s.to_run(chunk.begin_ns),
-                    .end_ns = s.to_run(chunk.end_ns),
-                    .events = chunk.events <= kMostInChunk ? chunk.events : 0,
-                    .damaged = true});
+  s.gaps.add({.rank = chunk.rank,
+              .begin_ns = s.to_run(chunk.begin_ns),
+              .end_ns = s.to_run(chunk.end_ns),
+              .events = chunk.events <= kMostInChunk ? chunk.events : 0,
+              .damaged = true});
   s.end_ns = std::max(s.end_ns, s.to_run(chunk.end_ns));
   data.next_sequence = chunk.sequence + chunk.parts;
   data.run.gap();
+  ++s.revision;
+}
+
+void Store::note_cut_off(std::uint32_t rank, std::uint64_t events) {
+  State& s = *state_;
+  const auto at = s.ranks.find(rank);
+  if (at == s.ranks.end() || !at->second.has_events) return;
+  const std::int64_t last_ns = s.row(rank).last_ns;
+  if (events == 0 && last_ns >= s.end_ns) return;
+  s.gaps.add({.rank = rank,
+              .begin_ns = last_ns,
+              .end_ns = std::max(last_ns, s.end_ns),
+              .events = events,
+              .cut_off = true});
+  at->second.run.gap();
   ++s.revision;
 }
 
@@ -311,9 +322,7 @@ void Store::set_rank(const RankRow& row) {
 }
 
 void Store::add_message(Message message) {
-  auto& messages = state_->messages;
-  messages.push_back(std::move(message));
-  merge_in_time(messages, messages.size() - 1, [](const Message& m) { return m.at_ns; });
+  state_->messages.add(std::move(message));
   ++state_->revision;
 }
 
@@ -341,10 +350,10 @@ const ev::RunTables* Store::rank_tables(std::uint32_t rank) const {
 
 std::span<const RankRow> Store::ranks() const { return state_->rows; }
 std::span<const StepRow> Store::steps() const { return state_->steps.rows(); }
-std::span<const Message> Store::messages() const { return state_->messages; }
+std::span<const Message> Store::messages() const { return state_->messages.messages(); }
 std::span<const Gap> Store::gaps() const {
   state_->take_damage();
-  return state_->gaps;
+  return state_->gaps.gaps();
 }
 std::int64_t Store::end_ns() const noexcept { return state_->end_ns; }
 std::int64_t Store::origin_ns() const noexcept { return state_->origin_ns; }

@@ -102,6 +102,7 @@ struct Message {
   std::uint32_t rank = 0;
   ev::Severity severity{};
   std::string text;
+  std::uint64_t stands_for = 0;  ///< texts that are not kept, for which this one is here
 };
 
 /// A stretch in which events of a rank are missing.
@@ -113,6 +114,8 @@ struct Gap {
   std::uint64_t messages = 0;          ///< lost on the way
   std::uint64_t messages_between = 0;  ///< of these, between two collectors; the others: from the rank
   bool damaged = false;                ///< not lost: the recording holds these events and they cannot be read
+  bool cut_off = false;         ///< the recording ends before the run did; 0 events: nobody knows how many
+  std::uint32_t stretches = 1;  ///< that became one, because there were too many to keep
 };
 
 /// Ended spans of one kind and code in a lane.
@@ -196,6 +199,9 @@ class Store {
     std::int64_t begin_ns = 0, end_ns = 0;  ///< collector clock
   };
   void note_damaged(const Damaged& chunk);
+  /// Nothing of a rank follows though more happened, of which `events` were counted: a Gap up to the end of
+  /// the run, and what was open is shown only as far as it is known to have lasted.
+  void note_cut_off(std::uint32_t rank, std::uint64_t events);
 
   // ---- the run ----------------------------------------------------------------------------------
   [[nodiscard]] std::uint64_t revision() const noexcept;  ///< changes when anything a view shows changed

@@ -8,6 +8,7 @@
 #include "app/store/rank_run.h"
 #include "app/store/row_pictures.h"
 #include "app/store/run_facts.h"
+#include "app/store/run_notes.h"
 #include "app/store/span_totals.h"
 #include "app/store/step_table.h"
 #include "app/store/store.h"
@@ -25,7 +26,10 @@ struct RankData {
 };
 
 struct Store::State {
-  explicit State(Keep k) : keep(k) {}
+  /// Of texts; where only totals are kept, those of a recorder that goes on for days.
+  static constexpr std::size_t kTextBytes = std::size_t{32} << 20, kTextBytesOfTotals = std::size_t{4} << 20;
+
+  explicit State(Keep k) : keep(k), messages(k == Keep::totals ? kTextBytesOfTotals : kTextBytes) {}
 
   Keep keep;
   std::uint64_t revision = 0;
@@ -35,8 +39,8 @@ struct Store::State {
   std::vector<RankRow> rows;            ///< by rank
   std::optional<ev::RunTables> tables;  ///< whole, of the lowest rank
   StepTable steps;
-  std::vector<Message> messages;
-  std::vector<Gap> gaps;
+  MessageList messages;
+  GapList gaps;
   std::size_t damage_taken = 0;  ///< of access.damage(), into gaps
   std::unordered_map<std::uint64_t, std::string> names;
   std::int64_t origin_ns = 0, end_ns = 0;

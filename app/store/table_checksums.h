@@ -1,4 +1,5 @@
-// Checksums of the tables that only SQL users read: nothing else would notice a damaged number there.
+// Checksums of what only SQL users read, and of which rows there are: nothing else would notice a damaged
+// number there.
 #pragma once
 
 #include <cstdint>

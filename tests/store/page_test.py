@@ -82,7 +82,19 @@ class Page(unittest.TestCase):
         rows = self.sql.execute("SELECT key, value FROM meta WHERE key IN ('chunks', 'complete', 'events', 'origin_ns') "
                                 "ORDER BY key")
         self.assertEqual(page.table_crc(rows), int(self.recording.meta["crc:meta"]))
-        self.assertEqual(len(orders) + 1, sum(key.startswith("crc:") for key in self.recording.meta))
+        others = {"chunks": "SELECT id, rank, sequence, begin_ns, end_ns, clock_offset_ns, clock_residual_ns, events, "
+                            "dropped_before, lost_before, parts FROM chunks ORDER BY id",
+                  "tables": "SELECT rank, crc FROM tables ORDER BY rank",
+                  "ranks": "SELECT rank, crc FROM ranks ORDER BY rank",
+                  "messages": "SELECT id, crc FROM messages ORDER BY id",
+                  "names": "SELECT rank, id, crc FROM names ORDER BY rank, id",
+                  "tails": "SELECT rank FROM tails ORDER BY rank",
+                  "sqlite_schema": "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name",
+                  "header": "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"}
+        others |= {table: f"SELECT id FROM {table} ORDER BY id" for table in ("blocks", "levels", "tiles")}
+        for table, query in others.items():
+            self.assertEqual(page.table_crc(self.sql.execute(query)), int(self.recording.meta["crc:" + table]), table)
+        self.assertEqual(len(orders) + 1 + len(others), sum(key.startswith("crc:") for key in self.recording.meta))
 
     def test_steps_come_out_of_the_chunks(self):
         origin = int(self.recording.meta["origin_ns"])

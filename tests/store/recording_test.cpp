@@ -346,6 +346,14 @@ TEST_F(RecordingTest, WriterRefusesWhatItMustNotDestroy) {
   EXPECT_THROW(RecordingWriter{file("precious.txt")}, std::runtime_error);
   EXPECT_TRUE(fs::exists(file("precious.txt")));
   EXPECT_THROW(RecordingWriter{folder_.string()}, std::runtime_error);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(file("addresses.db").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, "CREATE TABLE addresses(name)", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  EXPECT_THROW(RecordingWriter{file("addresses.db")}, std::runtime_error);
+  EXPECT_TRUE(fs::exists(file("addresses.db")));
+  const std::string old = write("old.zscope", make_synthetic_run({.steps = 1}));
+  EXPECT_EQ(RecordingWriter(old).error(), "");  // replaced
   try {
     RecordingWriter writer(file("no/such/folder/x.zscope"));
     ADD_FAILURE() << "accepted";
@@ -353,6 +361,27 @@ TEST_F(RecordingTest, WriterRefusesWhatItMustNotDestroy) {
     EXPECT_NE(std::string(error.what()).find("check that the folder exists"), std::string::npos)
         << error.what();
   }
+}
+
+TEST_F(RecordingTest, AFileThatIsTakenAwayWhileItIsWrittenIsNotWrittenInSilence) {
+  const SyntheticRun run = make_synthetic_run({.steps = 1});
+  for (const bool replaced : {false, true}) {
+    const std::string path = file("taken.zscope");
+    RecordingWriter writer(path);
+    for (const ev::RunTables& tables : run.tables) writer.tables(tables.rank, tables);
+    writer.commit();
+    EXPECT_EQ(writer.error(), "");
+    fs::remove(path);
+    if (replaced) (void)write("taken.zscope", run);
+    for (const Chunk& chunk : run.chunks) writer.append(chunk);
+    writer.commit();
+    EXPECT_THAT(writer.error(), testing::HasSubstr("removed or replaced while it was written"));
+    EXPECT_THAT(writer.error(), testing::Not(testing::HasSubstr("is kept")));
+  }
+  RecordingInfo info;
+  (void)open_recording(file("taken.zscope"), &info);
+  EXPECT_TRUE(info.complete);  // the other one is whole
+  EXPECT_THAT(info.problems, testing::IsEmpty());
 }
 
 TEST_F(RecordingTest, ReadOnlyFolderIsReadable) {
