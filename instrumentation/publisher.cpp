@@ -107,6 +107,16 @@ struct Publisher::State {
                    : "events wait for one, and what does not fit is dropped");
   }
 
+  /// At the end: what did not reach the collector would be missing there without a word.
+  void say_if_unconfirmed() const {
+    if (!heard) return;  // has been said
+    const std::uint64_t unsent = link->unsent_events();
+    std::fprintf(stderr, "shardscope: warning: the collector at %s did not confirm the end of this run: %s\n",
+                 options.endpoint.c_str(),
+                 unsent == 0 ? "its last events may be missing there"
+                             : (std::to_string(unsent) + " events were not sent").c_str());
+  }
+
   /// The longest pause that will do; `mutex` is held.
   [[nodiscard]] std::chrono::milliseconds longest_pause() const {
     const bool rarely = !watched && monotonic_now_ns() - unwatched_ns < kLookWordNs;
@@ -157,8 +167,9 @@ struct Publisher::State {
       link->pump();
       post_end(finish);
     }
-    link->drain(options.linger_s);
+    const bool confirmed = link->drain(options.linger_s);
     say_if_unheard(true);
+    if (!confirmed) say_if_unconfirmed();
   }
 };
 

@@ -62,6 +62,7 @@ struct RankLink::State {
   SendQueue queue;
   std::vector<std::vector<Event>> spares;   ///< storage of batches that were encoded
   std::optional<zmq::message_t> in_flight;  ///< encoded, refused by the socket so far
+  std::uint64_t in_flight_events = 0;
   bool finish_queued = false;
 
   std::mutex mutex;  // guards what other threads post
@@ -179,7 +180,8 @@ void RankLink::State::take_posted() {
     const std::lock_guard lock(mutex);
     taken.swap(posted);
     lost = std::exchange(posted_lost, 0);
-    if (resend.exchange(false)) {
+    // A collector that takes nothing in asks again every second: the same tables must not pile up here.
+    if (resend.exchange(false) && !queue.has_tables()) {
       // In the order in which a collector wants them: tables before everything, names, the end last.
       for (const wire::Name& name : names) queue.push_front(wire::Body(name));
       queue.push_front(wire::Body(wire::Tables{tables}));
@@ -207,7 +209,9 @@ void RankLink::pump() {
       message.header = s.header;
       ++s.header.sequence;
       s.in_flight = to_message(wire::encode(message));
-      if (auto* batch = std::get_if<wire::Batch>(&message.body)) s.keep(std::move(batch->events));
+      auto* batch = std::get_if<wire::Batch>(&message.body);
+      s.in_flight_events = batch != nullptr ? batch->events.size() : 0;
+      if (batch != nullptr) s.keep(std::move(batch->events));
     }
     try {
       if (!s.socket->send(*s.in_flight, zmq::send_flags::dontwait)) break;
@@ -220,18 +224,22 @@ void RankLink::pump() {
   s.queued.store(s.queue.bytes(), std::memory_order_relaxed);
 }
 
-void RankLink::drain(double seconds) {
+bool RankLink::drain(double seconds) {
   State& s = *state_;
   const std::int64_t begin = monotonic_now_ns();
   for (;;) {
     pump();
     const bool sent = s.queue.empty() && !s.in_flight;
-    if (sent && (!s.finish_queued || s.finish_acknowledged.load())) return;
+    if (sent && (!s.finish_queued || s.finish_acknowledged.load())) return true;
     const double passed = static_cast<double>(monotonic_now_ns() - begin) * 1e-9;
     const double bound = s.control->collector_alive() ? seconds : std::min(seconds, kUnknownCollectorWait);
-    if (passed >= bound) return;
+    if (passed >= bound) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+}
+
+std::uint64_t RankLink::unsent_events() const noexcept {
+  return state_->queue.events() + (state_->in_flight ? state_->in_flight_events : 0);
 }
 
 void RankLink::post(wire::Body body) {

@@ -64,8 +64,10 @@ class RankLink {
   /// Sends as much as the socket takes without waiting.
   void pump();
   /// pump() until all is handed over and, after a Finish, the collector has confirmed it; at most
-  /// `seconds`, and less when no collector answers.
-  void drain(double seconds);
+  /// `seconds`, and less when no collector answers. False: that was not enough.
+  [[nodiscard]] bool drain(double seconds);
+  /// Events that are not handed over.
+  [[nodiscard]] std::uint64_t unsent_events() const noexcept;
   [[nodiscard]] std::uint64_t shed() const noexcept;  ///< events shed from the queue
   [[nodiscard]] std::size_t queued_bytes() const noexcept;
 

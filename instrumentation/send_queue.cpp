@@ -1,12 +1,13 @@
 #include "instrumentation/send_queue.h"
 
 #include <cstdint>
+#include <string>
 #include <utility>
 
 namespace shardscope::instrumentation {
 
 std::size_t SendQueue::size_of(const wire::Body& body) noexcept {
-  constexpr std::size_t kOverhead = 256;
+  constexpr std::size_t kOverhead = sizeof(Entry);
   if (const auto* batch = std::get_if<wire::Batch>(&body))
     return kOverhead + batch->events.capacity() * sizeof(Event);  // what it holds, used or not
   if (const auto* text = std::get_if<wire::Text>(&body)) return kOverhead + text->text.size();
@@ -31,12 +32,50 @@ void SendQueue::set_limit(std::size_t bytes) {
 void SendQueue::push(wire::Body body) {
   Entry entry;
   entry.bytes = size_of(body);
+  if (std::holds_alternative<wire::Tables>(body)) ++tables_;
+  const bool text = std::holds_alternative<wire::Text>(body);
   entry.body = std::move(body);
   bytes_ += entry.bytes;
+  if (text) text_bytes_ += entry.bytes;
   entries_.push_back(std::move(entry));
+  if (text && last_ == Last::shed && text_bytes_ > limit_ / 8) shed_texts();
+}
+
+/// A quarter of them at once, so that the queue is gone over once for many.
+void SendQueue::shed_texts() {
+  const std::size_t enough = limit_ / 32 * 3;
+  Entry* place = nullptr;  // of the first text that goes, or of one that already stands for others
+  std::uint64_t gone = 0;
+  for (const Severity severity : {Severity::info, Severity::warning, Severity::error}) {
+    for (Entry& entry : entries_) {
+      auto* text = std::get_if<wire::Text>(&entry.body);
+      if (text == nullptr || &entry == place) continue;
+      const bool stands = entry.stands_for != 0;
+      if (!stands && (text_bytes_ <= enough || text->severity != severity)) continue;
+      gone += stands ? std::exchange(entry.stands_for, 0) : 1;
+      text_bytes_ -= entry.bytes;
+      bytes_ -= entry.bytes;
+      entry.bytes = 0;
+      if (place == nullptr) {
+        place = &entry;
+      } else {
+        entry.body = wire::Ping{};  // marks it for removal
+      }
+    }
+    if (text_bytes_ <= enough) break;
+  }
+  auto& note = std::get<wire::Text>(place->body);
+  note.severity = Severity::warning;
+  note.text = std::to_string(gone) + " texts were not sent: there was no collector that took them in";
+  place->stands_for = gone;
+  place->bytes = size_of(place->body);
+  bytes_ += place->bytes;
+  text_bytes_ += place->bytes;
+  std::erase_if(entries_, [](const Entry& entry) { return entry.bytes == 0; });
 }
 
 void SendQueue::push_front(wire::Body body) {
+  if (std::holds_alternative<wire::Tables>(body)) ++tables_;
   Entry entry;
   entry.bytes = size_of(body);
   entry.body = std::move(body);
@@ -48,11 +87,21 @@ wire::Body SendQueue::pop() {
   Entry entry = std::move(entries_.front());
   entries_.pop_front();
   bytes_ -= entry.bytes;
+  if (std::holds_alternative<wire::Text>(entry.body)) text_bytes_ -= entry.bytes;
+  if (std::holds_alternative<wire::Tables>(entry.body)) --tables_;
   if (auto* batch = std::get_if<wire::Batch>(&entry.body)) {
     dropped_sent_ += batch->dropped_here;
     batch->dropped_total = dropped_sent_;
   }
   return std::move(entry.body);
+}
+
+std::uint64_t SendQueue::events() const noexcept {
+  std::uint64_t sum = 0;
+  for (const Entry& entry : entries_) {
+    if (const auto* batch = std::get_if<wire::Batch>(&entry.body)) sum += batch->events.size();
+  }
+  return sum;
 }
 
 void SendQueue::count(Entry& entry) noexcept {

@@ -1,6 +1,6 @@
 // What a rank, or a node's collector for it, has not been able to send yet, within a bound. When the bound is
-// reached the least important events go first, oldest first, and each one is counted where it was; tables,
-// texts and the end of the run are never shed.
+// reached the least important events go first, oldest first, and each one is counted where it was; tables and
+// the end of the run are never shed. Texts of a rank have an eighth of the bound for themselves.
 #pragma once
 
 #include <array>
@@ -31,13 +31,17 @@ class SendQueue {
 
   /// `batch.dropped_here` is counted; `dropped_total` is filled in by pop().
   void push(wire::Batch batch);
-  /// Tables, texts, names, the end.
+  /// Tables, texts, names, the end. Where nothing is kept at any price (Last::shed) texts beyond an eighth of
+  /// the limit go, the oldest first, errors last, and one in their place says how many.
   void push(wire::Body body);
   /// Before everything else: tables for a collector that has just asked for them.
   void push_front(wire::Body body);
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+  /// Tables wait in it: whoever asks for them again is about to get them.
+  [[nodiscard]] bool has_tables() const noexcept { return tables_ != 0; }
   [[nodiscard]] wire::Body pop();
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint64_t events() const noexcept;  ///< that wait in it
   /// Events shed here since the beginning.
   [[nodiscard]] std::uint64_t shed() const noexcept { return shed_; }
   /// Counts of what has left through pop(): `dropped_total` of the last batch.
@@ -49,6 +53,7 @@ class SendQueue {
     std::array<std::uint32_t, kShedClasses> counts{};  ///< of a batch's events, once `counted`
     bool counted = false;
     std::size_t bytes = 0;
+    std::uint64_t stands_for = 0;  ///< a text: for so many that were shed
   };
   [[nodiscard]] static std::size_t size_of(const wire::Body& body) noexcept;
   /// Fills `counts`: only what is about to be shed from pays for it.
@@ -56,11 +61,13 @@ class SendQueue {
   void shed_to(std::size_t target);
   void count_gone(Entry& entry, std::uint8_t victim, std::uint32_t gone);
   void join_empty();
+  void shed_texts();
 
   std::deque<Entry> entries_;
   std::size_t limit_;
   Last last_;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0, text_bytes_ = 0;  ///< the latter: part of the former
+  std::size_t tables_ = 0;
   std::uint64_t shed_ = 0;
   std::uint64_t dropped_sent_ = 0;
 };

@@ -233,6 +233,7 @@ void Upstream::receive() {
 }
 
 void Upstream::resend(Stream& s) {
+  if (s.queue.has_tables()) return;  // asked again before they could be sent
   // In the order in which it wants them: tables before everything, names, the end last.
   for (const wire::Name& name : s.names) s.queue.push_front(wire::Body(name));
   if (s.tables) s.queue.push_front(wire::Body(*s.tables));

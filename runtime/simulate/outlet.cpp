@@ -18,6 +18,9 @@ using instrumentation::EventKind;
 /// Unsent bytes of one rank before the simulation waits for the collector.
 constexpr std::size_t kQueueBytes = std::size_t{4} << 20;
 constexpr std::chrono::milliseconds kPause{1};
+/// A collector that is behind is waited for; one that says nothing for so long is gone.
+constexpr std::chrono::seconds kSilence{10};
+constexpr double kLastWait_s = 60;  ///< for the collector to confirm the end of one rank after the other
 
 /// A link: two connections, the file descriptors that wake their threads, and its control thread's.
 constexpr std::size_t kFilesPerLink = 8;
@@ -92,9 +95,16 @@ void Outlet::take(std::uint32_t rank, std::vector<instrumentation::Event> events
   const auto end = static_cast<std::int64_t>(events.back().ticks);
   link.push(std::move(events), 0, std::exchange(sent_until_ns_[rank], end), end, 0);
   link.pump();
+  auto heard = std::chrono::steady_clock::now();
   while (link.queued_bytes() > kQueueBytes) {
     std::this_thread::sleep_for(kPause);
     link.pump();
+    const auto now = std::chrono::steady_clock::now();
+    if (link.collector_alive()) heard = now;
+    if (now - heard > kSilence) {
+      throw std::runtime_error("the collector at " + endpoint_ + " has not answered for " +
+                               std::to_string(kSilence.count()) + " s; the run is not whole there");
+    }
   }
 }
 
@@ -121,7 +131,17 @@ void Outlet::finish(int exit_code, const std::string& text) {
         instrumentation::wire::Body(instrumentation::wire::Finish{exit_code, sent_until_ns_[rank], 0, text}));
   }
   for (const auto& link : links_) link->pump();
-  for (const auto& link : links_) link->drain(60);
+  std::size_t unconfirmed = 0;
+  for (const auto& link : links_) {
+    // Where one does not confirm, the others are not waited for as well.
+    const double wait_s = unconfirmed == 0 ? kLastWait_s : 0.0;
+    if (!link->drain(wait_s)) ++unconfirmed;
+  }
+  if (unconfirmed != 0 && exit_code == 0) {
+    throw std::runtime_error("the collector at " + endpoint_ + " did not confirm the end of " +
+                             std::to_string(unconfirmed) + " of " + std::to_string(links_.size()) +
+                             " ranks; the run is not whole there");
+  }
 }
 
 }  // namespace shardscope::simulate

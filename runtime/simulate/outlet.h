@@ -29,11 +29,12 @@ class Outlet {
 
   /// Waits until the collector answers. Throws std::runtime_error when it does not within `seconds`.
   void connect(double seconds);
-  /// Events of one rank in order of time.
+  /// Events of one rank in order of time. Throws std::runtime_error when the collector has gone.
   void take(std::uint32_t rank, std::vector<instrumentation::Event> events);
   void message(instrumentation::Severity severity, const std::string& text);
   [[nodiscard]] std::uint32_t name_id(const std::string& name);
-  /// Ends every rank's run. Returns when the collector has everything.
+  /// Ends every rank's run. Returns when the collector has everything; throws std::runtime_error when it has
+  /// not after a minute, or is gone. With an exit code that is not 0 it returns in any case.
   void finish(int exit_code, const std::string& text);
   /// Sent so far.
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }

@@ -66,7 +66,7 @@ struct Rank {
     const std::int64_t now = monotonic_now_ns();
     link->push({event}, 0, now, now, 0);
     EXPECT_TRUE(eventually([&] { return link->collector_alive(); }));
-    link->drain(10);  // until the socket has taken it
+    static_cast<void>(link->drain(10));  // until the socket has taken it
   }
   GateKeeper gate;
   std::unique_ptr<RankLink> link;

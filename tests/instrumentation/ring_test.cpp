@@ -343,6 +343,54 @@ TEST(SendQueue, ShedsTheLeastImportantFirstCountsExactlyAndStaysBounded) {
   EXPECT_EQ(queue.bytes(), 0U);
 }
 
+TEST(SendQueue, TextsThatNobodyTakesStayWithinTheirPartAndAreCounted) {
+  constexpr std::size_t kLimit = 1U << 20;
+  SendQueue queue(kLimit);
+  queue.push(wire::Body(wire::Text{0, Severity::error, "lost a rank"}));
+  queue.push(batch_of(EventKind::step_begin, 100));
+  constexpr std::uint64_t kTexts = 20'000;
+  for (std::uint64_t i = 0; i < kTexts; ++i) {
+    queue.push(wire::Body(wire::Text{1, i % 2 == 0 ? Severity::info : Severity::warning, std::to_string(i)}));
+    ASSERT_LE(queue.bytes(), kLimit / 8 + 10'000);
+  }
+  EXPECT_EQ(queue.shed(), 0U) << "events are not shed for texts";
+  std::uint64_t kept = 0, said = 0;
+  std::string last;
+  bool error = false, steps = false;
+  while (!queue.empty()) {
+    const wire::Body body = queue.pop();
+    steps |= std::holds_alternative<wire::Batch>(body);
+    const auto* text = std::get_if<wire::Text>(&body);
+    if (text == nullptr) continue;
+    const std::size_t words = text->text.find(" texts were not sent");
+    if (words != std::string::npos) {
+      said += std::stoull(text->text.substr(0, words));
+    } else if (text->severity == Severity::error) {
+      error = true;
+    } else {
+      ++kept;
+      last = text->text;
+    }
+  }
+  EXPECT_EQ(kept + said, kTexts);
+  EXPECT_GT(kept, 10U);
+  EXPECT_EQ(last, std::to_string(kTexts - 1));
+  EXPECT_TRUE(error);
+  EXPECT_TRUE(steps);
+  EXPECT_EQ(queue.bytes(), 0U);
+}
+
+TEST(SendQueue, KnowsThatTablesWaitInIt) {
+  SendQueue queue(1U << 20);
+  queue.push(wire::Body(wire::Tables{}));
+  queue.push_front(wire::Body(wire::Tables{}));
+  EXPECT_TRUE(queue.has_tables());
+  (void)queue.pop();
+  EXPECT_TRUE(queue.has_tables());
+  (void)queue.pop();
+  EXPECT_FALSE(queue.has_tables());
+}
+
 TEST(EventTable, EveryKindHasANameALevelAndAnEnd) {
   std::set<std::string> names;
   for (std::uint16_t k = 1; k <= static_cast<std::uint16_t>(EventKind::message); ++k) {
