@@ -16,6 +16,10 @@ void Collector::State::start_views() {
                       },
                       [this](std::uint64_t viewer) { pauses.heartbeat(viewer, now_s()); },
                       [this](std::uint64_t) { reject("order", "a viewer", "a command came twice"); },
+                      [this] {
+                        reject("full", "a viewer",
+                               std::to_string(ViewServer::kMaxPeers) + " viewers are there already");
+                      },
                   });
 }
 

@@ -11,7 +11,6 @@ constexpr double kPresent_s = 3;
 /// Enough per reply to keep a link busy, little enough to stay fluent.
 constexpr std::size_t kReplyBytes = 1U << 20;
 constexpr std::size_t kReplyItems = 4096;
-constexpr std::size_t kMaxPeers = 256;
 }  // namespace
 
 ViewServer::ViewServer(zmq::socket_t& socket, const ViewLog& log, std::uint64_t log_id, wire::Header header,
@@ -21,7 +20,10 @@ ViewServer::ViewServer(zmq::socket_t& socket, const ViewLog& log, std::uint64_t 
 void ViewServer::handle(const std::string& route, const wire::Message& message, double now_s) {
   const std::uint64_t viewer = message.header.incarnation;
   if (viewer == 0) return;
-  if (peers_.size() >= kMaxPeers && !peers_.contains(viewer)) return;
+  if (peers_.size() >= kMaxPeers && !peers_.contains(viewer)) {
+    source_.full();
+    return;
+  }
   Peer& peer = peers_[viewer];
   peer.route = route;
   peer.heard_s = now_s;

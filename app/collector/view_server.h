@@ -25,7 +25,9 @@ class ViewServer {
     std::function<void(std::uint64_t viewer, const wire::ViewCommand&)> command;
     std::function<void(std::uint64_t viewer)> heard;
     std::function<void(std::uint64_t viewer)> replayed;  ///< a command came again; it is ignored
+    std::function<void()> full;  ///< one viewer more than kMaxPeers asked; it gets no answer
   };
+  static constexpr std::size_t kMaxPeers = 256;
   ViewServer(zmq::socket_t& socket, const ViewLog& log, std::uint64_t log_id, wire::Header header,
              Source source);
 

@@ -217,6 +217,9 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
         wire::Decoded tables = wire::decode(item.data.data(), item.data.size(), wire::From::rank_publish);
         if (tables.message && std::holds_alternative<wire::Tables>(tables.message->body)) {
           fresh.emplace_back(std::get<wire::Tables>(std::move(tables.message->body)).tables);
+        } else {
+          fresh.emplace_back(store::Message{0, item.rank, instrumentation::Severity::error,
+                                            "tables of a rank were damaged on the way: " + tables.why});
         }
         break;
       }

@@ -17,6 +17,7 @@
 #include <zmq.hpp>
 
 #include "app/collector/collector.h"
+#include "app/collector/view_server.h"
 #include "app/collector/viewer.h"
 #include "instrumentation/clock.h"
 #include "instrumentation/keys.h"
@@ -369,6 +370,22 @@ TEST(Messages, OversizedAndReplayedCommandsOfViewersAreCounted) {
         socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none).has_value());
   }
   EXPECT_TRUE(eventually([&] { return collector.status().rejected_by["order"] == 2; }));
+}
+
+TEST(Messages, OfViewersBeyondTheLastAreCounted) {
+  CollectorOptions o;
+  o.listen = "tcp://127.0.0.1:0";
+  Collector collector(o);
+  zmq::context_t context;
+  zmq::socket_t socket = make_socket(context, Role::viewer);
+  socket.connect(endpoints_of(collector.publish_endpoint()).view);
+  for (std::uint64_t viewer = 1; viewer <= ViewServer::kMaxPeers + 3; ++viewer) {
+    const wire::Frame frame = wire::encode({{0, viewer, 0, ""}, wire::ViewPoll{}});
+    ASSERT_TRUE(
+        socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none).has_value());
+  }
+  EXPECT_TRUE(eventually([&] { return collector.status().rejected_by["full"] == 3; }));
+  EXPECT_EQ(collector.status().viewers, ViewServer::kMaxPeers);
 }
 
 TEST(Messages, APortScannerIsCounted) {
