@@ -55,6 +55,20 @@ void losses_of_events(const store::Store& store, Findings& out) {
        "Lower the detail level, or give the collector a core of its own.", 0, ev::kNoId});
 }
 
+void damage(const Summary& summary, Findings& out) {
+  if (summary.problems.empty()) return;
+  constexpr std::size_t kShown = 3;
+  std::string evidence;
+  for (std::size_t i = 0; i < std::min(kShown, summary.problems.size()); ++i) {
+    evidence += summary.problems[i] + ". ";
+  }
+  if (summary.problems.size() > kShown)
+    evidence += fmt::format("{} more: see `shardscope info`. ", summary.problems.size() - kShown);
+  out.push_back({Severity::warning, "The recording is not whole",
+                 evidence + "Figures are of what could be read.",
+                 "Look for a whole copy; of a run that was cut off this is all there is.", 0, ev::kNoId});
+}
+
 bool overlap_configured(const Summary& summary) {
   const auto config = parse_foreign(summary.config_json);
   if (!config.is_object() || !config.contains("zero_optimization")) return false;
@@ -230,6 +244,7 @@ Findings find(const store::Store& store, const Summary& summary) {
   Findings out;
   rank_failures(store, out);
   losses_of_events(store, out);
+  damage(summary, out);
   trace_invalidations(store, out);
   exposed_communication(summary, out);
   late_prefetch(summary, out);

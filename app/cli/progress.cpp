@@ -35,6 +35,7 @@ std::string Progress::line(const store::Store& store, std::int64_t steps, const 
     if (row.tokens > 0 && ms > 0) tokens_per_s = static_cast<double>(row.tokens) / ms * 1e3;
   }
   std::string text = label.empty() ? std::string() : label + "  ";
+  if (store.tables().simulated) text += "simulated  ";
   if (done == 0) {
     text += fmt::format("{} ranks connected, first step under way", store.ranks().size());
   } else {

@@ -215,9 +215,9 @@ std::string summary_text(const analysis::Summary& s) {
   return text;
 }
 
-std::string findings_text(const std::vector<analysis::Finding>& findings) {
-  if (findings.empty()) return "No findings: nothing stands out in this run.\n";
-  std::string text;
+std::string findings_text(const std::vector<analysis::Finding>& findings, bool simulated) {
+  std::string text = simulated ? "This run was simulated: no rank trained.\n" : "";
+  if (findings.empty()) return text + "No findings: nothing stands out in this run.\n";
   for (const analysis::Finding& finding : findings) {
     text += fmt::format("{:<8} {}\n         {}\n         Next: {}\n", store::name_of(finding.severity),
                         finding.title, finding.evidence, finding.next_step);
@@ -225,13 +225,14 @@ std::string findings_text(const std::vector<analysis::Finding>& findings) {
   return text;
 }
 
-std::string findings_json(const std::vector<analysis::Finding>& findings) {
+std::string findings_json(const std::vector<analysis::Finding>& findings, bool simulated) {
   nlohmann::json out = nlohmann::json::array();
   for (const analysis::Finding& finding : findings) {
     out.push_back({{"severity", store::name_of(finding.severity)},
                    {"title", finding.title},
                    {"evidence", finding.evidence},
                    {"next_step", finding.next_step},
+                   {"simulated", simulated},
                    {"at_ns", finding.at_ns},
                    {"rank", finding.rank == instrumentation::kNoId ? nlohmann::json(nullptr)
                                                                    : nlohmann::json(finding.rank)}});

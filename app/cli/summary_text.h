@@ -9,7 +9,7 @@
 namespace shardscope::cli {
 
 [[nodiscard]] std::string summary_text(const analysis::Summary& summary);
-[[nodiscard]] std::string findings_text(const std::vector<analysis::Finding>& findings);
-[[nodiscard]] std::string findings_json(const std::vector<analysis::Finding>& findings);
+[[nodiscard]] std::string findings_text(const std::vector<analysis::Finding>& findings, bool simulated);
+[[nodiscard]] std::string findings_json(const std::vector<analysis::Finding>& findings, bool simulated);
 
 }  // namespace shardscope::cli

@@ -142,7 +142,8 @@ int print_findings(const Reading& reading) {
   store::RecordingInfo info;
   const store::Store store = open(reading.file, info);
   const auto findings = analysis::find(store, summarize(store, info));
-  fmt::print("{}", reading.json ? findings_json(findings) : findings_text(findings));
+  const bool simulated = store.tables().simulated;
+  fmt::print("{}", reading.json ? findings_json(findings, simulated) : findings_text(findings, simulated));
   return 0;
 }
 
@@ -193,7 +194,12 @@ void add_reading_verbs(CLI::App& app, Action& action) {
   auto [out, exported] =
       add("export", "Write a recording in another tool's format", [](const Reading& reading) {
         store::RecordingInfo info;
-        return export_recording(open(reading.file, info), reading.format, reading.out);
+        store::Store store = open(reading.file, info);
+        // Whoever gets only what is written here has to know as well.
+        for (const std::string& problem : info.problems) {
+          store.add_message({store.end_ns(), 0, instrumentation::Severity::error, "recording: " + problem});
+        }
+        return export_recording(store, reading.format, reading.out);
       });
   out->add_option("--format", exported->format, "chrome (Perfetto, HTA, TraceLens), perfetto, csv or sqlite")
       ->check(CLI::IsMember({"chrome", "perfetto", "csv", "sqlite"}))

@@ -8,6 +8,7 @@
 #include "app/export/json_text.h"
 #include "app/export/output_file.h"
 #include "app/export/span_walk.h"
+#include "app/store/gap_text.h"
 #include "app/store/names.h"
 #include "runtime/plan/prefetch_outcome.h"
 
@@ -121,7 +122,8 @@ class ChromeWriter {
       close();
     };
     name_thing("process_name", 0,
-               "rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host));
+               "rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host) +
+                   (store_.tables().simulated ? " (simulated)" : ""));
     sort_thing("process_sort_index", 0, rank.rank);
     for (const store::LaneId lane : store_.lanes()) {
       if (lane.rank != rank.rank) continue;
@@ -331,8 +333,7 @@ class ChromeWriter {
     std::uint64_t id = 0;
     for (const store::Gap& gap : store_.gaps()) {
       if (options_.rank && *options_.rank != gap.rank) continue;
-      const std::string name =
-          gap.events > 0 ? std::to_string(gap.events) + " events missing" : "events missing";
+      const std::string name = "missing: " + store::what_is_missing(gap);
       ++id;
       for (const char* phase : {"b", "e"}) {
         open(phase, name, "gap", gap.rank, 0, *phase == 'b' ? gap.begin_ns : gap.end_ns);

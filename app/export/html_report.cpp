@@ -261,7 +261,7 @@ std::string ranks_html(const store::Store& store, const analysis::Summary& s) {
 std::string disclosures(const store::Store& store, const analysis::Summary& s,
                         const std::vector<std::string>& problems) {
   std::vector<std::string> lines;
-  if (s.simulated) lines.emplace_back("This run was simulated: no rank trained.");
+  if (s.simulated) lines.emplace_back("This run was simulated: times are those of a cost model.");
   if (s.link_gbps > 0) {
     lines.push_back(
         fmt::format("Emulated link: every collective was held for at least {} µs + bytes at {} Gbit/s.",
@@ -269,11 +269,13 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
   }
   lines.push_back(s.losses.any() ? "Events: " + store::text_of(s.losses) + "."
                                  : std::string("No event was dropped and no message lost."));
+  std::size_t shown = 0;
   for (const store::Gap& gap : store.gaps()) {
+    ++shown;
     lines.push_back(fmt::format("Rank {}: missing between {} and {}: {}.", gap.rank, time_text(gap.begin_ns),
                                 time_text(gap.end_ns), store::what_is_missing(gap)));
     if (lines.size() > 24) {
-      lines.push_back(fmt::format("... and {} gaps more.", store.gaps().size()));
+      lines.push_back(fmt::format("... and {} gaps more.", store.gaps().size() - shown));
       break;
     }
   }
@@ -295,14 +297,16 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
   const TypicalStep typical = typical_step(store);
   std::string page = fmt::format(
       "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">"
-      "<title>{0}, ZeRO-{1}, {2} ranks - Shardscope</title><style>{3}</style>"
+      "<title>{0}, ZeRO-{1}, {2} ranks{6} - Shardscope</title><style>{3}</style>"
       "<svg width=0 height=0 style=\"position:absolute;min-width:0\"><defs><pattern id=wait width=5 height=5 "
       "patternUnits=userSpaceOnUse patternTransform=\"rotate(45)\"><rect width=5 height=5 fill=\"{4}\" "
       "opacity=.35 />"
       "<rect width=2.4 height=5 fill=\"{4}\"/></pattern></defs></svg>"
       "<main><h1>{0}, ZeRO-{1} on {2} ranks</h1><p class=lead>Shardscope run report{5}</p>",
       escape_html(s.model), s.stage, s.world, kStyle, colour::kWait,
-      s.link_gbps > 0 ? " · emulated link" : "");
+      std::string(s.simulated ? " · simulated: no rank trained" : "") +
+          (s.link_gbps > 0 ? " · emulated link" : ""),
+      s.simulated ? " (simulated)" : "");
   page += section("Verdict", findings_html(findings));
   page += section("Run", identity(store, s));
   page += section("Where the time goes", time_partition_svg(s),

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "app/export/output_file.h"
 #include "app/export/protobuf.h"
@@ -46,6 +47,7 @@ constexpr std::uint64_t memory_track(std::uint32_t rank, std::size_t pool, std::
   return process_track(rank) + 256 + pool * 32 + category;
 }
 constexpr std::uint64_t gap_track(std::uint32_t rank) { return process_track(rank) + 1024; }
+constexpr std::uint64_t message_track(std::uint32_t rank) { return process_track(rank) + 1025; }
 enum class RunCounter : std::uint64_t { loss = 1, grad_norm, loss_scale, learning_rate };
 
 class PerfettoWriter {
@@ -62,6 +64,7 @@ class PerfettoWriter {
       memory(rank.rank);
     }
     gaps();
+    messages();
     training();
   }
 
@@ -245,6 +248,17 @@ class PerfettoWriter {
       if (gap.events > 0) annotate(instant, "events", static_cast<std::int64_t>(gap.events));
       annotate(instant, "reason", store::what_is_missing(gap));
       send(gap.begin_ns, std::move(instant), "events missing");
+    }
+  }
+
+  void messages() {
+    std::unordered_set<std::uint32_t> described;
+    for (const store::Message& message : store_.messages()) {
+      if (described.insert(message.rank).second)
+        describe_track(message_track(message.rank), "messages", process_track(message.rank));
+      Protobuf instant = event(track_event::kInstant, message_track(message.rank));
+      annotate(instant, "severity", store::name_of(message.severity));
+      send(message.at_ns, std::move(instant), message.text);
     }
   }
 

@@ -11,6 +11,7 @@
 
 #include "app/export/span_walk.h"
 #include "app/store/database.h"
+#include "app/store/gap_text.h"
 #include "app/store/names.h"
 #include "instrumentation/param_status.h"
 
@@ -48,7 +49,9 @@ CREATE TABLE SHARDSCOPE_COLLECTIVES(rank INTEGER, sequence INTEGER, op TEXT, sta
   allRanksArrived INTEGER, elems INTEGER, bytes INTEGER);
 CREATE TABLE SHARDSCOPE_MEMORY(rank INTEGER, at INTEGER, pool TEXT, category TEXT, deltaBytes INTEGER,
   poolBytesAfter INTEGER);
-CREATE TABLE SHARDSCOPE_GAPS(rank INTEGER, start INTEGER, end INTEGER, events INTEGER);
+CREATE TABLE SHARDSCOPE_GAPS(rank INTEGER, start INTEGER, end INTEGER, events INTEGER, shed INTEGER,
+  messages INTEGER, reason TEXT);
+CREATE TABLE SHARDSCOPE_MESSAGES(at INTEGER, rank INTEGER, severity TEXT, text TEXT);
 )sql";
 
 /// copyKind as CUPTI numbers it.
@@ -85,6 +88,7 @@ class Tables {
     params();
     instants();
     gaps();
+    messages();
   }
 
  private:
@@ -206,10 +210,19 @@ class Tables {
   }
 
   void gaps() {
-    Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_GAPS VALUES(?1,?2,?3,?4)");
+    Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_GAPS VALUES(?1,?2,?3,?4,?5,?6,?7)");
     for (const store::Gap& g : store_.gaps()) {
       insert.bind(1, std::int64_t{g.rank}).bind(2, g.begin_ns).bind(3, g.end_ns);
-      insert.bind(4, static_cast<std::int64_t>(g.events)).run();
+      insert.bind(4, static_cast<std::int64_t>(g.events)).bind(5, static_cast<std::int64_t>(g.shed));
+      insert.bind(6, static_cast<std::int64_t>(g.messages)).bind(7, store::what_is_missing(g)).run();
+    }
+  }
+
+  void messages() {
+    Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_MESSAGES VALUES(?1,?2,?3,?4)");
+    for (const store::Message& m : store_.messages()) {
+      insert.bind(1, m.at_ns).bind(2, std::int64_t{m.rank}).bind(3, store::name_of(m.severity));
+      insert.bind(4, m.text).run();
     }
   }
 

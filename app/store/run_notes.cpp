@@ -51,7 +51,7 @@ void GapList::join() {
     }
   }
   gaps_ = std::move(joined);
-  join_at_ = std::max(kMost, 2 * gaps_.size());
+  join_at_ = gaps_.size() > kMost / 4 * 3 ? 2 * gaps_.size() : kMost;
 }
 
 void GapList::shift(std::int64_t delta_ns) {

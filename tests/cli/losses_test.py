@@ -5,9 +5,11 @@ Usage: losses_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
 import contextlib
 import pathlib
+import signal
 import sqlite3
 import subprocess
 import tempfile
+import time
 import unittest
 
 from command_line import BIN, main, read, said
@@ -64,6 +66,51 @@ class Losses(unittest.TestCase):
         self.assertIn("Of B not everything is there", compared["verdict"])
         self.assertIn("missing in B", said("compare", self.whole, path))
         self.assertIn("missing in A", said("compare", path, self.whole))
+        self.assertIn("(rank 1, sequence 0)", said("findings", path))
+        self.assertTrue(any("(rank 1, sequence 0)" in each["evidence"] for each in read("findings", path)))
+
+    def test_exports_tell_it_to_who_gets_nothing_else(self):
+        path = self.changed("damaged.zscope",
+                            "UPDATE chunks SET bytes = substr(bytes, 1, 200) || x'00' || substr(bytes, 202) WHERE rank = 1")
+        events = f"{read('summary', path)['damaged_events']} events that the recording holds damaged"
+        folder = pathlib.Path(self.folder.name)
+        for form, name in (("chrome", "t.json"), ("perfetto", "t.pftrace"), ("sqlite", "t.sqlite"), ("csv", "t")):
+            said("export", "--format", form, "-o", folder / name, path)
+        trace = json.loads((folder / "t.json").read_text())["traceEvents"]
+        self.assertTrue(any(e["cat"] == "gap" and events in e["name"] for e in trace))
+        self.assertTrue(any(e["cat"] == "message" and "(rank 1, sequence 0)" in e["name"] for e in trace))
+        for text in (events, "(rank 1, sequence 0)"):
+            self.assertIn(text.encode(), (folder / "t.pftrace").read_bytes())
+        with contextlib.closing(sqlite3.connect(folder / "t.sqlite")) as database:
+            self.assertIn(events, database.execute("SELECT reason FROM SHARDSCOPE_GAPS").fetchone()[0])
+            texts = [row[0] for row in database.execute("SELECT text FROM SHARDSCOPE_MESSAGES")]
+        self.assertTrue(any("(rank 1, sequence 0)" in text for text in texts), texts)
+        self.assertIn(events, (folder / "t/gaps.csv").read_text())
+        self.assertIn("(rank 1, sequence 0)", (folder / "t/messages.csv").read_text())
+
+
+class CollectorGone(unittest.TestCase):
+    def test_a_rank_says_what_could_not_be_sent(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        with tempfile.TemporaryDirectory() as folder:
+            endpoint = f"ipc://{folder}/collector"
+            recorder = subprocess.Popen([BIN / "shardscope", "record", pathlib.Path(folder) / "run.zscope", "--listen",
+                                         endpoint], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            rank = subprocess.Popen([BIN / "zero_train", "--config", root / "samples/stage3.json", "--model", "gpt-mini",
+                                     "--default-text", root, "--steps", "1000000", "--publish", endpoint],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                for _ in range(3):
+                    rank.stdout.readline()
+                recorder.kill()
+                recorder.wait()
+                time.sleep(1)
+                rank.send_signal(signal.SIGUSR1)
+                _, words = rank.communicate(timeout=60)
+            finally:
+                recorder.kill()
+                rank.kill()
+            self.assertRegex(words, "warning: the collector at ipc://.* did not confirm the end of this run: [0-9]+ events")
 
 
 if __name__ == "__main__":

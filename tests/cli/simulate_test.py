@@ -47,11 +47,20 @@ class Simulate(unittest.TestCase):
             for form, file, words in (("chrome", "trace.json", '"simulated":true'), ("perfetto", "p", "(simulated)")):
                 self.assertEqual(shardscope("export", "--format", form, "-o", folder / file, recording).returncode, 0)
                 self.assertIn(words.encode(), (folder / file).read_bytes())
+            trace = json.loads((folder / "trace.json").read_text())["traceEvents"]
+            names = [e["args"]["name"] for e in trace if e["name"] == "process_name"]
+            self.assertEqual([name for name in names if "(simulated)" not in name], [])
+            self.assertEqual(len(names), 4)
+            self.assertIn("simulated", shardscope("findings", recording).stdout)
+            self.assertTrue(all(finding["simulated"] for finding in
+                                json.loads(shardscope("findings", "--json", recording).stdout)))
             self.assertEqual(shardscope("export", "--format", "csv", "-o", folder / "csv", recording).returncode, 0)
             with open(folder / "csv/ranks.csv", encoding="utf-8") as file:
                 self.assertEqual([row["simulated"] for row in csv.DictReader(file)], ["1"] * 4)
             self.assertEqual(shardscope("report", recording, "-o", folder / "report.html").returncode, 0)
-            self.assertIn("simulated", (folder / "report.html").read_text())
+            report = (folder / "report.html").read_text()
+            self.assertRegex(report, "<title>[^<]*simulated")
+            self.assertRegex(report, "<p class=lead>[^<]*simulated")
             compared = shardscope("compare", recording, recording).stdout
             self.assertIn("Both runs are simulated", compared)
             self.assertRegex(compared, r"A \(simulated\) +B \(simulated\)")
@@ -110,6 +119,26 @@ class Simulate(unittest.TestCase):
             self.assertEqual({(rank["dropped"], rank["lost_messages"]) for rank in info["ranks"]}, {(0, 0)})
             self.assertEqual(len({rank["host"] for rank in info["ranks"]}), 12)  # nodes of eight
             self.assertEqual(info["run"]["parameters"], 52)  # one rank told the lists for all
+
+
+    def test_a_collector_that_is_gone_ends_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            endpoint = f"ipc://{folder}/collector"
+            recorder = subprocess.Popen([BIN / "shardscope", "record", pathlib.Path(folder) / "run.zscope", "--listen",
+                                         endpoint], env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            player = subprocess.Popen([BIN / "shardscope", "simulate", "--model", "gpt-mini", "--ranks", "4", "--config",
+                                       str(STAGE3), "--steps", "1000000", "--connect", endpoint], env=ENV,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                self.assertIn("step 1 of", player.stdout.readline())
+                recorder.kill()
+                recorder.wait()
+                _, said = player.communicate(timeout=90)
+            finally:
+                recorder.kill()
+                player.kill()
+            self.assertEqual(player.returncode, 1)
+            self.assertRegex(said, "the collector at ipc://.* has not answered for 10 s; the run is not whole there")
 
 
 class Errors(CommandTest):
