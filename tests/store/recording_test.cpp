@@ -327,6 +327,7 @@ TEST_F(RecordingTest, AKilledRecordingHasTheBlocksOfWhatWasCommitted) {
   whole.seal_after(SIZE_MAX);
   for (const ev::RunTables& tables : run.tables) whole.set_tables(tables.rank, tables);
   for (std::size_t i = 0; i <= last; ++i) whole.ingest(run.chunks[i]);
+  for (const ev::RunTables& tables : run.tables) whole.note_cut_off(tables.rank, 0);
   RecordingInfo info;
   const Store read = open_recording(path, &info);
   EXPECT_FALSE(info.complete);
