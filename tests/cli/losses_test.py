@@ -4,6 +4,7 @@
 Usage: losses_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
 import contextlib
+import json
 import pathlib
 import signal
 import sqlite3
