@@ -97,7 +97,7 @@ class Rank {
   /// Until the collector has taken all of it. Before it has been heard of, drain() gives up soon.
   void settle() {
     EXPECT_TRUE(until([&] { return link->collector_alive(); }));
-    link->drain(10);
+    static_cast<void>(link->drain(10));
   }
   void finish(int code = 0, const std::string& text = "done") {
     link->post(wire::Body(wire::Finish{code, monotonic_now_ns(), 0, text}));

@@ -10,6 +10,8 @@
 #include "app/analysis/summary.h"
 #include "app/export/csv.h"
 #include "app/export/html_report.h"
+#include "app/store/chunk.h"
+#include "app/store/store.h"
 
 namespace shardscope::exporter {
 namespace {
