@@ -45,7 +45,7 @@ TEST(SummaryText, SaysHowWellClocksAreKnown) {
   summary.ranks[0].clock_residual_ns = 3'400;
   summary.ranks[0].clock_drift = store::ClockDrift{.ppb = -80'149, .bound_ppb = 2'300};
   summary.ranks[1].rank = 1;
-  EXPECT_THAT(summary_text(summary), HasSubstr("\n0           -1.25 ms     ±3.40 µs     -80.1 ± 2.3 ppm\n"
+  EXPECT_THAT(summary_text(summary), HasSubstr("\n0           -1.25 ms     ±3.40 µs    -80.1 ± 2.3 ppm\n"
                                                "1               0 ns        ±0 ns                  —\n"));
 }
 

@@ -37,7 +37,7 @@ store::Store two_ranks() {
   };
   heard(0, 0, kSecond, 1'000'000);
   heard(1, 0, kSecond, -7'000);
-  heard(0, 1, 3 * kSecond, 1'030'000);
+  heard(0, 1, 3 * kSecond - 30'000, 1'030'000);
   return store;
 }
 
