@@ -351,41 +351,44 @@ TEST(Messages, ThatNoCorrectPeerSendsAreCountedByKindAndIgnored) {
   EXPECT_EQ(collector.status().rejected, 9U);
 }
 
-TEST(Messages, OversizedAndReplayedCommandsOfViewersAreCounted) {
-  CollectorOptions o;
-  o.listen = "tcp://127.0.0.1:0";
-  Collector collector(o);
+/// A viewer that says what it likes, and the collector that hears it.
+struct RawViewer {
+  RawViewer() { socket.connect(endpoints_of(collector.publish_endpoint()).view); }
+  void send(const wire::Frame& frame) {
+    EXPECT_TRUE(
+        socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none).has_value());
+  }
+  [[nodiscard]] std::uint64_t rejected(const char* kind) { return collector.status().rejected_by[kind]; }
+
+  Collector collector{[] {
+    CollectorOptions o;
+    o.listen = "tcp://127.0.0.1:0";
+    return o;
+  }()};
   zmq::context_t context;
   zmq::socket_t socket = make_socket(context, Role::viewer);
-  socket.connect(endpoints_of(collector.publish_endpoint()).view);
+};
+
+TEST(Messages, OversizedAndReplayedCommandsOfViewersAreCounted) {
+  RawViewer viewer;
   const std::string large(wire::kMaxControlBytes + 1, 'x');
-  ASSERT_TRUE(socket.send(zmq::buffer(large)).has_value());
-  ASSERT_TRUE(eventually([&] { return collector.status().rejected_by["size"] == 1; }));
+  ASSERT_TRUE(viewer.socket.send(zmq::buffer(large)).has_value());
+  ASSERT_TRUE(eventually([&] { return viewer.rejected("size") == 1; }));
   wire::ViewCommand command;
   command.id = 3;
   command.kind = wire::ViewCommand::Kind::set_detail;
   const wire::Frame frame = wire::encode({{0, 9, 0, ""}, command});
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(
-        socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none).has_value());
-  }
-  EXPECT_TRUE(eventually([&] { return collector.status().rejected_by["order"] == 2; }));
+  for (int i = 0; i < 3; ++i) viewer.send(frame);
+  EXPECT_TRUE(eventually([&] { return viewer.rejected("order") == 2; }));
 }
 
 TEST(Messages, OfViewersBeyondTheLastAreCounted) {
-  CollectorOptions o;
-  o.listen = "tcp://127.0.0.1:0";
-  Collector collector(o);
-  zmq::context_t context;
-  zmq::socket_t socket = make_socket(context, Role::viewer);
-  socket.connect(endpoints_of(collector.publish_endpoint()).view);
-  for (std::uint64_t viewer = 1; viewer <= ViewServer::kMaxPeers + 3; ++viewer) {
-    const wire::Frame frame = wire::encode({{0, viewer, 0, ""}, wire::ViewPoll{}});
-    ASSERT_TRUE(
-        socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none).has_value());
+  RawViewer viewer;
+  for (std::uint64_t id = 1; id <= ViewServer::kMaxPeers + 3; ++id) {
+    viewer.send(wire::encode({{0, id, 0, ""}, wire::ViewPoll{}}));
   }
-  EXPECT_TRUE(eventually([&] { return collector.status().rejected_by["full"] == 3; }));
-  EXPECT_EQ(collector.status().viewers, ViewServer::kMaxPeers);
+  EXPECT_TRUE(eventually([&] { return viewer.rejected("full") == 3; }));
+  EXPECT_EQ(viewer.collector.status().viewers, ViewServer::kMaxPeers);
 }
 
 TEST(Messages, APortScannerIsCounted) {
