@@ -80,6 +80,10 @@ const char* name_of(VolumeCause cause) noexcept {
       return "all-reduced gradients";
     case VolumeCause::other_way:
       return "other copies";
+    case VolumeCause::skipped:
+      return "skipped modules";
+    case VolumeCause::no_backward:
+      return "no backward";
   }
   return "?";
 }
@@ -104,6 +108,10 @@ const char* explain(VolumeCause cause) noexcept {
       return "gradients were all-reduced (2S) where a reduction to the owners (S) would do";
     case VolumeCause::other_way:
       return "gathered from all ranks where the expression counts secondary copies, or the reverse (hpZ)";
+    case VolumeCause::skipped:
+      return "the forward did not run the modules that use them, so they were not gathered for it";
+    case VolumeCause::no_backward:
+      return "frozen, with nothing trained below them: backward does not reach their modules";
   }
   return "?";
 }
@@ -173,7 +181,9 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   Counts counts;
   counts.gathers.assign(params, 0);
   counts.reduced.assign(params, 0);
-  counts.uses.assign(params, 0);
+  counts.forwards.assign(params, 0);
+  counts.backwards.assign(params, 0);
+  counts.external.assign(params, false);
   counts.gathered.assign(params, 0);
   for (const ev::ParamInfo& param : tables_.params) counts.shared.push_back(param.modules.size() > 1);
   for (const ev::Event& event : store.instants(rank, begin_ns, end_ns)) {
@@ -184,7 +194,7 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
     if (cause == ev::StatusCause::context || ev::status_of(event.code) != kInFlight) continue;
     counts.known = true;
     ++counts.gathers[event.a];
-    if (cause == ev::StatusCause::external) counts.shared[event.a] = true;
+    if (cause == ev::StatusCause::external) counts.shared[event.a] = counts.external[event.a] = true;
   }
   const std::vector<store::Store::GateRow> gates = gates_of_step(store, rank, step, end_ns);
   if (special_) {
@@ -194,8 +204,10 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   for (const store::Store::GateRow& gate : gates) {
     const bool fetches = gate.kind == ev::GateKind::pre_forward || gate.kind == ev::GateKind::pre_backward;
     if (!fetches || gate.id >= tables_.modules.size()) continue;
+    counts.gates = true;
     for (const std::uint32_t param : tables_.modules[gate.id].params) {
-      if (param < params) ++counts.uses[param];
+      if (param >= params) continue;
+      ++(gate.kind == ev::GateKind::pre_forward ? counts.forwards : counts.backwards)[param];
     }
   }
   counts.known = counts.known || counts.any_reduced();
@@ -234,16 +246,35 @@ void VolumeModel::add_gathers(const Counts& counts, VolumeParts& parts) const {
     } else if (gathers == expected) {
       at(parts, VolumeCause::other_way) += off;
     } else if (gathers < expected) {
-      at(parts, VolumeCause::kept) += off;
+      add_missing(counts, i, expected - gathers, off, parts);
     } else if (counts.shared[i]) {
       at(parts, VolumeCause::shared) += off;
     } else {
-      const double used = std::clamp(static_cast<double>(counts.uses[i]), expected, gathers);
+      const double uses = static_cast<double>(counts.forwards[i] + counts.backwards[i]);
+      const double used = std::clamp(uses, expected, gathers);
       const double repeated = off * ((used - expected) / (gathers - expected));
       at(parts, VolumeCause::repeated) += repeated;
       at(parts, VolumeCause::in_vain) += off - repeated;
     }
   }
+}
+
+/// `missing` gathers less than the expression has of `param`, which were `off` elements: first those of
+/// passes that did not use it, then those that found it there.
+void VolumeModel::add_missing(const Counts& counts, std::size_t param, double missing, double off,
+                              VolumeParts& parts) const {
+  double left = missing;
+  const auto take = [&](VolumeCause cause, double passes) {
+    const double taken = std::clamp(passes, 0.0, left);
+    at(parts, cause) += off * (taken / missing);
+    left -= taken;
+  };
+  if (counts.gates && !counts.external[param]) {
+    const auto forwards = std::min(counts.forwards[param], micro_steps_);
+    take(VolumeCause::skipped, static_cast<double>(2 * (micro_steps_ - forwards)));
+    take(VolumeCause::no_backward, static_cast<double>(forwards - counts.backwards[param]));
+  }
+  take(VolumeCause::kept, left);
 }
 
 /// Of each element of a gradient, as the expression counts it.

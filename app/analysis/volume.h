@@ -27,8 +27,10 @@ enum class VolumeCause : std::uint8_t {
   no_gradient,  ///< without a gradient in a micro-step: not reduced
   all_reduced,  ///< gradients all-reduced where a reduction to the owners would do
   other_way,    ///< hpZ: from all ranks where the expression counts the small group, or the reverse
+  skipped,      ///< of modules that the forward did not run: gathered neither there nor in backward
+  no_backward,  ///< of modules that ran and whose backward did not: nothing below them is trained
 };
-inline constexpr std::size_t kVolumeCauses = 9;
+inline constexpr std::size_t kVolumeCauses = 11;
 /// "padding", "persistent parameters", ... and one sentence that explains it.
 [[nodiscard]] const char* name_of(VolumeCause cause) noexcept;
 [[nodiscard]] const char* explain(VolumeCause cause) noexcept;
@@ -54,14 +56,18 @@ class VolumeModel {
 
  private:
   struct Counts {
-    std::vector<std::int64_t> gathers, uses;  ///< by parameter
+    /// By parameter: how often it was gathered, and modules that use it ran forward (or once more, to
+    /// recompute) and backward.
+    std::vector<std::int64_t> gathers, forwards, backwards;
     /// By parameter: elements of the collectives that gathered it, whichever way each took.
     std::vector<double> gathered;
     /// By parameter: elements in buckets. A parameter may be in several communications of the first stage 1,
     /// a part in each.
     std::vector<std::int64_t> reduced;
-    std::vector<bool> shared;  ///< by parameter
+    std::vector<bool> shared;    ///< by parameter
+    std::vector<bool> external;  ///< by parameter: used by modules that do not list it
     bool known = false;
+    bool gates = false;  ///< forwards and backwards are known
     [[nodiscard]] bool any_reduced() const noexcept {
       return std::any_of(reduced.begin(), reduced.end(), [](std::int64_t elems) { return elems > 0; });
     }
@@ -71,6 +77,8 @@ class VolumeModel {
   void count_gathered(const store::Store& store, std::uint32_t rank, std::int64_t submitted_from_ns,
                       std::int64_t begin_ns, std::int64_t end_ns, Counts& counts) const;
   void add_gathers(const Counts& counts, VolumeParts& parts) const;
+  void add_missing(const Counts& counts, std::size_t param, double missing, double off,
+                   VolumeParts& parts) const;
   [[nodiscard]] double reduction_cost(std::size_t param) const noexcept;
 
   const instrumentation::RunTables& tables_;

@@ -10,8 +10,8 @@ from command_line import ROOT, main, summary_of_run
 def communicated(folder, stage, ranks, model="mlp", steps=3, **settings):
     more = [part for key, value in settings.items() for part in ("--set", f"{key.replace('__', '.')}={value}")]
     return summary_of_run(pathlib.Path(folder) / "run.zscope", "--config", ROOT / f"samples/stage{stage}.json", "--ranks", ranks,
-                          "--model", ROOT / f"samples/models/{model}.json", "--data",
-                          "golden:gpt" if model.startswith("gpt") else "golden:mlp", "--steps", steps, *more)["comm"]
+                          "--model", model if isinstance(model, pathlib.Path) else ROOT / f"samples/models/{model}.json", "--data",
+                          "golden:gpt" if str(model).startswith("gpt") else "golden:mlp", "--steps", steps, *more)["comm"]
 
 
 class Volume(unittest.TestCase):
@@ -96,8 +96,30 @@ class Volume(unittest.TestCase):
         for more in ({"zero_hpz_partition_size": 3}, {"zero_hpz_partition_size": 3, "reduce_scatter": "false"},
                      {"zero_quantized_weights": "true"}):
             named = {f"zero_optimization__{key}": value for key, value in more.items()}
-            self.check("kept between uses", "no gradient", stage=3, ranks=3, model="mlp_visit", steps=5,
+            self.check("skipped modules", "no gradient", stage=3, ranks=3, model="mlp_visit", steps=5,
                        zero_optimization__stage3_prefetch_bucket_size=0, **named)
+
+    def test_what_no_pass_used_was_not_kept(self):
+        """One of five steps skips a block: it is gathered in the others, and the mean over four says so."""
+        how = {"stage": 3, "ranks": 2, "model": "mlp_visit", "steps": 5}
+        comm = self.check("skipped modules", "no gradient", "padding", zero_optimization__stage3_prefetch_bucket_size=0, **how)
+        block = 2 * 64 + 64 * 256 + 256 + 256 * 64 + 64
+        self.assertEqual(comm["extras"]["skipped modules"], -2 * block / 4)
+        self.assertEqual(comm["extras"]["no gradient"], -block / 4)
+        self.check("skipped modules", "kept between uses", "no gradient", "padding",
+                   zero_optimization__stage3_max_reuse_distance=10_000_000, **how)
+
+    def test_below_everything_trained_there_is_no_backward(self):
+        """The first layer is frozen: gathered in forward, and backward ends above it."""
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "frozen_first.json"
+            text = (ROOT / "samples/models/mlp.json").read_text()
+            first = '"name": "inp", '
+            self.assertIn(first, text)
+            model.write_text(text.replace(first, first + '"trainable": false, '))
+            comm = self.check("no backward", "padding", stage=3, ranks=2, model=model, gradient_accumulation_steps=2,
+                              zero_optimization__stage3_prefetch_bucket_size=0)
+        self.assertEqual(comm["extras"]["no backward"], -2 * (64 * 10 + 64))
 
 
 if __name__ == "__main__":
