@@ -142,6 +142,16 @@ constexpr KindRow row_of(EventKind kind) noexcept {
       return {"gpu_clock", k, K::gpu_clock, false};
     case K::fetch_counter:
       return {"fetch_counter", ph, K::fetch_counter, false};
+    case K::data_wait_begin:
+      return {"data_wait_begin", ph, K::data_wait_end, false};
+    case K::data_wait_end:
+      return {"data_wait_end", ph, K::data_wait_end, true};
+    case K::clip_factor:
+      return {"clip_factor", s, K::clip_factor, false};
+    case K::update_votes:
+      return {"update_votes", ph, K::update_votes, false};
+    case K::feedback_reset:
+      return {"feedback_reset", ph, K::feedback_reset, false};
   }
   return {"unknown", k, kind, false};
 }

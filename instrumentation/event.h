@@ -83,8 +83,8 @@ enum class EventKind : std::uint16_t {
   paused_begin,           // host      gate number     -              -            PauseCause           -                 -
   paused_end,             // host      gate number     -              -            ResumeCause          -                 -
   message,                // host      text id         -              -            Severity             -                 -
-  columns_selected,       // host      param           step           columns      -                    elems chosen      elems of this rank
-  deferred_update,        // host      -               step           steps summed DeferredState        elems             -
+  columns_selected,       // host      param           step           columns      SelectionCause (plan) elems chosen     elems of this rank
+  deferred_update,        // host      UpdateCause (plan) step        steps summed DeferredState        elems             -
   deferred_wait_begin,    // compute   -               step           -            -                    elems             -
   deferred_wait_end,      // compute   -               step           -            -                    elems             -
   nccl_collective,        // host      sequence        communicator   NcclCode     CollectiveOp         bytes             NCCL's number of it
@@ -102,8 +102,13 @@ enum class EventKind : std::uint16_t {
   gpu_memory,             // host      -               -              -            GpuMemoryCode        bytes             address
   gpu_clock,              // host      pairs           -              -            -                    residual ns       drift, parts per billion
   fetch_counter,          // host      micro-step      step           count        FetchCounter (plan)  elems (shards or whole) -
+  data_wait_begin,        // compute   micro-step      step           -            -                    -                 -
+  data_wait_end,          // compute   micro-step      step           -            -                    -                 -
+  clip_factor,            // host      step            -              -            -                    double bits       -
+  update_votes,           // host      step            votes          votes needed -                    double bits: mass chosen / all  matrices
+  feedback_reset,         // host      step            params         -            -                    elems             -
 };
-inline constexpr EventKind kLastEventKind = EventKind::fetch_counter;
+inline constexpr EventKind kLastEventKind = EventKind::feedback_reset;
 // clang-format on
 // *  reduce and gather phases at the end of a step are on their own lanes.
 // ** not_available -> in_flight on the gather lane when the gather starts; available on the compute lane
@@ -161,7 +166,13 @@ enum class MemoryCategory : std::uint8_t {
   other
 };
 inline constexpr std::uint8_t kMemoryCategoryCount = 16;
-enum class TransferKind : std::uint8_t { host_to_device, device_to_host, nvme_read, nvme_write };
+enum class TransferKind : std::uint8_t {
+  host_to_device,  ///< of offloaded states and parameters, as are the three below
+  device_to_host,
+  nvme_read,
+  nvme_write,
+  input_to_device,  ///< a micro-batch: no offloading, every run has it
+};
 /// Of ZenFlow's deferred update: its sum is complete and the worker may begin; the device has its parameters.
 enum class DeferredState : std::uint8_t { begun, published };
 /// What the GPU did.

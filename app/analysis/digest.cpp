@@ -11,12 +11,25 @@ namespace {
 
 using ev::EventKind;
 
-std::int64_t fetch_wait(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
-  std::int64_t sum = 0;
+struct Waits {
+  std::int64_t fetch_ns = 0;
+  std::optional<std::int64_t> data_ns;
+};
+
+Waits waits(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
+  Waits sum;
   for_each_span(store, {rank, ev::StreamId::compute}, window.begin_ns, window.end_ns,
                 [&](const store::Span& span) {
-                  if (span.kind != EventKind::fetch_wait_begin || span.end_ns == store::kOpen) return;
-                  sum += std::min(span.end_ns, window.end_ns) - std::max(span.begin_ns, window.begin_ns);
+                  const bool fetch = span.kind == EventKind::fetch_wait_begin;
+                  const bool data = span.kind == EventKind::data_wait_begin;
+                  if ((!fetch && !data) || span.end_ns == store::kOpen) return;
+                  const std::int64_t ns =
+                      std::min(span.end_ns, window.end_ns) - std::max(span.begin_ns, window.begin_ns);
+                  if (fetch) {
+                    sum.fetch_ns += ns;
+                  } else {
+                    sum.data_ns = sum.data_ns.value_or(0) + ns;
+                  }
                 });
   return sum;
 }
@@ -61,7 +74,9 @@ RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWi
   result.begin_ns = window.begin_ns;
   result.end_ns = window.end_ns;
   result.time = partition_time(store, rank, window.begin_ns, window.end_ns);
-  result.fetch_wait_ns = fetch_wait(store, rank, window);
+  const Waits waited = waits(store, rank, window);
+  result.fetch_wait_ns = waited.fetch_ns;
+  result.data_wait_ns = waited.data_ns;
   result.bucket_flushes = bucket_flushes(store, rank, window);
   result.fetch_counters = fetch_counters(store, rank, window.begin_ns, window.end_ns);
   result.gpu = gpu_activity(store, rank, window.begin_ns, window.end_ns);

@@ -19,6 +19,7 @@ struct RankStep {
   std::int64_t begin_ns = 0, end_ns = 0;  ///< the step as this rank saw it
   TimePartition time;
   std::int64_t fetch_wait_ns = 0;
+  std::optional<std::int64_t> data_wait_ns;  ///< nothing where it was not recorded
   std::uint64_t bucket_flushes = 0;
   std::optional<FetchCounterSums> fetch_counters;
   std::optional<GpuActivity> gpu;  ///< where the GPU's records cover the step

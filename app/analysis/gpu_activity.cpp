@@ -25,6 +25,8 @@ std::optional<GapCause> cause_of_wait(EventKind kind) {
       return GapCause::waiting_for_reduce;
     case EventKind::deferred_wait_begin:
       return GapCause::waiting_for_update;
+    case EventKind::data_wait_begin:
+      return GapCause::waiting_for_data;
     default:
       return std::nullopt;
   }
@@ -33,7 +35,8 @@ std::optional<GapCause> cause_of_wait(EventKind kind) {
 /// Whether computation's wait of this cause is for what the lane does.
 bool is_for(GapCause cause, StreamId lane) {
   return (cause == GapCause::waiting_for_gather && lane == StreamId::gpu_gather) ||
-         (cause == GapCause::waiting_for_reduce && lane == StreamId::gpu_reduce);
+         (cause == GapCause::waiting_for_reduce && lane == StreamId::gpu_reduce) ||
+         (cause == GapCause::waiting_for_data && lane == StreamId::gpu_copy);
 }
 
 /// A longer one is no delay but damage.
@@ -135,9 +138,10 @@ GpuSurroundings surroundings(const store::Store& store, std::uint32_t rank, Inte
 }  // namespace
 
 const char* name_of(GapCause cause) noexcept {
-  static constexpr std::array<const char*, kGapCauses> kNames{
-      "waiting_for_gather", "waiting_for_reduce", "waiting_for_update", "host_late", "queued",
-      "nothing_to_do",      "unexplained"};
+  static constexpr std::array<const char*, kGapCauses> kNames{"waiting_for_gather", "waiting_for_reduce",
+                                                              "waiting_for_update", "waiting_for_data",
+                                                              "host_late",          "queued",
+                                                              "nothing_to_do",      "unexplained"};
   const auto i = static_cast<std::size_t>(cause);
   return i < kGapCauses ? kNames[i] : "unknown";
 }
@@ -146,6 +150,7 @@ const char* words_of(GapCause cause) noexcept {
   static constexpr std::array<const char*, kGapCauses> kWords{"waiting for gather",
                                                               "waiting for reduction",
                                                               "waiting for the deferred update",
+                                                              "waiting for data",
                                                               "host late",
                                                               "queued",
                                                               "nothing to do",

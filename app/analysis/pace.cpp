@@ -101,7 +101,9 @@ void add_transfers(const store::Store& store, const StepDigest& step, Links& lin
     find_shared(of_rank);
     for_each_span(
         store, {rank.rank, StreamId::copy}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
-          if (span.kind == EventKind::transfer_begin && span.end_ns != store::kOpen && span.v0 > 0)
+          // Micro-batches are no traffic of offloading, and too short to tell a link's rate.
+          const bool input = span.code == static_cast<std::uint8_t>(ev::TransferKind::input_to_device);
+          if (span.kind == EventKind::transfer_begin && !input && span.end_ns != store::kOpen && span.v0 > 0)
             links.host.push_back(
                 {static_cast<double>(span.v0), 1, static_cast<double>(span.end_ns - span.begin_ns)});
         });

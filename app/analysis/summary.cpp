@@ -43,6 +43,7 @@ void measure_steps(const store::Store& store, Summary& summary) {
     summary.loss.push_back(row.loss);
     summary.grad_norm.push_back(row.grad_norm);
     summary.loss_scale.push_back(row.loss_scale);
+    summary.clip_factor.push_back(row.clip_factor);
     if (warm_up) continue;
     measured.push_back(ms);
     measured_s += ms * 1e-3;
@@ -89,6 +90,7 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
       result.time.total_ns += step.time.total_ns;
       result.time.comm_ns += step.time.comm_ns;
       result.fetch_wait_ns += step.fetch_wait_ns;
+      if (step.data_wait_ns) result.data_wait_ns = result.data_wait_ns.value_or(0) + *step.data_wait_ns;
       if (step.gpu) {
         if (!result.gpu) result.gpu.emplace();
         result.gpu->add(*step.gpu);

@@ -47,6 +47,7 @@ struct RankSummary {
   std::uint32_t rank = 0;
   TimePartition time;  ///< summed over the steps measured
   std::int64_t fetch_wait_ns = 0;
+  std::optional<std::int64_t> data_wait_ns;  ///< nothing where it was not recorded
   Checkpoints checkpoints;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
   std::optional<store::ClockDrift> clock_drift;
@@ -121,7 +122,7 @@ struct Summary {
   std::uint32_t steps = 0;           ///< completed
   std::uint32_t steps_measured = 0;  ///< without the first (warm-up) where there are more
   std::optional<double> step_ms_median, step_ms_p95, tokens_per_s;
-  std::vector<double> loss, grad_norm, loss_scale;  ///< by step; NaN where missing
+  std::vector<double> loss, grad_norm, loss_scale, clip_factor;  ///< by step; NaN where missing
   std::vector<double> step_ms;
   std::vector<RankSummary> ranks;
   MemoryModel memory_model;

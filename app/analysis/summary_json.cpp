@@ -119,6 +119,7 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
                 {"loads", rank.checkpoints.loads},
                 {"load_ms", ms(rank.checkpoints.load_ns)}}},
               {"fetch_wait_ms", ms(rank.fetch_wait_ns)},
+              {"data_wait_ms", rank.data_wait_ns ? json(ms(*rank.data_wait_ns)) : json(nullptr)},
               {"clock_offset_ns", rank.clock_offset_ns},
               {"clock_residual_ns", rank.clock_residual_ns},
               {"clock_drift_ppb", rank.clock_drift ? json(rank.clock_drift->ppb) : json(nullptr)},
@@ -183,6 +184,7 @@ std::string to_json(const Summary& s) {
   out["loss"] = numbers(s.loss);
   out["grad_norm"] = numbers(s.grad_norm);
   out["loss_scale"] = numbers(s.loss_scale);
+  out["clip_factor"] = numbers(s.clip_factor);
   out["ranks"] = json::array();
   for (const RankSummary& rank : s.ranks) out["ranks"].push_back(rank_json(rank, s.stage));
   out["memory_model"] = {{"expression", s.memory_model.expression},

@@ -11,7 +11,7 @@ using ev::StreamId;
 
 bool is_wait(EventKind kind) {
   return kind == EventKind::fetch_wait_begin || kind == EventKind::reduce_wait_begin ||
-         kind == EventKind::deferred_wait_begin;
+         kind == EventKind::deferred_wait_begin || kind == EventKind::data_wait_begin;
 }
 
 bool is_work(EventKind kind) { return kind == EventKind::module_begin || kind == EventKind::optimizer_begin; }

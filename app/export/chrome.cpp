@@ -149,6 +149,7 @@ class ChromeWriter {
     const bool waits = walked.span->kind == EventKind::fetch_wait_begin ||
                        walked.span->kind == EventKind::reduce_wait_begin ||
                        walked.span->kind == EventKind::deferred_wait_begin ||
+                       walked.span->kind == EventKind::data_wait_begin ||
                        walked.span->kind == EventKind::paused_begin;
     return waits ? "wait" : "user_annotation";
   }
@@ -269,6 +270,10 @@ class ChromeWriter {
         case EventKind::trace_mode:
         case EventKind::trace_invalidated:
         case EventKind::overflow:
+        case EventKind::columns_selected:
+        case EventKind::deferred_update:
+        case EventKind::update_votes:
+        case EventKind::feedback_reset:
           open("i", ev::name_of(event.kind), "instant", rank, tid_of(event.stream), at);
           text_ += ",\"s\":\"t\",\"args\":{";
           argument("a", event.a);
@@ -325,6 +330,7 @@ class ChromeWriter {
       counter("grad_norm", step.grad_norm);
       counter("loss_scale", step.loss_scale);
       counter("learning_rate", step.learning_rate);
+      counter("clip_factor", step.clip_factor);
     }
   }
 

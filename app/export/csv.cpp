@@ -104,7 +104,8 @@ void write_steps(Table& t, const Store& store) {
         .cell(s.paused_ns)
         .cell(s.tokens)
         .cell(s.loss);
-    t.cell(s.grad_norm).cell(s.loss_scale).cell(s.learning_rate).cell(std::int64_t{s.skipped}).end_row();
+    t.cell(s.grad_norm).cell(s.loss_scale).cell(s.learning_rate).cell(std::int64_t{s.skipped});
+    t.cell(s.clip_factor).end_row();
   }
 }
 
@@ -217,7 +218,8 @@ constexpr Page kPages[] = {
     {"spans.csv",
      "rank,stream,depth,kind,label,code,begin_ns,end_ns,duration_ns,all_ranks_arrived_ns,a,b,c,v0,v1",
      write_spans},
-    {"steps.csv", "step,begin_ns,end_ns,paused_ns,tokens,loss,grad_norm,loss_scale,learning_rate,skipped",
+    {"steps.csv",
+     "step,begin_ns,end_ns,paused_ns,tokens,loss,grad_norm,loss_scale,learning_rate,skipped,clip_factor",
      write_steps},
     {"ranks.csv",
      "rank,host,pid,finished,exit_code,events,dropped,lost_messages,clock_offset_ns,clock_residual_ns,"

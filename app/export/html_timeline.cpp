@@ -34,6 +34,7 @@ const char* span_colour(const store::Span& span, StreamId stream) {
     case EventKind::fetch_wait_begin:
     case EventKind::reduce_wait_begin:
     case EventKind::deferred_wait_begin:
+    case EventKind::data_wait_begin:
       return "url(#wait)";
     case EventKind::collective_begin:
       return stream == StreamId::reduce ? colour::kReduce : colour::kGather;

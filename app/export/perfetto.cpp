@@ -48,7 +48,7 @@ constexpr std::uint64_t memory_track(std::uint32_t rank, std::size_t pool, std::
 }
 constexpr std::uint64_t gap_track(std::uint32_t rank) { return process_track(rank) + 1024; }
 constexpr std::uint64_t message_track(std::uint32_t rank) { return process_track(rank) + 1025; }
-enum class RunCounter : std::uint64_t { loss = 1, grad_norm, loss_scale, learning_rate };
+enum class RunCounter : std::uint64_t { loss = 1, grad_norm, loss_scale, learning_rate, clip_factor };
 
 class PerfettoWriter {
  public:
@@ -279,6 +279,7 @@ class PerfettoWriter {
     series(RunCounter::grad_norm, "gradient norm", &store::StepRow::grad_norm);
     series(RunCounter::loss_scale, "loss scale", &store::StepRow::loss_scale);
     series(RunCounter::learning_rate, "learning rate", &store::StepRow::learning_rate);
+    series(RunCounter::clip_factor, "clip factor", &store::StepRow::clip_factor);
   }
 
   std::ostream& out_;

@@ -112,6 +112,8 @@ std::string span_label(const Store& store, std::uint32_t rank, const Span& span)
       return "wait for bucket " + std::to_string(span.a);
     case EventKind::deferred_wait_begin:
       return "wait for the deferred update";
+    case EventKind::data_wait_begin:
+      return "wait for data";
     case EventKind::kernel_begin: {
       std::string name = store.name(rank, span.a);
       return name.empty() ? "kernel " + std::to_string(span.a) : name;

@@ -40,7 +40,7 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(start INTEGER NOT NULL, end INTEGER NOT 
   contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
   bytes INTEGER NOT NULL, copyKind INTEGER NOT NULL);
 CREATE TABLE SHARDSCOPE_STEPS(step INTEGER PRIMARY KEY, start INTEGER, end INTEGER, pausedNs INTEGER,
-  tokens INTEGER, loss REAL, gradNorm REAL, lossScale REAL, learningRate REAL, skipped INTEGER);
+  tokens INTEGER, loss REAL, gradNorm REAL, lossScale REAL, learningRate REAL, skipped INTEGER, clipFactor REAL);
 CREATE TABLE SHARDSCOPE_PARAMS(id INTEGER PRIMARY KEY, name TEXT, dtype TEXT, elems INTEGER, shardElems INTEGER,
   paddingElems INTEGER, persistent INTEGER, frozen INTEGER);
 CREATE TABLE SHARDSCOPE_PARAM_STATUS(rank INTEGER, at INTEGER, param INTEGER, status TEXT, cause TEXT,
@@ -134,7 +134,9 @@ class Tables {
     if (s.kind == ev::EventKind::transfer_begin && walked.is_work) {
       copy_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, std::int64_t{lane.rank}).bind(4, stream);
       copy_.bind(5, std::int64_t{s.a}).bind(6, global_pid(lane.rank)).bind(7, s.v0);
-      copy_.bind(8, std::int64_t{s.code == 0 ? 1 : 2}).run();  // 1: host to device, 2: device to host
+      const auto kind = static_cast<ev::TransferKind>(s.code);
+      const bool up = kind == ev::TransferKind::host_to_device || kind == ev::TransferKind::input_to_device;
+      copy_.bind(8, std::int64_t{up ? 1 : 2}).run();  // 1: host to device, 2: device to host
       return;
     }
     if (s.kind == ev::EventKind::gpu_begin && ev::work_of(s.code) != ev::GpuWork::kernel &&
@@ -155,7 +157,7 @@ class Tables {
   }
 
   void steps() {
-    Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_STEPS VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)");
+    Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_STEPS VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)");
     for (const store::StepRow& s : store_.steps()) {
       insert.bind(1, std::int64_t{s.step}).bind(2, s.begin_ns);
       if (s.end_ns == store::kOpen) {
@@ -168,7 +170,7 @@ class Tables {
           .bind(6, s.loss)
           .bind(7, s.grad_norm)
           .bind(8, s.loss_scale);
-      insert.bind(9, s.learning_rate).bind(10, std::int64_t{s.skipped}).run();
+      insert.bind(9, s.learning_rate).bind(10, std::int64_t{s.skipped}).bind(11, s.clip_factor).run();
     }
   }
 

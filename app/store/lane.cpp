@@ -23,6 +23,7 @@ bool unique_in_run(ev::EventKind begin, std::uint32_t b) noexcept {
     case ev::EventKind::collective_begin:
     case ev::EventKind::optimizer_begin:
     case ev::EventKind::paused_begin:
+    case ev::EventKind::data_wait_begin:
       return true;
     case ev::EventKind::fetch_wait_begin:
       return b != ev::kNoId;

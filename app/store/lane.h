@@ -130,10 +130,10 @@ class Lane {
   std::uint64_t cut_ = 0, unmatched_ = 0;
 };
 
-/// Computation stood still for communication.
+/// Computation stood still: for communication, for ZenFlow's update or for data.
 [[nodiscard]] constexpr bool is_wait(ev::EventKind begin) noexcept {
   return begin == ev::EventKind::fetch_wait_begin || begin == ev::EventKind::reduce_wait_begin ||
-         begin == ev::EventKind::deferred_wait_begin;
+         begin == ev::EventKind::deferred_wait_begin || begin == ev::EventKind::data_wait_begin;
 }
 
 }  // namespace shardscope::store

@@ -64,8 +64,8 @@ const char* name_of(ev::Severity severity) noexcept {
   return pick(kNames, severity);
 }
 const char* name_of(ev::TransferKind kind) noexcept {
-  static constexpr std::array<const char*, 4> kNames = {"host_to_device", "device_to_host", "nvme_read",
-                                                        "nvme_write"};
+  static constexpr std::array<const char*, 5> kNames = {"host_to_device", "device_to_host", "nvme_read",
+                                                        "nvme_write", "input_to_device"};
   return pick(kNames, kind);
 }
 const char* name_of(ev::NcclAlgorithm algorithm) noexcept {

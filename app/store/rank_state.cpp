@@ -167,6 +167,7 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
     case EventKind::grad_norm:
     case EventKind::loss_scale:
     case EventKind::learning_rate:
+    case EventKind::clip_factor:
     case EventKind::tokens:
       note(event, at_ns);
       return;

@@ -7,7 +7,7 @@ namespace shardscope::store {
 namespace {
 
 void write_steps(Database& db, const Store& store) {
-  Statement insert = db.prepare("INSERT INTO steps VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)");
+  Statement insert = db.prepare("INSERT INTO steps VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)");
   for (const StepRow& row : store.steps()) {
     insert.bind(1, std::int64_t{row.step}).bind(2, row.begin_ns);
     // A step that never ended has no end: NULL, not a number to calculate with.
@@ -17,7 +17,8 @@ void write_steps(Database& db, const Store& store) {
       insert.bind(3, row.end_ns);
     }
     insert.bind(4, row.paused_ns).bind(5, row.tokens).bind(6, row.loss).bind(7, row.grad_norm);
-    insert.bind(8, row.loss_scale).bind(9, row.learning_rate).bind(10, std::int64_t{row.skipped}).run();
+    insert.bind(8, row.loss_scale).bind(9, row.learning_rate).bind(10, std::int64_t{row.skipped});
+    insert.bind(11, row.clip_factor).run();
   }
 }
 

@@ -113,6 +113,9 @@ void StepTable::set_value(std::size_t index, const ev::Event& event) {
     case ev::EventKind::learning_rate:
       row.learning_rate = value;
       return;
+    case ev::EventKind::clip_factor:
+      row.clip_factor = value;
+      return;
     default:
       return;
   }

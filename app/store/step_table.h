@@ -14,9 +14,9 @@ namespace shardscope::store {
 
 class StepTable {
  public:
-  /// Feeds one event of kind step_*, loss, grad_norm, loss_scale, learning_rate, tokens, overflow. A step has
-  /// a row once it began or ended: values that come before it (the next step's learning rate, set before an
-  /// evaluation) wait for it, and neither make a step nor make it longer.
+  /// Feeds one event of kind step_*, loss, grad_norm, loss_scale, learning_rate, clip_factor, tokens. A step
+  /// has a row once it began or ended: values that come before it (the next step's learning rate, set before
+  /// an evaluation) wait for it, and neither make a step nor make it longer.
   void add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns);
   /// A pause of a rank that just ended; counted in the step that the rank is in.
   void paused(std::uint32_t rank, std::int64_t ns);

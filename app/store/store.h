@@ -56,6 +56,7 @@ struct StepRow {
   std::int64_t tokens = 0;                    ///< all ranks
   double loss = NAN_;                         ///< mean over ranks and micro-steps
   double grad_norm = NAN_, loss_scale = NAN_, learning_rate = NAN_;
+  double clip_factor = NAN_;  ///< 1: not clipped
   bool skipped = false;
   static constexpr double NAN_ = __builtin_nan("");
 };
@@ -244,7 +245,7 @@ class Store {
   /// Whether for_each_span() over [begin, end) reads nothing, once what there is time for has been read.
   [[nodiscard]] bool ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const;
   [[nodiscard]] std::uint8_t depth_count(LaneId lane) const;
-  /// Depth of the waits (fetch, reduce, deferred) of every depth of the compute lane, for density().
+  /// Depth of the waits (fetch, reduce, deferred, data) of every depth of the compute lane, for density().
   static constexpr std::uint8_t kWaits = 255;
   /// Fills one Density per column of [begin, end) from levels of detail: O(columns).
   void density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,

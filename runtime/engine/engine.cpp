@@ -134,9 +134,8 @@ class Engine::Impl {
         ev::EventKind::loss_scale,
         {.a = step_id, .b = static_cast<std::uint32_t>(scaler_.hysteresis()), .v0 = bits(result.loss_scale)});
     for (std::int64_t i = 0; i < accumulation_steps(); ++i) {
-      next(batch_);
+      micro_step({i, accumulation_steps()}, result.loss_scale, next);
       result.tokens += batch_.B * batch_.T;
-      micro_step({i, accumulation_steps()}, result.loss_scale);
     }
     emit_host(ev::EventKind::tokens, {.a = step_id, .v0 = result.tokens});
     update(result, stop);
@@ -187,12 +186,16 @@ class Engine::Impl {
     events_.give_back(std::move(reached));
   }
 
-  void micro_step(Window window, double loss_scale) {
+  void micro_step(Window window, double loss_scale, const std::function<void(data::HostBatch&)>& next) {
     const auto micro = static_cast<std::uint32_t>(micro_step_);
     const auto step_id = static_cast<std::uint32_t>(step_);
     context_.gates.pass(ev::GateKind::micro_step, micro);
     emit_time(ev::EventKind::micro_step_begin, {.a = micro, .b = step_id});
+    const Fields waits{.a = micro, .b = step_id};
+    emit_on(compute(), ev::EventKind::data_wait_begin, waits);
+    next(batch_);
     const model::Batch batch = staging_.stage(batch_);
+    emit_on(compute(), ev::EventKind::data_wait_end, waits);
     hooks_.begin_micro_step(micro, step_id);
     // The mean over micro-steps is part of the loss scale, the mean over ranks part of the reduction.
     const auto scale = static_cast<float>(loss_scale / static_cast<double>(window.count));
@@ -235,7 +238,7 @@ class Engine::Impl {
       emit_host(ev::EventKind::grad_norm, {.a = step_id, .v0 = bits(result.grad_norm)});
       if (!result.skipped) apply(result, step_id, scaling.unscale_by);
     });
-    gradients_->end_step();
+    gradients_->end_step(step_id);
     if (!result.skipped) ++updates_;
     parameters_->after_update(result.skipped ? Update::skipped : Update::applied);
     published_ = Update::replaced;
@@ -290,6 +293,9 @@ class Engine::Impl {
   void apply(const StepResult& result, std::uint32_t step_id, double unscale_by) {
     const optim::Clipping clipping =
         optim::clip(sum_of_squares_, unscale_by, context_.config.gradient_clipping);
+    if (context_.config.gradient_clipping > 0) {
+      emit_host(ev::EventKind::clip_factor, {.a = step_id, .v0 = bits(clipping.clip_factor)});
+    }
     const config::OptimizerConfig& config = context_.config.optimizer;
     kernels::AdamW settings;
     settings.lr = static_cast<float>(result.learning_rate);

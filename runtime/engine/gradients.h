@@ -66,7 +66,7 @@ class Gradients {
   /// The compute stream waits for every reduction; their memory is freed.
   void drain();
   /// The optimizer step is queued: what only it needed is freed.
-  virtual void end_step() {}
+  virtual void end_step(std::uint32_t /*step*/) {}
   /// Averaged over ranks and, through the loss scale, over micro-steps; laid out as plan::Ownership says,
   /// zero where there is padding.
   [[nodiscard]] virtual optim::GradientParts owned() const = 0;

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "runtime/engine/events.h"
+
 namespace shardscope::engine {
 namespace {
 
@@ -55,7 +57,11 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
   result.targets = static_cast<const std::int32_t*>(place(batch.targets.data(), targets));
   result.inputs = static_cast<const float*>(place(batch.inputs.data(), inputs));
   result.labels = static_cast<const float*>(place(batch.labels.data(), labels));
+  const Fields fields{
+      .c = 1, .code = code_of(ev::TransferKind::input_to_device), .v0 = static_cast<std::int64_t>(at)};
+  emit_on(copy, ev::EventKind::transfer_begin, fields);
   device_.copy_async(there, host, at, copy);
+  emit_on(copy, ev::EventKind::transfer_end, fields);
   events_.order(copy, device_.compute());
   return result;
 }

@@ -164,17 +164,23 @@ void QuantizedReduce::exchange(comm::Communicator& comm, std::vector<Travel>& tr
   comm.all_to_all(scales, kernels::DType::f32, stream(), label);
 }
 
-void QuantizedReduce::end_step() {
+void QuantizedReduce::end_step(std::uint32_t step) {
   ++steps_;
   if (!context_.config.zero.loco || steps_ % context_.config.zero.loco->reset_t != 0) return;
+  std::uint32_t params = 0;
+  std::int64_t elems = 0;
   for (Errors& errors : errors_) {
-    for (const device::Buffer* scales : {&errors.first.scales, &errors.second.scales}) {
-      if (!*scales) continue;  // an error is its integer times the scale of its group
-      stream().run([data = scales->data(), bytes = scales->bytes()](const kernels::Exec& exec) {
+    params += errors.first.values || errors.second.values ? 1 : 0;
+    for (const Error* error : {&errors.first, &errors.second}) {
+      if (!error->values) continue;
+      elems += static_cast<std::int64_t>(error->values.bytes());  // one each
+      // An error is its integer times the scale of its group.
+      stream().run([data = error->scales.data(), bytes = error->scales.bytes()](const kernels::Exec& exec) {
         kernels::fill_zero(exec, data, bytes);
       });
     }
   }
+  if (params > 0) emit_host(ev::EventKind::feedback_reset, {.a = step, .b = params, .v0 = elems});
 }
 
 }  // namespace shardscope::engine

@@ -33,7 +33,7 @@ class QuantizedReduce {
   /// out = factor * sum over all ranks, rounded twice to int4. Queued on the reduce stream.
   void reduce(std::span<const Part> parts, float factor, comm::CollectiveLabel label);
   /// An optimizer step is over: LoCo forgets its errors every reset_T steps.
-  void end_step();
+  void end_step(std::uint32_t step);
 
  private:
   /// int4 values and scales of `slices` slices, one after the other.

@@ -57,8 +57,8 @@ class ShardedGradients final : public Gradients {
             host_ ? host_->data() : kernels::ConstPtr{},
             ownership_.owned_elems() - device_elems_};
   }
-  void end_step() override {
-    if (quantized_) quantized_->end_step();
+  void end_step(std::uint32_t step) override {
+    if (quantized_) quantized_->end_step(step);
     for (device::Buffer& buffer : kept_) buffer.reset();
   }
 

@@ -81,7 +81,7 @@ void ZenFlowChosen::score() {
   device_.compute().synchronize();
 }
 
-void ZenFlowChosen::choose(std::uint32_t step) {
+void ZenFlowChosen::choose(std::uint32_t step, plan::SelectionCause cause) {
   const float* scores = this->scores();
   for (Item& item : items_) {
     if (!item.matrix()) continue;
@@ -94,6 +94,7 @@ void ZenFlowChosen::choose(std::uint32_t step) {
     engine::emit_host(ev::EventKind::columns_selected, {.a = plan::raw(item.slice.param),
                                                         .b = step,
                                                         .c = static_cast<std::uint32_t>(item.columns.size()),
+                                                        .code = engine::code_of(cause),
                                                         .v0 = item.packed_elems,
                                                         .v1 = item.slice.elems});
   }

@@ -28,7 +28,7 @@ class ZenFlowChosen {
   /// device has nothing else to do, the norm has just been waited for.
   void score();
   /// Chooses from the scores. States do not move: bring_back() before, take_out() after.
-  void choose(std::uint32_t step);
+  void choose(std::uint32_t step, plan::SelectionCause cause);
   /// By matrix over all ranks: the sum of absolute gradients in chosen columns, then in all. From the scores.
   [[nodiscard]] std::vector<double> masses() const;
 

@@ -98,14 +98,16 @@ void ZenFlowHost::add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& se
   }
 }
 
-void ZenFlowHost::begin(std::int64_t steps, std::uint32_t step, const kernels::AdamW& settings, Run run) {
+void ZenFlowHost::begin(std::int64_t steps, plan::UpdateCause cause, std::uint32_t step,
+                        const kernels::AdamW& settings, Run run) {
   settings_ = settings;
   settings_.grad_scale = 1.0F / static_cast<float>(steps);
   sum_ = data(sums_[filling_]);
   done_ = 0;
   unpublished_ = true;
   interval_ = steps;
-  engine::emit_host(ev::EventKind::deferred_update, {.b = step,
+  engine::emit_host(ev::EventKind::deferred_update, {.a = engine::code_of(cause),
+                                                     .b = step,
                                                      .c = static_cast<std::uint32_t>(steps),
                                                      .code = engine::code_of(ev::DeferredState::begun),
                                                      .v0 = in_.elems});

@@ -25,7 +25,8 @@ class ZenFlowHost {
   /// The sum of `steps` gradients is complete: its update may be queued, and the next sum begins. With
   /// overlap_step in another buffer, unless `at_once`.
   enum class Run : std::uint8_t { at_once, beside };
-  void begin(std::int64_t steps, std::uint32_t step, const kernels::AdamW& settings, Run run);
+  void begin(std::int64_t steps, plan::UpdateCause cause, std::uint32_t step, const kernels::AdamW& settings,
+             Run run);
   /// Queues the update in flight as far as it is due when the `steps_in_sum`th step of the next interval is.
   void advance(std::int64_t steps_in_sum, std::uint32_t step);
   /// What is left of the update in flight, then its parameters to the device; the compute stream waits.

@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "runtime/engine/event_pool.h"
+#include "runtime/engine/events.h"
 #include "runtime/offload/zenflow_chosen.h"
 #include "runtime/offload/zenflow_host.h"
 
 namespace shardscope::offload {
 namespace {
 
+namespace ev = shardscope::instrumentation;
 using optim::StateKind;
 
 class ZenFlowOptimizer final : public optim::OptimizerState {
@@ -33,12 +35,12 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
   void finish_update() override {
     const plan::ZenFlowSchedule::Step now = schedule_.begin_step();
     const bool deferred = in_.settings.overlap_step && !now.warm_up;
-    if (now.select) select();
+    if (now.select) select(now.select_cause);
     if (schedule_.observes() && !now.warm_up) observe(now.select);
     host_.add_to_sum(now.steps_in_sum, settings_);
     if (now.update) {
       if (deferred) host_.publish(step_);
-      host_.begin(now.steps_in_sum, step_, settings_,
+      host_.begin(now.steps_in_sum, now.update_cause, step_, settings_,
                   deferred ? ZenFlowHost::Run::beside : ZenFlowHost::Run::at_once);
       if (!deferred) host_.publish(step_);
     }
@@ -101,13 +103,13 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
     return static_cast<std::size_t>(range.size()) * sizeof(float);
   }
 
-  void select() {
+  void select(plan::SelectionCause cause) {
     host_.settle(step_);
     // First back, so that what is published holds them too.
     chosen_.bring_back();
     host_.publish(step_);
     chosen_.score();
-    chosen_.choose(step_);
+    chosen_.choose(step_, cause);
     chosen_.take_out();
   }
 
@@ -116,11 +118,19 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
     if (!scored) chosen_.score();
     const std::vector<double> sums = chosen_.masses();
     std::vector<plan::GradientMass> masses;
+    plan::GradientMass total;
     for (std::size_t i = 0; i < in_.matrices; ++i) {
       const auto factor = static_cast<double>(settings_.grad_scale);
       masses.push_back({sums[2 * i] * factor, sums[2 * i + 1] * factor});
+      total.selected += masses.back().selected;
+      total.all += masses.back().all;
     }
     schedule_.observe(masses);
+    engine::emit_host(ev::EventKind::update_votes, {.a = step_,
+                                                    .b = static_cast<std::uint32_t>(schedule_.votes()),
+                                                    .c = static_cast<std::uint32_t>(schedule_.votes_needed()),
+                                                    .v0 = engine::bits(total.selected / total.all),
+                                                    .v1 = static_cast<std::int64_t>(in_.matrices)});
   }
 
   const ZenFlowInput in_;

@@ -49,6 +49,7 @@ Clipping clip(double sum_of_squares, double scale, double limit) noexcept {
   result.norm = std::sqrt(sum_of_squares) / scale;
   const double excess = limit > 0 ? std::max(1.0, (result.norm + 1e-6) / limit) : 1.0;
   result.factor = 1.0 / (scale * excess);
+  result.clip_factor = 1.0 / excess;
   return result;
 }
 

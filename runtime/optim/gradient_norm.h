@@ -40,10 +40,12 @@ class GradientNorm {
 };
 
 /// What a norm means for the update (zero-reference S19): gradients are multiplied by `factor`, which
-/// undoes `scale` and clips to `clip` (0: no clipping). `norm` is that of the unscaled gradients.
+/// undoes `scale` and clips to `clip` (0: no clipping); `clip_factor` is the clipping's part of it. `norm` is
+/// that of the unscaled gradients.
 struct Clipping {
   double norm = 0;
   double factor = 1;
+  double clip_factor = 1;
 };
 [[nodiscard]] Clipping clip(double sum_of_squares, double scale, double clip) noexcept;
 

@@ -131,8 +131,16 @@ ZenFlowSchedule::Step ZenFlowSchedule::begin_step() {
   now.warm_up = beyond < 0;
   now.select = select;
   // Before columns are chosen anew, nothing of the old choice may wait.
-  now.update = beyond + 1 <= 0 || every(settings_.select_interval, step + 1) ||
-               (observes() ? decided_ : every(settings_.update_interval, beyond + 1));
+  if (select) now.select_cause = beyond == 0 ? SelectionCause::first : SelectionCause::interval;
+  const auto update = [&](bool holds, UpdateCause cause) {
+    if (!holds || now.update) return;
+    now.update = true;
+    now.update_cause = cause;
+  };
+  update(beyond + 1 <= 0, UpdateCause::warm_up);
+  update(every(settings_.update_interval, beyond + 1), UpdateCause::interval);
+  update(observes() && decided_, UpdateCause::votes);
+  update(every(settings_.select_interval, step + 1), UpdateCause::before_selection);
   if (observes()) {
     votes_ = 0;
     if (decided_) {
@@ -164,7 +172,11 @@ void ZenFlowSchedule::observe(std::span<const GradientMass> masses) {
     if (rest > 0) waiting_[i] += (masses[i].all - masses[i].selected) / rest;
     if (waiting_[i] >= selected) ++votes_;
   }
-  decided_ = votes_ >= static_cast<std::int64_t>(settings_.auto_ratio * static_cast<double>(masses.size()));
+  decided_ = votes_ >= votes_needed();
+}
+
+std::int64_t ZenFlowSchedule::votes_needed() const noexcept {
+  return static_cast<std::int64_t>(settings_.auto_ratio * static_cast<double>(waiting_.size()));
 }
 
 bool needs_columns(const ZenFlowSettings& settings, const ZenFlowProgress& progress) {

@@ -68,6 +68,20 @@ struct ZenFlowProgress {
   bool unpublished = false;                       ///< master weights hold an update that the parameters lack
 };
 
+/// Why columns were chosen in a step.
+enum class SelectionCause : std::uint8_t {
+  not_told,  ///< of recordings from before there were causes
+  first,     ///< the warm-up is over
+  interval   ///< select_interval; with strategy auto the end of an epoch
+};
+/// Why a sum goes to the CPU optimizer, the first of these that holds.
+enum class UpdateCause : std::uint8_t {
+  warm_up,          ///< nothing is chosen yet: every step
+  interval,         ///< update_interval
+  votes,            ///< update_interval auto: enough matrices voted in the step before
+  before_selection  ///< the next step chooses columns anew
+};
+
 /// What happens in one step after another. A step is DeepSpeed's micro-step: every one steps the chosen
 /// columns.
 class ZenFlowSchedule {
@@ -76,9 +90,11 @@ class ZenFlowSchedule {
   ZenFlowSchedule(const ZenFlowSettings& settings, std::size_t matrices);
 
   struct Step {
-    bool warm_up = false;  ///< nothing is chosen yet: the whole gradient goes to the CPU, every step
-    bool select = false;   ///< columns are chosen anew from this step's gradients
-    bool update = false;   ///< the sum, this step's gradient included, goes to the CPU optimizer
+    bool warm_up = false;           ///< nothing is chosen yet: the whole gradient goes to the CPU, every step
+    bool select = false;            ///< columns are chosen anew from this step's gradients
+    bool update = false;            ///< the sum, this step's gradient included, goes to the CPU optimizer
+    SelectionCause select_cause{};  ///< where select
+    UpdateCause update_cause{};     ///< where update
     std::int64_t steps_in_sum = 1;
   };
   /// The next step.
@@ -95,8 +111,9 @@ class ZenFlowSchedule {
   void restore(const ZenFlowProgress& progress);
   /// Whether the next step chooses columns anew.
   [[nodiscard]] bool selects_next() const noexcept;
-  /// Matrices that voted in the last observe().
+  /// Matrices that voted in the last observe(), and as many as are needed.
   [[nodiscard]] std::int64_t votes() const noexcept { return votes_; }
+  [[nodiscard]] std::int64_t votes_needed() const noexcept;
 
  private:
   ZenFlowSettings settings_;

@@ -76,6 +76,34 @@ TEST(MeasurePace, FitsLinksToWhatHadThemForItself) {
   }
 }
 
+// The host's link is what offloading sees of it: a micro-batch on the same lane says nothing, and where
+// nothing is offloaded nothing is known.
+TEST(MeasurePace, DoesNotFitTheHostsLinkToMicroBatches) {
+  using ev::EventKind;
+  using ev::StreamId;
+  for (const bool offloads : {true, false}) {
+    test::RunBuilder run(1);
+    for (std::uint32_t step = 0; step < 3; ++step) {
+      const std::int64_t begin = 10'000'000 * step;
+      run.span(0, begin, begin + 9'000'000, EventKind::step_begin, StreamId::host, step);
+      const auto copy = [&](std::int64_t from, std::int64_t ns, ev::TransferKind kind, std::int64_t bytes) {
+        run.span(0, begin + from, begin + from + ns, EventKind::transfer_begin, StreamId::copy, ev::kNoId,
+                 ev::kNoId, static_cast<std::uint8_t>(kind), bytes);
+      };
+      copy(100, 1'000'000, ev::TransferKind::input_to_device, 256);
+      if (!offloads) continue;
+      copy(2'000'000, 1'000'000, ev::TransferKind::device_to_host, 4'000'000);
+      copy(4'000'000, 2'000'000, ev::TransferKind::host_to_device, 8'000'000);
+    }
+    const Pace pace = measure_pace(run.build());
+    ASSERT_EQ(pace.host.has_value(), offloads);
+    if (!offloads) continue;
+    EXPECT_EQ(pace.host->transfers, 4U);  // of the two measured steps
+    EXPECT_NEAR(pace.host->gb_per_s, 4, 1e-6);
+    EXPECT_NEAR(pace.host->latency_us, 0, 1e-6);
+  }
+}
+
 TEST(FitLink, NeverGoesBelowZeroAndKeepsTheSum) {
   // Larger ones faster: a free line would fall; smaller ones for free: its latency would be negative.
   for (const std::vector<Transfer>& transfers : {std::vector<Transfer>{{1e3, 1, 9e5}, {1e7, 1, 1e5}},

@@ -51,6 +51,24 @@ TEST(PartitionOfTime, IsTheClosedFormAndSumsToTheStep) {
   EXPECT_DOUBLE_EQ(*part.overlap_pct(), 50.0);
 }
 
+// Loaded from 0 to 60, copied from 60 to 90: the copy is exposed, what the loader took is idle, and both are
+// the wait.
+TEST(PartitionOfTime, DataThatIsWaitedForIsIdleAndItsCopyExposed) {
+  RunBuilder run = one_step();
+  run.span(0, 0, 90, EventKind::data_wait_begin, StreamId::compute, 0, 0);
+  run.span(0, 60, 90, EventKind::transfer_begin, StreamId::copy, ev::kNoId, ev::kNoId,
+           static_cast<std::uint8_t>(ev::TransferKind::input_to_device), 256);
+  const store::Store& store = run.build();
+  const TimePartition with = partition_time(store, 0, 0, 1000);
+  RunBuilder plain = one_step();
+  const TimePartition without = partition_time(plain.build(), 0, 0, 1000);
+  EXPECT_EQ(with.compute_ns, without.compute_ns);
+  EXPECT_EQ(with.exposed_copy_ns, without.exposed_copy_ns + 30);
+  EXPECT_EQ(with.idle_ns, without.idle_ns - 30);
+  EXPECT_EQ(summarize(store).ranks.at(0).data_wait_ns, 90);
+  EXPECT_EQ(summarize(plain.build()).ranks.at(0).data_wait_ns, std::nullopt) << "older recordings have none";
+}
+
 TEST(PartitionOfTime, PausesAreCutOut) {
   RunBuilder run = one_step();
   run.span(0, 350, 550, EventKind::paused_begin, StreamId::host);

@@ -17,6 +17,7 @@
 #include "runtime/plan/in_flight_limit.h"
 #include "runtime/plan/prefetch_outcome.h"
 #include "runtime/plan/scheduler.h"
+#include "runtime/plan/zenflow.h"
 #include "shardscope/shardscope.h"
 #include "tests/instrumentation/enumerators.h"
 
@@ -96,8 +97,8 @@ TEST(Constants, AreTheWholeOfTheEnumerations) {
        SHARDSCOPE_MEMORY_GATHER_BUFFER, SHARDSCOPE_MEMORY_SWAP_BUFFER, SHARDSCOPE_MEMORY_QUANTIZATION,
        SHARDSCOPE_MEMORY_ACTIVATION, SHARDSCOPE_MEMORY_INPUT, SHARDSCOPE_MEMORY_TEMPORARY,
        SHARDSCOPE_MEMORY_OTHER});
-  expect_whole<ev::TransferKind>(
-      {SHARDSCOPE_HOST_TO_DEVICE, SHARDSCOPE_DEVICE_TO_HOST, SHARDSCOPE_NVME_READ, SHARDSCOPE_NVME_WRITE});
+  expect_whole<ev::TransferKind>({SHARDSCOPE_HOST_TO_DEVICE, SHARDSCOPE_DEVICE_TO_HOST, SHARDSCOPE_NVME_READ,
+                                  SHARDSCOPE_NVME_WRITE, SHARDSCOPE_INPUT_TO_DEVICE});
   expect_whole<ev::DeferredState>({SHARDSCOPE_DEFERRED_BEGUN, SHARDSCOPE_DEFERRED_PUBLISHED});
   expect_whole<ev::Severity>({SHARDSCOPE_INFO, SHARDSCOPE_WARNING, SHARDSCOPE_ERROR});
   expect_whole<ev::StatusCause>({SHARDSCOPE_CAUSE_FETCH, SHARDSCOPE_CAUSE_PREFETCH,
@@ -150,6 +151,10 @@ TEST(Constants, AreTheWholeOfThePlans) {
                                   SHARDSCOPE_KEEP_EXTERNAL, SHARDSCOPE_KEEP_NOT_AVAILABLE});
   expect_whole<plan::FlushReason>({SHARDSCOPE_FLUSH_FULL, SHARDSCOPE_FLUSH_EXTRA_LARGE,
                                    SHARDSCOPE_FLUSH_EPILOGUE, SHARDSCOPE_FLUSH_BOUNDARY});
+  expect_whole<plan::SelectionCause>(
+      {SHARDSCOPE_SELECTION_NOT_TOLD, SHARDSCOPE_SELECTION_FIRST, SHARDSCOPE_SELECTION_INTERVAL});
+  expect_whole<plan::UpdateCause>({SHARDSCOPE_UPDATE_WARM_UP, SHARDSCOPE_UPDATE_INTERVAL,
+                                   SHARDSCOPE_UPDATE_VOTES, SHARDSCOPE_UPDATE_BEFORE_SELECTION});
   expect_whole<plan::InFlight>({SHARDSCOPE_LIMIT_GATHERS, SHARDSCOPE_LIMIT_REDUCTIONS});
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/plan/in_flight_limit.h"
 #include "runtime/plan/prefetch_outcome.h"
 #include "runtime/plan/scheduler.h"
+#include "runtime/plan/zenflow.h"
 #include "tests/instrumentation/enumerators.h"
 
 namespace shardscope {
@@ -104,6 +105,8 @@ TEST(EventsPage, HasEveryKindAndEveryValueOfACode) {
   check("MemoryCategory", test::enumerators<ev::MemoryCategory>());
   check("TransferKind", test::enumerators<ev::TransferKind>());
   check("DeferredState", test::enumerators<ev::DeferredState>());
+  check("SelectionCause", test::enumerators<plan::SelectionCause>());
+  check("UpdateCause", test::enumerators<plan::UpdateCause>());
   check("FlushReason", test::enumerators<plan::FlushReason>());
   check("TraceMode", test::enumerators<plan::TraceMode>());
   check("InvalidationCause", test::enumerators<plan::InvalidationCause>());

@@ -72,6 +72,23 @@ TEST(Events, ANumberOfPartsIsNoScope) {
               {5, 6, ev::collective_code(1, ev::CollectiveScope::world, 0)}, {7, 8});
 }
 
+TEST(Events, AnUpdateAndASelectionMaySayWhy) {
+  shardscope_columns_selected_because(SHARDSCOPE_SELECTION_INTERVAL, 1, 2, 3, 4, 5);
+  expect_last(SHARDSCOPE_EVENT_COLUMNS_SELECTED, SHARDSCOPE_LANE_HOST, SHARDSCOPE_SELECTION_INTERVAL,
+              {1, 2, 3}, {4, 5});
+  shardscope_columns_selected(1, 2, 3, 4, 5);
+  expect_last(SHARDSCOPE_EVENT_COLUMNS_SELECTED, SHARDSCOPE_LANE_HOST, SHARDSCOPE_SELECTION_NOT_TOLD,
+              {1, 2, 3}, {4, 5});
+  shardscope_deferred_update_because(SHARDSCOPE_DEFERRED_BEGUN, SHARDSCOPE_UPDATE_VOTES, 2, 3, 4);
+  expect_last(SHARDSCOPE_EVENT_DEFERRED_UPDATE, SHARDSCOPE_LANE_HOST, SHARDSCOPE_DEFERRED_BEGUN,
+              {SHARDSCOPE_UPDATE_VOTES, 2, 3}, {4, 0});
+  shardscope_deferred_update(SHARDSCOPE_DEFERRED_BEGUN, 2, 3, 4);
+  expect_last(SHARDSCOPE_EVENT_DEFERRED_UPDATE, SHARDSCOPE_LANE_HOST, SHARDSCOPE_DEFERRED_BEGUN,
+              {kNone, 2, 3}, {4, 0});
+  shardscope_update_votes(1, 2, 3, 0.5, 4);
+  expect_last(SHARDSCOPE_EVENT_UPDATE_VOTES, SHARDSCOPE_LANE_HOST, 0, {1, 2, 3}, {shardscope_bits_(0.5), 4});
+}
+
 TEST(Events, OfTheGpuHaveItsTimes) {
   const std::uint8_t copy = ev::gpu_code(ev::GpuWork::device_to_host, ev::GpuOwner::transfer);
   shardscope_gpu_begin(10, SHARDSCOPE_LANE_GPU_COPY, SHARDSCOPE_GPU_DEVICE_TO_HOST,
@@ -158,6 +175,11 @@ TEST(Events, EveryKindHasAFunction) {
   shardscope_gpu_memory(0, 0, 0, 0, 0);
   shardscope_gpu_clock(0, 0, 0, 0);
   shardscope_fetch_counter(0, 0, 0, 0, 0);
+  shardscope_data_wait_begin(0, 0);
+  shardscope_data_wait_end(0, 0);
+  shardscope_clip_factor(0, 0);
+  shardscope_update_votes(0, 0, 0, 0, 0);
+  shardscope_feedback_reset(0, 0, 0);
   std::set<int> emitted;
   for (const Taken& taken : g_taken) emitted.insert(taken.event.kind);
   EXPECT_EQ(emitted.size(), g_taken.size()) << "two functions emit the same kind";

@@ -149,7 +149,7 @@ std::vector<Doubles> reduced(std::uint64_t seed, const Json& loco) {
       const QuantizedReduce::Part part{
           param, {whole.data(), kernels::DType::f32}, {own.data(), kernels::DType::f32}};
       quantized.reduce({&part, 1}, 1.0F / kWorld, {0});
-      quantized.end_step();
+      quantized.end_step(static_cast<std::uint32_t>(step));
       device.synchronize();
       std::copy(own.begin(), own.end(),
                 received[static_cast<std::size_t>(step)].begin() +

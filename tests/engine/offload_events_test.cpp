@@ -84,8 +84,9 @@ struct Shape {
 };
 class ZenFlowEvents : public ::testing::TestWithParam<Shape> {};
 
-/// step, steps summed (kNoId where it is not said), state, elements.
-using Deferred = std::tuple<std::uint32_t, std::uint32_t, instrumentation::DeferredState, std::int64_t>;
+/// step, cause and steps summed (kNoId where they are not said), state, elements.
+using Deferred =
+    std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, instrumentation::DeferredState, std::int64_t>;
 
 // Every choice of columns and every deferred update, with what they are of, against the plan.
 TEST_P(ZenFlowEvents, SayWhatIsChosenAndWhatIsDeferred) {
@@ -115,7 +116,7 @@ TEST_P(ZenFlowEvents, SayWhatIsChosenAndWhatIsDeferred) {
         plan::column_slices(model, ownership, rank, settings.topk_ratio);
     // What should be said, step by step.
     std::vector<Deferred> deferred;
-    std::vector<std::pair<std::uint32_t, plan::ColumnSlice>> chosen;
+    std::vector<std::tuple<std::uint32_t, plan::ColumnSlice, plan::SelectionCause>> chosen;
     plan::ZenFlowSchedule schedule(settings, slices.size());
     bool in_flight = false;
     using State = instrumentation::DeferredState;
@@ -124,18 +125,19 @@ TEST_P(ZenFlowEvents, SayWhatIsChosenAndWhatIsDeferred) {
       const bool beside = overlap && !now.warm_up;
       const auto publish = [&] {
         if (std::exchange(in_flight, false)) {
-          deferred.push_back({step, instrumentation::kNoId, State::published, owned});
+          deferred.push_back({step, instrumentation::kNoId, instrumentation::kNoId, State::published, owned});
         }
       };
       if (now.select) {
         publish();
         for (const plan::ColumnSlice& slice : slices) {
-          if (slice.columns > 0) chosen.emplace_back(step, slice);
+          if (slice.columns > 0) chosen.emplace_back(step, slice, now.select_cause);
         }
       }
       if (!now.update) continue;
       publish();
-      deferred.push_back({step, static_cast<std::uint32_t>(now.steps_in_sum), State::begun, owned});
+      deferred.push_back({step, code_of(now.update_cause), static_cast<std::uint32_t>(now.steps_in_sum),
+                          State::begun, owned});
       in_flight = true;
       if (!beside) publish();
     }
@@ -145,11 +147,12 @@ TEST_P(ZenFlowEvents, SayWhatIsChosenAndWhatIsDeferred) {
     std::size_t columns_said = 0;
     for (const Event& event : observed.lane(rank, StreamId::host)) {
       if (event.kind == EventKind::deferred_update) {
-        said.push_back({event.b, event.c, static_cast<State>(event.code), event.v0});
+        said.push_back({event.b, event.a, event.c, static_cast<State>(event.code), event.v0});
       }
       if (event.kind != EventKind::columns_selected) continue;
       ASSERT_LT(columns_said, chosen.size());
-      const auto& [step, slice] = chosen[columns_said++];
+      const auto& [step, slice, cause] = chosen[columns_said++];
+      EXPECT_EQ(event.code, code_of(cause));
       EXPECT_EQ(event.a, plan::raw(slice.param));
       EXPECT_EQ(event.b, step);
       EXPECT_EQ(event.c, slice.choose);

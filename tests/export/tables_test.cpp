@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <fstream>
 
@@ -80,6 +82,48 @@ TEST_F(TablesTest, CsvQuotesAndLeavesMissingValuesEmpty) {
   const auto step = parse(folder_ / "steps.csv")[1];
   EXPECT_EQ(step[2], "");  // it has not ended
   EXPECT_EQ(step[5], "");  // no loss is not a loss of zero
+}
+
+TEST_F(TablesTest, SaysByHowMuchGradientsWereClippedAndWhichWayInputGoes) {
+  store::Store store;
+  store::Chunk chunk;
+  const auto add = [&](std::int64_t at, ev::EventKind kind, ev::StreamId lane, ev::TransferKind code,
+                       std::uint32_t a, std::int64_t v0) {
+    chunk.events.push_back({static_cast<std::uint64_t>(at), kind, lane, static_cast<std::uint8_t>(code), a,
+                            ev::kNoId, ev::kNoId, v0, 0});
+  };
+  constexpr auto kNone = ev::TransferKind{};
+  add(10, ev::EventKind::step_begin, ev::StreamId::host, kNone, 0, 0);
+  for (const auto kind : {ev::TransferKind::input_to_device, ev::TransferKind::device_to_host}) {
+    const auto at = 20 + 10 * static_cast<std::int64_t>(kind);
+    add(at, ev::EventKind::transfer_begin, ev::StreamId::copy, kind, ev::kNoId, 256);
+    add(at + 5, ev::EventKind::transfer_end, ev::StreamId::copy, kind, ev::kNoId, 256);
+  }
+  add(80, ev::EventKind::clip_factor, ev::StreamId::host, kNone, 0, std::bit_cast<std::int64_t>(0.5));
+  add(90, ev::EventKind::step_end, ev::StreamId::host, kNone, 0, 0);
+  std::sort(chunk.events.begin(), chunk.events.end(),
+            [](const ev::Event& a, const ev::Event& b) { return a.ticks < b.ticks; });
+  store.ingest(chunk);
+  write_csv(folder_.string(), store);
+  const auto steps = parse(folder_ / "steps.csv");
+  EXPECT_EQ(steps[0].back(), "clip_factor");
+  EXPECT_EQ(steps[1].back(), "0.5");
+  const std::string path = (folder_ / "run.sqlite").string();
+  write_sqlite(path, store);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  sqlite3_stmt* rows = nullptr;
+  const char* sql =
+      "SELECT copyKind, clipFactor FROM CUPTI_ACTIVITY_KIND_MEMCPY m, SHARDSCOPE_STEPS ORDER BY m.start";
+  ASSERT_EQ(sqlite3_prepare_v2(db, sql, -1, &rows, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+  for (const int kind : {2, 1}) {  // to the host, to the device
+    ASSERT_EQ(sqlite3_step(rows), SQLITE_ROW);
+    EXPECT_EQ(sqlite3_column_int(rows, 0), kind);
+    EXPECT_EQ(sqlite3_column_double(rows, 1), 0.5);
+  }
+  EXPECT_EQ(sqlite3_step(rows), SQLITE_DONE);
+  sqlite3_finalize(rows);
+  sqlite3_close(db);
 }
 
 TEST_F(TablesTest, CsvSaysWhereItCannotWrite) {

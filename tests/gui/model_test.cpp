@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <nlohmann/json.hpp>
 
 #include "app/gui/model/app_state.h"
@@ -15,6 +16,7 @@
 #include "app/gui/model/state_dump.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
+#include "runtime/plan/zenflow.h"
 #include "tests/store/event_builder.h"
 #include "tests/store/synthetic_run.h"
 
@@ -342,6 +344,48 @@ TEST(SecondaryCopies, AreToldBesideTheStatusUntilTheWeightsChange) {
   ASSERT_EQ(deeds.size(), 5U);
   EXPECT_EQ(deeds[0].text, "Released: weight (4 elements); this rank keeps its part of a secondary copy");
   EXPECT_EQ(deeds[4].text, "Secondary copy ended: weight (4 elements)");
+}
+
+TEST(Deeds, OfAnUpdateSayWhatItDidAndWhy) {
+  store::Store store;
+  ev::RunTables tables;
+  tables.params = {
+      {.id = 0, .name = "fc.weight", .dtype = "float32", .shape = {4, 4}, .elems = 16, .modules = {}}};
+  store.set_tables(0, tables);
+  store::Chunk chunk;
+  const auto add = [&](ev::EventKind kind, std::uint8_t code, std::uint32_t a, std::uint32_t b,
+                       std::uint32_t c, std::int64_t v0, std::int64_t v1 = 0) {
+    const std::uint64_t at = 100 + 10 * chunk.events.size();
+    chunk.events.push_back({at, kind, ev::StreamId::host, code, a, b, c, v0, v1});
+  };
+  constexpr auto kNone = ev::kNoId;
+  const auto number = [](double value) { return std::bit_cast<std::int64_t>(value); };
+  add(ev::EventKind::clip_factor, 0, 7, kNone, kNone, number(0.25));
+  add(ev::EventKind::clip_factor, 0, 7, kNone, kNone, number(1));  // nothing to tell
+  add(ev::EventKind::columns_selected, static_cast<std::uint8_t>(plan::SelectionCause::interval), 0, 7, 2, 8,
+      16);
+  add(ev::EventKind::columns_selected, 0, 0, 7, 2, 8, 16);  // of an older recording
+  add(ev::EventKind::update_votes, 0, 7, 3, 5, number(0.75), 6);
+  add(ev::EventKind::deferred_update, 0, static_cast<std::uint32_t>(plan::UpdateCause::votes), 8, 4, 16);
+  add(ev::EventKind::deferred_update, 0, kNone, 8, 1, 16);
+  add(ev::EventKind::deferred_update, 1, kNone, 9, kNone, 16);
+  add(ev::EventKind::feedback_reset, 0, 9, 2, kNone, 500);
+  store.ingest(chunk);
+  std::vector<std::pair<std::string, std::string>> said;
+  for (const Deed& deed : deeds_between(store, 0, 0, store.end_ns() + 1))
+    said.emplace_back(deed.text, deed.reason);
+  EXPECT_EQ(
+      said,
+      (std::vector<std::pair<std::string, std::string>>{
+          {"Gradients clipped: multiplied by 0.2500", ""},
+          {"Columns chosen: 2 of fc.weight", "select_interval is over"},
+          {"Columns chosen: 2 of fc.weight", ""},
+          {"Votes for a deferred update: 3 of 6 matrices, 5 are needed",
+           "75.0 % of the gradients' mass is in chosen columns"},
+          {"Deferred update begins: gradients of 4 steps", "enough matrices voted for it in the step before"},
+          {"Deferred update begins: gradients of 1 step", ""},
+          {"Deferred update published", ""},
+          {"Error feedback forgotten: 2 parameters, 500 elements", "reset_T steps are over"}}));
 }
 
 /// A gather of two NCCL operations and a reduce that the plugin did not follow; memory outside the runtime.

@@ -151,6 +151,32 @@ TEST(ZenFlow, EnoughMatricesMustVote) {
   EXPECT_THROW(schedule.observe(std::vector<GradientMass>(3)), std::invalid_argument);
 }
 
+TEST(ZenFlow, SaysWhyItUpdatesAndChooses) {
+  using enum UpdateCause;
+  ZenFlowSchedule fixed({.select_interval = 6, .update_interval = 4, .warm_up_steps = 2}, 3);
+  std::vector<UpdateCause> updates;
+  std::vector<SelectionCause> selections;
+  for (int step = 0; step < 13; ++step) {
+    const ZenFlowSchedule::Step now = fixed.begin_step();
+    if (now.update) updates.push_back(now.update_cause);
+    if (now.select) selections.push_back(now.select_cause);
+  }
+  // Steps 0, 1; 5, where both hold; 9; 11, before 12 chooses anew.
+  EXPECT_THAT(updates, ElementsAre(warm_up, warm_up, interval, interval, before_selection));
+  EXPECT_THAT(selections,
+              ElementsAre(SelectionCause::first, SelectionCause::interval, SelectionCause::interval));
+
+  ZenFlowSchedule votes({.topk_ratio = 0.2, .select_interval = 6, .auto_ratio = 1.0}, 1);
+  updates.clear();
+  for (int step = 0; step < 6; ++step) {
+    const ZenFlowSchedule::Step now = votes.begin_step();
+    if (now.update) updates.push_back(now.update_cause);
+    votes.observe(std::vector<GradientMass>{{4, 8}});
+    EXPECT_EQ(votes.votes_needed(), 1);
+  }
+  EXPECT_THAT(updates, ElementsAre(UpdateCause::votes, before_selection));
+}
+
 TEST(ZenFlow, NothingWaitsWhereEverythingIsChosen) {
   ZenFlowSchedule schedule({.topk_ratio = 1.0, .auto_ratio = 1.0}, 1);
   for (int step = 0; step < 20; ++step) {

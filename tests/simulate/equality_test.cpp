@@ -20,7 +20,9 @@ using Case = RealCase;
 
 void forget_values(Event& event) {
   event.ticks = 0;
-  if (event.kind == EventKind::loss || event.kind == EventKind::grad_norm) event.v0 = 0;
+  if (event.kind == EventKind::loss || event.kind == EventKind::grad_norm ||
+      event.kind == EventKind::clip_factor)
+    event.v0 = 0;
   // Times decide what became of a prefetch that was used; that it was is alike.
   if (event.kind == EventKind::prefetch_outcome && event.b != instrumentation::kNoId) {
     event.code = 0;

@@ -192,6 +192,7 @@ TEST(Steps, AreTheEarliestBeginAndLatestEndOfAllRanks) {
                    .host(90, EventKind::step_begin, 3)
                    .number(130, EventKind::loss, 3, 4.0)
                    .number(140, EventKind::grad_norm, 3, 0.5)
+                   .number(141, EventKind::clip_factor, 3, 0.25)
                    .host(210, EventKind::step_end, 3, 0, 512)
                    .chunk);
   ASSERT_EQ(store.steps().size(), 1U);
@@ -203,6 +204,7 @@ TEST(Steps, AreTheEarliestBeginAndLatestEndOfAllRanks) {
   EXPECT_EQ(step.tokens, 512);
   EXPECT_EQ(step.loss, 3.0);
   EXPECT_EQ(step.grad_norm, 0.5);
+  EXPECT_EQ(step.clip_factor, 0.25);
   EXPECT_TRUE(std::isnan(step.learning_rate));
   EXPECT_TRUE(step.skipped);
   EXPECT_EQ(store.spans({0, ev::StreamId::host}, 0)[0].begin_ns, 10);
@@ -231,6 +233,7 @@ TEST(Steps, AreNotMadeNorMadeLongerByValuesThatComeBeforeThem) {
   EXPECT_EQ(store.steps()[1].end_ns, 620);
   EXPECT_EQ(store.steps()[1].learning_rate, 0.5);
   EXPECT_EQ(store.steps()[1].loss_scale, 8);
+  EXPECT_TRUE(std::isnan(store.steps()[1].clip_factor)) << "not told is not whole";
   EXPECT_EQ(store.steps()[2].step, 6U);
   EXPECT_EQ(store.steps()[2].begin_ns, 700);
   EXPECT_EQ(store.steps()[2].loss, 3);

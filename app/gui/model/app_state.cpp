@@ -83,6 +83,7 @@ void AppState::select_span(store::LaneId lane, const store::Span& span) {
       break;
     case ev::EventKind::reduce_wait_begin:
     case ev::EventKind::deferred_wait_begin:
+    case ev::EventKind::data_wait_begin:
       next.kind = SelectionKind::wait;
       break;
     case ev::EventKind::step_begin:

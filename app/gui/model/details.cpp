@@ -204,6 +204,9 @@ Details describe_step(const AppState& app, std::uint32_t step) {
   if (row->paused_ns > 0) add(out, "paused", duration(row->paused_ns));
   add(out, "loss", decimal(row->loss, 4));
   add(out, "gradient norm", decimal(row->grad_norm, 4));
+  if (row->clip_factor == row->clip_factor)
+    add(out, "clip factor", decimal(row->clip_factor, 4),
+        "min(1, gradient_clipping / (gradient norm + 1e-6)); 1: not clipped");
   if (row->loss_scale == row->loss_scale) add(out, "loss scale", decimal(row->loss_scale, 0));
   add(out, "tokens", grouped(row->tokens));
   const StepTimes* times = app.run->step_times(static_cast<std::size_t>(row - steps.begin()));
@@ -275,6 +278,10 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     add(out, "idle", duration(row.time.idle_ns), "total - union of everything");
     add(out, "overlap", percent(row.time.overlap_pct()), "100 (1 - exposed / |communication|)");
     add(out, "fetch wait", duration(row.fetch_wait_ns));
+    if (row.data_wait_ns) {
+      add(out, "data wait", duration(*row.data_wait_ns),
+          "compute had nothing to do until the next micro-batch was loaded and on the device");
+    }
     if (row.gpu) describe_gpu(*row.gpu, out);
   }
   return out;
@@ -374,6 +381,10 @@ Details describe_span(const AppState& app, store::LaneId lane, const store::Span
     case ev::EventKind::deferred_wait_begin:
       add(out, "elements", grouped(span.v0));
       out.reason = "Compute stood still until the CPU's update of the columns not chosen was here";
+      break;
+    case ev::EventKind::data_wait_begin:
+      out.reason = "Compute had nothing to do until micro-batch " + std::to_string(span.a) +
+                   " was loaded and copied to the device";
       break;
     case ev::EventKind::optimizer_begin:
       add(out, "elements", grouped(span.v0));

@@ -69,7 +69,8 @@ const char* word(ev::MemoryCategory category) noexcept {
 }
 
 const char* word(ev::TransferKind kind) noexcept {
-  static constexpr std::array kWords{"host to device", "device to host", "NVMe read", "NVMe write"};
+  static constexpr std::array kWords{"host to device", "device to host", "NVMe read", "NVMe write",
+                                     "input to device"};
   return pick(kWords, kind);
 }
 
@@ -239,6 +240,8 @@ std::string span_label(const store::Store& store, std::uint32_t rank, const stor
       return "waits for reduction";
     case ev::EventKind::deferred_wait_begin:
       return "waits for the deferred update";
+    case ev::EventKind::data_wait_begin:
+      return "waits for data";
     case ev::EventKind::collective_begin:
       return std::string(word(static_cast<ev::CollectiveOp>(span.code))) + " " + std::to_string(span.a);
     case ev::EventKind::transfer_begin:

@@ -112,6 +112,7 @@ Meaning meaning_of(EventKind kind, std::uint8_t code) noexcept {
     case EventKind::fetch_wait_begin:
     case EventKind::reduce_wait_begin:
     case EventKind::deferred_wait_begin:
+    case EventKind::data_wait_begin:
     case EventKind::paused_begin:
       return Meaning::trouble;
     case EventKind::collective_begin:
@@ -168,7 +169,7 @@ Meaning meaning_of(MemoryCategory category) noexcept {
 
 bool is_wait(EventKind kind) noexcept {
   return kind == EventKind::fetch_wait_begin || kind == EventKind::reduce_wait_begin ||
-         kind == EventKind::deferred_wait_begin;
+         kind == EventKind::deferred_wait_begin || kind == EventKind::data_wait_begin;
 }
 
 }  // namespace shardscope::gui

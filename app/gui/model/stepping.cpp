@@ -5,6 +5,7 @@
 #include "app/analysis/coordinator.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/update_deeds.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/bucket.h"
 #include "runtime/plan/in_flight_limit.h"
@@ -174,7 +175,7 @@ std::optional<Deed> deed_of(const store::Store& store, const ev::Event& event) {
       deed.text = "Overflow: the step is skipped";
       return deed;
     default:
-      return std::nullopt;
+      return update_deed(store, event);
   }
 }
 

@@ -91,7 +91,12 @@ enum {
   SHARDSCOPE_EVENT_GPU_MEMORY,
   SHARDSCOPE_EVENT_GPU_CLOCK,
   SHARDSCOPE_EVENT_FETCH_COUNTER,
-  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_FETCH_COUNTER
+  SHARDSCOPE_EVENT_DATA_WAIT_BEGIN,
+  SHARDSCOPE_EVENT_DATA_WAIT_END,
+  SHARDSCOPE_EVENT_CLIP_FACTOR,
+  SHARDSCOPE_EVENT_UPDATE_VOTES,
+  SHARDSCOPE_EVENT_FEEDBACK_RESET,
+  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_FEEDBACK_RESET
 };
 
 enum {
@@ -106,6 +111,16 @@ enum {
 };
 /* Of a deferred update: its sum is complete and the worker may begin; the device has its parameters. */
 enum { SHARDSCOPE_DEFERRED_BEGUN = 0, SHARDSCOPE_DEFERRED_PUBLISHED = 1 };
+/* Why it began: nothing is chosen yet, its interval is over, the matrices voted for it, columns are chosen
+   anew in the next step. */
+enum {
+  SHARDSCOPE_UPDATE_WARM_UP = 0,
+  SHARDSCOPE_UPDATE_INTERVAL = 1,
+  SHARDSCOPE_UPDATE_VOTES = 2,
+  SHARDSCOPE_UPDATE_BEFORE_SELECTION = 3
+};
+/* Why columns were chosen: it is not told, for the first time, its interval is over. */
+enum { SHARDSCOPE_SELECTION_NOT_TOLD = 0, SHARDSCOPE_SELECTION_FIRST = 1, SHARDSCOPE_SELECTION_INTERVAL = 2 };
 enum { SHARDSCOPE_PASS_FORWARD = 0, SHARDSCOPE_PASS_BACKWARD = 1, SHARDSCOPE_PASS_RECOMPUTE = 2 };
 
 /* A parameter's status, and why it changed. */
@@ -254,7 +269,8 @@ enum {
   SHARDSCOPE_HOST_TO_DEVICE = 0,
   SHARDSCOPE_DEVICE_TO_HOST = 1,
   SHARDSCOPE_NVME_READ = 2,
-  SHARDSCOPE_NVME_WRITE = 3
+  SHARDSCOPE_NVME_WRITE = 3,
+  SHARDSCOPE_INPUT_TO_DEVICE = 4 /* a micro-batch; the others are of offloaded states and parameters */
 };
 
 /* What a GPU did. */

@@ -207,6 +207,15 @@ static inline void shardscope_transfer_end(uint8_t lane, uint8_t transfer, uint3
   shardscope_record_(SHARDSCOPE_EVENT_TRANSFER_END, lane, transfer, param, sub_group, queue_depth, bytes,
                      swap_buffers);
 }
+/* Computation has nothing to do until the micro-batch is on the device. */
+static inline void shardscope_data_wait_begin(uint32_t micro_step, uint32_t step) {
+  shardscope_record_(SHARDSCOPE_EVENT_DATA_WAIT_BEGIN, SHARDSCOPE_LANE_COMPUTE, 0, micro_step, step,
+                     SHARDSCOPE_NO_ID, 0, 0);
+}
+static inline void shardscope_data_wait_end(uint32_t micro_step, uint32_t step) {
+  shardscope_record_(SHARDSCOPE_EVENT_DATA_WAIT_END, SHARDSCOPE_LANE_COMPUTE, 0, micro_step, step,
+                     SHARDSCOPE_NO_ID, 0, 0);
+}
 static inline void shardscope_optimizer_begin(uint8_t lane, uint32_t sub_group, uint32_t step,
                                               int64_t elems) {
   shardscope_record_(SHARDSCOPE_EVENT_OPTIMIZER_BEGIN, lane, 0, sub_group, step, SHARDSCOPE_NO_ID, elems, 0);
@@ -222,15 +231,35 @@ static inline void shardscope_reduce_wait_end(uint32_t bucket, int64_t bytes) {
   shardscope_record_(SHARDSCOPE_EVENT_REDUCE_WAIT_END, SHARDSCOPE_LANE_COMPUTE, 0, bucket, SHARDSCOPE_NO_ID,
                      SHARDSCOPE_NO_ID, bytes, 0);
 }
-static inline void shardscope_columns_selected(uint32_t param, uint32_t step, uint32_t columns,
-                                               int64_t elems_chosen, int64_t elems_of_rank) {
-  shardscope_record_(SHARDSCOPE_EVENT_COLUMNS_SELECTED, SHARDSCOPE_LANE_HOST, 0, param, step, columns,
+static inline void shardscope_columns_selected_because(uint8_t cause, uint32_t param, uint32_t step,
+                                                       uint32_t columns, int64_t elems_chosen,
+                                                       int64_t elems_of_rank) {
+  shardscope_record_(SHARDSCOPE_EVENT_COLUMNS_SELECTED, SHARDSCOPE_LANE_HOST, cause, param, step, columns,
                      elems_chosen, elems_of_rank);
 }
+/* The same where the cause is not told. */
+static inline void shardscope_columns_selected(uint32_t param, uint32_t step, uint32_t columns,
+                                               int64_t elems_chosen, int64_t elems_of_rank) {
+  shardscope_columns_selected_because(SHARDSCOPE_SELECTION_NOT_TOLD, param, step, columns, elems_chosen,
+                                      elems_of_rank);
+}
+/* `cause`: SHARDSCOPE_UPDATE_... of SHARDSCOPE_DEFERRED_BEGUN, SHARDSCOPE_NO_ID of PUBLISHED. */
+static inline void shardscope_deferred_update_because(uint8_t state, uint32_t cause, uint32_t step,
+                                                      uint32_t steps_summed, int64_t elems) {
+  shardscope_record_(SHARDSCOPE_EVENT_DEFERRED_UPDATE, SHARDSCOPE_LANE_HOST, state, cause, step, steps_summed,
+                     elems, 0);
+}
+/* The same where the cause is not told. */
 static inline void shardscope_deferred_update(uint8_t state, uint32_t step, uint32_t steps_summed,
                                               int64_t elems) {
-  shardscope_record_(SHARDSCOPE_EVENT_DEFERRED_UPDATE, SHARDSCOPE_LANE_HOST, state, SHARDSCOPE_NO_ID, step,
-                     steps_summed, elems, 0);
+  shardscope_deferred_update_because(state, SHARDSCOPE_NO_ID, step, steps_summed, elems);
+}
+/* Of `matrices` so many voted for a deferred update in the next step; `mass_chosen`: the part of all absolute
+   gradients that was in chosen columns, 0 to 1. */
+static inline void shardscope_update_votes(uint32_t step, uint32_t votes, uint32_t votes_needed,
+                                           double mass_chosen, int64_t matrices) {
+  shardscope_record_(SHARDSCOPE_EVENT_UPDATE_VOTES, SHARDSCOPE_LANE_HOST, 0, step, votes, votes_needed,
+                     shardscope_bits_(mass_chosen), matrices);
 }
 static inline void shardscope_deferred_wait_begin(uint32_t step, int64_t elems) {
   shardscope_record_(SHARDSCOPE_EVENT_DEFERRED_WAIT_BEGIN, SHARDSCOPE_LANE_COMPUTE, 0, SHARDSCOPE_NO_ID, step,
@@ -245,6 +274,11 @@ static inline void shardscope_outside_memory(uint8_t pool, int64_t bytes, int64_
   shardscope_record_(SHARDSCOPE_EVENT_OUTSIDE_MEMORY, SHARDSCOPE_LANE_HOST, pool, SHARDSCOPE_NO_ID,
                      SHARDSCOPE_NO_ID, SHARDSCOPE_NO_ID, bytes, bytes_in_use);
 }
+/* Error feedback of quantized gradients: what was lost of so many parameters is forgotten. */
+static inline void shardscope_feedback_reset(uint32_t step, uint32_t params, int64_t elems) {
+  shardscope_record_(SHARDSCOPE_EVENT_FEEDBACK_RESET, SHARDSCOPE_LANE_HOST, 0, step, params, SHARDSCOPE_NO_ID,
+                     elems, 0);
+}
 static inline void shardscope_overflow(uint8_t any_rank, uint32_t step) {
   shardscope_record_(SHARDSCOPE_EVENT_OVERFLOW, SHARDSCOPE_LANE_HOST, any_rank, step, SHARDSCOPE_NO_ID,
                      SHARDSCOPE_NO_ID, 0, 0);
@@ -255,6 +289,12 @@ static inline void shardscope_loss(uint32_t step, uint32_t micro_step, double va
 }
 static inline void shardscope_grad_norm(uint32_t step, double value) {
   shardscope_record_(SHARDSCOPE_EVENT_GRAD_NORM, SHARDSCOPE_LANE_HOST, 0, step, SHARDSCOPE_NO_ID,
+                     SHARDSCOPE_NO_ID, shardscope_bits_(value), 0);
+}
+/* What the update multiplied gradients by to keep their norm within the limit, 1: it was. Only where there is
+   a limit, of steps that were not skipped. */
+static inline void shardscope_clip_factor(uint32_t step, double value) {
+  shardscope_record_(SHARDSCOPE_EVENT_CLIP_FACTOR, SHARDSCOPE_LANE_HOST, 0, step, SHARDSCOPE_NO_ID,
                      SHARDSCOPE_NO_ID, shardscope_bits_(value), 0);
 }
 static inline void shardscope_loss_scale(uint32_t step, uint32_t hysteresis, double value) {
