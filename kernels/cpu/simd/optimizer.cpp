@@ -1,10 +1,17 @@
 // One AdamW step on a range of a shard. Streams four to five arrays once; the types of gradient and 16-bit
-// copy are template arguments so that nothing is staged.
+// copy are template arguments so that nothing is staged. The arrays are asked for one after the other, a block
+// of each ahead: read in step, they make memory open another row for every line, which an AMD EPYC (Zen 4) takes
+// a third longer for.
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vec.h"
 
 namespace shardscope::kernels::cpu::SHARDSCOPE_ISA {
 namespace {
+
+// Elements asked for ahead: of each array as many as are being updated, all within the second-level cache.
+constexpr std::int64_t kAhead = 2048;
+constexpr std::int64_t kQuarter = kAhead / 4;  ///< in which one of the four arrays that are read is asked for
+constexpr std::size_t kLine = 64;
 
 struct Moments {
   vf w, m, v;
@@ -21,19 +28,40 @@ SHARDSCOPE_INLINE Moments update(vf w, vf m, vf v, vf g, const AdamWScalars& s) 
   return {w, m, v};
 }
 
+/// Asks for what one of a quarter's vectors has to see to: four vectors of `ahead`, into the second-level cache.
+template <typename T>
+SHARDSCOPE_INLINE void ask_for(const T* ahead) {
+  for (std::size_t at = 0; at < 4 * W * sizeof(T); at += kLine) {
+    __builtin_prefetch(reinterpret_cast<const char*>(ahead) + at, 0, 2);
+  }
+}
+
 template <class Grad, class Param, bool kWriteParam>
 [[gnu::always_inline]] inline void run(float* master, float* m, float* v, typename Param::Storage* param16,
                                        const typename Grad::Storage* grad, std::int64_t n,
                                        const AdamWScalars& given) {
   const AdamWScalars s = given;
-  std::int64_t i = 0;
-  for (; i + W <= n; i += W) {
+  const auto update_at = [&](std::int64_t i) {
     const Moments next = update(load(master + i), load(m + i), load(v + i), Grad::load(grad + i), s);
     store(master + i, next.w);
     store(m + i, next.m);
     store(v + i, next.v);
     if constexpr (kWriteParam) Param::store(param16 + i, next.w);
+  };
+  std::int64_t i = 0;
+  for (; i + 2 * kAhead <= n; i += kAhead) {
+    const auto quarter = [&](std::int64_t begin, const auto* array) {
+      for (std::int64_t j = 0; j < kQuarter; j += W) {
+        ask_for(array + i + kAhead + 4 * j);
+        update_at(i + begin + j);
+      }
+    };
+    quarter(0, master);
+    quarter(kQuarter, m);
+    quarter(2 * kQuarter, v);
+    quarter(3 * kQuarter, grad);
   }
+  for (; i + W <= n; i += W) update_at(i);
   if (i < n) {
     const std::int64_t rest = n - i;
     const Moments next = update(load_partial(master + i, rest), load_partial(m + i, rest),
