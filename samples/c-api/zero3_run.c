@@ -1,7 +1,8 @@
 /* A training runtime in small that tells Shardscope about itself, using the C interface alone. It plays one
  * rank of a ZeRO-3 run: parameters are gathered for each module and released after it, gradients are reduced
  * into shards, an optimizer step follows. Nothing is computed; a real runtime puts its calls where the naps
- * are. docs/c-api.md explains each part.
+ * are. The ranks do wait for one another (meeting.h): a collective is told as entered, and as ended, only
+ * when it is true. docs/c-api.md explains each part.
  *
  *   ./shardscope record run.zscope --listen tcp://127.0.0.1:5711 &
  *   for r in 0 1; do zero3_run $r 2 tcp://127.0.0.1:5711 & done; wait
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "meeting.h"
 #include "shardscope/shardscope.h"
 
 static volatile sig_atomic_t stop_wanted = 0; /* SIGTERM: end after this step */
@@ -31,6 +33,7 @@ typedef struct Rank {
   uint32_t param[kModules];  /* of the module's weight; none for the root */
   uint32_t matmul;           /* a kernel's name */
   uint32_t sequence;         /* collectives so far, the same on every rank */
+  Meeting meeting;
   uint32_t gather, bucket;
   int64_t device_bytes;    /* in the device pool now */
   int64_t available_elems; /* of gathered parameters now */
@@ -126,6 +129,20 @@ static void allocate_model_states(Rank* r) {
   }
 }
 
+/* ---- the other ranks ---- */
+
+/* Without one of them there is nothing left to train: the collector is told, and this rank ends too. */
+static void end_alone(Rank* r) {
+  check(shardscope_finish(r->run, 1, "another rank has ended or was not heard for too long"));
+  exit(1);
+}
+
+static int meet_others(Rank* r, int word) {
+  const int of_all = meet(&r->meeting, (unsigned char)word);
+  if (of_all < 0) end_alone(r);
+  return of_all;
+}
+
 /* ---- one collective: issued by the host, run by its lane ---- */
 
 static void collective(Rank* r, uint8_t lane, uint8_t op, uint32_t group, uint32_t param, int64_t elems) {
@@ -135,7 +152,7 @@ static void collective(Rank* r, uint8_t lane, uint8_t op, uint32_t group, uint32
   shardscope_collective_submitted(op, sequence, group, 1, elems, bytes);
   shardscope_collective_part(op, sequence, param, elems, bytes);
   shardscope_collective_begin_among(lane, op, sequence, group, code, elems, bytes);
-  nap(20); /* waiting for the other ranks */
+  meet_others(r, 0); /* nobody is through before all have come: what follows would be untrue otherwise */
   shardscope_collective_entered(lane, op, sequence, group);
   nap(30); /* transfer */
   shardscope_collective_end_among(lane, op, sequence, group, code, elems, bytes);
@@ -250,7 +267,8 @@ int main(int argc, char** argv) {
   r.world = (uint32_t)strtoul(argv[2], NULL, 10);
   const uint32_t steps = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 3;
   signal(SIGTERM, on_sigterm);
-  describe(&r, argc > 5 ? argv[5] : "c-api-sample");
+  const char* run_id = argc > 5 ? argv[5] : "c-api-sample";
+  describe(&r, run_id);
 
   shardscope_options options = SHARDSCOPE_OPTIONS_INIT;
   options.endpoint = argv[3];
@@ -259,8 +277,11 @@ int main(int argc, char** argv) {
   check(shardscope_name_id(r.run, "matmul_f32", &r.matmul));
   check(shardscope_message(r.run, SHARDSCOPE_INFO, "a run described through the C interface"));
 
+  if (meeting_begin(&r.meeting, r.rank, r.world, run_id) != 0) end_alone(&r);
   allocate_model_states(&r);
-  for (uint32_t step = 0; step < steps && !stop_wanted; ++step) train_step(&r, step);
+  /* All stop after the same step, whoever is asked to: half a collective would never end. */
+  for (uint32_t step = 0; step < steps && meet_others(&r, stop_wanted != 0) == 0; ++step)
+    train_step(&r, step);
 
   shardscope_counts counts = SHARDSCOPE_COUNTS_INIT;
   check(shardscope_get_counts(r.run, &counts));

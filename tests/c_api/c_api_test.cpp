@@ -1,6 +1,7 @@
 // A C program plays a ZeRO-3 run through the C interface (samples/c-api/zero3_run.c); what the recording, the
 // state at a time and the summary say is what the program said.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -164,6 +166,50 @@ TEST_F(CApi, SummarySaysWhatWasPlayed) {
   }
   EXPECT_EQ(kernels, 6 * kSteps);
   EXPECT_EQ(store_->gates(0).size(), kSteps * (1 + 6 + 6 + 2 + 1));
+}
+
+TEST_F(CApi, NoRankIsThroughACollectiveBeforeAllHaveCome) {
+  std::map<std::uint32_t, std::int64_t> last_came;  // by sequence number
+  std::vector<store::Span> collectives;
+  for (std::uint32_t rank = 0; rank < kWorld; ++rank) {
+    for (const ev::StreamId lane : {ev::StreamId::gather, ev::StreamId::reduce}) {
+      for (const store::Span& span : store_->spans({rank, lane}, 0)) {
+        if (span.kind != ev::EventKind::collective_begin) continue;
+        collectives.push_back(span);
+        std::int64_t& came = last_came.try_emplace(span.a, INT64_MIN).first->second;
+        came = std::max(came, span.begin_ns);
+      }
+    }
+  }
+  EXPECT_EQ(collectives.size(), kWorld * kSteps * (6 + 2));
+  // Both ranks have the collector's clock, so times compare to the nanosecond.
+  for (const store::Span& span : collectives) {
+    EXPECT_GE(span.mark_ns, last_came[span.a]) << "collective " << span.a;
+    EXPECT_GE(span.end_ns, span.mark_ns);
+  }
+}
+
+TEST(CApiSample, ARankEndsWhenAnotherIsGone) {
+  collector::CollectorOptions options;
+  options.listen = "tcp://127.0.0.1:0";
+  collector::Collector collector(options);
+  const auto play = [&](const char* rank) {
+    return start({ZERO3_RUN, rank, "2", collector.publish_endpoint(), "1000000000",
+                  "gone-" + std::to_string(getpid())});
+  };
+  const pid_t first = play("0"), second = play("1");
+  const auto seen = [&] {
+    bool both = false;
+    collector.read([&](const store::Store& store) { both = store.steps().size() > 3; });
+    return both;
+  };
+  while (!seen()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  kill(second, SIGKILL);
+  int status = -1;
+  ASSERT_EQ(waitpid(second, &status, 0), second);
+  ASSERT_EQ(waitpid(first, &status, 0), first);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+  EXPECT_EQ(collector.status().exit_code, 1) << "and has said so";
 }
 
 TEST_F(CApi, CollectivesSayAmongWhomTheyAre) {

@@ -187,8 +187,8 @@ def scenario(network, folder):
     def collector(path):
         return network.start("a", BIN / "shardscope", "record", path, "--keys", folder / "keys", "--listen", endpoint)
 
-    def rank(number, host, key=None):
-        return network.start(host, BIN / "zero3_run", number, 2, endpoint, 1_000_000_000, "network-test",
+    def rank(number, host, key=None, world=2):
+        return network.start(host, BIN / "zero3_run", number, world, endpoint, 1_000_000_000, "network-test",
                              environment={"SHARDSCOPE_KEY": str(key)} if key else None)
 
     recorder = collector(first)
@@ -198,7 +198,7 @@ def scenario(network, folder):
         until(lambda: min(events(first).get(r, 0) for r in (0, 1)) > 0, "events of both ranks")
 
         # Without a key, from a host that is on the same link.
-        stranger = rank(0, "c")
+        stranger = rank(0, "c", world=1)  # it meets nobody
         processes.append(stranger)
         time.sleep(1)
         os.killpg(stranger.pid, signal.SIGTERM)
@@ -253,7 +253,7 @@ def scenario(network, folder):
     [(lost, in_gaps)] = rows(second, "SELECT (SELECT sum(lost_messages) FROM ranks), (SELECT sum(messages) FROM gaps)")
     check(lost > 0 and lost == in_gaps == summary["lost_messages"],
           f"lost {lost}, in gaps {in_gaps}, in the summary {summary['lost_messages']}")
-    # The ranks of this run wait for nobody, so steps overlap; but none is missing in between.
+    # A step that one rank lost may be there from the other; none is missing in between.
     steps = [step for (step,) in rows(second, "SELECT step FROM steps ORDER BY step")]
     check(len(steps) > 10 and steps == list(range(steps[0], steps[-1] + 1)), f"steps have holes: {steps}")
     check(summary["run"]["world"] == 2, f"{summary}")

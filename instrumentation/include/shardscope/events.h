@@ -93,6 +93,8 @@ static inline void shardscope_collective_begin_among(uint8_t lane, uint8_t op, u
                                                      int64_t bytes) {
   shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_BEGIN, lane, op, sequence, group, code, elems, bytes);
 }
+/* Of an operation that needs every rank's part (all_gather, reduce_scatter, all_reduce, all_to_all, barrier)
+ * never before every rank has told its begin: clocks of ranks on other hosts are refined by it. */
 static inline void shardscope_collective_end_among(uint8_t lane, uint8_t op, uint32_t sequence,
                                                    uint32_t group, uint32_t code, int64_t elems,
                                                    int64_t bytes) {
@@ -115,6 +117,7 @@ static inline void shardscope_collective_part(uint8_t op, uint32_t sequence, uin
   shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_PART, SHARDSCOPE_LANE_HOST, op, sequence, param,
                      SHARDSCOPE_NO_ID, elems, bytes);
 }
+/* Every rank has come; only where that is known. Clocks are refined by it. */
 static inline void shardscope_collective_entered(uint8_t lane, uint8_t op, uint32_t sequence,
                                                  uint32_t group) {
   shardscope_record_(SHARDSCOPE_EVENT_COLLECTIVE_ENTERED, lane, op, sequence, group, SHARDSCOPE_NO_ID, 0, 0);
