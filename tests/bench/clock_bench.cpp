@@ -23,6 +23,7 @@
 #include "app/collector/collective_clocks.h"
 #include "app/collector/collector.h"
 #include "instrumentation/rank_link.h"
+#include "tests/child_process.h"
 #include "tests/collector/clock_errors.h"
 
 namespace {
@@ -111,7 +112,7 @@ std::map<std::uint32_t, collector::ClockErrors> measure(std::uint32_t world, dou
   for (std::uint32_t r = 0; r < world; ++r) {  // before the collector has threads; told where it listens
     int ends[2];
     if (pipe(ends) != 0) std::exit(2);
-    const pid_t child = fork();
+    const pid_t child = fork_bound();
     if (child == 0) {
       char endpoint[128] = {};
       if (read(ends[0], endpoint, sizeof endpoint) <= 0) _exit(2);

@@ -25,6 +25,7 @@
 #include "app/store/recording.h"
 #include "instrumentation/clock.h"
 #include "instrumentation/rank_link.h"
+#include "tests/child_process.h"
 #include "tests/resident_memory.h"
 #include "tests/store/synthetic_run.h"
 
@@ -179,7 +180,7 @@ void measure(const char* what, std::uint32_t publishers, std::size_t events, Pub
   // Forked before the collector's threads exist; each waits for the endpoint.
   std::vector<pid_t> children;
   for (std::uint32_t p = 0; p < publishers; ++p) {
-    const pid_t child = fork();
+    const pid_t child = fork_bound();
     if (child == 0) {
       char endpoint[64] = {};
       if (read(pipe_ends[0], endpoint, sizeof endpoint) != sizeof endpoint) _exit(2);

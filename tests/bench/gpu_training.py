@@ -19,11 +19,14 @@ import argparse
 import json
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import children
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -84,7 +87,8 @@ def run_ours(bin_folder, shape, stage, detail, args, folder):
     program = bin_folder / "shardscope"
     command = [program, "run", "--ranks", "1", "--device", "cuda", "--config", config, "--model", model, "--data", tokens,
                "--steps", str(args.warm_up + args.steps), "--detail", detail, "--record", recording, "--no-view"]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                          preexec_fn=children.bound(signal.SIGTERM))
     if done.returncode != 0:
         raise Failure(f"{label(stage, detail)}: {done.stderr.strip()[-500:]}")
     summary = subprocess.run([str(program), "summary", "--json", str(recording)], capture_output=True, text=True)
@@ -101,7 +105,7 @@ def run_peer(shape, args):
                "--micro-batch", str(args.micro_batch), "--steps", str(args.steps), "--warm-up", str(args.warm_up)]
     for key, value in shape.items():
         command += [f"--{key}", str(value)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=children.bound())
     if done.returncode == 3:
         return None
     if done.returncode != 0:

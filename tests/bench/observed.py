@@ -38,6 +38,8 @@ import sys
 import tempfile
 import time
 
+import children
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OBSERVERS = ["none", "absent", "stopped", "slow", "killed", "reconnecting", "halted"]
 VIEWER_MODE = {"stopped": "follow", "slow": "slow", "killed": "follow", "reconnecting": "reconnect"}
@@ -70,7 +72,7 @@ def interval(middle, low, high):
 
 def start_collector(options, folder, endpoint):
     collector = subprocess.Popen([str(options.bin / "shardscope"), "record", str(folder / "run.zscope"), "--listen", endpoint],
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=children.bound())
     while not (folder / "c").exists():
         if collector.poll() is not None:
             raise Failed(f"shardscope record ended with {collector.returncode}")
@@ -89,10 +91,12 @@ def measure(options, model, ranks, observer):
         try:
             if observer != "none":
                 helpers.append(start_collector(options, folder, endpoint))
-            training = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            training = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                        preexec_fn=children.bound(signal.SIGTERM))
             helpers.append(training)
             if observer in VIEWER_MODE:
-                helpers.append(subprocess.Popen([str(options.bin / "bench_viewer"), endpoint, VIEWER_MODE[observer]]))
+                helpers.append(subprocess.Popen([str(options.bin / "bench_viewer"), endpoint, VIEWER_MODE[observer]],
+                                                preexec_fn=children.bound()))
             if observer in ("stopped", "killed", "halted"):
                 time.sleep(1)
                 (helpers[0] if observer == "halted" else helpers[-1]).send_signal(

@@ -18,12 +18,14 @@ runs; times are those of the slower rank, over all steps.
 import argparse
 import json
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "peers"))
+import children  # noqa: E402
 import launch  # noqa: E402
 import peer_models  # noqa: E402
 
@@ -45,7 +47,7 @@ def described(options, folder, stage, overlap, gbps):
 
 def shardscope(options, *arguments):
     done = subprocess.run([str(pathlib.Path(options.build) / "bin" / "shardscope"), *map(str, arguments)],
-                          capture_output=True, text=True, check=False)
+                          capture_output=True, text=True, check=False, preexec_fn=children.bound(signal.SIGTERM))
     if done.returncode != 0:
         raise launch.PeerError(f"{arguments[0]} ended with {done.returncode}: {done.stdout[-300:]}{done.stderr[-900:]}")
     return done.stdout

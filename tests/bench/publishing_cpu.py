@@ -12,11 +12,14 @@ import argparse
 import os
 import pathlib
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+
+import children
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COST = re.compile(r"cost of profiling: (\d+) events .* took ([\d.]+) ms")
@@ -39,7 +42,7 @@ def measure(options, build):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         recording, endpoint = folder / "run.zscope", f"ipc://{folder}/c"
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "preexec_fn": children.bound()}
         helpers = [subprocess.Popen([programs / "shardscope", "record", recording, "--listen", endpoint], **quiet)]
         collector = helpers[0]
         try:
@@ -50,7 +53,8 @@ def measure(options, build):
                 ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(options.ranks),
                  programs / "zero_train", "--config", ROOT / "samples" / "demo.json", "--model", "gpt-mini", "--data", "golden:gpt",
                  "--steps", str(options.steps), "--publish", endpoint],
-                cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=WAIT_S)
+                cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=WAIT_S,
+                preexec_fn=children.bound(signal.SIGTERM))
             if training.returncode != 0:
                 raise Failed(f"zero_train ended with {training.returncode}: {(training.stdout + training.stderr)[-900:]}")
             # Ends by itself once all ranks have; the system's count is only to be had by who waits for it.

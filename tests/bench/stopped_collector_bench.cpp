@@ -21,6 +21,7 @@
 #include "app/store/recording.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/ring.h"
+#include "tests/child_process.h"
 #include "tests/resident_memory.h"
 
 namespace {
@@ -89,7 +90,7 @@ int main(int argc, char** argv) {
       (fs::temp_directory_path() / ("stopped_collector-" + std::to_string(getpid()) + ".zscope")).string();
   int ends[2];
   if (pipe(ends) != 0) std::abort();
-  const pid_t child = fork();  // before this process has threads
+  const pid_t child = fork_bound();  // before this process has threads
   if (child == 0) _exit(collect(path, ends[1]));
   char endpoint[64] = {};
   if (read(ends[0], endpoint, sizeof endpoint) != sizeof endpoint) std::abort();

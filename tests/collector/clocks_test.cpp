@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "tests/child_process.h"
 #include "tests/collector/clock_errors.h"
 #include "tests/collector/test_rank.h"
 
@@ -131,7 +132,7 @@ TEST(Collector, ClocksOfProcessesThatAreSkewedAndDriftAreRecoveredWithinTheResid
   for (std::uint32_t r = 0; r < 3; ++r) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
-    const pid_t child = fork();
+    const pid_t child = fork_bound();
     ASSERT_GE(child, 0);
     if (child == 0) {
       char endpoint[128] = {};

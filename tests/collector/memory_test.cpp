@@ -9,6 +9,7 @@
 #include <future>
 #include <thread>
 
+#include "tests/child_process.h"
 #include "tests/collector/test_rank.h"
 #include "tests/resident_memory.h"
 
@@ -77,7 +78,7 @@ void overload(std::uint32_t world, std::uint32_t processes, std::uint32_t batche
   ASSERT_EQ(pipe(ends), 0);
   std::vector<pid_t> children;
   for (std::uint32_t p = 0; p < processes; ++p) {
-    const pid_t child = fork();  // before there are threads
+    const pid_t child = fork_bound();  // before there are threads
     if (child == 0) {
       char endpoint[64] = {};
       if (read(ends[0], endpoint, sizeof endpoint) != sizeof endpoint) _exit(4);

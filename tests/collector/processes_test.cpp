@@ -16,6 +16,7 @@
 
 #include "app/collector/collector.h"
 #include "app/collector/viewer.h"
+#include "tests/child_process.h"
 
 namespace shardscope::collector {
 namespace {
@@ -90,7 +91,7 @@ class Processes : public testing::Test {
     pthread_barrier_init(&shared_->collective, &attributes, kWorld);
     endpoint_ = "ipc://" + testing::TempDir() + "shardscope_" + std::to_string(getpid());
     for (std::uint32_t rank = 0; rank < kWorld; ++rank) {
-      const pid_t child = fork();  // before this process has threads of its own
+      const pid_t child = fork_bound();  // before this process has threads of its own
       if (child == 0) train(shared_, rank, kWorld, endpoint_);
       children_.push_back(child);
     }
@@ -195,7 +196,7 @@ TEST_F(Processes, AViewerKilledWhilePausedStopsTheRunForNoLongerThanItsLease) {
   // The viewer is a process too; it says through a pipe that the run is paused.
   int pipe_ends[2];
   ASSERT_EQ(pipe(pipe_ends), 0);
-  const pid_t viewer_process = fork();
+  const pid_t viewer_process = fork_bound();
   if (viewer_process == 0) {
     alarm(60);
     Viewer viewer(endpoint_);
