@@ -30,6 +30,11 @@ inline constexpr std::size_t kMaxModules = 1U << 20;
 inline constexpr std::size_t kMaxParams = 1U << 20;
 inline constexpr std::uint32_t kMaxWorld = 1U << 20;
 inline constexpr std::uint32_t kMaxNames = 1U << 20;  ///< kernel names of one rank
+// What is counted in a run; more, and sums of it would overflow.
+inline constexpr std::uint64_t kMaxMessages = std::uint64_t{1}
+                                              << 40;  ///< of one process: 34 years of a thousand a second
+inline constexpr std::uint64_t kMaxDropped = std::uint64_t{1}
+                                             << 50;  ///< events of one process: 130 days of 10^8 a second
 
 struct Header {
   std::uint32_t rank = 0;

@@ -76,6 +76,7 @@ Batch batch_of(const fb::Batch& b, std::vector<Event> storage) {
   out.dropped_total = b.dropped_total();
   out.dropped_here = b.dropped_here();
   require(out.dropped_here <= out.dropped_total, "more events dropped in a batch than in all");
+  require(out.dropped_total <= kMaxDropped, "more events dropped than a process can have made");
   out.begin_ns = time_of(b.begin_ns());
   out.end_ns = time_of(b.end_ns());
   out.clock_ns = time_of(b.clock_ns());
@@ -87,6 +88,9 @@ Batch batch_of(const fb::Batch& b, std::vector<Event> storage) {
                  r->lost_total(),         r->offset_ns(),    r->residual_ns()};
     constexpr std::int64_t kFar = std::int64_t{1} << 61;
     require(r->source_first() <= r->source_last(), "a relayed batch ends before it begins");
+    require(r->source_last() <= kMaxMessages && r->lost_total() <= kMaxMessages,
+            "more messages than a process can have sent");
+    require(r->source_dropped_total() <= kMaxDropped, "more events dropped than a process can have made");
     require(
         r->offset_ns() > -kFar && r->offset_ns() < kFar && r->residual_ns() >= 0 && r->residual_ns() < kFar,
         "a relayed batch's clock is out of range");
@@ -274,6 +278,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     }
     case fb::Body_RunEnd: {
       const auto& n = *f.body_as_RunEnd();
+      require(n.dropped_total() <= kMaxDropped, "more events dropped than a process can have made");
       return Finish{n.exit_code(), time_of(n.at_ns()), n.dropped_total(),
                     text_of(n.text(), kMaxText, "text")};
     }
@@ -393,6 +398,7 @@ Decoded decode(const void* data, std::size_t bytes, From from, std::vector<Event
     require(message.header.rank < kMaxWorld, "rank out of range");
     message.header.incarnation = frame.incarnation();
     message.header.sequence = frame.sequence();
+    require(message.header.sequence <= kMaxMessages, "more messages than a process can have sent");
     message.header.run_id = text_of(frame.run_id(), kMaxName, "run id");
     message.body = body_of(frame, message.header, std::move(storage));
     return {std::move(message), Reject::none, {}};

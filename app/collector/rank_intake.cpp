@@ -74,7 +74,13 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     return;
   }
   RankSession& rank = session(message.header.rank);
-  const RankSession::Accepted accepted = rank.accept(message.header);
+  const RankSession::Accepted accepted = rank.accept(message.header, now_s());
+  if (accepted.order == RankSession::Order::nonsense) {
+    reject("value", "rank " + std::to_string(message.header.rank),
+           "message number " + std::to_string(message.header.sequence) +
+               " is further ahead than any process can have sent");
+    return;
+  }
   if (accepted.order != RankSession::Order::next) {
     reject("order", "rank " + std::to_string(message.header.rank), "a message came twice or out of order");
     return;

@@ -30,14 +30,21 @@ void move_along_drift(std::vector<instrumentation::Event>& events, std::int64_t 
 }
 }  // namespace
 
-RankSession::Accepted RankSession::accept(const wire::Header& header) {
+RankSession::Accepted RankSession::accept(const wire::Header& header, double now_s) {
   Accepted result;
   if (incarnation_ != header.incarnation) {
-    if (std::find(replaced_.begin(), replaced_.end(), header.incarnation) != replaced_.end()) {
+    const auto known = std::find(replaced_.begin(), replaced_.end(), header.incarnation);
+    if (known != replaced_.end()) {
+      std::rotate(known, known + 1, replaced_.end());
       result.order = Order::stale;
       return result;
     }
+    if (header.sequence > kMostBefore) {
+      result.order = Order::nonsense;
+      return result;
+    }
     if (incarnation_) replaced_.push_back(*incarnation_);
+    if (replaced_.size() > kKnownReplaced) replaced_.pop_front();
     incarnation_ = header.incarnation;
     next_sequence_ = 0;
     dropped_total_ = 0;
@@ -48,6 +55,12 @@ RankSession::Accepted RankSession::accept(const wire::Header& header) {
     return result;
   }
   result.missing = header.sequence - next_sequence_;
+  const double most = static_cast<double>(kMostAtOnce) + kMostPerSecond * (now_s - accepted_s_);
+  if (!result.new_process && static_cast<double>(result.missing) > most) {
+    result.order = Order::nonsense;
+    return result;
+  }
+  accepted_s_ = now_s;
   next_sequence_ = header.sequence + 1;
   count_lost(result.missing);
   if (node_clock != nullptr) lost_between_ += result.missing;

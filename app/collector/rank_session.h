@@ -30,14 +30,28 @@ class RankSession {
     next,       ///< as expected, or after a gap that has been counted
     duplicate,  ///< replayed or out of order: ignore
     stale,      ///< of a process that another has replaced: ignore
+    nonsense,   ///< more messages would be missing before it than a process can have sent: ignore
   };
   struct Accepted {
     Order order = Order::next;
     bool new_process = false;   ///< first message of this process
     std::uint64_t missing = 0;  ///< messages lost just before it
   };
-  [[nodiscard]] Accepted accept(const wire::Header& header);
+  /// `now_s`: arrival, on any clock that goes on.
+  [[nodiscard]] Accepted accept(const wire::Header& header, double now_s);
 
+  /// How many missing messages a number is believed to tell of: so many a second since the process was heard
+  /// last (to make one takes longer than a microsecond), and more at once than lie in sockets. Of a process
+  /// that is heard for the first time nobody knows for how long it has been there: two years of a thousand a
+  /// second.
+  static constexpr double kMostPerSecond = 1e6;
+  static constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 16, kMostBefore = std::uint64_t{1} << 36;
+  /// Processes of a rank that were replaced and are known to have been; of more of them those go that have
+  /// not been heard for longest. It takes so many restarts between two messages of a process to believe it
+  /// new.
+  static constexpr std::size_t kKnownReplaced = 64;
+
+  [[nodiscard]] std::size_t known_replaced() const noexcept { return replaced_.size(); }
   [[nodiscard]] bool is_current(std::uint64_t incarnation) const { return incarnation_ == incarnation; }
 
   /// As many events make a block of a recording (store::Compaction), and stay in a core's cache on their way.
@@ -98,8 +112,9 @@ class RankSession {
 
  private:
   std::optional<std::uint64_t> incarnation_;
-  std::vector<std::uint64_t> replaced_;  ///< processes before this one
+  std::deque<std::uint64_t> replaced_;  ///< processes before this one, the one heard last at the end
   std::uint64_t next_sequence_ = 0;
+  double accepted_s_ = 0;            ///< arrival of this process's last message
   std::uint64_t dropped_total_ = 0;  ///< last said by this process
   std::uint64_t chunk_sequence_ = 0;
   /// What is not a chunk yet, oldest first; each piece becomes one, so that taking one moves no other.

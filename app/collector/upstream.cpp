@@ -45,7 +45,47 @@ Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& 
   current->header.sequence = 0;
   current->source = from.incarnation;
   current->told = from.sequence;
-  return *current;
+  if (replaced_.size() > kMostReplaced) give_up_oldest();
+  return *streams_[from.rank];
+}
+
+/// A rank that comes back again and again while the collector above takes nothing must not fill the memory.
+void Upstream::give_up_oldest() {
+  const std::unique_ptr<Stream> oldest = std::move(replaced_.front());
+  replaced_.pop_front();
+  shed_before_ += oldest->queue.shed() + oldest->queue.events();
+  Stream& heir = *streams_[oldest->header.rank];
+  while (!oldest->queue.empty()) {
+    const wire::Body body = oldest->queue.pop();
+    const auto* batch = std::get_if<wire::Batch>(&body);
+    if (batch == nullptr) continue;
+    heir.given_up += batch->events.size() + batch->dropped_here;
+    heir.given_up_begin_ns = std::min(heir.given_up_begin_ns, batch->begin_ns);
+    heir.given_up_end_ns = std::max(heir.given_up_end_ns, batch->end_ns);
+  }
+  note_full(*oldest);
+  heir.given_up += oldest->dropped_total - oldest->dropped_told + oldest->given_up;
+  heir.lost_total += oldest->lost_total - oldest->lost_told;
+  if (heir.next != 0) tell_given_up(heir);  // else with its first message, which are its tables
+}
+
+void Upstream::tell_given_up(Stream& s) {
+  if (s.given_up == 0) return;
+  const std::uint64_t events = std::exchange(s.given_up, 0);
+  wire::Batch batch;
+  batch.dropped_here = events;
+  batch.begin_ns = std::exchange(s.given_up_begin_ns, INT64_MAX);
+  batch.end_ns = std::exchange(s.given_up_end_ns, INT64_MIN);
+  if (batch.begin_ns > batch.end_ns) batch.begin_ns = batch.end_ns = 0;  // only what it had dropped itself
+  batch.clock_error_ns = s.clock_error_ns;
+  batch.relay = {s.source, s.told, std::max(s.told, s.next - 1), s.dropped_total, s.lost_total, 0, 0};
+  s.queue.push(std::move(batch));
+  s.queue.push(wire::Body(wire::Text{
+      options_.clock.at(monotonic_now_ns()), instrumentation::Severity::warning,
+      "rank " + std::to_string(s.header.rank) + ": " + std::to_string(events) +
+          " events of an earlier process of it were given up by its node's collector: the rank came back "
+          "more often than the collector above took anything"}));
+  note_full(s);
 }
 
 void Upstream::share_bytes() {
@@ -90,7 +130,9 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     copy.dropped_here = copy.dropped_total = 0;  // from here on what this queue sheds
     copy.relay = {s.source, s.told, message.header.sequence, s.dropped_total, s.lost_total, 0, 0};
     s.told = s.next;
+    s.clock_error_ns = batch->clock_error_ns;
     s.queue.push(std::move(copy));
+    tell_given_up(s);
     note_full(s);
     return;
   }
@@ -108,6 +150,7 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     s.acknowledged = false;
   }
   s.queue.push(std::move(body));
+  tell_given_up(s);
   note_full(s);
 }
 
@@ -140,6 +183,8 @@ bool Upstream::send(Stream& s, double now_s) {
           batch->events.empty() ? batch->end_ns : static_cast<std::int64_t>(batch->events.back().ticks);
       batch->relay->offset_ns = s.rank->clock.offset_ns(at);
       batch->relay->residual_ns = s.rank->clock.residual_ns(at);
+      s.dropped_told = batch->relay->source_dropped_total;
+      s.lost_told = batch->relay->lost_total;
     }
     in_flight_ = to_message(wire::encode(message));
     if (!push_.send(*in_flight_, zmq::send_flags::dontwait)) return false;

@@ -36,6 +36,9 @@ struct UpstreamOptions {
 class Upstream {
  public:
   static constexpr std::size_t kLeastQueue = 64U << 10;  ///< of a rank, some thousand events
+  /// Processes that others have replaced and of which something waits. Beyond so many the oldest is given up;
+  /// what it would have said is counted in its rank's place, and a text says so.
+  static constexpr std::size_t kMostReplaced = 64;
 
   Upstream(zmq::context_t& context, UpstreamOptions options);
 
@@ -72,9 +75,16 @@ class Upstream {
     std::vector<wire::Name> names;
     std::optional<wire::Finish> finish;
     bool acknowledged = false, full = false;
+    std::uint64_t dropped_told = 0, lost_told = 0;  ///< of the totals, what has been sent
+    std::int64_t clock_error_ns = 0;                ///< of the last batch
+    /// Events of processes before it that were given up and not told of yet, and from when to when they were.
+    std::uint64_t given_up = 0;
+    std::int64_t given_up_begin_ns = INT64_MAX, given_up_end_ns = INT64_MIN;
     double since_s = 0;
   };
   Stream& stream(const RankSession& rank, const wire::Header& from);
+  void give_up_oldest();
+  void tell_given_up(Stream& stream);
   void share_bytes();  ///< each queue gets its part of the bound
   void note_full(Stream& stream) noexcept;
   bool send(Stream& stream, double now_s);

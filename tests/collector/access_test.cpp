@@ -337,6 +337,13 @@ TEST(Messages, ThatNoCorrectPeerSendsAreCountedByKindAndIgnored) {
   impossible.dropped_here = 1;
   peer.send(2, impossible);
   EXPECT_TRUE(eventually([&] { return peer.rejected("value") == 1; }));
+  // Numbers that nobody can have come to: neither lost messages nor dropped events.
+  peer.send(std::uint64_t{1} << 62, text);
+  peer.send(std::uint64_t{1} << 34, text);
+  impossible.dropped_here = impossible.dropped_total = std::uint64_t{1} << 62;
+  peer.send(2, impossible);
+  EXPECT_TRUE(eventually([&] { return peer.rejected("value") == 4; }));
+  EXPECT_EQ(collector.status().dropped, 0U);
 
   peer.send(1, text);  // replayed
   peer.send(0, text);  // out of order
@@ -348,7 +355,10 @@ TEST(Messages, ThatNoCorrectPeerSendsAreCountedByKindAndIgnored) {
   // None of it was taken for what it said, and the connection still works.
   peer.send(1, text, 6);
   EXPECT_TRUE(eventually([&] { return collector.status().messages == 4; }));
-  EXPECT_EQ(collector.status().rejected, 9U);
+  EXPECT_EQ(collector.status().rejected, 12U);
+  collector.read([](const store::Store& store) {
+    for (const store::RankRow& rank : store.ranks()) EXPECT_EQ(rank.lost_messages, 0U);
+  });
 }
 
 /// A viewer that says what it likes, and the collector that hears it.

@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <zmq.hpp>
 
+#include "app/collector/upstream.h"
 #include "app/store/recording.h"
 #include "instrumentation/keys.h"
 #include "instrumentation/sockets.h"
+#include "tests/child_process.h"
 #include "tests/collector/test_rank.h"
 
 namespace shardscope::collector {
@@ -177,7 +179,7 @@ class NodeProcess {
     if (pipe(down) != 0 || pipe(up) != 0) std::abort();
     to_ = down[1];
     from_ = up[0];
-    child_ = fork();
+    child_ = fork_bound();
     if (child_ != 0) {
       close(down[0]);
       close(up[1]);
@@ -408,6 +410,41 @@ TEST(ChainFaults, ACommandReachesARankThatHasPublishedNothingYet) {
   }));
   viewer.send({.kind = Command::Kind::set_detail, .rule = {}, .detail = Detail::phases});
   EXPECT_TRUE(follow(viewer, store, [&] { return rank.was_told(wire::RankCommand::Kind::set_detail); }));
+}
+
+TEST(ChainFaults, ARankThatComesBackAgainAndAgainIsCountedWhereItCannotBeKept) {
+  constexpr std::uint64_t kProcesses = 3 * Upstream::kMostReplaced;
+  const std::string above = "ipc://" + testing::TempDir() + "above_" + std::to_string(getpid());
+  Collector node(node_of(above));  // which is not there yet
+  {
+    std::uint64_t process = 0;
+    for (; process < kProcesses; ++process) {
+      Raw rank(node.publish_endpoint(), 100 + process);
+      rank.control(wire::Hello{2, 0, "elsewhere", clock_identity(), false});
+      rank.publish(0, wire::Tables{two_ranks(0)});
+      rank.publish(1, batch_of(0));
+      ASSERT_TRUE(eventually([&] { return node.status().events == (process + 1) * kStepEvents; }));
+    }
+  }
+  const std::uint64_t given_up = (kProcesses - 1 - Upstream::kMostReplaced) * kStepEvents;
+  EXPECT_TRUE(eventually([&] { return node.status().shed_upstream == given_up; }))
+      << node.status().shed_upstream << ", not " << given_up;
+  CollectorOptions options = local();
+  options.listen = above;
+  Collector top(options);
+  EXPECT_TRUE(eventually([&] { return top.status().events == kProcesses * kStepEvents - given_up; }, 20s))
+      << top.status().events;
+  const auto counted = [&] {
+    std::uint64_t events = 0;
+    top.read([&](const store::Store& store) {
+      for (const store::Gap& gap : store.gaps()) events += gap.events;
+    });
+    return events;
+  };
+  EXPECT_TRUE(eventually([&] { return counted() == given_up; })) << counted() << ", not " << given_up;
+  top.read([&](const store::Store& store) {
+    EXPECT_NE(all_texts(store).find("were given up by its node's collector"), std::string::npos);
+  });
 }
 
 TEST(ChainFaults, ANodeKeepsStepsAndWatermarksWhenTheCollectorAboveTakesNothing) {

@@ -75,16 +75,16 @@ wire::Header header(std::uint64_t incarnation, std::uint64_t sequence) {
 TEST(RankSession, NoticesGapsReplaysAndNewProcesses) {
   RankSession rank(0);
   using Order = RankSession::Order;
-  EXPECT_TRUE(rank.accept(header(5, 0)).new_process);
-  EXPECT_EQ(rank.accept(header(5, 1)).missing, 0U);
-  EXPECT_EQ(rank.accept(header(5, 4)).missing, 2U);
-  EXPECT_EQ(rank.accept(header(5, 4)).order, Order::duplicate);
-  EXPECT_EQ(rank.accept(header(5, 2)).order, Order::duplicate);
+  EXPECT_TRUE(rank.accept(header(5, 0), 1).new_process);
+  EXPECT_EQ(rank.accept(header(5, 1), 1).missing, 0U);
+  EXPECT_EQ(rank.accept(header(5, 4), 1).missing, 2U);
+  EXPECT_EQ(rank.accept(header(5, 4), 1).order, Order::duplicate);
+  EXPECT_EQ(rank.accept(header(5, 2), 1).order, Order::duplicate);
   EXPECT_EQ(rank.row.lost_messages, 2U);
-  const auto other = rank.accept(header(6, 0));
+  const auto other = rank.accept(header(6, 0), 1);
   EXPECT_TRUE(other.new_process);
   EXPECT_EQ(other.missing, 0U);
-  EXPECT_EQ(rank.accept(header(5, 9)).order, Order::stale);
+  EXPECT_EQ(rank.accept(header(5, 9), 1).order, Order::stale);
   EXPECT_EQ(rank.row.lost_messages, 2U);
   wire::Batch batch;
   batch.events.resize(1);
@@ -92,9 +92,37 @@ TEST(RankSession, NoticesGapsReplaysAndNewProcesses) {
   EXPECT_EQ(rank.take_chunk().lost_before, 2U);
 }
 
+TEST(RankSession, BelievesNoNumberThatIsFurtherAheadThanAProcessCanHaveSent) {
+  RankSession rank(0);
+  using Order = RankSession::Order;
+  EXPECT_EQ(rank.accept(header(5, std::uint64_t{1} << 63), 1).order, Order::nonsense) << "of a new process";
+  EXPECT_EQ(rank.accept(header(5, 3), 1).missing, 3U) << "which may have been there for long";
+  EXPECT_EQ(rank.accept(header(5, std::uint64_t{1} << 63), 2).order, Order::nonsense);
+  EXPECT_EQ(rank.accept(header(5, UINT64_MAX), 2).order, Order::nonsense);
+  const auto far = static_cast<std::uint64_t>(RankSession::kMostPerSecond) + RankSession::kMostAtOnce;
+  EXPECT_EQ(rank.accept(header(5, 4 + far + 1), 2).order, Order::nonsense) << "within a second";
+  EXPECT_EQ(rank.accept(header(5, 4), 2).missing, 0U) << "the next right one counts on where it was";
+  EXPECT_EQ(rank.row.lost_messages, 3U);
+  EXPECT_EQ(rank.accept(header(5, 5 + far), 3).missing, far) << "what can be is believed";
+  EXPECT_EQ(rank.row.lost_messages, 3 + far);
+}
+
+TEST(RankSession, ManyRestartsOfARankTakeNoMemory) {
+  RankSession rank(0);
+  using Order = RankSession::Order;
+  (void)rank.accept(header(1, 0), 1);
+  const std::uint64_t many = 100'000;
+  for (std::uint64_t process = 2; process <= many; ++process) {
+    ASSERT_TRUE(rank.accept(header(process, 0), 1).new_process);
+    ASSERT_EQ(rank.accept(header(1, process), 1).order, Order::stale) << "who goes on speaking stays known";
+  }
+  EXPECT_EQ(rank.accept(header(many - 1, 1), 1).order, Order::stale);
+  EXPECT_EQ(rank.known_replaced(), RankSession::kKnownReplaced);
+}
+
 TEST(RankSession, DropsAreTakenFromTotalsSoALostMessageHidesNone) {
   RankSession rank(3);
-  (void)rank.accept(header(5, 0));
+  (void)rank.accept(header(5, 0), 1);
   const auto batch = [](std::uint64_t total, std::uint64_t here, std::vector<std::uint64_t> times) {
     wire::Batch b;
     b.dropped_total = total;
@@ -128,7 +156,7 @@ TEST(RankSession, DropsAreTakenFromTotalsSoALostMessageHidesNone) {
 
 TEST(RankSession, ABlockOfEventsIsWaitedWithNoLongerWhateverTheAgeOfChunks) {
   RankSession rank(0);
-  (void)rank.accept(header(5, 0));
+  (void)rank.accept(header(5, 0), 1);
   wire::Batch batch;
   batch.events.resize(RankSession::kEnoughEvents - 1);
   rank.add(batch, 1);

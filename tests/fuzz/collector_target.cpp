@@ -36,7 +36,7 @@ class Ranks {
     } else if (std::holds_alternative<wire::Finish>(message.body)) {
       pauses_.rank_finished(rank, now);
     } else if (const auto* batch = std::get_if<wire::Batch>(&message.body)) {
-      if (session.accept(message.header).order == RankSession::Order::next) {
+      if (session.accept(message.header, 0).order == RankSession::Order::next) {
         learn_clocks(rank, *batch, now);
         session.add(*batch, now);
       }
