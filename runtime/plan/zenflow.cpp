@@ -130,7 +130,6 @@ ZenFlowSchedule::Step ZenFlowSchedule::begin_step() {
   Step now;
   now.warm_up = beyond < 0;
   now.select = select;
-  // Before columns are chosen anew, nothing of the old choice may wait.
   if (select) now.select_cause = beyond == 0 ? SelectionCause::first : SelectionCause::interval;
   const auto update = [&](bool holds, UpdateCause cause) {
     if (!holds || now.update) return;
@@ -140,6 +139,7 @@ ZenFlowSchedule::Step ZenFlowSchedule::begin_step() {
   update(beyond + 1 <= 0, UpdateCause::warm_up);
   update(every(settings_.update_interval, beyond + 1), UpdateCause::interval);
   update(observes() && decided_, UpdateCause::votes);
+  // Before columns are chosen anew, nothing of the old choice may wait.
   update(every(settings_.select_interval, step + 1), UpdateCause::before_selection);
   if (observes()) {
     votes_ = 0;
