@@ -38,6 +38,7 @@ class Reader {
     // Before SQLite opens it: that makes an empty log where there is none.
     if (wants_log(path_)) log_ = scan_log_of(path_);
     open();
+    holds_nothing_ = !log_is_damaged() && holds_nothing();
     const std::size_t of_opening = info_.problems.size();
     Store store = begun();
     if (info_.format_version < kFirstWithBlocks || !take_blocks(store)) {
@@ -59,7 +60,8 @@ class Reader {
   Store begun() {
     Store store;
     guarded("static tables", [&] { read_tables(store); });
-    if (!store.has_tables()) problem("the run's static tables (modules, parameters) are missing");
+    if (!store.has_tables() && !holds_nothing_)
+      problem("the run's static tables (modules, parameters) are missing");
     guarded("names", [&] { read_names(store); });
     store.set_rows(rows_of(database_, info_.format_version));
     return store;
@@ -384,11 +386,12 @@ class Reader {
       info_.complete = database_->integer("SELECT value FROM meta WHERE key = 'complete'") == 1;
       chunks = database_->integer("SELECT value FROM meta WHERE key = 'chunks'");
     });
-    if (!info_.complete) {
-      problem(
-          "the recording was not finished (the recorder ended without closing it); it holds what was "
-          "committed up to " +
-          std::to_string(store.end_ns() / 1'000'000) + " ms");
+    if (holds_nothing_) {
+      say_nothing_is_there();
+    } else if (!info_.complete) {
+      std::string why = "the recording was not finished (the recorder ended without closing it)";
+      guarded("meta", [&] { why = why_it_stopped(store).value_or(why); });
+      problem(why + "; it holds what was committed up to " + ms_text(store.end_ns()));
       const std::string of_log = log_ ? problem_of(*log_, path_) : std::string();
       if (!of_log.empty()) problem(of_log);
     } else if (static_cast<std::uint64_t>(chunks) > info_.chunks) {
@@ -407,6 +410,55 @@ class Reader {
     if (problems_ > kMaxProblems) {
       info_.problems.push_back("and " + std::to_string(problems_ - kMaxProblems) + " more");
     }
+  }
+
+  static std::string ms_text(std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
+
+  [[nodiscard]] bool log_is_damaged() const {
+    return log_ && (log_->state == LogScan::State::damaged || log_->state == LogScan::State::header_damaged);
+  }
+
+  /// No row of what a recording begins with, and none that cannot be read. False in doubt.
+  bool holds_nothing() {
+    try {
+      return database_->integer(
+                 "SELECT EXISTS(SELECT 1 FROM tables) OR EXISTS(SELECT 1 FROM chunks) OR EXISTS(SELECT 1 "
+                 "FROM ranks) OR EXISTS(SELECT 1 FROM messages) OR EXISTS(SELECT 1 FROM meta WHERE key = "
+                 "'stopped' OR (key = 'chunks' AND value > 0))") == 0;
+    } catch (const DatabaseError&) {
+      return false;
+    }
+  }
+
+  void say_nothing_is_there() {
+    if (info_.complete) {
+      problem(
+          "nothing is in it: no rank came before the recorder ended; start ranks with its endpoint "
+          "(--publish)");
+      return;
+    }
+    std::string text =
+        "nothing is in it: nothing was committed, which happens half a second after the first rank has come. "
+        "If it is being recorded, look again later; if no rank came, start ranks with the endpoint of the "
+        "recorder (--publish)";
+    if (log_ && log_->state != LogScan::State::whole)
+      text += "; if it is a copy, " + problem_of(*log_, path_);
+    problem(text);
+  }
+
+  /// [Note: the last words of a recording] in last_words.h; nothing where there are none.
+  std::optional<std::string> why_it_stopped(const Store& store) {
+    Statement rows = database_->prepare(
+        "SELECT why.value, at.value, lacking.value, (SELECT value FROM meta WHERE key = 'recorder_ended') "
+        "FROM meta why, meta at, meta lacking WHERE why.key = 'stopped' AND at.key = 'stopped_ns' AND "
+        "lacking.key = 'lacking'");
+    if (!rows.step()) return std::nullopt;
+    const std::int64_t at = rows.integer(1), lacking = rows.integer(2);
+    const bool believable = at > -(std::int64_t{1} << 62) && at < (std::int64_t{1} << 62) && lacking >= 0;
+    if (!believable) return std::nullopt;
+    return "recording stopped at " + ms_text(std::max<std::int64_t>(at - store.origin_ns(), 0)) +
+           " of the run (" + rows.text(0) + "): " + (rows.integer(3) == 1 ? "" : "at least ") +
+           std::to_string(lacking) + " events that came until the recorder ended are not in it";
   }
 
   /// A rank's row counts what was taken in. After a full disk or a crash it is ahead of the chunks.
@@ -429,7 +481,8 @@ class Reader {
   RecordingInfo& info_;
   Verify verify_;
   std::optional<LogScan> log_;  ///< of a file that is read with one
-  std::string remade_;          ///< why the blocks were not taken
+  bool holds_nothing_ = false;
+  std::string remade_;  ///< why the blocks were not taken
   std::shared_ptr<Database> database_;
   std::map<std::uint32_t, std::uint64_t> last_sequence_;
   std::map<std::uint32_t, std::uint64_t> read_;  ///< events by rank

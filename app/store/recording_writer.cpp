@@ -18,6 +18,7 @@
 #include "app/store/compaction.h"
 #include "app/store/crc32.h"
 #include "app/store/database.h"
+#include "app/store/last_words.h"
 #include "app/store/recording.h"
 #include "app/store/recording_rows.h"
 #include "app/store/recording_schema.h"
@@ -97,10 +98,12 @@ struct RecordingWriter::State {
   bool has_lists = false;  ///< modules, parameters and slices
   int whole_tables = 0;
   std::uint64_t chunks = 0, events = 0;
+  LastWords last_words;
   std::optional<std::int64_t> origin_ns;  ///< as Store computes it, to keep messages on the collector's clock
 
   template <typename Work>
   void guarded(Work work);
+  void took(const Chunk& chunk);
   void begin_if_needed();
   [[nodiscard]] bool is_in_place() const { return identity_of(place) == file; }
   /// Throws when the path names another file by now, or none: what is written is in no folder any more.
@@ -135,6 +138,7 @@ void RecordingWriter::State::guarded(Work work) {
       if (database->in_transaction()) database->execute("ROLLBACK");
     } catch (const std::exception&) {  // nothing more can be done; the log is rolled back on opening
     }
+    if (is_in_place()) last_words.say_why(*database, failure.what());
   }
 }
 
@@ -174,6 +178,7 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     db.execute("PRAGMA synchronous = NORMAL");
     db.leave_log();
     s.checkpointer.emplace(path);
+    s.last_words = LastWords(path);
     s.add_chunk = db.prepare("INSERT INTO chunks VALUES(?12, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
     s.get_chunk = db.prepare("SELECT bytes FROM chunks WHERE id = ?1");
     s.drop_chunk = db.prepare("DELETE FROM chunks WHERE id = ?1");
@@ -194,7 +199,9 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
 }
 
 RecordingWriter::~RecordingWriter() {
-  if (state_ != nullptr) commit();
+  if (state_ == nullptr) return;
+  commit();
+  if (state_->database && state_->is_in_place()) state_->last_words.say_all(*state_->database);
 }
 
 void RecordingWriter::State::write_run(const ev::RunTables& t) {
@@ -370,12 +377,19 @@ void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byt
   }
 }
 
+void RecordingWriter::State::took(const Chunk& chunk) {
+  last_words.took(chunk);
+  if (!error.empty() && database && is_in_place()) last_words.say_more(*database);
+}
+
 void RecordingWriter::append(const Chunk& chunk) {
+  state_->took(chunk);
   state_->guarded([&] { state_->insert(chunk, chunk.encode()); });
   if (state_->commit_due()) commit();
 }
 
 void RecordingWriter::append(const Chunk& chunk, std::span<const std::byte> encoded) {
+  state_->took(chunk);
   state_->guarded([&] { state_->insert(chunk, encoded); });
   if (state_->commit_due()) commit();
 }
@@ -422,6 +436,7 @@ void RecordingWriter::commit() {
   s.guarded([&] {
     s.check_place();
     s.database->execute("COMMIT");
+    s.last_words.committed();
   });
   if (s.error.empty()) s.checkpointer->committed(*s.database);
 }
@@ -441,6 +456,7 @@ void RecordingWriter::finish(const Store& store) {
                         std::to_string(s.chunks) + "), ('events', " + std::to_string(s.events) + ")");
     write_table_checksums(*s.database);
     s.database->execute("COMMIT");
+    s.last_words.committed();
     // Back to a single file that can be copied and opened anywhere, unless a reader has it open at this
     // moment: then the log stays beside it, and the next one to open the file folds it in.
     for (Statement* statement :

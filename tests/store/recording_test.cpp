@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sqlite3.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -175,6 +178,79 @@ TEST_F(RecordingTest, FullDiskIsAnErrorTextAndKeepsWhatWasWritten) {
   EXPECT_FALSE(info.complete);
   EXPECT_GT(info.chunks, 0U);
   EXPECT_GT(read.event_count(), 0U);
+  EXPECT_TRUE(mentions(info, "recording stopped at ")) << testing::PrintToString(info.problems);
+}
+
+/// In a small file system that only this process sees.
+int record_on_a_small_disk(const std::string& folder, const SyntheticRun& run) {
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("small", folder.c_str(), "tmpfs", 0, "size=4m") != 0) {
+    return 77;
+  }
+  const std::string path = folder + "/small.zscope";
+  std::uint64_t events = 0;
+  {
+    RecordingWriter writer(path);
+    for (const ev::RunTables& tables : run.tables) writer.tables(tables.rank, tables);
+    for (std::size_t i = 0; i < run.chunks.size(); ++i) {
+      // Somebody else takes all the room there is; what the recording has kept for itself is not there.
+      if (i == 6) {
+        std::ofstream other(folder + "/other", std::ios::binary);
+        for (const std::string block(512, 'x'); other.write(block.data(), 512).flush();) continue;
+      }
+      writer.append(run.chunks[i]);
+      writer.commit();
+      events += run.chunks[i].events.size();
+      if (writer.error().empty() != (i < 6)) return 1;
+    }
+    if (writer.error().find("full") == std::string::npos) return 2;
+    Store store;
+    writer.finish(store);
+  }
+  RecordingInfo info;
+  const Store read = open_recording(path, &info);
+  if (info.complete || info.events == 0 || info.events >= events) return 3;
+  const std::string lacking = "): " + std::to_string(events - info.events) + " events that came until";
+  for (const std::string& problem : info.problems) {
+    if (problem.find("recording stopped at ") != std::string::npos &&
+        problem.find(lacking) != std::string::npos)
+      return 7;
+    std::fprintf(stderr, "%s\n", problem.c_str());
+  }
+  return 4;
+}
+
+TEST_F(RecordingTest, AfterAFullDiskTheFileSaysWhyItEndsAndWhatItLacks) {
+  const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 12, .chunk_events = 500});
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(record_on_a_small_disk(folder_.string(), run));
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no right to mount a small disk";
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST_F(RecordingTest, OneInWhichNothingWasCommittedSaysSoAndWhatToDo) {
+  RecordingInfo info;
+  const auto says = [&](const char* what) {
+    ASSERT_EQ(info.problems.size(), 1U) << testing::PrintToString(info.problems);
+    EXPECT_THAT(info.problems[0], testing::HasSubstr("nothing is in it: "));
+    EXPECT_THAT(info.problems[0], testing::HasSubstr(what));
+  };
+  {
+    RecordingWriter writer(file("begun.zscope"));
+    (void)open_recording(file("begun.zscope"), &info);
+    says("look again later");
+    fs::copy_file(file("begun.zscope"), file("copy.zscope"));
+    (void)open_recording(file("copy.zscope"), &info);
+    says("copy FILE-wal together with FILE");
+    Store store;
+    writer.finish(store);
+  }
+  (void)open_recording(file("begun.zscope"), &info);
+  says("no rank came");
 }
 
 TEST_F(RecordingTest, SmallChunksAreJoinedAndNothingMoves) {

@@ -1,0 +1,28 @@
+// A little room on the disk, kept for what has to be written when there is no other left.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace shardscope::store {
+
+/// A file without a name in the folder of `path`: it takes its room for as long as it is held, and leaves
+/// nothing behind however this process ends.
+class DiskReserve {
+ public:
+  /// Some tens of pages of a recording, and the next part of its log's index.
+  static constexpr std::int64_t kBytes = std::int64_t{128} << 10;
+
+  DiskReserve() = default;
+  /// Where there is no room for it, none is held.
+  explicit DiskReserve(const std::string& path);
+  ~DiskReserve() { release(); }
+  DiskReserve(DiskReserve&& other) noexcept;
+  DiskReserve& operator=(DiskReserve&& other) noexcept;
+  void release() noexcept;
+
+ private:
+  int file_ = -1;
+};
+
+}  // namespace shardscope::store
