@@ -6,6 +6,7 @@ Usage: losses_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 import contextlib
 import json
 import pathlib
+import re
 import signal
 import sqlite3
 import subprocess
@@ -74,20 +75,30 @@ class Losses(unittest.TestCase):
         path = self.changed("damaged.zscope",
                             "UPDATE chunks SET bytes = substr(bytes, 1, 200) || x'00' || substr(bytes, 202) WHERE rank = 1")
         events = f"{read('summary', path)['damaged_events']} events that the recording holds damaged"
+        chunk = "(rank 1, sequence 0)"
         folder = pathlib.Path(self.folder.name)
         for form, name in (("chrome", "t.json"), ("perfetto", "t.pftrace"), ("sqlite", "t.sqlite"), ("csv", "t")):
             said("export", "--format", form, "-o", folder / name, path)
+        said("report", path, "-o", folder / "t.html")
         trace = json.loads((folder / "t.json").read_text())["traceEvents"]
-        self.assertTrue(any(e["cat"] == "gap" and events in e["name"] for e in trace))
-        self.assertTrue(any(e["cat"] == "message" and "(rank 1, sequence 0)" in e["name"] for e in trace))
-        for text in (events, "(rank 1, sequence 0)"):
-            self.assertIn(text.encode(), (folder / "t.pftrace").read_bytes())
+        perfetto = (folder / "t.pftrace").read_bytes()
+        report = (folder / "t.html").read_text()
         with contextlib.closing(sqlite3.connect(folder / "t.sqlite")) as database:
-            self.assertIn(events, database.execute("SELECT reason FROM SHARDSCOPE_GAPS").fetchone()[0])
+            reasons = [row[0] for row in database.execute("SELECT reason FROM SHARDSCOPE_GAPS")]
             texts = [row[0] for row in database.execute("SELECT text FROM SHARDSCOPE_MESSAGES")]
-        self.assertTrue(any("(rank 1, sequence 0)" in text for text in texts), texts)
-        self.assertIn(events, (folder / "t/gaps.csv").read_text())
-        self.assertIn("(rank 1, sequence 0)", (folder / "t/messages.csv").read_text())
+        # The reason of a gap, what is wrong with the recording, and what ranks and collectors said.
+        where = {("chrome", "gap"): [e["name"] for e in trace if e["cat"] == "gap"],
+                 ("chrome", "problem"): [e["name"] for e in trace if e["cat"] == "message"],
+                 ("perfetto", "gap"): [perfetto.decode("utf-8", "replace")],
+                 ("perfetto", "problem"): [perfetto.decode("utf-8", "replace")],
+                 ("sqlite", "gap"): reasons, ("sqlite", "problem"): texts,
+                 ("csv", "gap"): [(folder / "t/gaps.csv").read_text()],
+                 ("csv", "problem"): [(folder / "t/messages.csv").read_text()],
+                 ("report", "gap"): re.findall("<li>Rank 1: missing between [^<]*", report),
+                 ("report", "problem"): re.findall("<li>Recording: [^<]*", report)}
+        for (form, what), found in where.items():
+            with self.subTest(form=form, what=what):
+                self.assertTrue(any((events if what == "gap" else chunk) in text for text in found), found[:3])
 
 
 class CollectorGone(unittest.TestCase):

@@ -4,6 +4,7 @@ it is shown.
 
 Usage: simulate_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
+import contextlib
 import csv
 import json
 import pathlib
@@ -47,6 +48,10 @@ class Simulate(unittest.TestCase):
             for form, file, words in (("chrome", "trace.json", '"simulated":true'), ("perfetto", "p", "(simulated)")):
                 self.assertEqual(shardscope("export", "--format", form, "-o", folder / file, recording).returncode, 0)
                 self.assertIn(words.encode(), (folder / file).read_bytes())
+            self.assertEqual(shardscope("export", "--format", "sqlite", "-o", folder / "t.sqlite", recording).returncode, 0)
+            with contextlib.closing(sqlite3.connect(folder / "t.sqlite")) as tables:
+                self.assertEqual(tables.execute("select value from TARGET_INFO_SYSTEM_ENV where name = 'Simulated'").fetchall(),
+                                 [("true",)])
             trace = json.loads((folder / "trace.json").read_text())["traceEvents"]
             names = [e["args"]["name"] for e in trace if e["name"] == "process_name"]
             self.assertEqual([name for name in names if "(simulated)" not in name], [])

@@ -180,6 +180,55 @@ TEST(Collector, AMissingMessageIsAGapAndTheTablesAreAskedForAgain) {
   });
 }
 
+TEST(Collector, AsksForTablesUntilTheyComeAndNotWithEveryMessage) {
+  Collector collector(local());
+  zmq::context_t context;
+  zmq::socket_t push = make_socket(context, Role::rank_publish),
+                control = make_socket(context, Role::rank_control);
+  push.connect(endpoints_of(collector.publish_endpoint()).publish);
+  control.connect(endpoints_of(collector.publish_endpoint()).control);
+  const auto send = [](zmq::socket_t& socket, std::uint64_t sequence, wire::Body body) {
+    const wire::Frame frame = wire::encode({{0, 99, sequence, "collector-test"}, std::move(body)});
+    ASSERT_TRUE(socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none));
+  };
+  std::size_t asked = 0;
+  const auto hear = [&] {
+    zmq::message_t message;
+    while (control.recv(message, zmq::recv_flags::dontwait)) {
+      const wire::Decoded heard = wire::decode(message.data(), message.size(), wire::From::collector_control);
+      const auto* command = heard.message ? std::get_if<wire::RankCommand>(&heard.message->body) : nullptr;
+      asked += command != nullptr && command->kind == wire::RankCommand::Kind::resend_tables;
+    }
+    return asked;
+  };
+  const auto begin = Clock::now();
+  send(control, 0, wire::Hello{1, 0, "elsewhere", "its-clock", false});
+  wire::Batch batch;
+  batch.events = {event_of(EventKind::step_begin, monotonic_now_ns())};
+  std::uint64_t sequence = 0;
+  constexpr std::uint64_t kMany = 200;
+  while (sequence < kMany) send(push, sequence++, batch);
+  ASSERT_TRUE(eventually([&] { return hear() > 0; }));
+  const std::size_t before = asked;
+  ASSERT_TRUE(eventually([&] {
+    send(push, sequence++, batch);
+    return hear() > before;
+  })) << "they have not come";
+  // Half a second apart, and one more for the first.
+  EXPECT_LE(static_cast<double>(asked),
+            2 + std::chrono::duration<double>(Clock::now() - begin).count() / 0.5);
+  send(push, sequence++, wire::Tables{tables_of(0, 1)});
+  ASSERT_TRUE(eventually([&] { return collector.status().messages == sequence; }));
+  static_cast<void>(hear());
+  const std::size_t when_they_came = asked;
+  const auto end = Clock::now() + 700ms;
+  while (Clock::now() < end) {
+    send(push, sequence++, batch);
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_LE(hear(), when_they_came + 1) << "one may have been on its way";
+}
+
 TEST(Collector, RanksOfAnotherRunAreTurnedAway) {
   Collector collector(local());
   Rank rank(collector.publish_endpoint(), 0, 1);

@@ -14,6 +14,7 @@
 #include "instrumentation/emission_cost.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/gate.h"
+#include "instrumentation/rank_link.h"
 #include "instrumentation/ring.h"
 #include "instrumentation/sockets.h"
 #include "instrumentation/wire.h"
@@ -224,6 +225,66 @@ TEST(Publisher, EmptyEndpointMeansOff) {
   EXPECT_EQ(publisher.dropped(), 0U);
   publisher.message(Severity::info, "nobody hears");
   publisher.finish(0, "");
+}
+
+TEST(RankLink, TablesAskedForAgainAndAgainDoNotPileUp) {
+  const std::string endpoint = "ipc://" + testing::TempDir() + "asked_" + std::to_string(getpid());
+  zmq::context_t context;
+  zmq::socket_t control = make_socket(context, Role::collector_control);
+  control.bind(endpoints_of(endpoint).control);
+  GateKeeper gate;
+  RankLinkOptions options;
+  options.endpoint = endpoint;  // where nobody takes what is published
+  options.gate = &gate;
+  options.detail = [] { return 3; };
+  RankLink link(std::move(options), tables());
+  std::string route;
+  const auto hear = [&] {
+    link.pump();
+    zmq::message_t from, body;
+    if (!control.recv(from, zmq::recv_flags::none) || !control.recv(body, zmq::recv_flags::none))
+      std::abort();
+    route = from.to_string();
+    return wire::decode(body.data(), body.size(), wire::From::rank_control);
+  };
+  const auto say = [&](wire::Body body) {
+    const wire::Frame frame = wire::encode({{0, 1, 0, "test-run"}, std::move(body)});
+    control.send(zmq::buffer(route), zmq::send_flags::sndmore);
+    control.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none);
+  };
+  static_cast<void>(hear());  // its hello
+  constexpr int kAsked = 50;
+  for (std::uint64_t ask = 1; ask <= kAsked; ++ask) {
+    wire::RankCommand command;
+    command.id = ask;
+    command.kind = wire::RankCommand::Kind::resend_tables;
+    say(command);
+    say(wire::Ping{ask, 0, 0});  // answered when what came before has been taken
+    for (bool answered = false; !answered;) {
+      const wire::Decoded heard = hear();
+      const auto* pong = heard.message ? std::get_if<wire::Pong>(&heard.message->body) : nullptr;
+      answered = pong != nullptr && pong->id == ask;
+    }
+    link.pump();
+  }
+  zmq::socket_t pull = make_socket(context, Role::collector_publish);
+  pull.bind(endpoints_of(endpoint).publish);
+  link.post(wire::Body(wire::Text{1, Severity::info, "the last"}));
+  int tables_sent = 0;
+  for (bool last = false; !last;) {
+    link.pump();
+    zmq::message_t message;
+    if (!pull.recv(message, zmq::recv_flags::dontwait)) {
+      std::this_thread::sleep_for(1ms);
+      continue;
+    }
+    const wire::Decoded taken = wire::decode(message.data(), message.size(), wire::From::rank_publish);
+    ASSERT_TRUE(taken.message) << taken.why;
+    tables_sent += std::holds_alternative<wire::Tables>(taken.message->body);
+    last = std::holds_alternative<wire::Text>(taken.message->body);
+  }
+  EXPECT_GE(tables_sent, 1);
+  EXPECT_LE(tables_sent, 6) << "what sockets hold, one on its way and one that waits, of " << kAsked;
 }
 
 TEST(Publisher, DoesNotKeepADyingProcessAlive) {
