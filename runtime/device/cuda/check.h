@@ -15,4 +15,17 @@ inline void check(cudaError_t result, const char* call, const std::string& where
                      std::string(cudaGetErrorName(result)) + ": " + cudaGetErrorString(result), where);
 }
 
+/// Whether the device has come to where `event` was recorded; throws what it failed with. "Not ready" is an
+/// answer, but CUDA keeps it as the thread's last error as well, which the check behind the next launch would
+/// take for the launch's: it is cleared.
+[[nodiscard]] inline bool reached(cudaEvent_t event, const std::string& where) {
+  const cudaError_t result = cudaEventQuery(event);
+  if (result == cudaErrorNotReady) {
+    cudaGetLastError();
+    return false;
+  }
+  check(result, "cudaEventQuery", where);
+  return true;
+}
+
 }  // namespace shardscope::device::cuda

@@ -34,12 +34,7 @@ void EventPool::give_back(cudaEvent_t event) noexcept {
   }
 }
 
-bool CudaPoint::reached() const {
-  const cudaError_t result = cudaEventQuery(event());
-  if (result == cudaErrorNotReady) return false;
-  check(result, "cudaEventQuery", where_);
-  return true;
-}
+bool CudaPoint::reached() const { return cuda::reached(event(), where_); }
 
 void CudaPoint::host_wait() const {
   // A stream's worker thread has no device yet: without this its first call would open a context on GPU 0.

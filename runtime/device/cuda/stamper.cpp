@@ -81,10 +81,8 @@ void Stamper::take_anchor() {
     EventPool::Handle event = events_->take();
     const std::int64_t before = instrumentation::monotonic_now_ns();
     check(cudaEventRecord(event.get(), stream_), "cudaEventRecord", where_);
-    cudaError_t state = cudaErrorNotReady;
-    while ((state = cudaEventQuery(event.get())) == cudaErrorNotReady) {
+    while (!reached(event.get(), where_)) {
     }
-    check(state, "cudaEventQuery", where_);
     const std::int64_t after = instrumentation::monotonic_now_ns();
     if (after - before >= narrowest) continue;
     narrowest = after - before;
@@ -100,9 +98,7 @@ bool Stamper::settle(Lane& lane) {
   bool any = false;
   while (!lane.waiting.empty()) {
     const Waiting& next = lane.waiting.front();
-    const cudaError_t state = cudaEventQuery(next.reached.get());
-    if (state == cudaErrorNotReady) break;
-    check(state, "cudaEventQuery", where_);
+    if (!reached(next.reached.get(), where_)) break;
     // Reached, but by a lane that has not been looked at since: the next look has it.
     if (std::any_of(next.times.begin(), next.times.end(), [](const auto& time) { return *time == 0; })) break;
     float milliseconds = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/ops.h"
+#include "kernels/cuda/check.h"
 #include "kernels/cuda/columns.h"
 #include "kernels/cuda/ops.h"
 #include "tests/gpu/host_cuda/runtime.h"
@@ -50,6 +51,7 @@ void queue(const Context& on, const char* kernel, F f, A... arguments) {
     omp_set_num_threads(1);
     std::apply(f, all);
   });
+  check_launch(kernel);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/cpu/region_allocator.h"
@@ -41,6 +42,7 @@ std::int64_t now_ns() {
 }
 
 /// One file mapped twice: the program is given addresses that nobody may touch, the device uses the others.
+/// With kernels that run on fibers (block.h) both are the same.
 class Memory {
  public:
   static Memory& instance() {
@@ -105,8 +107,12 @@ class Memory {
       if (at == MAP_FAILED) broken("no address space", "start");
       return static_cast<std::byte*>(at);
     };
-    given_ = map(PROT_NONE);
     own_ = map(PROT_READ | PROT_WRITE);
+#ifdef SHARDSCOPE_HOST_CUDA_KERNELS
+    given_ = own_;  // addresses are in the arguments of kernels, which nobody translates
+#else
+    given_ = map(PROT_NONE);
+#endif
   }
 
   std::byte* given_ = nullptr;
@@ -206,6 +212,11 @@ class Point {
   std::shared_ptr<Recording> last_;
 };
 
+/// CUDA's last error of a thread: every call that does not return success sets it, an event that is not ready
+/// too, and nothing but cudaGetLastError clears it.
+thread_local cudaError_t t_last_error = cudaSuccess;
+cudaError_t kept(cudaError_t error) { return t_last_error = error; }
+
 Stream& of(cudaStream_t stream) {
   if (stream == nullptr) broken("the project uses no default stream", "stream");
   return *reinterpret_cast<Stream*>(stream);
@@ -235,6 +246,7 @@ void* seen_by_device(const void* pointer, const char* what) {
 
 }  // namespace shardscope::host_cuda
 
+using shardscope::host_cuda::kept;
 using shardscope::host_cuda::Memory;
 using shardscope::host_cuda::of;
 using shardscope::host_cuda::Point;
@@ -249,16 +261,22 @@ cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaE
 cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
-cudaError_t cudaGetLastError() { return cudaSuccess; }
-cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
-const char* cudaGetErrorName(cudaError_t) { return "error of host_cuda"; }
+cudaError_t cudaGetLastError() { return std::exchange(shardscope::host_cuda::t_last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return shardscope::host_cuda::t_last_error; }
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorNotReady ? "cudaErrorNotReady" : "error of host_cuda";
+}
 const char* cudaGetErrorString(cudaError_t) { return "error of host_cuda"; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* to, int) {
   *to = {};
   std::strcpy(to->name, "host threads");
   return cudaSuccess;
 }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { return *value = 1 << 16, cudaSuccess; }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
+  // Few multiprocessors, so that kernels that loop over their grid do; shared memory as on sm_90.
+  *value = what == cudaDevAttrMultiProcessorCount ? 4 : 227 << 10;
+  return cudaSuccess;
+}
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return *least = 0, *greatest = -5, cudaSuccess;
 }
@@ -276,7 +294,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
 
 cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   *data = Memory::instance().take(bytes);
-  return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+  return *data == nullptr ? kept(cudaErrorMemoryAllocation) : cudaSuccess;
 }
 cudaError_t cudaFree(void* data) {
   if (data == nullptr) return cudaSuccess;
@@ -284,7 +302,7 @@ cudaError_t cudaFree(void* data) {
 }
 cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
   *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  if (*data == nullptr) return cudaErrorMemoryAllocation;
+  if (*data == nullptr) return kept(cudaErrorMemoryAllocation);
   Memory::instance().pin(*data, bytes);
   return cudaSuccess;
 }
@@ -357,7 +375,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   const auto recording = of(event).last();
   if (!recording) return cudaSuccess;
   const std::lock_guard lock(recording->mutex);
-  return recording->reached ? cudaSuccess : cudaErrorNotReady;
+  return recording->reached ? cudaSuccess : kept(cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (const auto recording = of(event).last()) recording->wait();

@@ -2,7 +2,7 @@
 // tested where there is no GPU: programs that have it linked call it in place of libcudart. It keeps CUDA's
 // rules where a program could break them without noticing on a CPU: device memory cannot be touched by the
 // host, a copy from pageable memory reads it when it is queued, new memory holds garbage, kernels see no
-// pageable memory.
+// pageable memory, an error stays the thread's last until it is asked for.
 #pragma once
 
 #include <cuda_runtime_api.h>
