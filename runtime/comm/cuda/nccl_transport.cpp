@@ -98,6 +98,15 @@ class NcclTransport::Watchdog {
     std::string what;
   };
 
+  /// The device is through with it, or has failed: whose next call then says so.
+  [[nodiscard]] bool ended(const Watched& one) const {
+    try {
+      return device::cuda::reached(one.reached.get(), where_);
+    } catch (const BackendError&) {
+      return true;
+    }
+  }
+
   /// What is wrong with the oldest collective; empty: nothing.
   std::string problem(const Watched& oldest) {
     ncclResult_t state = ncclSuccess;
@@ -118,9 +127,7 @@ class NcclTransport::Watchdog {
     cudaSetDevice(ordinal_);
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, 100ms, [this] { return ends_; })) {
-      while (!watched_.empty() && cudaEventQuery(watched_.front().reached.get()) != cudaErrorNotReady) {
-        watched_.pop_front();
-      }
+      while (!watched_.empty() && ended(watched_.front())) watched_.pop_front();
       if (watched_.empty() || !failure_.empty()) continue;
       failure_ = problem(watched_.front());
       if (failure_.empty()) continue;
@@ -172,29 +179,49 @@ NcclTransport::NcclTransport(std::unique_ptr<Transport> host, std::string name, 
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   config.commName = name_.c_str();
-  check(ncclCommInitRankConfig(&state_->comm, static_cast<int>(world), id, static_cast<int>(rank), &config),
-        "ncclCommInitRankConfig", state_->where);
-  settle("ncclCommInitRankConfig");
+  try {
+    check(ncclCommInitRankConfig(&state_->comm, static_cast<int>(world), id, static_cast<int>(rank), &config),
+          "ncclCommInitRankConfig", state_->where);
+    settle("ncclCommInitRankConfig");
+  } catch (...) {  // threads of NCCL may still be waiting for the peers
+    if (state_->comm != nullptr) ncclCommAbort(state_->comm);
+    throw;
+  }
   state_->events = std::make_shared<device::cuda::EventPool>(cudaEventDisableTiming, state_->where);
   state_->watchdog =
       std::make_unique<Watchdog>(state_->comm, state_->comm_mutex, *host_, state_->where, ordinal);
 }
 
 NcclTransport::~NcclTransport() {
+  const bool failed = has_failed();
   state_->watchdog.reset();
   if (state_->comm == nullptr) return;
+  if (failed) {  // peers that have left do not come to say goodbye
+    ncclCommAbort(state_->comm);
+    return;
+  }
   // Non-blocking: destroying may still wait for peers, so it is finalized first, for a bounded time.
   ncclCommFinalize(state_->comm);
   const auto until = Clock::now() + timeout_;
   ncclResult_t progress = ncclInProgress;
   while (ncclCommGetAsyncError(state_->comm, &progress) == ncclSuccess && progress == ncclInProgress &&
-         Clock::now() < until) {
+         Clock::now() < until && !has_failed()) {
     std::this_thread::sleep_for(1ms);
   }
   if (progress == ncclSuccess) {
     ncclCommDestroy(state_->comm);
   } else {
     ncclCommAbort(state_->comm);
+  }
+}
+
+bool NcclTransport::has_failed() const noexcept {
+  try {
+    if (state_->watchdog) state_->watchdog->check_failure();
+    host_->check_failure();
+    return false;
+  } catch (...) {
+    return true;
   }
 }
 

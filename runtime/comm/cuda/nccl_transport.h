@@ -39,6 +39,7 @@ class NcclTransport final : public Transport {
   struct State;
   void queue_part(const Collective& collective, const Part& part, void* stream);
   void settle(const char* call);
+  [[nodiscard]] bool has_failed() const noexcept;
 
   const std::unique_ptr<Transport> host_;
   const std::string name_;
