@@ -36,6 +36,10 @@ PEAK_TFLOPS = {"H200": 989.4, "H100": 989.4, "A100": 312.0, "B200": 2250.0}
 # Our contestants: stage and detail level. The first is what the others are compared with.
 OURS = [(0, "steps"), (1, "steps"), (2, "steps"), (3, "steps"), (0, "params"), (0, "kernels")]
 PEER = "PyTorch"
+# What is asked of an H200, each with the models it is asked of.
+LEAST_MFU, MFU_MODELS = 45.0, ("124m",)
+LEAST_OF_PEER = 1.1
+MOST_OF_STAGE_0 = {(1, "steps"): 1.03, (2, "steps"): 1.03, (3, "steps"): 1.03, (0, "params"): 1.005, (0, "kernels"): 1.03}
 
 
 class Failure(Exception):
@@ -113,6 +117,42 @@ def run_peer(shape, args):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+def median_ms(row):
+    return statistics.median(row["step_ms"])
+
+
+def mfu_percent(ms, shape, result, peak):
+    tokens = result["micro_batch"] * result["context"]
+    return 100 * tokens / ms * 1e3 * flops_per_token(shape) / (peak * 1e12)
+
+
+def goals(result):
+    """Lines that tell what was asked for, what was measured and whether that is met; what could not be measured says so."""
+    lines = []
+
+    def tell(text, value, met, form):
+        lines.append(f"goal {text}: " + ("not measured" if value is None else
+                                         f"{value:{form}}, {'met' if met(value) else 'MISSED'}"))
+
+    peak = next((value for key, value in PEAK_TFLOPS.items() if key in result["device"]), None)
+    for name, rows in result["models"].items():
+        first, peer = rows[label(*OURS[0])], rows.get(PEER)
+        base = median_ms(first)
+        if name in MFU_MODELS:
+            tell(f"{name}, MFU of at least {LEAST_MFU} %",
+                 mfu_percent(base, SHAPES[name], result, peak) if peak else None, lambda x: x >= LEAST_MFU, ".1f")
+        tell(f"{name}, at least {LEAST_OF_PEER} times {PEER}", median_ms(peer) / base if peer else None,
+             lambda x: x >= LEAST_OF_PEER, ".3f")
+        for one, bound in MOST_OF_STAGE_0.items():
+            row = rows.get(label(*one))
+            tell(f"{name}, {label(*one)}, at most {bound} of stage 0", median_ms(row) / base if row else None,
+                 lambda x, most=bound: x <= most, ".4f")
+        known = peer and peer.get("peak_bytes") and first.get("peak_bytes")
+        tell(f"{name}, peak memory below {PEER}'s, of it", first["peak_bytes"] / peer["peak_bytes"] if known else None,
+             lambda x: x < 1, ".3f")
+    return lines
+
+
 def measure(args):
     device = gpu_name()
     bin_folder = (ROOT / args.bin).resolve()
@@ -159,11 +199,11 @@ def table(result):
                   (f", {rounds} rounds" if rounds else ""),
                   f"{'':24}{'ms/step':>10}{'tokens/s':>12}{'MFU %':>8}{'peak GiB':>10}{'of stage 0':>12}"
                   f"{'of PyTorch':>12}"]
-        base = statistics.median(rows[label(*OURS[0])]["step_ms"])
-        peer = statistics.median(rows[PEER]["step_ms"]) if PEER in rows else None
+        base = median_ms(rows[label(*OURS[0])])
+        peer = median_ms(rows[PEER]) if PEER in rows else None
         for who, row in rows.items():
-            ms = statistics.median(row["step_ms"])
-            mfu = f"{100 * tokens / ms * 1e3 * flops_per_token(shape) / (peak * 1e12):.1f}" if peak else "-"
+            ms = median_ms(row)
+            mfu = f"{mfu_percent(ms, shape, result, peak):.1f}" if peak else "-"
             memory = f"{row['peak_bytes'] / 2**30:.2f}" if row.get("peak_bytes") else "-"
             lines.append(f"{who:24}{ms:>10.2f}{tokens / ms * 1e3:>12.0f}{mfu:>8}{memory:>10}{ms / base:>12.4f}"
                          f"{peer / ms if peer else float('nan'):>12.3f}" if peer else
@@ -171,7 +211,9 @@ def table(result):
         if peer is None:
             lines.append("PyTorch is not installed here: nothing to compare with")
     lines += ["", "of stage 0: step time over that of stage 0 at detail steps; of PyTorch: its step time over this one's.",
-              "Peak: ours is what the runtime's arenas held at most, PyTorch's what its allocator reserved at most."]
+              "Peak: what was in use at most, of the runtime's arenas and of PyTorch's allocator; what either keeps beyond "
+              "that for later is not in it.", ""]
+    lines += goals(result)
     return "\n".join(lines)
 
 
