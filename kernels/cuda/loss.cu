@@ -9,17 +9,17 @@ namespace {
 constexpr int kThreads = 1024;
 constexpr int kSumThreads = 1024;
 
-/// Sum of exp(x - top), kept so that two can be joined in any order of passes.
+/// Sum of exp(x - top), kept so that two can be joined in any order of passes. What saw nothing yet has top
+/// -inf and sum 0, or NaN where it saw one: that must not be lost.
 struct Tail {
   float top;
   float sum;
 };
+/// exp(from - to) for from <= to; 1 where both are -inf, whose difference would be NaN.
+__device__ __forceinline__ float shrink(float from, float to) { return from == to ? 1.0F : expf(from - to); }
 __device__ __forceinline__ Tail join(Tail a, Tail b) {
   const float top = fmaxf(a.top, b.top);
-  // exp(-inf - -inf) would be NaN: a side that saw nothing adds nothing.
-  const float left = a.top == -INFINITY ? 0.0F : a.sum * expf(a.top - top);
-  const float right = b.top == -INFINITY ? 0.0F : b.sum * expf(b.top - top);
-  return {top, left + right};
+  return {top, a.sum * shrink(a.top, top) + b.sum * shrink(b.top, top)};
 }
 
 __device__ Tail block_join(Tail mine) {
@@ -84,8 +84,9 @@ __global__ void __launch_bounds__(kThreads)
   const float logit = to_float(row[wanted]);
   Tail mine{-INFINITY, 0};
   over_row<false>(row, V, [&](std::int64_t, float x) {
+    if (x == -INFINITY) return;  // adds nothing
     if (x > mine.top) {
-      mine.sum = mine.top == -INFINITY ? 0.0F : mine.sum * expf(mine.top - x);
+      mine.sum *= shrink(mine.top, x);
       mine.top = x;
     }
     // An inf or NaN logit makes the sum not finite, and through it the loss.

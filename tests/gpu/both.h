@@ -1,6 +1,7 @@
 // Arguments of kernels that exist on the CPU and on the GPU, and their comparison.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -23,14 +24,14 @@ using kernels::test::random_doubles;
 using kernels::test::unit_roundoff;
 
 /// An argument that exists on both sides. `shift` elements away from any alignment, as parameters in a flat
-/// buffer.
+/// buffer. What lies before and behind it on the device must stay as it is.
 class Both {
  public:
   Both(device::Device& device, const Doubles& values, DType type, int shift = 0)
       : type_(type),
-        shift_(static_cast<std::size_t>(shift) * size_of(type)),
+        shift_(kGuard + static_cast<std::size_t>(shift) * size_of(type)),
         host_(values, type, 1),
-        device_(device, shift_ + static_cast<std::size_t>(host_.size()) * size_of(type)) {
+        device_(device, shift_ + bytes() + kGuard) {
     upload(device);
   }
   Both(device::Device& device, std::int64_t n, DType type, int shift = 0)
@@ -43,7 +44,14 @@ class Both {
   [[nodiscard]] float* floats(const Exec& exec) { return static_cast<float*>(on(exec).data); }
   [[nodiscard]] Array from_device() const {
     Array result(host_.size(), type_);
-    device_.read(result.data(), shift_, static_cast<std::size_t>(host_.size()) * size_of(type_));
+    std::vector<unsigned char> all(shift_ + bytes() + kGuard);
+    device_.read(all.data(), 0, all.size());
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(shift_ + bytes());
+    const auto guards =
+        std::count(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shift_), kGuardByte) +
+        std::count(end, all.end(), kGuardByte);
+    EXPECT_EQ(static_cast<std::size_t>(guards), shift_ + kGuard) << "something was written outside the array";
+    std::memcpy(result.data(), all.data() + shift_, bytes());
     return result;
   }
   [[nodiscard]] ::testing::AssertionResult same_bits() const {
@@ -66,9 +74,13 @@ class Both {
   [[nodiscard]] const Array& host() const { return host_; }
 
  private:
+  static constexpr std::size_t kGuard = 256;  ///< keeps the alignment of what follows
+  static constexpr unsigned char kGuardByte = 0xA5;
+  [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(host_.size()) * size_of(type_); }
   void upload(device::Device& device) {
-    device.copy_async(static_cast<std::byte*>(device_.data()) + shift_, host_.data(),
-                      static_cast<std::size_t>(host_.size()) * size_of(type_), device.compute());
+    std::vector<unsigned char> all(shift_ + bytes() + kGuard, kGuardByte);
+    std::memcpy(all.data() + shift_, host_.data(), bytes());
+    device.copy_async(device_.data(), all.data(), all.size(), device.compute());
     device.compute().synchronize();
   }
   DType type_;

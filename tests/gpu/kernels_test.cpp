@@ -171,7 +171,7 @@ TEST_F(CudaKernels, Attention) {
   for (const Shape& s :
        {Shape{1, 1, 64, 1}, Shape{2, 63, 128, 2}, Shape{1, 64, 64, 1}, Shape{2, 65, 128, 1},
         Shape{1, 128, 192, 3}, Shape{1, 129, 256, 2}, Shape{2, 257, 128, 2}, Shape{1, 512, 128, 1},
-        Shape{1, 33, 20, 2}, Shape{2, 100, 96, 3}, Shape{1, 70, 200, 1}}) {
+        Shape{1, 33, 20, 2}, Shape{2, 100, 96, 3}, Shape{1, 70, 200, 1}, Shape{1, 40, 256, 1}}) {
     for (const DType type : kAllTypes) {
       Both qkv(*device, random_doubles(s.B * s.T * 3 * s.C, 41, -1.5, 1.5), type);
       Both out(*device, s.B * s.T * s.C, type);
@@ -221,6 +221,37 @@ TEST_F(CudaKernels, CrossEntropy) {
       });
       EXPECT_TRUE(loss.near(1e-5, 1e-6));
       EXPECT_TRUE(logits.near(2 * unit_roundoff(type) + 1e-5, 1e-6)) << s.N << ' ' << s.V;
+    }
+  }
+}
+
+// What a thread sees first must not be forgotten when it sees more: not a NaN, and not that -inf adds
+// nothing.
+TEST_F(CudaKernels, CrossEntropyOfLogitsThatAreNotFinite) {
+  const std::int64_t V = 20000;
+  const std::int32_t target = 5;
+  const DeviceArray device_target(*device, &target, sizeof target);
+  for (const DType type : kAllTypes) {
+    for (const double value : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+      for (const std::int64_t place : {std::int64_t{0}, std::int64_t{4099}, V - 1}) {
+        Doubles values = random_doubles(V, 52, -6, 6);
+        values[static_cast<std::size_t>(place)] = value;
+        Both logits(*device, values, type);
+        Both loss(*device, 1, DType::f32);
+        both([&](const Exec& e) {
+          const auto* t = e.backend == kernels::Backend::cpu
+                              ? &target
+                              : static_cast<const std::int32_t*>(device_target.data());
+          kernels::cross_entropy(e, loss.floats(e), logits.on(e), t, 1, V, 128);
+        });
+        if (value == -HUGE_VAL) {
+          EXPECT_TRUE(loss.near(1e-5, 1e-6)) << place;
+          EXPECT_TRUE(logits.near(2 * unit_roundoff(type) + 1e-5, 1e-6)) << place;
+        } else {
+          EXPECT_FALSE(std::isfinite(loss.host().get(0))) << value << " at " << place;
+          EXPECT_FALSE(std::isfinite(loss.from_device().get(0))) << value << " at " << place;
+        }
+      }
     }
   }
 }
