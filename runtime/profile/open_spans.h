@@ -50,4 +50,26 @@ class OpenSpans {
   std::size_t beyond_ = 0;  ///< open, but not kept
 };
 
+/// [Note: owners]
+/// CUPTI keeps a stack of ids per thread and gives the top one to every call. Ours is never deeper than one:
+/// whenever the innermost open span of a thread changes, its id replaces the one before. So spans that do not
+/// nest need no unwinding, and an id of another library below stays where it is. The stack may outlive a
+/// period of recording: what was pushed in the last one is still there when the next begins.
+class PushedOwner {
+ public:
+  /// Makes `id` (owner_id) what the thread's calls are given. `pop()` gives the id it took from the stack, if
+  /// it could; `push(id)` whether it could.
+  template <typename Pop, typename Push>
+  void replace_with(std::uint64_t id, const Pop& pop, const Push& push) {
+    if (pushed_ != 0) {
+      const std::optional<std::uint64_t> top = pop();
+      if (top && *top != pushed_) push(*top);  // another's: ours has gone with what CUPTI forgot
+    }
+    pushed_ = id != 0 && push(id) ? id : 0;
+  }
+
+ private:
+  std::uint64_t pushed_ = 0;  ///< 0: none
+};
+
 }  // namespace shardscope::profile

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <vector>
+
 namespace shardscope::profile {
 namespace {
 
@@ -83,6 +86,47 @@ TEST(Owner, SurvivesTheWayThroughANumberAndForeignNumbersAreNobody) {
   EXPECT_NE(owner_id({GpuOwner::forward, 0}), 0U);
   EXPECT_EQ(owner_of_id(17), Owner{});
   EXPECT_EQ(owner_of_id(~std::uint64_t{0}), Owner{});
+}
+
+/// A thread's stack of ids as CUPTI keeps it.
+struct Stack {
+  std::vector<std::uint64_t> ids;
+  void replace(PushedOwner& owner, std::uint64_t id) {
+    owner.replace_with(
+        id,
+        [this]() -> std::optional<std::uint64_t> {
+          if (ids.empty()) return std::nullopt;
+          const std::uint64_t top = ids.back();
+          ids.pop_back();
+          return top;
+        },
+        [this](std::uint64_t pushed) {
+          ids.push_back(pushed);
+          return true;
+        });
+  }
+};
+
+TEST(PushedOwner, TheStackIsNeverDeeperThanOneOfOurs) {
+  Stack stack{{7}};  // another library's
+  PushedOwner owner;
+  for (const std::uint64_t id : {11U, 12U, 0U, 13U}) {
+    stack.replace(owner, id);
+    EXPECT_EQ(stack.ids, id == 0 ? std::vector<std::uint64_t>{7} : (std::vector<std::uint64_t>{7, id}));
+  }
+}
+
+// Recording ends inside a span and begins again outside of all.
+TEST(PushedOwner, WhatWasPushedBeforeRecordingEndedIsTakenOffWhenItBeginsAgain) {
+  Stack stack;
+  PushedOwner owner;
+  stack.replace(owner, 11);
+  stack.replace(owner, 0);
+  EXPECT_TRUE(stack.ids.empty());
+  stack.replace(owner, 12);
+  stack.ids = {7};  // forgotten by the profiler, and another's is there
+  stack.replace(owner, 13);
+  EXPECT_EQ(stack.ids, (std::vector<std::uint64_t>{7, 13}));
 }
 
 }  // namespace

@@ -35,13 +35,10 @@ using instrumentation::StreamId;
 /// Between two flushes, and two looks at the level.
 constexpr auto kFlushEvery = 100ms;
 
-/// [Note: owners]
-/// CUPTI keeps a stack of ids per thread and gives the top one to every call. Ours is never deeper than one:
-/// whenever the innermost open span of a thread changes, its id replaces the one before. So spans that do not
-/// nest need no unwinding, and an id of another library below stays where it is.
 struct ThreadSpans {
   OpenSpans open;
-  std::uint64_t pushed_in = 0;  ///< the period of recording in which an id was pushed; 0: none is
+  PushedOwner pushed;
+  std::uint64_t period = 0;  ///< of recording, of which `pushed` is right
 };
 thread_local ThreadSpans t_spans;
 
@@ -55,17 +52,18 @@ bool on_stream_event(const Event& event) {
   const bool changed = spans.open.note(event);
   const std::uint64_t period = g_period.load(std::memory_order_acquire);
   if (period == 0) return true;
-  if (changed) {
+  if (changed || spans.period != period) {
+    spans.period = period;
     const CuptiApi& api = *CuptiApi::find().api;
-    std::uint64_t last = 0;
-    if (spans.pushed_in == period)
-      api.ActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last);
-    spans.pushed_in = 0;
-    const std::uint64_t id = owner_id(spans.open.innermost());
-    if (id != 0 &&
-        api.ActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id) == CUPTI_SUCCESS) {
-      spans.pushed_in = period;
-    }
+    constexpr auto kKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+    spans.pushed.replace_with(
+        owner_id(spans.open.innermost()),
+        [&]() -> std::optional<std::uint64_t> {
+          std::uint64_t last = 0;
+          if (api.ActivityPopExternalCorrelationId(kKind, &last) != CUPTI_SUCCESS) return std::nullopt;
+          return last;
+        },
+        [&](std::uint64_t id) { return api.ActivityPushExternalCorrelationId(kKind, id) == CUPTI_SUCCESS; });
   }
   // The driver tells of every kernel: two more CUDA events around each would say the same again.
   return event.kind != EventKind::kernel_begin && event.kind != EventKind::kernel_end;
