@@ -1,11 +1,8 @@
-// Tensor-core products of 16-bit tiles in shared memory (PTX ISA, "Matrix multiply-accumulate operation using
-// mma instruction", m16n8k16). In what follows g = lane / 4 and t = lane % 4:
-//   A (16 x 16): registers 0..3 hold rows g, g+8, g, g+8 and columns 2t.., 2t.., 2t+8.., 2t+8..
-//   B (16 x 8):  registers 0..1 hold rows (k) 2t.., 2t+8.. of column g
-//   C (16 x 8):  floats 0..1 hold row g, 2..3 row g+8, columns 2t, 2t+1
+// Tensor-core products of 16-bit tiles in shared memory.
 #pragma once
 
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/ptx.cuh"
 
 namespace shardscope::kernels::cuda {
 
@@ -19,23 +16,6 @@ struct Tile {
   }
 };
 
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
-}
-
-/// Copies 16 bytes to shared memory in the background; zeros if not `valid`.
-__device__ __forceinline__ void copy_chunk(void* to, const void* from, bool valid) {
-  const int bytes = valid ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)), "l"(from),
-               "r"(bytes));
-}
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;\n" ::); }
-/// Waits until at most `kLeft` of the latest groups are under way.
-template <int kLeft>
-__device__ __forceinline__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft) : "memory");
-}
-
 /// Rows [first, first + kRows) of a matrix whose rows are `stride` elements apart; rows from `rows` on are
 /// zero.
 template <int kRows, int kThreads, class T, int D>
@@ -47,7 +27,7 @@ __device__ __forceinline__ void copy_rows(Tile<T, D> to, const T* from, std::int
     const int column = i % kChunks * 8;
     const bool valid = first + row < rows;
     const int source = valid ? first + row : 0;  // an address that exists, although nothing is read
-    copy_chunk(to.chunk(row, column), from + source * stride + column, valid);
+    copy_16_bytes(to.chunk(row, column), from + source * stride + column, valid);
   }
 }
 
@@ -65,48 +45,32 @@ struct FragmentC {
 template <class T, int D>
 __device__ __forceinline__ FragmentA load_a(Tile<T, D> tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x % 32);
-  const unsigned at = shared_address(tile.chunk(row + lane % 16, column + lane / 16 * 8));
-  FragmentA f;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-               : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
-               : "r"(at));
-  return f;
+  const Matrices m = load_matrices(tile.chunk(row + lane % 16, column + lane / 16 * 8));
+  return {{m.r[0], m.r[1], m.r[2], m.r[3]}};
 }
 
 /// B = tile^T: its columns are the tile's rows [row, row+16), its k the tile's columns [column, column+16).
 template <class T, int D>
 __device__ __forceinline__ void load_b_transposed(FragmentB (&f)[2], Tile<T, D> tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x % 32);
-  const unsigned at = shared_address(tile.chunk(row + lane / 16 * 8 + lane % 8, column + lane / 8 % 2 * 8));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-               : "=r"(f[0].r[0]), "=r"(f[0].r[1]), "=r"(f[1].r[0]), "=r"(f[1].r[1])
-               : "r"(at));
+  const Matrices m = load_matrices(tile.chunk(row + lane / 16 * 8 + lane % 8, column + lane / 8 % 2 * 8));
+  f[0] = {{m.r[0], m.r[1]}};
+  f[1] = {{m.r[2], m.r[3]}};
 }
 
 /// B = the tile itself: its k are the tile's rows [row, row+16), its columns the tile's [column, column+16).
 template <class T, int D>
 __device__ __forceinline__ void load_b(FragmentB (&f)[2], Tile<T, D> tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x % 32);
-  const unsigned at = shared_address(tile.chunk(row + lane / 8 % 2 * 8 + lane % 8, column + lane / 16 * 8));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-               : "=r"(f[0].r[0]), "=r"(f[0].r[1]), "=r"(f[1].r[0]), "=r"(f[1].r[1])
-               : "r"(at));
+  const Matrices m =
+      load_matrices_transposed(tile.chunk(row + lane / 8 % 2 * 8 + lane % 8, column + lane / 16 * 8));
+  f[0] = {{m.r[0], m.r[1]}};
+  f[1] = {{m.r[2], m.r[3]}};
 }
 
-__device__ __forceinline__ void multiply_add(FragmentC& c, const FragmentA& a, const FragmentB& b,
-                                             __nv_bfloat16) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};\n"
-      : "+f"(c.x[0]), "+f"(c.x[1]), "+f"(c.x[2]), "+f"(c.x[3])
-      : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
-}
-__device__ __forceinline__ void multiply_add(FragmentC& c, const FragmentA& a, const FragmentB& b, __half) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};\n"
-      : "+f"(c.x[0]), "+f"(c.x[1]), "+f"(c.x[2]), "+f"(c.x[3])
-      : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
+template <class T>
+__device__ __forceinline__ void multiply_add(FragmentC& c, const FragmentA& a, const FragmentB& b, T) {
+  multiply_16x8x16(c.x, a.r, b.r, T{});
 }
 
 __device__ __forceinline__ unsigned pack2(float low, float high, __nv_bfloat16) {
