@@ -24,8 +24,8 @@ constexpr std::size_t kHistoryParts = 4;
 void add(Details& out, std::string label, const Quantity& value, std::string formula = {}) {
   out.fields.push_back({std::move(label), value.number, value.unit, std::move(formula)});
 }
-void add(Details& out, std::string label, std::string value) {
-  out.fields.push_back({std::move(label), std::move(value), {}, {}});
+void add(Details& out, std::string label, std::string value, std::string formula = {}) {
+  out.fields.push_back({std::move(label), std::move(value), {}, std::move(formula)});
 }
 
 Quantity parts_per_million(const std::optional<store::ClockDrift>& drift) {
