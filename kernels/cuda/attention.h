@@ -1,4 +1,4 @@
-// The two ways of attention on CUDA, between which attention.cu chooses.
+// The two ways of attention on CUDA, between which attention.cpp chooses.
 #pragma once
 
 #include <cmath>
