@@ -102,7 +102,7 @@ TEST(InputEvents, AreNotOffloading) {
   }
   EXPECT_EQ(bytes[code_of(TransferKind::input_to_device)], 2 * kBatchBytes);
   // Gradients leave; parameters come once more when the weights are set.
-  EXPECT_EQ(bytes[code_of(TransferKind::device_to_host)], 2 * 4 * (model.elems + model.elems % 2));
+  EXPECT_EQ(bytes[code_of(TransferKind::device_to_host)], 2 * 4 * model.elems);
   EXPECT_GE(bytes[code_of(TransferKind::host_to_device)], 2 * 4 * model.elems);
   EXPECT_LT(bytes[code_of(TransferKind::host_to_device)], 4 * 4 * model.elems);
 }
@@ -136,7 +136,7 @@ TEST(ClipFactor, IsWhatTheUpdateMultipliesBy) {
       }
       EXPECT_TRUE(skipped) << "the scale was to be too large at first";
       EXPECT_EQ(clipped, limit == 10.0);
-      EXPECT_EQ(whole, limit != 0);
+      EXPECT_EQ(whole, limit == 1000.0);
     }
   }
 }

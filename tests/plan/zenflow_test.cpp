@@ -166,15 +166,15 @@ TEST(ZenFlow, SaysWhyItUpdatesAndChooses) {
   EXPECT_THAT(selections,
               ElementsAre(SelectionCause::first, SelectionCause::interval, SelectionCause::interval));
 
-  ZenFlowSchedule votes({.topk_ratio = 0.2, .select_interval = 6, .auto_ratio = 1.0}, 1);
+  ZenFlowSchedule by_votes({.topk_ratio = 0.2, .select_interval = 6, .auto_ratio = 1.0}, 1);
   updates.clear();
   for (int step = 0; step < 6; ++step) {
-    const ZenFlowSchedule::Step now = votes.begin_step();
+    const ZenFlowSchedule::Step now = by_votes.begin_step();
     if (now.update) updates.push_back(now.update_cause);
-    votes.observe(std::vector<GradientMass>{{4, 8}});
-    EXPECT_EQ(votes.votes_needed(), 1);
+    by_votes.observe(std::vector<GradientMass>{{4, 8}});
+    EXPECT_EQ(by_votes.votes_needed(), 1);
   }
-  EXPECT_THAT(updates, ElementsAre(UpdateCause::votes, before_selection));
+  EXPECT_THAT(updates, ElementsAre(votes, before_selection));
 }
 
 TEST(ZenFlow, NothingWaitsWhereEverythingIsChosen) {
