@@ -392,7 +392,7 @@ class Reader {
       std::string why = "the recording was not finished (the recorder ended without closing it)";
       guarded("meta", [&] { why = why_it_stopped(store).value_or(why); });
       problem(why + "; it holds what was committed up to " + ms_text(store.end_ns()));
-      const std::string of_log = log_ ? problem_of(*log_, path_) : std::string();
+      const std::string of_log = log_ && !log_was_folded_in() ? problem_of(*log_, path_) : std::string();
       if (!of_log.empty()) problem(of_log);
     } else if (static_cast<std::uint64_t>(chunks) > info_.chunks) {
       problem(std::to_string(static_cast<std::uint64_t>(chunks) - info_.chunks) + " of " +
@@ -414,6 +414,14 @@ class Reader {
 
   static std::string ms_text(std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
 
+  /// The recorder's last words are in the file, and its log is not beside it: it was folded in after them.
+  bool log_was_folded_in() {
+    bool ended = false;
+    guarded("meta", [&] {
+      ended = database_->integer("SELECT count(*) FROM meta WHERE key = 'recorder_ended' AND value = 1") == 1;
+    });
+    return ended && (log_->state == LogScan::State::missing || log_->state == LogScan::State::empty);
+  }
   [[nodiscard]] bool log_is_damaged() const {
     return log_ && (log_->state == LogScan::State::damaged || log_->state == LogScan::State::header_damaged);
   }
