@@ -381,7 +381,7 @@ TEST(Deeds, OfAnUpdateSayWhatItDidAndWhy) {
           {"Columns chosen: 2 of fc.weight", "select_interval is over"},
           {"Columns chosen: 2 of fc.weight", ""},
           {"Votes for a deferred update: 3 of 6 matrices, 5 are needed",
-           "75.0 % of the gradients' mass is in chosen columns"},
+           "75 % of the gradients' mass is in chosen columns"},
           {"Deferred update begins: gradients of 4 steps", "enough matrices voted for it in the step before"},
           {"Deferred update begins: gradients of 1 step", ""},
           {"Deferred update published", ""},
