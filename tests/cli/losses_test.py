@@ -89,7 +89,9 @@ class Losses(unittest.TestCase):
         # The reason of a gap, what is wrong with the recording, and what ranks and collectors said.
         where = {("chrome", "gap"): [e["name"] for e in trace if e["cat"] == "gap"],
                  ("chrome", "problem"): [e["name"] for e in trace if e["cat"] == "message"],
-                 ("perfetto", "gap"): [perfetto.decode("utf-8", "replace")],
+                 # The problem holds the same words: only what stands behind the annotation's name is the gap's.
+                 ("perfetto", "gap"): re.findall("reason.{1,4}[0-9]+ events that[ a-z]*", perfetto.decode("utf-8", "replace"),
+                                                 re.DOTALL),
                  ("perfetto", "problem"): [perfetto.decode("utf-8", "replace")],
                  ("sqlite", "gap"): reasons, ("sqlite", "problem"): texts,
                  ("csv", "gap"): [(folder / "t/gaps.csv").read_text()],
