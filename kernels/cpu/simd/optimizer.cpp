@@ -1,7 +1,7 @@
 // One AdamW step on a range of a shard. Streams four to five arrays once; the types of gradient and 16-bit
-// copy are template arguments so that nothing is staged. The arrays are asked for one after the other, a block
-// of each ahead: read in step, they make memory open another row for every line, which an AMD EPYC (Zen 4) takes
-// a third longer for.
+// copy are template arguments so that nothing is staged. The arrays are asked for one after the other, a
+// block of each ahead: read in step, they make memory open another row for every line, which an AMD EPYC (Zen
+// 4) takes a third longer for.
 #include "kernels/cpu/simd/tables.h"
 #include "kernels/cpu/simd/vec.h"
 
@@ -28,7 +28,8 @@ SHARDSCOPE_INLINE Moments update(vf w, vf m, vf v, vf g, const AdamWScalars& s) 
   return {w, m, v};
 }
 
-/// Asks for what one of a quarter's vectors has to see to: four vectors of `ahead`, into the second-level cache.
+/// Asks for what one of a quarter's vectors has to see to: four vectors of `ahead`, into the second-level
+/// cache.
 template <typename T>
 SHARDSCOPE_INLINE void ask_for(const T* ahead) {
   for (std::size_t at = 0; at < 4 * W * sizeof(T); at += kLine) {
