@@ -2,17 +2,13 @@
 #include "app/analysis/intervals.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/summary.h"
+#include "app/store/lane.h"
 
 namespace shardscope::analysis {
 namespace {
 
 using ev::EventKind;
 using ev::StreamId;
-
-bool is_wait(EventKind kind) {
-  return kind == EventKind::fetch_wait_begin || kind == EventKind::reduce_wait_begin ||
-         kind == EventKind::deferred_wait_begin || kind == EventKind::data_wait_begin;
-}
 
 bool is_work(EventKind kind) { return kind == EventKind::module_begin || kind == EventKind::optimizer_begin; }
 
@@ -61,7 +57,7 @@ IntervalSet compute(const store::Store& store, std::uint32_t rank, std::int64_t 
     const Interval interval{span.begin_ns, span.end_ns};
     if (span.kind == EventKind::kernel_begin) {
       kernels.push_back(interval);
-    } else if (is_wait(span.kind)) {
+    } else if (store::is_wait(span.kind)) {
       waits.push_back(interval);
     } else if (is_work(span.kind)) {
       work.push_back(interval);

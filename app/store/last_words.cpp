@@ -1,16 +1,8 @@
 #include "app/store/last_words.h"
 
-#include <algorithm>
 #include <exception>
 
 namespace shardscope::store {
-
-void LastWords::took(const Chunk& chunk) noexcept {
-  taken_ += chunk.events.size();
-  if (chunk.events.empty()) return;
-  const auto [begin, end] = chunk.times();
-  last_ns_ = std::max(last_ns_, end + chunk.clock_offset_ns);
-}
 
 void LastWords::write(Database& database, Last last) {
   try {

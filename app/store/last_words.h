@@ -1,10 +1,11 @@
 // What a recording says of itself when it ends before its run: why, when, and how many events it lacks.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "app/store/chunk.h"
 #include "app/store/database.h"
 #include "app/store/disk_reserve.h"
 
@@ -22,8 +23,10 @@ class LastWords {
   /// Takes the reserve, in the folder of `path`.
   explicit LastWords(const std::string& path) : reserve_(path) {}
 
-  /// Handed to the recorder, whatever becomes of it.
-  void took(const Chunk& chunk) noexcept;
+  /// So many events were handed to the recorder, whatever becomes of them.
+  void took(std::size_t events) noexcept { taken_ += events; }
+  /// What is being written ends then, by the collector's clock.
+  void reached(std::int64_t end_ns) noexcept { last_ns_ = std::max(last_ns_, end_ns); }
   void committed() noexcept { committed_ = taken_; }
   /// None of these throws: where the words find no room either, a reader knows as much as after a crash.
   void say_why(Database& database, const std::string& why) noexcept;
@@ -38,7 +41,7 @@ class LastWords {
   std::string why_;                            ///< empty: it has not stopped
   std::uint64_t taken_ = 0, committed_ = 0;    ///< events
   std::uint64_t said_ = 0;                     ///< lacking, by what the file says
-  std::int64_t last_ns_ = 0, stopped_ns_ = 0;  ///< end of what was taken; collector clock
+  std::int64_t last_ns_ = 0, stopped_ns_ = 0;  ///< end of what was being written; collector clock
 };
 
 }  // namespace shardscope::store

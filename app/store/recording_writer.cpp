@@ -289,6 +289,7 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
 std::int64_t RecordingWriter::State::insert_row(std::int64_t id, const Chunk& chunk,
                                                 std::span<const std::byte> encoded) {
   const auto [begin, end] = chunk.times();
+  if (!chunk.events.empty()) last_words.reached(end + chunk.clock_offset_ns);
   add_chunk.bind(1, std::int64_t{chunk.rank}).bind(2, static_cast<std::int64_t>(chunk.sequence));
   add_chunk.bind(3, begin).bind(4, end);
   add_chunk.bind(5, chunk.clock_offset_ns).bind(6, chunk.clock_residual_ns);
@@ -378,7 +379,7 @@ void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byt
 }
 
 void RecordingWriter::State::took(const Chunk& chunk) {
-  last_words.took(chunk);
+  last_words.took(chunk.events.size());
   if (!error.empty() && database && is_in_place()) last_words.say_more(*database);
 }
 

@@ -14,6 +14,7 @@
 #include "app/gui/model/names.h"
 #include "app/gui/model/scheduling_at.h"
 #include "app/gui/model/state_dump.h"
+#include "app/store/lane.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/zenflow.h"
@@ -133,7 +134,7 @@ TEST_F(Model, WaitsAreInOrderAndOnlyWaits) {
   const auto waits = app_.run->index().waits(1);
   ASSERT_FALSE(waits.empty());
   EXPECT_TRUE(std::ranges::is_sorted(waits, {}, &store::Span::begin_ns));
-  EXPECT_TRUE(std::ranges::all_of(waits, [](const store::Span& span) { return is_wait(span.kind); }));
+  EXPECT_TRUE(std::ranges::all_of(waits, [](const store::Span& span) { return store::is_wait(span.kind); }));
 }
 
 TEST_F(Model, IndexOfAGrowingStoreEqualsTheIndexOfAWholeOne) {

@@ -167,9 +167,4 @@ Meaning meaning_of(MemoryCategory category) noexcept {
   }
 }
 
-bool is_wait(EventKind kind) noexcept {
-  return kind == EventKind::fetch_wait_begin || kind == EventKind::reduce_wait_begin ||
-         kind == EventKind::deferred_wait_begin || kind == EventKind::data_wait_begin;
-}
-
 }  // namespace shardscope::gui

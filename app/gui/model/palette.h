@@ -44,7 +44,5 @@ struct Palette {
 [[nodiscard]] Meaning meaning_on(instrumentation::StreamId lane, instrumentation::EventKind begin_kind,
                                  std::uint8_t code) noexcept;
 [[nodiscard]] Meaning meaning_of(instrumentation::MemoryCategory category) noexcept;
-/// Waits are hatched: colour alone never says it.
-[[nodiscard]] bool is_wait(instrumentation::EventKind begin_kind) noexcept;
 
 }  // namespace shardscope::gui

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/gui/model/palette.h"
+#include "app/store/lane.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 
@@ -210,7 +210,7 @@ void RunIndex::take_waits(const store::Store& store, std::uint32_t rank, RankInd
   for (std::uint8_t depth = 0; depth < depths; ++depth) {
     take_ended(store, lane, depth, index.instants_until, index.compute_seen[depth],
                [&](const store::Span& span) {
-                 if (!is_wait(span.kind)) return;
+                 if (!store::is_wait(span.kind)) return;
                  index.waits.push_back(span);
                  if (span.kind != ev::EventKind::fetch_wait_begin) return;
                  const auto known = index.by_gather.find(span.b);

@@ -6,6 +6,7 @@
 #include "app/analysis/gpu_activity.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/store/lane.h"
 
 namespace shardscope::gui {
 namespace {
@@ -75,7 +76,8 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
   }
   const float gap = x1 - x0 > 4 ? 1.0F : 0.0F;
   const Rect box{x0, rect.y, std::max(1.0F, x1 - x0 - gap), rect.h};
-  const bool wait = is_wait(one.kind) || one.kind == ev::EventKind::gpu_sync_begin;
+  // Waits are hatched: colour alone never says it.
+  const bool wait = store::is_wait(one.kind) || one.kind == ev::EventKind::gpu_sync_begin;
   if (wait && strip_) canvas.fill(box, c.panel);
   canvas.fill(box, color, wait ? 0.45F : 1.0F, box.w > 6 ? 2.0F : 0.0F);
   if (wait) canvas.hatch(box, color, 0.9F, 5);
@@ -244,7 +246,7 @@ std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, f
     const auto parts = ctx_.app.run->index().parts(row.rank, one.a);
     if (!parts.empty()) return std::string(short_path(param_name(data, parts.front()), chars));
   }
-  if (is_wait(one.kind)) {
+  if (store::is_wait(one.kind)) {
     const std::string length = "! " + duration(one.end_ns - one.begin_ns).text();
     return length;
   }
