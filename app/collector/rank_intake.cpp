@@ -11,7 +11,6 @@ using instrumentation::monotonic_now_ns;
 using instrumentation::ShedClass;
 
 namespace {
-constexpr double kClockWait_s = 2;                    ///< for a rank's first clock estimate
 constexpr std::int64_t kPatience_ns = 1'000'000'000;  ///< with a recorder that stands still
 constexpr std::size_t kMaxRanksWithoutTables = 1U << 16;
 /// Steps, errors and tables never go; of memory the watermarks stay.
@@ -183,7 +182,7 @@ void Collector::State::flush_due(double now) {
   if (!recorder_has_room()) return;  // they are only there while they can still be shed
   for (auto& [id, rank] : ranks) {
     // The first chunk waits for the first round trips: an offset that comes later does not reach it.
-    if (!rank.clock_known() && now - rank.first_heard_s < kClockWait_s) continue;
+    if (!rank.clock_known() && now - rank.first_heard_s < RankSession::kClockWait_s) continue;
     if (rank.due(now, pace.chunk_age_s) || (rank.pending() && rank.row.gate.holding)) flush(rank);
   }
 }

@@ -86,6 +86,8 @@ class RankSession {
   /// Its clock has been compared often enough for pings to be rare.
   static constexpr std::uint32_t kQuickPings = 10;
   [[nodiscard]] bool settled() const noexcept { return pings >= kQuickPings || node_clock != nullptr; }
+  /// So long what a process publishes waits for the first estimate of its clock.
+  static constexpr double kClockWait_s = 2;
   [[nodiscard]] bool clock_known() const {
     return node_clock != nullptr ? relay_ && node_clock->known() : clock.known();
   }
@@ -96,7 +98,7 @@ class RankSession {
   /// Of the node's collector that passes it on; null: it is connected itself.
   ClockEstimator* node_clock = nullptr;
   double control_heard_s = -1e300;
-  double first_heard_s = 0;
+  double first_heard_s = 0;  ///< its present process
   double next_ping_s = 0;
   double tables_asked_s = -1e300;
   std::uint64_t control_incarnation = 0;

@@ -12,7 +12,6 @@ using instrumentation::monotonic_now_ns;
 
 namespace {
 constexpr double kHelloEvery_s = 0.5;
-constexpr double kClockWait_s = 2;          ///< for the first estimate of a rank's clock
 constexpr std::size_t kExpectedRanks = 16;  ///< of a node: each may have its part of the bound
 
 zmq::message_t to_message(const wire::Frame& frame) { return {frame.data(), frame.size()}; }
@@ -170,8 +169,7 @@ void Upstream::say(const wire::Header& from, wire::Body body) {
 }
 
 bool Upstream::send(Stream& s, double now_s) {
-  if (s.since_s == 0) s.since_s = now_s;
-  if (!s.rank->clock.known() && now_s - s.since_s < kClockWait_s) return true;
+  if (!s.rank->clock.known() && now_s - s.heard_s < RankSession::kClockWait_s) return true;
   while (!s.queue.empty()) {
     wire::Message message;
     message.header = s.header;
@@ -228,11 +226,16 @@ void Upstream::pump(double now_s) {
       if (!push_.send(*in_flight_, zmq::send_flags::dontwait)) return;
       in_flight_.reset();
     }
-    while (!replaced_.empty()) {
-      if (!send(*replaced_.front(), now_s)) return;
-      if (!replaced_.front()->queue.empty()) break;
-      shed_before_ += replaced_.front()->queue.shed();
-      replaced_.pop_front();
+    // None waits for another's clock. Of a rank the process that was heard first is also through first: one
+    // that came after it would make it stale above.
+    for (auto at = replaced_.begin(); at != replaced_.end();) {
+      if (!send(**at, now_s)) return;
+      if (!(*at)->queue.empty()) {
+        ++at;
+        continue;
+      }
+      shed_before_ += (*at)->queue.shed();
+      at = replaced_.erase(at);
     }
     // In turn, beginning where the connection was full the last time.
     auto at = streams_.lower_bound(turn_);

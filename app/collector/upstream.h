@@ -46,7 +46,9 @@ class Upstream {
   void published(const RankSession& rank, const wire::Message& message, std::uint64_t missing);
   /// Hello, Prepared, Position.
   void control(const wire::Header& from, wire::Body body);
-  /// Says hello, hears commands, sends what the connection takes.
+  /// Says hello, hears commands, sends what the connection takes. `now_s`: on the clock of
+  /// RankSession::first_heard_s. What a process published waits RankSession::kClockWait_s for its clock at
+  /// most.
   void pump(double now_s);
   void add_to(std::vector<zmq::pollitem_t>& items);
   /// Everything has been sent.
@@ -64,7 +66,7 @@ class Upstream {
   /// What one process of a rank has published.
   struct Stream {
     explicit Stream(const RankSession& session)
-        : rank(&session), queue(0, instrumentation::SendQueue::Last::keep) {}
+        : rank(&session), queue(0, instrumentation::SendQueue::Last::keep), heard_s(session.first_heard_s) {}
     const RankSession* rank;
     instrumentation::SendQueue queue;
     wire::Header header;
@@ -80,7 +82,7 @@ class Upstream {
     /// Events of processes before it that were given up and not told of yet, and from when to when they were.
     std::uint64_t given_up = 0;
     std::int64_t given_up_begin_ns = INT64_MAX, given_up_end_ns = INT64_MIN;
-    double since_s = 0;
+    double heard_s;  ///< first; its wait for a clock begins there, whatever waits before it
   };
   Stream& stream(const RankSession& rank, const wire::Header& from);
   void give_up_oldest();
