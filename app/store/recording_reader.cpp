@@ -1,5 +1,3 @@
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -14,43 +12,40 @@
 #include "app/store/gap_text.h"
 #include "app/store/recording.h"
 #include "app/store/recording_blocks.h"
+#include "app/store/recording_end.h"
+#include "app/store/recording_problems.h"
 #include "app/store/recording_rows.h"
 #include "app/store/recording_schema.h"
 #include "app/store/run_tables_codec.h"
 #include "app/store/table_checksums.h"
-#include "app/store/write_ahead_log.h"
 
 namespace shardscope::store {
 namespace {
 
-/// Problems beyond this many are counted, not listed.
-constexpr std::size_t kMaxProblems = 100;
 constexpr std::int32_t kFirstWithBlocks = 3;
 constexpr std::int32_t kFirstWithParts = 2;
 
 class Reader {
  public:
   Reader(const std::string& path, RecordingInfo& info, Verify verify)
-      : path_(path), info_(info), verify_(verify) {}
+      : path_(path), info_(info), verify_(verify), problems_(info.problems) {}
 
   Store read() {
     check_file();
-    // Before SQLite opens it: that makes an empty log where there is none.
-    if (wants_log(path_)) log_ = scan_log_of(path_);
+    end_.emplace(path_);
     open();
-    holds_nothing_ = !log_is_damaged() && holds_nothing();
-    const std::size_t of_opening = info_.problems.size();
+    end_->look_for_rows(*database_);
+    const std::size_t of_opening = problems_.listed();
     Store store = begun();
     if (info_.format_version < kFirstWithBlocks || !take_blocks(store)) {
       // Blocks that were taken before one that is damaged are made again as well.
-      info_.problems.resize(of_opening);
-      problems_ = of_opening;
+      problems_.go_back_to(of_opening);
       info_.chunks = info_.events = 0;
       store = begun();
       read_chunks(store);
     }
-    guarded("ranks", [&] { read_ranks(store); });
-    guarded("messages", [&] { read_messages(store); });
+    problems_.guard("ranks", [&] { read_ranks(store); });
+    problems_.guard("messages", [&] { read_messages(store); });
     finish(store);
     return store;
   }
@@ -59,31 +54,16 @@ class Reader {
   /// What there is beside the events.
   Store begun() {
     Store store;
-    guarded("static tables", [&] { read_tables(store); });
-    if (!store.has_tables() && !holds_nothing_)
-      problem("the run's static tables (modules, parameters) are missing");
-    guarded("names", [&] { read_names(store); });
+    problems_.guard("static tables", [&] { read_tables(store); });
+    if (!store.has_tables() && !end_->holds_nothing())
+      problems_.add("the run's static tables (modules, parameters) are missing");
+    problems_.guard("names", [&] { read_names(store); });
     store.set_rows(rows_of(database_, info_.format_version));
     return store;
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
     throw std::runtime_error("recording " + path_ + ": " + why);
-  }
-
-  void problem(const std::string& text) {
-    ++problems_;
-    if (problems_ <= kMaxProblems) info_.problems.push_back(text);
-  }
-
-  /// Damage in one table must not hide the others.
-  template <typename Work>
-  void guarded(const char* what, Work work) {
-    try {
-      work();
-    } catch (const DatabaseError& error) {
-      problem(std::string(what) + ": the file is damaged there (" + error.what() + ")");
-    }
   }
 
   void check_file() {
@@ -112,8 +92,8 @@ class Reader {
       // A log that cannot be read here (read-only folder): the file alone is an older but whole state.
       try {
         connect(Database::Access::read_as_is);
-        problem(std::string("the write-ahead log beside the file could not be read (") + first.what() +
-                "); what is not in the file itself is missing");
+        problems_.add(std::string("the write-ahead log beside the file could not be read (") + first.what() +
+                      "); what is not in the file itself is missing");
       } catch (const DatabaseError& second) {
         refuse(std::string("cannot be read: ") + second.what() + "; the beginning of the file is damaged");
       }
@@ -146,7 +126,7 @@ class Reader {
           throw std::runtime_error("checksum does not match");
         store.set_tables(rank, decode_tables(bytes.data(), bytes.size()));
       } catch (const std::runtime_error& error) {
-        problem("static tables of rank " + std::to_string(rank) + ": " + error.what());
+        problems_.add("static tables of rank " + std::to_string(rank) + ": " + error.what());
       }
     }
   }
@@ -158,8 +138,8 @@ class Reader {
       const auto id = static_cast<std::uint32_t>(rows.integer(1));
       std::string name = rows.text(2);
       if (row_crc(rank, id, name) != rows.integer(3)) {
-        problem("name " + std::to_string(id) + " of rank " + std::to_string(rank) +
-                ": checksum does not match");
+        problems_.add("name " + std::to_string(id) + " of rank " + std::to_string(rank) +
+                      ": checksum does not match");
       } else {
         store.add_name(rank, id, std::move(name));
       }
@@ -239,7 +219,7 @@ class Reader {
         why += "; a gap from " + std::to_string(gap.begin_ns / 1'000'000) + " to " +
                std::to_string(gap.end_ns / 1'000'000) + " ms: " + what_is_missing(gap);
       }
-      problem(which + ": " + why);
+      problems_.add(which + ": " + why);
     }
   }
 
@@ -264,8 +244,8 @@ class Reader {
     std::int64_t damaged_from = 0;
     const auto end_of_damage = [&](std::int64_t last) {
       if (damaged_from == 0) return;
-      problem("chunks " + std::to_string(damaged_from) + " to " + std::to_string(last) +
-              ": the file is damaged there");
+      problems_.add("chunks " + std::to_string(damaged_from) + " to " + std::to_string(last) +
+                    ": the file is damaged there");
       damaged_from = 0;
     };
     // More rows than bytes cannot be; a sane bound for the search behind damage.
@@ -352,7 +332,7 @@ class Reader {
       row.gate.id = static_cast<std::uint32_t>(rows.integer(14));
       row.gate.holding = rows.integer(15) != 0;
       if (row_crc(row) != rows.integer(16)) {
-        problem("row of rank " + std::to_string(row.rank) + ": checksum does not match");
+        problems_.add("row of rank " + std::to_string(row.rank) + ": checksum does not match");
         continue;
       }
       row.connected = false;  // nobody is connected to a file
@@ -372,7 +352,7 @@ class Reader {
       // A time that no clock shows would overflow below.
       const bool believable = at > -(std::int64_t{1} << 62) && at < (std::int64_t{1} << 62);
       if (!believable || row_crc(message, at) != rows.integer(5)) {
-        problem("message " + std::to_string(rows.integer(0)) + ": checksum does not match");
+        problems_.add("message " + std::to_string(rows.integer(0)) + ": checksum does not match");
         continue;
       }
       message.at_ns = std::max<std::int64_t>(at - store.origin_ns(), 0);
@@ -381,121 +361,28 @@ class Reader {
   }
 
   void finish(Store& store) {
-    std::int64_t chunks = 0;
-    guarded("meta", [&] {
-      info_.complete = database_->integer("SELECT value FROM meta WHERE key = 'complete'") == 1;
-      chunks = database_->integer("SELECT value FROM meta WHERE key = 'chunks'");
-    });
-    if (holds_nothing_) {
-      say_nothing_is_there();
-    } else if (!info_.complete) {
-      std::string why = "the recording was not finished (the recorder ended without closing it)";
-      guarded("meta", [&] { why = why_it_stopped(store).value_or(why); });
-      problem(why + "; it holds what was committed up to " + ms_text(store.end_ns()));
-      const std::string of_log = log_ && !log_was_folded_in() ? problem_of(*log_, path_) : std::string();
-      if (!of_log.empty()) problem(of_log);
-    } else if (static_cast<std::uint64_t>(chunks) > info_.chunks) {
-      problem(std::to_string(static_cast<std::uint64_t>(chunks) - info_.chunks) + " of " +
-              std::to_string(chunks) + " chunks are missing");
-    }
-    name_absent(store);
-    if (!remade_.empty() && problems_ == 0) {
-      problem("levels of detail are damaged (" + remade_ + ") and were made again from the events");
+    info_.complete = end_->tell(*database_, {info_.chunks, read_}, store, problems_);
+    if (!remade_.empty() && problems_.none()) {
+      problems_.add("levels of detail are damaged (" + remade_ + ") and were made again from the events");
     }
     if (verify_ == Verify::everything) {
-      for (const std::string& text : check_tables(*database_)) problem(text);
+      for (const std::string& text : check_tables(*database_)) problems_.add(text);
     }
     if (missing_ > 0)
-      problem(std::to_string(missing_) + " chunks are missing between those read; shown as gaps");
-    if (problems_ > kMaxProblems) {
-      info_.problems.push_back("and " + std::to_string(problems_ - kMaxProblems) + " more");
-    }
-  }
-
-  static std::string ms_text(std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
-
-  /// The recorder's last words are in the file, and its log is not beside it: it was folded in after them.
-  bool log_was_folded_in() {
-    bool ended = false;
-    guarded("meta", [&] {
-      ended = database_->integer("SELECT count(*) FROM meta WHERE key = 'recorder_ended' AND value = 1") == 1;
-    });
-    return ended && (log_->state == LogScan::State::missing || log_->state == LogScan::State::empty);
-  }
-  [[nodiscard]] bool log_is_damaged() const {
-    return log_ && (log_->state == LogScan::State::damaged || log_->state == LogScan::State::header_damaged);
-  }
-
-  /// No row of what a recording begins with, and none that cannot be read. False in doubt.
-  bool holds_nothing() {
-    try {
-      return database_->integer(
-                 "SELECT EXISTS(SELECT 1 FROM tables) OR EXISTS(SELECT 1 FROM chunks) OR EXISTS(SELECT 1 "
-                 "FROM ranks) OR EXISTS(SELECT 1 FROM messages) OR EXISTS(SELECT 1 FROM meta WHERE key = "
-                 "'stopped' OR (key = 'chunks' AND value > 0))") == 0;
-    } catch (const DatabaseError&) {
-      return false;
-    }
-  }
-
-  void say_nothing_is_there() {
-    if (info_.complete) {
-      problem(
-          "nothing is in it: no rank came before the recorder ended; start ranks with its endpoint "
-          "(--publish)");
-      return;
-    }
-    std::string text =
-        "nothing is in it: nothing was committed, which happens half a second after the first rank has come. "
-        "If it is being recorded, look again later; if no rank came, start ranks with the endpoint of the "
-        "recorder (--publish)";
-    if (log_ && log_->state != LogScan::State::whole)
-      text += "; if it is a copy, " + problem_of(*log_, path_);
-    problem(text);
-  }
-
-  /// [Note: the last words of a recording] in last_words.h; nothing where there are none.
-  std::optional<std::string> why_it_stopped(const Store& store) {
-    Statement rows = database_->prepare(
-        "SELECT why.value, at.value, lacking.value, (SELECT value FROM meta WHERE key = 'recorder_ended') "
-        "FROM meta why, meta at, meta lacking WHERE why.key = 'stopped' AND at.key = 'stopped_ns' AND "
-        "lacking.key = 'lacking'");
-    if (!rows.step()) return std::nullopt;
-    const std::int64_t at = rows.integer(1), lacking = rows.integer(2);
-    const bool believable = at > -(std::int64_t{1} << 62) && at < (std::int64_t{1} << 62) && lacking >= 0;
-    if (!believable) return std::nullopt;
-    return "recording stopped at " + ms_text(std::max<std::int64_t>(at - store.origin_ns(), 0)) +
-           " of the run (" + rows.text(0) + "): " + (rows.integer(3) == 1 ? "" : "at least ") +
-           std::to_string(lacking) + " events that came until the recorder ended are not in it";
-  }
-
-  /// A rank's row counts what was taken in. After a full disk or a crash it is ahead of the chunks.
-  void name_absent(Store& store) {
-    std::map<std::uint32_t, std::uint64_t> known = read_;
-    for (const Gap& gap : store.gaps()) {
-      if (gap.damaged) known[gap.rank] += gap.events;
-    }
-    for (const RankRow& row : std::vector<RankRow>(store.ranks().begin(), store.ranks().end())) {
-      const std::uint64_t absent = row.events - std::min(row.events, known[row.rank]);
-      // Of a file that ended properly they may be missing anywhere.
-      if (!info_.complete && (absent != 0 || !row.finished)) store.note_cut_off(row.rank, absent);
-      if (absent == 0) continue;
-      problem("rank " + std::to_string(row.rank) + ": " + std::to_string(absent) + " of the " +
-              std::to_string(row.events) + " events that were taken in are not in the file");
-    }
+      problems_.add(std::to_string(missing_) + " chunks are missing between those read; shown as gaps");
+    problems_.say_how_many_more();
   }
 
   const std::string& path_;
   RecordingInfo& info_;
   Verify verify_;
-  std::optional<LogScan> log_;  ///< of a file that is read with one
-  bool holds_nothing_ = false;
-  std::string remade_;  ///< why the blocks were not taken
+  Problems problems_;
+  std::optional<RecordingEnd> end_;  ///< from before the file is opened
+  std::string remade_;               ///< why the blocks were not taken
   std::shared_ptr<Database> database_;
   std::map<std::uint32_t, std::uint64_t> last_sequence_;
   std::map<std::uint32_t, std::uint64_t> read_;  ///< events by rank
   std::uint64_t missing_ = 0;
-  std::size_t problems_ = 0;
   std::int64_t last_id_ = -1;
 };
 

@@ -267,6 +267,17 @@ TEST_F(RecordingTest, EventsThatWereTakenInAndAreNotInTheFileAreCounted) {
   }
 }
 
+TEST_F(RecordingTest, ChunksThatAFinishedRecordingCountsAndDoesNotHoldAreMissing) {
+  const SyntheticRun run = make_synthetic_run({.steps = 1});
+  const std::string path = write("short.zscope", run);
+  change(path, "UPDATE meta SET value = value + 3 WHERE key = 'chunks'");
+  RecordingInfo info;
+  (void)open_recording(path, &info);
+  EXPECT_TRUE(info.complete);
+  EXPECT_TRUE(mentions(info, "3 of " + std::to_string(run.chunks.size() + 3) + " chunks are missing"))
+      << testing::PrintToString(info.problems);
+}
+
 TEST_F(RecordingTest, LossesOnTheWayAreSummedUp) {
   SyntheticRun run = make_synthetic_run({.world = 2});
   const auto last = [&](std::uint32_t rank) -> Chunk& {

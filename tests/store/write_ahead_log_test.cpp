@@ -92,6 +92,12 @@ TEST_F(LogTest, FlippedBitNamesTheFrameAndWhatIsBehind) {
   std::string headless = log;
   headless[17] ^= 1;
   EXPECT_EQ(scan(headless).state, State::header_damaged);
+  overwrite(path + "-wal", headless);
+  fs::remove(path + "-shm");
+  RecordingInfo info;
+  (void)open_recording(path, &info);
+  EXPECT_TRUE(mentions(info, "-wal")) << testing::PrintToString(info.problems);
+  EXPECT_FALSE(mentions(info, "nothing is in it")) << "who knows what the log held";
 }
 
 TEST_F(LogTest, MissingLogIsNamedAndWhatToCopy) {

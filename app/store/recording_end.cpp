@@ -1,0 +1,110 @@
+#include "app/store/recording_end.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace shardscope::store {
+namespace {
+
+std::string ms_text(std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
+
+/// [Note: the last words of a recording] in last_words.h; nothing where there are none.
+std::optional<std::string> why_it_stopped(Database& database, const Store& store) {
+  Statement rows = database.prepare(
+      "SELECT why.value, at.value, lacking.value, (SELECT value FROM meta WHERE key = 'recorder_ended') "
+      "FROM meta why, meta at, meta lacking WHERE why.key = 'stopped' AND at.key = 'stopped_ns' AND "
+      "lacking.key = 'lacking'");
+  if (!rows.step()) return std::nullopt;
+  const std::int64_t at = rows.integer(1), lacking = rows.integer(2);
+  const bool believable = at > -(std::int64_t{1} << 62) && at < (std::int64_t{1} << 62) && lacking >= 0;
+  if (!believable) return std::nullopt;
+  return "recording stopped at " + ms_text(std::max<std::int64_t>(at - store.origin_ns(), 0)) +
+         " of the run (" + rows.text(0) + "): " + (rows.integer(3) == 1 ? "" : "at least ") +
+         std::to_string(lacking) + " events that came until the recorder ended are not in it";
+}
+
+/// A rank's row counts what was taken in. After a full disk or a crash it is ahead of the chunks.
+void name_absent(const RecordingEnd::Read& read, bool complete, Store& store, Problems& problems) {
+  std::map<std::uint32_t, std::uint64_t> known = read.events;
+  for (const Gap& gap : store.gaps()) {
+    if (gap.damaged) known[gap.rank] += gap.events;
+  }
+  for (const RankRow& row : std::vector<RankRow>(store.ranks().begin(), store.ranks().end())) {
+    const std::uint64_t absent = row.events - std::min(row.events, known[row.rank]);
+    // Of a file that ended properly they may be missing anywhere.
+    if (!complete && (absent != 0 || !row.finished)) store.note_cut_off(row.rank, absent);
+    if (absent == 0) continue;
+    problems.add("rank " + std::to_string(row.rank) + ": " + std::to_string(absent) + " of the " +
+                 std::to_string(row.events) + " events that were taken in are not in the file");
+  }
+}
+
+}  // namespace
+
+RecordingEnd::RecordingEnd(const std::string& path) : path_(path) {
+  if (wants_log(path)) log_ = scan_log_of(path);
+}
+
+void RecordingEnd::look_for_rows(Database& database) {
+  if (log_is_damaged()) return;
+  try {
+    holds_nothing_ =
+        database.integer(
+            "SELECT EXISTS(SELECT 1 FROM tables) OR EXISTS(SELECT 1 FROM chunks) OR EXISTS(SELECT 1 "
+            "FROM ranks) OR EXISTS(SELECT 1 FROM messages) OR EXISTS(SELECT 1 FROM meta WHERE key = "
+            "'stopped' OR (key = 'chunks' AND value > 0))") == 0;
+  } catch (const DatabaseError&) {  // there may be some
+  }
+}
+
+bool RecordingEnd::tell(Database& database, const Read& read, Store& store, Problems& problems) const {
+  bool complete = false;
+  std::uint64_t chunks = 0;
+  problems.guard("meta", [&] {
+    complete = database.integer("SELECT value FROM meta WHERE key = 'complete'") == 1;
+    chunks = static_cast<std::uint64_t>(database.integer("SELECT value FROM meta WHERE key = 'chunks'"));
+  });
+  if (holds_nothing_) {
+    problems.add(nothing_is_there(complete));
+  } else if (!complete) {
+    std::string why = "the recording was not finished (the recorder ended without closing it)";
+    problems.guard("meta", [&] { why = why_it_stopped(database, store).value_or(why); });
+    problems.add(why + "; it holds what was committed up to " + ms_text(store.end_ns()));
+    const std::string of_log =
+        log_ && !log_was_folded_in(database, problems) ? problem_of(*log_, path_) : std::string();
+    if (!of_log.empty()) problems.add(of_log);
+  } else if (chunks > read.chunks) {
+    problems.add(std::to_string(chunks - read.chunks) + " of " + std::to_string(chunks) +
+                 " chunks are missing");
+  }
+  name_absent(read, complete, store, problems);
+  return complete;
+}
+
+bool RecordingEnd::log_is_damaged() const {
+  return log_ && (log_->state == LogScan::State::damaged || log_->state == LogScan::State::header_damaged);
+}
+
+/// The recorder's last words are in the file, and its log is not beside it: it was folded in after them.
+bool RecordingEnd::log_was_folded_in(Database& database, Problems& problems) const {
+  bool ended = false;
+  problems.guard("meta", [&] {
+    ended = database.integer("SELECT count(*) FROM meta WHERE key = 'recorder_ended' AND value = 1") == 1;
+  });
+  return ended && (log_->state == LogScan::State::missing || log_->state == LogScan::State::empty);
+}
+
+std::string RecordingEnd::nothing_is_there(bool complete) const {
+  if (complete) {
+    return "nothing is in it: no rank came before the recorder ended; start ranks with its endpoint "
+           "(--publish)";
+  }
+  std::string text =
+      "nothing is in it: nothing was committed, which happens half a second after the first rank has come. "
+      "If it is being recorded, look again later; if no rank came, start ranks with the endpoint of the "
+      "recorder (--publish)";
+  if (log_ && log_->state != LogScan::State::whole) text += "; if it is a copy, " + problem_of(*log_, path_);
+  return text;
+}
+
+}  // namespace shardscope::store

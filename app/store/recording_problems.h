@@ -1,0 +1,50 @@
+// What is missing or damaged in a recording, in words, as its reader comes upon it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "app/store/database.h"
+
+namespace shardscope::store {
+
+class Problems {
+ public:
+  /// Beyond so many they are counted, not listed.
+  static constexpr std::size_t kMostListed = 100;
+
+  /// `listed` is the caller's and outlives this.
+  explicit Problems(std::vector<std::string>& listed) : listed_(listed) {}
+
+  void add(const std::string& text) {
+    ++count_;
+    if (count_ <= kMostListed) listed_.push_back(text);
+  }
+  /// Damage in one table must not hide the others.
+  template <typename Work>
+  void guard(const char* what, Work work) {
+    try {
+      work();
+    } catch (const DatabaseError& error) {
+      add(std::string(what) + ": the file is damaged there (" + error.what() + ")");
+    }
+  }
+  [[nodiscard]] std::size_t listed() const noexcept { return listed_.size(); }
+  [[nodiscard]] bool none() const noexcept { return count_ == 0; }
+  /// Keeps the first `listed`: what came after is looked for again.
+  void go_back_to(std::size_t listed) {
+    listed_.resize(listed);
+    count_ = listed;
+  }
+  /// Nothing is added after this.
+  void say_how_many_more() {
+    if (count_ > kMostListed) listed_.push_back("and " + std::to_string(count_ - kMostListed) + " more");
+  }
+
+ private:
+  std::vector<std::string>& listed_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace shardscope::store
