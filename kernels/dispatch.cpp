@@ -179,7 +179,7 @@ void linear_gelu_forward(const Exec& exec, Ptr y, Ptr kept, ConstPtr x, ConstPtr
                          std::int64_t N, std::int64_t in, std::int64_t out) {
   constexpr const char* kName = "linear_gelu_forward";
   check_same_type(kName, y.type, kept.type);
-  if (!keeps_slope(exec, y.type)) {
+  if (exec.backend != Backend::cuda && !keeps_slope(exec, y.type)) {
     linear_forward(exec, kept, x, w, bias, N, in, out);
     gelu_forward(exec, y, kept, N * out);
     return;
@@ -187,6 +187,7 @@ void linear_gelu_forward(const Exec& exec, Ptr y, Ptr kept, ConstPtr x, ConstPtr
   check_size(kName, "N", N);
   check_size(kName, "in", in, 1);
   check_size(kName, "out", out, 1);
+  SHARDSCOPE_ON_CUDA(linear_gelu_forward, y, kept, x, w, bias, N, in, out)
   for (const ConstPtr& operand : {x, w, bias.data == nullptr ? x : bias}) {
     check_same_type(kName, y.type, operand.type);
   }
@@ -208,7 +209,7 @@ void gelu_backward_kept(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr kept, st
 void linear_gelu_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr kept,
                                 std::int64_t N, std::int64_t in, std::int64_t out) {
   constexpr const char* kName = "linear_gelu_backward_input";
-  if (!keeps_slope(exec, kept.type)) {
+  if (exec.backend != Backend::cuda && !keeps_slope(exec, kept.type)) {
     linear_backward_input(exec, dx, dy, w, N, in, out, Write::set);
     gelu_backward(exec, dx, dx, kept, N * in);
     return;
@@ -216,6 +217,7 @@ void linear_gelu_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr 
   check_size(kName, "N", N);
   check_size(kName, "in", in, 1);
   check_size(kName, "out", out, 1);
+  SHARDSCOPE_ON_CUDA(linear_gelu_backward_input, dx, dy, w, kept, N, in, out)
   for (const ConstPtr& operand : {ConstPtr(dx), dy, w}) check_same_type(kName, kept.type, operand.type);
   cpu::linear_gelu_backward_input(cpu_threads(exec, kName), dx, dy, w, kept, N, in, out);
 }

@@ -37,14 +37,17 @@ void layer_norm_backward(const Exec&, Ptr dx, Ptr dweight, Ptr dbias, ConstPtr d
 /// Tanh form: 0.5 u (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3))).
 void gelu_forward(const Exec&, Ptr y, ConstPtr x, std::int64_t n);
 void gelu_backward(const Exec&, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n);
-/// A linear layer with a GELU behind it: y[N,out] = gelu(x w^T + bias), to the bit as one after the other.
-/// kept[N,out] gets what backward takes: the GELU's argument, or its slope where forward has the exponential
-/// at hand, memory is slower than arithmetic and nothing is rounded (fp32 on the CPU).
+/// A linear layer with a GELU behind it: y[N,out] = gelu(x w^T + bias), bias.data may be null. kept[N,out]
+/// gets what backward takes: the GELU's argument, or its slope where forward has the exponential at hand,
+/// memory is slower than arithmetic and nothing is rounded (fp32 on the CPU). To the bit as one after the
+/// other, but in 16 bits on CUDA: where the product's epilogue computes it (kernels/cuda/linear.cpp), the
+/// GELU is that of the sum before it is rounded, by cuBLASLt's tanh.
 void linear_gelu_forward(const Exec&, Ptr y, Ptr kept, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
                          std::int64_t in, std::int64_t out);
 /// gelu_backward from what was kept.
 void gelu_backward_kept(const Exec&, Ptr dx, ConstPtr dy, ConstPtr kept, std::int64_t n);
-/// Of a linear layer behind a GELU: dx[N,in] = the GELU's gradient of dy w, from kept[N,in].
+/// Of a linear layer behind a GELU: dx[N,in] = the GELU's gradient of dy w, from kept[N,in], with which dx
+/// shares no memory. Bits as above.
 void linear_gelu_backward_input(const Exec&, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr kept, std::int64_t N,
                                 std::int64_t in, std::int64_t out);
 void relu_forward(const Exec&, Ptr y, ConstPtr x, std::int64_t n);

@@ -17,6 +17,10 @@ Context::Context(void* stream, void* workspace)
   check(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "context",
         "cudaDeviceGetAttribute");
   shared_bytes_limit_ = static_cast<std::size_t>(shared);
+  int capability = 0;
+  check(cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, device), "context",
+        "cudaDeviceGetAttribute");
+  gelu_in_products_ = capability == 9 || capability == 10;
 }
 
 Context::~Context() = default;

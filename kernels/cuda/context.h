@@ -25,6 +25,10 @@ class Context {
   [[nodiscard]] int multiprocessors() const noexcept { return multiprocessors_; }
   /// Shared memory a block may ask for, bytes.
   [[nodiscard]] std::size_t shared_bytes_limit() const noexcept { return shared_bytes_limit_; }
+  /// Whether a GELU belongs into the epilogue of a product where that is possible: on compute capability 9
+  /// and 10. Others measured a gain there (H100: karpathy/llm.c #653; H200 and B200: sgl-project/sglang
+  /// #28168, #34350) and a loss on 8.9 (llm.c #338) and 12 (sglang #34350); nothing is known of 8.0.
+  [[nodiscard]] bool gelu_in_products() const noexcept { return gelu_in_products_; }
 
   struct Products;  ///< linear.cpp: handle and the algorithm chosen for each shape
   [[nodiscard]] Products& products() const noexcept { return *products_; }
@@ -34,6 +38,7 @@ class Context {
   void* workspace_;
   int multiprocessors_ = 0;
   std::size_t shared_bytes_limit_ = 0;
+  bool gelu_in_products_ = false;
   std::unique_ptr<Products> products_;
 };
 

@@ -48,6 +48,7 @@ struct Product {
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   Ptr bias{};
   ConstPtr c{};  ///< in the layout of d
+  Ptr aux{};     ///< in the layout of d: the argument of a GELU in the epilogue, which writes or reads it
 };
 
 /// Owns a descriptor for the length of a call.
@@ -91,9 +92,14 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
   set(kernel, description.value, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(kernel, description.value, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(kernel, description.value, CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
-  if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+  if (p.bias.data != nullptr) {
     set(kernel, description.value, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias.data);
     set(kernel, description.value, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(kernel, p.bias.type));
+  }
+  if (p.aux.data != nullptr) {
+    set(kernel, description.value, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.aux.data);
+    set(kernel, description.value, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.m);
+    set(kernel, description.value, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, type_of(kernel, p.aux.type));
   }
   Layout a;
   Layout b;
@@ -107,7 +113,8 @@ bool multiply(const Context& on, const char* kernel, const Product& p) {
   const void* const c = p.c.data != nullptr ? p.c.data : p.d.data;
   const bool adds = p.c.data != nullptr || p.write == Write::add;
   const std::int64_t align_d = std::min(alignment_of(p.d.data), alignment_of(c));
-  // An epilogue's vector too: the heuristic reads its address from the description to know its alignment.
+  // An epilogue's vector too: the heuristic reads its address from the description to know its alignment. Its
+  // matrix is always aligned to 16 bytes (gelu_fits).
   const std::int64_t align_bias = alignment_of(p.bias.data);
   const auto types = static_cast<std::int64_t>(p.a.type) | static_cast<std::int64_t>(p.b.type) << 4 |
                      static_cast<std::int64_t>(p.d.type) << 8 | static_cast<std::int64_t>(p.bias.type) << 12;
@@ -159,6 +166,17 @@ void multiply_or_throw(const Context& on, const char* kernel, const Product& p) 
                                  std::to_string(p.n) + " x " + std::to_string(p.k) + " of these types");
 }
 
+/// Whether a GELU may be left to the epilogue of a product of these types. Its argument is to cuBLASLt a
+/// matrix of `width` rows, whose leading dimension must be divisible by 8 (cublasLt.h,
+/// CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD). cuBLASLt's GELU is the tanh form as ours is, but nothing says how
+/// it takes the tanh: the processor's own instruction errs by 2^-11 (PTX, tanh.approx.f32), about what fp16
+/// rounds away and 2^13 times what fp32 does. So fp32 takes our kernel, which also keeps it to the bit.
+bool gelu_fits(const Context& on, DType type, ConstPtr left, ConstPtr right, const void* argument,
+               std::int64_t width) {
+  return on.gelu_in_products() && (type == DType::bf16 || type == DType::f16) && left.type == type &&
+         right.type == type && width % 8 == 0 && alignment_of(argument) == 16;
+}
+
 }  // namespace
 
 void linear_forward(const Context& on, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bias, std::int64_t N,
@@ -184,6 +202,33 @@ void linear_backward_input(const Context& on, Ptr dx, ConstPtr dy, ConstPtr w, s
                            std::int64_t in, std::int64_t out, Write write) {
   if (N == 0 || dx.data == nullptr) return;
   multiply_or_throw(on, "linear_backward_input", {in, N, out, false, false, w, dy, dx, write});
+}
+
+void linear_gelu_forward(const Context& on, Ptr y, Ptr kept, ConstPtr x, ConstPtr w, ConstPtr bias,
+                         std::int64_t N, std::int64_t in, std::int64_t out) {
+  if (N == 0) return;
+  if (gelu_fits(on, y.type, x, w, kept.data, out)) {
+    Product p{out, N, in, true, false, w, x, y, Write::set};
+    p.epilogue = bias.data != nullptr ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    p.bias = {const_cast<void*>(bias.data), bias.type};  // read only with these epilogues
+    p.aux = kept;
+    if (multiply(on, "linear_gelu_forward", p)) return;
+  }
+  linear_forward(on, kept, x, w, bias, N, in, out, {});
+  gelu_forward(on, y, kept, N * out);
+}
+
+void linear_gelu_backward_input(const Context& on, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr kept,
+                                std::int64_t N, std::int64_t in, std::int64_t out) {
+  if (N == 0) return;
+  if (dx.type == kept.type && gelu_fits(on, dx.type, dy, w, kept.data, in)) {
+    Product p{in, N, out, false, false, w, dy, dx, Write::set};
+    p.epilogue = CUBLASLT_EPILOGUE_DGELU;
+    p.aux = {const_cast<void*>(kept.data), kept.type};  // read only with this epilogue
+    if (multiply(on, "linear_gelu_backward_input", p)) return;
+  }
+  linear_backward_input(on, dx, dy, w, N, in, out, Write::set);
+  gelu_backward(on, dx, dx, kept, N * in);
 }
 
 void linear_backward_weight(const Context& on, Ptr dw, Ptr dbias, ConstPtr dy, ConstPtr x, std::int64_t N,

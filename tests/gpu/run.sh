@@ -2,7 +2,7 @@
 # Runs everything that needs a GPU, on a machine that has one, without a network. Each part takes 10 minutes at most:
 #   tests/gpu/run.sh                     the checks: every test of every program in a process of its own
 #   tests/gpu/run.sh --sanitize          the kernels under compute-sanitizer
-#   tests/gpu/run.sh --bench [MODELS]    speed beside PyTorch where it is installed (124m 350m), AdamW beside a copy
+#   tests/gpu/run.sh --bench [MODELS]    speed beside PyTorch where it is installed (124m 350m), AdamW, GELU
 # Programs built elsewhere are taken along in one file:
 #   tests/gpu/run.sh --pack FILE.tar.gz          on the machine that built them (build/cuda/bin)
 #   tests/gpu/run.sh --built FILE.tar.gz ...     on the machine with the GPU; --built FOLDER for a build folder's bin
@@ -11,6 +11,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 programs=(nvtx_test gpu_kernels_test gpu_device_test gpu_activity_test gpu_collectives_test gpu_engine_test)
+benches=(bench_gpu_adamw bench_gpu_gelu)
 built="" part=checks models=() limit=570 only="*" pack=""
 usage() { sed -n '2,10p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 while [[ $# -gt 0 ]]; do
@@ -28,8 +29,8 @@ if [[ -n $pack ]]; then
   folder=$(mktemp -d)
   trap 'rm -rf "$folder"' EXIT
   mkdir -p "$folder/bin" "$folder/lib"
-  for program in "${programs[@]}" bench_gpu_adamw shardscope zero_train; do
-    [[ -x $from/$program ]] || { echo "tests/gpu/run.sh: $from/$program is not built; cmake --build build/cuda --target gpu_tests bench_gpu_adamw shardscope zero_train" >&2; exit 1; }
+  for program in "${programs[@]}" "${benches[@]}" shardscope zero_train; do
+    [[ -x $from/$program ]] || { echo "tests/gpu/run.sh: $from/$program is not built; cmake --build build/cuda --target gpu_tests ${benches[*]} shardscope zero_train" >&2; exit 1; }
     strip -o "$folder/bin/$program" "$from/$program"
     # What a machine with CUDA has anyway stays here: the C and C++ libraries, the driver's and the toolkit's.
     ldd "$from/$program" | awk '$3 ~ /^\// {print $3}'
@@ -56,7 +57,7 @@ trap 'rm -rf "$work"' EXIT
 case $built in
   "") bin=build/cuda/bin
     if [[ ! -x $bin/gpu_kernels_test ]]; then
-      cmake --preset cuda && cmake --build build/cuda --target gpu_tests bench_gpu_adamw programs -j || exit 1
+      cmake --preset cuda && cmake --build build/cuda --target gpu_tests "${benches[@]}" programs -j || exit 1
     fi ;;
   *.tar.gz)
     tar -C "$work" -xzf "$built" || exit 1
@@ -158,13 +159,13 @@ case $part in
     fi
     # Products are the library's kernels, not ours.
     for tool in memcheck racecheck synccheck initcheck; do
-      for name in $(tests_of gpu_kernels_test | grep -v Linear); do
+      for name in $(tests_of gpu_kernels_test | grep -vE 'Linear|Product'); do
         check "$tool $name" 150 compute-sanitizer --tool "$tool" --error-exitcode 1 "$bin/gpu_kernels_test" \
           --gtest_filter="$name"
       done
     done ;;
   bench)
-    check "bench_gpu_adamw" 120 "$bin/bench_gpu_adamw" && cat "$work/log"
+    for bench in "${benches[@]}"; do check "$bench" 120 "$bin/$bench" && cat "$work/log"; done
     for model in "${models[@]:-124m}"; do
       check "gpu_training $model" "$limit" python3 tests/bench/gpu_training.py --bin "$bin" --models "$model" \
         --limit $((limit - (SECONDS - began) - 20)) && cat "$work/log"

@@ -1,9 +1,12 @@
 // The part of cuBLASLt that kernels/cuda/linear.cpp uses, as its manual describes it: column-major matrices,
 // sums in fp32, one rounding, epilogues after the product. What linear.cpp must not rely on is refused: bias
-// gradients in the epilogue of fp32 products, pointers less aligned than was told.
-#include <cublasLt.h>
+// gradients in the epilogue of fp32 products, pointers less aligned than was told, a GELU's
+// argument of another type, in place of the result or not aligned to 16 bytes.
+#include "tests/gpu/host_cuda/cublas_lt.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -17,7 +20,10 @@
 namespace {
 
 struct Description {
-  cudaDataType_t bias_type = CUDA_R_32F;
+  std::int32_t bias_type = -1;  ///< a cudaDataType; -1: that of the result
+  std::int32_t aux_type = -1;
+  std::int64_t aux_ld = 0;
+  void* aux = nullptr;
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void* bias = nullptr;
@@ -63,7 +69,49 @@ std::vector<float> lines(const void* x, const Layout& layout, bool by_rows) {
   return out;
 }
 
+bool takes_bias(cublasLtEpilogue_t epilogue) {
+  return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_BGRADB ||
+         epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+}
+bool has_gelu(cublasLtEpilogue_t epilogue) {
+  return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+         epilogue == CUBLASLT_EPILOGUE_DGELU;
+}
+
+/// Whether the epilogue can be done for results like `d`, by cublasLt.h's cublasLtMatmulDescAttributes_t.
+cublasStatus_t check_epilogue(const Description& what, const Layout& d) {
+  const auto same_type = [&d](std::int32_t type) { return type == -1 || type == d.type; };
+  const bool bias = takes_bias(what.epilogue);
+  const bool gelu = has_gelu(what.epilogue);
+  if (what.epilogue != CUBLASLT_EPILOGUE_DEFAULT && !bias && !gelu) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (bias && (what.bias == nullptr || !same_type(what.bias_type))) return CUBLAS_STATUS_INVALID_VALUE;
+  if (what.epilogue == CUBLASLT_EPILOGUE_BGRADB && d.type == CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!gelu) return CUBLAS_STATUS_SUCCESS;
+  // Leading dimension: divisible by 8, not less than the result's rows.
+  const bool fits = what.aux != nullptr && reinterpret_cast<std::uintptr_t>(what.aux) % 16 == 0 &&
+                    same_type(what.aux_type) && what.aux_ld % 8 == 0 &&
+                    what.aux_ld >= static_cast<std::int64_t>(d.rows);
+  return fits ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+// Tanh form: 0.5 u (1 + t), t = tanh(a (u + b u^3)).
+constexpr float kA = 0.7978845608F;
+constexpr float kB = 0.044715F;
+float gelu(float u) { return 0.5F * u * (1 + std::tanh(kA * (u + kB * u * u * u))); }
+float gelu_slope(float u) {
+  const float t = std::tanh(kA * (u + kB * u * u * u));
+  return 0.5F * (1 + t) + 0.5F * u * (1 - t * t) * kA * (1 + 3 * kB * u * u);
+}
+
+std::array<std::atomic<std::int64_t>, 1024> queued;  ///< products by epilogue
+std::atomic<std::int64_t> forbidden;
+
 }  // namespace
+
+namespace shardscope::host_cuda {
+std::int64_t products_with(cublasLtEpilogue_t epilogue) { return queued.at(epilogue); }
+std::int64_t forbidden_products() { return forbidden; }
+}  // namespace shardscope::host_cuda
 
 extern "C" {
 
@@ -94,7 +142,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t to, cublasLtM
     std::memcpy(&field, value, sizeof field);
     return CUBLAS_STATUS_SUCCESS;
   };
-  switch (what) {  // sizes as cublasLt.h gives them: int32_t, uint32_t, pointers
+  switch (what) {  // sizes as cublasLt.h gives them
     case CUBLASLT_MATMUL_DESC_TRANSA:
       return take(d.a, 4);
     case CUBLASLT_MATMUL_DESC_TRANSB:
@@ -105,6 +153,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t to, cublasLtM
       return take(d.bias, 8);
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
       return take(d.bias_type, 4);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return take(d.aux, 8);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return take(d.aux_ld, 8);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE:
+      return take(d.aux_type, 4);
     default:
       return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -162,8 +216,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   *found = 0;
   const auto& what = as<Description>(description);
   if (as<Layout>(a).type != as<Layout>(b).type) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (what.epilogue == CUBLASLT_EPILOGUE_BGRADB && as<Layout>(d).type == CUDA_R_32F)
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const cublasStatus_t epilogue = check_epilogue(what, as<Layout>(d));
+  if (epilogue == CUBLAS_STATUS_INVALID_VALUE) ++forbidden;
+  if (epilogue != CUBLAS_STATUS_SUCCESS) return epilogue;
+  if (has_gelu(what.epilogue) && shardscope::host_cuda::no_gelu_algorithm) return CUBLAS_STATUS_SUCCESS;
   results[0] = {};
   results[0].state = CUBLAS_STATUS_SUCCESS;
   // The alignments it was found for, as an algorithm of cuBLASLt's depends on them.
@@ -190,6 +246,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                     static_cast<std::int64_t>(what.b == CUBLAS_OP_N ? b.cols : b.rows) == n &&
                     c.rows == d.rows && c.cols == d.cols;
   if (!fits) return CUBLAS_STATUS_INVALID_VALUE;
+  const cublasStatus_t epilogue = check_epilogue(what, d);
+  if (epilogue != CUBLAS_STATUS_SUCCESS) return epilogue;
+  if (has_gelu(what.epilogue) && what.aux == D) return CUBLAS_STATUS_INVALID_VALUE;
+  queued.at(what.epilogue) += 1;
   const void* pointers[] = {A, B, C, D};
   for (int i = 0; i < 4; ++i) {
     if (reinterpret_cast<std::uintptr_t>(pointers[i]) % algo->data[i] != 0)
@@ -197,6 +257,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   }
   const float scale = *static_cast<const float*>(alpha);
   const float add = *static_cast<const float*>(beta);
+  const bool adds_bias = takes_bias(what.epilogue) && what.epilogue != CUBLASLT_EPILOGUE_BGRADB;
   shardscope::host_cuda::launch(stream, [=] {
     const std::vector<float> left = lines(A, a, what.a == CUBLAS_OP_T);   // columns of op(A): k of m values
     const std::vector<float> right = lines(B, b, what.b == CUBLAS_OP_T);  // columns of op(B): n of k values
@@ -212,14 +273,20 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
         float sum = sums[static_cast<std::size_t>(i)] * scale;
         if (add != 0) sum += add * load(C, c.type, i + j * c.ld);
         // The bias has a value for each row of D.
-        if (what.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += load(what.bias, what.bias_type, i);
+        if (adds_bias) sum += load(what.bias, d.type, i);
+        if (what.epilogue == CUBLASLT_EPILOGUE_DGELU) {
+          sum *= gelu_slope(load(what.aux, d.type, i + j * what.aux_ld));
+        } else if (has_gelu(what.epilogue)) {
+          store(what.aux, d.type, i + j * what.aux_ld, sum);
+          sum = gelu(sum);
+        }
         store(D, d.type, i + j * d.ld, sum);
       }
       // The gradient of a bias along the columns of D: sums of B over k.
       if (what.epilogue == CUBLASLT_EPILOGUE_BGRADB) {
         float sum = 0;
         for (std::int64_t p = 0; p < k; ++p) sum += right[static_cast<std::size_t>(j * k + p)];
-        store(what.bias, what.bias_type, j, sum);
+        store(what.bias, d.type, j, sum);
       }
     }
   });

@@ -89,6 +89,16 @@ void gelu_forward(const Context& on, Ptr y, ConstPtr x, i64 n) { SHARDSCOPE_QUEU
 void gelu_backward(const Context& on, Ptr dx, ConstPtr dy, ConstPtr x, i64 n) {
   SHARDSCOPE_QUEUE(gelu_backward, 1, dx, dy, x, n);
 }
+void linear_gelu_forward(const Context& on, Ptr y, Ptr kept, ConstPtr x, ConstPtr w, ConstPtr bias, i64 N,
+                         i64 in, i64 out) {
+  linear_forward(on, kept, x, w, bias, N, in, out, {});
+  gelu_forward(on, y, kept, N * out);
+}
+void linear_gelu_backward_input(const Context& on, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr kept, i64 N,
+                                i64 in, i64 out) {
+  linear_backward_input(on, dx, dy, w, N, in, out, Write::set);
+  gelu_backward(on, dx, dx, kept, N * in);
+}
 void relu_forward(const Context& on, Ptr y, ConstPtr x, i64 n) { SHARDSCOPE_QUEUE(relu_forward, 1, y, x, n); }
 void relu_backward(const Context& on, Ptr dx, ConstPtr dy, ConstPtr x, i64 n) {
   SHARDSCOPE_QUEUE(relu_backward, 1, dx, dy, x, n);

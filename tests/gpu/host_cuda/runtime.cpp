@@ -273,9 +273,19 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* to, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
-  // Few multiprocessors, so that kernels that loop over their grid do; shared memory as on sm_90.
-  *value = what == cudaDevAttrMultiProcessorCount ? 4 : 227 << 10;
-  return cudaSuccess;
+  switch (what) {
+    case cudaDevAttrMultiProcessorCount:
+      *value = 4;  // few, so that kernels that loop over their grid do
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = shardscope::host_cuda::compute_capability;
+      return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = 227 << 10;  // as on sm_90
+      return cudaSuccess;
+    default:
+      return cudaErrorInvalidValue;
+  }
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return *least = 0, *greatest = -5, cudaSuccess;

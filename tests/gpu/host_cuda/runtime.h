@@ -7,10 +7,13 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <functional>
 
 namespace shardscope::host_cuda {
 
+/// The device's, major; Hopper's as the rest of what it says of itself. Read when a context is made.
+inline std::atomic<int> compute_capability = 9;
 /// Queues what a kernel does.
 void launch(cudaStream_t stream, std::function<void()> work);
 /// Where the device finds what the program means by `pointer`, which is device or pinned memory, or null.

@@ -1,0 +1,19 @@
+// What tests ask of the cuBLASLt of host_cuda (cublas_lt.cpp).
+#pragma once
+
+#include <cublasLt.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace shardscope::host_cuda {
+
+/// Products with this epilogue that were queued so far.
+[[nodiscard]] std::int64_t products_with(cublasLtEpilogue_t epilogue);
+/// Products that the heuristic was asked for and that the manual forbids, so far.
+[[nodiscard]] std::int64_t forbidden_products();
+
+/// While set, the heuristic finds no algorithm for epilogues with a GELU, as for types that have none.
+inline std::atomic<bool> no_gelu_algorithm = false;
+
+}  // namespace shardscope::host_cuda
