@@ -15,4 +15,14 @@ inline const CLI::Validator kAboveZero(
     },
     "POSITIVE");
 
+/// CLI::Range takes NaN for a number in it.
+inline const CLI::Validator kUpToOne(
+    [](std::string& text) {
+      double value = 0;
+      return CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 1
+                 ? std::string()
+                 : text + " is not a number from 0 to 1";
+    },
+    "0 TO 1");
+
 }  // namespace shardscope::cli

@@ -73,6 +73,22 @@ void refuse_existing(const Options& options) {
   throw UserError(fmt::format("{}: exists; choose another name or give --overwrite", path));
 }
 
+/// Host and port of "tcp://HOST:PORT", in one spelling of this machine.
+std::string address_of(std::string endpoint) {
+  const std::size_t host = endpoint.find("://localhost:");
+  if (host != std::string::npos) endpoint.replace(host + 3, 9, "127.0.0.1");
+  return endpoint;
+}
+
+/// It would take what it passes on for a rank's, and pass that on.
+void refuse_itself(const collector::CollectorOptions& options) {
+  if (address_of(options.upstream) != address_of(options.listen)) return;
+  throw UserError(
+      fmt::format("--upstream {}: is where this collector listens itself; give the endpoint of the collector above, "
+                  "or another --listen",
+                  options.upstream));
+}
+
 }  // namespace
 
 void add_record(CLI::App& app, Action& action) {
@@ -101,6 +117,7 @@ void add_collect(CLI::App& app, Action& action) {
   verb->callback([options, &action] {
     action = [options] {
       refuse_existing(*options);
+      refuse_itself(options->collector);
       return collect(options->collector, "passing on to " + options->collector.upstream);
     };
   });

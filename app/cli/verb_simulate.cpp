@@ -180,7 +180,7 @@ void add_simulate(CLI::App& app, Action& action) {
   verb->add_option("--straggler", options->stragglers,
                    "RANK:FACTOR, a rank that computes so many times as long; repeatable");
   verb->add_option("--jitter", options->jitter, "Each rank's own work takes 1 +- this many times as long")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(kUpToOne);
   verb->add_option("--seed", options->seed, "of --jitter")->capture_default_str();
   verb->add_flag("--no-memory-limit", options->no_memory_limit,
                  "Go on where the device's memory would not be enough");

@@ -158,6 +158,12 @@ constexpr double kCloseEnough = 0.005;
 
 int what_if(const WhatIfOptions& options) {
   store::RecordingInfo info;
+  std::error_code ignored;  // of a file that is not there yet
+  if (!options.out.empty() && fs::equivalent(options.out, options.recording, ignored)) {
+    throw UserError(
+        fmt::format("-o {}: is the recording that is read, which this would replace; choose another name",
+                    options.out));
+  }
   const store::Store recorded = store::open_recording(options.recording, &info);
   for (const std::string& problem : info.problems)
     fmt::print(stderr, "shardscope: {}: {}\n", options.recording, problem);

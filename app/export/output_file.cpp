@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "app/store/recording.h"
+
 namespace shardscope::exporter {
 namespace {
 
@@ -20,9 +22,15 @@ bool stays_in_place(const std::string& path) {
 
 }  // namespace
 
+void refuse_recording(const std::string& path) {
+  if (!store::is_recording(path)) return;
+  throw std::runtime_error(path + ": is a recording, which this would destroy; choose another name");
+}
+
 OutputFile::OutputFile(std::string path)
     : path_(std::move(path)),
       temporary_(stays_in_place(path_) ? path_ : path_ + ".part" + std::to_string(::getpid())) {
+  refuse_recording(path_);
   errno = 0;
   out_.open(temporary_, std::ios::binary | std::ios::trunc);
   if (!out_) {

@@ -7,9 +7,13 @@
 
 namespace shardscope::exporter {
 
+/// Throws std::runtime_error if `path` is a recording: what is written from one must not take its place (or another's),
+/// which nothing brings back.
+void refuse_recording(const std::string& path);
+
 class OutputFile {
  public:
-  /// Throws std::runtime_error: path, reason.
+  /// Throws std::runtime_error: path, reason. Other files are replaced, a recording is not.
   explicit OutputFile(std::string path);
   ~OutputFile();  ///< removes what was not committed
   OutputFile(const OutputFile&) = delete;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "app/export/output_file.h"
 #include "app/export/span_walk.h"
 #include "app/store/database.h"
 #include "app/store/gap_text.h"
@@ -239,6 +240,7 @@ class Tables {
 void write_sqlite(const std::string& path, const Store& store) {
   if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
     throw std::runtime_error(path + ": exists and is no file; a database needs one: choose another name");
+  refuse_recording(path);
   const std::string temporary = path + ".part" + std::to_string(::getpid());
   std::remove(temporary.c_str());
   try {

@@ -46,6 +46,10 @@ struct RecordingInfo {
   std::uint64_t chunks = 0, events = 0, file_bytes = 0;
 };
 
+/// Whether the file's header says that it is one; of any version, whole or not. Another
+/// program's database is none.
+[[nodiscard]] bool is_recording(const std::string& path);
+
 enum class Verify : std::uint8_t {
   everything,  ///< every checksum, before anything is shown: reads the whole file
   as_read,     ///< of what is looked at, when it is; see Store::problems()

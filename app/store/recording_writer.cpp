@@ -28,13 +28,10 @@
 #include "app/store/tile.h"
 
 namespace shardscope::store {
-namespace {
 
-constexpr std::chrono::milliseconds kCommitInterval{500};
-constexpr int kWholeTables = 2;
-
-/// By the file's header: a database that is somebody else's must not be replaced either.
 bool is_recording(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;  // a pipe would be waited for
   constexpr std::size_t kApplicationId = 68;  // big-endian
   std::array<unsigned char, kApplicationId + 4> head{};
   std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(head.data()), sizeof head);
@@ -42,6 +39,11 @@ bool is_recording(const std::string& path) {
   for (std::size_t i = kApplicationId; i < head.size(); ++i) id = id << 8 | head[i];
   return std::memcmp(head.data(), "SQLite format 3", 16) == 0 && id == std::uint32_t{kRecordingApplicationId};
 }
+
+namespace {
+
+constexpr std::chrono::milliseconds kCommitInterval{500};
+constexpr int kWholeTables = 2;
 
 /// Which file a path names; nothing if none.
 struct FileIdentity {

@@ -4,11 +4,13 @@
 Usage: errors_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
 import json
+import pathlib
+import shutil
 import socket
 import subprocess
 import tempfile
 
-from command_line import BIN, ROOT, CommandTest, main, print_config, shardscope
+from command_line import BIN, ROOT, CommandTest, main, print_config, said, shardscope
 
 
 class Errors(CommandTest):
@@ -100,6 +102,35 @@ class Errors(CommandTest):
             file.write(b"this is not a recording" * 100)
             file.flush()
             self.refused(["summary", file.name], file.name)
+
+    def test_what_is_written_from_a_recording_replaces_none(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            recording, other = folder / "run.zscope", folder / "other.zscope"
+            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "2", "-o", recording)
+            shutil.copy(recording, other)
+            link = folder / "link.zscope"
+            link.hardlink_to(recording)
+            before = recording.read_bytes()
+            for out in (recording, other, link):
+                for form in ("chrome", "perfetto", "sqlite"):
+                    self.refused(["export", recording, "--format", form, "-o", out], str(out), "is a recording", "another name")
+                self.refused(["report", recording, "-o", out], str(out), "is a recording", "another name")
+            for out in (recording, link):
+                self.refused(["what-if", recording, "-o", out], str(out), "the recording that is read", "another name")
+            self.assertEqual((before, before), (recording.read_bytes(), other.read_bytes()))
+            # Its own output is replaced, and somebody else's file.
+            for _ in range(2):
+                said("export", recording, "--format", "sqlite", "-o", folder / "a.sqlite")
+                said("export", recording, "-o", folder / "a.sqlite")
+
+    def test_a_collector_that_would_pass_on_to_itself(self):
+        self.refused(["collect", "--upstream", "tcp://127.0.0.1:5711"], "--upstream tcp://127.0.0.1:5711", "--listen")
+        self.refused(["collect", "--upstream", "tcp://localhost:7000", "--listen", "tcp://127.0.0.1:7000"], "listens itself")
+
+    def test_a_jitter_that_is_none(self):
+        for value in ("nan", "-0.1", "1.5", "much"):
+            self.refused(["simulate", "--model", "mlp", "--jitter", value], "--jitter", value, "from 0 to 1")
 
     def test_unknown_verb(self):
         self.refused(["frobnicate"], "frobnicate", "no such verb", "--help")
