@@ -41,17 +41,22 @@ void append_steps(const Run& run, StepSeries& series) {
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     std::vector<double> exposed, overlap, idle, wait, flushes;
     for (const RankStep& rank : digest.steps()[i].ranks) {
+      flushes.push_back(static_cast<double>(rank.bucket_flushes));
+      if (!rank.time.known()) continue;
       exposed.push_back(static_cast<double>(rank.time.exposed_comm_ns) * 1e-6);
       idle.push_back(static_cast<double>(rank.time.idle_ns) * 1e-6);
       if (const auto pct = rank.time.overlap_pct()) overlap.push_back(*pct);
       wait.push_back(static_cast<double>(rank.fetch_wait_ns) * 1e-6);
-      flushes.push_back(static_cast<double>(rank.bucket_flushes));
     }
-    series.exposed_ms.push_back(mean(exposed));
-    series.idle_ms.push_back(mean(idle));
-    if (!overlap.empty()) series.overlap_pct.push_back(mean(overlap));
-    series.fetch_wait_ms.push_back(mean(wait));
-    series.flushes.push_back(mean(flushes));
+    const auto append = [](std::vector<double>& values, const std::vector<double>& of_ranks) {
+      if (!of_ranks.empty()) values.push_back(mean(of_ranks));
+    };
+    append(series.exposed_ms, exposed);
+    append(series.idle_ms, idle);
+    append(series.overlap_pct, overlap);
+    append(series.fetch_wait_ms, wait);
+    // Buckets have the detail of parameters.
+    if (digest.steps()[i].volume) append(series.flushes, flushes);
   }
 }
 

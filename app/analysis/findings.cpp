@@ -98,7 +98,8 @@ void exposed_communication(const Summary& summary, Findings& out) {
 }
 
 void late_prefetch(const Summary& summary, Findings& out) {
-  const Prefetch& p = summary.prefetch;
+  if (!summary.prefetch) return;
+  const Prefetch& p = *summary.prefetch;
   const std::uint64_t all = p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
   if (all == 0) return;
   if (share(static_cast<std::int64_t>(p.late), static_cast<std::int64_t>(all)) > 0.25) {

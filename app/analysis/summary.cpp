@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "app/analysis/communication.h"
 #include "app/analysis/digest.h"
@@ -79,17 +80,17 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
       result.fetch_counters->add(*step.fetch_counters);
     }
   }
+  TimePartition unknown;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     for (const RankStep& step : digest.steps()[i].ranks) {
       if (step.rank != row.rank) continue;
-      result.time.checkpoint_ns += step.time.checkpoint_ns;
-      result.time.compute_ns += step.time.compute_ns;
-      result.time.exposed_comm_ns += step.time.exposed_comm_ns;
-      result.time.exposed_copy_ns += step.time.exposed_copy_ns;
-      result.time.idle_ns += step.time.idle_ns;
-      result.time.total_ns += step.time.total_ns;
-      result.time.comm_ns += step.time.comm_ns;
-      result.fetch_wait_ns += step.fetch_wait_ns;
+      if (step.time.known()) {
+        ++result.time_steps;
+        result.time.add(step.time);
+        result.fetch_wait_ns = result.fetch_wait_ns.value_or(0) + step.fetch_wait_ns;
+      } else {
+        unknown.add(step.time);
+      }
       if (step.data_wait_ns) result.data_wait_ns = result.data_wait_ns.value_or(0) + *step.data_wait_ns;
       if (step.gpu) {
         if (!result.gpu) result.gpu.emplace();
@@ -97,10 +98,13 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
       }
     }
   }
+  if (result.time_steps == 0) result.time = unknown;
   for (std::uint8_t pool = 0; pool < ev::kMemoryPoolCount; ++pool) {
     const auto which = static_cast<ev::MemoryPool>(pool);
     if (const auto peak = store.memory_peak(row.rank, which)) result.memory_peak[which] = *peak;
   }
+  // Transfers have the detail of memory events.
+  result.copies_known = !result.memory_peak.empty() || result.time.exposed_copy_ns > 0;
   // On a CPU rank the device pool is host memory under its own arena.
   result.model_state_peak = store.model_state_peak(row.rank, ev::MemoryPool::device);
   return result;
@@ -135,6 +139,8 @@ void summarize_communication(const store::Store& store, const Digest& digest, Su
   std::size_t steps = 0;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     const StepDigest& step = digest.steps()[i];
+    // Collectives have the detail of modules: in a step without either nobody knows of any.
+    if (step.ops.empty() && !step.ranks.front().time.known()) continue;
     ++steps;
     elements += step.elements();
     for (const auto& [op, of_step] : step.ops) {
@@ -166,6 +172,37 @@ void summarize_communication(const store::Store& store, const Digest& digest, Su
   explain_volume(digest, summary);
 }
 
+bool any_recorded(const store::Store& store, std::initializer_list<ev::EventKind> kinds) {
+  for (const store::RankRow& row : store.ranks()) {
+    for (const ev::EventKind kind : kinds) {
+      if (store.instant_count(row.rank, kind) > 0) return true;
+    }
+  }
+  return false;
+}
+
+/// Other stages have no fetch scheduler: of them none is what there was.
+void summarize_scheduler(const store::Store& store, const Digest& digest, Summary& summary) {
+  using ev::EventKind;
+  const auto known = [&](std::initializer_list<EventKind> kinds) {
+    return summary.stage != 3 || any_recorded(store, kinds);
+  };
+  if (known({EventKind::fetch_decision, EventKind::prefetch_issued, EventKind::prefetch_outcome})) {
+    Prefetch sum;
+    for (const StepDigest& step : digest.steps()) {
+      sum.early += step.prefetch.early;
+      sum.just_in_time += step.prefetch.just_in_time;
+      sum.late += step.prefetch.late;
+      sum.late_wait_ns += step.prefetch.late_wait_ns;
+      sum.mistargeted += step.prefetch.mistargeted;
+      sum.unused += step.prefetch.unused;
+    }
+    summary.prefetch = sum;
+  }
+  if (known({EventKind::trace_mode, EventKind::trace_invalidated}))
+    summary.trace = {digest.trace_record(), digest.trace_complete(), digest.trace_invalidated()};
+}
+
 }  // namespace
 
 Summary summarize(const store::Store& store, const Digest& digest) {
@@ -175,17 +212,7 @@ Summary summarize(const store::Store& store, const Digest& digest) {
   for (const store::RankRow& row : store.ranks()) summary.ranks.push_back(summarize_rank(store, row, digest));
   summary.memory_model = model_memory(store, summary);
   summarize_communication(store, digest, summary);
-  for (const StepDigest& step : digest.steps()) {
-    summary.prefetch.early += step.prefetch.early;
-    summary.prefetch.just_in_time += step.prefetch.just_in_time;
-    summary.prefetch.late += step.prefetch.late;
-    summary.prefetch.late_wait_ns += step.prefetch.late_wait_ns;
-    summary.prefetch.mistargeted += step.prefetch.mistargeted;
-    summary.prefetch.unused += step.prefetch.unused;
-  }
-  summary.trace_record = digest.trace_record();
-  summary.trace_complete = digest.trace_complete();
-  summary.trace_invalidated = digest.trace_invalidated();
+  summarize_scheduler(store, digest, summary);
   for (const store::RankRow& row : store.ranks()) {
     if (summary.first_invalidation) break;
     if (store.instant_count(row.rank, ev::EventKind::trace_invalidated) == 0) continue;

@@ -23,8 +23,14 @@ namespace shardscope::analysis {
 struct TimePartition {
   std::int64_t checkpoint_ns = 0;
   std::int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_copy_ns = 0, idle_ns = 0, total_ns = 0;
-  std::int64_t comm_ns = 0;                                 ///< |U_comm|
-  [[nodiscard]] std::optional<double> overlap_pct() const;  ///< 100 (1 - exposed_comm / |U_comm|)
+  std::int64_t comm_ns = 0;  ///< |U_comm|
+  /// Whether what the rank computed was recorded. Where nothing was (at a detail below `modules`, by a
+  /// runtime that does not tell), only total and checkpoint are known: nobody can say then that it was idle,
+  /// or that communication was exposed.
+  [[nodiscard]] bool known() const noexcept { return compute_ns > 0; }
+  void add(const TimePartition& other) noexcept;
+  [[nodiscard]] std::optional<double> overlap_pct()
+      const;  ///< 100 (1 - exposed_comm / |U_comm|); where known()
 };
 /// Of one rank within [begin, end), paused time cut out. Computation is what the compute stream of the GPU
 /// did where its records cover all of it; else kernel spans where they were recorded; else module and
@@ -45,9 +51,11 @@ struct Checkpoints {
 };
 struct RankSummary {
   std::uint32_t rank = 0;
-  TimePartition time;  ///< summed over the steps measured
-  std::int64_t fetch_wait_ns = 0;
-  std::optional<std::int64_t> data_wait_ns;  ///< nothing where it was not recorded
+  TimePartition time;  ///< summed over the steps measured of which it is known; over all where it is of none
+  std::uint32_t time_steps = 0;               ///< of which it is known
+  bool copies_known = false;                  ///< else exposed copies, if there were any, are in time.idle_ns
+  std::optional<std::int64_t> fetch_wait_ns;  ///< of the same steps
+  std::optional<std::int64_t> data_wait_ns;   ///< nothing where it was not recorded
   Checkpoints checkpoints;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
   std::optional<store::ClockDrift> clock_drift;
@@ -98,6 +106,10 @@ struct MemoryModel {
   };
   std::vector<Offloaded> offloaded;
 };
+/// Micro-steps of all ranks that recorded or followed the fetch trace, and how often it was given up.
+struct TraceCounts {
+  std::uint64_t record = 0, complete = 0, invalidated = 0;
+};
 struct Prefetch {
   std::uint64_t early = 0, just_in_time = 0, late = 0, mistargeted = 0, unused = 0;
   std::int64_t late_wait_ns = 0;
@@ -126,16 +138,17 @@ struct Summary {
   std::vector<double> step_ms;
   std::vector<RankSummary> ranks;
   MemoryModel memory_model;
-  std::optional<double>
-      elements_per_step;  ///< communicated per rank (busbw-free: metrics 2.3 elems; all-reduce counts twice)
+  /// Communicated per rank (busbw-free: metrics 2.3 elems; all-reduce counts twice), of the steps in which it
+  /// was recorded.
+  std::optional<double> elements_per_step;
   std::string comm_expression;  ///< "2S" or "3S"
   double expected_elements_per_step = 0;
   /// expected + these = elements_per_step, but for what is unexplained; only those that are not 0.
   std::vector<VolumePart> volume_parts;
   std::optional<double> unexplained_elements_per_step;  ///< unknown at a detail without parameters
   std::vector<OpRow> ops;
-  Prefetch prefetch;
-  std::uint64_t trace_record = 0, trace_complete = 0, trace_invalidated = 0;
+  std::optional<Prefetch> prefetch;  ///< unknown where stage 3 recorded no decision of its scheduler
+  std::optional<TraceCounts> trace;  ///< unknown where stage 3 recorded no mode of it
   std::optional<TraceInvalidation> first_invalidation;  ///< of the lowest rank that has one
   std::string first_invalidation_text;                  ///< cause_text() of it
   std::optional<Scheduling> scheduling;                 ///< filled by who shows it: compare_scheduling()

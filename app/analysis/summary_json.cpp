@@ -104,21 +104,23 @@ json invalidation_json(const Summary& s) {
 }
 
 json rank_json(const RankSummary& rank, std::int32_t stage) {
+  const auto part = [&](std::int64_t ns) { return rank.time.known() ? json(ms(ns)) : json(nullptr); };
   json out = {{"rank", rank.rank},
               {"time_ms",
-               {{"compute", ms(rank.time.compute_ns)},
-                {"exposed_comm", ms(rank.time.exposed_comm_ns)},
-                {"exposed_copy", ms(rank.time.exposed_copy_ns)},
+               {{"compute", part(rank.time.compute_ns)},
+                {"exposed_comm", part(rank.time.exposed_comm_ns)},
+                {"exposed_copy", rank.copies_known ? part(rank.time.exposed_copy_ns) : json(nullptr)},
                 {"checkpoint", ms(rank.time.checkpoint_ns)},
-                {"idle", ms(rank.time.idle_ns)},
+                {"idle", part(rank.time.idle_ns)},
                 {"total", ms(rank.time.total_ns)}}},
+              {"time_steps", rank.time_steps},
               {"overlap_pct", maybe(rank.time.overlap_pct())},
               {"checkpoints",
                {{"saves", rank.checkpoints.saves},
                 {"save_ms", ms(rank.checkpoints.save_ns)},
                 {"loads", rank.checkpoints.loads},
                 {"load_ms", ms(rank.checkpoints.load_ns)}}},
-              {"fetch_wait_ms", ms(rank.fetch_wait_ns)},
+              {"fetch_wait_ms", rank.fetch_wait_ns ? json(ms(*rank.fetch_wait_ns)) : json(nullptr)},
               {"data_wait_ms", rank.data_wait_ns ? json(ms(*rank.data_wait_ns)) : json(nullptr)},
               {"clock_offset_ns", rank.clock_offset_ns},
               {"clock_residual_ns", rank.clock_residual_ns},
@@ -130,6 +132,16 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
   out["model_state_peak_bytes"] =
       rank.model_state_peak ? json(model_state_bytes(*rank.model_state_peak, stage)) : json(nullptr);
   return out;
+}
+
+json prefetch_json(const std::optional<Prefetch>& prefetch) {
+  if (!prefetch) return nullptr;
+  return {{"early", prefetch->early},
+          {"just_in_time", prefetch->just_in_time},
+          {"late", prefetch->late},
+          {"late_wait_ms", ms(prefetch->late_wait_ns)},
+          {"mistargeted", prefetch->mistargeted},
+          {"unused", prefetch->unused}};
 }
 
 json totals_json(const plan::SchedulerTotals& totals) {
@@ -227,16 +239,12 @@ std::string to_json(const Summary& s) {
                  {"extras", extras},
                  {"unexplained_elements_per_step", maybe(s.unexplained_elements_per_step)},
                  {"ops", ops}};
-  out["prefetch"] = {{"early", s.prefetch.early},
-                     {"just_in_time", s.prefetch.just_in_time},
-                     {"late", s.prefetch.late},
-                     {"late_wait_ms", ms(s.prefetch.late_wait_ns)},
-                     {"mistargeted", s.prefetch.mistargeted},
-                     {"unused", s.prefetch.unused}};
-  out["trace"] = {{"record", s.trace_record},
-                  {"complete", s.trace_complete},
-                  {"invalidated", s.trace_invalidated},
-                  {"first_invalidation", invalidation_json(s)}};
+  out["prefetch"] = prefetch_json(s.prefetch);
+  out["trace"] = s.trace ? json{{"record", s.trace->record},
+                                {"complete", s.trace->complete},
+                                {"invalidated", s.trace->invalidated},
+                                {"first_invalidation", invalidation_json(s)}}
+                         : json(nullptr);
   out["scheduling"] = s.scheduling ? scheduling_json(*s.scheduling) : json(nullptr);
   return to_text(out, 2);
 }

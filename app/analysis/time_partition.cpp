@@ -83,8 +83,18 @@ IntervalSet busy(const store::Store& store, std::uint32_t rank, std::int64_t beg
 
 }  // namespace
 
+void TimePartition::add(const TimePartition& other) noexcept {
+  checkpoint_ns += other.checkpoint_ns;
+  compute_ns += other.compute_ns;
+  exposed_comm_ns += other.exposed_comm_ns;
+  exposed_copy_ns += other.exposed_copy_ns;
+  idle_ns += other.idle_ns;
+  total_ns += other.total_ns;
+  comm_ns += other.comm_ns;
+}
+
 std::optional<double> TimePartition::overlap_pct() const {
-  if (comm_ns <= 0) return std::nullopt;
+  if (!known() || comm_ns <= 0) return std::nullopt;
   return 100.0 * (1.0 - static_cast<double>(exposed_comm_ns) / static_cast<double>(comm_ns));
 }
 

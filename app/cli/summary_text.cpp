@@ -107,6 +107,12 @@ std::string fetch_counters_text(const analysis::Summary& s) {
          "prefetch_submit and all_gather in elements of whole parameters, as DeepSpeed counts them\n";
 }
 
+std::string prefetch_text(const analysis::Prefetch& prefetch) {
+  return fmt::format("{} early, {} just in time, {} late ({:.2f} ms waited), {} mistargeted, {} unused",
+                     prefetch.early, prefetch.just_in_time, prefetch.late, ms(prefetch.late_wait_ns),
+                     prefetch.mistargeted, prefetch.unused);
+}
+
 }  // namespace
 
 std::string summary_text(const analysis::Summary& s) {
@@ -162,12 +168,11 @@ std::string summary_text(const analysis::Summary& s) {
   line("", s.unexplained_elements_per_step
                ? fmt::format("{:.0f} unexplained", *s.unexplained_elements_per_step)
                : std::string("what differs is not known: parameters are recorded from detail params on"));
-  line("prefetch",
-       fmt::format("{} early, {} just in time, {} late ({:.2f} ms waited), {} mistargeted, {} unused",
-                   s.prefetch.early, s.prefetch.just_in_time, s.prefetch.late, ms(s.prefetch.late_wait_ns),
-                   s.prefetch.mistargeted, s.prefetch.unused));
-  line("trace", fmt::format("{} record, {} complete, {} invalidated", s.trace_record, s.trace_complete,
-                            s.trace_invalidated));
+  line("prefetch", s.prefetch ? prefetch_text(*s.prefetch)
+                              : std::string("not known: prefetches are recorded from detail params on"));
+  line("trace", s.trace ? fmt::format("{} record, {} complete, {} invalidated", s.trace->record,
+                                      s.trace->complete, s.trace->invalidated)
+                        : std::string("not known: its modes are recorded from detail phases on"));
   if (s.first_invalidation) {
     line("", fmt::format("first invalidated at trace step {} of rank {}, which {}",
                          s.first_invalidation->trace_step, s.first_invalidation->rank,
@@ -192,14 +197,26 @@ std::string summary_text(const analysis::Summary& s) {
   text +=
       fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>11} {:>9} {:>12} {:>11}\n", "rank", "compute ms",
                   "exposed comm", "exposed copy", "idle ms", "total ms", "overlap", "fetch wait", "peak MiB");
+  std::uint32_t told = s.steps_measured;
   for (const analysis::RankSummary& rank : s.ranks) {
     const auto peak = rank.memory_peak.find(instrumentation::MemoryPool::device);
+    const auto part = [&](std::int64_t ns) {
+      return rank.time.known() ? fmt::format("{:.1f}", ms(ns)) : std::string("—");
+    };
+    told = std::min(told, rank.time_steps);
     text += fmt::format(
-        "{:<5} {:>11.1f} {:>13.1f} {:>13.1f} {:>9.1f} {:>11.1f} {:>9} {:>12.1f} {:>11}\n", rank.rank,
-        ms(rank.time.compute_ns), ms(rank.time.exposed_comm_ns), ms(rank.time.exposed_copy_ns),
-        ms(rank.time.idle_ns), ms(rank.time.total_ns), or_dash(rank.time.overlap_pct(), "{:.1f} %"),
-        ms(rank.fetch_wait_ns),
+        "{:<5} {:>11} {:>13} {:>13} {:>9} {:>11.1f} {:>9} {:>12} {:>11}\n", rank.rank,
+        part(rank.time.compute_ns), part(rank.time.exposed_comm_ns),
+        rank.copies_known ? part(rank.time.exposed_copy_ns) : std::string("—"), part(rank.time.idle_ns),
+        ms(rank.time.total_ns), or_dash(rank.time.overlap_pct(), "{:.1f} %"),
+        rank.fetch_wait_ns ? fmt::format("{:.1f}", ms(*rank.fetch_wait_ns)) : std::string("—"),
         peak == rank.memory_peak.end() ? std::string("—") : fmt::format("{:.2f}", mib(peak->second.total())));
+  }
+  if (!s.ranks.empty() && told < s.steps_measured) {
+    text += fmt::format(
+        "what was computed in {} of the {} measured steps is not known: it is recorded from detail modules "
+        "on\n",
+        s.steps_measured - told, s.steps_measured);
   }
   if (!s.ranks.empty()) text += clocks_text(s);
   text += fetch_counters_text(s);

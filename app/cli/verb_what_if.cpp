@@ -160,9 +160,8 @@ int what_if(const WhatIfOptions& options) {
   store::RecordingInfo info;
   std::error_code ignored;  // of a file that is not there yet
   if (!options.out.empty() && fs::equivalent(options.out, options.recording, ignored)) {
-    throw UserError(
-        fmt::format("-o {}: is the recording that is read, which this would replace; choose another name",
-                    options.out));
+    throw UserError(fmt::format(
+        "-o {}: is the recording that is read, which this would replace; choose another name", options.out));
   }
   const store::Store recorded = store::open_recording(options.recording, &info);
   for (const std::string& problem : info.problems)
@@ -170,9 +169,10 @@ int what_if(const WhatIfOptions& options) {
   analysis::Pace pace;
   try {
     pace = analysis::measure_pace(recorded);
+    if (pace.work_ms <= 0) throw std::invalid_argument("it does not tell what was computed");
   } catch (const std::invalid_argument& error) {
-    throw UserError(
-        fmt::format("{}: {}; record a run that goes on for longer", options.recording, error.what()));
+    throw UserError(fmt::format("{}: {}; record a run of several steps at detail modules or finer",
+                                options.recording, error.what()));
   }
   const ev::RunTables& tables = recorded.tables();
   const std::uint32_t ranks = options.ranks > 0 ? options.ranks : tables.world;

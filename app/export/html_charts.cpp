@@ -29,7 +29,7 @@ std::string time_partition_svg(const analysis::Summary& summary) {
   double y = 4;
   for (const analysis::RankSummary& rank : summary.ranks) {
     const auto& time = rank.time;
-    if (time.total_ns <= 0) continue;
+    if (time.total_ns <= 0 || !time.known()) continue;
     body += fmt::format(R"(<text x="0" y="{:.0f}" class="lane">rank {}</text>)", y + 15, rank.rank);
     double x = kLabel;
     struct Part {
@@ -54,6 +54,8 @@ std::string time_partition_svg(const analysis::Summary& summary) {
     }
     y += 24;
   }
+  if (body.empty() && summary.steps > 0)
+    return "<p class=missing>What was computed is not known: it is recorded from detail modules on.</p>";
   if (body.empty()) return "<p class=missing>No completed step was recorded.</p>";
   return fmt::format(
       R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="partition of time per rank">{}</svg>)", kWidth,

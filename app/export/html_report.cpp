@@ -147,13 +147,17 @@ std::string communication_html(const analysis::Summary& s) {
   if (s.unexplained_elements_per_step)
     out += fmt::format("<br>{:.0f} unexplained", *s.unexplained_elements_per_step);
   out += "</p>";
-  const analysis::Prefetch& p = s.prefetch;
-  out += fmt::format(
-      "<p>Prefetches: {} early, {} just in time, {} late ({} waited), {} mistargeted, {} unused. Fetch "
-      "trace: {} "
-      "recording, {} complete, {} invalidated.</p>",
-      p.early, p.just_in_time, p.late, time_text(p.late_wait_ns), p.mistargeted, p.unused, s.trace_record,
-      s.trace_complete, s.trace_invalidated);
+  if (s.prefetch) {
+    const analysis::Prefetch& p = *s.prefetch;
+    out += fmt::format(
+        "<p>Prefetches: {} early, {} just in time, {} late ({} waited), {} mistargeted, {} unused. ", p.early,
+        p.just_in_time, p.late, time_text(p.late_wait_ns), p.mistargeted, p.unused);
+  } else {
+    out += "<p>Prefetches: not known; they are recorded from detail params on. ";
+  }
+  out += s.trace ? fmt::format("Fetch trace: {} recording, {} complete, {} invalidated.</p>", s.trace->record,
+                               s.trace->complete, s.trace->invalidated)
+                 : std::string("Fetch trace: not known; its modes are recorded from detail phases on.</p>");
   if (s.first_invalidation) {
     const analysis::TraceInvalidation& first = *s.first_invalidation;
     out += fmt::format(
@@ -249,7 +253,7 @@ std::string ranks_html(const store::Store& store, const analysis::Summary& s) {
         "class=n>{}<td "
         "class=n>±{}<td class=n>{}</tr>",
         rank.rank, escape_html(at->host), number(rank.time.overlap_pct(), "{:.1f}", " %"),
-        time_text(rank.fetch_wait_ns),
+        rank.fetch_wait_ns ? time_text(*rank.fetch_wait_ns) : std::string("—"),
         peak == rank.memory_peak.end() ? "—" : bytes_text(peak->second.total()),
         count_text(static_cast<double>(at->events)), count_text(static_cast<double>(at->dropped)),
         time_text(rank.clock_offset_ns), time_text(rank.clock_residual_ns),

@@ -11,14 +11,13 @@ import pathlib
 import sqlite3
 import subprocess
 import tempfile
-import unittest
 
 from command_line import BIN, ENV, ROOT, CommandTest, main, read, shardscope
 
 STAGE3 = ROOT / "samples/stage3.json"
 
 
-class Simulate(unittest.TestCase):
+class Simulate(CommandTest):
     def made(self, *arguments):
         result = shardscope("simulate", "--json", *arguments)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -91,6 +90,34 @@ class Simulate(unittest.TestCase):
                             self.assertEqual(model["measured_bytes_per_rank"] - model["bytes_per_rank"],
                                              sum(parts.values()), model)
                             self.assertEqual("whole gradients" in parts, stage >= 2, model)
+
+    def test_what_a_coarse_detail_does_not_record_is_not_shown_as_zero(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording, page = pathlib.Path(folder) / "run.zscope", pathlib.Path(folder) / "run.html"
+            parts = ("compute", "exposed_comm", "exposed_copy", "idle")
+            for detail, known in (("steps", set()), ("phases", {"trace"}), ("modules", {"trace", "time"}),
+                                  ("params", {"trace", "time", "copies", "prefetch"})):
+                with self.subTest(detail=detail):
+                    self.made("--model", "gpt-mini", "--ranks", 2, "--config", STAGE3, "--steps", 3, "--detail", detail, "-o",
+                              recording)
+                    found = read("summary", recording)
+                    self.assertEqual(found["trace"] is not None, "trace" in known)
+                    self.assertEqual(found["prefetch"] is not None, "prefetch" in known)
+                    self.assertEqual(found["comm"]["elements_per_step"] is not None, "time" in known)
+                    for rank in found["ranks"]:
+                        told = {part for part in parts if rank["time_ms"][part] is not None}
+                        wanted = set(parts) if "copies" in known else set(parts) - {"exposed_copy"} if "time" in known else set()
+                        self.assertEqual(told, wanted)
+                        self.assertEqual(rank["time_steps"], 2 if "time" in known else 0)
+                        self.assertEqual(rank["fetch_wait_ms"] is not None, "time" in known)
+                        self.assertGreater(rank["time_ms"]["total"], 0)
+                    self.assertEqual(shardscope("report", recording, "-o", page).returncode, 0)
+                    self.assertEqual("What was computed is not known" in page.read_text(), "time" not in known)
+                    self.assertEqual("Prefetches: not known" in page.read_text(), "prefetch" not in known)
+                    text = shardscope("summary", recording).stdout
+                    self.assertEqual("what was computed in 2 of the 2 measured steps is not known" in text, "time" not in known)
+                    if "time" not in known:
+                        self.refused(["what-if", recording], "does not tell what was computed", "detail modules")
 
     def test_a_straggler_is_found(self):
         with tempfile.TemporaryDirectory() as folder:

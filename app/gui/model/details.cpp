@@ -213,9 +213,12 @@ Details describe_step(const AppState& app, std::uint32_t step) {
   if (times == nullptr) return out;
   const auto ranks = app.store().ranks();
   out.history_title = "Exposed communication by rank";
+  const auto of_step = [](const analysis::TimePartition& time) {
+    return time.known() ? duration(time.exposed_comm_ns) : Quantity{kMissing, ""};
+  };
   for (std::size_t i = 0; i < times->ranks.size() && i < ranks.size(); ++i) {
-    out.history.push_back({std::nullopt, "rank " + std::to_string(ranks[i].rank),
-                           duration(times->ranks[i].exposed_comm_ns).text()});
+    out.history.push_back(
+        {std::nullopt, "rank " + std::to_string(ranks[i].rank), of_step(times->ranks[i]).text()});
   }
   return out;
 }
@@ -269,15 +272,18 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
   describe_trace(app.store(), rank, out);
   for (const analysis::RankSummary& row : app.run->summary().ranks) {
     if (row.rank != rank) continue;
-    add(out, "compute", duration(row.time.compute_ns), "union of computation over the measured steps");
-    add(out, "exposed comm", duration(row.time.exposed_comm_ns), "|communication \\ compute|");
+    const auto part = [&](std::int64_t ns) {
+      return row.time.known() ? duration(ns) : Quantity{kMissing, ""};
+    };
+    add(out, "compute", part(row.time.compute_ns), "union of computation over the measured steps");
+    add(out, "exposed comm", part(row.time.exposed_comm_ns), "|communication \\ compute|");
     if (const analysis::Checkpoints& made = row.checkpoints; made.saves > 0) {
       add(out, "checkpoints", duration(made.save_ns),
           std::to_string(made.saves) + " saved in the whole run, between steps");
     }
-    add(out, "idle", duration(row.time.idle_ns), "total - union of everything");
+    add(out, "idle", part(row.time.idle_ns), "total - union of everything");
     add(out, "overlap", percent(row.time.overlap_pct()), "100 (1 - exposed / |communication|)");
-    add(out, "fetch wait", duration(row.fetch_wait_ns));
+    add(out, "fetch wait", row.fetch_wait_ns ? duration(*row.fetch_wait_ns) : Quantity{kMissing, ""});
     if (row.data_wait_ns) {
       add(out, "data wait", duration(*row.data_wait_ns),
           "compute had nothing to do until the next micro-batch was loaded and on the device");

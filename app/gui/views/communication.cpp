@@ -102,7 +102,7 @@ void CommunicationView::operations(Context& ctx, Rect& room) {
 
 void CommunicationView::prefetches(Context& ctx, Rect& room) {
   const Palette& c = ctx.colors();
-  const analysis::Prefetch& p = ctx.app.run->summary().prefetch;
+  const analysis::Prefetch p = ctx.app.run->summary().prefetch.value_or(analysis::Prefetch{});
   const std::uint64_t total = p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
   if (total == 0 || room.h < 76) return;
   ctx.section(room, "Prefetches by outcome");
@@ -146,6 +146,7 @@ void CommunicationView::overlap(Context& ctx, Rect& room) {
     const Quantity hidden = percent(rank.time.overlap_pct());
     ctx.quantity(row.take_right(64), hidden.number, hidden.unit, 20);
     row.take_right(8);
+    if (!rank.time.known()) continue;
     const auto exposed = static_cast<double>(rank.time.exposed_comm_ns);
     stacked_bar(
         ctx, row.inset(0, 5),
@@ -170,8 +171,9 @@ void CommunicationView::by_step(Context& ctx, Rect room) {
     const StepTimes* times = ctx.app.run->step_times(i);
     double worst = NAN;
     if (times != nullptr) {
-      for (const TimePartition& rank : times->ranks)
-        worst = std::fmax(worst, static_cast<double>(rank.exposed_comm_ns) / 1e6);
+      for (const TimePartition& rank : times->ranks) {
+        if (rank.known()) worst = std::fmax(worst, static_cast<double>(rank.exposed_comm_ns) / 1e6);
+      }
     }
     plot.values.push_back(worst);
   }
@@ -186,8 +188,13 @@ void CommunicationView::waits(Context& ctx, Rect room) {
   const std::vector<analysis::Digest::Wait>& longest = app.run->longest_waits();
   ctx.section(room, "Longest waits of computation");
   if (longest.empty()) {
-    ctx.canvas.text_in(room.take_top(kRow), "Computation never waited for communication.", c.muted,
-                       Font::small);
+    const auto& ranks = app.run->summary().ranks;
+    const bool known =
+        std::ranges::any_of(ranks, [](const analysis::RankSummary& rank) { return rank.time.known(); });
+    ctx.canvas.text_in(room.take_top(kRow),
+                       known ? "Computation never waited for communication."
+                             : "Not known: waits are recorded from detail modules on.",
+                       c.muted, Font::small);
     return;
   }
   ctx.scroll(this, room, kRow * static_cast<float>(longest.size()), scroll_);
@@ -225,7 +232,8 @@ void CommunicationView::draw(Context& ctx, Rect room) {
   const analysis::Summary& s = ctx.app.run->summary();
   if (s.ops.empty() && !s.elements_per_step) {
     ctx.empty(room, s.world == 1 ? "One rank: nothing is communicated" : "No collectives measured yet",
-              "Figures appear after the first completed steps.");
+              s.steps > 0 ? "Of the steps so far none were recorded: they are from detail modules on."
+                          : "Figures appear after the first completed steps.");
     return;
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};

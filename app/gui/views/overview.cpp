@@ -39,7 +39,8 @@ void OverviewView::figures(Context& ctx, Rect room) {
   double exposed = 0;
   double comm = 0;
   for (const analysis::RankSummary& rank : s.ranks) {
-    wait = std::max(wait.value_or(0), rank.fetch_wait_ns);
+    if (!rank.time.known()) continue;
+    wait = std::max(wait.value_or(0), rank.fetch_wait_ns.value_or(0));
     exposed += static_cast<double>(rank.time.exposed_comm_ns);
     comm += static_cast<double>(rank.time.comm_ns);
   }
@@ -153,7 +154,8 @@ void OverviewView::ranks(Context& ctx, Rect room) {
         ctx.tip(text);
       }
     }
-    const Quantity wait = sum != nullptr ? duration(sum->fetch_wait_ns) : Quantity{kMissing, ""};
+    const Quantity wait =
+        sum != nullptr && sum->fetch_wait_ns ? duration(*sum->fetch_wait_ns) : Quantity{kMissing, ""};
     ctx.quantity(row.take_right(kNumber), wait.number, wait.unit, 24);
     const Quantity hidden = sum != nullptr ? percent(sum->time.overlap_pct()) : Quantity{kMissing, ""};
     ctx.quantity(row.take_right(kNumber), hidden.number, hidden.unit, 20);

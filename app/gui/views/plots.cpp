@@ -110,6 +110,11 @@ void stacked_bar(Context& ctx, const Rect& rect, const std::vector<Part>& parts,
 }
 
 std::vector<Part> time_parts(const Palette& c, const TimePartition& time) {
+  if (time.total_ns > 0 && !time.known()) {
+    return {{"not known: computation is recorded from detail modules on",
+             static_cast<double>(time.total_ns - time.checkpoint_ns), c.of(Meaning::neutral), true},
+            {"checkpoint", static_cast<double>(time.checkpoint_ns), c.of(Meaning::copy), false}};
+  }
   return {{"compute", static_cast<double>(time.compute_ns), c.of(Meaning::compute), false},
           {"exposed communication", static_cast<double>(time.exposed_comm_ns), c.of(Meaning::gather), true},
           {"exposed copies", static_cast<double>(time.exposed_copy_ns), c.of(Meaning::copy), true},

@@ -25,6 +25,7 @@ Bar bar_of(const Session& run, std::size_t index) {
   if (times == nullptr) return bar;
   bar.known = true;
   for (const TimePartition& rank : times->ranks) {
+    if (!rank.known()) continue;
     const auto consider = [&](std::int64_t ns, Meaning meaning) {
       if (ns > bar.worst_ns) {
         bar.worst_ns = ns;

@@ -338,7 +338,7 @@ RankPace rank_pace(const AppState& app, std::uint32_t rank) {
   if (times == nullptr) return pace;
   std::vector<std::int64_t> busy;
   for (std::size_t i = 0; i < times->ranks.size() && i < ranks.size(); ++i) {
-    busy.push_back(times->ranks[i].compute_ns);
+    busy.push_back(times->ranks[i].compute_ns);  // 0: not known, and not shown
     if (ranks[i].rank == rank) pace.busy_ns = busy.back();
   }
   std::nth_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(busy.size() / 2), busy.end());
