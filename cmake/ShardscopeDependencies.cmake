@@ -46,6 +46,10 @@ if(SHARDSCOPE_CUDA)
     add_library(NCCL::nccl SHARED IMPORTED)
     set_target_properties(NCCL::nccl PROPERTIES IMPORTED_LOCATION ${SHARDSCOPE_NCCL_LIBRARY}
                           INTERFACE_INCLUDE_DIRECTORIES ${SHARDSCOPE_NCCL_INCLUDE})
+    # Loaded when it is asked for (kernels/cuda/cudnn_library.h).
+    find_path(SHARDSCOPE_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} REQUIRED)
+    add_library(CUDNN::headers INTERFACE IMPORTED)
+    set_target_properties(CUDNN::headers PROPERTIES INTERFACE_INCLUDE_DIRECTORIES ${SHARDSCOPE_CUDNN_INCLUDE})
     set(SHARDSCOPE_HAS_CUDA ON)
   endif()
 endif()

@@ -9,12 +9,15 @@
 namespace shardscope::kernels::cuda {
 namespace {
 
-bool on_tensor_cores(const Context& on, DType type, const AttentionShape& shape,
-                     std::initializer_list<const void*> arrays) {
+bool aligned(std::initializer_list<const void*> arrays) {
   for (const void* array : arrays) {
     if (reinterpret_cast<std::uintptr_t>(array) % 16 != 0) return false;
   }
-  return tensor_attention_fits(on, type, shape);
+  return true;
+}
+
+bool by_cudnn(const Context& on, DType type, const AttentionShape& shape) {
+  return on.attention() == Context::Attention::cudnn && cudnn_attention_fits(type, shape);
 }
 
 void check_width(const char* kernel, const AttentionShape& shape) {
@@ -27,11 +30,14 @@ void check_width(const char* kernel, const AttentionShape& shape) {
 }  // namespace
 
 void attention_forward(const Context& on, Ptr out, float* logsumexp, ConstPtr qkv, std::int64_t B,
-                       std::int64_t T, std::int64_t C, std::int64_t H, void* /*scratch*/) {
+                       std::int64_t T, std::int64_t C, std::int64_t H, void* scratch) {
   const AttentionShape shape{B, T, C, H};
   check_width("attention_forward", shape);
   if (B == 0 || T == 0) return;
-  if (on_tensor_cores(on, qkv.type, shape, {out.data, qkv.data})) {
+  const bool in_vectors = aligned({out.data, qkv.data});
+  if (in_vectors && by_cudnn(on, qkv.type, shape)) {
+    cudnn_attention_forward(on, out, logsumexp, qkv, shape, scratch);
+  } else if (in_vectors && tensor_attention_fits(on, qkv.type, shape)) {
     tensor_attention_forward(on, out, logsumexp, qkv, shape);
   } else {
     plain_attention_forward(on, out, logsumexp, qkv, shape);
@@ -45,15 +51,20 @@ void attention_backward(const Context& on, Ptr dqkv, ConstPtr dout, ConstPtr out
   check_width("attention_backward", shape);
   if (B == 0 || T == 0) return;
   auto* delta = static_cast<float*>(scratch);
-  if (on_tensor_cores(on, qkv.type, shape, {dqkv.data, dout.data, out.data, qkv.data})) {
+  const bool in_vectors = aligned({dqkv.data, dout.data, out.data, qkv.data});
+  if (in_vectors && by_cudnn(on, qkv.type, shape)) {
+    cudnn_attention_backward(on, dqkv, dout, out, qkv, logsumexp, shape, scratch);
+  } else if (in_vectors && tensor_attention_fits(on, qkv.type, shape)) {
     tensor_attention_backward(on, dqkv, dout, out, qkv, logsumexp, shape, delta);
   } else {
     plain_attention_backward(on, dqkv, dout, out, qkv, logsumexp, shape, delta);
   }
 }
 
-std::size_t attention_scratch_bytes(const Context& /*on*/, DType /*type*/, std::int64_t B, std::int64_t T,
-                                    std::int64_t /*C*/, std::int64_t H) {
+std::size_t attention_scratch_bytes(const Context& on, DType type, std::int64_t B, std::int64_t T,
+                                    std::int64_t C, std::int64_t H) {
+  const AttentionShape shape{B, T, C, H};
+  if (B > 0 && T > 0 && by_cudnn(on, type, shape)) return cudnn_attention_scratch_bytes(on, type, shape);
   return static_cast<std::size_t>(B * H * T) * sizeof(float);
 }
 

@@ -1,4 +1,4 @@
-// The two ways of attention on CUDA, between which attention.cpp chooses.
+// The three ways of attention on CUDA, between which attention.cpp chooses.
 #pragma once
 
 #include <cmath>
@@ -25,5 +25,15 @@ inline constexpr std::int64_t kWidestHead = 256;
 void plain_attention_forward(const Context&, Ptr out, float* logsumexp, ConstPtr qkv, const AttentionShape&);
 void plain_attention_backward(const Context&, Ptr dqkv, ConstPtr dout, ConstPtr out, ConstPtr qkv,
                               const float* logsumexp, const AttentionShape&, float* delta);
+
+/// cuDNN's fused kernels: 16-bit types, heads of up to 128 in steps of 8, arrays aligned to 16 bytes. Its
+/// backward pass adds to the gradients of queries in the order in which blocks come: they differ in their
+/// last digits from run to run. T x T is never stored. `scratch`: cudnn_attention_scratch_bytes().
+[[nodiscard]] bool cudnn_attention_fits(DType type, const AttentionShape&);
+[[nodiscard]] std::size_t cudnn_attention_scratch_bytes(const Context&, DType type, const AttentionShape&);
+void cudnn_attention_forward(const Context&, Ptr out, float* logsumexp, ConstPtr qkv, const AttentionShape&,
+                             void* scratch);
+void cudnn_attention_backward(const Context&, Ptr dqkv, ConstPtr dout, ConstPtr out, ConstPtr qkv,
+                              const float* logsumexp, const AttentionShape&, void* scratch);
 
 }  // namespace shardscope::kernels::cuda

@@ -2,13 +2,31 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
+#include <string>
+
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/cudnn_attention.h"
 #include "kernels/cuda/products.h"
 
 namespace shardscope::kernels::cuda {
+namespace {
+
+Context::Attention chosen_attention() {
+  const char* const value = std::getenv("SHARDSCOPE_ATTENTION");
+  const std::string chosen = value == nullptr ? "" : value;
+  if (chosen.empty() || chosen == "own") return Context::Attention::own;
+  if (chosen == "cudnn") return Context::Attention::cudnn;
+  throw_bad_argument("attention", "SHARDSCOPE_ATTENTION is \"" + chosen + "\"; it may be own or cudnn");
+}
+
+}  // namespace
 
 Context::Context(void* stream, void* workspace)
-    : stream_(stream), workspace_(workspace), products_(std::make_unique<Products>()) {
+    : stream_(stream),
+      workspace_(workspace),
+      products_(std::make_unique<Products>()),
+      attention_(chosen_attention()) {
   int device = 0;
   int shared = 0;
   check(cudaGetDevice(&device), "context", "cudaGetDevice");
@@ -24,5 +42,10 @@ Context::Context(void* stream, void* workspace)
 }
 
 Context::~Context() = default;
+
+Context::CudnnAttention& Context::cudnn_attention() const {
+  if (cudnn_attention_ == nullptr) cudnn_attention_ = std::make_unique<CudnnAttention>(stream_);
+  return *cudnn_attention_;
+}
 
 }  // namespace shardscope::kernels::cuda

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace shardscope::kernels::cuda {
@@ -33,6 +34,14 @@ class Context {
   struct Products;  ///< linear.cpp: handle and the algorithm chosen for each shape
   [[nodiscard]] Products& products() const noexcept { return *products_; }
 
+  /// Whose attention kernels 16-bit types take where both can: environment variable SHARDSCOPE_ATTENTION when
+  /// the context is made, `own` where it is not set.
+  enum class Attention : std::uint8_t { own, cudnn };
+  [[nodiscard]] Attention attention() const noexcept { return attention_; }
+  struct CudnnAttention;  ///< cudnn_attention.h: handle and the plan of each shape
+  /// Made when it is first asked for.
+  [[nodiscard]] CudnnAttention& cudnn_attention() const;
+
  private:
   void* stream_;
   void* workspace_;
@@ -40,6 +49,8 @@ class Context {
   std::size_t shared_bytes_limit_ = 0;
   bool gelu_in_products_ = false;
   std::unique_ptr<Products> products_;
+  Attention attention_ = Attention::own;
+  mutable std::unique_ptr<CudnnAttention> cudnn_attention_;
 };
 
 }  // namespace shardscope::kernels::cuda

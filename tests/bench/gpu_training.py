@@ -17,6 +17,7 @@ not aligned, which costs every library its fastest products.
 """
 import argparse
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -35,6 +36,8 @@ CONTEXT, VOCABULARY = 1024, 50304
 PEAK_TFLOPS = {"H200": 989.4, "H100": 989.4, "A100": 312.0, "B200": 2250.0}
 # Our contestants: stage and detail level. The first is what the others are compared with.
 OURS = [(0, "steps"), (1, "steps"), (2, "steps"), (3, "steps"), (0, "params"), (0, "kernels")]
+# The first of them once more with cuDNN's attention instead of our own kernels, where the machine has it.
+BY_CUDNN = "stage 0, cuDNN attention"
 PEER = "PyTorch"
 # What is asked of an H200, each with the models it is asked of.
 LEAST_MFU, MFU_MODELS = 45.0, ("124m",)
@@ -69,7 +72,7 @@ def label(stage, detail):
     return f"stage {stage}, detail {detail}"
 
 
-def run_ours(bin_folder, shape, stage, detail, args, folder):
+def run_ours(bin_folder, shape, stage, detail, args, folder, attention="own"):
     tokens = folder / "tokens.bin"
     if not tokens.exists():
         # 16-bit tokens of a fixed sequence; what they are costs nothing.
@@ -92,7 +95,9 @@ def run_ours(bin_folder, shape, stage, detail, args, folder):
     command = [program, "run", "--ranks", "1", "--device", "cuda", "--config", config, "--model", model, "--data", tokens,
                "--steps", str(args.warm_up + args.steps), "--detail", detail, "--record", recording, "--no-view"]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                          preexec_fn=children.bound(signal.SIGTERM))
+                          env={**os.environ, "SHARDSCOPE_ATTENTION": attention}, preexec_fn=children.bound(signal.SIGTERM))
+    if attention == "cudnn" and "libcudnn.so.9 cannot be loaded" in done.stderr:
+        return None
     if done.returncode != 0:
         raise Failure(f"{label(stage, detail)}: {done.stderr.strip()[-500:]}")
     summary = subprocess.run([str(program), "summary", "--json", str(recording)], capture_output=True, text=True)
@@ -168,9 +173,12 @@ def measure(args):
                 round_begin = time.monotonic()
                 if done > 0 and args.limit and round_begin - begin + longest > args.limit:
                     break
-                for stage, detail in OURS:
-                    one = run_ours(bin_folder, SHAPES[name], stage, detail, args, pathlib.Path(place))
-                    row = rows.setdefault(label(stage, detail), {"step_ms": [], "peak_bytes": None})
+                contestants = [(label(*one), *one, "own") for one in OURS] + [(BY_CUDNN, *OURS[0], "cudnn")]
+                for who, stage, detail, attention in contestants:
+                    one = run_ours(bin_folder, SHAPES[name], stage, detail, args, pathlib.Path(place), attention)
+                    if one is None:
+                        continue
+                    row = rows.setdefault(who, {"step_ms": [], "peak_bytes": None})
                     row["step_ms"] += one["step_ms"]
                     row["peak_bytes"] = one["peak_bytes"]
                 peer = run_peer(SHAPES[name], args)
@@ -208,6 +216,12 @@ def table(result):
             lines.append(f"{who:24}{ms:>10.2f}{tokens / ms * 1e3:>12.0f}{mfu:>8}{memory:>10}{ms / base:>12.4f}"
                          f"{peer / ms if peer else float('nan'):>12.3f}" if peer else
                          f"{who:24}{ms:>10.2f}{tokens / ms * 1e3:>12.0f}{mfu:>8}{memory:>10}{ms / base:>12.4f}{'-':>12}")
+        if BY_CUDNN in rows:
+            by_cudnn = median_ms(rows[BY_CUDNN])
+            lines.append(f"attention: {'cuDNN' if by_cudnn < base else 'our own'} is the faster one, by "
+                         f"{100 * abs(by_cudnn / base - 1):.2f} % of a step")
+        else:
+            lines.append("attention: no cuDNN here to compare with")
         if peer is None:
             lines.append("PyTorch is not installed here: nothing to compare with")
     lines += ["", "of stage 0: step time over that of stage 0 at detail steps; of PyTorch: its step time over this one's.",

@@ -38,6 +38,15 @@ class Table(unittest.TestCase):
         self.assertIn("MADE-UP", text)
         self.assertIn("3.00", next(line for line in text.splitlines() if line.startswith("PyTorch")))
 
+    def test_which_attention_is_faster(self):
+        result = made_up(peer=True)
+        self.assertIn("no cuDNN here", gpu_training.table(result))
+        rows = result["models"]["124m"]
+        rows[gpu_training.BY_CUDNN] = {"step_ms": [95.0], "peak_bytes": 2 << 30}
+        self.assertIn("cuDNN is the faster one, by 5.00 %", gpu_training.table(result))
+        rows[gpu_training.BY_CUDNN]["step_ms"] = [102.0]
+        self.assertIn("our own is the faster one, by 2.00 %", gpu_training.table(result))
+
     def test_without_pytorch_it_says_so(self):
         text = gpu_training.table(made_up(peer=False))
         self.assertIn("PyTorch is not installed here", text)

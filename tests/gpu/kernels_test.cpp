@@ -162,45 +162,6 @@ TEST_F(CudaKernels, EmbeddingAgreesBitwise) {
   }
 }
 
-TEST_F(CudaKernels, Attention) {
-  struct Shape {
-    std::int64_t B, T, C, H;
-  };
-  // Heads of 64 and 128 in 16 bits go to the tensor cores; lengths on both sides of their blocks of 64 and
-  // 128.
-  for (const Shape& s :
-       {Shape{1, 1, 64, 1}, Shape{2, 63, 128, 2}, Shape{1, 64, 64, 1}, Shape{2, 65, 128, 1},
-        Shape{1, 128, 192, 3}, Shape{1, 129, 256, 2}, Shape{2, 257, 128, 2}, Shape{1, 512, 128, 1},
-        Shape{1, 33, 20, 2}, Shape{2, 100, 96, 3}, Shape{1, 70, 200, 1}, Shape{1, 40, 256, 1}}) {
-    for (const DType type : kAllTypes) {
-      Both qkv(*device, random_doubles(s.B * s.T * 3 * s.C, 41, -1.5, 1.5), type);
-      Both out(*device, s.B * s.T * s.C, type);
-      Both sums(*device, s.B * s.H * s.T, DType::f32);
-      Both dout(*device, random_doubles(s.B * s.T * s.C, 42), type);
-      Both dqkv(*device, s.B * s.T * 3 * s.C, type);
-      std::vector<std::byte> host_scratch(kernels::attention_scratch_bytes(Exec{}, type, s.B, s.T, s.C, s.H));
-      DeviceArray scratch(*device, static_cast<std::size_t>(s.B * s.H * s.T) * sizeof(float));
-      both([&](const Exec& e) {
-        void* room = e.backend == kernels::Backend::cpu ? host_scratch.data() : scratch.data();
-        kernels::attention_forward(e, out.on(e), sums.floats(e), qkv.on(e), s.B, s.T, s.C, s.H, room);
-      });
-      // Weights are rounded to 16 bits before they meet the values, which are below 1.5.
-      const double rounding = type == DType::f32 ? 2e-6 : 1.5 * unit_roundoff(type);
-      EXPECT_TRUE(sums.near(1e-5, 1e-5 + (type == DType::f32 ? 0 : 1e-5)));
-      EXPECT_TRUE(out.near(2 * unit_roundoff(type), 2 * rounding))
-          << s.B << ' ' << s.T << ' ' << s.C << ' ' << s.H;
-      both([&](const Exec& e) {
-        void* room = e.backend == kernels::Backend::cpu ? host_scratch.data() : scratch.data();
-        kernels::attention_backward(e, dqkv.on(e), dout.on(e), out.on(e), qkv.on(e), sums.floats(e), s.B, s.T,
-                                    s.C, s.H, room);
-      });
-      // Key gradients sum over up to T queries.
-      const double length = std::sqrt(static_cast<double>(s.T));
-      EXPECT_TRUE(dqkv.near(4 * unit_roundoff(type), 6 * rounding * length));
-    }
-  }
-}
-
 TEST_F(CudaKernels, CrossEntropy) {
   struct Shape {
     std::int64_t N, V;

@@ -14,6 +14,7 @@
 namespace shardscope::kernels::cuda {
 
 struct Context::Products {};
+struct Context::CudnnAttention {};
 Context::Context(void* stream, void* workspace) : stream_(stream), workspace_(workspace) {}
 Context::~Context() = default;
 

@@ -1,0 +1,225 @@
+#include "kernels/cuda/cudnn_attention.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/error.h"
+
+namespace shardscope::kernels::cuda {
+namespace {
+
+using Tensor = CudnnGraph::Tensor;
+using Shape = CudnnGraph::Shape;
+
+constexpr std::int64_t kWidest = 128;  ///< head that cuDNN's kernels take forward and backward
+constexpr std::size_t kAligned = 256;
+
+/// The arrays of kernels/ops.h as cuDNN sees them: [B, H, T, C/H].
+struct Shapes {
+  explicit Shapes(const AttentionShape& s) : B(s.B), T(s.T), C(s.C), H(s.H), D(s.width()) {}
+  /// One of q, k and v (or their gradients) in rows of 3C.
+  [[nodiscard]] Shape packed() const { return {{B, H, T, D}, {T * 3 * C, D, 3 * C, 1}}; }
+  [[nodiscard]] Shape out() const { return {{B, H, T, D}, {T * C, D, C, 1}}; }
+  [[nodiscard]] Shape by_head() const { return {{B, H, T, D}, {H * T * D, T * D, D, 1}}; }
+  [[nodiscard]] Shape rows() const { return {{B, H, T, 1}, {H * T, T, 1, 1}}; }
+  [[nodiscard]] Shape scores() const { return {{B, H, T, T}, {H * T * T, T * T, T, 1}}; }
+  std::int64_t B, T, C, H, D;
+};
+
+cudnnDataType_t type_of(DType type) { return type == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF; }
+
+/// Scores of keys behind the query, which it does not see, become minus infinity. Of the ways to say that,
+/// cuDNN's kernels know this one.
+Tensor causal(CudnnGraph& graph, Tensor scores, const Shapes& s) {
+  const Tensor least = graph.number(-std::numeric_limits<float>::infinity());
+  const Tensor row = graph.between(CUDNN_DATA_INT32, s.scores());
+  const Tensor column = graph.between(CUDNN_DATA_INT32, s.scores());
+  const Tensor seen = graph.between(CUDNN_DATA_BOOLEAN, s.scores());
+  const Tensor masked = graph.between(CUDNN_DATA_FLOAT, s.scores());
+  graph.index(row, scores, 2);
+  graph.index(column, scores, 3);
+  graph.pointwise(CUDNN_POINTWISE_CMP_GE, seen, row, column, CUDNN_DATA_BOOLEAN);
+  graph.select(masked, scores, least, seen);
+  return masked;
+}
+
+/// Never in memory, fp32.
+Tensor pointwise(CudnnGraph& graph, cudnnPointwiseMode_t mode, const Shape& shape, Tensor x,
+                 std::optional<Tensor> b = std::nullopt) {
+  const Tensor y = graph.between(CUDNN_DATA_FLOAT, shape);
+  graph.pointwise(mode, y, x, b);
+  return y;
+}
+
+void describe(Context::CudnnAttention::Forward& to, DType type, const AttentionShape& shape) {
+  const Shapes s(shape);
+  const cudnnDataType_t io = type_of(type);
+  CudnnGraph& graph = to.graph;
+  to.q = graph.array(io, s.packed());
+  to.k = graph.array(io, s.packed().transposed());
+  to.v = graph.array(io, s.packed());
+  to.logsumexp = graph.array(CUDNN_DATA_FLOAT, s.rows());
+  to.out = graph.array(io, s.out());
+  const Tensor scale = graph.number(shape.scale());
+
+  const Tensor products = graph.between(CUDNN_DATA_FLOAT, s.scores());
+  graph.multiply(products, to.q, to.k);
+  const Tensor scores = causal(graph, pointwise(graph, CUDNN_POINTWISE_MUL, s.scores(), products, scale), s);
+
+  const Tensor most = graph.between(CUDNN_DATA_FLOAT, s.rows());
+  graph.reduce(CUDNN_REDUCE_TENSOR_MAX, most, scores);
+  const Tensor below = pointwise(graph, CUDNN_POINTWISE_SUB, s.scores(), scores, most);
+  const Tensor powers = pointwise(graph, CUDNN_POINTWISE_EXP, s.scores(), below);
+  const Tensor sum = graph.between(CUDNN_DATA_FLOAT, s.rows());
+  graph.reduce(CUDNN_REDUCE_TENSOR_ADD, sum, powers);
+  const Tensor logarithm = pointwise(graph, CUDNN_POINTWISE_LOG, s.rows(), sum);
+  graph.pointwise(CUDNN_POINTWISE_ADD, to.logsumexp, most, logarithm);
+  const Tensor weights = graph.between(io, s.scores());
+  graph.pointwise(CUDNN_POINTWISE_DIV, weights, powers, sum);
+  graph.multiply(to.out, weights, to.v);
+}
+
+void describe(Context::CudnnAttention::Backward& to, DType type, const AttentionShape& shape) {
+  const Shapes s(shape);
+  const cudnnDataType_t io = type_of(type);
+  const Shape scores_across{{s.B, s.H, s.T, s.T}, {s.H * s.T * s.T, s.T * s.T, 1, s.T}};
+  CudnnGraph& graph = to.graph;
+  to.q = graph.array(io, s.packed());
+  to.k = graph.array(io, s.packed().transposed());
+  to.v = graph.array(io, s.packed().transposed());
+  to.out = graph.array(io, s.out());
+  to.dout = graph.array(io, s.out());
+  to.logsumexp = graph.array(CUDNN_DATA_FLOAT, s.rows());
+  to.dq = graph.array(io, s.packed());
+  to.dk = graph.array(io, s.packed());
+  to.dv = graph.array(io, s.packed());
+  to.delta = graph.array(CUDNN_DATA_FLOAT, s.rows());
+  to.dq_sums = graph.array(CUDNN_DATA_FLOAT, s.by_head());
+  const Tensor scale = graph.number(shape.scale());
+  const Tensor one = graph.number(1);
+
+  const Shape products{{s.B, s.H, s.T, s.D}, {s.H * s.T * s.D, s.T * s.D, s.H * s.D, 1}};
+  const Tensor dout_out = pointwise(graph, CUDNN_POINTWISE_MUL, products, to.dout, to.out);
+  const Tensor delta = graph.between(CUDNN_DATA_FLOAT, s.rows());
+  graph.reduce(CUDNN_REDUCE_TENSOR_ADD, delta, dout_out);
+  // By what dropout would scale it: cuDNN's kernels look for the operation.
+  graph.pointwise(CUDNN_POINTWISE_MUL, to.delta, delta, one);
+
+  const Tensor unscaled = graph.between(CUDNN_DATA_FLOAT, s.scores());
+  graph.multiply(unscaled, to.q, to.k);
+  const Tensor scaled = pointwise(graph, CUDNN_POINTWISE_MUL, s.scores(), unscaled, scale);
+  const Tensor logarithms = pointwise(graph, CUDNN_POINTWISE_SUB, s.scores(), scaled, to.logsumexp);
+  const Tensor weights = pointwise(graph, CUDNN_POINTWISE_EXP, s.scores(), causal(graph, logarithms, s));
+  const Tensor weights_across = graph.between(io, scores_across);
+  graph.reshape(weights_across, weights);
+  graph.multiply(to.dv, weights_across, to.dout);
+
+  const Tensor dweights = graph.between(CUDNN_DATA_FLOAT, s.scores());
+  graph.multiply(dweights, to.dout, to.v);
+  const Tensor above = pointwise(graph, CUDNN_POINTWISE_SUB, s.scores(), dweights, to.delta);
+  const Tensor dscaled = pointwise(graph, CUDNN_POINTWISE_MUL, s.scores(), above, weights);
+  const Tensor dscores = pointwise(graph, CUDNN_POINTWISE_MUL, s.scores(), dscaled, scale);
+  const Tensor dscores_across = graph.between(io, scores_across);
+  graph.reshape(dscores_across, dscores);
+  graph.multiply(to.dk, dscores_across, to.q);
+
+  const Tensor keys = graph.between(CUDNN_DATA_FLOAT, s.packed());
+  graph.reshape(keys, to.k);
+  graph.multiply(to.dq_sums, dscores, keys);
+  graph.pointwise(CUDNN_POINTWISE_IDENTITY, to.dq, to.dq_sums);
+}
+
+std::size_t aligned(std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
+
+/// What the backward pass asks of its scratch memory beside cuDNN's workspace.
+struct Room {
+  explicit Room(const AttentionShape& s)
+      : dq_sums(aligned(static_cast<std::size_t>(s.B * s.H * s.T) * sizeof(float))),
+        workspace(dq_sums + aligned(static_cast<std::size_t>(s.B * s.T * s.C) * sizeof(float))) {}
+  std::size_t dq_sums, workspace;  ///< where they begin; delta is at 0
+};
+
+void* at(void* base, std::size_t bytes) { return static_cast<std::byte*>(base) + bytes; }
+void* third_of(Ptr packed, std::int64_t third, const AttentionShape& s) {
+  return at(packed.data, static_cast<std::size_t>(third * s.C) * size_of(packed.type));
+}
+/// cuDNN takes no pointers to const.
+Ptr writable(ConstPtr p) { return {const_cast<void*>(p.data), p.type}; }
+
+}  // namespace
+
+Context::CudnnAttention::CudnnAttention(void* stream) {
+  constexpr const char* kName = "attention";
+  const CudnnLibrary& library = cudnn_library(kName);
+  library.check(library.create(&handle), kName, "cudnnCreate");
+  library.check(library.set_stream(handle, static_cast<cudaStream_t>(stream)), kName, "cudnnSetStream");
+}
+Context::CudnnAttention::~CudnnAttention() {
+  if (handle != nullptr) (void)cudnn_library("attention").destroy(handle);
+}
+
+Context::CudnnAttention::Forward& Context::CudnnAttention::forward(DType type, const AttentionShape& s) {
+  std::unique_ptr<Forward>& known = forward_[{type, s.B, s.T, s.C, s.H}];
+  if (known == nullptr) {
+    auto made = std::make_unique<Forward>();
+    describe(*made, type, s);
+    made->graph.plan(handle);
+    known = std::move(made);
+  }
+  return *known;
+}
+Context::CudnnAttention::Backward& Context::CudnnAttention::backward(DType type, const AttentionShape& s) {
+  std::unique_ptr<Backward>& known = backward_[{type, s.B, s.T, s.C, s.H}];
+  if (known == nullptr) {
+    auto made = std::make_unique<Backward>();
+    describe(*made, type, s);
+    made->graph.plan(handle);
+    known = std::move(made);
+  }
+  return *known;
+}
+
+bool cudnn_attention_fits(DType type, const AttentionShape& s) {
+  return (type == DType::bf16 || type == DType::f16) && s.width() <= kWidest && s.width() % 8 == 0;
+}
+
+std::size_t cudnn_attention_scratch_bytes(const Context& on, DType type, const AttentionShape& s) {
+  Context::CudnnAttention& plans = on.cudnn_attention();
+  const std::size_t forward = plans.forward(type, s).graph.workspace_bytes();
+  return std::max(forward, Room(s).workspace + plans.backward(type, s).graph.workspace_bytes());
+}
+
+void cudnn_attention_forward(const Context& on, Ptr out, float* logsumexp, ConstPtr qkv,
+                             const AttentionShape& s, void* scratch) {
+  Context::CudnnAttention& plans = on.cudnn_attention();
+  Context::CudnnAttention::Forward& to = plans.forward(out.type, s);
+  const Ptr in = writable(qkv);
+  const CudnnGraph::Given arrays[] = {{to.q, third_of(in, 0, s)},
+                                      {to.k, third_of(in, 1, s)},
+                                      {to.v, third_of(in, 2, s)},
+                                      {to.logsumexp, logsumexp},
+                                      {to.out, out.data}};
+  to.graph.run(plans.handle, arrays, scratch);
+}
+
+void cudnn_attention_backward(const Context& on, Ptr dqkv, ConstPtr dout, ConstPtr out, ConstPtr qkv,
+                              const float* logsumexp, const AttentionShape& s, void* scratch) {
+  Context::CudnnAttention& plans = on.cudnn_attention();
+  Context::CudnnAttention::Backward& to = plans.backward(dqkv.type, s);
+  const Room room(s);
+  const Ptr in = writable(qkv);
+  const CudnnGraph::Given arrays[] = {{to.q, third_of(in, 0, s)},
+                                      {to.k, third_of(in, 1, s)},
+                                      {to.v, third_of(in, 2, s)},
+                                      {to.out, writable(out).data},
+                                      {to.dout, writable(dout).data},
+                                      {to.logsumexp, const_cast<float*>(logsumexp)},
+                                      {to.dq, third_of(dqkv, 0, s)},
+                                      {to.dk, third_of(dqkv, 1, s)},
+                                      {to.dv, third_of(dqkv, 2, s)},
+                                      {to.delta, scratch},
+                                      {to.dq_sums, at(scratch, room.dq_sums)}};
+  to.graph.run(plans.handle, arrays, at(scratch, room.workspace));
+}
+
+}  // namespace shardscope::kernels::cuda

@@ -1,0 +1,41 @@
+// Attention by cuDNN's fused kernels: the plans of a context, one for each shape.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/cudnn_graph.h"
+
+namespace shardscope::kernels::cuda {
+
+struct Context::CudnnAttention {
+  struct Forward {
+    CudnnGraph graph{"attention_forward"};
+    CudnnGraph::Tensor q, k, v, out, logsumexp;
+  };
+  struct Backward {
+    CudnnGraph graph{"attention_backward"};
+    CudnnGraph::Tensor q, k, v, out, dout, logsumexp, dq, dk, dv;
+    CudnnGraph::Tensor delta;    ///< sums of dout * out over a head's columns, fp32 [B,H,T]
+    CudnnGraph::Tensor dq_sums;  ///< fp32 [B,H,T,C/H]: blocks of keys add to it as they come
+  };
+
+  explicit CudnnAttention(void* stream);
+  ~CudnnAttention();
+  CudnnAttention(const CudnnAttention&) = delete;
+  CudnnAttention& operator=(const CudnnAttention&) = delete;
+
+  Forward& forward(DType type, const AttentionShape&);
+  Backward& backward(DType type, const AttentionShape&);
+
+  cudnnHandle_t handle = nullptr;
+
+ private:
+  using Key = std::tuple<DType, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  std::map<Key, std::unique_ptr<Forward>> forward_;
+  std::map<Key, std::unique_ptr<Backward>> backward_;
+};
+
+}  // namespace shardscope::kernels::cuda

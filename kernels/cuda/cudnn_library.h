@@ -1,0 +1,33 @@
+// cuDNN's functions that the kernels call. Loaded when they are first asked for, so that programs run where
+// there is no cuDNN as long as nobody chooses it.
+#pragma once
+
+#include <cudnn.h>
+
+#include <string>
+
+namespace shardscope::kernels::cuda {
+
+struct CudnnLibrary {
+  decltype(&::cudnnCreate) create = nullptr;
+  decltype(&::cudnnDestroy) destroy = nullptr;
+  decltype(&::cudnnSetStream) set_stream = nullptr;
+  decltype(&::cudnnGetErrorString) error_string = nullptr;
+  decltype(&::cudnnGetLastErrorString) last_error = nullptr;
+  decltype(&::cudnnBackendCreateDescriptor) create_descriptor = nullptr;
+  decltype(&::cudnnBackendDestroyDescriptor) destroy_descriptor = nullptr;
+  decltype(&::cudnnBackendSetAttribute) set_attribute = nullptr;
+  decltype(&::cudnnBackendGetAttribute) get_attribute = nullptr;
+  decltype(&::cudnnBackendFinalize) finalize = nullptr;
+  decltype(&::cudnnBackendExecute) execute = nullptr;
+
+  /// Throws KernelError with what cuDNN says of it. `kernel`: who asked; `call`: what for.
+  void check(cudnnStatus_t result, const char* kernel, const char* call) const;
+  /// What cuDNN said of the last call of this thread that failed; may be empty.
+  [[nodiscard]] std::string last_words() const;
+};
+
+/// Throws KernelError naming what is missing.
+[[nodiscard]] const CudnnLibrary& cudnn_library(const char* kernel);
+
+}  // namespace shardscope::kernels::cuda

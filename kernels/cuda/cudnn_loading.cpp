@@ -1,0 +1,46 @@
+#include <dlfcn.h>
+
+#include <type_traits>
+
+#include "kernels/cuda/cudnn_library.h"
+#include "kernels/error.h"
+
+namespace shardscope::kernels::cuda {
+namespace {
+
+constexpr const char* kName = "libcudnn.so.9";
+
+CudnnLibrary load(const char* kernel) {
+  void* const library = dlopen(kName, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    throw_bad_argument(kernel, std::string(kName) + " cannot be loaded (" + (why == nullptr ? "" : why) +
+                                   "): install cuDNN 9, or leave SHARDSCOPE_ATTENTION unset");
+  }
+  CudnnLibrary out;
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (function == nullptr) throw_bad_argument(kernel, std::string(kName) + " has no " + name);
+  };
+  find(out.create, "cudnnCreate");
+  find(out.destroy, "cudnnDestroy");
+  find(out.set_stream, "cudnnSetStream");
+  find(out.error_string, "cudnnGetErrorString");
+  find(out.last_error, "cudnnGetLastErrorString");
+  find(out.create_descriptor, "cudnnBackendCreateDescriptor");
+  find(out.destroy_descriptor, "cudnnBackendDestroyDescriptor");
+  find(out.set_attribute, "cudnnBackendSetAttribute");
+  find(out.get_attribute, "cudnnBackendGetAttribute");
+  find(out.finalize, "cudnnBackendFinalize");
+  find(out.execute, "cudnnBackendExecute");
+  return out;
+}
+
+}  // namespace
+
+const CudnnLibrary& cudnn_library(const char* kernel) {
+  static const CudnnLibrary library = load(kernel);
+  return library;
+}
+
+}  // namespace shardscope::kernels::cuda
