@@ -46,8 +46,15 @@ class Reader : public ByteReader {
     const std::uint64_t value = varint();
     if (value == 0) return Lane::kNever;
     if (value == 1) return kOpen;
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(unzigzag(value - 2)) +
-                                     static_cast<std::uint64_t>(base_ns_));
+    return after(base_ns_, unzigzag(value - 2));
+  }
+  /// Refuses what is beyond the times that are written, which differences of times could not hold.
+  std::int64_t after(std::int64_t base_ns, std::int64_t ns) {
+    constexpr std::int64_t kBeyond = std::int64_t{1} << 62;
+    const auto sum =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(base_ns) + static_cast<std::uint64_t>(ns));
+    if (sum <= -kBeyond || sum >= kBeyond) fail("has a time that cannot be");
+    return sum;
   }
   std::uint32_t id() { return static_cast<std::uint32_t>(varint()) - 1U; }
   std::int64_t number() { return unzigzag(varint()); }
@@ -319,8 +326,7 @@ std::vector<ParamState> read_statuses(Reader& in) {
   for (ParamState& param : statuses) {
     param.since_ns = StatusIndex::kNever;
     if (in.varint() == 0) continue;
-    last += in.number();
-    param.since_ns = last;
+    param.since_ns = last = in.after(last, in.number());
   }
   std::uint32_t before = 0;
   for (ParamState& param : statuses) {
