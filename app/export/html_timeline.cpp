@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "app/export/html_parts.h"
+#include "app/export/span_walk.h"
 #include "app/store/names.h"
 
 namespace shardscope::exporter {
@@ -60,13 +61,17 @@ std::string span_title(const store::Store& store, std::uint32_t rank, const stor
     if (id >= tables.modules.size()) return fmt::format("module {}", id);
     return tables.modules[id].path.empty() ? std::string("(root)") : tables.modules[id].path;
   };
-  const std::string duration = time_text(span.end_ns - span.begin_ns);
+  const std::string duration =
+      span.end_ns == store::kOpen ? "not ended" : time_text(span.end_ns - span.begin_ns);
   switch (span.kind) {
     case EventKind::module_begin: {
       const char* pass[] = {"forward", "backward", "recompute"};
       return fmt::format("{} {}: {}", module(span.a), span.code < 3 ? pass[span.code] : "", duration);
     }
     case EventKind::fetch_wait_begin:
+      // Parameters that stay whole are gathered for no module.
+      if (span.a == instrumentation::kNoId)
+        return fmt::format("wait for gather {} of persistent parameters: {}", span.b, duration);
       return fmt::format("{} waits for gather {}: {}", module(span.a), span.b, duration);
     case EventKind::collective_begin:
       return fmt::format("{} #{}: {}, {}",
@@ -80,7 +85,7 @@ std::string span_title(const store::Store& store, std::uint32_t rank, const stor
       return fmt::format("{}: {}{}", name, duration, delay);
     }
     default:
-      return fmt::format("{}: {}", instrumentation::name_of(span.kind), duration);
+      return fmt::format("{}: {}", span_label(store, rank, span), duration);
   }
 }
 

@@ -1,0 +1,63 @@
+// What the page of a run calls the spans that it draws.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "app/analysis/summary.h"
+#include "app/export/html_report.h"
+#include "app/store/chunk.h"
+#include "app/store/store.h"
+
+namespace shardscope::exporter {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using ev::EventKind;
+using ev::StreamId;
+
+/// A rank with one step of a millisecond, in which `events` happen.
+store::Store one_step(const std::vector<ev::Event>& events) {
+  store::Store store;
+  ev::RunTables tables;
+  tables.run_id = "test";
+  tables.world = tables.local_world = 1;
+  tables.stage = 3;
+  tables.elems = 10;
+  tables.modules = {{0, ev::kNoId, "", "Root", {0}, true}};
+  tables.params = {{0, "weight", "f32", {10}, 10, 10, 0, {0}, false}};
+  store.set_tables(0, tables);
+  store::Chunk chunk;
+  chunk.rank = 0;
+  chunk.events = events;
+  chunk.events.push_back({0, EventKind::step_begin, StreamId::host, 0, 0, ev::kNoId, ev::kNoId, 0, 0});
+  chunk.events.push_back({1'000'000, EventKind::step_end, StreamId::host, 0, 0, ev::kNoId, ev::kNoId, 0, 0});
+  std::ranges::stable_sort(chunk.events, {}, &ev::Event::ticks);
+  store.ingest(chunk);
+  return store;
+}
+
+TEST(Report, NamesWaitsThatAreForNoModuleAndSpansWithoutAnEnd) {
+  const auto event = [](std::uint64_t at, EventKind kind, std::uint32_t a, std::uint32_t b) {
+    return ev::Event{at, kind, StreamId::compute, 0, a, b, ev::kNoId, 0, 0};
+  };
+  const store::Store store = one_step({
+      event(100'000, EventKind::fetch_wait_begin, 0, 6),
+      event(200'000, EventKind::fetch_wait_end, 0, 6),
+      event(300'000, EventKind::fetch_wait_begin, ev::kNoId, 7),
+      event(400'000, EventKind::fetch_wait_end, ev::kNoId, 7),
+      event(500'000, EventKind::data_wait_begin, 0, 0),
+      event(600'000, EventKind::data_wait_end, 0, 0),
+      event(700'000, EventKind::module_begin, 0, 0),
+  });
+  const std::string page = html_report(store, analysis::summarize(store), {});
+  EXPECT_THAT(page, testing::HasSubstr("<title>(root) waits for gather 6: 100 µs</title>"));
+  EXPECT_THAT(page, testing::HasSubstr("<title>wait for gather 7 of persistent parameters: 100 µs</title>"));
+  EXPECT_THAT(page, testing::HasSubstr("<title>wait for data: 100 µs</title>"));
+  EXPECT_THAT(page, testing::HasSubstr("<title>(root) forward: not ended</title>"));
+  EXPECT_THAT(page, testing::Not(testing::HasSubstr("4294967295")));
+}
+
+}  // namespace
+}  // namespace shardscope::exporter
