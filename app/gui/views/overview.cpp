@@ -115,7 +115,8 @@ void OverviewView::ranks(Context& ctx, Rect room) {
   ctx.canvas.text_in(line.take_right(kNumber), "fetch wait", c.muted, Font::small, Align::right);
   ctx.canvas.text_in(line.take_right(kNumber), "hidden", c.muted, Font::small, Align::right);
   line.take_right(16);
-  if (line.w > 330) time_legend(ctx, line);
+  if (line.w > 330)
+    time_legend(ctx, line, s.ranks.empty() ? analysis::TimePartition{} : s.ranks.front().time);
   ctx.canvas.horizontal(head.x, head.bottom() - 1, head.w, c.line);
   room.take_top(4);
   const auto all = app.store().ranks();

@@ -122,8 +122,8 @@ std::vector<Part> time_parts(const Palette& c, const TimePartition& time) {
           {"idle", static_cast<double>(time.idle_ns), c.of(Meaning::neutral), false}};
 }
 
-void time_legend(Context& ctx, Rect room) {
-  for (const Part& part : time_parts(ctx.colors(), {})) {
+void time_legend(Context& ctx, Rect room, const TimePartition& time) {
+  for (const Part& part : time_parts(ctx.colors(), time)) {
     const float w = ctx.canvas.width(part.label, Font::small) + 30;
     if (room.w < w) return;
     Rect place = room.take_left(w);

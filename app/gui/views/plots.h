@@ -30,9 +30,9 @@ struct Part {
 void stacked_bar(Context& ctx, const Rect& rect, const std::vector<Part>& parts, double whole,
                  const std::function<std::string(double)>& text);
 
-/// The four parts of a rank's time (metrics 2.2), in order.
+/// The parts of a rank's time (metrics 2.2), in order; where they are not known, one that says so.
 [[nodiscard]] std::vector<Part> time_parts(const Palette& colors, const TimePartition& time);
 /// Names and colours of those parts in a row.
-void time_legend(Context& ctx, Rect rect);
+void time_legend(Context& ctx, Rect rect, const TimePartition& time);
 
 }  // namespace shardscope::gui

@@ -65,7 +65,8 @@ void TimelineView::ruler(Context& ctx, const Rect& rect, const TimeScale& scale)
   for (const Tick& tick : time_ticks(scale, 110)) {
     const float x = scale.x_of(tick.at_ns);
     ctx.canvas.vertical(x, rect.bottom() - 5, 5, c.muted, 0.6F);
-    ctx.canvas.text(std::floor(x) + 4, rect.y + 3, tick.label, c.muted, Font::mono_small);
+    if (x + 4 + ctx.canvas.width(tick.label, Font::mono_small) <= rect.right())
+      ctx.canvas.text(std::floor(x) + 4, rect.y + 3, tick.label, c.muted, Font::mono_small);
   }
   ctx.canvas.horizontal(rect.x, rect.bottom() - 1, rect.w, c.line);
   if (ctx.clicked(rect))
