@@ -9,6 +9,7 @@
 #include "tests/device/thread_ranks.h"
 #include "tests/gpu/collective_checks.h"
 #include "tests/gpu/gpu.h"
+#include "tests/gpu/host_cuda/nccl.h"
 
 namespace shardscope::gpu {
 namespace {
@@ -112,6 +113,31 @@ TEST(NcclRanks, GathersOfAGroupInPlaceOfDifferentSizes) {
     device.gather().synchronize();
     all.read(host.data(), 0, host.size() * sizeof(float));
     ASSERT_EQ(host, want);
+  });
+  for (const RankOutcome& outcome : outcomes) EXPECT_EQ(outcome.error, "");
+}
+
+// NCCL answers for the call; the group around it must not stay open, or it takes in whatever comes next.
+TEST(NcclRanks, ACallThatIsRefusedLeavesNoGroupOpen) {
+  const auto outcomes = run_ranks(2, kNever, [](comm::World& world, device::Device& device) {
+    const auto comm = world.make_communicator("refused");
+    std::vector<float> host(64, static_cast<float>(world.rank() + 1));
+    const DeviceArray data(device, host.data(), host.size() * sizeof(float));
+    const auto reduce = [&] {
+      const comm::ReducePart part{data.data(), data.data(), 64, 1, kNoId};
+      comm->reduce({&part, 1}, DType::f32, 1, device.reduce(), {});
+    };
+    host_cuda::refuse_next_operation = true;
+    try {
+      reduce();
+      ADD_FAILURE() << "it was refused";
+    } catch (const BackendError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("ncclReduce"));
+    }
+    reduce();
+    device.reduce().synchronize();
+    data.read(host.data(), 0, host.size() * sizeof(float));
+    EXPECT_EQ(host[0], world.rank() == 1 ? 3 : 1);
   });
   for (const RankOutcome& outcome : outcomes) EXPECT_EQ(outcome.error, "");
 }

@@ -34,6 +34,28 @@ void check(ncclResult_t result, const char* call, const std::string& where) {
                      where);
 }
 
+/// A group of calls, ended in any case: while one is open on a thread, aborting a communicator from there
+/// only becomes part of it, and every later call waits in it.
+class NcclGroup {
+ public:
+  explicit NcclGroup(const std::string& where) : where_(where) {
+    check(ncclGroupStart(), "ncclGroupStart", where_);
+  }
+  ~NcclGroup() {
+    if (open_) ncclGroupEnd();  // what failed has been told
+  }
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+  void end() {
+    open_ = false;
+    check(ncclGroupEnd(), "ncclGroupEnd", where_);
+  }
+
+ private:
+  const std::string& where_;
+  bool open_ = true;
+};
+
 ncclDataType_t type_of(kernels::DType type) {
   switch (type) {
     case kernels::DType::f32:
@@ -315,9 +337,9 @@ void NcclTransport::move(const Collective& collective, const kernels::Exec& exec
   const std::lock_guard lock(state_->comm_mutex);
   if (state_->comm == nullptr) check_failure();
   const instrumentation::NcclCalls calls(collective.sequence);  // for NCCL's profiler plugin, if it is loaded
-  check(ncclGroupStart(), "ncclGroupStart", state_->where);
+  NcclGroup group(state_->where);
   for (const Part& part : collective.parts) queue_part(collective, part, stream);
-  check(ncclGroupEnd(), "ncclGroupEnd", state_->where);
+  group.end();
   settle(name_of(collective.op));
   if (collective.op == CollectiveOp::reduce_scatter) {
     const std::size_t size = kernels::size_of(collective.type);

@@ -2,6 +2,8 @@
 // is order within a communicator, groups that are one operation, results in place, non-blocking communicators
 // that must be asked until they are done, and aborting, after which what waits leaves. What the manual calls
 // wrong ends the program with a message.
+#include "tests/gpu/host_cuda/nccl.h"
+
 #include <nccl.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/gpu/host_cuda/device_code.h"
@@ -218,6 +221,7 @@ struct ncclComm {
 namespace {
 
 thread_local int t_depth = 0;
+thread_local ncclResult_t t_refused = ncclSuccess;  ///< what a call of the open group was answered
 struct Queued {
   ncclComm* comm;
   cudaStream_t stream;
@@ -242,7 +246,16 @@ ncclResult_t launch_group() {
   return ncclInProgress;
 }
 
+/// What an open group would only put off.
+void outside_of_groups(const char* what) {
+  if (t_depth > 0) wrong(what);
+}
+
 ncclResult_t queue(ncclComm* comm, cudaStream_t stream, Operation operation) {
+  if (std::exchange(shardscope::host_cuda::refuse_next_operation, false)) {
+    if (t_depth > 0) t_refused = ncclInvalidArgument;
+    return ncclInvalidArgument;
+  }
   if (comm->busy > 0) wrong("a communicator is used before its last operation has said that it succeeded");
   operation.send = shardscope::host_cuda::seen_by_device(operation.send, "NCCL");
   operation.receive = shardscope::host_cuda::seen_by_device(operation.receive, "NCCL");
@@ -298,6 +311,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  outside_of_groups("a communicator is finalized while a group is open");
   const std::lock_guard lock(comm->clique->mutex);
   ++comm->clique->finalized;
   comm->finalizes = true;
@@ -308,6 +322,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  outside_of_groups("a communicator is aborted while a group is open");
   {
     const std::lock_guard lock(comm->clique->mutex);
     comm->clique->broken = true;
@@ -324,7 +339,10 @@ ncclResult_t ncclGroupStart() {
 }
 ncclResult_t ncclGroupEnd() {
   if (t_depth == 0) wrong("a group ends that did not start");
-  return --t_depth > 0 ? ncclSuccess : launch_group();
+  if (--t_depth > 0) return ncclSuccess;
+  if (t_refused == ncclSuccess) return launch_group();
+  t_group.clear();  // nothing of it is done
+  return std::exchange(t_refused, ncclSuccess);
 }
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
