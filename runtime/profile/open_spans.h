@@ -50,6 +50,23 @@ class OpenSpans {
   std::size_t beyond_ = 0;  ///< open, but not kept
 };
 
+/// Whether a thread's kernel spans are told: not while the driver's records say the same. A span is told by
+/// what was so when it began, for recording begins and ends between two launches or within one: a span
+/// without its end would last until its module's.
+class KernelSpans {
+ public:
+  /// Of each event of the thread, in order.
+  [[nodiscard]] bool tells(const instrumentation::Event& event, bool recording) noexcept {
+    if (event.kind == instrumentation::EventKind::kernel_begin) told_ = !recording;
+    const bool of_kernel = event.kind == instrumentation::EventKind::kernel_begin ||
+                           event.kind == instrumentation::EventKind::kernel_end;
+    return told_ || !of_kernel;
+  }
+
+ private:
+  bool told_ = true;
+};
+
 /// [Note: owners]
 /// CUPTI keeps a stack of ids per thread and gives the top one to every call. Ours is never deeper than one:
 /// whenever the innermost open span of a thread changes, its id replaces the one before. So spans that do not

@@ -77,6 +77,22 @@ TEST(OpenSpans, DeeperThanItKeepsTheParentsOwnTheLaunches) {
   EXPECT_EQ(spans.innermost(), (Owner{GpuOwner::forward, 62}));
 }
 
+TEST(KernelSpans, ASpanInWhichRecordingBeginsOrEndsIsToldWholeOrNotAtAll) {
+  const Event begin{.kind = EventKind::kernel_begin};
+  const Event end{.kind = EventKind::kernel_end};
+  const Event other = module(EventKind::module_begin, 4);
+  KernelSpans spans;
+  EXPECT_TRUE(spans.tells(begin, false));
+  EXPECT_TRUE(spans.tells(end, true)) << "recording began within it";
+  EXPECT_FALSE(spans.tells(begin, true));
+  EXPECT_TRUE(spans.tells(other, true));
+  EXPECT_FALSE(spans.tells(end, true));
+  EXPECT_FALSE(spans.tells(begin, true));
+  EXPECT_FALSE(spans.tells(end, false)) << "recording ended within it";
+  EXPECT_TRUE(spans.tells(begin, false));
+  EXPECT_TRUE(spans.tells(end, false));
+}
+
 TEST(Owner, SurvivesTheWayThroughANumberAndForeignNumbersAreNobody) {
   for (const Owner owner : {Owner{}, Owner{GpuOwner::forward, 0}, Owner{GpuOwner::collective, 4'000'000'000U},
                             Owner{GpuOwner::phase, 2}, Owner{GpuOwner::transfer, instrumentation::kNoId}}) {

@@ -37,6 +37,7 @@ constexpr auto kFlushEvery = 100ms;
 
 struct ThreadSpans {
   OpenSpans open;
+  KernelSpans kernels;
   PushedOwner pushed;
   std::uint64_t period = 0;  ///< of recording, of which `pushed` is right
 };
@@ -51,7 +52,9 @@ bool on_stream_event(const Event& event) {
   ThreadSpans& spans = t_spans;
   const bool changed = spans.open.note(event);
   const std::uint64_t period = g_period.load(std::memory_order_acquire);
-  if (period == 0) return true;
+  // The driver tells of every kernel: two more CUDA events around each would say the same again.
+  const bool tells = spans.kernels.tells(event, period != 0);
+  if (period == 0) return tells;
   if (changed || spans.period != period) {
     spans.period = period;
     const CuptiApi& api = *CuptiApi::find().api;
@@ -65,8 +68,7 @@ bool on_stream_event(const Event& event) {
         },
         [&](std::uint64_t id) { return api.ActivityPushExternalCorrelationId(kKind, id) == CUPTI_SUCCESS; });
   }
-  // The driver tells of every kernel: two more CUDA events around each would say the same again.
-  return event.kind != EventKind::kernel_begin && event.kind != EventKind::kernel_end;
+  return tells;
 }
 
 class Recorder final : public GpuRecorder {
