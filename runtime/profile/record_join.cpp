@@ -124,17 +124,20 @@ std::vector<TimedEvent> RecordJoin::settle(std::int64_t flushed_ns, std::int64_t
   std::sort(syncs_.begin(), syncs_.end(),
             [](const SyncRecord& a, const SyncRecord& b) { return a.begin_ns < b.begin_ns; });
   for (const SyncRecord& sync : syncs_) {
-    if (sync.begin_ns < sync_end_ns_) {  // two threads wait at once: the lane holds one
+    // Two threads wait at once: the lane holds one. What overlaps by the error of the clocks came after.
+    if (sync.begin_ns < sync_end_ns_ &&
+        (sync_end_ns_ - sync.begin_ns > tolerance_ns || sync.end_ns < sync_end_ns_)) {
       ++no_place_;
       ++not_placed_;
       continue;
     }
-    sync_end_ns_ = std::max(sync.begin_ns, sync.end_ns);
+    const std::int64_t begin_ns = std::max(sync.begin_ns, sync_end_ns_);
+    sync_end_ns_ = std::max(begin_ns, sync.end_ns);
     Event event{.kind = EventKind::gpu_sync_begin,
                 .stream = StreamId::gpu_host,
                 .code = static_cast<std::uint8_t>(sync.sync),
                 .a = sync.stream};
-    out.emplace_back(sync.begin_ns, event);
+    out.emplace_back(begin_ns, event);
     event.kind = EventKind::gpu_sync_end;
     out.emplace_back(sync_end_ns_, event);
   }

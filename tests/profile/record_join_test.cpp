@@ -203,6 +203,21 @@ TEST(RecordJoin, SynchronizationMemoryAndWhatHasNoPlace) {
   EXPECT_EQ(memory[0].second.v1, 0xABC0);
 }
 
+/// The line from clock to clock moves a little from flush to flush.
+TEST(RecordJoin, WaitsThatOverlapByTheErrorOfTheClocksFollowOneAnother) {
+  RecordJoin join(lanes(), 0);
+  RecordBatch batch;
+  batch.syncs = {{GpuSync::stream, 7, 100, 200}};
+  join.add(batch);
+  static_cast<void>(join.take(1000, 20));
+  batch.syncs = {{GpuSync::stream, 7, 190, 300}, {GpuSync::stream, 7, 270, 400}};
+  join.add(batch);
+  const auto syncs = of_kind(join.take(2000, 20), EventKind::gpu_sync_begin);
+  ASSERT_EQ(syncs.size(), 1U);
+  EXPECT_EQ(syncs[0].first, 200);
+  EXPECT_EQ(join.not_placed(), 1U) << "30 is more than the error";
+}
+
 /// Whatever the order in which records arrive: every kernel comes out once, lanes are in order and do not
 /// overlap, and what was claimed to be known was.
 TEST(RecordJoin, RecordsInAnyOrderGiveOrderedLanesAndTrueClaims) {
