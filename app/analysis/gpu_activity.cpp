@@ -110,7 +110,8 @@ GpuStream measure(StreamId lane, const std::vector<store::Span>& spans, const st
     gap(span.begin_ns, &span);
     const std::int64_t from = std::max(span.begin_ns, free_from);
     const std::int64_t to = std::min(span.end_ns, window.end);
-    if (to > from) out.busy_ns += to - from;
+    // Pausing drains the streams: their last work runs on within the pause.
+    if (to > from) out.busy_ns += IntervalSet({{from, to}}).subtract(around.paused).length();
     free_from = std::max(free_from, to);
     if (span.begin_ns < window.begin || span.begin_ns >= window.end) continue;
     const ev::GpuWork work = ev::work_of(span.code);
@@ -264,12 +265,21 @@ std::optional<GapBefore> gap_before(const store::Store& store, store::LaneId lan
   }
   if (!from || *from >= span.begin_ns) return std::nullopt;
   const Interval gap{*from, span.begin_ns};
-  return GapBefore{gap, explain_gap_before(store, lane, gap, span)};
+  GapBefore out{gap, explain_gap_before(store, lane, gap, span), gap.end - gap.begin};
+  for (const std::int64_t part : out.parts) out.paused_ns -= part;
+  return out;
 }
 
 GapTimes explain_gap_before(const store::Store& store, store::LaneId lane, Interval gap,
                             const store::Span& next) {
-  return explain_gap(lane.stream, gap, launch_of(next), surroundings(store, lane.rank, gap));
+  const GpuSurroundings around = surroundings(store, lane.rank, gap);
+  GapTimes out{};
+  const IntervalSet running = IntervalSet({gap}).subtract(around.paused);
+  for (const Interval& piece : running.intervals()) {
+    const GapTimes parts = explain_gap(lane.stream, piece, launch_of(next), around);
+    for (std::size_t i = 0; i < kGapCauses; ++i) out[i] += parts[i];
+  }
+  return out;
 }
 
 std::string gap_text(const GapTimes& parts, std::string (*duration)(std::int64_t)) {

@@ -58,7 +58,7 @@ struct GpuSurroundings {
 struct GpuStream {
   std::uint64_t kernels = 0, copies = 0;  ///< that began in it; memsets are kernels
   std::int64_t busy_ns = 0;
-  GapTimes idle_ns{};  ///< busy + idle = the window, pauses cut out
+  GapTimes idle_ns{};  ///< busy + idle = the window, pauses cut out of all three
   /// Launch to start, of those that began in it and whose launch was recorded. It may be below 0 by the error
   /// of the clocks.
   std::uint64_t launches = 0;
@@ -91,11 +91,12 @@ struct GpuActivity {
 struct GapBefore {
   Interval at;
   GapTimes parts{};
+  std::int64_t paused_ns = 0;  ///< of it, by the user: parts + paused = its length
 };
 /// Nothing if there was no gap, or the span is the first of its lane.
 [[nodiscard]] std::optional<GapBefore> gap_before(const store::Store& store, store::LaneId lane,
                                                   const store::Span& span);
-/// The gap right before `next`, whose begin is known: `gap` ends there.
+/// The gap right before `next`, whose begin is known: `gap` ends there. Pauses are in no part.
 [[nodiscard]] GapTimes explain_gap_before(const store::Store& store, store::LaneId lane, Interval gap,
                                           const store::Span& next);
 /// "host late 12 us, queued 3 us": parts above 0, the longest first. `duration` spells nanoseconds.

@@ -132,6 +132,35 @@ TEST(GpuActivity, PausesAreInNoFigure) {
   EXPECT_EQ(of(compute.idle_ns, GapCause::host_late), 50 + 30 + 200);
 }
 
+// The host stands still at once, and the streams when they have done what was queued.
+TEST(GpuActivity, WorkThatRunsOnIntoAPauseIsInNoFigureEither) {
+  RunBuilder run = recorded_step();
+  cover(run, 900, 2100);
+  run.span(0, 1450, 1560, EventKind::paused_begin, StreamId::host, 1);
+  const store::Store& store = run.build();
+  const auto gpu = gpu_activity(store, 0, 1000, 2000);
+  const GpuStream& compute = gpu->streams.at(StreamId::gpu_compute);
+  EXPECT_EQ(compute.busy_ns, 100 + 150 + 200);
+  EXPECT_EQ(compute.busy_ns + sum(compute.idle_ns), 1000 - 110);
+  EXPECT_EQ(compute.busy_ns, partition_time(store, 0, 1000, 2000).compute_ns);
+}
+
+// Nobody was late while the user held the run.
+TEST(GpuActivity, TheGapBeforeAKernelIsWithoutPauses) {
+  RunBuilder run = recorded_step();
+  cover(run, 900, 2100);
+  run.span(0, 1510, 1560, EventKind::paused_begin, StreamId::host, 1);
+  const store::Store& store = run.build();
+  const store::LaneId lane{0, StreamId::gpu_compute};
+  const auto gap = gap_before(store, lane, store.spans(lane, 0)[2]);
+  ASSERT_TRUE(gap.has_value());
+  EXPECT_EQ(gap->at.end - gap->at.begin, 100);
+  EXPECT_EQ(gap->paused_ns, 50);
+  EXPECT_EQ(of(gap->parts, GapCause::host_late), 30);
+  EXPECT_EQ(of(gap->parts, GapCause::queued), 20);
+  EXPECT_EQ(sum(gap->parts), 50);
+}
+
 TEST(GpuActivity, TheGapBeforeAKernelIsThatSinceTheLastOneOfItsStream) {
   RunBuilder run = recorded_step();
   cover(run, 900, 2100);

@@ -185,8 +185,10 @@ void describe_gpu_work(const AppState& app, store::LaneId lane, const store::Spa
   }
   const auto gap = analysis::gap_before(data, lane, span);
   if (!gap) return;
-  add(out, "stream idle before", duration(gap->at.end - gap->at.begin), "since the end of its last work");
-  out.reason = "Idle before: " + analysis::gap_text(gap->parts, spelled);
+  add(out, "stream idle before", duration(gap->at.end - gap->at.begin - gap->paused_ns),
+      "since the end of its last work, pauses cut out");
+  if (const std::string parts = analysis::gap_text(gap->parts, spelled); !parts.empty())
+    out.reason = "Idle before: " + parts;
 }
 
 Details describe_step(const AppState& app, std::uint32_t step) {
@@ -316,7 +318,9 @@ std::string idle_text(const AppState& app, store::LaneId lane, std::int64_t at_n
   if (!next) return {};
   const auto gap = analysis::gap_before(data, lane, *next);
   if (!gap || gap->at.begin > at_ns) return {};
-  return "Idle " + spelled(gap->at.end - gap->at.begin) + ": " + analysis::gap_text(gap->parts, spelled);
+  const std::string parts = analysis::gap_text(gap->parts, spelled);
+  if (parts.empty()) return "Paused";
+  return "Idle " + spelled(gap->at.end - gap->at.begin - gap->paused_ns) + ": " + parts;
 }
 
 Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t rank, std::int64_t at_ns) {

@@ -117,6 +117,7 @@ void SpanPainter::gpu_gaps(const TimelineRow& row, const Rect& rect, std::span<c
     if (x1 - x0 < kNarrowest) continue;
     const analysis::GapTimes parts = analysis::explain_gap_before(ctx_.app.store(), row.lane(), gap, list[i]);
     const auto most = std::max_element(parts.begin(), parts.end());
+    if (*most == 0) continue;  // a pause, which the host's lane shows
     const auto cause = static_cast<analysis::GapCause>(most - parts.begin());
     const Rect box{x0, rect.y + rect.h / 2 - 3, x1 - x0 - 1, 6};
     const bool quiet = cause == analysis::GapCause::nothing_to_do;
