@@ -7,11 +7,19 @@
 
 namespace shardscope::profile {
 
-std::uint8_t* BufferPool::take() noexcept {
+BufferPool::Buffer* BufferPool::find(const std::uint8_t* data) noexcept {
+  const auto found = std::find_if(all_.begin(), all_.end(), [data](const Buffer& one) {
+    return reinterpret_cast<const std::uint8_t*>(one.data.get()) == data;
+  });
+  return found == all_.end() ? nullptr : &*found;
+}
+
+std::uint8_t* BufferPool::take(std::int64_t now_ns) noexcept {
   const std::lock_guard lock(mutex_);
   if (!free_.empty()) {
     std::uint8_t* data = free_.back();
     free_.pop_back();
+    if (Buffer* buffer = find(data)) buffer->taken_ns = now_ns;
     return data;
   }
   if (all_.size() < most_) {
@@ -20,8 +28,8 @@ std::uint8_t* BufferPool::take() noexcept {
       all_.reserve(all_.size() + 1);
       free_.reserve(all_.size() + 1);
       filled_.reserve(all_.size() + 1);
-      all_.push_back(std::make_unique<std::uint64_t[]>((bytes_ + 7) / 8));
-      return reinterpret_cast<std::uint8_t*>(all_.back().get());
+      all_.push_back({std::make_unique<std::uint64_t[]>((bytes_ + 7) / 8), now_ns});
+      return reinterpret_cast<std::uint8_t*>(all_.back().data.get());
     } catch (const std::bad_alloc&) {
     }
   }
@@ -32,6 +40,16 @@ std::uint8_t* BufferPool::take() noexcept {
 void BufferPool::filled(std::uint8_t* data, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   filled_.push_back({data, bytes});
+  if (Buffer* buffer = find(data)) buffer->taken_ns = kNotHeld;
+}
+
+std::int64_t BufferPool::held_since(std::int64_t since_ns) const noexcept {
+  const std::lock_guard lock(mutex_);
+  std::int64_t first = kNotHeld;
+  for (const Buffer& buffer : all_) {
+    if (buffer.taken_ns > since_ns) first = std::min(first, buffer.taken_ns);
+  }
+  return first;
 }
 
 std::vector<BufferPool::Filled> BufferPool::collect() {

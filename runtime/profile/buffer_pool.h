@@ -21,13 +21,17 @@ class BufferPool {
     std::uint8_t* data = nullptr;
     std::size_t bytes = 0;  ///< of records
   };
-  /// Zeroed, aligned to 8 bytes; null when all are in use, which is counted.
-  [[nodiscard]] std::uint8_t* take() noexcept;
+  /// Zeroed, aligned to 8 bytes; null when all are in use, which is counted. `now_ns`: on any one clock.
+  [[nodiscard]] std::uint8_t* take(std::int64_t now_ns) noexcept;
   /// One that take() gave, with records.
   void filled(std::uint8_t* data, std::size_t bytes) noexcept;
   /// What was filled since the last call, in that order. Each goes back with give().
   [[nodiscard]] std::vector<Filled> collect();
   void give(std::uint8_t* data, std::size_t bytes_used) noexcept;
+
+  /// When the longest held of the buffers taken after `since_ns` and not filled yet was taken; INT64_MAX:
+  /// none.
+  [[nodiscard]] std::int64_t held_since(std::int64_t since_ns) const noexcept;
 
   [[nodiscard]] std::size_t bytes_each() const noexcept { return bytes_; }
   [[nodiscard]] std::size_t made() const;
@@ -36,7 +40,13 @@ class BufferPool {
  private:
   const std::size_t bytes_, most_;
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<std::uint64_t[]>> all_;
+  struct Buffer {
+    std::unique_ptr<std::uint64_t[]> data;
+    std::int64_t taken_ns = kNotHeld;
+  };
+  static constexpr std::int64_t kNotHeld = INT64_MAX;
+  [[nodiscard]] Buffer* find(const std::uint8_t* data) noexcept;
+  std::vector<Buffer> all_;
   std::vector<std::uint8_t*> free_;
   std::vector<Filled> filled_;
   std::uint64_t refused_ = 0;

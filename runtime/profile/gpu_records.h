@@ -57,6 +57,8 @@ struct RecordBatch {
   std::vector<SyncRecord> syncs;
   std::vector<MemoryRecord> memory;
   std::uint64_t dropped = 0;  ///< records that CUPTI had no room for
+  /// When the first of the buffers was taken that are still being filled: what they hold was queued later.
+  std::int64_t held_since_ns = INT64_MAX;
   [[nodiscard]] std::size_t records() const noexcept {
     return launches.size() + owners.size() + work.size() + syncs.size() + memory.size();
   }
@@ -67,6 +69,7 @@ struct RecordBatch {
     syncs.clear();
     memory.clear();
     dropped = 0;
+    held_since_ns = INT64_MAX;
   }
 };
 

@@ -43,6 +43,7 @@ void RecordJoin::add_launch(const LaunchRecord& launch) {
 void RecordJoin::add(const RecordBatch& batch) {
   records_ += batch.records();
   dropped_ += batch.dropped;
+  held_since_ns_ = batch.held_since_ns;
   for (const LaunchRecord& launch : batch.launches) add_launch(launch);
   for (const OwnerRecord& owner : batch.owners) owners_[owner.correlation] = owner.owner;
   for (const WorkRecord& work : batch.work) waiting_.push_back({work, flush_});
@@ -111,6 +112,7 @@ std::vector<TimedEvent> RecordJoin::settle(std::int64_t flushed_ns, std::int64_t
       launch->second.pending = false;
   }
   if (!end) {
+    known = std::min(known, held_since_ns_);
     for (const auto& [correlation, launch] : launches_) {
       if (launch.pending && launch.begin_ns > flushed_ns - kGiveUpNs)
         known = std::min(known, launch.begin_ns);

@@ -17,11 +17,12 @@ using TimedEvent = std::pair<std::int64_t, instrumentation::Event>;
 
 /// [Note: what is known up to when]
 /// CUPTI gives buffers back in no order: work may come before the record of its launch, and a buffer in which
-/// something still runs does not come at all. So work waits one flush for its launch. All of it is known up
-/// to the flush, or up to the earliest launch whose work has not been seen, whichever is earlier: work begins
-/// after its launch. A launch of which nothing came for kGiveUp queued nothing that is recorded, or its
-/// record was dropped; it holds up nothing any more. The same work is launched through several calls at
-/// times, one inside the other: only the outermost can be waited for.
+/// something still runs does not come at all, with the launches of a thread that it holds beside their work.
+/// So work waits one flush for its launch. All of it is known up to the flush, to when the first buffer was
+/// taken that has not come back, or to the earliest launch whose work has not been seen, whichever is
+/// earliest: work begins after its launch. A launch of which nothing came for kGiveUp queued nothing that is
+/// recorded, or its record was dropped; it holds up nothing any more. The same work is launched through
+/// several calls at times, one inside the other: only the outermost can be waited for.
 class RecordJoin {
  public:
   static constexpr std::int64_t kGiveUpNs = 3'000'000'000;
@@ -61,6 +62,7 @@ class RecordJoin {
   GpuLanes lanes_;
   std::int64_t known_until_ns_;
   std::int64_t sync_end_ns_ = INT64_MIN;
+  std::int64_t held_since_ns_ = INT64_MAX;  ///< as the latest batch says
   std::uint64_t flush_ = 0;
   std::uint64_t not_placed_ = 0;
   std::unordered_map<std::uint32_t, Launch> launches_;          ///< by correlation

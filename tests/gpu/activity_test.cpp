@@ -172,6 +172,33 @@ TEST_F(GpuActivity, WorkKnowsForWhomItWasAndCopiesTheirBytes) {
   EXPECT_EQ(copies[0].v1, static_cast<std::int64_t>(host.size() * sizeof(float)));
 }
 
+/// While kernels run, so that buffers are out when the records are asked for.
+TEST_F(GpuActivity, NoWorkComesFromBeforeWhatWasClaimedToBeKnown) {
+  set_detail(instrumentation::Detail::kernels);
+  ASSERT_EQ(recorder->state(), GpuRecorder::State::recording) << recorder->reason();
+  std::vector<Event> all;
+  const auto drain = [&] {
+    const auto some = events();
+    all.insert(all.end(), some.begin(), some.end());
+  };
+  for (int round = 0; round < 20; ++round) {
+    launch(400, 1 << 20);
+    recorder->flush();
+    drain();
+  }
+  finish();
+  drain();
+  std::int64_t known_ns = INT64_MIN;
+  for (const Event& event : all) {
+    const auto at_ns = static_cast<std::int64_t>(event.ticks);
+    if (event.kind == EventKind::gpu_records_end) known_ns = at_ns;
+    if (event.kind == EventKind::gpu_begin) {
+      ASSERT_GE(at_ns, known_ns - 50'000);  // the error of the clocks
+    }
+  }
+  EXPECT_NE(known_ns, INT64_MIN);
+}
+
 TEST_F(GpuActivity, IsSwitchedOnAndOffByTheLevel) {
   for (int round = 0; round < 3; ++round) {
     set_detail(instrumentation::Detail::kernels);

@@ -10,12 +10,12 @@ namespace {
 
 TEST(BufferPool, IsBoundedCountsWhatItRefusesAndGivesZeroedMemory) {
   BufferPool pool(64, 2);
-  std::uint8_t* a = pool.take();
-  std::uint8_t* b = pool.take();
+  std::uint8_t* a = pool.take(0);
+  std::uint8_t* b = pool.take(0);
   ASSERT_NE(a, nullptr);
   ASSERT_NE(b, nullptr);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a) % 8, 0U);
-  EXPECT_EQ(pool.take(), nullptr);
+  EXPECT_EQ(pool.take(0), nullptr);
   EXPECT_EQ(pool.refused(), 1U);
   EXPECT_EQ(pool.made(), 2U);
   std::fill_n(a, 48, std::uint8_t{0xFF});
@@ -28,11 +28,30 @@ TEST(BufferPool, IsBoundedCountsWhatItRefusesAndGivesZeroedMemory) {
   EXPECT_TRUE(pool.collect().empty());
   for (const auto& one : filled) pool.give(one.data, one.bytes);
   for (int i = 0; i < 2; ++i) {
-    const std::uint8_t* again = pool.take();
+    const std::uint8_t* again = pool.take(0);
     ASSERT_NE(again, nullptr);
     EXPECT_TRUE(std::all_of(again, again + 64, [](std::uint8_t byte) { return byte == 0; }));
   }
   EXPECT_EQ(pool.made(), 2U);
+}
+
+TEST(BufferPool, SaysSinceWhenBuffersAreHeld) {
+  constexpr std::int64_t kNone = INT64_MAX;
+  BufferPool pool(64, 3);
+  EXPECT_EQ(pool.held_since(0), kNone);
+  std::uint8_t* a = pool.take(100);
+  std::uint8_t* b = pool.take(200);
+  EXPECT_EQ(pool.held_since(0), 100);
+  EXPECT_EQ(pool.held_since(100), 200) << "held for too long";
+  pool.filled(a, 8);
+  EXPECT_EQ(pool.held_since(0), 200);
+  for (const auto& one : pool.collect()) pool.give(one.data, one.bytes);
+  EXPECT_EQ(pool.take(300), a);
+  EXPECT_EQ(pool.held_since(0), 200);
+  pool.filled(b, 8);
+  EXPECT_EQ(pool.held_since(0), 300);
+  pool.filled(a, 8);
+  EXPECT_EQ(pool.held_since(0), kNone);
 }
 
 TEST(BufferPool, IsSharedByManyThreadsAndOneReader) {
@@ -43,7 +62,7 @@ TEST(BufferPool, IsSharedByManyThreadsAndOneReader) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&pool] {
       for (int done = 0; done < kEach;) {
-        std::uint8_t* data = pool.take();
+        std::uint8_t* data = pool.take(0);
         if (data == nullptr) {
           std::this_thread::yield();
           continue;

@@ -126,6 +126,28 @@ TEST(RecordJoin, NothingIsClaimedBeyondALaunchWhoseWorkIsNotHere) {
   EXPECT_EQ(of_kind(join.take(3000, 0), EventKind::gpu_records_end).at(0).first, 3000);
 }
 
+/// In a buffer that has not come back there may be launches of which nothing is known.
+TEST(RecordJoin, NothingIsClaimedBeyondABufferThatIsBeingFilled) {
+  RecordJoin join(lanes(), 0);
+  RecordBatch batch;
+  batch.launches = {{11, 1, 100, 101}};
+  batch.work = {kernel(11, 130, 180)};
+  batch.held_since_ns = 600;
+  join.add(batch);
+  EXPECT_EQ(of_kind(join.take(1000, 0), EventKind::gpu_records_end).at(0).first, 600);
+  batch.clear();
+  batch.launches = {{12, 1, 700, 701}};
+  batch.work = {kernel(12, 730, 780)};
+  batch.held_since_ns = 1500;
+  join.add(batch);
+  EXPECT_EQ(of_kind(join.take(2000, 0), EventKind::gpu_records_end).at(0).first, 1500);
+  // At the end everything has come.
+  batch.clear();
+  batch.held_since_ns = 1500;
+  join.add(batch);
+  EXPECT_EQ(of_kind(join.take_all(3000, 0), EventKind::gpu_records_end).at(0).first, 3000);
+}
+
 TEST(RecordJoin, ALaunchThatQueuedNothingHoldsUpNothingForLong) {
   RecordJoin join(lanes(), 0);
   RecordBatch batch;

@@ -53,7 +53,8 @@ constexpr std::array kDriverCalls{CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
                                   CUPTI_DRIVER_TRACE_CBID_cuMemsetD32Async};
 
 void CUPTIAPI on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
-  *buffer = buffers().take();  // null when there is none: CUPTI counts what it drops
+  *buffer = buffers().take(
+      instrumentation::monotonic_now_ns());  // null when there is none: CUPTI counts what it drops
   *size = *buffer == nullptr ? 0 : buffers().bytes_each();
   *most_records = 0;  // as many as fit
 }
@@ -118,7 +119,6 @@ std::string CuptiSession::begin() {
     subscriber_ = nullptr;
     return failure(result, "cuptiSubscribe");
   }
-  refused_before_ = buffers().refused();
   on_ = true;
   std::string reason = enable();
   if (!reason.empty()) end();
@@ -155,6 +155,8 @@ void CuptiSession::pair_clocks(ClockFit& clock) const {
 
 void CuptiSession::collect(Flush how, const ClockFit& clock, Names& names, RecordBatch& batch) {
   api_.ActivityFlushAll(how == Flush::forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  // Before what has come is taken out: a buffer that comes in between is neither held nor in this batch.
+  batch.held_since_ns = buffers().held_since(instrumentation::monotonic_now_ns() - kHeldAtMostNs);
   for (const BufferPool::Filled& buffer : buffers().collect()) {
     CUpti_Activity* record = nullptr;
     while (api_.ActivityGetNextRecord(buffer.data, buffer.bytes, &record) == CUPTI_SUCCESS)

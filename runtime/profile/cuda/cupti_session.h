@@ -19,6 +19,8 @@ namespace shardscope::profile::cuda {
 [[nodiscard]] BufferPool& buffers();
 inline constexpr std::size_t kBufferBytes = 512U << 10;
 inline constexpr std::size_t kMostBuffers = 256;  ///< 128 MiB
+/// A buffer held for longer is taken to be one that a thread which launches nothing has.
+inline constexpr std::int64_t kHeldAtMostNs = 30'000'000'000;
 
 /// At most one at a time in a process. All members are called from one thread.
 class CuptiSession {
@@ -48,7 +50,6 @@ class CuptiSession {
   const CuptiApi& api_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
   bool on_ = false;
-  std::uint64_t refused_before_ = 0;  ///< buffers
 };
 
 }  // namespace shardscope::profile::cuda
