@@ -12,6 +12,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/config_override.h"
 #include "app/cli/launch.h"
+#include "app/cli/made_runs.h"
 #include "app/cli/process.h"
 #include "app/cli/simulation.h"
 #include "app/cli/verb.h"
@@ -79,6 +80,7 @@ void check(const SimulateOptions& options) {
   if (options.model.ends_with(".json") && !fs::exists(options.model)) {
     throw UserError(fmt::format("--model {}: no such file", options.model));
   }
+  keep_made_run("-o", options.record);
 }
 
 int simulate(const SimulateOptions& options) {
@@ -102,6 +104,8 @@ int simulate(const SimulateOptions& options) {
     collector.emplace(collecting);
     publish = collector->publish_endpoint();
   }
+  if (!options.connect.empty())
+    fmt::print(stderr, "shardscope: publishing to the collector at {}\n", publish);
   std::unique_ptr<Process> dashboard;
   if (options.view) {
     dashboard = std::make_unique<Process>(

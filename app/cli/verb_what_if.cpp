@@ -18,6 +18,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/config_override.h"
+#include "app/cli/made_runs.h"
 #include "app/cli/process.h"
 #include "app/cli/simulation.h"
 #include "app/cli/verb.h"
@@ -163,6 +164,7 @@ int what_if(const WhatIfOptions& options) {
     throw UserError(fmt::format(
         "-o {}: is the recording that is read, which this would replace; choose another name", options.out));
   }
+  keep_made_run("-o", options.out);
   const store::Store recorded = store::open_recording(options.recording, &info);
   for (const std::string& problem : info.problems)
     fmt::print(stderr, "shardscope: {}: {}\n", options.recording, problem);

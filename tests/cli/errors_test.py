@@ -3,10 +3,12 @@
 
 Usage: errors_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
+import contextlib
 import json
 import pathlib
 import shutil
 import socket
+import sqlite3
 import subprocess
 import tempfile
 
@@ -119,6 +121,15 @@ class Errors(CommandTest):
             for out in (recording, link):
                 self.refused(["what-if", recording, "-o", out], str(out), "the recording that is read", "another name")
             self.assertEqual((before, before), (recording.read_bytes(), other.read_bytes()))
+            # What was simulated can be again, a run that was made cannot.
+            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "1", "-o", other)
+            self.assertNotEqual(before, other.read_bytes())
+            with contextlib.closing(sqlite3.connect(other)) as made, made:
+                made.execute("UPDATE run SET simulated = 0")
+            kept = other.read_bytes()
+            for verb in (["simulate", "--model", "mlp", "--ranks", "2", "--steps", "2"], ["what-if", recording]):
+                self.refused([*verb, "-o", other], str(other), "a run that was made", "another name")
+            self.assertEqual(kept, other.read_bytes())
             # Its own output is replaced, and somebody else's file.
             for _ in range(2):
                 said("export", recording, "--format", "sqlite", "-o", folder / "a.sqlite")

@@ -1,0 +1,33 @@
+#include "app/cli/made_runs.h"
+
+#include <fmt/format.h>
+
+#include "app/cli/verb.h"
+#include "app/store/database.h"
+#include "app/store/recording.h"
+
+namespace shardscope::cli {
+namespace {
+
+/// Simulated, or without anything; of one that cannot be read nobody knows.
+bool can_be_made_again(const std::string& path) {
+  try {
+    store::Database file(path, store::Database::Access::read);
+    return file.integer("SELECT simulated FROM run") == 1 ||
+           file.integer("SELECT (SELECT count(*) FROM run) + (SELECT count(*) FROM chunks)") == 0;
+  } catch (const store::DatabaseError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void keep_made_run(const std::string& option, const std::string& path) {
+  if (path.empty() || !store::is_recording(path) || can_be_made_again(path)) return;
+  throw UserError(
+      fmt::format("{} {}: is a recording of a run that was made, which nothing brings back; choose another "
+                  "name or remove it",
+                  option, path));
+}
+
+}  // namespace shardscope::cli
