@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "app/gui/model/app_state.h"
@@ -128,6 +129,17 @@ TEST_F(Model, StateDumpIsJsonThatSaysWhatIsSelected) {
   EXPECT_EQ(json["selection"]["name"], data().tables().params[3].name);
   EXPECT_EQ(json["store"]["ranks"], 4);
   EXPECT_EQ(json["frames"], 7);
+}
+
+TEST(Summary, SaysOfHowManyStepsItIsUntilItIsOfAll) {
+  Session run(store::make_synthetic_store());
+  const std::size_t steps = run.store().steps().size();
+  ASSERT_GT(steps, 1U);
+  run.poll(std::chrono::microseconds(0));  // one rank of a step
+  EXPECT_EQ(run.summarized_so_far(), "0 of " + std::to_string(steps) + " steps");
+  run.settle();
+  EXPECT_EQ(run.summary().steps, steps);
+  EXPECT_EQ(run.summarized_so_far(), "");
 }
 
 TEST_F(Model, IdentityNamesModelStageAndRanks) {

@@ -132,5 +132,12 @@ move_to steps 0.11 0.5
 xdotool click 1
 until_holds "s['selection']['kind'] == 'step'" "a click on the ruler selects a step"
 
+# The menu at a panel's title, by keys: the other Enter picks as well.
+xdotool mousemove $(value "'%d %d' % (s['panels']['timeline'][0] + 25, s['panels']['timeline'][1] + 10)"); sleep 0.2
+xdotool click 1; sleep 0.5
+xdotool key Down; sleep 0.5
+xdotool key KP_Enter
+until_holds "'timeline' not in s['panels'] and 'overview' in s['panels']" "another panel is shown in its place"
+
 kill -0 $window || fail "the window ended by itself"
 echo "PASS"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/gui/model/format.h"
+
 namespace shardscope::gui {
 namespace {
 
@@ -142,6 +144,14 @@ void Session::update_summary(std::chrono::microseconds budget) {
   summarized_steps_ = digest_.steps().size();
   const auto cost = Clock::now() - now;
   next_summary_ = Clock::now() + std::max<Clock::duration>(kSummaryInterval, cost * kSummaryShare);
+}
+
+std::string Session::summarized_so_far() const {
+  // A live run's summary is behind by a moment at every step, which is not worth a word.
+  const bool behind = !live() && summarized_steps_ < digest_.steps().size();
+  if (digest_whole_ && !behind) return {};
+  return grouped(static_cast<std::int64_t>(summarized_steps_)) + " of " +
+         grouped(static_cast<std::int64_t>(store_.steps().size())) + " steps";
 }
 
 void Session::compute_step_times(std::chrono::microseconds budget) {

@@ -49,8 +49,9 @@ class Session {
   [[nodiscard]] const RunIndex& index() const noexcept { return index_; }
   [[nodiscard]] const analysis::Summary& summary() const noexcept { return summary_; }
   [[nodiscard]] const std::vector<analysis::Finding>& findings() const noexcept { return findings_; }
-  /// Whether the summary is of every step that has ended: of a long run it is made a little at a time.
-  [[nodiscard]] bool summarized() const noexcept { return digest_whole_; }
+  /// Of a long run the summary and the findings are made a little at a time: "40 of 2 000 steps" while they
+  /// are not of every step that has ended; else empty.
+  [[nodiscard]] std::string summarized_so_far() const;
   [[nodiscard]] const std::vector<analysis::Digest::Wait>& longest_waits() const noexcept {
     return digest_.longest_waits();
   }

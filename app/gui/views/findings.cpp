@@ -33,12 +33,15 @@ void FindingsView::draw(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
   const auto& findings = app.run->findings();
   if (findings.empty()) {
-    ctx.empty(
-        room,
-        app.run->summary().steps == 0 ? "Nothing to judge yet" : "Nothing is wrong as far as can be seen",
-        app.run->summary().steps == 0 ? "Findings appear after the first completed steps."
-                                      : "Late prefetches, exposed communication, stragglers, memory above "
-                                        "the expression and drops would be listed here.");
+    const std::string so_far = app.run->summarized_so_far();
+    ctx.empty(room,
+              app.run->summary().steps == 0 ? "Nothing to judge yet"
+              : so_far.empty()              ? "Nothing is wrong as far as can be seen"
+                                            : "Nothing is wrong in " + so_far,
+              app.run->summary().steps == 0
+                  ? "Findings appear after the first completed steps."
+                  : "Late prefetches, exposed communication, stragglers, memory above "
+                    "the expression and drops would be listed here.");
     return;
   }
   room = {room.x + 12, room.y, room.w - 16, room.h};

@@ -101,7 +101,8 @@ void Context::draw_overlay() {
     }
     if (count == 0) canvas.text_in(room.inset(12, 0), "nothing matches", c.muted);
   }
-  if (!overlay.just_opened && pressed(key::kEnter) && overlay.cursor >= 0) picked = overlay.cursor;
+  const bool entered = pressed(key::kEnter) || pressed(key::kKeypadEnter);
+  if (!overlay.just_opened && entered && overlay.cursor >= 0) picked = overlay.cursor;
   const bool leave = pressed(key::kEscape) ||
                      (!inside && !overlay.just_opened && (pointer.pressed[0] || pointer.pressed[1]));
   overlay.just_opened = false;

@@ -316,6 +316,10 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
     piece("recording", c.muted, "");
   }
   piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
+  if (const std::string so_far = app.run->summarized_so_far(); !so_far.empty()) {
+    piece("summary: " + so_far, c.text,
+          "Figures and findings of a long run are made a little at a time and are of these steps so far");
+  }
   const std::uint64_t dropped = app.store().dropped_count();
   piece(grouped(static_cast<std::int64_t>(dropped)) + " dropped",
         dropped == 0 ? c.muted : c.of(Meaning::trouble),
