@@ -44,8 +44,6 @@ class SendQueue {
   [[nodiscard]] std::uint64_t events() const noexcept;  ///< that wait in it
   /// Events shed here since the beginning.
   [[nodiscard]] std::uint64_t shed() const noexcept { return shed_; }
-  /// Counts of what has left through pop(): `dropped_total` of the last batch.
-  [[nodiscard]] std::uint64_t dropped_sent() const noexcept { return dropped_sent_; }
 
  private:
   struct Entry {
@@ -69,7 +67,7 @@ class SendQueue {
   std::size_t bytes_ = 0, text_bytes_ = 0;  ///< the latter: part of the former
   std::size_t tables_ = 0;
   std::uint64_t shed_ = 0;
-  std::uint64_t dropped_sent_ = 0;
+  std::uint64_t dropped_sent_ = 0;  ///< `dropped_total` of the last batch that left
 };
 
 }  // namespace shardscope::instrumentation

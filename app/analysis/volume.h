@@ -45,8 +45,6 @@ class VolumeModel {
 
   [[nodiscard]] const std::string& expression() const noexcept { return expression_; }
   [[nodiscard]] double expected() const noexcept { return expected_; }
-  /// Padding, persistent parameters and scales are part of the expression (ZeRO++, MiCS).
-  [[nodiscard]] bool complete_expression() const noexcept { return special_; }
 
   /// What explains the difference between expected() and what this rank communicated in a step, by counting
   /// how often each parameter was gathered and each gradient reduced. Nothing at a detail without parameters.
@@ -84,6 +82,7 @@ class VolumeModel {
   const instrumentation::RunTables& tables_;
   plan::ZeroConfig zero_;
   std::int64_t micro_steps_ = 1;
+  /// Padding, persistent parameters and scales are part of the expression (ZeRO++, MiCS).
   bool special_ = false;
   double expected_ = 0;
   double flat_padding_ = 0;          ///< stages 0 to 2

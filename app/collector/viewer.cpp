@@ -58,7 +58,6 @@ struct Viewer::State {
   std::string view_endpoint;
   zmq::context_t context{1};
   zmq::socket_t socket;
-  instrumentation::WakeFd ready;     ///< for poll()'s caller
   instrumentation::WakeFd outgoing;  ///< for the thread: a command, or room again, or the end
   std::atomic<bool> stop{false};
   std::thread thread;
@@ -104,9 +103,7 @@ Viewer::~Viewer() {
 
 void Viewer::State::set_link(Link to) {
   const std::lock_guard lock(mutex);
-  if (link == to) return;
   link = to;
-  ready.signal();
 }
 
 bool Viewer::State::send(wire::Body body, std::uint64_t sequence) {
@@ -164,10 +161,7 @@ void Viewer::State::run() {
     ask(now);
     if (heard_s > 0 && now - heard_s > kLost_s) {
       const std::lock_guard lock(mutex);
-      if (link != Link::ended && link != Link::lost && waiting <= kWaitingBytes) {
-        link = Link::lost;
-        ready.signal();
-      }
+      if (link != Link::ended && waiting <= kWaitingBytes) link = Link::lost;
     }
     std::array<zmq::pollitem_t, 2> poll{
         {{socket.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, outgoing.fd(), ZMQ_POLLIN, 0}}};
@@ -184,7 +178,6 @@ void Viewer::State::run() {
         const std::lock_guard lock(mutex);
         control.note = "a reply of the collector was ignored: " + decoded.why;
         control_changed = true;
-        ready.signal();
         continue;
       }
       if (decoded.message->header.sequence != request) continue;  // answer to a question asked again since
@@ -266,16 +259,12 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
   control.note = reply.note;
   control_changed = control_changed || before.pausing != control.pausing || before.paused != control.paused ||
                     before.gate != control.gate || before.note != control.note;
-  const Link to =
-      reply.cursor < reply.end_cursor ? Link::catching_up : (reply.finished ? Link::ended : Link::live);
-  const bool link_changed = std::exchange(link, to) != to;
-  if (!items.empty() || !rows.empty() || control_changed || link_changed) ready.signal();
+  link = reply.cursor < reply.end_cursor ? Link::catching_up : (reply.finished ? Link::ended : Link::live);
 }
 
 bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
   State& s = *state_;
   const auto end = std::chrono::steady_clock::now() + budget;
-  s.ready.clear();
   bool changed = false;
   std::map<std::uint32_t, store::RankRow> rows;
   {
@@ -309,10 +298,7 @@ bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
     } else {
       store = store::Store();
     }
-    if (std::chrono::steady_clock::now() >= end) {
-      s.ready.signal();
-      break;
-    }
+    if (std::chrono::steady_clock::now() >= end) break;
   }
   for (const auto& [rank, row] : rows) {
     store.set_rank(for_store(row));
@@ -320,8 +306,6 @@ bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
   }
   return changed;
 }
-
-int Viewer::wake_fd() const { return state_->ready.fd(); }
 
 void Viewer::send(const Command& command) {
   wire::ViewCommand out;

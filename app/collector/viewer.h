@@ -37,8 +37,6 @@ class Viewer {
   Viewer& operator=(const Viewer&) = delete;
   /// Applies what has arrived to `store` without blocking longer than `budget`. True if anything changed.
   bool poll(store::Store& store, std::chrono::microseconds budget);
-  /// A descriptor that becomes readable when poll() may have work (to sleep in the window's event loop).
-  [[nodiscard]] int wake_fd() const;
   void send(const Command& command);
   [[nodiscard]] ControlState control() const;
   enum class Link : std::uint8_t { connecting, catching_up, live, lost, ended };

@@ -113,7 +113,6 @@ void Lane::close_stretch() {
 void Lane::cut_above(std::size_t depth) {
   while (open_.size() > depth) {
     const std::int64_t certain = open_.back().certain_ns;
-    ++cut_;
     close(certain != kNever ? certain : last_ns_);
   }
 }
@@ -171,7 +170,6 @@ const Span* Lane::end(const ev::Event& event, std::int64_t at_ns) {
     last_ns_ = at_ns;
     return &rows_[d].spans.back();
   }
-  ++unmatched_;
   return nullptr;
 }
 

@@ -98,8 +98,6 @@ class Lane {
   [[nodiscard]] const DensityPyramid& pyramid(std::uint8_t depth) const { return rows_[depth].pyramid; }
   /// Levels of detail of the waits of every depth.
   [[nodiscard]] const DensityPyramid& waits() const noexcept { return waits_; }
-  [[nodiscard]] std::uint64_t cut_spans() const noexcept { return cut_; }
-  [[nodiscard]] std::uint64_t unmatched_ends() const noexcept { return unmatched_; }
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
@@ -127,7 +125,6 @@ class Lane {
   std::int64_t last_ns_ = kNever, from_ns_ = kNever;
   std::int64_t expected_ns_ = 0;  ///< length of the stretch; 0: not known
   bool with_density_ = true;
-  std::uint64_t cut_ = 0, unmatched_ = 0;
 };
 
 /// Computation stood still: for communication, for ZenFlow's update or for data.

@@ -93,7 +93,6 @@ class RankRun {
                       std::span<MemorySample> columns) const;
 
   [[nodiscard]] std::size_t bytes() const;  ///< of the blocks that are sealed, and the newest stretch
-  [[nodiscard]] std::size_t head_events() const noexcept { return head_.events; }
   [[nodiscard]] std::deque<Block>& blocks() noexcept { return blocks_; }
 
  private:
