@@ -83,10 +83,10 @@ std::string address_of(std::string endpoint) {
 /// It would take what it passes on for a rank's, and pass that on.
 void refuse_itself(const collector::CollectorOptions& options) {
   if (address_of(options.upstream) != address_of(options.listen)) return;
-  throw UserError(
-      fmt::format("--upstream {}: is where this collector listens itself; give the endpoint of the collector above, "
-                  "or another --listen",
-                  options.upstream));
+  throw UserError(fmt::format(
+      "--upstream {}: is where this collector listens itself; give the endpoint of the collector above, "
+      "or another --listen",
+      options.upstream));
 }
 
 }  // namespace

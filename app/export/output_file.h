@@ -7,8 +7,8 @@
 
 namespace shardscope::exporter {
 
-/// Throws std::runtime_error if `path` is a recording: what is written from one must not take its place (or another's),
-/// which nothing brings back.
+/// Throws std::runtime_error if `path` is a recording: what is written from one must not take its place (or
+/// another's), which nothing brings back.
 void refuse_recording(const std::string& path);
 
 class OutputFile {

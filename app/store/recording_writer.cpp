@@ -32,7 +32,7 @@ namespace shardscope::store {
 bool is_recording(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return false;  // a pipe would be waited for
-  constexpr std::size_t kApplicationId = 68;  // big-endian
+  constexpr std::size_t kApplicationId = 68;                           // big-endian
   std::array<unsigned char, kApplicationId + 4> head{};
   std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(head.data()), sizeof head);
   std::uint32_t id = 0;
