@@ -1,7 +1,6 @@
 #include "app/cli/config_override.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -63,15 +62,22 @@ std::string config_with(const std::string& path, const std::vector<std::string>&
   return config.dump(2);
 }
 
-TemporaryConfig::TemporaryConfig(const std::string& text) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "shardscope-config-XXXXXX").string();
-  const int fd = mkstemp(pattern.data());
-  if (fd < 0) throw UserError(pattern + ": cannot be created; is the temporary folder writable?");
-  close(fd);
-  path_ = pattern;
-  std::ofstream(path_) << text;
+TemporaryConfig::TemporaryConfig(const std::string& text, const std::string& of,
+                                 const std::vector<std::string>& assignments) {
+  namespace fs = std::filesystem;
+  std::string pattern = (fs::temp_directory_path() / "shardscope-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr)
+    throw UserError(pattern + ": cannot be created; is the temporary folder writable?");
+  folder_ = pattern;
+  path_ =
+      (fs::path(folder_) / (fs::path(of).filename().string() + (assignments.empty() ? "" : " with --set")))
+          .string();
+  if (!(std::ofstream(path_) << text)) throw UserError(path_ + ": cannot be written; is there room for it?");
 }
 
-TemporaryConfig::~TemporaryConfig() { unlink(path_.c_str()); }
+TemporaryConfig::~TemporaryConfig() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
 
 }  // namespace shardscope::cli

@@ -152,7 +152,7 @@ std::string source_root() {
 
 LaunchResult launch(const LaunchOptions& options) {
   check_files(options);
-  const TemporaryConfig config(config_with(options.config, options.set));
+  const TemporaryConfig config(config_with(options.config, options.set), options.config, options.set);
   // Unchanged, the ranks read the user's own file, so that their messages name it and its lines.
   const std::string config_path = options.set.empty() ? options.config : config.path();
   install_interrupt_handler();

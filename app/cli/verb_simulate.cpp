@@ -89,7 +89,7 @@ int simulate(const SimulateOptions& options) {
   if (options.micro_steps > 0) {
     set.push_back(fmt::format("gradient_accumulation_steps={}", options.micro_steps));
   }
-  const TemporaryConfig changed(config_with(options.config, set));
+  const TemporaryConfig changed(config_with(options.config, set), options.config, set);
   // Unchanged, the user's own file is read, so that messages name it and its lines.
   const std::string config = set.empty() ? options.config : changed.path();
   install_interrupt_handler();

@@ -192,8 +192,9 @@ int what_if(const WhatIfOptions& options) {
   rates.host = pace.host.value_or(unused);
 
   install_interrupt_handler();
-  const TemporaryConfig base(recorded_config(tables.config_json, options.recording));
-  const TemporaryConfig changed(config_with(base.path(), options.set));
+  const std::string name = fs::path(options.recording).filename().string() + "'s configuration";
+  const TemporaryConfig base(recorded_config(tables.config_json, options.recording), name, {});
+  const TemporaryConfig changed(config_with(base.path(), options.set), name, options.set);
   const std::string description = "fitted to " + fs::path(options.recording).filename().string();
   Theatre theatre(options, tables);
   std::optional<Played> a;

@@ -41,7 +41,8 @@ std::string time_partition_svg(const analysis::Summary& summary) {
          {Part{"compute", time.compute_ns, colour::kCompute},
           Part{"exposed communication", time.exposed_comm_ns, colour::kGather},
           Part{"exposed copies", time.exposed_copy_ns, colour::kCopy},
-          Part{"checkpoint", time.checkpoint_ns, colour::kCopy}, Part{"idle", time.idle_ns, colour::kIdle}}) {
+          Part{"checkpoint", time.checkpoint_ns, colour::kCopy},
+          Part{rank.copies_known ? "idle" : "idle or copying", time.idle_ns, colour::kIdle}}) {
       const double share = static_cast<double>(part.ns) / static_cast<double>(time.total_ns);
       const double width = (kWidth - kLabel) * share;
       const std::string title = fmt::format("{}: {} ({:.1f} %)", part.name, time_text(part.ns), 100 * share);

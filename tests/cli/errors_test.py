@@ -6,6 +6,7 @@ Usage: errors_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 import contextlib
 import json
 import pathlib
+import re
 import shutil
 import socket
 import sqlite3
@@ -20,6 +21,7 @@ class Errors(CommandTest):
         """In one line, all of them."""
         told = super().refused(arguments, *words)
         self.assertEqual(told.count("\n"), 1, told)
+        return told
 
     def test_no_verb(self):
         self.refused([], "--help")
@@ -134,6 +136,13 @@ class Errors(CommandTest):
             for _ in range(2):
                 said("export", recording, "--format", "sqlite", "-o", folder / "a.sqlite")
                 said("export", recording, "-o", folder / "a.sqlite")
+
+    def test_a_key_that_was_set_is_told_as_such(self):
+        config = ROOT / "samples" / "stage3.json"
+        for verb in (["run", "--ranks", "1"], ["simulate", "--model", "mlp", "--ranks", "2"]):
+            told = self.refused([*verb, "--config", config, "--set", "foo.bar=3", "--steps", "1"], "stage3.json with --set", "foo")
+            # Nothing stays in the temporary folder.
+            self.assertFalse(pathlib.Path(re.search(r"(/\S*/shardscope-\w+)/", told)[1]).exists())
 
     def test_a_collector_that_would_pass_on_to_itself(self):
         self.refused(["collect", "--upstream", "tcp://127.0.0.1:5711"], "--upstream tcp://127.0.0.1:5711", "--listen")

@@ -115,8 +115,7 @@ void OverviewView::ranks(Context& ctx, Rect room) {
   ctx.canvas.text_in(line.take_right(kNumber), "fetch wait", c.muted, Font::small, Align::right);
   ctx.canvas.text_in(line.take_right(kNumber), "hidden", c.muted, Font::small, Align::right);
   line.take_right(16);
-  if (line.w > 330)
-    time_legend(ctx, line, s.ranks.empty() ? analysis::TimePartition{} : s.ranks.front().time);
+  if (line.w > 330) time_legend(ctx, line, s.ranks.empty() ? analysis::RankSummary{} : s.ranks.front());
   ctx.canvas.horizontal(head.x, head.bottom() - 1, head.w, c.line);
   room.take_top(4);
   const auto all = app.store().ranks();
@@ -162,7 +161,7 @@ void OverviewView::ranks(Context& ctx, Rect room) {
     ctx.quantity(row.take_right(kNumber), hidden.number, hidden.unit, 20);
     row.take_right(16);
     if (sum != nullptr && row.w > 20) {
-      stacked_bar(ctx, row.inset(0, 5), time_parts(c, sum->time), static_cast<double>(sum->time.total_ns),
+      stacked_bar(ctx, row.inset(0, 5), time_parts(c, *sum), static_cast<double>(sum->time.total_ns),
                   [](double ns) { return duration(static_cast<std::int64_t>(ns)).text(); });
     }
     if (over && ctx.pointer.pressed[0]) app.select_rank(rank.rank);

@@ -109,21 +109,28 @@ void stacked_bar(Context& ctx, const Rect& rect, const std::vector<Part>& parts,
   }
 }
 
-std::vector<Part> time_parts(const Palette& c, const TimePartition& time) {
+std::vector<Part> time_parts(const Palette& c, const analysis::RankSummary& rank) {
+  const TimePartition& time = rank.time;
+  const Part checkpoint{"checkpoint", static_cast<double>(time.checkpoint_ns), c.of(Meaning::copy), false};
   if (time.total_ns > 0 && !time.known()) {
     return {{"not known: computation is recorded from detail modules on",
              static_cast<double>(time.total_ns - time.checkpoint_ns), c.of(Meaning::neutral), true},
-            {"checkpoint", static_cast<double>(time.checkpoint_ns), c.of(Meaning::copy), false}};
+            checkpoint};
   }
-  return {{"compute", static_cast<double>(time.compute_ns), c.of(Meaning::compute), false},
-          {"exposed communication", static_cast<double>(time.exposed_comm_ns), c.of(Meaning::gather), true},
-          {"exposed copies", static_cast<double>(time.exposed_copy_ns), c.of(Meaning::copy), true},
-          {"checkpoint", static_cast<double>(time.checkpoint_ns), c.of(Meaning::copy), false},
-          {"idle", static_cast<double>(time.idle_ns), c.of(Meaning::neutral), false}};
+  std::vector<Part> out{
+      {"compute", static_cast<double>(time.compute_ns), c.of(Meaning::compute), false},
+      {"exposed communication", static_cast<double>(time.exposed_comm_ns), c.of(Meaning::gather), true}};
+  const bool copies = rank.copies_known || time.total_ns == 0;
+  if (copies)
+    out.push_back({"exposed copies", static_cast<double>(time.exposed_copy_ns), c.of(Meaning::copy), true});
+  out.push_back(checkpoint);
+  out.push_back({copies ? "idle" : "idle or copying", static_cast<double>(time.idle_ns),
+                 c.of(Meaning::neutral), false});
+  return out;
 }
 
-void time_legend(Context& ctx, Rect room, const TimePartition& time) {
-  for (const Part& part : time_parts(ctx.colors(), time)) {
+void time_legend(Context& ctx, Rect room, const analysis::RankSummary& rank) {
+  for (const Part& part : time_parts(ctx.colors(), rank)) {
     const float w = ctx.canvas.width(part.label, Font::small) + 30;
     if (room.w < w) return;
     Rect place = room.take_left(w);

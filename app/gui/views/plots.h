@@ -31,8 +31,8 @@ void stacked_bar(Context& ctx, const Rect& rect, const std::vector<Part>& parts,
                  const std::function<std::string(double)>& text);
 
 /// The parts of a rank's time (metrics 2.2), in order; where they are not known, one that says so.
-[[nodiscard]] std::vector<Part> time_parts(const Palette& colors, const TimePartition& time);
+[[nodiscard]] std::vector<Part> time_parts(const Palette& colors, const analysis::RankSummary& rank);
 /// Names and colours of those parts in a row.
-void time_legend(Context& ctx, Rect rect, const TimePartition& time);
+void time_legend(Context& ctx, Rect rect, const analysis::RankSummary& rank);
 
 }  // namespace shardscope::gui
