@@ -59,5 +59,20 @@ TEST(Report, NamesWaitsThatAreForNoModuleAndSpansWithoutAnEnd) {
   EXPECT_THAT(page, testing::Not(testing::HasSubstr("4294967295")));
 }
 
+/// Copies have the detail of memory events: where there is none of these, they lie in what looks idle.
+TEST(Report, DoesNotCallIdleWhatMayHaveBeenCopying) {
+  std::vector<ev::Event> events{
+      {100'000, EventKind::module_begin, StreamId::compute, 0, 0, ev::kNoId, ev::kNoId, 0, 0},
+      {400'000, EventKind::module_end, StreamId::compute, 0, 0, ev::kNoId, ev::kNoId, 0, 0}};
+  const auto page = [&] {
+    const store::Store store = one_step(events);
+    return html_report(store, analysis::summarize(store), {});
+  };
+  EXPECT_THAT(page(), testing::HasSubstr("<title>idle or copying: 700 µs"));
+  events.push_back(
+      {50'000, EventKind::memory_alloc, StreamId::host, 0, ev::kNoId, ev::kNoId, ev::kNoId, 64, 64});
+  EXPECT_THAT(page(), testing::HasSubstr("<title>idle: 700 µs"));
+}
+
 }  // namespace
 }  // namespace shardscope::exporter
