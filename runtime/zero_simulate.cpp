@@ -80,7 +80,10 @@ void run(const simulate::Options& options) {
     outlet = std::make_unique<simulate::Outlet>(
         options.publish, options.key.empty() ? config.shardscope.key : options.key,
         tables_of(options, model, config, simulated.hardware, simulation.groups().topology()), detail);
-    outlet->connect(kConnectSeconds);
+    outlet->connect(kConnectSeconds, [&] {
+      std::fprintf(stderr, "shardscope: warning: no collector answers at %s yet; waiting for up to %.0f s\n",
+                   options.publish.c_str(), kConnectSeconds);
+    });
     outlet->message(instrumentation::Severity::info,
                     "simulated: no rank trained; times are those of a cost model of " +
                         simulated.hardware.name + ", losses and gradient norms are not known");

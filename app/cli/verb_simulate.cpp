@@ -104,8 +104,6 @@ int simulate(const SimulateOptions& options) {
     collector.emplace(collecting);
     publish = collector->publish_endpoint();
   }
-  if (!options.connect.empty())
-    fmt::print(stderr, "shardscope: publishing to the collector at {}\n", publish);
   std::unique_ptr<Process> dashboard;
   if (options.view) {
     dashboard = std::make_unique<Process>(

@@ -20,6 +20,7 @@ constexpr std::size_t kQueueBytes = std::size_t{4} << 20;
 constexpr std::chrono::milliseconds kPause{1};
 /// A collector that is behind is waited for; one that says nothing for so long is gone.
 constexpr std::chrono::seconds kSilence{10};
+constexpr std::chrono::seconds kMoment{2};  ///< in which a collector answers that is there
 constexpr double kLastWait_s = 60;  ///< for the collector to confirm the end of one rank after the other
 
 /// A link: two connections, the file descriptors that wake their threads, and its control thread's.
@@ -73,14 +74,20 @@ Outlet::Outlet(const std::string& endpoint, const std::string& key_file,
 
 Outlet::~Outlet() = default;
 
-void Outlet::connect(double seconds) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+void Outlet::connect(double seconds, const std::function<void()>& waiting) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto deadline = begin + std::chrono::duration<double>(seconds);
+  bool told = false;
   for (const auto& link : links_) {
     while (!link->collector_alive()) {
       if (std::chrono::steady_clock::now() > deadline) {
         throw std::runtime_error("no collector answered at " + endpoint_ + " within " +
                                  std::to_string(static_cast<int>(seconds)) +
                                  " s; is it listening there, with the key it expects?");
+      }
+      if (!told && std::chrono::steady_clock::now() - begin > kMoment) {
+        told = true;
+        waiting();
       }
       for (const auto& each : links_) each->pump();
       std::this_thread::sleep_for(kPause);

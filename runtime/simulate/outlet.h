@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ class Outlet {
   Outlet& operator=(const Outlet&) = delete;
 
   /// Waits until the collector answers. Throws std::runtime_error when it does not within `seconds`.
-  void connect(double seconds);
+  /// `waiting` is called once where it takes more than a moment.
+  void connect(double seconds, const std::function<void()>& waiting);
   /// Events of one rank in order of time. Throws std::runtime_error when the collector has gone.
   void take(std::uint32_t rank, std::vector<instrumentation::Event> events);
   void message(instrumentation::Severity severity, const std::string& text);

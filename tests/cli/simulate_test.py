@@ -195,6 +195,17 @@ class Errors(CommandTest):
         self.check(["--model", "mlp", "--set", 'zero_optimization.offload_optimizer={"device":"cpu"}',
                     "--set", "zero_optimization.zenflow={}"], "zenflow.update_interval", "give a number of steps")
 
+    def test_a_collector_that_is_not_there_is_named_while_it_is_waited_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            endpoint = f"ipc://{folder}/none"
+            player = subprocess.Popen([BIN / "shardscope", "simulate", "--model", "mlp", "--ranks", "2", "--connect", endpoint],
+                                      env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            try:
+                self.assertRegex(player.stderr.readline(), f"warning: no collector answers at {endpoint} yet; waiting")
+            finally:
+                player.terminate()
+                player.communicate(timeout=60)
+
     def test_more_ranks_than_connections(self):
         self.check(["--model", "mlp", "--ranks", "1000000", "--detail", "steps", "--connect", "tcp://127.0.0.1:9"],
                    "--ranks 1000000", "ulimit")
