@@ -1,6 +1,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "instrumentation/possible_time.h"
 #include "instrumentation/schema_generated.h"
 #include "instrumentation/table_checks.h"
 #include "instrumentation/wire.h"
@@ -40,11 +41,6 @@ template <typename Enum>
 Enum enum_of(int value, Enum last, const char* what) {
   require(value >= 0 && value <= static_cast<int>(last), what);
   return static_cast<Enum>(value);
-}
-
-/// Times beyond 2^62 ns (146 years) would overflow once clock offsets are added.
-bool is_time(std::int64_t ns) noexcept {
-  return ns > -(std::int64_t{1} << 62) && ns < (std::int64_t{1} << 62);
 }
 
 std::int64_t time_of(std::int64_t ns) {

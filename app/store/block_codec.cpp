@@ -5,6 +5,7 @@
 
 #include "app/store/bytes.h"
 #include "app/store/packed.h"
+#include "instrumentation/possible_time.h"
 
 namespace shardscope::store {
 namespace {
@@ -50,10 +51,9 @@ class Reader : public ByteReader {
   }
   /// Refuses what is beyond the times that are written, which differences of times could not hold.
   std::int64_t after(std::int64_t base_ns, std::int64_t ns) {
-    constexpr std::int64_t kBeyond = std::int64_t{1} << 62;
     const auto sum =
         static_cast<std::int64_t>(static_cast<std::uint64_t>(base_ns) + static_cast<std::uint64_t>(ns));
-    if (sum <= -kBeyond || sum >= kBeyond) fail("has a time that cannot be");
+    if (!instrumentation::is_time(sum)) fail("has a time that cannot be");
     return sum;
   }
   std::uint32_t id() { return static_cast<std::uint32_t>(varint()) - 1U; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "instrumentation/possible_time.h"
+
 namespace shardscope::store {
 namespace {
 
@@ -16,8 +18,7 @@ std::optional<std::string> why_it_stopped(Database& database, const Store& store
       "lacking.key = 'lacking'");
   if (!rows.step()) return std::nullopt;
   const std::int64_t at = rows.integer(1), lacking = rows.integer(2);
-  const bool believable = at > -(std::int64_t{1} << 62) && at < (std::int64_t{1} << 62) && lacking >= 0;
-  if (!believable) return std::nullopt;
+  if (!instrumentation::is_time(at) || lacking < 0) return std::nullopt;
   return "recording stopped at " + ms_text(std::max<std::int64_t>(at - store.origin_ns(), 0)) +
          " of the run (" + rows.text(0) + "): " + (rows.integer(3) == 1 ? "" : "at least ") +
          std::to_string(lacking) + " events that came until the recorder ended are not in it";

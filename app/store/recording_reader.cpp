@@ -18,6 +18,7 @@
 #include "app/store/recording_schema.h"
 #include "app/store/run_tables_codec.h"
 #include "app/store/table_checksums.h"
+#include "instrumentation/possible_time.h"
 
 namespace shardscope::store {
 namespace {
@@ -349,9 +350,7 @@ class Reader {
       const std::int64_t at = rows.integer(2);
       message.severity = static_cast<ev::Severity>(rows.integer(3));
       message.text = rows.text(4);
-      // A time that no clock shows would overflow below.
-      const bool believable = at > -(std::int64_t{1} << 62) && at < (std::int64_t{1} << 62);
-      if (!believable || row_crc(message, at) != rows.integer(5)) {
+      if (!instrumentation::is_time(at) || row_crc(message, at) != rows.integer(5)) {
         problems_.add("message " + std::to_string(rows.integer(0)) + ": checksum does not match");
         continue;
       }

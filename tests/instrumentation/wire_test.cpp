@@ -308,6 +308,11 @@ TEST(Wire, ValuesNoCorrectRankWritesAreRefused) {
   Message bad = batch_message(3);
   std::get<Batch>(bad.body).events[1].stream = static_cast<StreamId>(kStreamCount);
   EXPECT_EQ(round_trip(bad, From::rank_publish).reject, Reject::value);
+  for (const std::int64_t time : {std::int64_t{1} << 62, -(std::int64_t{1} << 62)}) {
+    bad = batch_message(3);
+    std::get<Batch>(bad.body).clock_ns = time;
+    EXPECT_EQ(round_trip(bad, From::rank_publish).reject, Reject::value) << time;
+  }
 }
 
 TEST(Wire, AFrameThatUnpacksToFarMoreThanItsSizeIsRefused) {

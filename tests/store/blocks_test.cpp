@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "app/store/block.h"
 #include "app/store/block_cache.h"
+#include "app/store/bytes.h"
+#include "app/store/packed.h"
 #include "tests/store/event_builder.h"
 #include "tests/store/same_store.h"
 #include "tests/store/store_pair.h"
@@ -245,6 +248,29 @@ TEST(Cache, KeepsWhatIsLookedAtAndWhatCameLast) {
   EXPECT_TRUE(has(4));
   cache.clear();
   EXPECT_EQ(cache.bytes(), 0U);
+}
+
+/// Each is told by what lies between it and the one before: a sum of two that can be may be one that cannot.
+TEST(Blocks, StatusesSinceTimesThatCannotBeAreRefused) {
+  const auto read = [](std::int64_t first, std::int64_t later) {
+    std::vector<std::byte> bytes;
+    ByteWriter out(bytes);
+    out.fixed(std::uint8_t{1});
+    for (const std::uint64_t value : {2, 0, 0}) out.varint(value);  // two parameters, their status and cause
+    for (const std::int64_t time : {first, later}) {
+      out.varint(1);
+      out.varint(zigzag(time));
+    }
+    for (int i = 0; i < 4; ++i) out.varint(0);  // module and gather of each
+    const std::vector<std::byte> packed = pack(bytes);
+    return decode_statuses(packed.data(), packed.size()).at(1).since_ns;
+  };
+  constexpr std::int64_t kMost = (std::int64_t{1} << 62) - 1;
+  EXPECT_EQ(read(kMost - 5, 5), kMost);
+  EXPECT_EQ(read(5 - kMost, -5), -kMost);
+  EXPECT_THROW((void)read(kMost, 1), std::runtime_error);
+  EXPECT_THROW((void)read(-kMost, -1), std::runtime_error);
+  EXPECT_THROW((void)read(INT64_MAX, INT64_MAX), std::runtime_error);
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+// Which times there can be, of those that others say.
+#pragma once
+
+#include <cstdint>
+
+namespace shardscope::instrumentation {
+
+/// Times beyond 2^62 ns (146 years) would overflow once clock offsets are added or differences taken.
+[[nodiscard]] constexpr bool is_time(std::int64_t ns) noexcept {
+  constexpr std::int64_t kBeyond = std::int64_t{1} << 62;
+  return ns > -kBeyond && ns < kBeyond;
+}
+
+}  // namespace shardscope::instrumentation
