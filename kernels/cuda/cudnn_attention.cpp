@@ -155,28 +155,28 @@ Context::CudnnAttention::CudnnAttention(void* stream) {
   library.check(library.set_stream(handle, static_cast<cudaStream_t>(stream)), kName, "cudnnSetStream");
 }
 Context::CudnnAttention::~CudnnAttention() {
+  forward_.clear();  // plans go before what they were made with
+  backward_.clear();
   if (handle != nullptr) (void)cudnn_library("attention").destroy(handle);
 }
 
-Context::CudnnAttention::Forward& Context::CudnnAttention::forward(DType type, const AttentionShape& s) {
-  std::unique_ptr<Forward>& known = forward_[{type, s.B, s.T, s.C, s.H}];
+template <class Plan>
+Plan& Context::CudnnAttention::planned(std::map<Key, std::unique_ptr<Plan>>& plans, DType type,
+                                       const AttentionShape& s) {
+  std::unique_ptr<Plan>& known = plans[{type, s.B, s.T, s.C, s.H}];
   if (known == nullptr) {
-    auto made = std::make_unique<Forward>();
+    auto made = std::make_unique<Plan>();
     describe(*made, type, s);
     made->graph.plan(handle);
     known = std::move(made);
   }
   return *known;
 }
+Context::CudnnAttention::Forward& Context::CudnnAttention::forward(DType type, const AttentionShape& s) {
+  return planned(forward_, type, s);
+}
 Context::CudnnAttention::Backward& Context::CudnnAttention::backward(DType type, const AttentionShape& s) {
-  std::unique_ptr<Backward>& known = backward_[{type, s.B, s.T, s.C, s.H}];
-  if (known == nullptr) {
-    auto made = std::make_unique<Backward>();
-    describe(*made, type, s);
-    made->graph.plan(handle);
-    known = std::move(made);
-  }
-  return *known;
+  return planned(backward_, type, s);
 }
 
 bool cudnn_attention_fits(DType type, const AttentionShape& s) {

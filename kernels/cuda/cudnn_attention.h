@@ -34,6 +34,9 @@ struct Context::CudnnAttention {
 
  private:
   using Key = std::tuple<DType, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  template <class Plan>
+  Plan& planned(std::map<Key, std::unique_ptr<Plan>>& plans, DType type, const AttentionShape&);
+
   std::map<Key, std::unique_ptr<Forward>> forward_;
   std::map<Key, std::unique_ptr<Backward>> backward_;
 };
