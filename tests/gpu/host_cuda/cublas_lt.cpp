@@ -14,8 +14,10 @@
 #include <variant>
 #include <vector>
 
-#include "tests/gpu/host_cuda/device_code.h"
+#include "tests/gpu/host_cuda/numbers.h"
 #include "tests/gpu/host_cuda/runtime.h"
+
+using namespace shardscope;
 
 namespace {
 
@@ -42,20 +44,12 @@ T& as(Handle handle) {
   return *reinterpret_cast<T*>(handle);
 }
 
-float load(const void* at, cudaDataType_t type, std::int64_t i) {
-  if (type == CUDA_R_32F) return static_cast<const float*>(at)[i];
-  if (type == CUDA_R_16BF) return __bfloat162float(static_cast<const __nv_bfloat16*>(at)[i]);
-  return __half2float(static_cast<const __half*>(at)[i]);
+kernels::DType of(cudaDataType_t type) {
+  if (type == CUDA_R_32F) return kernels::DType::f32;
+  return type == CUDA_R_16BF ? kernels::DType::bf16 : kernels::DType::f16;
 }
-void store(void* at, cudaDataType_t type, std::int64_t i, float x) {
-  if (type == CUDA_R_32F) {
-    static_cast<float*>(at)[i] = x;
-  } else if (type == CUDA_R_16BF) {
-    static_cast<__nv_bfloat16*>(at)[i] = __float2bfloat16_rn(x);
-  } else {
-    static_cast<__half*>(at)[i] = __float2half_rn(x);
-  }
-}
+float load(const void* at, cudaDataType_t type, std::int64_t i) { return host_cuda::load(at, of(type), i); }
+void store(void* at, cudaDataType_t type, std::int64_t i, float x) { host_cuda::store(at, of(type), i, x); }
 /// The stored matrix in fp32, its rows or its columns one after the other.
 std::vector<float> lines(const void* x, const Layout& layout, bool by_rows) {
   const auto rows = static_cast<std::int64_t>(layout.rows);

@@ -19,7 +19,7 @@
 #include <unordered_map>
 
 #include "kernels/cuda/cudnn_library.h"
-#include "tests/gpu/host_cuda/device_code.h"
+#include "tests/gpu/host_cuda/numbers.h"
 #include "tests/gpu/host_cuda/runtime.h"
 
 namespace shardscope::host_cuda {
@@ -108,24 +108,10 @@ struct Tensor {
         for (i[2] = 0; i[2] < sizes[2]; ++i[2])
           for (i[3] = 0; i[3] < sizes[3]; ++i[3]) f(i);
   }
-  [[nodiscard]] float load(std::int64_t i) const {
-    if (type == CUDNN_DATA_FLOAT) return static_cast<const float*>(memory)[i];
-    if (type == CUDNN_DATA_BFLOAT16) return __bfloat162float(static_cast<const __nv_bfloat16*>(memory)[i]);
-    return __half2float(static_cast<const __half*>(memory)[i]);
-  }
-  [[nodiscard]] float rounded(float x) const {
-    if (type == CUDNN_DATA_BFLOAT16) return __bfloat162float(__float2bfloat16_rn(x));
-    if (type == CUDNN_DATA_HALF) return __half2float(__float2half_rn(x));
-    return x;
-  }
-  void store(std::int64_t i, float x) const {
-    if (type == CUDNN_DATA_FLOAT) {
-      static_cast<float*>(memory)[i] = x;
-    } else if (type == CUDNN_DATA_BFLOAT16) {
-      static_cast<__nv_bfloat16*>(memory)[i] = __float2bfloat16_rn(x);
-    } else {
-      static_cast<__half*>(memory)[i] = __float2half_rn(x);
-    }
+  /// Of the numbers; indices and truths are never in memory.
+  [[nodiscard]] kernels::DType kept_as() const {
+    if (type == CUDNN_DATA_BFLOAT16) return kernels::DType::bf16;
+    return type == CUDNN_DATA_HALF ? kernels::DType::f16 : kernels::DType::f32;
   }
 
   cudnnDataType_t type;
@@ -164,15 +150,15 @@ class Work {
     if (x.by_value) return x.values = {numbers_.at(x.id)}, x;
     if (x.is_virtual) wrong("tensor " + std::to_string(x.id) + " is read before it is made");
     x.values.resize(static_cast<std::size_t>(x.sizes[0] * x.sizes[1] * x.sizes[2] * x.sizes[3]));
-    x.each([&](const Index& i) { x.values[x.at(i)] = x.load(x.offset(i)); });
+    x.each([&](const Index& i) { x.values[x.at(i)] = load(x.memory, x.kept_as(), x.offset(i)); });
     return x;
   }
   void out(const Descriptor& description, const std::function<float(const Index&)>& value) {
     Tensor& y = tensor(description);
     y.values.resize(static_cast<std::size_t>(y.sizes[0] * y.sizes[1] * y.sizes[2] * y.sizes[3]));
     y.each([&](const Index& i) {
-      y.values[y.at(i)] = y.rounded(value(i));
-      if (!y.is_virtual) y.store(y.offset(i), y.values[y.at(i)]);
+      y.values[y.at(i)] = rounded(y.kept_as(), value(i));
+      if (!y.is_virtual) store(y.memory, y.kept_as(), y.offset(i), y.values[y.at(i)]);
     });
   }
   Tensor& tensor(const Descriptor& description) {

@@ -20,8 +20,10 @@
 #include <utility>
 #include <vector>
 
-#include "tests/gpu/host_cuda/device_code.h"
+#include "tests/gpu/host_cuda/numbers.h"
 #include "tests/gpu/host_cuda/runtime.h"
+
+using namespace shardscope;
 
 namespace {
 
@@ -42,33 +44,27 @@ struct Operation {
   std::abort();
 }
 
-std::size_t size_of(ncclDataType_t type) {
+kernels::DType of(ncclDataType_t type) {
   switch (type) {
     case ncclFloat32:
-      return 4;
+      return kernels::DType::f32;
     case ncclBfloat16:
+      return kernels::DType::bf16;
     case ncclFloat16:
-      return 2;
+      return kernels::DType::f16;
     case ncclInt8:
-      return 1;
+      return kernels::DType::i8;
     default:
       wrong("a type that the project does not have");
   }
 }
+std::size_t size_of(ncclDataType_t type) { return kernels::size_of(of(type)); }
 float load(const void* at, ncclDataType_t type, std::size_t i) {
-  if (type == ncclFloat32) return static_cast<const float*>(at)[i];
-  if (type == ncclBfloat16) return __bfloat162float(static_cast<const __nv_bfloat16*>(at)[i]);
-  if (type == ncclFloat16) return __half2float(static_cast<const __half*>(at)[i]);
-  wrong("sums of bytes are not asked for");
+  if (type == ncclInt8) wrong("sums of bytes are not asked for");
+  return host_cuda::load(at, of(type), static_cast<std::int64_t>(i));
 }
 void store(void* at, ncclDataType_t type, std::size_t i, float x) {
-  if (type == ncclFloat32) {
-    static_cast<float*>(at)[i] = x;
-  } else if (type == ncclBfloat16) {
-    static_cast<__nv_bfloat16*>(at)[i] = __float2bfloat16_rn(x);
-  } else {
-    static_cast<__half*>(at)[i] = __float2half_rn(x);
-  }
+  host_cuda::store(at, of(type), static_cast<std::int64_t>(i), x);
 }
 const std::byte* at(const void* p, std::size_t bytes) { return static_cast<const std::byte*>(p) + bytes; }
 
