@@ -17,4 +17,12 @@ std::string CudnnLibrary::last_words() const {
   return text;
 }
 
+void check_cudnn_version(std::size_t version, const char* kernel) {
+  constexpr std::size_t kOldest = 90600;
+  if (version >= kOldest) return;
+  throw_bad_argument(kernel, "cuDNN " + std::to_string(version / 10000) + "." +
+                                 std::to_string(version / 100 % 100) +
+                                 " was found: install 9.6 or newer, or leave SHARDSCOPE_ATTENTION unset");
+}
+
 }  // namespace shardscope::kernels::cuda

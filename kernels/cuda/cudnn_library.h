@@ -4,6 +4,7 @@
 
 #include <cudnn.h>
 
+#include <cstddef>
 #include <string>
 
 namespace shardscope::kernels::cuda {
@@ -26,6 +27,10 @@ struct CudnnLibrary {
   /// What cuDNN said of the last call of this thread that failed; may be empty.
   [[nodiscard]] std::string last_words() const;
 };
+
+/// Throws KernelError for a version that would compute wrong gradients: before 9.6 the sums of dq had to be
+/// cleared by who calls (NVIDIA's frontend, scaled_dot_product_flash_attention.h, dQ_accum).
+void check_cudnn_version(std::size_t version, const char* kernel);
 
 /// Throws KernelError naming what is missing.
 [[nodiscard]] const CudnnLibrary& cudnn_library(const char* kernel);

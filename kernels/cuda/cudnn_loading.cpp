@@ -22,6 +22,9 @@ CudnnLibrary load(const char* kernel) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
     if (function == nullptr) throw_bad_argument(kernel, std::string(kName) + " has no " + name);
   };
+  decltype(&::cudnnGetVersion) version = nullptr;
+  find(version, "cudnnGetVersion");
+  check_cudnn_version(version(), kernel);
   find(out.create, "cudnnCreate");
   find(out.destroy, "cudnnDestroy");
   find(out.set_stream, "cudnnSetStream");

@@ -9,6 +9,7 @@
 #include "kernels/error.h"
 #include "tests/gpu/both.h"
 #ifdef SHARDSCOPE_HOST_CUDA_KERNELS
+#include "kernels/cuda/cudnn_library.h"
 #include "tests/gpu/host_cuda/cudnn.h"
 #endif
 
@@ -108,6 +109,16 @@ TEST_F(CudnnAttention, AnotherNameIsRefused) {
 }
 
 #ifdef SHARDSCOPE_HOST_CUDA_KERNELS
+TEST(CudnnLibrary, AVersionThatDoesNotClearItsSumsIsRefused) {
+  try {
+    kernels::cuda::check_cudnn_version(90599, "attention");
+    FAIL() << "was taken";
+  } catch (const kernels::KernelError& error) {
+    EXPECT_NE(std::string(error.what()).find("cuDNN 9.5"), std::string::npos) << error.what();
+  }
+  EXPECT_NO_THROW(kernels::cuda::check_cudnn_version(90600, "attention"));
+}
+
 /// Which engine cuDNN takes depends on how the graph is put: as NVIDIA's frontend does.
 TEST_F(CudnnAttention, AsksAsNvidiasFrontendDoes) {
   std::ifstream golden(SHARDSCOPE_CUDNN_GOLDEN);
