@@ -1,7 +1,13 @@
 // Streams of both kinds, events between them, times and memory of a CUDA device.
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <future>
 
+#include "instrumentation/emitter.h"
+#include "instrumentation/ring.h"
+#include "runtime/device/cuda/stamper.h"
 #include "runtime/device/error.h"
 #include "tests/gpu/gpu.h"
 
@@ -84,6 +90,36 @@ TEST_F(CudaDeviceTest, WaitMeansTheRecordMadeBeforeIt) {
   gate.set_value();
   after->host_wait();
   EXPECT_TRUE(event->reached());
+}
+
+/// The device's end waits for stamps, and would wait forever for one whose time nobody is going to give.
+TEST_F(CudaDeviceTest, AStampOfATimeThatNeverComesIsLeftOutAndHoldsUpNothing) {
+  instrumentation::g_detail = static_cast<int>(instrumentation::Detail::kernels);
+  const auto emitted = [](std::uint32_t a) {
+    std::vector<instrumentation::Event> events;
+    (void)instrumentation::RingRegistry::instance().drain(events);
+    return std::any_of(events.begin(), events.end(), [a](const auto& event) { return event.a == a; });
+  };
+  const auto point = device->make_timed_event();
+  device->worker().run([](const kernels::Exec&) { throw BackendError("work", 0, "broke on purpose", ""); });
+  device->worker().record(*point);
+  const std::array<device::Event*, 1> points{point.get()};
+  device->compute().emit_timed({.kind = instrumentation::EventKind::param_status, .a = 70'001}, points,
+                               [](instrumentation::Event&, std::span<const std::int64_t>) {});
+  device->compute().emit({.kind = instrumentation::EventKind::param_status, .a = 70'002});
+  device->compute().synchronize();
+  auto ended = std::async(std::launch::async, [this] { device.reset(); });
+  ASSERT_EQ(ended.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  instrumentation::g_detail = -1;
+  EXPECT_TRUE(emitted(70'002));
+}
+
+TEST(CudaStamper, AnAnchorReadInAWideBracketDoesNotTakeTheOldOnesPlace) {
+  using device::cuda::Stamper;
+  EXPECT_TRUE(Stamper::tells_more(20'000, 10'000, 0));  // as good as the one before
+  EXPECT_TRUE(Stamper::tells_more(90'000, 5'000, 500'000'000));
+  EXPECT_FALSE(Stamper::tells_more(30'000'000, 5'000, 500'000'000));  // 30 ms behind other streams' work
+  EXPECT_TRUE(Stamper::tells_more(30'000'000, 5'000, 160'000'000'000));
 }
 
 TEST_F(CudaDeviceTest, MemoryAddsUpToWhatTheDriverCounts) {

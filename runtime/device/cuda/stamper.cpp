@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "instrumentation/clock.h"
@@ -19,6 +20,9 @@ constexpr auto kAnchorEvery = 500ms;
 constexpr int kTries = 5;
 /// Between two looks at events that were not reached. Stamps lose no precision by it, only arrive later.
 constexpr auto kLook = 200us;
+constexpr std::int64_t kSpinAtMostNs = 200'000;
+/// At the end, for times of other streams.
+constexpr auto kTimesAtMost = 500ms;
 
 }  // namespace
 
@@ -82,25 +86,34 @@ void Stamper::take_anchor() {
     const std::int64_t before = instrumentation::monotonic_now_ns();
     check(cudaEventRecord(event.get(), stream_), "cudaEventRecord", where_);
     while (!reached(event.get(), where_)) {
+      // Behind other streams' work: no good anchor any more, and no reason to keep a core busy.
+      if (instrumentation::monotonic_now_ns() - before > kSpinAtMostNs) std::this_thread::sleep_for(kLook);
     }
     const std::int64_t after = instrumentation::monotonic_now_ns();
     if (after - before >= narrowest) continue;
     narrowest = after - before;
-    best = {std::move(event), before + (after - before) / 2};
+    best = {std::move(event), before + (after - before) / 2, narrowest / 2};
   }
-  residual_ns_ = narrowest / 2;
+  // Only this thread changes the anchor.
+  if (anchor_ != nullptr && !tells_more(narrowest, anchor_->residual_ns, best.host_ns - anchor_->host_ns))
+    return;
   auto anchor = std::make_shared<const Anchor>(std::move(best));
   const std::lock_guard lock(mutex_);
   anchor_ = std::move(anchor);
 }
 
-bool Stamper::settle(Lane& lane) {
+bool Stamper::settle(Lane& lane, bool last) {
   bool any = false;
   while (!lane.waiting.empty()) {
     const Waiting& next = lane.waiting.front();
     if (!reached(next.reached.get(), where_)) break;
     // Reached, but by a lane that has not been looked at since: the next look has it.
-    if (std::any_of(next.times.begin(), next.times.end(), [](const auto& time) { return *time == 0; })) break;
+    if (std::any_of(next.times.begin(), next.times.end(), [](const auto& time) { return *time == 0; })) {
+      if (!last) break;
+      lane.waiting.pop_front();
+      any = true;
+      continue;
+    }
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, next.anchor->event.get(), next.reached.get()),
           "cudaEventElapsedTime", where_);
@@ -124,6 +137,7 @@ void Stamper::run() {
   pthread_setname_np(pthread_self(), "zero-stamps");
   std::vector<Waiting> arrived;
   auto next_anchor = std::chrono::steady_clock::now() + kAnchorEvery;
+  std::optional<std::chrono::steady_clock::time_point> give_up;
   try {
     check(cudaSetDevice(device_), "cudaSetDevice", where_);
     for (;;) {
@@ -137,6 +151,7 @@ void Stamper::run() {
           filled_.wait_for(lock, kLook, [this] { return !queue_.empty() || ends_; });
         }
         if (ends_ && queue_.empty() && idle) return;
+        if (ends_ && !give_up) give_up = std::chrono::steady_clock::now() + kTimesAtMost;
         arrived.swap(queue_);
       }
       for (Waiting& one : arrived) {
@@ -144,7 +159,8 @@ void Stamper::run() {
       }
       arrived.clear();
       bool any = false;
-      for (Lane& lane : lanes_) any = settle(lane) || any;
+      const bool last = give_up && std::chrono::steady_clock::now() >= *give_up;
+      for (Lane& lane : lanes_) any = settle(lane, last) || any;
       if (!any && !idle) std::this_thread::sleep_for(kLook);
       if (std::chrono::steady_clock::now() >= next_anchor) {
         take_anchor();
