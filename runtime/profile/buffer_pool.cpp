@@ -60,8 +60,8 @@ std::vector<BufferPool::Filled> BufferPool::collect() {
   return out;
 }
 
-void BufferPool::give(std::uint8_t* data, std::size_t bytes_used) noexcept {
-  std::memset(data, 0, std::min(bytes_used, bytes_));
+void BufferPool::give(std::uint8_t* data) noexcept {
+  std::memset(data, 0, bytes_);
   const std::lock_guard lock(mutex_);
   free_.push_back(data);
 }

@@ -19,7 +19,7 @@ constexpr std::size_t kCallsKept = 8;
 }  // namespace
 
 RecordJoin::RecordJoin(GpuLanes lanes, std::int64_t begin_ns)
-    : lanes_(std::move(lanes)), known_until_ns_(begin_ns) {}
+    : lanes_(std::move(lanes)), begin_ns_(begin_ns), known_until_ns_(begin_ns) {}
 
 void RecordJoin::add_launch(const LaunchRecord& launch) {
   Launch entry{launch.begin_ns, true};
@@ -93,8 +93,21 @@ void RecordJoin::forget(std::int64_t before_ns) {
   if (owners_.size() > 4 * launches_.size() + 65536) owners_.clear();
 }
 
+void RecordJoin::drop_impossible(std::int64_t flushed_ns) {
+  const auto impossible = [&](std::int64_t begin_ns, std::int64_t end_ns) {
+    return begin_ns < begin_ns_ - kWrongByNs || end_ns > flushed_ns + kWrongByNs;
+  };
+  dropped_ += std::erase_if(
+      waiting_, [&](const Waiting& one) { return impossible(one.record.begin_ns, one.record.end_ns); });
+  dropped_ +=
+      std::erase_if(syncs_, [&](const SyncRecord& one) { return impossible(one.begin_ns, one.end_ns); });
+  dropped_ +=
+      std::erase_if(memory_, [&](const MemoryRecord& one) { return impossible(one.at_ns, one.at_ns); });
+}
+
 std::vector<TimedEvent> RecordJoin::settle(std::int64_t flushed_ns, std::int64_t tolerance_ns, bool end) {
   ++flush_;
+  drop_impossible(flushed_ns);
   std::sort(waiting_.begin(), waiting_.end(), [](const Waiting& a, const Waiting& b) {
     return std::pair(a.record.begin_ns, a.record.end_ns) < std::pair(b.record.begin_ns, b.record.end_ns);
   });

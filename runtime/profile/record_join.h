@@ -23,9 +23,12 @@ using TimedEvent = std::pair<std::int64_t, instrumentation::Event>;
 /// earliest: work begins after its launch. A launch of which nothing came for kGiveUp queued nothing that is
 /// recorded, or its record was dropped; it holds up nothing any more. The same work is launched through
 /// several calls at times, one inside the other: only the outermost can be waited for.
+/// What claims to have happened clearly before recording began or after the flush that brought it has a wrong
+/// time, and would push all that comes later off its lane: it counts as dropped.
 class RecordJoin {
  public:
   static constexpr std::int64_t kGiveUpNs = 3'000'000'000;
+  static constexpr std::int64_t kWrongByNs = 1'000'000'000;
 
   /// `begin_ns`: when recording began.
   RecordJoin(GpuLanes lanes, std::int64_t begin_ns);
@@ -58,8 +61,10 @@ class RecordJoin {
   [[nodiscard]] std::vector<TimedEvent> settle(std::int64_t flushed_ns, std::int64_t tolerance_ns, bool end);
   void emit_work(const WorkRecord& record, std::int64_t tolerance_ns, std::vector<TimedEvent>& out);
   void forget(std::int64_t before_ns);
+  void drop_impossible(std::int64_t flushed_ns);
 
   GpuLanes lanes_;
+  const std::int64_t begin_ns_;
   std::int64_t known_until_ns_;
   std::int64_t sync_end_ns_ = INT64_MIN;
   std::int64_t held_since_ns_ = INT64_MAX;  ///< as the latest batch says

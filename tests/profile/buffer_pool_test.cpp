@@ -18,7 +18,7 @@ TEST(BufferPool, IsBoundedCountsWhatItRefusesAndGivesZeroedMemory) {
   EXPECT_EQ(pool.take(0), nullptr);
   EXPECT_EQ(pool.refused(), 1U);
   EXPECT_EQ(pool.made(), 2U);
-  std::fill_n(a, 48, std::uint8_t{0xFF});
+  std::fill_n(a, 56, std::uint8_t{0xFF});  // also behind the records
   pool.filled(a, 48);
   pool.filled(b, 0);
   const auto filled = pool.collect();
@@ -26,7 +26,7 @@ TEST(BufferPool, IsBoundedCountsWhatItRefusesAndGivesZeroedMemory) {
   EXPECT_EQ(filled[0].data, a);
   EXPECT_EQ(filled[0].bytes, 48U);
   EXPECT_TRUE(pool.collect().empty());
-  for (const auto& one : filled) pool.give(one.data, one.bytes);
+  for (const auto& one : filled) pool.give(one.data);
   for (int i = 0; i < 2; ++i) {
     const std::uint8_t* again = pool.take(0);
     ASSERT_NE(again, nullptr);
@@ -45,7 +45,7 @@ TEST(BufferPool, SaysSinceWhenBuffersAreHeld) {
   EXPECT_EQ(pool.held_since(100), 200) << "held for too long";
   pool.filled(a, 8);
   EXPECT_EQ(pool.held_since(0), 200);
-  for (const auto& one : pool.collect()) pool.give(one.data, one.bytes);
+  for (const auto& one : pool.collect()) pool.give(one.data);
   EXPECT_EQ(pool.take(300), a);
   EXPECT_EQ(pool.held_since(0), 200);
   pool.filled(b, 8);
@@ -77,7 +77,7 @@ TEST(BufferPool, IsSharedByManyThreadsAndOneReader) {
   while (sum < kThreads * kEach) {
     for (const auto& one : pool.collect()) {
       sum += one.data[0];
-      pool.give(one.data, one.bytes);
+      pool.give(one.data);
     }
     std::this_thread::yield();
   }

@@ -1,6 +1,7 @@
 // CUPTI's records, made up in memory, as ours.
 #include "runtime/profile/cuda/cupti_records.h"
 
+#include <cuda.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ using instrumentation::GpuWork;
 
 class CuptiRecords : public ::testing::Test {
  protected:
-  CuptiRecords() { clock.add({1'000'000, 50, 50}); }  // host = CUPTI's - 999950
+  CuptiRecords() { clock.add({1'000'000, 50, 50}, {1'000'000, 50, 50}); }  // host = CUPTI's - 999950
 
   template <typename Record>
   void take(const Record& record) {
@@ -28,7 +29,7 @@ class CuptiRecords : public ::testing::Test {
   }
 
   std::map<std::string, std::uint32_t> given;
-  ClockFit clock;
+  RecordClock clock;
   Names names{[this](const std::string& name) {
     return given.try_emplace(name, static_cast<std::uint32_t>(given.size())).first->second;
   }};
@@ -70,6 +71,14 @@ TEST_F(CuptiRecords, WhatHasNoTimesIsDroppedAndCounted) {
   take(record);
   EXPECT_TRUE(batch.work.empty());
   EXPECT_EQ(batch.dropped, 1U);
+  // The begin by the host's clock, the end by the wall clock, which has been set back since.
+  clock = RecordClock(true);
+  clock.add({5'000, 5'000, 5'000}, {1'700'000'000'000'000'000, 5'000, 5'000});
+  record.start = 4'000;
+  record.end = 1'700'000'000'000'000'000 - 2'000;
+  take(record);
+  EXPECT_TRUE(batch.work.empty());
+  EXPECT_EQ(batch.dropped, 2U);
 }
 
 TEST_F(CuptiRecords, CopiesAndMemsetsSayTheirDirectionAndBytes) {
@@ -118,6 +127,9 @@ TEST_F(CuptiRecords, CallsThatFailedQueuedNothing) {
   EXPECT_EQ(batch.launches[0].begin_ns, 150);
   EXPECT_EQ(batch.launches[0].end_ns, 155);
   EXPECT_EQ(batch.launches[0].thread, 6U);
+  call.end = 0;  // CUPTI could not time it
+  take(call);
+  call.end = call.start;
   call.kind = CUPTI_ACTIVITY_KIND_DRIVER;
   call.returnValue = 700;
   take(call);
@@ -142,7 +154,7 @@ TEST_F(CuptiRecords, SynchronizationAndMemory) {
   sync.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
   sync.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
   sync.start = 1'000'100;
-  sync.end = 1'000'900;
+  sync.end = 1'009'900;
   sync.streamId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;
   take(sync);
   ASSERT_EQ(batch.syncs.size(), 1U);
@@ -152,6 +164,13 @@ TEST_F(CuptiRecords, SynchronizationAndMemory) {
   take(sync);
   sync.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
   sync.start = sync.end = 0;  // CUPTI could not time it
+  take(sync);
+  sync.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE;
+  sync.start = 1'000'100;
+  sync.end = sync.start + kShortestWaitNs - 1;  // an event was asked whether it has been reached: yes
+  take(sync);
+  sync.end = sync.start + kShortestWaitNs;
+  sync.returnValue = CUDA_ERROR_NOT_READY;  // no
   take(sync);
   EXPECT_EQ(batch.syncs.size(), 1U);
 
@@ -167,6 +186,9 @@ TEST_F(CuptiRecords, SynchronizationAndMemory) {
   EXPECT_TRUE(batch.memory[0].freed);
   EXPECT_EQ(batch.memory[0].pool, instrumentation::MemoryPool::pinned);
   EXPECT_EQ(batch.memory[0].at_ns, 70);
+  memory.timestamp = 0;
+  take(memory);
+  EXPECT_EQ(batch.memory.size(), 1U);
 }
 
 /// The library of the toolkit this was built with has every function; no driver is called.

@@ -72,6 +72,31 @@ TEST(RecordJoin, WorkGetsItsDelayOwnerStreamAndAmount) {
   EXPECT_EQ(known[0].second.v1, 0);
 }
 
+TEST(RecordJoin, WhatHasATimeThatCannotBeIsDroppedAndLeavesTheLanesAsTheyWere) {
+  constexpr std::int64_t kBegin = 100'000'000'000;
+  constexpr std::int64_t kFlushed = kBegin + 1'000;
+  constexpr std::int64_t kWrong = RecordJoin::kWrongByNs;
+  RecordJoin join(lanes(), kBegin);
+  RecordBatch batch;
+  batch.launches = {
+      {11, 1, kBegin + 1, kBegin + 2}, {12, 1, kBegin + 3, kBegin + 4}, {13, 1, kBegin + 5, kBegin + 6}};
+  batch.work = {kernel(11, kBegin - kWrong - 1, kBegin + 10), kernel(12, kBegin + 20, kFlushed + kWrong + 1),
+                kernel(13, kBegin + 30, kBegin + 40)};
+  batch.syncs = {{GpuSync::stream, kCompute, kBegin + 5, kFlushed + kWrong + 1}};
+  batch.memory = {{instrumentation::MemoryPool::device, false, 64, 0xA0, kFlushed + kWrong + 1}};
+  join.add(batch);
+  const auto events = join.take(kFlushed, 0);
+  const auto begins = of_kind(events, EventKind::gpu_begin);
+  ASSERT_EQ(begins.size(), 1U);
+  EXPECT_EQ(begins[0].first, kBegin + 30);
+  EXPECT_EQ(begins[0].second.stream, StreamId::gpu_compute);
+  EXPECT_TRUE(of_kind(events, EventKind::gpu_sync_begin).empty());
+  EXPECT_TRUE(of_kind(events, EventKind::gpu_memory).empty());
+  const auto known = of_kind(events, EventKind::gpu_records_begin);
+  ASSERT_EQ(known.size(), 1U);
+  EXPECT_EQ(known[0].second.v1, 4) << "dropped";
+}
+
 TEST(RecordJoin, WorkWaitsOneFlushForItsLaunchAndLaterWorkWaitsWithIt) {
   RecordJoin join(lanes(), 0);
   RecordBatch batch;

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -9,6 +10,9 @@ namespace shardscope::profile::cuda {
 namespace {
 
 constexpr std::uint32_t kMajor = 10000;  ///< CUPTI_API_VERSION is major * 10000 + minor * 100 + update
+/// 13.0 Update 1: in 13.0 switching kernels off could hang and a flush crash (its release notes). Of the
+/// version that this was built with the minor one counts too: records grow at their end from one to the next.
+constexpr std::uint32_t kOldest = std::max(CUPTI_API_VERSION / 100 * 100, 130001);
 
 template <typename Function>
 bool look_up(void* library, const char* name, Function& function) {
@@ -28,10 +32,12 @@ const char* fill(void* library, CuptiApi& api) {
   SHARDSCOPE_CUPTI(GetStreamIdEx);
   SHARDSCOPE_CUPTI(ActivitySetAttribute);
   SHARDSCOPE_CUPTI(ActivityRegisterCallbacks);
+  SHARDSCOPE_CUPTI(ActivityRegisterTimestampCallback);
   SHARDSCOPE_CUPTI(ActivityEnable);
   SHARDSCOPE_CUPTI(ActivityDisable);
   SHARDSCOPE_CUPTI(ActivityEnableRuntimeApi);
   SHARDSCOPE_CUPTI(ActivityEnableDriverApi);
+  SHARDSCOPE_CUPTI(ActivityEnableAllSyncRecords);
   SHARDSCOPE_CUPTI(ActivityFlushAll);
   SHARDSCOPE_CUPTI(ActivityGetNextRecord);
   SHARDSCOPE_CUPTI(ActivityGetNumDroppedRecords);
@@ -68,11 +74,11 @@ CuptiApi::Found load() {
   }
   std::uint32_t version = 0;
   if (api.GetVersion(&version) != CUPTI_SUCCESS || version / kMajor != CUPTI_API_VERSION / kMajor ||
-      version < CUPTI_API_VERSION / 100 * 100) {
-    // Records grow at their end from minor version to minor version; those of an older one are too short.
-    return {nullptr, "the CUPTI found has version " + std::to_string(version) +
-                         ", this program was built for " + std::to_string(CUPTI_API_VERSION) +
-                         " or newer of the same major version"};
+      version < kOldest) {
+    return {nullptr,
+            "the CUPTI found has version " + std::to_string(version) + ", this program needs " +
+                std::to_string(kOldest) + " or newer of the same major version (" +
+                "13.0 Update 1 is 130001): install a newer one or name its file in SHARDSCOPE_CUPTI"};
   }
   return {&api, {}};
 }

@@ -18,10 +18,12 @@ struct CuptiApi {
   decltype(&cuptiGetStreamIdEx) GetStreamIdEx = nullptr;
   decltype(&cuptiActivitySetAttribute) ActivitySetAttribute = nullptr;
   decltype(&cuptiActivityRegisterCallbacks) ActivityRegisterCallbacks = nullptr;
+  decltype(&cuptiActivityRegisterTimestampCallback) ActivityRegisterTimestampCallback = nullptr;
   decltype(&cuptiActivityEnable) ActivityEnable = nullptr;
   decltype(&cuptiActivityDisable) ActivityDisable = nullptr;
   decltype(&cuptiActivityEnableRuntimeApi) ActivityEnableRuntimeApi = nullptr;
   decltype(&cuptiActivityEnableDriverApi) ActivityEnableDriverApi = nullptr;
+  decltype(&cuptiActivityEnableAllSyncRecords) ActivityEnableAllSyncRecords = nullptr;
   decltype(&cuptiActivityFlushAll) ActivityFlushAll = nullptr;
   decltype(&cuptiActivityGetNextRecord) ActivityGetNextRecord = nullptr;
   decltype(&cuptiActivityGetNumDroppedRecords) ActivityGetNumDroppedRecords = nullptr;

@@ -40,18 +40,23 @@ MemoryPool pool_of(CUpti_ActivityMemoryKind kind) {
 /// What kernels, copies and memsets have alike.
 template <typename Record>
 void take_work(const Record& record, GpuWork work, std::uint32_t name, std::int64_t amount,
-               const ClockFit& clock, RecordBatch& batch) {
+               RecordClock& clock, RecordBatch& batch) {
   if (record.start == 0 || record.end < record.start) {
     ++batch.dropped;
     return;
   }
-  batch.work.push_back({work, name, record.streamId, record.correlationId,
-                        clock.to_host(static_cast<std::int64_t>(record.start)),
-                        clock.to_host(static_cast<std::int64_t>(record.end)), amount});
+  const std::int64_t begin_ns = clock.to_host(record.start);
+  const std::int64_t end_ns = clock.to_host(record.end);
+  if (end_ns < begin_ns) {  // by different clocks
+    ++batch.dropped;
+    return;
+  }
+  batch.work.push_back({work, name, record.streamId, record.correlationId, begin_ns, end_ns, amount});
 }
 
-void take_sync(const CUpti_ActivitySynchronization2& record, const ClockFit& clock, RecordBatch& batch) {
+void take_sync(const CUpti_ActivitySynchronization2& record, RecordClock& clock, RecordBatch& batch) {
   if (record.start == 0 || record.end < record.start) return;  // CUPTI could not time it
+  if (record.returnValue != 0 || record.end - record.start < kShortestWaitNs) return;  // a query
   GpuSync sync{};
   switch (record.type) {
     case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE:
@@ -68,8 +73,7 @@ void take_sync(const CUpti_ActivitySynchronization2& record, const ClockFit& clo
   }
   const bool of_stream = record.streamId != CUPTI_SYNCHRONIZATION_INVALID_VALUE;
   batch.syncs.push_back({sync, of_stream ? record.streamId : instrumentation::kNoId,
-                         clock.to_host(static_cast<std::int64_t>(record.start)),
-                         clock.to_host(static_cast<std::int64_t>(record.end))});
+                         clock.to_host(record.start), clock.to_host(record.end)});
 }
 
 template <typename Record>
@@ -97,7 +101,7 @@ std::uint32_t Names::of(GpuWork work) {
       .first->second;
 }
 
-void take_record(const CUpti_Activity& record, const ClockFit& clock, Names& names, RecordBatch& batch) {
+void take_record(const CUpti_Activity& record, RecordClock& clock, Names& names, RecordBatch& batch) {
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
       const auto& kernel = as<CUpti_ActivityKernel10>(record);
@@ -127,10 +131,10 @@ void take_record(const CUpti_Activity& record, const ClockFit& clock, Names& nam
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: {
       const auto& call = as<CUpti_ActivityAPI>(record);
-      if (call.returnValue != 0) return;  // it queued nothing
-      batch.launches.push_back({call.correlationId, call.threadId,
-                                clock.to_host(static_cast<std::int64_t>(call.start)),
-                                clock.to_host(static_cast<std::int64_t>(call.end))});
+      if (call.returnValue != 0) return;                     // it queued nothing
+      if (call.start == 0 || call.end < call.start) return;  // CUPTI could not time it
+      batch.launches.push_back(
+          {call.correlationId, call.threadId, clock.to_host(call.start), clock.to_host(call.end)});
       return;
     }
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
@@ -144,10 +148,11 @@ void take_record(const CUpti_Activity& record, const ClockFit& clock, Names& nam
       return;
     case CUPTI_ACTIVITY_KIND_MEMORY2: {
       const auto& memory = as<CUpti_ActivityMemory4>(record);
+      if (memory.timestamp == 0) return;
       batch.memory.push_back({pool_of(memory.memoryKind),
                               memory.memoryOperationType == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE,
                               static_cast<std::int64_t>(memory.bytes), memory.address,
-                              clock.to_host(static_cast<std::int64_t>(memory.timestamp))});
+                              clock.to_host(memory.timestamp)});
       return;
     }
     default:

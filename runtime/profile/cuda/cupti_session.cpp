@@ -1,14 +1,21 @@
 #include "runtime/profile/cuda/cupti_session.h"
 
+#include <time.h>
+
 #include <array>
+#include <chrono>
+#include <thread>
 
 #include "instrumentation/clock.h"
 
 namespace shardscope::profile::cuda {
 namespace {
 
-/// The driver's clock is read a few times; the narrowest bracket tells most.
+/// A clock is read a few times; the narrowest bracket tells most.
 constexpr int kReadings = 5;
+/// CUPTI may give buffers back on a thread of its own, a little after the flush that asked for them.
+constexpr int kWaitsForBuffers = 50;
+constexpr auto kWaitForBuffers = std::chrono::milliseconds(1);
 
 constexpr std::array kKinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                             CUPTI_ACTIVITY_KIND_MEMCPY,
@@ -67,6 +74,34 @@ void CUPTIAPI on_buffer_completed(CUcontext /*context*/, std::uint32_t /*stream*
 void CUPTIAPI on_call(void* /*user*/, CUpti_CallbackDomain /*domain*/, CUpti_CallbackId /*id*/,
                       const void* /*data*/) {}  // nothing is subscribed to; the place of the one tool is held
 
+/// The host's clock, for CUPTI to read.
+std::uint64_t CUPTIAPI host_clock() {
+  return static_cast<std::uint64_t>(instrumentation::monotonic_now_ns());
+}
+
+/// Once in a process: given again, the first kernels of each later period keep CUPTI's own clock.
+bool give_clock(const CuptiApi& api) {
+  static const bool given = api.ActivityRegisterTimestampCallback(host_clock) == CUPTI_SUCCESS;
+  return given;
+}
+
+/// `read` gives the other clock's nanoseconds, or 0 where it cannot.
+template <typename Read>
+ClockPair pair_of(const Read& read) {
+  ClockPair best{0, 1, 0};  // backwards: ClockFit leaves it out
+  for (int i = 0; i < kReadings; ++i) {
+    ClockPair pair;
+    pair.host_before_ns = instrumentation::monotonic_now_ns();
+    pair.other_ns = read();
+    if (pair.other_ns == 0) continue;
+    pair.host_after_ns = instrumentation::monotonic_now_ns();
+    const bool any = best.other_ns != 0;
+    if (any && pair.host_after_ns - pair.host_before_ns >= best.host_after_ns - best.host_before_ns) continue;
+    best = pair;
+  }
+  return best;
+}
+
 }  // namespace
 
 BufferPool& buffers() {
@@ -104,6 +139,9 @@ std::string CuptiSession::enable() {
       result != CUPTI_SUCCESS) {
     return failure(result, "cuptiActivityRegisterCallbacks");
   }
+  gave_clock_ = give_clock(api_);
+  // Queries that are answered "not yet" are no waits; the runtime's stamps make thousands.
+  api_.ActivityEnableAllSyncRecords(0);
   // Calls and owners first: work whose launch was not recorded would wait for it.
   switch_calls(1);
   for (auto kind = kKinds.rbegin(); kind != kKinds.rend(); ++kind) {
@@ -120,6 +158,8 @@ std::string CuptiSession::begin() {
     return failure(result, "cuptiSubscribe");
   }
   on_ = true;
+  // What came back after the end of the period before is nobody's.
+  for (const BufferPool::Filled& late : buffers().collect()) buffers().give(late.data);
   std::string reason = enable();
   if (!reason.empty()) end();
   return reason;
@@ -131,37 +171,39 @@ void CuptiSession::end() noexcept {
   switch_calls(0);
   // While the place of the one tool is still ours: what is filled comes back now, and collect() reads it.
   api_.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  for (int i = 0; i < kWaitsForBuffers && buffers().held_since(INT64_MIN) != INT64_MAX; ++i)
+    std::this_thread::sleep_for(kWaitForBuffers);
   if (subscriber_ != nullptr) api_.Unsubscribe(subscriber_);
   subscriber_ = nullptr;
   on_ = false;
 }
 
-void CuptiSession::pair_clocks(ClockFit& clock) const {
-  ClockPair best;
-  bool any = false;
-  for (int i = 0; i < kReadings; ++i) {
-    ClockPair pair;
-    std::uint64_t driver = 0;
-    pair.host_before_ns = instrumentation::monotonic_now_ns();
-    if (api_.GetTimestamp(&driver) != CUPTI_SUCCESS) continue;
-    pair.host_after_ns = instrumentation::monotonic_now_ns();
-    pair.other_ns = static_cast<std::int64_t>(driver);
-    if (any && pair.host_after_ns - pair.host_before_ns >= best.host_after_ns - best.host_before_ns) continue;
-    best = pair;
-    any = true;
-  }
-  if (any) clock.add(best);
+void CuptiSession::pair_clocks(RecordClock& clock) const {
+  const ClockPair cupti = pair_of([this]() -> std::int64_t {
+    std::uint64_t ns = 0;
+    return api_.GetTimestamp(&ns) == CUPTI_SUCCESS ? static_cast<std::int64_t>(ns) : 0;
+  });
+  const ClockPair wall = pair_of([]() -> std::int64_t {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  });
+  clock.add(cupti, wall);
 }
 
-void CuptiSession::collect(Flush how, const ClockFit& clock, Names& names, RecordBatch& batch) {
+void CuptiSession::collect(Flush how, RecordClock& clock, Names& names, RecordBatch& batch) {
   api_.ActivityFlushAll(how == Flush::forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  collect(clock, names, batch);
+}
+
+void CuptiSession::collect(RecordClock& clock, Names& names, RecordBatch& batch) {
   // Before what has come is taken out: a buffer that comes in between is neither held nor in this batch.
   batch.held_since_ns = buffers().held_since(instrumentation::monotonic_now_ns() - kHeldAtMostNs);
   for (const BufferPool::Filled& buffer : buffers().collect()) {
     CUpti_Activity* record = nullptr;
     while (api_.ActivityGetNextRecord(buffer.data, buffer.bytes, &record) == CUPTI_SUCCESS)
       take_record(*record, clock, names, batch);
-    buffers().give(buffer.data, buffer.bytes);
+    buffers().give(buffer.data);
   }
   std::size_t dropped = 0;
   if (api_.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) batch.dropped += dropped;

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "runtime/profile/buffer_pool.h"
-#include "runtime/profile/clock_fit.h"
 #include "runtime/profile/cuda/cupti_api.h"
 #include "runtime/profile/cuda/cupti_records.h"
 #include "runtime/profile/gpu_records.h"
+#include "runtime/profile/record_clock.h"
 
 namespace shardscope::profile::cuda {
 
@@ -32,15 +32,20 @@ class CuptiSession {
 
   /// Switches on; empty if it could, else why not. What had been switched on is off again then.
   [[nodiscard]] std::string begin();
+  /// Switches off and waits, for a bounded time, until CUPTI has given back what it had.
   void end() noexcept;
-  /// Pairs CUPTI's clock with the host's: the narrowest of a few readings.
-  void pair_clocks(ClockFit& clock) const;
+  /// For the times of this period's records.
+  [[nodiscard]] RecordClock clock() const { return RecordClock(gave_clock_); }
+  /// Pairs CUPTI's clock and the wall clock with the host's: of each the narrowest of a few readings.
+  void pair_clocks(RecordClock& clock) const;
   enum class Flush : std::uint8_t {
     complete,  ///< buffers of which every record is complete
     forced     ///< all of them
   };
   /// Appends the records that CUPTI gives back now.
-  void collect(Flush how, const ClockFit& clock, Names& names, RecordBatch& batch);
+  void collect(Flush how, RecordClock& clock, Names& names, RecordBatch& batch);
+  /// The same of what has come back already.
+  void collect(RecordClock& clock, Names& names, RecordBatch& batch);
 
  private:
   [[nodiscard]] std::string enable();
@@ -50,6 +55,7 @@ class CuptiSession {
   const CuptiApi& api_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
   bool on_ = false;
+  bool gave_clock_ = false;  ///< CUPTI reads the host's clock
 };
 
 }  // namespace shardscope::profile::cuda

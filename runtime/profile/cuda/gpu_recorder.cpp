@@ -174,7 +174,7 @@ class Recorder final : public GpuRecorder {
     session_.emplace(*found.api);
     std::string reason = session_->begin();
     if (!reason.empty()) return reason;
-    clock_ = {};
+    clock_ = session_->clock();
     session_->pair_clocks(clock_);
     if (!clock_.ready()) return "its clock cannot be read";
     join_.emplace(std::move(lanes), instrumentation::monotonic_now_ns());
@@ -191,7 +191,9 @@ class Recorder final : public GpuRecorder {
     g_period = 0;
     session_->end();
     // What was queued before may have come after the last flush.
-    collect(CuptiSession::Flush::forced);
+    batch_.clear();
+    session_->collect(clock_, names_, batch_);
+    join_->add(batch_);
     emit(join_->take_all(instrumentation::monotonic_now_ns(), clock_.residual_ns()));
     join_.reset();
     session_.reset();
@@ -207,6 +209,13 @@ class Recorder final : public GpuRecorder {
     emit(join_->take(flushed_ns, clock_.residual_ns()));
     if (flushed_ns - clock_told_ns_ < 1'000'000'000) return;
     clock_told_ns_ = flushed_ns;
+    if (clock_.by_wall_clock() > 0 && !wall_clock_told_) {
+      wall_clock_told_ = true;
+      instrumentation::post_message(
+          instrumentation::Severity::info,
+          "CUPTI gives times of the GPU's work by the wall clock: if that is set while "
+          "kernels are recorded, those then under way are misplaced or dropped");
+    }
     emit({{flushed_ns, Event{.kind = EventKind::gpu_clock,
                              .stream = StreamId::host,
                              .a = static_cast<std::uint32_t>(clock_.pairs()),
@@ -233,7 +242,8 @@ class Recorder final : public GpuRecorder {
   // The thread's own.
   std::optional<CuptiSession> session_;
   std::optional<RecordJoin> join_;
-  ClockFit clock_;
+  RecordClock clock_;
+  bool wall_clock_told_ = false;
   RecordBatch batch_;
   std::int64_t clock_told_ns_ = 0;
   inline static std::atomic<std::uint64_t> periods_{0};
