@@ -23,6 +23,12 @@ bool is_linear(const Node& node) {
   return node.kind == NodeKind::linear || node.kind == NodeKind::functional_linear;
 }
 
+/// Whether the last kernel of a node is a product, which can add to its result.
+bool ends_in_linear(const Node& node) {
+  if (node.kind != NodeKind::sequential) return is_linear(node);
+  return !node.children.empty() && ends_in_linear(node.children.back());
+}
+
 /// Whether a linear layer computes the GELU behind it too, of a forward that is followed by a backward. A
 /// checkpointed one needs its own input.
 bool gelu_within_linear(const Node& linear, const Node& next, const Frame* tape) {
@@ -99,7 +105,7 @@ Value Executor::State::compute(const Node& node, Value x, Frame* frame, ForwardA
     case NodeKind::sequential:
     case NodeKind::list:
     case NodeKind::conditional:
-      return run_children(node, std::move(x), frame);
+      return run_children(node, std::move(x), frame, around != nullptr ? around->onto : Value());
     case NodeKind::linear:
       return linear(node, std::move(x), frame, around);
     case NodeKind::functional_linear:
@@ -206,7 +212,7 @@ Value Executor::State::activation(const Node& node, Value x, Frame* frame, Forwa
 
 Value Executor::State::residual(const Node& node, Value x, Frame* frame) {
   // See [Note: within the kernels around].
-  const bool within = !node.children.empty() && is_linear(node.children.back());
+  const bool within = !node.children.empty() && ends_in_linear(node.children.back());
   Value branch = run_children(node, x, frame, within ? x : Value());
   if (within) return branch;
   const std::int64_t n = N * x.width();

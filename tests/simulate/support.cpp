@@ -22,15 +22,14 @@ Play::Play(const plan::ModelSpec& model, const Json& config, std::uint32_t world
   config_ = config::parse_config(config.dump(), parse);
   model_ = plan::build_model_plan(plan::mark_leaf_modules(model, config_.zero));
   events.resize(world);
-  std::vector<std::string> names;
   simulation_ = std::make_unique<Simulation>(
       model_, config_, options,
-      [names](const std::string& name) mutable {
-        for (std::uint32_t id = 0; id < names.size(); ++id) {
-          if (names[id] == name) return id;
+      [this](const std::string& name) {
+        for (std::uint32_t id = 0; id < kernel_names.size(); ++id) {
+          if (kernel_names[id] == name) return id;
         }
-        names.push_back(name);
-        return static_cast<std::uint32_t>(names.size() - 1);
+        kernel_names.push_back(name);
+        return static_cast<std::uint32_t>(kernel_names.size() - 1);
       },
       [this](std::uint32_t rank, const std::vector<Event>& some) {
         events[rank].insert(events[rank].end(), some.begin(), some.end());

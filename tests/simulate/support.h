@@ -30,6 +30,8 @@ class Play {
   std::vector<std::vector<Event>> events;
   /// Virtual time of each step.
   std::vector<std::int64_t> step_ns;
+  /// By their number in events.
+  std::vector<std::string> kernel_names;
 
  private:
   config::TrainingConfig config_;
