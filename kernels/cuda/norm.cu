@@ -1,5 +1,11 @@
 // Layer norm over rows, column sums, and rows that are all alike. Gradients of weight and bias are summed
-// over groups of rows, and the groups in order: the result does not depend on the device.
+// over groups of rows, and the groups in slices: the order depends on the shape alone, not on the device.
+//
+// [Note: a row in registers]
+// Memory is all that a layer norm costs, so each row is read once, by a team of warps whose lanes hold 16 of
+// its columns each, 16 bytes that lie together in each pack. That is for rows that are aligned to 16 bytes
+// and of one storage type; kernels that read a row again for each pass take the others. Activations alone
+// decide: where parameters lie differs between the stages of ZeRO, which must agree to the last bit.
 #include "kernels/cuda/device.cuh"
 
 namespace shardscope::kernels::cuda {
@@ -9,16 +15,171 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr std::int64_t kRowGroup = 64;  // as on the CPU
 
-/// Rows to a group, so that the sums of all groups of `sums` floats each fit the workspace.
-std::int64_t group_rows(const char* kernel, std::int64_t rows, std::int64_t sums) {
+/// Rows to a group, `least` or more, so that the sums of all groups of `sums` floats each fit the workspace.
+std::int64_t group_rows(const char* kernel, std::int64_t rows, std::int64_t sums,
+                        std::int64_t least = kRowGroup) {
   const auto most = static_cast<std::int64_t>(Context::kWorkspaceBytes / sizeof(float)) / sums;
   if (most < 1) {
     throw_bad_argument(kernel, "rows of " + std::to_string(sums) +
                                    " sums do not fit the workspace of a stream; use a narrower layer");
   }
-  std::int64_t group = kRowGroup;
+  std::int64_t group = least;
   while ((rows + group - 1) / group > most) group *= 2;
   return group;
+}
+
+constexpr int kLaneColumns = 16;
+constexpr int kMostTeam = 8;  ///< warps
+constexpr std::int64_t kTeamRows = 16;
+
+/// A lane's columns of a row: pack p is pack p * blockDim.x + threadIdx.x of the row, zero behind its end.
+template <class T>
+struct LaneColumns {
+  static constexpr int kWide = 16 / static_cast<int>(sizeof(T));
+  static constexpr int kPacks = kLaneColumns / kWide;
+  using P = Pack<T, kWide>;
+  P packs[kPacks];
+
+  /// Of the first element of a pack.
+  static __device__ __forceinline__ int column(int p) {
+    return (p * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)) * kWide;
+  }
+  __device__ __forceinline__ void load(const T* row, int C) {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      packs[p] = P{};
+      if (column(p) < C) packs[p] = *reinterpret_cast<const P*>(row + column(p));
+    }
+  }
+  /// Of a row that may lie anywhere.
+  __device__ __forceinline__ void load_unaligned(const T* row, int C) {
+    if (reinterpret_cast<std::uintptr_t>(row) % 16 == 0) return load(row, C);
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      packs[p] = P{};
+      if (column(p) >= C) continue;
+#pragma unroll
+      for (int k = 0; k < kWide; ++k) packs[p].x[k] = row[column(p) + k];
+    }
+  }
+  __device__ __forceinline__ void store(T* row, int C) const {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      if (column(p) < C) *reinterpret_cast<P*>(row + column(p)) = packs[p];
+    }
+  }
+  __device__ __forceinline__ float get(int p, int k) const { return to_float(packs[p].x[k]); }
+  /// f(pack, element) for those that are within the row.
+  template <class F>
+  static __device__ __forceinline__ void each(int C, F f) {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      if (column(p) >= C) continue;
+#pragma unroll
+      for (int k = 0; k < kWide; ++k) f(p, k);
+    }
+  }
+};
+
+/// The sum over the team, on every lane. `places` are used by nobody else until all have come to the next
+/// one.
+__device__ __forceinline__ float2 team_sum(float2 x, float2 (&places)[kMostTeam]) {
+  x = {warp_sum(x.x), warp_sum(x.y)};
+  const unsigned warps = blockDim.x / 32;
+  if (warps == 1) return x;
+  if (threadIdx.x % 32 == 0) places[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = places[0];
+  for (unsigned w = 1; w < warps; ++w) x = {x.x + places[w].x, x.y + places[w].y};
+  return x;
+}
+
+/// A team to a row. See [Note: a row in registers].
+template <class T>
+__global__ void __launch_bounds__(kMostTeam * 32)
+    team_forward_kernel(T* y, float* mean, float* rstd, const T* x, const T* weight, const T* bias, int C,
+                        float epsilon) {
+  using Lane = LaneColumns<T>;
+  __shared__ float2 places[2][kMostTeam];
+  const std::int64_t r = blockIdx.x;
+  Lane in;
+  Lane w;
+  Lane b;
+  in.load(x + r * C, C);
+  w.load_unaligned(weight, C);
+  b.load_unaligned(bias, C);
+  const float inverse = 1.0F / static_cast<float>(C);
+  float sum = 0;
+  Lane::each(C, [&](int p, int k) { sum += in.get(p, k); });
+  const float m = team_sum({sum, 0}, places[0]).x * inverse;
+  float squares = 0;
+  Lane::each(C, [&](int p, int k) {
+    const float d = in.get(p, k) - m;
+    squares = fmaf(d, d, squares);
+  });
+  const float variance = team_sum({squares, 0}, places[1]).x * inverse;
+  const float s = __fdiv_rn(1.0F, __fsqrt_rn(variance + epsilon));
+  if (threadIdx.x == 0) {
+    mean[r] = m;
+    rstd[r] = s;
+  }
+  Lane::each(C, [&](int p, int k) {
+    in.packs[p].x[k] = from_float<T>(fmaf((in.get(p, k) - m) * s, w.get(p, k), b.get(p, k)));
+  });
+  in.store(y + r * C, C);
+}
+
+/// dx of `group` rows by a team, one after the other, and the sums of their columns for weight and bias. dx
+/// may be dy: what a lane writes, it has read.
+template <class T>
+__global__ void __launch_bounds__(kMostTeam * 32)
+    team_backward_kernel(T* dx, float* partial, const T* dy, const T* x, const T* weight, const float* mean,
+                         const float* rstd, std::int64_t N, int C, std::int64_t group, bool add) {
+  using Lane = LaneColumns<T>;
+  __shared__ float2 places[2][kMostTeam];
+  const std::int64_t begin = std::int64_t{blockIdx.x} * group;
+  const std::int64_t end = begin + group < N ? begin + group : N;
+  const float inverse = 1.0F / static_cast<float>(C);
+  float weight_sums[Lane::kPacks][Lane::kWide] = {};
+  float bias_sums[Lane::kPacks][Lane::kWide] = {};
+  Lane w;
+  w.load_unaligned(weight, C);
+  for (std::int64_t r = begin; r < end; ++r) {
+    Lane g;
+    Lane in;
+    Lane before;
+    g.load(dy + r * C, C);
+    in.load(x + r * C, C);
+    if (add) before.load(dx + r * C, C);
+    const float m = mean[r];
+    const float s = rstd[r];
+    float2 sums = {0, 0};
+    Lane::each(C, [&](int p, int k) {
+      const float normal = (in.get(p, k) - m) * s;
+      const float h = g.get(p, k) * w.get(p, k);
+      sums.x += h;
+      sums.y = fmaf(h, normal, sums.y);
+      bias_sums[p][k] += g.get(p, k);
+      weight_sums[p][k] = fmaf(g.get(p, k), normal, weight_sums[p][k]);
+    });
+    sums = team_sum(sums, places[r % 2]);
+    const float mean_h = sums.x * inverse;
+    const float mean_hx = sums.y * inverse;
+    Lane::each(C, [&](int p, int k) {
+      const float normal = (in.get(p, k) - m) * s;
+      const float h = g.get(p, k) * w.get(p, k);
+      float d = s * fmaf(normal, -mean_hx, h - mean_h);
+      if (add) d += before.get(p, k);
+      in.packs[p].x[k] = from_float<T>(d);
+    });
+    in.store(dx + r * C, C);
+  }
+  if (partial == nullptr) return;
+  float* const to = partial + std::int64_t{blockIdx.x} * 2 * C;
+  Lane::each(C, [&](int p, int k) {
+    to[Lane::column(p) + k] = weight_sums[p][k];
+    to[C + Lane::column(p) + k] = bias_sums[p][k];
+  });
 }
 
 /// One warp to a row. The row is read three times, the second and third from the first-level cache.
@@ -129,31 +290,61 @@ __global__ void __launch_bounds__(kThreads)
     y[i] = from_float<Y>(to_float(row[i % cols]));
 }
 
-/// to[c] (+)= partial[0][c] + partial[1][c] + ... ; rows of `partial` are `stride` apart.
+constexpr int kSlices = 32;
+/// first[c] (+)= partial[0][c] + partial[1][c] + ...; rows of `partial` are `stride` apart. second[c] so from
+/// column C on. Either may be null. A block has 32 columns of one of them, each warp a slice of the groups.
 template <class D>
-__global__ void __launch_bounds__(kThreads) finish_kernel(D* to, const float* partial, std::int64_t groups,
-                                                          std::int64_t stride, std::int64_t C, bool add) {
-  const std::int64_t c = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (c >= C) return;
+__global__ void __launch_bounds__(kSlices * 32)
+    finish_kernel(D* first, D* second, const float* partial, std::int64_t groups, std::int64_t stride,
+                  std::int64_t C, bool add) {
+  __shared__ float slices[kSlices][32];
+  D* const to = blockIdx.y == 0 ? first : second;
+  if (to == nullptr) return;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  const std::int64_t c = std::int64_t{blockIdx.x} * 32 + lane;
+  const std::int64_t slice = (groups + kSlices - 1) / kSlices;
+  const std::int64_t end = (warp + 1) * slice < groups ? (warp + 1) * slice : groups;
   float sum = 0;
+  if (c < C) {
 #pragma unroll 8
-  for (std::int64_t g = 0; g < groups; ++g) sum += partial[g * stride + c];
+    for (std::int64_t g = warp * slice; g < end; ++g) sum += partial[g * stride + blockIdx.y * C + c];
+  }
+  slices[warp][lane] = sum;
+  __syncthreads();
+  if (warp > 0 || c >= C) return;
+  for (int other = 1; other < kSlices; ++other) sum += slices[other][lane];
   if (add) sum += to_float(to[c]);
   to[c] = from_float<D>(sum);
 }
 
 unsigned count(std::int64_t n, std::int64_t unit) { return static_cast<unsigned>((n + unit - 1) / unit); }
 
-void finish(const Context& on, const char* kernel, Ptr to, const float* partial, std::int64_t groups,
-            std::int64_t stride, std::int64_t C, Write write) {
-  if (to.data == nullptr) return;
-  with_type(kernel, to.type, [&](auto tag) {
+/// The sums of C columns of `partial` into `first`, those of the C behind them into `second`.
+void finish(const Context& on, const char* kernel, Ptr first, Ptr second, const float* partial,
+            std::int64_t groups, std::int64_t stride, std::int64_t C, Write write) {
+  const Ptr any = first.data != nullptr ? first : second;
+  if (any.data == nullptr) return;
+  if (second.data != nullptr && second.type != any.type) {
+    throw_bad_argument(kernel, "gradients of weight and bias must share one element type");
+  }
+  with_type(kernel, any.type, [&](auto tag) {
     using D = decltype(tag);
-    finish_kernel<<<count(C, kThreads), kThreads, 0, stream_of(on)>>>(static_cast<D*>(to.data), partial,
-                                                                      groups, stride, C, write == Write::add);
+    const dim3 grid(count(C, 32), second.data != nullptr ? 2 : 1);
+    finish_kernel<<<grid, kSlices * 32, 0, stream_of(on)>>>(static_cast<D*>(first.data),
+                                                            static_cast<D*>(second.data), partial, groups,
+                                                            stride, C, write == Write::add);
   });
   check_launch(kernel);
 }
+
+/// Whether rows of C elements of a type, in arrays that begin here, fit a team.
+bool fits_team(DType type, std::int64_t C, const void* first, const void* second, const void* third) {
+  return C <= kMostTeam * 32 * kLaneColumns && static_cast<std::size_t>(C) * size_of(type) % 16 == 0 &&
+         aligned(first, 16) && aligned(second, 16) && aligned(third, 16);
+}
+/// Threads of a team.
+unsigned team_of(std::int64_t C) { return count(C, 32 * kLaneColumns) * 32; }
 
 }  // namespace
 
@@ -162,6 +353,15 @@ void layer_norm_forward(const Context& on, Ptr y, float* mean, float* rstd, Cons
   constexpr const char* kName = "layer_norm_forward";
   if (N == 0) return;
   if (weight.type != bias.type) throw_bad_argument(kName, "weight and bias must share one element type");
+  if (x.type == y.type && x.type == weight.type && fits_team(x.type, C, x.data, y.data, x.data)) {
+    with_type(kName, x.type, [&](auto tag) {
+      using T = decltype(tag);
+      team_forward_kernel<<<static_cast<unsigned>(N), team_of(C), 0, stream_of(on)>>>(
+          static_cast<T*>(y.data), mean, rstd, static_cast<const T*>(x.data),
+          static_cast<const T*>(weight.data), static_cast<const T*>(bias.data), static_cast<int>(C), epsilon);
+    });
+    return check_launch(kName);
+  }
   with_type(kName, x.type, [&](auto x_tag) {
     with_type(kName, y.type, [&](auto y_tag) {
       with_type(kName, weight.type, [&](auto p_tag) {
@@ -183,9 +383,21 @@ void layer_norm_backward(const Context& on, Ptr dx, Ptr dweight, Ptr dbias, Cons
   constexpr const char* kName = "layer_norm_backward";
   if (dx.type != dy.type) throw_bad_argument(kName, "dx and dy must share one element type");
   auto* partial = static_cast<float*>(on.workspace());
-  const std::int64_t group = group_rows(kName, N, 2 * C);
+  const bool team =
+      dy.type == x.type && dy.type == weight.type && fits_team(dy.type, C, dx.data, dy.data, x.data);
+  const std::int64_t group = group_rows(kName, N, 2 * C, team ? kTeamRows : kRowGroup);
   const std::int64_t groups = (N + group - 1) / group;
-  if (N > 0) {
+  if (N > 0 && team) {
+    const bool sums = dweight.data != nullptr || dbias.data != nullptr;
+    with_type(kName, dy.type, [&](auto tag) {
+      using T = decltype(tag);
+      team_backward_kernel<<<static_cast<unsigned>(groups), team_of(C), 0, stream_of(on)>>>(
+          static_cast<T*>(dx.data), sums ? partial : nullptr, static_cast<const T*>(dy.data),
+          static_cast<const T*>(x.data), static_cast<const T*>(weight.data), mean, rstd, N,
+          static_cast<int>(C), group, write_dx == Write::add);
+    });
+    check_launch(kName);
+  } else if (N > 0) {
     with_type(kName, dy.type, [&](auto g_tag) {
       with_type(kName, x.type, [&](auto x_tag) {
         using G = decltype(g_tag);
@@ -205,8 +417,7 @@ void layer_norm_backward(const Context& on, Ptr dx, Ptr dweight, Ptr dbias, Cons
     });
     check_launch(kName);
   }
-  finish(on, kName, dweight, partial, groups, 2 * C, C, write_params);
-  finish(on, kName, dbias, partial + C, groups, 2 * C, C, write_params);
+  finish(on, kName, dweight, dbias, partial, groups, 2 * C, C, write_params);
 }
 
 void fill_rows(const Context& on, Ptr y, ConstPtr row, std::int64_t rows, std::int64_t cols) {
@@ -237,7 +448,7 @@ void column_sums(const Context& on, Ptr total, ConstPtr x, std::int64_t rows, st
     });
     check_launch(kName);
   }
-  finish(on, kName, total, partial, groups, cols, cols, write);
+  finish(on, kName, total, {}, partial, groups, cols, cols, write);
 }
 
 }  // namespace shardscope::kernels::cuda

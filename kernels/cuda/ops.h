@@ -17,7 +17,8 @@ void linear_gelu_forward(const Context&, Ptr y, Ptr kept, ConstPtr x, ConstPtr w
                          std::int64_t N, std::int64_t in, std::int64_t out);
 void linear_gelu_backward_input(const Context&, Ptr dx, ConstPtr dy, ConstPtr w, ConstPtr kept,
                                 std::int64_t N, std::int64_t in, std::int64_t out);
-/// total[cols] (+)= sums over rows of x[rows, cols], over groups of 64 rows first, in order.
+/// total[cols] (+)= sums over rows of x[rows, cols], over groups of 64 rows first; the order depends on
+/// the shape alone.
 void column_sums(const Context&, Ptr total, ConstPtr x, std::int64_t rows, std::int64_t cols, Write write);
 /// y[rows,cols] = row[cols] in every row.
 void fill_rows(const Context&, Ptr y, ConstPtr row, std::int64_t rows, std::int64_t cols);

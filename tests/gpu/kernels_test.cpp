@@ -54,7 +54,9 @@ TEST_F(CudaKernels, LayerNorm) {
   struct Shape {
     std::int64_t N, C;
   };
-  for (const Shape& s : {Shape{1, 1}, Shape{3, 17}, Shape{130, 384}, Shape{1000, 768}, Shape{70, 5000}}) {
+  // Teams of one to eight warps, a lane of which may have no column, or one pack; rows that none takes.
+  for (const Shape& s : {Shape{1, 1}, Shape{3, 17}, Shape{40, 8}, Shape{130, 384}, Shape{1000, 768},
+                         Shape{65, 1024}, Shape{33, 1288}, Shape{17, 4096}, Shape{70, 5000}}) {
     for (const DType type : kAllTypes) {
       Both x(*device, random_doubles(s.N * s.C, 5, -2, 3), type);
       Both w(*device, random_doubles(s.C, 6), type);
@@ -84,6 +86,62 @@ TEST_F(CudaKernels, LayerNorm) {
         EXPECT_TRUE(dw.near(2 * unit_roundoff(type) + 1e-5, sums));
         EXPECT_TRUE(db.near(2 * unit_roundoff(type) + 1e-5, sums));
       }
+    }
+  }
+}
+
+// In which order rows are summed may not depend on where a stage of ZeRO keeps its parameters.
+TEST_F(CudaKernels, LayerNormOfParametersThatAreNotAligned) {
+  const std::int64_t N = 50, C = 768;
+  for (const DType type : kAllTypes) {
+    Both x(*device, random_doubles(N * C, 5, -2, 3), type);
+    Both dy(*device, random_doubles(N * C, 8), type);
+    std::vector<Array> results[2];
+    for (const int shift : {0, 1}) {
+      Both w(*device, random_doubles(C, 6), type, shift);
+      Both b(*device, random_doubles(C, 7), type, shift);
+      Both y(*device, N * C, type);
+      Both mean(*device, N, DType::f32);
+      Both rstd(*device, N, DType::f32);
+      Both dx(*device, N * C, type);
+      Both dw(*device, C, type, shift);
+      Both db(*device, C, type, shift);
+      both([&](const Exec& e) {
+        kernels::layer_norm_forward(e, y.on(e), mean.floats(e), rstd.floats(e), x.on(e), w.on(e), b.on(e), N,
+                                    C, 1e-5F);
+        kernels::layer_norm_backward(e, dx.on(e), dw.on(e), db.on(e), dy.on(e), x.on(e), w.on(e),
+                                     mean.floats(e), rstd.floats(e), N, C, Write::add, Write::add);
+      });
+      for (Both* result : {&y, &mean, &rstd, &dx, &dw, &db}) results[shift].push_back(result->from_device());
+    }
+    for (std::size_t i = 0; i < results[0].size(); ++i) {
+      EXPECT_TRUE(results[0][i].same_bits(results[1][i])) << i;
+    }
+  }
+}
+
+// One parameter's gradient alone; dx where dy is, which is then not read again.
+TEST_F(CudaKernels, LayerNormOfOneGradientInPlace) {
+  const std::int64_t N = 50, C = 768;
+  for (const DType type : kAllTypes) {
+    for (const bool weight : {false, true}) {
+      Both x(*device, random_doubles(N * C, 5, -2, 3), type);
+      Both w(*device, random_doubles(C, 6), type);
+      Both dy(*device, random_doubles(N * C, 8), type);
+      Both mean(*device, random_doubles(N, 9), DType::f32);
+      Both rstd(*device, random_doubles(N, 10, 0.5, 1), DType::f32);
+      Both gradient(*device, C, type);
+      both([&](const Exec& e) {
+        kernels::layer_norm_backward(e, dy.on(e), weight ? gradient.on(e) : Ptr{},
+                                     weight ? Ptr{} : gradient.on(e), dy.on(e), x.on(e), w.on(e),
+                                     mean.floats(e), rstd.floats(e), N, C, Write::set, Write::set);
+        if (weight) return;
+        // Neither: dx alone, once more from what it is now.
+        kernels::layer_norm_backward(e, dy.on(e), Ptr{}, Ptr{}, dy.on(e), x.on(e), w.on(e), mean.floats(e),
+                                     rstd.floats(e), N, C, Write::set, Write::set);
+      });
+      EXPECT_TRUE(dy.near(8 * unit_roundoff(type), 1e-4 + 4 * unit_roundoff(type)));
+      EXPECT_TRUE(gradient.near(2 * unit_roundoff(type) + 1e-5, 1e-4));
     }
   }
 }
