@@ -235,7 +235,7 @@ void launch_kernel(const Launch& launch, const void* function, const char* name,
   }
   static std::atomic<unsigned> launches{0};
   const bool backwards = launches.fetch_add(1) % 2 == 1;
-  host_cuda::launch(launch.stream, [launch, name, backwards, body = std::move(body)] {
+  const auto run = [launch, name, backwards, body = std::move(body)] {
     if (t_block == nullptr) t_block = new Block;  // of a stream's thread; the process's end takes it
     Block& all = *t_block;
     all.name = name;
@@ -249,7 +249,8 @@ void launch_kernel(const Launch& launch, const void* function, const char* name,
                  static_cast<unsigned>(at / launch.grid.x / launch.grid.y)},
                 backwards);
     }
-  });
+  };
+  host_cuda::launch(launch.stream, name, run, launch.grid, launch.block);
 }
 
 }  // namespace shardscope::host_cuda

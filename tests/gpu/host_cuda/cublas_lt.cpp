@@ -252,7 +252,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   const float scale = *static_cast<const float*>(alpha);
   const float add = *static_cast<const float*>(beta);
   const bool adds_bias = takes_bias(what.epilogue) && what.epilogue != CUBLASLT_EPILOGUE_BGRADB;
-  shardscope::host_cuda::launch(stream, [=] {
+  shardscope::host_cuda::launch(stream, "gemm", [=] {
     const std::vector<float> left = lines(A, a, what.a == CUBLAS_OP_T);   // columns of op(A): k of m values
     const std::vector<float> right = lines(B, b, what.b == CUBLAS_OP_T);  // columns of op(B): n of k values
     std::vector<float> sums(static_cast<std::size_t>(m));

@@ -398,7 +398,7 @@ cudnnStatus_t execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnn
   }
   void* const workspace =
       seen_by_device(pack.one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE), "cuDNN's workspace");
-  launch(reinterpret_cast<Handle*>(handle)->stream, [=] {
+  launch(reinterpret_cast<Handle*>(handle)->stream, "fused_attention", [=] {
     Work work(arrays, numbers);
     for (const Descriptor* operation : operations) {
       std::memset(workspace, 0xA5, kWorkspaceBytes);

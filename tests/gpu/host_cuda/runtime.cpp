@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "runtime/device/cpu/region_allocator.h"
+#include "tests/gpu/host_cuda/trace.h"
 
 namespace shardscope::host_cuda {
 namespace {
@@ -61,15 +62,17 @@ class Memory {
     std::memset(own_ + *offset, 0xFF, std::min(whole, kGarbageBytes));
     return given_ + *offset;
   }
-  bool give_back(void* data) {
+  /// How many bytes these were; 0 for what was not taken.
+  std::size_t give_back(void* data) {
     const std::lock_guard lock(mutex_);
     const auto found = taken_.find(static_cast<std::size_t>(static_cast<std::byte*>(data) - given_));
-    if (found == taken_.end()) return false;
+    if (found == taken_.end()) return 0;
     madvise(own_ + found->first, found->second, MADV_REMOVE);
-    free_.give_back(found->first, found->second);
-    used_ -= found->second;
+    const std::size_t bytes = found->second;
+    free_.give_back(found->first, bytes);
+    used_ -= bytes;
     taken_.erase(found);
-    return true;
+    return bytes;
   }
   [[nodiscard]] bool holds(const void* data) const {
     const auto* at = static_cast<const std::byte*>(data);
@@ -87,9 +90,10 @@ class Memory {
     const std::lock_guard lock(mutex_);
     pinned_[static_cast<const std::byte*>(data)] = bytes;
   }
-  void unpin(const void* data) {
+  std::size_t unpin(const void* data) {
     const std::lock_guard lock(mutex_);
-    pinned_.erase(static_cast<const std::byte*>(data));
+    const auto node = pinned_.extract(static_cast<const std::byte*>(data));
+    return node.empty() ? 0 : node.mapped();
   }
   [[nodiscard]] bool pinned(const void* data) {
     const auto* at = static_cast<const std::byte*>(data);
@@ -124,9 +128,13 @@ class Memory {
   std::size_t used_ = 0;
 };
 
+/// The first stream is not the first number, as with CUPTI.
+std::atomic<std::uint32_t> g_streams{6};
+std::atomic<Tracer*> g_tracer{nullptr};
+
 class Stream {
  public:
-  Stream() : thread_([this] { run(); }) {}
+  Stream() : number_(++g_streams), thread_([this] { run(); }) {}
   ~Stream() {
     {
       const std::lock_guard lock(mutex_);
@@ -143,6 +151,7 @@ class Stream {
     }
     changed_.notify_all();
   }
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   void wait() {
     std::unique_lock lock(mutex_);
     const std::uint64_t wanted = pushed_;
@@ -171,6 +180,7 @@ class Stream {
   std::deque<std::function<void()>> queue_;
   std::uint64_t pushed_ = 0, done_ = 0;
   bool ends_ = false;
+  const std::uint32_t number_;
   std::thread thread_;
 };
 
@@ -235,7 +245,16 @@ CUresult wait_value(CUstream stream, CUdeviceptr address, cuuint64_t value, unsi
 
 }  // namespace
 
-void launch(cudaStream_t stream, std::function<void()> work) { of(stream).push(std::move(work)); }
+Tracer* tracer() noexcept { return g_tracer.load(); }
+
+void launch(cudaStream_t stream, const char* name, std::function<void()> work, dim3 grid, dim3 block) {
+  const TracedCall call({.kind = Work::Kind::kernel,
+                         .stream = of(stream).number(),
+                         .name = name,
+                         .grid = grid,
+                         .block = block});
+  of(stream).push(call.told(std::move(work)));
+}
 
 void* seen_by_device(const void* pointer, const char* what) {
   Memory& memory = Memory::instance();
@@ -252,8 +271,25 @@ using shardscope::host_cuda::of;
 using shardscope::host_cuda::Point;
 using shardscope::host_cuda::seen_by_device;
 using shardscope::host_cuda::Stream;
+using shardscope::host_cuda::TracedCall;
+using shardscope::host_cuda::TracedWait;
+using shardscope::host_cuda::Wait;
+using shardscope::host_cuda::Work;
+
+namespace {
+
+void tell_memory(const void* data, std::size_t bytes, bool pinned, bool freed) {
+  if (auto* tracer = shardscope::host_cuda::tracer()) tracer->memory(data, bytes, pinned, freed);
+}
+
+}  // namespace
 
 extern "C" {
+
+void host_cuda_set_tracer(shardscope::host_cuda::Tracer* tracer) {
+  shardscope::host_cuda::g_tracer = tracer;
+}
+std::uint32_t host_cuda_stream_number(cudaStream_t stream) { return of(stream).number(); }
 
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
@@ -304,20 +340,26 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
 
 cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   *data = Memory::instance().take(bytes);
-  return *data == nullptr ? kept(cudaErrorMemoryAllocation) : cudaSuccess;
+  if (*data == nullptr) return kept(cudaErrorMemoryAllocation);
+  tell_memory(*data, bytes, false, false);
+  return cudaSuccess;
 }
 cudaError_t cudaFree(void* data) {
   if (data == nullptr) return cudaSuccess;
-  return Memory::instance().give_back(data) ? cudaSuccess : cudaErrorInvalidValue;
+  const std::size_t bytes = Memory::instance().give_back(data);
+  if (bytes == 0) return cudaErrorInvalidValue;
+  tell_memory(data, bytes, false, true);
+  return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
   *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   if (*data == nullptr) return kept(cudaErrorMemoryAllocation);
   Memory::instance().pin(*data, bytes);
+  tell_memory(*data, bytes, true, false);
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* data) {
-  Memory::instance().unpin(data);
+  tell_memory(data, Memory::instance().unpin(data), true, true);
   std::free(data);
   return cudaSuccess;
 }
@@ -339,6 +381,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const TracedWait told(Wait::stream, of(stream).number());
   of(stream).wait();
   return cudaSuccess;
 }
@@ -350,25 +393,35 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
                             cudaStream_t stream) {
   Memory& memory = Memory::instance();
   const auto pageable = [&](const void* p) { return !memory.holds(p) && !memory.pinned(p); };
+  const cudaMemcpyKind direction = !memory.holds(from)  ? cudaMemcpyHostToDevice
+                                   : memory.holds(to) ? cudaMemcpyDeviceToDevice
+                                                      : cudaMemcpyDeviceToHost;
+  const TracedCall call({.kind = Work::Kind::copy,
+                         .stream = of(stream).number(),
+                         .direction = direction,
+                         .bytes = bytes});
   if (pageable(from)) {  // read now, whatever the stream still waits for
     auto* first = static_cast<const std::byte*>(from);
     std::vector<std::byte> read(first, first + bytes);
     void* there = pageable(to) ? to : seen_by_device(to, "copy");
-    of(stream).push([there, read = std::move(read)] { std::memcpy(there, read.data(), read.size()); });
+    of(stream).push(call.told(
+        [there, read = std::move(read)] { std::memcpy(there, read.data(), read.size()); }));
     return cudaSuccess;
   }
   void* there = pageable(to) ? to : seen_by_device(to, "copy");
   const void* here = seen_by_device(from, "copy");
-  of(stream).push([=] { std::memcpy(there, here, bytes); });
+  of(stream).push(call.told([=] { std::memcpy(there, here, bytes); }));
   if (pageable(to)) of(stream).wait();
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
   void* there = seen_by_device(data, "memset");
-  of(stream).push([=] { std::memset(there, value, bytes); });
+  const TracedCall call({.kind = Work::Kind::set, .stream = of(stream).number(), .bytes = bytes});
+  of(stream).push(call.told([=] { std::memset(there, value, bytes); }));
   return cudaSuccess;
 }
 
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = reinterpret_cast<cudaEvent_t>(new Point);
   return cudaSuccess;
@@ -384,10 +437,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const auto recording = of(event).last();
   if (!recording) return cudaSuccess;
-  const std::lock_guard lock(recording->mutex);
-  return recording->reached ? cudaSuccess : kept(cudaErrorNotReady);
+  const bool reached = [&] {
+    const std::lock_guard lock(recording->mutex);
+    return recording->reached;
+  }();
+  const TracedWait told(reached ? Wait::event : Wait::look_not_ready, UINT32_MAX);
+  return reached ? cudaSuccess : kept(cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const TracedWait told(Wait::event, UINT32_MAX);
   if (const auto recording = of(event).last()) recording->wait();
   return cudaSuccess;
 }

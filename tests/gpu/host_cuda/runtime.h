@@ -14,8 +14,9 @@ namespace shardscope::host_cuda {
 
 /// The device's, major; Hopper's as the rest of what it says of itself. Read when a context is made.
 inline std::atomic<int> compute_capability = 9;
-/// Queues what a kernel does.
-void launch(cudaStream_t stream, std::function<void()> work);
+/// Queues what the kernel `name` (which lives as long as the process) does.
+void launch(cudaStream_t stream, const char* name, std::function<void()> work, dim3 grid = {},
+            dim3 block = {});
 /// Where the device finds what the program means by `pointer`, which is device or pinned memory, or null.
 /// Ends the program with a message for anything else. `what`: the kernel, for the message.
 [[nodiscard]] void* seen_by_device(const void* pointer, const char* what);
