@@ -142,6 +142,7 @@ const char* name_of(GapCause cause) noexcept {
   static constexpr std::array<const char*, kGapCauses> kNames{"waiting_for_gather", "waiting_for_reduce",
                                                               "waiting_for_update", "waiting_for_data",
                                                               "host_late",          "queued",
+                                                              "queued_while_computing",
                                                               "nothing_to_do",      "unexplained"};
   const auto i = static_cast<std::size_t>(cause);
   return i < kGapCauses ? kNames[i] : "unknown";
@@ -154,6 +155,7 @@ const char* words_of(GapCause cause) noexcept {
                                                               "waiting for data",
                                                               "host late",
                                                               "queued",
+                                                              "queued while computing",
                                                               "nothing to do",
                                                               "unexplained"};
   const auto i = static_cast<std::size_t>(cause);
@@ -183,7 +185,10 @@ GapTimes explain_gap(StreamId lane, Interval gap, std::optional<std::int64_t> la
     return out;
   }
   const std::int64_t launch = std::clamp(*launch_ns, gap.begin, gap.end);
-  of(out, GapCause::queued) = left.clip(launch, gap.end).length();
+  const IntervalSet after = left.clip(launch, gap.end);
+  const IntervalSet alone = compute ? after : after.subtract(around.compute_busy.clip(launch, gap.end));
+  of(out, GapCause::queued) = alone.length();
+  of(out, GapCause::queued_while_computing) = after.length() - alone.length();
   IntervalSet before = left.clip(gap.begin, launch);
   if (!compute) {
     const std::int64_t all = before.length();

@@ -40,10 +40,14 @@ plan::TrafficInput traffic_input(const ev::RunTables& tables, std::int64_t micro
   return input;
 }
 
-/// Gates of one step that ended at `end_ns`; the host may pass them before the step's stamp on the compute
-/// stream.
-std::vector<store::Store::GateRow> gates_of_step(const store::Store& store, std::uint32_t rank,
-                                                 std::uint32_t step, std::int64_t end_ns) {
+/// A step as the host went through it.
+struct HostStep {
+  std::vector<store::Store::GateRow> gates;  ///< none where they were not recorded
+  std::int64_t until_ns = store::Store::kEnd;  ///< the next step's first gate
+};
+
+/// Of the step that ended at `end_ns`; the host may begin it before the step's stamp on the compute stream.
+HostStep host_step(const store::Store& store, std::uint32_t rank, std::uint32_t step, std::int64_t end_ns) {
   const auto is_step = [](const store::Store::GateRow& gate) { return gate.kind == ev::GateKind::step; };
   auto first = store.gate_before(rank, end_ns, is_step);
   while (first && first->id > step) first = store.gate_before(rank, first->at_ns, is_step);
@@ -51,11 +55,13 @@ std::vector<store::Store::GateRow> gates_of_step(const store::Store& store, std:
   const auto next = store.gate_after(rank, first->at_ns - 1, [&](const store::Store::GateRow& gate) {
     return is_step(gate) && gate.number > first->number;
   });
-  auto gates = store.gates(rank, first->at_ns, next ? next->at_ns + 1 : store::Store::kEnd);
-  std::erase_if(gates, [&](const store::Store::GateRow& gate) {
+  HostStep host;
+  if (next) host.until_ns = next->at_ns;
+  host.gates = store.gates(rank, first->at_ns, next ? next->at_ns + 1 : store::Store::kEnd);
+  std::erase_if(host.gates, [&](const store::Store::GateRow& gate) {
     return gate.number < first->number || (next && gate.number >= next->number);
   });
-  return gates;
+  return host;
 }
 
 }  // namespace
@@ -186,8 +192,18 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   counts.external.assign(params, false);
   counts.gathered.assign(params, 0);
   for (const ev::ParamInfo& param : tables_.params) counts.shared.push_back(param.modules.size() > 1);
-  for (const ev::Event& event : store.instants(rank, begin_ns, end_ns)) {
-    if (event.kind == ev::EventKind::bucket_add && event.b < params) counts.reduced[event.b] += event.v0;
+  const HostStep host = host_step(store, rank, step, end_ns);
+  const std::vector<store::Store::GateRow>& gates = host.gates;
+  // Buckets are filled by the host, at its times: the step's are the device's, and known less exactly.
+  const std::int64_t filled_from_ns = gates.empty() ? begin_ns : gates.front().at_ns;
+  const std::int64_t filled_until_ns = gates.empty() ? end_ns : host.until_ns;
+  for (const ev::Event& event :
+       store.instants(rank, std::min(begin_ns, filled_from_ns), std::max(end_ns, filled_until_ns))) {
+    const auto at_ns = static_cast<std::int64_t>(event.ticks);
+    if (event.kind == ev::EventKind::bucket_add && event.b < params && at_ns >= filled_from_ns &&
+        at_ns < filled_until_ns)
+      counts.reduced[event.b] += event.v0;
+    if (at_ns < begin_ns || at_ns >= end_ns) continue;
     if (event.kind != ev::EventKind::param_status || event.a >= params) continue;
     const auto cause = static_cast<ev::StatusCause>(event.code >> 4);
     constexpr std::uint8_t kInFlight = 1;
@@ -196,7 +212,6 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
     ++counts.gathers[event.a];
     if (cause == ev::StatusCause::external) counts.shared[event.a] = counts.external[event.a] = true;
   }
-  const std::vector<store::Store::GateRow> gates = gates_of_step(store, rank, step, end_ns);
   if (special_) {
     const std::int64_t from_ns = gates.empty() ? begin_ns : std::min(begin_ns, gates.front().at_ns);
     count_gathered(store, rank, from_ns, begin_ns, end_ns, counts);

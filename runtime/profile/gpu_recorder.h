@@ -22,7 +22,7 @@ class GpuRecorder {
   /// Why it was refused; empty otherwise.
   [[nodiscard]] virtual std::string reason() const = 0;
   /// Asks for the records now, and waits until their events are emitted; switches as the level says. For
-  /// tests and the end of a run: never called while training.
+  /// tests, the beginning and the end of a run: never called while training.
   virtual void flush() = 0;
 };
 

@@ -156,6 +156,7 @@ class Training {
     engine.name_kernels([&publisher](const std::string& name) { return publisher.name_id(name); });
     const auto gpu = profile::record_gpu(
         *device_, [&publisher](const std::string& name) { return publisher.name_id(name); });
+    if (gpu) gpu->flush();  // where it is to record, from the first step on
     for (const std::string& text : engine.describe_swap()) {
       publisher.message(instrumentation::Severity::info, text);
       if (world_.rank() == 0 && !options_.quiet) std::printf("%s\n", text.c_str());

@@ -65,6 +65,20 @@ TEST(GapExplained, AGatherIsOnlyLateWhileComputationStandsStillForWantOfIt) {
   EXPECT_EQ(of(reduce, GapCause::host_late), 10 + 20);
 }
 
+TEST(GapExplained, WhatIsQueuedWhileComputationRunsHoldsUpNobodyYet) {
+  GpuSurroundings around;
+  around.compute_busy = IntervalSet({{0, 140}, {160, 175}});
+  const GapTimes reduce = explain_gap(StreamId::gpu_reduce, {100, 200}, 120, around);
+  EXPECT_EQ(of(reduce, GapCause::nothing_to_do), 20);
+  EXPECT_EQ(of(reduce, GapCause::queued_while_computing), 20 + 15);
+  EXPECT_EQ(of(reduce, GapCause::queued), 20 + 25);
+  EXPECT_EQ(sum(reduce), 100);
+  // Computation's own stream is what is queued for.
+  const GapTimes compute = explain_gap(StreamId::gpu_compute, {140, 160}, 150, around);
+  EXPECT_EQ(of(compute, GapCause::queued_while_computing), 0);
+  EXPECT_EQ(of(compute, GapCause::queued), 10);
+}
+
 /// A step [1000, 2000) of one rank whose GPU records cover [900, 2100).
 RunBuilder recorded_step() {
   RunBuilder run(1);
