@@ -139,11 +139,10 @@ GpuSurroundings surroundings(const store::Store& store, std::uint32_t rank, Inte
 }  // namespace
 
 const char* name_of(GapCause cause) noexcept {
-  static constexpr std::array<const char*, kGapCauses> kNames{"waiting_for_gather", "waiting_for_reduce",
-                                                              "waiting_for_update", "waiting_for_data",
-                                                              "host_late",          "queued",
-                                                              "queued_while_computing",
-                                                              "nothing_to_do",      "unexplained"};
+  static constexpr std::array<const char*, kGapCauses> kNames{
+      "waiting_for_gather",     "waiting_for_reduce", "waiting_for_update",
+      "waiting_for_data",       "host_late",          "queued",
+      "queued_while_computing", "nothing_to_do",      "unexplained"};
   const auto i = static_cast<std::size_t>(cause);
   return i < kGapCauses ? kNames[i] : "unknown";
 }

@@ -20,15 +20,15 @@ namespace ev = shardscope::instrumentation;
 
 /// Why a stream of the GPU did nothing.
 enum class GapCause : std::uint8_t {
-  waiting_for_gather,  ///< a recorded wait of computation for parameters
-  waiting_for_reduce,  ///< for a bucket's reduction
-  waiting_for_update,  ///< for ZenFlow's deferred update
-  waiting_for_data,    ///< for a micro-batch: its loader, or its copy to the device
-  host_late,           ///< the host had not launched what came next, and it was wanted
-  queued,              ///< launched: launch latency, or a wait for another stream that nobody recorded
+  waiting_for_gather,      ///< a recorded wait of computation for parameters
+  waiting_for_reduce,      ///< for a bucket's reduction
+  waiting_for_update,      ///< for ZenFlow's deferred update
+  waiting_for_data,        ///< for a micro-batch: its loader, or its copy to the device
+  host_late,               ///< the host had not launched what came next, and it was wanted
+  queued,                  ///< launched: launch latency, or a wait for another stream that nobody recorded
   queued_while_computing,  ///< the same of another stream than computation's, while that one had work
-  nothing_to_do,       ///< nothing was wanted of this stream: computation went on, or waited for another one
-  unexplained          ///< the launch of what came next was not recorded
+  nothing_to_do,  ///< nothing was wanted of this stream: computation went on, or waited for another one
+  unexplained     ///< the launch of what came next was not recorded
 };
 inline constexpr std::size_t kGapCauses = 9;
 [[nodiscard]] const char* name_of(GapCause cause) noexcept;   ///< "waiting_for_gather", as JSON spells it

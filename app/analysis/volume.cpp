@@ -42,7 +42,7 @@ plan::TrafficInput traffic_input(const ev::RunTables& tables, std::int64_t micro
 
 /// A step as the host went through it.
 struct HostStep {
-  std::vector<store::Store::GateRow> gates;  ///< none where they were not recorded
+  std::vector<store::Store::GateRow> gates;    ///< none where they were not recorded
   std::int64_t until_ns = store::Store::kEnd;  ///< the next step's first gate
 };
 

@@ -163,6 +163,9 @@ class Device {
   /// dst and src may each be on the device or the host.
   virtual void copy_async(void* dst, const void* src, std::size_t bytes, Stream& stream) = 0;
   [[nodiscard]] virtual std::string describe() const = 0;  ///< for the hardware table
+  /// What the time of an event that a stream emitted may be wrong by on the host's clock, at most so far;
+  /// nothing where streams have the host's own.
+  [[nodiscard]] virtual std::optional<std::int64_t> stamp_residual_ns() const { return std::nullopt; }
   [[nodiscard]] virtual kernels::Backend backend() const noexcept = 0;
   /// Bytes of the device's memory that the driver counts as taken and this runtime did not take: its context
   /// and libraries, other processes. No value where no driver counts.

@@ -1,5 +1,7 @@
 #include "runtime/train/training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -184,6 +186,11 @@ class Training {
       }
     }
     engine.synchronize();
+    if (const auto residual = device_->stamp_residual_ns()) {
+      publisher.message(instrumentation::Severity::info,
+                        fmt::format("times of the GPU's streams are right to {:.1f} µs on this rank's clock",
+                                    static_cast<double>(*residual) * 1e-3));
+    }
     if (!options_.checkpoint.empty()) save(context, engine, publisher);
     if (!options_.losses.empty()) log.write(options_.losses, *control_);
     if (!options_.save.empty()) save_weights(options_, model_, world_, engine);

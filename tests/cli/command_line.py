@@ -13,10 +13,14 @@ ROOT = pathlib.Path(sys.argv[2])
 ENV = {**os.environ, "SHARDSCOPE_ROOT": str(ROOT)}
 for name in ("DISPLAY", "WAYLAND_DISPLAY"):
     ENV.pop(name, None)
+# Where ranks of `run` compute if a test does not say; the CPU if this is not set.
+DEVICE = os.environ.get("SHARDSCOPE_TEST_DEVICE")
 
 
 def shardscope(*arguments, timeout=120):
     """How it ended and what it said, whether it failed or not."""
+    if DEVICE and arguments[0] == "run" and "--device" not in arguments:
+        arguments = (*arguments, "--device", DEVICE)
     return subprocess.run([BIN / "shardscope", *map(str, arguments)], env=ENV, timeout=timeout, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
 

@@ -1,10 +1,11 @@
 // What CUPTI tells of a GPU, against what is known otherwise: how many kernels were launched, how long CUDA's
 // own events say they took, in which order, for whom.
+#include "tests/gpu/activity.h"
+
 #include <cuda_runtime_api.h>
 
 #include "instrumentation/clock.h"
 #include "runtime/profile/cuda/cupti_api.h"
-#include "tests/gpu/activity.h"
 
 namespace shardscope::gpu {
 namespace {

@@ -120,8 +120,8 @@ void SpanPainter::gpu_gaps(const TimelineRow& row, const Rect& rect, std::span<c
     if (*most == 0) continue;  // a pause, which the host's lane shows
     const auto cause = static_cast<analysis::GapCause>(most - parts.begin());
     const Rect box{x0, rect.y + rect.h / 2 - 3, x1 - x0 - 1, 6};
-    const bool quiet = cause == analysis::GapCause::nothing_to_do ||
-                       cause == analysis::GapCause::queued_while_computing;
+    const bool quiet =
+        cause == analysis::GapCause::nothing_to_do || cause == analysis::GapCause::queued_while_computing;
     const bool late =
         !quiet && cause != analysis::GapCause::queued && cause != analysis::GapCause::unexplained;
     const Rgb color = late ? c.of(Meaning::trouble) : c.muted;

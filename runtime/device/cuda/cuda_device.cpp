@@ -189,6 +189,7 @@ class CudaDevice final : public Device {
           "cudaMemcpyAsync", where_);
   }
 
+  std::optional<std::int64_t> stamp_residual_ns() const override { return stamper_.residual_ns(); }
   std::string describe() const override {
     cudaDeviceProp properties{};
     int driver = 0;

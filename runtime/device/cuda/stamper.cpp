@@ -97,6 +97,7 @@ void Stamper::take_anchor() {
   // Only this thread changes the anchor.
   if (anchor_ != nullptr && !tells_more(narrowest, anchor_->residual_ns, best.host_ns - anchor_->host_ns))
     return;
+  residual_ns_ = std::max(residual_ns_.load(), best.residual_ns);
   auto anchor = std::make_shared<const Anchor>(std::move(best));
   const std::lock_guard lock(mutex_);
   anchor_ = std::move(anchor);

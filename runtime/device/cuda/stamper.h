@@ -15,6 +15,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -47,6 +48,8 @@ class Stamper {
              std::vector<std::shared_ptr<ReachedTime>> times, Complete complete);
   /// Sets `time` to when `stream`, whose lane is `lane`, gets to this point.
   void read(std::shared_ptr<ReachedTime> time, instrumentation::StreamId lane, cudaStream_t stream);
+  /// Of the worst anchor so far.
+  [[nodiscard]] std::int64_t residual_ns() const noexcept { return residual_ns_.load(); }
   /// Whether an anchor read within `bracket_ns` tells more than one that may be wrong by `residual_ns` and is
   /// `age_ns` old: the two clocks are taken to drift apart by 100 parts per million at most.
   [[nodiscard]] static constexpr bool tells_more(std::int64_t bracket_ns, std::int64_t residual_ns,
@@ -84,6 +87,7 @@ class Stamper {
   const std::string where_;
   const std::shared_ptr<EventPool> events_;
   cudaStream_t stream_ = nullptr;  ///< for anchors only
+  std::atomic<std::int64_t> residual_ns_{0};
 
   std::mutex mutex_;
   std::condition_variable filled_;

@@ -269,8 +269,7 @@ class CuptiTracer final : public Tracer {
     if (wanted(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) {
       for (const auto& [owner_kind, stack] : t_thread.owners) {
         if (stack.empty()) continue;
-        auto* owner =
-            add<CUpti_ActivityExternalCorrelation>(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
+        auto* owner = add<CUpti_ActivityExternalCorrelation>(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
         if (owner == nullptr) continue;
         owner->externalKind = static_cast<CUpti_ExternalCorrelationKind>(owner_kind);
         owner->externalId = stack.back();
@@ -377,7 +376,8 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
 }
 CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc read) {
   const std::lock_guard lock(state().mutex);
-  if (!state().kinds.empty()) shardscope::host_cuda::broken("the clock is chosen before anything is recorded");
+  if (!state().kinds.empty())
+    shardscope::host_cuda::broken("the clock is chosen before anything is recorded");
   state().timestamp = read;
   return CUPTI_SUCCESS;
 }

@@ -1,11 +1,12 @@
-// A CUPTI for the CUDA runtime of host threads: a library in the place of libcupti.so, by which what the project asks
-// of CUPTI can be tested where there is no GPU. It keeps CUPTI's rules where a program could break them and
-// only notice on a busy GPU:
+// A CUPTI for the CUDA runtime of host threads: a library in the place of libcupti.so, by which what the
+// project asks of CUPTI can be tested where there is no GPU. It keeps CUPTI's rules where a program could
+// break them and only notice on a busy GPU:
 // - A record of work lies in the buffer of the thread that launched it from the launch on, and has its times
 //   when the work has ended. A flush gives back no buffer in which any work still runs; a forced one gives
 //   back all, with such records at time 0, and their times never come.
 // - Callbacks are called while CUPTI holds its lock: by a thread that launches, flushes or runs a stream.
-// - An owner is told for calls that are recorded, by a record before theirs; the runtime's call and the driver's
+// - An owner is told for calls that are recorded, by a record before theirs; the runtime's call and the
+// driver's
 //   inside it have one number.
 // - Buffers that are said to be zeroed are (what is not ends the program), and one tool may subscribe.
 // - Times are the realtime clock's, which the test may set, or those of a function that the program gives.

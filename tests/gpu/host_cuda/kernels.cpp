@@ -48,10 +48,11 @@ struct Seen {
 template <class F, class... A>
 void queue(const Context& on, const char* kernel, F f, A... arguments) {
   const Seen seen{kernel};
-  host_cuda::launch(static_cast<cudaStream_t>(on.stream()), kernel, [f, all = std::tuple(seen(arguments)...)] {
-    omp_set_num_threads(1);
-    std::apply(f, all);
-  });
+  host_cuda::launch(static_cast<cudaStream_t>(on.stream()), kernel,
+                    [f, all = std::tuple(seen(arguments)...)] {
+                      omp_set_num_threads(1);
+                      std::apply(f, all);
+                    });
   check_launch(kernel);
 }
 

@@ -237,8 +237,9 @@ ncclResult_t launch_group() {
   t_group.clear();
   comm->busy = 2;
   shardscope::host_cuda::launch(
-      stream, "ncclDevKernel", [clique = comm->clique, rank = comm->rank, aborted = comm->aborted,
-               operations = std::move(operations)] { clique->run(rank, operations, *aborted); });
+      stream, "ncclDevKernel",
+      [clique = comm->clique, rank = comm->rank, aborted = comm->aborted,
+       operations = std::move(operations)] { clique->run(rank, operations, *aborted); });
   return ncclInProgress;
 }
 

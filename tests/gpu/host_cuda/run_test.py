@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """A run on CUDA as a user makes it, with ranks that train over the CUDA runtime of host threads: what CUPTI's records become
-on their way to the summary, against what the ranks tell themselves and against the same run on the CPU.
+on their way to the summary and the exports, against what the ranks tell themselves and against the same run on the CPU.
 
 Usage: run_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
-import json
+import collections
 import pathlib
+import sqlite3
 import sys
 import tempfile
 import unittest
@@ -14,40 +15,60 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cli"))
 from command_line import ROOT, main, read, said  # noqa: E402
 
 STEPS = 6
+RANKS = 2
 
 
 def run(folder, name, *more):
     recording = pathlib.Path(folder) / f"{name}.zscope"
-    said("run", "--config", ROOT / "samples/stage3.json", "--ranks", 2, "--model", "mlp", "--data", "golden:mlp", "--steps",
-         STEPS, *more, "--record", recording)
+    said("run", "--config", ROOT / "samples/stage3.json", "--ranks", RANKS, "--model", "gpt-mini", "--data", "golden:gpt",
+         "--steps", STEPS, *more, "--record", recording)
     return recording, read("summary", recording)
 
 
-def spans(recording, folder):
-    """Slices of the Perfetto export by thread's name and rank."""
-    out = pathlib.Path(folder) / "trace.json"
-    said("export", recording, "--format", "perfetto-json", "-o", out)
-    return json.loads(out.read_text())
+def tables(recording, folder):
+    file = pathlib.Path(folder) / "run.sqlite"
+    said("export", recording, "--format", "sqlite", "-o", file)
+    return sqlite3.connect(file)
 
 
 class HostCudaRun(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.cpu_recording, cls.cpu = run(cls.folder.name, "cpu", "--device", "cpu")
-        cls.recording, cls.cuda = run(cls.folder.name, "cuda", "--device", "cuda:0", "--detail", "kernels")
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        _, cls.cpu = run(cls.folder, "cpu", "--device", "cpu")
+        cls.recording, cls.cuda = run(cls.folder, "cuda", "--device", "cuda:0", "--detail", "kernels")
 
-    def test_the_run_is_the_same_as_on_the_cpu(self):
-        self.assertEqual(self.cuda["loss"], self.cpu["loss"])
+    def test_it_trains_and_moves_what_the_cpu_does(self):
         self.assertEqual(self.cuda["dropped"], 0)
+        self.assertIn("times of the GPU's streams are right to", said("info", self.recording))
+        for a, b in zip(self.cuda["loss"], self.cpu["loss"], strict=True):
+            self.assertAlmostEqual(a, b, delta=2e-5 * abs(b))
+        for figure in ("elements_per_step", "extras", "unexplained_elements_per_step"):
+            self.assertEqual(self.cuda["comm"][figure], self.cpu["comm"][figure])
 
-    def test_every_rank_has_its_gpu(self):
+    def test_every_kernel_and_copy_is_recorded_in_every_step(self):
         for rank in self.cuda["ranks"]:
             gpu = rank["gpu"]
-            self.assertIsNotNone(gpu, rank["rank"])
-            self.assertEqual((gpu["records_dropped"], gpu["not_placed"], gpu["without_launch"]), (0, 0, 0))
-            print(json.dumps(gpu, indent=1))
+            self.assertIsNotNone(gpu)
+            self.assertEqual((gpu["records_dropped"], gpu["without_launch"]), (0, 0))
+            self.assertEqual(gpu["steps"], STEPS - 1)  # all that are summed up
+            for stream in gpu["streams"].values():
+                total = stream["busy_ms"] + sum(stream["idle_ms"].values())
+                self.assertAlmostEqual(total, rank["time_ms"]["total"], delta=1e-3)
+                self.assertEqual(stream["idle_ms"]["unexplained"], 0)
+        kernels = collections.Counter()
+        with tables(self.recording, self.folder) as db:
+            for device, name in db.execute("SELECT deviceId, value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON "
+                                           "shortName = id"):
+                kernels[device, name] += 1
+        # Each rank does the same, the same number of times in every step.
+        names = {name for _, name in kernels}
+        self.assertTrue({"adamw_step", "attention_forward", "linear_backward_weight"} <= names, names)
+        for name in names:
+            self.assertEqual(kernels[0, name], kernels[1, name], name)
+            self.assertEqual(kernels[0, name] % STEPS, 0, name)
 
 
 if __name__ == "__main__":

@@ -286,9 +286,7 @@ void tell_memory(const void* data, std::size_t bytes, bool pinned, bool freed) {
 
 extern "C" {
 
-void host_cuda_set_tracer(shardscope::host_cuda::Tracer* tracer) {
-  shardscope::host_cuda::g_tracer = tracer;
-}
+void host_cuda_set_tracer(shardscope::host_cuda::Tracer* tracer) { shardscope::host_cuda::g_tracer = tracer; }
 std::uint32_t host_cuda_stream_number(cudaStream_t stream) { return of(stream).number(); }
 
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
@@ -393,19 +391,17 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
                             cudaStream_t stream) {
   Memory& memory = Memory::instance();
   const auto pageable = [&](const void* p) { return !memory.holds(p) && !memory.pinned(p); };
-  const cudaMemcpyKind direction = !memory.holds(from)  ? cudaMemcpyHostToDevice
-                                   : memory.holds(to) ? cudaMemcpyDeviceToDevice
-                                                      : cudaMemcpyDeviceToHost;
-  const TracedCall call({.kind = Work::Kind::copy,
-                         .stream = of(stream).number(),
-                         .direction = direction,
-                         .bytes = bytes});
+  const cudaMemcpyKind direction = !memory.holds(from) ? cudaMemcpyHostToDevice
+                                   : memory.holds(to)  ? cudaMemcpyDeviceToDevice
+                                                       : cudaMemcpyDeviceToHost;
+  const TracedCall call(
+      {.kind = Work::Kind::copy, .stream = of(stream).number(), .direction = direction, .bytes = bytes});
   if (pageable(from)) {  // read now, whatever the stream still waits for
     auto* first = static_cast<const std::byte*>(from);
     std::vector<std::byte> read(first, first + bytes);
     void* there = pageable(to) ? to : seen_by_device(to, "copy");
-    of(stream).push(call.told(
-        [there, read = std::move(read)] { std::memcpy(there, read.data(), read.size()); }));
+    of(stream).push(
+        call.told([there, read = std::move(read)] { std::memcpy(there, read.data(), read.size()); }));
     return cudaSuccess;
   }
   void* there = pageable(to) ? to : seen_by_device(to, "copy");

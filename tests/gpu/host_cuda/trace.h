@@ -1,6 +1,6 @@
-// What the CUDA runtime of host threads tells a profiler that runs beside it, as CUDA's driver tells CUPTI: the
-// calls that queue work, the work, waits of the host and memory. Everything is told on the thread where it
-// happens.
+// What the CUDA runtime of host threads tells a profiler that runs beside it, as CUDA's driver tells CUPTI:
+// the calls that queue work, the work, waits of the host and memory. Everything is told on the thread where
+// it happens.
 #pragma once
 
 #include <cuda_runtime_api.h>
