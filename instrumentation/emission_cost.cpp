@@ -55,6 +55,17 @@ std::string emission_cost_text(const EmissionCost& cost) {
   return text;
 }
 
+std::string stream_times_text(std::int64_t residual_ns) {
+  char text[128];
+  std::snprintf(text, sizeof text, "%s%.1f µs on the rank's clock", kStreamTimesPrefix,
+                static_cast<double>(residual_ns) * 1e-3);
+  return text;
+}
+
+bool is_about_profiling(std::string_view message) noexcept {
+  return message.starts_with(kEmissionCostPrefix) || message.starts_with(kStreamTimesPrefix);
+}
+
 std::optional<std::int64_t> publishing_cpu_ns() {
   const std::string io = std::to_string(kIoThreadPrefix) + "/ZMQbg";
   std::int64_t sum = 0;

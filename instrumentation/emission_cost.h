@@ -4,11 +4,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace shardscope::instrumentation {
 
-/// How the text of emission_cost_text() begins; reports show it by that.
+/// How the text of emission_cost_text() begins.
 inline constexpr const char* kEmissionCostPrefix = "cost of profiling: ";
+/// And of stream_times_text().
+inline constexpr const char* kStreamTimesPrefix = "times of the GPU's streams are right to ";
+/// Whether a message has a figure of the profiling itself: reports show those.
+[[nodiscard]] bool is_about_profiling(std::string_view message) noexcept;
 
 /// Nanoseconds of one push into a ring with its time stamp, on this machine: the shortest of several bursts
 /// into a ring of its own, on the calling thread, in about a tenth of a millisecond. Waits for nobody and
@@ -25,6 +30,8 @@ struct EmissionCost {
 };
 /// "cost of profiling: 152590 events x 12.4 ns = 1.9 ms of the emitting threads, 0.006 % of 31.2 s; ...".
 [[nodiscard]] std::string emission_cost_text(const EmissionCost& cost);
+/// "times of the GPU's streams are right to 4.2 µs on the rank's clock", of Device::stamp_residual_ns().
+[[nodiscard]] std::string stream_times_text(std::int64_t residual_ns);
 
 // Names of the threads that publish, by which their CPU time is found: /proc/self/task.
 inline constexpr const char* kPublishThread = "observe-publish";

@@ -131,7 +131,7 @@ int print_summary(const Reading& reading) {
   } else {
     fmt::print("{}", summary_text(summary));
     for (const store::Message& message : store.messages()) {
-      if (message.text.rfind(instrumentation::kEmissionCostPrefix, 0) == 0)
+      if (instrumentation::is_about_profiling(message.text))
         fmt::print("{:<14} {}\n", fmt::format("rank {}", message.rank), message.text);
     }
   }

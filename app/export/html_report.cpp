@@ -284,7 +284,7 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
     }
   }
   for (const store::Message& message : store.messages()) {
-    if (message.text.rfind(instrumentation::kEmissionCostPrefix, 0) == 0)
+    if (instrumentation::is_about_profiling(message.text))
       lines.push_back(fmt::format("Rank {}, {}", message.rank, message.text));
   }
   for (const std::string& problem : problems) lines.push_back("Recording: " + problem);

@@ -1,7 +1,5 @@
 #include "runtime/train/training.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "instrumentation/emission_cost.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/gate.h"
 #include "instrumentation/nvtx_ranges.h"
@@ -187,9 +186,7 @@ class Training {
     }
     engine.synchronize();
     if (const auto residual = device_->stamp_residual_ns()) {
-      publisher.message(instrumentation::Severity::info,
-                        fmt::format("times of the GPU's streams are right to {:.1f} µs on this rank's clock",
-                                    static_cast<double>(*residual) * 1e-3));
+      publisher.message(instrumentation::Severity::info, instrumentation::stream_times_text(*residual));
     }
     if (!options_.checkpoint.empty()) save(context, engine, publisher);
     if (!options_.losses.empty()) log.write(options_.losses, *control_);
