@@ -36,6 +36,8 @@ class HostCuptiTest : public GpuActivity {
     cupti->clock_ns = 0;
     cupti->refused_kind = -1;
     cupti->no_times = false;
+    cupti->late = false;
+    cupti->realtime_work = 0;
     GpuActivity::TearDown();
   }
   void record() {
@@ -261,6 +263,44 @@ TEST_F(HostCuptiTest, AClockThatIsSetMovesNothing) {
     const auto at_ns = static_cast<std::int64_t>(begins[static_cast<std::size_t>(i)].ticks);
     ASSERT_GT(at_ns, (i < kEach ? first_ns : set_ns) - kError) << i;
     ASSERT_LT(at_ns, (i < kEach ? set_ns : last_ns) + kError) << i;
+  }
+}
+
+/// CUPTI is given the host's clock. Some libraries keep the realtime clock for work, all of it or the first.
+TEST_F(HostCuptiTest, WorkByTheRealtimeClockIsToldFromWorkByOurs) {
+  record();
+  constexpr int kEach = 100;
+  const std::int64_t first_ns = instrumentation::monotonic_now_ns();
+  cupti->realtime_work = kEach;
+  small(2 * kEach);
+  finish();
+  const std::int64_t last_ns = instrumentation::monotonic_now_ns();
+  const auto all = events();
+  const auto begins = of(all, EventKind::gpu_begin, StreamId::gpu_compute);
+  ASSERT_EQ(begins.size(), 2U * kEach);
+  EXPECT_EQ(known(all).dropped, 0);
+  EXPECT_EQ(known(all).not_placed, 0);
+  constexpr std::int64_t kError = 200'000;
+  for (const Event& begin : begins) {
+    ASSERT_GT(static_cast<std::int64_t>(begin.ticks), first_ns - kError);
+    ASSERT_LT(static_cast<std::int64_t>(begin.ticks), last_ns + kError);
+    ASSERT_GT(begin.v0, -kError) << "before its launch";
+    ASSERT_LT(begin.v0, last_ns - first_ns + kError);
+  }
+}
+
+/// The last flush of a period returns before the buffers are back: all is told, and the next period has none
+/// of it.
+TEST_F(HostCuptiTest, BuffersThatComeAfterTheFlushBelongToTheirPeriod) {
+  for (int round = 0; round < 3; ++round) {
+    record();
+    cupti->late = true;
+    constexpr int kLaunches = 50;
+    small(kLaunches);
+    device->synchronize();
+    set_detail(instrumentation::Detail::params);
+    EXPECT_EQ(of(events(), EventKind::gpu_begin, StreamId::gpu_compute).size(), kLaunches) << round;
+    cupti->late = false;
   }
 }
 
