@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "app/cli/config_override.h"
+#include "app/cli/made_runs.h"
 #include "app/cli/process.h"
 #include "app/cli/progress.h"
 #include "app/cli/verb.h"
@@ -58,6 +59,7 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   add("--device", options.device);
   add("--init", options.init);
   add("--save", options.save);
+  if (options.overwrite) command.emplace_back("--overwrite");
   add("--checkpoint", options.checkpoint);
   if (options.checkpoint_every > 0) add("--checkpoint-every", std::to_string(options.checkpoint_every));
   if (options.keep > 0) add("--keep", std::to_string(options.keep));
@@ -129,6 +131,10 @@ void check_files(const LaunchOptions& options) {
   if (!options.keys.empty() && !fs::is_directory(options.keys)) {
     throw UserError(fmt::format("--keys {}: no such folder; make it with `shardscope keys {}`", options.keys,
                                 options.keys));
+  }
+  if (!options.overwrite) {
+    keep_existing("--record", options.record);
+    keep_existing("--save", options.save);
   }
   if (options.ranks == 0) throw UserError("--ranks 0: at least one rank is needed", 2);
   if (options.steps <= 0)

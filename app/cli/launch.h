@@ -22,6 +22,7 @@ struct LaunchOptions {
   std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end only
   std::int64_t keep = 0;              ///< newest checkpoints that stay; 0: all
   std::string record;                 ///< *.zscope; empty: not recorded
+  bool overwrite = false;             ///< replace what is at `record` and `save`; else that is an error
   std::string listen = "tcp://127.0.0.1:0";
   std::string keys;       ///< folder made by `shardscope keys`; empty: none
   bool insecure = false;  ///< listen where other machines can reach it without keys

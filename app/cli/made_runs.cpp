@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "app/cli/verb.h"
 #include "app/store/database.h"
 #include "app/store/recording.h"
@@ -28,6 +30,16 @@ void keep_made_run(const std::string& option, const std::string& path) {
       fmt::format("{} {}: is a recording of a run that was made, which nothing brings back; choose another "
                   "name or remove it",
                   option, path));
+}
+
+void keep_existing(const std::string& option, const std::string& path) {
+  if (path.empty()) return;
+  std::error_code error;
+  for (const std::string& file : {path, path + "-wal"}) {
+    if (!std::filesystem::exists(file, error)) continue;
+    throw UserError(fmt::format("{} {}: {}; choose another name or give --overwrite", option, path,
+                                file == path ? "exists" : "the log of a recording of this name is there"));
+  }
 }
 
 }  // namespace shardscope::cli

@@ -1,4 +1,4 @@
-// Recordings that a verb must not write over: of runs that were made.
+// Files that a verb must not write over: recordings of runs that were made, and the weights that they left.
 #pragma once
 
 #include <string>
@@ -8,5 +8,9 @@ namespace shardscope::cli {
 /// Throws UserError where `path`, given by `option`, is a recording of a run that was made: what is simulated
 /// can be simulated again, that cannot. Of other files the writer says what may be replaced.
 void keep_made_run(const std::string& option, const std::string& path);
+
+/// For what a run leaves, hours of training perhaps: throws UserError where anything is at `path`, or the log
+/// of a recording that was cut off. Whoever was given --overwrite does not ask.
+void keep_existing(const std::string& option, const std::string& path);
 
 }  // namespace shardscope::cli

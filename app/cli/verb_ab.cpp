@@ -34,6 +34,23 @@ struct Side {
   }
 };
 
+std::string recording_of(const AbOptions& options, int side, std::uint32_t round) {
+  return fmt::format("{}/{}{}.zscope", options.out, side == 0 ? "a" : "b", round + 1);
+}
+
+/// Before the first run: one in the middle of it would be found out too late.
+void keep_earlier(const AbOptions& options) {
+  if (options.launch.overwrite) return;
+  for (std::uint32_t round = 0; round < options.repeat; ++round) {
+    for (const int side : {0, 1}) {
+      const std::string path = recording_of(options, side, round);
+      if (!fs::exists(path)) continue;
+      throw UserError(fmt::format("--out {}: holds {} already; choose another folder or give --overwrite",
+                                  options.out, fs::path(path).filename().string()));
+    }
+  }
+}
+
 int ab(AbOptions& options) {
   if (options.configs.empty() || options.configs.size() > 2) {
     throw UserError("--config: give one file (with --set-a and --set-b) or two", 2);
@@ -41,6 +58,7 @@ int ab(AbOptions& options) {
   if (options.configs.size() == 1 && options.set_a == options.set_b) {
     throw UserError("--config: only one file and no difference; give a second file or --set-b KEY=VALUE", 2);
   }
+  keep_earlier(options);
   std::error_code error;
   fs::create_directories(options.out, error);
   if (error)
@@ -55,9 +73,8 @@ int ab(AbOptions& options) {
           options.configs[std::min<std::size_t>(static_cast<std::size_t>(side), options.configs.size() - 1)];
       for (const std::string& set : side == 0 ? options.set_a : options.set_b)
         launch_options.set.push_back(set);
-      launch_options.record = fmt::format("{}/{}{}.zscope", options.out, side == 0 ? "a" : "b", round + 1);
+      launch_options.record = recording_of(options, side, round);
       launch_options.label = fmt::format("{} {}/{}", side == 0 ? "A" : "B", round + 1, options.repeat);
-      fs::remove(launch_options.record, error);
       const int code = report_end(launch(launch_options));
       if (code != 0) return code;
       store::RecordingInfo info;
@@ -87,6 +104,8 @@ void add_ab(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   verb->add_option("--out", options->out, "Folder for the recordings")->capture_default_str();
+  verb->add_flag("--overwrite", options->launch.overwrite,
+                 "Replace the recordings that an earlier comparison left there");
   verb->add_flag("--json", options->json, "The comparison as JSON");
   verb->callback([options, &action] { action = [options] { return ab(*options); }; });
 }

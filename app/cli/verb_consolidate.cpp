@@ -3,6 +3,7 @@
 
 #include "app/cli/process.h"
 #include "app/cli/verb.h"
+#include "app/export/output_file.h"
 
 namespace shardscope::cli {
 
@@ -17,6 +18,7 @@ void add_consolidate(CLI::App& app, Action& action) {
   verb->add_option("FILE", files->output, "safetensors file to write")->required();
   verb->callback([files, &action] {
     action = [files] {
+      exporter::refuse_recording(files->output);
       return Process(
                  {sibling_program("zero_train"), "--consolidate", files->checkpoint, "--save", files->output},
                  Process::Output::inherit)

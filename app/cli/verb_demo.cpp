@@ -34,9 +34,9 @@ int demo(DemoOptions& options) {
         fmt::format("--out {}: {}; choose a folder that can be written", options.out, error.message()));
   options.launch.config = source_root() + "/samples/demo.json";
   options.launch.record = options.out + "/demo.zscope";
+  options.launch.overwrite = true;  // of this folder, which is the demo's own; nothing but a recording goes
   options.launch.view = window;
   options.launch.label = fmt::format("{}, {} ranks", options.launch.model, options.launch.ranks);
-  fs::remove(options.launch.record, error);
   const LaunchResult result = launch(options.launch);
   const int code = report_end(result);
 

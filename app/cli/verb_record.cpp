@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <thread>
 
+#include "app/cli/made_runs.h"
 #include "app/cli/process.h"
 #include "app/cli/progress.h"
 #include "app/cli/verb.h"
@@ -66,13 +66,6 @@ void add_common(CLI::App& verb, Options& options) {
   verb.add_flag("--overwrite", options.overwrite, "Replace an existing recording");
 }
 
-/// What is replaced is still looked at by who writes the recording: it must be one.
-void refuse_existing(const Options& options) {
-  const std::string& path = options.collector.record_path;
-  if (path.empty() || options.overwrite || !std::filesystem::exists(path)) return;
-  throw UserError(fmt::format("{}: exists; choose another name or give --overwrite", path));
-}
-
 /// Host and port of "tcp://HOST:PORT", in one spelling of this machine.
 std::string address_of(std::string endpoint) {
   const std::size_t host = endpoint.find("://localhost:");
@@ -99,7 +92,7 @@ void add_record(CLI::App& app, Action& action) {
   add_common(*verb, *options);
   verb->callback([options, &action] {
     action = [options] {
-      refuse_existing(*options);
+      if (!options->overwrite) keep_existing("recording", options->collector.record_path);
       return collect(options->collector, "recording to " + options->collector.record_path);
     };
   });
@@ -116,7 +109,7 @@ void add_collect(CLI::App& app, Action& action) {
   add_common(*verb, *options);
   verb->callback([options, &action] {
     action = [options] {
-      refuse_existing(*options);
+      if (!options->overwrite) keep_existing("--record", options->collector.record_path);
       refuse_itself(options->collector);
       return collect(options->collector, "passing on to " + options->collector.upstream);
     };

@@ -65,6 +65,7 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--record", options->record, "Record to this *.zscope file");
   CLI::Option* init = verb->add_option("--init", options->init, "Start from these weights (safetensors)");
   verb->add_option("--save", options->save, "Save the weights at the end (safetensors)");
+  verb->add_flag("--overwrite", options->overwrite, "Replace an existing file of --record or --save");
   CLI::Option* checkpoint = verb->add_option(
       "--checkpoint", options->checkpoint,
       "Folder for checkpoints of the whole training state, written at the end and at Ctrl-C");

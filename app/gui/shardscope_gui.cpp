@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/export/output_file.h"
 #include "app/gui/model/app_state.h"
 #include "app/gui/platform/offscreen.h"
 #include "app/gui/platform/png.h"
@@ -99,6 +100,7 @@ void wait_for_data(AppState& app) {
 
 int take_screenshot(AppState& app, const Options& options) {
   const Size size = parse_size(options.size);
+  shardscope::exporter::refuse_recording(options.screenshot);
   wait_for_data(app);
   app.run->settle();
   if (app.other) app.other->settle();

@@ -18,6 +18,7 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--init-scheme", o.init_scheme, "initial weights without a file: gpt2, hash, sin")
       ->capture_default_str();
   app.add_option("--save", o.save, "writes the final weights, safetensors, fp32");
+  app.add_flag("--overwrite", o.overwrite, "replaces an existing file of --save");
   CLI::Option* checkpoint =
       app.add_option("--checkpoint", o.checkpoint,
                      "folder that gets checkpoints of the whole training state, at the end and at a stop");

@@ -18,6 +18,7 @@ struct Options {
   std::string init_scheme = "gpt2";
   std::string init;
   std::string save;
+  bool overwrite = false;             ///< `save` may be there already
   std::string checkpoint;             ///< folder of the run's checkpoints
   std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end only
   std::int64_t keep = 0;              ///< newest checkpoints that stay; 0: all

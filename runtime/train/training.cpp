@@ -87,6 +87,7 @@ class Training {
     stream.context = options.context;
     stream.rank = world.rank();
     stream.world = world.size();
+    keep_weights();
     open_checkpoint();
     stream.seed = seed_;
     data_ = data::open_stream(model_.spec, stream);
@@ -195,6 +196,15 @@ class Training {
   }
 
  private:
+  /// What an earlier run saved is not replaced unasked, and that is told before there is anything to lose.
+  void keep_weights() const {
+    if (world_.rank() != 0 || options_.save.empty() || options_.overwrite) return;
+    if (std::filesystem::exists(options_.save)) {
+      throw std::invalid_argument("--save " + options_.save +
+                                  ": exists; choose another name or give --overwrite");
+    }
+  }
+
   /// The checkpoint to continue from, and whether the folder to save to is free for this run.
   void open_checkpoint() {
     const auto canonical = [](const std::string& path) { return std::filesystem::weakly_canonical(path); };

@@ -40,7 +40,7 @@ def read(*arguments):
 
 def summary_of_run(recording, *options):
     """Trains with these options of `run` into a recording; its summary."""
-    said("run", *options, "--record", recording)
+    said("run", *options, "--record", recording, "--overwrite")
     return read("summary", recording)
 
 

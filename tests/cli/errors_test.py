@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import tempfile
 
-from command_line import BIN, ROOT, CommandTest, main, print_config, said, shardscope
+from command_line import BIN, ENV, ROOT, CommandTest, main, print_config, said, shardscope
 
 
 class Errors(CommandTest):
@@ -136,6 +136,40 @@ class Errors(CommandTest):
             for _ in range(2):
                 said("export", recording, "--format", "sqlite", "-o", folder / "a.sqlite")
                 said("export", recording, "-o", folder / "a.sqlite")
+
+    def test_what_a_run_leaves_is_not_replaced_unasked(self):
+        run = ["run", "--config", ROOT / "samples/stage0.json", "--ranks", "1", "--model", "mlp", "--steps", "1"]
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            recording, weights, log = folder / "a1.zscope", folder / "w.safetensors", folder / "cut.zscope-wal"
+            said(*run, "--record", recording, "--save", weights)
+            log.write_bytes(b"what a recorder that was killed had not folded in")
+            before = recording.read_bytes(), weights.read_bytes()
+            for option, path in (("--record", recording), ("--save", weights), ("--record", folder / "cut.zscope")):
+                told = self.refused([*run, option, path], f"{option} {path}", "another name", "--overwrite")
+                self.assertIn("the log of a recording" if "cut" in path.name else "exists", told)
+            self.refused(["record", recording], str(recording), "exists", "--overwrite")
+            self.refused(["collect", "--upstream", "tcp://127.0.0.1:1", "--record", recording], str(recording), "--overwrite")
+            self.refused(["ab", *run[1:], "--set-b", "gradient_clipping=1", "--out", folder], f"--out {folder}", "a1.zscope",
+                         "another folder", "--overwrite")
+            self.refused(["consolidate", folder, recording], str(recording), "is a recording", "another name")
+            self.refused(["view", recording, "--screenshot", recording], str(recording), "is a recording", "another name")
+            direct = subprocess.run([BIN / "zero_train", "--model", "mlp", "--steps", "1", "--save", weights], env=ENV, text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertIn(f"--save {weights}: exists; choose another name or give --overwrite", direct.stderr)
+            self.assertEqual(before, (recording.read_bytes(), weights.read_bytes()))
+            self.assertEqual({path.name for path in folder.iterdir()}, {recording.name, weights.name, log.name})
+            said(*run, "--record", recording, "--save", weights, "--seed", "5", "--overwrite")
+            self.assertNotEqual(before[0], recording.read_bytes())
+            self.assertNotEqual(before[1], weights.read_bytes())
+            # What is no recording is nobody's to replace, asked or not.
+            self.refused([*run, "--record", weights, "--overwrite"], str(weights), "not a recording")
+
+    def test_the_demo_is_shown_twice(self):
+        with tempfile.TemporaryDirectory() as name:
+            for _ in range(2):
+                told = said("demo", "--headless", "--model", "mlp", "--ranks", "1", "--steps", "1", "--out", name)
+                self.assertIn("demo.zscope", told)
 
     def test_a_key_that_was_set_is_told_as_such(self):
         config = ROOT / "samples" / "stage3.json"

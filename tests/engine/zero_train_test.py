@@ -77,7 +77,7 @@ class ZeroTrain(unittest.TestCase):
         losses = self.folder / f"{name}.json"
         weights = self.folder / f"{name}.safetensors"
         run(world, "--config", config(stage, self.folder), "--model", "mlp", "--data", "golden:mlp", "--steps", 3,
-            "--init-scheme", "hash", "--quiet", "--losses", losses, "--save", weights, *more)
+            "--init-scheme", "hash", "--quiet", "--losses", losses, "--save", weights, "--overwrite", *more)
         return json.loads(losses.read_text()), weights.read_bytes()
 
     def test_stages_agree_bitwise_as_processes(self):
