@@ -105,10 +105,9 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   rank.node_clock = node != nullptr ? &node->clock : nullptr;
   rank.same_clock = rank.node_clock == nullptr && hello.clock_id == clock_id;
   if (rank.control_incarnation != from.incarnation) {
-    rank.clock = {};  // it may run on another host
-    rank.pings = 0;
+    if (upstream) upstream->keep_clock(id, rank);
+    rank.another_process(from.incarnation);
     if (rank.row.connected) pauses.rank_down(id, "has been replaced by another process", now);
-    rank.control_incarnation = from.incarnation;
     rank.row.connected = false;
     if (!rank.is_current(from.incarnation)) rank.row.finished = false;
   }

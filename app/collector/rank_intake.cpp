@@ -109,7 +109,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     if (const auto* batch = std::get_if<wire::Batch>(&message.body)) status.events += batch->events.size();
   }
   if (auto* batch = std::get_if<wire::Batch>(&message.body)) {
-    if (clocks_differ) learn_clocks(rank, *batch);
+    if (clocks_differ && rank.on_refinable_clock()) learn_clocks(rank, *batch);
     pending(rank, [&] { rank.add(*batch, now_s(), [this] { return recorder->take_storage(); }); });
     batch_storage = std::move(batch->events);
     if (rank.due(now_s(), 1e9) && recorder_has_room()) flush(rank);

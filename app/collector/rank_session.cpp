@@ -109,12 +109,15 @@ void RankSession::add(const wire::Batch& batch, double now_s, const Storage& sto
   row_dirty = true;
   if (pieces_.empty()) since_s_ = now_s;
   if (batch.events.empty()) return;
-  if (pieces_.empty() || pieces_.back().events.size() >= kChunkEvents) {
+  if (pieces_.empty() || pieces_.back().events.size() >= kChunkEvents ||
+      pieces_.back().incarnation != incarnation_.value_or(0)) {
     Piece& piece = pieces_.emplace_back();
+    piece.incarnation = incarnation_.value_or(0);
     if (fast_ && storage) piece.events = storage();
     piece.since_s = now_s;
   }
   Piece& piece = pieces_.back();
+  piece.relay = batch.relay;
   const std::size_t size = piece.events.size() + batch.events.size();
   if (size > kFast && size > piece.events.capacity()) {
     piece.events.reserve(std::max(size, kChunkEvents + batch.events.size()));
@@ -161,29 +164,41 @@ void RankSession::join_pieces() {
   std::deque<Piece> joined;
   for (Piece& piece : pieces_) {
     if (piece.events.empty()) continue;
-    if (joined.empty() || joined.back().events.size() + piece.events.size() > kChunkEvents) {
+    if (joined.empty() || joined.back().events.size() + piece.events.size() > kChunkEvents ||
+        joined.back().incarnation != piece.incarnation) {
       joined.push_back(std::move(piece));
       continue;
     }
     Piece& last = joined.back();
+    last.relay = piece.relay;
     last.in_order = last.in_order && piece.in_order && !earlier(piece.events.front(), last.events.back());
     last.events.insert(last.events.end(), piece.events.begin(), piece.events.end());
   }
   pieces_.swap(joined);
 }
 
-RankSession::OnOurClock RankSession::told_at(std::int64_t at_ns) const {
-  if (node_clock == nullptr || !relay_) return {clock.offset_ns(at_ns), clock.residual_ns(at_ns)};
+const ClockEstimator& RankSession::clock_of(std::uint64_t incarnation) const {
+  static const ClockEstimator kUnknown;
+  if (incarnation == control_incarnation) return clock;
+  return incarnation == former_.incarnation ? former_.clock : kUnknown;
+}
+
+RankSession::OnOurClock RankSession::told_at(std::int64_t at_ns, const Piece& piece) const {
+  if (node_clock == nullptr || !piece.relay) {
+    const ClockEstimator& own = clock_of(piece.incarnation);
+    return {own.offset_ns(at_ns), own.residual_ns(at_ns)};
+  }
   // Rank to node, node to here; the bounds add up.
-  const std::int64_t on_node = at_ns + relay_->offset_ns;
-  return {relay_->offset_ns + node_clock->offset_ns(on_node),
-          relay_->residual_ns + node_clock->residual_ns(on_node)};
+  const std::int64_t on_node = at_ns + piece.relay->offset_ns;
+  return {piece.relay->offset_ns + node_clock->offset_ns(on_node),
+          piece.relay->residual_ns + node_clock->residual_ns(on_node)};
 }
 
 store::Chunk RankSession::take_chunk() {
   store::Chunk chunk;
+  Piece piece;
   if (!pieces_.empty()) {
-    Piece& piece = pieces_.front();
+    piece = std::move(pieces_.front());
     if (!piece.in_order) std::stable_sort(piece.events.begin(), piece.events.end(), earlier);
     chunk.events.swap(piece.events);
     pieces_.pop_front();
@@ -194,12 +209,12 @@ store::Chunk RankSession::take_chunk() {
   chunk.sequence = chunk_sequence_++;
   if (!chunk.events.empty()) {
     const auto last = static_cast<std::int64_t>(chunk.events.back().ticks);
-    const OnOurClock begin = told_at(static_cast<std::int64_t>(chunk.events.front().ticks)),
-                     end = told_at(last);
+    const OnOurClock begin = told_at(static_cast<std::int64_t>(chunk.events.front().ticks), piece),
+                     end = told_at(last, piece);
     move_along_drift(chunk.events, begin.offset_ns - end.offset_ns);
     row.clock_offset_ns = end.offset_ns;
     row.clock_residual_ns = std::max(begin.residual_ns, end.residual_ns) + clock_error_ns;
-    if (relay_ && relay_->residual_ns != 0) {  // its offset to the node is that of its last event
+    if (piece.relay && piece.relay->residual_ns != 0) {  // its offset to the node is that of its last event
       const double span =
           std::min(static_cast<double>(chunk.events.back().ticks - chunk.events.front().ticks), 1e15);
       row.clock_residual_ns += static_cast<std::int64_t>(ClockEstimator::kUsualDrift * span);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/collector/clock_estimator.h"
@@ -77,7 +78,22 @@ class RankSession {
 
   /// A time of the rank's own (of its node, if one passes it on) on the collector's clock.
   [[nodiscard]] std::int64_t on_our_clock(std::int64_t at_ns) const {
-    return at_ns + (node_clock != nullptr ? *node_clock : clock).offset_ns(at_ns);
+    return at_ns +
+           (node_clock != nullptr ? *node_clock : clock_of(incarnation_.value_or(0))).offset_ns(at_ns);
+  }
+  /// [Note: clocks of processes]
+  /// Another process of the rank may run on another host. `clock` is of the one that said hello last; that of
+  /// the one before it is kept for what it has published and may still arrive. What is published before its
+  /// process has said hello is on a clock that nobody knows yet.
+  void another_process(std::uint64_t incarnation) {
+    former_ = {control_incarnation, std::exchange(clock, {})};
+    control_incarnation = incarnation;
+    pings = 0;
+  }
+  [[nodiscard]] const ClockEstimator& clock_of(std::uint64_t incarnation) const;
+  /// Whether what was accepted last is of the process that refinable_clock() is of.
+  [[nodiscard]] bool on_refinable_clock() const {
+    return node_clock != nullptr || incarnation_ == control_incarnation;
   }
   /// What collectives can refine: of its node, if that passes it on.
   [[nodiscard]] ClockEstimator& refinable_clock() noexcept {
@@ -89,7 +105,7 @@ class RankSession {
   /// So long what a process publishes waits for the first estimate of its clock.
   static constexpr double kClockWait_s = 2;
   [[nodiscard]] bool clock_known() const {
-    return node_clock != nullptr ? relay_ && node_clock->known() : clock.known();
+    return node_clock != nullptr ? relay_ && node_clock->known() : clock_of(incarnation_.value_or(0)).known();
   }
 
   store::RankRow row;
@@ -113,7 +129,13 @@ class RankSession {
   bool row_dirty = true;
 
  private:
+  /// A process that said hello before the present one, and its clock.
+  struct Former {
+    std::uint64_t incarnation = 0;
+    ClockEstimator clock;
+  };
   std::optional<std::uint64_t> incarnation_;
+  Former former_;
   std::deque<std::uint64_t> replaced_;  ///< processes before this one, the one heard last at the end
   std::uint64_t next_sequence_ = 0;
   double accepted_s_ = 0;            ///< arrival of this process's last message
@@ -122,8 +144,10 @@ class RankSession {
   /// What is not a chunk yet, oldest first; each piece becomes one, so that taking one moves no other.
   struct Piece {
     std::vector<instrumentation::Event> events;
-    bool in_order = true;  ///< of time
-    double since_s = 0;    ///< arrival of its first event
+    bool in_order = true;              ///< of time
+    double since_s = 0;                ///< arrival of its first event
+    std::uint64_t incarnation = 0;     ///< of the process that published it
+    std::optional<wire::Relay> relay;  ///< of its last batch
   };
   std::deque<Piece> pieces_;
   double since_s_ = 0;                               ///< arrival of the oldest pending event or count
@@ -134,7 +158,7 @@ class RankSession {
     std::int64_t offset_ns = 0, residual_ns = 0;
   };
   /// Of a time of the rank's own; without the error of its conversion from ticks.
-  [[nodiscard]] OnOurClock told_at(std::int64_t at_ns) const;
+  [[nodiscard]] OnOurClock told_at(std::int64_t at_ns, const Piece& piece) const;
   void add_relayed(const wire::Batch& batch);
   void count_dropped(const wire::Batch& batch, std::uint64_t events);
   void count_lost(std::uint64_t messages);

@@ -142,15 +142,23 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     if (std::none_of(s.names.begin(), s.names.end(), same)) s.names.push_back(*name);
   }
   // On this node's clock: the collector above knows that one.
-  if (auto* text = std::get_if<wire::Text>(&body)) text->at_ns += rank.clock.offset_ns(text->at_ns);
+  if (auto* text = std::get_if<wire::Text>(&body)) text->at_ns += s.clock().offset_ns(text->at_ns);
   if (auto* finish = std::get_if<wire::Finish>(&body)) {
-    finish->at_ns += rank.clock.offset_ns(finish->at_ns);
+    finish->at_ns += s.clock().offset_ns(finish->at_ns);
     s.finish = *finish;
     s.acknowledged = false;
   }
   s.queue.push(std::move(body));
   tell_given_up(s);
   note_full(s);
+}
+
+void Upstream::keep_clock(std::uint32_t id, const RankSession& rank) {
+  const auto keep = [&](Stream& stream) {
+    if (stream.header.rank == id && stream.source == rank.control_incarnation) stream.own_clock = rank.clock;
+  };
+  if (const auto current = streams_.find(id); current != streams_.end()) keep(*current->second);
+  for (auto& stream : replaced_) keep(*stream);
 }
 
 void Upstream::control(const wire::Header& from, wire::Body body) {
@@ -169,7 +177,7 @@ void Upstream::say(const wire::Header& from, wire::Body body) {
 }
 
 bool Upstream::send(Stream& s, double now_s) {
-  if (!s.rank->clock.known() && now_s - s.heard_s < RankSession::kClockWait_s) return true;
+  if (!s.clock().known() && now_s - s.heard_s < RankSession::kClockWait_s) return true;
   while (!s.queue.empty()) {
     wire::Message message;
     message.header = s.header;
@@ -179,8 +187,8 @@ bool Upstream::send(Stream& s, double now_s) {
     if (auto* batch = std::get_if<wire::Batch>(&message.body); batch != nullptr && batch->relay) {
       const std::int64_t at =
           batch->events.empty() ? batch->end_ns : static_cast<std::int64_t>(batch->events.back().ticks);
-      batch->relay->offset_ns = s.rank->clock.offset_ns(at);
-      batch->relay->residual_ns = s.rank->clock.residual_ns(at);
+      batch->relay->offset_ns = s.clock().offset_ns(at);
+      batch->relay->residual_ns = s.clock().residual_ns(at);
       s.dropped_told = batch->relay->source_dropped_total;
       s.lost_told = batch->relay->lost_total;
     }

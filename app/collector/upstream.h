@@ -44,6 +44,9 @@ class Upstream {
 
   /// An accepted message of a rank: `missing` messages did not arrive before it.
   void published(const RankSession& rank, const wire::Message& message, std::uint64_t missing);
+  /// The process that said hello last is about to be followed by another: what it has published stays on its
+  /// clock. See [Note: clocks of processes].
+  void keep_clock(std::uint32_t id, const RankSession& rank);
   /// Hello, Prepared, Position.
   void control(const wire::Header& from, wire::Body body);
   /// Says hello, hears commands, sends what the connection takes. `now_s`: on the clock of
@@ -67,7 +70,12 @@ class Upstream {
   struct Stream {
     explicit Stream(const RankSession& session)
         : rank(&session), queue(0, instrumentation::SendQueue::Last::keep), heard_s(session.first_heard_s) {}
+    /// Of the process that published it.
+    [[nodiscard]] const ClockEstimator& clock() const {
+      return own_clock ? *own_clock : rank->clock_of(source);
+    }
     const RankSession* rank;
+    std::optional<ClockEstimator> own_clock;  ///< as it was when another process came
     instrumentation::SendQueue queue;
     wire::Header header;
     std::uint64_t source = 0, next = 0;  ///< the process, its message number to come

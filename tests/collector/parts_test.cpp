@@ -92,6 +92,41 @@ TEST(RankSession, NoticesGapsReplaysAndNewProcesses) {
   EXPECT_EQ(rank.take_chunk().lost_before, 2U);
 }
 
+wire::Batch batch_at(std::int64_t ns) {
+  wire::Batch batch;
+  batch.events.resize(1);
+  batch.events[0].kind = instrumentation::EventKind::tokens;
+  batch.events[0].ticks = static_cast<std::uint64_t>(ns);
+  return batch;
+}
+
+/// What waits to be a chunk when another process comes, perhaps from another host, stays where it was in
+/// time.
+TEST(RankSession, EventsOfAReplacedProcessStayOnItsClock) {
+  RankSession rank(0);
+  rank.another_process(5);
+  rank.clock.add(10'000, 3'000, 3'000, 10'000);  // 7 us behind
+  (void)rank.accept(header(5, 0), 1);
+  rank.add(batch_at(3'000), 0);
+  rank.another_process(6);
+  rank.clock.add(10'000, 12'000, 12'000, 10'000);  // 2 us ahead
+  (void)rank.accept(header(5, 1), 1);
+  rank.add(batch_at(3'500), 0);
+  (void)rank.accept(header(6, 0), 1);
+  EXPECT_TRUE(rank.on_refinable_clock());
+  rank.add(batch_at(12'500), 0);
+  const store::Chunk before = rank.take_chunk(), after = rank.take_chunk();
+  EXPECT_EQ(before.events.size(), 2U);
+  EXPECT_EQ(before.clock_offset_ns, 7'000);
+  EXPECT_EQ(after.clock_offset_ns, -2'000);
+  EXPECT_FALSE(rank.pending());
+
+  // A process that is heard before it has said hello is on no clock that is known.
+  (void)rank.accept(header(7, 0), 1);
+  EXPECT_FALSE(rank.clock_known());
+  EXPECT_FALSE(rank.on_refinable_clock());
+}
+
 TEST(RankSession, BelievesNoNumberThatIsFurtherAheadThanAProcessCanHaveSent) {
   RankSession rank(0);
   using Order = RankSession::Order;

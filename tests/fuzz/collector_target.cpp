@@ -21,6 +21,9 @@ class Ranks {
     const std::uint32_t rank = message.header.rank % 4;
     RankSession& session = sessions_.try_emplace(rank, rank).first->second;
     if (const auto* hello = std::get_if<wire::Hello>(&message.body)) {
+      if (session.control_incarnation != message.header.incarnation) {
+        session.another_process(message.header.incarnation);
+      }
       pauses_.set_world(hello->world);
       pauses_.rank_up(rank);
     } else if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
