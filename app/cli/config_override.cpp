@@ -16,7 +16,7 @@ namespace {
 
 nlohmann::json read_config(const std::string& path) {
   std::ifstream file(path);
-  if (!file)
+  if (!file || std::filesystem::is_directory(path))
     throw UserError(
         fmt::format("configuration {}: cannot be read; give an existing DeepSpeed JSON file", path));
   std::stringstream text;

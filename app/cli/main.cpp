@@ -66,7 +66,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return finished(app.exit(error));  // --help, --version
     const auto [where, word] = last_named(app, argc, argv);
-    const std::string verb = where == &app ? "" : where->get_name() + " ";
+    std::string verb;
+    for (const CLI::App* at = where; at != &app; at = at->get_parent()) verb = at->get_name() + " " + verb;
     if (where->get_require_subcommand_min() > 0 && !word.empty()) {
       fmt::print(stderr, "shardscope: {}{}: no such verb; `shardscope {}--help` lists them\n", verb, word,
                  verb);

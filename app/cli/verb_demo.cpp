@@ -39,6 +39,7 @@ int demo(DemoOptions& options) {
   options.launch.label = fmt::format("{}, {} ranks", options.launch.model, options.launch.ranks);
   const LaunchResult result = launch(options.launch);
   const int code = report_end(result);
+  if (code != 0) return code;
 
   fmt::print("recording    {}\n", fs::absolute(options.launch.record).string());
   const std::string html = options.out + "/report.html";
@@ -48,7 +49,7 @@ int demo(DemoOptions& options) {
   for (const std::string& path : write_screenshots(options.launch.record, options.out, "1600x900")) {
     fmt::print("screenshot   {}\n", fs::absolute(path).string());
   }
-  return code;
+  return 0;
 }
 
 }  // namespace

@@ -41,7 +41,12 @@ int make_set(const fs::path& folder) {
     throw UserError((folder / "collector.key").string() +
                     ": exists; add holders with --add ROLE=NAME, or choose another folder");
   }
-  fs::create_directories(folder);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw UserError(fmt::format("{}: cannot be made: {}; choose a folder that can be written",
+                                folder.string(), error.message()));
+  }
   fs::permissions(folder, fs::perms::owner_all);
   KeyFile collector;
   collector.role = KeyRole::collector;

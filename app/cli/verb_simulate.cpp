@@ -158,7 +158,7 @@ void add_simulate(CLI::App& app, Action& action) {
                                         "file with a module tree (docs/models.md)")
                            ->capture_default_str();
   const auto size = [&](const char* name, std::int64_t& value, const char* what) {
-    verb->add_option(name, value, what)->check(CLI::PositiveNumber)->excludes(model);
+    verb->add_option(name, value, what)->check(kAboveZero)->excludes(model);
   };
   size("--layers", options->layers, "Instead of --model: a GPT of so many blocks (default: gpt2's 12)");
   size("--width", options->width, "of this width (768)");

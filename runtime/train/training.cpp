@@ -196,10 +196,18 @@ class Training {
   }
 
  private:
-  /// What an earlier run saved is not replaced unasked, and that is told before there is anything to lose.
+  /// What an earlier run saved is not replaced unasked, and there must be a place for it: told before there
+  /// is anything to lose.
   void keep_weights() const {
-    if (world_.rank() != 0 || options_.save.empty() || options_.overwrite) return;
-    if (std::filesystem::exists(options_.save)) {
+    namespace fs = std::filesystem;
+    if (world_.rank() != 0 || options_.save.empty()) return;
+    const fs::path folder = fs::absolute(options_.save).parent_path();
+    if (!fs::is_directory(folder) || fs::is_directory(options_.save)) {
+      throw std::invalid_argument("--save " + options_.save + ": " +
+                                  (fs::is_directory(folder) ? "is a folder; name a file in it"
+                                                            : "there is no such folder; make it first"));
+    }
+    if (!options_.overwrite && fs::exists(options_.save)) {
       throw std::invalid_argument("--save " + options_.save +
                                   ": exists; choose another name or give --overwrite");
     }

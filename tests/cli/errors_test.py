@@ -165,6 +165,29 @@ class Errors(CommandTest):
             # What is no recording is nobody's to replace, asked or not.
             self.refused([*run, "--record", weights, "--overwrite"], str(weights), "not a recording")
 
+    def test_there_is_a_place_for_what_is_written(self):
+        run = ["run", "--config", ROOT / "samples/stage0.json", "--ranks", "1", "--model", "mlp", "--steps", "1"]
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            file = folder / "file"
+            file.write_text("no folder")
+            self.refused([*run, "--save", folder / "none" / "w"], f"--save {folder}/none/w", "no such folder", "make it")
+            self.refused([*run, "--save", folder, "--overwrite"], f"--save {folder}", "is a folder", "name a file")
+            self.refused(["run", "--config", folder], f"configuration {folder}", "give an existing")
+            self.refused(["keys", file], str(file), "Not a directory", "choose a folder")
+            recording, cut = folder / "run.zscope", folder / "cut.zscope"
+            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "2", "-o", recording)
+            whole = recording.read_bytes()
+            cut.write_bytes(whole[:8000])
+            self.refused(["info", cut], f"8000 of {len(whole)} bytes", "cut off", "a whole copy")
+            # What failed leaves nothing to show.
+            told = shardscope("demo", "--headless", "--model", "nope", "--ranks", "1", "--out", folder / "demo")
+            self.assertEqual((told.returncode, told.stdout), (1, ""))
+
+    def test_a_number_that_is_none_is_told_without_its_range(self):
+        self.refused(["simulate", "--layers", "-1"], "--layers: -1 is not a number above 0; see")
+        self.refused(["estimate", "zero3", "--model", "mlp", "--nodes", "-1"], "shardscope estimate zero3 --help")
+
     def test_the_demo_is_shown_twice(self):
         with tempfile.TemporaryDirectory() as name:
             for _ in range(2):
