@@ -152,6 +152,8 @@ constexpr KindRow row_of(EventKind kind) noexcept {
       return {"update_votes", ph, K::update_votes, false};
     case K::feedback_reset:
       return {"feedback_reset", ph, K::feedback_reset, false};
+    case K::detail_changed:
+      return {"detail_changed", s, K::detail_changed, false};
   }
   return {"unknown", k, kind, false};
 }

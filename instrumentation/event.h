@@ -107,8 +107,9 @@ enum class EventKind : std::uint16_t {
   clip_factor,            // host      step            -              -            -                    double bits       -
   update_votes,           // host      step            votes          votes needed -                    double bits: mass chosen / all  matrices
   feedback_reset,         // host      step            params         -            -                    elems             -
+  detail_changed,         // host      Detail before   -              -            Detail               -                 - from here on
 };
-inline constexpr EventKind kLastEventKind = EventKind::feedback_reset;
+inline constexpr EventKind kLastEventKind = EventKind::detail_changed;
 // clang-format on
 // *  reduce and gather phases at the end of a step are on their own lanes.
 // ** not_available -> in_flight on the gather lane when the gather starts; available on the compute lane

@@ -64,6 +64,7 @@ struct Publisher::State {
   bool watched = true;            ///< the collector did not say lately that it may be long between two looks
   std::int64_t unwatched_ns = 0;  ///< when it last said so, and ...
   std::chrono::milliseconds look_pause{0};  ///< ... how long
+  std::vector<Event> changes;               ///< detail_changed, not handed over yet
   bool finishing = false;                   ///< finish() was called: drain everything, then send it
   wire::Finish finish;
   std::unordered_map<std::string, std::uint32_t> names;
@@ -74,15 +75,42 @@ struct Publisher::State {
     const std::int64_t now = monotonic_now_ns();
     clock.update();
     drained.clear();
-    const RingRegistry::Drained info = RingRegistry::instance().drain(drained);
-    merge.add(drained, info.run_begins, clock);
+    RingRegistry::Drained info = RingRegistry::instance().drain(drained);
     events += drained.size();
+    add_changes(info.run_begins);
+    merge.add(drained, info.run_begins, clock);
     const std::uint64_t dropped = RingRegistry::instance().dropped() - dropped_before;
     link->push(merge.take(now - hold_back_ns, link->buffer()), dropped - dropped_reported, last_drain_ns, now,
                clock.error_ns());
     dropped_reported = dropped;
     last_drain_ns = now;
     return info.fullest_percent;
+  }
+
+  /// Told before anything that is emitted because of it, and not through a ring: the thread that changes the
+  /// level has none.
+  void change_detail(Detail detail) {
+    const int before = g_detail.load(std::memory_order_relaxed);
+    if (before == static_cast<int>(detail)) return;
+    {
+      const std::lock_guard lock(mutex);
+      changes.push_back(
+          {.ticks = static_cast<std::uint64_t>(monotonic_now_ns()),
+           .kind = static_cast<EventKind>(static_cast<std::uint16_t>(EventKind::detail_changed) | kTimeIsNs),
+           .stream = StreamId::host,
+           .code = static_cast<std::uint8_t>(detail),
+           .a = static_cast<std::uint32_t>(before)});
+    }
+    g_detail.store(static_cast<int>(detail), std::memory_order_relaxed);
+  }
+
+  /// Behind what the rings gave, so that no event that a change let through goes before it.
+  void add_changes(std::vector<std::size_t>& run_begins) {
+    const std::lock_guard lock(mutex);
+    if (changes.empty()) return;
+    run_begins.push_back(drained.size());
+    drained.insert(drained.end(), changes.begin(), changes.end());
+    changes.clear();
   }
 
   /// What there is to say at the end, the cost of saying everything before it included.
@@ -186,9 +214,7 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables) : state_
   link.key_file = options.key_file;
   link.queue_bytes = options.queue_bytes;
   link.gate = &GateKeeper::instance();
-  link.set_detail = [](Detail detail) {
-    g_detail.store(static_cast<int>(detail), std::memory_order_relaxed);
-  };
+  link.set_detail = [&s](Detail detail) { s.change_detail(detail); };
   link.look_pause = [&s](std::uint16_t milliseconds) { s.set_look_pause(milliseconds); };
   link.gate_moved = [&s] {
     {

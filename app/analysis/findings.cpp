@@ -10,6 +10,7 @@
 #include "app/analysis/spans.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
+#include "app/store/losses.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::analysis {
@@ -53,6 +54,16 @@ void losses_of_events(const store::Store& store, Findings& out) {
                    "way; the lanes show where. Figures over those stretches are too small.",
                    dropped, dropped - std::min(shed, dropped), shed, lost),
        "Lower the detail level, or give the collector a core of its own.", 0, ev::kNoId});
+}
+
+void wrong_emission(const store::Store& store, Findings& out) {
+  const auto ends = store.unbegun_ends();
+  const std::string where = ends ? store::unbegun_by_rank(*ends) : std::string();
+  if (where.empty()) return;
+  out.push_back(
+      {Severity::warning, "Spans end that never began",
+       fmt::format("{}. Nothing is missing that could explain it. What they ended is in no figure.", where),
+       "Look at what the program emits: a begin for every end, on the same lane, nested.", 0, ev::kNoId});
 }
 
 void damage(const Summary& summary, Findings& out) {
@@ -245,6 +256,7 @@ Findings find(const store::Store& store, const Summary& summary) {
   Findings out;
   rank_failures(store, out);
   losses_of_events(store, out);
+  wrong_emission(store, out);
   damage(summary, out);
   trace_invalidations(store, out);
   exposed_communication(summary, out);

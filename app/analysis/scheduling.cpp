@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/not_told.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/zero_settings.h"
 #include "instrumentation/gate.h"
@@ -203,7 +204,7 @@ std::optional<MicroStepGates> micro_step_at(const store::Store& store, std::uint
 
 Scheduling compare_scheduling(const store::Store& store, std::uint32_t rank, std::int64_t at_ns) {
   Scheduling out;
-  const auto missing = [&out](const char* why) {
+  const auto missing = [&out](const std::string& why) {
     out.missing = why;
     return out;
   };
@@ -216,7 +217,8 @@ Scheduling compare_scheduling(const store::Store& store, std::uint32_t rank, std
   if (!numbered_in_order(tables)) return missing("The tables of modules and parameters are not complete.");
   const std::optional<MicroStepGates> micro = micro_step_at(store, rank, at_ns);
   if (!micro) {
-    return missing("No micro-step with its module boundaries yet; they are recorded from detail modules on.");
+    return missing("No micro-step with its module boundaries yet: " +
+                   not_told("gates", ev::Detail::modules, store.recorded_detail()) + ".");
   }
   const MicroStepGates& gates = *micro;
   for (std::size_t i = 0; i + 1 < gates.size(); ++i) {

@@ -129,6 +129,8 @@ struct Summary {
   bool simulated = false;
   std::uint64_t events = 0;  ///< that the figures are made of
   store::Losses losses;
+  std::optional<instrumentation::Detail> recorded_detail;  ///< the highest of which there is anything
+  std::optional<std::vector<store::Store::UnbegunEnds>> unbegun_ends;  ///< unknown of older recordings
   /// What is missing or damaged in the recording, in words: of RecordingInfo, set by who opened it.
   std::vector<std::string> problems;
   std::uint32_t steps = 0;           ///< completed

@@ -8,6 +8,7 @@
 
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/memory.h"
+#include "app/analysis/not_told.h"
 #include "app/analysis/quantity_text.h"
 #include "app/store/names.h"
 
@@ -120,11 +121,17 @@ std::string summary_text(const analysis::Summary& s) {
   const auto line = [&](const char* name, const std::string& value) {
     text += fmt::format("{:<14} {}\n", name, value);
   };
+  const auto not_told = [&s](const char* what, instrumentation::Detail from) {
+    return analysis::not_told(what, from, s.recorded_detail);
+  };
   line("run", fmt::format("{}, ZeRO-{}, {} ranks, {} parameters, {}{}", s.model, s.stage, s.world, s.params,
                           s.device, s.simulated ? ", simulated" : ""));
   if (s.link_gbps > 0)
     line("link", fmt::format("emulated: {} Gbit/s, {} µs", s.link_gbps, s.link_latency_us));
   line("events", fmt::format("{}, {}", s.events, store::text_of(s.losses)));
+  if (s.unbegun_ends && !store::unbegun_by_rank(*s.unbegun_ends).empty()) {
+    line("", "nothing explains that these ended: " + store::unbegun_by_rank(*s.unbegun_ends));
+  }
   for (const std::string& problem : s.problems) line("problem", problem);
   line("steps", fmt::format("{} ({} measured, without the first)", s.steps, s.steps_measured));
   line("step time", fmt::format("{} ms median, {} ms p95", or_dash(s.step_ms_median, "{:.2f}"),
@@ -167,12 +174,13 @@ std::string summary_text(const analysis::Summary& s) {
   }
   line("", s.unexplained_elements_per_step
                ? fmt::format("{:.0f} unexplained", *s.unexplained_elements_per_step)
-               : std::string("what differs is not known: parameters are recorded from detail params on"));
+               : "what differs is not known: " +
+                     not_told("gathers and gradients of parameters", instrumentation::Detail::params));
   line("prefetch", s.prefetch ? prefetch_text(*s.prefetch)
-                              : std::string("not known: prefetches are recorded from detail params on"));
+                              : "not known: " + not_told("prefetches", instrumentation::Detail::params));
   line("trace", s.trace ? fmt::format("{} record, {} complete, {} invalidated", s.trace->record,
                                       s.trace->complete, s.trace->invalidated)
-                        : std::string("not known: its modes are recorded from detail phases on"));
+                        : "not known: " + not_told("modes of it", instrumentation::Detail::phases));
   if (s.first_invalidation) {
     line("", fmt::format("first invalidated at trace step {} of rank {}, which {}",
                          s.first_invalidation->trace_step, s.first_invalidation->rank,
@@ -214,9 +222,10 @@ std::string summary_text(const analysis::Summary& s) {
   }
   if (!s.ranks.empty() && told < s.steps_measured) {
     text += fmt::format(
-        "what was computed in {} of the {} measured steps is not known: it is recorded from detail modules "
-        "on\n",
-        s.steps_measured - told, s.steps_measured);
+        "what was computed in {} of the {} measured steps is not known: {}\n", s.steps_measured - told,
+        s.steps_measured,
+        told > 0 ? "nothing of it was recorded in them"
+                 : not_told("modules, kernels and optimizer steps", instrumentation::Detail::modules));
   }
   if (!s.ranks.empty()) text += clocks_text(s);
   text += fetch_counters_text(s);

@@ -8,6 +8,7 @@
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/summary.h"
+#include "app/analysis/unbegun_json.h"
 #include "app/cli/artifacts.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/summary_text.h"
@@ -52,6 +53,7 @@ int print_info(const Reading& reading) {
     out["lost_messages"] = losses.lost_messages;
     out["damaged_events"] = losses.damaged_events;
     out["absent_events"] = losses.absent_events;
+    out["ends_without_begin"] = analysis::unbegun_json(store.unbegun_ends());
     if (store.has_tables()) {
       const auto& t = store.tables();
       out["run"] = {{"id", t.run_id},
@@ -100,6 +102,9 @@ int print_info(const Reading& reading) {
   for (const std::string& problem : info.problems) fmt::print("{:<12} {}\n", "problem", problem);
   fmt::print("{:<12} {}{}\n", "events", store::text_of(losses),
              store.gaps().empty() ? "" : fmt::format("; {} gaps", store.gaps().size()));
+  if (const auto ends = store.unbegun_ends(); ends && !store::unbegun_by_rank(*ends).empty()) {
+    fmt::print("{:<12} nothing explains that these ended: {}\n", "", store::unbegun_by_rank(*ends));
+  }
   if (store.has_tables()) {
     const auto& t = store.tables();
     fmt::print("{:<12} {}\n", "run", t.run_id);

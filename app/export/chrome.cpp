@@ -274,6 +274,7 @@ class ChromeWriter {
         case EventKind::deferred_update:
         case EventKind::update_votes:
         case EventKind::feedback_reset:
+        case EventKind::detail_changed:
           open("i", ev::name_of(event.kind), "instant", rank, tid_of(event.stream), at);
           text_ += ",\"s\":\"t\",\"args\":{";
           argument("a", event.a);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "app/analysis/memory.h"
+#include "app/analysis/not_told.h"
 #include "app/export/html_parts.h"
 #include "app/store/names.h"
 
@@ -56,7 +57,10 @@ std::string time_partition_svg(const analysis::Summary& summary) {
     y += 24;
   }
   if (body.empty() && summary.steps > 0)
-    return "<p class=missing>What was computed is not known: it is recorded from detail modules on.</p>";
+    return "<p class=missing>What was computed is not known: " +
+           analysis::not_told("modules, kernels and optimizer steps", instrumentation::Detail::modules,
+                              summary.recorded_detail) +
+           ".</p>";
   if (body.empty()) return "<p class=missing>No completed step was recorded.</p>";
   return fmt::format(
       R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="partition of time per rank">{}</svg>)", kWidth,

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "app/analysis/memory.h"
+#include "app/analysis/not_told.h"
 #include "app/export/html_parts.h"
 #include "app/export/output_file.h"
 #include "app/store/gap_text.h"
@@ -153,11 +154,14 @@ std::string communication_html(const analysis::Summary& s) {
         "<p>Prefetches: {} early, {} just in time, {} late ({} waited), {} mistargeted, {} unused. ", p.early,
         p.just_in_time, p.late, time_text(p.late_wait_ns), p.mistargeted, p.unused);
   } else {
-    out += "<p>Prefetches: not known; they are recorded from detail params on. ";
+    out += "<p>Prefetches: not known; " +
+           analysis::not_told("prefetches", instrumentation::Detail::params, s.recorded_detail) + ". ";
   }
   out += s.trace ? fmt::format("Fetch trace: {} recording, {} complete, {} invalidated.</p>", s.trace->record,
                                s.trace->complete, s.trace->invalidated)
-                 : std::string("Fetch trace: not known; its modes are recorded from detail phases on.</p>");
+                 : "Fetch trace: not known; " +
+                       analysis::not_told("modes of it", instrumentation::Detail::phases, s.recorded_detail) +
+                       ".</p>";
   if (s.first_invalidation) {
     const analysis::TraceInvalidation& first = *s.first_invalidation;
     out += fmt::format(

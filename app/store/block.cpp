@@ -47,6 +47,7 @@ Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin,
     block.memory[p].leaves = memory.leaves(kMemoryLeaves);
   }
   block.counts = state.instant_counts();
+  block.counts.insert(block.counts.end(), state.unbegun().begin(), state.unbegun().end());
   block.gates = state.gate_count();
   block.notable = state.notable();
   if (ended) ended(state);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/store/density_pyramid.h"
+#include "app/store/kind_set.h"
 #include "app/store/rank_state.h"
 #include "app/store/store.h"
 
@@ -23,25 +24,6 @@ struct BlockLane {
       Lane::kNever;                  ///< the lane's latest event; its stretch began at the keyframe's last_ns
   std::vector<DensityPyramid> rows;  ///< by depth, coarse
   std::vector<std::uint8_t> fine;    ///< by depth: shift() of the page's levels of detail
-};
-
-/// Some kinds of events.
-class KindSet {
- public:
-  void add(ev::EventKind kind) noexcept { word(kind) |= bit(kind); }
-  /// May be true of one that a later program knows.
-  [[nodiscard]] bool has(ev::EventKind kind) const noexcept {
-    return (words_[static_cast<std::size_t>(kind) / 64 % words_.size()] & bit(kind)) != 0;
-  }
-
- private:
-  [[nodiscard]] static std::uint64_t bit(ev::EventKind kind) noexcept {
-    return std::uint64_t{1} << static_cast<unsigned>(kind) % 64;
-  }
-  [[nodiscard]] std::uint64_t& word(ev::EventKind kind) noexcept {
-    return words_[static_cast<std::size_t>(kind) / 64 % words_.size()];
-  }
-  std::array<std::uint64_t, 2> words_{};
 };
 
 struct BlockMemory {
@@ -85,7 +67,7 @@ struct Block {
   std::vector<BlockLane> lanes = std::vector<BlockLane>(ev::kStreamCount);
   DensityPyramid waits;
   std::vector<BlockPeaks> peaks = std::vector<BlockPeaks>(ev::kMemoryPoolCount);
-  std::vector<InstantCount> counts;
+  std::vector<InstantCount> counts;  ///< of instants, and RankState::unbegun()
   std::vector<Carried> carried;
   std::vector<SpanTotal> totals;
   std::vector<ev::Event> notable;  ///< RankState::notable()

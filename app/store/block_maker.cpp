@@ -24,7 +24,7 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   const bool gap =
       chunk.dropped_before != 0 || chunk.lost_before != 0 || chunk.sequence != rank.next_sequence;
   rank.next_sequence = chunk.sequence + chunk.parts;
-  if (gap) rank.state.gap();
+  if (gap) rank.state.gap(unheard_until(chunk));
   const auto [begin, end] = chunk.times();
   if (!plausible(begin) || !plausible(end) || !plausible(chunk.clock_offset_ns)) return std::nullopt;
   rank.state.expect(end - begin);

@@ -32,15 +32,6 @@ bool unique_in_run(ev::EventKind begin, std::uint32_t b) noexcept {
   }
 }
 
-/// How far out a kind lies: a begin proves that open spans of its own level or deeper inside are over.
-/// 0 says that the kind may lie in anything.
-int outer_level(ev::EventKind begin) noexcept {
-  if (begin == ev::EventKind::step_begin) return 1;
-  if (begin == ev::EventKind::micro_step_begin) return 2;
-  if (begin == ev::EventKind::phase_begin) return 3;
-  return 0;
-}
-
 bool within(std::uint32_t module, std::uint32_t ancestor,
             const std::vector<std::uint32_t>& parents) noexcept {
   if (ancestor >= parents.size() || module >= parents.size()) return true;  // unknown: believe the order
@@ -55,7 +46,10 @@ bool within(std::uint32_t module, std::uint32_t ancestor,
 }  // namespace
 
 Lane::Lane(const Keyframe& from, Detail detail)
-    : last_ns_(from.last_ns), from_ns_(from.last_ns), with_density_(detail == Detail::levels) {
+    : unheard_(UnheardBegins::none()),
+      last_ns_(from.last_ns),
+      from_ns_(from.last_ns),
+      with_density_(detail == Detail::levels) {
   rows_.resize(from.open.size());
   for (std::size_t d = 0; d < from.open.size(); ++d) {
     const Open& open = from.open[d];
@@ -120,6 +114,7 @@ void Lane::cut_above(std::size_t depth) {
 void Lane::begin(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents) {
   // Clock corrections between chunks may step back by nanoseconds; a lane's own order is certain.
   at_ns = std::max(at_ns, last_ns_);
+  unheard_.begun(event.kind, at_ns);
   const int level = outer_level(event.kind);
   for (std::size_t d = 0; d < open_.size(); ++d) {
     const OpenRef& open = open_[d];
@@ -182,12 +177,30 @@ void Lane::mark(const ev::Event& event, std::int64_t at_ns) {
   }
 }
 
-void Lane::gap() {
+bool Lane::explains(const ev::Event& end, std::int64_t at_ns) {
+  const ev::EventKind begin = begin_of(end.kind);
+  const bool inside = std::any_of(open_.begin(), open_.end(), [&](const OpenRef& open) {
+    return open.kind == begin && open.certain_ns == kNever;
+  });
+  return unheard_.explains(begin, std::max(at_ns, last_ns_), inside);
+}
+
+void Lane::make_uncertain(std::size_t depth) {
+  if (open_[depth].certain_ns != kNever) return;
+  open_[depth].certain_ns = last_ns_;
+  open_span(depth).end_ns = std::max(last_ns_, open_span(depth).begin_ns);
+}
+
+void Lane::gap(std::int64_t until_ns) {
+  for (std::size_t d = 0; d < open_.size(); ++d) make_uncertain(d);
+  unheard_.missing(std::max(until_ns, last_ns_));
+}
+
+void Lane::gap_of_detail(ev::Detail low, std::int64_t at_ns) {
   for (std::size_t d = 0; d < open_.size(); ++d) {
-    if (open_[d].certain_ns != kNever) continue;
-    open_[d].certain_ns = last_ns_;
-    open_span(d).end_ns = std::max(last_ns_, open_span(d).begin_ns);
+    if (ev::detail_of(open_[d].kind) > low) make_uncertain(d);
   }
+  unheard_.missing(low, at_ns);
 }
 
 void Lane::settle() {

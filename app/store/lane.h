@@ -7,6 +7,7 @@
 
 #include "app/store/density_pyramid.h"
 #include "app/store/store.h"
+#include "app/store/unheard_begins.h"
 
 namespace shardscope::store {
 
@@ -16,7 +17,8 @@ namespace shardscope::store {
 /// arrives. A begin that cannot nest in an open span (a new step, a second phase, a module outside its
 /// ancestors) proves that the open one is over; it then stays cut. So does one whose end, heard after the
 /// gap, may be that of a later span with the same ids (a module runs again in every step). An end whose begin
-/// is missing makes no span, because where it began is not known.
+/// is missing makes no span, because where it began is not known; it is counted, see [Note: ends whose begin
+/// is missing].
 class Lane {
  public:
   static constexpr std::int64_t kNever = INT64_MIN;
@@ -44,10 +46,16 @@ class Lane {
   void begin(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
   /// Returns the span that ended, or null when its begin is missing. Valid until the next call.
   const Span* end(const ev::Event& event, std::int64_t at_ns);
+  /// For an end that end() has found no begin of: whether that can be where not everything was heard.
+  [[nodiscard]] bool explains(const ev::Event& end, std::int64_t at_ns);
+  /// A step that began at `begin_ns` has ended: what began before it is over.
+  void step_heard(std::int64_t begin_ns) noexcept { unheard_.step_heard(begin_ns); }
   /// collective_entered: every rank has arrived.
   void mark(const ev::Event& event, std::int64_t at_ns);
-  /// Events before now are missing.
-  void gap();
+  /// Events before now are missing, and some up to `until_ns` may be.
+  void gap(std::int64_t until_ns = kNever);
+  /// Of kinds above `low` some were not emitted before now.
+  void gap_of_detail(ev::Detail low, std::int64_t at_ns);
   /// Makes density() see what came since the last call.
   void settle();
   /// The stretch that begins will be about this long.
@@ -118,10 +126,12 @@ class Lane {
   void close(std::int64_t end_ns);    ///< the innermost open span
   void cut_above(std::size_t depth);  ///< ends of the spans open at `depth` and deeper are lost
   void add_density(Row& row, const Span& span, std::int64_t until_ns);
+  void make_uncertain(std::size_t depth);  ///< the end of a span that is open may have been missed
 
   std::vector<Row> rows_;      ///< by depth
   std::vector<OpenRef> open_;  ///< by depth; the span is the last of its row
   DensityPyramid waits_;
+  UnheardBegins unheard_;
   std::int64_t last_ns_ = kNever, from_ns_ = kNever;
   std::int64_t expected_ns_ = 0;  ///< length of the stretch; 0: not known
   bool with_density_ = true;

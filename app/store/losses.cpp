@@ -16,6 +16,13 @@ Losses losses_of(const Store& store) {
   }
   const std::uint64_t accounted = store.event_count() + out.damaged_events;
   if (taken_in > accounted) out.absent_events = taken_in - accounted;
+  if (const auto ends = store.unbegun_ends()) {
+    out.unbegun_ends = out.explained_ends = 0;
+    for (const Store::UnbegunEnds& row : *ends) {
+      *out.unbegun_ends += row.count;
+      *out.explained_ends += row.explained;
+    }
+  }
   return out;
 }
 
@@ -27,6 +34,36 @@ std::string text_of(const Losses& losses) {
   if (losses.damaged_events != 0) text += ", " + std::to_string(losses.damaged_events) + " damaged";
   if (losses.absent_events != 0)
     text += ", " + std::to_string(losses.absent_events) + " not in the recording";
+  if (losses.unbegun_ends.value_or(0) != 0)
+    text += ", " + unbegun_text(*losses.unbegun_ends, losses.explained_ends.value_or(0));
+  return text;
+}
+
+std::string unbegun_text(std::uint64_t count, std::uint64_t explained) {
+  std::string text = std::to_string(count) + (count == 1 ? " end" : " ends") + " without a beginning";
+  if (explained == 0) return text;
+  return text + (explained == count ? "" : ", " + std::to_string(explained) + " of them") +
+         (explained == count ? ", explained: " : " explained: ") + "not everything was heard there";
+}
+
+std::string unbegun_by_rank(std::span<const Store::UnbegunEnds> ends) {
+  constexpr std::size_t kShown = 3;
+  std::string text;
+  std::size_t ranks = 0;
+  std::optional<std::uint32_t> last;
+  for (const Store::UnbegunEnds& row : ends) {
+    if (row.count == row.explained) continue;
+    const bool same = last == row.rank;
+    if (!same) ++ranks;
+    last = row.rank;
+    if (ranks > kShown) continue;
+    if (!text.empty()) text += same ? ", " : "; ";
+    if (!same) text += "rank " + std::to_string(row.rank) + ": ";
+    text += std::to_string(row.count - row.explained) + " " + ev::name_of(row.kind);
+  }
+  if (ranks > kShown) {
+    text += "; " + std::to_string(ranks - kShown) + (ranks == kShown + 1 ? " more rank" : " more ranks");
+  }
   return text;
 }
 

@@ -63,6 +63,10 @@ const char* name_of(ev::Severity severity) noexcept {
   static constexpr std::array<const char*, 3> kNames = {"info", "warning", "error"};
   return pick(kNames, severity);
 }
+const char* name_of(ev::Detail detail) noexcept {
+  static constexpr std::array<const char*, 5> kNames = {"steps", "phases", "modules", "params", "kernels"};
+  return pick(kNames, detail);
+}
 const char* name_of(ev::TransferKind kind) noexcept {
   static constexpr std::array<const char*, 5> kNames = {"host_to_device", "device_to_host", "nvme_read",
                                                         "nvme_write", "input_to_device"};

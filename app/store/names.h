@@ -14,6 +14,7 @@ namespace shardscope::store {
 [[nodiscard]] const char* name_of(instrumentation::Pass pass) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::StatusCause cause) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::Severity severity) noexcept;
+[[nodiscard]] const char* name_of(instrumentation::Detail detail) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::TransferKind kind) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::NcclAlgorithm algorithm) noexcept;
 [[nodiscard]] const char* name_of(instrumentation::NcclProtocol protocol) noexcept;

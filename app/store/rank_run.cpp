@@ -23,14 +23,14 @@ RankRun::RankRun(std::uint32_t rank, BlockAccess& access, Keep keep)
 
 void RankRun::set_stage() { head_.state.set_stage(access_.model_state, access_.initial); }
 
-void RankRun::gap() {
+void RankRun::gap(std::int64_t until_ns) {
   if (head_.events > 0 && keep_ == Keep::everything) seal_head();
-  head_.state.gap();
+  head_.state.gap(until_ns);
   head_.gap = true;
 }
 
 void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t seal_events) {
-  if (missing) gap();
+  if (missing) gap(unheard_until(chunk));
   if (chunk.events.empty()) return;
   Block& meta = head_.origin;
   if (head_.events == 0) {
@@ -64,6 +64,7 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
     for (std::size_t p = 0; p < peaks_.size(); ++p) {
       peaks_[p] = {.peak = memory_peak(p), .model_state = model_state_peak(p)};
     }
+    for (const InstantCount& ends : head_.state.unbegun()) add_unbegun(unbegun_, ends);
     head_.state.let_go([&](ev::StreamId stream, const Span& span) { totals_.add({rank_, stream}, span); });
     head_.notable_taken = 0;
     if (access_.ranks() > kRanksWithRoom) head_.state.shrink();
@@ -181,6 +182,10 @@ void RankRun::append(Block block) {
   }
   totals_.merge(block.totals);
   for (const InstantCount& count : block.counts) {
+    if (ev::is_end(count.kind)) {
+      add_unbegun(unbegun_, count);
+      continue;
+    }
     counts_[{count.kind, count.code}] += count.count;
     block.kinds.add(count.kind);
   }
@@ -230,6 +235,38 @@ SpanTotals RankRun::span_totals() const {
     }
   }
   return out;
+}
+
+std::map<ev::EventKind, Store::UnbegunEnds> RankRun::unbegun() const {
+  std::map<ev::EventKind, Store::UnbegunEnds> out = unbegun_;
+  for (const InstantCount& count : head_.state.unbegun()) add_unbegun(out, count);
+  return out;
+}
+
+void RankRun::add_unbegun(std::map<ev::EventKind, Store::UnbegunEnds>& ends,
+                          const InstantCount& count) const {
+  Store::UnbegunEnds& row = ends[count.kind];
+  row.rank = rank_;
+  row.kind = count.kind;
+  row.count += count.count;
+  if (count.code != 0) row.explained += count.count;
+}
+
+std::optional<ev::Detail> RankRun::recorded_detail() const {
+  std::optional<ev::Detail> most;
+  const auto take = [&most](ev::EventKind kind) {
+    most = std::max(most, std::optional(ev::detail_of(kind)));
+  };
+  for (const auto& [key, count] : counts_) take(key.first);
+  for (const SpanTotal& total : totals_.rows()) take(total.kind);
+  if (!blocks_.empty()) return most;
+  for (const ev::Event& event : head_.state.instants()) take(event.kind);
+  for (const Lane& lane : head_.state.lanes()) {
+    for (std::uint8_t d = 0; d < lane.depth_count(); ++d) {
+      for (const Span& span : lane.spans(d)) take(span.kind);
+    }
+  }
+  return most;
 }
 
 std::size_t RankRun::bytes() const {

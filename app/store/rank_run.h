@@ -37,8 +37,8 @@ class RankRun {
   /// The next chunk, of plausible times. `gap`: events before it are missing. The stretch is sealed when it
   /// has `seal_events` or more.
   void add(const Chunk& chunk, bool gap, Origin origin, std::size_t seal_events);
-  /// Events are missing, and what follows them cannot be used.
-  void gap();
+  /// Events are missing, some perhaps up to `until_ns`.
+  void gap(std::int64_t until_ns = Lane::kNever);
   /// A block that was sealed elsewhere, after those before.
   void append(Block block);
   /// What the newest stretch begins with, after the last append().
@@ -80,6 +80,10 @@ class RankRun {
   [[nodiscard]] std::optional<Store::GateRow> gate_after(std::int64_t at_ns, const GateMatch& match) const;
   [[nodiscard]] bool has_gates() const;
   [[nodiscard]] SpanTotals span_totals() const;
+  /// The highest level of which there is an event; of a run in blocks without its newest stretch.
+  [[nodiscard]] std::optional<ev::Detail> recorded_detail() const;
+  /// RankState::unbegun() of everything, by kind.
+  [[nodiscard]] std::map<ev::EventKind, Store::UnbegunEnds> unbegun() const;
 
   void param_states(std::int64_t at_ns, std::span<ParamState> out) const;
   /// The latest `most` changes of a parameter up to a time, oldest first.
@@ -129,6 +133,7 @@ class RankRun {
   [[nodiscard]] Span continued(std::size_t stream, std::size_t depth, std::size_t i, Span span) const;
   void carry_back(std::size_t i, const Block::Carried& carried);
   void add_to_sums(const Block& block);
+  void add_unbegun(std::map<ev::EventKind, Store::UnbegunEnds>& ends, const InstantCount& count) const;
   /// Takes the levels of detail of the stretch that is sealed, while they are fine.
   void take_levels(const RankState& ended);
   /// Leaves out of the sums what was found damaged since.
@@ -180,6 +185,7 @@ class RankRun {
   mutable std::map<std::uint32_t, std::vector<KnownTile>> tiles_;           ///< by tile_row() and tile
   SpanTotals totals_;                                                       ///< of sealed blocks
   std::map<std::pair<ev::EventKind, std::uint8_t>, std::uint64_t> counts_;  ///< instants of sealed blocks
+  std::map<ev::EventKind, Store::UnbegunEnds> unbegun_;                     ///< of sealed blocks
   std::array<std::uint8_t, ev::kStreamCount> depths_{};
   std::array<Peaks, ev::kMemoryPoolCount> peaks_;
   std::vector<ev::Event> notable_;  ///< of blocks, not taken yet

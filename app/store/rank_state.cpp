@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "app/store/chunk.h"
 #include "app/store/merge_in_time.h"
+#include "app/store/run_facts.h"
 
 namespace shardscope::store {
 namespace {
@@ -32,6 +34,15 @@ const std::array<Role, 256>& roles() {
 std::int64_t time_of(const Event& event) noexcept { return static_cast<std::int64_t>(event.ticks); }
 
 }  // namespace
+
+std::int64_t unheard_until(const Chunk& chunk) {
+  const auto [begin, end] = chunk.times();
+  const bool told = chunk.missing_begin_ns < chunk.missing_end_ns && plausible(chunk.missing_end_ns);
+  const std::int64_t until = told && chunk.lost_before == 0 ? chunk.missing_end_ns
+                             : chunk.lost_before == 0       ? begin
+                                                            : end;
+  return plausible(until) && plausible(chunk.clock_offset_ns) ? until + chunk.clock_offset_ns : Lane::kNever;
+}
 
 RankState::RankState(For use) : for_(use) {
   if (use == For::totals) {
@@ -68,8 +79,10 @@ void RankState::set_stage(const std::array<bool, ev::kMemoryCategoryCount>& mode
   status_.set_initial(initial);
 }
 
-void RankState::gap() {
-  for (Lane& lane : lanes_) lane.gap();
+void RankState::gap(std::int64_t until_ns) {
+  // A lane may have been silent where the others were not.
+  for (const Lane& lane : lanes_) until_ns = std::max(until_ns, lane.last_ns());
+  for (Lane& lane : lanes_) lane.gap(until_ns);
   for (MemoryIndex& memory : memory_) memory.gap();
 }
 
@@ -91,7 +104,14 @@ void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<st
       return;
     case Role::end: {
       const Span* span = lanes_[stream].end(event, at_ns);
-      if (event.kind == EventKind::step_end) note(event, at_ns);
+      if (span == nullptr) [[unlikely]]
+        count_unbegun(event, at_ns);
+      if (event.kind == EventKind::step_end) {
+        note(event, at_ns);
+        if (span != nullptr) {
+          for (Lane& lane : lanes_) lane.step_heard(span->begin_ns);
+        }
+      }
       if (event.kind == EventKind::paused_end && span != nullptr) {
         note(event, at_ns);
         notable_.back().v0 = span->end_ns - span->begin_ns;
@@ -106,6 +126,18 @@ void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<st
       return;
     case Role::unknown:
       return;
+  }
+}
+
+void RankState::count_unbegun(const Event& end, std::int64_t at_ns) {
+  const std::uint8_t explained = lanes_[static_cast<std::size_t>(end.stream)].explains(end, at_ns) ? 1 : 0;
+  const auto known = std::find_if(unbegun_.begin(), unbegun_.end(), [&](const InstantCount& row) {
+    return row.kind == end.kind && row.code == explained;
+  });
+  if (known != unbegun_.end()) {
+    ++known->count;
+  } else {
+    unbegun_.push_back({.kind = end.kind, .code = explained, .count = 1});
   }
 }
 
@@ -170,6 +202,11 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
     case EventKind::clip_factor:
     case EventKind::tokens:
       note(event, at_ns);
+      return;
+    case EventKind::detail_changed:
+      for (Lane& lane : lanes_) {
+        lane.gap_of_detail(static_cast<ev::Detail>(std::min<std::uint32_t>(event.a, event.code)), at_ns);
+      }
       return;
     case EventKind::bucket_open:
     case EventKind::bucket_add:

@@ -25,6 +25,10 @@ struct RankKeyframe {
   std::vector<BucketState> buckets;
 };
 
+/// Of a chunk before which events are missing, up to where some may be: where that is not told, they may lie
+/// between its messages. Collector's clock.
+[[nodiscard]] std::int64_t unheard_until(const Chunk& chunk);
+
 /// With more ranks than this the room of a stretch, up to a megabyte, is not kept for the next.
 inline constexpr std::size_t kRanksWithRoom = 32;
 
@@ -59,7 +63,8 @@ class RankState {
   void set_stage(const std::array<bool, ev::kMemoryCategoryCount>& model_state, const ParamState& initial);
   /// The stretch that begins will be about this long; levels of detail are cheaper for it.
   void expect(std::int64_t ns) noexcept;
-  void gap();  ///< events before now are missing
+  /// Events before now are missing, and some up to `until_ns` may be.
+  void gap(std::int64_t until_ns = Lane::kNever);
   void add(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
   /// All of them; `clock_offset_ns` added to their times gives the collector's.
   void add(std::span<const ev::Event> events, std::int64_t clock_offset_ns,
@@ -80,6 +85,7 @@ class RankState {
     status_.let_go();
     instants_.clear();
     counts_.clear();
+    unbegun_.clear();
     gates_.clear();
     gate_count_ = 0;
     notable_.clear();
@@ -99,6 +105,8 @@ class RankState {
   [[nodiscard]] const std::array<Lane, ev::kStreamCount>& lanes() const noexcept { return lanes_; }
   [[nodiscard]] const std::vector<ev::Event>& instants() const noexcept { return instants_; }
   [[nodiscard]] std::vector<InstantCount> instant_counts() const;  ///< by kind and code
+  /// Ends whose begin is missing, by kind; code 1: explained.
+  [[nodiscard]] const std::vector<InstantCount>& unbegun() const noexcept { return unbegun_; }
   [[nodiscard]] const StatusIndex& status() const noexcept { return status_; }
   [[nodiscard]] const MemoryIndex& memory(std::size_t pool) const { return memory_[pool]; }
   [[nodiscard]] const std::vector<Store::GateRow>& gates() const noexcept { return gates_; }
@@ -113,6 +121,7 @@ class RankState {
   void add_instant(const ev::Event& event, std::int64_t at_ns);
   void add_of_state(const ev::Event& event, std::int64_t at_ns);  ///< statuses, memory, buckets
   void note(const ev::Event& event, std::int64_t at_ns);
+  void count_unbegun(const ev::Event& end, std::int64_t at_ns);
   /// Whether a part of everything is kept; of instants a block has only numbers.
   [[nodiscard]] bool keeps(For part) const noexcept {
     return for_ == For::views || for_ == part || (for_ == For::blocks && part != For::instants);
@@ -122,6 +131,7 @@ class RankState {
   std::array<Lane, ev::kStreamCount> lanes_;
   std::vector<ev::Event> instants_;  ///< `ticks` holds nanoseconds of the collector's clock
   KindTable<std::uint32_t> counts_;  ///< of instants, for blocks
+  std::vector<InstantCount> unbegun_;
   StatusIndex status_;
   std::array<MemoryIndex, ev::kMemoryPoolCount> memory_;
   std::vector<Store::GateRow> gates_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -80,10 +81,20 @@ class Reader {
     if (file.gcount() == 0) refuse("is empty: nothing was committed to it");
     if (std::memcmp(head, "SQLite format 3", sizeof head) != 0)
       refuse("is not a Shardscope recording (*.zscope)");
-    info_.file_bytes = fs::file_size(path_, error);
+    info_.file_bytes = fs_bytes_ = fs::file_size(path_, error);
     // Of a run that goes on or was cut off, most may still lie in the log.
     const std::uintmax_t log = fs::file_size(path_ + "-wal", error);
     if (!error) info_.file_bytes += log;
+  }
+
+  /// What an SQLite file says of its own length; 0 where it says nothing.
+  [[nodiscard]] std::uint64_t bytes_by_header() const {
+    std::array<unsigned char, 32> head{};
+    std::ifstream(path_, std::ios::binary).read(reinterpret_cast<char*>(head.data()), sizeof head);
+    const std::uint64_t page = std::uint64_t{head[16]} << 8U | head[17];
+    const std::uint64_t pages = std::uint64_t{head[28]} << 24U | std::uint64_t{head[29]} << 16U |
+                                std::uint64_t{head[30]} << 8U | head[31];
+    return (page == 1 ? 65536 : page) * pages;
   }
 
   void open() {
@@ -96,6 +107,10 @@ class Reader {
         problems_.add(std::string("the write-ahead log beside the file could not be read (") + first.what() +
                       "); what is not in the file itself is missing");
       } catch (const DatabaseError& second) {
+        if (const std::uint64_t whole = bytes_by_header(); whole > fs_bytes_) {
+          refuse("is cut off: " + std::to_string(fs_bytes_) + " of " + std::to_string(whole) +
+                 " bytes are there, too few to read anything of it; look for a whole copy");
+        }
         refuse(std::string("cannot be read: ") + second.what() + "; the beginning of the file is damaged");
       }
     }
@@ -158,6 +173,9 @@ class Reader {
   bool take_blocks(Store& store) {
     try {
       std::set<std::uint32_t> ranks;
+      if (database_->integer("SELECT count(*) FROM meta WHERE key = 'unbegun_counted'") == 0) {
+        store.without_unbegun_ends();
+      }
       // One by one: what is kept of a block is a fraction of what is read.
       StoredBlocks stored = read_blocks(*database_, info_.format_version, verify_, [&](Block block) {
         note_sequence(block.rank, block.sequence, block.parts);
@@ -383,6 +401,7 @@ class Reader {
   std::map<std::uint32_t, std::uint64_t> read_;  ///< events by rank
   std::uint64_t missing_ = 0;
   std::int64_t last_id_ = -1;
+  std::uint64_t fs_bytes_ = 0;  ///< of the file without its log
 };
 
 }  // namespace

@@ -171,7 +171,7 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     db.execute("PRAGMA application_id = " + std::to_string(kRecordingApplicationId));
     db.execute("PRAGMA user_version = " + std::to_string(kRecordingVersion));
     db.execute(kRecordingSchema);
-    db.execute("INSERT INTO meta VALUES('complete', 0)");
+    db.execute("INSERT INTO meta VALUES('complete', 0), ('unbegun_counted', 1)");
     db.execute("COMMIT");
     s.file = identity_of(s.place);
     // From here on a write-ahead log: commits are cheap and readers are left alone. The tables are in the

@@ -276,6 +276,23 @@ void Store::append(Block block) {
   state_->access.set_ranks(state_->ranks.size());
 }
 
+void Store::without_unbegun_ends() { state_->unbegun_known = false; }
+
+std::optional<std::vector<Store::UnbegunEnds>> Store::unbegun_ends() const {
+  if (!state_->unbegun_known) return std::nullopt;
+  std::vector<UnbegunEnds> out;
+  for (const auto& [rank, data] : state_->ranks) {
+    for (const auto& [kind, ends] : data.run.unbegun()) out.push_back(ends);
+  }
+  return out;
+}
+
+std::optional<ev::Detail> Store::recorded_detail() const {
+  std::optional<ev::Detail> most;
+  for (const auto& [rank, data] : state_->ranks) most = std::max(most, data.run.recorded_detail());
+  return most;
+}
+
 void Store::go_on_from(std::uint32_t rank, BlockTail tail) {
   state_->data(rank).run.go_on_from(tail.begin, std::move(tail.statuses));
 }

@@ -186,6 +186,8 @@ class Store {
   // For who opens one: first set_rows() and the tables, then the blocks of each rank in order.
   void set_rows(std::unique_ptr<BlockRows> rows);
   void append(Block block);
+  /// Blocks do not tell of ends without a begin.
+  void without_unbegun_ends();
   /// What follows a rank's last block begins with this. Where it is not known the last block is read for it.
   void go_on_from(std::uint32_t rank, BlockTail tail);
   void go_on_from_last(std::uint32_t rank);
@@ -222,6 +224,18 @@ class Store {
   [[nodiscard]] std::uint64_t event_count() const noexcept;
   [[nodiscard]] std::uint64_t dropped_count() const noexcept;
   [[nodiscard]] std::string name(std::uint32_t rank, std::uint32_t id) const;
+
+  /// Ends that close no span, because their begin was not heard. Explained are those that can have begun
+  /// where not everything was heard; the others say that the program emits something wrong.
+  struct UnbegunEnds {
+    std::uint32_t rank = 0;
+    ev::EventKind kind{};  ///< of the end
+    std::uint64_t count = 0, explained = 0;
+  };
+  /// By rank and kind; nothing for a recording whose recorder did not count them.
+  [[nodiscard]] std::optional<std::vector<UnbegunEnds>> unbegun_ends() const;
+  /// The highest level of which any rank has an event; nothing where there is none.
+  [[nodiscard]] std::optional<ev::Detail> recorded_detail() const;
 
   /// By lane, kind and code; of ended spans only.
   [[nodiscard]] std::vector<SpanTotal> span_totals() const;

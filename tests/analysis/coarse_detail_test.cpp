@@ -1,6 +1,7 @@
 // What a detail does not record is missing from the figures, neither idle nor zero.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/summary.h"
@@ -69,6 +70,47 @@ TEST(Summary, WhatWasNotRecordedIsNotIdleAndNotZero) {
   sharded.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
   const Summary stage_2 = summarize(sharded.build());
   EXPECT_TRUE(stage_2.prefetch && stage_2.trace);
+}
+
+/// Of what detail there is anything, in the newest events and in those that are sealed.
+TEST(Summary, KnowsOfWhichDetailThereIsAnything) {
+  EXPECT_EQ(summarize(store::Store()).recorded_detail, std::nullopt);
+  RunBuilder steps = steps_told_from(4), modules = steps_told_from(0);
+  EXPECT_EQ(summarize(steps.build()).recorded_detail, ev::Detail::steps);
+  EXPECT_EQ(summarize(modules.build()).recorded_detail, ev::Detail::modules);
+  for (const std::size_t sealed : {1U, 1000U}) {
+    store::Store store;
+    store.seal_after(sealed);
+    store::Chunk chunk;
+    chunk.events = {{.ticks = 10, .kind = EventKind::step_begin, .stream = StreamId::host, .a = 0},
+                    {.ticks = 20, .kind = EventKind::memory_alloc, .stream = StreamId::host, .a = 0}};
+    store.ingest(chunk);
+    EXPECT_EQ(store.recorded_detail(), ev::Detail::params) << sealed;
+  }
+}
+
+TEST(Summary, TellsEndsWithoutABeginning) {
+  RunBuilder run = steps_told_from(0);
+  store::Chunk chunk;
+  chunk.rank = 3;
+  chunk.events = {{.ticks = 10, .kind = EventKind::module_begin, .stream = StreamId::compute, .a = 1},
+                  {.ticks = 20, .kind = EventKind::module_end, .stream = StreamId::compute, .a = 2}};
+  store::Store store;
+  store.ingest(chunk);
+  const Summary summary = summarize(store);
+  const auto told = nlohmann::json::parse(to_json(summary))["ends_without_begin"];
+  EXPECT_EQ(told, nlohmann::json::parse(
+                      R"({"count": 1, "explained": 0,
+                          "by": [{"rank": 3, "kind": "module_end", "count": 1, "explained": 0}]})"));
+  const std::vector<Finding> findings = find(store, summary);
+  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.title == "Spans end that never began" &&
+           finding.evidence.find("rank 3: 1 module_end") != std::string::npos;
+  }));
+  const store::Store& whole = run.build();
+  EXPECT_EQ(nlohmann::json::parse(to_json(summarize(whole)))["ends_without_begin"]["count"], 0);
+  Summary older;
+  EXPECT_TRUE(nlohmann::json::parse(to_json(older))["ends_without_begin"].is_null());
 }
 
 TEST(Compare, StepsThatDoNotTellWhatWasComputedAreLeftOut) {

@@ -185,7 +185,7 @@ TEST(Events, EveryKindHasAFunction) {
   EXPECT_EQ(emitted.size(), g_taken.size()) << "two functions emit the same kind";
   // These the library emits itself.
   emitted.insert({SHARDSCOPE_EVENT_GATE, SHARDSCOPE_EVENT_PAUSED_BEGIN, SHARDSCOPE_EVENT_PAUSED_END,
-                  SHARDSCOPE_EVENT_MESSAGE});
+                  SHARDSCOPE_EVENT_MESSAGE, SHARDSCOPE_EVENT_DETAIL_CHANGED});
   for (const test::Enumerator& kind : test::enumerators<ev::EventKind>())
     EXPECT_TRUE(emitted.count(kind.value) == 1) << kind.name << " cannot be emitted";
 }

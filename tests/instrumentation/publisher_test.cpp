@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <map>
@@ -225,6 +226,58 @@ TEST(Publisher, EmptyEndpointMeansOff) {
   EXPECT_EQ(publisher.dropped(), 0U);
   publisher.message(Severity::info, "nobody hears");
   publisher.finish(0, "");
+}
+
+TEST(Publisher, TellsAChangeOfDetailBeforeWhatItLetsThrough) {
+  const std::string endpoint = "ipc://" + testing::TempDir() + "detail_" + std::to_string(getpid());
+  zmq::context_t context;
+  zmq::socket_t control = make_socket(context, Role::collector_control);
+  control.bind(endpoints_of(endpoint).control);
+  control.set(zmq::sockopt::rcvtimeo, 10'000);
+  zmq::socket_t pull = make_socket(context, Role::collector_publish);
+  pull.bind(endpoints_of(endpoint).publish);
+  pull.set(zmq::sockopt::rcvtimeo, 10'000);
+  PublisherOptions options = options_for(endpoint);
+  options.detail = Detail::phases;
+  std::optional<Publisher> publisher(std::in_place, options, tables());
+  zmq::message_t route, hello;
+  ASSERT_TRUE(control.recv(route) && control.recv(hello));
+  auto set_detail = [&, id = std::uint64_t{0}](Detail detail) mutable {
+    wire::RankCommand command;
+    command.id = ++id;
+    command.kind = wire::RankCommand::Kind::set_detail;
+    command.detail = detail;
+    const wire::Frame frame = wire::encode({{0, 1, 0, "test-run"}, command});
+    control.send(zmq::buffer(route.data(), route.size()), zmq::send_flags::sndmore);
+    control.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none);
+    const auto until = Clock::now() + 10s;
+    while (g_detail.load() != static_cast<int>(detail) && Clock::now() < until)
+      std::this_thread::sleep_for(1ms);
+  };
+  for (const Detail detail : {Detail::modules, Detail::modules, Detail::steps}) {
+    set_detail(detail);
+    SHARDSCOPE_EMIT(Detail::modules, .kind = EventKind::module_end, .stream = StreamId::compute);
+    SHARDSCOPE_EMIT(Detail::steps, .kind = EventKind::step_end);
+  }
+  publisher->finish(0, "");
+  std::thread end([&] { publisher.reset(); });
+  Taken taken;
+  for (zmq::message_t message; !taken.finish && pull.recv(message);) {
+    take_one(taken, *wire::decode(message.data(), message.size(), wire::From::rank_publish).message);
+  }
+  end.join();
+  std::vector<EventKind> kinds;
+  for (const Event& event : taken.events) kinds.push_back(event.kind);
+  using K = EventKind;
+  ASSERT_EQ(kinds, (std::vector<K>{K::detail_changed, K::module_end, K::step_end, K::module_end, K::step_end,
+                                   K::detail_changed, K::step_end}))
+      << "told once where nothing changed";
+  EXPECT_EQ(taken.events[0].a, static_cast<std::uint32_t>(Detail::phases));
+  EXPECT_EQ(taken.events[0].code, static_cast<std::uint8_t>(Detail::modules));
+  EXPECT_EQ(taken.events[5].a, static_cast<std::uint32_t>(Detail::modules));
+  EXPECT_EQ(taken.events[5].code, static_cast<std::uint8_t>(Detail::steps));
+  EXPECT_TRUE(std::is_sorted(taken.events.begin(), taken.events.end(),
+                             [](const Event& a, const Event& b) { return a.ticks < b.ticks; }));
 }
 
 TEST(RankLink, TablesAskedForAgainAndAgainDoNotPileUp) {

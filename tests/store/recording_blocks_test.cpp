@@ -134,6 +134,27 @@ TEST_F(RecordingTest, BlocksAnswerLikeAStoreThatKeepsEverything) {
   EXPECT_LT(each, 0.8);
 }
 
+/// The recorder counts ends without a begin while it seals blocks; what is behind the last block is counted
+/// when it is read.
+TEST_F(RecordingTest, EndsWithoutABeginAreTold) {
+  SyntheticRun run = make_synthetic_run({.world = 2, .steps = 40, .layers = 1});
+  std::uint64_t taken = 0;
+  for (Chunk& chunk : run.chunks) {
+    if (chunk.sequence < 4 || chunk.rank != 1) continue;
+    taken += std::erase_if(
+        chunk.events, [](const ev::Event& event) { return event.kind == ev::EventKind::optimizer_begin; });
+  }
+  ASSERT_GT(taken, 10U);
+  const Store read = open_recording(write("ends.zscope", run), nullptr);
+  const auto ends = read.unbegun_ends();
+  ASSERT_TRUE(ends);
+  ASSERT_EQ(ends->size(), 1U);
+  EXPECT_EQ((*ends)[0].rank, 1U);
+  EXPECT_EQ((*ends)[0].kind, ev::EventKind::optimizer_end);
+  EXPECT_EQ((*ends)[0].count, taken);
+  EXPECT_EQ((*ends)[0].explained, 0U);
+}
+
 TEST_F(RecordingTest, WhatIsKeptOfABlockIsAFewKilobytes) {
   const auto kept = [&](std::uint32_t steps) {
     const SyntheticRun run = make_synthetic_run({.world = 1, .steps = steps, .chunk_events = 8192});

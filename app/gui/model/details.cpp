@@ -11,6 +11,7 @@
 #include "app/gui/model/arrivals.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/store/losses.h"
 #include "app/store/names.h"
 #include "instrumentation/bus_factor.h"
 #include "instrumentation/param_status.h"
@@ -251,6 +252,17 @@ void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) 
   add(out, "cause", analysis::cause_text(data, why));
 }
 
+/// Ends without a beginning, of each kind that has any.
+void describe_unbegun(const store::Store& data, std::uint32_t rank, Details& out) {
+  const auto ends = data.unbegun_ends();
+  if (!ends) return;
+  for (const store::Store::UnbegunEnds& row : *ends) {
+    if (row.rank != rank) continue;
+    add(out, std::string(ev::name_of(row.kind)) + " unbegun", grouped(static_cast<std::int64_t>(row.count)),
+        store::unbegun_text(row.count, row.explained));
+  }
+}
+
 Details describe_rank(const AppState& app, std::uint32_t rank) {
   Details out;
   out.title = "Rank " + std::to_string(rank);
@@ -265,6 +277,7 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     add(out, "events", count(static_cast<double>(row.events)));
     add(out, "dropped", grouped(static_cast<std::int64_t>(row.dropped)));
     add(out, "lost messages", grouped(static_cast<std::int64_t>(row.lost_messages)));
+    describe_unbegun(app.store(), rank, out);
     add(out, "clock offset", duration(row.clock_offset_ns), "added to the rank's times");
     add(out, "clock residual", duration(row.clock_residual_ns), "bound on the error of an aligned time");
     add(out, "clock drift", parts_per_million(row.clock_drift),

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/analysis/not_told.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/names.h"
@@ -191,10 +192,13 @@ void CommunicationView::waits(Context& ctx, Rect room) {
     const auto& ranks = app.run->summary().ranks;
     const bool known =
         std::ranges::any_of(ranks, [](const analysis::RankSummary& rank) { return rank.time.known(); });
-    ctx.canvas.text_in(room.take_top(kRow),
-                       known ? "Computation never waited for communication."
-                             : "Not known: waits are recorded from detail modules on.",
-                       c.muted, Font::small);
+    ctx.canvas.text_in(
+        room.take_top(kRow),
+        known
+            ? "Computation never waited for communication."
+            : "Not known: " +
+                  analysis::not_told("waits", ev::Detail::modules, app.run->summary().recorded_detail) + ".",
+        c.muted, Font::small);
     return;
   }
   ctx.scroll(this, room, kRow * static_cast<float>(longest.size()), scroll_);
@@ -232,8 +236,10 @@ void CommunicationView::draw(Context& ctx, Rect room) {
   const analysis::Summary& s = ctx.app.run->summary();
   if (s.ops.empty() && !s.elements_per_step) {
     ctx.empty(room, s.world == 1 ? "One rank: nothing is communicated" : "No collectives measured yet",
-              s.steps > 0 ? "Of the steps so far none were recorded: they are from detail modules on."
-                          : "Figures appear after the first completed steps.");
+              s.steps > 0
+                  ? "Of the steps so far: " +
+                        analysis::not_told("collectives", ev::Detail::modules, s.recorded_detail) + "."
+                  : "Figures appear after the first completed steps.");
     return;
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/analysis/not_told.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/memory_stack.h"
 #include "app/gui/model/names.h"
@@ -215,8 +216,11 @@ void MemoryView::draw(Context& ctx, Rect room) {
   stage_ = data.has_tables() ? data.tables().stage : 3;
   const auto peak = data.memory_peak(app.memory_rank, app.memory_pool);
   if (!peak) {
-    ctx.empty(room, "No memory events of rank " + std::to_string(app.memory_rank),
-              "They are emitted from detail level 'params' on.");
+    ctx.empty(
+        room, "No memory events of rank " + std::to_string(app.memory_rank),
+        "So far " +
+            analysis::not_told("memory events", ev::Detail::params, app.run->summary().recorded_detail) +
+            ".");
     return;
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};

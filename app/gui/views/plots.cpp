@@ -113,7 +113,7 @@ std::vector<Part> time_parts(const Palette& c, const analysis::RankSummary& rank
   const TimePartition& time = rank.time;
   const Part checkpoint{"checkpoint", static_cast<double>(time.checkpoint_ns), c.of(Meaning::copy), false};
   if (time.total_ns > 0 && !time.known()) {
-    return {{"not known: computation is recorded from detail modules on",
+    return {{"not known: no computation was recorded; it is from detail modules on",
              static_cast<double>(time.total_ns - time.checkpoint_ns), c.of(Meaning::neutral), true},
             checkpoint};
   }

@@ -7,6 +7,7 @@
 #include "app/gui/model/identity.h"
 #include "app/gui/model/names.h"
 #include "app/gui/views/run_to.h"
+#include "app/store/losses.h"
 
 namespace shardscope::gui {
 namespace {
@@ -324,6 +325,15 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   piece(grouped(static_cast<std::int64_t>(dropped)) + " dropped",
         dropped == 0 ? c.muted : c.of(Meaning::trouble),
         "Events that a rank's ring had no room for; they show as gaps in the lanes");
+  if (const auto ends = app.store().unbegun_ends()) {
+    const std::string where = store::unbegun_by_rank(*ends);
+    std::uint64_t wrong = 0;
+    for (const store::Store::UnbegunEnds& row : *ends) wrong += row.count - row.explained;
+    if (wrong > 0) {
+      piece(store::unbegun_text(wrong, 0), c.of(Meaning::trouble),
+            where + "; nothing that is missing explains it, and what they ended is in no figure");
+    }
+  }
   std::int64_t residual = 0;
   for (const store::RankRow& rank : app.store().ranks())
     residual = std::max(residual, rank.clock_residual_ns);

@@ -15,9 +15,9 @@
 extern "C" {
 #endif
 
-/* Those of NCCL and of the GPU are in gpu_events.h. The kinds gate, paused_begin, paused_end and message have
- * none: the library emits them itself (shardscope_gate, shardscope_message). For times taken elsewhere fill
- * in a shardscope_event and give it to shardscope_emit_at(). */
+/* Those of NCCL and of the GPU are in gpu_events.h. The kinds gate, paused_begin, paused_end, message and
+ * detail_changed have none: the library emits them itself (shardscope_gate, shardscope_message). For times
+ * taken elsewhere fill in a shardscope_event and give it to shardscope_emit_at(). */
 
 static inline void shardscope_record_(uint16_t kind, uint8_t lane, uint8_t code, uint32_t a, uint32_t b,
                                       uint32_t c, int64_t v0, int64_t v1) {

@@ -1,0 +1,29 @@
+// Ends without a beginning, for programs: the same in `info` and `summary`.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::analysis {
+
+/// Of Store::unbegun_ends(): {"count", "explained", "by": [{"rank", "kind", "count", "explained"}]}, or null.
+[[nodiscard]] inline nlohmann::json unbegun_json(
+    const std::optional<std::vector<store::Store::UnbegunEnds>>& ends) {
+  if (!ends) return nullptr;
+  std::uint64_t count = 0, explained = 0;
+  nlohmann::json by = nlohmann::json::array();
+  for (const store::Store::UnbegunEnds& row : *ends) {
+    count += row.count;
+    explained += row.explained;
+    by.push_back({{"rank", row.rank},
+                  {"kind", store::ev::name_of(row.kind)},
+                  {"count", row.count},
+                  {"explained", row.explained}});
+  }
+  return {{"count", count}, {"explained", explained}, {"by", std::move(by)}};
+}
+
+}  // namespace shardscope::analysis
