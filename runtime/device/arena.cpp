@@ -122,6 +122,11 @@ void Arena::State::account(instrumentation::EventKind kind, std::size_t bytes, M
     used -= bytes;
     category -= bytes;
   }
+  tell(kind, bytes, tag, used);
+}
+
+void Arena::State::tell(instrumentation::EventKind kind, std::size_t bytes, MemoryTag tag,
+                        std::size_t used_then) const noexcept {
   if (!instrumentation::enabled(instrumentation::Detail::params)) return;
   instrumentation::Event event;
   event.kind = kind;
@@ -129,7 +134,7 @@ void Arena::State::account(instrumentation::EventKind kind, std::size_t bytes, M
   event.code = instrumentation::memory_code(pool, tag.category);
   event.a = tag.owner;
   event.v0 = static_cast<std::int64_t>(bytes);
-  event.v1 = static_cast<std::int64_t>(used);
+  event.v1 = static_cast<std::int64_t>(used_then);
   instrumentation::emit(event);
 }
 
@@ -261,6 +266,18 @@ void Arena::release_segments() noexcept {
   state.pools.clear();
   state.blocks.clear();
   state.reserved = 0;
+}
+
+void Arena::tell_used() const noexcept {
+  const std::lock_guard lock(state_->mutex);
+  std::size_t told = 0;
+  for (std::size_t i = 0; i < state_->by_category.size(); ++i) {
+    const std::size_t bytes = state_->by_category[i];
+    if (bytes == 0) continue;
+    told += bytes;
+    state_->tell(instrumentation::EventKind::memory_alloc, bytes,
+                 {static_cast<instrumentation::MemoryCategory>(i)}, told);
+  }
 }
 
 std::size_t Arena::used_bytes() const noexcept {

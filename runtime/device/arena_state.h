@@ -62,6 +62,9 @@ struct Arena::State {
   void add_segment(Pool& to, void* data, std::size_t bytes);
   void give_back(Block* block);
   void account(instrumentation::EventKind kind, std::size_t bytes, MemoryTag tag) noexcept;
+  /// `used_then`: what is in use after it.
+  void tell(instrumentation::EventKind kind, std::size_t bytes, MemoryTag tag,
+            std::size_t used_then) const noexcept;
 
   instrumentation::MemoryPool pool;
   mutable std::mutex mutex;  ///< the host thread allocates; figures are read from other threads

@@ -105,6 +105,9 @@ class Arena {
   /// Accounts `bytes` of a live buffer tagged `from` under `to` from now on, for a buffer that serves two
   /// purposes. Undo it (rebook back) before the buffer is freed or retagged.
   void rebook(std::size_t bytes, MemoryTag from, MemoryTag to);
+  /// Tells what is in use as allocations of now, a category each: for listeners that were not there when it
+  /// was taken.
+  void tell_used() const noexcept;
   [[nodiscard]] std::size_t used_bytes() const noexcept;
   [[nodiscard]] std::size_t peak_bytes() const noexcept;
   [[nodiscard]] std::size_t used_bytes(instrumentation::MemoryCategory category) const noexcept;

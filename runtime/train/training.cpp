@@ -138,6 +138,9 @@ class Training {
   }
 
   void run(instrumentation::Publisher& publisher) {
+    // The device took some before anybody listened.
+    for (device::Arena* arena : {&device_->memory(), &device_->pinned(), &device_->host()})
+      arena->tell_used();
     auto& gates = instrumentation::GateKeeper::instance();
     gates.set_on_hold([this] { device_->synchronize(); });
     gates.set_module_params([this](std::uint32_t module, std::uint32_t param) {

@@ -98,6 +98,21 @@ TEST_F(Model, ElementAxisCoversEveryElementOnceOverTheRanks) {
   EXPECT_EQ(axis.param_at(-0.1), ev::kNoId);
 }
 
+TEST(MemoryLegend, HasTheLargestCategoriesWhereNotAllFit) {
+  using C = ev::MemoryCategory;
+  const std::vector<C> used{C::param_shard, C::momentum, C::activation, C::temporary};
+  store::MemorySample now, peak;
+  now.bytes[static_cast<std::size_t>(C::param_shard)] = 40;
+  now.bytes[static_cast<std::size_t>(C::momentum)] = 30;
+  now.bytes[static_cast<std::size_t>(C::temporary)] = 20;
+  peak.bytes[static_cast<std::size_t>(C::activation)] = 90;
+  EXPECT_EQ(largest_categories(used, now, peak, 4), used);
+  // A line is left for the rest.
+  EXPECT_EQ(largest_categories(used, now, peak, 3), (std::vector<C>{C::param_shard, C::activation}));
+  EXPECT_EQ(largest_categories(used, now, std::nullopt, 3), (std::vector<C>{C::param_shard, C::momentum}));
+  EXPECT_TRUE(largest_categories(used, now, peak, 0).empty());
+}
+
 TEST_F(Model, StackRunsKeepEveryColumn) {
   std::vector<store::MemorySample> columns(300);
   data().memory_columns(0, ev::MemoryPool::device, 0, data().end_ns(), columns);

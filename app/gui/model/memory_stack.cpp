@@ -1,6 +1,8 @@
 #include "app/gui/model/memory_stack.h"
 
+#include <algorithm>
 #include <array>
+#include <functional>
 
 namespace shardscope::gui {
 namespace {
@@ -62,6 +64,24 @@ std::vector<ev::MemoryCategory> used_categories(std::span<const store::MemorySam
       }
     }
   }
+  return out;
+}
+
+std::vector<ev::MemoryCategory> largest_categories(std::span<const ev::MemoryCategory> used,
+                                                   const store::MemorySample& now,
+                                                   const std::optional<store::MemorySample>& peak,
+                                                   int lines) {
+  const auto fit = static_cast<std::size_t>(std::max(lines, 1));
+  std::vector<C> out(used.begin(), used.end());
+  if (out.size() <= fit) return out;
+  const auto size = [&](C category) {
+    const auto i = static_cast<std::size_t>(category);
+    return std::max(now.bytes[i], peak ? peak->bytes[i] : 0);
+  };
+  std::vector<C> by_size = out;
+  std::ranges::stable_sort(by_size, std::greater{}, size);
+  by_size.resize(fit - 1);
+  std::erase_if(out, [&](C category) { return std::ranges::find(by_size, category) == by_size.end(); });
   return out;
 }
 

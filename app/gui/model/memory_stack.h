@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,11 @@ struct StackRun {
 
 /// Categories that hold anything in any of the samples, in stacking order.
 [[nodiscard]] std::vector<ev::MemoryCategory> used_categories(std::span<const store::MemorySample> columns);
+/// Those of `used` for which there is room in `lines`, in its order: all, or the largest ones and a line left
+/// for the rest. A category is as large as at either time.
+[[nodiscard]] std::vector<ev::MemoryCategory> largest_categories(
+    std::span<const ev::MemoryCategory> used, const store::MemorySample& now,
+    const std::optional<store::MemorySample>& peak, int lines);
 /// Pools of a rank that hold anything, device first.
 [[nodiscard]] std::vector<ev::MemoryPool> used_pools(const store::Store& store, std::uint32_t rank);
 

@@ -112,23 +112,37 @@ void MemoryView::legend(Context& ctx, Rect room, const std::vector<ev::MemoryCat
     amount(row.take_right(kNumber), at_now);
     if (ctx.canvas.text_in(row, label, c.text, Font::small) && ctx.hovered(row)) ctx.tip(label);
   };
-  for (auto category = used.rbegin(); category != used.rend() && room.h > 60; ++category) {
-    const Rect swatch{room.x, room.y + 4, 10, 10};
-    ctx.canvas.fill(swatch, shade(c, *category), 1, 2);
-    Rect saved = room;
+  const auto indented = [&](std::string_view label, std::int64_t at_now,
+                            std::optional<std::int64_t> at_peak) {
+    const Rect saved = room;
     room.x += 16;
     room.w -= 16;
-    const auto index = static_cast<std::size_t>(*category);
-    line(word(*category), now.bytes[index], peak ? std::optional(peak->bytes[index]) : std::nullopt);
+    line(label, at_now, at_peak);
     room.x = saved.x;
     room.w = saved.w;
+  };
+  const auto at_peak = [&](ev::MemoryCategory category) {
+    return peak ? std::optional(peak->bytes[static_cast<std::size_t>(category)]) : std::nullopt;
+  };
+  const bool device = ctx.app.memory_pool == ev::MemoryPool::device;
+  const std::vector<ev::MemoryCategory> shown =
+      largest_categories(used, now, peak, static_cast<int>((room.h - (device ? 61 : 43)) / 18));
+  std::int64_t rest_now = now.total();
+  std::optional<std::int64_t> rest_at_peak = peak ? std::optional(peak->total()) : std::nullopt;
+  for (auto category = shown.rbegin(); category != shown.rend(); ++category) {
+    ctx.canvas.fill({room.x, room.y + 4, 10, 10}, shade(c, *category), 1, 2);
+    const std::int64_t at_now = now.bytes[static_cast<std::size_t>(*category)];
+    indented(word(*category), at_now, at_peak(*category));
+    rest_now -= at_now;
+    if (rest_at_peak) *rest_at_peak -= *at_peak(*category);
   }
+  if (shown.size() < used.size())
+    indented(std::to_string(used.size() - shown.size()) + " smaller", rest_now, rest_at_peak);
   room.take_top(4);
   ctx.canvas.horizontal(room.x, room.y, room.w, c.line);
   room.take_top(3);
   line("total", now.total(), peak ? std::optional(peak->total()) : std::nullopt);
-  if (ctx.app.memory_pool == ev::MemoryPool::device)
-    outside_row(ctx, room.take_top(18), kNumber, with_peak, peak);
+  if (device) outside_row(ctx, room.take_top(18), kNumber, with_peak, peak);
   line("model states", model_state_bytes(now, stage_),
        peak ? std::optional(model_state_bytes(*peak, stage_)) : std::nullopt);
 }
