@@ -53,6 +53,7 @@ void run(const simulate::Options& options) {
   named.model = options.model;
   named.config = options.config;
   named.steps = options.steps;
+  named.detail = options.detail;
   const config::TrainingConfig config = train::load_training_config(named, options.ranks);
   const plan::ModelPlan model = train::load_model(named, config);
   simulate::SimulationOptions simulated;
@@ -61,7 +62,7 @@ void run(const simulate::Options& options) {
   simulated.variation = {options.seed, options.jitter,
                          simulate::parse_stragglers(options.stragglers, options.ranks)};
   simulated.origin_ns = instrumentation::monotonic_now_ns();
-  const instrumentation::Detail detail = train::parse_detail(options.detail, config.shardscope.detail);
+  const instrumentation::Detail detail = config.shardscope.detail;
 
   const auto began = std::chrono::steady_clock::now();
   std::unique_ptr<simulate::Outlet> outlet;

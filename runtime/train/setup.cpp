@@ -10,6 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "instrumentation/event.h"
 #include "kernels/types.h"
 #include "runtime/plan/activation_checkpointing.h"
 #include "runtime/plan/auto_sizes.h"
@@ -55,6 +56,15 @@ void warn_if_nothing_is_quantized(const Options& options, std::uint32_t world,
                         " has no frozen parameter; say \"trainable\": false in its JSON file"));
 }
 
+instrumentation::Detail parse_detail(const std::string& name) {
+  static constexpr std::array kNames{"steps", "phases", "modules", "params", "kernels"};
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (name == kNames[i]) return static_cast<instrumentation::Detail>(i);
+  }
+  throw std::invalid_argument("--detail " + name +
+                              ": unknown; use steps, phases, modules, params or kernels");
+}
+
 }  // namespace
 
 plan::ModelPlan load_model(const Options& options, const config::TrainingConfig& config) {
@@ -72,20 +82,12 @@ config::TrainingConfig load_training_config(const Options& options, std::uint32_
   parse.world = world;
   parse.total_steps = options.steps;
   parse.hidden_size = plan::embedding_width(load_spec(options).root);
-  if (options.config.empty()) return config::default_config(parse);
-  config::TrainingConfig config = config::load_config(options.config, parse);
+  config::TrainingConfig config =
+      options.config.empty() ? config::default_config(parse) : config::load_config(options.config, parse);
   warn_if_nothing_is_quantized(options, world, config);
+  // What was asked for on the command line is what the run says of itself.
+  if (!options.detail.empty()) config.shardscope.detail = parse_detail(options.detail);
   return config;
-}
-
-instrumentation::Detail parse_detail(const std::string& name, instrumentation::Detail fallback) {
-  static constexpr std::array kNames{"steps", "phases", "modules", "params", "kernels"};
-  if (name.empty()) return fallback;
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (name == kNames[i]) return static_cast<instrumentation::Detail>(i);
-  }
-  throw std::invalid_argument("--detail " + name +
-                              ": unknown; use steps, phases, modules, params or kernels");
 }
 
 /// The same on every rank.

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "instrumentation/event.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/config/config.h"
 #include "runtime/data/stream.h"
@@ -17,8 +16,6 @@ namespace shardscope::train {
 [[nodiscard]] plan::ModelPlan load_model(const Options& options, const config::TrainingConfig& config);
 /// The model's width counts for "auto". Throws config::ConfigError, or std::invalid_argument as load_model.
 [[nodiscard]] config::TrainingConfig load_training_config(const Options& options, std::uint32_t world);
-/// Throws std::invalid_argument on an unknown level; "" is the fallback.
-[[nodiscard]] instrumentation::Detail parse_detail(const std::string& name, instrumentation::Detail fallback);
 /// The option or a name made up on rank 0, the same on every rank. Collective.
 [[nodiscard]] std::string agree_on_run_id(const Options& options, comm::Communicator& comm);
 /// What every rank must have alike; a difference would show only as a wrong result. Collective. Throws

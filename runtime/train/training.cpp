@@ -118,7 +118,7 @@ class Training {
   [[nodiscard]] std::unique_ptr<instrumentation::Publisher> make_publisher() {
     instrumentation::PublisherOptions publish;
     publish.endpoint = options_.publish;
-    publish.detail = parse_detail(options_.detail, config_.shardscope.detail);
+    publish.detail = config_.shardscope.detail;
     publish.ring_events = static_cast<std::size_t>(config_.shardscope.ring_events);
     publish.queue_bytes = static_cast<std::size_t>(config_.shardscope.queue_bytes);
     publish.key_file = options_.key.empty() ? config_.shardscope.key : options_.key;

@@ -123,6 +123,12 @@ class ZeroTrain(unittest.TestCase):
                    "--publish", "tcp://127.0.0.1:9")
         self.assertEqual(done.returncode, 0)
 
+    def test_the_configuration_a_run_tells_has_the_detail_that_was_asked_for(self):
+        for asked, level in (((), "params"), (("--detail", "phases"), "phases")):
+            said = subprocess.run([ZERO_TRAIN, "--config", str(config(3, self.folder)), "--print-config", "2", *asked],
+                                  stdout=subprocess.PIPE, check=True)
+            self.assertEqual(json.loads(said.stdout)["shardscope"]["detail"], level)
+
     def test_wrong_input_is_named_once(self):
         cases = [
             (["--model", "mpl"], "mpl"),
