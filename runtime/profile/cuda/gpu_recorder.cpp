@@ -207,8 +207,6 @@ class Recorder final : public GpuRecorder {
     session_->collect(how, clock_, names_, batch_);
     join_->add(batch_);
     emit(join_->take(flushed_ns, clock_.residual_ns()));
-    if (flushed_ns - clock_told_ns_ < 1'000'000'000) return;
-    clock_told_ns_ = flushed_ns;
     if (clock_.by_wall_clock() > 0 && !wall_clock_told_) {
       wall_clock_told_ = true;
       instrumentation::post_message(
@@ -245,7 +243,6 @@ class Recorder final : public GpuRecorder {
   RecordClock clock_;
   bool wall_clock_told_ = false;
   RecordBatch batch_;
-  std::int64_t clock_told_ns_ = 0;
   inline static std::atomic<std::uint64_t> periods_{0};
   std::thread thread_;
 };
