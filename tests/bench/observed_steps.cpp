@@ -99,7 +99,7 @@ class Observed {
   }
 
   nlohmann::json measure(const train::Options& options, const Plan& plan) {
-    const int on = static_cast<int>(train::parse_detail(options.detail, instrumentation::Detail::params));
+    const int on = static_cast<int>(config_.shardscope.detail);
     for (int i = 0; i < 10; ++i) step();
     std::mt19937 random(static_cast<unsigned>(options.seed));  // the same on every rank
     nlohmann::json pairs = nlohmann::json::array();

@@ -244,6 +244,7 @@ class CuptiTracer final : public Tracer {
     record->type = wait == Wait::stream ? CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE
                                         : CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE;
     record->returnValue = wait == Wait::look_not_ready ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    ++g_control.waits;
     record->start = since;
     record->end = now();
     record->streamId = stream == UINT32_MAX ? CUPTI_SYNCHRONIZATION_INVALID_VALUE : stream;

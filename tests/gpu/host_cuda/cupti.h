@@ -25,6 +25,7 @@ struct HostCupti {
   std::atomic<int> refusal{0};            ///< a CUptiResult
   std::atomic<bool> no_times{false};      ///< work ends without times, as where device memory is short
   std::atomic<bool> late{false};          ///< buffers come back a while after the flush that gives them back
+  std::atomic<std::uint64_t> waits{0};    ///< records of waits, made so far
   /// So many more records of work have times of the realtime clock, whatever clock was chosen.
   std::atomic<int> realtime_work{0};
 };

@@ -244,6 +244,23 @@ TEST_F(HostCuptiTest, WaitsAndMemoryOfTheDriverAreTold) {
   EXPECT_GE(ends[0].ticks - begins[0].ticks, 15'000'000U);
 }
 
+/// The stamps' thread looks at events again and again: CUPTI would make a record of each look.
+TEST_F(HostCuptiTest, LooksAtWhatIsNotReadyFillNoBuffers) {
+  record();
+  std::latch go(1);
+  hold(go);
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, compute()), cudaSuccess);
+  const std::uint64_t before = cupti->waits;
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  EXPECT_LT(cupti->waits - before, 500U);
+  (void)cudaGetLastError();
+  go.count_down();
+  finish();
+  cudaEventDestroy(event);
+}
+
 /// The realtime clock is set by an hour while work is recorded: no work may leave its place.
 TEST_F(HostCuptiTest, AClockThatIsSetMovesNothing) {
   record();
