@@ -376,7 +376,7 @@ void write_chrome(std::ostream& out, const Store& store, const ChromeOptions& op
 
 void write_chrome(const std::string& path, const Store& store, const ChromeOptions& options) {
   OutputFile file(path);
-  write_chrome(file.stream(), store, options);
+  file.write([&](std::ostream& out) { write_chrome(out, store, options); });
   file.commit();
 }
 

@@ -43,13 +43,15 @@ OutputFile::~OutputFile() {
   if (!committed_ && temporary_ != path_) std::remove(temporary_.c_str());
 }
 
+void OutputFile::not_written() const {
+  throw std::runtime_error(path_ +
+                           ": not written: " + (errno != 0 ? std::strerror(errno) : "the disk may be full"));
+}
+
 void OutputFile::commit() {
   errno = 0;
   out_.close();
-  if (!out_) {
-    throw std::runtime_error(
-        path_ + ": not written: " + (errno != 0 ? std::strerror(errno) : "the disk may be full"));
-  }
+  if (!out_) not_written();
   if (temporary_ != path_ && std::rename(temporary_.c_str(), path_.c_str()) != 0) {
     throw std::runtime_error(path_ + ": cannot put it in place: " + std::strerror(errno));
   }

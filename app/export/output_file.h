@@ -19,12 +19,24 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   [[nodiscard]] std::ostream& stream() { return out_; }
+  /// Gives the stream to what writes long: it ends, as commit() does, as soon as anything cannot be written.
+  template <typename Write>
+  void write(const Write& write) {
+    try {
+      out_.exceptions(std::ios::badbit | std::ios::failbit);
+      write(stream());
+      out_.exceptions(std::ios::goodbit);
+    } catch (const std::ios_base::failure&) {
+      not_written();
+    }
+  }
   /// Where it is written until commit().
   [[nodiscard]] const std::string& temporary() const { return temporary_; }
   /// Throws std::runtime_error when anything could not be written (disk full).
   void commit();
 
  private:
+  [[noreturn]] void not_written() const;
   std::string path_, temporary_;  ///< equal where it is written in its place
   std::ofstream out_;
   bool committed_ = false;

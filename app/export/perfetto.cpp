@@ -295,7 +295,7 @@ void write_perfetto(std::ostream& out, const Store& store) { PerfettoWriter(out,
 
 void write_perfetto(const std::string& path, const Store& store) {
   OutputFile file(path);
-  write_perfetto(file.stream(), store);
+  file.write([&](std::ostream& out) { write_perfetto(out, store); });
   file.commit();
 }
 

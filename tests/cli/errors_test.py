@@ -218,6 +218,14 @@ class Errors(CommandTest):
     def test_an_endpoint_that_is_none(self):
         self.refused(["record", "/nowhere/run.zscope", "--listen", "5711"], "'5711'", "tcp://HOST:PORT")
 
+    def test_an_export_that_finds_no_room_names_its_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording = pathlib.Path(folder) / "run.zscope"
+            said("simulate", "--model", "gpt-mini", "--ranks", "2", "--steps", "20", "-o", recording)
+            for form in ("chrome", "perfetto"):
+                self.refused(["export", recording, "--format", form, "-o", "/dev/full"], "/dev/full: not written",
+                             "No space left")
+
     def test_a_full_disk_takes_nothing_in_silence(self):
         for arguments in (["--help"], ["estimate", "zero2", "--params", "1000000"]):
             with open("/dev/full", "w") as full:
