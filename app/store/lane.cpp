@@ -47,9 +47,9 @@ bool within(std::uint32_t module, std::uint32_t ancestor,
 
 Lane::Lane(const Keyframe& from, Detail detail)
     : unheard_(UnheardBegins::none()),
+      with_density_(detail == Detail::levels),
       last_ns_(from.last_ns),
-      from_ns_(from.last_ns),
-      with_density_(detail == Detail::levels) {
+      from_ns_(from.last_ns) {
   rows_.resize(from.open.size());
   for (std::size_t d = 0; d < from.open.size(); ++d) {
     const Open& open = from.open[d];

@@ -131,10 +131,10 @@ class Lane {
   std::vector<Row> rows_;      ///< by depth
   std::vector<OpenRef> open_;  ///< by depth; the span is the last of its row
   DensityPyramid waits_;
-  UnheardBegins unheard_;
+  [[no_unique_address]] UnheardBegins unheard_;  // what follows lies in its padding: a rank has many lanes
+  bool with_density_ = true;
   std::int64_t last_ns_ = kNever, from_ns_ = kNever;
   std::int64_t expected_ns_ = 0;  ///< length of the stretch; 0: not known
-  bool with_density_ = true;
 };
 
 /// Computation stood still: for communication, for ZenFlow's update or for data.

@@ -8,7 +8,7 @@ namespace {
 
 using ev::EventKind;
 
-constexpr std::size_t kMostNested = 64;  ///< Lane holds no more
+constexpr std::uint8_t kMostNested = 64;  ///< Lane holds no more
 constexpr std::size_t kKinds = static_cast<std::size_t>(ev::kLastEventKind) + 1;
 
 /// Begins of kinds above a level.
@@ -90,7 +90,9 @@ bool UnheardBegins::explains(EventKind begin, std::int64_t at_ns, bool inside) {
     kinds_.remove(begin);
     return true;
   }
-  return !inside && ++nested_ <= kMostNested;
+  if (inside || nested_ == kMostNested) return false;
+  ++nested_;
+  return true;
 }
 
 }  // namespace shardscope::store

@@ -2,7 +2,6 @@
 // says nothing of the program that emits it.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "app/store/kind_set.h"
@@ -47,7 +46,7 @@ class UnheardBegins {
 
   KindSet kinds_;  ///< of begins
   std::int64_t until_ns_ = INT64_MIN;
-  std::size_t nested_ = 0;  ///< ends that were explained, of kinds that nest in themselves
+  std::uint8_t nested_ = 0;  ///< ends that were explained, of kinds that nest in themselves
 };
 
 /// Of an end.
