@@ -253,8 +253,8 @@ void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) 
 }
 
 /// Ends without a beginning, of each kind that has any.
-void describe_unbegun(const store::Store& data, std::uint32_t rank, Details& out) {
-  const auto ends = data.unbegun_ends();
+void describe_unbegun(const analysis::Summary& summary, std::uint32_t rank, Details& out) {
+  const auto& ends = summary.unbegun_ends;
   if (!ends) return;
   for (const store::Store::UnbegunEnds& row : *ends) {
     if (row.rank != rank) continue;
@@ -277,7 +277,7 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     add(out, "events", count(static_cast<double>(row.events)));
     add(out, "dropped", grouped(static_cast<std::int64_t>(row.dropped)));
     add(out, "lost messages", grouped(static_cast<std::int64_t>(row.lost_messages)));
-    describe_unbegun(app.store(), rank, out);
+    describe_unbegun(app.run->summary(), rank, out);
     add(out, "clock offset", duration(row.clock_offset_ns), "added to the rank's times");
     add(out, "clock residual", duration(row.clock_residual_ns), "bound on the error of an aligned time");
     add(out, "clock drift", parts_per_million(row.clock_drift),

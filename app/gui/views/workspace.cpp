@@ -325,7 +325,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   piece(grouped(static_cast<std::int64_t>(dropped)) + " dropped",
         dropped == 0 ? c.muted : c.of(Meaning::trouble),
         "Events that a rank's ring had no room for; they show as gaps in the lanes");
-  if (const auto ends = app.store().unbegun_ends()) {
+  if (const auto& ends = app.run->summary().unbegun_ends) {
     const std::string where = store::unbegun_by_rank(*ends);
     std::uint64_t wrong = 0;
     for (const store::Store::UnbegunEnds& row : *ends) wrong += row.count - row.explained;
