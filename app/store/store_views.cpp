@@ -104,6 +104,10 @@ void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std:
     columns[c].dominant = sum.kind();
     columns[c].dominant_code = sum.code();
   }
+  // Narrower than a nanosecond most columns hold none: they show the nanosecond that they are a part of.
+  for (std::size_t c = columns.size() - 1; sums.width_ns() < 1 && c-- > 0;) {
+    if (sums.at(c + 1) == sums.at(c)) columns[c] = columns[c + 1];
+  }
   // As of before: what turned out to be damaged while it was read is left out the next time.
   known.view = view;
   known.whole = state_->access.denied() == denied;

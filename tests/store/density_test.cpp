@@ -192,5 +192,48 @@ TEST(Density, WhatIsForgottenLeavesTheRest) {
   }
 }
 
+/// Busy at every column from `begin` on, in columns that are a fraction of a nanosecond wide or a few.
+void expect_busy_throughout(const Store& store, std::int64_t begin, std::uint8_t depth = 0) {
+  for (const std::int64_t width : {1, 3, 40, 96, 97, 150, 500, 5'000}) {
+    std::vector<Density> columns(97);
+    store.density(kLane, depth, begin, begin + width, columns);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      EXPECT_FLOAT_EQ(columns[c].busy, 1.0F) << "column " << c << " of " << width << " ns";
+      EXPECT_GT(columns[c].count, 0U);
+      EXPECT_EQ(columns[c].dominant, EventKind::module_begin);
+    }
+  }
+}
+
+TEST(Density, IsBusyInsideOneSpanHoweverNarrowTheColumns) {
+  Store store;
+  store.seal_after(4);
+  ChunkBuilder first(0, 0);
+  first.compute(1000, EventKind::module_begin, 1).compute(2000, EventKind::module_begin, 2);
+  first.host(2500, EventKind::tokens).host(2600, EventKind::tokens);
+  store.ingest(first.chunk);  // a block from here on
+  ChunkBuilder second(0, 1);
+  second.compute(90'000, EventKind::module_end, 2).compute(100'000, EventKind::module_end, 1);
+  store.ingest(second.chunk);
+  const std::int64_t origin = 1000;
+  for (const std::int64_t at : {5'000, 20'000, 47'123}) expect_busy_throughout(store, at - origin);
+  expect_busy_throughout(store, 3'000 - origin, 1);
+}
+
+TEST(Density, ColumnsNarrowerThanANanosecondShowTheOneTheyArePartOf) {
+  Store store;
+  ChunkBuilder chunk;
+  chunk.compute(100, EventKind::module_begin, 1).compute(103, EventKind::module_end, 1);
+  chunk.compute(105, EventKind::module_begin, 1).compute(120, EventKind::module_end, 1);
+  store.ingest(chunk.chunk);
+  std::vector<Density> columns(40);  // four of each nanosecond
+  store.density(kLane, 0, 0, 10, columns);
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const bool busy = c < 12 || c >= 20;
+    EXPECT_FLOAT_EQ(columns[c].busy, busy ? 1.0F : 0.0F) << c;
+    EXPECT_EQ(columns[c].count > 0, busy) << c;
+  }
+}
+
 }  // namespace
 }  // namespace shardscope::store
