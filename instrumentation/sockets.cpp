@@ -57,11 +57,14 @@ namespace {
 /// libzmq cuts the connection without a word.
 constexpr std::size_t kCountedControlBytes = 16 * wire::kMaxControlBytes;
 
-void use_key(zmq::socket_t& socket, Role role, const KeyFile& key) {
+bool is_collectors(Role role) noexcept {
+  return role == Role::collector_publish || role == Role::collector_control || role == Role::collector_view;
+}
+
+void use_key(zmq::socket_t& socket, const KeyFile& key) {
   socket.set(zmq::sockopt::curve_secretkey, key.pair.secret_key);
   if (key.role == KeyRole::collector) {
     socket.set(zmq::sockopt::curve_server, true);
-    socket.set(zmq::sockopt::zap_domain, domain_of(role));
   } else {
     socket.set(zmq::sockopt::curve_publickey, key.pair.public_key);
     socket.set(zmq::sockopt::curve_serverkey, key.collector);
@@ -103,7 +106,10 @@ zmq::socket_t make_socket(zmq::context_t& context, Role role, const std::optiona
   socket.set(zmq::sockopt::tcp_keepalive_cnt, 4);
   socket.set(zmq::sockopt::tcp_maxrt, 10000);
   socket.set(zmq::sockopt::handshake_ivl, 10000);
-  if (key) use_key(socket, role, *key);
+  if (key) use_key(socket, *key);
+  // With a domain libzmq asks who may come in, and takes no peer of ZMTP 1.0 or 2.0, which cannot say. Without
+  // one it does: to those any bytes are frames, and so a web page's request would be a message of this protocol.
+  if (is_collectors(role)) socket.set(zmq::sockopt::zap_domain, domain_of(role));
   switch (role) {
     case Role::rank_publish:
       // Few: what waits should wait in our own queue, where the least important goes first.

@@ -11,7 +11,13 @@ using instrumentation::KeyRole;
 
 namespace {
 
-constexpr int kFailures = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
+constexpr int kFailures = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                          ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+constexpr int kEvents =
+    kFailures | ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
+/// Of connections that come and go while the collector is busy. Beyond it libzmq waits.
+constexpr int kEventsKept = 100'000;
+constexpr const char* kNotSpoken = "it does not speak this protocol";
 
 /// A request of libzmq's: version, id, domain, address, routing id, mechanism, credentials.
 enum Frame : std::size_t { version, id, domain, address, routing_id, mechanism, credentials, kFrames };
@@ -35,36 +41,36 @@ std::string in_words(std::uint16_t event, std::uint32_t value) {
     case ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC:
       return "its handshake was not made with this collector's public key";
     default:
-      return "it does not speak this protocol";
+      return kNotSpoken;
   }
 }
 
 }  // namespace
 
 AccessGuard::AccessGuard(zmq::context_t& context, const std::optional<instrumentation::KeyFile>& key)
-    : keys_in_use_(key.has_value()) {
-  if (!key) return;
-  for (const instrumentation::KeyFile::Allowed& allowed : key->allowed) {
+    : keys_in_use_(key.has_value()), handler_(context, zmq::socket_type::rep) {
+  for (const instrumentation::KeyFile::Allowed& allowed :
+       key ? key->allowed : std::vector<instrumentation::KeyFile::Allowed>{}) {
     std::array<std::uint8_t, 32> bytes{};
     zmq_z85_decode(bytes.data(), allowed.public_key.c_str());  // checked when the file was read
     allowed_[{reinterpret_cast<const char*>(bytes.data()), bytes.size()}] = allowed.role;
   }
-  handler_.emplace(context, zmq::socket_type::rep);
-  handler_->set(zmq::sockopt::linger, 0);
-  handler_->bind("inproc://zeromq.zap.01");
+  handler_.set(zmq::sockopt::linger, 0);
+  handler_.bind("inproc://zeromq.zap.01");
 }
 
 void AccessGuard::watch(zmq::context_t& context, zmq::socket_t& socket, const std::string& name) {
   const std::string endpoint = "inproc://handshakes." + name;
-  if (zmq_socket_monitor(socket.handle(), endpoint.c_str(), kFailures) != 0) throw zmq::error_t();
+  if (zmq_socket_monitor(socket.handle(), endpoint.c_str(), kEvents) != 0) throw zmq::error_t();
   zmq::socket_t events(context, zmq::socket_type::pair);
   events.set(zmq::sockopt::linger, 0);
+  events.set(zmq::sockopt::rcvhwm, kEventsKept);
   events.connect(endpoint);
-  watched_.push_back({name, std::move(events)});
+  watched_.push_back({name, std::move(events), {}});
 }
 
 void AccessGuard::add_to(SocketPoll& poll) {
-  if (handler_) doors_.push_back(poll.add(*handler_));
+  doors_.push_back(poll.add(handler_));
   for (Watched& watched : watched_) doors_.push_back(poll.add(watched.events));
 }
 
@@ -72,42 +78,68 @@ bool AccessGuard::readable(const SocketPoll& poll) const noexcept {
   return std::any_of(doors_.begin(), doors_.end(), [&](std::size_t door) { return poll.readable(door); });
 }
 
+std::string AccessGuard::right_of(const std::vector<zmq::message_t>& request,
+                                  std::vector<Refusal>& refusals) const {
+  const std::string_view how = request.size() > mechanism ? request[mechanism].to_string_view() : "";
+  // A socket with keys takes no peer without: libzmq does not get as far as asking here.
+  if (how == "NULL" && !keys_in_use_) return "anybody";
+  if (how != "CURVE" || request.size() != kFrames) return {};
+  const auto known = allowed_.find(request[credentials].to_string());
+  const std::string asked = request[domain].to_string();
+  if (known != allowed_.end()) {
+    const KeyRole role = known->second;
+    const bool fits = asked == "publish"
+                          ? role == KeyRole::publish
+                          : asked == "view" && (role == KeyRole::view || role == KeyRole::control);
+    if (fits) return instrumentation::name_of(role);
+  }
+  refusals.push_back({request[address].to_string(), known == allowed_.end()
+                                                        ? "its key is not on the collector's list"
+                                                        : "its key is not for " + asked + "ing"});
+  return {};
+}
+
 void AccessGuard::answer(std::vector<Refusal>& refusals) {
   for (;;) {
-    const std::vector<zmq::message_t> request = receive_all(*handler_);
+    const std::vector<zmq::message_t> request = receive_all(handler_);
     if (request.empty()) return;
-    std::string right;
-    if (request.size() == kFrames && request[mechanism].to_string_view() == "CURVE") {
-      const auto known = allowed_.find(request[credentials].to_string());
-      const std::string asked = request[domain].to_string();
-      if (known != allowed_.end()) {
-        const KeyRole role = known->second;
-        const bool fits = asked == "publish"
-                              ? role == KeyRole::publish
-                              : asked == "view" && (role == KeyRole::view || role == KeyRole::control);
-        if (fits) right = instrumentation::name_of(role);
-      }
-      if (right.empty()) {
-        refusals.push_back({request[address].to_string(), known == allowed_.end()
-                                                              ? "its key is not on the collector's list"
-                                                              : "its key is not for " + asked + "ing"});
-      }
-    }
+    const std::string right = right_of(request, refusals);
     const std::string_view version_text = "1.0", status = right.empty() ? "400" : "200",
                            why = right.empty() ? "no right" : "OK";
     const std::string request_id = request.size() > id ? request[id].to_string() : "";
     std::array<std::string_view, 6> reply{version_text, request_id, status, why, right, ""};
     for (std::size_t i = 0; i < reply.size(); ++i) {
       const auto more = i + 1 < reply.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
-      (void)handler_->send(zmq::const_buffer(reply[i].data(), reply[i].size()),
-                           more | zmq::send_flags::dontwait);
+      (void)handler_.send(zmq::const_buffer(reply[i].data(), reply[i].size()),
+                          more | zmq::send_flags::dontwait);
     }
   }
 }
 
-std::vector<AccessGuard::Refusal> AccessGuard::serve() {
+void AccessGuard::follow(Watched& watched, std::uint16_t event, std::uint32_t value, double now_s,
+                         std::vector<Refusal>& refusals) {
+  const std::string port = "the " + watched.name + " port";
+  switch (event) {
+    case ZMQ_EVENT_ACCEPTED:
+      watched.handshakes.accepted(static_cast<int>(value), now_s);
+      return;
+    case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
+    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:  // answer() has said why
+      watched.handshakes.resolved();
+      return;
+    case ZMQ_EVENT_DISCONNECTED:
+      if (watched.handshakes.disconnected(static_cast<int>(value))) refusals.push_back({port, kNotSpoken});
+      return;
+    default:
+      watched.handshakes.failed();
+      refusals.push_back({port, in_words(event, value)});
+      return;
+  }
+}
+
+std::vector<AccessGuard::Refusal> AccessGuard::serve(double now_s) {
   std::vector<Refusal> refusals;
-  if (handler_) answer(refusals);
+  answer(refusals);
   for (Watched& watched : watched_) {
     for (;;) {
       const std::vector<zmq::message_t> event = receive_all(watched.events);
@@ -117,8 +149,17 @@ std::vector<AccessGuard::Refusal> AccessGuard::serve() {
       std::uint32_t value = 0;
       std::memcpy(&kind, event[0].data(), sizeof kind);
       std::memcpy(&value, event[0].data<char>() + sizeof kind, sizeof value);
-      refusals.push_back({"the " + watched.name + " port", in_words(kind, value)});
+      follow(watched, kind, value, now_s, refusals);
     }
+  }
+  return refusals;
+}
+
+std::vector<AccessGuard::Refusal> AccessGuard::overdue(double now_s) {
+  std::vector<Refusal> refusals;
+  for (Watched& watched : watched_) {
+    for (std::size_t count = watched.handshakes.over(now_s); count > 0; --count)
+      refusals.push_back({"the " + watched.name + " port", kNotSpoken});
   }
   return refusals;
 }

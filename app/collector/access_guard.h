@@ -1,6 +1,7 @@
-// Who may connect to a collector with keys, and how many were refused. Answers libzmq's questions (ZAP,
-// RFC 27) from the collector's list of public keys: each key has one right, each socket asks for one. Also
-// counts peers whose handshake fails earlier: without a key, with another protocol, with noise.
+// Who may connect to a collector, and how many were refused. Answers libzmq's questions (ZAP, RFC 27): with
+// keys from the collector's list of public keys, of which each has one right and each socket asks for one;
+// without them everybody who speaks today's protocol (make_socket). Also counts peers whose handshake fails
+// earlier: without a key, with another protocol, with noise.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "app/collector/handshakes.h"
 #include "app/collector/socket_poll.h"
 #include "instrumentation/keys.h"
 
@@ -18,8 +20,7 @@ namespace shardscope::collector {
 /// Used by the collector's thread.
 class AccessGuard {
  public:
-  /// Binds the handler, so before the sockets bind. Without a key everybody is let in and only handshakes
-  /// that fail are counted.
+  /// Binds the handler, so before the sockets bind. Without a key everybody is let in.
   AccessGuard(zmq::context_t& context, const std::optional<instrumentation::KeyFile>& key);
   /// Follows the socket's handshakes. `name`: for what the guard says.
   void watch(zmq::context_t& context, zmq::socket_t& socket, const std::string& name);
@@ -33,22 +34,29 @@ class AccessGuard {
     std::string peer;  ///< address, where it is known
     std::string why;
   };
-  /// Answers what is waiting; returns who was refused since the last call.
-  [[nodiscard]] std::vector<Refusal> serve();
+  /// Answers what is waiting; returns who was refused since the last call. `now_s`: of a monotonic clock.
+  [[nodiscard]] std::vector<Refusal> serve(double now_s);
+  /// Those of which only the time that has passed tells; asks no socket.
+  [[nodiscard]] std::vector<Refusal> overdue(double now_s);
 
   /// True if the sender of `message` may do `role`. Without keys everybody may everything.
   [[nodiscard]] bool may(zmq::message_t& message, instrumentation::KeyRole role) const;
 
  private:
-  void answer(std::vector<Refusal>& refusals);
-
   struct Watched {
     std::string name;
     zmq::socket_t events;
+    Handshakes handshakes;
   };
+  void answer(std::vector<Refusal>& refusals);
+  [[nodiscard]] std::string right_of(const std::vector<zmq::message_t>& request,
+                                     std::vector<Refusal>& refusals) const;
+  static void follow(Watched& watched, std::uint16_t event, std::uint32_t value, double now_s,
+                     std::vector<Refusal>& refusals);
+
   bool keys_in_use_;
   std::map<std::string, instrumentation::KeyRole> allowed_;  ///< by public key, 32 bytes
-  std::optional<zmq::socket_t> handler_;
+  zmq::socket_t handler_;
   std::vector<Watched> watched_;
   std::vector<std::size_t> doors_;  ///< in the poll
 };

@@ -131,7 +131,7 @@ void Collector::State::turn() {
   const CollectorSockets::Ready ready = sockets.wait(
       full ? pace_of(Watch::somebody, 0).turn_s : rest_s,
       full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::hear, upstream ? &*upstream : nullptr);
-  if (ready.doors) guard_doors();
+  if (ready.doors) count_refused(sockets.guard.serve(now_s()));
   // Control and views first: they are few, and waiting shows.
   if (ready.control) receive_control();
   if (ready.view) receive_views();
@@ -253,8 +253,8 @@ void Collector::State::reject(const std::string& kind, const std::string& who, c
   complain(kind, "ignored a message from " + who + ": " + why);
 }
 
-void Collector::State::guard_doors() {
-  for (const AccessGuard::Refusal& refusal : sockets.guard.serve()) {
+void Collector::State::count_refused(const std::vector<AccessGuard::Refusal>& refusals) {
+  for (const AccessGuard::Refusal& refusal : refusals) {
     {
       const std::lock_guard lock(status_mutex);
       ++status.refused;

@@ -99,7 +99,7 @@ struct Collector::State {
   void commit_recording(double now);
   void finish_recording();
   void say(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text);
-  void guard_doors();
+  void count_refused(const std::vector<AccessGuard::Refusal>& refusals);
   void complain(const std::string& kind, const std::string& text);
   void reject(const std::string& kind, const std::string& who, const std::string& why);
   [[nodiscard]] bool run_id_fits(const wire::Header& from);

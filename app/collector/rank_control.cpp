@@ -216,6 +216,7 @@ void Collector::State::look_after_ranks(double now) {
   }
   if (now < next_liveness_s) return;
   next_liveness_s = now + 0.2;
+  count_refused(sockets.guard.overdue(now));
   for (auto& [id, rank] : ranks) {
     if (!rank.row.connected) continue;
     if (rank.pid_seen && kill(rank.row.pid, 0) != 0 && errno == ESRCH) {

@@ -1,0 +1,63 @@
+// Which connections to one socket ended without having been let in. libzmq tells of most handshakes that fail,
+// but not of a peer that it hangs up on because it speaks another protocol: that one is accepted and gone.
+#pragma once
+
+#include <cstddef>
+#include <map>
+
+namespace shardscope::collector {
+
+/// Pure: is given libzmq's events of a socket in order. An event of success names no connection, so of those
+/// whose handshakes run at the same time it is only known how many succeeded; a refused one that was taken for
+/// one of these is counted once its handshake would have had to be over.
+class Handshakes {
+ public:
+  /// Longer than libzmq waits for a handshake (make_socket, handshake_ivl).
+  static constexpr double kOver_s = 12;
+
+  void accepted(int connection, double now_s) { open_[connection] = now_s; }
+  /// One was let in, or was told that it is not: nothing is left to find out about it.
+  void resolved() {
+    ++resolved_;
+    settle();
+  }
+  /// Of which libzmq tells; disconnected() of the same connection follows.
+  void failed() { failed_ = true; }
+  /// True if the connection was never let in, and nothing told of it.
+  [[nodiscard]] bool disconnected(int connection) {
+    const bool told = failed_;
+    failed_ = false;
+    if (open_.erase(connection) == 0) return false;
+    if (told) {
+      settle();
+      return false;
+    }
+    if (resolved_ == 0) return true;
+    --resolved_;
+    settle();
+    return false;
+  }
+  /// How many were refused that disconnected() did not tell of.
+  [[nodiscard]] std::size_t over(double now_s) {
+    if (open_.empty()) return 0;
+    for (const auto& [connection, since] : open_) {
+      if (now_s - since < kOver_s) return 0;
+    }
+    const std::size_t refused = open_.size() - resolved_;
+    open_.clear();
+    resolved_ = 0;
+    return refused;
+  }
+
+ private:
+  void settle() {
+    if (resolved_ < open_.size()) return;
+    open_.clear();
+    resolved_ = 0;
+  }
+  std::map<int, double> open_;  ///< accepted and not known to be resolved: since when
+  std::size_t resolved_ = 0;   ///< of these
+  bool failed_ = false;
+};
+
+}  // namespace shardscope::collector
