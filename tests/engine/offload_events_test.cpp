@@ -6,8 +6,7 @@
 #include <tuple>
 
 #include "runtime/engine/events.h"
-#include "runtime/plan/ownership.h"
-#include "runtime/plan/zenflow.h"
+#include "tests/engine/expected_zenflow.h"
 #include "tests/engine/rank_events.h"
 #include "tests/engine/support.h"
 
@@ -88,7 +87,7 @@ class ZenFlowEvents : public ::testing::TestWithParam<Shape> {};
 using Deferred =
     std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, instrumentation::DeferredState, std::int64_t>;
 
-// Every choice of columns and every deferred update, with what they are of, against the plan.
+// Every choice of columns and every deferred update, with what they are of, against expected_zenflow.h.
 TEST_P(ZenFlowEvents, SayWhatIsChosenAndWhatIsDeferred) {
   const auto& [stage, world, overlap] = GetParam();
   RunSpec spec;
@@ -102,46 +101,41 @@ TEST_P(ZenFlowEvents, SayWhatIsChosenAndWhatIsDeferred) {
                                                  {"full_warm_up_rounds", 1}, {"overlap_step", overlap}};
   const ObservedRun observed = train_observed(spec);
 
-  config::ParseOptions parse;
-  parse.world = world;
-  const config::TrainingConfig config = config::parse_config(spec.config.dump(), parse);
-  const plan::ModelPlan model = plan::build_model_plan(spec.model);
-  // Shards begin at vectors of fp32.
-  const plan::Ownership ownership(model, config.zero, world, plan::kShardAlignmentBytes / 4);
-  const plan::ZenFlowSettings settings = plan::resolve_zenflow(*config.zero.zenflow);
+  const ExpectedZenFlow rule{.topk = 0.2, .select_interval = 4, .update_interval = 2, .warm_up = 1};
   for (std::uint32_t rank = 0; rank < world; ++rank) {
     SCOPED_TRACE(rank);
-    const std::int64_t owned = ownership.owned_elems();
-    const std::vector<plan::ColumnSlice> slices =
-        plan::column_slices(model, ownership, rank, settings.topk_ratio);
+    const ExpectedShare share = expected_share(mlp_shapes(), stage, world, rank, sizeof(float));
+    const std::int64_t owned = share.elems;
     // What should be said, step by step.
     std::vector<Deferred> deferred;
-    std::vector<std::tuple<std::uint32_t, plan::ColumnSlice, plan::SelectionCause>> chosen;
-    plan::ZenFlowSchedule schedule(settings, slices.size());
+    std::vector<std::tuple<std::uint32_t, ExpectedPiece, std::uint8_t>> chosen;
     bool in_flight = false;
+    std::uint32_t in_sum = 0;
     using State = instrumentation::DeferredState;
     for (std::uint32_t step = 0; step < spec.steps; ++step) {
-      const plan::ZenFlowSchedule::Step now = schedule.begin_step();
-      const bool beside = overlap && !now.warm_up;
       const auto publish = [&] {
         if (std::exchange(in_flight, false)) {
           deferred.push_back({step, instrumentation::kNoId, instrumentation::kNoId, State::published, owned});
         }
       };
-      if (now.select) {
+      if (const auto cause = rule.selection_cause(step)) {
         publish();
-        for (const plan::ColumnSlice& slice : slices) {
-          if (slice.columns > 0) chosen.emplace_back(step, slice, now.select_cause);
+        for (const ExpectedPiece& piece : share.pieces) {
+          if (piece.columns > 0) chosen.emplace_back(step, piece, *cause);
         }
       }
-      if (!now.update) continue;
+      ++in_sum;
+      const auto cause = rule.update_cause(step);
+      if (!cause) continue;
       publish();
-      deferred.push_back({step, code_of(now.update_cause), static_cast<std::uint32_t>(now.steps_in_sum),
-                          State::begun, owned});
+      deferred.push_back({step, *cause, std::exchange(in_sum, 0), State::begun, owned});
       in_flight = true;
-      if (!beside) publish();
+      if (!overlap || rule.warms_up(step)) publish();
     }
-    ASSERT_GT(chosen.size(), 2 * slices.size() / 3);
+    // Columns are chosen in steps 1, 4 and 8; the CPU steps in 0, 2, 3 (before 4 chooses anew), 4, 6, 7
+    // and 8.
+    ASSERT_GT(chosen.size(), 3U);
+    ASSERT_EQ(deferred.size(), overlap ? 13U : 14U);
 
     std::vector<Deferred> said;
     std::size_t columns_said = 0;
@@ -151,19 +145,15 @@ TEST_P(ZenFlowEvents, SayWhatIsChosenAndWhatIsDeferred) {
       }
       if (event.kind != EventKind::columns_selected) continue;
       ASSERT_LT(columns_said, chosen.size());
-      const auto& [step, slice, cause] = chosen[columns_said++];
-      EXPECT_EQ(event.code, code_of(cause));
-      EXPECT_EQ(event.a, plan::raw(slice.param));
+      const auto& [step, piece, cause] = chosen[columns_said++];
+      EXPECT_EQ(event.code, cause);
+      EXPECT_EQ(event.a, piece.param);
       EXPECT_EQ(event.b, step);
-      EXPECT_EQ(event.c, slice.choose);
-      EXPECT_EQ(event.v1, slice.elems);
-      EXPECT_LE(event.v0, slice.capacity());
-      // Of whole rows every column has the same number of elements.
-      if (slice.first_column == 0 && slice.elems % slice.columns == 0) {
-        EXPECT_EQ(event.v0, slice.choose * (slice.elems / slice.columns));
-      } else {
-        EXPECT_GE(event.v0, slice.choose * (slice.elems / slice.columns));
-      }
+      EXPECT_EQ(event.c, piece.chosen_columns(rule.topk));
+      EXPECT_EQ(event.v1, piece.elems);
+      // The same where the piece is whole rows.
+      EXPECT_GE(event.v0, piece.fewest_in(event.c));
+      EXPECT_LE(event.v0, piece.most_in(event.c));
     }
     EXPECT_EQ(columns_said, chosen.size());
     EXPECT_EQ(said, deferred);

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "tests/device/thread_ranks.h"
+#include "tests/engine/expected_zenflow.h"
 
 namespace shardscope::engine::testing {
 namespace {
@@ -30,29 +31,35 @@ constexpr std::int64_t kReal = 56;
 class Account {
  public:
   Account(const plan::ZenFlowSettings& settings, const std::vector<float>& weights)
-      : settings_(settings), schedule_(settings, 2) {
+      : settings_(settings),
+        rule_{settings.topk_ratio, settings.select_interval, settings.update_interval, settings.warm_up_steps,
+              settings.auto_ratio},
+        votes_(rule_, 2) {
     for (const float weight : weights) state_.push_back({weight, 0, 0, weight, 0});
   }
 
   void step(const std::vector<float>& gradient, const kernels::AdamW& settings) {
-    const plan::ZenFlowSchedule::Step now = schedule_.begin_step();
-    if (now.select) {
+    const std::int64_t now = step_++;
+    if (rule_.selection_cause(now)) {
       publish();
       choose(gradient);
     }
-    if (schedule_.observes() && !now.warm_up) vote(gradient, settings.grad_scale);
+    const bool update = rule_.update_cause(now, voted_).has_value();
+    if (rule_.update_interval == 0 && !rule_.warms_up(now)) voted_ = vote(gradient, settings.grad_scale);
+    ++in_sum_;
     for (std::size_t i = 0; i < state_.size(); ++i) {
       state_[i].sum += static_cast<double>(gradient[i]) * static_cast<double>(settings.grad_scale);
     }
-    if (now.update) {
+    if (update) {
       publish();
       pending_.emplace();
       pending_->settings = settings;
       for (Element& element : state_) {
-        pending_->gradient.push_back(element.sum / static_cast<double>(now.steps_in_sum));
+        pending_->gradient.push_back(element.sum / static_cast<double>(in_sum_));
         element.sum = 0;
       }
-      if (!settings_.overlap_step || now.warm_up) publish();
+      in_sum_ = 0;
+      if (!settings_.overlap_step || rule_.warms_up(now)) publish();
       ++updates;
     }
     for (const std::size_t i : chosen_) {
@@ -126,8 +133,8 @@ class Account {
     }
   }
 
-  void vote(const std::vector<float>& gradient, float factor) {
-    std::vector<plan::GradientMass> masses(2);
+  bool vote(const std::vector<float>& gradient, float factor) {
+    std::vector<ExpectedVotes::Mass> masses(2);
     std::size_t matrix = 0;
     for (const plan::ColumnSlice& slice : slices()) {
       if (slice.columns == 0) continue;
@@ -135,15 +142,18 @@ class Account {
         const double mass = std::abs(static_cast<double>(gradient[static_cast<std::size_t>(i)])) *
                             static_cast<double>(factor);
         masses[matrix].all += mass;
-        if (chosen_.count(static_cast<std::size_t>(i)) != 0) masses[matrix].selected += mass;
+        if (chosen_.count(static_cast<std::size_t>(i)) != 0) masses[matrix].chosen += mass;
       }
       ++matrix;
     }
-    schedule_.observe(masses);
+    return votes_.decides(masses);
   }
 
   plan::ZenFlowSettings settings_;
-  plan::ZenFlowSchedule schedule_;
+  ExpectedZenFlow rule_;
+  ExpectedVotes votes_;
+  std::int64_t step_ = 0, in_sum_ = 0;
+  bool voted_ = false;  ///< in the step before
   std::vector<Element> state_;
   std::set<std::size_t> chosen_;
   std::optional<Pending> pending_;

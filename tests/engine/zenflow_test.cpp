@@ -1,10 +1,8 @@
 // ZenFlow in whole training runs: where it may change nothing it changes no bit; where it defers, training
 // still learns.
-#include "runtime/plan/zenflow.h"
-
 #include <gtest/gtest.h>
 
-#include "runtime/plan/ownership.h"
+#include "tests/engine/expected_zenflow.h"
 #include "tests/engine/support.h"
 
 namespace shardscope::engine::testing {
@@ -126,18 +124,11 @@ TEST_P(ZenFlowPlaced, ChosenStatesLeaveTheDevice) {
       return bytes;
     };
     const std::vector<std::size_t> with = device_states(true), without = device_states(false);
-    config::ParseOptions parse;
-    parse.world = spec.world;
-    const config::TrainingConfig config = config::parse_config(spec.config.dump(), parse);
-    const plan::ModelPlan model = plan::build_model_plan(spec.model);
-    const plan::Ownership ownership(
-        model, config.zero, spec.world,
-        plan::kShardAlignmentBytes / static_cast<std::int64_t>(GetParam().type == "fp32" ? 4 : 2));
     for (std::uint32_t rank = 0; rank < spec.world; ++rank) {
+      const ExpectedShare share =
+          expected_share(mlp_shapes(), GetParam().stage, spec.world, rank, GetParam().type == "fp32" ? 4 : 2);
       std::int64_t held = 0;
-      for (const plan::ColumnSlice& slice : plan::column_slices(model, ownership, rank, 0.2)) {
-        held += slice.capacity();
-      }
+      for (const ExpectedPiece& piece : share.pieces) held += piece.held(0.2);
       EXPECT_EQ(with[rank], 0U) << spec.config;
       EXPECT_GE(without[rank], 3 * sizeof(float) * static_cast<std::size_t>(held)) << spec.config;
       EXPECT_LE(without[rank],
@@ -222,14 +213,12 @@ TEST(ZenFlowMemory, IsWhatIsChosenAndWhatWaits) {
         RunSpec spec = spec_of(
             stage, 2, "bf16",
             {{"topk_ratio", 0.2}, {"update_interval", 3}, {"overlap_step", overlap}, {"offload", offload}});
-        spec.between_steps = [&](Engine& engine, const Context& context, const StepResult&) {
+        spec.between_steps = [&](Engine&, const Context& context, const StepResult&) {
           std::int64_t capacity = 0;
-          for (const plan::ColumnSlice& slice :
-               plan::column_slices(context.model, engine.ownership(), context.rank(), 0.2)) {
-            capacity += slice.capacity();
-          }
+          const ExpectedShare share = expected_share(mlp_shapes(), stage, 2, context.rank(), 2);
+          for (const ExpectedPiece& piece : share.pieces) capacity += piece.held(0.2);
           ASSERT_GT(capacity, 0);
-          const std::int64_t owned = engine.ownership().owned_elems();
+          const std::int64_t owned = share.elems;
           device::Arena& device = context.device.memory();
           device::Arena& host = context.device.pinned();
           const std::int64_t chosen = 12 * capacity;
