@@ -3,12 +3,14 @@
 
 usage: tests/peers/compare.py [--venv FOLDER] [--build FOLDER] [--only TEXT] [--markdown FILE]
 
-Cases: the residual MLP of 100417 parameters and a GPT of 26340; stages 0 to 3; 1, 2 and 4 ranks; fp32; accumulation of 3
-and bf16 with 2 ranks. zero_train runs with "compat": "deepspeed". Compared: the loss of every rank and micro-step and
+Cases: the residual MLP of 100417 parameters and a GPT of 26340, and the GPT with its head tied to its token embedding;
+stages 0 to 3; 1 to 4 ranks; fp32; accumulation of 3, also with round_robin_gradients, and bf16; stage 3 with persistent
+parameters. zero_train runs with "compat": "deepspeed". Compared: the loss of every rank and micro-step and
 the norm of the gradient of every step, within the bounds below; the collectives of a step in order, with their elements;
 the partitions (stages 1 and 2: flat buffer, partition, padding, the slice of every parameter on every rank; stage 3:
 elements and padding of every shard); in stage 3 the parameters of every gather of every micro-step, in order.
-Exit code 0 only if everything agrees. The virtual environment of the peers (5 GB) is made at the first call.
+A deviation that is known (KNOWN below) is not a disagreement: it is printed, and if it is not exactly as described, the
+case differs. Exit code 0 only if everything agrees. The virtual environment of the peers (5 GB) is made at the first call.
 """
 import argparse
 import collections
@@ -27,9 +29,15 @@ STEPS = 5
 # data: 1.3e-6). bf16: activations, weights and gradients are rounded to 8 bits at other places (zero_train's kernels
 # compute in fp32 and round once), and the steps at lr 1e-3 that follow move the losses by a third or more each.
 BOUNDS = {"fp32": {"loss": 2e-5, "norm": 2e-5}, "bf16": {"loss": 5e-2, "norm": 5e-2}}
-LIMITS = {"mlp": (20000, 60000), "gpt": (6000, 15000)}  # buckets; live parameters
+LIMITS = {"mlp": (20000, 60000), "gpt": (6000, 15000), "gpt_tied": (6000, 15000)}  # buckets; live parameters
+# Keys of zero_optimization that a case adds, under the name that it has in the table.
+SETTINGS = {"": {}, "round_robin": {"round_robin_gradients": True},
+            "persist_100": {"stage3_param_persistence_threshold": 100}}
+# What zero_train does otherwise than DeepSpeed and the cases show: {what: what it is}. See after_step().
+KNOWN = {"after step": "the persistent parameters are gathered after the step in one all-gather, "
+                       "in DeepSpeed's in one each"}
 
-Case = collections.namedtuple("Case", "model stage world parts dtype")
+Case = collections.namedtuple("Case", "model stage world parts dtype settings", defaults=[""])
 
 
 def cases():
@@ -39,10 +47,21 @@ def cases():
                 yield Case(model, stage, world, 1, "fp32")
             yield Case(model, stage, 2, 3, "fp32")
             yield Case(model, stage, 2, 1, "bf16")
+            yield Case(model, stage, 3, 1, "fp32")
+        for stage in (1, 2):
+            for world in (2, 3):
+                yield Case(model, stage, world, 3, "fp32", "round_robin")
+        for world, parts in ((1, 1), (2, 1), (3, 1), (2, 3)):
+            yield Case(model, 3, world, parts, "fp32", "persist_100")
+    for stage in range(4):
+        yield Case("gpt_tied", stage, 2, 1, "fp32")
+        yield Case("gpt_tied", stage, 3, 3, "fp32")
+    yield Case("gpt_tied", 3, 3, 1, "fp32", "persist_100")
 
 
 def name_of(case):
-    return f"{case.model}-stage{case.stage}-world{case.world}-gas{case.parts}-{case.dtype}"
+    settings = f"-{case.settings}" if case.settings else ""
+    return f"{case.model}-stage{case.stage}-world{case.world}-gas{case.parts}-{case.dtype}{settings}"
 
 
 def config_of(case):
@@ -53,6 +72,7 @@ def config_of(case):
     if case.stage == 3:
         zero.update(reduce_bucket_size=bucket, stage3_prefetch_bucket_size=bucket, stage3_max_live_parameters=live,
                     stage3_max_reuse_distance=0, stage3_param_persistence_threshold=0)
+    zero.update(SETTINGS[case.settings])
     settings = {"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": case.parts,
                 "gradient_clipping": 1.0, "zero_optimization": zero,
                 "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8,
@@ -96,7 +116,7 @@ def run_own(build, case, folder):
     write_weights(str(folder / "init.safetensors"), case.model)
     program = pathlib.Path(build) / "bin" / "shardscope"
     train = [program, "run", "--no-view", "--ranks", str(case.world), "--config", folder / "config.json", "--model",
-             folder / "model.json", "--data", f"golden:{case.model}", "--steps", str(STEPS), "--init",
+             folder / "model.json", "--data", f"golden:{peer_models.DATA[case.model]}", "--steps", str(STEPS), "--init",
              folder / "init.safetensors", "--record", folder / "run.zscope"]
     for command in (train, [program, "export", folder / "run.zscope", "--format", "csv", "--output", folder / "csv"]):
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, check=False)
@@ -159,6 +179,29 @@ def compare_layout(case, own, peer):
     return ""
 
 
+def split_after_step(steps):
+    """([what precedes the update], [all-gathers after it]) by step of stage 3, where only these follow the last reduction."""
+    before, after = [], []
+    for step in steps:
+        last = max((i for i, (op, _) in enumerate(step) if op == "reduce_scatter"), default=-1)
+        before.append(step[:last + 1])
+        after.append(step[last + 1:])
+    return before, after
+
+
+def after_step(case, ours, theirs, persistent):
+    """'' where a step ends as KNOWN says, else how it does not. `persistent`: elements of every persistent parameter."""
+    whole = [-(-elems // case.world) * case.world for elems in persistent]
+    expected = [["all_gather", elems] for elems in whole]
+    for step, (mine, of_peer) in enumerate(zip(ours, theirs)):
+        if mine != [["all_gather", sum(whole)]]:
+            return f" of step {step}: ours are {mine}, expected was one all-gather of {sum(whole)} elements"
+        difference = first_difference(of_peer, expected)
+        if difference:
+            return f" of step {step}: DeepSpeed's are not one for each persistent parameter: {difference}"
+    return ""
+
+
 def by_step(micro_steps, parts):
     return [sum(micro_steps[i:i + parts], []) for i in range(0, len(micro_steps), parts)]
 
@@ -187,6 +230,16 @@ def compare(case, own, peer):
     for op, elems in theirs[-1] if theirs else []:
         totals[op] += elems * size
     figures["bytes"] = ", ".join(f"{op} {total}" for op, total in sorted(totals.items()))
+    if case.settings.startswith("persist"):
+        threshold = SETTINGS[case.settings]["stage3_param_persistence_threshold"]
+        sizes = [size * case.world - padding for size, padding in peer.seen[0]["layout"]["shards"]]
+        persistent = [elems for elems in sizes if elems <= threshold]
+        if not 0 < len(persistent) < len(sizes):
+            found["after step"] = f" {len(persistent)} of {len(sizes)} parameters persist: this case compares nothing"
+        elif case.world > 1:
+            (ours, my_end), (theirs, their_end) = split_after_step(ours), split_after_step(theirs)
+            found["after step"] = after_step(case, my_end, their_end, persistent)
+            figures["known"] = {"after step": f"1 against {len(persistent)}"}
     found["collectives"] = first_difference(ours, theirs)
     if case.stage > 0:
         found["layout"] = compare_layout(case, own, peer)
@@ -203,18 +256,19 @@ def compare(case, own, peer):
 
 
 def report(rows):
-    lines = ["| model | stage | ranks | accumulation | type | losses | norms | bytes by operation and step | layout | gathers |",
-             "|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| model | stage | ranks | accumulation | type | settings | losses | norms | bytes by operation and step | layout | "
+             "gathers | known deviation |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for case, found, figures in rows:
         def cell(what, figure=""):
             if what not in found:
                 return ""
             return "**differ**" if found[what] else (figure or "equal")
-        lines.append(f"| {case.model} | {case.stage} | {case.world} | {case.parts} | {case.dtype} | "
+        lines.append(f"| {case.model} | {case.stage} | {case.world} | {case.parts} | {case.dtype} | {case.settings} | "
                      f"{cell('losses', '%.0e' % figures.get('loss', 0))} | "
                      f"{cell('norms', '%.0e' % figures.get('norm', 0))} | "
                      f"{cell('collectives', 'equal: ' + (figures.get('bytes') or 'none'))} | {cell('layout')} | "
-                     f"{cell('gathers', 'equal: %d' % figures.get('gathers', 0))} |")
+                     f"{cell('gathers', 'equal: %d' % figures.get('gathers', 0))} | "
+                     f"{', '.join(f'{what}: {text}' for what, text in figures.get('known', {}).items())} |")
     return "\n".join(lines)
 
 
@@ -249,12 +303,17 @@ def main():
         print(f"{'DIFFERS' if bad else 'agrees '} {name_of(case)}", flush=True)
         for what, difference in bad.items():
             print(f"    {what}{difference}", flush=True)
+        for what, figure in figures.get("known", {}).items():
+            if not found.get(what):
+                print(f"    known: {KNOWN[what]} ({figure})", flush=True)
         rows.append((case, found, figures))
     table = report(rows)
     print(table)
     if options.markdown:
         pathlib.Path(options.markdown).write_text(table + "\n")
-    print(f"{len(chosen) - failures} of {len(chosen)} cases agree")
+    known = sum(bool(figures.get("known")) for _, _, figures in rows)
+    print(f"{len(chosen) - failures} of {len(chosen)} cases agree, {known} of them but for a known deviation" if known else
+          f"{len(chosen) - failures} of {len(chosen)} cases agree")
     return 1 if failures else 0
 
 

@@ -163,10 +163,9 @@ def start_peer(python, job, world, folder, extra_environment=None, prefix=()):
 
 def own_arguments(job, folder):
     """Arguments of zero_train for a peer's job."""
-    shape = peer_models.GptShape(**job["shape"]) if job["model"] == "gpt" else None
-    (folder / "model.json").write_text(peer_models.tree(job["model"], shape))
+    (folder / "model.json").write_text(peer_models.tree(job["model"], peer_models.shape_of(job)))
     (folder / "config.json").write_text(json.dumps(job["config"]))
-    return ["--config", folder / "config.json", "--model", folder / "model.json", "--data", f"golden:{job['model']}",
+    return ["--config", folder / "config.json", "--model", folder / "model.json", "--data", f"golden:{peer_models.DATA[job['model']]}",
             "--init-scheme", "hash", "--steps", str(job["steps"]), "--losses", folder / "losses.json"]
 
 

@@ -23,8 +23,17 @@ GOLDEN_GPT = GptShape(layers=2, width=30, heads=3, context=12, vocabulary=59)
 SMALL_GPT = GptShape(layers=6, width=384, heads=6, context=256, vocabulary=256)
 
 
+# By model: which formula its data has (formula_data.py, zero_train's --data golden:...).
+DATA = {"mlp": "mlp", "gpt": "gpt", "gpt_tied": "gpt"}
+
+
+def shape_of(job):
+    """Of a job's model; None where it has only one."""
+    return None if job["model"] == "mlp" else GptShape(**job["shape"])
+
+
 def tree(model, shape=None):
-    """The JSON text that zero_train's --model takes."""
+    """The JSON text that zero_train's --model takes. gpt_tied: a gpt whose head is its token embedding."""
     if model == "mlp":
         return (SAMPLES / "mlp.json").read_text()
     linear = lambda name, i, o: {"kind": "linear", "name": name, "in": i, "out": o}
@@ -35,8 +44,11 @@ def tree(model, shape=None):
                                           {"kind": "attention", "heads": shape.heads}, linear("proj", d, d)]},
         {"kind": "residual", "children": [norm("ln2"), linear("fc1", d, 4 * d), {"kind": "gelu"},
                                           linear("fc2", 4 * d, d)]}]
+    head = {**linear("head", d, shape.vocabulary), "bias": False}
+    if model == "gpt_tied":
+        head["weight_of"] = "wte.weight"
     return json.dumps({
-        "name": "gpt",
+        "name": model,
         "input": {"kind": "tokens", "vocabulary": shape.vocabulary, "context": shape.context},
         "loss": {"kind": "cross_entropy"},
         "root": {"kind": "sequential", "type": "GPT", "children": [
@@ -45,8 +57,7 @@ def tree(model, shape=None):
                 {"kind": "embedding", "name": "wpe", "rows": shape.context, "width": d, "lookup": "positions"}]},
             {"kind": "list", "name": "h", "repeat": shape.layers,
              "children": [{"kind": "sequential", "type": "Block", "children": block}]},
-            norm("lnf"),
-            {**linear("head", d, shape.vocabulary), "bias": False}]}})
+            norm("lnf"), head]}})
 
 
 def torch_model(model, shape=None):
@@ -98,13 +109,15 @@ def torch_model(model, shape=None):
             return x + self.fc2(F.gelu(self.fc1(self.ln2(x)), approximate="tanh"))
 
     class Gpt(nn.Module):
-        def __init__(self, s):
+        def __init__(self, s, tied):
             super().__init__()
             self.wte = nn.Embedding(s.vocabulary, s.width)
             self.wpe = nn.Embedding(s.context, s.width)
             self.h = nn.ModuleList(Block(s.width, s.heads) for _ in range(s.layers))
             self.lnf = nn.LayerNorm(s.width)
             self.head = nn.Linear(s.width, s.vocabulary, bias=False)
+            if tied:
+                self.head.weight = self.wte.weight
 
         def forward(self, tokens, targets):
             x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
@@ -113,4 +126,4 @@ def torch_model(model, shape=None):
             logits = self.head(self.lnf(x))
             return F.cross_entropy(logits.view(-1, logits.shape[-1]).float(), targets.reshape(-1))
 
-    return Mlp() if model == "mlp" else Gpt(shape)
+    return Mlp() if model == "mlp" else Gpt(shape, tied=model == "gpt_tied")

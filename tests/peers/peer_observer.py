@@ -2,8 +2,8 @@
 
 Names are those of DeepSpeed 0.19 (deepspeed/runtime/zero).
 """
-# Norms, overflow flags and sanity checks travel in collectives of integers or of a few numbers, which zero_train sends
-# past its accounting as well.
+# Norms, overflow flags and sanity checks travel in reductions and broadcasts of integers or of a few numbers, which
+# zero_train sends past its accounting as well. All-gathers are of parameters, however small.
 CONTROL_ELEMS = 8
 
 
@@ -34,7 +34,8 @@ class Observer:
         return {"collectives": self.collectives, "gathers": self.gathers, "layout": self.layout}
 
     def _note(self, op, tensor):
-        if self.collectives and tensor.numel() > CONTROL_ELEMS and tensor.is_floating_point():
+        control = op != "all_gather" and tensor.numel() <= CONTROL_ELEMS
+        if self.collectives and not control and tensor.is_floating_point():
             self.collectives[-1].append([op, tensor.numel()])
 
     def _watch_collectives(self, backend):

@@ -3,8 +3,8 @@
 usage: peer_rank.py JOBS.json   (RANK, WORLD_SIZE and MASTER_ADDR in the environment)
 
 JOBS: a list, run one after the other, each in a process of its own: DeepSpeed numbers parameters for a process's life.
-A job: {"port": rendezvous, "peer": "deepspeed" | "ddp" | "fsdp2", "model": "mlp" | "gpt", "shape": {...}, "config": DeepSpeed configuration,
-"steps": N, "out": folder, "observe": bool}. Steps go to OUT/rankR.steps as they end, one line each: time of CLOCK_MONOTONIC
+A job: {"port": rendezvous, "peer": "deepspeed" | "ddp" | "fsdp2", "model": "mlp" | "gpt" | "gpt_tied", "shape": {...},
+"config": DeepSpeed configuration, "steps": N, "out": folder, "observe": bool}. Steps go to OUT/rankR.steps as they end, one line each: time of CLOCK_MONOTONIC
 in seconds, losses of the micro-steps, norm of the gradient. With "observe", what DeepSpeed decided goes to
 OUT/rankR.json.
 """
@@ -37,8 +37,7 @@ def batch(job, micro, rank):
 
 
 def build(job):
-    shape = peer_models.GptShape(**job["shape"]) if job["model"] == "gpt" else None
-    model = peer_models.torch_model(job["model"], shape)
+    model = peer_models.torch_model(job["model"], peer_models.shape_of(job))
     with torch.no_grad():
         for index, (name, param) in enumerate(model.named_parameters()):
             param.copy_(torch.from_numpy(formula_data.initial_weight(name, index, tuple(param.shape))))
