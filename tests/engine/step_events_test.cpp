@@ -186,6 +186,39 @@ TEST(ZenFlowVotes, DecideTheNextUpdate) {
   }
 }
 
+// At stage 2 a bucket is held while it fills and while it is reduced. Without overlap_comm the next one
+// begins when that is over; with it two may be on their way. No buffer is allocated: a bucket is as large as
+// the gradients in it.
+TEST(BucketMemory, IsOfOneBucketOrWithOverlapOfThree) {
+  constexpr std::int64_t kMatrix = 64 * 256, kBucket = kMatrix + 400;  // a matrix and vectors beside it
+  const auto most_held = [](bool overlap, std::int64_t bucket) {
+    RunSpec spec;
+    spec.model = model_named("mlp");
+    spec.world = 2;
+    spec.config = make_config(2);
+    spec.config["zero_optimization"]["reduce_bucket_size"] = bucket;
+    spec.config["zero_optimization"]["overlap_comm"] = overlap;
+    const ObservedRun observed = train_observed(spec);
+    std::int64_t held = 0, most = 0;
+    for (const Event& event : observed.events.at(0)) {
+      if (event.code != code_of(instrumentation::MemoryCategory::reduce_bucket)) continue;
+      if (event.kind == EventKind::memory_alloc) held += event.v0;
+      if (event.kind == EventKind::memory_free) held -= event.v0;
+      most = std::max(most, held);
+    }
+    EXPECT_EQ(held, 0);
+    return most / static_cast<std::int64_t>(sizeof(float));
+  };
+  // A matrix does not fit, and is there while the bucket before it is reduced.
+  constexpr std::int64_t kRounding = 16 * device::Arena::kAlignment / sizeof(float);
+  const std::int64_t without = most_held(false, kBucket), with = most_held(true, kBucket);
+  EXPECT_GE(without, 2 * kMatrix);
+  EXPECT_LE(without, kBucket + kMatrix + kRounding);
+  EXPECT_GE(with - without, 2 * kMatrix);
+  EXPECT_LE(with, 3 * kBucket + kMatrix + kRounding);
+  EXPECT_LT(most_held(true, 100 * kBucket), 110000) << "the whole model, 100417 elements and rounding";
+}
+
 // reset_T: what every rank has lost at both hops is forgotten, of every parameter that goes as int4.
 TEST(FeedbackReset, IsToldWhenErrorsAreForgotten) {
   for (const int interval : {0, 2, 3, 1024}) {

@@ -1,4 +1,5 @@
 // The model layer on a synthetic run: rows, selection, axes, the state dump.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/gui/model/app_state.h"
+#include "app/gui/model/bucket_note.h"
 #include "app/gui/model/details.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/memory_stack.h"
@@ -111,6 +113,34 @@ TEST(MemoryLegend, HasTheLargestCategoriesWhereNotAllFit) {
   EXPECT_EQ(largest_categories(used, now, peak, 3), (std::vector<C>{C::param_shard, C::activation}));
   EXPECT_EQ(largest_categories(used, now, std::nullopt, 3), (std::vector<C>{C::param_shard, C::momentum}));
   EXPECT_TRUE(largest_categories(used, now, peak, 0).empty());
+}
+
+// overlap_comm costs DeepSpeed a second buffer at stage 2, and here up to two more buckets of gradients, as
+// engine_step_events_test measures them.
+TEST(BucketNote, SaysWhatOverlapCostsHereAndInDeepSpeed) {
+  const auto note = [](std::int32_t stage, const std::string& more, const std::string& beside = "") {
+    ev::RunTables tables;
+    tables.stage = stage;
+    tables.param_bytes = 2;
+    tables.config_json =
+        R"({"shardscope": {}, "zero_optimization": {"stage": 2, "reduce_bucket_size": 524288)" + more + "}" +
+        beside + "}";
+    return bucket_note(tables);
+  };
+  using ::testing::AllOf, ::testing::HasSubstr, ::testing::Not;
+  EXPECT_THAT(note(2, R"(, "overlap_comm": true)"),
+              AllOf(HasSubstr("up to three buckets are held: one fills, two are being reduced"),
+                    HasSubstr("a buffer of reduce_bucket_size elements (1.00 MiB)"),
+                    HasSubstr("overlap_comm costs a second one there and none here")));
+  EXPECT_THAT(note(2, ""), AllOf(HasSubstr("Without overlap_comm one bucket is held"),
+                                 HasSubstr("overlap_comm would cost a second one there and none here")));
+  EXPECT_THAT(note(2, R"(, "contiguous_gradients": false)"), Not(HasSubstr("DeepSpeed")))
+      << "it has no buffers then";
+  EXPECT_EQ(note(3, ""), "") << "DeepSpeed's stage 3 has one buffer, with and without overlap_comm";
+  ev::RunTables foreign;
+  foreign.stage = 2;
+  foreign.config_json = R"({"zero_optimization": {"stage": 2}})";
+  EXPECT_EQ(bucket_note(foreign), "") << "another program's run";
 }
 
 TEST_F(Model, StackRunsKeepEveryColumn) {

@@ -4,9 +4,9 @@ usage: peer_rank.py JOBS.json   (RANK, WORLD_SIZE and MASTER_ADDR in the environ
 
 JOBS: a list, run one after the other, each in a process of its own: DeepSpeed numbers parameters for a process's life.
 A job: {"port": rendezvous, "peer": "deepspeed" | "ddp" | "fsdp2", "model": "mlp" | "gpt" | "gpt_tied", "shape": {...},
-"config": DeepSpeed configuration, "steps": N, "out": folder, "observe": bool}. Steps go to OUT/rankR.steps as they end, one line each: time of CLOCK_MONOTONIC
-in seconds, losses of the micro-steps, norm of the gradient. With "observe", what DeepSpeed decided goes to
-OUT/rankR.json.
+"config": DeepSpeed configuration, "steps": N, "out": folder, "observe": bool}. Steps go to OUT/rankR.steps as they end, one
+line each: time of CLOCK_MONOTONIC in seconds, losses of the micro-steps, norm of the gradient. With "observe", what
+DeepSpeed decided goes to OUT/rankR.json.
 """
 import contextlib
 import json

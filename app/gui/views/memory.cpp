@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "app/analysis/not_told.h"
+#include "app/gui/model/bucket_note.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/memory_stack.h"
 #include "app/gui/model/names.h"
@@ -103,21 +104,25 @@ void MemoryView::legend(Context& ctx, Rect room, const std::vector<ev::MemoryCat
     }
     ctx.canvas.text_in(place, bytes(value).text(), c.text, Font::mono_small, Align::right);
   };
-  const auto line = [&](std::string_view label, std::int64_t at_now, std::optional<std::int64_t> at_peak) {
+  const auto line = [&](std::string_view label, std::int64_t at_now, std::optional<std::int64_t> at_peak,
+                        std::string_view note = "") {
     Rect row = room.take_top(18);
     if (with_peak) {
       const Rect place = row.take_right(kNumber);
       if (at_peak) amount(place, *at_peak);
     }
     amount(row.take_right(kNumber), at_now);
-    if (ctx.canvas.text_in(row, label, c.text, Font::small) && ctx.hovered(row)) ctx.tip(label);
+    const bool cut = ctx.canvas.text_in(row, label, c.text, Font::small);
+    if (!ctx.hovered(row)) return;
+    if (!note.empty()) ctx.tip(note);
+    if (note.empty() && cut) ctx.tip(label);
   };
-  const auto indented = [&](std::string_view label, std::int64_t at_now,
-                            std::optional<std::int64_t> at_peak) {
+  const auto indented = [&](std::string_view label, std::int64_t at_now, std::optional<std::int64_t> at_peak,
+                            std::string_view note = "") {
     const Rect saved = room;
     room.x += 16;
     room.w -= 16;
-    line(label, at_now, at_peak);
+    line(label, at_now, at_peak, note);
     room.x = saved.x;
     room.w = saved.w;
   };
@@ -132,7 +137,10 @@ void MemoryView::legend(Context& ctx, Rect room, const std::vector<ev::MemoryCat
   for (auto category = shown.rbegin(); category != shown.rend(); ++category) {
     ctx.canvas.fill({room.x, room.y + 4, 10, 10}, shade(c, *category), 1, 2);
     const std::int64_t at_now = now.bytes[static_cast<std::size_t>(*category)];
-    indented(word(*category), at_now, at_peak(*category));
+    const std::string note = *category == ev::MemoryCategory::reduce_bucket && ctx.app.store().has_tables()
+                                 ? bucket_note(ctx.app.store().tables())
+                                 : "";
+    indented(word(*category), at_now, at_peak(*category), note);
     rest_now -= at_now;
     if (rest_at_peak) *rest_at_peak -= *at_peak(*category);
   }
