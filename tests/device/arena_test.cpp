@@ -1,9 +1,12 @@
 // The arena: exact accounts, buffers that never overlap, memory that is used again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <random>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "instrumentation/emitter.h"
 #include "instrumentation/ring.h"
 #include "runtime/comm/world.h"
+#include "runtime/device/cpu/huge_pages.h"
 #include "runtime/device/cpu/region_allocator.h"
 #include "runtime/device/device.h"
 #include "runtime/device/error.h"
@@ -235,6 +239,27 @@ TEST_F(ArenaTest, StepAfterStepReservesNoMore) {
   EXPECT_EQ(arena.reserved_bytes(), reserved);
   // At most one segment of 20 MiB that is partly used, per stream.
   EXPECT_LE(reserved, arena.peak_bytes() + 2 * (std::size_t{20} << 20));
+}
+
+// What is reserved around a mapping to align it is given back: a run maps and unmaps segments for days.
+TEST(HugePages, AMappingTakesNoMoreAddressesThanItHas) {
+  const auto address_space = [] {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  };
+  constexpr int kTimes = 64;
+  constexpr std::size_t kBytes = 3 * kHugePage + 5000;
+  const std::size_t before = address_space();
+  for (int i = 0; i < kTimes; ++i) {
+    void* const data = map_aligned(kBytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    ASSERT_NE(data, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % kHugePage, 0U);
+    EXPECT_LE(address_space(), before + kBytes + kHugePage / 2);
+    std::memset(data, 1, kBytes);
+    ASSERT_EQ(munmap(data, kBytes), 0);
+  }
+  EXPECT_LE(address_space(), before + kHugePage / 2);
 }
 
 }  // namespace

@@ -176,6 +176,26 @@ TEST_P(ZenFlowEvents, SayWhatIsChosenAndWhatIsDeferred) {
     EXPECT_EQ(waits, published);
     EXPECT_EQ(open, 0);
 
+    // After the warm-up the device steps what is chosen, and all that is no matrix, in every step.
+    std::vector<std::int64_t> in_columns(spec.steps, 0);
+    for (const Event& event : observed.lane(rank, StreamId::host)) {
+      if (event.kind == EventKind::columns_selected) in_columns.at(event.b) += event.v0;
+    }
+    std::int64_t in_vectors = 0;
+    for (const ExpectedPiece& piece : share.pieces) in_vectors += piece.columns == 0 ? piece.elems : 0;
+    std::vector<std::pair<std::uint32_t, std::int64_t>> expected_steps, begins, ends;
+    std::int64_t in_last_choice = 0;
+    for (std::uint32_t step = 0; step < spec.steps; ++step) {
+      if (rule.selection_cause(step)) in_last_choice = in_columns[step];
+      if (!rule.warms_up(step)) expected_steps.emplace_back(step, in_vectors + in_last_choice);
+    }
+    for (const Event& event : observed.lane(rank, StreamId::compute)) {
+      if (event.kind == EventKind::optimizer_begin) begins.emplace_back(event.b, event.v0);
+      if (event.kind == EventKind::optimizer_end) ends.emplace_back(event.b, event.v0);
+    }
+    EXPECT_EQ(begins, expected_steps);
+    EXPECT_EQ(ends, expected_steps);
+
     // The CPU steps every element once per deferred update, under the step that queued it.
     std::int64_t stepped = 0, begun = 0;
     for (const Event& event : observed.lane(rank, StreamId::worker)) {

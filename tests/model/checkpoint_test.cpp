@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "runtime/checkpoint/float16.h"
@@ -78,6 +81,43 @@ TEST(Weights, WrittenAndReadByRange) {
   std::filesystem::remove(path);
 }
 
+// The same five numbers in every type that weights may have, and integers, which they may not.
+TEST(Safetensors, EveryTypeOfWeightsReadsByRange) {
+  const std::vector<float> values = {-1.5F, 0, 0.25F, 2, 96};
+  const std::vector<std::uint16_t> f16 = {0xBE00, 0, 0x3400, 0x4000, 0x5600};
+  const std::vector<std::uint16_t> bf16 = {0xBFC0, 0, 0x3E80, 0x4000, 0x42C0};
+  const std::vector<double> f64(values.begin(), values.end());
+  std::string entries, data;
+  const auto add = [&](const std::string& type, const auto& elements) {
+    const std::size_t begin = data.size();
+    data.append(reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(elements[0]));
+    entries += (entries.empty() ? "\"" : ",\"") + type + R"(":{"dtype":")" + type +
+               R"(","shape":[5],"data_offsets":[)" + std::to_string(begin) + "," +
+               std::to_string(data.size()) + "]}";
+  };
+  add("F64", f64);
+  add("F32", values);
+  add("F16", f16);
+  add("BF16", bf16);
+  add("I8", std::vector<std::int8_t>{1, 2, 3, 4, 5});
+  const std::string header = "{" + entries + "}";
+  const std::uint64_t length = header.size();
+  const std::string path = temporary("types");
+  std::ofstream(path, std::ios::binary)
+      << std::string(reinterpret_cast<const char*>(&length), sizeof(length)) << header << data;
+  const SafetensorsReader reader(path);
+  for (const std::string type : {"F64", "F32", "F16", "BF16"}) {
+    std::vector<float> got(3, 7);
+    reader.read(*reader.find(type), 1, got);
+    EXPECT_THAT(got, ::testing::ElementsAre(0, 0.25F, 2)) << type;
+    reader.read_strided(*reader.find(type), 0, 2, got);
+    EXPECT_THAT(got, ::testing::ElementsAre(-1.5F, 0.25F, 96)) << type;
+  }
+  std::vector<float> none(2);
+  EXPECT_THROW(reader.read(*reader.find("I8"), 0, none), CheckpointError);
+  std::filesystem::remove(path);
+}
+
 TEST(Weights, AFileOfAnotherModelIsRefused) {
   const plan::ModelPlan model = plan::build_model_plan(plan::named_model("gpt-mini"));
   try {
@@ -120,6 +160,35 @@ TEST(Safetensors, DamagedFilesAreErrors) {
     }
   }
   EXPECT_GT(refused, 10000);
+}
+
+// Radford et al. 2019: the last linear of each of the R residual branches (two per layer) begins smaller by
+// sqrt(R), so that what the branches add up to does not grow with depth.
+TEST(Initializer, Gpt2sResidualBranchesBeginSmaller) {
+  const plan::ModelPlan model = plan::build_model_plan(plan::named_model("gpt-mini"));
+  const auto ends_with = [](const std::string& name, std::string_view end) {
+    return name.size() >= end.size() && std::string_view(name).substr(name.size() - end.size()) == end;
+  };
+  const auto branches = std::count_if(model.params.begin(), model.params.end(), [&](const auto& param) {
+    return ends_with(param.name, "c_proj.weight");
+  });
+  ASSERT_EQ(branches, 8) << "four layers";
+  const model::Initializer initial(model, model::InitScheme::gpt2, 7);
+  for (const plan::ParamPlan& param : model.params) {
+    SCOPED_TRACE(param.name);
+    std::vector<float> values(static_cast<std::size_t>(param.elems));
+    initial.fill(param.id, {0, param.elems}, values.data());
+    if (param.shape.size() == 1) {
+      const float expected = ends_with(param.name, "bias") ? 0 : 1;
+      EXPECT_EQ(std::count(values.begin(), values.end(), expected), param.elems);
+      continue;
+    }
+    double squares = 0;
+    for (const float value : values) squares += static_cast<double>(value) * static_cast<double>(value);
+    const double expected = ends_with(param.name, "c_proj.weight") ? 0.02 / std::sqrt(8.0) : 0.02;
+    // The deviation of 8192 numbers and more is known to 1 %.
+    EXPECT_NEAR(std::sqrt(squares / static_cast<double>(param.elems)), expected, 0.05 * expected);
+  }
 }
 
 TEST(Initializer, AShardIsASliceOfTheWhole) {

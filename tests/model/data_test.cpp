@@ -194,6 +194,22 @@ TEST_F(Data, VectorsFromNpy) {
     stream->next(batch);
     for (std::size_t b = 0; b < 2; ++b) EXPECT_EQ(batch.labels[b], batch.inputs[2 * b] == 1 ? 5 : 6);
   }
+  // Halves are read too: 1, 2, 3 and 4.
+  const std::uint16_t halves[] = {0x3C00, 0x4000, 0x4200, 0x4400};
+  const std::string half_path =
+      write("half.npy", npy("<f2", "(2, 2)", {reinterpret_cast<const char*>(halves), sizeof(halves)}));
+  const auto of_halves = open_stream(spec, {half_path + "," + y_path, 2, 0, 0, 1, 1});
+  HostBatch batch;
+  of_halves->next(batch);
+  for (std::size_t b = 0; b < 2; ++b) {
+    EXPECT_EQ(batch.inputs[2 * b + 1], batch.inputs[2 * b] + 1);
+    EXPECT_EQ(batch.labels[b], batch.inputs[2 * b] == 1 ? 5 : 6);
+  }
+  // Of other types the bytes say something else.
+  for (const std::string type : {"<i2", "<i4", ">f4", "|u1"}) {
+    EXPECT_THAT(error_of(spec, write("type.npy", npy(type, "(2, 2)", std::string(16, '\1'))) + "," + y_path),
+                HasSubstr("holds elements of type '" + type + "'; save it as float32"));
+  }
   // A cut file, at every length, is an error and never a crash.
   const std::string whole = npy("<f4", "(2, 2)", {reinterpret_cast<const char*>(x), sizeof(x)});
   for (std::size_t length = 0; length < whole.size(); ++length) {
