@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -14,13 +15,14 @@ namespace shardscope::instrumentation {
 namespace {
 constexpr std::int64_t kHelloEvery = 1'000'000'000;
 constexpr std::int64_t kFirstHelloEvery =
-    20'000'000;  ///< until the collector is heard: it may just be starting
+    20'000'000;                              ///< until the collector is heard: it may just be starting
+constexpr std::int64_t kLookEvery_ms = 250;  ///< for another key
 constexpr std::int64_t kAliveFor = 5'000'000'000;
 }  // namespace
 
 ControlClient::ControlClient(zmq::context_t& context, ControlClientOptions options)
-    : options_(std::move(options)), socket_(make_socket(context, Role::rank_control, options_.key)) {
-  socket_.connect(options_.endpoint);
+    : options_(std::move(options)), context_(context) {
+  connect();
   options_.gate->set_on_change([this] { wake_.signal(); });
   const BlockSignals blocked;
   thread_ = std::thread([this] { run(); });
@@ -33,6 +35,12 @@ ControlClient::~ControlClient() {
   thread_.join();
 }
 
+void ControlClient::connect() {
+  const std::optional<Credentials>& credentials = options_.credentials;
+  socket_ = make_socket(context_, Role::rank_control, credentials ? credentials->key() : std::nullopt);
+  if (!credentials || credentials->known()) socket_.connect(options_.endpoint);
+}
+
 bool ControlClient::collector_alive() const noexcept {
   const std::int64_t heard = heard_ns_.load(std::memory_order_relaxed);
   return heard != 0 && monotonic_now_ns() - heard < kAliveFor;
@@ -43,6 +51,10 @@ void ControlClient::run() {
   std::int64_t next_hello = 0;
   while (!stop_.load()) {
     const std::int64_t now = monotonic_now_ns();
+    if (options_.credentials && options_.credentials->changed(now)) {
+      connect();
+      next_hello = now;
+    }
     if (now >= next_hello) {
       // Again and again: a restarted collector knows nobody.
       send(options_.hello);
@@ -51,7 +63,7 @@ void ControlClient::run() {
     }
     std::array<zmq::pollitem_t, 2> items{
         {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_.fd(), ZMQ_POLLIN, 0}}};
-    const auto wait_ms = (next_hello - now) / 1'000'000 + 1;
+    const auto wait_ms = std::min<std::int64_t>((next_hello - now) / 1'000'000, kLookEvery_ms) + 1;
     try {
       zmq::poll(items.data(), items.size(), std::chrono::milliseconds(wait_ms));
     } catch (const zmq::error_t& error) {

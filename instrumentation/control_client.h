@@ -11,15 +11,16 @@
 
 #include "instrumentation/gate.h"
 #include "instrumentation/host_clock.h"
+#include "instrumentation/local_keys.h"
 #include "instrumentation/sockets.h"
 #include "instrumentation/wire.h"
 
 namespace shardscope::instrumentation {
 
 struct ControlClientOptions {
-  std::string endpoint;  ///< the control endpoint itself
-  std::optional<KeyFile> key;
-  wire::Header header;  ///< of every message
+  std::string endpoint;                    ///< the control endpoint itself
+  std::optional<Credentials> credentials;  ///< of the collector's endpoint; none: without a key
+  wire::Header header;                     ///< of every message
   wire::Hello hello;
   GateKeeper* gate = nullptr;
   std::function<void(Detail)> set_detail;  ///< on the control thread, like the others
@@ -42,6 +43,7 @@ class ControlClient {
   [[nodiscard]] bool collector_alive() const noexcept;
 
  private:
+  void connect();
   void run();
   void handle(const void* data, std::size_t bytes, std::int64_t received_ns);
   void execute(const wire::RankCommand& command);
@@ -49,6 +51,7 @@ class ControlClient {
   void send_position();
 
   ControlClientOptions options_;
+  zmq::context_t& context_;
   zmq::socket_t socket_;
   WakeFd wake_;
   std::atomic<bool> stop_{false};

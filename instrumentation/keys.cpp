@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -63,10 +64,15 @@ class Parser {
                              "; make a new one with `shardscope keys`");
   }
   std::string key_of(std::istringstream& words) const {
-    std::string key, rest;
+    std::string key;
     words >> key;
-    if (!is_key(key) || words >> rest) fail("a key has 40 characters of Z85");
+    if (!is_key(key)) fail("a key has 40 characters of Z85");
+    end(words);
     return key;
+  }
+  void end(std::istringstream& words) const {
+    std::string rest;
+    if (words >> rest) fail("'" + rest.substr(0, 40) + "' does not belong there");
   }
   KeyRole role_of_words(std::istringstream& words) const {
     std::string name;
@@ -89,7 +95,13 @@ class Parser {
     } else if (what == "allow") {
       const KeyRole role = role_of_words(words);
       if (role == KeyRole::collector) fail("a collector lets in publish, view and control");
-      key_.allowed.push_back({role, key_of(words)});
+      std::string key, name;
+      words >> key >> name;
+      if (!is_key(key)) fail("a key has 40 characters of Z85");
+      if (!name.empty() && !is_key_name(name))
+        fail("a key's name has letters, digits, '.', '_' and '-' only");
+      end(words);
+      key_.allowed.push_back({role, key, name});
     } else {
       fail("'" + what.substr(0, 40) + "' is not known");
     }
@@ -117,6 +129,17 @@ const char* name_of(KeyRole role) noexcept {
   return "unknown";
 }
 
+bool is_key_name(const std::string& name) noexcept {
+  constexpr std::size_t kLongest = 64;
+  const auto fits = [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  };
+  return !name.empty() && name.size() <= kLongest && std::all_of(name.begin(), name.end(), fits);
+}
+
+std::string short_name(const std::string& public_key) { return "key " + public_key.substr(0, 8) + "..."; }
+
 KeyPair make_key_pair() {
   std::array<char, kKeyChars + 1> public_key{}, secret_key{};
   if (zmq_has("curve") == 0 || zmq_curve_keypair(public_key.data(), secret_key.data()) != 0)
@@ -132,7 +155,8 @@ std::string format_key_file(const KeyFile& key) {
   text += "public " + key.pair.public_key + "\nsecret " + key.pair.secret_key + "\n";
   if (!key.collector.empty()) text += "collector " + key.collector + "\n";
   for (const KeyFile::Allowed& allowed : key.allowed)
-    text += std::string("allow ") + name_of(allowed.role) + " " + allowed.public_key + "\n";
+    text += std::string("allow ") + name_of(allowed.role) + " " + allowed.public_key +
+            (allowed.name.empty() ? "" : " " + allowed.name) + "\n";
   return text;
 }
 
@@ -173,27 +197,43 @@ void write_key_file(const std::string& path, const KeyFile& key) {
   if (!good || rename(temporary.c_str(), path.c_str()) != 0) fail();
 }
 
-std::optional<KeyFile> client_key(const std::string& path, const std::vector<KeyRole>& roles) {
-  std::string file = path;
-  if (file.empty()) {
-    const char* variable = std::getenv("SHARDSCOPE_KEY");
-    if (variable != nullptr) file = variable;
-  }
-  if (file.empty()) return std::nullopt;
-  KeyFile key = read_key_file(file);
+KeyFile client_key(const std::string& path, const std::vector<KeyRole>& roles) {
+  KeyFile key = read_key_file(path);
   if (std::find(roles.begin(), roles.end(), key.role) == roles.end()) {
     std::string wanted;
     for (const KeyRole role : roles) wanted += (wanted.empty() ? "" : " or ") + std::string(name_of(role));
-    throw std::runtime_error("key file " + file + ": its role is " + name_of(key.role) +
+    throw std::runtime_error("key file " + path + ": its role is " + name_of(key.role) +
                              ", here it must be " + wanted);
   }
   return key;
 }
 
+namespace {
+
+void check_folder(const std::string& path, const struct stat& info) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::runtime_error("key folder " + path + ": " + why);
+  };
+  if ((info.st_mode & 077) != 0)
+    refuse("others can open or change it; `chmod 700` it, or make new keys if they have");
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    struct stat file {};
+    if (lstat(entry.path().c_str(), &file) != 0 || S_ISLNK(file.st_mode)) continue;
+    if ((file.st_mode & 077) != 0)
+      refuse("others could read or change " + entry.path().filename().string() +
+             " in it; `chmod go=` it, or make new keys if they have");
+  }
+  if (error) refuse("cannot be read: " + error.message());
+}
+
+}  // namespace
+
 std::optional<KeyFile> collector_key(const std::string& path) {
   if (path.empty()) return std::nullopt;
   struct stat info {};
   const bool folder = stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  if (folder) check_folder(path, info);
   const std::string file = folder ? path + "/collector.key" : path;
   KeyFile key = read_key_file(file);
   if (key.role != KeyRole::collector)

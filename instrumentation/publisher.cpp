@@ -129,7 +129,7 @@ struct Publisher::State {
     std::fprintf(
         stderr,
         "shardscope: warning: no collector answers at %s, so %s; start `shardscope record` there, and give "
-        "this program a publishing key (SHARDSCOPE_KEY) if it has keys\n",
+        "this program a publishing key (SHARDSCOPE_KEY) if it has keys or is another user's\n",
         options.endpoint.c_str(),
         at_the_end ? "this run's events reached nobody"
                    : "events wait for one, and what does not fit is dropped");

@@ -13,6 +13,7 @@
 #include "instrumentation/clock.h"
 #include "instrumentation/control_client.h"
 #include "instrumentation/emission_cost.h"
+#include "instrumentation/local_keys.h"
 #include "instrumentation/send_queue.h"
 #include "instrumentation/sockets.h"
 
@@ -77,9 +78,14 @@ struct RankLink::State {
   std::atomic<std::size_t> queued{0};
 
   std::optional<zmq::context_t> own_context;
+  std::optional<Credentials> credentials;
   std::optional<zmq::socket_t> socket;
   std::unique_ptr<ControlClient> control;
 
+  zmq::context_t& context() {
+    return options.shared != nullptr ? options.shared->state_->context : *own_context;
+  }
+  void connect();
   void take_posted();
   void keep(std::vector<Event> memory);
 };
@@ -92,16 +98,14 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
   s.header.rank = s.tables.rank;
   s.header.run_id = s.tables.run_id;
   s.header.incarnation = random_id();
-  const std::optional<KeyFile> key = client_key(s.options.key_file, {KeyRole::publish});
+  s.credentials.emplace(s.options.endpoint, s.options.key_file, std::vector{KeyRole::publish});
   if (s.options.shared == nullptr)
     s.own_context.emplace(1).set(zmq::ctxopt::thread_name_prefix, kIoThreadPrefix);
-  zmq::context_t& context = s.options.shared != nullptr ? s.options.shared->state_->context : *s.own_context;
-  s.socket = make_socket(context, Role::rank_publish, key);
-  s.socket->connect(endpoints.publish);
+  s.connect();
 
   ControlClientOptions control;
   control.endpoint = endpoints.control;
-  control.key = key;
+  control.credentials = s.credentials;
   control.header = s.header;
   control.hello = {s.tables.world, s.tables.pid, s.tables.host,
                    s.options.clock_id.empty() ? clock_identity() : s.options.clock_id};
@@ -113,8 +117,13 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
   control.resend_tables = [&s] { s.resend.store(true); };
   control.finish_received = [&s] { s.finish_acknowledged.store(true); };
   control.clock = s.options.clock;
-  s.control = std::make_unique<ControlClient>(context, std::move(control));
+  s.control = std::make_unique<ControlClient>(s.context(), std::move(control));
   s.queue.push(wire::Body(wire::Tables{s.tables}));
+}
+
+void RankLink::State::connect() {
+  socket = make_socket(context(), Role::rank_publish, credentials->key());
+  if (credentials->known()) socket->connect(endpoints_of(options.endpoint).publish);
 }
 
 RankLink::~RankLink() {
@@ -201,6 +210,7 @@ void RankLink::State::take_posted() {
 void RankLink::pump() {
   State& s = *state_;
   s.take_posted();
+  if (s.credentials->changed(monotonic_now_ns())) s.connect();
   for (;;) {
     if (!s.in_flight) {
       if (s.queue.empty()) break;

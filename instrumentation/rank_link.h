@@ -34,7 +34,7 @@ inline constexpr std::size_t kBatchEvents = 1U << 12;
 
 struct RankLinkOptions {
   std::string endpoint;
-  std::string key_file;  ///< publishing key; empty: SHARDSCOPE_KEY, or none
+  std::string key_file;  ///< publishing key (Credentials)
   std::size_t queue_bytes = 64U << 20;
   GateKeeper* gate = nullptr;              ///< outlives the link
   std::function<void(Detail)> set_detail;  ///< called on the link's control thread

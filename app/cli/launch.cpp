@@ -40,7 +40,7 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
     command.emplace_back("mpirun");
     if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
     for (const char* option : {"--oversubscribe", "--bind-to", "none"}) command.emplace_back(option);
-    if (!options.keys.empty()) command.insert(command.end(), {"-x", "SHARDSCOPE_KEY"});
+    command.insert(command.end(), {"-x", "SHARDSCOPE_KEY"});
     command.emplace_back("-n");
     command.push_back(std::to_string(options.ranks));
   }
@@ -70,10 +70,12 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   return command;
 }
 
-/// What a child needs to be let in by a collector with keys.
-std::vector<std::pair<std::string, std::string>> key_for(const LaunchOptions& options, const char* holder) {
-  if (options.keys.empty()) return {};
-  return {{"SHARDSCOPE_KEY", (fs::absolute(options.keys) / (std::string(holder) + ".key")).string()}};
+/// What a child needs to be let in, whatever the user's own environment says.
+std::vector<std::pair<std::string, std::string>> key_for(const collector::Collector& collector,
+                                                         const char* holder) {
+  const std::string keys = collector.keys();
+  if (keys.empty()) return {{"SHARDSCOPE_KEY", "none"}};
+  return {{"SHARDSCOPE_KEY", (fs::absolute(keys) / (std::string(holder) + ".key")).string()}};
 }
 
 /// mpirun's own words about a failed rank add nothing to the rank's message.
@@ -143,6 +145,12 @@ void check_files(const LaunchOptions& options) {
 
 }  // namespace
 
+void warn_if_insecure(const collector::CollectorOptions& options, const std::string& endpoint) {
+  if (!options.insecure || !options.keys.empty()) return;
+  fmt::print(stderr, "shardscope: warning: --insecure: whoever reaches {} can read and control this run\n",
+             endpoint);
+}
+
 bool has_display() {
   const auto set = [](const char* name) {
     const char* value = std::getenv(name);
@@ -169,16 +177,17 @@ LaunchResult launch(const LaunchOptions& options) {
   collecting.keys = options.keys;
   collecting.insecure = options.insecure;
   collector::Collector collector(collecting);
+  warn_if_insecure(collecting, collector.publish_endpoint());
 
   std::unique_ptr<Process> dashboard;
   if (options.view) {
     dashboard = std::make_unique<Process>(std::vector<std::string>{sibling_program("shardscope-gui"),
                                                                    "--connect", collector.publish_endpoint()},
-                                          Process::Output::inherit, key_for(options, "control"));
+                                          Process::Output::inherit, key_for(collector, "control"));
   }
 
   const auto started = std::chrono::steady_clock::now();
-  auto environment = key_for(options, "publish");
+  auto environment = key_for(collector, "publish");
   environment.emplace_back("OMP_NUM_THREADS", "1");
   Process ranks(rank_command(options, config_path, collector.publish_endpoint()), Process::Output::capture,
                 environment);

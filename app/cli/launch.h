@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "app/collector/collector.h"
+
 namespace shardscope::cli {
 
 struct LaunchOptions {
@@ -24,8 +26,8 @@ struct LaunchOptions {
   std::string record;                 ///< *.zscope; empty: not recorded
   bool overwrite = false;             ///< replace what is at `record` and `save`; else that is an error
   std::string listen = "tcp://127.0.0.1:0";
-  std::string keys;       ///< folder made by `shardscope keys`; empty: none
-  bool insecure = false;  ///< listen where other machines can reach it without keys
+  std::string keys;       ///< folder made by `shardscope keys`; empty: those of this machine
+  bool insecure = false;  ///< without keys
   std::string detail = "params";
   bool view = false;         ///< open the dashboard on the run
   bool keep_viewing = true;  ///< with a dashboard: stay until it is closed
@@ -42,6 +44,9 @@ struct LaunchResult {
 
 /// Runs to the end. Throws UserError before the ranks start (missing file, occupied port, ...).
 [[nodiscard]] LaunchResult launch(const LaunchOptions& options);
+
+/// Names it on standard error where everybody is let in.
+void warn_if_insecure(const collector::CollectorOptions& options, const std::string& endpoint);
 
 /// A display that a window can be opened on (DISPLAY or WAYLAND_DISPLAY is set).
 [[nodiscard]] bool has_display();

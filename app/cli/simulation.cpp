@@ -80,7 +80,9 @@ collector::CollectorStatus record_simulation(const SimulationCommand& command, c
   collecting.listen = "tcp://127.0.0.1:0";
   collecting.record_path = path;
   collector::Collector collector(collecting);
-  const Played played = play(command, collector.publish_endpoint());
+  SimulationCommand with_key = command;
+  with_key.key = collector.keys() + "/publish.key";
+  const Played played = play(with_key, collector.publish_endpoint());
   collector.stop();
   if (played.code != 0) throw UserError(played.failure, played.code);
   const collector::CollectorStatus status = collector.status();

@@ -6,6 +6,7 @@
 
 #include "app/cli/verb.h"
 #include "instrumentation/keys.h"
+#include "instrumentation/local_keys.h"
 
 namespace shardscope::cli {
 namespace {
@@ -17,6 +18,7 @@ using instrumentation::KeyRole;
 struct KeysOptions {
   std::string folder;
   std::vector<std::string> add;
+  std::string of, right = "control";
 };
 
 /// A new holder's file beside the collector's, which from now on lets it in.
@@ -29,7 +31,7 @@ std::string add_holder(const fs::path& folder, KeyFile& collector, KeyRole role,
   key.role = role;
   key.pair = instrumentation::make_key_pair();
   key.collector = collector.pair.public_key;
-  collector.allowed.push_back({role, key.pair.public_key});
+  collector.allowed.push_back({role, key.pair.public_key, name});
   // The list first: a key that nobody has yet harms nobody.
   instrumentation::write_key_file((folder / "collector.key").string(), collector);
   instrumentation::write_key_file(path.string(), key);
@@ -42,12 +44,19 @@ int make_set(const fs::path& folder) {
                     ": exists; add holders with --add ROLE=NAME, or choose another folder");
   }
   std::error_code error;
-  fs::create_directories(folder, error);
+  const bool made = fs::create_directories(folder, error);
   if (error) {
     throw UserError(fmt::format("{}: cannot be made: {}; choose a folder that can be written",
                                 folder.string(), error.message()));
   }
-  fs::permissions(folder, fs::perms::owner_all);
+  constexpr fs::perms kOthers = fs::perms::group_all | fs::perms::others_all;
+  if (made) {
+    fs::permissions(folder, fs::perms::owner_all);
+  } else if ((fs::status(folder).permissions() & kOthers) != fs::perms::none) {
+    throw UserError(fmt::format(
+        "{}: others can open or change this folder; `chmod 700` it, or choose one that does not exist yet",
+        folder.string()));
+  }
   KeyFile collector;
   collector.role = KeyRole::collector;
   collector.pair = instrumentation::make_key_pair();
@@ -61,18 +70,39 @@ int make_set(const fs::path& folder) {
   return 0;
 }
 
+/// The file that a collector of this user on this machine has left, to be copied to where a tunnel begins.
+int print_key_of(const KeysOptions& options) {
+  const std::string folder = instrumentation::local_key_folder(options.of);
+  const std::string file = folder + "/" + options.right + ".key";
+  if (folder.empty() || !fs::exists(file)) {
+    throw UserError(fmt::format(
+        "--of {}: {}", options.of,
+        !folder.empty()
+            ? "this collector was started with --insecure and asks for no key"
+            : "no collector of yours that made its own keys listens there; give the endpoint of one "
+              "on this machine, or the keys that it was started with"));
+  }
+  fmt::print("{}\n", file);
+  return 0;
+}
+
 int make_keys(const KeysOptions& options) {
+  if (!options.of.empty()) return print_key_of(options);
   const fs::path folder = options.folder;
   if (options.add.empty()) return make_set(folder);
-  KeyFile collector = *instrumentation::collector_key((folder / "collector.key").string());
+  KeyFile collector = *instrumentation::collector_key(folder.string());
   for (const std::string& wish : options.add) {
     const std::size_t equals = wish.find('=');
     const std::string role = wish.substr(0, equals);
     const std::string name = equals == std::string::npos ? "" : wish.substr(equals + 1);
     const bool known = role == "publish" || role == "view" || role == "control";
-    if (!known || name.empty() || name == "collector" || name.find('/') != std::string::npos) {
-      throw UserError(fmt::format("--add {}: write ROLE=NAME with a role of publish, view or control", wish),
-                      2);
+    if (!known || name == "collector" || !instrumentation::is_key_name(name)) {
+      throw UserError(
+          fmt::format(
+              "--add {:?}: write ROLE=NAME with a role of publish, view or control and a name of up to "
+              "64 letters, digits, '.', '_' and '-', other than collector",
+              wish),
+          2);
     }
     const KeyRole what = role == "publish" ? KeyRole::publish
                          : role == "view"  ? KeyRole::view
@@ -89,11 +119,22 @@ int make_keys(const KeysOptions& options) {
 void add_keys(CLI::App& app, Action& action) {
   auto options = std::make_shared<KeysOptions>();
   CLI::App* verb = app.add_subcommand("keys", "Make keys for collectors that other machines can reach");
-  verb->add_option("folder", options->folder, "Folder for the key files")->required();
+  CLI::Option* folder = verb->add_option("folder", options->folder, "Folder for the key files");
   verb->add_option(
       "--add", options->add,
       "ROLE=NAME: one more key in an existing folder; roles are publish, view and control; repeatable");
-  verb->callback([options, &action] { action = [options] { return make_keys(*options); }; });
+  CLI::Option* of = verb->add_option(
+      "--of", options->of,
+      "Print the key file of the collector that listens at this endpoint of this machine; for an ssh tunnel");
+  of->excludes(folder);
+  verb->add_option("--right", options->right, "What the key of --of is to allow: view, control or publish")
+      ->check(CLI::IsMember({"view", "control", "publish"}))
+      ->needs(of)
+      ->capture_default_str();
+  verb->callback([options, &action] {
+    if (options->folder.empty() && options->of.empty()) throw CLI::RequiredError("folder");
+    action = [options] { return make_keys(*options); };
+  });
 }
 
 }  // namespace shardscope::cli

@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include "app/cli/launch.h"
 #include "app/cli/made_runs.h"
 #include "app/cli/process.h"
 #include "app/cli/progress.h"
@@ -23,6 +24,7 @@ int collect(const collector::CollectorOptions& options, const std::string& doing
   collector::Collector collector(options);
   fmt::print(stderr, "shardscope: listening on {}, {}; Ctrl-C ends it\n", collector.publish_endpoint(),
              doing);
+  warn_if_insecure(options, collector.publish_endpoint());
   Progress progress(0, "collecting");
   while (!interrupted() && !collector.status().finished) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -60,9 +62,9 @@ void add_common(CLI::App& verb, Options& options) {
   verb.add_option("--listen", options.collector.listen, "Endpoint the ranks publish to")
       ->capture_default_str();
   verb.add_option("--keys", options.collector.keys,
-                  "Let in only who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
+                  "Let in who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
   verb.add_flag("--insecure", options.collector.insecure,
-                "Listen where other machines can reach it without keys: they can read and control the run");
+                "Without keys: whoever reaches the endpoint can read and control the run (docs/security.md)");
   verb.add_flag("--overwrite", options.overwrite, "Replace an existing recording");
 }
 

@@ -85,9 +85,10 @@ void add_run(CLI::App& app, Action& action) {
                    "Endpoint of the collector, for `shardscope view ENDPOINT`; port 0 chooses a free one")
       ->capture_default_str();
   verb->add_option("--keys", options->keys,
-                   "Let in only who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
-  verb->add_flag("--insecure", options->insecure,
-                 "Listen where other machines can reach it without keys: they can read and control the run");
+                   "Let in who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
+  verb->add_flag(
+      "--insecure", options->insecure,
+      "Without keys: whoever reaches the endpoint can read and control the run (docs/security.md)");
   verb->add_flag("--view,!--no-view", options->view, "Open the dashboard on the run (default: no)");
   verb->callback([options, &action] {
     action = [options] {

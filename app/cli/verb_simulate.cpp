@@ -104,13 +104,16 @@ int simulate(const SimulateOptions& options) {
     collector.emplace(collecting);
     publish = collector->publish_endpoint();
   }
+  SimulationCommand command = command_of(options, config);
+  if (collector) command.key = collector->keys() + "/publish.key";
   std::unique_ptr<Process> dashboard;
   if (options.view) {
     dashboard = std::make_unique<Process>(
-        std::vector<std::string>{sibling_program("shardscope-gui"), "--connect", publish},
+        std::vector<std::string>{sibling_program("shardscope-gui"), "--connect", publish, "--key",
+                                 collector->keys() + "/control.key"},
         Process::Output::inherit);
   }
-  const Played played = play(command_of(options, config), publish, [](const std::string& line) {
+  const Played played = play(command, publish, [](const std::string& line) {
     fmt::print("{}\n", line);
     std::fflush(stdout);
   });

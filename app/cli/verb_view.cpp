@@ -21,8 +21,10 @@ void add_view(CLI::App& app, Action& action) {
                    "Endpoint (tcp://host:port) or recording; two recordings are compared")
       ->required()
       ->expected(1, 2);
-  verb->add_option("--key", options->key,
-                   "Key file for a collector with keys (default: the file that SHARDSCOPE_KEY names)");
+  verb->add_option(
+      "--key", options->key,
+      "Key file (docs/security.md; default: the one SHARDSCOPE_KEY names, else found by the endpoint; none: "
+      "without)");
   verb->add_option("--screenshot", options->screenshot, "Render to this PNG without a window and end");
   verb->add_option(
       "--panel", options->panel,

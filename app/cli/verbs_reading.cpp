@@ -13,6 +13,7 @@
 #include "app/cli/comparison_text.h"
 #include "app/cli/summary_text.h"
 #include "app/cli/verb.h"
+#include "app/store/control_text.h"
 #include "app/store/losses.h"
 #include "app/store/recording.h"
 #include "instrumentation/emission_cost.h"
@@ -53,6 +54,12 @@ int print_info(const Reading& reading) {
     out["lost_messages"] = losses.lost_messages;
     out["damaged_events"] = losses.damaged_events;
     out["absent_events"] = losses.absent_events;
+    out["control"] = nlohmann::json::array();
+    for (const store::Message& message : store.messages()) {
+      if (store::is_about_control(message.text))
+        out["control"].push_back({{"at_ns", message.at_ns}, {"text", message.text}});
+    }
+    out["detail_lowered"] = store::detail_was_lowered(store.messages());
     out["ends_without_begin"] = analysis::unbegun_json(store.unbegun_ends());
     if (store.has_tables()) {
       const auto& t = store.tables();
@@ -99,6 +106,11 @@ int print_info(const Reading& reading) {
              !info.complete          ? "incomplete: the run was still going on or was cut off"
              : info.problems.empty() ? "complete"
                                      : "ended properly; what is damaged or missing since follows");
+  if (store::detail_was_lowered(store.messages()))
+    fmt::print("{:<12} somebody lowered the detail while the run went on: less was recorded from then on\n",
+               "");
+  for (const std::string& line : store::control_lines(store.messages()))
+    fmt::print("{:<12} {}\n", "control", line);
   for (const std::string& problem : info.problems) fmt::print("{:<12} {}\n", "problem", problem);
   fmt::print("{:<12} {}{}\n", "events", store::text_of(losses),
              store.gaps().empty() ? "" : fmt::format("; {} gaps", store.gaps().size()));
@@ -135,6 +147,8 @@ int print_summary(const Reading& reading) {
     fmt::print("{}\n", analysis::to_json(summary));
   } else {
     fmt::print("{}", summary_text(summary));
+    for (const std::string& line : store::control_lines(store.messages()))
+      fmt::print("{:<14} {}\n", "control", line);
     for (const store::Message& message : store.messages()) {
       if (instrumentation::is_about_profiling(message.text))
         fmt::print("{:<14} {}\n", fmt::format("rank {}", message.rank), message.text);

@@ -1,7 +1,10 @@
 #include "app/collector/access_guard.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -33,6 +36,27 @@ std::vector<zmq::message_t> receive_all(zmq::socket_t& socket) {
   return frames;
 }
 
+struct Process {
+  std::uint32_t user = 0, id = 0;
+};
+
+/// Over ipc libzmq tells an address that ends in ":user:group:process", as the kernel has them; else none.
+std::optional<Process> process_at(const std::string& address) {
+  std::array<std::uint32_t, 3> numbers{};
+  std::size_t end = address.size();
+  for (std::size_t i = numbers.size(); i-- > 0;) {
+    const std::size_t colon = address.rfind(':', end - 1);
+    if (end == 0 || colon == std::string::npos) return std::nullopt;
+    const char* last = address.data() + end;
+    const auto [rest, error] = std::from_chars(address.data() + colon + 1, last, numbers[i]);
+    if (error != std::errc{} || rest != last) return std::nullopt;
+    end = colon;
+  }
+  // An IPv6 address may end like it, but has more colons or brackets before.
+  if (address.substr(0, end).find(':') != std::string::npos) return std::nullopt;
+  return Process{numbers[0], numbers[2]};
+}
+
 std::string in_words(std::uint16_t event, std::uint32_t value) {
   if (event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) return "it broke off the handshake";
   switch (value) {
@@ -53,7 +77,9 @@ AccessGuard::AccessGuard(zmq::context_t& context, const std::optional<instrument
        key ? key->allowed : std::vector<instrumentation::KeyFile::Allowed>{}) {
     std::array<std::uint8_t, 32> bytes{};
     zmq_z85_decode(bytes.data(), allowed.public_key.c_str());  // checked when the file was read
-    allowed_[{reinterpret_cast<const char*>(bytes.data()), bytes.size()}] = allowed.role;
+    allowed_[{reinterpret_cast<const char*>(bytes.data()), bytes.size()}] = {
+        allowed.role, allowed.name.empty() ? instrumentation::short_name(allowed.public_key)
+                                           : "key '" + allowed.name + "'"};
   }
   handler_.set(zmq::sockopt::linger, 0);
   handler_.bind("inproc://zeromq.zap.01");
@@ -82,16 +108,21 @@ std::string AccessGuard::right_of(const std::vector<zmq::message_t>& request,
                                   std::vector<Refusal>& refusals) const {
   const std::string_view how = request.size() > mechanism ? request[mechanism].to_string_view() : "";
   // A socket with keys takes no peer without: libzmq does not get as far as asking here.
-  if (how == "NULL" && !keys_in_use_) return "anybody";
+  if (how == "NULL" && !keys_in_use_) {
+    const std::optional<Process> peer = process_at(request[address].to_string());
+    if (!own_user_only_ || (peer && (peer->user == geteuid() || peer->user == 0))) return "anybody";
+    refusals.push_back({request[address].to_string(), "it is not a process of this collector's user"});
+    return {};
+  }
   if (how != "CURVE" || request.size() != kFrames) return {};
   const auto known = allowed_.find(request[credentials].to_string());
   const std::string asked = request[domain].to_string();
   if (known != allowed_.end()) {
-    const KeyRole role = known->second;
+    const KeyRole role = known->second.role;
     const bool fits = asked == "publish"
                           ? role == KeyRole::publish
                           : asked == "view" && (role == KeyRole::view || role == KeyRole::control);
-    if (fits) return instrumentation::name_of(role);
+    if (fits) return std::string(instrumentation::name_of(role)) + " " + known->second.name;
   }
   refusals.push_back({request[address].to_string(), known == allowed_.end()
                                                         ? "its key is not on the collector's list"
@@ -167,7 +198,29 @@ std::vector<AccessGuard::Refusal> AccessGuard::overdue(double now_s) {
 bool AccessGuard::may(zmq::message_t& message, KeyRole role) const {
   if (!keys_in_use_) return true;
   const char* user = zmq_msg_gets(message.handle(), "User-Id");
-  return user != nullptr && std::strcmp(user, instrumentation::name_of(role)) == 0;
+  if (user == nullptr) return false;
+  const std::string_view right(user);  // "control key 'anna'"
+  return right.substr(0, right.find(' ')) == instrumentation::name_of(role);
+}
+
+std::string AccessGuard::who(zmq::message_t& message) const {
+  const auto text_of = [&](const char* property) {
+    const char* text = zmq_msg_gets(message.handle(), property);
+    return std::string(text == nullptr ? "" : text);
+  };
+  std::string address = text_of("Peer-Address");
+  // The sockets take IPv6 as well, and tell IPv4 in its notation.
+  if (constexpr std::string_view kMapped = "::ffff:"; address.starts_with(kMapped))
+    address.erase(0, kMapped.size());
+  const std::string right = text_of("User-Id");
+  const std::size_t space = right.find(' ');
+  std::string name =
+      keys_in_use_ && space != std::string::npos ? right.substr(space + 1) : "somebody without a key";
+  if (const std::optional<Process> peer = process_at(address)) {
+    if (!keys_in_use_) name = "a process without a key";
+    return name + " (process " + std::to_string(peer->id) + " of user " + std::to_string(peer->user) + ")";
+  }
+  return address.empty() ? name : name + " from " + address;
 }
 
 }  // namespace shardscope::collector

@@ -22,6 +22,8 @@ class AccessGuard {
  public:
   /// Binds the handler, so before the sockets bind. Without a key everybody is let in.
   AccessGuard(zmq::context_t& context, const std::optional<instrumentation::KeyFile>& key);
+  /// Without keys, over ipc: lets in processes of this process's user, and of root, which the kernel tells.
+  void admit_own_user() noexcept { own_user_only_ = true; }
   /// Follows the socket's handshakes. `name`: for what the guard says.
   void watch(zmq::context_t& context, zmq::socket_t& socket, const std::string& name);
 
@@ -41,6 +43,8 @@ class AccessGuard {
 
   /// True if the sender of `message` may do `role`. Without keys everybody may everything.
   [[nodiscard]] bool may(zmq::message_t& message, instrumentation::KeyRole role) const;
+  /// Who sent it, in words: "key 'anna' from 127.0.0.1".
+  [[nodiscard]] std::string who(zmq::message_t& message) const;
 
  private:
   struct Watched {
@@ -55,7 +59,12 @@ class AccessGuard {
                      std::vector<Refusal>& refusals);
 
   bool keys_in_use_;
-  std::map<std::string, instrumentation::KeyRole> allowed_;  ///< by public key, 32 bytes
+  bool own_user_only_ = false;
+  struct Holder {
+    instrumentation::KeyRole role;
+    std::string name;
+  };
+  std::map<std::string, Holder> allowed_;  ///< by public key, 32 bytes
   zmq::socket_t handler_;
   std::vector<Watched> watched_;
   std::vector<std::size_t> doors_;  ///< in the poll

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/collector/collector_state.h"
+#include "app/store/control_text.h"
 
 namespace shardscope::collector {
 
@@ -28,9 +29,22 @@ std::string host_name() {
 
 }  // namespace
 
+using instrumentation::LocalKeys;
+
+namespace {
+
+std::unique_ptr<LocalKeys> local_keys_of(const CollectorOptions& options) {
+  if (!options.keys.empty() || !instrumentation::listens_on_loopback(options.listen)) return nullptr;
+  return std::make_unique<LocalKeys>(options.listen,
+                                     options.insecure ? LocalKeys::Wanted::nothing : LocalKeys::Wanted::keys);
+}
+
+}  // namespace
+
 Collector::State::State(CollectorOptions o)
     : options(std::move(o)),
-      sockets(instrumentation::collector_key(options.keys)),
+      local_keys(local_keys_of(options)),
+      sockets(local_keys ? local_keys->key() : instrumentation::collector_key(options.keys)),
       pauses(options.lease_s),
       sink(options.record_path),
       clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),
@@ -54,14 +68,30 @@ Collector::Collector(CollectorOptions options) {
   const instrumentation::BlockSignals blocked;  // also ZeroMQ's threads leave signals to the program
   state_ = std::make_unique<State>(std::move(options));
   State& s = *state_;
-  s.sockets.listen(s.options.listen);
+  s.admit();
   if (!s.options.record_path.empty()) s.sink.open_recording(s.options.record_path);
   s.recorder.emplace(s.sink, [&s] {
     if (s.news_wanted.load(std::memory_order_relaxed)) s.sockets.wake.signal();
   });
+  if (s.options.keys.empty() && s.options.insecure) {
+    s.say(0, s.clock_now(), instrumentation::Severity::warning,
+          std::string(store::kControlPrefix) + "--insecure: whoever reaches " + s.sockets.endpoints.publish +
+              " can read and control this run");
+  }
   if (!s.options.upstream.empty()) s.start_upstream();
   s.start_views();
   s.thread = std::thread([&s] { s.run(); });
+}
+
+void Collector::State::admit() {
+  if (options.keys.empty() && !options.insecure && options.listen.rfind("ipc://", 0) == 0)
+    sockets.guard.admit_own_user();
+  sockets.listen(options.listen);
+  if (local_keys) {
+    local_keys->leave_at(sockets.endpoints.publish);
+  } else {
+    instrumentation::forget_local_keys(sockets.endpoints.publish);
+  }
 }
 
 Collector::~Collector() { stop(); }
@@ -72,10 +102,16 @@ void Collector::stop() {
   s.stopping.store(true);
   s.sockets.wake.signal();
   s.thread.join();
+  s.local_keys.reset();  // before the sockets close: who comes back looks there
 }
 
 std::string Collector::publish_endpoint() const { return state_->sockets.endpoints.publish; }
 std::string Collector::view_endpoint() const { return state_->sockets.endpoints.publish; }
+
+std::string Collector::keys() const {
+  const State& s = *state_;
+  return s.local_keys && s.local_keys->key() ? s.local_keys->folder() : s.options.keys;
+}
 
 CollectorStatus Collector::status() const {
   const std::lock_guard lock(state_->status_mutex);

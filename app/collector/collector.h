@@ -19,10 +19,12 @@ struct CollectorOptions {
       "tcp://127.0.0.1:5711";  ///< ranks; viewers and control use the next two ports. Port 0: any
   std::string record_path;     ///< empty: no recording
   double lease_s = 10;
-  std::string keys;          ///< key file, or a folder made by `shardscope keys`; empty: none
-  bool insecure = false;     ///< listen where other machines can reach it without keys
+  /// Key file, or a folder made by `shardscope keys`. Empty: on the loopback keys that programs of this user
+  /// find by themselves (instrumentation/local_keys.h), over ipc whoever this user is.
+  std::string keys;
+  bool insecure = false;     ///< without keys: everybody who reaches it can read and control the run
   std::string upstream;      ///< collector above: what the ranks publish is passed on to it; empty: none
-  std::string upstream_key;  ///< publishing key for it; empty: the file that SHARDSCOPE_KEY names, or none
+  std::string upstream_key;  ///< publishing key for it (instrumentation::Credentials)
   double linger_s = 10;      ///< at the end, for the collector above to take the rest
   std::string clock_id;      ///< of a simulated host; empty: this machine's
   instrumentation::HostClock clock;
@@ -63,6 +65,9 @@ class Collector {
   Collector& operator=(const Collector&) = delete;
   [[nodiscard]] std::string publish_endpoint() const;  ///< with the real port when 0 was asked for
   [[nodiscard]] std::string view_endpoint() const;     ///< what a Viewer is given: the same endpoint
+  /// The folder (or file) with the keys that it asks for, publish.key and control.key among them; empty:
+  /// none.
+  [[nodiscard]] std::string keys() const;
   [[nodiscard]] CollectorStatus status() const;
   /// Runs `reader` with the collector's own store, of totals, while nothing changes it (terminal progress).
   void read(const std::function<void(const store::Store&)>& reader) const;

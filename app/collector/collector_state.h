@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@
 #include "app/collector/upstream.h"
 #include "app/collector/view_server.h"
 #include "instrumentation/clock.h"
+#include "instrumentation/local_keys.h"
 
 namespace shardscope::collector {
 
@@ -40,6 +42,8 @@ struct Collector::State {
   explicit State(CollectorOptions o);
 
   CollectorOptions options;
+  std::unique_ptr<instrumentation::LocalKeys>
+      local_keys;  ///< none: with keys of the options, or not on the loopback
   CollectorSockets sockets;
   std::atomic<bool> stopping{false};
   std::thread thread;
@@ -91,6 +95,7 @@ struct Collector::State {
   RankSession& session(std::uint32_t rank) { return ranks.try_emplace(rank, rank).first->second; }
 
   // Its life and its turns.
+  void admit();  ///< listens, and says how one is let in
   void run();
   void turn();
   void find_pace(double now);
@@ -158,6 +163,9 @@ struct Collector::State {
 
   // Viewers.
   void start_views();
+  void say_command(const wire::ViewCommand& command);
+  std::string sender;  ///< of the viewer's message that is being looked at
+  int detail = -1;     ///< as a rank last said, or was told
   void receive_views();
   void fill(wire::ViewReply& reply, std::uint64_t known) const;
 };

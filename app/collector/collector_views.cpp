@@ -1,7 +1,9 @@
 // What viewers ask of the collector and what they are told.
+#include <array>
 #include <utility>
 
 #include "app/collector/collector_state.h"
+#include "app/store/control_text.h"
 
 namespace shardscope::collector {
 
@@ -11,6 +13,7 @@ void Collector::State::start_views() {
                       [this](wire::ViewReply& reply, std::uint64_t known) { fill(reply, known); },
                       [this] { return revision; },
                       [this](std::uint64_t viewer, const wire::ViewCommand& command) {
+                        say_command(command);
                         pauses.command(viewer, command, now_s());
                         send_commands();
                       },
@@ -21,6 +24,64 @@ void Collector::State::start_views() {
                                std::to_string(ViewServer::kMaxPeers) + " viewers are there already");
                       },
                   });
+}
+
+namespace {
+
+std::string name_of(int detail) {
+  constexpr std::array kNames = {"steps", "phases", "modules", "params", "kernels"};
+  return detail >= 0 && detail < static_cast<int>(kNames.size()) ? kNames[static_cast<std::size_t>(detail)]
+                                                                 : "nothing";
+}
+
+std::string name_of(const instrumentation::StopRule& rule) {
+  using Kind = instrumentation::StopRule::Kind;
+  switch (rule.kind) {
+    case Kind::never:
+      return "";
+    case Kind::any_gate:
+      return "the next gate";
+    case Kind::module:
+      return "the next module";
+    case Kind::micro_step:
+      return "the next micro-step";
+    case Kind::step:
+      return "the next step";
+    case Kind::run_to_module:
+      return "module " + std::to_string(rule.id);
+    case Kind::run_to_param:
+      return "parameter " + std::to_string(rule.id);
+    case Kind::run_to_step:
+      return "step " + std::to_string(rule.id);
+    case Kind::run_to_bucket:
+      return "bucket " + std::to_string(rule.id);
+    case Kind::gate_number:
+      return "gate " + std::to_string(rule.id);
+  }
+  return "";
+}
+
+}  // namespace
+
+/// What becomes of it follows: that ranks hold, or why they do not.
+void Collector::State::say_command(const wire::ViewCommand& command) {
+  using Kind = wire::ViewCommand::Kind;
+  Severity severity = Severity::info;
+  std::string text(store::kControlPrefix);
+  if (command.kind == Kind::set_detail) {
+    const int before = std::exchange(detail, static_cast<int>(command.detail));
+    const bool lower = detail < before;
+    if (lower) severity = Severity::warning;
+    text = lower ? std::string(store::kDetailLowered) : text + "detail set";
+    text += (before < 0 ? "" : " from " + name_of(before)) + " to " + name_of(detail);
+  } else if (command.kind == Kind::pause) {
+    text += "a pause was asked for";
+  } else if (command.rule.kind == instrumentation::StopRule::Kind::never) {
+    text += "the run was resumed";
+  } else {
+    text += "a step to " + name_of(command.rule) + " was asked for";
+  }
+  say(0, clock_now(), severity, text + " by " + sender);
 }
 
 void Collector::State::receive_views() {
@@ -43,6 +104,7 @@ void Collector::State::receive_views() {
              "this collector passes its ranks on; control the run at " + options.upstream);
       continue;
     }
+    sender = sockets.guard.who(message.body);
     viewers->handle(message.route.to_string(), *decoded.message, now_s());
   }
 }

@@ -57,6 +57,8 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
   }
   RankSession& rank = session(id);
   rank.control_heard_s = now;
+  if (const auto* position = std::get_if<wire::Position>(&message.body); position && position->detail >= 0)
+    detail = position->detail;
   if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
     rank.clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
   } else if (upstream) {

@@ -17,15 +17,22 @@ constexpr std::size_t kExpectedRanks = 16;  ///< of a node: each may have its pa
 zmq::message_t to_message(const wire::Frame& frame) { return {frame.data(), frame.size()}; }
 }  // namespace
 
-Upstream::Upstream(zmq::context_t& context, UpstreamOptions options) : options_(std::move(options)) {
-  const auto key = instrumentation::client_key(options_.key_file, {instrumentation::KeyRole::publish});
+Upstream::Upstream(zmq::context_t& context, UpstreamOptions options)
+    : options_(std::move(options)),
+      context_(context),
+      credentials_(options_.endpoint, options_.key_file, {instrumentation::KeyRole::publish}) {
+  connect();
+}
+
+void Upstream::connect() {
+  const std::optional<instrumentation::KeyFile>& key = credentials_.key();
   const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
-  push_ = make_socket(context, instrumentation::Role::rank_publish, key);
+  push_ = make_socket(context_, instrumentation::Role::rank_publish, key);
   push_.set(zmq::sockopt::sndhwm, 256);  // of many ranks, not of one
-  push_.connect(endpoints.publish);
-  control_ = make_socket(context, instrumentation::Role::rank_control, key);
+  if (credentials_.known()) push_.connect(endpoints.publish);
+  control_ = make_socket(context_, instrumentation::Role::rank_control, key);
   control_.set(zmq::sockopt::sndhwm, 4096);
-  control_.connect(endpoints.control);
+  if (credentials_.known()) control_.connect(endpoints.control);
 }
 
 Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& from) {
@@ -224,6 +231,7 @@ void Upstream::say_hello() {
 }
 
 void Upstream::pump(double now_s) {
+  if (credentials_.changed(monotonic_now_ns())) connect();
   receive();
   if (now_s >= next_hello_s_ && !(hellos_.empty() && streams_.empty())) {
     next_hello_s_ = now_s + kHelloEvery_s;

@@ -16,6 +16,7 @@
 
 #include "app/collector/rank_session.h"
 #include "instrumentation/host_clock.h"
+#include "instrumentation/local_keys.h"
 #include "instrumentation/send_queue.h"
 #include "instrumentation/wire.h"
 
@@ -102,8 +103,11 @@ class Upstream {
   void say(const wire::Header& from, wire::Body body);
   void resend(Stream& stream);
   void say_hello();
+  void connect();
 
   UpstreamOptions options_;
+  zmq::context_t& context_;
+  instrumentation::Credentials credentials_;
   zmq::socket_t push_, control_;
   std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent

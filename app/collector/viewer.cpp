@@ -14,6 +14,7 @@
 #include "app/collector/for_store.h"
 #include "app/store/chunk.h"
 #include "instrumentation/clock.h"
+#include "instrumentation/local_keys.h"
 #include "instrumentation/sockets.h"
 #include "instrumentation/wire.h"
 
@@ -48,14 +49,14 @@ std::size_t size_of(const Item& item) {
 struct Viewer::State {
   State(const std::string& endpoint, const std::string& key_file)
       : view_endpoint(instrumentation::endpoints_of(endpoint).view),
-        socket(make_socket(context, instrumentation::Role::viewer,
-                           instrumentation::client_key(key_file, {instrumentation::KeyRole::view,
-                                                                  instrumentation::KeyRole::control}))) {
-    socket.connect(view_endpoint);
+        // Of the keys on this machine the one that may do more.
+        credentials(endpoint, key_file, {instrumentation::KeyRole::control, instrumentation::KeyRole::view}) {
+    connect();
     header.incarnation = instrumentation::random_id();
   }
 
   std::string view_endpoint;
+  instrumentation::Credentials credentials;
   zmq::context_t context{1};
   zmq::socket_t socket;
   instrumentation::WakeFd outgoing;  ///< for the thread: a command, or room again, or the end
@@ -80,6 +81,7 @@ struct Viewer::State {
   std::deque<wire::ViewCommand> commands;
   std::uint64_t last_command = 0;
 
+  void connect();
   void run();
   bool send(wire::Body body, std::uint64_t sequence);
   void send_commands();
@@ -104,6 +106,16 @@ Viewer::~Viewer() {
 void Viewer::State::set_link(Link to) {
   const std::lock_guard lock(mutex);
   link = to;
+}
+
+void Viewer::State::connect() {
+  socket = make_socket(context, instrumentation::Role::viewer, credentials.key());
+  if (credentials.known()) socket.connect(view_endpoint);
+  const std::string missing = credentials.what_is_missing();
+  const std::lock_guard lock(mutex);
+  if (control.note == missing) return;
+  control.note = missing;
+  control_changed = true;
 }
 
 bool Viewer::State::send(wire::Body body, std::uint64_t sequence) {
@@ -157,6 +169,10 @@ void Viewer::State::ask(double now) {
 void Viewer::State::run() {
   while (!stop.load()) {
     const double now = now_s();
+    if (credentials.changed(instrumentation::monotonic_now_ns())) {
+      connect();
+      asked = false;
+    }
     send_commands();
     ask(now);
     if (heard_s > 0 && now - heard_s > kLost_s) {

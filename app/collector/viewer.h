@@ -30,7 +30,7 @@ struct ControlState {
 class Viewer {
  public:
   /// `endpoint` is the collector's listen endpoint; the view port is derived from it.
-  /// `key_file`: a viewing or controlling key; empty: the file that SHARDSCOPE_KEY names, or none.
+  /// `key_file`: a viewing or controlling key (instrumentation::Credentials).
   explicit Viewer(const std::string& endpoint, const std::string& key_file = {});
   ~Viewer();
   Viewer(const Viewer&) = delete;

@@ -11,6 +11,7 @@
 #include "app/analysis/not_told.h"
 #include "app/export/html_parts.h"
 #include "app/export/output_file.h"
+#include "app/store/control_text.h"
 #include "app/store/gap_text.h"
 #include "app/store/names.h"
 #include "instrumentation/emission_cost.h"
@@ -287,6 +288,8 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
       break;
     }
   }
+  for (const std::string& line : store::control_lines(store.messages()))
+    lines.push_back("Control: " + line + ".");
   for (const store::Message& message : store.messages()) {
     if (instrumentation::is_about_profiling(message.text))
       lines.push_back(fmt::format("Rank {}, {}", message.rank, message.text));

@@ -93,8 +93,9 @@ void wait_for_data(AppState& app) {
       break;
   }
   if (app.run->live() && !app.store().has_tables()) {
-    throw std::runtime_error("--connect " + app.run->source() +
-                             ": no run answered within 10 s; is it listening there?");
+    throw std::runtime_error(
+        "--connect " + app.run->source() + ": no run answered within 10 s; " +
+        (app.run->control().note.empty() ? "is it listening there?" : app.run->control().note));
   }
 }
 
@@ -172,7 +173,8 @@ int main(int argc, char** argv) {
   CLI::App cli{"The Shardscope dashboard"};
   cli.add_option("files", options.files, "One recording, or two to compare")->expected(0, 2);
   cli.add_option("--connect", options.connect, "Collector of a live run, e.g. tcp://127.0.0.1:5711");
-  cli.add_option("--key", options.key, "Key file for a collector with keys (default: SHARDSCOPE_KEY)");
+  cli.add_option("--key", options.key,
+                 "Key file (default: SHARDSCOPE_KEY, else found by the endpoint; none: without)");
   cli.add_option("--screenshot", options.screenshot, "Write a picture instead of opening a window");
   cli.add_option("--panel", options.panel, "Panel to show alone; workspace is the whole window");
   cli.add_option("--size", options.size, "Pixels, e.g. 1600x900");

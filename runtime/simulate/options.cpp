@@ -16,7 +16,8 @@ void declare(CLI::App& app, Options& o) {
       ->check(CLI::PositiveNumber);
   app.add_option("--steps", o.steps, "optimizer steps")->capture_default_str()->check(CLI::PositiveNumber);
   app.add_option("--publish", o.publish, "collector that gets the events, e.g. tcp://127.0.0.1:5711");
-  app.add_option("--key", o.key, "publishing key, for a collector with keys; default: SHARDSCOPE_KEY");
+  app.add_option("--key", o.key,
+                 "publishing key (docs/security.md); default: SHARDSCOPE_KEY, else found by the endpoint");
   app.add_option("--run-id", o.run_id, "name of the run in the events; default: made up");
   app.add_option("--detail", o.detail,
                  "steps, phases, modules, params or kernels; default: the configuration's");

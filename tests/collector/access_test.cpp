@@ -79,6 +79,7 @@ class Access : public testing::Test {
   void SetUp() override {
     folder_ = testing::TempDir() + "access_" + std::to_string(getpid());
     fs::create_directories(folder_);
+    fs::permissions(folder_, fs::perms::owner_all);
     KeyFile collector;
     collector.role = KeyRole::collector;
     collector.pair = make_key_pair();
@@ -261,6 +262,32 @@ TEST_F(Access, KeyFilesAreChecked) {
   EXPECT_EQ(parse_key_file(format_key_file(good)).pair.secret_key, good.pair.secret_key);
   chmod(path("view").c_str(), 0640);
   refused("chmod 600");
+  const auto folder_refused = [&](const std::string& word) {
+    try {
+      (void)collector_key(folder_);
+      ADD_FAILURE() << "accepted: " << word;
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+    }
+  };
+  folder_refused("view.key");  // whose right may be anybody's by now
+  chmod(path("view").c_str(), 0600);
+  EXPECT_NO_THROW((void)collector_key(folder_));
+  for (const mode_t mode : {0755, 0710, 0701, 0770}) {
+    chmod(folder_.c_str(), mode);
+    folder_refused("chmod 700");
+  }
+  chmod(folder_.c_str(), 0700);
+  // A name is a word of a line, and no more than that.
+  KeyFile named = read_key_file(path("collector"));
+  named.allowed[0].name = "anna.2_x-y";
+  EXPECT_EQ(parse_key_file(format_key_file(named)).allowed[0].name, "anna.2_x-y");
+  for (const char* name : {"a b", "a\nallow control x", "", "../x", "a\tb", "\xc3\xa4"}) {
+    EXPECT_FALSE(is_key_name(name)) << name;
+  }
+  EXPECT_FALSE(is_key_name(std::string(65, 'a')));
+  named.allowed[0].name = "a b";
+  EXPECT_THROW((void)parse_key_file(format_key_file(named)), std::runtime_error);
   KeyFile bad = good;
   bad.pair.public_key = make_key_pair().public_key;
   write_key_file(path("view"), bad);
@@ -308,6 +335,7 @@ class Peer {
 
 TEST(Messages, ThatNoCorrectPeerSendsAreCountedByKindAndIgnored) {
   CollectorOptions o;
+  o.insecure = true;
   o.listen = "tcp://127.0.0.1:0";
   Collector collector(o);
   Peer peer(collector);
@@ -373,6 +401,7 @@ struct RawViewer {
 
   Collector collector{[] {
     CollectorOptions o;
+    o.insecure = true;
     o.listen = "tcp://127.0.0.1:0";
     return o;
   }()};
@@ -416,9 +445,9 @@ std::string old_frame(const std::string& body, bool more) {
   return out + body;
 }
 
-/// What a script on a web page can send to a port of this machine: a request with a body of its choice. libzmq's
-/// ZMTP 1.0 takes the 'P' for the length of a frame, and what follows for frames. Where in the body one of them
-/// begins is found here; `messages` lie there.
+/// What a script on a web page can send to a port of this machine: a request with a body of its choice.
+/// libzmq's ZMTP 1.0 takes the 'P' for the length of a frame, and what follows for frames. Where in the body
+/// one of them begins is found here; `messages` lie there.
 std::string web_page_request(const std::string& messages) {
   constexpr std::size_t kBody = 2048;
   const std::string head =
@@ -485,12 +514,11 @@ void attack_every_port(AttackedRun& run) {
   lower.detail = Detail::steps;
   pause.id = 2;
   pause.kind = wire::ViewCommand::Kind::pause;
-  const std::string commands =
-      old_message(0, lower) + old_message(0, pause);
+  const std::string commands = old_message(0, lower) + old_message(0, pause);
   wire::Finish finish;
   finish.exit_code = 7;
-  const std::string lies = old_message(0, wire::Tables{tables_of()}, "access-test") +
-                           old_message(1, finish, "access-test");
+  const std::string lies =
+      old_message(0, wire::Tables{tables_of()}, "access-test") + old_message(1, finish, "access-test");
   wire::Hello greeting;
   greeting.host = "evil";
   const std::string hello = old_message(0, greeting, "access-test");
@@ -515,6 +543,13 @@ void attack_every_port(AttackedRun& run) {
 
 TEST_F(Access, AWebPageControlsNoRunWithKeys) {
   AttackedRun run(options(), path("publish"));
+  attack_every_port(run);
+}
+
+TEST(Messages, AWebPageControlsNoRunForWhichNobodySetUpKeys) {
+  CollectorOptions o;
+  o.listen = "tcp://127.0.0.1:0";
+  AttackedRun run(o);
   attack_every_port(run);
 }
 

@@ -71,6 +71,7 @@ class Keys {
   explicit Keys(const std::string& name)
       : folder_(testing::TempDir() + "chain_keys_" + name + std::to_string(getpid())) {
     fs::create_directories(folder_);
+    fs::permissions(folder_, fs::perms::owner_all);
     KeyFile collector;
     collector.role = KeyRole::collector;
     collector.pair = make_key_pair();
@@ -315,8 +316,8 @@ TEST(ChainFaults, AKilledNodeCollectorLeavesAGapAtMostAndTheRestIsWhole) {
 class Raw {
  public:
   Raw(const std::string& endpoint, std::uint64_t incarnation)
-      : publish_(make_socket(context_, Role::rank_publish)),
-        control_(make_socket(context_, Role::rank_control)) {
+      : publish_(make_socket(context_, Role::rank_publish, local_key(endpoint, KeyRole::publish))),
+        control_(make_socket(context_, Role::rank_control, local_key(endpoint, KeyRole::publish))) {
     publish_.connect(endpoints_of(endpoint).publish);
     control_.connect(endpoints_of(endpoint).control);
     header_.incarnation = incarnation;

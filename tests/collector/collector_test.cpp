@@ -115,7 +115,8 @@ TEST(Collector, GarbageIsCountedIgnoredAndSaidOnce) {
   rank.step(0);
   rank.settle();
   zmq::context_t context;
-  zmq::socket_t push(context, zmq::socket_type::push);
+  zmq::socket_t push =
+      make_socket(context, Role::rank_publish, local_key(collector.publish_endpoint(), KeyRole::publish));
   push.connect(collector.publish_endpoint());
   std::mt19937 random(1);
   for (int i = 0; i < 200; ++i) {
@@ -141,7 +142,8 @@ TEST(Collector, GarbageIsCountedIgnoredAndSaidOnce) {
 TEST(Collector, AMissingMessageIsAGapAndTheTablesAreAskedForAgain) {
   Collector collector(local());
   zmq::context_t context;
-  zmq::socket_t push(context, zmq::socket_type::push);
+  zmq::socket_t push =
+      make_socket(context, Role::rank_publish, local_key(collector.publish_endpoint(), KeyRole::publish));
   push.connect(collector.publish_endpoint());
   const auto send = [&](std::uint64_t sequence, wire::Body body) {
     wire::Message message;
@@ -183,8 +185,9 @@ TEST(Collector, AMissingMessageIsAGapAndTheTablesAreAskedForAgain) {
 TEST(Collector, AsksForTablesUntilTheyComeAndNotWithEveryMessage) {
   Collector collector(local());
   zmq::context_t context;
-  zmq::socket_t push = make_socket(context, Role::rank_publish),
-                control = make_socket(context, Role::rank_control);
+  const auto key = local_key(collector.publish_endpoint(), KeyRole::publish);
+  zmq::socket_t push = make_socket(context, Role::rank_publish, key),
+                control = make_socket(context, Role::rank_control, key);
   push.connect(endpoints_of(collector.publish_endpoint()).publish);
   control.connect(endpoints_of(collector.publish_endpoint()).control);
   const auto send = [](zmq::socket_t& socket, std::uint64_t sequence, wire::Body body) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "app/collector/collector.h"
 #include "app/collector/viewer.h"
 #include "instrumentation/clock.h"
+#include "instrumentation/local_keys.h"
 #include "instrumentation/rank_link.h"
 
 namespace shardscope::collector {
@@ -56,6 +58,13 @@ inline bool eventually(const std::function<bool()>& condition, std::chrono::mill
     std::this_thread::sleep_for(2ms);
   }
   return condition();
+}
+
+/// Of what the collector at `endpoint` has left for programs of this user; none where it asks for none.
+inline std::optional<KeyFile> local_key(const std::string& endpoint, KeyRole role) {
+  const std::string folder = local_key_folder(endpoint);
+  if (folder.empty()) return std::nullopt;
+  return client_key(folder + "/" + name_of(role) + ".key", {role});
 }
 
 /// A rank without rings: hands over steps with module spans and memory events made here.

@@ -15,6 +15,7 @@
 #include "instrumentation/emission_cost.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/gate.h"
+#include "instrumentation/local_keys.h"
 #include "instrumentation/rank_link.h"
 #include "instrumentation/ring.h"
 #include "instrumentation/sockets.h"
@@ -59,6 +60,7 @@ RunTables tables() {
 PublisherOptions options_for(const std::string& endpoint) {
   PublisherOptions options;
   options.endpoint = endpoint;
+  options.key_file = kNoKey;  // what listens there is no collector with a folder
   options.linger_s = 3;
   return options;
 }
@@ -288,6 +290,7 @@ TEST(RankLink, TablesAskedForAgainAndAgainDoNotPileUp) {
   GateKeeper gate;
   RankLinkOptions options;
   options.endpoint = endpoint;  // where nobody takes what is published
+  options.key_file = kNoKey;
   options.gate = &gate;
   options.detail = [] { return 3; };
   RankLink link(std::move(options), tables());

@@ -7,6 +7,7 @@
 #include "app/gui/model/identity.h"
 #include "app/gui/model/names.h"
 #include "app/gui/views/run_to.h"
+#include "app/store/control_text.h"
 #include "app/store/losses.h"
 
 namespace shardscope::gui {
@@ -279,6 +280,22 @@ void Workspace::banner(Context& ctx, Rect& room) {
   if (ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) && ctx.hovered(line)) ctx.tip(hint);
 }
 
+/// What somebody did to the run; looked for again when there is another message.
+void Workspace::what_was_done(const store::Store& store) {
+  const auto messages = store.messages();
+  const std::pair<std::size_t, std::int64_t> of{messages.size(),
+                                                messages.empty() ? 0 : messages.back().at_ns};
+  if (of == done_.of) return;
+  done_ = {of, {}, {}, store::detail_was_lowered(messages)};
+  const std::vector<std::string> lines = store::control_lines(messages, 8);
+  for (const std::string& line : lines) {
+    done_.all += (done_.all.empty() ? "" : "\n") + line;
+    // A detail that was lowered stays in sight, whatever was done since.
+    if (!done_.lowered || line.starts_with(store::kDetailLowered.substr(store::kControlPrefix.size())))
+      done_.newest = line;
+  }
+}
+
 void Workspace::status_bar(Context& ctx, Rect rect) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
@@ -341,6 +358,8 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
         "Bound on the error when times of different ranks are compared");
   piece(identify(app.store()).link, c.of(Meaning::reduce),
         "Collectives are held for as long as this link would take: times are emulated");
+  what_was_done(app.store());
+  piece(done_.newest, done_.lowered ? c.of(Meaning::trouble) : c.muted, done_.all);
   if (!app.run->control().note.empty()) piece(app.run->control().note, c.text, app.run->control().note);
 }
 

@@ -1,6 +1,9 @@
 // The whole window: top bar, step ruler, panels by layout, status bar, keys.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "app/gui/model/state_dump.h"
@@ -24,6 +27,7 @@ class Workspace {
   void controls(Context& ctx, Rect& rect);
   void step_ruler(Context& ctx, Rect rect);
   void status_bar(Context& ctx, Rect rect);
+  void what_was_done(const store::Store& store);
   void banner(Context& ctx, Rect& room);
   void panel(Context& ctx, const PlacedPanel& where);
   void splitters(Context& ctx, SolvedLayout& solved);
@@ -33,6 +37,12 @@ class Workspace {
   ViewRegistry registry_;
   UiState ui_;
   std::vector<PlacedForDump> placed_;
+  struct Done {
+    std::pair<std::size_t, std::int64_t> of{};  ///< messages, and when the last one was
+    std::string newest, all;
+    bool lowered = false;  ///< the detail
+  };
+  Done done_;
   int brush_owner_ = 0;
   bool help_shown_ = false;  ///< in the frame before: the click that opened it must not close it
 };

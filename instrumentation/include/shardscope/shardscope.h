@@ -136,8 +136,9 @@ typedef struct shardscope_options {
   uint64_t ring_events; /* capacity per emitting thread; 0: 65536 */
   uint64_t queue_bytes; /* unsent batches kept while the collector is slow or away; 0: 64 MiB */
   double linger_s;      /* longest wait at the end for the collector to take the rest */
-  const char* key_file; /* publishing key, for a collector with keys (docs/security.md); NULL or "": the file
-                           that SHARDSCOPE_KEY of the environment names, or none */
+  const char* key_file; /* publishing key (docs/security.md); NULL or "": the file that SHARDSCOPE_KEY of the
+                           environment names, else the one that a collector of this user on this machine has
+                           left; "none": without a key, to whoever listens */
 } shardscope_options;
 #define SHARDSCOPE_OPTIONS_INIT \
   { sizeof(shardscope_options), NULL, SHARDSCOPE_DETAIL_PARAMS, 0, 0, 5.0, NULL }

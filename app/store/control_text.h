@@ -1,0 +1,47 @@
+// What somebody did to a run while it went on, as texts of the run: the collector writes them, and whoever
+// shows a recording finds them again.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/store/store.h"
+
+namespace shardscope::store {
+
+inline constexpr std::string_view kControlPrefix = "control: ";
+/// How the text of a detail begins that was made lower than it was.
+inline constexpr std::string_view kDetailLowered = "control: detail lowered";
+
+[[nodiscard]] inline bool is_about_control(std::string_view text) noexcept {
+  return text.starts_with(kControlPrefix);
+}
+
+/// Somebody made the ranks emit less: what is recorded is not what the run was started with.
+[[nodiscard]] inline bool detail_was_lowered(std::span<const Message> messages) noexcept {
+  return std::any_of(messages.begin(), messages.end(),
+                     [](const Message& message) { return message.text.starts_with(kDetailLowered); });
+}
+
+/// What was done, without the prefix; of more than `most` the first ones and how many follow.
+[[nodiscard]] inline std::vector<std::string> control_lines(std::span<const Message> messages,
+                                                            std::size_t most = 12) {
+  std::vector<std::string> lines;
+  std::size_t more = 0;
+  for (const Message& message : messages) {
+    if (!is_about_control(message.text)) continue;
+    if (lines.size() < most || message.text.starts_with(kDetailLowered)) {
+      lines.push_back(message.text.substr(kControlPrefix.size()));
+    } else {
+      ++more;
+    }
+  }
+  if (more > 0) lines.push_back("and " + std::to_string(more) + " more, in the run's messages");
+  return lines;
+}
+
+}  // namespace shardscope::store
