@@ -27,6 +27,12 @@ nlohmann::json parse_text(const std::string& text, ParseContext& context) {
   if (text.size() > kMaxFileBytes) {
     context.fail("", "is " + std::to_string(text.size()) + " bytes; a configuration has at most 4 MiB");
   }
+  // The parser takes a zero byte for the end of the text and leaves what follows unread.
+  if (const std::size_t zero = text.find('\0'); zero != std::string::npos) {
+    const TextPosition at = position_at(text, zero);
+    throw ConfigError(context.file + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) +
+                      ": not valid JSON: holds a zero byte; the file is damaged or no text, write it anew");
+  }
   try {
     const auto limit_depth = [&](int depth, auto, const auto&) {
       if (depth > kMaxDepth) context.fail("", "is nested deeper than 64 levels");
@@ -41,7 +47,12 @@ nlohmann::json parse_text(const std::string& text, ParseContext& context) {
     const TextPosition at = position_at(text, error.byte > 0 ? error.byte - 1 : 0);
     throw ConfigError(context.file + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) +
                       ": not valid JSON: " + short_reason(error.what()));
-  } catch (const nlohmann::json::exception& error) {  // a number beyond a double's range
+  } catch (const nlohmann::json::out_of_range&) {
+    const LargeNumber number = first_large_number(text);
+    throw ConfigError(context.file + ":" + std::to_string(number.position.line) + ":" +
+                      std::to_string(number.position.column) + ": " + number.path + ": is " + number.text +
+                      ", which is beyond every number that a configuration can hold; give a smaller one");
+  } catch (const nlohmann::json::exception& error) {
     throw ConfigError(context.file + ": " + short_reason(error.what()));
   }
 }

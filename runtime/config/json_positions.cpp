@@ -1,6 +1,8 @@
 #include "runtime/config/json_positions.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 namespace shardscope::config {
 
@@ -36,9 +38,10 @@ class JsonPositions::Scanner {
         (void)string();
         break;
       default:
-        at_ = std::min(text_.find_first_of(",]} \t\r\n/", at_), text_.size());
+        scalar(path);
     }
   }
+  [[nodiscard]] const LargeNumber& large() const noexcept { return large_; }
 
  private:
   /// Steps over white space and comments.
@@ -64,6 +67,13 @@ class JsonPositions::Scanner {
     if (at_ >= text_.size() || text_[at_] != c) return false;
     ++at_;
     return true;
+  }
+  void scalar(const std::string& path) {
+    const std::size_t begin = at_;
+    at_ = std::min(text_.find_first_of(",]} \t\r\n/", at_), text_.size());
+    const std::string token(text_.substr(begin, at_ - begin));
+    if (token.find_first_not_of("0123456789+-.eE") != std::string::npos || !large_.text.empty()) return;
+    if (std::isinf(std::strtod(token.c_str(), nullptr))) large_ = {path, token, position_at(text_, begin)};
   }
   std::string string() {
     const std::size_t begin = at_ = std::min(at_ + 1, text_.size());
@@ -99,7 +109,15 @@ class JsonPositions::Scanner {
   std::string_view text_;
   JsonPositions& out_;
   std::size_t at_ = 0;
+  LargeNumber large_;
 };
+
+LargeNumber first_large_number(std::string_view text) {
+  JsonPositions unused;
+  JsonPositions::Scanner scanner(text, unused);
+  scanner.value("");
+  return scanner.large();
+}
 
 JsonPositions::JsonPositions(std::string_view text) { Scanner(text, *this).value(""); }
 

@@ -17,6 +17,15 @@ struct TextPosition {
 /// Position of byte `offset` of `text`.
 [[nodiscard]] TextPosition position_at(std::string_view text, std::size_t offset) noexcept;
 
+/// A number that no double holds, as it stands in a text.
+struct LargeNumber {
+  std::string path;  ///< of its key
+  std::string text;
+  TextPosition position;  ///< of the number
+};
+/// The first one in a text that is valid JSON up to there; empty if there is none.
+[[nodiscard]] LargeNumber first_large_number(std::string_view text);
+
 class JsonPositions {
  public:
   JsonPositions() = default;
@@ -28,6 +37,7 @@ class JsonPositions {
   [[nodiscard]] const std::string& duplicate() const noexcept { return duplicate_; }
 
  private:
+  friend LargeNumber first_large_number(std::string_view text);
   class Scanner;
   std::map<std::string, TextPosition> keys_;
   std::string duplicate_;

@@ -31,6 +31,30 @@ std::string shown(const nlohmann::json& value) {
   return text;
 }
 
+/// Keys whose default in DeepSpeed is None (runtime/constants.py, runtime/zero/config.py, offload_config.py):
+/// null says that default.
+bool has_null_default(const std::string& path) {
+  static const std::set<std::string> paths{"train_batch_size",
+                                           "train_micro_batch_size_per_gpu",
+                                           "gradient_accumulation_steps",
+                                           "communication_data_type",
+                                           "data_types.grad_accum_dtype",
+                                           "scheduler.params.cycle_second_step_size",
+                                           "scheduler.params.cycle_second_stair_count",
+                                           "zero_optimization.overlap_comm",
+                                           "zero_optimization.cpu_offload",
+                                           "zero_optimization.cpu_offload_param",
+                                           "zero_optimization.cpu_offload_params",
+                                           "zero_optimization.cpu_offload_use_pin_memory",
+                                           "zero_optimization.offload_param",
+                                           "zero_optimization.offload_param.nvme_path",
+                                           "zero_optimization.offload_optimizer",
+                                           "zero_optimization.offload_optimizer.nvme_path",
+                                           "zero_optimization.zenflow",
+                                           "zero_optimization.zeropp_loco_param"};
+  return paths.count(path) != 0;
+}
+
 bool is_off(const nlohmann::json& value) {
   if (value.is_null()) return true;
   if (value.is_boolean()) return !value.get<bool>();
@@ -92,10 +116,18 @@ void Section::fail(const std::string& key, const std::string& text) const {
   context_->fail(path_of(key), text);
 }
 
-const nlohmann::json* Section::find(const std::string& key) {
+const nlohmann::json* Section::find_or_null(const std::string& key) {
   context_->known[path_].insert(key);
   const auto found = object_->find(key);
-  return found == object_->end() || found->is_null() ? nullptr : &*found;
+  return found == object_->end() ? nullptr : &*found;
+}
+
+const nlohmann::json* Section::find(const std::string& key) {
+  const nlohmann::json* found = find_or_null(key);
+  if (found == nullptr || !found->is_null()) return found;
+  if (!has_null_default(path_of(key)))
+    fail(key, "is null; give a value, or leave the key out for its default");
+  return nullptr;
 }
 
 bool Section::is_auto(const std::string& key) {
@@ -114,21 +146,25 @@ void Section::read(const std::string& key, std::int64_t& value, std::int64_t min
   const nlohmann::json* found = find(key);
   if (found == nullptr || is_auto(key)) return;
   if (!found->is_number()) return fail(key, "is " + shown(*found) + ", but must be a whole number");
+  const auto too_large = [&] {
+    fail(key, "is " + shown(*found) + ", but must be at most " + std::to_string(max));
+  };
   std::int64_t number = 0;
   if (found->is_number_unsigned()) {
     constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    number = static_cast<std::int64_t>(std::min(found->get<std::uint64_t>(), kMax));
+    if (found->get<std::uint64_t>() > kMax) return too_large();
+    number = static_cast<std::int64_t>(found->get<std::uint64_t>());
   } else if (found->is_number_integer()) {
     number = found->get<std::int64_t>();
   } else {
     // 5e8 is how DeepSpeed files write element counts, so a float without a fraction is a whole number.
     const double real = found->get<double>();
     if (std::floor(real) != real) return fail(key, "is " + shown(*found) + ", but must be a whole number");
-    number = real >= 9.2e18 ? std::numeric_limits<std::int64_t>::max()
-                            : static_cast<std::int64_t>(std::max(real, -9.2e18));
+    if (real >= 0x1p63) return too_large();
+    number = static_cast<std::int64_t>(std::max(real, -0x1p63));
   }
   if (number < min) fail(key, "is " + shown(*found) + ", but must be at least " + std::to_string(min));
-  if (number > max) fail(key, "is " + shown(*found) + ", but must be at most " + std::to_string(max));
+  if (number > max) too_large();
   value = number;
 }
 
@@ -184,7 +220,8 @@ Section Section::child_or_empty(const std::string& key) {
 }
 
 void Section::without_setting(const std::string& key, KeyPolicy policy, const std::string& why) {
-  const nlohmann::json* found = find(key);
+  context_->settingless.insert(path_of(key));
+  const nlohmann::json* found = find_or_null(key);
   if (found == nullptr || is_off(*found)) return;
   switch (policy) {
     case KeyPolicy::ignored:

@@ -26,6 +26,8 @@ struct ParseContext {
   bool foreign = false;
   /// Keys that were asked for, by the path of their section: what a file may hold.
   std::map<std::string, std::set<std::string>> known;
+  /// Of these, by path, the ones that no setting comes from.
+  std::set<std::string> settingless;
 
   /// Throws ConfigError: "file:line:column: path: text". Does nothing with `foreign`.
   void fail(const std::string& path, const std::string& text) const;
@@ -52,7 +54,8 @@ class Section {
   void fail(const std::string& key, const std::string& text) const;
   void warn(const std::string& key, const std::string& text) { context_->warn(path_of(key), text); }
 
-  /// Marks a key as known; returns its value, or null when it is absent or JSON null.
+  /// Marks a key as known; returns its value, or null when it is absent, or JSON null where DeepSpeed's
+  /// default is that. Fails on any other JSON null.
   [[nodiscard]] const nlohmann::json* find(const std::string& key);
   [[nodiscard]] bool is_auto(const std::string& key);
 
@@ -78,6 +81,7 @@ class Section {
   void finish() const;
 
  private:
+  [[nodiscard]] const nlohmann::json* find_or_null(const std::string& key);
   ParseContext* context_;
   const nlohmann::json* object_;
   std::string path_;
