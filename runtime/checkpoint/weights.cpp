@@ -4,6 +4,9 @@
 #include <set>
 #include <string_view>
 
+#include "runtime/checkpoint/block_checksums.h"
+#include "runtime/checkpoint/finite.h"
+
 namespace shardscope::checkpoint {
 namespace {
 
@@ -92,6 +95,17 @@ void WeightReader::read(plan::ParamId param, plan::Range range, float* out) cons
     throw CheckpointError("weights: elements " + std::to_string(range.begin) + " to " +
                           std::to_string(range.end) + " of " + tensor.name + " do not exist");
   }
+  read_unchecked(source, range, out);
+  if (const auto bad = first_not_finite({out, static_cast<std::size_t>(range.size())})) {
+    throw CheckpointError("weights: " + file_.path() + ": element " +
+                          std::to_string(range.begin + static_cast<std::int64_t>(*bad)) + " of " +
+                          model_.params[plan::raw(param)].name + " is " + not_finite_text(out[*bad]) +
+                          " as fp32; give a file of finite weights, such as an earlier checkpoint's");
+  }
+}
+
+void WeightReader::read_unchecked(const Source& source, plan::Range range, float* out) const {
+  const TensorInfo& tensor = *source.tensor;
   if (!source.transposed) {
     file_.read(tensor, range.begin, {out, static_cast<std::size_t>(range.size())});
     return;
@@ -107,6 +121,15 @@ void WeightReader::read(plan::ParamId param, plan::Range range, float* out) cons
     at += count;
     out += count;
   }
+}
+
+std::uint64_t WeightReader::checksum() const {
+  std::vector<std::uint64_t> sums;
+  for (const Source& source : sources_) {
+    sums.push_back(static_cast<std::uint64_t>(source.tensor->type));
+    sums.push_back(checkpoint::checksum(file_.bytes(*source.tensor)));
+  }
+  return checkpoint::checksum(std::as_bytes(std::span(sums)));
 }
 
 WeightWriter::WeightWriter(const std::string& path, const plan::ModelPlan& model, kernels::DType type)

@@ -24,9 +24,9 @@ class Dataset {
 [[nodiscard]] std::unique_ptr<Dataset> open_token_windows(const std::string& path, std::int64_t T,
                                                           std::int64_t vocabulary);
 
-/// Rows of two .npy arrays. Throws DataError.
+/// Rows of two .npy arrays. Looks for NaN and infinity in this rank's share of the rows. Throws DataError.
 [[nodiscard]] std::unique_ptr<Dataset> open_vectors(const std::string& path, std::int64_t input_width,
-                                                    std::int64_t output_width);
+                                                    std::int64_t output_width, const StreamOptions& options);
 
 /// 4,096 samples of a linear map: inputs uniform in [-1, 1), label k = sum over j of W[k, j] x[j] /
 /// sqrt(input_width) with W uniform in [-1, 1); the same everywhere. What a model of vectors trains on when

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/float16.h"
 #include "runtime/data/stream.h"
 
@@ -62,7 +63,7 @@ std::vector<std::int64_t> parse_shape(const std::string& path, std::string_view 
 
 }  // namespace
 
-NpyArray::NpyArray(const std::string& path) : file_(open(path)) {
+NpyArray::NpyArray(const std::string& path) : path_(path), file_(open(path)) {
   const std::span<const std::byte> bytes = file_.bytes();
   constexpr std::string_view kMagic = "\x93NUMPY";
   const auto byte = [&](std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); };
@@ -128,6 +129,11 @@ void NpyArray::read(std::int64_t row, std::span<float> out) const {
       value = checkpoint::from_f16(half);
     }
     at += element_bytes_;
+  }
+  if (const auto bad = checkpoint::first_not_finite(out)) {
+    fail(path_, "column " + std::to_string(*bad) + " of row " + std::to_string(row) + " is " +
+                    checkpoint::not_finite_text(out[*bad]) +
+                    " as fp32; every value must be a finite number, so leave such rows out");
   }
 }
 

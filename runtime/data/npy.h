@@ -18,10 +18,12 @@ class NpyArray {
   explicit NpyArray(const std::string& path);
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::int64_t width() const noexcept { return width_; }
-  /// Row `row` as fp32; out.size() is width().
+  /// Row `row` as fp32; out.size() is width(). Throws DataError on a NaN or an infinity, naming row and
+  /// column.
   void read(std::int64_t row, std::span<float> out) const;
 
  private:
+  std::string path_;
   checkpoint::MappedFile file_;
   std::size_t data_begin_ = 0;
   std::size_t element_bytes_ = 0;

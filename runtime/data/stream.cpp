@@ -1,6 +1,11 @@
 #include "runtime/data/stream.h"
 
+#include <algorithm>
+#include <span>
+
+#include "runtime/checkpoint/block_checksums.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/hash.h"
 #include "runtime/data/permutation.h"
 
 namespace shardscope::data {
@@ -13,7 +18,7 @@ class SampledStream final : public BatchStream {
       : data_(std::move(data)), model_(model), options_(options) {}
 
   void next(HostBatch& batch) override {
-    shape(batch);
+    shape(batch, options_.micro_batch);
     const std::int64_t B = options_.micro_batch;
     advance(B * options_.rank);
     for (std::int64_t row = 0; row < B; ++row) {
@@ -36,6 +41,28 @@ class SampledStream final : public BatchStream {
   [[nodiscard]] std::int64_t samples() const override { return data_->samples(); }
   [[nodiscard]] std::string describe() const override { return data_->describe(); }
   [[nodiscard]] std::uint64_t fingerprint() const override { return data_->fingerprint(); }
+  [[nodiscard]] std::uint64_t sample_checksum() const override {
+    constexpr std::int64_t kMost = 64;
+    const std::int64_t samples = data_->samples();
+    const std::int64_t taken = std::min(samples, kMost);
+    HostBatch one;
+    shape(one, 1);
+    std::uint64_t sum = 0;
+    const auto add = [&sum](const auto& values) {
+      sum = hash64(sum ^ checkpoint::checksum(std::as_bytes(std::span(values))));
+    };
+    for (std::int64_t i = 0; i < taken; ++i) {
+      // The first and the last one among them.
+      data_->read(
+          taken == 1 ? 0 : (samples - 1) / (taken - 1) * i + (samples - 1) % (taken - 1) * i / (taken - 1), 0,
+          one);
+      add(one.tokens);
+      add(one.targets);
+      add(one.inputs);
+      add(one.labels);
+    }
+    return sum;
+  }
 
  private:
   void advance(std::int64_t samples) {
@@ -46,8 +73,8 @@ class SampledStream final : public BatchStream {
     order_ = Permutation(data_->samples(), options_.seed, state_.epoch);
   }
 
-  void shape(HostBatch& batch) const {
-    batch.B = options_.micro_batch;
+  void shape(HostBatch& batch, std::int64_t samples) const {
+    batch.B = samples;
     if (model_.input == plan::InputKind::tokens) {
       batch.T = options_.context;
       batch.tokens.resize(static_cast<std::size_t>(batch.B * batch.T));
@@ -96,7 +123,7 @@ std::unique_ptr<BatchStream> open_stream(const plan::ModelSpec& model, const Str
   else if (options.path.empty())
     data = make_linear_map(model.input_width, model.output_width);
   else
-    data = open_vectors(options.path, model.input_width, model.output_width);
+    data = open_vectors(options.path, model.input_width, model.output_width, options);
   return std::make_unique<SampledStream>(std::move(data), model, options);
 }
 

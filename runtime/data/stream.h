@@ -55,6 +55,8 @@ class BatchStream {
   [[nodiscard]] virtual std::string describe() const = 0;
   /// Equal on two ranks exactly when they read the same data (names and sizes, not every byte).
   [[nodiscard]] virtual std::uint64_t fingerprint() const = 0;
+  /// Of some samples spread over the data: tells files of the same names and sizes apart, mostly.
+  [[nodiscard]] virtual std::uint64_t sample_checksum() const { return fingerprint(); }
 };
 
 struct StreamOptions {

@@ -1,5 +1,7 @@
 // Pairs of .npy arrays: inputs x[rows, input_width] and labels y[rows, output_width].
+#include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "runtime/data/dataset.h"
 #include "runtime/data/hash.h"
@@ -11,7 +13,7 @@ namespace {
 class Vectors final : public Dataset {
  public:
   Vectors(const std::string& x_path, const std::string& y_path, std::int64_t input_width,
-          std::int64_t output_width)
+          std::int64_t output_width, const StreamOptions& options)
       : x_path_(x_path), x_(x_path), y_(y_path) {
     check_width(x_path, x_, input_width, "input");
     check_width(y_path, y_, output_width, "output");
@@ -20,6 +22,13 @@ class Vectors final : public Dataset {
                       " has " + std::to_string(y_.rows()));
     }
     if (x_.rows() == 0) throw DataError("data: " + x_path + " has no rows");
+    // The ranks divide the rows, so that before the first step each value has been looked at.
+    const auto first = [&](std::uint32_t rank) {
+      const auto ranks = static_cast<std::int64_t>(options.world);
+      return x_.rows() / ranks * rank + std::min<std::int64_t>(x_.rows() % ranks, rank);
+    };
+    check_finite(x_, first(options.rank), first(options.rank + 1));
+    check_finite(y_, first(options.rank), first(options.rank + 1));
   }
 
   [[nodiscard]] std::int64_t samples() const override { return x_.rows(); }
@@ -37,6 +46,10 @@ class Vectors final : public Dataset {
   }
 
  private:
+  static void check_finite(const NpyArray& array, std::int64_t begin, std::int64_t end) {
+    std::vector<float> row(static_cast<std::size_t>(array.width()));
+    for (std::int64_t i = begin; i < end; ++i) array.read(i, row);
+  }
   static void check_width(const std::string& path, const NpyArray& array, std::int64_t wanted,
                           const char* what) {
     if (array.width() == wanted) return;
@@ -51,7 +64,7 @@ class Vectors final : public Dataset {
 }  // namespace
 
 std::unique_ptr<Dataset> open_vectors(const std::string& path, std::int64_t input_width,
-                                      std::int64_t output_width) {
+                                      std::int64_t output_width, const StreamOptions& options) {
   const std::size_t comma = path.find(',');
   std::string x = path.substr(0, comma);
   std::string y = comma == std::string::npos ? "" : path.substr(comma + 1);
@@ -64,7 +77,7 @@ std::unique_ptr<Dataset> open_vectors(const std::string& path, std::int64_t inpu
     throw DataError("data: " + path +
                     ": a model of vectors reads two arrays; give \"x.npy,y.npy\" or a folder with both");
   }
-  return std::make_unique<Vectors>(x, y, input_width, output_width);
+  return std::make_unique<Vectors>(x, y, input_width, output_width, options);
 }
 
 }  // namespace shardscope::data

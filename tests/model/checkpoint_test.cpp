@@ -118,6 +118,34 @@ TEST(Safetensors, EveryTypeOfWeightsReadsByRange) {
   std::filesystem::remove(path);
 }
 
+// A NaN in one weight is NaN in all of them after a step.
+TEST(Weights, ValuesThatAreNotFiniteAreNamed) {
+  const plan::ModelPlan model = plan::build_model_plan(plan::named_model("mlp"));
+  const std::string path = temporary("not_finite");
+  const plan::ParamPlan& broken = model.params[2];
+  for (const auto& [bad, name] : {std::pair(std::numeric_limits<float>::quiet_NaN(), "nan"),
+                                  std::pair(-std::numeric_limits<float>::infinity(), "-inf")}) {
+    WeightWriter writer(path, model, kernels::DType::f32);
+    for (const plan::ParamPlan& param : model.params) {
+      std::vector<float> values(static_cast<std::size_t>(param.elems), 0.5F);
+      if (param.id == broken.id) values[7] = bad;
+      writer.write(param.id, values);
+    }
+    writer.finish();
+    const WeightReader reader(path, model);
+    std::vector<float> values(static_cast<std::size_t>(broken.elems));
+    reader.read(broken.id, {8, broken.elems}, values.data());
+    try {
+      reader.read(broken.id, {5, broken.elems}, values.data());
+      ADD_FAILURE() << "accepted";
+    } catch (const CheckpointError& error) {
+      EXPECT_THAT(error.what(),
+                  HasSubstr("weights: " + path + ": element 7 of " + broken.name + " is " + name));
+    }
+    std::filesystem::remove(path);
+  }
+}
+
 TEST(Weights, AFileOfAnotherModelIsRefused) {
   const plan::ModelPlan model = plan::build_model_plan(plan::named_model("gpt-mini"));
   try {

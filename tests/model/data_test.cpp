@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 
 #include "runtime/data/hash.h"
@@ -219,6 +221,59 @@ TEST_F(Data, VectorsFromNpy) {
               HasSubstr("its shape is [0, 1000000000]; save at least one row"));
   EXPECT_THAT(error_of(spec, write("odd.npy", npy("<f4", "(2, -2)", "")) + "," + y_path),
               HasSubstr("not a tuple of numbers"));
+}
+
+// Every rank looks at its share of the rows before the first step, and at what it reads.
+TEST_F(Data, ValuesThatAreNotFiniteAreNamed) {
+  plan::ModelSpec spec;
+  spec.input = plan::InputKind::vectors;
+  spec.input_width = 2;
+  spec.output_width = 1;
+  const auto y_path = write("y.npy", npy("<f4", "(5,)", std::string(20, '\1')));
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const auto error = [&](const std::string& x_path, std::uint32_t rank, std::uint32_t world) -> std::string {
+    try {
+      static_cast<void>(open_stream(spec, {x_path + "," + y_path, 1, 0, rank, world, 1}));
+    } catch (const DataError& problem) {
+      return problem.what();
+    }
+    return "";
+  };
+  for (const float bad : {nan, -nan, inf, -inf}) {
+    for (std::int64_t row = 0; row < 5; ++row) {
+      std::vector<float> x(10, 1);
+      x[static_cast<std::size_t>(2 * row + 1)] = bad;
+      const auto path = write("x.npy", npy("<f4", "(5, 2)", {reinterpret_cast<const char*>(x.data()), 40}));
+      EXPECT_THAT(error(path, 0, 1), HasSubstr("x.npy: column 1 of row " + std::to_string(row) + " is " +
+                                               (std::isnan(bad) ? "nan"
+                                                : bad > 0       ? "inf"
+                                                                : "-inf")));
+      int found = 0;
+      for (std::uint32_t rank = 0; rank < 3; ++rank) found += error(path, rank, 3).empty() ? 0 : 1;
+      EXPECT_EQ(found, 1) << "row " << row << ": one of three ranks has it";
+      // A rank whose share is clean meets it when it reads it.
+      const auto stream = open_stream(spec, {path + "," + y_path, 5, 0, row < 3 ? 2U : 0U, 3, 1});
+      HostBatch batch;
+      EXPECT_THROW(stream->next(batch), DataError);
+    }
+  }
+  // More than fp32 holds.
+  const double wide[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1e300};
+  const auto path = write("x.npy", npy("<f8", "(5, 2)", {reinterpret_cast<const char*>(wide), sizeof wide}));
+  EXPECT_THAT(error(path, 0, 1), HasSubstr("column 1 of row 4 is inf as fp32"));
+}
+
+// Names and sizes are the same: the fingerprint is, what the samples hold is not.
+TEST_F(Data, SamplesOfOtherFilesOfTheSameNameDiffer) {
+  const auto open = [&](const std::string& folder, char last) {
+    std::string text(1001, 'a');
+    text.back() = last;
+    return open_stream(tokens_model(256, 4), {write(folder + "/text.txt", text), 2, 0, 0, 1, 1});
+  };
+  const auto a = open("a", 'a'), same = open("b", 'a'), other = open("c", 'z');
+  EXPECT_EQ(a->fingerprint(), other->fingerprint());
+  EXPECT_EQ(a->sample_checksum(), same->sample_checksum());
+  EXPECT_NE(a->sample_checksum(), other->sample_checksum()) << "the last window is among them";
 }
 
 TEST_F(Data, ModelsOfVectorsHaveGeneratedData) {
