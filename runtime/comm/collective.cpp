@@ -41,7 +41,7 @@ Signature signature_of(const Collective& collective, std::uint64_t calls) noexce
   for (const Part& part : collective.parts) {
     mix(s.shape_hash, static_cast<std::uint64_t>(part.elems));
     mix(s.shape_hash, static_cast<std::uint64_t>(part.extent));
-    mix(s.shape_hash, part.root);
+    mix(s.shape_hash, std::uint64_t{part.param} << 32 | part.root);
   }
   return s;
 }
@@ -86,7 +86,7 @@ std::string mismatch_text(const std::string& communicator, std::uint32_t rank_a,
                      std::to_string(rank_a) + " " + describe(a) + ", rank " + std::to_string(rank_b) + " " +
                      describe(b);
   if (a.elems == b.elems && a.parts == b.parts && a.op == b.op && a.calls == b.calls) {
-    text += ", with other part sizes, roots, types or factors";
+    text += ", with other part sizes, roots, types, factors or parameters";
   }
   return text + "; every rank must run the same modules in the same order";
 }

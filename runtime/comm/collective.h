@@ -23,6 +23,7 @@ struct Part {
   std::int64_t elems = 0;
   std::int64_t extent = 0;
   std::uint32_t root = 0;
+  std::uint32_t param = instrumentation::kNoId;  ///< kNoId for ranges of several parameters
 };
 
 struct Collective {
@@ -49,7 +50,7 @@ struct Signature {
   std::uint32_t factor_bits = 0;
   std::uint64_t calls = 0;  ///< collectives of this communicator before this one
   std::int64_t elems = 0;
-  std::uint64_t shape_hash = 0;  ///< over elems, extent and root of every part
+  std::uint64_t shape_hash = 0;  ///< over elems, extent, root and parameter of every part
 };
 static_assert(sizeof(Signature) == 48);
 

@@ -63,6 +63,7 @@ struct CommunicatorCore::Draft {
   }
   void add(const Part& part, std::int64_t elems, std::uint32_t param) {
     collective.parts.push_back(part);
+    collective.parts.back().param = param;
     collective.elems += elems;
     params.push_back({param, elems});
   }
@@ -88,7 +89,7 @@ struct CommunicatorCore::Job {
 
 CommunicatorCore::CommunicatorCore(const Group& group, std::uint32_t world_rank, std::string name,
                                    std::unique_ptr<Transport> transport, EmulatedLink link,
-                                   std::atomic<std::uint32_t>& sequence)
+                                   std::atomic<std::uint32_t>& sequence, bool compare)
     : rank_(static_cast<std::uint32_t>(
           std::lower_bound(group.members.begin(), group.members.end(), world_rank) - group.members.begin())),
       world_(static_cast<std::uint32_t>(group.members.size())),
@@ -96,6 +97,7 @@ CommunicatorCore::CommunicatorCore(const Group& group, std::uint32_t world_rank,
       name_(std::move(name)),
       transport_(std::move(transport)),
       link_(link),
+      compare_(compare),
       sequence_(sequence),
       exceptions_at_start_(std::uncaught_exceptions()) {}
 
@@ -266,6 +268,7 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
 void CommunicatorCore::run(const Collective& c, const kernels::Exec& exec) {
   if (transport_->asynchronous()) {
     transport_->check_failure();
+    if (compare_) compare_signatures(c);
     transport_->move(c, exec);
     return;
   }
@@ -276,6 +279,17 @@ void CommunicatorCore::run(const Collective& c, const kernels::Exec& exec) {
   transport_->move(c, exec);
   transport_->leave(c);
   hold(c, entered_ns);
+}
+
+/// On the host thread, which queues the work of asynchronous transports.
+void CommunicatorCore::compare_signatures(const Collective& c) {
+  const Signature mine = signature_of(c, compared_++);
+  std::vector<Signature> all(world_);
+  transport_->host_all_gather("enable_sanity_checks", std::as_bytes(std::span(&mine, 1)),
+                              std::as_writable_bytes(std::span(all)));
+  for (std::uint32_t r = 1; r < world_; ++r) {
+    if (!same(all[0], all[r])) refuse(c.op, mismatch_text(name_, 0, all[0], r, all[r]));
+  }
 }
 
 void CommunicatorCore::hold(const Collective& c, std::int64_t entered_ns) const {

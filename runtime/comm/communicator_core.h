@@ -20,10 +20,12 @@ class CommunicatorCore final : public Communicator {
  public:
   /// `sequence` numbers the collectives of the rank across its communicators; every rank submits in the
   /// same program order, so a number means the same collective on all of them. It outlives this object.
-  /// `world_rank` is a member of `group`; `link` is the one among its members.
+  /// `world_rank` is a member of `group`; `link` is the one among its members. With `compare` the ranks
+  /// exchange the signature of each collective before the transport gets it, which makes the host wait for
+  /// the last of them.
   CommunicatorCore(const Group& group, std::uint32_t world_rank, std::string name,
                    std::unique_ptr<Transport> transport, EmulatedLink link,
-                   std::atomic<std::uint32_t>& sequence);
+                   std::atomic<std::uint32_t>& sequence, bool compare = false);
 
   /// Waits for its collectives that are still queued. When an exception ends the rank it first tells the
   /// others, since collectives half way would otherwise wait for a rank that never comes.
@@ -56,6 +58,7 @@ class CommunicatorCore final : public Communicator {
   void submit(Draft draft, device::Stream& stream);
   void refuse_other_stream(instrumentation::CollectiveOp op, const device::Stream& stream);
   void run(const Collective& collective, const kernels::Exec& exec);
+  void compare_signatures(const Collective& collective);
   void hold(const Collective& collective, std::int64_t entered_ns) const;
   template <typename T, typename Combine>
   void combine_host(const char* what, std::span<T> values, Combine combine);
@@ -66,6 +69,8 @@ class CommunicatorCore final : public Communicator {
   const std::string name_;
   const std::unique_ptr<Transport> transport_;
   const EmulatedLink link_;
+  const bool compare_;
+  std::uint64_t compared_ = 0;  ///< collectives
   std::atomic<std::uint32_t>& sequence_;
   const device::Stream* stream_ = nullptr;  ///< of the first collective; every later one must use it too
   std::vector<std::byte> host_scratch_;

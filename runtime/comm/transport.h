@@ -35,6 +35,9 @@ class Transport {
   /// move() queues what it does on the device and returns before that is done: nothing of it can be timed or
   /// held back on the calling thread, and enter() and leave() meet nobody.
   [[nodiscard]] virtual bool asynchronous() const noexcept { return false; }
+  /// The ranks compare each collective before one of them touches another's memory, in enter() or where the
+  /// bytes are moved.
+  [[nodiscard]] virtual bool compares() const noexcept { return true; }
   /// Throws when a rank has failed.
   virtual void check_failure() const = 0;
   /// This rank is being left by an exception whose message World::fail will tell later, if at all.

@@ -80,7 +80,9 @@ std::unique_ptr<Communicator> World::make_communicator(const std::string& name, 
                            "' run on a device; remove comm.emulated_link or run with --device cpu",
                        "rank " + std::to_string(rank()));
   }
-  return std::make_unique<CommunicatorCore>(group, rank(), name, std::move(transport), link, sequence_);
+  const bool compare = sanity_checks_ && !transport->compares();
+  return std::make_unique<CommunicatorCore>(group, rank(), name, std::move(transport), link, sequence_,
+                                            compare);
 }
 
 std::unique_ptr<World> make_world(int* argc, char*** argv, const WorldOptions& options) {

@@ -27,6 +27,9 @@ class World {
   /// The emulated link of communicators made from now on: a configuration is read against the world's size,
   /// so the link may be known only after the world.
   void set_link(const EmulatedLink& link) noexcept { link_ = link; }
+  /// Communicators made from now on compare every collective between the ranks, those too whose transport
+  /// leaves that out because it would make the host wait (zero_optimization.enable_sanity_checks).
+  void set_sanity_checks(bool on) noexcept { sanity_checks_ = on; }
   [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t size() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t ranks_per_node() const noexcept = 0;
@@ -65,6 +68,7 @@ class World {
 
  private:
   EmulatedLink link_;
+  bool sanity_checks_ = false;
   std::uint32_t node_size_ = 0;             ///< 0: not set
   Adapter adapt_;                           ///< none: the host's transports themselves
   std::atomic<std::uint32_t> sequence_{0};  ///< of collectives, across communicators

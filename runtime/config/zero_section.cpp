@@ -318,7 +318,6 @@ void check_zero(Section& section, const plan::ZeroConfig& zero) {
           "it concerns stage 3, but stage is " + std::to_string(zero.stage));
   ignored(!zero.override_module_apply, "override_module_apply", "it concerns torch modules");
   ignored(zero.pipeline_loading_checkpoint, "pipeline_loading_checkpoint", "each rank reads its own shard");
-  ignored(zero.enable_sanity_checks, "enable_sanity_checks", "the checks are always on");
   ignored(zero.gather_16bit_weights_on_model_save, "stage3_gather_16bit_weights_on_model_save",
           "--save always writes whole weights");
 }

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/rank_file.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/engine/events.h"
 #include "runtime/plan/checkpoint_layout.h"
 #include "runtime/plan/zenflow.h"
+#include "runtime/train/weight_sums.h"
 
 namespace shardscope::train {
 namespace {
@@ -54,6 +56,21 @@ std::vector<std::int32_t> columns_to_continue(const engine::Context& context, co
   if (!problem.empty()) throw checkpoint::CheckpointError("checkpoint: " + reader.folder() + ": " + problem);
   if (!settings || !plan::needs_columns(*settings, *manifest.progress.zenflow)) return {};
   return reader.columns(context.rank());
+}
+
+/// Weights and moments of a run that had diverged when it was saved: it cannot go on, only begin earlier.
+/// Sums of gradients that wait (ZenFlow) may be infinite, a step with them is left out.
+void require_finite(const plan::ModelPlan& model, const checkpoint::CheckpointReader& reader,
+                    optim::StateKind kind, plan::ParamId param, plan::Range range, const float* values) {
+  const auto& kinds = optim::kStateKinds;
+  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) return;
+  const auto bad = checkpoint::first_not_finite({values, static_cast<std::size_t>(range.size())});
+  if (!bad) return;
+  throw checkpoint::CheckpointError(
+      "checkpoint: " + reader.folder() + ": element " +
+      std::to_string(range.begin + static_cast<std::int64_t>(*bad)) + " of " + checkpoint::tensor_name(kind) +
+      " of " + model.params[plan::raw(param)].name + " is " + checkpoint::not_finite_text(values[*bad]) +
+      ": the run had diverged when it was saved; continue from an earlier checkpoint");
 }
 
 /// One save; every rank makes one and calls the same members in the same order.
@@ -185,11 +202,15 @@ void load_checkpoint(const engine::Context& context, engine::Engine& engine, dat
                           stream.describe() + "; continue with the data and --context the run began with");
   }
   stream.restore({manifest.data.epoch, manifest.data.position});
+  WeightSums sums(engine.ownership());
   in_phase(context.device, ev::Phase::checkpoint_load, manifest.progress.step, [&] {
     engine.resume(manifest.progress, columns_to_continue(context, engine, reader),
                   [&](optim::StateKind kind, plan::ParamId param, plan::Range range, float* out) {
                     reader.read(kind, param, range, out);
+                    require_finite(context.model, reader, kind, param, range, out);
+                    sums.add(param, out, range.size());
                   });
+    sums.check(context.control_comm);
   });
 }
 

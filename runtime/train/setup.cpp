@@ -106,15 +106,4 @@ std::string agree_on_run_id(const Options& options, comm::Communicator& comm) {
   return {reinterpret_cast<const char*>(id.data()), id.size()};
 }
 
-/// What every rank must have alike; a difference would show only as a wrong result.
-void check_same_data(const data::BatchStream& stream, comm::Communicator& comm) {
-  const std::uint64_t mine = stream.fingerprint();
-  std::array<std::uint64_t, 2> extremes{mine, ~mine};
-  comm.max_host(extremes);
-  if (extremes[0] != mine || ~extremes[1] != mine) {
-    throw data::DataError("rank " + std::to_string(comm.rank()) + " reads other data than the others (" +
-                          stream.describe() + "); give every rank the same files");
-  }
-}
-
 }  // namespace shardscope::train

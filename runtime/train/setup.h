@@ -6,7 +6,6 @@
 
 #include "runtime/comm/communicator.h"
 #include "runtime/config/config.h"
-#include "runtime/data/stream.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/train/options.h"
 
@@ -18,8 +17,5 @@ namespace shardscope::train {
 [[nodiscard]] config::TrainingConfig load_training_config(const Options& options, std::uint32_t world);
 /// The option or a name made up on rank 0, the same on every rank. Collective.
 [[nodiscard]] std::string agree_on_run_id(const Options& options, comm::Communicator& comm);
-/// What every rank must have alike; a difference would show only as a wrong result. Collective. Throws
-/// data::DataError.
-void check_same_data(const data::BatchStream& stream, comm::Communicator& comm);
 
 }  // namespace shardscope::train

@@ -27,23 +27,32 @@
 #include "runtime/profile/gpu_recorder.h"
 #include "runtime/train/checkpointing.h"
 #include "runtime/train/device_choice.h"
+#include "runtime/train/rank_agreement.h"
 #include "runtime/train/setup.h"
+#include "runtime/train/weight_sums.h"
 
 namespace shardscope::train {
 namespace {
 
 using engine::StopRequest;
 
-void set_weights(const Options& options, const plan::ModelPlan& model, engine::Engine& engine) {
-  if (!options.init.empty()) {
-    const checkpoint::WeightReader reader(options.init, model);
-    engine.set_weights(
-        [&](plan::ParamId param, plan::Range range, float* out) { reader.read(param, range, out); });
-    return;
+/// Initial weights, by a formula or from `init`. Collective.
+void set_weights(const Options& options, const plan::ModelPlan& model, const checkpoint::WeightReader* init,
+                 engine::Engine& engine, comm::Communicator& control) {
+  WeightSums sums(engine.ownership());
+  const auto set = [&](const auto& fill) {
+    engine.set_weights([&](plan::ParamId param, plan::Range range, float* out) {
+      fill(param, range, out);
+      sums.add(param, out, range.size());
+    });
+  };
+  if (init != nullptr) {
+    set([&](plan::ParamId param, plan::Range range, float* out) { init->read(param, range, out); });
+  } else {
+    const model::Initializer initializer(model, model::parse_init_scheme(options.init_scheme), options.seed);
+    set([&](plan::ParamId param, plan::Range range, float* out) { initializer.fill(param, range, out); });
   }
-  const model::Initializer initializer(model, model::parse_init_scheme(options.init_scheme), options.seed);
-  engine.set_weights(
-      [&](plan::ParamId param, plan::Range range, float* out) { initializer.fill(param, range, out); });
+  sums.check(control);
 }
 
 void save_weights(const Options& options, const plan::ModelPlan& model, const comm::World& world,
@@ -77,6 +86,7 @@ class Training {
         config_(load_training_config(options, world.size())),
         model_(load_model(options, config_)) {
     world.set_link(config_.shardscope.link);
+    world.set_sanity_checks(config_.zero.enable_sanity_checks);
     if (config_.zero.ranks_per_node > 0) {
       world.set_ranks_per_node(static_cast<std::uint32_t>(config_.zero.ranks_per_node));
     }
@@ -95,16 +105,20 @@ class Training {
       config_.zero.zenflow->steps_per_epoch =
           data_->samples() / (config_.batch.micro_batch_size * static_cast<std::int64_t>(world.size()));
     }
+    if (!options.init.empty()) init_.emplace(options.init, model_);
+    // Before anything else that is collective: ranks that disagree about it would only wait for one another.
+    control_ = world.make_communicator("control");
+    check_same_settings(compared_settings({SHARDSCOPE_VERSION, options_, config_, model_, *data_,
+                                           resume_ ? &*resume_ : nullptr, init_ ? &*init_ : nullptr}),
+                        *control_);
     device_ = open_device(options.device, world, std::chrono::seconds(options.collective_timeout_s));
     gather_ = world.make_communicator("gather");
     reduce_ = world.make_communicator("reduce");
-    control_ = world.make_communicator("control");
     groups_ = std::make_unique<engine::ZeroCommunicators>(
         config_.zero, plan::Topology{world.size(), world.node_size()}, world.rank(),
         [&world](const std::string& name, const comm::Group& group) {
           return world.make_communicator(name, group);
         });
-    check_same_data(*data_, *control_);
   }
 
   ~Training() {
@@ -169,7 +183,8 @@ class Training {
     if (resume_) {
       resume(context, engine, publisher);
     } else {
-      set_weights(options_, model_, engine);
+      set_weights(options_, model_, init_ ? &*init_ : nullptr, engine, *control_);
+      init_.reset();
     }
     engine::RunLog log;
     for (std::int64_t step = engine.progress().step; step < options_.steps; ++step) {
@@ -268,6 +283,7 @@ class Training {
   plan::ModelPlan model_;
   std::uint64_t seed_ = options_.seed;  ///< of the data's order
   std::optional<checkpoint::CheckpointReader> resume_;
+  std::optional<checkpoint::WeightReader> init_;
   std::unique_ptr<data::BatchStream> data_;
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<comm::Communicator> gather_, reduce_, control_;

@@ -136,6 +136,24 @@ TEST_F(CheckpointedRun, OfAnotherModelIsRefused) {
 
 // Two ranks save, three go on, with data whose epoch is not a multiple of any batch: what is read after the
 // checkpoint is what the first run had not read.
+TEST_F(CheckpointedRun, OfARunThatHadDivergedIsRefused) {
+  for (const int stage : {0, 3}) {
+    RunSpec diverged = saving(spec(make_config(stage), 2, 1));
+    diverged.begin = [](const Context&, Engine& engine, data::BatchStream&) {
+      engine.set_weights([](plan::ParamId, plan::Range range, float* out) {
+        std::fill_n(out, range.size(), std::numeric_limits<float>::quiet_NaN());
+      });
+    };
+    expect_no_error(train(diverged));
+    const TrainingRun run = train(continuing(spec(make_config(stage), 2, 2)));
+    for (const RankRun& rank : run.ranks) {
+      EXPECT_NE(rank.error.find("is nan: the run had diverged when it was saved"), std::string::npos)
+          << rank.error;
+    }
+    std::filesystem::remove_all(folder_);
+  }
+}
+
 TEST_F(CheckpointedRun, GoesOnInTheDataWhereItStood) {
   fs::create_directories(folder_);
   const fs::path text = folder_ / "text.txt";

@@ -22,6 +22,7 @@ class NcclTransport final : public Transport {
   [[nodiscard]] std::string describe() const override;
   void check_memory(const void*, std::size_t) const override {}
   [[nodiscard]] bool asynchronous() const noexcept override { return true; }
+  [[nodiscard]] bool compares() const noexcept override { return false; }
   void enter(const Collective&) override {}
   void move(const Collective& collective, const kernels::Exec& exec) override;
   void leave(const Collective&) override {}
