@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -29,6 +30,7 @@ constexpr const char* kInsecure = "/insecure";
 constexpr const char* kLock = "/lock";
 constexpr const char* kUnfinished = "new-";
 constexpr std::int64_t kLookEvery_ns = 200'000'000;
+constexpr std::int64_t kUnfinishedFor_s = 3600;
 /// For a collector that has freed the port and not yet its folder.
 constexpr std::chrono::milliseconds kLeaving{3000};
 
@@ -170,7 +172,14 @@ void clean(const std::string& root) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(root, error)) {
     const std::string path = entry.path().string(), name = entry.path().filename().string();
-    if (!name.starts_with("tcp-") && !name.starts_with(kUnfinished)) continue;
+    if (name.starts_with(kUnfinished)) {
+      // One being made, for some milliseconds, is not held yet; an old one is of a process that was killed.
+      struct stat info {};
+      if (lstat(path.c_str(), &info) == 0 && time(nullptr) - info.st_mtim.tv_sec > kUnfinishedFor_s)
+        fs::remove_all(path, error);
+      continue;
+    }
+    if (!name.starts_with("tcp-")) continue;
     if (line_of(path + kLock, "host") != host_name() &&
         name.find("-" + place().boot + "-") == std::string::npos)
       continue;

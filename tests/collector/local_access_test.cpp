@@ -192,13 +192,21 @@ TEST_F(LocalAccess, WhatAKilledCollectorLeftIsTakenOverOrCleaned) {
   // Of a machine that shares the folder nothing is known: it stays.
   const std::string theirs = folder_ + "/shardscope/tcp-45731-0badcafe-1";
   fs::create_directory(theirs);
+  // A folder that is being made is not held yet; of one that nobody went on with only time tells.
+  const std::string young = folder_ + "/shardscope/new-1", old = folder_ + "/shardscope/new-2";
+  fs::create_directory(young);
+  fs::create_directory(old);
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(2));
   std::ofstream(theirs + "/lock") << "host another-machine\npid 1\n";
   {
     LocalKeys next(elsewhere, LocalKeys::Wanted::keys);
     next.leave_at(elsewhere);
     EXPECT_TRUE(local_key_folder(endpoint).empty());
-    EXPECT_EQ(left().size(), 2U);
+    EXPECT_EQ(left().size(), 3U);
+    EXPECT_FALSE(fs::exists(old));
+    EXPECT_TRUE(fs::exists(young));
   }
+  fs::remove(young);
   EXPECT_EQ(left(), std::vector<std::string>{theirs});
   fs::remove_all(theirs);
   // A collector with keys of its own, or none, is not reached by what lies there.
