@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -65,6 +67,16 @@ bool is_said(Collector& collector, const std::string& text) {
   collector.read(
       [&](const store::Store& store) { found = all_texts(store).find(text) != std::string::npos; });
   return found;
+}
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* out = popen(command.c_str(), "r");
+  if (out == nullptr) return text;
+  std::array<char, 4096> part{};
+  while (const std::size_t n = fread(part.data(), 1, part.size(), out)) text.append(part.data(), n);
+  pclose(out);
+  return text;
 }
 
 Command lower_detail() { return {Command::Kind::set_detail, {}, Detail::steps}; }
@@ -332,6 +344,16 @@ TEST_F(LocalAccess, WhatSomebodyDidIsRecordedWithWho) {
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_EQ(lines[3], "detail lowered from params to steps by key 'anna' from 127.0.0.1");
   EXPECT_EQ(store::control_lines(store.messages(), 1).size(), 3U);  // one, the lowered detail, how many more
+  // Complete, but not of all that was asked for.
+  const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "shardscope";
+  if (!fs::exists(program)) return;  // a build of some tests only
+  const std::string told = output_of(program.string() + " info " + path);
+  EXPECT_NE(told.find("complete\n"), std::string::npos) << told;
+  EXPECT_NE(told.find("somebody lowered the detail"), std::string::npos) << told;
+  EXPECT_NE(told.find("by key 'anna' from 127.0.0.1"), std::string::npos) << told;
+  EXPECT_NE(output_of(program.string() + " summary " + path).find("by key 'anna'"), std::string::npos);
+  EXPECT_NE(output_of(program.string() + " info --json " + path).find("\"detail_lowered\": true"),
+            std::string::npos);
 }
 
 TEST_F(LocalAccess, OverIpcTheKernelSaysWhoMayComeIn) {
