@@ -38,6 +38,22 @@ class Estimates(unittest.TestCase):
         self.assertEqual(len(rows), 6)
         self.assertEqual(rows[0]["pinned_bytes"], 6 * 100417)
 
+    def test_activations(self):
+        batch, sequence, layers, heads, hidden = 2, 1024, 12, 12, 768  # GPT-2's
+        one_layer = (2 * sequence * heads + 16 * hidden) * sequence * batch
+        inputs = 2 * hidden * sequence * batch  # of a layer, in 16 bits
+        of_model = ("activations", "--model", "gpt2", "--micro-batch", batch)
+        of_shape = ("activations", "--layers", layers, "--heads", heads, "--hidden", hidden, "--sequence", sequence,
+                    "--micro-batch", batch)
+        for asked in (of_model, of_shape):
+            for interval in (1, 3):
+                got = json.loads(self.text(*asked, "--checkpoint-interval", interval, "--json"))
+                self.assertEqual((got["per_layer_bytes"], got["kept_bytes"], got["checkpointed_bytes"]),
+                                 (one_layer, layers * one_layer, layers / interval * inputs + interval * one_layer))
+        text = self.text(*of_model)
+        self.assertIn("2 x 1024 tokens, 12 layers of width 768 with 12 heads", text)
+        self.assertIn("   864.00MB  all layers kept\n", text)
+
     def test_pinned(self):
         gib = 1 << 30
         params = self.T5_3B[1]
