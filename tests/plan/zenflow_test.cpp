@@ -77,6 +77,11 @@ TEST(ZenFlow, SlicesCoverTheOwnedElementsOnce) {
           EXPECT_LE(slice.capacity(), slice.elems);
           if (slice.columns == 0) {
             EXPECT_EQ(slice.capacity(), slice.elems) << "biases and norms are stepped whole";
+            continue;
+          }
+          EXPECT_EQ(slice.choose, std::min(slice.columns, slice.elems) / 4) << "of the columns it touches";
+          if (slice.first_column == 0 && slice.elems % slice.columns == 0) {
+            EXPECT_EQ(slice.capacity(), slice.choose * (slice.elems / slice.columns)) << "whole rows";
           }
         }
         EXPECT_LE(end, ownership.owned_elems());

@@ -52,6 +52,20 @@ TEST_F(RecordingTest, SmallChunksAreJoinedAndNothingMoves) {
   EXPECT_LT(each, 3.5);
 }
 
+// A sealed block keeps what its steps were, because a recording opens without reading its events.
+TEST_F(RecordingTest, SkippedStepsStaySkippedInBlocks) {
+  const auto skipped = [](std::uint32_t step) { return step % 3 == 1; };
+  SyntheticRun run = make_synthetic_run({.world = 2, .steps = 200, .chunk_events = 256});
+  for (Chunk& chunk : run.chunks) {
+    for (ev::Event& event : chunk.events) {
+      if (event.kind == ev::EventKind::step_end) event.code = skipped(event.a) ? 1 : 0;
+    }
+  }
+  const Store read = open_recording(write("skipped.zscope", run), nullptr);
+  ASSERT_EQ(read.steps().size(), 200U);
+  for (const StepRow& row : read.steps()) EXPECT_EQ(row.skipped, skipped(row.step)) << row.step;
+}
+
 TEST_F(RecordingTest, JoiningStaysWithinTheCommittedState) {
   // Killed at any commit, what was joined is there once, not twice and not never.
   const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 120, .chunk_events = 512});
