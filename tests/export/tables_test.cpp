@@ -79,6 +79,11 @@ TEST_F(TablesTest, CsvQuotesAndLeavesMissingValuesEmpty) {
   store.add_message({.at_ns = 1, .rank = 0, .severity = ev::Severity::warning, .text = "a, \"b\"\nc"});
   write_csv(folder_.string(), store);
   EXPECT_EQ(parse(folder_ / "messages.csv")[1][3], "a, \"b\"\nc");
+  // RFC 4180 ends every line with CR LF, the header's too.
+  std::ifstream in(folder_ / "messages.csv", std::ios::binary);
+  std::string header;
+  std::getline(in, header);
+  EXPECT_TRUE(!header.empty() && header.back() == '\r') << header;
   const auto step = parse(folder_ / "steps.csv")[1];
   EXPECT_EQ(step[2], "");  // it has not ended
   EXPECT_EQ(step[5], "");  // no loss is not a loss of zero
