@@ -101,8 +101,8 @@ const std::vector<std::string>& compared_options() {
 const std::vector<std::string>& options_of_one_rank() {
   // --config: what it says is compared, not where it lies. --consolidate and --print-config train nothing.
   static const std::vector<std::string> names{
-      "--config", "--overwrite", "--consolidate",        "--publish",     "--key", "--detail",
-      "--quiet",  "--help",      "--collective-timeout", "--print-config"};
+      "--config", "--config-name", "--overwrite", "--consolidate",        "--publish",     "--key",
+      "--detail", "--quiet",       "--help",      "--collective-timeout", "--print-config"};
   return names;
 }
 

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 
 #include "runtime/comm/shm/shm_world.h"
+#include "runtime/comm/transport.h"
 #include "runtime/device/error.h"
 #include "tests/device/thread_ranks.h"
 
@@ -110,6 +112,96 @@ TEST(Failure, DifferentRootsAreAMismatch) {
     device.synchronize();
   });
   for (const auto& outcome : outcomes) EXPECT_THAT(outcome.error, HasSubstr("other part sizes, roots"));
+}
+
+TEST(Failure, DifferentParametersOfOneSizeAreAMismatch) {
+  const auto outcomes = run_ranks(2, patient(), [](comm::World& world, device::Device& device) {
+    const auto communicator = world.make_communicator("reduce");
+    device::Buffer data = device.memory().allocate(256, {}, device.reduce());
+    const comm::ReducePart part{data.data(), data.data(), 8, 0, 7 + world.rank()};
+    communicator->reduce({&part, 1}, kernels::DType::f32, 1, device.reduce(), {});
+    device.synchronize();
+  });
+  for (const auto& outcome : outcomes) EXPECT_THAT(outcome.error, HasSubstr("factors or parameters"));
+}
+
+/// Queues a collective and meets nobody, as NCCL's does on a device.
+class Queueing final : public comm::Transport {
+ public:
+  Queueing(std::unique_ptr<comm::Transport> host, int& moved) : host_(std::move(host)), moved_(moved) {}
+  [[nodiscard]] std::string describe() const override { return "queueing"; }
+  void check_memory(const void*, std::size_t) const override {}
+  [[nodiscard]] bool asynchronous() const noexcept override { return true; }
+  [[nodiscard]] bool compares() const noexcept override { return false; }
+  void enter(const comm::Collective&) override {}
+  void move(const comm::Collective&, const kernels::Exec&) override { ++moved_; }
+  void leave(const comm::Collective&) override {}
+  void check_failure() const override { host_->check_failure(); }
+  void abandon() noexcept override { host_->abandon(); }
+  void host_all_gather(const char* what, std::span<const std::byte> mine, std::span<std::byte> all) override {
+    ++exchanges;
+    host_->host_all_gather(what, mine, all);
+  }
+  void host_broadcast(std::span<std::byte> bytes, std::uint32_t root) override {
+    host_->host_broadcast(bytes, root);
+  }
+  static inline std::atomic<int> exchanges{0};
+
+ private:
+  std::unique_ptr<comm::Transport> host_;
+  int& moved_;
+};
+
+struct QueuedRun {
+  std::vector<RankOutcome> outcomes;
+  int exchanges = 0;
+  std::array<int, 2> moved{};  ///< collectives that the transport got, by rank
+};
+/// Two all-reduces, the second of `elems` for parameter `param`.
+QueuedRun queue_two(bool checks, const std::function<comm::AllReducePart(std::uint32_t)>& second) {
+  QueuedRun run;
+  Queueing::exchanges = 0;
+  run.outcomes = run_ranks(2, patient(), [&](comm::World& world, device::Device& device) {
+    world.set_adapter([&](std::unique_ptr<comm::Transport> host, const std::string&, const comm::Group&) {
+      return std::make_unique<Queueing>(std::move(host), run.moved[world.rank()]);
+    });
+    world.set_sanity_checks(checks);
+    const auto communicator = world.make_communicator("queued");
+    device::Buffer data = device.memory().allocate(256, {}, device.reduce());
+    comm::AllReducePart first = second(0), other = second(world.rank());
+    first.data = other.data = data.data();
+    communicator->all_reduce({&first, 1}, kernels::DType::f32, 1, device.reduce(), {});
+    communicator->all_reduce({&other, 1}, kernels::DType::f32, 1, device.reduce(), {});
+    device.synchronize();
+  });
+  run.exchanges = Queueing::exchanges;
+  return run;
+}
+
+// On a device nobody compares unless it is asked for, and then before the collective is queued.
+TEST(Failure, WithSanityChecksQueuedCollectivesAreComparedToo) {
+  const auto swapped = [](std::uint32_t rank) { return comm::AllReducePart{nullptr, 8, 7 + rank}; };
+  const auto longer = [](std::uint32_t rank) { return comm::AllReducePart{nullptr, 8 + rank, 7}; };
+  const auto same = [](std::uint32_t) { return comm::AllReducePart{nullptr, 8, 7}; };
+  const auto errors = [](const QueuedRun& run) { return run.outcomes[0].error + run.outcomes[1].error; };
+  for (const auto& second : {std::function<comm::AllReducePart(std::uint32_t)>(swapped), {longer}, {same}}) {
+    const QueuedRun unchecked = queue_two(false, second);
+    EXPECT_EQ(errors(unchecked), "");
+    EXPECT_EQ(unchecked.exchanges, 0) << "it costs nothing while it is off";
+    EXPECT_EQ(unchecked.moved, (std::array{2, 2}));
+  }
+  const QueuedRun alike = queue_two(true, same);
+  EXPECT_EQ(errors(alike), "");
+  EXPECT_EQ(alike.exchanges, 4);
+  EXPECT_EQ(alike.moved, (std::array{2, 2}));
+  for (const auto& [run, text] :
+       {std::pair(queue_two(true, swapped), "factors or parameters"),
+        std::pair(queue_two(true, longer), "rank 1 all_reduce of 1 part, 9 elements")}) {
+    for (const auto& outcome : run.outcomes) {
+      EXPECT_THAT(outcome.error, AllOf(HasSubstr("communicator 'queued'"), HasSubstr(text)));
+    }
+    EXPECT_EQ(run.moved, (std::array{1, 1})) << "the transport did not get what differs";
+  }
 }
 
 TEST(Failure, DifferentHostCallsAreNamed) {

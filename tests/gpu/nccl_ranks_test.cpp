@@ -142,6 +142,43 @@ TEST(NcclRanks, ACallThatIsRefusedLeavesNoGroupOpen) {
   for (const RankOutcome& outcome : outcomes) EXPECT_EQ(outcome.error, "");
 }
 
+/// One collective of `elems` for parameter `param` on each rank, with or without the checks.
+std::vector<RankOutcome> reduce_once(bool checks, const std::function<std::int64_t(std::uint32_t)>& elems,
+                                     const std::function<std::uint32_t(std::uint32_t)>& param) {
+  return run_ranks(2, 2s, [&](comm::World& world, device::Device& device) {
+    world.set_sanity_checks(checks);
+    const auto comm = world.make_communicator("checked");
+    const DeviceArray data(device, 4096);
+    for (int call = 0; call < 2; ++call) {
+      const bool last = call == 1;
+      const comm::AllReducePart part{data.data(), last ? elems(world.rank()) : 64,
+                                     last ? param(world.rank()) : kNoId};
+      comm->all_reduce({&part, 1}, DType::f32, 1, device.reduce(), {});
+      device.reduce().synchronize();
+    }
+  });
+}
+
+// NCCL compares nothing: parameters of one size that two ranks took for one another would be summed.
+TEST(NcclRanks, WithSanityChecksADifferenceIsNamedBeforeNcclGetsIt) {
+  const auto same = [](std::uint32_t) { return std::int64_t{32}; };
+  const auto other = [](std::uint32_t rank) { return std::int64_t{32} + rank; };
+  const auto first = [](std::uint32_t) { return 7U; };
+  const auto swapped = [](std::uint32_t rank) { return 7U + rank; };
+  for (const bool checks : {false, true}) {
+    for (const RankOutcome& outcome : reduce_once(checks, same, first)) EXPECT_EQ(outcome.error, "");
+  }
+  for (const RankOutcome& outcome : reduce_once(false, same, swapped)) EXPECT_EQ(outcome.error, "");
+  for (const RankOutcome& outcome : reduce_once(true, same, swapped)) {
+    EXPECT_THAT(outcome.error, ::testing::HasSubstr("factors or parameters"));
+  }
+  for (const RankOutcome& outcome : reduce_once(true, other, first)) {
+    EXPECT_THAT(outcome.error,
+                ::testing::HasSubstr("communicator 'checked': rank 0 all_reduce of 1 part, 32 elements f32 (call 1), "
+                                     "rank 1 all_reduce of 1 part, 33 elements f32 (call 1)"));
+  }
+}
+
 /// Queues collectives until one throws.
 void reduce_until_told(comm::Communicator& comm, device::Device& device) {
   const DeviceArray data(device, 4096);
