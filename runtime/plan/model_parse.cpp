@@ -287,14 +287,22 @@ void parse_loss(Reader& model, ModelSpec& spec) {
 }  // namespace
 
 ModelSpec parse_model_spec(const std::string& json_text) {
+  // The parser takes a zero byte for the end of the text and leaves what follows unread.
+  if (const std::size_t zero = json_text.find('\0'); zero != std::string::npos) {
+    throw std::invalid_argument("model: not valid JSON at byte " + std::to_string(zero + 1) +
+                                ": a zero byte; the file is damaged or no text, write it anew");
+  }
   Json json;
   try {
     json = Json::parse(json_text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
   } catch (const Json::parse_error& error) {
     throw std::invalid_argument("model: not valid JSON at byte " + std::to_string(error.byte) + ": " +
                                 error.what());
-  } catch (const Json::exception& error) {  // a number beyond a double's range
-    throw std::invalid_argument(std::string("model: ") + error.what());
+  } catch (const Json::exception& error) {  // "... number overflow parsing '1e999'"
+    const std::string what = error.what();
+    const std::size_t quote = what.find('\'');
+    throw std::invalid_argument("model: " + (quote == std::string::npos ? what : what.substr(quote)) +
+                                " is beyond every number that a model file can hold; give a smaller one");
   }
   Reader reader(json, "model");
   ModelSpec spec;

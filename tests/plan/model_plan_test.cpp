@@ -169,6 +169,11 @@ TEST(ModelSpec, ErrorsNameThePathTheValueAndTheRemedy) {
       HasSubstr("must keep the width"));
   EXPECT_THAT(error_of("{"), HasSubstr("not valid JSON"));
   EXPECT_THAT(error_of("[]"), HasSubstr("must be an object"));
+  EXPECT_THAT(error_of(tiny(good) + std::string(1, '\0')), HasSubstr("a zero byte"));
+  EXPECT_EQ(error_of(tiny(R"({"kind": "layer_norm", "name": "ln", "width": 4, "epsilon": 1e999})")),
+            "model: '1e999' is beyond every number that a model file can hold; give a smaller one");
+  EXPECT_THAT(error_of(tiny(R"({"kind": "linear", "name": "fc", "in": null, "out": 2})")),
+              HasSubstr("must be a whole number, but is null"));
 }
 
 TEST(ModelSpec, RefusesWhatCannotRunOnTokens) {
