@@ -42,11 +42,19 @@ std::vector<std::string> names_in(const std::string& folder) {
 Hardware parse_hardware(const std::string& json_text, const std::string& file) {
   config::ParseContext context;
   context.file = file;
+  // The parser takes a zero byte for the end of the text and leaves what follows unread.
+  if (json_text.find('\0') != std::string::npos) {
+    throw config::ConfigError(file + ": is not JSON: holds a zero byte; write it anew");
+  }
   nlohmann::json json;
   try {
     json = nlohmann::json::parse(json_text, nullptr, true, true);
   } catch (const nlohmann::json::parse_error& error) {
     throw config::ConfigError(file + ": is not JSON: " + error.what());
+  } catch (const nlohmann::json::out_of_range&) {
+    const config::LargeNumber number = config::first_large_number(json_text);
+    throw config::ConfigError(file + ": " + number.path + ": is " + number.text +
+                              ", which is beyond every number that the file can hold; give a smaller one");
   }
   if (!json.is_object()) throw config::ConfigError(file + ": must be an object (docs/simulate.md)");
   config::Section section(context, json, "");

@@ -431,6 +431,10 @@ TEST(HardwareTest, FilesAreCheckedKeyByKey) {
   EXPECT_THAT(message("\"memory_gb_per_s\": 3", "\"memory_gb_per_s\": 0"), HasSubstr("memory_gb_per_s"));
   EXPECT_THAT(message("\"gb_per_s\": 6", "\"gb_per_s\": \"fast\""), HasSubstr("between.gb_per_s"));
   EXPECT_THAT(message("{\"f32", "[\"f32"), HasSubstr("mine.json"));
+  EXPECT_THAT(message("\"gb_per_s\": 6", "\"gb_per_s\": 1e999"),
+              HasSubstr("mine.json: between.gb_per_s: is 1e999, which is beyond every number"));
+  EXPECT_THAT(message("{\"gb_per_s\": 8}}", "{\"gb_per_s\": 8}}" + std::string(1, '\0')),
+              HasSubstr("mine.json: is not JSON: holds a zero byte"));
   EXPECT_THROW(static_cast<void>(load_hardware("z100", SHARDSCOPE_HARDWARE)), std::invalid_argument);
   for (const char* name : {"a100", "h100", "h200"}) {
     EXPECT_EQ(load_hardware(name, SHARDSCOPE_HARDWARE).name, name);
