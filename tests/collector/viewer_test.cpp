@@ -70,6 +70,24 @@ TEST(Viewer, FollowsARestartedCollectorFromItsBeginning) {
   EXPECT_TRUE(rank.link->finish_received());
 }
 
+TEST(Viewer, AMessageIsOfTheRankThatSentIt) {
+  Collector collector(local());
+  Rank first(collector.publish_endpoint(), 0, 2), second(collector.publish_endpoint(), 1, 2);
+  Viewer viewer(collector.view_endpoint());
+  store::Store store;
+  second.link->post(wire::Body(wire::Text{monotonic_now_ns(), Severity::warning, "mind the gap"}));
+  const auto said = [&] {
+    return std::ranges::find(store.messages(), "mind the gap", &store::Message::text);
+  };
+  ASSERT_TRUE(follow(viewer, store, [&] {
+    first.link->pump();
+    second.link->pump();
+    return said() != store.messages().end();
+  }));
+  EXPECT_EQ(said()->rank, 1U);
+  EXPECT_EQ(said()->severity, Severity::warning);
+}
+
 TEST(Viewer, SetsTheDetailLevelOfEveryRank) {
   Collector collector(local());
   std::atomic<int> level{3};
