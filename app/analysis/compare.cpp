@@ -36,8 +36,9 @@ void append_steps(const Run& run, StepSeries& series) {
     series.step_ms.push_back(ms);
     if (row.tokens > 0 && ms > 0) series.tokens_per_s.push_back(static_cast<double>(row.tokens) / ms * 1e3);
   }
-  Digest digest;
-  digest.update(*run.store);
+  Digest made;
+  if (run.digest == nullptr) made.update(*run.store);
+  const Digest& digest = run.digest != nullptr ? *run.digest : made;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     std::vector<double> exposed, overlap, idle, wait, flushes;
     for (const RankStep& rank : digest.steps()[i].ranks) {

@@ -182,10 +182,13 @@ struct Comparison {
   /// What the figures of a side lack, in words: losses and problems of each of its runs. Empty: nothing.
   std::vector<std::string> missing_a, missing_b;
 };
-/// A run to compare: its store and the summary made from it. Neither is owned.
+class Digest;  // digest.h
+
+/// A run to compare: its store and what was made from it. None is owned.
 struct Run {
   const store::Store* store = nullptr;
   const Summary* summary = nullptr;
+  const Digest* digest = nullptr;  ///< of all its steps, from who has one; else it is made
 };
 /// A against B. Several runs on a side (repeats) are pooled step by step, so that the spread holds what
 /// differs between repeats too.

@@ -77,7 +77,8 @@ struct Viewer::State {
   std::map<std::uint32_t, store::RankRow> rows;  ///< changed since the last poll
   ControlState control;
   bool control_changed = false;
-  Link link = Link::connecting;
+  Link link = Link::connecting;  ///< by the last reply
+  bool behind = true;            ///< poll() has not taken yet what came before the link was live
   std::deque<wire::ViewCommand> commands;
   std::uint64_t last_command = 0;
 
@@ -206,7 +207,8 @@ void Viewer::State::run() {
 
 void Viewer::State::on_reply(wire::ViewReply reply) {
   std::vector<Item> fresh;
-  if (cursor.log != reply.log) {
+  const bool anew = cursor.log != reply.log;
+  if (anew) {
     if (cursor.log != 0) fresh.emplace_back(Reset{});
     cursor.log = reply.log;
   }
@@ -275,7 +277,11 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
   control.note = reply.note;
   control_changed = control_changed || before.pausing != control.pausing || before.paused != control.paused ||
                     before.gate != control.gate || before.note != control.note;
+  const Link before_reply = link;
   link = reply.cursor < reply.end_cursor ? Link::catching_up : (reply.finished ? Link::ended : Link::live);
+  if (link == Link::catching_up || before_reply == Link::connecting || before_reply == Link::lost || anew)
+    behind = true;
+  if (link != Link::catching_up && items.empty()) behind = false;
 }
 
 bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
@@ -293,6 +299,7 @@ bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
       const std::lock_guard lock(s.mutex);
       if (s.items.empty()) {
         rows.swap(s.rows);  // rows speak of everything before them
+        if (s.link != Link::catching_up) s.behind = false;
         break;
       }
       item = std::move(s.items.front());
@@ -352,8 +359,12 @@ ControlState Viewer::control() const {
 }
 
 Viewer::Link Viewer::link() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->link;
+  const State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  if (s.link == Link::connecting || s.link == Link::lost) return s.link;
+  // What has arrived and is not taken in is not shown: the run is neither live nor over for who polls.
+  if (s.behind) return Link::catching_up;
+  return s.link == Link::ended && !s.items.empty() ? Link::live : s.link;
 }
 
 }  // namespace shardscope::collector

@@ -40,6 +40,8 @@ class Viewer {
   void send(const Command& command);
   [[nodiscard]] ControlState control() const;
   enum class Link : std::uint8_t { connecting, catching_up, live, lost, ended };
+  /// As far as poll() has taken it: catching_up until what happened before is in the store, and not ended
+  /// before the last of it is.
   [[nodiscard]] Link link() const;
 
  private:

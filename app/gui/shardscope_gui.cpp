@@ -68,6 +68,7 @@ void open_runs(AppState& app, const Options& options) {
 }
 
 void set_up(AppState& app, const Options& options) {
+  const AppState::Turn turn = app.turn();
   app.set_layout(options.layout);
   app.theme = options.theme == "light" ? ThemeKind::light : ThemeKind::dark;
   if (app.other && options.layout == "Watch") app.set_layout("Compare");
@@ -99,12 +100,18 @@ void wait_for_data(AppState& app) {
   }
 }
 
+void settle(Session& run) {
+  if (!run.settle())
+    std::fprintf(stderr, "shardscope: %s: %s; the picture says so too\n", run.source().c_str(),
+                 run.partial().c_str());
+}
+
 int take_screenshot(AppState& app, const Options& options) {
   const Size size = parse_size(options.size);
   shardscope::exporter::refuse_recording(options.screenshot);
   wait_for_data(app);
-  app.run->settle();
-  if (app.other) app.other->settle();
+  settle(*app.run);
+  if (app.other) settle(*app.other);
   set_up(app, options);
   // On a wide picture type grows with it, as it would on a screen of that many pixels.
   const float automatic = size.width >= 3200 ? 2.0F : 1.0F;
@@ -127,6 +134,7 @@ int take_screenshot(AppState& app, const Options& options) {
                 static_cast<double>(frame.stats().quantile(0.5)),
                 static_cast<double>(frame.stats().quantile(0.95)));
   }
+  const AppState::Turn turn = app.turn();
   if (!options.state_dump.empty() &&
       !write_state(options.state_dump, state_json(app, frame.workspace().placed(), frame.count()))) {
     throw std::runtime_error("cannot write the state to " + options.state_dump);

@@ -31,6 +31,35 @@ TEST(Viewer, KeepsToItsBudget) {
   ASSERT_TRUE(follow(viewer, store, [&] { return store.event_count() == 20 * kEventsPerStep; }));
 }
 
+TEST(Viewer, IsCatchingUpUntilWhatHappenedBeforeIsTakenIn) {
+  Collector collector(local());
+  Rank rank(collector.publish_endpoint(), 0, 1);
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    rank.step(i);
+    std::this_thread::sleep_for(60ms);  // chunks of their own
+  }
+  rank.settle();
+  ASSERT_TRUE(eventually([&] { return collector.status().events == 10 * kEventsPerStep; }));
+  std::this_thread::sleep_for(1s);  // for it to be in the log
+  Viewer late(collector.view_endpoint());
+  ASSERT_TRUE(eventually([&] { return late.link() != Viewer::Link::connecting; }));
+  std::this_thread::sleep_for(500ms);  // for all of it to come
+  EXPECT_EQ(late.link(), Viewer::Link::catching_up) << "it has come, and nothing of it is in a store";
+  store::Store store;
+  while (late.link() == Viewer::Link::catching_up && store.event_count() < 10 * kEventsPerStep) {
+    ASSERT_TRUE(eventually([&] { return late.poll(store, 0us); }));
+  }
+  EXPECT_EQ(store.event_count(), 10 * kEventsPerStep) << "live before all of it was taken";
+  ASSERT_TRUE(follow(late, store, [&] { return late.link() == Viewer::Link::live; }));
+  rank.step(10);
+  rank.finish();
+  ASSERT_TRUE(eventually([&] { return collector.status().finished; }));
+  std::this_thread::sleep_for(1s);
+  EXPECT_EQ(late.link(), Viewer::Link::live) << "the run is over, but its end is not in the store";
+  ASSERT_TRUE(follow(late, store, [&] { return late.link() == Viewer::Link::ended; }));
+  EXPECT_EQ(store.event_count(), 11 * kEventsPerStep);
+}
+
 TEST(Viewer, ASlowViewerCostsTheCollectorNothing) {
   Collector collector(local());
   Viewer stopped(collector.view_endpoint());  // nobody polls it

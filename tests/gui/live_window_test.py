@@ -62,6 +62,27 @@ class Run:
             fail(f"the run ended with {self.process.returncode}: {errors}")
 
 
+    def a_rank(self):
+        """The process id of the rank that this run's launcher started last."""
+        of = {}
+        for line in subprocess.run(["ps", "-eo", "pid,ppid,comm"], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[1:]:
+            pid, parent, name = line.split(None, 2)
+            of.setdefault(int(parent), []).append((int(pid), name))
+        found, look = [], [self.process.pid]
+        while look:
+            for pid, name in of.get(look.pop(), []):
+                look.append(pid)
+                if name.startswith("zero_train"):
+                    found.append(pid)
+        if not found:
+            fail("the run has no rank")
+        return max(found)
+
+    def summary(self, environment):
+        return json.loads(subprocess.run([BIN / "shardscope", "summary", "--json", self.recording], stdout=subprocess.PIPE,
+                                         env=environment, check=True).stdout)
+
+
 class Window:
     def __init__(self, folder, endpoint, environment):
         self.dump = folder / f"state-{pathlib.Path(endpoint).name}.json"
@@ -137,6 +158,20 @@ def main():
         if plain.weights.read_bytes() != stepped.weights.read_bytes():
             fail("a run that was paused and stepped ended with other weights")
 
+        killed = Run(folder, "killed", display.environment)
+        window = Window(folder, killed.endpoint, display.environment)
+        window.until(lambda s: s["link"] == "live" and s["store"]["steps"] >= 20, "the window is live")
+        os.kill(killed.a_rank(), signal.SIGKILL)
+        killed.process.communicate(timeout=60)
+        state = window.until(lambda s: s["link"] == "ended" and s["analysis"]["partial"] == "", "what was left is analysed")
+        summary = killed.summary(display.environment)
+        recorded = {row["op"]: row["count"] for row in summary["comm"]["ops"]}
+        shown = {name.replace("-", "_"): count for name, count in state["analysis"]["collectives"].items()}
+        if shown != recorded or not recorded:
+            fail(f"after a rank was killed the window counts {shown}, the recording {recorded}")
+        window.process.terminate()
+        window.process.wait()
+
         left = Run(folder, "left", display.environment)
         window = Window(folder, left.endpoint, display.environment)
         window.until(lambda s: s["link"] == "live" and s["store"]["steps"] >= 2, "the window is live")
@@ -145,8 +180,7 @@ def main():
         window.process.kill()
         window.process.wait()
         left.finish(LEASE_S + 90)
-        summary = json.loads(subprocess.run([BIN / "shardscope", "summary", "--json", left.recording], stdout=subprocess.PIPE,
-                                            env=display.environment, check=True).stdout)
+        summary = left.summary(display.environment)
         if summary["steps"] != STEPS:
             fail(f"{summary['steps']} steps were recorded after the dashboard was killed")
         if summary["step_ms"]["p95"] > 1000 * LEASE_S / 2:

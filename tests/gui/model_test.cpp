@@ -180,11 +180,10 @@ TEST(Summary, SaysOfHowManyStepsItIsUntilItIsOfAll) {
   Session run(store::make_synthetic_store());
   const std::size_t steps = run.store().steps().size();
   ASSERT_GT(steps, 1U);
-  run.poll(std::chrono::microseconds(0));  // one rank of a step
-  EXPECT_EQ(run.summarized_so_far(), "0 of " + std::to_string(steps) + " steps");
-  run.settle();
+  EXPECT_EQ(run.partial(), "partial: 0 of " + std::to_string(steps) + " steps analysed");
+  EXPECT_TRUE(run.settle());
   EXPECT_EQ(run.summary().steps, steps);
-  EXPECT_EQ(run.summarized_so_far(), "");
+  EXPECT_EQ(run.partial(), "");
 }
 
 TEST_F(Model, IdentityNamesModelStageAndRanks) {

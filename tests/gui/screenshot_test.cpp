@@ -3,41 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <set>
 
-#include "app/gui/platform/offscreen.h"
+#include "tests/gui/picture.h"
 #include "tests/store/synthetic_run.h"
 
 namespace shardscope::gui {
 namespace {
-
-struct Picture {
-  int width = 0, height = 0;
-  std::vector<std::uint8_t> rgba;
-  [[nodiscard]] std::size_t colours() const {
-    std::set<std::uint32_t> seen;
-    for (std::size_t i = 0; i + 3 < rgba.size(); i += 4) {
-      seen.insert(static_cast<std::uint32_t>(rgba[i]) << 16 | static_cast<std::uint32_t>(rgba[i + 1]) << 8 |
-                  rgba[i + 2]);
-    }
-    return seen.size();
-  }
-  /// Share of pixels that are not of the most common colour.
-  [[nodiscard]] double drawn(Rgb ground) const {
-    std::size_t other = 0;
-    for (std::size_t i = 0; i + 3 < rgba.size(); i += 4) {
-      const Rgb color = static_cast<Rgb>(rgba[i]) << 16 | static_cast<Rgb>(rgba[i + 1]) << 8 | rgba[i + 2];
-      other += color != ground ? 1 : 0;
-    }
-    return static_cast<double>(other) / (static_cast<double>(rgba.size()) / 4);
-  }
-};
-
-Picture render(AppState& app, const std::string& panel, int width, int height) {
-  Frame frame;
-  Offscreen offscreen(width, height);
-  return {width, height, offscreen.render(frame, app, panel, 1)};
-}
 
 AppState synthetic(std::int32_t stage = 3) {
   store::SyntheticOptions options;

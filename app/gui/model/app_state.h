@@ -43,6 +43,14 @@ struct AppState {
   std::uint32_t stepper_rank = 0;
 
   [[nodiscard]] const store::Store& store() const { return run->store(); }
+  /// The stores are this thread's while it lasts: for who draws or prints them (Session::turn).
+  struct Turn {
+    Turns::Turn run;
+    std::optional<Turns::Turn> other;
+  };
+  [[nodiscard]] Turn turn() const {
+    return {run->turn(), other ? std::optional(other->turn()) : std::nullopt};
+  }
   /// The time that "now" means: the cursor, or the last event. Of a run that is over, the end of its last
   /// step: what follows is the program giving its memory back.
   [[nodiscard]] std::int64_t now_ns() const;

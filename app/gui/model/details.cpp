@@ -212,17 +212,14 @@ Details describe_step(const AppState& app, std::uint32_t step) {
         "min(1, gradient_clipping / (gradient norm + 1e-6)); 1: not clipped");
   if (row->loss_scale == row->loss_scale) add(out, "loss scale", decimal(row->loss_scale, 0));
   add(out, "tokens", grouped(row->tokens));
-  const StepTimes* times = app.run->step_times(static_cast<std::size_t>(row - steps.begin()));
+  const StepTimes* times = app.run->step_times(step);
   if (times == nullptr) return out;
-  const auto ranks = app.store().ranks();
   out.history_title = "Exposed communication by rank";
   const auto of_step = [](const analysis::TimePartition& time) {
     return time.known() ? duration(time.exposed_comm_ns) : Quantity{kMissing, ""};
   };
-  for (std::size_t i = 0; i < times->ranks.size() && i < ranks.size(); ++i) {
-    out.history.push_back(
-        {std::nullopt, "rank " + std::to_string(ranks[i].rank), of_step(times->ranks[i]).text()});
-  }
+  for (const StepTimes::Rank& rank : times->ranks)
+    out.history.push_back({std::nullopt, "rank " + std::to_string(rank.rank), of_step(rank.time).text()});
   return out;
 }
 

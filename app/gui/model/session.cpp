@@ -1,6 +1,7 @@
 #include "app/gui/model/session.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "app/gui/model/format.h"
@@ -8,11 +9,6 @@
 namespace shardscope::gui {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// A summary looks at every step's figures, so it may take at most this share of the time.
-constexpr int kSummaryShare = 30;
-constexpr std::chrono::milliseconds kSummaryInterval{1000};
 /// What drawing one frame may spend on reading blocks; it shows levels of detail where that is not enough.
 constexpr std::chrono::microseconds kFrameReading{500};
 /// More as long as all that it asks of the store takes less than this: of 4 ms, the rest is for drawing it.
@@ -20,16 +16,9 @@ constexpr std::chrono::microseconds kFrameLooking{2750};
 /// A run with more events than this is indexed only where it is looked at, and there up to so many events.
 constexpr std::uint64_t kWholeIndexEvents = 2'000'000;
 constexpr double kWindowEvents = 150'000;
-/// Events of other threads of a rank may still come this long after a step has ended.
-constexpr std::int64_t kStepSettling = 200'000'000;
-/// The GPU's own records come later: in buffers that are given back when all in them has ended.
-constexpr std::int64_t kGpuSettling = 4'000'000'000;
-
-std::int64_t step_settling(const store::Store& store) {
-  for (const store::RankRow& rank : store.ranks()) {
-    if (store.depth_count({rank.rank, ev::StreamId::gpu_records}) > 0) return kGpuSettling;
-  }
-  return kStepSettling;
+/// The window and the analysis read a recording each for itself, and both may come upon the same damage.
+void name_problem(store::RecordingInfo& info, const std::string& problem) {
+  if (std::ranges::find(info.problems, problem) == info.problems.end()) info.problems.push_back(problem);
 }
 
 }  // namespace
@@ -40,6 +29,7 @@ std::unique_ptr<Session> Session::open_file(const std::string& path) {
   store::RecordingInfo info;
   session->store_ = store::open_recording(path, &info, store::Verify::as_read);
   session->info_ = std::move(info);
+  session->analyst_ = std::make_unique<Analyst>(path);
   return session;
 }
 
@@ -47,10 +37,13 @@ std::unique_ptr<Session> Session::connect(const std::string& endpoint, const std
   std::unique_ptr<Session> session(new Session());
   session->source_ = endpoint;
   session->viewer_ = std::make_unique<collector::Viewer>(endpoint, key_file);
+  session->analyst_ = std::make_unique<Analyst>(session->store_, session->turns_);
   return session;
 }
 
-Session::Session(store::Store store) : store_(std::move(store)), source_("memory") {}
+Session::Session(store::Store store) : store_(std::move(store)), source_("memory") {
+  analyst_ = std::make_unique<Analyst>(store_, turns_);
+}
 
 collector::Viewer::Link Session::link() const {
   return viewer_ ? viewer_->link() : collector::Viewer::Link::ended;
@@ -61,20 +54,19 @@ collector::ControlState Session::control() const {
 }
 
 bool Session::poll(std::chrono::microseconds budget) {
+  const Turns::Turn turn = turns_.first();
   const std::uint64_t before = store_.revision();
-  const auto* const summary_before = summary_.step_ms.data();
-  const std::size_t times_before = step_times_done_;
-  bool changed = store_.wants_more();  // the last frame was drawn more coarsely than it could be
-  store_.limit_reading(std::nullopt);
+  in_window_ = true;
+  bool changed =
+      std::exchange(wants_more_, false);  // the last frame was drawn more coarsely than it could be
   if (viewer_) changed = viewer_->poll(store_, budget) || changed;
-  derive(budget);
+  derive();
+  changed = adopt() || changed;
   if (info_ && store_.problems().size() > damage_shown_) {
-    const auto found = store_.problems().subspan(damage_shown_);
-    info_->problems.insert(info_->problems.end(), found.begin(), found.end());
+    for (const std::string& found : store_.problems().subspan(damage_shown_)) name_problem(*info_, found);
     damage_shown_ = store_.problems().size();
     changed = true;
   }
-  store_.limit_reading(kFrameReading, kFrameLooking);
   // The lease counts down in whole seconds on the screen.
   const collector::ControlState control = this->control();
   std::string seen = std::to_string(static_cast<int>(link())) + (control.paused ? "p" : "r") +
@@ -82,21 +74,37 @@ bool Session::poll(std::chrono::microseconds budget) {
                      std::to_string(static_cast<int>(control.lease_left_s));
   changed |= seen != control_seen_;
   control_seen_ = std::move(seen);
-  return changed || !digest_whole_ || store_.revision() != before ||
-         summary_.step_ms.data() != summary_before || step_times_done_ != times_before ||
-         !next_step_times_.ranks.empty();
+  return changed || store_.revision() != before;
 }
 
-void Session::derive(std::chrono::microseconds budget) {
+void Session::begin_frame() {
+  if (in_window_) store_.limit_reading(kFrameReading, kFrameLooking);
+}
+
+void Session::end_frame() {
+  if (!in_window_) return;
+  wants_more_ = store_.wants_more();
+  store_.limit_reading(std::nullopt);
+}
+
+void Session::derive() {
   const auto completeness =
       link() == collector::Viewer::Link::ended ? Completeness::complete : Completeness::growing;
-  if (store_.revision() != indexed_revision_ || completeness != indexed_as_) {
-    indexed_as_ = completeness;
-    update_index();
-    indexed_revision_ = store_.revision();
+  if (store_.revision() == indexed_revision_ && completeness == indexed_as_) return;
+  indexed_as_ = completeness;
+  update_index();
+  indexed_revision_ = store_.revision();
+  analyst_->look(completeness);
+}
+
+bool Session::adopt() {
+  std::shared_ptr<const Analysis> latest = analyst_->latest();
+  if (latest == analysis_) return false;
+  analysis_ = std::move(latest);
+  if (info_) {
+    for (const std::string& found : analysis_->problems) name_problem(*info_, found);
   }
-  update_summary(budget);
-  compute_step_times(budget);
+  return true;
 }
 
 void Session::update_index() {
@@ -122,66 +130,38 @@ void Session::look_at(std::int64_t begin_ns, std::int64_t end_ns) {
   if (store_.event_count() > kWholeIndexEvents) update_index();
 }
 
-void Session::update_summary(std::chrono::microseconds budget) {
-  // Another run, or the same with another time 0: what was taken does not hold any more.
-  if (store_.origin_ns() != digest_origin_ns_ || store_.event_count() < digest_events_) {
-    digest_ = {};
-    digest_origin_ns_ = store_.origin_ns();
-    digest_whole_ = false;
+std::string Session::partial(bool brief) const {
+  const Analysis& a = *analysis_;
+  const bool catching_up = link() == collector::Viewer::Link::catching_up;
+  const bool ended = link() == collector::Viewer::Link::ended;
+  // A live run's figures are behind by a moment at every step, which is not worth a word.
+  const bool whole = a.whole && !catching_up && (!ended || a.of == Completeness::complete);
+  if (whole || store_.steps().empty()) return {};
+  const auto known = static_cast<std::int64_t>(std::max(a.of_steps, store_.steps().size()));
+  return "partial: " + grouped(static_cast<std::int64_t>(a.steps)) + " of " + grouped(known) +
+         (catching_up ? " or more" : "") + (brief ? "" : " steps analysed");
+}
+
+const StepTimes* Session::step_times(std::uint32_t step) const {
+  const auto& all = analysis_->step_times;
+  // Steps follow one another, unless some were lost; panels ask for every one in each frame.
+  if (!all.empty() && step >= all.front()->step) {
+    const std::size_t guess = step - all.front()->step;
+    if (guess < all.size() && all[guess]->step == step) return all[guess].get();
   }
-  if (store_.event_count() != digest_events_ || !digest_whole_) {
-    digest_events_ = store_.event_count();
-    const bool ended = indexed_as_ == Completeness::complete;
-    digest_whole_ =
-        digest_.update(store_, budget, ended ? store::Store::kEnd : store_.end_ns() - step_settling(store_));
+  const auto found = std::ranges::lower_bound(all, step, {}, [](const auto& times) { return times->step; });
+  return found == all.end() || (*found)->step != step ? nullptr : found->get();
+}
+
+bool Session::settle(std::chrono::milliseconds most) {
+  {
+    const Turns::Turn turn = turns_.first();
+    in_window_ = false;
+    derive();
   }
-  const Clock::time_point now = Clock::now();
-  const bool news = store_.revision() != summarized_revision_ || digest_.steps().size() != summarized_steps_;
-  if (!news || now < next_summary_) return;
-  summary_ = analysis::summarize(store_, digest_);
-  findings_ = analysis::find(store_, summary_);
-  summarized_revision_ = store_.revision();
-  summarized_steps_ = digest_.steps().size();
-  const auto cost = Clock::now() - now;
-  next_summary_ = Clock::now() + std::max<Clock::duration>(kSummaryInterval, cost * kSummaryShare);
-}
-
-std::string Session::summarized_so_far() const {
-  // A live run's summary is behind by a moment at every step, which is not worth a word.
-  const bool behind = !live() && summarized_steps_ < digest_.steps().size();
-  if (digest_whole_ && !behind) return {};
-  return grouped(static_cast<std::int64_t>(summarized_steps_)) + " of " +
-         grouped(static_cast<std::int64_t>(store_.steps().size())) + " steps";
-}
-
-void Session::compute_step_times(std::chrono::microseconds budget) {
-  const std::span<const store::StepRow> steps = store_.steps();
-  step_times_.resize(steps.size());
-  const Clock::time_point until = Clock::now() + budget;
-  while (step_times_done_ < steps.size() && steps[step_times_done_].end_ns != store::kOpen &&
-         Clock::now() < until) {
-    // Rank by rank: with many of them one step is more than a frame has time for.
-    std::vector<analysis::TimePartition>& ranks = next_step_times_.ranks;
-    const std::span<const store::RankRow> rows = store_.ranks();
-    if (rows.size() != std::exchange(next_step_ranks_, rows.size())) ranks.clear();  // one came in between
-    while (ranks.size() < rows.size() && Clock::now() < until) {
-      ranks.push_back(analysis::partition_time(
-          store_, rows[ranks.size()].rank, steps[step_times_done_].begin_ns, steps[step_times_done_].end_ns));
-    }
-    if (ranks.size() < rows.size()) break;
-    step_times_[step_times_done_++] = std::exchange(next_step_times_, {});
-  }
-}
-
-const StepTimes* Session::step_times(std::size_t step_index) const {
-  if (step_index >= step_times_.size() || !step_times_[step_index]) return nullptr;
-  return &*step_times_[step_index];
-}
-
-void Session::settle() {
-  store_.limit_reading(std::nullopt);
-  next_summary_ = {};
-  derive(std::chrono::seconds(20));
+  const bool all = analyst_->wait(most);
+  adopt();
+  return all;
 }
 
 const ElementAxis& Session::elements(ElementScale scale) {

@@ -9,22 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "app/analysis/digest.h"
-#include "app/analysis/summary.h"
 #include "app/collector/viewer.h"
+#include "app/gui/model/analyst.h"
 #include "app/gui/model/element_axis.h"
 #include "app/gui/model/run_index.h"
 #include "app/store/recording.h"
 #include "app/store/store.h"
 
 namespace shardscope::gui {
-
-using TimePartition = analysis::TimePartition;
-
-/// The partition of time of each rank in one completed step.
-struct StepTimes {
-  std::vector<TimePartition> ranks;  ///< in the order of store.ranks()
-};
 
 class Session {
  public:
@@ -42,58 +34,64 @@ class Session {
   [[nodiscard]] const std::string& source() const noexcept { return source_; }
   [[nodiscard]] const std::optional<store::RecordingInfo>& info() const noexcept { return info_; }
 
-  /// Takes what has arrived and brings the derived data up to date, within about `budget`. True when
-  /// there is anything new to draw.
+  /// The store is this thread's while the turn lasts; of a live run the analysis reads it in between. poll()
+  /// and settle() take one themselves.
+  [[nodiscard]] Turns::Turn turn() { return turns_.first(); }
+  /// Takes what has arrived, within about `budget`, and what the analysis has made meanwhile. True when there
+  /// is anything new to draw.
   bool poll(std::chrono::microseconds budget);
 
+  /// Around drawing, within a turn: in a window a frame reads for a bounded time and the next ones go on; a
+  /// picture, after settle(), is whole at once. What the analysis reads in between has no limit and costs
+  /// none.
+  void begin_frame();
+  void end_frame();
+
   [[nodiscard]] const RunIndex& index() const noexcept { return index_; }
-  [[nodiscard]] const analysis::Summary& summary() const noexcept { return summary_; }
-  [[nodiscard]] const std::vector<analysis::Finding>& findings() const noexcept { return findings_; }
-  /// Of a long run the summary and the findings are made a little at a time: "40 of 2 000 steps" while they
-  /// are not of every step that has ended; else empty.
-  [[nodiscard]] std::string summarized_so_far() const;
-  [[nodiscard]] const std::vector<analysis::Digest::Wait>& longest_waits() const noexcept {
-    return digest_.longest_waits();
+  [[nodiscard]] const analysis::Summary& summary() const noexcept { return analysis_->summary; }
+  [[nodiscard]] const std::vector<analysis::Finding>& findings() const noexcept {
+    return analysis_->findings;
   }
+  [[nodiscard]] const std::vector<analysis::Digest::Wait>& longest_waits() const noexcept {
+    return analysis_->longest_waits;
+  }
+  /// Changes with summary(), findings() and whatever else is analysed.
+  [[nodiscard]] const std::shared_ptr<const Analysis>& analysis() const noexcept { return analysis_; }
+  /// "partial: 120 of 575 steps analysed" while summary, findings and times of steps are not of all that
+  /// there is; else empty. Every panel that shows any of them shows this. `brief`: without the words after
+  /// the figures.
+  [[nodiscard]] std::string partial(bool brief = false) const;
   /// What is looked at: of a long run only what lies there is indexed.
   void look_at(std::int64_t begin_ns, std::int64_t end_ns);
-  /// Null while the step has not ended or has not been computed yet (a few are computed per poll).
-  [[nodiscard]] const StepTimes* step_times(std::size_t step_index) const;
-  /// Ends the wait for derived data: everything is computed now (screenshots, tests).
-  void settle();
+  /// Null while the step has not ended on every rank or is not analysed yet.
+  [[nodiscard]] const StepTimes* step_times(std::uint32_t step) const;
+  /// Waits for what is derived from what has arrived (screenshots, tests). False when it took longer than
+  /// `most`; partial() says so.
+  bool settle(std::chrono::milliseconds most = std::chrono::minutes(1));
   [[nodiscard]] const ElementAxis& elements(ElementScale scale);
 
  private:
   Session() = default;
-  void derive(std::chrono::microseconds budget);
+  void derive();
   void update_index();
-  void update_summary(std::chrono::microseconds budget);
-  void compute_step_times(std::chrono::microseconds budget);
+  bool adopt();
 
   store::Store store_;
   std::unique_ptr<collector::Viewer> viewer_;
   std::optional<store::RecordingInfo> info_;
   std::string source_;
   RunIndex index_;
-  analysis::Summary summary_;
-  std::vector<analysis::Finding> findings_;
-  analysis::Digest digest_;
-  std::int64_t digest_origin_ns_ = 0;
-  std::uint64_t digest_events_ = 0;
-  std::size_t summarized_steps_ = 0, damage_shown_ = 0;
-  bool digest_whole_ = false;
   RunIndex::Window looked_at_{.begin_ns = 0, .end_ns = 0};
-  std::vector<std::optional<StepTimes>> step_times_;
-  std::size_t step_times_done_ = 0;
-  StepTimes next_step_times_;        ///< of the ranks done so far
-  std::size_t next_step_ranks_ = 0;  ///< ranks there were when it was begun
   std::uint64_t indexed_revision_ = UINT64_MAX;
   Completeness indexed_as_ = Completeness::growing;
-  std::uint64_t summarized_revision_ = UINT64_MAX;
-  std::chrono::steady_clock::time_point next_summary_{};
+  std::size_t damage_shown_ = 0;
+  bool in_window_ = false, wants_more_ = false;
   std::map<ElementScale, ElementAxis> elements_;
   std::size_t elements_params_ = 0;
   std::string control_seen_;
+  std::shared_ptr<const Analysis> analysis_ = std::make_shared<const Analysis>();
+  Turns turns_;
+  std::unique_ptr<Analyst> analyst_;  ///< last: its thread reads what is above
 };
 
 }  // namespace shardscope::gui

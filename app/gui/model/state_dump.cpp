@@ -6,6 +6,7 @@
 
 #include "app/analysis/foreign_json.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/step_of.h"
 
 namespace shardscope::gui {
 namespace {
@@ -96,6 +97,12 @@ std::string state_json(const AppState& app, const std::vector<PlacedForDump>& pa
                    {"available", lists.available.size()},
                    {"persistent", lists.persistent.size()}};
   out["findings"] = app.run->findings().size();
+  const Analysis& analysed = *app.run->analysis();
+  out["analysis"] = {{"steps", analysed.steps}, {"partial", app.run->partial()}};
+  for (const analysis::OpRow& op : analysed.summary.ops)
+    out["analysis"]["collectives"][word(op.op)] = op.count;
+  const auto step = measured_step_of(data.steps(), app.now_ns());
+  out["shown_step"] = step ? nlohmann::json(data.steps()[*step].step) : nlohmann::json(nullptr);
   return analysis::to_text(out, 1);
 }
 

@@ -90,6 +90,7 @@ bool Frame::fit_fonts(float scale) {
 }
 
 ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) {
+  const AppState::Turn turn = app.turn();
   const float began = thread_cpu_ms();
   ImGuiIO& io = ImGui::GetIO();
   ImGui::NewFrame();
@@ -109,11 +110,19 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
     pointer.released[button] = ImGui::IsMouseReleased(button);
   }
   pointer.double_click = ImGui::IsMouseDoubleClicked(0);
+  took_input_ = !keys_.empty() || !io.InputQueueCharacters.empty() || pointer.dx != 0 || pointer.dy != 0 ||
+                pointer.wheel != 0 || pointer.wheel_sideways != 0 ||
+                std::ranges::count(pointer.pressed, true) > 0 ||
+                std::ranges::count(pointer.released, true) > 0;
   ImGui::SetMouseCursor(ImGuiMouseCursor_Arrow);
   Canvas canvas(ImGui::GetBackgroundDrawList(), fonts_, app.theme);
   Context ctx(app, workspace_.ui(), canvas, pointer, seconds, {0, 0, io.DisplaySize.x, io.DisplaySize.y});
   ctx.keys = keys_;
+  app.run->begin_frame();
+  if (app.other) app.other->begin_frame();
   workspace_.draw(ctx, panel);
+  if (app.other) app.other->end_frame();
+  app.run->end_frame();
   keys_.clear();
   moving_ = ctx.moving;
   ImGui::Render();

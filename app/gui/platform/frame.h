@@ -36,6 +36,8 @@ class Frame {
   void press(int code) { keys_.push_back(code); }
   [[nodiscard]] Workspace& workspace() { return workspace_; }
   [[nodiscard]] bool moving() const { return moving_; }
+  /// Whether the last frame was given anything that the user did (Redraw::drawn).
+  [[nodiscard]] bool took_input() const { return took_input_; }
   [[nodiscard]] std::uint64_t count() const { return count_; }
   [[nodiscard]] const FrameStats& stats() const { return stats_; }
   [[nodiscard]] FrameStats& stats() { return stats_; }
@@ -49,7 +51,7 @@ class Frame {
   std::string font_problem_;
   float font_scale_ = 0;
   std::vector<int> keys_;
-  bool moving_ = false;
+  bool moving_ = false, took_input_ = false;
   std::uint64_t count_ = 0;
 };
 

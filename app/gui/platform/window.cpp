@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "app/gui/model/redraw.h"
+
 namespace shardscope::gui {
 namespace {
 
@@ -25,8 +27,6 @@ constexpr double kIdleWait = 0.5;          ///< nothing to wait for but input
 constexpr double kDumpInterval = 1.0;
 /// Drawing news may take this share of one core: four ranks may be training on the same two.
 constexpr double kDrawShare = 0.15;
-/// Hover and click need the frame after the event as well.
-constexpr int kFramesPerEvent = 2;
 
 volatile std::sig_atomic_t g_dump_asked = 0;
 void ask_dump(int) { g_dump_asked = 1; }
@@ -36,10 +36,10 @@ void on_glfw_error(int, const char* text) { g_glfw_error = text; }
 
 struct Input {
   std::vector<int> keys;
-  int frames_owed = kFramesPerEvent;
+  Redraw redraw;
 };
 Input g_input;
-void touch() { g_input.frames_owed = kFramesPerEvent; }
+void touch() { g_input.redraw.input(); }
 
 /// Every callback notes that there is something to draw, then hands on to ImGui's own.
 void install_callbacks(GLFWwindow* window) {
@@ -154,6 +154,7 @@ class Dumper {
     if (!due) return;
     g_dump_asked = 0;
     last_ = now;
+    const AppState::Turn turn = app.turn();
     std::string json = state_json(app, frame.workspace().placed(), frame.count());
     if (json == written_) return;
     if (!write_state(path_, json) && !complained_) {
@@ -195,7 +196,7 @@ int run_window(AppState& app, const WindowOptions& options) {
       if (app.other) news |= app.other->poll(std::chrono::microseconds(2000));
       const double since = Seconds(now - last_draw).count();
       const double live_gap = std::max(kLiveFrame, draw_cost / kDrawShare);
-      const bool due = g_input.frames_owed > 0 || (news && since >= live_gap) ||
+      const bool due = g_input.redraw.owed() || (news && since >= live_gap) ||
                        (frame.moving() && since >= std::max(kMotionFrame, live_gap));
       if (due && window.visible()) {
         window.draw(frame, app, options.panel, Seconds(now - start).count());
@@ -204,15 +205,18 @@ int run_window(AppState& app, const WindowOptions& options) {
         }
         last_draw = Clock::now();
         draw_cost = 0.8 * draw_cost + 0.2 * Seconds(last_draw - now).count();
-        g_input.frames_owed = std::max(0, g_input.frames_owed - 1);
+        g_input.redraw.drawn(frame.took_input());
         news = false;
       }
       dumper.update(app, frame, Clock::now());
       double wait = kIdleWait;
       if (app.run->live() && app.run->link() != collector::Viewer::Link::ended) wait = kLiveFrame;
+      // The analysis has a thread of its own, which does not wake this one.
+      if (!app.run->partial().empty() || (app.other && !app.other->partial().empty()))
+        wait = std::min(wait, kLiveFrame);
       if (news) wait = std::min(wait, live_gap);
       if (frame.moving()) wait = std::min(wait, kMotionFrame);
-      if (g_input.frames_owed > 0)
+      if (g_input.redraw.owed())
         glfwPollEvents();
       else
         glfwWaitEventsTimeout(std::max(0.001, wait));

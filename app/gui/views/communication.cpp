@@ -18,6 +18,7 @@ class CommunicationView final : public View {
  public:
   std::string_view name() const override { return "communication"; }
   std::string_view title() const override { return "Communication"; }
+  bool analysed() const override { return true; }
   void draw(Context& ctx, Rect room) override;
 
  private:
@@ -148,13 +149,8 @@ void CommunicationView::overlap(Context& ctx, Rect& room) {
     ctx.quantity(row.take_right(64), hidden.number, hidden.unit, 20);
     row.take_right(8);
     if (!rank.time.known()) continue;
-    const auto exposed = static_cast<double>(rank.time.exposed_comm_ns);
-    stacked_bar(
-        ctx, row.inset(0, 5),
-        {{"hidden behind computation", static_cast<double>(rank.time.comm_ns) - exposed,
-          c.of(Meaning::gather), false},
-         {"exposed (not the same as blocking: see the waits)", exposed, c.of(Meaning::trouble), true}},
-        static_cast<double>(most), [](double ns) { return duration(static_cast<std::int64_t>(ns)).text(); });
+    stacked_bar(ctx, row.inset(0, 5), overlap_parts(c, rank), static_cast<double>(most),
+                [](double ns) { return duration(static_cast<std::int64_t>(ns)).text(); });
   }
 }
 
@@ -165,15 +161,15 @@ void CommunicationView::by_step(Context& ctx, Rect room) {
                   "ms",
                   {},
                   steps.empty() ? 0 : steps.front().step,
-                  ctx.colors().of(Meaning::trouble),
+                  ctx.colors().of(kExposedComm),
                   true,
                   1};
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const StepTimes* times = ctx.app.run->step_times(i);
+  for (const store::StepRow& step : steps) {
+    const StepTimes* times = ctx.app.run->step_times(step.step);
     double worst = NAN;
     if (times != nullptr) {
-      for (const TimePartition& rank : times->ranks) {
-        if (rank.known()) worst = std::fmax(worst, static_cast<double>(rank.exposed_comm_ns) / 1e6);
+      for (const StepTimes::Rank& rank : times->ranks) {
+        if (rank.time.known()) worst = std::fmax(worst, static_cast<double>(rank.time.exposed_comm_ns) / 1e6);
       }
     }
     plot.values.push_back(worst);

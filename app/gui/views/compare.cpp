@@ -16,6 +16,7 @@ class CompareView final : public View {
  public:
   std::string_view name() const override { return "compare"; }
   std::string_view title() const override { return "Compare"; }
+  bool analysed() const override { return true; }
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -26,7 +27,7 @@ class CompareView final : public View {
   void changes(Context& ctx, Rect room);
 
   analysis::Comparison comparison_;
-  std::uint64_t of_a_ = UINT64_MAX, of_b_ = UINT64_MAX;
+  std::shared_ptr<const Analysis> of_a_, of_b_;  ///< that it is made from
   float scroll_ = 0;
 };
 
@@ -43,7 +44,7 @@ void CompareView::header(Context& ctx, Rect& room) {
     ctx.app.selection = {};
     ctx.app.time_placed = false;
     ctx.app.cursor_ns.reset();
-    of_a_ = UINT64_MAX;
+    of_a_.reset();
   }
 }
 
@@ -166,11 +167,19 @@ void CompareView::draw(Context& ctx, Rect room) {
               "`shardscope ab` makes such a pair.");
     return;
   }
-  if (of_a_ != app.store().revision() || of_b_ != app.other->store().revision()) {
-    comparison_ = analysis::compare({{&app.store(), &app.run->summary()}},
-                                    {{&app.other->store(), &app.other->summary()}});
-    of_a_ = app.store().revision();
-    of_b_ = app.other->store().revision();
+  const std::string of_a = app.run->partial();
+  const std::string of_b = app.other->partial();
+  if (!of_a.empty() || !of_b.empty()) {
+    ctx.empty(
+        room, "The comparison appears when both runs are analysed",
+        "A: " + (of_a.empty() ? "analysed" : of_a) + ". B: " + (of_b.empty() ? "analysed" : of_b) + ".");
+    return;
+  }
+  if (of_a_ != app.run->analysis() || of_b_ != app.other->analysis()) {
+    of_a_ = app.run->analysis();
+    of_b_ = app.other->analysis();
+    comparison_ = analysis::compare({{&app.store(), &of_a_->summary, of_a_->digest.get()}},
+                                    {{&app.other->store(), &of_b_->summary, of_b_->digest.get()}});
   }
   const Palette& c = ctx.colors();
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};

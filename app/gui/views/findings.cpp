@@ -9,6 +9,7 @@ class FindingsView final : public View {
  public:
   std::string_view name() const override { return "findings"; }
   std::string_view title() const override { return "Findings"; }
+  bool analysed() const override { return true; }
   void draw(Context& ctx, Rect room) override;
 
  private:
@@ -33,11 +34,11 @@ void FindingsView::draw(Context& ctx, Rect room) {
   const Palette& c = ctx.colors();
   const auto& findings = app.run->findings();
   if (findings.empty()) {
-    const std::string so_far = app.run->summarized_so_far();
+    const std::string partial = app.run->partial();
     ctx.empty(room,
               app.run->summary().steps == 0 ? "Nothing to judge yet"
-              : so_far.empty()              ? "Nothing is wrong as far as can be seen"
-                                            : "Nothing is wrong in " + so_far,
+              : partial.empty()             ? "Nothing is wrong as far as can be seen"
+                                            : "Nothing is wrong so far; " + partial,
               app.run->summary().steps == 0
                   ? "Findings appear after the first completed steps."
                   : "Late prefetches, exposed communication, stragglers, memory above "

@@ -13,6 +13,7 @@ class InspectorView final : public View {
  public:
   std::string_view name() const override { return "inspector"; }
   std::string_view title() const override { return "Inspector"; }
+  bool analysed() const override { return true; }
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 

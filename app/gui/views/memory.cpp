@@ -45,6 +45,7 @@ class MemoryView final : public View {
  public:
   std::string_view name() const override { return "memory"; }
   std::string_view title() const override { return "Memory"; }
+  bool analysed() const override { return true; }
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 

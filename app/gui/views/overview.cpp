@@ -5,6 +5,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/rank_pace.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
 
@@ -15,6 +16,7 @@ class OverviewView final : public View {
  public:
   std::string_view name() const override { return "overview"; }
   std::string_view title() const override { return "Overview"; }
+  bool analysed() const override { return true; }
   void draw(Context& ctx, Rect room) override;
 
  private:

@@ -1,20 +1,11 @@
-// What panels share with one another, and the makers that the registry calls.
+// The makers that the registry calls.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
-#include "app/gui/model/app_state.h"
 #include "app/gui/views/view.h"
 
 namespace shardscope::gui {
-
-/// How long a rank computed in the last completed step, and whether that is out of line.
-struct RankPace {
-  std::int64_t busy_ns = 0;
-  bool straggler = false;
-};
-[[nodiscard]] RankPace rank_pace(const AppState& app, std::uint32_t rank);
 
 [[nodiscard]] std::unique_ptr<View> make_overview_view();
 [[nodiscard]] std::unique_ptr<View> make_timeline_view();

@@ -119,14 +119,21 @@ std::vector<Part> time_parts(const Palette& c, const analysis::RankSummary& rank
   }
   std::vector<Part> out{
       {"compute", static_cast<double>(time.compute_ns), c.of(Meaning::compute), false},
-      {"exposed communication", static_cast<double>(time.exposed_comm_ns), c.of(Meaning::gather), true}};
+      {"exposed communication", static_cast<double>(time.exposed_comm_ns), c.of(kExposedComm), true}};
   const bool copies = rank.copies_known || time.total_ns == 0;
   if (copies)
-    out.push_back({"exposed copies", static_cast<double>(time.exposed_copy_ns), c.of(Meaning::copy), true});
+    out.push_back({"exposed copies", static_cast<double>(time.exposed_copy_ns), c.of(kExposedCopy), true});
   out.push_back(checkpoint);
   out.push_back({copies ? "idle" : "idle or copying", static_cast<double>(time.idle_ns),
                  c.of(Meaning::neutral), false});
   return out;
+}
+
+std::vector<Part> overlap_parts(const Palette& c, const analysis::RankSummary& rank) {
+  const auto exposed = static_cast<double>(rank.time.exposed_comm_ns);
+  return {{"hidden behind computation", static_cast<double>(rank.time.comm_ns) - exposed,
+           c.of(Meaning::gather), false},
+          {"exposed (not the same as blocking: see the waits)", exposed, c.of(kExposedComm), true}};
 }
 
 void time_legend(Context& ctx, Rect room, const analysis::RankSummary& rank) {

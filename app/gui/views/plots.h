@@ -32,6 +32,8 @@ void stacked_bar(Context& ctx, const Rect& rect, const std::vector<Part>& parts,
 
 /// The parts of a rank's time (metrics 2.2), in order; where they are not known, one that says so.
 [[nodiscard]] std::vector<Part> time_parts(const Palette& colors, const analysis::RankSummary& rank);
+/// Communication of a rank: hidden behind computation, and exposed.
+[[nodiscard]] std::vector<Part> overlap_parts(const Palette& colors, const analysis::RankSummary& rank);
 /// Names and colours of those parts in a row.
 void time_legend(Context& ctx, Rect rect, const analysis::RankSummary& rank);
 

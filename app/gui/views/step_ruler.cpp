@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "app/gui/model/format.h"
+#include "app/gui/model/step_of.h"
 #include "app/gui/views/workspace.h"
 
 namespace shardscope::gui {
@@ -21,34 +22,33 @@ Bar bar_of(const Session& run, std::size_t index) {
   Bar bar;
   const std::int64_t end = step.end_ns == store::kOpen ? run.store().end_ns() : step.end_ns;
   bar.length_ns = std::max<std::int64_t>(0, end - step.begin_ns - step.paused_ns);
-  const StepTimes* times = run.step_times(index);
+  const StepTimes* times = run.step_times(step.step);
   if (times == nullptr) return bar;
   bar.known = true;
-  for (const TimePartition& rank : times->ranks) {
-    if (!rank.known()) continue;
+  for (const auto& [rank, time] : times->ranks) {
+    if (!time.known()) continue;
     const auto consider = [&](std::int64_t ns, Meaning meaning) {
       if (ns > bar.worst_ns) {
         bar.worst_ns = ns;
         bar.worst = meaning;
       }
     };
-    consider(rank.exposed_comm_ns, Meaning::gather);
-    consider(rank.exposed_copy_ns, Meaning::copy);
-    consider(rank.idle_ns, Meaning::neutral);
+    consider(time.exposed_comm_ns, kExposedComm);
+    consider(time.exposed_copy_ns, kExposedCopy);
+    consider(time.idle_ns, Meaning::neutral);
   }
   return bar;
 }
 
 /// Position of a time on the axis of steps, in steps.
 double step_position(std::span<const store::StepRow> steps, std::int64_t at_ns, std::int64_t end_ns) {
-  const auto after = std::partition_point(steps.begin(), steps.end(),
-                                          [&](const store::StepRow& step) { return step.begin_ns <= at_ns; });
-  if (after == steps.begin()) return 0;
-  const store::StepRow& step = *(after - 1);
+  const std::optional<std::size_t> index = step_of(steps, at_ns);
+  if (!index) return 0;
+  const store::StepRow& step = steps[*index];
   const std::int64_t end = step.end_ns == store::kOpen ? end_ns : step.end_ns;
   const double share = static_cast<double>(at_ns - step.begin_ns) /
                        static_cast<double>(std::max<std::int64_t>(1, end - step.begin_ns));
-  return static_cast<double>(after - 1 - steps.begin()) + std::min(1.0, share);
+  return static_cast<double>(*index) + std::min(1.0, share);
 }
 
 }  // namespace
@@ -66,7 +66,9 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
     return;
   }
   const Rect label = room.take_left(144);
-  ctx.canvas.text_in({label.x, label.y, label.w, 20}, "Steps", c.muted, Font::small);
+  const std::string partial = app.run->partial(true);
+  ctx.canvas.text_in({label.x, label.y, label.w - 4, 20}, partial.empty() ? "Steps" : partial,
+                     partial.empty() ? c.muted : c.of(Meaning::reduce), Font::small);
   ctx.canvas.text_in({label.x, label.y + 20, label.w, 16},
                      std::to_string(steps.front().step) + " to " + std::to_string(steps.back().step), c.text,
                      Font::mono_small);
@@ -113,6 +115,7 @@ void Workspace::step_ruler(Context& ctx, Rect rect) {
       std::string tip = "Step " + std::to_string(steps[i].step) + ": " + duration(bar.length_ns).text();
       if (bar.worst_ns > 0)
         tip += ", worst part " + duration(bar.worst_ns).text() + " " + kWorst[static_cast<int>(bar.worst)];
+      if (!bar.known && steps[i].end_ns != store::kOpen) tip += ", not analysed yet";
       ctx.tip(tip);
     }
   }

@@ -5,6 +5,7 @@
 #include "app/gui/model/arrivals.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/rank_pace.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/span_painter.h"
 #include "app/gui/views/view.h"
@@ -21,6 +22,7 @@ class TimelineView final : public View {
  public:
   std::string_view name() const override { return "timeline"; }
   std::string_view title() const override { return "Timeline"; }
+  bool analysed() const override { return true; }
   void header(Context& ctx, Rect& room) override;
   void draw(Context& ctx, Rect room) override;
 
@@ -100,8 +102,8 @@ void TimelineView::rank_header(Context& ctx, const TimelineRow& row, const Rect&
   ctx.canvas.text_in(text, "rank " + std::to_string(row.rank), chosen ? c.accent : c.text, Font::strong);
   if (over) {
     ctx.tip(std::string(pace.straggler ? "Straggler: computes longer than the others. " : "") +
-            "Computation of the last completed step. Click the triangle to show or hide the lanes, the name "
-            "to select.");
+            (pace.step ? "Computation in step " + std::to_string(*pace.step) + ". " : std::string()) +
+            "Click the triangle to show or hide the lanes, the name to select.");
     if (ctx.pointer.pressed[0]) {
       if (ctx.pointer.x < gutter.x + 22 || chosen) {
         app.timeline.automatic = false;
@@ -312,6 +314,9 @@ void TimelineView::draw(Context& ctx, Rect room) {
   // The frame's time for reading was not enough; the next frames go on.
   if (app.store().wants_more())
     ctx.canvas.text_in(corner.inset(8, 0), "coarse, refining", c.muted, Font::small);
+  else if (const RankPace pace = rank_pace(app, app.store().ranks().front().rank); pace.step)
+    ctx.canvas.text_in(corner.inset(8, 0), "compute, step " + std::to_string(*pace.step), c.muted,
+                       Font::small, Align::right);
   ctx.canvas.vertical(lanes.x - 2, room.y, room.h, c.line);
   meeting(ctx, rows, lanes, scale);
   navigate(ctx, lanes, room, scale);
@@ -323,30 +328,6 @@ void TimelineView::draw(Context& ctx, Rect room) {
 }
 
 }  // namespace
-
-RankPace rank_pace(const AppState& app, std::uint32_t rank) {
-  RankPace pace;
-  const auto steps = app.store().steps();
-  const auto ranks = app.store().ranks();
-  const std::int64_t now = app.now_ns();
-  auto after = std::partition_point(steps.begin(), steps.end(),
-                                    [&](const store::StepRow& step) { return step.end_ns <= now; });
-  std::size_t index = static_cast<std::size_t>(after - steps.begin());
-  const StepTimes* times = nullptr;
-  while (index > 0 && times == nullptr && static_cast<std::size_t>(after - steps.begin()) - index < 4) {
-    times = app.run->step_times(--index);
-  }
-  if (times == nullptr) return pace;
-  std::vector<std::int64_t> busy;
-  for (std::size_t i = 0; i < times->ranks.size() && i < ranks.size(); ++i) {
-    busy.push_back(times->ranks[i].compute_ns);  // 0: not known, and not shown
-    if (ranks[i].rank == rank) pace.busy_ns = busy.back();
-  }
-  std::nth_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(busy.size() / 2), busy.end());
-  const std::int64_t median = busy.empty() ? 0 : busy[busy.size() / 2];
-  pace.straggler = busy.size() > 1 && static_cast<double>(pace.busy_ns) > 1.25 * static_cast<double>(median);
-  return pace;
-}
 
 std::unique_ptr<View> make_timeline_view() { return std::make_unique<TimelineView>(); }
 

@@ -17,6 +17,8 @@ class View {
   View& operator=(const View&) = delete;
   [[nodiscard]] virtual std::string_view name() const = 0;   ///< as in --panel
   [[nodiscard]] virtual std::string_view title() const = 0;  ///< as the user reads it
+  /// Whether it shows anything that is analysed: then its title says so while that is partial.
+  [[nodiscard]] virtual bool analysed() const { return false; }
   /// Controls at the right of the title line; takes what it needs off `room`.
   virtual void header(Context& ctx, Rect& room);
   virtual void draw(Context& ctx, Rect room) = 0;

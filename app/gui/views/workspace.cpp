@@ -6,6 +6,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/step_of.h"
 #include "app/gui/views/run_to.h"
 #include "app/store/control_text.h"
 #include "app/store/losses.h"
@@ -81,8 +82,21 @@ void Workspace::panel(Context& ctx, const PlacedPanel& where) {
     }
     ctx.menu(name, std::move(items));
   }
+  if (view->analysed()) partial_mark(ctx, tools);
   if (tools.w > 40) view->header(ctx, tools);
   view->draw(ctx, room);
+}
+
+void Workspace::partial_mark(Context& ctx, Rect& room) {
+  std::string mark = ctx.app.run->partial();
+  if (mark.empty() && ctx.app.other) mark = ctx.app.other->partial();
+  if (mark.empty()) return;
+  const Rect place = room.take_left(std::min(room.w, ctx.canvas.width(mark, Font::small) + 1));
+  const bool cut = ctx.canvas.text_in(place, mark, ctx.colors().of(Meaning::reduce), Font::small);
+  room.take_left(12);
+  if (ctx.hovered(place))
+    ctx.tip((cut ? mark + ". " : std::string()) +
+            "Figures and findings here are of these steps so far; the rest is being analysed");
 }
 
 void Workspace::splitters(Context& ctx, SolvedLayout& solved) {
@@ -134,19 +148,23 @@ void Workspace::top_bar(Context& ctx, Rect rect) {
   ctx.canvas.vertical(room.x, room.y + 2, room.h - 4, c.line);
   room.take_left(12);
   const auto steps = app.store().steps();
-  const store::StepRow* done = nullptr;
-  for (auto step = steps.rbegin(); step != steps.rend() && done == nullptr; ++step) {
-    if (step->end_ns != store::kOpen && (!app.cursor_ns || step->begin_ns <= *app.cursor_ns)) done = &*step;
-  }
+  const std::optional<std::size_t> at = step_of(steps, app.now_ns());
+  const std::optional<std::size_t> measured = measured_step_of(steps, app.now_ns());
+  const store::StepRow* const done = measured ? &steps[*measured] : nullptr;
   struct Figure {
     const char* label;
     Quantity value;
-    const char* formula;
+    std::string formula;
   };
   std::vector<Figure> figures;
   if (done != nullptr) {
     const std::int64_t length = done->end_ns - done->begin_ns - done->paused_ns;
-    figures.push_back({"step", {std::to_string(done->step), ""}, "Last completed step at the time shown"});
+    figures.push_back({"step",
+                       {std::to_string(done->step), ""},
+                       measured == at
+                           ? "The step at the time shown"
+                           : "The last step that has ended: step " + std::to_string(steps[*at].step) +
+                                 ", at the time shown, has not"});
     figures.push_back({"", duration(length), "Last end - first begin over ranks, pauses cut out"});
     if (done->tokens > 0 && length > 0) {
       figures.push_back(
@@ -334,10 +352,8 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
     piece("recording", c.muted, "");
   }
   piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
-  if (const std::string so_far = app.run->summarized_so_far(); !so_far.empty()) {
-    piece("summary: " + so_far, c.text,
-          "Figures and findings of a long run are made a little at a time and are of these steps so far");
-  }
+  piece(app.run->partial(), c.of(Meaning::reduce),
+        "Summary, findings and times of steps are of these steps so far; the rest is being analysed");
   const std::uint64_t dropped = app.store().dropped_count();
   piece(grouped(static_cast<std::int64_t>(dropped)) + " dropped",
         dropped == 0 ? c.muted : c.of(Meaning::trouble),

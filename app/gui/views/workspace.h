@@ -30,6 +30,8 @@ class Workspace {
   void what_was_done(const store::Store& store);
   void banner(Context& ctx, Rect& room);
   void panel(Context& ctx, const PlacedPanel& where);
+  /// Says that what a panel shows is not of the whole run yet; takes its room off.
+  void partial_mark(Context& ctx, Rect& room);
   void splitters(Context& ctx, SolvedLayout& solved);
   void help(Context& ctx);
   void step_menu(Context& ctx, const Rect& anchor);
