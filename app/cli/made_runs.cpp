@@ -7,6 +7,7 @@
 #include "app/cli/verb.h"
 #include "app/store/database.h"
 #include "app/store/recording.h"
+#include "app/store/schema_check.h"
 
 namespace shardscope::cli {
 namespace {
@@ -15,8 +16,11 @@ namespace {
 bool can_be_made_again(const std::string& path) {
   try {
     store::Database file(path, store::Database::Access::read);
+    constexpr std::uint64_t kWork = 10'000'000;  // of a few rows
+    file.limit_work(kWork);
+    if (!store::foreign_object(file).empty()) return false;
     return file.integer("SELECT simulated FROM run") == 1 ||
-           file.integer("SELECT (SELECT count(*) FROM run) + (SELECT count(*) FROM chunks)") == 0;
+           file.integer("SELECT EXISTS(SELECT 1 FROM run) OR EXISTS(SELECT 1 FROM chunks)") == 0;
   } catch (const store::DatabaseError&) {
     return false;
   }

@@ -10,6 +10,7 @@
 
 #include "app/store/bytes.h"
 #include "app/store/chunk_columns.h"
+#include "app/store/chunk_identity.h"
 #include "app/store/crc32.h"
 #include "app/store/scratch.h"
 
@@ -242,6 +243,21 @@ std::vector<std::byte> Chunk::encode() const {
   static_assert(kHeaderBytes == 4 + 2 + 2 + 4 + 4 + 11 * 8 + 8 * 4);
   out.insert(out.end(), packed, packed_others + others);
   return out;
+}
+
+ChunkIdentity identity_of(const std::byte* data, std::size_t bytes) {
+  const Header header = read_header(data, bytes);
+  const Chunk& chunk = header.chunk;
+  return {.rank = chunk.rank,
+          .parts = chunk.parts,
+          .sequence = chunk.sequence,
+          .events = header.count,
+          .dropped_before = chunk.dropped_before,
+          .lost_before = chunk.lost_before,
+          .begin_ns = header.begin,
+          .end_ns = header.end,
+          .clock_offset_ns = chunk.clock_offset_ns,
+          .clock_residual_ns = chunk.clock_residual_ns};
 }
 
 void Chunk::verify(const std::byte* data, std::size_t bytes) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace shardscope::store {
 namespace {
@@ -26,6 +27,7 @@ std::string uri_of(const std::string& path, const char* query) {
 }
 
 std::string words(sqlite3* database, int code) {
+  if ((code & 0xFF) == SQLITE_INTERRUPT) return "reading it takes more work than a file of its size can need";
   std::string text = database == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database);
   const int system = database == nullptr ? 0 : sqlite3_system_errno(database);
   const int primary = code & 0xFF;
@@ -33,6 +35,26 @@ std::string words(sqlite3* database, int code) {
     text += std::string(" (") + std::strerror(system) + ")";
   }
   return text;
+}
+
+/// Of a file that others may have made. Larger than any recording's rows and statements, smaller than memory.
+constexpr int kLongestValue = 512 << 20;
+constexpr int kLongestStatement = 1 << 20;
+constexpr int kMostColumns = 100;
+constexpr int kMostInstructions = 100'000;
+constexpr int kBetweenLooks = 1000;
+
+void distrust(sqlite3* database) {
+  for (const auto& [option, value] : {std::pair{SQLITE_DBCONFIG_DEFENSIVE, 1}, std::pair{SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                                     std::pair{SQLITE_DBCONFIG_ENABLE_TRIGGER, 0}, std::pair{SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+                                     std::pair{SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}}) {
+    sqlite3_db_config(database, option, value, nullptr);
+  }
+  sqlite3_limit(database, SQLITE_LIMIT_LENGTH, kLongestValue);
+  sqlite3_limit(database, SQLITE_LIMIT_SQL_LENGTH, kLongestStatement);
+  sqlite3_limit(database, SQLITE_LIMIT_COLUMN, kMostColumns);
+  sqlite3_limit(database, SQLITE_LIMIT_VDBE_OP, kMostInstructions);
+  sqlite3_limit(database, SQLITE_LIMIT_ATTACHED, 0);
 }
 
 }  // namespace
@@ -143,6 +165,26 @@ Database::Database(const std::string& path, Access access) {
   database_.reset(database);
   if (code != SQLITE_OK) throw DatabaseError(code, words(database, code));
   sqlite3_busy_timeout(database, kBusyTimeoutMs);
+  if (access != Access::create) distrust(database);
+}
+
+void Database::tolerate_damage() {
+  sqlite3_db_config(database_.get(), SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
+  execute("PRAGMA writable_schema = ON");
+}
+
+void Database::limit_work(std::optional<std::uint64_t> instructions) {
+  if (!instructions) return sqlite3_progress_handler(database_.get(), 0, nullptr, nullptr);
+  *work_left_ = *instructions;
+  sqlite3_progress_handler(
+      database_.get(), kBetweenLooks,
+      [](void* left) {
+        auto& work = *static_cast<std::uint64_t*>(left);
+        if (work < kBetweenLooks) return 1;
+        work -= kBetweenLooks;
+        return 0;
+      },
+      work_left_.get());
 }
 
 void Database::execute(const std::string& sql) {

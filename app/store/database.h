@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -60,6 +61,10 @@ class Database {
   };  ///< read_as_is: no locks, no write-ahead log
   Database(const std::string& path, Access access);
   void execute(const std::string& sql);
+  /// A file that ends before its header says, or whose schema is damaged in part, is read as far as it goes.
+  void tolerate_damage();
+  /// So many instructions of SQLite's from now on, or no limit: beyond it every statement fails.
+  void limit_work(std::optional<std::uint64_t> instructions);
   /// close() will not delete the log by its name: that may be the log of another file by now.
   void abandon_log() noexcept;
   /// Leaves undone what another connection's lock forbids now.
@@ -81,6 +86,7 @@ class Database {
   struct Close {
     void operator()(sqlite3* database) const noexcept;
   };
+  std::unique_ptr<std::uint64_t> work_left_ = std::make_unique<std::uint64_t>(0);
   std::unique_ptr<int> log_pages_ = std::make_unique<int>(0);  ///< written by SQLite, wherever this is moved
   std::unique_ptr<sqlite3, Close> database_;
 };

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "app/store/chunk_identity.h"
 #include "app/store/packed.h"
 #include "app/store/recording.h"
 #include "app/store/tile.h"
@@ -21,16 +22,21 @@ class Rows final : public BlockRows {
  public:
   Rows(std::shared_ptr<Database> database, std::int32_t format_version)
       : database_(std::move(database)),
+        format_version_(format_version),
         statuses_apart_(format_version >= kFirstWithStatusesApart),
         has_tiles_(format_version >= kFirstWithTiles) {}
 
   Chunk chunk(std::int64_t row, Chunk::Part part) override {
     // Prepared when needed: a table may be damaged, and older recordings have no levels.
-    if (!chunk_) chunk_.emplace(database_->prepare("SELECT bytes FROM chunks WHERE id = ?1"));
+    if (!chunk_) {
+      chunk_.emplace(database_->prepare("SELECT bytes" + identity_columns(format_version_) +
+                                        " FROM chunks WHERE id = ?1"));
+    }
     const Done done(*chunk_);
     chunk_->bind(1, row);
     if (!chunk_->step()) throw std::runtime_error("is not in the recording any more");
     const std::span<const std::byte> bytes = chunk_->bytes(0);
+    must_be(row_identity(*chunk_, 1), identity_of(bytes.data(), bytes.size()));
     return Chunk::decode(bytes.data(), bytes.size(), part);
   }
 
@@ -75,15 +81,18 @@ class Rows final : public BlockRows {
     Statement& statement;
   };
   std::shared_ptr<Database> database_;
+  std::int32_t format_version_;
   bool statuses_apart_, has_tiles_;
   std::optional<Statement> chunk_, levels_, statuses_, tiles_;
 };
 
 void verify_rows(Database& database, std::int32_t format_version) {
   const bool statuses_apart = format_version >= kFirstWithStatusesApart;
-  Statement chunks = database.prepare("SELECT id, bytes FROM chunks ORDER BY id");
+  Statement chunks =
+      database.prepare("SELECT id, bytes" + identity_columns(format_version) + " FROM chunks ORDER BY id");
   while (chunks.step()) {
     const std::span<const std::byte> bytes = chunks.bytes(1);
+    must_be(row_identity(chunks, 2), identity_of(bytes.data(), bytes.size()));
     Chunk::verify(bytes.data(), bytes.size());
   }
   Statement levels = database.prepare(statuses_apart ? "SELECT id, bytes, statuses FROM levels ORDER BY id"
@@ -142,6 +151,7 @@ StoredBlocks read_blocks(Database& database, std::int32_t format_version, Verify
   while (tails.step()) {
     const std::span<const std::byte> bytes = tails.bytes(1), statuses = tails.bytes(2);
     Block block = decode_block(bytes.data(), bytes.size());
+    if (block.rank != tails.integer(0)) throw std::runtime_error("the end of a rank is that of another rank");
     BlockTail& tail = out.tails[block.rank];
     tail.begin = std::move(block.begin);
     tail.statuses = statuses_apart ? decode_statuses(statuses.data(), statuses.size())

@@ -1,6 +1,7 @@
 #include "app/store/recording_end.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "instrumentation/possible_time.h"
@@ -37,6 +38,44 @@ void name_absent(const RecordingEnd::Read& read, bool complete, Store& store, Pr
     if (absent == 0) continue;
     problems.add("rank " + std::to_string(row.rank) + ": " + std::to_string(absent) + " of the " +
                  std::to_string(row.events) + " events that were taken in are not in the file");
+  }
+}
+
+/// "3", "3 to 5", "3 to 5, 9 and 61 more".
+std::string list_of(const std::vector<std::uint32_t>& ranks) {
+  constexpr int kMost = 4;
+  std::string text;
+  std::size_t i = 0;
+  for (int ranges = 0; i < ranks.size() && ranges < kMost; ++ranges) {
+    const std::size_t first = i++;
+    while (i < ranks.size() && ranks[i] == ranks[i - 1] + 1) ++i;
+    text += (text.empty() ? "" : ", ") + std::to_string(ranks[first]);
+    if (i - first > 1) text += (i - first > 2 ? " to " : ", ") + std::to_string(ranks[i - 1]);
+  }
+  if (i < ranks.size()) text += " and " + std::to_string(ranks.size() - i) + " more";
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+}
+
+/// A recorder that ended properly has what came to it; whether that is all there was, only a rank's end says.
+void name_unended(const Store& store, Problems& problems) {
+  std::vector<std::uint32_t> unended, absent;
+  std::set<std::uint32_t> came;
+  for (const RankRow& row : store.ranks()) {
+    came.insert(row.rank);
+    if (!row.finished) unended.push_back(row.rank);
+  }
+  const std::uint32_t world = store.has_tables() ? store.tables().world : 0;
+  constexpr std::uint32_t kMostRanks = 1U << 20;
+  for (std::uint32_t rank = 0; rank < std::min(world, kMostRanks); ++rank)
+    if (!came.contains(rank)) absent.push_back(rank);
+  if (!unended.empty()) {
+    problems.add(list_of(unended) + " did not say that " + (unended.size() == 1 ? "it" : "they") +
+                 " ended (killed, or a node's collector was, or recording ended first): how many events are "
+                 "missing there is not known");
+  }
+  if (!absent.empty()) {
+    problems.add("of the run's " + std::to_string(world) + " ranks " + std::to_string(absent.size()) +
+                 (absent.size() == 1 ? " is" : " are") + " not in it: " + list_of(absent));
   }
 }
 
@@ -79,6 +118,7 @@ bool RecordingEnd::tell(Database& database, const Read& read, Store& store, Prob
                  " chunks are missing");
   }
   name_absent(read, complete, store, problems);
+  if (complete && !holds_nothing_) name_unended(store, problems);
   return complete;
 }
 

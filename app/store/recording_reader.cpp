@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "app/store/chunk_identity.h"
 #include "app/store/crc32.h"
 #include "app/store/database.h"
 #include "app/store/gap_text.h"
@@ -18,6 +19,7 @@
 #include "app/store/recording_rows.h"
 #include "app/store/recording_schema.h"
 #include "app/store/run_tables_codec.h"
+#include "app/store/schema_check.h"
 #include "app/store/table_checksums.h"
 #include "instrumentation/possible_time.h"
 
@@ -26,6 +28,7 @@ namespace {
 
 constexpr std::int32_t kFirstWithBlocks = 3;
 constexpr std::int32_t kFirstWithParts = 2;
+constexpr int kCorrupt = 11;  ///< SQLITE_CORRUPT
 
 class Reader {
  public:
@@ -49,6 +52,7 @@ class Reader {
     problems_.guard("ranks", [&] { read_ranks(store); });
     problems_.guard("messages", [&] { read_messages(store); });
     finish(store);
+    database_->limit_work(std::nullopt);  // what is looked at later is read row by row
     return store;
   }
 
@@ -116,10 +120,27 @@ class Reader {
     }
   }
 
+  /// Far more than it takes to read every row several times; without it a file whose pages refer to one another
+  /// in circles would be read for ever.
+  static std::uint64_t work_of(std::uint64_t file_bytes) {
+    constexpr std::uint64_t kPerByte = 16, kAtLeast = 1'000'000;
+    return kPerByte * file_bytes + kAtLeast;
+  }
+
   void connect(Database::Access access) {
     database_ = std::make_shared<Database>(path_, access);
-    // Lets SQLite read a file that is shorter than its header says, i.e. a truncated copy.
-    database_->execute("PRAGMA writable_schema = ON");
+    database_->limit_work(work_of(info_.file_bytes));
+    if (bytes_by_header() > fs_bytes_) database_->tolerate_damage();
+    try {
+      check_schema();
+    } catch (const DatabaseError& error) {
+      if ((error.code & 0xFF) != kCorrupt) throw;
+      database_->tolerate_damage();
+      check_schema();
+    }
+  }
+
+  void check_schema() {
     if (database_->integer("PRAGMA application_id") != kRecordingApplicationId) {
       refuse("is an SQLite database but not a Shardscope recording");
     }
@@ -129,7 +150,9 @@ class Reader {
              std::to_string(kRecordingVersion) + "; update Shardscope");
     }
     if (info_.format_version < 1) refuse("has no valid format version; its header is damaged");
-    (void)database_->integer("SELECT count(*) FROM sqlite_schema");
+    if (const std::string foreign = foreign_object(*database_); !foreign.empty()) {
+      refuse(foreign + ", which no recording has: reading it might never end; do not use this file");
+    }
   }
 
   void read_tables(Store& store) {
@@ -213,7 +236,8 @@ class Reader {
   /// As read_chunk() takes them.
   [[nodiscard]] std::string chunk_columns() const {
     return std::string("SELECT id, rank, sequence, bytes, begin_ns, end_ns, clock_offset_ns, events, ") +
-           (info_.format_version < kFirstWithParts ? "1" : "parts") + " FROM chunks";
+           (info_.format_version < kFirstWithParts ? "1" : "parts") + identity_columns(info_.format_version) +
+           " FROM chunks";
   }
 
   void read_chunk(Store& store, const Statement& row) {
@@ -222,6 +246,8 @@ class Reader {
                               std::to_string(row.integer(1)) + ", sequence " +
                               std::to_string(row.integer(2)) + ")";
     try {
+      constexpr int kFirstOfIdentity = 9;
+      must_be(row_identity(row, kFirstOfIdentity), identity_of(bytes.data(), bytes.size()));
       const Chunk chunk = Chunk::decode(bytes.data(), bytes.size());
       note_sequence(chunk.rank, chunk.sequence, chunk.parts);
       store.ingest(chunk, row.integer(0));

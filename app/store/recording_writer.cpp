@@ -373,7 +373,7 @@ void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byt
       complete(rows);
     }
   }
-  ++chunks;
+  chunks += chunk.parts;
   events += chunk.events.size();
   if (!chunk.events.empty()) {
     origin_ns = std::min(origin_ns.value_or(INT64_MAX), begin + chunk.clock_offset_ns);

@@ -1,0 +1,41 @@
+#include "app/store/chunk_identity.h"
+
+#include <stdexcept>
+
+namespace shardscope::store {
+namespace {
+
+constexpr std::int32_t kFirstWithParts = 2;
+
+}  // namespace
+
+std::string identity_columns(std::int32_t format_version) {
+  return std::string(", rank, ") + (format_version < kFirstWithParts ? "1" : "parts") +
+         ", sequence, events, dropped_before, lost_before, begin_ns, end_ns, clock_offset_ns, "
+         "clock_residual_ns";
+}
+
+ChunkIdentity row_identity(const Statement& row, int first_column) {
+  const auto number = [&](int column) { return static_cast<std::uint64_t>(row.integer(first_column + column)); };
+  return {.rank = static_cast<std::uint32_t>(number(0)),
+          .parts = static_cast<std::uint32_t>(number(1)),
+          .sequence = number(2),
+          .events = number(3),
+          .dropped_before = number(4),
+          .lost_before = number(5),
+          .begin_ns = row.integer(first_column + 6),
+          .end_ns = row.integer(first_column + 7),
+          .clock_offset_ns = row.integer(first_column + 8),
+          .clock_residual_ns = row.integer(first_column + 9)};
+}
+
+void must_be(const ChunkIdentity& of_row, const ChunkIdentity& of_bytes) {
+  if (of_row == of_bytes) return;
+  if (of_row.rank == of_bytes.rank && of_row.sequence == of_bytes.sequence) {
+    throw std::runtime_error("chunk: its row says other times or numbers of events than its bytes");
+  }
+  throw std::runtime_error("chunk: its bytes are those of another chunk (rank " + std::to_string(of_bytes.rank) +
+                           ", sequence " + std::to_string(of_bytes.sequence) + ")");
+}
+
+}  // namespace shardscope::store

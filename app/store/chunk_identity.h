@@ -1,0 +1,30 @@
+// What the header of an encoded chunk and its row in a recording both say. A checksum of bytes alone would not
+// notice that they lie in the row of another chunk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "app/store/database.h"
+
+namespace shardscope::store {
+
+struct ChunkIdentity {
+  std::uint32_t rank = 0, parts = 1;
+  std::uint64_t sequence = 0, events = 0, dropped_before = 0, lost_before = 0;
+  std::int64_t begin_ns = 0, end_ns = 0, clock_offset_ns = 0, clock_residual_ns = 0;
+  friend bool operator==(const ChunkIdentity&, const ChunkIdentity&) = default;
+};
+
+/// From its header. Throws as Chunk::verify() does of what it reads.
+[[nodiscard]] ChunkIdentity identity_of(const std::byte* data, std::size_t bytes);
+
+/// The columns of table chunks that row_identity() reads, with a comma before the first.
+[[nodiscard]] std::string identity_columns(std::int32_t format_version);
+[[nodiscard]] ChunkIdentity row_identity(const Statement& row, int first_column);
+
+/// Throws std::runtime_error, naming the chunk whose bytes they are, where that is another one.
+void must_be(const ChunkIdentity& of_row, const ChunkIdentity& of_bytes);
+
+}  // namespace shardscope::store

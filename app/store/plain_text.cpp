@@ -1,0 +1,93 @@
+#include "app/store/plain_text.h"
+
+#include <cstdint>
+#include <cstdio>
+
+namespace shardscope::store {
+namespace {
+
+enum class Breaks : std::uint8_t { shown, indented, kept };
+
+struct Character {
+  std::uint32_t code = 0;
+  std::size_t bytes = 1;
+  bool valid = false;
+};
+
+/// The first of `text`, which is not empty.
+Character first_of(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1, true};
+  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
+  if (bytes == 0 || lead > 0xF4 || text.size() < bytes) return {lead, 1, false};
+  std::uint32_t code = lead & (0xFFU >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80) return {lead, 1, false};
+    code = code << 6U | (byte(i) & 0x3FU);
+  }
+  const std::uint32_t least = bytes == 2 ? 0x80 : bytes == 3 ? 0x800 : 0x10000;
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (code < least || code > 0x10FFFF || surrogate) return {lead, 1, false};
+  return {code, bytes, true};
+}
+
+/// A terminal does something else than to draw it.
+bool acts(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x200E && code <= 0x200F) ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
+}
+
+std::string named(const Character& character) {
+  if (character.valid && character.code == '\n') return "\\n";
+  if (character.valid && character.code == '\r') return "\\r";
+  if (character.valid && character.code == '\t') return "\\t";
+  char text[12];
+  const bool byte = !character.valid || character.code < 0x80;
+  std::snprintf(text, sizeof text, byte ? "\\x%02x" : "\\u%04x", character.code);
+  return text;
+}
+
+std::string plain(std::string_view text, Breaks breaks) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Character character = first_of(text);
+    if (character.valid && character.code == '\n' && breaks != Breaks::shown) {
+      out += '\n';
+      const bool last = text.size() == 1;
+      if (breaks == Breaks::indented && !last && text.substr(1, 2) != "  ") out += "  ";
+    } else if (!character.valid || acts(character.code)) {
+      out += named(character);
+    } else {
+      out += text.substr(0, character.bytes);
+    }
+    text.remove_prefix(character.bytes);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string plain_line(std::string_view text) { return plain(text, Breaks::shown); }
+std::string plain_message(std::string_view text) { return plain(text, Breaks::indented); }
+std::string plain_lines(std::string_view text) { return plain(text, Breaks::kept); }
+
+std::string plain_json(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Character character = first_of(text);
+    if (character.valid && character.code > 0x20 && acts(character.code)) {  // can only be within a string
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", character.code);
+      out += escaped;
+    } else {
+      out += text.substr(0, character.bytes);
+    }
+    text.remove_prefix(character.bytes);
+  }
+  return out;
+}
+
+}  // namespace shardscope::store
