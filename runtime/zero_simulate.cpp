@@ -52,6 +52,7 @@ void run(const simulate::Options& options) {
   train::Options named;
   named.model = options.model;
   named.config = options.config;
+  named.config_name = options.config_name;
   named.steps = options.steps;
   named.detail = options.detail;
   const config::TrainingConfig config = train::load_training_config(named, options.ranks);
@@ -155,6 +156,9 @@ int main(int argc, char** argv) {
   try {
     run(options);
     return 0;
+  } catch (const train::UsageError& error) {
+    std::fprintf(stderr, "shardscope: %s\n", error.what());
+    return 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "shardscope: %s\n", error.what());
     return 1;

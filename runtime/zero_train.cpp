@@ -27,17 +27,22 @@ bool first_of_launch() {
   return true;
 }
 
+/// 2 for a wrong command line.
+int exit_code_of(const std::exception& error) {
+  return dynamic_cast<const shardscope::train::UsageError*>(&error) != nullptr ? 2 : 1;
+}
+
 int consolidate(const shardscope::train::Options& options) {
   try {
     if (options.save.empty()) {
-      throw std::invalid_argument("--consolidate " + options.consolidate +
+      throw shardscope::train::UsageError("--consolidate " + options.consolidate +
                                   ": give the file to write with --save");
     }
     shardscope::checkpoint::consolidate(options.consolidate, options.save);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "shardscope: %s\n", error.what());
-    return 1;
+    return exit_code_of(error);
   }
 }
 
@@ -90,6 +95,6 @@ int main(int argc, char** argv) {
       const std::string what = error.what();  // not cut to the length of a shared note
       std::fprintf(stderr, "shardscope: %s\n", (what.rfind(cause, 0) == 0 ? what : cause).c_str());
     }
-    return 1;
+    return exit_code_of(error);
   }
 }

@@ -10,13 +10,27 @@
 #include "app/gui/platform/offscreen.h"
 #include "app/gui/platform/png.h"
 #include "app/gui/platform/window.h"
+#include "app/store/plain_text.h"
+#include "instrumentation/sockets.h"
 
 namespace {
 
 using namespace shardscope::gui;
 
 constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
 constexpr int kNoDisplay = 2;
+
+/// The command line is wrong, whatever it is used on.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// It may name what others named.
+void say(const std::string& text) {
+  std::fprintf(stderr, "shardscope: %s\n", shardscope::store::plain_line(text).c_str());
+}
 
 struct Options {
   std::vector<std::string> files;
@@ -37,7 +51,7 @@ Size parse_size(const std::string& text) {
   char rest = 0;
   if (std::sscanf(text.c_str(), "%dx%d%c", &size.width, &size.height, &rest) != 2 || size.width < 320 ||
       size.height < 200 || size.width > 16384 || size.height > 16384) {
-    throw std::runtime_error(
+    throw UsageError(
         "--size '" + text +
         "' is not a size; write WIDTHxHEIGHT from 320x200 to 16384x16384, as in 1600x900");
   }
@@ -51,16 +65,21 @@ void check_panel(const Workspace& workspace, const std::string& panel) {
     if (view->name() == panel) return;
     known += ", " + std::string(view->name());
   }
-  throw std::runtime_error("--panel '" + panel + "' is not known; use one of " + known);
+  throw UsageError("--panel '" + panel + "' is not known; use one of " + known);
 }
 
 void open_runs(AppState& app, const Options& options) {
   if (!options.connect.empty()) {
+    try {
+      (void)shardscope::instrumentation::endpoints_of(options.connect);
+    } catch (const std::runtime_error& error) {
+      throw UsageError(error.what());
+    }
     app.run = Session::connect(options.connect, options.key);
     return;
   }
   if (options.files.empty()) {
-    throw std::runtime_error(
+    throw UsageError(
         "nothing to show; give a recording (FILE.zscope), two to compare, or --connect ENDPOINT");
   }
   app.run = Session::open_file(options.files[0]);
@@ -169,7 +188,7 @@ int run(const Options& options) {
   try {
     return run_window(app, window);
   } catch (const std::runtime_error& error) {
-    std::fprintf(stderr, "shardscope: %s\n", error.what());
+    say(error.what());
     return kNoDisplay;
   }
 }
@@ -200,13 +219,16 @@ int main(int argc, char** argv) {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return cli.exit(error);
-    std::fprintf(stderr, "shardscope: %s; see shardscope view --help\n", error.what());
-    return kFailed;
+    say(std::string(error.what()) + "; see shardscope view --help");
+    return kWrongUsage;
   }
   try {
     return run(options);
+  } catch (const UsageError& error) {
+    say(error.what());
+    return kWrongUsage;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "shardscope: %s\n", error.what());
+    say(error.what());
     return kFailed;
   }
 }

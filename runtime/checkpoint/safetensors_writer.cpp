@@ -36,6 +36,24 @@ void write_all(int file, const void* data, std::size_t bytes, std::size_t offset
   }
 }
 
+/// Removes a file that is not whole unless it is kept.
+class Unfinished {
+ public:
+  Unfinished(int file, const std::string& path) : file_(file), path_(path) {}
+  ~Unfinished() {
+    if (file_ < 0) return;
+    ::close(file_);
+    ::unlink(path_.c_str());
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  void keep() noexcept { file_ = -1; }
+
+ private:
+  int file_;
+  const std::string& path_;
+};
+
 }  // namespace
 
 SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<TensorSpec>& tensors,
@@ -68,6 +86,8 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
     throw CheckpointError("weights: " + path + ": cannot be written: " + std::strerror(errno) +
                           "; check the folder and its permissions");
   }
+  // A constructor that throws has no destructor.
+  Unfinished unfinished(file_, temporary_);
   std::string prefix;
   for (std::size_t i = 0; i < 8; ++i) prefix.push_back(static_cast<char>((text.size() >> (8 * i)) & 0xFF));
   write_all(file_, prefix.data(), prefix.size(), 0, path_);
@@ -76,6 +96,7 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::vector<
     throw CheckpointError("weights: " + path + ": cannot reserve " + std::to_string(at) +
                           " bytes: " + std::strerror(errno));
   }
+  unfinished.keep();
 }
 
 SafetensorsWriter::~SafetensorsWriter() {

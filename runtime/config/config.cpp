@@ -134,6 +134,7 @@ TrainingConfig::Betas TrainingConfig::betas(std::int64_t update) const {
 TrainingConfig parse_config(const std::string& json_text, const ParseOptions& options) {
   ParseContext context;
   context.file = options.file;
+  context.generated = options.generated;
   const nlohmann::json json = parse_text(json_text, context);
   if (!context.positions.duplicate().empty()) {
     context.fail(context.positions.duplicate(), "is given twice; keep one of them");
@@ -243,7 +244,7 @@ plan::ZeroConfig recorded_zero(const std::string& effective_json) {
 }
 
 TrainingConfig load_config(const std::string& path, ParseOptions options) {
-  options.file = path;
+  if (!options.generated) options.file = path;
   std::ifstream file(path, std::ios::binary);
   if (!file) throw ConfigError(path + ": cannot be opened: " + std::strerror(errno) + "; check the path");
   std::ostringstream text;

@@ -108,12 +108,13 @@ struct ParseOptions {
   std::int64_t hidden_size = 0;          ///< width C, for the "auto" of ZeRO bucket sizes; 0: unknown
   std::int64_t total_steps = 0;          ///< of the run, for total_num_steps "auto"; 0: unknown
   std::string file = "config";           ///< named in messages
+  bool generated = false;                ///< nobody has the text: messages name no line of it
 };
 
 /// Reads JSON text. Throws ConfigError.
 [[nodiscard]] TrainingConfig parse_config(const std::string& json_text, const ParseOptions& options);
 
-/// Reads a file (options.file is set to `path`). Throws ConfigError.
+/// Reads a file (options.file is set to `path` unless the file was generated). Throws ConfigError.
 [[nodiscard]] TrainingConfig load_config(const std::string& path, ParseOptions options);
 
 /// The ZeRO settings in the effective configuration of a recorded run, by the reader of parse_config, so that

@@ -79,7 +79,7 @@ void ParseContext::fail(const std::string& path, const std::string& text) const 
     at.resize(at.rfind('.'));
     position = positions.find(at);
   }
-  if (position.line != 0) {
+  if (position.line != 0 && !generated) {
     message += ":" + std::to_string(position.line) + ":" + std::to_string(position.column);
   }
   message += ": ";

@@ -9,6 +9,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/config/json_section.h"
+#include "runtime/train/options.h"
 
 namespace shardscope::simulate {
 namespace {
@@ -95,9 +96,11 @@ Hardware load_hardware(const std::string& name_or_file, const std::string& folde
   if (!in) {
     std::string known;
     for (const std::string& name : names_in(folder)) known += (known.empty() ? "" : ", ") + name;
-    throw std::invalid_argument(
-        "--hardware " + name_or_file + (is_file ? ": cannot be opened" : ": unknown") + "; use " +
-        (known.empty() ? std::string() : known + " or ") + "a JSON file (docs/simulate.md)");
+    const std::string text = "--hardware " + name_or_file + (is_file ? ": cannot be opened" : ": unknown") +
+                             "; use " + (known.empty() ? std::string() : known + " or ") +
+                             "a JSON file (docs/simulate.md)";
+    if (is_file) throw std::invalid_argument(text);
+    throw train::UsageError(text);
   }
   std::ostringstream text;
   text << in.rdbuf();

@@ -3,12 +3,16 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "runtime/train/options.h"
+
 namespace shardscope::simulate {
 
 void declare(CLI::App& app, Options& o) {
   app.add_option("--model", o.model, "built-in model, gpt:layers=..,width=..,heads=.., or JSON file")
       ->capture_default_str();
   app.add_option("--config", o.config, "DeepSpeed JSON file; default: stage 0, fp32, AdamW");
+  app.add_option("--config-name", o.config_name,
+                 "what messages call --config, without lines of it: a file made for this run");
   app.add_option("--hardware", o.hardware, "a name (docs/simulate.md) or a JSON file")->capture_default_str();
   app.add_option("--hardware-folder", o.hardware_folder, "where hardware known by name is described");
   app.add_option("--ranks", o.ranks, "how many ranks the run has")
@@ -40,10 +44,10 @@ std::vector<double> parse_stragglers(const std::vector<std::string>& texts, std:
     const bool colon = number.ec == std::errc{} && number.ptr != end && *number.ptr == ':';
     const auto times = colon ? std::from_chars(number.ptr + 1, end, factor) : std::from_chars_result{};
     if (!colon || times.ec != std::errc{} || times.ptr != end || !(factor > 0)) {
-      throw std::invalid_argument("--straggler " + text + ": write RANK:FACTOR, for example 3:1.3");
+      throw train::UsageError("--straggler " + text + ": write RANK:FACTOR, for example 3:1.3");
     }
     if (rank >= ranks) {
-      throw std::invalid_argument("--straggler " + text + ": the run has the ranks 0 to " +
+      throw train::UsageError("--straggler " + text + ": the run has the ranks 0 to " +
                                   std::to_string(ranks - 1));
     }
     slowness.resize(ranks, 1.0);

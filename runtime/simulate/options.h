@@ -10,7 +10,8 @@ namespace shardscope::simulate {
 
 struct Options {
   std::string model = "gpt3-6.7b";
-  std::string config;  ///< DeepSpeed JSON; empty: defaults
+  std::string config;       ///< DeepSpeed JSON; empty: defaults
+  std::string config_name;  ///< of a file made for this run: what messages call it
   std::string hardware = "h100";
   std::string hardware_folder;  ///< of hardware known by name
   std::uint32_t ranks = 8;

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "runtime/comm/cuda/attach.h"
+#include "runtime/train/options.h"
 
 namespace shardscope::train {
 namespace {
@@ -20,8 +21,8 @@ int ordinal_in(const std::string& text) {
     const auto [stop, error] = std::from_chars(digits, end, ordinal);
     if (error == std::errc{} && stop == end && ordinal >= 0) return ordinal;
   }
-  throw std::invalid_argument("--device " + text +
-                              ": unknown; use cpu, cuda or cuda:N (a number as CUDA counts)");
+  throw UsageError("--device " + text +
+                   ": unknown; use cpu, cuda or cuda:N (a number as CUDA counts)");
 }
 
 }  // namespace

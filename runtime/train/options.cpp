@@ -4,6 +4,8 @@ namespace shardscope::train {
 
 void declare(CLI::App& app, Options& o) {
   app.add_option("--config", o.config, "DeepSpeed JSON file; default: stage 0, fp32, AdamW");
+  app.add_option("--config-name", o.config_name,
+                 "what messages call --config, without lines of it: a file made for this run");
   app.add_option("--model", o.model, "built-in model or JSON file of a module tree")->capture_default_str();
   app.add_option("--data", o.data,
                  "text file or folder, .bin file of 16-bit tokens, x.npy,y.npy, or golden:mlp, golden:gpt; "

@@ -3,12 +3,20 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 namespace shardscope::train {
 
+/// The command line is wrong: exit code 2. What it names and cannot be used (a file, a device) is none of these.
+class UsageError : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
 struct Options {
   std::string config;
+  std::string config_name;  ///< of a file made for this run: what messages call it
   std::string model = "gpt-mini";
   std::string data;
   std::string default_text;  ///< what a model of tokens reads without `data`

@@ -21,7 +21,13 @@ namespace shardscope::train {
 namespace {
 
 plan::ModelSpec load_spec(const Options& options) {
-  if (!options.model.ends_with(".json")) return plan::named_model(options.model);
+  if (!options.model.ends_with(".json")) {
+    try {
+      return plan::named_model(options.model);
+    } catch (const std::invalid_argument& error) {
+      throw UsageError(error.what());
+    }
+  }
   std::ifstream file(options.model);
   if (!file) {
     throw std::invalid_argument("--model " + options.model +
@@ -61,7 +67,7 @@ instrumentation::Detail parse_detail(const std::string& name) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (name == kNames[i]) return static_cast<instrumentation::Detail>(i);
   }
-  throw std::invalid_argument("--detail " + name +
+ throw UsageError("--detail " + name +
                               ": unknown; use steps, phases, modules, params or kernels");
 }
 
@@ -82,6 +88,8 @@ config::TrainingConfig load_training_config(const Options& options, std::uint32_
   parse.world = world;
   parse.total_steps = options.steps;
   parse.hidden_size = plan::embedding_width(load_spec(options).root);
+  parse.generated = !options.config_name.empty();
+  if (parse.generated) parse.file = options.config_name;
   config::TrainingConfig config =
       options.config.empty() ? config::default_config(parse) : config::load_config(options.config, parse);
   warn_if_nothing_is_quantized(options, world, config);

@@ -84,6 +84,16 @@ TEST_F(TablesTest, CsvQuotesAndLeavesMissingValuesEmpty) {
   std::string header;
   std::getline(in, header);
   EXPECT_TRUE(!header.empty() && header.back() == '\r') << header;
+  // Names that a spreadsheet would compute; numbers are left alone.
+  store::Store formulas;
+  std::int64_t at = 0;
+  for (const char* text : {"=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "\t=1", "a=1", "1-1"})
+    formulas.add_message({.at_ns = at++, .rank = 0, .severity = ev::Severity::info, .text = text});
+  const fs::path computed = folder_ / "formulas";
+  write_csv(computed.string(), formulas);
+  const auto texts = parse(computed / "messages.csv");
+  const std::vector<std::string> expected = {"'=HYPERLINK(1)", "'+1", "'-1", "'@SUM(A1)", "'\t=1", "a=1", "1-1"};
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(texts.at(i + 1)[3], expected[i]);
   const auto step = parse(folder_ / "steps.csv")[1];
   EXPECT_EQ(step[2], "");  // it has not ended
   EXPECT_EQ(step[5], "");  // no loss is not a loss of zero
