@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/digest.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
+#include "app/analysis/verdict_basis.h"
 
 namespace shardscope::analysis {
 namespace ev = shardscope::instrumentation;
@@ -140,14 +142,28 @@ bool beyond_spread(const Difference& d) {
   return d.a && d.b && std::abs(*d.a - *d.b) > d.spread_a + d.spread_b;
 }
 
-std::string verdict(const Difference& step, const Difference& exposed, std::size_t steps_a,
-                    std::size_t steps_b, bool emulated) {
-  if (!step.a || !step.b) return "No completed steps to compare in one of the runs.";
-  constexpr std::size_t kFewSteps = 3;
-  if (steps_a < kFewSteps || steps_b < kFewSteps) {
-    return fmt::format("Too few measured steps ({} and {}) to tell a difference; run at least {}.", steps_a,
-                       steps_b, kFewSteps + 1);
+/// As append_steps() takes them.
+std::size_t fewest_steps(const std::vector<Run>& runs) {
+  std::size_t fewest = runs.empty() ? 0 : SIZE_MAX;
+  for (const Run& run : runs) {
+    const auto& steps = run.store->steps();
+    const auto ended = static_cast<std::size_t>(std::count_if(
+        steps.begin(), steps.end(), [](const store::StepRow& row) { return row.end_ns != store::kOpen; }));
+    fewest = std::min(fewest, ended - (ended > 0 && steps.size() > 1 ? 1 : 0));
   }
+  return fewest;
+}
+
+std::string no_verdict(const VerdictBasis& basis) {
+  if (basis.steps_a == 0 || basis.steps_b == 0)
+    return "No verdict: no completed steps to compare in one of the runs.";
+  return fmt::format(
+      "No verdict: too few measured steps (A {}, B {}; the first of a run is not measured) to tell a "
+      "difference; let every run make at least {}.",
+      basis.steps_a, basis.steps_b, VerdictBasis::kFewestSteps + 1);
+}
+
+std::string verdict(const Difference& step, const Difference& exposed, bool emulated) {
   const double change = 100.0 * (*step.b - *step.a) / *step.a;
   std::string text;
   if (!beyond_spread(step)) {
@@ -173,6 +189,10 @@ std::string verdict(const Difference& step, const Difference& exposed, std::size
 
 }  // namespace
 
+VerdictBasis verdict_basis(const std::vector<Run>& a, const std::vector<Run>& b) {
+  return {fewest_steps(a), fewest_steps(b)};
+}
+
 Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   Comparison result;
   if (a.empty() || b.empty()) {
@@ -193,8 +213,10 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
   };
   const Summary &first_a = *a.front().summary, &first_b = *b.front().summary;
   result.config_changes = config_changes(first_a.config_json, first_b.config_json);
-  result.verdict = verdict(result.metrics[0], result.metrics[2], sa.step_ms.size(), sb.step_ms.size(),
-                           first_a.link_gbps > 0 || first_b.link_gbps > 0);
+  const VerdictBasis basis = verdict_basis(a, b);
+  result.verdict = basis.enough() ? verdict(result.metrics[0], result.metrics[2],
+                                            first_a.link_gbps > 0 || first_b.link_gbps > 0)
+                                  : no_verdict(basis);
   result.simulated_a = first_a.simulated;
   result.simulated_b = first_b.simulated;
   if (first_a.simulated || first_b.simulated) {

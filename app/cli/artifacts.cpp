@@ -6,6 +6,7 @@
 
 #include "app/analysis/summary.h"
 #include "app/cli/process.h"
+#include "app/cli/say.h"
 #include "app/cli/verb.h"
 #include "app/export/html_report.h"
 #include "app/store/recording.h"
@@ -16,7 +17,7 @@ void write_report(const std::string& recording, const std::string& html) {
   store::RecordingInfo info;
   const store::Store store = store::open_recording(recording, &info);
   for (const std::string& problem : info.problems)
-    fmt::print(stderr, "shardscope: {}: {}\n", recording, problem);
+    say(stderr, "shardscope: {}: {}\n", recording, problem);
   analysis::Summary summary = analysis::summarize(store);
   summary.problems = info.problems;
   if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
@@ -28,18 +29,21 @@ std::vector<std::string> write_screenshots(const std::string& recording, const s
   std::vector<std::string> written;
   for (const char* panel : {"workspace", "overview", "timeline", "partition", "memory", "communication",
                             "stepper", "compare", "findings"}) {
+    if (interrupted()) break;
     const std::string path = fmt::format("{}/{}.png", folder, panel);
     Process render({sibling_program("shardscope-gui"), recording, "--screenshot", path, "--panel", panel,
                     "--size", size},
                    Process::Output::capture);
     std::string said;
-    while (render.read_lines(std::chrono::milliseconds(100),
+    while (!interrupted() &&
+           render.read_lines(std::chrono::milliseconds(100),
                              [&](const std::string& line) { said += line + "\n"; })) {
     }
+    if (interrupted()) break;
     if (render.wait() == 0 && std::filesystem::exists(path)) {
       written.push_back(path);
     } else {
-      fmt::print(stderr, "shardscope: screenshot of {}: {}\n", panel,
+      say(stderr, "shardscope: screenshot of {}: {}\n", panel,
                  said.empty() ? "failed without a word" : said);
     }
   }

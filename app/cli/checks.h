@@ -2,7 +2,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <stdexcept>
 #include <string>
+
+#include "instrumentation/sockets.h"
 
 namespace shardscope::cli {
 
@@ -24,5 +27,19 @@ inline const CLI::Validator kUpToOne(
                  : text + " is not a number from 0 to 1";
     },
     "0 TO 1");
+
+/// Of a collector; port 0 lets it choose.
+inline const CLI::Validator kEndpoint(
+    [](std::string& text) {
+      std::string other = text;
+      if (other.ends_with(":0") || other.ends_with(":*")) other.back() = '1';
+      try {
+        (void)instrumentation::endpoints_of(other);
+        return std::string();
+      } catch (const std::runtime_error& error) {
+        return std::string(error.what());
+      }
+    },
+    "ENDPOINT");
 
 }  // namespace shardscope::cli

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/cli/say.h"
 
 namespace shardscope::cli {
 namespace {
@@ -18,9 +19,9 @@ std::string value(const std::optional<double>& number, double spread) {
 }  // namespace
 
 std::string comparison_text(const analysis::Comparison& comparison) {
-  std::string text = comparison.verdict + "\n\n";
-  for (const std::string& missing : comparison.missing_a) text += "missing in A  " + missing + "\n";
-  for (const std::string& missing : comparison.missing_b) text += "missing in B  " + missing + "\n";
+  std::string text = plain_format("{}\n\n", comparison.verdict);
+  for (const std::string& missing : comparison.missing_a) text += plain_format("missing in A  {}\n", missing);
+  for (const std::string& missing : comparison.missing_b) text += plain_format("missing in B  {}\n", missing);
   if (!comparison.missing_a.empty() || !comparison.missing_b.empty()) text += "\n";
   text += fmt::format("{:<26} {:>20} {:>20} {:>9}  {}\n", "median over steps",
                       comparison.simulated_a ? "A (simulated)" : "A",
@@ -34,18 +35,20 @@ std::string comparison_text(const analysis::Comparison& comparison) {
   text += "± is half the interquartile range over steps.\n";
   if (!comparison.config_changes.empty()) {
     text += "\nChanged configuration keys (A -> B):\n";
-    for (const std::string& change : comparison.config_changes) text += "  " + change + "\n";
+    for (const std::string& change : comparison.config_changes) text += plain_format("  {}\n", change);
   } else {
     text += "\nThe two configurations are the same.\n";
   }
   return text;
 }
 
-std::string comparison_json(const analysis::Comparison& comparison) {
+std::string comparison_json(const analysis::Comparison& comparison, const analysis::VerdictBasis& basis) {
   const auto maybe = [](const std::optional<double>& number) {
     return number ? nlohmann::json(*number) : nlohmann::json(nullptr);
   };
   nlohmann::json out = {{"verdict", comparison.verdict}, {"config_changes", comparison.config_changes}};
+  out["bears_verdict"] = basis.enough();
+  out["measured_steps"] = {{"a", basis.steps_a}, {"b", basis.steps_b}};
   out["simulated"] = {{"a", comparison.simulated_a}, {"b", comparison.simulated_b}};
   out["missing"] = {{"a", comparison.missing_a}, {"b", comparison.missing_b}};
   out["metrics"] = nlohmann::json::array();

@@ -4,26 +4,31 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/scratch_folder.h"
+
 namespace shardscope::cli {
 
 /// Text of the configuration with each KEY=VALUE applied (VALUE is JSON; what is not JSON is a string).
 /// Throws UserError for an unreadable file, broken JSON (line, column) or a malformed assignment.
 [[nodiscard]] std::string config_with(const std::string& path, const std::vector<std::string>& assignments);
 
-/// A file with `text` in a folder of its own in the temporary one, for as long as the object lives. It is
-/// called as `of` and what was changed: what is wrong in it is told by that name. Throws UserError when it
-/// cannot be created.
+/// The same of a configuration that is in no file, called `name` in messages.
+[[nodiscard]] std::string config_text_with(const std::string& text, const std::string& name,
+                                           const std::vector<std::string>& assignments);
+
+/// A file with `text` in a folder of its own in the temporary one, for as long as the object lives. Its path is
+/// nothing to the user: programs are given name(), `of` and what was changed, to call it in messages. Throws
+/// UserError when it cannot be created.
 class TemporaryConfig {
  public:
   TemporaryConfig(const std::string& text, const std::string& of,
                   const std::vector<std::string>& assignments);
-  ~TemporaryConfig();
-  TemporaryConfig(const TemporaryConfig&) = delete;
-  TemporaryConfig& operator=(const TemporaryConfig&) = delete;
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
  private:
-  std::string folder_, path_;
+  ScratchFolder folder_;
+  std::string path_, name_;
 };
 
 }  // namespace shardscope::cli

@@ -10,11 +10,15 @@
 #include <memory>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "app/cli/config_override.h"
 #include "app/cli/made_runs.h"
 #include "app/cli/process.h"
 #include "app/cli/progress.h"
+#include "app/cli/say.h"
+#include "app/cli/scratch_folder.h"
+#include "app/cli/socket_files.h"
 #include "app/cli/verb.h"
 #include "app/collector/collector.h"
 
@@ -33,6 +37,7 @@ bool on_path(const std::string& program) {
 }
 
 std::vector<std::string> rank_command(const LaunchOptions& options, const std::string& config_path,
+                                      const std::string& config_name,
                                       const std::string& publish_endpoint) {
   std::vector<std::string> command;
   // One rank needs nobody to start it, so that a machine without MPI's programs will do.
@@ -51,6 +56,7 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
     command.push_back(value);
   };
   add("--config", config_path);
+  add("--config-name", config_name);
   add("--model", options.model);
   add("--data", options.data);
   add("--default-text", source_root());
@@ -68,6 +74,16 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   add("--publish", publish_endpoint);
   command.emplace_back("--quiet");  // progress is drawn here, from the events
   return command;
+}
+
+/// Ranks that are killed leave what Open MPI shares among them (4 MiB each in /dev/shm, for ever): in a folder of
+/// this run it goes with the run, or when the next one begins. Nothing where the user has chosen a place, or there is
+/// none of that kind.
+std::optional<ScratchFolder> folder_for_mpi() {
+  constexpr const char* kSharedMemory = "/dev/shm";
+  if (std::getenv("OMPI_MCA_btl_vader_backing_directory") != nullptr) return std::nullopt;
+  if (access(kSharedMemory, W_OK) != 0) return std::nullopt;
+  return std::optional<ScratchFolder>(std::in_place, kSharedMemory);
 }
 
 /// What a child needs to be let in, whatever the user's own environment says.
@@ -147,7 +163,7 @@ void check_files(const LaunchOptions& options) {
 
 void warn_if_insecure(const collector::CollectorOptions& options, const std::string& endpoint) {
   if (!options.insecure || !options.keys.empty()) return;
-  fmt::print(stderr, "shardscope: warning: --insecure: whoever reaches {} can read and control this run\n",
+  say(stderr, "shardscope: warning: --insecure: whoever reaches {} can read and control this run\n",
              endpoint);
 }
 
@@ -164,7 +180,7 @@ std::string source_root() {
   return root != nullptr && *root != '\0' ? root : SHARDSCOPE_SOURCE_ROOT;
 }
 
-LaunchResult launch(const LaunchOptions& options) {
+LaunchResult launch(LaunchOptions options) {
   check_files(options);
   const TemporaryConfig config(config_with(options.config, options.set), options.config, options.set);
   // Unchanged, the ranks read the user's own file, so that their messages name it and its lines.
@@ -176,7 +192,10 @@ LaunchResult launch(const LaunchOptions& options) {
   collecting.record_path = options.record;
   collecting.keys = options.keys;
   collecting.insecure = options.insecure;
+  SocketFiles sockets;
   collector::Collector collector(collecting);
+  sockets.of(collector.publish_endpoint());
+  if (options.listening) options.listening(collector.publish_endpoint());
   warn_if_insecure(collecting, collector.publish_endpoint());
 
   std::unique_ptr<Process> dashboard;
@@ -188,21 +207,33 @@ LaunchResult launch(const LaunchOptions& options) {
 
   const auto started = std::chrono::steady_clock::now();
   auto environment = key_for(collector, "publish");
+  const std::optional<ScratchFolder> shared = folder_for_mpi();
+  if (shared) {
+    // By its name in Open MPI 4 and in 5.
+    for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory"})
+      environment.emplace_back(name, shared->path());
+  }
   environment.emplace_back("OMP_NUM_THREADS", "1");
-  Process ranks(rank_command(options, config_path, collector.publish_endpoint()), Process::Output::capture,
-                environment);
+  Process ranks(rank_command(options, config_path, options.set.empty() ? "" : config.name(),
+                             collector.publish_endpoint()),
+                Process::Output::capture, environment);
   Progress progress(options.steps, options.label);
   RankOutput output;
-  bool told_to_stop = false, window_closed = false;
+  LaunchResult result;
+  bool window_closed = false, under_way = false;
   while (true) {
     const bool more = ranks.read_lines(std::chrono::milliseconds(100),
                                        [&](const std::string& line) { output.take(line, progress); });
-    collector.read([&](const store::Store& store) { progress.update(store); });
-    if (interrupted() && !told_to_stop) {
+    collector.read([&](const store::Store& store) {
+      progress.update(store);
+      under_way = !store.ranks().empty();
+    });
+    if (under_way && options.under_way) std::exchange(options.under_way, nullptr)();
+    if (interrupted() && !result.interrupted) {
       // mpirun hands this one to the ranks and leaves them the time they need: they end after their step,
       // with a checkpoint if they write any. At SIGTERM it would kill them a second later.
       ranks.signal(SIGUSR1);
-      told_to_stop = true;
+      result.interrupted = true;
     }
     if (dashboard && !window_closed && !dashboard->running()) {
       window_closed = true;
@@ -215,20 +246,24 @@ LaunchResult launch(const LaunchOptions& options) {
   }
   progress.finish();
 
-  LaunchResult result;
   result.exit_code = ranks.wait();
+  result.record = options.record;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   result.failure = output.failure();
   if (dashboard && options.keep_viewing && !window_closed && !interrupted()) {
-    fmt::print(stderr, "shardscope: training has ended; close the window to finish\n");
+    say(stderr, "shardscope: training has ended; close the window to finish\n");
     while (dashboard->running() && !interrupted())
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   collector.stop();
+  collector.read([&](const store::Store& store) {
+    for (const store::StepRow& row : store.steps()) result.steps += row.end_ns != store::kOpen ? 1 : 0;
+  });
   const collector::CollectorStatus status = collector.status();
   if (result.failure.empty()) result.failure = status.failure;
   if (result.exit_code == 0) result.exit_code = status.exit_code;
-  if (result.exit_code != 0 && result.failure.empty()) {
+  // Of ranks that a signal ended before they could see to it themselves there is nothing else to say.
+  if (result.exit_code != 0 && result.failure.empty() && !result.interrupted) {
     result.failure = output.notice().empty()
                          ? fmt::format("the ranks ended with code {} and no message", result.exit_code)
                          : output.notice();

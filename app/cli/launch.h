@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,18 +33,25 @@ struct LaunchOptions {
   bool view = false;         ///< open the dashboard on the run
   bool keep_viewing = true;  ///< with a dashboard: stay until it is closed
   std::string label;         ///< for the progress line
+  /// Gets the endpoint of the collector, before the ranks are started.
+  std::function<void(const std::string&)> listening;
+  /// Called once, when the first rank has come.
+  std::function<void()> under_way;
 };
 
 struct LaunchResult {
   int exit_code = 0;
   std::string failure;  ///< first failure's message
+  bool interrupted = false;  ///< a signal ended it before the ranks did: interrupt_name()
+  std::int64_t steps = 0;    ///< that ended
+  std::string record;        ///< where they are; empty: not recorded
   double seconds = 0;
   std::uint64_t events = 0, dropped = 0;
   std::string recording_error;
 };
 
 /// Runs to the end. Throws UserError before the ranks start (missing file, occupied port, ...).
-[[nodiscard]] LaunchResult launch(const LaunchOptions& options);
+[[nodiscard]] LaunchResult launch(LaunchOptions options);
 
 /// Names it on standard error where everybody is let in.
 void warn_if_insecure(const collector::CollectorOptions& options, const std::string& endpoint);

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "app/cli/say.h"
 #include "app/cli/verb.h"
 
 namespace {
@@ -19,7 +20,7 @@ int finished(int code) {
   errno = 0;
   const bool written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (code != 0 || written) return code;
-  fmt::print(stderr, "shardscope: standard output: not all of it could be written{}{}\n",
+  shardscope::cli::say(stderr, "shardscope: standard output: not all of it could be written{}{}\n",
              errno != 0 ? ": " : "", errno != 0 ? std::strerror(errno) : "");
   return 1;
 }
@@ -69,20 +70,20 @@ int main(int argc, char** argv) {
     std::string verb;
     for (const CLI::App* at = where; at != &app; at = at->get_parent()) verb = at->get_name() + " " + verb;
     if (where->get_require_subcommand_min() > 0 && !word.empty()) {
-      fmt::print(stderr, "shardscope: {}{}: no such verb; `shardscope {}--help` lists them\n", verb, word,
+      say(stderr, "shardscope: {}{}: no such verb; `shardscope {}--help` lists them\n", verb, word,
                  verb);
       return 2;
     }
-    fmt::print(stderr, "shardscope: {}; see `shardscope {}--help`\n", error.what(), verb);
+    say(stderr, "shardscope: {}; see `shardscope {}--help`\n", error.what(), verb);
     return 2;
   }
   try {
     return finished(action());
   } catch (const UserError& error) {
-    fmt::print(stderr, "shardscope: {}\n", error.what());
+    say(stderr, "shardscope: {}\n", error.what());
     return error.exit_code();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "shardscope: {}\n", error.what());
+    say(stderr, "shardscope: {}\n", error.what());
     return 1;
   }
 }

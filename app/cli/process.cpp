@@ -20,11 +20,27 @@
 namespace shardscope::cli {
 namespace {
 
-volatile std::sig_atomic_t g_interrupts = 0;
+volatile std::sig_atomic_t g_interrupts = 0, g_first = 0;
+
+/// What is written to a terminal or a pipe that nobody reads any more would fail.
+void leave_what_is_gone() {
+  const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere < 0) return;
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    pollfd end{fd, 0, 0};
+    if (::poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR)) != 0) dup2(nowhere, fd);
+  }
+  close(nowhere);
+}
 
 void on_interrupt(int number) {
-  g_interrupts = g_interrupts + 1;
+  const int saved = errno;
+  if (g_first == 0) g_first = number;
+  if (number == SIGHUP) leave_what_is_gone();
+  // A closed terminal may be told by the kernel and by the shell: that is one wish.
+  if (number != SIGHUP || g_interrupts == 0) g_interrupts = g_interrupts + 1;
   if (g_interrupts > 2) _exit(128 + number);
+  errno = saved;
 }
 
 }  // namespace
@@ -32,12 +48,30 @@ void on_interrupt(int number) {
 void install_interrupt_handler() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGQUIT}) sigaction(number, &action, nullptr);
+  // Whoever was started with nohup does not want to hear of it.
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 
 bool interrupted() noexcept { return g_interrupts > 0; }
+
+const char* interrupt_name() noexcept {
+  switch (g_first) {
+    case SIGINT:
+      return "Ctrl-C";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGQUIT:
+      return "SIGQUIT";
+    default:
+      return "SIGHUP, its terminal was closed";
+  }
+}
+
+int interrupt_code() noexcept { return 128 + g_first; }
 
 Process::Process(const std::vector<std::string>& argv, Output output,
                  const std::vector<std::pair<std::string, std::string>>& environment) {

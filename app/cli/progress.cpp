@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "app/cli/say.h"
 #include "app/store/losses.h"
 
 namespace shardscope::cli {
@@ -69,18 +70,18 @@ void Progress::update(const store::Store& store) {
   if (now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
   drawn_ = true;
-  fmt::print(stderr, "\r\x1b[K{}", line(store, steps_, label_, terminal_width() - 1));
+  say(stderr, "\r\x1b[K{}", line(store, steps_, label_, terminal_width() - 1));
   std::fflush(stderr);
 }
 
 void Progress::finish() {
-  if (terminal_ && drawn_) fmt::print(stderr, "\n");
+  if (terminal_ && drawn_) say(stderr, "\n");
   drawn_ = false;
 }
 
 void Progress::print_line(const std::string& text) {
-  if (terminal_ && drawn_) fmt::print(stderr, "\r\x1b[K");
-  fmt::print(stderr, "{}\n", text);
+  if (terminal_ && drawn_) say(stderr, "\r\x1b[K");
+  say(stderr, "{}\n", text);
 }
 
 }  // namespace shardscope::cli

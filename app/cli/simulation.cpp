@@ -10,6 +10,7 @@
 
 #include "app/cli/launch.h"
 #include "app/cli/process.h"
+#include "app/cli/say.h"
 #include "app/cli/verb.h"
 
 namespace shardscope::cli {
@@ -24,6 +25,7 @@ std::vector<std::string> arguments_of(const SimulationCommand& command, const st
   };
   add("--model", command.model);
   add("--config", command.config);
+  add("--config-name", command.config_name);
   add("--hardware", command.hardware);
   add("--hardware-folder", (std::filesystem::path(source_root()) / "samples" / "hardware").string());
   add("--ranks", std::to_string(command.ranks));
@@ -55,9 +57,10 @@ Played play(const SimulationCommand& command, const std::string& publish,
   const auto take = [&](const std::string& line) {
     static const std::string kPrefix = "shardscope: ";
     if (line.rfind(kPrefix + "warning: ", 0) == 0) {
-      fmt::print(stderr, "{}\n", line);
+      say(stderr, "{}\n", line);
     } else if (line.rfind(kPrefix, 0) == 0) {
-      played.failure = line.substr(kPrefix.size());
+      // The first: what follows may be the rest of a name in it.
+      if (played.failure.empty()) played.failure = line.substr(kPrefix.size());
     } else if (command.json) {
       played.outcome = line;
     } else if (progress) {
@@ -69,6 +72,10 @@ Played play(const SimulationCommand& command, const std::string& publish,
     if (interrupted() && !std::exchange(told_to_stop, true)) player.signal(SIGTERM);
   }
   played.code = player.wait();
+  if (told_to_stop) {
+    played.code = interrupt_code();
+    played.failure = fmt::format("interrupted ({}) before the simulation's end", interrupt_name());
+  }
   if (played.code != 0 && played.failure.empty())
     played.failure = fmt::format("zero_simulate ended with code {} and no message", played.code);
   return played;

@@ -10,6 +10,7 @@
 #include "app/analysis/memory.h"
 #include "app/analysis/not_told.h"
 #include "app/analysis/quantity_text.h"
+#include "app/cli/say.h"
 #include "app/store/names.h"
 
 namespace shardscope::cli {
@@ -119,7 +120,7 @@ std::string prefetch_text(const analysis::Prefetch& prefetch) {
 std::string summary_text(const analysis::Summary& s) {
   std::string text;
   const auto line = [&](const char* name, const std::string& value) {
-    text += fmt::format("{:<14} {}\n", name, value);
+    text += plain_format("{:<14} {}\n", name, value);
   };
   const auto not_told = [&s](const char* what, instrumentation::Detail from) {
     return analysis::not_told(what, from, s.recorded_detail);
@@ -245,7 +246,7 @@ std::string findings_text(const std::vector<analysis::Finding>& findings, bool s
   std::string text = simulated ? "This run was simulated: no rank trained.\n" : "";
   if (findings.empty()) return text + "No findings: nothing stands out in this run.\n";
   for (const analysis::Finding& finding : findings) {
-    text += fmt::format("{:<8} {}\n         {}\n         Next: {}\n", store::name_of(finding.severity),
+    text += plain_format("{:<8} {}\n         {}\n         Next: {}\n", store::name_of(finding.severity),
                         finding.title, finding.evidence, finding.next_step);
   }
   return text;

@@ -7,6 +7,8 @@
 
 #include "app/analysis/summary.h"
 #include "app/cli/comparison_text.h"
+#include "app/cli/process.h"
+#include "app/cli/say.h"
 #include "app/cli/training_options.h"
 #include "app/cli/verb.h"
 #include "app/store/recording.h"
@@ -75,7 +77,13 @@ int ab(AbOptions& options) {
         launch_options.set.push_back(set);
       launch_options.record = recording_of(options, side, round);
       launch_options.label = fmt::format("{} {}/{}", side == 0 ? "A" : "B", round + 1, options.repeat);
-      const int code = report_end(launch(launch_options));
+      const LaunchResult result = launch(launch_options);
+      const int code = report_end(result);
+      if (interrupted()) {
+        say(stderr, "shardscope: ab was interrupted ({}) in run {}: nothing is compared\n",
+                   interrupt_name(), launch_options.label);
+        return interrupt_code();
+      }
       if (code != 0) return code;
       store::RecordingInfo info;
       sides[side].stores.push_back(store::open_recording(launch_options.record, &info));
@@ -84,8 +92,10 @@ int ab(AbOptions& options) {
     }
   }
   const analysis::Comparison comparison = analysis::compare(sides[0].runs(), sides[1].runs());
-  fmt::print("{}", options.json ? comparison_json(comparison) : comparison_text(comparison));
-  if (!options.json) fmt::print("\nrecordings   {}/a1.zscope {}/b1.zscope ...\n", options.out, options.out);
+  const analysis::VerdictBasis basis = analysis::verdict_basis(sides[0].runs(), sides[1].runs());
+  say_text(stdout, options.json ? store::plain_json(comparison_json(comparison, basis))
+                                : store::plain_lines(comparison_text(comparison)));
+  if (!options.json) say("\nrecordings   {}/a1.zscope {}/b1.zscope ...\n", options.out, options.out);
   return 0;
 }
 

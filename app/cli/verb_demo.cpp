@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "app/cli/artifacts.h"
+#include "app/cli/process.h"
+#include "app/cli/say.h"
 #include "app/cli/training_options.h"
 #include "app/cli/verb.h"
 
@@ -24,7 +26,7 @@ struct DemoOptions {
 int demo(DemoOptions& options) {
   const bool window = !options.headless && has_display();
   if (!window) {
-    fmt::print(stderr, "shardscope: {}; training without a window, pictures follow at the end\n",
+    say(stderr, "shardscope: {}; training without a window, pictures follow at the end\n",
                options.headless ? "--headless" : "no display (DISPLAY is not set)");
   }
   std::error_code error;
@@ -41,13 +43,17 @@ int demo(DemoOptions& options) {
   const int code = report_end(result);
   if (code != 0) return code;
 
-  fmt::print("recording    {}\n", fs::absolute(options.launch.record).string());
+  say("recording    {}\n", fs::absolute(options.launch.record).string());
   const std::string html = options.out + "/report.html";
   write_report(options.launch.record, html);
-  fmt::print("report       {}\n", fs::absolute(html).string());
+  say("report       {}\n", fs::absolute(html).string());
   std::fflush(stdout);
   for (const std::string& path : write_screenshots(options.launch.record, options.out, "1600x900")) {
-    fmt::print("screenshot   {}\n", fs::absolute(path).string());
+    say("screenshot   {}\n", fs::absolute(path).string());
+  }
+  if (interrupted()) {
+    say(stderr, "shardscope: interrupted ({}): not all pictures were drawn\n", interrupt_name());
+    return interrupt_code();
   }
   return 0;
 }

@@ -13,6 +13,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/config_override.h"
 #include "app/cli/estimate_text.h"
+#include "app/cli/say.h"
 #include "app/cli/verb.h"
 #include "runtime/config/config.h"
 #include "runtime/plan/activation_checkpointing.h"
@@ -94,7 +95,11 @@ std::optional<plan::ModelPlan> take_model(EstimateOptions& options) {
       throw UserError(fmt::format("--model {}: {}", options.model, error.what()));
     }
   } else {
-    spec = plan::named_model(options.model);
+    try {
+      spec = plan::named_model(options.model);
+    } catch (const std::invalid_argument& error) {
+      throw UserError(error.what(), 2);
+    }
   }
   plan::ModelPlan model = plan::build_model_plan(std::move(spec));
   const plan::EstimateInput of_model = plan::estimate_input(model);
@@ -151,7 +156,7 @@ ConfiguredRun read_config(const EstimateOptions& options, std::int64_t world, co
 /// What a run of this configuration has, and the rows do not count.
 void warn_of_what_is_left_out(const plan::ZeroConfig& zero) {
   const auto warn = [](bool configured, const char* key, const char* what) {
-    if (configured) fmt::print(stderr, "shardscope: warning: {}: {}\n", key, what);
+    if (configured) say(stderr, "shardscope: warning: {}: {}\n", key, what);
   };
   warn(zero.zenflow.has_value(), "zero_optimization.zenflow",
        "not estimated: its sums in host memory, the states of chosen columns on the device");
@@ -168,7 +173,7 @@ void warn_of_what_is_left_out(const plan::ZeroConfig& zero) {
 }
 
 void print(const EstimateOptions& options, const nlohmann::json& json, const std::string& text) {
-  fmt::print("{}", options.json ? analysis::to_text(json, 2) + "\n" : text);
+  say_text(stdout, options.json ? store::plain_json(analysis::to_text(json, 2) + "\n") : store::plain_lines(text));
 }
 
 int estimate_all(EstimateOptions& options) {
@@ -262,7 +267,7 @@ int estimate_activations(EstimateOptions& options) {
     const auto of_model = plan::transformer_shape(model->spec);
     if (!of_model) {
       throw UserError(
-          fmt::format("--model {}: has no attention; the formula is a transformer's", options.model));
+          fmt::format("--model {}: has no attention; the formula is a transformer's", options.model), 2);
     }
     shape = *of_model;
     shape.batch_per_gpu = options.shape.batch_per_gpu;

@@ -1,6 +1,7 @@
 // `export`: a recording in the formats of other tools.
 #include <fmt/format.h>
 
+#include "app/cli/say.h"
 #include "app/cli/verb.h"
 #include "app/export/chrome.h"
 #include "app/export/csv.h"
@@ -18,12 +19,12 @@ int export_recording(const store::Store& store, const std::string& format, const
   } else if (format == "sqlite") {
     exporter::write_sqlite(out, store);
   } else if (format == "csv") {
-    for (const std::string& path : exporter::write_csv(out, store)) fmt::print("{}\n", path);
+    for (const std::string& path : exporter::write_csv(out, store)) say("{}\n", path);
     return 0;
   } else {
     throw UserError(fmt::format("--format {}: unknown; one of chrome, perfetto, csv, sqlite", format), 2);
   }
-  fmt::print("{}\n", out);
+  say("{}\n", out);
   return 0;
 }
 

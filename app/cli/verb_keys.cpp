@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "app/cli/say.h"
 #include "app/cli/verb.h"
 #include "instrumentation/keys.h"
 #include "instrumentation/local_keys.h"
@@ -60,12 +61,12 @@ int make_set(const fs::path& folder) {
   KeyFile collector;
   collector.role = KeyRole::collector;
   collector.pair = instrumentation::make_key_pair();
-  fmt::print("{}  for `run --keys` and `record --keys`\n", (folder / "collector.key").string());
+  say("{}  for `run --keys` and `record --keys`\n", (folder / "collector.key").string());
   for (const auto& [role, what] :
        {std::pair{KeyRole::publish, "for ranks: SHARDSCOPE_KEY, zero_train --key"},
         std::pair{KeyRole::view, "for `view --key`: may look"},
         std::pair{KeyRole::control, "for `view --key`: may look, pause and step"}}) {
-    fmt::print("{}  {}\n", add_holder(folder, collector, role, instrumentation::name_of(role)), what);
+    say("{}  {}\n", add_holder(folder, collector, role, instrumentation::name_of(role)), what);
   }
   return 0;
 }
@@ -82,7 +83,7 @@ int print_key_of(const KeysOptions& options) {
             : "no collector of yours that made its own keys listens there; give the endpoint of one "
               "on this machine, or the keys that it was started with"));
   }
-  fmt::print("{}\n", file);
+  say("{}\n", file);
   return 0;
 }
 
@@ -107,9 +108,9 @@ int make_keys(const KeysOptions& options) {
     const KeyRole what = role == "publish" ? KeyRole::publish
                          : role == "view"  ? KeyRole::view
                                            : KeyRole::control;
-    fmt::print("{}\n", add_holder(folder, collector, what, name));
+    say("{}\n", add_holder(folder, collector, what, name));
   }
-  fmt::print(stderr,
+  say(stderr,
              "shardscope: collectors read their list when they start: restart those that are running\n");
   return 0;
 }

@@ -6,10 +6,14 @@
 #include <memory>
 #include <thread>
 
+#include "app/cli/checks.h"
+#include "app/cli/detach.h"
 #include "app/cli/launch.h"
 #include "app/cli/made_runs.h"
 #include "app/cli/process.h"
 #include "app/cli/progress.h"
+#include "app/cli/say.h"
+#include "app/cli/socket_files.h"
 #include "app/cli/verb.h"
 #include "app/collector/collector.h"
 #include "app/store/losses.h"
@@ -18,11 +22,20 @@ namespace shardscope::cli {
 
 namespace {
 
+std::string watch_command(const collector::CollectorOptions& options, const std::string& endpoint) {
+  return options.keys.empty() ? fmt::format("shardscope view {}", endpoint)
+                              : fmt::format("shardscope view --key {}/control.key {}", options.keys, endpoint);
+}
+
 /// Collects until every rank has ended or the user interrupts it.
-int collect(const collector::CollectorOptions& options, const std::string& doing) {
+int collect(const collector::CollectorOptions& options, const std::string& doing,
+            const UnderWay& under_way = {}) {
   install_interrupt_handler();
+  SocketFiles sockets;
   collector::Collector collector(options);
-  fmt::print(stderr, "shardscope: listening on {}, {}; Ctrl-C ends it\n", collector.publish_endpoint(),
+  sockets.of(collector.publish_endpoint());
+  if (under_way) under_way(watch_command(options, collector.publish_endpoint()));
+  say(stderr, "shardscope: listening on {}, {}; Ctrl-C ends it\n", collector.publish_endpoint(),
              doing);
   warn_if_insecure(options, collector.publish_endpoint());
   Progress progress(0, "collecting");
@@ -33,39 +46,56 @@ int collect(const collector::CollectorOptions& options, const std::string& doing
   progress.finish();
   collector.stop();
   const collector::CollectorStatus status = collector.status();
+  std::size_t unended = 0;
   collector.read([&](const store::Store& store) {
-    fmt::print(stderr, "shardscope: {} events of {} ranks, {}", status.events, store.ranks().size(),
+    for (const store::RankRow& rank : store.ranks()) unended += rank.finished ? 0 : 1;
+    say(stderr, "shardscope: {} events of {} ranks, {}", status.events, store.ranks().size(),
                store::text_of(store::losses_of(store)));
   });
-  fmt::print(stderr, "; {} shed here\n", status.shed);
+  say(stderr, "; {} shed here\n", status.shed);
   if (status.shed_upstream != 0) {
-    fmt::print(stderr, "shardscope: {} events not passed on to {}: it takes them in too slowly\n",
+    say(stderr, "shardscope: {} events not passed on to {}: it takes them in too slowly\n",
                status.shed_upstream, options.upstream);
   }
   if (status.rejected + status.refused != 0) {
     std::string reasons;
     for (const auto& [reason, count] : status.rejected_by)
       reasons += fmt::format(", {} for {}", count, reason);
-    fmt::print(stderr, "shardscope: {} messages ignored{}; {} connections refused\n", status.rejected,
+    say(stderr, "shardscope: {} messages ignored{}; {} connections refused\n", status.rejected,
                reasons, status.refused);
   }
   if (!status.recording_error.empty()) throw UserError(status.recording_error);
+  // That of a node's collector is over when the one above has everything.
+  if (!status.finished && unended != 0) {
+    say(stderr, "shardscope: interrupted ({}) before {} of the ranks that came had said that {} ended: what came later "
+        "is not recorded\n", interrupt_name(), unended, unended == 1 ? "it" : "they");
+    return interrupt_code();
+  }
   return 0;
 }
 
 struct Options {
   collector::CollectorOptions collector;
   bool overwrite = false;
+  DetachOptions background;
+
+  int collect(const std::string& doing) const {
+    if (!background.detach) return cli::collect(collector, doing);
+    return detached(background, collector.record_path,
+                    [&](const UnderWay& under_way) { return cli::collect(collector, doing, under_way); });
+  }
 };
 
 void add_common(CLI::App& verb, Options& options) {
   verb.add_option("--listen", options.collector.listen, "Endpoint the ranks publish to")
+      ->check(kEndpoint)
       ->capture_default_str();
   verb.add_option("--keys", options.collector.keys,
                   "Let in who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
   verb.add_flag("--insecure", options.collector.insecure,
                 "Without keys: whoever reaches the endpoint can read and control the run (docs/security.md)");
   verb.add_flag("--overwrite", options.overwrite, "Replace an existing recording");
+  add_detach_options(verb, options.background);
 }
 
 /// Host and port of "tcp://HOST:PORT", in one spelling of this machine.
@@ -81,7 +111,7 @@ void refuse_itself(const collector::CollectorOptions& options) {
   throw UserError(fmt::format(
       "--upstream {}: is where this collector listens itself; give the endpoint of the collector above, "
       "or another --listen",
-      options.upstream));
+      options.upstream), 2);
 }
 
 }  // namespace
@@ -95,7 +125,7 @@ void add_record(CLI::App& app, Action& action) {
   verb->callback([options, &action] {
     action = [options] {
       if (!options->overwrite) keep_existing("recording", options->collector.record_path);
-      return collect(options->collector, "recording to " + options->collector.record_path);
+      return options->collect("recording to " + options->collector.record_path);
     };
   });
 }
@@ -104,7 +134,9 @@ void add_collect(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
       "collect", "Take in the events of a node's ranks and pass them on to the collector of the whole run");
-  verb->add_option("--upstream", options->collector.upstream, "Endpoint of the collector above")->required();
+  verb->add_option("--upstream", options->collector.upstream, "Endpoint of the collector above")
+      ->check(kEndpoint)
+      ->required();
   verb->add_option("--upstream-key", options->collector.upstream_key,
                    "Publishing key for it (default: the file that SHARDSCOPE_KEY names)");
   verb->add_option("--record", options->collector.record_path, "Record this node's ranks here as well");
@@ -113,7 +145,7 @@ void add_collect(CLI::App& app, Action& action) {
     action = [options] {
       if (!options->overwrite) keep_existing("--record", options->collector.record_path);
       refuse_itself(options->collector);
-      return collect(options->collector, "passing on to " + options->collector.upstream);
+      return options->collect("passing on to " + options->collector.upstream);
     };
   });
 }

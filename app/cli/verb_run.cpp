@@ -1,10 +1,14 @@
 // `run`: train and watch. Also what the other training verbs share.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
 
 #include "app/cli/checks.h"
+#include "app/cli/detach.h"
+#include "app/cli/process.h"
+#include "app/cli/say.h"
 #include "app/cli/training_options.h"
 #include "app/cli/verb.h"
 
@@ -16,6 +20,12 @@ std::string is_device(const std::string& text) {
   const bool one_gpu = text.size() > 5 && text.compare(0, 5, "cuda:") == 0 &&
                        text.find_first_not_of("0123456789", 5) == std::string::npos;
   return text == "cpu" || text == "cuda" || one_gpu ? std::string() : text + " is none of cpu, cuda, cuda:N";
+}
+
+std::string watch_command(const LaunchOptions& options) {
+  return options.keys.empty()
+             ? fmt::format("shardscope view {}", options.listen)
+             : fmt::format("shardscope view --key {}/control.key {}", options.keys, options.listen);
 }
 
 }  // namespace
@@ -45,12 +55,30 @@ void add_training_options(CLI::App& verb, LaunchOptions& options) {
                   "KEY=VALUE over the configuration, e.g. zero_optimization.stage=2; repeatable");
 }
 
+namespace {
+
+/// May be of several lines, and any rank's.
+void say_failure(const std::string& failure) {
+  say_text(stderr, "shardscope: " + store::plain_message(failure) + "\n");
+}
+
+}  // namespace
+
 int report_end(const LaunchResult& result) {
   if (!result.recording_error.empty()) {
-    fmt::print(stderr, "shardscope: {}\n", result.recording_error);
+    say(stderr, "shardscope: {}\n", result.recording_error);
+  }
+  if (result.interrupted) {
+    if (!result.failure.empty()) say_failure(result.failure);
+    say(stderr, "shardscope: interrupted ({}) after {} step{}{}\n", interrupt_name(), result.steps,
+               result.steps == 1 ? "" : "s",
+               result.record.empty() || !result.recording_error.empty()
+                   ? ""
+                   : fmt::format("; {} holds what ran until then", result.record));
+    return interrupt_code();
   }
   if (result.exit_code != 0) {
-    fmt::print(stderr, "shardscope: {}\n", result.failure);
+    say_failure(result.failure);
     return result.exit_code;
   }
   return result.recording_error.empty() ? 0 : 1;
@@ -83,19 +111,36 @@ void add_run(CLI::App& app, Action& action) {
       ->excludes(init);
   verb->add_option("--listen", options->listen,
                    "Endpoint of the collector, for `shardscope view ENDPOINT`; port 0 chooses a free one")
+      ->check(kEndpoint)
       ->capture_default_str();
   verb->add_option("--keys", options->keys,
                    "Let in who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
   verb->add_flag(
       "--insecure", options->insecure,
       "Without keys: whoever reaches the endpoint can read and control the run (docs/security.md)");
-  verb->add_flag("--view,!--no-view", options->view, "Open the dashboard on the run (default: no)");
-  verb->callback([options, &action] {
-    action = [options] {
+  CLI::Option* view =
+      verb->add_flag("--view,!--no-view", options->view, "Open the dashboard on the run (default: no)");
+  auto background = std::make_shared<DetachOptions>();
+  add_detach_options(*verb, *background)->excludes(view);
+  verb->callback([options, background, &action] {
+    action = [options, background] {
       if (options->view && !has_display()) {
-        fmt::print(stderr, "shardscope: no display (DISPLAY is not set); the run goes on without a window\n");
+        say(stderr, "shardscope: no display (DISPLAY is not set); the run goes on without a window\n");
         options->view = false;
       }
+      if (background->detach) {
+        return detached(*background, options->record, [&run = *options](const UnderWay& under_way) {
+          run.listening = [&run](const std::string& endpoint) { run.listen = endpoint; };
+          run.under_way = [&run, under_way] { under_way(watch_command(run)); };
+          return report_end(launch(run));
+        });
+      }
+      options->listening = [&run = *options](const std::string& endpoint) { run.listen = endpoint; };
+      // Not before: of a run that does not begin there is only to say why.
+      options->under_way = [&run = *options] {
+        if (isatty(STDERR_FILENO) != 0) say_text(stderr, "\r\x1b[K");  // over what progress was drawn
+        say(stderr, "shardscope: listening on {}; to watch the run: {}\n", run.listen, watch_command(run));
+      };
       return report_end(launch(*options));
     };
   });

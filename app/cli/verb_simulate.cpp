@@ -14,6 +14,7 @@
 #include "app/cli/launch.h"
 #include "app/cli/made_runs.h"
 #include "app/cli/process.h"
+#include "app/cli/say.h"
 #include "app/cli/simulation.h"
 #include "app/cli/verb.h"
 #include "app/collector/collector.h"
@@ -56,10 +57,12 @@ std::string model_of(const SimulateOptions& options) {
   return shape.empty() ? options.model : "gpt:" + shape;
 }
 
-SimulationCommand command_of(const SimulateOptions& options, const std::string& config) {
+SimulationCommand command_of(const SimulateOptions& options, const std::string& config,
+                             const std::string& config_name) {
   SimulationCommand command;
   command.model = model_of(options);
   command.config = config;
+  command.config_name = config_name;
   command.hardware = options.hardware;
   command.ranks = options.ranks;
   command.steps = options.steps;
@@ -104,7 +107,7 @@ int simulate(const SimulateOptions& options) {
     collector.emplace(collecting);
     publish = collector->publish_endpoint();
   }
-  SimulationCommand command = command_of(options, config);
+  SimulationCommand command = command_of(options, config, set.empty() ? "" : changed.name());
   if (collector) command.key = collector->keys() + "/publish.key";
   std::unique_ptr<Process> dashboard;
   if (options.view) {
@@ -114,15 +117,17 @@ int simulate(const SimulateOptions& options) {
         Process::Output::inherit);
   }
   const Played played = play(command, publish, [](const std::string& line) {
-    fmt::print("{}\n", line);
+    say("{}\n", line);
     std::fflush(stdout);
   });
   if (played.code != 0) {
-    fmt::print(stderr, "shardscope: {}\n", played.failure);
+    const bool recorded = interrupted() && collector && !options.record.empty();
+    say(stderr, "shardscope: {}{}\n", played.failure,
+               recorded ? fmt::format("; {} holds what came until then", options.record) : "");
     return played.code;
   }
   if (dashboard) {
-    fmt::print(stderr, "shardscope: the simulation has ended; close the window to finish\n");
+    say(stderr, "shardscope: the simulation has ended; close the window to finish\n");
     while (dashboard->running() && !interrupted()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
@@ -133,7 +138,7 @@ int simulate(const SimulateOptions& options) {
     collector->stop();
     const collector::CollectorStatus status = collector->status();
     if (!status.recording_error.empty()) {
-      fmt::print(stderr, "shardscope: {}\n", status.recording_error);
+      say(stderr, "shardscope: {}\n", status.recording_error);
       return 1;
     }
     result["dropped"] = status.dropped;
@@ -141,12 +146,12 @@ int simulate(const SimulateOptions& options) {
       result["recording"] = options.record;
       result["recording_bytes"] = fs::file_size(options.record);
       if (!options.json) {
-        fmt::print("{}: {} events, {:.1f} MB\n", options.record, status.events,
+        say("{}: {} events, {:.1f} MB\n", options.record, status.events,
                    static_cast<double>(fs::file_size(options.record)) * 1e-6);
       }
     }
   }
-  if (options.json) fmt::print("{}\n", result.dump(2));
+  if (options.json) say_text(stdout, store::plain_json(result.dump(2)) + "\n");
   return 0;
 }
 
@@ -191,7 +196,8 @@ void add_simulate(CLI::App& app, Action& action) {
                  "Go on where the device's memory would not be enough");
   CLI::Option* record = verb->add_option("-o,--record", options->record, "Record to this *.zscope file");
   CLI::Option* connect = verb->add_option("--connect", options->connect,
-                                          "Publish to a collector or dashboard that listens here");
+                                          "Publish to a collector or dashboard that listens here")
+                             ->check(kEndpoint);
   verb->add_option("--key", options->key, "Publishing key for --connect (docs/security.md)")->needs(connect);
   CLI::Option* view = verb->add_flag("--view", options->view, "Open the dashboard on it");
   connect->excludes(record)->excludes(view);

@@ -1,7 +1,6 @@
 // `what-if`: a recorded run played again on a virtual clock, with other settings. The cost model is fitted to
 // the recording first, and what it makes of the recorded settings is shown beside what was recorded.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -20,6 +19,8 @@
 #include "app/cli/config_override.h"
 #include "app/cli/made_runs.h"
 #include "app/cli/process.h"
+#include "app/cli/say.h"
+#include "app/cli/scratch_folder.h"
 #include "app/cli/simulation.h"
 #include "app/cli/verb.h"
 #include "app/store/recording.h"
@@ -36,24 +37,6 @@ struct WhatIfOptions {
   std::uint32_t ranks = 0, ranks_per_node = 0;  ///< 0: as recorded
   std::int64_t steps = 4;
   bool json = false;
-};
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_((fs::temp_directory_path() / "shardscope-what-if-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr)
-      throw UserError(path_ + ": cannot be created; is the temporary folder writable?");
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] std::string file(const std::string& name) const { return (fs::path(path_) / name).string(); }
-
- private:
-  std::string path_;
 };
 
 /// "12.5" or "12.5:20": 10^9 bytes per second and microseconds.
@@ -103,17 +86,18 @@ class Theatre {
   void set_ranks(std::uint32_t ranks) { command_.ranks = ranks; }
 
   /// Plays `config` and gives the recording's path.
-  std::string play(const std::string& config, const std::string& name, std::int64_t steps) {
+  std::string play(const TemporaryConfig& config, const std::string& name, std::int64_t steps) {
     const std::string path = folder_.file(name + ".zscope");
     fs::remove(path);
-    command_.config = config;
+    command_.config = config.path();
+    command_.config_name = config.name();
     command_.steps = steps;
-    static_cast<void>(record_simulation(command_, path));
+    static_cast<void>(record_simulation(command_, path));  // throws as well where it was interrupted
     return path;
   }
 
  private:
-  TemporaryFolder folder_;
+  ScratchFolder folder_;
   SimulationCommand command_;
 };
 
@@ -167,7 +151,7 @@ int what_if(const WhatIfOptions& options) {
   keep_made_run("-o", options.out);
   const store::Store recorded = store::open_recording(options.recording, &info);
   for (const std::string& problem : info.problems)
-    fmt::print(stderr, "shardscope: {}: {}\n", options.recording, problem);
+    say(stderr, "shardscope: {}: {}\n", options.recording, problem);
   analysis::Pace pace;
   try {
     pace = analysis::measure_pace(recorded);
@@ -193,14 +177,15 @@ int what_if(const WhatIfOptions& options) {
 
   install_interrupt_handler();
   const std::string name = fs::path(options.recording).filename().string() + "'s configuration";
-  const TemporaryConfig base(recorded_config(tables.config_json, options.recording), name, {});
-  const TemporaryConfig changed(config_with(base.path(), options.set), name, options.set);
+  const std::string text = recorded_config(tables.config_json, options.recording);
+  const TemporaryConfig base(text, name, {});
+  const TemporaryConfig changed(config_text_with(text, name, options.set), name, options.set);
   const std::string description = "fitted to " + fs::path(options.recording).filename().string();
   Theatre theatre(options, tables);
   std::optional<Played> a;
   for (int round = 0; round < kRounds; ++round) {
     theatre.furnish(rates, description, recorded_per_node, pace);
-    a.emplace(read(theatre.play(base.path(), "recorded", options.steps)));
+    a.emplace(read(theatre.play(base, "recorded", options.steps)));
     if (a->store.tables().elems != tables.elems || a->store.tables().params.size() != tables.params.size()) {
       throw UserError(
           fmt::format("--model {}: {} parameters in {} tensors, but the recorded {} has {} in {}; give the "
@@ -223,20 +208,20 @@ int what_if(const WhatIfOptions& options) {
   if (!options.host_link.empty()) rates.host = parse_link("--host-link", options.host_link);
   theatre.set_ranks(ranks);
   theatre.furnish(rates, description, per_node, ranks == tables.world ? pace : analysis::Pace{});
-  const std::string path = theatre.play(changed.path(), "changed", options.steps);
+  const std::string path = theatre.play(changed, "changed", options.steps);
   const Played b = read(path);
   check_link("among the ranks of a node", "--link", options.link, pace.inside, b.pace.inside);
   check_link("between nodes", "--node-link", options.node_link, pace.between, b.pace.between);
   check_link("between device and host", "--host-link", options.host_link, pace.host, b.pace.host);
   if (pace.worker_ms <= 0 && b.pace.worker_ms > 0) {
-    fmt::print(
+    say(
         stderr,
         "shardscope: warning: the changed run updates parameters on the CPU, which the recorded one did not: "
         "{:.3g} GB/s of host memory for each rank are assumed\n",
         rates.host_memory_gb_per_s);
   }
   if (b.store.tables().param_bytes != tables.param_bytes) {
-    fmt::print(stderr,
+    say(stderr,
                "shardscope: warning: the changed run has another data type, of which nothing was recorded: "
                "its products "
                "are played at the recorded type's rate\n");
@@ -252,6 +237,9 @@ int what_if(const WhatIfOptions& options) {
   const analysis::Summary summary_a = analysis::summarize(a->store), summary_b = analysis::summarize(b.store);
   const analysis::Comparison comparison =
       analysis::compare({{&a->store, &summary_a}}, {{&b.store, &summary_b}});
+  if (interrupted()) {
+    throw UserError(fmt::format("interrupted ({}): nothing is compared", interrupt_name()), interrupt_code());
+  }
   const double difference = b.pace.step_ms - a->pace.step_ms;
   const double predicted = pace.step_ms + difference;
   const double model_error = 100 * (a->pace.step_ms / pace.step_ms - 1);
@@ -274,28 +262,29 @@ int what_if(const WhatIfOptions& options) {
                        {"changed", {{"world", ranks}, {"step_ms", b.pace.step_ms}}},
                        {"predicted_step_ms", predicted},
                        {"predicted_change_pct", 100 * difference / pace.step_ms}};
-    out["comparison"] = nlohmann::json::parse(comparison_json(comparison));
-    fmt::print("{}\n", analysis::to_text(out, 2));
+    out["comparison"] = nlohmann::json::parse(comparison_json(
+        comparison, analysis::verdict_basis({{&a->store, &summary_a}}, {{&b.store, &summary_b}})));
+    say_text(stdout, store::plain_json(analysis::to_text(out, 2)) + "\n");
     return 0;
   }
-  fmt::print("{:<11}{}: {}, ZeRO-{}, {} rank{}, {:.4g} ms per step{}\n", "recorded", options.recording,
+  say("{:<11}{}: {}, ZeRO-{}, {} rank{}, {:.4g} ms per step{}\n", "recorded", options.recording,
              tables.model, tables.stage, tables.world, tables.world == 1 ? "" : "s", pace.step_ms,
              tables.simulated ? " (itself simulated)" : "");
-  fmt::print(
+  say(
       "{:<11}products {:.3g} TFLOP/s, memory {:.3g} GB/s; among ranks {}, between nodes {}, to the host {}\n",
       "fitted", rates.matrix_tflops, rates.memory_gb_per_s, link_text(pace.inside), link_text(pace.between),
       link_text(pace.host));
-  fmt::print("{:<11}{:.4g} ms per step for the recorded settings, {:+.1f} % beside the recording\n",
+  say("{:<11}{:.4g} ms per step for the recorded settings, {:+.1f} % beside the recording\n",
              "modelled", a->pace.step_ms, model_error);
-  fmt::print("{:<11}{:.4g} ms per step, {:+.1f} %: the recorded time and what the model changes by\n\n",
+  say("{:<11}{:.4g} ms per step, {:+.1f} %: the recorded time and what the model changes by\n\n",
              "predicted", predicted, 100 * difference / pace.step_ms);
-  fmt::print("A  the recorded settings, simulated{}\nB  the changed settings, simulated\n\n",
+  say("A  the recorded settings, simulated{}\nB  the changed settings, simulated\n\n",
              ranks == tables.world ? "" : fmt::format(", {} ranks", tables.world));
-  fmt::print("{}", comparison_text(comparison));
-  if (ranks != tables.world) fmt::print("  ranks: {} -> {}\n", tables.world, ranks);
-  if (!options.link.empty()) fmt::print("  link among ranks: {}\n", options.link);
-  if (!options.node_link.empty()) fmt::print("  link between nodes: {}\n", options.node_link);
-  if (!options.host_link.empty()) fmt::print("  link to the host: {}\n", options.host_link);
+  say_text(stdout, store::plain_lines(comparison_text(comparison)));
+  if (ranks != tables.world) say("  ranks: {} -> {}\n", tables.world, ranks);
+  if (!options.link.empty()) say("  link among ranks: {}\n", options.link);
+  if (!options.node_link.empty()) say("  link between nodes: {}\n", options.node_link);
+  if (!options.host_link.empty()) say("  link to the host: {}\n", options.host_link);
   return 0;
 }
 

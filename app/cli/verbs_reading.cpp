@@ -11,6 +11,7 @@
 #include "app/analysis/unbegun_json.h"
 #include "app/cli/artifacts.h"
 #include "app/cli/comparison_text.h"
+#include "app/cli/say.h"
 #include "app/cli/summary_text.h"
 #include "app/cli/verb.h"
 #include "app/store/control_text.h"
@@ -29,7 +30,7 @@ struct Reading {
 
 store::Store open(const std::string& path, store::RecordingInfo& info) {
   store::Store store = store::open_recording(path, &info);
-  for (const std::string& problem : info.problems) fmt::print(stderr, "shardscope: {}: {}\n", path, problem);
+  for (const std::string& problem : info.problems) say(stderr, "shardscope: {}: {}\n", path, problem);
   return store;
 }
 
@@ -46,7 +47,8 @@ int print_info(const Reading& reading) {
   const store::Losses losses = store::losses_of(store);
   if (reading.json) {
     nlohmann::json out = {{"path", info.path},         {"format_version", info.format_version},
-                          {"complete", info.complete}, {"chunks", info.chunks},
+                          {"complete", info.complete && info.problems.empty()},
+                          {"chunks", info.chunks},
                           {"events", info.events},     {"file_bytes", info.file_bytes},
                           {"problems", info.problems}};
     out["dropped"] = losses.dropped;
@@ -95,39 +97,39 @@ int print_info(const Reading& reading) {
                               {"exit_code", rank.exit_code},
                               {"last_words", rank.last_words}});
     }
-    fmt::print("{}\n", analysis::to_text(out, 2));
+    say_text(stdout, store::plain_json(analysis::to_text(out, 2)) + "\n");
     return 0;
   }
-  fmt::print("{:<12} {}\n", "recording", info.path);
-  fmt::print("{:<12} version {}, {:.2f} MiB, {} chunks, {} events ({:.2f} bytes per event)\n", "file",
+  say("{:<12} {}\n", "recording", info.path);
+  say("{:<12} version {}, {:.2f} MiB, {} chunks, {} events ({:.2f} bytes per event)\n", "file",
              info.format_version, static_cast<double>(info.file_bytes) / 1048576.0, info.chunks, info.events,
              info.events > 0 ? static_cast<double>(info.file_bytes) / static_cast<double>(info.events) : 0.0);
-  fmt::print("{:<12} {}\n", "state",
+  say("{:<12} {}\n", "state",
              !info.complete          ? "incomplete: the run was still going on or was cut off"
              : info.problems.empty() ? "complete"
                                      : "ended properly; what is damaged or missing since follows");
   if (store::detail_was_lowered(store.messages()))
-    fmt::print("{:<12} somebody lowered the detail while the run went on: less was recorded from then on\n",
+    say("{:<12} somebody lowered the detail while the run went on: less was recorded from then on\n",
                "");
   for (const std::string& line : store::control_lines(store.messages()))
-    fmt::print("{:<12} {}\n", "control", line);
-  for (const std::string& problem : info.problems) fmt::print("{:<12} {}\n", "problem", problem);
-  fmt::print("{:<12} {}{}\n", "events", store::text_of(losses),
+    say("{:<12} {}\n", "control", line);
+  for (const std::string& problem : info.problems) say("{:<12} {}\n", "problem", problem);
+  say("{:<12} {}{}\n", "events", store::text_of(losses),
              store.gaps().empty() ? "" : fmt::format("; {} gaps", store.gaps().size()));
   if (const auto ends = store.unbegun_ends(); ends && !store::unbegun_by_rank(*ends).empty()) {
-    fmt::print("{:<12} nothing explains that these ended: {}\n", "", store::unbegun_by_rank(*ends));
+    say("{:<12} nothing explains that these ended: {}\n", "", store::unbegun_by_rank(*ends));
   }
   if (store.has_tables()) {
     const auto& t = store.tables();
-    fmt::print("{:<12} {}\n", "run", t.run_id);
-    fmt::print("{:<12} {}, {} parameters in {} tensors, {} modules\n", "model", t.model, t.elems,
+    say("{:<12} {}\n", "run", t.run_id);
+    say("{:<12} {}, {} parameters in {} tensors, {} modules\n", "model", t.model, t.elems,
                t.params.size(), t.modules.size());
-    fmt::print("{:<12} ZeRO-{}, {} ranks, {}{}\n", "training", t.stage, t.world, t.device,
+    say("{:<12} ZeRO-{}, {} ranks, {}{}\n", "training", t.stage, t.world, t.device,
                t.simulated ? ", simulated" : "");
-    fmt::print("{:<12} {}\n{:<12} {}\n", "hardware", t.hardware, "versions", t.versions);
+    say("{:<12} {}\n{:<12} {}\n", "hardware", t.hardware, "versions", t.versions);
   }
   for (const store::RankRow& rank : store.ranks()) {
-    fmt::print("{:<12} {} (pid {}): {} events, {} dropped, {} messages lost, clock {} ± {}, drift {}, {}\n",
+    say("{:<12} {} (pid {}): {} events, {} dropped, {} messages lost, clock {} ± {}, drift {}, {}\n",
                fmt::format("rank {}", rank.rank), rank.host, rank.pid, rank.events, rank.dropped,
                rank.lost_messages, analysis::time_text(rank.clock_offset_ns),
                analysis::time_text(rank.clock_residual_ns),
@@ -144,14 +146,14 @@ int print_summary(const Reading& reading) {
   analysis::Summary summary = summarize(store, info);
   if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
   if (reading.json) {
-    fmt::print("{}\n", analysis::to_json(summary));
+    say_text(stdout, store::plain_json(analysis::to_json(summary)) + "\n");
   } else {
-    fmt::print("{}", summary_text(summary));
+    say_text(stdout, store::plain_lines(summary_text(summary)));
     for (const std::string& line : store::control_lines(store.messages()))
-      fmt::print("{:<14} {}\n", "control", line);
+      say("{:<14} {}\n", "control", line);
     for (const store::Message& message : store.messages()) {
       if (instrumentation::is_about_profiling(message.text))
-        fmt::print("{:<14} {}\n", fmt::format("rank {}", message.rank), message.text);
+        say("{:<14} {}\n", fmt::format("rank {}", message.rank), message.text);
     }
   }
   return 0;
@@ -162,7 +164,8 @@ int print_findings(const Reading& reading) {
   const store::Store store = open(reading.file, info);
   const auto findings = analysis::find(store, summarize(store, info));
   const bool simulated = store.tables().simulated;
-  fmt::print("{}", reading.json ? findings_json(findings, simulated) : findings_text(findings, simulated));
+  say_text(stdout, reading.json ? store::plain_json(findings_json(findings, simulated))
+                                : store::plain_lines(findings_text(findings, simulated)));
   return 0;
 }
 
@@ -171,8 +174,10 @@ int print_comparison(const Reading& reading) {
   const store::Store a = open(reading.file, info_a), b = open(reading.other, info_b);
   const analysis::Summary summary_a = summarize(a, info_a), summary_b = summarize(b, info_b);
   const analysis::Comparison comparison = analysis::compare({{&a, &summary_a}}, {{&b, &summary_b}});
-  if (!reading.json) fmt::print("A  {}\nB  {}\n\n", reading.file, reading.other);
-  fmt::print("{}", reading.json ? comparison_json(comparison) : comparison_text(comparison));
+  if (!reading.json) say("A  {}\nB  {}\n\n", reading.file, reading.other);
+  const analysis::VerdictBasis basis = analysis::verdict_basis({{&a, &summary_a}}, {{&b, &summary_b}});
+  say_text(stdout, reading.json ? store::plain_json(comparison_json(comparison, basis))
+                                : store::plain_lines(comparison_text(comparison)));
   return 0;
 }
 
@@ -181,7 +186,7 @@ int report(const Reading& reading) {
                               ? std::filesystem::path(reading.file).replace_extension(".html").string()
                               : reading.out;
   write_report(reading.file, out);
-  fmt::print("{}\n", out);
+  say("{}\n", out);
   return 0;
 }
 

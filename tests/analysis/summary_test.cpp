@@ -10,6 +10,7 @@
 #include "app/analysis/communication.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/statistics.h"
+#include "app/analysis/verdict_basis.h"
 #include "tests/analysis/run_builder.h"
 
 namespace shardscope::analysis {
@@ -395,6 +396,28 @@ TEST(Compare, VerdictOnlyWhatTheSpreadBears) {
   const Comparison alike = compare({{a, &sa}}, {{c, &sc}});
   EXPECT_NE(alike.verdict.find("No difference"), std::string::npos) << alike.verdict;
   EXPECT_TRUE(slower.config_changes.empty());
+}
+
+TEST(Compare, EveryRunHasEnoughStepsOrThereIsNoVerdict) {
+  RunBuilder whole(1), cut(1), once(1);
+  const store::Store* a = steps_of(whole, {9'000'000, 1'000'000, 1'010'000, 1'020'000, 1'000'000});
+  const store::Store* b = steps_of(cut, {9'000'000, 2'000'000});
+  const store::Store* c = steps_of(once, {9'000'000});
+  const Summary sa = summarize(*a), sb = summarize(*b), sc = summarize(*c);
+  using Runs = std::vector<Run>;
+  const auto none = [](const Runs& left, const Runs& right) {
+    EXPECT_FALSE(verdict_basis(left, right).enough());
+    EXPECT_EQ(verdict_basis(left, right).steps_b, 1U);
+    const std::string verdict = compare(left, right).verdict;
+    EXPECT_EQ(verdict.rfind("No verdict: too few measured steps (A 4, B 1;", 0), 0U) << verdict;
+    EXPECT_EQ(verdict.find("than A"), std::string::npos) << verdict;
+  };
+  none({{a, &sa}}, {{b, &sb}});
+  // Three repeats of one step each are three warm-ups.
+  none({{a, &sa}}, {{c, &sc}, {c, &sc}, {c, &sc}});
+  // One repeat that was cut short is not outvoted by the others.
+  none({{a, &sa}, {a, &sa}}, {{a, &sa}, {b, &sb}});
+  EXPECT_TRUE(verdict_basis({{a, &sa}}, {{a, &sa}}).enough());
 }
 
 TEST(Findings, NameTheInvalidatedModuleAndTheFailedRank) {

@@ -5,21 +5,23 @@ Usage: errors_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 """
 import contextlib
 import json
+import os
 import pathlib
-import re
 import shutil
 import socket
 import sqlite3
 import subprocess
 import tempfile
+import unittest.mock
 
 from command_line import BIN, ENV, ROOT, CommandTest, main, print_config, said, shardscope
 
 
 class Errors(CommandTest):
-    def refused(self, arguments, *words):
+    def refused(self, arguments, *words, temporary=None):
         """In one line, all of them."""
-        told = super().refused(arguments, *words)
+        with unittest.mock.patch.dict(ENV, {"TMPDIR": str(temporary)} if temporary else {}):
+            told = super().refused(arguments, *words)
         self.assertEqual(told.count("\n"), 1, told)
         return told
 
@@ -182,7 +184,7 @@ class Errors(CommandTest):
             self.refused(["info", cut], f"8000 of {len(whole)} bytes", "cut off", "a whole copy")
             # What failed leaves nothing to show.
             told = shardscope("demo", "--headless", "--model", "nope", "--ranks", "1", "--out", folder / "demo")
-            self.assertEqual((told.returncode, told.stdout), (1, ""))
+            self.assertEqual((told.returncode, told.stdout), (2, ""))
 
     def test_a_number_that_is_none_is_told_without_its_range(self):
         self.refused(["simulate", "--layers", "-1"], "--layers: -1 is not a number above 0; see")
@@ -197,9 +199,57 @@ class Errors(CommandTest):
     def test_a_key_that_was_set_is_told_as_such(self):
         config = ROOT / "samples" / "stage3.json"
         for verb in (["run", "--ranks", "1"], ["simulate", "--model", "mlp", "--ranks", "2"]):
-            told = self.refused([*verb, "--config", config, "--set", "foo.bar=3", "--steps", "1"], "stage3.json with --set", "foo")
-            # Nothing stays in the temporary folder.
-            self.assertFalse(pathlib.Path(re.search(r"(/\S*/shardscope-\w+)/", told)[1]).exists())
+            with tempfile.TemporaryDirectory() as folder:
+                told = self.refused([*verb, "--config", config, "--set", "foo.bar=3", "--steps", "1"],
+                                    f"shardscope: {config} with --set: foo: unknown key", temporary=folder)
+                self.assertNotIn(folder, told)
+                self.assertNotRegex(told, r":\d+:\d+:")  # nobody has the file that these would be lines of
+                # Nothing stays in the temporary folder.
+                self.assertEqual([path for path in os.listdir(folder) if "shardscope" in path], [])
+
+    def test_a_recorded_configuration_is_told_as_such(self):
+        with tempfile.TemporaryDirectory() as name:
+            recording, temporary = pathlib.Path(name) / "run.zscope", pathlib.Path(name) / "tmp"
+            temporary.mkdir()
+            said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "4", "-o", recording)
+            told = self.refused(["what-if", recording, "--set", "foo.bar=3"], "run.zscope's configuration with --set: foo: unknown key",
+                                temporary=temporary)
+            self.assertNotIn(str(temporary), told)
+            told = self.refused(["what-if", recording, "--set", "optimizer.type.bar=3"], "--set optimizer.type.bar=3: optimizer.type is no object",
+                                "run.zscope's configuration", temporary=temporary)
+            self.assertNotIn(str(temporary), told)
+
+    def test_a_wrong_command_line_ends_with_2_everywhere_and_a_missing_file_with_1(self):
+        none = "/nowhere/run.zscope"
+        config = ["--config", ROOT / "samples/stage0.json"]
+        wrong = [[], ["frobnicate"], ["run"], ["run", "--frobnicate"], ["run", *config, "--ranks", "many"], ["run", *config, "--ranks", "0"],
+                 ["run", *config, "--steps", "0"], ["run", *config, "--detail", "all"], ["run", *config, "--device", "tpu"],
+                 ["run", *config, "--set", "stage"], ["run", *config, "--set", "zero_optimization.stage.deep=1"],
+                 ["run", *config, "--listen", "5711"], ["run", *config, "--listen", "tcp://127.0.0.1:99999"], ["run", *config, "--keep", "2"],
+                 ["run", *config, "--ranks", "1", "--model", "gpt9"], ["run", *config, "--ranks", "2", "--model", "gpt9"],
+                 ["run", *config, "--init", "a", "--resume", "b"], ["run", *config, "--log", "a"], ["ab", *config], ["ab", *config, *config, *config],
+                 ["ab", *config, "--repeat", "0"], ["record"], ["record", "/nowhere/a.zscope", "--listen", "5711"],
+                 ["collect"], ["collect", "--upstream", "5711"], ["collect", "--upstream", "tcp://127.0.0.1:5711"], ["info"], ["info", "a", "b"],
+                 ["compare", none], ["export", none], ["export", none, "-o", "a", "--format", "pdf"], ["keys"],
+                 ["simulate", "--model", "gpt9"], ["simulate", "--straggler", "fast"], ["simulate", "--straggler", "9:1.5"], ["simulate", "--hardware", "abacus"],
+                 ["simulate", "--steps", "-1"], ["simulate", "--jitter", "nan"], ["simulate", "--connect", "5711"], ["what-if"],
+                 ["what-if", none, "--ranks", "0"], ["estimate"], ["estimate", "zero4"], ["estimate", "zero2"], ["estimate", "zero2", "--params", "1.5"],
+                 ["estimate", "all", "--model", "gpt9"], ["estimate", "activations", "--model", "mlp"], ["view"], ["view", "a", "b", "c"],
+                 ["view", none, "--screenshot", "a.png", "--theme", "blue"], ["view", none, "--screenshot", "a.png", "--layout", "tall"],
+                 ["view", "tcp://127.0.0.1", "--screenshot", "a.png"], ["consolidate", "a"]]
+        for arguments in wrong:
+            self.assertEqual(shardscope(*arguments).returncode, 2, arguments)
+        for program, arguments in (("zero_train", ["--frobnicate"]), ("zero_train", ["--steps", "0"]), ("zero_train", ["--model", "gpt9"]),
+                                   ("zero_train", ["--model", "mlp", "--detail", "all"]), ("zero_train", ["--model", "mlp", "--device", "tpu"]),
+                                   ("zero_train", ["--consolidate", "a"]), ("zero_simulate", ["--ranks", "0"]), ("zero_simulate", ["--model", "gpt9"]),
+                                   ("shardscope-gui", ["--frobnicate"]), ("shardscope-gui", ["a", "b", "c"]), ("shardscope-gui", ["--screenshot", "a.png"])):
+            done = subprocess.run([BIN / program, *arguments], env=ENV, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 2, (program, arguments, done.stderr))
+            self.assertTrue(done.stderr.startswith("shardscope: "), (program, arguments, done.stderr))
+        for arguments in (["info", none], ["compare", none, none], ["view", none, "--screenshot", "a.png"], ["what-if", none],
+                          ["run", "--config", "/nowhere.json"], ["run", *config, "--data", "/nowhere"], ["estimate", "all", "--model", "/nowhere.json"],
+                          ["simulate", "--model", "/nowhere.json"], ["simulate", "--hardware", "/nowhere.json"], ["report", none]):
+            self.assertEqual(shardscope(*arguments).returncode, 1, arguments)
 
     def test_a_collector_that_would_pass_on_to_itself(self):
         self.refused(["collect", "--upstream", "tcp://127.0.0.1:5711"], "--upstream tcp://127.0.0.1:5711", "--listen")

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/cli/summary_text.h"
+#include "app/store/plain_text.h"
 
 namespace shardscope::cli {
 namespace {
@@ -25,6 +26,24 @@ TEST(SummaryText, ALossThatNobodyReportedIsADash) {
   EXPECT_EQ(loss_line({4.5, 4.25, NAN}), "loss           4.5000 -> 4.2500");
   EXPECT_EQ(loss_line({NAN, 4.25}), "loss           — -> 4.2500");
   EXPECT_EQ(loss_line({NAN, NAN}), "loss           —");
+}
+
+TEST(PlainText, ATerminalObeysNothingOfIt) {
+  EXPECT_EQ(store::plain_line("a\x1b[31m\n\r\t\x7f"), "a\\x1b[31m\\n\\r\\t\\x7f");
+  EXPECT_EQ(store::plain_line("\xc2\x9b|\xe2\x80\xae|\xe2\x80\xa8|\xef\xbb\xbf"), "\\u009b|\\u202e|\\u2028|\\ufeff");
+  EXPECT_EQ(store::plain_line("\xff|\xc0\xaf|\xed\xa0\x80|\xe2\x82"), "\\xff|\\xc0\\xaf|\\xed\\xa0\\x80|\\xe2\\x82");
+  EXPECT_EQ(store::plain_line("µs ± 3 — ü 層 😀"), "µs ± 3 — ü 層 😀");
+  EXPECT_EQ(store::plain_lines("a\n\x1b\n"), "a\n\\x1b\n");
+  EXPECT_EQ(store::plain_message("a\nshardscope: b\n  c\n"), "a\n  shardscope: b\n  c\n");
+  EXPECT_EQ(store::plain_json("{\"a\": \"\xc2\x9b\x7f ü\"}\n"), "{\"a\": \"\\u009b\\u007f ü\"}\n");
+}
+
+TEST(FindingsText, ANameCannotBreakOutOfItsLine) {
+  analysis::Finding finding;
+  finding.title = "layer\nshardscope: fine";
+  finding.evidence = "\x1b[2J";
+  finding.next_step = "look";
+  EXPECT_THAT(findings_text({finding}, false), HasSubstr("layer\\nshardscope: fine\n         \\x1b[2J\n         Next: look\n"));
 }
 
 TEST(SummaryText, SaysWhatIsMissing) {
