@@ -36,7 +36,7 @@ int consolidate(const shardscope::train::Options& options) {
   try {
     if (options.save.empty()) {
       throw shardscope::train::UsageError("--consolidate " + options.consolidate +
-                                  ": give the file to write with --save");
+                                          ": give the file to write with --save");
     }
     shardscope::checkpoint::consolidate(options.consolidate, options.save);
     return 0;

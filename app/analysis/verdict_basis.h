@@ -8,8 +8,8 @@
 
 namespace shardscope::analysis {
 
-/// The first step of a run is not measured where there are more. Counted by run, not over all repeats: one that
-/// was cut short is mostly warm-up.
+/// The first step of a run is not measured where there are more. Counted by run, not over all repeats: one
+/// that was cut short is mostly warm-up.
 struct VerdictBasis {
   static constexpr std::size_t kFewestSteps = 3;
   std::size_t steps_a = 0, steps_b = 0;  ///< measured steps of the run of a side that has fewest

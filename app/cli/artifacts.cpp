@@ -16,8 +16,7 @@ namespace shardscope::cli {
 void write_report(const std::string& recording, const std::string& html) {
   store::RecordingInfo info;
   const store::Store store = store::open_recording(recording, &info);
-  for (const std::string& problem : info.problems)
-    say(stderr, "shardscope: {}: {}\n", recording, problem);
+  for (const std::string& problem : info.problems) say(stderr, "shardscope: {}: {}\n", recording, problem);
   analysis::Summary summary = analysis::summarize(store);
   summary.problems = info.problems;
   if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
@@ -35,16 +34,14 @@ std::vector<std::string> write_screenshots(const std::string& recording, const s
                     "--size", size},
                    Process::Output::capture);
     std::string said;
-    while (!interrupted() &&
-           render.read_lines(std::chrono::milliseconds(100),
-                             [&](const std::string& line) { said += line + "\n"; })) {
+    while (!interrupted() && render.read_lines(std::chrono::milliseconds(100),
+                                               [&](const std::string& line) { said += line + "\n"; })) {
     }
     if (interrupted()) break;
     if (render.wait() == 0 && std::filesystem::exists(path)) {
       written.push_back(path);
     } else {
-      say(stderr, "shardscope: screenshot of {}: {}\n", panel,
-                 said.empty() ? "failed without a word" : said);
+      say(stderr, "shardscope: screenshot of {}: {}\n", panel, said.empty() ? "failed without a word" : said);
     }
   }
   return written;

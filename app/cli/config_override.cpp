@@ -59,8 +59,8 @@ std::string config_text_with(const std::string& text, const std::string& name,
     std::string before;
     for (std::string part; std::getline(parts, part, '.');) {
       if (!at->is_object() && !at->is_null()) {
-        throw UserError(fmt::format("--set {}: {} is no object in {}, it has no {}", assignment, before, name, part),
-                        2);
+        throw UserError(
+            fmt::format("--set {}: {} is no object in {}, it has no {}", assignment, before, name, part), 2);
       }
       before += (before.empty() ? "" : ".") + part;
       at = &(*at)[part];

@@ -16,9 +16,9 @@ namespace shardscope::cli {
 [[nodiscard]] std::string config_text_with(const std::string& text, const std::string& name,
                                            const std::vector<std::string>& assignments);
 
-/// A file with `text` in a folder of its own in the temporary one, for as long as the object lives. Its path is
-/// nothing to the user: programs are given name(), `of` and what was changed, to call it in messages. Throws
-/// UserError when it cannot be created.
+/// A file with `text` in a folder of its own in the temporary one, for as long as the object lives. Its path
+/// is nothing to the user: programs are given name(), `of` and what was changed, to call it in messages.
+/// Throws UserError when it cannot be created.
 class TemporaryConfig {
  public:
   TemporaryConfig(const std::string& text, const std::string& of,

@@ -23,9 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string log_of(const DetachOptions& options, const std::string& recording) {
-  const std::string name = !options.log.empty()   ? options.log
-                           : !recording.empty()   ? recording + ".log"
-                                                  : std::string("shardscope.log");
+  const std::string name = !options.log.empty() ? options.log
+                           : !recording.empty() ? recording + ".log"
+                                                : std::string("shardscope.log");
   return fs::absolute(name).lexically_normal().string();
 }
 
@@ -39,7 +39,8 @@ struct Log {
 Log open_log(const std::string& path) {
   Log log{path, open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666), 0};
   if (log.fd < 0) {
-    throw UserError(fmt::format("--log {}: cannot be written: {}; choose another file", path, strerror(errno)));
+    throw UserError(
+        fmt::format("--log {}: cannot be written: {}; choose another file", path, strerror(errno)));
   }
   // Several runs may share a log.
   const std::string head =
@@ -87,10 +88,12 @@ int in_background(const Log& log, int parent, const std::function<int(const Unde
 }  // namespace
 
 CLI::Option* add_detach_options(CLI::App& verb, DetachOptions& options) {
-  CLI::Option* detach = verb.add_flag(
-      "--detach", options.detach, "Go on in the background when the terminal or the ssh connection is closed");
-  verb.add_option("--log", options.log,
-                  "With --detach: append what is said to this file (default: RECORDING.log, else shardscope.log)")
+  CLI::Option* detach =
+      verb.add_flag("--detach", options.detach,
+                    "Go on in the background when the terminal or the ssh connection is closed");
+  verb.add_option(
+          "--log", options.log,
+          "With --detach: append what is said to this file (default: RECORDING.log, else shardscope.log)")
       ->needs(detach);
   return detach;
 }
@@ -117,8 +120,8 @@ int detached(const DetachOptions& options, const std::string& recording,
     show_rest(log);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
-  say("{:<8} {}\n{:<8} {}\n{:<8} {}\n{:<8} kill {}\n", "pid", pid, "log", log.path, "watch",
-             watch_command, "stop", pid);
+  say("{:<8} {}\n{:<8} {}\n{:<8} {}\n{:<8} kill {}\n", "pid", pid, "log", log.path, "watch", watch_command,
+      "stop", pid);
   return 0;
 }
 

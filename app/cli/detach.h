@@ -21,8 +21,8 @@ using UnderWay = std::function<void(const std::string& watch_command)>;
 
 /// Does `work` in a process of its own, without a terminal, its output in the log. In the process that calls,
 /// prints the other's id, the log, how to watch and how to stop it, and returns 0; or, where the work ended
-/// before it was up, what it had to say, and returns its exit code. In the process of its own, returns that of
-/// `work`. To be called while there are no other threads. Throws UserError when the log cannot be written.
+/// before it was up, what it had to say, and returns its exit code. In the process of its own, returns that
+/// of `work`. To be called while there are no other threads. Throws UserError when the log cannot be written.
 [[nodiscard]] int detached(const DetachOptions& options, const std::string& recording,
                            const std::function<int(const UnderWay&)>& work);
 

@@ -37,8 +37,7 @@ bool on_path(const std::string& program) {
 }
 
 std::vector<std::string> rank_command(const LaunchOptions& options, const std::string& config_path,
-                                      const std::string& config_name,
-                                      const std::string& publish_endpoint) {
+                                      const std::string& config_name, const std::string& publish_endpoint) {
   std::vector<std::string> command;
   // One rank needs nobody to start it, so that a machine without MPI's programs will do.
   if (options.ranks > 1 || on_path("mpirun")) {
@@ -76,9 +75,9 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   return command;
 }
 
-/// Ranks that are killed leave what Open MPI shares among them (4 MiB each in /dev/shm, for ever): in a folder of
-/// this run it goes with the run, or when the next one begins. Nothing where the user has chosen a place, or there is
-/// none of that kind.
+/// Ranks that are killed leave what Open MPI shares among them (4 MiB each in /dev/shm, for ever): in a
+/// folder of this run it goes with the run, or when the next one begins. Nothing where the user has chosen a
+/// place, or there is none of that kind.
 std::optional<ScratchFolder> folder_for_mpi() {
   constexpr const char* kSharedMemory = "/dev/shm";
   if (std::getenv("OMPI_MCA_btl_vader_backing_directory") != nullptr) return std::nullopt;
@@ -164,7 +163,7 @@ void check_files(const LaunchOptions& options) {
 void warn_if_insecure(const collector::CollectorOptions& options, const std::string& endpoint) {
   if (!options.insecure || !options.keys.empty()) return;
   say(stderr, "shardscope: warning: --insecure: whoever reaches {} can read and control this run\n",
-             endpoint);
+      endpoint);
 }
 
 bool has_display() {

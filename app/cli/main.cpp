@@ -21,7 +21,7 @@ int finished(int code) {
   const bool written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (code != 0 || written) return code;
   shardscope::cli::say(stderr, "shardscope: standard output: not all of it could be written{}{}\n",
-             errno != 0 ? ": " : "", errno != 0 ? std::strerror(errno) : "");
+                       errno != 0 ? ": " : "", errno != 0 ? std::strerror(errno) : "");
   return 1;
 }
 
@@ -70,8 +70,7 @@ int main(int argc, char** argv) {
     std::string verb;
     for (const CLI::App* at = where; at != &app; at = at->get_parent()) verb = at->get_name() + " " + verb;
     if (where->get_require_subcommand_min() > 0 && !word.empty()) {
-      say(stderr, "shardscope: {}{}: no such verb; `shardscope {}--help` lists them\n", verb, word,
-                 verb);
+      say(stderr, "shardscope: {}{}: no such verb; `shardscope {}--help` lists them\n", verb, word, verb);
       return 2;
     }
     say(stderr, "shardscope: {}; see `shardscope {}--help`\n", error.what(), verb);

@@ -44,9 +44,9 @@ class Process {
 /// Sibling program; throws UserError naming the missing file.
 [[nodiscard]] std::string sibling_program(const std::string& name);
 
-/// From now on SIGINT, SIGTERM, SIGQUIT and SIGHUP (a terminal or an ssh connection that was closed) are wishes
-/// to end: what is being recorded is finished first. The third ends the program at once. Standard output and
-/// error of a terminal that is gone go nowhere, so that writing to them does not end it either.
+/// From now on SIGINT, SIGTERM, SIGQUIT and SIGHUP (a terminal or an ssh connection that was closed) are
+/// wishes to end: what is being recorded is finished first. The third ends the program at once. Standard
+/// output and error of a terminal that is gone go nowhere, so that writing to them does not end it either.
 void install_interrupt_handler();
 [[nodiscard]] bool interrupted() noexcept;
 /// Of the first of these signals: its name and the exit code of whoever was ended by it, 128 + its number.

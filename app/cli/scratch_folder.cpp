@@ -23,7 +23,8 @@ constexpr const char* kLock = ".held";
 
 /// Whether `path` still names what `fd` is.
 bool is_at(int fd, const std::string& path) {
-  struct stat held {}, named {};
+  struct stat held {
+  }, named{};
   return fstat(fd, &held) == 0 && lstat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
          held.st_dev == named.st_dev;
 }

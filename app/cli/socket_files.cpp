@@ -22,7 +22,8 @@ void SocketFiles::of(const std::string& endpoint) {
 SocketFiles::~SocketFiles() {
   for (const File& file : files_) {
     struct stat found {};
-    const bool same = lstat(file.path.c_str(), &found) == 0 && found.st_dev == file.device && found.st_ino == file.inode;
+    const bool same =
+        lstat(file.path.c_str(), &found) == 0 && found.st_dev == file.device && found.st_ino == file.inode;
     if (same) unlink(file.path.c_str());
   }
 }

@@ -247,7 +247,7 @@ std::string findings_text(const std::vector<analysis::Finding>& findings, bool s
   if (findings.empty()) return text + "No findings: nothing stands out in this run.\n";
   for (const analysis::Finding& finding : findings) {
     text += plain_format("{:<8} {}\n         {}\n         Next: {}\n", store::name_of(finding.severity),
-                        finding.title, finding.evidence, finding.next_step);
+                         finding.title, finding.evidence, finding.next_step);
   }
   return text;
 }

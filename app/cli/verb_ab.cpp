@@ -80,8 +80,8 @@ int ab(AbOptions& options) {
       const LaunchResult result = launch(launch_options);
       const int code = report_end(result);
       if (interrupted()) {
-        say(stderr, "shardscope: ab was interrupted ({}) in run {}: nothing is compared\n",
-                   interrupt_name(), launch_options.label);
+        say(stderr, "shardscope: ab was interrupted ({}) in run {}: nothing is compared\n", interrupt_name(),
+            launch_options.label);
         return interrupt_code();
       }
       if (code != 0) return code;

@@ -27,7 +27,7 @@ int demo(DemoOptions& options) {
   const bool window = !options.headless && has_display();
   if (!window) {
     say(stderr, "shardscope: {}; training without a window, pictures follow at the end\n",
-               options.headless ? "--headless" : "no display (DISPLAY is not set)");
+        options.headless ? "--headless" : "no display (DISPLAY is not set)");
   }
   std::error_code error;
   fs::create_directories(options.out, error);

@@ -110,8 +110,7 @@ int make_keys(const KeysOptions& options) {
                                            : KeyRole::control;
     say("{}\n", add_holder(folder, collector, what, name));
   }
-  say(stderr,
-             "shardscope: collectors read their list when they start: restart those that are running\n");
+  say(stderr, "shardscope: collectors read their list when they start: restart those that are running\n");
   return 0;
 }
 

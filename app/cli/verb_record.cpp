@@ -23,8 +23,9 @@ namespace shardscope::cli {
 namespace {
 
 std::string watch_command(const collector::CollectorOptions& options, const std::string& endpoint) {
-  return options.keys.empty() ? fmt::format("shardscope view {}", endpoint)
-                              : fmt::format("shardscope view --key {}/control.key {}", options.keys, endpoint);
+  return options.keys.empty()
+             ? fmt::format("shardscope view {}", endpoint)
+             : fmt::format("shardscope view --key {}/control.key {}", options.keys, endpoint);
 }
 
 /// Collects until every rank has ended or the user interrupts it.
@@ -35,8 +36,7 @@ int collect(const collector::CollectorOptions& options, const std::string& doing
   collector::Collector collector(options);
   sockets.of(collector.publish_endpoint());
   if (under_way) under_way(watch_command(options, collector.publish_endpoint()));
-  say(stderr, "shardscope: listening on {}, {}; Ctrl-C ends it\n", collector.publish_endpoint(),
-             doing);
+  say(stderr, "shardscope: listening on {}, {}; Ctrl-C ends it\n", collector.publish_endpoint(), doing);
   warn_if_insecure(options, collector.publish_endpoint());
   Progress progress(0, "collecting");
   while (!interrupted() && !collector.status().finished) {
@@ -50,25 +50,28 @@ int collect(const collector::CollectorOptions& options, const std::string& doing
   collector.read([&](const store::Store& store) {
     for (const store::RankRow& rank : store.ranks()) unended += rank.finished ? 0 : 1;
     say(stderr, "shardscope: {} events of {} ranks, {}", status.events, store.ranks().size(),
-               store::text_of(store::losses_of(store)));
+        store::text_of(store::losses_of(store)));
   });
   say(stderr, "; {} shed here\n", status.shed);
   if (status.shed_upstream != 0) {
     say(stderr, "shardscope: {} events not passed on to {}: it takes them in too slowly\n",
-               status.shed_upstream, options.upstream);
+        status.shed_upstream, options.upstream);
   }
   if (status.rejected + status.refused != 0) {
     std::string reasons;
     for (const auto& [reason, count] : status.rejected_by)
       reasons += fmt::format(", {} for {}", count, reason);
-    say(stderr, "shardscope: {} messages ignored{}; {} connections refused\n", status.rejected,
-               reasons, status.refused);
+    say(stderr, "shardscope: {} messages ignored{}; {} connections refused\n", status.rejected, reasons,
+        status.refused);
   }
   if (!status.recording_error.empty()) throw UserError(status.recording_error);
   // That of a node's collector is over when the one above has everything.
   if (!status.finished && unended != 0) {
-    say(stderr, "shardscope: interrupted ({}) before {} of the ranks that came had said that {} ended: what came later "
-        "is not recorded\n", interrupt_name(), unended, unended == 1 ? "it" : "they");
+    say(stderr,
+        "shardscope: interrupted ({}) before {} of the ranks that came had said that {} ended: what came "
+        "later "
+        "is not recorded\n",
+        interrupt_name(), unended, unended == 1 ? "it" : "they");
     return interrupt_code();
   }
   return 0;
@@ -108,10 +111,12 @@ std::string address_of(std::string endpoint) {
 /// It would take what it passes on for a rank's, and pass that on.
 void refuse_itself(const collector::CollectorOptions& options) {
   if (address_of(options.upstream) != address_of(options.listen)) return;
-  throw UserError(fmt::format(
-      "--upstream {}: is where this collector listens itself; give the endpoint of the collector above, "
-      "or another --listen",
-      options.upstream), 2);
+  throw UserError(
+      fmt::format(
+          "--upstream {}: is where this collector listens itself; give the endpoint of the collector above, "
+          "or another --listen",
+          options.upstream),
+      2);
 }
 
 }  // namespace

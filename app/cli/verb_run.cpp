@@ -71,10 +71,10 @@ int report_end(const LaunchResult& result) {
   if (result.interrupted) {
     if (!result.failure.empty()) say_failure(result.failure);
     say(stderr, "shardscope: interrupted ({}) after {} step{}{}\n", interrupt_name(), result.steps,
-               result.steps == 1 ? "" : "s",
-               result.record.empty() || !result.recording_error.empty()
-                   ? ""
-                   : fmt::format("; {} holds what ran until then", result.record));
+        result.steps == 1 ? "" : "s",
+        result.record.empty() || !result.recording_error.empty()
+            ? ""
+            : fmt::format("; {} holds what ran until then", result.record));
     return interrupt_code();
   }
   if (result.exit_code != 0) {

@@ -123,7 +123,7 @@ int simulate(const SimulateOptions& options) {
   if (played.code != 0) {
     const bool recorded = interrupted() && collector && !options.record.empty();
     say(stderr, "shardscope: {}{}\n", played.failure,
-               recorded ? fmt::format("; {} holds what came until then", options.record) : "");
+        recorded ? fmt::format("; {} holds what came until then", options.record) : "");
     return played.code;
   }
   if (dashboard) {
@@ -147,7 +147,7 @@ int simulate(const SimulateOptions& options) {
       result["recording_bytes"] = fs::file_size(options.record);
       if (!options.json) {
         say("{}: {} events, {:.1f} MB\n", options.record, status.events,
-                   static_cast<double>(fs::file_size(options.record)) * 1e-6);
+            static_cast<double>(fs::file_size(options.record)) * 1e-6);
       }
     }
   }
@@ -195,9 +195,9 @@ void add_simulate(CLI::App& app, Action& action) {
   verb->add_flag("--no-memory-limit", options->no_memory_limit,
                  "Go on where the device's memory would not be enough");
   CLI::Option* record = verb->add_option("-o,--record", options->record, "Record to this *.zscope file");
-  CLI::Option* connect = verb->add_option("--connect", options->connect,
-                                          "Publish to a collector or dashboard that listens here")
-                             ->check(kEndpoint);
+  CLI::Option* connect =
+      verb->add_option("--connect", options->connect, "Publish to a collector or dashboard that listens here")
+          ->check(kEndpoint);
   verb->add_option("--key", options->key, "Publishing key for --connect (docs/security.md)")->needs(connect);
   CLI::Option* view = verb->add_flag("--view", options->view, "Open the dashboard on it");
   connect->excludes(record)->excludes(view);

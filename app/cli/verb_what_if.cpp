@@ -214,17 +214,16 @@ int what_if(const WhatIfOptions& options) {
   check_link("between nodes", "--node-link", options.node_link, pace.between, b.pace.between);
   check_link("between device and host", "--host-link", options.host_link, pace.host, b.pace.host);
   if (pace.worker_ms <= 0 && b.pace.worker_ms > 0) {
-    say(
-        stderr,
+    say(stderr,
         "shardscope: warning: the changed run updates parameters on the CPU, which the recorded one did not: "
         "{:.3g} GB/s of host memory for each rank are assumed\n",
         rates.host_memory_gb_per_s);
   }
   if (b.store.tables().param_bytes != tables.param_bytes) {
     say(stderr,
-               "shardscope: warning: the changed run has another data type, of which nothing was recorded: "
-               "its products "
-               "are played at the recorded type's rate\n");
+        "shardscope: warning: the changed run has another data type, of which nothing was recorded: "
+        "its products "
+        "are played at the recorded type's rate\n");
   }
   if (!options.out.empty()) {
     std::error_code error;
@@ -267,19 +266,18 @@ int what_if(const WhatIfOptions& options) {
     say_text(stdout, store::plain_json(analysis::to_text(out, 2)) + "\n");
     return 0;
   }
-  say("{:<11}{}: {}, ZeRO-{}, {} rank{}, {:.4g} ms per step{}\n", "recorded", options.recording,
-             tables.model, tables.stage, tables.world, tables.world == 1 ? "" : "s", pace.step_ms,
-             tables.simulated ? " (itself simulated)" : "");
-  say(
-      "{:<11}products {:.3g} TFLOP/s, memory {:.3g} GB/s; among ranks {}, between nodes {}, to the host {}\n",
+  say("{:<11}{}: {}, ZeRO-{}, {} rank{}, {:.4g} ms per step{}\n", "recorded", options.recording, tables.model,
+      tables.stage, tables.world, tables.world == 1 ? "" : "s", pace.step_ms,
+      tables.simulated ? " (itself simulated)" : "");
+  say("{:<11}products {:.3g} TFLOP/s, memory {:.3g} GB/s; among ranks {}, between nodes {}, to the host {}\n",
       "fitted", rates.matrix_tflops, rates.memory_gb_per_s, link_text(pace.inside), link_text(pace.between),
       link_text(pace.host));
-  say("{:<11}{:.4g} ms per step for the recorded settings, {:+.1f} % beside the recording\n",
-             "modelled", a->pace.step_ms, model_error);
-  say("{:<11}{:.4g} ms per step, {:+.1f} %: the recorded time and what the model changes by\n\n",
-             "predicted", predicted, 100 * difference / pace.step_ms);
+  say("{:<11}{:.4g} ms per step for the recorded settings, {:+.1f} % beside the recording\n", "modelled",
+      a->pace.step_ms, model_error);
+  say("{:<11}{:.4g} ms per step, {:+.1f} %: the recorded time and what the model changes by\n\n", "predicted",
+      predicted, 100 * difference / pace.step_ms);
   say("A  the recorded settings, simulated{}\nB  the changed settings, simulated\n\n",
-             ranks == tables.world ? "" : fmt::format(", {} ranks", tables.world));
+      ranks == tables.world ? "" : fmt::format(", {} ranks", tables.world));
   say_text(stdout, store::plain_lines(comparison_text(comparison)));
   if (ranks != tables.world) say("  ranks: {} -> {}\n", tables.world, ranks);
   if (!options.link.empty()) say("  link among ranks: {}\n", options.link);

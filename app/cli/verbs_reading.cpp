@@ -46,10 +46,12 @@ int print_info(const Reading& reading) {
   const store::Store store = store::open_recording(reading.file, &info);
   const store::Losses losses = store::losses_of(store);
   if (reading.json) {
-    nlohmann::json out = {{"path", info.path},         {"format_version", info.format_version},
+    nlohmann::json out = {{"path", info.path},
+                          {"format_version", info.format_version},
                           {"complete", info.complete && info.problems.empty()},
                           {"chunks", info.chunks},
-                          {"events", info.events},     {"file_bytes", info.file_bytes},
+                          {"events", info.events},
+                          {"file_bytes", info.file_bytes},
                           {"problems", info.problems}};
     out["dropped"] = losses.dropped;
     out["shed"] = losses.shed;
@@ -102,40 +104,37 @@ int print_info(const Reading& reading) {
   }
   say("{:<12} {}\n", "recording", info.path);
   say("{:<12} version {}, {:.2f} MiB, {} chunks, {} events ({:.2f} bytes per event)\n", "file",
-             info.format_version, static_cast<double>(info.file_bytes) / 1048576.0, info.chunks, info.events,
-             info.events > 0 ? static_cast<double>(info.file_bytes) / static_cast<double>(info.events) : 0.0);
+      info.format_version, static_cast<double>(info.file_bytes) / 1048576.0, info.chunks, info.events,
+      info.events > 0 ? static_cast<double>(info.file_bytes) / static_cast<double>(info.events) : 0.0);
   say("{:<12} {}\n", "state",
-             !info.complete          ? "incomplete: the run was still going on or was cut off"
-             : info.problems.empty() ? "complete"
-                                     : "ended properly; what is damaged or missing since follows");
+      !info.complete          ? "incomplete: the run was still going on or was cut off"
+      : info.problems.empty() ? "complete"
+                              : "ended properly; what is damaged or missing since follows");
   if (store::detail_was_lowered(store.messages()))
-    say("{:<12} somebody lowered the detail while the run went on: less was recorded from then on\n",
-               "");
-  for (const std::string& line : store::control_lines(store.messages()))
-    say("{:<12} {}\n", "control", line);
+    say("{:<12} somebody lowered the detail while the run went on: less was recorded from then on\n", "");
+  for (const std::string& line : store::control_lines(store.messages())) say("{:<12} {}\n", "control", line);
   for (const std::string& problem : info.problems) say("{:<12} {}\n", "problem", problem);
   say("{:<12} {}{}\n", "events", store::text_of(losses),
-             store.gaps().empty() ? "" : fmt::format("; {} gaps", store.gaps().size()));
+      store.gaps().empty() ? "" : fmt::format("; {} gaps", store.gaps().size()));
   if (const auto ends = store.unbegun_ends(); ends && !store::unbegun_by_rank(*ends).empty()) {
     say("{:<12} nothing explains that these ended: {}\n", "", store::unbegun_by_rank(*ends));
   }
   if (store.has_tables()) {
     const auto& t = store.tables();
     say("{:<12} {}\n", "run", t.run_id);
-    say("{:<12} {}, {} parameters in {} tensors, {} modules\n", "model", t.model, t.elems,
-               t.params.size(), t.modules.size());
+    say("{:<12} {}, {} parameters in {} tensors, {} modules\n", "model", t.model, t.elems, t.params.size(),
+        t.modules.size());
     say("{:<12} ZeRO-{}, {} ranks, {}{}\n", "training", t.stage, t.world, t.device,
-               t.simulated ? ", simulated" : "");
+        t.simulated ? ", simulated" : "");
     say("{:<12} {}\n{:<12} {}\n", "hardware", t.hardware, "versions", t.versions);
   }
   for (const store::RankRow& rank : store.ranks()) {
     say("{:<12} {} (pid {}): {} events, {} dropped, {} messages lost, clock {} ± {}, drift {}, {}\n",
-               fmt::format("rank {}", rank.rank), rank.host, rank.pid, rank.events, rank.dropped,
-               rank.lost_messages, analysis::time_text(rank.clock_offset_ns),
-               analysis::time_text(rank.clock_residual_ns),
-               rank.clock_drift ? analysis::ppm_text(*rank.clock_drift) + " ppm" : "—",
-               rank.finished ? fmt::format("ended with code {}", rank.exit_code)
-                             : std::string("did not say that it ended"));
+        fmt::format("rank {}", rank.rank), rank.host, rank.pid, rank.events, rank.dropped, rank.lost_messages,
+        analysis::time_text(rank.clock_offset_ns), analysis::time_text(rank.clock_residual_ns),
+        rank.clock_drift ? analysis::ppm_text(*rank.clock_drift) + " ppm" : "—",
+        rank.finished ? fmt::format("ended with code {}", rank.exit_code)
+                      : std::string("did not say that it ended"));
   }
   return 0;
 }

@@ -30,7 +30,8 @@ class Table {
   Table& cell(std::string_view value) {
     separate();
     // A name is text: a spreadsheet would compute one that begins like a formula.
-    const bool formula = !value.empty() && std::string_view("=+-@\t\r").find(value.front()) != std::string_view::npos;
+    const bool formula =
+        !value.empty() && std::string_view("=+-@\t\r").find(value.front()) != std::string_view::npos;
     std::string quoted;
     if (formula) value = quoted = "'" + std::string(value);
     if (value.find_first_of("\",\r\n") == std::string_view::npos) {

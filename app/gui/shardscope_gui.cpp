@@ -51,9 +51,8 @@ Size parse_size(const std::string& text) {
   char rest = 0;
   if (std::sscanf(text.c_str(), "%dx%d%c", &size.width, &size.height, &rest) != 2 || size.width < 320 ||
       size.height < 200 || size.width > 16384 || size.height > 16384) {
-    throw UsageError(
-        "--size '" + text +
-        "' is not a size; write WIDTHxHEIGHT from 320x200 to 16384x16384, as in 1600x900");
+    throw UsageError("--size '" + text +
+                     "' is not a size; write WIDTHxHEIGHT from 320x200 to 16384x16384, as in 1600x900");
   }
   return size;
 }

@@ -16,7 +16,9 @@ std::string identity_columns(std::int32_t format_version) {
 }
 
 ChunkIdentity row_identity(const Statement& row, int first_column) {
-  const auto number = [&](int column) { return static_cast<std::uint64_t>(row.integer(first_column + column)); };
+  const auto number = [&](int column) {
+    return static_cast<std::uint64_t>(row.integer(first_column + column));
+  };
   return {.rank = static_cast<std::uint32_t>(number(0)),
           .parts = static_cast<std::uint32_t>(number(1)),
           .sequence = number(2),
@@ -34,8 +36,9 @@ void must_be(const ChunkIdentity& of_row, const ChunkIdentity& of_bytes) {
   if (of_row.rank == of_bytes.rank && of_row.sequence == of_bytes.sequence) {
     throw std::runtime_error("chunk: its row says other times or numbers of events than its bytes");
   }
-  throw std::runtime_error("chunk: its bytes are those of another chunk (rank " + std::to_string(of_bytes.rank) +
-                           ", sequence " + std::to_string(of_bytes.sequence) + ")");
+  throw std::runtime_error("chunk: its bytes are those of another chunk (rank " +
+                           std::to_string(of_bytes.rank) + ", sequence " + std::to_string(of_bytes.sequence) +
+                           ")");
 }
 
 }  // namespace shardscope::store

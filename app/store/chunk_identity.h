@@ -1,5 +1,5 @@
-// What the header of an encoded chunk and its row in a recording both say. A checksum of bytes alone would not
-// notice that they lie in the row of another chunk.
+// What the header of an encoded chunk and its row in a recording both say. A checksum of bytes alone would
+// not notice that they lie in the row of another chunk.
 #pragma once
 
 #include <cstddef>

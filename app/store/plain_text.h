@@ -7,12 +7,12 @@
 
 namespace shardscope::store {
 
-/// On one line: control characters (line breaks and tabs as well), marks that turn the direction of writing and
-/// bytes that are no UTF-8 as \n, \x1b, \u202e.
+/// On one line: control characters (line breaks and tabs as well), marks that turn the direction of writing
+/// and bytes that are no UTF-8 as \n, \x1b, \u202e.
 [[nodiscard]] std::string plain_line(std::string_view text);
 
-/// Several lines: line breaks stay, and what follows one is indented, so that it cannot begin like a message of
-/// the program.
+/// Several lines: line breaks stay, and what follows one is indented, so that it cannot begin like a message
+/// of the program.
 [[nodiscard]] std::string plain_message(std::string_view text);
 
 /// What the program laid out itself: line breaks stay as they are.

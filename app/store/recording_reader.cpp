@@ -120,8 +120,8 @@ class Reader {
     }
   }
 
-  /// Far more than it takes to read every row several times; without it a file whose pages refer to one another
-  /// in circles would be read for ever.
+  /// Far more than it takes to read every row several times; without it a file whose pages refer to one
+  /// another in circles would be read for ever.
   static std::uint64_t work_of(std::uint64_t file_bytes) {
     constexpr std::uint64_t kPerByte = 16, kAtLeast = 1'000'000;
     return kPerByte * file_bytes + kAtLeast;

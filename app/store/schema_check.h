@@ -1,5 +1,6 @@
-// Whether a file's tables can be what they are called. A view in place of a table may have rows without end, a
-// trigger, a virtual table or an expression in an index may compute anything; a recording has none of these.
+// Whether a file's tables can be what they are called. A view in place of a table may have rows without end,
+// a trigger, a virtual table or an expression in an index may compute anything; a recording has none of
+// these.
 #pragma once
 
 #include <string>

@@ -48,7 +48,7 @@ std::vector<double> parse_stragglers(const std::vector<std::string>& texts, std:
     }
     if (rank >= ranks) {
       throw train::UsageError("--straggler " + text + ": the run has the ranks 0 to " +
-                                  std::to_string(ranks - 1));
+                              std::to_string(ranks - 1));
     }
     slowness.resize(ranks, 1.0);
     slowness[rank] = factor;

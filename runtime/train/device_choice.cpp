@@ -21,8 +21,7 @@ int ordinal_in(const std::string& text) {
     const auto [stop, error] = std::from_chars(digits, end, ordinal);
     if (error == std::errc{} && stop == end && ordinal >= 0) return ordinal;
   }
-  throw UsageError("--device " + text +
-                   ": unknown; use cpu, cuda or cuda:N (a number as CUDA counts)");
+  throw UsageError("--device " + text + ": unknown; use cpu, cuda or cuda:N (a number as CUDA counts)");
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 
 namespace shardscope::train {
 
-/// The command line is wrong: exit code 2. What it names and cannot be used (a file, a device) is none of these.
+/// The command line is wrong: exit code 2. What it names and cannot be used (a file, a device) is none of
+/// these.
 class UsageError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;

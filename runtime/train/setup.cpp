@@ -67,8 +67,7 @@ instrumentation::Detail parse_detail(const std::string& name) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (name == kNames[i]) return static_cast<instrumentation::Detail>(i);
   }
- throw UsageError("--detail " + name +
-                              ": unknown; use steps, phases, modules, params or kernels");
+  throw UsageError("--detail " + name + ": unknown; use steps, phases, modules, params or kernels");
 }
 
 }  // namespace

@@ -30,8 +30,10 @@ TEST(SummaryText, ALossThatNobodyReportedIsADash) {
 
 TEST(PlainText, ATerminalObeysNothingOfIt) {
   EXPECT_EQ(store::plain_line("a\x1b[31m\n\r\t\x7f"), "a\\x1b[31m\\n\\r\\t\\x7f");
-  EXPECT_EQ(store::plain_line("\xc2\x9b|\xe2\x80\xae|\xe2\x80\xa8|\xef\xbb\xbf"), "\\u009b|\\u202e|\\u2028|\\ufeff");
-  EXPECT_EQ(store::plain_line("\xff|\xc0\xaf|\xed\xa0\x80|\xe2\x82"), "\\xff|\\xc0\\xaf|\\xed\\xa0\\x80|\\xe2\\x82");
+  EXPECT_EQ(store::plain_line("\xc2\x9b|\xe2\x80\xae|\xe2\x80\xa8|\xef\xbb\xbf"),
+            "\\u009b|\\u202e|\\u2028|\\ufeff");
+  EXPECT_EQ(store::plain_line("\xff|\xc0\xaf|\xed\xa0\x80|\xe2\x82"),
+            "\\xff|\\xc0\\xaf|\\xed\\xa0\\x80|\\xe2\\x82");
   EXPECT_EQ(store::plain_line("µs ± 3 — ü 層 😀"), "µs ± 3 — ü 層 😀");
   EXPECT_EQ(store::plain_lines("a\n\x1b\n"), "a\n\\x1b\n");
   EXPECT_EQ(store::plain_message("a\nshardscope: b\n  c\n"), "a\n  shardscope: b\n  c\n");
@@ -43,7 +45,8 @@ TEST(FindingsText, ANameCannotBreakOutOfItsLine) {
   finding.title = "layer\nshardscope: fine";
   finding.evidence = "\x1b[2J";
   finding.next_step = "look";
-  EXPECT_THAT(findings_text({finding}, false), HasSubstr("layer\\nshardscope: fine\n         \\x1b[2J\n         Next: look\n"));
+  EXPECT_THAT(findings_text({finding}, false),
+              HasSubstr("layer\\nshardscope: fine\n         \\x1b[2J\n         Next: look\n"));
 }
 
 TEST(SummaryText, SaysWhatIsMissing) {

@@ -92,7 +92,8 @@ TEST_F(TablesTest, CsvQuotesAndLeavesMissingValuesEmpty) {
   const fs::path computed = folder_ / "formulas";
   write_csv(computed.string(), formulas);
   const auto texts = parse(computed / "messages.csv");
-  const std::vector<std::string> expected = {"'=HYPERLINK(1)", "'+1", "'-1", "'@SUM(A1)", "'\t=1", "a=1", "1-1"};
+  const std::vector<std::string> expected = {"'=HYPERLINK(1)", "'+1", "'-1", "'@SUM(A1)",
+                                             "'\t=1",          "a=1", "1-1"};
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(texts.at(i + 1)[3], expected[i]);
   const auto step = parse(folder_ / "steps.csv")[1];
   EXPECT_EQ(step[2], "");  // it has not ended

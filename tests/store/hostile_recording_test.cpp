@@ -24,7 +24,8 @@ void execute(const std::string& path, const std::string& sql) {
   sqlite3_close(db);
 }
 
-constexpr const char* kEndless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS ";
+constexpr const char* kEndless =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS ";
 
 TEST_F(RecordingTest, AViewWithoutEndInPlaceOfATableIsRefused) {
   const std::string path = write("whole.zscope", make_synthetic_run({.steps = 2}));
@@ -33,15 +34,17 @@ TEST_F(RecordingTest, AViewWithoutEndInPlaceOfATableIsRefused) {
       {"meta", "key, i AS value FROM n"},
       {"tables", "rank, x'00' AS bytes, 0 AS crc FROM n"},
       {"names", "rank, i AS id, 'a' AS name, 0 AS crc FROM n"},
-      {"chunks", "id, 0 AS rank, i AS sequence, x'00' AS bytes, 0 AS begin_ns, 0 AS end_ns, 0 AS clock_offset_ns, 0 AS "
-                 "clock_residual_ns, 1 AS events, 1 AS parts, 0 AS dropped_before, 0 AS lost_before FROM n"},
+      {"chunks",
+       "id, 0 AS rank, i AS sequence, x'00' AS bytes, 0 AS begin_ns, 0 AS end_ns, 0 AS clock_offset_ns, 0 AS "
+       "clock_residual_ns, 1 AS events, 1 AS parts, 0 AS dropped_before, 0 AS lost_before FROM n"},
       {"messages", "id, 0 AS rank, 0 AS at_ns, 0 AS severity, 'a' AS text, 0 AS crc FROM n"},
       {"run", "simulated FROM n"},
   }};
   for (const auto& [table, columns] : views) {
     const std::string hostile = file("view.zscope");
     std::filesystem::copy_file(path, hostile, std::filesystem::copy_options::overwrite_existing);
-    execute(hostile, std::string("DROP TABLE ") + table + "; CREATE VIEW " + table + " AS " + kEndless + columns);
+    execute(hostile,
+            std::string("DROP TABLE ") + table + "; CREATE VIEW " + table + " AS " + kEndless + columns);
     EXPECT_THAT(refusal(hostile), testing::HasSubstr(std::string("it has a view named ") + table));
   }
 }
@@ -53,7 +56,8 @@ TEST_F(RecordingTest, WhatComputesIsRefused) {
       {"CREATE INDEX slow ON names(hex(zeroblob(400000000)))", "its index slow is more than plain columns"},
       {"CREATE INDEX part ON names(id) WHERE id > 5", "its index part is more than plain columns"},
       {"CREATE TABLE more(a, b AS (hex(zeroblob(400000000))))", "its table more is more than plain columns"},
-      {"CREATE TABLE more(a CHECK (length(hex(zeroblob(400000000))) > 5))", "its table more is more than plain columns"},
+      {"CREATE TABLE more(a CHECK (length(hex(zeroblob(400000000))) > 5))",
+       "its table more is more than plain columns"},
   }};
   for (const auto& [sql, why] : hostile) {
     const std::string copy = file("computes.zscope");
@@ -65,15 +69,18 @@ TEST_F(RecordingTest, WhatComputesIsRefused) {
   const std::string copy = file("virtual.zscope");
   std::filesystem::copy_file(path, copy, std::filesystem::copy_options::overwrite_existing);
   execute(copy,
-          "PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES('table', 'names2', 'names2', 0, 'CREATE VIRTUAL "
+          "PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES('table', 'names2', 'names2', 0, "
+          "'CREATE VIRTUAL "
           "TABLE names2 USING json_each')");
   EXPECT_THAT(refusal(copy), testing::HasSubstr("its table names2 is more than plain columns"));
 }
 
 TEST_F(RecordingTest, WhatAUserAddsInPlainTablesIsNone) {
   const std::string path = write("mine.zscope", make_synthetic_run({.steps = 2}));
-  execute(path, "CREATE TABLE mine(a INTEGER PRIMARY KEY, b TEXT NOT NULL); CREATE INDEX by_step ON steps(loss, step DESC); "
-                "ANALYZE; VACUUM");
+  execute(path,
+          "CREATE TABLE mine(a INTEGER PRIMARY KEY, b TEXT NOT NULL); CREATE INDEX by_step ON steps(loss, "
+          "step DESC); "
+          "ANALYZE; VACUUM");
   RecordingInfo info;
   EXPECT_GT(open_recording(path, &info).event_count(), 0U);
   EXPECT_EQ(info.problems.size(), 1U);  // the schema is not what was written
@@ -84,7 +91,8 @@ std::string circle(std::uint32_t child, std::size_t page_bytes) {
   std::string page(page_bytes, '\0');
   constexpr std::size_t kCells = 200, kCell = 5, kHeader = 12;
   const auto put = [&](std::size_t at, std::uint32_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) page[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> (8 * (bytes - 1 - i)));
+    for (int i = 0; i < bytes; ++i)
+      page[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> (8 * (bytes - 1 - i)));
   };
   const std::size_t content = page_bytes - kCells * kCell;
   put(0, 5, 1);
@@ -104,7 +112,8 @@ TEST_F(RecordingTest, PagesThatAreReadAgainAndAgainComeToAnEnd) {
   std::uint32_t root = 0;
   {
     Database db(path, Database::Access::read);
-    root = static_cast<std::uint32_t>(db.integer("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'"));
+    root =
+        static_cast<std::uint32_t>(db.integer("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'"));
   }
   constexpr std::size_t kPage = 2048;
   std::string bytes;
@@ -119,18 +128,21 @@ TEST_F(RecordingTest, PagesThatAreReadAgainAndAgainComeToAnEnd) {
   for (std::uint32_t level = 1; level < kLevels; ++level) bytes += circle(pages + level + 1, kPage);
   bytes += leaf;
   pages += kLevels;
-  for (int i = 0; i < 4; ++i) bytes[static_cast<std::size_t>(28 + i)] = static_cast<char>(pages >> (8 * (3 - i)));
+  for (int i = 0; i < 4; ++i)
+    bytes[static_cast<std::size_t>(28 + i)] = static_cast<char>(pages >> (8 * (3 - i)));
   std::ofstream(path, std::ios::binary) << bytes;
   RecordingInfo info;
   (void)open_recording(path, &info);
-  EXPECT_TRUE(mentions(info, "messages: the file is damaged there (reading it takes more work than a file of its size"));
+  EXPECT_TRUE(mentions(
+      info, "messages: the file is damaged there (reading it takes more work than a file of its size"));
 }
 
 /// Exchanges the bytes of two rows of table chunks and leaves everything else.
 void exchange(const std::string& path, std::int64_t a, std::int64_t b) {
   const std::string x = std::to_string(a), y = std::to_string(b);
   execute(path, "CREATE TEMP TABLE kept AS SELECT bytes FROM chunks WHERE id = " + x +
-                    "; UPDATE chunks SET bytes = (SELECT bytes FROM chunks WHERE id = " + y + ") WHERE id = " + x +
+                    "; UPDATE chunks SET bytes = (SELECT bytes FROM chunks WHERE id = " + y +
+                    ") WHERE id = " + x +
                     "; UPDATE chunks SET bytes = (SELECT bytes FROM kept) WHERE id = " + y);
 }
 
@@ -157,7 +169,8 @@ TEST_F(RecordingTest, ChunksWhoseBytesWereExchangedAreNamed) {
     RecordingInfo seen;
     const Store looked_at = open_recording(copy, &seen, Verify::as_read);
     for (const LaneId lane : looked_at.lanes())
-      for (std::uint8_t depth = 0; depth < looked_at.depth_count(lane); ++depth) (void)looked_at.spans(lane, depth);
+      for (std::uint8_t depth = 0; depth < looked_at.depth_count(lane); ++depth)
+        (void)looked_at.spans(lane, depth);
     EXPECT_FALSE(looked_at.problems().empty());
   }
 }
@@ -170,7 +183,9 @@ TEST_F(RecordingTest, ARankThatDidNotSayThatItEndedIsNamed) {
   (void)open_recording(write("unended.zscope", run), &info);
   EXPECT_TRUE(info.complete);  // the recorder did end
   ASSERT_EQ(info.problems.size(), 1U);
-  EXPECT_THAT(info.problems[0], testing::StartsWith("ranks 1, 2 did not say that they ended (killed, or a node's collector was"));
+  EXPECT_THAT(
+      info.problems[0],
+      testing::StartsWith("ranks 1, 2 did not say that they ended (killed, or a node's collector was"));
 }
 
 TEST_F(RecordingTest, RanksThatNeverCameAreNamed) {
