@@ -4,6 +4,7 @@
 
 #include "app/analysis/communication.h"
 #include "app/analysis/spans.h"
+#include "app/store/span_time.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::analysis {
@@ -24,7 +25,7 @@ Waits waits(const store::Store& store, std::uint32_t rank, const StepWindow& win
                   const bool data = span.kind == EventKind::data_wait_begin;
                   if ((!fetch && !data) || span.end_ns == store::kOpen) return;
                   const std::int64_t ns =
-                      std::min(span.end_ns, window.end_ns) - std::max(span.begin_ns, window.begin_ns);
+                      store::time_within(store, rank, span, window.begin_ns, window.end_ns).running_ns;
                   if (fetch) {
                     sum.fetch_ns += ns;
                   } else {
@@ -43,8 +44,8 @@ std::uint64_t bucket_flushes(const store::Store& store, std::uint32_t rank, cons
   return count;
 }
 
-void keep_longest(std::vector<Digest::Wait>& longest, const Digest::Wait& wait) {
-  const auto length = [](const Digest::Wait& w) { return w.span.end_ns - w.span.begin_ns; };
+void keep_longest(const store::Store& store, std::vector<Digest::Wait>& longest, const Digest::Wait& wait) {
+  const auto length = [&](const Digest::Wait& w) { return store::time_of(store, w.rank, w.span).running_ns; };
   if (longest.size() == Digest::kLongestWaits) {
     if (length(wait) <= length(longest.back())) return;
     longest.pop_back();
@@ -64,7 +65,7 @@ void note_waits(const store::Store& store, std::uint32_t rank, const StepWindow&
                                     span.kind == EventKind::reduce_wait_begin ||
                                     span.kind == EventKind::deferred_wait_begin;
                   if (!wait || span.end_ns == store::kOpen || span.begin_ns < window.begin_ns) return;
-                  keep_longest(longest, {rank, span});
+                  keep_longest(store, longest, {rank, span});
                 });
 }
 
@@ -176,7 +177,7 @@ void Digest::complete_step(const store::Store& store) {
     digest.volume =
         VolumeModel(store.tables()).parts(store, lowest.rank, digest.step, lowest.begin_ns, lowest.end_ns);
   }
-  for (const Wait& wait : pending_.waits) keep_longest(longest_waits_, wait);
+  for (const Wait& wait : pending_.waits) keep_longest(store, longest_waits_, wait);
   for (const RankStep& rank : digest.ranks) {
     taken_until_[rank.rank] = std::max(rank.end_ns, rank.begin_ns + 1);
   }

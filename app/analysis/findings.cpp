@@ -11,6 +11,7 @@
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
 #include "app/store/losses.h"
+#include "app/store/rank_end.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::analysis {
@@ -25,18 +26,29 @@ double share(std::int64_t part, std::int64_t whole) {
 }
 
 void rank_failures(const store::Store& store, Findings& out) {
-  for (const store::RankRow& rank : store.ranks()) {
-    if (rank.exit_code != 0) {
-      out.push_back({Severity::error, fmt::format("Rank {} failed (exit code {})", rank.rank, rank.exit_code),
-                     rank.last_words, "Read its last words; the other ranks end because it is gone.",
-                     rank.last_ns, rank.rank});
-    } else if (!rank.connected && !rank.finished && rank.events > 0) {
-      out.push_back({Severity::error, fmt::format("Rank {} went silent", rank.rank),
-                     "Its connection is gone and it never said that it ended.",
-                     "Look for a killed process (out of memory, signal) on its host.", rank.last_ns,
-                     rank.rank});
-    }
+  const std::optional<store::RankEnd> first = store::first_failure(store);
+  if (!first) return;
+  // The one that failed first is what went wrong; the others end because it is gone.
+  const bool by_itself = first->how == store::RankEnd::How::failed;
+  std::string evidence = store::words_on(store, *first);
+  if (!by_itself) {
+    evidence = fmt::format("Its last event is at {} and it never said that it ended.{}{}",
+                           store::seconds_text(first->at_ns), evidence.empty() ? "" : " ",
+                           evidence.empty() ? "" : "R" + evidence.substr(1) + ".");
   }
+  std::string others;
+  for (const store::RankRow& rank : store.ranks()) {
+    if (rank.rank == first->rank || !store::is_failure(store::rank_end(store, rank).how)) continue;
+    others += fmt::format("{}{}", others.empty() ? "" : ", ", rank.rank);
+  }
+  out.push_back({Severity::error, "R" + store::text_of(*first).substr(1), evidence,
+                 by_itself ? "Read its last words; the other ranks end because it is gone."
+                           : "Look on its host for what killed it: out of memory, a signal, a crash.",
+                 first->at_ns, first->rank});
+  if (others.empty()) return;
+  out.push_back({Severity::error, fmt::format("Ranks failed after rank {}: {}", first->rank, others),
+                 fmt::format("They wait for it in every collective; rank {} was the first.", first->rank),
+                 fmt::format("Look at rank {}.", first->rank), first->at_ns, first->rank});
 }
 
 void losses_of_events(const store::Store& store, Findings& out) {

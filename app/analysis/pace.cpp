@@ -11,6 +11,7 @@
 #include "app/analysis/communication.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/statistics.h"
+#include "app/store/span_time.h"
 #include "instrumentation/bus_factor.h"
 
 namespace shardscope::analysis {
@@ -27,7 +28,8 @@ double spans_ms(const store::Store& store, store::LaneId lane, std::int64_t begi
                 EventKind kind) {
   std::int64_t ns = 0;
   for_each_span(store, lane, begin_ns, end_ns, [&](const store::Span& span) {
-    if (span.kind == kind && span.end_ns != store::kOpen) ns += span.end_ns - span.begin_ns;
+    if (span.kind == kind && span.end_ns != store::kOpen)
+      ns += store::time_of(store, lane.rank, span).running_ns;
   });
   return static_cast<double>(ns) * 1e-6;
 }

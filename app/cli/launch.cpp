@@ -16,6 +16,7 @@
 #include "app/cli/made_runs.h"
 #include "app/cli/process.h"
 #include "app/cli/progress.h"
+#include "app/cli/rank_failure.h"
 #include "app/cli/say.h"
 #include "app/cli/scratch_folder.h"
 #include "app/cli/socket_files.h"
@@ -249,6 +250,11 @@ LaunchResult launch(LaunchOptions options) {
   result.record = options.record;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   result.failure = output.failure();
+  if (const auto killed = exit_in_notice(output.notice())) {
+    collector.note_exit(killed->rank, killed->exit_code);
+  } else if (options.ranks == 1 && result.exit_code > 128) {
+    collector.note_exit(0, result.exit_code);
+  }
   if (dashboard && options.keep_viewing && !window_closed && !interrupted()) {
     say(stderr, "shardscope: training has ended; close the window to finish\n");
     while (dashboard->running() && !interrupted())
@@ -266,6 +272,9 @@ LaunchResult launch(LaunchOptions options) {
     result.failure = output.notice().empty()
                          ? fmt::format("the ranks ended with code {} and no message", result.exit_code)
                          : output.notice();
+  }
+  if (result.exit_code != 0) {
+    collector.read([&](const store::Store& store) { result.failure = failure_text(store, result.failure); });
   }
   result.events = status.events;
   result.dropped = status.dropped;

@@ -10,6 +10,7 @@
 
 #include "app/cli/say.h"
 #include "app/store/losses.h"
+#include "app/store/span_time.h"
 
 namespace shardscope::cli {
 namespace {
@@ -32,7 +33,7 @@ std::string Progress::line(const store::Store& store, std::int64_t steps, const 
     if (row.end_ns == store::kOpen) continue;
     ++done;
     loss = row.loss;
-    ms = static_cast<double>(row.end_ns - row.begin_ns - row.paused_ns) * 1e-6;
+    ms = static_cast<double>(store::time_of(store, row).running_ns) * 1e-6;
     if (row.tokens > 0 && ms > 0) tokens_per_s = static_cast<double>(row.tokens) / ms * 1e3;
   }
   std::string text = label.empty() ? std::string() : label + "  ";

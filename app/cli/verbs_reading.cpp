@@ -16,6 +16,7 @@
 #include "app/cli/verb.h"
 #include "app/store/control_text.h"
 #include "app/store/losses.h"
+#include "app/store/rank_end.h"
 #include "app/store/recording.h"
 #include "instrumentation/emission_cost.h"
 
@@ -39,6 +40,22 @@ analysis::Summary summarize(const store::Store& store, const store::RecordingInf
   analysis::Summary summary = analysis::summarize(store);
   summary.problems = info.problems;
   return summary;
+}
+
+/// "rank 1 was killed by signal 9 (SIGKILL) at 1.234 s; rank 0 then failed: ..."; empty where none failed.
+std::string failure_line(const store::Store& store) {
+  const auto first = store::first_failure(store);
+  if (!first) return {};
+  const std::string words = store::words_on(store, *first);
+  return store::text_of(*first) + " at " + store::seconds_text(first->at_ns) +
+         (words.empty() ? "" : "; " + words);
+}
+
+std::string how_it_ended(const store::Store& store, const store::RankRow& row) {
+  const store::RankEnd end = store::rank_end(store, row);
+  if (row.finished) return fmt::format("ended with code {}", row.exit_code);
+  return end.how == store::RankEnd::How::killed ? store::text_of(end).substr(store::text_of(end).find("was "))
+                                                : std::string("did not say that it ended");
 }
 
 int print_info(const Reading& reading) {
@@ -80,6 +97,11 @@ int print_info(const Reading& reading) {
                     {"modules", t.modules.size()},
                     {"parameters", t.params.size()}};
     }
+    const auto first = store::first_failure(store);
+    out["first_failure"] =
+        first
+            ? nlohmann::json{{"rank", first->rank}, {"at_ns", first->at_ns}, {"text", store::text_of(*first)}}
+            : nlohmann::json(nullptr);
     out["ranks"] = nlohmann::json::array();
     for (const store::RankRow& rank : store.ranks()) {
       const auto known = [&](double store::ClockDrift::*value) {
@@ -97,6 +119,7 @@ int print_info(const Reading& reading) {
                               {"clock_drift_bound_ppb", known(&store::ClockDrift::bound_ppb)},
                               {"finished", rank.finished},
                               {"exit_code", rank.exit_code},
+                              {"state", store::text_of(store::rank_end(store, rank))},
                               {"last_words", rank.last_words}});
     }
     say_text(stdout, store::plain_json(analysis::to_text(out, 2)) + "\n");
@@ -114,6 +137,8 @@ int print_info(const Reading& reading) {
     say("{:<12} somebody lowered the detail while the run went on: less was recorded from then on\n", "");
   for (const std::string& line : store::control_lines(store.messages())) say("{:<12} {}\n", "control", line);
   for (const std::string& problem : info.problems) say("{:<12} {}\n", "problem", problem);
+  if (const std::string failure = failure_line(store); !failure.empty())
+    say("{:<12} {}\n", "failed", failure);
   say("{:<12} {}{}\n", "events", store::text_of(losses),
       store.gaps().empty() ? "" : fmt::format("; {} gaps", store.gaps().size()));
   if (const auto ends = store.unbegun_ends(); ends && !store::unbegun_by_rank(*ends).empty()) {
@@ -133,8 +158,7 @@ int print_info(const Reading& reading) {
         fmt::format("rank {}", rank.rank), rank.host, rank.pid, rank.events, rank.dropped, rank.lost_messages,
         analysis::time_text(rank.clock_offset_ns), analysis::time_text(rank.clock_residual_ns),
         rank.clock_drift ? analysis::ppm_text(*rank.clock_drift) + " ppm" : "—",
-        rank.finished ? fmt::format("ended with code {}", rank.exit_code)
-                      : std::string("did not say that it ended"));
+        how_it_ended(store, rank));
   }
   return 0;
 }
@@ -147,6 +171,8 @@ int print_summary(const Reading& reading) {
   if (reading.json) {
     say_text(stdout, store::plain_json(analysis::to_json(summary)) + "\n");
   } else {
+    if (const std::string failure = failure_line(store); !failure.empty())
+      say("{:<14} {}\n", "failed", failure);
     say_text(stdout, store::plain_lines(summary_text(summary)));
     for (const std::string& line : store::control_lines(store.messages()))
       say("{:<14} {}\n", "control", line);

@@ -105,6 +105,14 @@ void Collector::stop() {
   s.local_keys.reset();  // before the sockets close: who comes back looks there
 }
 
+void Collector::note_exit(std::uint32_t rank, std::int32_t exit_code) {
+  {
+    const std::lock_guard lock(state_->status_mutex);
+    state_->exits.emplace_back(rank, exit_code);
+  }
+  state_->sockets.wake.signal();
+}
+
 std::string Collector::publish_endpoint() const { return state_->sockets.endpoints.publish; }
 std::string Collector::view_endpoint() const { return state_->sockets.endpoints.publish; }
 
@@ -150,7 +158,25 @@ void Collector::State::run() {
   finish_recording();
 }
 
+void Collector::State::take_exits() {
+  std::vector<std::pair<std::uint32_t, std::int32_t>> taken;
+  {
+    const std::lock_guard lock(status_mutex);
+    taken.swap(exits);
+  }
+  for (const auto& [id, exit_code] : taken) {
+    const auto found = ranks.find(id);
+    if (found == ranks.end() || found->second.row.finished) continue;
+    RankSession& rank = found->second;
+    lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
+    rank.row.exit_code = exit_code;
+    rank.row_dirty = true;
+    rank.row_told_s = -1e300;
+  }
+}
+
 void Collector::State::leave(double now) {
+  take_exits();
   for (auto& [id, rank] : ranks) {
     while (rank.pending()) flush(rank);
   }
@@ -184,6 +210,7 @@ void Collector::State::turn() {
     look_after_ranks(now);
     tell_rows(now, false);
   }
+  take_exits();
   pauses.tick(now);
   send_commands();
   tell_control(now);

@@ -71,6 +71,9 @@ class Collector {
   [[nodiscard]] CollectorStatus status() const;
   /// Runs `reader` with the collector's own store, of totals, while nothing changes it (terminal progress).
   void read(const std::function<void(const store::Store&)>& reader) const;
+  /// How a rank's process ended, by who started it: 128 + signal, or its exit code. Of a rank that said
+  /// itself that it ended nothing changes.
+  void note_exit(std::uint32_t rank, std::int32_t exit_code);
   void stop();  ///< ends the thread, commits and closes the recording
 
  private:

@@ -91,6 +91,7 @@ struct Collector::State {
   // Shared.
   mutable std::mutex status_mutex;
   CollectorStatus status;
+  std::vector<std::pair<std::uint32_t, std::int32_t>> exits;  ///< noted and not taken yet
 
   RankSession& session(std::uint32_t rank) { return ranks.try_emplace(rank, rank).first->second; }
 
@@ -98,6 +99,7 @@ struct Collector::State {
   void admit();  ///< listens, and says how one is let in
   void run();
   void turn();
+  void take_exits();
   void find_pace(double now);
   void tell_control(double now);
   void tell_rows(double now, bool all);

@@ -4,12 +4,15 @@
 #include <cmath>
 #include <ostream>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "app/export/json_text.h"
 #include "app/export/output_file.h"
 #include "app/export/span_walk.h"
 #include "app/store/gap_text.h"
+#include "app/store/gather_contents.h"
 #include "app/store/names.h"
+#include "app/store/rank_end.h"
 #include "runtime/plan/prefetch_outcome.h"
 
 namespace shardscope::exporter {
@@ -35,6 +38,7 @@ class ChromeWriter {
     for (const store::RankRow& rank : store_.ranks()) {
       if (options_.rank && *options_.rank != rank.rank) continue;
       metadata(rank);
+      params_ = store::collective_params(store_, rank.rank);
       for (const store::LaneId lane : store_.lanes()) {
         if (lane.rank == rank.rank) spans(lane);
       }
@@ -44,6 +48,7 @@ class ChromeWriter {
     }
     run_counters();
     gaps();
+    rank_ends();
     messages();
     text_ += "\n]}\n";
     flush();
@@ -193,6 +198,8 @@ class ChromeWriter {
         break;
       case EventKind::collective_begin:
         collective_arguments(span);
+        if (const auto moved = params_.find(span.a); moved != params_.end())
+          argument("holds", store::contents_text(store_, moved->second));
         break;
       case EventKind::gpu_begin:
         argument("cuda_stream", span.c);
@@ -206,7 +213,14 @@ class ChromeWriter {
       default:
         break;
     }
-    if (span.end_ns == store::kOpen) argument("not_ended", 1);
+    if (walked.time.paused_ns > 0) {
+      argument("running_ns", walked.time.running_ns);
+      argument("paused_ns", walked.time.paused_ns);
+    }
+    if (!walked.time.ended) {
+      argument("not_ended", 1);
+      argument("not_ended_because", store::why_open(store_, lane.rank));
+    }
   }
 
   /// The keys that TraceLens and NCCL-aware readers of PyTorch traces look for.
@@ -244,6 +258,18 @@ class ChromeWriter {
     store_.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
       const auto at = static_cast<std::int64_t>(event.ticks);
       switch (event.kind) {
+        case EventKind::prefetch_issued: {
+          // Issued at one module, for the parameters of others: the gather's "holds".
+          open("i", "prefetch " + std::to_string(event.a) + " issued", "instant", rank, tid_of(event.stream),
+               at);
+          text_ += ",\"s\":\"t\",\"args\":{";
+          argument("gather", event.a);
+          argument("at_module", event.b);
+          argument("elems", event.v0);
+          text_ += '}';
+          close();
+          break;
+        }
         case EventKind::collective_submitted: {
           // A launch on the host with the correlation of the collective it launches.
           const auto op = static_cast<ev::CollectiveOp>(event.code);
@@ -350,6 +376,20 @@ class ChromeWriter {
     }
   }
 
+  /// Where a rank did not end as it should, and so its slices do not go on.
+  void rank_ends() {
+    for (const store::RankRow& rank : store_.ranks()) {
+      if (options_.rank && *options_.rank != rank.rank) continue;
+      const store::RankEnd end = store::rank_end(store_, rank);
+      if (!store::is_failure(end.how)) continue;
+      open("i", store::text_of(end), "rank_end", rank.rank, tid_of(ev::StreamId::host), end.at_ns);
+      text_ += ",\"s\":\"p\",\"args\":{";
+      argument("last_words", std::string_view(end.last_words));
+      text_ += '}';
+      close();
+    }
+  }
+
   void messages() {
     for (const store::Message& message : store_.messages()) {
       if (options_.rank && *options_.rank != message.rank) continue;
@@ -366,6 +406,7 @@ class ChromeWriter {
   const ChromeOptions& options_;
   std::string text_;
   bool first_ = true;
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;  ///< by collective, of one rank
 };
 
 }  // namespace

@@ -7,11 +7,14 @@
 #include <initializer_list>
 #include <limits>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "app/export/output_file.h"
 #include "app/export/span_walk.h"
 #include "app/store/gap_text.h"
+#include "app/store/gather_contents.h"
 #include "app/store/names.h"
+#include "app/store/rank_end.h"
 #include "instrumentation/param_status.h"
 
 namespace shardscope::exporter {
@@ -88,15 +91,22 @@ class Table {
 };
 
 void write_spans(Table& t, const Store& store) {
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params;
+  std::uint32_t params_of = ev::kNoId;
   for (const store::LaneId lane : store.lanes()) {
+    if (lane.rank != params_of) params = store::collective_params(store, lane.rank);
+    params_of = lane.rank;
     walk_spans(store, lane, [&](const WalkedSpan& walked) {
       const store::Span& s = *walked.span;
       t.cell(std::int64_t{lane.rank}).cell(store::name_of(lane.stream)).cell(std::int64_t{s.depth});
       t.cell(ev::name_of(s.kind)).cell(span_label(store, lane.rank, s)).cell(std::int64_t{s.code});
       t.cell(s.begin_ns).time(s.end_ns);
-      t.time(s.end_ns == store::kOpen ? store::kOpen : s.end_ns - s.begin_ns);
+      t.time(walked.time.ended ? walked.time.running_ns : store::kOpen);
       t.time(s.mark_ns == 0 ? store::kOpen : s.mark_ns);
-      t.id(s.a).id(s.b).id(s.c).cell(s.v0).cell(s.v1).end_row();
+      t.id(s.a).id(s.b).id(s.c).cell(s.v0).cell(s.v1).cell(walked.time.paused_ns);
+      t.time(walked.time.ended ? store::kOpen : walked.time.until_ns);
+      const auto moved = s.kind == ev::EventKind::collective_begin ? params.find(s.a) : params.end();
+      t.cell(moved == params.end() ? std::string() : store::contents_text(store, moved->second)).end_row();
     });
   }
 }
@@ -127,6 +137,8 @@ void write_ranks(Table& t, const Store& store) {
         .cell(std::int64_t{store.has_tables() && store.tables().simulated})
         .cell(r.clock_drift ? r.clock_drift->ppb : kMissing)
         .cell(r.clock_drift ? r.clock_drift->bound_ppb : kMissing)
+        .cell(r.last_ns)
+        .cell(store::text_of(store::rank_end(store, r)))
         .end_row();
   }
 }
@@ -221,14 +233,15 @@ struct Page {
 };
 constexpr Page kPages[] = {
     {"spans.csv",
-     "rank,stream,depth,kind,label,code,begin_ns,end_ns,duration_ns,all_ranks_arrived_ns,a,b,c,v0,v1",
+     "rank,stream,depth,kind,label,code,begin_ns,end_ns,duration_ns,all_ranks_arrived_ns,a,b,c,v0,v1,"
+     "paused_ns,open_until_ns,holds",
      write_spans},
     {"steps.csv",
      "step,begin_ns,end_ns,paused_ns,tokens,loss,grad_norm,loss_scale,learning_rate,skipped,clip_factor",
      write_steps},
     {"ranks.csv",
      "rank,host,pid,finished,exit_code,events,dropped,lost_messages,clock_offset_ns,clock_residual_ns,"
-     "simulated,clock_drift_ppb,clock_drift_bound_ppb",
+     "simulated,clock_drift_ppb,clock_drift_bound_ppb,last_event_ns,state",
      write_ranks},
     {"params.csv", "param,name,dtype,shape,elems,shard_elems,padding_elems,persistent,frozen", write_params},
     {"modules.csv", "module,parent,path,type,params", write_modules},

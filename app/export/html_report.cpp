@@ -14,6 +14,7 @@
 #include "app/store/control_text.h"
 #include "app/store/gap_text.h"
 #include "app/store/names.h"
+#include "app/store/span_time.h"
 #include "instrumentation/emission_cost.h"
 
 namespace shardscope::exporter {
@@ -58,7 +59,7 @@ TypicalStep typical_step(const store::Store& store) {
   }
   if (rows.size() > 1) rows.erase(rows.begin());
   if (rows.empty()) return {};
-  const auto time = [](const store::StepRow& row) { return row.end_ns - row.begin_ns; };
+  const auto time = [&](const store::StepRow& row) { return store::time_of(store, row).running_ns; };
   std::nth_element(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(rows.size() / 2), rows.end(),
                    [&](const auto& a, const auto& b) { return time(a) < time(b); });
   const store::StepRow& middle = rows[rows.size() / 2];
@@ -312,12 +313,14 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
       "<svg width=0 height=0 style=\"position:absolute;min-width:0\"><defs><pattern id=wait width=5 height=5 "
       "patternUnits=userSpaceOnUse patternTransform=\"rotate(45)\"><rect width=5 height=5 fill=\"{4}\" "
       "opacity=.35 />"
-      "<rect width=2.4 height=5 fill=\"{4}\"/></pattern></defs></svg>"
+      "<rect width=2.4 height=5 fill=\"{4}\"/></pattern><pattern id=pause width=8 height=8 "
+      "patternUnits=userSpaceOnUse patternTransform=\"rotate(45)\"><rect width=8 height=8 fill=\"{7}\" "
+      "opacity=.85 /><rect width=1.5 height=8 fill=\"#5A6575\"/></pattern></defs></svg>"
       "<main><h1>{0}, ZeRO-{1} on {2} ranks</h1><p class=lead>Shardscope run report{5}</p>",
       escape_html(s.model), s.stage, s.world, kStyle, colour::kWait,
       std::string(s.simulated ? " · simulated: no rank trained" : "") +
           (s.link_gbps > 0 ? " · emulated link" : ""),
-      s.simulated ? " (simulated)" : "");
+      s.simulated ? " (simulated)" : "", colour::kIdle);
   page += section("Verdict", findings_html(findings));
   page += section("Run", identity(store, s));
   page += section("Where the time goes", time_partition_svg(s),
@@ -331,7 +334,8 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
                   timeline_svg(store, typical.begin_ns, typical.end_ns),
                   "The step with the median time. Blue: compute; teal: all-gather; orange: reduce; yellow: "
                   "optimizer; hatched "
-                  "red: waiting. Hover for names, bytes and durations.");
+                  "red: waiting; hatched grey: paused by the user, in no duration. Hover for names, bytes "
+                  "and durations.");
   if (!s.loss.empty() && !s.simulated)
     page += section("Loss", loss_svg(s.loss), "Mean over ranks and micro-steps, by step.");
   page += section("Partition map", partition_svg(store),

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <vector>
 
 #include "app/export/html_parts.h"
 #include "app/export/span_walk.h"
+#include "app/store/gather_contents.h"
 #include "app/store/names.h"
+#include "app/store/rank_end.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -55,14 +59,19 @@ bool drawn(EventKind kind) {
          kind != EventKind::micro_step_begin;
 }
 
-std::string span_title(const store::Store& store, std::uint32_t rank, const store::Span& span) {
+using Params = std::unordered_map<std::uint32_t, std::vector<std::uint32_t>>;  ///< by collective
+
+std::string span_title(const store::Store& store, std::uint32_t rank, const Params& params,
+                       const store::Span& span) {
   const auto& tables = store.tables();
   const auto module = [&](std::uint32_t id) {
     if (id >= tables.modules.size()) return fmt::format("module {}", id);
     return tables.modules[id].path.empty() ? std::string("(root)") : tables.modules[id].path;
   };
-  const std::string duration =
-      span.end_ns == store::kOpen ? "not ended" : time_text(span.end_ns - span.begin_ns);
+  const store::SpanTime time = store::time_of(store, rank, span);
+  std::string duration = time_text(time.running_ns);
+  if (!time.ended) duration = "not ended, " + duration + " so far (" + store::why_open(store, rank) + ")";
+  if (time.paused_ns > 0) duration += " (+ " + time_text(time.paused_ns) + " paused, not counted)";
   switch (span.kind) {
     case EventKind::module_begin: {
       const char* pass[] = {"forward", "backward", "recompute"};
@@ -73,10 +82,14 @@ std::string span_title(const store::Store& store, std::uint32_t rank, const stor
       if (span.a == instrumentation::kNoId)
         return fmt::format("wait for gather {} of persistent parameters: {}", span.b, duration);
       return fmt::format("{} waits for gather {}: {}", module(span.a), span.b, duration);
-    case EventKind::collective_begin:
-      return fmt::format("{} #{}: {}, {}",
+    case EventKind::collective_begin: {
+      const auto moved = params.find(span.a);
+      const std::string contents =
+          moved == params.end() ? std::string() : store::contents_text(store, moved->second);
+      return fmt::format("{} #{}{}: {}, {}",
                          store::name_of(static_cast<instrumentation::CollectiveOp>(span.code)), span.a,
-                         bytes_text(span.v1), duration);
+                         contents.empty() ? "" : " of " + contents, bytes_text(span.v1), duration);
+    }
     case EventKind::gpu_begin: {
       std::string name = store.name(rank, span.a);
       if (name.empty()) name = store::name_of(instrumentation::work_of(span.code));
@@ -98,8 +111,8 @@ struct Scale {
 };
 
 /// One row: spans of all depths, the deeper ones over the others.
-void draw_lane(const store::Store& store, store::LaneId lane, const Scale& scale, double y,
-               std::string& svg) {
+void draw_lane(const store::Store& store, store::LaneId lane, const Params& params, const Scale& scale,
+               double y, std::string& svg) {
   for (std::uint8_t depth = 0; depth < store.depth_count(lane); ++depth) {
     const double inset = std::min(2.0 * depth, 6.0);
     double merged_from = -1, merged_to = -1;
@@ -113,7 +126,7 @@ void draw_lane(const store::Store& store, store::LaneId lane, const Scale& scale
     };
     for (const store::Span& span : store.spans(lane, depth, scale.begin, scale.end)) {
       if (!drawn(span.kind)) continue;
-      const double x0 = scale.x(span.begin_ns), x1 = scale.x(span.end_ns);
+      const double x0 = scale.x(span.begin_ns), x1 = scale.x(store::time_of(store, lane.rank, span).until_ns);
       const char* fill = span_colour(span, lane.stream);
       if (x1 - x0 < 1.0) {  // narrower than a pixel: joins its neighbours
         if (merged_from >= 0 && (x0 - merged_to > 1.0 || fill != merged_colour)) flush();
@@ -127,10 +140,35 @@ void draw_lane(const store::Store& store, store::LaneId lane, const Scale& scale
       flush();
       svg += fmt::format(
           R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}" class="cell"><title>{}</title></rect>)",
-          x0, y + inset, x1 - x0, kLane - inset, fill, escape_html(span_title(store, lane.rank, span)));
+          x0, y + inset, x1 - x0, kLane - inset, fill,
+          escape_html(span_title(store, lane.rank, params, span)));
     }
     flush();
   }
+}
+
+/// Of the collectives that may run in the step: the host submits them before.
+Params params_of_step(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
+                      std::int64_t end_ns) {
+  Params out;
+  store.for_each_instant(rank, begin_ns - (end_ns - begin_ns), end_ns,
+                         [&](const instrumentation::Event& event) {
+                           if (event.kind == EventKind::collective_part) out[event.a].push_back(event.b);
+                         });
+  return out;
+}
+
+/// Over everything in the lane: while the rank was held nothing was computed.
+void draw_pauses(const store::Store& store, std::uint32_t rank, const Scale& scale, double y,
+                 std::string& svg) {
+  store.for_each_span(
+      {rank, StreamId::host}, store::kPauses, scale.begin, scale.end, [&](const store::Span& pause) {
+        const double x0 = scale.x(pause.begin_ns), x1 = scale.x(pause.end_ns);
+        svg += fmt::format(
+            R"svg(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="url(#pause)"><title>paused by the user: {}, in no duration</title></rect>)svg",
+            x0, y, std::max(x1 - x0, 0.7), kLane,
+            pause.end_ns == store::kOpen ? "not ended" : time_text(pause.end_ns - pause.begin_ns));
+      });
 }
 
 }  // namespace
@@ -142,17 +180,20 @@ std::string timeline_svg(const store::Store& store, std::int64_t begin_ns, std::
   std::string body;
   double y = 18;
   std::uint32_t rank = instrumentation::kNoId;
+  Params params;
   for (const store::LaneId lane : store.lanes()) {
     if (lane.stream == StreamId::host || lane.stream == StreamId::gpu_records) continue;
     if (lane.rank != rank) {
       if (rank != instrumentation::kNoId) y += kRankGap;
       rank = lane.rank;
+      params = params_of_step(store, rank, begin_ns, end_ns);
     }
     body += fmt::format(R"(<text x="0" y="{:.1f}" class="lane">rank {} {}</text>)", y + kLane - 4, lane.rank,
                         store::name_of(lane.stream));
     body += fmt::format(R"(<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="rule"/>)", kLabel, kWidth,
                         y + kLane + 1, y + kLane + 1);
-    draw_lane(store, lane, scale, y, body);
+    draw_lane(store, lane, params, scale, y, body);
+    draw_pauses(store, lane.rank, scale, y, body);
     y += kLane + kGap;
   }
   std::string axis;

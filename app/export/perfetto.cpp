@@ -10,7 +10,9 @@
 #include "app/export/protobuf.h"
 #include "app/export/span_walk.h"
 #include "app/store/gap_text.h"
+#include "app/store/gather_contents.h"
 #include "app/store/names.h"
+#include "app/store/rank_end.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -48,6 +50,7 @@ constexpr std::uint64_t memory_track(std::uint32_t rank, std::size_t pool, std::
 }
 constexpr std::uint64_t gap_track(std::uint32_t rank) { return process_track(rank) + 1024; }
 constexpr std::uint64_t message_track(std::uint32_t rank) { return process_track(rank) + 1025; }
+constexpr std::uint64_t end_track(std::uint32_t rank) { return process_track(rank) + 1026; }
 enum class RunCounter : std::uint64_t { loss = 1, grad_norm, loss_scale, learning_rate, clip_factor };
 
 class PerfettoWriter {
@@ -58,12 +61,14 @@ class PerfettoWriter {
     for (const store::RankRow& rank : store_.ranks()) {
       describe(rank);
       collect_flows(rank.rank);
+      params_ = store::collective_params(store_, rank.rank);
       for (const store::LaneId lane : store_.lanes()) {
         if (lane.rank == rank.rank) spans(lane);
       }
       memory(rank.rank);
     }
     gaps();
+    rank_ends();
     messages();
     training();
   }
@@ -176,11 +181,18 @@ class PerfettoWriter {
         annotate(begin, "elems", span.v0);
         annotate(begin, "bytes", span.v1);
         if (span.mark_ns != 0) annotate(begin, "all_ranks_arrived_ns", span.mark_ns);
+        if (const auto moved = params_.find(span.a); moved != params_.end())
+          annotate(begin, "holds", store::contents_text(store_, moved->second));
         add_flows(begin, track_event::kFlow, from_, span.begin_ns, span.begin_ns + 1);
       } else if (span.kind == EventKind::fetch_wait_begin) {
         annotate(begin, "bytes", span.v0);
         add_flows(begin, track_event::kTerminatingFlow, to_, walked.end_ns - 1, walked.end_ns + 1);
       }
+      if (walked.time.paused_ns > 0) {
+        annotate(begin, "running_ns", walked.time.running_ns);
+        annotate(begin, "paused_ns", walked.time.paused_ns);
+      }
+      if (!walked.time.ended) annotate(begin, "not_ended", store::why_open(store_, lane.rank));
       send(span.begin_ns, std::move(begin), span_label(store_, lane.rank, span));
       // A child never outlives its parent on a track.
       ends.push_back(ends.empty() ? walked.end_ns : std::min(walked.end_ns, ends.back()));
@@ -262,6 +274,18 @@ class PerfettoWriter {
     }
   }
 
+  /// Where a rank did not end as it should, and so its slices do not go on.
+  void rank_ends() {
+    for (const store::RankRow& rank : store_.ranks()) {
+      const store::RankEnd end = store::rank_end(store_, rank);
+      if (!store::is_failure(end.how)) continue;
+      describe_track(end_track(rank.rank), "end of the rank", process_track(rank.rank));
+      Protobuf instant = event(track_event::kInstant, end_track(rank.rank));
+      annotate(instant, "last_words", end.last_words);
+      send(end.at_ns, std::move(instant), store::text_of(end));
+    }
+  }
+
   void training() {
     const auto series = [&](RunCounter which, const char* name, double store::StepRow::*value) {
       const auto track = static_cast<std::uint64_t>(which);
@@ -286,6 +310,7 @@ class PerfettoWriter {
   const Store& store_;
   std::unordered_map<std::string, std::uint64_t> names_;
   std::unordered_map<std::int64_t, std::vector<std::uint64_t>> from_, to_;  ///< flow ids by time
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;    ///< by collective, of one rank
   bool first_ = true;
 };
 

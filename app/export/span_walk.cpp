@@ -70,8 +70,8 @@ void walk_spans(const Store& store, store::LaneId lane, const std::function<void
       }
       if (first == depths) break;
       const Span& span = rows[first][next[first]++];
-      const std::int64_t end =
-          span.end_ns == store::kOpen ? std::max(store.end_ns(), span.begin_ns) : span.end_ns;
+      const store::SpanTime time = store::time_of(store, lane.rank, span);
+      const std::int64_t end = time.until_ns;
       bool inner = false;
       for (std::size_t d = first + 1; d < depths && !inner; ++d) {
         for (std::size_t i = next[d]; i < rows[d].size() && rows[d][i].begin_ns < end && !inner; ++i) {
@@ -84,7 +84,10 @@ void walk_spans(const Store& store, store::LaneId lane, const std::function<void
           });
         }
       }
-      visit({.span = &span, .end_ns = end, .is_work = can_be_work(span.kind) && !inner && !elsewhere});
+      visit({.span = &span,
+             .end_ns = end,
+             .time = time,
+             .is_work = can_be_work(span.kind) && !inner && !elsewhere});
     }
     from = to;
   }

@@ -7,13 +7,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "app/store/span_time.h"
 #include "app/store/store.h"
 
 namespace shardscope::exporter {
 
 struct WalkedSpan {
   const store::Span* span = nullptr;
-  std::int64_t end_ns = 0;  ///< the run's end for a span that has not ended
+  std::int64_t end_ns = 0;  ///< of a span that has not ended, how far it is known to have gone on
+  store::SpanTime time;
   /// Nothing finer was recorded inside: it stands for the work itself (a kernel, a copy, a transfer).
   bool is_work = false;
 };

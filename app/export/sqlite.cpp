@@ -13,7 +13,9 @@
 #include "app/export/span_walk.h"
 #include "app/store/database.h"
 #include "app/store/gap_text.h"
+#include "app/store/gather_contents.h"
 #include "app/store/names.h"
+#include "app/store/rank_end.h"
 #include "instrumentation/param_status.h"
 
 namespace shardscope::exporter {
@@ -47,7 +49,9 @@ CREATE TABLE SHARDSCOPE_PARAMS(id INTEGER PRIMARY KEY, name TEXT, dtype TEXT, el
 CREATE TABLE SHARDSCOPE_PARAM_STATUS(rank INTEGER, at INTEGER, param INTEGER, status TEXT, cause TEXT,
   module INTEGER, gather INTEGER);
 CREATE TABLE SHARDSCOPE_COLLECTIVES(rank INTEGER, sequence INTEGER, op TEXT, start INTEGER, end INTEGER,
-  allRanksArrived INTEGER, elems INTEGER, bytes INTEGER);
+  allRanksArrived INTEGER, elems INTEGER, bytes INTEGER, holds TEXT);
+CREATE TABLE SHARDSCOPE_PAUSES(rank INTEGER, start INTEGER, end INTEGER);
+CREATE TABLE SHARDSCOPE_RANKS(rank INTEGER PRIMARY KEY, host TEXT, lastEvent INTEGER, state TEXT, lastWords TEXT);
 CREATE TABLE SHARDSCOPE_MEMORY(rank INTEGER, at INTEGER, pool TEXT, category TEXT, deltaBytes INTEGER,
   poolBytesAfter INTEGER);
 CREATE TABLE SHARDSCOPE_GAPS(rank INTEGER, start INTEGER, end INTEGER, events INTEGER, shed INTEGER,
@@ -81,10 +85,15 @@ class Tables {
     range_ = db_.prepare("INSERT INTO NVTX_EVENTS VALUES(?1, ?2, ?3, NULL, NULL, NULL, ?4, ?5, ?5, NULL, 0)");
     kernel_ = db_.prepare("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?7)");
     copy_ = db_.prepare("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES(?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)");
-    collective_ = db_.prepare("INSERT INTO SHARDSCOPE_COLLECTIVES VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+    collective_ =
+        db_.prepare("INSERT INTO SHARDSCOPE_COLLECTIVES VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+    std::uint32_t params_of = ev::kNoId;
     for (const store::LaneId lane : store_.lanes()) {
+      if (lane.rank != params_of) params_ = store::collective_params(store_, lane.rank);
+      params_of = lane.rank;
       walk_spans(store_, lane, [&](const WalkedSpan& walked) { span(lane, walked); });
     }
+    ranks();
     steps();
     params();
     instants();
@@ -130,7 +139,11 @@ class Tables {
           .bind(2, std::int64_t{s.a})
           .bind(3, label)
           .bind(4, s.begin_ns);
-      collective_.bind(5, walked.end_ns).bind(6, s.mark_ns).bind(7, s.v0).bind(8, s.v1).run();
+      bind_end(collective_, 5, walked);
+      const auto moved = params_.find(s.a);
+      collective_.bind(9,
+                       moved == params_.end() ? std::string() : store::contents_text(store_, moved->second));
+      collective_.bind(6, s.mark_ns).bind(7, s.v0).bind(8, s.v1).run();
     }
     if (s.kind == ev::EventKind::transfer_begin && walked.is_work) {
       copy_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, std::int64_t{lane.rank}).bind(4, stream);
@@ -153,8 +166,36 @@ class Tables {
       kernel_.bind(7, string_id(s.kind == ev::EventKind::collective_begin ? "nccl:" + label : label)).run();
       if (s.kind == ev::EventKind::collective_begin || s.kind == ev::EventKind::gpu_begin) return;
     }
-    range_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, kPushPopRange).bind(4, label);
+    bind_end(range_, 2, walked);
+    range_.bind(1, s.begin_ns).bind(3, kPushPopRange).bind(4, label);
     range_.bind(5, global_pid(lane.rank) + stream).run();
+  }
+
+  /// NULL where it has not ended. Kernels and copies need a number: how far they are known to have gone on.
+  static void bind_end(Statement& insert, int column, const WalkedSpan& walked) {
+    if (walked.time.ended) {
+      insert.bind(column, walked.end_ns);
+    } else {
+      insert.bind(column, store::StepRow::NAN_);
+    }
+  }
+
+  void ranks() {
+    Statement row = db_.prepare("INSERT INTO SHARDSCOPE_RANKS VALUES(?1,?2,?3,?4,?5)");
+    Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_PAUSES VALUES(?1,?2,?3)");
+    for (const store::RankRow& rank : store_.ranks()) {
+      row.bind(1, std::int64_t{rank.rank}).bind(2, rank.host).bind(3, rank.last_ns);
+      row.bind(4, store::text_of(store::rank_end(store_, rank))).bind(5, rank.last_words).run();
+      store_.for_each_span(
+          {rank.rank, ev::StreamId::host}, store::kPauses, Store::kBegin, Store::kEnd,
+          [&](const store::Span& pause) {
+            insert.bind(1, std::int64_t{rank.rank}).bind(2, pause.begin_ns);
+            bind_end(
+                insert, 3,
+                {.span = &pause, .end_ns = pause.end_ns, .time = store::time_of(store_, rank.rank, pause)});
+            insert.run();
+          });
+    }
   }
 
   void steps() {
@@ -232,6 +273,7 @@ class Tables {
   Database& db_;
   const Store& store_;
   std::unordered_map<std::string, std::int64_t> strings_;
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> params_;  ///< by collective, of one rank
   Statement add_string_, range_, kernel_, copy_, collective_;
 };
 

@@ -12,7 +12,7 @@ constexpr std::size_t kMemoryLeaves = 8;
 
 }  // namespace
 
-Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin,
+Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin, const Pauses& pauses,
            const std::function<void(const RankState&)>& ended) {
   state.settle();
   state.close_stretch();
@@ -52,7 +52,7 @@ Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin,
   block.notable = state.notable();
   if (ended) ended(state);
   SpanTotals totals;
-  state.let_go([&](ev::StreamId stream, const Span& span) { totals.add({rank, stream}, span); });
+  state.let_go([&](ev::StreamId stream, const Span& span) { totals.add({rank, stream}, span, pauses); });
   block.totals = totals.rows();
   return block;
 }

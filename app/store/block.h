@@ -11,6 +11,7 @@
 
 #include "app/store/density_pyramid.h"
 #include "app/store/kind_set.h"
+#include "app/store/pauses.h"
 #include "app/store/rank_state.h"
 #include "app/store/store.h"
 
@@ -100,9 +101,9 @@ struct BlockTail {
 };
 
 /// Ends the stretch that `state` holds and lets it go, after `ended(state)` has seen its levels of detail.
-/// `begin`: its keyframe at the stretch's begin. What identifies the events (sequence to gap, rows, chunk) is
-/// left to the caller.
-[[nodiscard]] Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin,
+/// `begin`: its keyframe at the stretch's begin. `pauses`: of the rank, as far back as a span of the stretch
+/// began. What identifies the events (sequence to gap, rows, chunk) is left to the caller.
+[[nodiscard]] Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin, const Pauses& pauses,
                          const std::function<void(const RankState&)>& ended = {});
 
 /// `page` and `statuses` of the block are written apart.

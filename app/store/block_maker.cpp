@@ -31,7 +31,9 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   for (const ev::Event& event : chunk.events) {
     rank.state.add(event, static_cast<std::int64_t>(event.ticks) + chunk.clock_offset_ns, parents_);
   }
-  Block block = seal(chunk.rank, rank.state, std::move(rank.begin));
+  rank.pauses.add_of(rank.state.notable());
+  Block block = seal(chunk.rank, rank.state, std::move(rank.begin), rank.pauses);
+  rank.pauses.forget_before(rank.state.open_since());
   rank.begin = rank.state.keyframe();
   if (ranks_.size() > kRanksWithRoom) rank.state.shrink();
   block.sequence = chunk.sequence;

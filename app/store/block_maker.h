@@ -25,6 +25,7 @@ class BlockMaker {
   struct Rank {
     RankState state{RankState::For::blocks};
     RankKeyframe begin;
+    Pauses pauses;  ///< that open spans may reach back over
     std::uint64_t next_sequence = 0;
   };
   Rank& rank(std::uint32_t rank);

@@ -59,13 +59,17 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
   const std::vector<ev::Event>& notable = head_.state.notable();
   notable_.insert(notable_.end(), notable.begin() + static_cast<std::ptrdiff_t>(head_.notable_taken),
                   notable.end());
+  pauses_.add_of(std::span(notable).subspan(head_.notable_taken));
   head_.notable_taken = notable.size();
   if (keep_ == Keep::totals) {
     for (std::size_t p = 0; p < peaks_.size(); ++p) {
       peaks_[p] = {.peak = memory_peak(p), .model_state = model_state_peak(p)};
     }
     for (const InstantCount& ends : head_.state.unbegun()) add_unbegun(unbegun_, ends);
-    head_.state.let_go([&](ev::StreamId stream, const Span& span) { totals_.add({rank_, stream}, span); });
+    head_.state.let_go([&](ev::StreamId stream, const Span& span) {
+      totals_.add({rank_, stream}, span, pauses_);
+    });
+    pauses_.forget_before(head_.state.open_since());
     head_.notable_taken = 0;
     if (access_.ranks() > kRanksWithRoom) head_.state.shrink();
     return;
@@ -83,8 +87,8 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
 
 void RankRun::seal_head() {
   if (head_.events == 0) return;
-  Block block =
-      seal(rank_, head_.state, std::move(head_.begin), [&](const RankState& ended) { take_levels(ended); });
+  Block block = seal(rank_, head_.state, std::move(head_.begin), pauses_,
+                     [&](const RankState& ended) { take_levels(ended); });
   const Block& meta = head_.origin;
   block.sequence = meta.sequence;
   block.parts = meta.parts;
@@ -189,6 +193,7 @@ void RankRun::append(Block block) {
     counts_[{count.kind, count.code}] += count.count;
     block.kinds.add(count.kind);
   }
+  pauses_.add_of(block.notable);
   notable_.insert(notable_.end(), block.notable.begin(), block.notable.end());
   const std::vector<Block::Carried> carried = std::move(block.carried);
   block.totals = {};
@@ -231,7 +236,8 @@ SpanTotals RankRun::span_totals() const {
     for (std::uint8_t d = 0; d < lane.depth_count(); ++d) {
       const std::span<const Span> spans = lane.spans(d);
       const std::size_t ended = spans.size() - (d < lane.open_count() ? 1 : 0);
-      for (const Span& span : spans.first(ended)) out.add({rank_, static_cast<ev::StreamId>(s)}, span);
+      for (const Span& span : spans.first(ended))
+        out.add({rank_, static_cast<ev::StreamId>(s)}, span, pauses_);
     }
   }
   return out;
@@ -273,7 +279,7 @@ std::size_t RankRun::bytes() const {
   std::size_t bytes = head_.state.bytes() + head_.raw.capacity() * sizeof(ev::Event);
   for (const Block& block : blocks_) bytes += block.bytes();
   for (const RowSums& sums : sums_) bytes += sums.bytes();
-  bytes += open_tile_.bytes();
+  bytes += open_tile_.bytes() + pauses_.bytes();
   return bytes;
 }
 

@@ -15,6 +15,7 @@
 
 #include "app/store/block.h"
 #include "app/store/block_access.h"
+#include "app/store/pauses.h"
 #include "app/store/rank_state.h"
 #include "app/store/row_sums.h"
 #include "app/store/span_totals.h"
@@ -61,6 +62,8 @@ class RankRun {
   /// Spans of a depth that overlap [begin, end), by begin.
   void visit_spans(ev::StreamId stream, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
                    const SpanVisitor& visit) const;
+  /// The pauses that overlap [begin, end), the one that goes on last, with an open end. Nothing is read.
+  void visit_pauses(std::int64_t begin_ns, std::int64_t end_ns, const SpanVisitor& visit) const;
   /// Where a lane's stretches meet, ascending.
   [[nodiscard]] std::vector<std::int64_t> cuts(ev::StreamId stream) const;
   /// Whether visit_spans() would read nothing: reads what there is time for, unless it is very much.
@@ -189,6 +192,7 @@ class RankRun {
   std::array<std::uint8_t, ev::kStreamCount> depths_{};
   std::array<Peaks, ev::kMemoryPoolCount> peaks_;
   std::vector<ev::Event> notable_;  ///< of blocks, not taken yet
+  Pauses pauses_;                   ///< that have ended; of totals, those that open spans may reach back over
   /// The tile of the blocks that were sealed here since the last whole one; of up to kRanksWithRoom ranks.
   TileMaker open_tile_;
   std::size_t open_tile_blocks_ = 0;

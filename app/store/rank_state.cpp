@@ -282,6 +282,14 @@ RankKeyframe RankState::keyframe() const {
   return out;
 }
 
+std::int64_t RankState::open_since() const noexcept {
+  std::int64_t since = INT64_MAX;
+  for (const Lane& lane : lanes_) {
+    if (lane.open_count() > 0) since = std::min(since, lane.spans(0).back().begin_ns);
+  }
+  return since;
+}
+
 const Lane& RankState::lane(ev::StreamId stream) const {
   static const Lane none;
   const auto index = static_cast<std::size_t>(stream);

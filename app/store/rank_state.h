@@ -101,6 +101,8 @@ class RankState {
   }
 
   [[nodiscard]] RankKeyframe keyframe() const;
+  /// When the span that has been open longest began; INT64_MAX where none is open.
+  [[nodiscard]] std::int64_t open_since() const noexcept;
   [[nodiscard]] const Lane& lane(ev::StreamId stream) const;
   [[nodiscard]] const std::array<Lane, ev::kStreamCount>& lanes() const noexcept { return lanes_; }
   [[nodiscard]] const std::vector<ev::Event>& instants() const noexcept { return instants_; }

@@ -109,6 +109,23 @@ void RankRun::visit_spans(ev::StreamId stream, std::uint8_t depth, std::int64_t 
   if (range.last == blocks_.size()) look(head_.state.lanes()[s], blocks_.size());
 }
 
+void RankRun::visit_pauses(std::int64_t begin_ns, std::int64_t end_ns, const SpanVisitor& visit) const {
+  Span span;
+  span.kind = ev::EventKind::paused_begin;
+  for (const Pauses::Pause& pause : pauses_.overlapping(begin_ns, end_ns)) {
+    span.begin_ns = pause.begin_ns;
+    span.end_ns = pause.end_ns;
+    visit(span);
+  }
+  const Lane& host = head_.state.lane(ev::StreamId::host);
+  for (std::size_t d = 0; d < host.open_count(); ++d) {
+    const Span& open = host.spans(static_cast<std::uint8_t>(d)).back();
+    if (open.kind != ev::EventKind::paused_begin || open.end_ns <= begin_ns || open.begin_ns >= end_ns)
+      continue;
+    visit(open);
+  }
+}
+
 std::vector<std::int64_t> RankRun::cuts(ev::StreamId stream) const {
   std::vector<std::int64_t> out;
   const auto s = static_cast<std::size_t>(stream);

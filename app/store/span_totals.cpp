@@ -4,9 +4,10 @@
 
 namespace shardscope::store {
 
-void SpanTotals::add(LaneId lane, const Span& span) {
+void SpanTotals::add(LaneId lane, const Span& span, const Pauses& pauses) {
   const auto [total, first] = totals_.row(kind_key(lane, span.kind, span.code));
-  const std::int64_t ns = span.end_ns - span.begin_ns;
+  const std::int64_t paused = stretched_by_pauses(span.kind) ? pauses.within(span.begin_ns, span.end_ns) : 0;
+  const std::int64_t ns = span.end_ns - span.begin_ns - paused;
   if (first) total = {.lane = lane, .kind = span.kind, .code = span.code, .min_ns = ns};
   ++total.count;
   total.total_ns += ns;

@@ -217,7 +217,6 @@ void Store::note_cut_off(std::uint32_t rank, std::uint64_t events) {
               .end_ns = std::max(last_ns, s.end_ns),
               .events = events,
               .cut_off = true});
-  at->second.run.gap();
   ++s.revision;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/store/merge_in_time.h"
+#include "app/store/span_time.h"
 #include "app/store/store_state.h"
 
 namespace shardscope::store {
@@ -28,11 +29,15 @@ std::vector<LaneId> Store::lanes() const {
 
 void Store::for_each_span(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std::int64_t end_ns,
                           const std::function<void(const Span&)>& visit) const {
-  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
   const RankRun* run = state_->run(lane.rank);
   if (run == nullptr) return;
-  run->visit_spans(lane.stream, depth, state_->to_clock(begin_ns), state_->to_clock(end_ns),
-                   [&](const Span& span) { visit(state_->to_run(span)); });
+  const auto visit_in_run = [&](const Span& span) { visit(state_->to_run(span)); };
+  if (depth == kPauses && lane.stream == ev::StreamId::host) {
+    run->visit_pauses(state_->to_clock(begin_ns), state_->to_clock(end_ns), visit_in_run);
+    return;
+  }
+  const BlockAccess::Looking looking(state_->access, {begin_ns, end_ns, revision()});
+  run->visit_spans(lane.stream, depth, state_->to_clock(begin_ns), state_->to_clock(end_ns), visit_in_run);
 }
 
 std::vector<Span> Store::spans(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
@@ -49,7 +54,7 @@ std::uint64_t Store::span_count(LaneId lane, std::uint8_t depth, std::int64_t be
   if (run == nullptr || end_ns <= begin_ns) return 0;
   DensityBucket all;
   const DensityColumns columns{state_->to_clock(begin_ns), state_->to_clock(end_ns), {&all, 1}};
-  run->density(lane.stream, depth, state_->origin_ns + state_->end_ns, columns);
+  run->density(lane.stream, depth, state_->origin_ns + known_until(*this, lane.rank), columns);
   return all.begins;
 }
 
@@ -90,7 +95,7 @@ void Store::density(LaneId lane, std::uint8_t depth, std::int64_t begin_ns, std:
   std::vector<DensityBucket>& buckets = state_->buckets;
   buckets.assign(columns.size(), {});
   const DensityColumns sums{state_->to_clock(begin_ns), state_->to_clock(end_ns), buckets};
-  run->density(lane.stream, depth, state_->origin_ns + state_->end_ns, sums);
+  run->density(lane.stream, depth, state_->origin_ns + known_until(*this, lane.rank), sums);
   // Columns are whole nanoseconds wide: one more or less is nothing, except in very narrow ones.
   const bool narrow = sums.width_ns() < 1000;
   const auto per_ns = static_cast<float>(1 / sums.width_ns());

@@ -438,6 +438,50 @@ TEST(Findings, NameTheInvalidatedModuleAndTheFailedRank) {
       << findings[1].evidence;
 }
 
+TEST(Findings, BlameTheRankThatDiedAndNotTheOneThatNoticed) {
+  RunBuilder run(3);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    run.instant(rank, 0, EventKind::tokens, StreamId::host, 0);
+    run.instant(rank, rank == 2 ? 4'000'000 : 9'000'000, EventKind::tokens, StreamId::host, 0);
+  }
+  store::Store& store = run.build();
+  for (const store::RankRow& known : std::vector<store::RankRow>(store.ranks().begin(), store.ranks().end())) {
+    store::RankRow row = known;
+    row.connected = false;
+    row.finished = row.rank != 2;
+    row.exit_code = row.rank == 2 ? 128 + 9 : 1;
+    if (row.finished) row.last_words = "rank 0 failed: rank 2 ended (killed, crashed or left early)";
+    store.set_rank(row);
+  }
+  const auto findings = find(store, summarize(store));
+  ASSERT_GE(findings.size(), 2U);
+  EXPECT_EQ(findings[0].title, "Rank 2 was killed by signal 9 (SIGKILL)");
+  EXPECT_EQ(findings[0].rank, 2U);
+  EXPECT_EQ(findings[0].at_ns, 4'000'000);
+  EXPECT_NE(findings[0].evidence.find("0.004 s"), std::string::npos) << findings[0].evidence;
+  EXPECT_EQ(findings[1].title, "Ranks failed after rank 2: 0, 1");
+}
+
+TEST(Summary, WaitsAreMeasuredWithoutPauses) {
+  RunBuilder run(1);
+  run.span(0, 0, 10'000, EventKind::step_begin, StreamId::host, 0);
+  run.span(0, 10'000, 30'000, EventKind::step_begin, StreamId::host, 1);
+  run.span(0, 14'000, 20'000, EventKind::paused_begin, StreamId::host, 7);
+  run.span(0, 11'000, 29'000, EventKind::module_begin, StreamId::compute, 1);
+  run.span(0, 12'000, 21'000, EventKind::fetch_wait_begin, StreamId::compute, 1, 3);
+  run.span(0, 22'000, 26'000, EventKind::fetch_wait_begin, StreamId::compute, 1, 4);
+  store::Store& store = run.build();
+  Digest digest;
+  digest.update(store);
+  const Summary summary = summarize(store, digest);
+  ASSERT_EQ(summary.ranks.size(), 1U);
+  EXPECT_EQ(summary.ranks[0].fetch_wait_ns, 3'000 + 4'000);
+  EXPECT_EQ(summary.ranks[0].time.total_ns, 14'000);
+  // The longest is the one that waited longest, not the one that the user held.
+  ASSERT_EQ(digest.longest_waits().size(), 2U);
+  EXPECT_EQ(digest.longest_waits()[0].span.b, 4U);
+}
+
 /// The finding about skipped steps of a run with these scales, every step skipped.
 Finding skipped_steps(const std::string& config, std::initializer_list<double> scales) {
   RunBuilder run(1);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "app/cli/rank_failure.h"
 #include "app/cli/summary_text.h"
 #include "app/store/plain_text.h"
 
@@ -107,6 +108,16 @@ TEST(SummaryText, SaysHowWellClocksAreKnown) {
   summary.ranks[1].rank = 1;
   EXPECT_THAT(summary_text(summary), HasSubstr("\n0           -1.25 ms     ±3.40 µs    -80.1 ± 2.3 ppm\n"
                                                "1               0 ns        ±0 ns                  —\n"));
+}
+
+TEST(RankFailure, IsReadFromTheNoticeOfTheLauncher) {
+  const auto killed = exit_in_notice(
+      "Primary job  terminated normally, but 1 process returned\nmpirun noticed that process rank 1 with PID 4711 on "
+      "node n1 exited on signal 9 (Killed).\n");
+  ASSERT_TRUE(killed);
+  EXPECT_EQ(killed->rank, 1U);
+  EXPECT_EQ(killed->exit_code, 137);
+  EXPECT_FALSE(exit_in_notice("mpirun detected that one or more processes exited with non-zero status"));
 }
 
 }  // namespace

@@ -176,6 +176,14 @@ class Training(unittest.TestCase):
             self.assertIn("shardscope: ", errors)
             # What was recorded opens.
             self.assertGreater(read("summary", recording)["steps"], 0)
+            # Blamed is the rank that was killed, not one that noticed.
+            info = read("info", recording)
+            dead = next(rank["rank"] for rank in info["ranks"] if rank["pid"] == victim)
+            blame = f"rank {dead} was killed by signal 9 (SIGKILL)"
+            self.assertEqual((info["first_failure"]["rank"], info["first_failure"]["text"]), (dead, blame))
+            self.assertIn(f"shardscope: {blame}", errors)
+            self.assertIn(blame, said("summary", recording).splitlines()[0])
+            self.assertEqual(read("findings", recording)[0]["title"], blame.capitalize().replace("sigkill", "SIGKILL"))
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ void write_levels() {
   for (const Event& event : fuzz::seed_events()) {
     state.add(event, static_cast<std::int64_t>(event.ticks), {});
   }
-  const store::Block block = store::seal(0, state, {});
+  const store::Block block = store::seal(0, state, {}, {});
   store::TileMaker tile;
   tile.append(store::decode_page(block.page.data(), block.page.size()));
   const auto put = [](char which, const std::string& name, const std::vector<std::byte>& packed) {

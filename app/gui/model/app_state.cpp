@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "app/store/gather_contents.h"
+
 namespace shardscope::gui {
 namespace {
 
@@ -73,7 +75,9 @@ void AppState::select_span(store::LaneId lane, const store::Span& span) {
       if (const Fetch* fetch = run->index().fetch_of(lane.rank, span);
           fetch != nullptr && lane.stream == ev::StreamId::gather) {
         next.gather = fetch->gather;
-        next.module = fetch->module;
+        // What it gathers, not the module at which it was issued.
+        const std::vector<std::uint32_t> owners = store::owners_of(store(), fetch->params);
+        next.module = owners.empty() ? fetch->module : owners.front();
       }
       break;
     case ev::EventKind::fetch_wait_begin:

@@ -11,8 +11,11 @@
 #include "app/gui/model/arrivals.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/span_text.h"
+#include "app/store/gather_contents.h"
 #include "app/store/losses.h"
 #include "app/store/names.h"
+#include "app/store/rank_end.h"
 #include "instrumentation/bus_factor.h"
 #include "instrumentation/param_status.h"
 
@@ -35,12 +38,20 @@ Quantity parts_per_million(const std::optional<store::ClockDrift>& drift) {
 
 std::string spelled(std::int64_t ns) { return duration(ns).text(); }
 
-std::int64_t end_of(const AppState& app, const store::Span& span) {
-  return span.end_ns == store::kOpen ? app.store().end_ns() : span.end_ns;
+/// As far as it is known of a span that has not ended.
+std::int64_t end_of(const AppState& app, std::uint32_t rank, const store::Span& span) {
+  return store::time_of(app.store(), rank, span).until_ns;
 }
 
-void add_span_times(const AppState& app, const store::Span& span, Details& out) {
-  add(out, span.end_ns == store::kOpen ? "so far" : "duration", duration(end_of(app, span) - span.begin_ns));
+void add_time(const store::SpanTime& time, const char* formula, Details& out) {
+  add(out, time.ended ? "duration" : "so far", duration(time.running_ns), formula);
+  if (time.paused_ns > 0) add(out, "paused", duration(time.paused_ns), "held by the user; in no duration");
+}
+
+void add_span_times(const AppState& app, std::uint32_t rank, const store::Span& span, Details& out) {
+  const store::SpanTime time = store::time_of(app.store(), rank, span);
+  add_time(time, time.paused_ns > 0 ? "end - begin, pauses cut out" : "", out);
+  if (!time.ended) add(out, "not ended", store::why_open(app.store(), rank));
   add(out, "begin", timestamp(span.begin_ns, 1000));
 }
 
@@ -89,7 +100,7 @@ void describe_nccl(const AppState& app, std::uint32_t rank, std::uint32_t sequen
 
 void describe_collective(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const auto op = static_cast<ev::CollectiveOp>(span.code);
-  const std::int64_t length = end_of(app, span) - span.begin_ns;
+  const std::int64_t length = end_of(app, lane.rank, span) - span.begin_ns;
   add(out, "elements", grouped(span.v0));
   add(out, "bytes", bytes(span.v1), "S: full size over its ranks (metrics 2.3)");
   if (span.c != ev::kNoId && ev::scope_of(span.c) != ev::CollectiveScope::world) {
@@ -98,7 +109,8 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   }
   if (span.mark_ns > 0 && span.mark_ns >= span.begin_ns) {
     add(out, "waited for ranks", duration(span.mark_ns - span.begin_ns), "until every rank had arrived");
-    add(out, "transfer", duration(end_of(app, span) - span.mark_ns), "from the last arrival to the end");
+    add(out, "transfer", duration(end_of(app, lane.rank, span) - span.mark_ns),
+        "from the last arrival to the end");
   }
   const std::vector<Arrival> came = arrivals(app.store(), lane, span);
   if (const Arrival* last = last_to_arrive(came)) {
@@ -115,14 +127,15 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   if (lane.stream != ev::StreamId::gather) return;
   const Fetch* fetch = app.run->index().fetch_of(lane.rank, span);
   if (fetch == nullptr) return;
+  if (const std::string contents = store::contents_text(app.store(), fetch->params); !contents.empty())
+    add(out, "holds", contents, "the modules whose parameters it gathers");
   add(out, "outcome", word(fetch->outcome()));
   add(out, "parameters", std::to_string(fetch->params.size()));
   if (fetch->wait_ns > 0) add(out, "compute waited", duration(fetch->wait_ns));
   if (fetch->outcome() == FetchOutcome::early) {
     add(out, "lay unused", duration(fetch->unused_ns()), "first use - end of the gather");
   }
-  out.reason = (fetch->prefetched ? "Prefetched for " : "Fetched on demand for ") +
-               module_name(app.store(), fetch->module);
+  out.reason = reason_of(app.store(), *fetch);
 }
 
 void describe_module(const AppState& app, std::uint32_t module, Details& out) {
@@ -153,7 +166,7 @@ void module_history(const AppState& app, std::uint32_t rank, std::uint32_t modul
       for (auto span = spans.rbegin(); span != spans.rend() && out.history.size() < kHistoryRows; ++span) {
         if (span->kind != ev::EventKind::module_begin || span->a != module || span->begin_ns < from) continue;
         out.history.push_back({span->begin_ns, word(static_cast<ev::Pass>(span->code)),
-                               duration(end_of(app, *span) - span->begin_ns).text()});
+                               length_text(store::time_of(data, rank, *span))});
       }
       if (from == store::Store::kBegin) break;
       to = from;
@@ -172,7 +185,7 @@ void describe_gpu_work(const AppState& app, store::LaneId lane, const store::Spa
     add(out, "threads", grouped(span.v1));
   } else {
     add(out, "bytes", bytes(span.v1));
-    const std::int64_t length = end_of(app, span) - span.begin_ns;
+    const std::int64_t length = end_of(app, lane.rank, span) - span.begin_ns;
     if (length > 0 && span.v1 > 0)
       add(out, "rate", bandwidth(static_cast<double>(span.v1) / static_cast<double>(length)),
           "bytes / duration");
@@ -201,10 +214,7 @@ Details describe_step(const AppState& app, std::uint32_t step) {
   out.subtitle = row->skipped                  ? "skipped after overflow"
                  : row->end_ns == store::kOpen ? "in progress"
                                                : "completed";
-  const std::int64_t end = row->end_ns == store::kOpen ? app.store().end_ns() : row->end_ns;
-  add(out, "duration", duration(end - row->begin_ns - row->paused_ns),
-      "last end - first begin over ranks, pauses cut out");
-  if (row->paused_ns > 0) add(out, "paused", duration(row->paused_ns));
+  add_time(store::time_of(app.store(), *row), "last end - first begin over ranks, pauses cut out", out);
   add(out, "loss", decimal(row->loss, 4));
   add(out, "gradient norm", decimal(row->grad_norm, 4));
   if (row->clip_factor == row->clip_factor)
@@ -266,10 +276,11 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
   for (const store::RankRow& row : app.store().ranks()) {
     if (row.rank != rank) continue;
     out.subtitle = row.host.empty() ? "" : row.host + ", pid " + std::to_string(row.pid);
+    const store::RankEnd end = store::rank_end(app.store(), row);
     add(out, "state",
-        row.finished    ? (row.exit_code == 0 ? "finished" : "failed")
-        : row.connected ? "running"
-                        : "not connected");
+        end.how == store::RankEnd::How::running ? row.connected ? "running" : "not connected"
+                                                : store::text_of(end));
+    if (end.how != store::RankEnd::How::running) add(out, "last event", timestamp(end.at_ns, 1000));
     if (row.finished) add(out, "exit code", std::to_string(row.exit_code));
     add(out, "events", count(static_cast<double>(row.events)));
     add(out, "dropped", grouped(static_cast<std::int64_t>(row.dropped)));
@@ -357,8 +368,8 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
   for (const std::uint32_t module : info.modules)
     users += (users.empty() ? "" : ", ") + module_name(data, module);
   out.fields.push_back({"used by", users, "", ""});
-  out.reason = std::string(word(state.cause));
-  if (state.module != ev::kNoId) out.reason += " for " + module_name(data, state.module);
+  out.reason =
+      reason_of(data, ev::status_code(state.status, state.cause), state.module, std::span(&param, 1));
   if (state.cause == ev::StatusCause::invalidation) {
     const auto invalidation = analysis::invalidation_before(data, rank, state.since_ns);
     if (invalidation) out.reason += ": " + analysis::cause_text(data, *invalidation);
@@ -378,7 +389,7 @@ Details describe_span(const AppState& app, store::LaneId lane, const store::Span
   out.meaning = meaning_on(lane.stream, span.kind, span.code);
   out.title = span_label(data, lane.rank, span);
   out.subtitle = "rank " + std::to_string(lane.rank) + ", " + word(lane.stream);
-  add_span_times(app, span, out);
+  add_span_times(app, lane.rank, span, out);
   switch (span.kind) {
     case ev::EventKind::module_begin:
       out.subtitle += std::string(", ") + word(static_cast<ev::Pass>(span.code));
@@ -388,9 +399,11 @@ Details describe_span(const AppState& app, store::LaneId lane, const store::Span
       break;
     case ev::EventKind::fetch_wait_begin: {
       add(out, "bytes", bytes(span.v0));
-      out.reason = "Compute stood still until gather " + std::to_string(span.b) + " for " +
-                   module_name(data, span.a) + " had arrived";
       const Fetch* fetch = app.run->index().fetch_by_id(lane.rank, span.b);
+      const std::string contents =
+          fetch == nullptr ? std::string() : store::contents_text(data, fetch->params);
+      out.reason = "Compute stood still at " + module_name(data, span.a) + " until gather " +
+                   std::to_string(span.b) + (contents.empty() ? "" : " of " + contents) + " had arrived";
       if (fetch != nullptr) add(out, "outcome", word(fetch->outcome()));
       break;
     }
@@ -441,7 +454,7 @@ Details describe_selection(const AppState& app) {
       out.meaning = Meaning::compute;
       out.title = module_name(app.store(), selection.module);
       describe_module(app, selection.module, out);
-      if (selection.span) add_span_times(app, *selection.span, out);
+      if (selection.span) add_span_times(app, selection.rank, *selection.span, out);
       module_history(app, selection.rank == ev::kNoId ? app.stepper_rank : selection.rank, selection.module,
                      out);
       return out;

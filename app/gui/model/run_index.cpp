@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/store/lane.h"
+#include "app/store/span_time.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
 
@@ -216,7 +217,7 @@ void RunIndex::take_waits(const store::Store& store, std::uint32_t rank, RankInd
                  const auto known = index.by_gather.find(span.b);
                  if (known == index.by_gather.end()) return;
                  Fetch& fetch = index.fetches[known->second];
-                 fetch.wait_ns += span.end_ns - span.begin_ns;
+                 fetch.wait_ns += store::time_of(store, rank, span).running_ns;
                  fetch.used_ns = std::min(fetch.used_ns, span.end_ns);
                });
   }

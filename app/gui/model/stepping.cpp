@@ -5,6 +5,7 @@
 #include "app/analysis/coordinator.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/span_text.h"
 #include "app/gui/model/update_deeds.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/bucket.h"
@@ -94,9 +95,7 @@ Deed deed_of(const store::Store& store, const StatusGroup& group) {
       if (ev::secondary_held(group.code)) deed.text += "; this rank keeps its part of a secondary copy";
       break;
   }
-  deed.reason = word(cause);
-  if (group.module != ev::kNoId)
-    deed.reason += " for " + std::string(tail_path(module_name(store, group.module)));
+  deed.reason = reason_of(store, group.code, group.module, group.params);
   return deed;
 }
 

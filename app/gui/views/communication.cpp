@@ -8,6 +8,7 @@
 #include "app/gui/model/names.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
+#include "app/store/span_time.h"
 
 namespace shardscope::gui {
 namespace {
@@ -207,7 +208,7 @@ void CommunicationView::waits(Context& ctx, Rect room) {
     const Rect whole = row;
     const bool over = ctx.hovered(whole) && room.contains(ctx.pointer.x, ctx.pointer.y);
     if (over) ctx.canvas.fill(whole, c.raised);
-    const Quantity length = duration(wait.end_ns - wait.begin_ns);
+    const Quantity length = duration(store::time_of(app.store(), rank, wait).running_ns);
     ctx.quantity(row.take_left(84), length.number, length.unit, 28, c.of(Meaning::trouble));
     ctx.canvas.text_in(row.take_left(60).inset(4, 0), "rank " + std::to_string(rank), c.muted, Font::small);
     ctx.canvas.text_in(row.take_right(96), timestamp(wait.begin_ns, 100'000), c.muted, Font::mono_small,

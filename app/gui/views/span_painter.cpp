@@ -6,6 +6,8 @@
 #include "app/analysis/gpu_activity.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/span_text.h"
+#include "app/store/gather_contents.h"
 #include "app/store/lane.h"
 
 namespace shardscope::gui {
@@ -51,9 +53,10 @@ bool SpanPainter::few(store::LaneId lane, std::uint8_t depth, const Rect& rect) 
 
 void SpanPainter::spans(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list) {
   float painted_to = rect.x - 1;
+  const std::int64_t known_until = store::known_until(ctx_.app.store(), row.rank);
   for (const store::Span& one : list) {
     const float x0 = std::max(rect.x, scale_.x_of(one.begin_ns));
-    const std::int64_t end = one.end_ns == store::kOpen ? ctx_.app.store().end_ns() : one.end_ns;
+    const std::int64_t end = one.end_ns == store::kOpen ? std::max(known_until, one.begin_ns) : one.end_ns;
     const float x1 = std::min(rect.right(), std::max(scale_.x_of(end), x0 + 1));
     if (x1 <= painted_to) continue;  // within a pixel that has its colour already
     span(row, rect, one, std::max(x0, painted_to), x1);
@@ -197,11 +200,24 @@ void SpanPainter::waits(std::uint32_t rank, const Rect& rect) {
     const auto [first, last] = RunIndex::overlapping(all, scale_.range.begin_ns, scale_.range.end_ns);
     if (static_cast<float>(last - first) <= rect.w * kSpansPerPixel) {
       spans(row, rect, all.subspan(first, last - first));
+      open_waits(row, rect);
       return;
     }
   }
   // Too many to draw: the share of each column that was spent waiting.
   density({rank, ev::StreamId::compute}, store::Store::kWaits, rect, 2);
+}
+
+/// Those that never ended: the index has them only when they do.
+void SpanPainter::open_waits(const TimelineRow& row, const Rect& rect) {
+  const store::Store& data = ctx_.app.store();
+  const store::LaneId lane{row.rank, ev::StreamId::compute};
+  const std::int64_t at = store::known_until(data, row.rank);
+  for (std::uint8_t depth = 0; depth < data.depth_count(lane); ++depth) {
+    data.for_each_span(lane, depth, at - 1, at + 1, [&](const store::Span& span) {
+      if (span.end_ns == store::kOpen && store::is_wait(span.kind)) spans(row, rect, std::span(&span, 1));
+    });
+  }
 }
 
 void SpanPainter::rank_strip(std::uint32_t rank, const Rect& rect) {
@@ -218,8 +234,7 @@ void SpanPainter::rank_strip(std::uint32_t rank, const Rect& rect) {
     if (few(compute, 0, room)) {
       for (const store::Span& one : data.spans(compute, 0, scale_.range.begin_ns, scale_.range.end_ns)) {
         const float x0 = std::max(room.x, scale_.x_of(one.begin_ns));
-        const float x1 =
-            std::min(room.right(), scale_.x_of(one.end_ns == store::kOpen ? data.end_ns() : one.end_ns));
+        const float x1 = std::min(room.right(), scale_.x_of(store::time_of(data, rank, one).until_ns));
         const Rgb color = ctx_.colors().of(meaning_of(one.kind, one.code));
         ctx_.canvas.fill({x0, room.y, std::max(1.0F, x1 - x0 - 1), room.h},
                          mix(ctx_.colors().panel, color, 0.30F));
@@ -241,16 +256,15 @@ std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, f
   const auto chars = static_cast<std::size_t>(std::max(1.0F, width / 6.0F));
   if (one.kind == ev::EventKind::collective_begin && row.kind == RowKind::gather) {
     const Fetch* fetch = ctx_.app.run->index().fetch_of(row.rank, one);
-    if (fetch != nullptr && fetch->module != ev::kNoId)
-      return std::string(short_path(tail_path(module_name(data, fetch->module)), chars));
+    const std::string contents = fetch == nullptr ? "" : store::contents_text(data, fetch->params);
+    if (!contents.empty()) return std::string(short_path(contents, chars));
   }
   if (one.kind == ev::EventKind::collective_begin && row.kind == RowKind::reduce) {
     const auto parts = ctx_.app.run->index().parts(row.rank, one.a);
     if (!parts.empty()) return std::string(short_path(param_name(data, parts.front()), chars));
   }
   if (store::is_wait(one.kind)) {
-    const std::string length = "! " + duration(one.end_ns - one.begin_ns).text();
-    return length;
+    return "! " + length_text(store::time_of(data, row.rank, one));
   }
   const std::string full = span_label(data, row.rank, one);
   return one.kind == ev::EventKind::module_begin ? std::string(short_path(tail_path(full), chars)) : full;

@@ -28,6 +28,7 @@ class SpanPainter {
   /// Why a stream of the GPU stood still, where there is room to say it.
   void gpu_gaps(const TimelineRow& row, const Rect& rect, std::span<const store::Span> list);
   void waits(std::uint32_t rank, const Rect& rect);
+  void open_waits(const TimelineRow& row, const Rect& rect);
   [[nodiscard]] std::string label(const TimelineRow& row, const store::Span& span, float width) const;
 
   Context& ctx_;

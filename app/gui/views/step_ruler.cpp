@@ -5,6 +5,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/step_of.h"
 #include "app/gui/views/workspace.h"
+#include "app/store/span_time.h"
 
 namespace shardscope::gui {
 namespace {
@@ -20,8 +21,7 @@ struct Bar {
 Bar bar_of(const Session& run, std::size_t index) {
   const store::StepRow& step = run.store().steps()[index];
   Bar bar;
-  const std::int64_t end = step.end_ns == store::kOpen ? run.store().end_ns() : step.end_ns;
-  bar.length_ns = std::max<std::int64_t>(0, end - step.begin_ns - step.paused_ns);
+  bar.length_ns = store::time_of(run.store(), step).running_ns;
   const StepTimes* times = run.step_times(step.step);
   if (times == nullptr) return bar;
   bar.known = true;

@@ -6,10 +6,12 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/rank_pace.h"
+#include "app/gui/model/span_text.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/span_painter.h"
 #include "app/gui/views/view.h"
 #include "app/store/gap_text.h"
+#include "app/store/rank_end.h"
 
 namespace shardscope::gui {
 namespace {
@@ -33,6 +35,9 @@ class TimelineView final : public View {
   void marks(Context& ctx, const Rect& rect, const TimeScale& scale);
   void meeting(Context& ctx, const TimelineRows& rows, const Rect& lanes, const TimeScale& scale);
   void gaps(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
+  void pauses(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
+  /// Where the events of a rank end before the run does.
+  void rank_ends(Context& ctx, const TimelineRow& row, const Rect& rect, const TimeScale& scale);
   void navigate(Context& ctx, const Rect& lanes, const Rect& all, const TimeScale& scale);
 
   std::optional<store::Span> hovered_;
@@ -136,6 +141,60 @@ void TimelineView::gaps(Context& ctx, std::uint32_t rank, const Rect& rect, cons
   }
 }
 
+void TimelineView::pauses(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale) {
+  const store::Store& data = ctx.app.store();
+  const Palette& c = ctx.colors();
+  const std::int64_t known_until = store::known_until(data, rank);
+  data.for_each_span({rank, ev::StreamId::host}, store::kPauses, scale.range.begin_ns, scale.range.end_ns,
+                     [&](const store::Span& pause) {
+                       const bool open = pause.end_ns == store::kOpen;
+                       const std::int64_t end = open ? std::max(known_until, pause.begin_ns) : pause.end_ns;
+                       const float x0 = std::max(rect.x, scale.x_of(pause.begin_ns));
+                       const float x1 = std::min(rect.right(), scale.x_of(end));
+                       if (x1 - x0 < 1) return;
+                       const Rect where{x0, rect.y, x1 - x0, rect.h};
+                       ctx.canvas.fill(where, c.panel, 0.85F);
+                       ctx.canvas.hatch(where, c.muted, 0.35F, 10);
+                       if (where.w > 60)
+                         ctx.canvas.text_in(where, "paused", c.muted, Font::small, Align::centre);
+                       if (ctx.hovered(where)) {
+                         ctx.tip(std::string("Paused by the user") + (open ? ", so far " : " for ") +
+                                 duration(end - pause.begin_ns).text() + ": in no duration and no metric");
+                       }
+                     });
+}
+
+void TimelineView::rank_ends(Context& ctx, const TimelineRow& row, const Rect& rect, const TimeScale& scale) {
+  const store::Store& data = ctx.app.store();
+  const auto found = std::ranges::find(data.ranks(), row.rank, &store::RankRow::rank);
+  if (found == data.ranks().end()) return;
+  const store::RankEnd end = store::rank_end(data, *found);
+  // A rank that finished as it should needs no mark.
+  if (end.how == store::RankEnd::How::running || end.how == store::RankEnd::How::finished) return;
+  if (!scale.range.contains(end.at_ns)) return;
+  const Palette& c = ctx.colors();
+  const Rgb color = store::is_failure(end.how) ? c.of(Meaning::trouble) : c.muted;
+  const float x = scale.x_of(end.at_ns);
+  ctx.canvas.vertical(x, rect.y - kLaneGap, rect.h + kLaneGap, color, 1, 2);
+  const Rect right{x + 2, rect.y, rect.right() - x - 2, rect.h};
+  if (row.kind == RowKind::rank) {
+    const std::string mark = store::mark_of(end);
+    const float width = ctx.canvas.width(mark, Font::small) + 10;
+    const bool fits = width <= right.w;
+    const float to = std::min(x - 3, rect.right());
+    const Rect text = fits ? Rect{x + 3, rect.y, width, rect.h}
+                           : Rect{std::max(rect.x, to - width), rect.y, std::min(width, to - rect.x), rect.h};
+    if (text.w > 40) {
+      ctx.canvas.fill(text, c.panel, 0.9F, 3);
+      ctx.canvas.text_in(text.inset(5, 0), mark, color, Font::small);
+    }
+  }
+  if (ctx.hovered({x - 4, rect.y, 8, rect.h})) {
+    ctx.tip(store::text_of(end) + " at " + timestamp(end.at_ns, 1000) +
+            (end.last_words.empty() ? "" : ": " + end.last_words));
+  }
+}
+
 void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale) {
   const AppState& app = ctx.app;
   const Palette& c = ctx.colors();
@@ -224,7 +283,7 @@ void TimelineView::navigate(Context& ctx, const Rect& lanes, const Rect& all, co
       break;
   }
   if (ctx.pointer.double_click && lanes.contains(ctx.pointer.x, ctx.pointer.y) && hovered_) {
-    const std::int64_t end = hovered_->end_ns == store::kOpen ? limit : hovered_->end_ns;
+    const std::int64_t end = store::time_of(app.store(), hovered_row_.rank, *hovered_).until_ns;
     const std::int64_t margin = (end - hovered_->begin_ns) / 10 + 1;
     app.time.set({hovered_->begin_ns - margin, end + margin}, limit);
     app.follow = false;
@@ -308,7 +367,9 @@ void TimelineView::draw(Context& ctx, Rect room) {
           if (!idle.empty()) ctx.tip(idle);
         }
       }
+      pauses(ctx, row.rank, lane, scale);
       gaps(ctx, row.rank, lane, scale);
+      rank_ends(ctx, row, lane, scale);
     }
   }
   // The frame's time for reading was not enough; the next frames go on.

@@ -10,6 +10,7 @@
 #include "app/gui/views/run_to.h"
 #include "app/store/control_text.h"
 #include "app/store/losses.h"
+#include "app/store/rank_end.h"
 
 namespace shardscope::gui {
 namespace {
@@ -273,12 +274,10 @@ void Workspace::banner(Context& ctx, Rect& room) {
   } else if (app.run->live() && link == collector::Viewer::Link::catching_up) {
     text = "Catching up with the run";
   } else {
-    for (const store::RankRow& rank : app.store().ranks()) {
-      if (!rank.finished || rank.exit_code == 0) continue;
+    if (const auto failure = store::first_failure(app.store())) {
       color = c.of(Meaning::trouble);
-      text = "Rank " + std::to_string(rank.rank) + " failed with exit code " + std::to_string(rank.exit_code);
-      hint = rank.last_words;
-      break;
+      text = "R" + store::text_of(*failure).substr(1) + " at " + store::seconds_text(failure->at_ns);
+      hint = store::words_on(app.store(), *failure);
     }
   }
   if (text.empty() && app.run->info() && !app.run->info()->problems.empty()) {

@@ -1,0 +1,24 @@
+// In words: how long a span took, what a gather holds, where it was issued and for whom.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "app/gui/model/run_index.h"
+#include "app/store/span_time.h"
+#include "app/store/store.h"
+
+namespace shardscope::gui {
+
+/// "1.42 ms", "open, 1.42 ms so far".
+[[nodiscard]] std::string length_text(const store::SpanTime& time);
+/// The same and "(+ 6.47 s paused, not counted)" where there was a pause.
+[[nodiscard]] std::string full_length_text(const store::SpanTime& time);
+/// "Prefetched at h.3.mlp, for h.4.attn", "Fetched on demand for h.4.attn".
+[[nodiscard]] std::string reason_of(const store::Store& store, const Fetch& fetch);
+/// Why a parameter's status became what it is: "prefetched at h.3.mlp, for h.4.attn" while it is in flight,
+/// "fetched for h.4.attn", "released after h.4.attn".
+[[nodiscard]] std::string reason_of(const store::Store& store, std::uint8_t status_code, std::uint32_t module,
+                                    std::span<const std::uint32_t> params);
+
+}  // namespace shardscope::gui

@@ -1,0 +1,71 @@
+// When the user held a rank at a gate, by time: what no duration counts.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "instrumentation/event.h"
+
+namespace shardscope::store {
+
+/// Depth that stands for the pauses of every depth of a rank's host lane, for Store::for_each_span() and
+/// spans(). They are always in memory: nothing is read for them.
+inline constexpr std::uint8_t kPauses = 254;
+
+/// Whether a pause makes a span of this kind longer. What a stream was given before the rank was held runs
+/// on beside the pause, and nothing is submitted while it lasts: collectives, copies and kernels are as long
+/// as they would be without.
+[[nodiscard]] constexpr bool stretched_by_pauses(instrumentation::EventKind begin) noexcept {
+  using instrumentation::EventKind;
+  return begin != EventKind::collective_begin && begin != EventKind::transfer_begin &&
+         begin != EventKind::kernel_begin && begin != EventKind::gpu_begin &&
+         begin != EventKind::paused_begin;
+}
+
+class Pauses {
+ public:
+  struct Pause {
+    std::int64_t begin_ns = 0, end_ns = 0;
+  };
+  /// They come in order of time.
+  void add(std::int64_t begin_ns, std::int64_t end_ns) {
+    if (!list_.empty()) begin_ns = std::max(begin_ns, list_.back().end_ns);
+    if (end_ns > begin_ns) list_.push_back({begin_ns, end_ns});
+  }
+  /// Adds the pauses that ended among these events (RankState::notable()).
+  void add_of(std::span<const instrumentation::Event> notable) {
+    for (const instrumentation::Event& event : notable) {
+      if (event.kind != instrumentation::EventKind::paused_end) continue;
+      const auto end_ns = static_cast<std::int64_t>(event.ticks);
+      add(end_ns - event.v0, end_ns);
+    }
+  }
+  /// Those that overlap [begin, end).
+  [[nodiscard]] std::span<const Pause> overlapping(std::int64_t begin_ns, std::int64_t end_ns) const {
+    const auto first = std::partition_point(list_.begin(), list_.end(),
+                                            [&](const Pause& pause) { return pause.end_ns <= begin_ns; });
+    const auto last =
+        std::partition_point(first, list_.end(), [&](const Pause& pause) { return pause.begin_ns < end_ns; });
+    return {first, last};
+  }
+  /// How much of [begin, end) is paused.
+  [[nodiscard]] std::int64_t within(std::int64_t begin_ns, std::int64_t end_ns) const {
+    std::int64_t sum = 0;
+    for (const Pause& pause : overlapping(begin_ns, end_ns)) {
+      sum += std::min(pause.end_ns, end_ns) - std::max(pause.begin_ns, begin_ns);
+    }
+    return sum;
+  }
+  /// Those that ended by then are not asked for any more.
+  void forget_before(std::int64_t ns) {
+    std::erase_if(list_, [ns](const Pause& pause) { return pause.end_ns <= ns; });
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return list_.capacity() * sizeof(Pause); }
+
+ private:
+  std::vector<Pause> list_;  ///< disjoint, ascending
+};
+
+}  // namespace shardscope::store

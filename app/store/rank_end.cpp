@@ -1,0 +1,174 @@
+#include "app/store/rank_end.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace shardscope::store {
+namespace {
+
+constexpr std::int32_t kBySignal = 128;
+constexpr std::int32_t kMostSignals = 64;
+
+bool is_cut_off(const Store& store, std::uint32_t rank) {
+  const std::span<const Gap> gaps = store.gaps();
+  return std::any_of(gaps.begin(), gaps.end(),
+                     [rank](const Gap& gap) { return gap.cut_off && gap.rank == rank; });
+}
+
+/// What tells a rank that died from one whose events end because the recording, or what has arrived, does:
+/// the collector says so, another rank said that it ended, or its events end before those of others.
+bool is_gone(const Store& store, const RankRow& row) {
+  if (row.events == 0) return false;
+  for (const Message& message : store.messages()) {
+    if (message.rank == row.rank && message.severity == ev::Severity::error &&
+        message.text.find("without having said that it ended") != std::string::npos)
+      return true;
+  }
+  if (is_cut_off(store, row.rank)) return false;
+  const std::span<const RankRow> rows = store.ranks();
+  return row.last_ns < store.end_ns() ||
+         std::any_of(rows.begin(), rows.end(), [](const RankRow& other) { return other.finished; });
+}
+
+std::string signal_text(std::int32_t exit_code) {
+  const int signal = exit_code - kBySignal;
+  const char* name = sigabbrev_np(signal);
+  return "killed by signal " + std::to_string(signal) +
+         (name == nullptr ? std::string() : " (SIG" + std::string(name) + ")");
+}
+
+/// N of "rank N<after>"; of "rank N, M<after>" the first.
+std::optional<std::uint32_t> rank_named(std::string_view text, std::string_view after) {
+  constexpr std::string_view kRank = "rank ";
+  for (std::size_t at = text.find(kRank); at != std::string_view::npos; at = text.find(kRank, at + 1)) {
+    const char* const begin = text.data() + at + kRank.size();
+    const char* const end = text.data() + text.size();
+    std::uint32_t rank = 0;
+    const auto [next, error] = std::from_chars(begin, end, rank);
+    if (error != std::errc()) continue;
+    std::string_view rest(next, static_cast<std::size_t>(end - next));
+    while (rest.starts_with(", ")) {
+      rest.remove_prefix(2);
+      rest.remove_prefix(std::min(rest.find_first_not_of("0123456789"), rest.size()));
+    }
+    if (rest.starts_with(after)) return rank;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+RankEnd rank_end(const Store& store, const RankRow& row) {
+  RankEnd out{.rank = row.rank,
+              .exit_code = row.exit_code,
+              .at_ns = std::min(row.last_ns, store.end_ns()),
+              .last_words = row.last_words};
+  if (row.finished) {
+    out.how = row.exit_code == 0 ? RankEnd::How::finished : RankEnd::How::failed;
+  } else if (row.exit_code > kBySignal && row.exit_code <= kBySignal + kMostSignals) {
+    out.how = RankEnd::How::killed;
+  } else if (row.exit_code != 0) {
+    out.how = RankEnd::How::failed;
+  } else if (!row.connected) {
+    out.how = is_gone(store, row) ? RankEnd::How::silent
+              : row.events > 0    ? RankEnd::How::cut_off
+                                  : RankEnd::How::running;
+  }
+  return out;
+}
+
+std::optional<RankEnd> first_failure(const Store& store) {
+  using How = RankEnd::How;
+  std::vector<RankEnd> failed;
+  for (const RankRow& row : store.ranks()) {
+    if (row.finished && row.exit_code == 0) continue;
+    RankEnd end = rank_end(store, row);
+    if (is_failure(end.how)) failed.push_back(std::move(end));
+  }
+  if (failed.empty()) return std::nullopt;
+  std::stable_sort(failed.begin(), failed.end(),
+                   [](const RankEnd& a, const RankEnd& b) { return a.at_ns < b.at_ns; });
+  const auto first = [&](auto&& accepts) -> const RankEnd* {
+    const auto found = std::find_if(failed.begin(), failed.end(), accepts);
+    return found == failed.end() ? nullptr : &*found;
+  };
+  if (const RankEnd* killed = first([](const RankEnd& end) { return end.how == How::killed; }))
+    return *killed;
+  for (const RankEnd& end : failed) {
+    const auto gone = rank_named(end.last_words, " ended (");
+    if (!gone) continue;
+    const RankEnd* silent =
+        first([&](const RankEnd& other) { return other.rank == *gone && other.how == How::silent; });
+    if (silent != nullptr) return *silent;
+  }
+  for (const RankEnd& end : failed) {
+    const auto named = rank_named(end.last_words, " failed: ");
+    if (!named) continue;
+    if (const RankEnd* found = first([&](const RankEnd& other) { return other.rank == *named; }))
+      return *found;
+  }
+  return failed.front();
+}
+
+std::string words_on(const Store& store, const RankEnd& first) {
+  if (!first.last_words.empty()) return first.last_words;
+  for (const RankRow& row : store.ranks()) {
+    if (row.rank == first.rank || row.exit_code == 0 || row.last_words.empty()) continue;
+    const std::string then = "rank " + std::to_string(row.rank) + " then failed: ";
+    const std::size_t cause = row.last_words.find(" failed: ");
+    return then + (row.last_words.starts_with("rank ") && cause != std::string::npos
+                       ? row.last_words.substr(cause + 9)
+                       : row.last_words);
+  }
+  return {};
+}
+
+std::string seconds_text(std::int64_t ns) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3f s", static_cast<double>(ns) * 1e-9);
+  return text.data();
+}
+
+std::string text_of(const RankEnd& end) {
+  const std::string rank = "rank " + std::to_string(end.rank);
+  switch (end.how) {
+    case RankEnd::How::running:
+      return rank + " is running";
+    case RankEnd::How::finished:
+      return rank + " finished";
+    case RankEnd::How::failed:
+      return rank + " failed with exit code " + std::to_string(end.exit_code);
+    case RankEnd::How::killed:
+      return rank + " was " + signal_text(end.exit_code);
+    case RankEnd::How::silent:
+      return rank + " ended without a word";
+    case RankEnd::How::cut_off:
+      return "events of " + rank + " end";
+  }
+  return rank;
+}
+
+std::string mark_of(const RankEnd& end) {
+  switch (end.how) {
+    case RankEnd::How::running:
+      return {};
+    case RankEnd::How::finished:
+      return "rank ended here";
+    case RankEnd::How::failed:
+      return "rank failed here (exit code " + std::to_string(end.exit_code) + ")";
+    case RankEnd::How::killed:
+      return "rank ended here (" + signal_text(end.exit_code) + ")";
+    case RankEnd::How::silent:
+    case RankEnd::How::cut_off:
+      return "no events after " + seconds_text(end.at_ns);
+  }
+  return {};
+}
+
+}  // namespace shardscope::store
