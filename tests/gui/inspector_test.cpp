@@ -44,7 +44,7 @@ TEST_F(Inspector, AParameterInFlight) {
       {"elements", grouped(1200)},       {"size", "2.34 KiB"}, {"shard per rank", "400"},
       {"status on rank 0", "in flight"}, {"since", "1.00 µs"}, {"used by", "h.0"}};
   EXPECT_EQ(rows(details), expected);
-  EXPECT_EQ(details.reason, "prefetched for h.0");
+  EXPECT_EQ(details.reason, "prefetched at h.0, for h.0");
   EXPECT_EQ(history(details), std::vector<std::string>{"4000 in flight, prefetched"});
 }
 
@@ -55,7 +55,7 @@ TEST_F(Inspector, AParameterThatWasReleasedWithItsHistoryNewestFirst) {
   const auto all = rows(details);
   EXPECT_EQ(all[3], std::pair(std::string("status on rank 1"), std::string("not available")));
   EXPECT_EQ(all[4], std::pair(std::string("since"), std::string("1.50 µs")));
-  EXPECT_EQ(details.reason, "released for h.0");
+  EXPECT_EQ(details.reason, "released after h.0");
   EXPECT_EQ(history(details),
             (std::vector<std::string>{"3500 not available, released", "3000 available, fetched",
                                       "2000 in flight, fetched"}));
