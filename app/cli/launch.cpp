@@ -273,7 +273,7 @@ LaunchResult launch(LaunchOptions options) {
                          ? fmt::format("the ranks ended with code {} and no message", result.exit_code)
                          : output.notice();
   }
-  if (result.exit_code != 0) {
+  if (result.exit_code != 0 && !result.interrupted) {
     collector.read([&](const store::Store& store) { result.failure = failure_text(store, result.failure); });
   }
   result.events = status.events;
