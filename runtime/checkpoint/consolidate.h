@@ -1,4 +1,4 @@
-// Whole fp32 weights from the files of a checkpoint: no ranks, no device, no model file (zero-reference O12,
+// Whole fp32 weights from the files of a checkpoint: no ranks, no device, no model file (docs/zero.md O12,
 // DeepSpeed's zero_to_fp32).
 #pragma once
 

@@ -14,7 +14,7 @@
 
 namespace shardscope::checkpoint {
 
-/// Name of a tensor: "fp32", "exp_avg", "exp_avg_sq" (as in DeepSpeed's checkpoints, zero-reference O13), and
+/// Name of a tensor: "fp32", "exp_avg", "exp_avg_sq" (as in DeepSpeed's checkpoints, docs/zero.md O13), and
 /// of ours "zenflow_sum", "zenflow_published".
 [[nodiscard]] const char* tensor_name(optim::StateKind kind) noexcept;
 /// int32: ZenFlow's chosen columns of the rank that wrote it (optim::OptimizerState::chosen_columns).

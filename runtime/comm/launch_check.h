@@ -1,4 +1,4 @@
-// A launcher that meant several ranks, and ranks that did not find one another (zero-reference P2): each
+// A launcher that meant several ranks, and ranks that did not find one another (docs/zero.md P2): each
 // would train a whole model of its own and say nothing.
 #pragma once
 

@@ -42,7 +42,7 @@ struct OptimizerConfig {
   bool decoupled = true;  ///< AdamW, or Adam with adam_w_mode (DeepSpeed's default)
 };
 
-/// fp16 with its loss scaler (zero-reference 1.4). The scale is 1 unless fp16 is enabled.
+/// fp16 with its loss scaler (docs/zero.md L1). The scale is 1 unless fp16 is enabled.
 struct Fp16Config {
   bool enabled = false;
   double loss_scale = 0;  ///< above 0: static

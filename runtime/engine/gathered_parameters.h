@@ -1,4 +1,4 @@
-// zero.GatheredParameters (zero-reference P14): parameters made whole on every rank between two steps, to
+// zero.GatheredParameters (docs/zero.md P14): parameters made whole on every rank between two steps, to
 // look at or to change.
 #pragma once
 

@@ -1,4 +1,4 @@
-// qgZ: gradients on their way to their owners as int4, in two hops (ZeRO++; zero-reference P19). Inside the
+// qgZ: gradients on their way to their owners as int4, in two hops (ZeRO++; docs/zero.md P19). Inside the
 // node every rank gets, from each of its neighbours, what the ranks at its own place on all nodes will own;
 // it sums that, rounds the sums to int4 again and exchanges them with those ranks. Each element crosses
 // between nodes once per node instead of once per rank, and in four bits.

@@ -1,4 +1,4 @@
-// The order check after a recorded trace (zero-reference C3).
+// The order check after a recorded trace (docs/zero.md C3).
 #pragma once
 
 #include "runtime/comm/communicator.h"

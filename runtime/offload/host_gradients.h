@@ -1,4 +1,4 @@
-// Owned gradients in host memory (zero-reference S21): a reduced piece leaves the device on the copy stream
+// Owned gradients in host memory (docs/zero.md S21): a reduced piece leaves the device on the copy stream
 // while backward goes on, and later micro-steps are added there by the worker stream. Sums are kept in
 // grad_accum_dtype, rounded after every micro-step as on the device, so that offloading changes no bit.
 #pragma once

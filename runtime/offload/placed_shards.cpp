@@ -1,4 +1,4 @@
-// Shards that rest partly outside the device (offload_param; zero-reference O1, P6).
+// Shards that rest partly outside the device (offload_param; docs/zero.md O1, P6).
 //
 // [Note: where a shard's bytes may be]
 // A shard on NVMe is brought to a gather in two hops: the nvme stream reads it into a host buffer, the copy

@@ -1,4 +1,4 @@
-// Optimizer states on NVMe (zero-reference O4): every tile has one contiguous place in the swap file for
+// Optimizer states on NVMe (docs/zero.md O4): every tile has one contiguous place in the swap file for
 // master weights, momentum and variance, and passes through a slot of host memory.
 //
 // [Note: order of reads and writes]

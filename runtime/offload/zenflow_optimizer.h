@@ -1,4 +1,4 @@
-// ZenFlow (zero-reference O5): AdamW on the device, every step, for the columns with the largest gradients
+// ZenFlow (docs/zero.md O5): AdamW on the device, every step, for the columns with the largest gradients
 // and for what is no matrix; all other gradients are summed in host memory and stepped there once per
 // interval, with overlap_step beside the steps of the next one.
 //

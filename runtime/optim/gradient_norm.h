@@ -39,7 +39,7 @@ class GradientNorm {
   std::unique_ptr<device::Event> begin_, copied_, summed_;
 };
 
-/// What a norm means for the update (zero-reference S19): gradients are multiplied by `factor`, which
+/// What a norm means for the update (docs/zero.md S19): gradients are multiplied by `factor`, which
 /// undoes `scale` and clips to `clip` (0: no clipping); `clip_factor` is the clipping's part of it. `norm` is
 /// that of the unscaled gradients.
 struct Clipping {

@@ -1,5 +1,5 @@
 // How much memory model states need, estimated before anything runs: DeepSpeed's two estimators and the
-// closed forms of ZeRO's other stages (zero-reference M1-M15).
+// closed forms of ZeRO's other stages (docs/zero.md M1-M15).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace shardscope::plan {
 
-/// Where the documents and the source disagree (zero-reference 0.1, 0.2). ZeRO-3 is the same in both.
+/// Where the documents and the source disagree (docs/zero.md D1, D2). ZeRO-3 is the same in both.
 enum class EstimateFormula : std::uint8_t { doc, deepspeed_0_19 };
 [[nodiscard]] const char* to_string(EstimateFormula formula) noexcept;
 
@@ -40,7 +40,7 @@ struct EstimateRow {
 
 /// The text DeepSpeed prints (M8), lines ended by newlines. The documented formula writes devices "cpu" and
 /// "none", padded to four characters where another option follows; deepspeed_0_19 writes the CPU as its enum
-/// prints itself since Python 3.11, "OffloadDeviceEnum.cpu" (zero-reference 0.3).
+/// prints itself since Python 3.11, "OffloadDeviceEnum.cpu" (docs/zero.md D3).
 [[nodiscard]] std::string format_zero2(const EstimateInput& input);
 [[nodiscard]] std::string format_zero3(const EstimateInput& input);
 

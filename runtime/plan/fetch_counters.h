@@ -1,4 +1,4 @@
-// The eight counters of DeepSpeed's stage-3 coordinator (PartitionedParameterProfiler, zero-reference C16):
+// The eight counters of DeepSpeed's stage-3 coordinator (PartitionedParameterProfiler, docs/zero.md C16):
 // what the fetches of one micro-step submitted, waited for, prefetched and gathered.
 #pragma once
 

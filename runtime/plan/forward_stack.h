@@ -1,4 +1,4 @@
-// The modules whose forward is running, as DeepSpeed's FWD_MODULE_STACK knows them (zero-reference P10, P11).
+// The modules whose forward is running, as DeepSpeed's FWD_MODULE_STACK knows them (docs/zero.md P10, P11).
 #pragma once
 
 #include <span>

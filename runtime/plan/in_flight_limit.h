@@ -1,4 +1,4 @@
-// How far the host may run ahead of what it has started (zero-reference C6).
+// How far the host may run ahead of what it has started (docs/zero.md C6).
 //
 // [Note: DeepSpeed's limit without its question]
 // Before it waits for the next handle, DeepSpeed drops finished events from the left, and if more than two

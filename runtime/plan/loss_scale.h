@@ -1,4 +1,4 @@
-// The loss scale of fp16 training (zero-reference 1.4; deepspeed/runtime/fp16/loss_scaler.py).
+// The loss scale of fp16 training (docs/zero.md L1; deepspeed/runtime/fp16/loss_scaler.py).
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace shardscope::plan {
 
-/// With which scale a step's gradients are divided (zero-reference 0.8).
+/// With which scale a step's gradients are divided (docs/zero.md D8).
 enum class UnscaleOrder : std::uint8_t {
   made_with,  ///< the scale that the loss was multiplied by
   updated,    ///< DeepSpeed: the scale after this step's update; half as large gradients on a growth step
@@ -44,7 +44,7 @@ class LossScaleError : public std::runtime_error {
 };
 
 /// Which scale the reported norm is divided by: DeepSpeed's stages 1 and 2 keep the old one for it, its stage
-/// 3 has only the new one (zero-reference 0.8).
+/// 3 has only the new one (docs/zero.md D8).
 [[nodiscard]] UnscaleOrder norm_order(UnscaleOrder order, std::uint32_t stage) noexcept;
 
 class LossScaler {

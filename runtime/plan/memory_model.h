@@ -1,5 +1,5 @@
 // Closed forms: what model states cost per rank and what a step communicates, for each stage, and the
-// large-scale figures of the ZeRO and ZeRO-Infinity papers from the same expressions (zero-reference V1-V7,
+// large-scale figures of the ZeRO and ZeRO-Infinity papers from the same expressions (docs/zero.md V1-V7,
 // section 4).
 #pragma once
 

@@ -48,7 +48,7 @@ struct NodeSpec {
   bool checkpoint = false;  ///< activation checkpointing: keep the input only, recompute in backward
   bool leaf = false;        ///< ZeRO-3 leaf module: no hooks inside, parameters gathered together
   /// Module: parameters that its forward returns beside its result, as paths below it ("weight",
-  /// "wte.weight"). What runs around it may read them after it has ended (zero-reference P11).
+  /// "wte.weight"). What runs around it may read them after it has ended (docs/zero.md P11).
   std::vector<std::string> returns;
   /// Modules: whether the parameters of this module and below are trained; empty: as the module around says,
   /// the root's are. `weight` and `bias` of this module itself may say otherwise.

@@ -1,5 +1,5 @@
 // What is offloaded and in which pieces: where each shard rests, which sub-groups the CPU updates, the tiles
-// that an update streams through host buffers, and the swap buffers of shards on NVMe (zero-reference O1-O4,
+// that an update streams through host buffers, and the swap buffers of shards on NVMe (docs/zero.md O1-O4,
 // P6, P8).
 #pragma once
 

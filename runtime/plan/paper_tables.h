@@ -1,5 +1,5 @@
 // The tables of the ZeRO and ZeRO-Infinity papers, computed from the closed forms of memory_model.h
-// (zero-reference section 4).
+// (docs/zero.md V8).
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Who owns which elements. Pure arithmetic over ranges; see zero-reference P4 (stage 3: parameter by
+// Who owns which elements. Pure arithmetic over ranges; see docs/zero.md P4 (stage 3: parameter by
 // parameter) and S2-S6 (stages 1 and 2: one flat, padded range).
 #pragma once
 
@@ -74,7 +74,7 @@ enum class GradientOrder : std::uint8_t { parameter_order, round_robin };
 /// Elements of one communication of the first ZeRO-1 (S1, best_max_elems_per_comm of DeepSpeed 0.5): `limit`,
 /// or more where one communication fewer needs less padding.
 [[nodiscard]] std::int64_t best_elems_per_comm(std::int64_t elems, std::int64_t limit, std::uint32_t world);
-/// The layout of the first ZeRO-1 (S1; notes B, "stage 1"): communications of about `max_elems_per_comm`
+/// The layout of the first ZeRO-1 (S1): communications of about `max_elems_per_comm`
 /// elements, each cut into one sub-partition per rank. Throws std::invalid_argument when `max_elems_per_comm`
 /// is less than one element per rank.
 [[nodiscard]] FlatLayout make_legacy_layout(const std::vector<std::int64_t>& param_elems, std::uint32_t world,

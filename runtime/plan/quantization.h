@@ -1,4 +1,4 @@
-// What ZeRO++ quantizes and in which groups (zero-reference P18, P19): each group of elements shares one
+// What ZeRO++ quantizes and in which groups (docs/zero.md P18, P19): each group of elements shares one
 // scale, the largest magnitude divided by the largest integer (127 for int8, 7 for int4).
 #pragma once
 

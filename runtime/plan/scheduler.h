@@ -1,5 +1,5 @@
 // The stage-3 scheduler: what to gather, wait for, prefetch and release at each module boundary
-// (zero-reference C1-C16). Pure and deterministic: it is told what happens and answers what to do. It
+// (docs/zero.md C1-C16). Pure and deterministic: it is told what happens and answers what to do. It
 // knows no device and no clock, so the engine, the simulator, the tests and the dashboard share it.
 #pragma once
 

@@ -6,7 +6,7 @@
 
 namespace shardscope::plan {
 
-/// `stage3_allgather_sequential` makes the prefetch bucket one element (zero-reference P13).
+/// `stage3_allgather_sequential` makes the prefetch bucket one element (docs/zero.md P13).
 [[nodiscard]] SchedulerConfig make_scheduler_config(const ZeroConfig& zero) noexcept;
 
 }  // namespace shardscope::plan

@@ -1,5 +1,5 @@
 // hpZ: which parameters have a secondary copy, spread over the few ranks of a small group, and which gathers
-// read it (zero-reference P17 and 0.6). A parameter is copied when it is released after its forward; gathers
+// read it (docs/zero.md P17 and D6). A parameter is copied when it is released after its forward; gathers
 // of the backward then stay inside the group. The copies end with the optimizer step, if it
 // changes the weights: those of frozen parameters, and all of them after a skipped step, stay and serve the
 // forward too. Those of parameters that rest as int8 are int8 too (zero_quantized_nontrainable_weights).
@@ -45,8 +45,8 @@ class SecondaryShards {
 
  private:
   bool enabled_;
-  bool in_forward_;  ///< compat 0.6
-  bool by_pass_;     ///< compat 0.6 of the notes
+  bool in_forward_;  ///< compat D6
+  bool by_pass_;     ///< compat D6 of the notes
   Direction direction_ = Direction::forward;
   std::vector<bool> trainable_;     ///< by ParamId
   std::vector<bool> exists_;        ///< by ParamId

@@ -1,6 +1,6 @@
 // Stage 3: where the shards of one rank lie. All shards of a rank share one range of elements, in parameter
 // order, those of frozen parameters behind the others, so that parameters, master weights, momentum, variance
-// and gradients are one buffer each and the optimizer runs over ranges instead of parameters (zero-reference
+// and gradients are one buffer each and the optimizer runs over ranges instead of parameters (docs/zero.md
 // P4, P8).
 #pragma once
 

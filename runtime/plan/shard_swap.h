@@ -1,5 +1,5 @@
 // Shards on NVMe and the host buffers they pass through: which are read ahead, and what a gather finds
-// (zero-reference C8, C12). Pure: it decides, the engine's ShardStore reads.
+// (docs/zero.md C8, C12). Pure: it decides, the engine's ShardStore reads.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What stages 0, 1 and 2 do with a gradient that is ready: which bucket is reduced when, by which
-// collectives, and how parameters come back after the step (zero-reference S8-S20).
+// collectives, and how parameters come back after the step (docs/zero.md S8-S20).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace shardscope::plan {
 
-/// How the slices of a bucket travel (zero-reference 0.4, S11, S12).
+/// How the slices of a bucket travel (docs/zero.md D4, S11, S12).
 enum class ReduceMode : std::uint8_t {
   to_owners,     ///< one reduce per owner: S elements
   multi_rank,    ///< one all-reduce over all slices, owners keep theirs: 2S elements

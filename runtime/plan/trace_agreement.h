@@ -1,5 +1,5 @@
 // Every rank must record the same trace: the scheduler's decisions follow from it, and collectives only match
-// where decisions do (zero-reference C3). A difference of modules of equal size shows in no collective.
+// where decisions do (docs/zero.md C3). A difference of modules of equal size shows in no collective.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Every key of DeepSpeed's `zero_optimization`, with DeepSpeed 0.19's defaults, as plain data. The JSON
 // reader fills it; the planners take what concerns them from it. Element counts are elements, not bytes;
-// members carry the key's own name wherever that name is clear. Sources: zero-reference P1, P16-P19, O1-O7
+// members carry the key's own name wherever that name is clear. Sources: docs/zero.md P1, P16-P19, O1-O7
 // (deepspeed/runtime/zero/config.py, offload_config.py).
 #pragma once
 
@@ -79,24 +79,24 @@ struct LocoConfig {
   std::int64_t reset_t = 1024;
 };
 
-/// `shardscope.compat` in detail: each divergence of zero-reference section 0 on its own switch. The three
+/// `shardscope.compat` in detail: each divergence of docs/zero.md section D on its own switch. The three
 /// presets are `default_switches`; a single key may then be overridden.
 struct CompatSwitches {
   Compat scheduler = Compat::shardscope;  ///< stage-3 fetch and release decisions
-  /// 0.4: slices of a bucket travel in one all-reduce (2S) instead of a reduce to each owner (S).
+  /// D4: slices of a bucket travel in one all-reduce (2S) instead of a reduce to each owner (S).
   bool multi_rank_bucket_allreduce = false;
-  /// 0.5: one all-gather per parameter group, whatever allgather_bucket_size says.
+  /// D5: one all-gather per parameter group, whatever allgather_bucket_size says.
   bool ignore_allgather_bucket_size = false;
-  /// 0.6: the secondary tensor of hpZ serves forward gathers too while it exists.
+  /// D6: the secondary tensor of hpZ serves forward gathers too while it exists.
   bool hpz_secondary_in_forward = false;
-  /// 0.6: a gather reads the secondary tensor only where a backward issues it; a prefetch of the forward does
+  /// D6: a gather reads the secondary tensor only where a backward issues it; a prefetch of the forward does
   /// not.
   bool hpz_prefetch_by_pass = false;
-  /// 0.7: the first ZeRO-1 layout with max_elements_per_comm (S1).
+  /// D7: the first ZeRO-1 layout with max_elements_per_comm (S1).
   bool legacy_stage1_layout = false;
-  /// 0.8: the loss scale is updated before gradients are divided by it.
+  /// D8: the loss scale is updated before gradients are divided by it.
   bool update_scale_before_unscale = false;
-  /// 1.4: stage 3 leaves a step out for gradients that are not finite in fp16 only, whatever
+  /// L2: stage 3 leaves a step out for gradients that are not finite in fp16 only, whatever
   /// check_grad_overflow says (deepspeed/runtime/zero/stage3.py, _overflow_check_and_loss_scale_update).
   bool stage3_skips_fp16_only = false;
   /// V6: a gradient that spans ranks stays whole on both until the step.

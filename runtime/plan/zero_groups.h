@@ -1,4 +1,4 @@
-// Which ranks work together in ZeRO++ and MiCS (zero-reference P16, P17, P19). Ranks count up along the
+// Which ranks work together in ZeRO++ and MiCS (docs/zero.md P16, P17, P19). Ranks count up along the
 // nodes: node k holds the ranks [k * ranks_per_node, (k + 1) * ranks_per_node).
 #pragma once
 

@@ -1,4 +1,4 @@
-// Launchers that meant several ranks where one was found (zero-reference P2).
+// Launchers that meant several ranks where one was found (docs/zero.md P2).
 #include "runtime/comm/launch_check.h"
 
 #include <gmock/gmock.h>

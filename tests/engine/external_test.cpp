@@ -1,4 +1,4 @@
-// External parameters (zero-reference P11) on the engine: registered by the program, or returned by a module.
+// External parameters (docs/zero.md P11) on the engine: registered by the program, or returned by a module.
 #include <gtest/gtest.h>
 
 #include <algorithm>

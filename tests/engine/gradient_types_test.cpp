@@ -135,7 +135,7 @@ float noise(std::uint32_t rank, std::int64_t micro, std::int64_t element) {
 }
 
 // Stages 0 and 1 add a rank's k micro-steps and reduce once; 2 and 3, which may not hold whole gradients
-// until then, reduce each micro-step and add k results (zero-reference S15). Both add the same k*n numbers,
+// until then, reduce each micro-step and add k results (docs/zero.md S15). Both add the same k*n numbers,
 // in different order. Each of at most (k-1) + (n-1) additions along a path, and the factor 1/n, rounds by
 // 2^-24, so each order is within (k + n - 1) * 2^-24 * sum|g| / n of the exact mean, and they within twice
 // that of one another. Where every sum is exact they agree bitwise: nothing but rounding is different.

@@ -1,4 +1,4 @@
-// qgZ's error feedback (LoCo, zero-reference P19) over several steps of both hops, against the recursion in
+// qgZ's error feedback (LoCo, docs/zero.md P19) over several steps of both hops, against the recursion in
 // double precision, and what reset_T makes of it.
 #include <gtest/gtest.h>
 

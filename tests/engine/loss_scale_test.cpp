@@ -93,7 +93,7 @@ TEST(Overflow, InBf16IsSkippedWhereItIsChecked) {
 
 // With a window of 2 the scale grows in the third step (1.4). Divided by the scale that the loss was
 // multiplied by, the gradients are those of a run whose scale does not move; divided by the new one, as in
-// DeepSpeed, they are half as large in that step and in no other (zero-reference 0.8).
+// DeepSpeed, they are half as large in that step and in no other (docs/zero.md D8).
 TEST(UnscaleOrder, DividesByTheNewScaleOnAGrowthStepWhereAsked) {
   for (const int stage : {0, 1, 2, 3}) {
     const auto run = [&](std::int64_t steps, double fixed, bool updated) {

@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"mlp_span", "golden:mlp", "fp32", 5}, Case{"gpt", "golden:gpt", "bf16", 5}),
     [](const auto& c) { return c.param.model + "_" + c.param.type + "_" + std::to_string(c.param.world); });
 
-// DeepSpeed's all-reduce over slices costs 3S (zero-reference 0.4), and changes no result.
+// DeepSpeed's all-reduce over slices costs 3S (docs/zero.md D4), and changes no result.
 TEST(Compatibility, MultiRankAllReduceCostsThreeS) {
   for (const int stage : {1, 2}) {
     RunSpec spec;

@@ -76,7 +76,7 @@ class StageMatrix : public ::testing::TestWithParam<Shape> {
                                          const Optimizer& optimizer = without_memory()) {
     std::map<int, TrainingRun> first;
     for (const Place& place : places()) {
-      // Stages 2 and 3 reduce every micro-step before they add them up (zero-reference S15).
+      // Stages 2 and 3 reduce every micro-step before they add them up (docs/zero.md S15).
       const int order = GetParam().accumulation > 1 && place.stage >= 2 ? 2 : 0;
       TrainingRun run = train(spec_of(place, type, steps, optimizer));
       const auto [found, is_first] = first.emplace(order, run);

@@ -45,7 +45,7 @@ TEST_P(StagesAgree, BitwiseWithSmallBucketsAndWithoutOverlap) {
   }
 }
 
-// Stages 0 and 1 accumulate before they reduce, 2 and 3 reduce before they accumulate (zero-reference
+// Stages 0 and 1 accumulate before they reduce, 2 and 3 reduce before they accumulate (docs/zero.md
 // S15), so with accumulation the pairs agree bitwise and each other to rounding.
 TEST_P(StagesAgree, InPairsWithAccumulation) {
   const TrainingRun local = train(spec_of(GetParam(), make_config(0, 2)));

@@ -364,7 +364,7 @@ TEST(Config, CompatibilityPresetsAndSwitches) {
   EXPECT_EQ(link.shardscope.link.gbps, 10);
 }
 
-// zero-reference P1: what DeepSpeed's stage-3 constructor gets from an empty section, and what its class
+// docs/zero.md P1: what DeepSpeed's stage-3 constructor gets from an empty section, and what its class
 // signature says where the notes take that (0.9).
 TEST(Config, AnEmptyZeroSectionHasDeepSpeedsDefaults) {
   for (const char* compat : {"shardscope", "deepspeed", "notes"}) {

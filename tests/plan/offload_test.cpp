@@ -1,4 +1,4 @@
-// Where model states rest and what is read ahead (zero-reference P6, P8, C8, C12, O1, O2, O4).
+// Where model states rest and what is read ahead (docs/zero.md P6, P8, C8, C12, O1, O2, O4).
 #include "runtime/plan/offload.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Parameters that a module returns to what runs around it (zero-reference P11, C11).
+// Parameters that a module returns to what runs around it (docs/zero.md P11, C11).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

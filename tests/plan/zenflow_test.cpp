@@ -1,4 +1,4 @@
-// ZenFlow's decisions against the formulas of zero-reference O5, worked out by hand or by another way.
+// ZenFlow's decisions against the formulas of docs/zero.md O5, worked out by hand or by another way.
 #include "runtime/plan/zenflow.h"
 
 #include <gmock/gmock.h>

@@ -139,7 +139,7 @@ TEST(SecondaryShards, ServeTheBackwardAndEndWithTheStep) {
     shards.enter(Direction::backward);
     EXPECT_EQ(shards.source(p), GatherSource::secondary);
     EXPECT_FALSE(shards.released(p)) << "it exists";
-    shards.begin_iteration();  // the second micro-step (zero-reference 0.6)
+    shards.begin_iteration();  // the second micro-step (docs/zero.md D6)
     EXPECT_EQ(shards.source(p), compat ? GatherSource::secondary : GatherSource::primary);
     EXPECT_FALSE(shards.released(p));
     EXPECT_EQ(shards.weights_change(WeightChange::trainable), std::vector{p});

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Every rule that code cites is in docs/zero.md, every path that docs/zero.md names exists, and nothing cites a
+page that the repository does not have.
+
+A citation is a letter of docs/zero.md's sections and a number in a comment or a docstring: "C8", "P13a", "D4".
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = ROOT / "docs" / "zero.md"
+CITATION = re.compile(r"(?<![\w.\-/+&])([DMVSLPCO])([1-9][0-9]?)(a?)(?![\w.\-]*\w)")
+RANGE = re.compile(r"(?<![\w.])([DMVSLPCO])([1-9][0-9]?)-(?:\1)?([1-9][0-9]?)(?!\w)")
+NOT_CITATIONS = {"C99"}  # the C standard
+SOURCES = ("kernels", "instrumentation", "runtime", "app", "samples", "tests")
+COMMENT = {".h": r"//.*|/\*.*?\*/|^\s*\*.*", ".py": r"#.*|\"\"\".*?\"\"\""}
+FOREIGN = re.compile(r"zero-reference|\bnotes [A-E]\b")
+
+
+def rules() -> set[str]:
+    """Codes in the first column of the tables of docs/zero.md."""
+    return set(re.findall(r"^\| ([DMVSLPCO][0-9]+a?) \|", RULES.read_text(), re.M))
+
+
+def comments(path: Path) -> list[tuple[int, str]]:
+    """(line number, text) of each comment of a source file, line by line."""
+    pattern = COMMENT[".py"] if path.suffix == ".py" else COMMENT[".h"]
+    found = []
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        found += [(number, match.group()) for match in re.finditer(pattern, line)]
+    return found
+
+
+def citations(text: str) -> set[str]:
+    cited = set()
+    for letter, first, last in RANGE.findall(text):
+        cited |= {f"{letter}{number}" for number in (int(first), int(last))}
+    text = RANGE.sub(" ", text)
+    cited |= {"".join(groups) for groups in CITATION.findall(text)}
+    return cited - NOT_CITATIONS
+
+
+def tracked(*folders: str) -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders], cwd=ROOT,
+                            check=True, capture_output=True, text=True).stdout.split("\0")
+    return [ROOT / name for name in listed if name and (ROOT / name).is_file()]
+
+
+def sources() -> list[Path]:
+    return [path for path in tracked(*SOURCES)
+            if path.suffix in (".h", ".cpp", ".cu", ".cuh", ".c", ".py") and "corpus" not in path.parts]
+
+
+def problems() -> list[str]:
+    known = rules()
+    found = []
+    if len(known) < 90:
+        found.append(f"{RULES}: only {len(known)} rules could be read")
+    for path in sources():
+        name = path.relative_to(ROOT)
+        for number, text in comments(path):
+            found += [f"{name}:{number}: cites {code}, which docs/zero.md does not have" for code in
+                      sorted(citations(text) - known)]
+            if path != Path(__file__).resolve() and (foreign := FOREIGN.search(text)):
+                found.append(f"{name}:{number}: cites '{foreign.group()}', which is not in the repository; see docs/zero.md")
+    for here in re.findall(r"`((?:engine|plan|optim|offload|checkpoint|comm|model|data|train|runtime)/[\w/.*]*)`",
+                           RULES.read_text()):
+        if here.endswith(".py"):
+            continue  # DeepSpeed's
+        pattern = here if here.startswith("runtime/") else f"runtime/{here}"
+        pattern = pattern.rstrip("/*.")
+        if not list(ROOT.glob(pattern + "*")):
+            found.append(f"docs/zero.md: {here}: no such file")
+    return found
+
+
+def self_check() -> None:
+    """The reading finds what it should and nothing else."""
+    assert citations("P15, C8 and (S2a); M1-M15") == {"P15", "C8", "S2a", "M1", "M15"}
+    assert citations("V1-V4; P16-P19, O1-O2") == {"V1", "V4", "P16", "P19", "O1", "O2"}
+    assert citations("-O3, C99, F32, T256, losses S06, P50ms, C8x, docs/P1") == set()
+    assert citations("C77") - rules() == {"C77"}
+
+
+def main() -> int:
+    self_check()
+    found = problems()
+    print("\n".join(found) if found else f"{len(rules())} rules, every citation found")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
