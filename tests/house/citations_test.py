@@ -44,6 +44,8 @@ def citations(text: str) -> set[str]:
 
 
 def tracked(*folders: str) -> list[Path]:
+    if not (ROOT / ".git").exists():  # a source archive
+        return [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders], cwd=ROOT,
                             check=True, capture_output=True, text=True).stdout.split("\0")
     return [ROOT / name for name in listed if name and (ROOT / name).is_file()]
