@@ -1,4 +1,4 @@
-// What ZenFlow must do, worked out a second time from docs/guide.md and zero-reference O5,
+// What ZenFlow must do, worked out a second time from docs/guide.md and docs/zero.md O5,
 // without runtime/plan: what the tests hold the runtime against. Steps and elements count from 0.
 #pragma once
 
