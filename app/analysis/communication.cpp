@@ -19,22 +19,39 @@ std::uint32_t ranks_of(const store::Span& collective, std::uint32_t world) noexc
   return ranks == 0 ? world : ranks;
 }
 
-void ShortestDurations::add(const store::Store& store, const RankStep& rank) {
-  for_each_collective(store, rank.rank, rank.begin_ns, rank.end_ns,
-                      [&](StreamId stream, const store::Span& span) {
-                        const std::int64_t duration = span.end_ns - span.begin_ns;
-                        const auto [at, inserted] = shortest_.emplace(instance_of(stream, span), duration);
-                        if (!inserted) at->second = std::min(at->second, duration);
-                      });
+namespace {
+
+CollectiveTimes::Times times_of(const store::Span& span) {
+  const bool entered = span.mark_ns > span.begin_ns && span.mark_ns <= span.end_ns;
+  return {.transfer_ns = span.end_ns - (entered ? span.mark_ns : span.begin_ns),
+          .sum_ns = span.end_ns - span.begin_ns,
+          .ranks = 1,
+          .entered = entered};
 }
 
-std::int64_t ShortestDurations::of(StreamId stream, const store::Span& collective) const {
-  const auto found = shortest_.find(instance_of(stream, collective));
-  return found == shortest_.end() ? collective.end_ns - collective.begin_ns : found->second;
+}  // namespace
+
+void CollectiveTimes::add(const store::Store& store, const RankStep& rank) {
+  for_each_collective(
+      store, rank.rank, rank.begin_ns, rank.end_ns, [&](StreamId stream, const store::Span& span) {
+        const Times own = times_of(span);
+        const auto [at, inserted] = times_.emplace(instance_of(stream, span), own);
+        if (inserted) return;
+        Times& known = at->second;
+        known.transfer_ns = std::min(known.transfer_ns, own.transfer_ns);
+        known.sum_ns += own.sum_ns;
+        ++known.ranks;
+        known.entered = known.entered || own.entered;
+      });
+}
+
+CollectiveTimes::Times CollectiveTimes::of(StreamId stream, const store::Span& collective) const {
+  const auto found = times_.find(instance_of(stream, collective));
+  return found == times_.end() ? times_of(collective) : found->second;
 }
 
 std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store, const RankStep& lowest,
-                                                     const ShortestDurations& durations) {
+                                                     const CollectiveTimes& times) {
   std::map<CollectiveOp, OpTotals> ops;
   const std::uint32_t world = store.has_tables() ? store.tables().world : 1;
   for_each_collective(
@@ -45,7 +62,9 @@ std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store, 
         totals.bytes += span.v1;
         totals.elems += span.v0;
         totals.bus_bytes += static_cast<double>(span.v1) * ev::bus_factor(op, ranks_of(span, world));
-        totals.shortest_ns += durations.of(stream, span);
+        const CollectiveTimes::Times took = times.of(stream, span);
+        totals.transfer_ns += took.transfer_ns;
+        totals.waiting_ns += static_cast<double>(took.sum_ns) / took.ranks;
       });
   return ops;
 }

@@ -34,11 +34,11 @@ void for_each_collective(const store::Store& store, std::uint32_t rank, std::int
 /// Ranks among which a collective was: its own group's, or all where the recording does not say.
 [[nodiscard]] std::uint32_t ranks_of(const store::Span& collective, std::uint32_t world) noexcept;
 
-/// The collectives of one step on `lowest`, one of the ranks that were added to `durations`; durations are
-/// the shortest over ranks of each instance, so that waiting for a late peer is not taken for transfer
-/// (metrics.md 2.3).
+/// The collectives of one step on `lowest`, one of the ranks that were added to `times`: with the shortest
+/// transfer over ranks of each instance, so that waiting for a late peer is not taken for transfer, and with
+/// the mean duration, which is what they cost (metrics.md 2.3).
 [[nodiscard]] std::map<instrumentation::CollectiveOp, OpTotals> collectives_of_step(
-    const store::Store& store, const RankStep& lowest, const ShortestDurations& durations);
+    const store::Store& store, const RankStep& lowest, const CollectiveTimes& times);
 
 /// Outcomes of a rank's prefetches in [begin, end), a completed step: nothing gathered outlives the step it
 /// was prefetched in. What the rank itself told (prefetch_outcome); where a rank told none, derived_outcomes.

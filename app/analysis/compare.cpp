@@ -11,6 +11,7 @@
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
 #include "app/analysis/verdict_basis.h"
+#include "app/store/names.h"
 
 namespace shardscope::analysis {
 namespace ev = shardscope::instrumentation;
@@ -18,7 +19,7 @@ namespace {
 
 /// One value per measured step, mean over ranks.
 struct StepSeries {
-  std::vector<double> step_ms, exposed_ms, overlap_pct, idle_ms, fetch_wait_ms, tokens_per_s, flushes;
+  std::vector<double> step_ms, exposed_ms, overlap_pct, idle_ms, unrecorded_ms, fetch_wait_ms, tokens_per_s, flushes;
 };
 
 double mean(const std::vector<double>& values) {
@@ -42,10 +43,13 @@ void append_steps(const Run& run, StepSeries& series) {
   if (run.digest == nullptr) made.update(*run.store);
   const Digest& digest = run.digest != nullptr ? *run.digest : made;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
-    std::vector<double> exposed, overlap, idle, wait, flushes;
+    std::vector<double> exposed, overlap, idle, unrecorded, wait, flushes;
     for (const RankStep& rank : digest.steps()[i].ranks) {
       flushes.push_back(static_cast<double>(rank.bucket_flushes));
       if (!rank.time.known()) continue;
+      unrecorded.push_back(static_cast<double>(rank.time.unrecorded_ns) * 1e-6);
+      // A part of a step says less of each than all of it.
+      if (rank.time.unrecorded_ns > 0) continue;
       exposed.push_back(static_cast<double>(rank.time.exposed_comm_ns) * 1e-6);
       idle.push_back(static_cast<double>(rank.time.idle_ns) * 1e-6);
       if (const auto pct = rank.time.overlap_pct()) overlap.push_back(*pct);
@@ -56,6 +60,7 @@ void append_steps(const Run& run, StepSeries& series) {
     };
     append(series.exposed_ms, exposed);
     append(series.idle_ms, idle);
+    append(series.unrecorded_ms, unrecorded);
     append(series.overlap_pct, overlap);
     append(series.fetch_wait_ms, wait);
     // Buckets have the detail of parameters.
@@ -110,6 +115,29 @@ std::vector<double> elements(const std::vector<Run>& runs) {
     if (run.summary->elements_per_step) values.push_back(*run.summary->elements_per_step);
   }
   return values;
+}
+
+/// One value per run and figure, of the operations that both sides have.
+void add_bandwidths(const std::vector<Run>& a, const std::vector<Run>& b, std::vector<Difference>& metrics) {
+  const auto values = [](const std::vector<Run>& runs, ev::CollectiveOp op,
+                         std::optional<double> OpRow::*figure) {
+    std::vector<double> out;
+    for (const Run& run : runs) {
+      for (const OpRow& row : run.summary->ops) {
+        if (row.op == op && row.*figure) out.push_back(*(row.*figure));
+      }
+    }
+    return out;
+  };
+  for (const OpRow& row : a.front().summary->ops) {
+    for (const auto& [figure, name] : {std::pair{&OpRow::busbw_gbs, "busbw, transfer alone"},
+                                       {&OpRow::busbw_waiting_gbs, "busbw, with waiting"}}) {
+      const std::vector<double> of_a = values(a, row.op, figure), of_b = values(b, row.op, figure);
+      if (of_a.empty() || of_b.empty()) continue;
+      metrics.push_back(
+          difference(fmt::format("{} {}", store::name_of(row.op), name), "GB/s", of_a, of_b, false));
+    }
+  }
 }
 
 std::vector<std::string> config_changes(const std::string& a_text, const std::string& b_text) {
@@ -207,10 +235,12 @@ Comparison compare(const std::vector<Run>& a, const std::vector<Run>& b) {
       difference("overlap", "%", sa.overlap_pct, sb.overlap_pct, false),
       difference("fetch wait", "ms/step", sa.fetch_wait_ms, sb.fetch_wait_ms, true),
       difference("idle", "ms/step", sa.idle_ms, sb.idle_ms, true),
+      difference("unrecorded", "ms/step", sa.unrecorded_ms, sb.unrecorded_ms, true),
       difference("peak memory", "MiB", peaks_mib(a), peaks_mib(b), true),
       difference("bucket flushes", "per step", sa.flushes, sb.flushes, true),
       difference("elements communicated", "per step", elements(a), elements(b), true),
   };
+  add_bandwidths(a, b, result.metrics);
   const Summary &first_a = *a.front().summary, &first_b = *b.front().summary;
   result.config_changes = config_changes(first_a.config_json, first_b.config_json);
   const VerdictBasis basis = verdict_basis(a, b);

@@ -19,6 +19,28 @@ struct Waits {
 
 Waits waits(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
   Waits sum;
+  const IntervalSet missing =
+      unrecorded(store, rank, window.begin_ns, window.end_ns, ev::Detail::modules);
+  if (missing.length() > 0) {
+    std::vector<Interval> fetch, data;
+    const auto take = [&](EventKind kind, const Interval& interval) {
+      if (kind == EventKind::fetch_wait_begin) fetch.push_back(interval);
+      if (kind == EventKind::data_wait_begin) data.push_back(interval);
+    };
+    for_each_span(store, {rank, ev::StreamId::compute}, window.begin_ns, window.end_ns,
+                  [&](const store::Span& span) {
+                    if (span.end_ns != store::kOpen) take(span.kind, {span.begin_ns, span.end_ns});
+                  });
+    for (const Remainder& one : remainders(store, rank, missing, window.begin_ns, window.end_ns).spans) {
+      if (one.stream == ev::StreamId::compute) take(one.begin, one.interval);
+    }
+    const auto recorded = [&](std::vector<Interval> of) {
+      return IntervalSet(std::move(of)).clip(window.begin_ns, window.end_ns).subtract(missing).length();
+    };
+    if (!data.empty()) sum.data_ns = recorded(std::move(data));
+    sum.fetch_ns = recorded(std::move(fetch));
+    return sum;
+  }
   for_each_span(store, {rank, ev::StreamId::compute}, window.begin_ns, window.end_ns,
                 [&](const store::Span& span) {
                   const bool fetch = span.kind == EventKind::fetch_wait_begin;
@@ -75,6 +97,7 @@ RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWi
   result.begin_ns = window.begin_ns;
   result.end_ns = window.end_ns;
   result.time = partition_time(store, rank, window.begin_ns, window.end_ns);
+  result.recorded = recorded_in(store, rank, window.begin_ns, window.end_ns);
   const Waits waited = waits(store, rank, window);
   result.fetch_wait_ns = waited.fetch_ns;
   result.data_wait_ns = waited.data_ns;
@@ -85,6 +108,15 @@ RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWi
 }
 
 }  // namespace
+
+bool StepDigest::prefetch_whole() const noexcept {
+  return std::ranges::all_of(
+      ranks, [](const RankStep& rank) { return rank.recorded.whole(ev::Detail::params); });
+}
+
+bool StepDigest::lacks_events() const noexcept {
+  return std::ranges::any_of(ranks, [](const RankStep& rank) { return rank.recorded.events_missing; });
+}
 
 double StepDigest::elements() const {
   double sum = 0;
@@ -173,7 +205,10 @@ void Digest::complete_step(const store::Store& store) {
   StepDigest& digest = pending_.digest;
   const RankStep& lowest = digest.ranks.front();
   digest.ops = collectives_of_step(store, lowest, pending_.durations);
-  if (store.has_tables()) {
+  // The host fills buckets ahead of the device: what it lost of them lies up to a step before.
+  const std::int64_t from_ns = lowest.begin_ns - (lowest.end_ns - lowest.begin_ns);
+  if (store.has_tables() &&
+      recorded_in(store, lowest.rank, from_ns, lowest.end_ns).whole(ev::Detail::params)) {
     digest.volume =
         VolumeModel(store.tables()).parts(store, lowest.rank, digest.step, lowest.begin_ns, lowest.end_ns);
   }

@@ -11,6 +11,7 @@
 
 #include "app/analysis/spans.h"
 #include "app/analysis/summary.h"
+#include "app/analysis/unrecorded.h"
 
 namespace shardscope::analysis {
 
@@ -18,7 +19,8 @@ struct RankStep {
   std::uint32_t rank = 0;
   std::int64_t begin_ns = 0, end_ns = 0;  ///< the step as this rank saw it
   TimePartition time;
-  std::int64_t fetch_wait_ns = 0;
+  Recorded recorded;
+  std::int64_t fetch_wait_ns = 0;            ///< where it was recorded
   std::optional<std::int64_t> data_wait_ns;  ///< nothing where it was not recorded
   std::uint64_t bucket_flushes = 0;
   std::optional<FetchCounterSums> fetch_counters;
@@ -29,8 +31,10 @@ struct RankStep {
 struct OpTotals {
   std::uint64_t count = 0;
   std::int64_t bytes = 0, elems = 0;
-  double bus_bytes = 0;          ///< bytes times the bus factor of each one's group (metrics.md 2.3)
-  std::int64_t shortest_ns = 0;  ///< sum over its instances of the shortest duration over ranks
+  double bus_bytes = 0;  ///< bytes times the bus factor of each one's group (metrics.md 2.3)
+  /// Sums over its instances: of the shortest transfer over ranks, of the mean duration with waiting.
+  std::int64_t transfer_ns = 0;
+  double waiting_ns = 0;
 };
 
 struct StepDigest {
@@ -38,21 +42,29 @@ struct StepDigest {
   std::vector<RankStep> ranks;
   std::map<instrumentation::CollectiveOp, OpTotals> ops;
   Prefetch prefetch;                  ///< of all ranks
-  std::optional<VolumeParts> volume;  ///< of the lowest rank, as `ops`
+  std::optional<VolumeParts> volume;  ///< of the lowest rank, as `ops`; only where no event of it is missing
+  /// Whether every rank recorded what prefetches are counted from.
+  [[nodiscard]] bool prefetch_whole() const noexcept;
+  [[nodiscard]] bool lacks_events() const noexcept;  ///< of a rank some are missing
   /// Elements one rank communicated; an all-reduce counts twice (reduce-scatter and all-gather).
   [[nodiscard]] double elements() const;
 };
 
-/// Of each instance of a collective (instance_of in communication.h), the shortest duration over the ranks
-/// added.
-class ShortestDurations {
+/// How long each instance of a collective (instance_of in communication.h) took on the ranks added.
+class CollectiveTimes {
  public:
+  struct Times {
+    std::int64_t transfer_ns = 0;  ///< the shortest: end - when all ranks had come, else - begin
+    std::int64_t sum_ns = 0;       ///< of end - begin
+    std::uint32_t ranks = 0;
+    bool entered = false;  ///< a rank recorded when all had come
+  };
   void add(const store::Store& store, const RankStep& rank);
-  /// Its own duration where no rank added has it.
-  [[nodiscard]] std::int64_t of(instrumentation::StreamId stream, const store::Span& collective) const;
+  /// Its own times where no rank added has it.
+  [[nodiscard]] Times of(instrumentation::StreamId stream, const store::Span& collective) const;
 
  private:
-  std::unordered_map<std::uint64_t, std::int64_t> shortest_;
+  std::unordered_map<std::uint64_t, Times> times_;
 };
 
 class Digest {
@@ -84,7 +96,7 @@ class Digest {
   /// The next step, while its ranks are taken one after the other: what a rank says of it is read once.
   struct Pending {
     StepDigest digest;
-    ShortestDurations durations;
+    CollectiveTimes durations;
     std::vector<Wait> waits;
   };
   /// The next step of a rank, if it has completed it by then.

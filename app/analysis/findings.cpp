@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/not_told.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/statistics.h"
@@ -63,7 +64,8 @@ void losses_of_events(const store::Store& store, Findings& out) {
   out.push_back(
       {Severity::warning, "Events are missing",
        fmt::format("{} events dropped ({} by ranks, {} shed by a collector), {} messages lost on the "
-                   "way; the lanes show where. Figures over those stretches are too small.",
+                   "way; the lanes show where. Those stretches are unrecorded time; sums and averages are "
+                   "of steps that lack nothing.",
                    dropped, dropped - std::min(shed, dropped), shed, lost),
        "Lower the detail level, or give the collector a core of its own.", 0, ev::kNoId});
 }
@@ -101,13 +103,14 @@ bool overlap_configured(const Summary& summary) {
 void exposed_communication(const Summary& summary, Findings& out) {
   constexpr double kWorthIt = 0.15;
   for (const RankSummary& rank : summary.ranks) {
-    const double exposed = share(rank.time.exposed_comm_ns, rank.time.total_ns);
+    const double exposed = share(rank.time.exposed_comm_ns, rank.time.recorded_ns());
     const auto overlap = rank.time.overlap_pct();
     if (exposed < kWorthIt || !overlap) continue;
     const bool configured = overlap_configured(summary);
     out.push_back(
         {Severity::warning,
-         fmt::format("Rank {}: {:.0f} % of the step is exposed communication", rank.rank, 100 * exposed),
+         fmt::format("Rank {}: {:.0f} % of the {} is exposed communication", rank.rank, 100 * exposed,
+                     rank.time.unrecorded_ns > 0 ? "recorded time" : "step"),
          fmt::format("{:.1f} of {:.1f} ms communication is hidden behind compute (overlap {:.0f} %), "
                      "overlap_comm is {}.",
                      static_cast<double>(rank.time.comm_ns - rank.time.exposed_comm_ns) * 1e-6,
@@ -125,16 +128,19 @@ void late_prefetch(const Summary& summary, Findings& out) {
   const Prefetch& p = *summary.prefetch;
   const std::uint64_t all = p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
   if (all == 0) return;
+  std::string of_steps = coverage(summary, summary.prefetch_steps, summary.steps);
+  if (!of_steps.empty()) of_steps = ", " + of_steps;
   if (share(static_cast<std::int64_t>(p.late), static_cast<std::int64_t>(all)) > 0.25) {
     out.push_back(
-        {Severity::warning, fmt::format("{} of {} prefetches come too late", p.late, all),
-         fmt::format("Compute waited {:.1f} ms for them.", static_cast<double>(p.late_wait_ns) * 1e-6),
+        {Severity::warning, fmt::format("{} of {} prefetches of all ranks come too late", p.late, all),
+         fmt::format("Compute waited {:.1f} ms for them{}.", static_cast<double>(p.late_wait_ns) * 1e-6,
+                     of_steps),
          "Prefetch further ahead: raise stage3_prefetch_bucket_size.", 0, ev::kNoId});
   }
   if (p.mistargeted + p.unused > 0) {
     out.push_back(
-        {Severity::warning, fmt::format("{} prefetches were never used", p.mistargeted + p.unused),
-         fmt::format("{} after an invalidated trace, {} for other reasons.", p.mistargeted, p.unused),
+        {Severity::warning, fmt::format("{} prefetches of all ranks were never used", p.mistargeted + p.unused),
+         fmt::format("{} after an invalidated trace, {} for other reasons{}.", p.mistargeted, p.unused, of_steps),
          "The order of modules changes between iterations: mark the changing part as a leaf module.", 0,
          ev::kNoId});
   }
@@ -180,7 +186,13 @@ void live_limit(const store::Store& store, Findings& out) {
 void stragglers(const store::Store& store, const Summary& summary, Findings& out) {
   if (summary.ranks.size() < 2) return;
   std::vector<double> compute;
-  for (const RankSummary& rank : summary.ranks) compute.push_back(static_cast<double>(rank.time.compute_ns));
+  for (const RankSummary& rank : summary.ranks) {
+    // Of ranks that recorded different parts of their time the shares compare, as long as they are of most of it.
+    if (2 * rank.time.unrecorded_ns > rank.time.total_ns) return;
+    const std::int64_t recorded = std::max<std::int64_t>(rank.time.recorded_ns(), 1);
+    compute.push_back(static_cast<double>(rank.time.compute_ns) * static_cast<double>(rank.time.total_ns) /
+                      static_cast<double>(recorded));
+  }
   const auto slowest = std::max_element(compute.begin(), compute.end());
   const double middle = quantile(compute, 0.5);
   if (middle <= 0 || *slowest < 1.2 * middle) return;
@@ -209,10 +221,14 @@ void memory_excess(const Summary& summary, Findings& out) {
   out.push_back(
       {Severity::info,
        fmt::format("Model states exceed {} by {:.1f} %", summary.memory_model.expression, *excess),
-       fmt::format("{} expected, {} measured at the peak.", bytes_text(summary.memory_model.bytes_per_rank),
-                   bytes_text(*summary.memory_model.measured_bytes_per_rank)) +
+       fmt::format("{} expected, {} measured on rank {} at {}, where model states alone peak.",
+                   bytes_text(summary.memory_model.bytes_per_rank),
+                   bytes_text(*summary.memory_model.measured_bytes_per_rank),
+                   summary.memory_model.measured_rank, time_text(summary.memory_model.measured_at_ns)) +
            parts,
-       "The Memory panel's breakdown at the peak names the categories.", 0, ev::kNoId});
+       "The Memory panel of that rank has it as \"model states at most\" and names the categories at that "
+       "time; its peak is that of the whole pool, at another time.",
+       summary.memory_model.measured_at_ns, summary.memory_model.measured_rank});
 }
 
 /// fp16.loss_scale above 0: the scale that never moves.

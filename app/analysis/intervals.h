@@ -20,6 +20,7 @@ class IntervalSet {
   [[nodiscard]] const std::vector<Interval>& intervals() const noexcept { return intervals_; }
   [[nodiscard]] IntervalSet unite(const IntervalSet& other) const;
   [[nodiscard]] IntervalSet subtract(const IntervalSet& other) const;
+  [[nodiscard]] IntervalSet intersect(const IntervalSet& other) const { return subtract(subtract(other)); }
   [[nodiscard]] IntervalSet clip(std::int64_t begin, std::int64_t end) const;
 
  private:

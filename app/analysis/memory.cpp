@@ -50,15 +50,17 @@ std::optional<plan::PlacedStates> placed_in(const ev::RunTables& tables, const p
   }
 }
 
-/// The rank that holds most in `pool`.
+/// Of the rank that holds most in `pool`, which goes to `of_rank`.
 std::optional<store::MemorySample> peak_of(const store::Store& store, const Summary& summary,
-                                           ev::MemoryPool pool, std::int32_t stage) {
+                                           ev::MemoryPool pool, std::int32_t stage, std::uint32_t& of_rank) {
   std::optional<store::MemorySample> most;
   for (const RankSummary& rank : summary.ranks) {
     const auto peak =
         pool == ev::MemoryPool::device ? rank.model_state_peak : store.model_state_peak(rank.rank, pool);
     if (!peak) continue;
-    if (!most || model_state_bytes(*peak, stage) > model_state_bytes(*most, stage)) most = peak;
+    if (most && model_state_bytes(*peak, stage) <= model_state_bytes(*most, stage)) continue;
+    most = peak;
+    of_rank = rank.rank;
   }
   return most;
 }
@@ -199,7 +201,8 @@ void place_offloaded(const store::Store& store, const Summary& summary, const pl
     pool.pool = static_cast<ev::MemoryPool>(i);
     pool.expression = text_of(i);
     pool.bytes_per_rank = std::llround(bytes_of(i));
-    if (const auto peak = peak_of(store, summary, pool.pool, tables.stage)) {
+    std::uint32_t rank = 0;
+    if (const auto peak = peak_of(store, summary, pool.pool, tables.stage, rank)) {
       pool.measured_bytes_per_rank = model_state_bytes(*peak, tables.stage);
       if (placed) {
         Extras extras =
@@ -310,7 +313,9 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
                          zero.offload_optimizer.device != plan::OffloadDevice::none;
   const std::optional<plan::PlacedStates> placed = placed_in(tables, bytes, zero);
   if (offloaded) place_offloaded(store, summary, bytes, grouped, zero, placed, model);
-  if (const auto most = peak_of(store, summary, ev::MemoryPool::device, tables.stage)) {
+  if (const auto most =
+          peak_of(store, summary, ev::MemoryPool::device, tables.stage, model.measured_rank)) {
+    model.measured_at_ns = most->at_ns;
     model.measured_bytes_per_rank = model_state_bytes(*most, tables.stage);
     if (placed) {
       Extras extras = take_apart(zero, bytes, *placed, plan::StatePool::device, model.bytes_per_rank, *most);

@@ -16,4 +16,16 @@ std::string not_told(std::string_view what, ev::Detail from, std::optional<ev::D
                      recorded ? std::string(" above ") + store::name_of(*recorded) : "");
 }
 
+std::string missing_reason(const Summary& summary, std::string_view what, ev::Detail from) {
+  if (summary.lacking_steps == 0) return not_told(what, from, summary.recorded_detail);
+  return fmt::format("events are missing in {} of {} steps: {}", summary.lacking_steps, summary.steps,
+                     store::text_of(summary.losses));
+}
+
+std::string coverage(const Summary& summary, std::uint32_t steps, std::uint32_t all) {
+  if (steps >= all) return {};
+  return fmt::format("over {} of {} steps; the others {}", steps, all,
+                     summary.lacking_steps > 0 ? "lack events" : "were recorded at less detail");
+}
+
 }  // namespace shardscope::analysis

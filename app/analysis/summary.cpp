@@ -83,11 +83,14 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
     }
   }
   TimePartition unknown;
+  bool copies_known = true;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     for (const RankStep& step : digest.steps()[i].ranks) {
       if (step.rank != row.rank) continue;
+      if (step.recorded.whole(ev::Detail::modules)) ++result.whole_steps;
       if (step.time.known()) {
         ++result.time_steps;
+        copies_known = copies_known && (!step.recorded.lowest || *step.recorded.lowest >= ev::Detail::params);
         result.time.add(step.time);
         result.fetch_wait_ns = result.fetch_wait_ns.value_or(0) + step.fetch_wait_ns;
       } else {
@@ -106,10 +109,18 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
     if (const auto peak = store.memory_peak(row.rank, which)) result.memory_peak[which] = *peak;
   }
   // Transfers have the detail of memory events.
-  result.copies_known = !result.memory_peak.empty() || result.time.exposed_copy_ns > 0;
+  result.copies_known =
+      copies_known && (!result.memory_peak.empty() || result.time.exposed_copy_ns > 0);
   // On a CPU rank the device pool is host memory under its own arena.
   result.model_state_peak = store.model_state_peak(row.rank, ev::MemoryPool::device);
   return result;
+}
+
+/// Whether the lowest rank, of which they are, recorded all its collectives of a step. They have the detail of
+/// modules: in a step without either nobody knows of any.
+bool collectives_known(const StepDigest& step) {
+  const RankStep& lowest = step.ranks.front();
+  return lowest.recorded.whole(ev::Detail::modules) && (!step.ops.empty() || lowest.time.known());
 }
 
 /// Named extras per step, and what they leave over.
@@ -117,10 +128,10 @@ void explain_volume(const Digest& digest, Summary& summary) {
   VolumeParts sums{};
   std::size_t steps = 0;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
-    const std::optional<VolumeParts>& parts = digest.steps()[i].volume;
-    if (!parts) return;
+    const StepDigest& step = digest.steps()[i];
+    if (!step.volume || !collectives_known(step)) continue;
     ++steps;
-    for (std::size_t cause = 0; cause < kVolumeCauses; ++cause) sums[cause] += (*parts)[cause];
+    for (std::size_t cause = 0; cause < kVolumeCauses; ++cause) sums[cause] += (*step.volume)[cause];
   }
   if (steps == 0 || !summary.elements_per_step) return;
   double left = *summary.elements_per_step - summary.expected_elements_per_step;
@@ -137,30 +148,45 @@ void explain_volume(const Digest& digest, Summary& summary) {
 
 void summarize_communication(const store::Store& store, const Digest& digest, Summary& summary) {
   std::map<ev::CollectiveOp, OpTotals> totals;
-  double elements = 0;
-  std::size_t steps = 0;
+  double elements = 0, explained_elements = 0;
+  std::uint32_t explained = 0;
   for (std::size_t i = digest.first_measured(); i < digest.steps().size(); ++i) {
     const StepDigest& step = digest.steps()[i];
-    // Collectives have the detail of modules: in a step without either nobody knows of any.
-    if (step.ops.empty() && !step.ranks.front().time.known()) continue;
-    ++steps;
+    if (!collectives_known(step)) continue;
+    ++summary.ops_steps;
     elements += step.elements();
+    if (step.volume) {
+      ++explained;
+      explained_elements += step.elements();
+    }
     for (const auto& [op, of_step] : step.ops) {
       OpTotals& sum = totals[op];
       sum.count += of_step.count;
       sum.bytes += of_step.bytes;
       sum.elems += of_step.elems;
       sum.bus_bytes += of_step.bus_bytes;
-      sum.shortest_ns += of_step.shortest_ns;
+      sum.transfer_ns += of_step.transfer_ns;
+      sum.waiting_ns += of_step.waiting_ns;
     }
   }
-  if (steps > 0) summary.elements_per_step = elements / static_cast<double>(steps);
+  // Where some steps say what their elements are of, of those: the parts are to add up to the whole.
+  summary.elements_steps = explained > 0 ? explained : summary.ops_steps;
+  if (summary.elements_steps > 0)
+    summary.elements_per_step = (explained > 0 ? explained_elements : elements) / summary.elements_steps;
   for (const auto& [op, sum] : totals) {
-    OpRow row{op, sum.count, sum.bytes, sum.elems, std::nullopt, std::nullopt};
-    if (sum.shortest_ns > 0 && sum.bytes > 0) {
-      row.algbw_gbs =
-          static_cast<double>(sum.bytes) / static_cast<double>(sum.shortest_ns);  // bytes/ns = GB/s
-      row.busbw_gbs = sum.bus_bytes / static_cast<double>(sum.shortest_ns);
+    OpRow row;
+    row.op = op;
+    row.count = sum.count;
+    row.bytes = sum.bytes;
+    row.elems = sum.elems;
+    const auto bytes = static_cast<double>(sum.bytes);
+    if (sum.transfer_ns > 0 && sum.bytes > 0) {
+      row.algbw_gbs = bytes / static_cast<double>(sum.transfer_ns);  // bytes/ns = GB/s
+      row.busbw_gbs = sum.bus_bytes / static_cast<double>(sum.transfer_ns);
+    }
+    if (sum.waiting_ns > 0 && sum.bytes > 0) {
+      row.algbw_waiting_gbs = bytes / sum.waiting_ns;
+      row.busbw_waiting_gbs = sum.bus_bytes / sum.waiting_ns;
     }
     summary.ops.push_back(row);
   }
@@ -186,12 +212,15 @@ bool any_recorded(const store::Store& store, std::initializer_list<ev::EventKind
 /// Other stages have no fetch scheduler: of them none is what there was.
 void summarize_scheduler(const store::Store& store, const Digest& digest, Summary& summary) {
   using ev::EventKind;
+  for (const StepDigest& step : digest.steps()) summary.lacking_steps += step.lacks_events() ? 1 : 0;
   const auto known = [&](std::initializer_list<EventKind> kinds) {
     return summary.stage != 3 || any_recorded(store, kinds);
   };
   if (known({EventKind::fetch_decision, EventKind::prefetch_issued, EventKind::prefetch_outcome})) {
     Prefetch sum;
     for (const StepDigest& step : digest.steps()) {
+      if (!step.prefetch_whole()) continue;
+      ++summary.prefetch_steps;
       sum.early += step.prefetch.early;
       sum.just_in_time += step.prefetch.just_in_time;
       sum.late += step.prefetch.late;
@@ -199,7 +228,7 @@ void summarize_scheduler(const store::Store& store, const Digest& digest, Summar
       sum.mistargeted += step.prefetch.mistargeted;
       sum.unused += step.prefetch.unused;
     }
-    summary.prefetch = sum;
+    if (summary.prefetch_steps > 0 || digest.steps().empty() || summary.stage != 3) summary.prefetch = sum;
   }
   if (known({EventKind::trace_mode, EventKind::trace_invalidated}))
     summary.trace = {digest.trace_record(), digest.trace_complete(), digest.trace_invalidated()};

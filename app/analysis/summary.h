@@ -18,16 +18,19 @@
 
 namespace shardscope::analysis {
 
-/// metrics.md 2.2: total = checkpoint + compute + exposed_comm + exposed_copy + idle, exactly, in
+/// metrics.md 2.2: total = checkpoint + compute + exposed_comm + exposed_copy + idle + unrecorded, exactly, in
 /// nanoseconds. What runs while a checkpoint is saved or loaded is the checkpoint's and counts nowhere else.
 struct TimePartition {
   std::int64_t checkpoint_ns = 0;
   std::int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_copy_ns = 0, idle_ns = 0, total_ns = 0;
-  std::int64_t comm_ns = 0;  ///< |U_comm|
+  /// Where events are missing or were not emitted (unrecorded.h): no part of it counts as anything else.
+  std::int64_t unrecorded_ns = 0;
+  std::int64_t comm_ns = 0;  ///< |U_comm|, of what was recorded
   /// Whether what the rank computed was recorded. Where nothing was (at a detail below `modules`, by a
-  /// runtime that does not tell), only total and checkpoint are known: nobody can say then that it was idle,
-  /// or that communication was exposed.
+  /// runtime that does not emit it), all but the checkpoint is unrecorded: nobody can say then that it was
+  /// idle, or that communication was exposed.
   [[nodiscard]] bool known() const noexcept { return compute_ns > 0; }
+  [[nodiscard]] std::int64_t recorded_ns() const noexcept { return total_ns - unrecorded_ns; }
   void add(const TimePartition& other) noexcept;
   [[nodiscard]] std::optional<double> overlap_pct()
       const;  ///< 100 (1 - exposed_comm / |U_comm|); where known()
@@ -42,7 +45,11 @@ struct OpRow {
   instrumentation::CollectiveOp op{};
   std::uint64_t count = 0;
   std::int64_t bytes = 0, elems = 0;           ///< metrics 2.3 S, summed over one rank's operations
-  std::optional<double> algbw_gbs, busbw_gbs;  ///< from the shortest duration over ranks of each operation
+  /// Of the transfer alone: S over the time from when all ranks had come to the end, the least over ranks;
+  /// from the begin where nobody recorded when all had come.
+  std::optional<double> algbw_gbs, busbw_gbs;
+  /// As a cost: S over the time from begin to end, mean over ranks, waiting for the last one included.
+  std::optional<double> algbw_waiting_gbs, busbw_waiting_gbs;
 };
 /// Checkpoints of a rank in the whole run. They lie between steps: no step's time holds them.
 struct Checkpoints {
@@ -53,8 +60,9 @@ struct RankSummary {
   std::uint32_t rank = 0;
   TimePartition time;  ///< summed over the steps measured of which it is known; over all where it is of none
   std::uint32_t time_steps = 0;               ///< of which it is known
+  std::uint32_t whole_steps = 0;              ///< steps measured of which no event up to `modules` is missing
   bool copies_known = false;                  ///< else exposed copies, if there were any, are in time.idle_ns
-  std::optional<std::int64_t> fetch_wait_ns;  ///< of the same steps
+  std::optional<std::int64_t> fetch_wait_ns;  ///< of the same steps, where they were recorded
   std::optional<std::int64_t> data_wait_ns;   ///< nothing where it was not recorded
   Checkpoints checkpoints;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
@@ -89,7 +97,9 @@ struct MemoryPart {
 struct MemoryModel {
   std::string expression;  ///< e.g. "2S + 14S/n"
   std::int64_t bytes_per_rank = 0;
-  std::optional<std::int64_t> measured_bytes_per_rank;  ///< largest over ranks
+  std::optional<std::int64_t> measured_bytes_per_rank;  ///< largest over ranks, at their own peak
+  std::uint32_t measured_rank = 0;                      ///< that rank
+  std::int64_t measured_at_ns = 0;                      ///< and when: not when the pool held most
   std::optional<double> excess_pct;
   /// Named extras over the expression on that rank, and what they leave over; nothing where the recording
   /// does not name its parameters.
@@ -143,13 +153,19 @@ struct Summary {
   /// Communicated per rank (busbw-free: metrics 2.3 elems; all-reduce counts twice), of the steps in which it
   /// was recorded.
   std::optional<double> elements_per_step;
+  /// Steps measured that elements_per_step and its parts are of: no event that they need is missing.
+  std::uint32_t elements_steps = 0;
+  std::uint32_t ops_steps = 0;  ///< the same of `ops`
   std::string comm_expression;  ///< "2S" or "3S"
   double expected_elements_per_step = 0;
   /// expected + these = elements_per_step, but for what is unexplained; only those that are not 0.
   std::vector<VolumePart> volume_parts;
   std::optional<double> unexplained_elements_per_step;  ///< unknown at a detail without parameters
   std::vector<OpRow> ops;
-  std::optional<Prefetch> prefetch;  ///< unknown where stage 3 recorded no decision of its scheduler
+  /// Of all ranks; unknown where stage 3 recorded no decision of its scheduler.
+  std::optional<Prefetch> prefetch;
+  std::uint32_t prefetch_steps = 0;  ///< of which it is: completed ones of which no rank lacks events
+  std::uint32_t lacking_steps = 0;   ///< completed steps of which a rank lacks events
   std::optional<TraceCounts> trace;  ///< unknown where stage 3 recorded no mode of it
   std::optional<TraceInvalidation> first_invalidation;  ///< of the lowest rank that has one
   std::string first_invalidation_text;                  ///< cause_text() of it

@@ -113,8 +113,10 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
                 {"exposed_copy", rank.copies_known ? part(rank.time.exposed_copy_ns) : json(nullptr)},
                 {"checkpoint", ms(rank.time.checkpoint_ns)},
                 {"idle", part(rank.time.idle_ns)},
+                {"unrecorded", ms(rank.time.unrecorded_ns)},
                 {"total", ms(rank.time.total_ns)}}},
               {"time_steps", rank.time_steps},
+              {"whole_steps", rank.whole_steps},
               {"overlap_pct", maybe(rank.time.overlap_pct())},
               {"checkpoints",
                {{"saves", rank.checkpoints.saves},
@@ -135,9 +137,10 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
   return out;
 }
 
-json prefetch_json(const std::optional<Prefetch>& prefetch) {
+json prefetch_json(const std::optional<Prefetch>& prefetch, std::uint32_t steps) {
   if (!prefetch) return nullptr;
-  return {{"early", prefetch->early},
+  return {{"steps", steps},
+          {"early", prefetch->early},
           {"just_in_time", prefetch->just_in_time},
           {"late", prefetch->late},
           {"late_wait_ms", ms(prefetch->late_wait_ns)},
@@ -193,6 +196,7 @@ std::string to_json(const Summary& s) {
   out["problems"] = s.problems;
   out["steps"] = s.steps;
   out["steps_measured"] = s.steps_measured;
+  out["steps_lacking_events"] = s.lacking_steps;
   out["step_ms"] = {{"median", maybe(s.step_ms_median)}, {"p95", maybe(s.step_ms_p95)}};
   out["tokens_per_s"] = maybe(s.tokens_per_s);
   out["loss"] = numbers(s.loss);
@@ -204,6 +208,9 @@ std::string to_json(const Summary& s) {
   out["memory_model"] = {{"expression", s.memory_model.expression},
                          {"bytes_per_rank", s.memory_model.bytes_per_rank},
                          {"measured_bytes_per_rank", maybe(s.memory_model.measured_bytes_per_rank)},
+                         {"measured_rank", s.memory_model.measured_bytes_per_rank
+                                               ? json(s.memory_model.measured_rank)
+                                               : json(nullptr)},
                          {"excess_pct", maybe(s.memory_model.excess_pct)}};
   out["memory_model"]["unexplained_bytes"] =
       s.memory_model.unexplained_bytes ? json(*s.memory_model.unexplained_bytes) : json(nullptr);
@@ -231,17 +238,21 @@ std::string to_json(const Summary& s) {
                    {"bytes", op.bytes},
                    {"elements", op.elems},
                    {"algbw_gbs", maybe(op.algbw_gbs)},
-                   {"busbw_gbs", maybe(op.busbw_gbs)}});
+                   {"busbw_gbs", maybe(op.busbw_gbs)},
+                   {"algbw_waiting_gbs", maybe(op.algbw_waiting_gbs)},
+                   {"busbw_waiting_gbs", maybe(op.busbw_waiting_gbs)}});
   }
   json extras = json::object();
   for (const VolumePart& part : s.volume_parts) extras[name_of(part.cause)] = part.elements_per_step;
   out["comm"] = {{"elements_per_step", maybe(s.elements_per_step)},
+                 {"elements_steps", s.elements_steps},
+                 {"ops_steps", s.ops_steps},
                  {"expression", s.comm_expression},
                  {"expected_elements_per_step", s.expected_elements_per_step},
                  {"extras", extras},
                  {"unexplained_elements_per_step", maybe(s.unexplained_elements_per_step)},
                  {"ops", ops}};
-  out["prefetch"] = prefetch_json(s.prefetch);
+  out["prefetch"] = prefetch_json(s.prefetch, s.prefetch_steps);
   out["trace"] = s.trace ? json{{"record", s.trace->record},
                                 {"complete", s.trace->complete},
                                 {"invalidated", s.trace->invalidated},

@@ -1,7 +1,12 @@
 // The partition of a rank's time (metrics.md 2.2) and what it is made of.
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
 #include "app/analysis/intervals.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/summary.h"
+#include "app/analysis/unrecorded.h"
 #include "app/store/lane.h"
 
 namespace shardscope::analysis {
@@ -30,55 +35,77 @@ IntervalSet checkpoints(const store::Store& store, std::uint32_t rank, std::int6
   return IntervalSet(std::move(intervals)).clip(begin_ns, end_ns);
 }
 
-IntervalSet worker(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
-                   std::int64_t end_ns) {
-  std::vector<Interval> intervals;
-  for_each_span(store, {rank, StreamId::worker}, begin_ns, end_ns, [&](const store::Span& span) {
-    if (is_work(span.kind)) intervals.push_back({span.begin_ns, span.end_ns});
-  });
-  return IntervalSet(std::move(intervals));
-}
+/// What a rank's lanes did in a window, with what is known of spans whose begin is missing.
+class Lanes {
+ public:
+  Lanes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
+        const IntervalSet& missing)
+      : store_(store),
+        rank_(rank),
+        begin_ns_(begin_ns),
+        end_ns_(end_ns),
+        remainders_(remainders(store, rank, missing, begin_ns, end_ns)) {}
+  [[nodiscard]] const IntervalSet& doubtful() const noexcept { return remainders_.doubtful; }
+  /// Calls visit(kind, interval).
+  template <typename Visitor>
+  void for_each(StreamId stream, Visitor&& visit) const {
+    for_each_span(store_, {rank_, stream}, begin_ns_, end_ns_, [&](const store::Span& span) {
+      visit(span.kind, Interval{span.begin_ns, span.end_ns});
+    });
+    for (const Remainder& one : remainders_.spans) {
+      if (one.stream == stream) visit(one.begin, one.interval);
+    }
+  }
+  [[nodiscard]] IntervalSet busy(std::initializer_list<StreamId> streams, EventKind kind) const {
+    std::vector<Interval> intervals;
+    for (const StreamId stream : streams) {
+      for_each(stream, [&](EventKind of, const Interval& interval) {
+        if (of == kind) intervals.push_back(interval);
+      });
+    }
+    return IntervalSet(std::move(intervals)).clip(begin_ns_, end_ns_);
+  }
+  [[nodiscard]] IntervalSet compute() const;
+
+ private:
+  const store::Store& store_;
+  std::uint32_t rank_;
+  std::int64_t begin_ns_, end_ns_;
+  Remainders remainders_;
+};
 
 /// What the GPU's compute stream did, where all of it is known; kernel spans where they were recorded;
 /// otherwise module and optimizer spans without the waits inside them (a container's span covers the waits of
 /// its children).
-IntervalSet compute(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
-                    std::int64_t end_ns) {
+IntervalSet Lanes::compute() const {
   // The CPU optimizer of offloaded states is the rank's work as well.
-  const IntervalSet host = worker(store, rank, begin_ns, end_ns);
-  std::vector<Interval> kernels, work, waits;
-  if (gpu_known(store, rank, begin_ns, end_ns)) {
-    for_each_span(store, {rank, StreamId::gpu_compute}, begin_ns, end_ns, [&](const store::Span& span) {
-      if (span.kind == EventKind::gpu_begin) kernels.push_back({span.begin_ns, span.end_ns});
-    });
-    return IntervalSet(std::move(kernels)).unite(host).clip(begin_ns, end_ns);
+  std::vector<Interval> host, kernels, work, waits;
+  for_each(StreamId::worker, [&](EventKind kind, const Interval& interval) {
+    if (is_work(kind)) host.push_back(interval);
+  });
+  const IntervalSet on_host(std::move(host));
+  if (gpu_known(store_, rank_, begin_ns_, end_ns_)) {
+    return busy({StreamId::gpu_compute}, EventKind::gpu_begin).unite(on_host).clip(begin_ns_, end_ns_);
   }
-  for_each_span(store, {rank, StreamId::compute}, begin_ns, end_ns, [&](const store::Span& span) {
-    const Interval interval{span.begin_ns, span.end_ns};
-    if (span.kind == EventKind::kernel_begin) {
+  for_each(StreamId::compute, [&](EventKind kind, const Interval& interval) {
+    if (kind == EventKind::kernel_begin) {
       kernels.push_back(interval);
-    } else if (store::is_wait(span.kind)) {
+    } else if (store::is_wait(kind)) {
       waits.push_back(interval);
-    } else if (is_work(span.kind)) {
+    } else if (is_work(kind)) {
       work.push_back(interval);
     }
   });
-  const IntervalSet device = kernels.empty()
-                                 ? IntervalSet(std::move(work)).subtract(IntervalSet(std::move(waits)))
-                                 : IntervalSet(std::move(kernels));
-  return device.unite(host).clip(begin_ns, end_ns);
-}
-
-template <typename... Streams>
-IntervalSet busy(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
-                 EventKind kind, Streams... streams) {
-  std::vector<Interval> intervals;
-  for (StreamId stream : {streams...}) {
-    for_each_span(store, {rank, stream}, begin_ns, end_ns, [&](const store::Span& span) {
-      if (span.kind == kind) intervals.push_back({span.begin_ns, span.end_ns});
-    });
+  IntervalSet device = IntervalSet(std::move(kernels));
+  // Where the detail was changed meanwhile, modules say what kernels do not.
+  const bool any_kernel = device.length() > 0;
+  const IntervalSet without_kernels =
+      any_kernel ? unrecorded(store_, rank_, begin_ns_, end_ns_, ev::Detail::kernels) : IntervalSet();
+  if (!any_kernel || without_kernels.length() > 0) {
+    const IntervalSet modules = IntervalSet(std::move(work)).subtract(IntervalSet(std::move(waits)));
+    device = any_kernel ? device.unite(modules.intersect(without_kernels)) : modules;
   }
-  return IntervalSet(std::move(intervals)).clip(begin_ns, end_ns);
+  return device.unite(on_host).clip(begin_ns_, end_ns_);
 }
 
 }  // namespace
@@ -89,6 +116,7 @@ void TimePartition::add(const TimePartition& other) noexcept {
   exposed_comm_ns += other.exposed_comm_ns;
   exposed_copy_ns += other.exposed_copy_ns;
   idle_ns += other.idle_ns;
+  unrecorded_ns += other.unrecorded_ns;
   total_ns += other.total_ns;
   comm_ns += other.comm_ns;
 }
@@ -103,23 +131,32 @@ TimePartition partition_time(const store::Store& store, std::uint32_t rank, std:
   const IntervalSet pause = paused(store, rank, begin_ns, end_ns);
   const IntervalSet window = IntervalSet({{begin_ns, end_ns}}).subtract(pause);
   const IntervalSet checkpoint = checkpoints(store, rank, begin_ns, end_ns).subtract(pause);
-  const IntervalSet elsewhere = pause.unite(checkpoint);
-  const IntervalSet comp = compute(store, rank, begin_ns, end_ns).subtract(elsewhere);
-  const IntervalSet comm = busy(store, rank, begin_ns, end_ns, EventKind::collective_begin, StreamId::gather,
-                                StreamId::reduce, StreamId::compute)
-                               .subtract(elsewhere);
-  const IntervalSet copy =
-      busy(store, rank, begin_ns, end_ns, EventKind::transfer_begin, StreamId::copy, StreamId::nvme)
-          .subtract(elsewhere);
+  const IntervalSet gone =
+      unrecorded(store, rank, begin_ns, end_ns, ev::Detail::modules).subtract(pause).subtract(checkpoint);
+  const Lanes lanes(store, rank, begin_ns, end_ns, gone);
+  const IntervalSet counted = pause.unite(checkpoint);
+  const IntervalSet comp = lanes.compute().subtract(counted.unite(gone));
+  const IntervalSet missing = gone.unite(lanes.doubtful().subtract(comp).subtract(counted));
+  const IntervalSet elsewhere = counted.unite(missing);
 
   TimePartition result;
   result.total_ns = window.length();
   result.checkpoint_ns = checkpoint.length();
   result.compute_ns = comp.length();
+  if (!result.known()) {
+    result.unrecorded_ns = result.total_ns - result.checkpoint_ns;
+    return result;
+  }
+  const IntervalSet comm = lanes.busy({StreamId::gather, StreamId::reduce, StreamId::compute},
+                                      EventKind::collective_begin)
+                               .subtract(elsewhere);
+  const IntervalSet copy =
+      lanes.busy({StreamId::copy, StreamId::nvme}, EventKind::transfer_begin).subtract(elsewhere);
+  result.unrecorded_ns = missing.length();
   result.comm_ns = comm.length();
   result.exposed_comm_ns = comm.subtract(comp).length();
   result.exposed_copy_ns = copy.subtract(comp).subtract(comm).length();
-  result.idle_ns = window.subtract(checkpoint).subtract(comp.unite(comm).unite(copy)).length();
+  result.idle_ns = window.subtract(elsewhere).subtract(comp.unite(comm).unite(copy)).length();
   return result;
 }
 

@@ -110,7 +110,8 @@ std::string fetch_counters_text(const analysis::Summary& s) {
 }
 
 std::string prefetch_text(const analysis::Prefetch& prefetch) {
-  return fmt::format("{} early, {} just in time, {} late ({:.2f} ms waited), {} mistargeted, {} unused",
+  return fmt::format(
+      "{} early, {} just in time, {} late ({:.2f} ms waited), {} mistargeted, {} unused (all ranks)",
                      prefetch.early, prefetch.just_in_time, prefetch.late, ms(prefetch.late_wait_ns),
                      prefetch.mistargeted, prefetch.unused);
 }
@@ -123,7 +124,11 @@ std::string summary_text(const analysis::Summary& s) {
     text += plain_format("{:<14} {}\n", name, value);
   };
   const auto not_told = [&s](const char* what, instrumentation::Detail from) {
-    return analysis::not_told(what, from, s.recorded_detail);
+    return analysis::missing_reason(s, what, from);
+  };
+  const auto over = [&](std::uint32_t steps, std::uint32_t all) {
+    const std::string covered = analysis::coverage(s, steps, all);
+    if (!covered.empty()) line("", covered);
   };
   line("run", fmt::format("{}, ZeRO-{}, {} ranks, {} parameters, {}{}", s.model, s.stage, s.world, s.params,
                           s.device, s.simulated ? ", simulated" : ""));
@@ -169,6 +174,7 @@ std::string summary_text(const analysis::Summary& s) {
   line("communicated",
        fmt::format("{} elements per rank and step; {} = {:.0f} by the expression",
                    or_dash(s.elements_per_step, "{:.0f}"), s.comm_expression, s.expected_elements_per_step));
+  if (s.elements_per_step) over(s.elements_steps, s.steps_measured);
   for (const analysis::VolumePart& part : s.volume_parts) {
     line("", fmt::format("{:+.0f} {}: {}", part.elements_per_step, analysis::name_of(part.cause),
                          analysis::explain(part.cause)));
@@ -179,8 +185,10 @@ std::string summary_text(const analysis::Summary& s) {
                      not_told("gathers and gradients of parameters", instrumentation::Detail::params));
   line("prefetch", s.prefetch ? prefetch_text(*s.prefetch)
                               : "not known: " + not_told("prefetches", instrumentation::Detail::params));
-  line("trace", s.trace ? fmt::format("{} record, {} complete, {} invalidated", s.trace->record,
-                                      s.trace->complete, s.trace->invalidated)
+  if (s.prefetch && s.stage == 3) over(s.prefetch_steps, s.steps);
+  line("trace", s.trace ? fmt::format("{} record, {} complete, {} invalidated (all ranks{})", s.trace->record,
+                                      s.trace->complete, s.trace->invalidated,
+                                      s.lacking_steps > 0 ? "; at least: events are missing" : "")
                         : "not known: " + not_told("modes of it", instrumentation::Detail::phases));
   if (s.first_invalidation) {
     line("", fmt::format("first invalidated at trace step {} of rank {}, which {}",
@@ -204,8 +212,9 @@ std::string summary_text(const analysis::Summary& s) {
     if (!s.scheduling->caveat.empty()) line("", s.scheduling->caveat);
   }
   text +=
-      fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>11} {:>9} {:>12} {:>11}\n", "rank", "compute ms",
-                  "exposed comm", "exposed copy", "idle ms", "total ms", "overlap", "fetch wait", "peak MiB");
+      fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>13} {:>11} {:>9} {:>12} {:>11}\n", "rank",
+                  "compute ms", "exposed comm", "exposed copy", "idle ms", "unrecorded ms", "total ms",
+                  "overlap", "fetch wait", "peak MiB");
   std::uint32_t told = s.steps_measured;
   for (const analysis::RankSummary& rank : s.ranks) {
     const auto peak = rank.memory_peak.find(instrumentation::MemoryPool::device);
@@ -214,10 +223,10 @@ std::string summary_text(const analysis::Summary& s) {
     };
     told = std::min(told, rank.time_steps);
     text += fmt::format(
-        "{:<5} {:>11} {:>13} {:>13} {:>9} {:>11.1f} {:>9} {:>12} {:>11}\n", rank.rank,
+        "{:<5} {:>11} {:>13} {:>13} {:>9} {:>13.1f} {:>11.1f} {:>9} {:>12} {:>11}\n", rank.rank,
         part(rank.time.compute_ns), part(rank.time.exposed_comm_ns),
         rank.copies_known ? part(rank.time.exposed_copy_ns) : std::string("—"), part(rank.time.idle_ns),
-        ms(rank.time.total_ns), or_dash(rank.time.overlap_pct(), "{:.1f} %"),
+        ms(rank.time.unrecorded_ns), ms(rank.time.total_ns), or_dash(rank.time.overlap_pct(), "{:.1f} %"),
         rank.fetch_wait_ns ? fmt::format("{:.1f}", ms(*rank.fetch_wait_ns)) : std::string("—"),
         peak == rank.memory_peak.end() ? std::string("—") : fmt::format("{:.2f}", mib(peak->second.total())));
   }
@@ -228,16 +237,29 @@ std::string summary_text(const analysis::Summary& s) {
         told > 0 ? "nothing of it was recorded in them"
                  : not_told("modules, kernels and optimizer steps", instrumentation::Detail::modules));
   }
+  if (told > 0 && std::any_of(s.ranks.begin(), s.ranks.end(),
+                              [](const auto& rank) { return rank.time.unrecorded_ns > 0; })) {
+    text +=
+        "unrecorded: events are missing or were not emitted at the detail set; the other parts, overlap and\n"
+        "fetch wait are of what was recorded\n";
+  }
   if (!s.ranks.empty()) text += clocks_text(s);
   text += fetch_counters_text(s);
   text += gpu_text(s);
   if (!s.ops.empty()) {
-    text += fmt::format("\n{:<15} {:>8} {:>14} {:>13} {:>13}\n", "collective", "count", "MiB", "algbw GB/s",
-                        "busbw GB/s");
+    text += fmt::format("\n{:<15} {:>8} {:>14} {:>24} {:>24}\n{:<15} {:>8} {:>14} {:>12} {:>11} {:>12} {:>11}\n",
+                        "collective", "count", "MiB", "transfer alone GB/s", "with waiting GB/s", "", "", "",
+                        "algbw", "busbw", "algbw", "busbw");
     for (const analysis::OpRow& op : s.ops) {
-      text += fmt::format("{:<15} {:>8} {:>14.2f} {:>13} {:>13}\n", store::name_of(op.op), op.count,
-                          mib(op.bytes), or_dash(op.algbw_gbs, "{:.3f}"), or_dash(op.busbw_gbs, "{:.3f}"));
+      text += fmt::format("{:<15} {:>8} {:>14.2f} {:>12} {:>11} {:>12} {:>11}\n", store::name_of(op.op),
+                          op.count, mib(op.bytes), or_dash(op.algbw_gbs, "{:.3f}"),
+                          or_dash(op.busbw_gbs, "{:.3f}"), or_dash(op.algbw_waiting_gbs, "{:.3f}"),
+                          or_dash(op.busbw_waiting_gbs, "{:.3f}"));
     }
+    const std::string covered = analysis::coverage(s, s.ops_steps, s.steps_measured);
+    text += "of the lowest rank" + (covered.empty() ? "" : ", " + covered) +
+            "; transfer alone: from when all ranks had come, the least over ranks; with waiting: begin to end,\n"
+            "mean over ranks\n";
   }
   return text;
 }

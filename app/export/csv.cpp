@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "app/analysis/digest.h"
+#include "app/analysis/summary.h"
 #include "app/export/output_file.h"
 #include "app/export/span_walk.h"
 #include "app/store/gap_text.h"
@@ -226,6 +228,42 @@ void write_gaps(Table& t, const Store& store) {
   }
 }
 
+void write_times(Table& t, const Store& store) {
+  analysis::Digest digest;
+  (void)digest.update(store);
+  constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+  for (const analysis::StepDigest& step : digest.steps()) {
+    for (const analysis::RankStep& rank : step.ranks) {
+      const analysis::TimePartition& time = rank.time;
+      t.cell(std::int64_t{step.step}).cell(std::int64_t{rank.rank}).cell(rank.begin_ns).cell(rank.end_ns);
+      t.cell(time.total_ns).cell(time.checkpoint_ns);
+      for (const std::int64_t part :
+           {time.compute_ns, time.exposed_comm_ns, time.exposed_copy_ns, time.idle_ns}) {
+        if (time.known()) {
+          t.cell(part);
+        } else {
+          t.cell(kMissing);
+        }
+      }
+      t.cell(time.unrecorded_ns).cell(std::int64_t{rank.recorded.events_missing}).end_row();
+    }
+  }
+}
+
+void write_bandwidths(Table& t, const Store& store) {
+  constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+  const analysis::Summary summary = analysis::summarize(store);
+  for (const analysis::OpRow& op : summary.ops) {
+    t.cell(store::name_of(op.op)).cell(static_cast<std::int64_t>(op.count)).cell(op.bytes).cell(op.elems);
+    t.cell(std::int64_t{summary.ops_steps}).cell(std::int64_t{summary.steps_measured});
+    for (const std::optional<double>& value :
+         {op.algbw_gbs, op.busbw_gbs, op.algbw_waiting_gbs, op.busbw_waiting_gbs}) {
+      t.cell(value.value_or(kMissing));
+    }
+    t.end_row();
+  }
+}
+
 struct Page {
   const char* file;
   const char* header;
@@ -250,6 +288,13 @@ constexpr Page kPages[] = {
     {"memory.csv", "rank,at_ns,pool,category,delta_bytes,pool_bytes_after,owner", write_memory},
     {"events.csv", "rank,at_ns,kind,stream,code,a,b,c,v0,v1", write_events},
     {"messages.csv", "at_ns,rank,severity,text", write_messages},
+    {"step_times.csv",
+     "step,rank,begin_ns,end_ns,total_ns,checkpoint_ns,compute_ns,exposed_comm_ns,exposed_copy_ns,idle_ns,"
+     "unrecorded_ns,events_missing",
+     write_times},
+    {"bandwidths.csv",
+     "op,count,bytes,elems,steps,steps_measured,algbw_gbs,busbw_gbs,algbw_waiting_gbs,busbw_waiting_gbs",
+     write_bandwidths},
     {"gaps.csv", "rank,begin_ns,end_ns,events,shed,messages,reason", write_gaps},
 };
 

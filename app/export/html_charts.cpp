@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 #include "app/analysis/memory.h"
 #include "app/analysis/not_told.h"
@@ -21,6 +22,27 @@ std::string rect(double x, double y, double width, double height, const char* fi
   return fmt::format(
       R"(<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill="{}"><title>{}</title></rect>)", x,
       y, width, height, fill, escape_html(title));
+}
+
+/// What each colour is; only parts that a rank has.
+std::string time_legend(const analysis::Summary& summary) {
+  const auto any = [&](std::int64_t analysis::TimePartition::*part) {
+    return std::any_of(summary.ranks.begin(), summary.ranks.end(),
+                       [&](const auto& rank) { return rank.time.known() && rank.time.*part > 0; });
+  };
+  std::string out = "<p class=legend>";
+  using Time = analysis::TimePartition;
+  for (const auto& [part, name, fill] :
+       {std::tuple{&Time::compute_ns, "compute", colour::kCompute},
+        {&Time::exposed_comm_ns, "exposed communication", colour::kGather},
+        {&Time::exposed_copy_ns, "exposed copies", colour::kCopy},
+        {&Time::checkpoint_ns, "checkpoint", colour::kCopy},
+        {&Time::idle_ns, "idle", colour::kIdle},
+        {&Time::unrecorded_ns, "unrecorded: events are missing or were not emitted",
+         "repeating-linear-gradient(45deg,#8B95A5 0 2px,transparent 2px 5px)"}}) {
+    if (any(part)) out += fmt::format(R"(<span><i style="background:{}"></i>{}</span>)", fill, name);
+  }
+  return out + "</p>";
 }
 
 }  // namespace
@@ -43,7 +65,8 @@ std::string time_partition_svg(const analysis::Summary& summary) {
           Part{"exposed communication", time.exposed_comm_ns, colour::kGather},
           Part{"exposed copies", time.exposed_copy_ns, colour::kCopy},
           Part{"checkpoint", time.checkpoint_ns, colour::kCopy},
-          Part{rank.copies_known ? "idle" : "idle or copying", time.idle_ns, colour::kIdle}}) {
+          Part{rank.copies_known ? "idle" : "idle or copying", time.idle_ns, colour::kIdle},
+          Part{"unrecorded (events are missing)", time.unrecorded_ns, "url(#unrecorded)"}}) {
       const double share = static_cast<double>(part.ns) / static_cast<double>(time.total_ns);
       const double width = (kWidth - kLabel) * share;
       const std::string title = fmt::format("{}: {} ({:.1f} %)", part.name, time_text(part.ns), 100 * share);
@@ -58,13 +81,13 @@ std::string time_partition_svg(const analysis::Summary& summary) {
   }
   if (body.empty() && summary.steps > 0)
     return "<p class=missing>What was computed is not known: " +
-           analysis::not_told("modules, kernels and optimizer steps", instrumentation::Detail::modules,
-                              summary.recorded_detail) +
+           analysis::missing_reason(summary, "modules, kernels and optimizer steps",
+                                    instrumentation::Detail::modules) +
            ".</p>";
   if (body.empty()) return "<p class=missing>No completed step was recorded.</p>";
   return fmt::format(
-      R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="partition of time per rank">{}</svg>)", kWidth,
-      y, body);
+      R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="partition of time per rank">{}</svg>{})", kWidth,
+      y, body, time_legend(summary));
 }
 
 std::string partition_svg(const store::Store& store) {

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "app/analysis/digest.h"
+#include "app/analysis/summary.h"
 #include "app/export/output_file.h"
 #include "app/export/span_walk.h"
 #include "app/store/database.h"
@@ -56,6 +58,11 @@ CREATE TABLE SHARDSCOPE_MEMORY(rank INTEGER, at INTEGER, pool TEXT, category TEX
   poolBytesAfter INTEGER);
 CREATE TABLE SHARDSCOPE_GAPS(rank INTEGER, start INTEGER, end INTEGER, events INTEGER, shed INTEGER,
   messages INTEGER, reason TEXT);
+CREATE TABLE SHARDSCOPE_STEP_TIMES(step INTEGER, rank INTEGER, start INTEGER, end INTEGER, totalNs INTEGER,
+  checkpointNs INTEGER, computeNs INTEGER, exposedCommNs INTEGER, exposedCopyNs INTEGER, idleNs INTEGER,
+  unrecordedNs INTEGER, eventsMissing INTEGER);
+CREATE TABLE SHARDSCOPE_BANDWIDTHS(op TEXT, count INTEGER, bytes INTEGER, elems INTEGER, steps INTEGER,
+  stepsMeasured INTEGER, algbwGbs REAL, busbwGbs REAL, algbwWaitingGbs REAL, busbwWaitingGbs REAL);
 CREATE TABLE SHARDSCOPE_MESSAGES(at INTEGER, rank INTEGER, severity TEXT, text TEXT);
 )sql";
 
@@ -98,6 +105,7 @@ class Tables {
     params();
     instants();
     gaps();
+    figures();
     messages();
   }
 
@@ -259,6 +267,41 @@ class Tables {
       insert.bind(1, std::int64_t{g.rank}).bind(2, g.begin_ns).bind(3, g.end_ns);
       insert.bind(4, static_cast<std::int64_t>(g.events)).bind(5, static_cast<std::int64_t>(g.shed));
       insert.bind(6, static_cast<std::int64_t>(g.messages)).bind(7, store::what_is_missing(g)).run();
+    }
+  }
+
+  void figures() {
+    constexpr double kMissing = store::StepRow::NAN_;  // NULL
+    analysis::Digest digest;
+    (void)digest.update(store_);
+    Statement times =
+        db_.prepare("INSERT INTO SHARDSCOPE_STEP_TIMES VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)");
+    for (const analysis::StepDigest& step : digest.steps()) {
+      for (const analysis::RankStep& rank : step.ranks) {
+        const analysis::TimePartition& time = rank.time;
+        times.bind(1, std::int64_t{step.step}).bind(2, std::int64_t{rank.rank});
+        times.bind(3, rank.begin_ns).bind(4, rank.end_ns).bind(5, time.total_ns).bind(6, time.checkpoint_ns);
+        int column = 7;
+        for (const std::int64_t part :
+             {time.compute_ns, time.exposed_comm_ns, time.exposed_copy_ns, time.idle_ns}) {
+          if (time.known()) {
+            times.bind(column++, part);
+          } else {
+            times.bind(column++, kMissing);
+          }
+        }
+        times.bind(11, time.unrecorded_ns).bind(12, std::int64_t{rank.recorded.events_missing}).run();
+      }
+    }
+    const analysis::Summary summary = analysis::summarize(store_, digest);
+    Statement ops = db_.prepare("INSERT INTO SHARDSCOPE_BANDWIDTHS VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)");
+    for (const analysis::OpRow& op : summary.ops) {
+      ops.bind(1, store::name_of(op.op)).bind(2, static_cast<std::int64_t>(op.count)).bind(3, op.bytes);
+      ops.bind(4, op.elems).bind(5, std::int64_t{summary.ops_steps});
+      ops.bind(6, std::int64_t{summary.steps_measured});
+      ops.bind(7, op.algbw_gbs.value_or(kMissing)).bind(8, op.busbw_gbs.value_or(kMissing));
+      ops.bind(9, op.algbw_waiting_gbs.value_or(kMissing));
+      ops.bind(10, op.busbw_waiting_gbs.value_or(kMissing)).run();
     }
   }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "app/store/block_codec.h"
+#include "app/store/run_facts.h"
 #include "app/store/span_totals.h"
 
 namespace shardscope::store {
@@ -78,6 +79,14 @@ std::size_t BlockPage::bytes() const noexcept {
     for (const DensityPyramid& row : lane) bytes += row.bytes();
   }
   return bytes;
+}
+
+Missing missing_of(const Block& block) noexcept {
+  const bool told = block.lost_before == 0 && block.missing_begin_ns < block.missing_end_ns &&
+                    plausible(block.missing_begin_ns) && plausible(block.missing_end_ns) &&
+                    plausible(block.clock_offset_ns);
+  if (!told) return {};
+  return {block.missing_begin_ns + block.clock_offset_ns, block.missing_end_ns + block.clock_offset_ns};
 }
 
 }  // namespace shardscope::store

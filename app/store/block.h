@@ -115,4 +115,7 @@ struct BlockTail {
 /// By parameter.
 [[nodiscard]] std::vector<ParamState> decode_statuses(const std::byte* data, std::size_t bytes);
 
+/// As missing_of(Chunk).
+[[nodiscard]] Missing missing_of(const Block& block) noexcept;
+
 }  // namespace shardscope::store

@@ -233,12 +233,14 @@ std::shared_ptr<const RankState> BlockAccess::state(Block& block, std::uint32_t 
     std::vector<Chunk> chunks = this->chunks(block, events_for(part));
     auto state = std::make_shared<RankState>(block.begin, std::move(before), block.corrections, part);
     state->set_stage(model_state, initial);
-    if (block.gap) state->gap();
+    std::optional<Missing> missing;
+    if (block.gap) missing = missing_of(block);
     if (chunks.size() == 1) state->reserve(chunks.front().events);
     for (Chunk& chunk : chunks) {
-      state->add(chunk.events, chunk.clock_offset_ns, parents);
+      state->add(chunk.events, chunk.clock_offset_ns, parents, missing);
       Chunk::recycle(std::move(chunk));
     }
+    state->end_missing(missing);
     state->settle();
     cache.put(key, state, state->bytes());
     return state;

@@ -24,13 +24,16 @@ std::optional<Block> BlockMaker::make(const Chunk& chunk) {
   const bool gap =
       chunk.dropped_before != 0 || chunk.lost_before != 0 || chunk.sequence != rank.next_sequence;
   rank.next_sequence = chunk.sequence + chunk.parts;
-  if (gap) rank.state.gap(unheard_until(chunk));
+  std::optional<Missing> missing;
+  if (gap) missing = missing_of(chunk);
   const auto [begin, end] = chunk.times();
-  if (!plausible(begin) || !plausible(end) || !plausible(chunk.clock_offset_ns)) return std::nullopt;
-  rank.state.expect(end - begin);
-  for (const ev::Event& event : chunk.events) {
-    rank.state.add(event, static_cast<std::int64_t>(event.ticks) + chunk.clock_offset_ns, parents_);
+  if (!plausible(begin) || !plausible(end) || !plausible(chunk.clock_offset_ns)) {
+    rank.state.end_missing(missing);
+    return std::nullopt;
   }
+  rank.state.expect(end - begin);
+  rank.state.add(chunk.events, chunk.clock_offset_ns, parents_, missing);
+  rank.state.end_missing(missing);
   rank.pauses.add_of(rank.state.notable());
   Block block = seal(chunk.rank, rank.state, std::move(rank.begin), rank.pauses);
   rank.pauses.forget_before(rank.state.open_since());

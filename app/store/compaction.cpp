@@ -12,8 +12,15 @@ Chunk joined(std::span<const Chunk> chunks) {
   out.shed_before = chunks.front().shed_before;
   out.lost_before = chunks.front().lost_before;
   out.lost_between = chunks.front().lost_between;
-  out.missing_begin_ns = chunks.front().missing_begin_ns;
-  out.missing_end_ns = chunks.front().missing_end_ns;
+  // On the clock that the offset of the whole is for. Unsigned: as below.
+  const auto moved_by = [&](std::int64_t ns) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) +
+                                     static_cast<std::uint64_t>(chunks.front().clock_offset_ns) -
+                                     static_cast<std::uint64_t>(out.clock_offset_ns));
+  };
+  const bool told = chunks.front().missing_begin_ns < chunks.front().missing_end_ns;
+  out.missing_begin_ns = told ? moved_by(chunks.front().missing_begin_ns) : 0;
+  out.missing_end_ns = told ? moved_by(chunks.front().missing_end_ns) : 0;
   out.parts = 0;
   out.events.clear();
   for (const Chunk& chunk : chunks) {

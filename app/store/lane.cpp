@@ -185,20 +185,20 @@ bool Lane::explains(const ev::Event& end, std::int64_t at_ns) {
   return unheard_.explains(begin, std::max(at_ns, last_ns_), inside);
 }
 
-void Lane::make_uncertain(std::size_t depth) {
+void Lane::make_uncertain(std::size_t depth, std::int64_t from_ns) {
   if (open_[depth].certain_ns != kNever) return;
-  open_[depth].certain_ns = last_ns_;
-  open_span(depth).end_ns = std::max(last_ns_, open_span(depth).begin_ns);
+  open_[depth].certain_ns = std::max(last_ns_, from_ns);
+  open_span(depth).end_ns = std::max(open_[depth].certain_ns, open_span(depth).begin_ns);
 }
 
-void Lane::gap(std::int64_t until_ns) {
-  for (std::size_t d = 0; d < open_.size(); ++d) make_uncertain(d);
+void Lane::gap(std::int64_t from_ns, std::int64_t until_ns) {
+  for (std::size_t d = 0; d < open_.size(); ++d) make_uncertain(d, from_ns);
   unheard_.missing(std::max(until_ns, last_ns_));
 }
 
 void Lane::gap_of_detail(ev::Detail low, std::int64_t at_ns) {
   for (std::size_t d = 0; d < open_.size(); ++d) {
-    if (ev::detail_of(open_[d].kind) > low) make_uncertain(d);
+    if (ev::detail_of(open_[d].kind) > low) make_uncertain(d, at_ns);
   }
   unheard_.missing(low, at_ns);
 }

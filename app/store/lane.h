@@ -12,9 +12,9 @@
 namespace shardscope::store {
 
 /// [Note: spans with a missing end or begin]
-/// After a drop an end may never come. A span is never shown longer than it is known to have lasted: at
-/// the gap every open span is cut at the lane's last event before it, and grows again only if its own end
-/// arrives. A begin that cannot nest in an open span (a new step, a second phase, a module outside its
+/// After a drop an end may never come. A span is never shown longer than it is known to have lasted: every
+/// open span is cut where the gap begins, for an end before that would have been recorded, and grows again
+/// only if its own end arrives. A begin that cannot nest in an open span (a new step, a second phase, a module outside its
 /// ancestors) proves that the open one is over; it then stays cut. So does one whose end, heard after the
 /// gap, may be that of a later span with the same ids (a module runs again in every step). An end whose begin
 /// is missing makes no span, because where it began is not known; it is counted, see [Note: ends whose begin
@@ -52,8 +52,8 @@ class Lane {
   void step_heard(std::int64_t begin_ns) noexcept { unheard_.step_heard(begin_ns); }
   /// collective_entered: every rank has arrived.
   void mark(const ev::Event& event, std::int64_t at_ns);
-  /// Events before now are missing, and some up to `until_ns` may be.
-  void gap(std::int64_t until_ns = kNever);
+  /// Events between `from_ns` and `until_ns` are missing; kNever: since the latest event, up to the next one.
+  void gap(std::int64_t from_ns = kNever, std::int64_t until_ns = kNever);
   /// Of kinds above `low` some were not emitted before now.
   void gap_of_detail(ev::Detail low, std::int64_t at_ns);
   /// Makes density() see what came since the last call.
@@ -126,7 +126,8 @@ class Lane {
   void close(std::int64_t end_ns);    ///< the innermost open span
   void cut_above(std::size_t depth);  ///< ends of the spans open at `depth` and deeper are lost
   void add_density(Row& row, const Span& span, std::int64_t until_ns);
-  void make_uncertain(std::size_t depth);  ///< the end of a span that is open may have been missed
+  /// The end of an open span may have been missed from `from_ns` on.
+  void make_uncertain(std::size_t depth, std::int64_t from_ns);
 
   std::vector<Row> rows_;      ///< by depth
   std::vector<OpenRef> open_;  ///< by depth; the span is the last of its row

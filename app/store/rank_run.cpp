@@ -17,21 +17,33 @@ RankRun::RankRun(std::uint32_t rank, BlockAccess& access, Keep keep)
       head_{.state = RankState(keep == Keep::totals ? RankState::For::totals : RankState::For::views),
             .begin = {},
             .origin = {},
-            .raw = {}} {
+            .raw = {},
+            .missing = {}} {
   set_stage();
 }
 
 void RankRun::set_stage() { head_.state.set_stage(access_.model_state, access_.initial); }
 
-void RankRun::gap(std::int64_t until_ns) {
+void RankRun::begin_gap() {
   if (head_.events > 0 && keep_ == Keep::everything) seal_head();
-  head_.state.gap(until_ns);
+  head_.state.end_missing(head_.missing);
   head_.gap = true;
 }
 
+void RankRun::gap() {
+  begin_gap();
+  head_.state.gap();
+}
+
 void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t seal_events) {
-  if (missing) gap(unheard_until(chunk));
-  if (chunk.events.empty()) return;
+  if (missing) {
+    begin_gap();
+    head_.missing = missing_of(chunk);
+  }
+  if (chunk.events.empty()) {
+    head_.state.end_missing(head_.missing);
+    return;
+  }
   Block& meta = head_.origin;
   if (head_.events == 0) {
     meta.sequence = chunk.sequence;
@@ -42,6 +54,7 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
     meta.lost_between = chunk.lost_between;
     meta.missing_begin_ns = chunk.missing_begin_ns;
     meta.missing_end_ns = chunk.missing_end_ns;
+    head_.missing_offset_ns = chunk.clock_offset_ns;
     meta.begin_ns = kLast;
     meta.end_ns = kFirst;
   }
@@ -52,6 +65,7 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
     const std::int64_t at_ns = time_of(event) + chunk.clock_offset_ns;
     meta.begin_ns = std::min(meta.begin_ns, at_ns);
     meta.end_ns = std::max(meta.end_ns, at_ns);
+    head_.state.come_to(at_ns, head_.missing);
     head_.state.add(event, at_ns, access_.parents);
   }
   head_.state.settle();
@@ -87,6 +101,7 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
 
 void RankRun::seal_head() {
   if (head_.events == 0) return;
+  head_.state.end_missing(head_.missing);
   Block block = seal(rank_, head_.state, std::move(head_.begin), pauses_,
                      [&](const RankState& ended) { take_levels(ended); });
   const Block& meta = head_.origin;
@@ -97,8 +112,11 @@ void RankRun::seal_head() {
   block.lost_before = meta.lost_before;
   block.shed_before = meta.shed_before;
   block.lost_between = meta.lost_between;
-  block.missing_begin_ns = meta.missing_begin_ns;
-  block.missing_end_ns = meta.missing_end_ns;
+  if (meta.missing_begin_ns < meta.missing_end_ns) {  // on the clock of the block's offset
+    const std::int64_t moved = head_.missing_offset_ns - meta.clock_offset_ns;
+    block.missing_begin_ns = meta.missing_begin_ns + moved;
+    block.missing_end_ns = meta.missing_end_ns + moved;
+  }
   block.clock_offset_ns = meta.clock_offset_ns;
   block.clock_residual_ns = meta.clock_residual_ns;
   block.begin_ns = meta.begin_ns;

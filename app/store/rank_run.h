@@ -38,8 +38,8 @@ class RankRun {
   /// The next chunk, of plausible times. `gap`: events before it are missing. The stretch is sealed when it
   /// has `seal_events` or more.
   void add(const Chunk& chunk, bool gap, Origin origin, std::size_t seal_events);
-  /// Events are missing, some perhaps up to `until_ns`.
-  void gap(std::int64_t until_ns = Lane::kNever);
+  /// Events are missing, and nothing says when.
+  void gap();
   /// A block that was sealed elsewhere, after those before.
   void append(Block block);
   /// What the newest stretch begins with, after the last append().
@@ -64,6 +64,9 @@ class RankRun {
                    const SpanVisitor& visit) const;
   /// The pauses that overlap [begin, end), the one that goes on last, with an open end. Nothing is read.
   void visit_pauses(std::int64_t begin_ns, std::int64_t end_ns, const SpanVisitor& visit) const;
+  /// RankState::loose_ends() in [begin, end), by arrival.
+  void visit_loose_ends(std::int64_t begin_ns, std::int64_t end_ns,
+                        const std::function<void(const LooseEnd&)>& visit) const;
   /// Where a lane's stretches meet, ascending.
   [[nodiscard]] std::vector<std::int64_t> cuts(ev::StreamId stream) const;
   /// Whether visit_spans() would read nothing: reads what there is time for, unless it is very much.
@@ -75,6 +78,7 @@ class RankRun {
   void visit_instants(std::int64_t begin_ns, std::int64_t end_ns, const EventVisitor& visit) const;
   /// Instants of a kind, and of a code of it.
   [[nodiscard]] std::uint64_t instant_count(ev::EventKind kind, std::optional<std::uint8_t> code) const;
+  [[nodiscard]] std::vector<ev::Event> instants_of(ev::EventKind kind) const;  ///< by time
   [[nodiscard]] std::optional<ev::Event> first_instant(ev::EventKind kind) const;
   void visit_gates(std::int64_t begin_ns, std::int64_t end_ns,
                    const std::function<void(const Store::GateRow&)>& visit) const;
@@ -111,6 +115,8 @@ class RankRun {
     std::size_t events = 0;
     bool gap = false;
     std::size_t notable_taken = 0;
+    std::optional<Missing> missing;  ///< that events have not passed yet
+    std::int64_t missing_offset_ns = 0;
   };
   struct Peaks {
     std::optional<MemorySample> peak, model_state;
@@ -118,6 +124,9 @@ class RankRun {
   struct Range {
     std::size_t first = 0, last = 0;
   };
+
+  /// What comes now begins a stretch of its own.
+  void begin_gap();
 
   /// Spans that are few over very many blocks are not worth reading those.
   [[nodiscard]] bool worth_reading(const Range& range) const noexcept;

@@ -1,6 +1,7 @@
 #include "app/store/rank_state.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "app/store/chunk.h"
 #include "app/store/merge_in_time.h"
@@ -35,13 +36,14 @@ std::int64_t time_of(const Event& event) noexcept { return static_cast<std::int6
 
 }  // namespace
 
-std::int64_t unheard_until(const Chunk& chunk) {
+Missing missing_of(const Chunk& chunk) {
   const auto [begin, end] = chunk.times();
-  const bool told = chunk.missing_begin_ns < chunk.missing_end_ns && plausible(chunk.missing_end_ns);
-  const std::int64_t until = told && chunk.lost_before == 0 ? chunk.missing_end_ns
-                             : chunk.lost_before == 0       ? begin
-                                                            : end;
-  return plausible(until) && plausible(chunk.clock_offset_ns) ? until + chunk.clock_offset_ns : Lane::kNever;
+  const bool told = chunk.lost_before == 0 && chunk.missing_begin_ns < chunk.missing_end_ns &&
+                    plausible(chunk.missing_begin_ns) && plausible(chunk.missing_end_ns);
+  const std::int64_t until = told ? chunk.missing_end_ns : chunk.lost_before == 0 ? begin : end;
+  if (!plausible(until) || !plausible(chunk.clock_offset_ns)) return {};
+  return {told ? chunk.missing_begin_ns + chunk.clock_offset_ns : Lane::kNever,
+          until + chunk.clock_offset_ns};
 }
 
 RankState::RankState(For use) : for_(use) {
@@ -79,11 +81,30 @@ void RankState::set_stage(const std::array<bool, ev::kMemoryCategoryCount>& mode
   status_.set_initial(initial);
 }
 
-void RankState::gap(std::int64_t until_ns) {
+void RankState::gap(const Missing& missing) {
+  std::int64_t until_ns = missing.until_ns;
   // A lane may have been silent where the others were not.
   for (const Lane& lane : lanes_) until_ns = std::max(until_ns, lane.last_ns());
-  for (Lane& lane : lanes_) lane.gap(until_ns);
+  for (Lane& lane : lanes_) lane.gap(missing.from_ns, until_ns);
   for (MemoryIndex& memory : memory_) memory.gap();
+}
+
+void RankState::pass_missing(std::int64_t at_ns, std::optional<Missing>& missing) {
+  if (!missing->known()) {
+    end_missing(missing);
+    return;
+  }
+  if (at_ns < missing->from_ns) return;
+  if (!std::exchange(missing->begun, true)) gap(*missing);
+  if (at_ns >= missing->until_ns) end_missing(missing);
+}
+
+void RankState::end_missing(std::optional<Missing>& missing) {
+  if (!missing) return;
+  Missing rest = *missing;
+  if (rest.begun) rest.from_ns = Lane::kNever;  // what began since then ended in it, or goes on
+  gap(rest);
+  missing.reset();
 }
 
 void RankState::note(const Event& event, std::int64_t at_ns) {
@@ -106,6 +127,13 @@ void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<st
       const Span* span = lanes_[stream].end(event, at_ns);
       if (span == nullptr) [[unlikely]]
         count_unbegun(event, at_ns);
+      if (span == nullptr || span->end_ns < at_ns) [[unlikely]] {
+        if (for_ == For::views || for_ == For::spans)
+          loose_ends_.push_back({.at_ns = at_ns,
+                                 .stream = event.stream,
+                                 .begin = begin_of(event.kind),
+                                 .since_ns = span != nullptr ? span->end_ns : Lane::kNever});
+      }
       if (event.kind == EventKind::step_end) {
         note(event, at_ns);
         if (span != nullptr) {
@@ -169,7 +197,7 @@ void RankState::add_of_state(const Event& event, std::int64_t at_ns) {
 }
 
 void RankState::add(std::span<const Event> events, std::int64_t clock_offset_ns,
-                    const std::vector<std::uint32_t>& parents) {
+                    const std::vector<std::uint32_t>& parents, std::optional<Missing>& missing) {
   if (for_ == For::states) {
     for (const Event& event : events) {
       if (static_cast<std::size_t>(event.stream) >= lanes_.size()) continue;
@@ -177,7 +205,11 @@ void RankState::add(std::span<const Event> events, std::int64_t clock_offset_ns,
     }
     return;
   }
-  for (const Event& event : events) add(event, time_of(event) + clock_offset_ns, parents);
+  for (const Event& event : events) {
+    const std::int64_t at_ns = time_of(event) + clock_offset_ns;
+    come_to(at_ns, missing);
+    add(event, at_ns, parents);
+  }
 }
 
 void RankState::add_instant(const Event& event, std::int64_t at_ns) {
@@ -309,7 +341,7 @@ std::size_t RankState::bytes() const noexcept {
   std::size_t bytes =
       sizeof *this + status_.bytes() +
       (instants_.capacity() + notable_.capacity() + bucket_events_.capacity()) * sizeof(Event) +
-      gates_.capacity() * sizeof(Store::GateRow);
+      gates_.capacity() * sizeof(Store::GateRow) + loose_ends_.capacity() * sizeof(LooseEnd);
   for (const Lane& lane : lanes_) bytes += lane.bytes();
   for (const MemoryIndex& memory : memory_) bytes += memory.bytes();
   return bytes;

@@ -25,12 +25,21 @@ struct RankKeyframe {
   std::vector<BucketState> buckets;
 };
 
-/// Of a chunk before which events are missing, up to where some may be: where that is not told, they may lie
-/// between its messages. Collector's clock.
-[[nodiscard]] std::int64_t unheard_until(const Chunk& chunk);
+/// Where events of a rank are missing. Collector's clock; kNever: not known.
+struct Missing {
+  std::int64_t from_ns = Lane::kNever;
+  std::int64_t until_ns = Lane::kNever;
+  bool begun = false;  ///< an event from after `from_ns` was taken
+  [[nodiscard]] bool known() const noexcept { return from_ns != Lane::kNever; }
+};
+/// Of a chunk before which, or among whose events, some are missing. Where it does not say from when on, they
+/// may lie between its messages too.
+[[nodiscard]] Missing missing_of(const Chunk& chunk);
 
 /// With more ranks than this the room of a stretch, up to a megabyte, is not kept for the next.
 inline constexpr std::size_t kRanksWithRoom = 32;
+
+using LooseEnd = Store::LooseEnd;
 
 struct InstantCount {
   ev::EventKind kind{};
@@ -63,12 +72,21 @@ class RankState {
   void set_stage(const std::array<bool, ev::kMemoryCategoryCount>& model_state, const ParamState& initial);
   /// The stretch that begins will be about this long; levels of detail are cheaper for it.
   void expect(std::int64_t ns) noexcept;
-  /// Events before now are missing, and some up to `until_ns` may be.
-  void gap(std::int64_t until_ns = Lane::kNever);
+  /// Events are missing since the latest one.
+  void gap() { gap(Missing{}); }
   void add(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
   /// All of them; `clock_offset_ns` added to their times gives the collector's.
   void add(std::span<const ev::Event> events, std::int64_t clock_offset_ns,
-           const std::vector<std::uint32_t>& parents);
+           const std::vector<std::uint32_t>& parents, std::optional<Missing>& missing);
+  /// Before an event of `at_ns`: an open span is doubted when the events that are missing would have come,
+  /// those before them being complete, and one that began among them when they are over. At once where that
+  /// is not known. Empties `missing` when it is over.
+  void come_to(std::int64_t at_ns, std::optional<Missing>& missing) {
+    if (missing) [[unlikely]]
+      pass_missing(at_ns, missing);
+  }
+  /// No event follows that belongs to the same chunk.
+  void end_missing(std::optional<Missing>& missing);
   /// Makes room for what these events say, where all come at once.
   void reserve(std::span<const ev::Event> events);
   /// Brings order and indices up to date after some add() calls.
@@ -86,6 +104,7 @@ class RankState {
     instants_.clear();
     counts_.clear();
     unbegun_.clear();
+    loose_ends_.clear();
     gates_.clear();
     gate_count_ = 0;
     notable_.clear();
@@ -109,6 +128,8 @@ class RankState {
   [[nodiscard]] std::vector<InstantCount> instant_counts() const;  ///< by kind and code
   /// Ends whose begin is missing, by kind; code 1: explained.
   [[nodiscard]] const std::vector<InstantCount>& unbegun() const noexcept { return unbegun_; }
+  /// Of a stretch for views or spans.
+  [[nodiscard]] const std::vector<LooseEnd>& loose_ends() const noexcept { return loose_ends_; }
   [[nodiscard]] const StatusIndex& status() const noexcept { return status_; }
   [[nodiscard]] const MemoryIndex& memory(std::size_t pool) const { return memory_[pool]; }
   [[nodiscard]] const std::vector<Store::GateRow>& gates() const noexcept { return gates_; }
@@ -120,6 +141,8 @@ class RankState {
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
+  void gap(const Missing& missing);
+  void pass_missing(std::int64_t at_ns, std::optional<Missing>& missing);
   void add_instant(const ev::Event& event, std::int64_t at_ns);
   void add_of_state(const ev::Event& event, std::int64_t at_ns);  ///< statuses, memory, buckets
   void note(const ev::Event& event, std::int64_t at_ns);
@@ -134,6 +157,7 @@ class RankState {
   std::vector<ev::Event> instants_;  ///< `ticks` holds nanoseconds of the collector's clock
   KindTable<std::uint32_t> counts_;  ///< of instants, for blocks
   std::vector<InstantCount> unbegun_;
+  std::vector<LooseEnd> loose_ends_;
   StatusIndex status_;
   std::array<MemoryIndex, ev::kMemoryPoolCount> memory_;
   std::vector<Store::GateRow> gates_;

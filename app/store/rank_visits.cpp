@@ -126,6 +126,20 @@ void RankRun::visit_pauses(std::int64_t begin_ns, std::int64_t end_ns, const Spa
   }
 }
 
+void RankRun::visit_loose_ends(std::int64_t begin_ns, std::int64_t end_ns,
+                               const std::function<void(const LooseEnd&)>& visit) const {
+  const auto some = [&](const std::vector<LooseEnd>& ends) {
+    for (const LooseEnd& end : ends) {
+      if (end.at_ns >= begin_ns && end.at_ns < end_ns) visit(end);
+    }
+  };
+  const Range range = holding(begin_ns, end_ns);
+  for (std::size_t i = range.first; i < range.last; ++i) {
+    if (const auto known = state(i, For::spans)) some(known->loose_ends());
+  }
+  some(head_.state.loose_ends());
+}
+
 std::vector<std::int64_t> RankRun::cuts(ev::StreamId stream) const {
   std::vector<std::int64_t> out;
   const auto s = static_cast<std::size_t>(stream);
@@ -191,6 +205,22 @@ std::uint64_t RankRun::instant_count(ev::EventKind kind, std::optional<std::uint
     sum += event.kind == kind && (!code || event.code == *code) ? 1 : 0;
   }
   return sum;
+}
+
+std::vector<ev::Event> RankRun::instants_of(ev::EventKind kind) const {
+  std::vector<ev::Event> out;
+  const auto take = [&](const std::vector<ev::Event>& instants) {
+    std::copy_if(instants.begin(), instants.end(), std::back_inserter(out),
+                 [&](const ev::Event& event) { return event.kind == kind; });
+  };
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    if (!blocks_[i].kinds.has(kind)) continue;
+    if (const auto known = state(i, For::instants)) take(known->instants());
+  }
+  take(head_.state.instants());
+  std::stable_sort(out.begin(), out.end(),
+                   [](const ev::Event& a, const ev::Event& b) { return time_of(a) < time_of(b); });
+  return out;
 }
 
 std::optional<ev::Event> RankRun::first_instant(ev::EventKind kind) const {

@@ -132,7 +132,7 @@ void Store::State::arrive(const Arrival& arrival, Take take) {
       end_ns = std::max(end_ns, to_run(arrival.end_ns));
     }
     row.clock_offset_ns = arrival.clock_offset_ns;
-    row.clock_residual_ns = arrival.clock_residual_ns;
+    row.clock_residual_ns = std::max(row.clock_residual_ns, arrival.clock_residual_ns);
     // An offset was told for the last event.
     if (arrival.events > 0) {
       data.drift.add(arrival.end_ns, arrival.clock_offset_ns, arrival.clock_residual_ns);
@@ -330,10 +330,8 @@ void Store::set_rank(const RankRow& row) {
   own.clock_drift = old.clock_drift;
   if (own.host.empty()) own.host = old.host;
   if (own.pid == 0) own.pid = old.pid;
-  if (row.clock_offset_ns == 0 && row.clock_residual_ns == 0) {
-    own.clock_offset_ns = old.clock_offset_ns;
-    own.clock_residual_ns = old.clock_residual_ns;
-  }
+  if (row.clock_offset_ns == 0 && row.clock_residual_ns == 0) own.clock_offset_ns = old.clock_offset_ns;
+  own.clock_residual_ns = std::max(old.clock_residual_ns, row.clock_residual_ns);
   ++s.revision;
 }
 

@@ -92,7 +92,8 @@ struct RankRow {
   std::string host, last_words;
   std::int32_t pid = 0;
   std::uint64_t events = 0, dropped = 0, lost_messages = 0;
-  std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
+  std::int64_t clock_offset_ns = 0;    ///< of the newest chunk
+  std::int64_t clock_residual_ns = 0;  ///< in a store the largest of any chunk: it holds for the whole run
   std::optional<ClockDrift> clock_drift;  ///< of what a store has taken in; its own, whatever a row says
   std::int64_t last_ns = 0;
   ev::GateKeeper::Position gate;  ///< last known
@@ -269,8 +270,23 @@ class Store {
   /// them: it is Span::mark_ns. Block by block, as for_each_span().
   void for_each_instant(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
                         const std::function<void(const ev::Event&)>& visit) const;
+  /// An end on a lane of which no span tells since when: its begin is missing, or the span that has its ids
+  /// began before a gap and may be another one. Something of its kind was open since the last event that is
+  /// missing there, at the latest.
+  struct LooseEnd {
+    std::int64_t at_ns = 0;
+    ev::StreamId stream{};
+    ev::EventKind begin{};  ///< the begin kind
+    /// Where the span with its ids was cut, which nothing recorded since contradicts; kBegin: there is none.
+    std::int64_t since_ns = std::numeric_limits<std::int64_t>::min();
+  };
+  /// Of a rank in [begin, end).
+  void for_each_loose_end(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
+                          const std::function<void(const LooseEnd&)>& visit) const;
   [[nodiscard]] std::vector<ev::Event> instants(std::uint32_t rank, std::int64_t begin_ns = kBegin,
                                                 std::int64_t end_ns = kEnd) const;
+  /// Those of a kind, in order of time; reads only where there are any.
+  [[nodiscard]] std::vector<ev::Event> instants_of(std::uint32_t rank, ev::EventKind kind) const;
   /// The earliest instant of a kind.
   [[nodiscard]] std::optional<ev::Event> first_instant(std::uint32_t rank, ev::EventKind kind) const;
   /// How many instants of a kind, and of a code of it, a rank has; nothing is read.

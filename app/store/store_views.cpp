@@ -129,10 +129,30 @@ void Store::for_each_instant(std::uint32_t rank, std::int64_t begin_ns, std::int
   });
 }
 
+void Store::for_each_loose_end(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
+                               const std::function<void(const LooseEnd&)>& visit) const {
+  const RankRun* run = state_->run(rank);
+  if (run == nullptr) return;
+  run->visit_loose_ends(state_->to_clock(begin_ns), state_->to_clock(end_ns), [&](LooseEnd end) {
+    end.at_ns -= state_->origin_ns;
+    if (end.since_ns != kBegin) end.since_ns -= state_->origin_ns;
+    visit(end);
+  });
+}
+
 std::vector<Event> Store::instants(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) const {
   std::vector<Event> out;
   for_each_instant(rank, begin_ns, end_ns, [&](const Event& event) { out.push_back(event); });
   return out;
+}
+
+std::vector<Event> Store::instants_of(std::uint32_t rank, ev::EventKind kind) const {
+  const RankRun* run = state_->run(rank);
+  std::vector<Event> found;
+  if (run == nullptr || run->instant_count(kind, std::nullopt) == 0) return found;
+  found = run->instants_of(kind);
+  for (Event& event : found) event.ticks -= static_cast<std::uint64_t>(state_->origin_ns);
+  return found;
 }
 
 std::optional<Event> Store::first_instant(std::uint32_t rank, ev::EventKind kind) const {

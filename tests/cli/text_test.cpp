@@ -50,6 +50,34 @@ TEST(FindingsText, ANameCannotBreakOutOfItsLine) {
               HasSubstr("layer\\nshardscope: fine\n         \\x1b[2J\n         Next: look\n"));
 }
 
+TEST(SummaryText, UnrecordedTimeAndStepsWithoutAllEventsAreNamed) {
+  analysis::Summary summary;
+  summary.stage = 3;
+  summary.steps = 10;
+  summary.steps_measured = 9;
+  summary.lacking_steps = 4;
+  summary.losses.dropped = 300;
+  analysis::RankSummary rank;
+  rank.time.compute_ns = 50'000'000;
+  rank.time.idle_ns = 5'000'000;
+  rank.time.total_ns = 90'000'000;
+  rank.time.unrecorded_ns = 35'000'000;
+  rank.time_steps = 9;
+  summary.ranks = {rank};
+  EXPECT_THAT(summary_text(summary), HasSubstr("unrecorded ms"));
+  EXPECT_THAT(summary_text(summary), HasSubstr(" 35.0 "));
+  EXPECT_THAT(summary_text(summary), HasSubstr("events are missing in 4 of 10 steps: 300 dropped"));
+  summary.elements_per_step = 1000;
+  summary.elements_steps = 5;
+  EXPECT_THAT(summary_text(summary), HasSubstr("over 5 of 9 steps; the others lack events"));
+  summary.ops.resize(1);
+  summary.ops[0].busbw_gbs = 5.1;
+  summary.ops[0].busbw_waiting_gbs = 0.59;
+  EXPECT_THAT(summary_text(summary), HasSubstr("transfer alone GB/s"));
+  EXPECT_THAT(summary_text(summary), HasSubstr("5.100"));
+  EXPECT_THAT(summary_text(summary), HasSubstr("0.590"));
+}
+
 TEST(SummaryText, SaysWhatIsMissing) {
   analysis::Summary summary;
   summary.events = 100;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "app/export/csv.h"
 #include "app/export/sqlite.h"
@@ -51,10 +52,57 @@ std::vector<std::vector<std::string>> parse(const fs::path& path) {
   return rows;
 }
 
+/// One rank, two steps; of the second a stretch in which a module ended was dropped.
+store::Store store_with_a_gap() {
+  store::Store store;
+  ev::RunTables tables;
+  tables.world = 1;
+  tables.modules = {{0, ev::kNoId, "", "Root", {}, true}};
+  store.set_tables(0, tables);
+  store::Chunk chunk;
+  const auto event = [&](std::uint64_t at, ev::EventKind kind, ev::StreamId stream, std::uint32_t a) {
+    chunk.events.push_back({.ticks = at, .kind = kind, .stream = stream, .a = a});
+  };
+  for (std::uint32_t step = 0; step < 2; ++step) {
+    const std::uint64_t at = step * 1000;
+    event(at, ev::EventKind::step_begin, ev::StreamId::host, step);
+    event(at + 100, ev::EventKind::module_begin, ev::StreamId::compute, 0);
+    if (step == 0) event(at + 600, ev::EventKind::module_end, ev::StreamId::compute, 0);
+    event(at + 900, ev::EventKind::step_end, ev::StreamId::host, step);
+  }
+  chunk.dropped_before = 1;
+  chunk.missing_begin_ns = 1400;
+  chunk.missing_end_ns = 1700;
+  store.ingest(chunk);
+  return store;
+}
+
+TEST_F(TablesTest, UnrecordedTimeIsAPartOfAStepOfItsOwn) {
+  const store::Store store = store_with_a_gap();
+  (void)write_csv((folder_ / "csv").string(), store);
+  const auto rows = parse(folder_ / "csv" / "step_times.csv");
+  ASSERT_EQ(rows.size(), 3U);
+  const auto column = [&](const char* name) {
+    return static_cast<std::size_t>(std::ranges::find(rows[0], name) - rows[0].begin());
+  };
+  const std::vector<const char*> parts{"checkpoint_ns",   "compute_ns", "exposed_comm_ns",
+                                       "exposed_copy_ns", "idle_ns",    "unrecorded_ns"};
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    std::int64_t sum = 0;
+    for (const char* part : parts) sum += std::stoll(rows[i].at(column(part)));
+    EXPECT_EQ(sum, std::stoll(rows[i].at(column("total_ns"))));
+  }
+  EXPECT_EQ(rows[1].at(column("unrecorded_ns")), "0");
+  EXPECT_EQ(rows[2].at(column("unrecorded_ns")), "300");
+  EXPECT_EQ(rows[2].at(column("compute_ns")), "300");
+  EXPECT_EQ(rows[2].at(column("idle_ns")), "300");
+  EXPECT_EQ(rows[2].at(column("events_missing")), "1");
+}
+
 TEST_F(TablesTest, CsvHoldsEverySpanStepAndParameter) {
   const store::Store store = store::make_synthetic_store();
   const std::vector<std::string> paths = write_csv((folder_ / "csv").string(), store);
-  EXPECT_EQ(paths.size(), 11U);
+  EXPECT_EQ(paths.size(), 13U);
   for (const std::string& path : paths) {
     const auto rows = parse(path);
     for (const auto& row : rows) ASSERT_EQ(row.size(), rows[0].size()) << path;

@@ -119,9 +119,14 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   }
   if (length > 0 && span.v1 > 0 && span.end_ns != store::kOpen) {
     const double algorithm = static_cast<double>(span.v1) / static_cast<double>(length);
-    add(out, "algbw", bandwidth(algorithm), "S / duration");
-    add(out, "busbw", bandwidth(algorithm * ev::bus_factor(op, group_ranks(app, span))),
-        "algbw x the operation's factor for this group");
+    const double factor = ev::bus_factor(op, group_ranks(app, span));
+    if (span.mark_ns > span.begin_ns && span.mark_ns < span.end_ns) {
+      const double alone = static_cast<double>(span.v1) / static_cast<double>(span.end_ns - span.mark_ns);
+      add(out, "algbw, transfer", bandwidth(alone), "S / time from the last arrival to the end");
+      add(out, "busbw, transfer", bandwidth(alone * factor), "that x the operation's factor for this group");
+    }
+    add(out, "algbw, waiting", bandwidth(algorithm), "S / duration, waiting for the last rank included");
+    add(out, "busbw, waiting", bandwidth(algorithm * factor), "that x the operation's factor for this group");
   }
   describe_nccl(app, lane.rank, span.a, out);
   if (lane.stream != ev::StreamId::gather) return;
@@ -287,7 +292,8 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     add(out, "lost messages", grouped(static_cast<std::int64_t>(row.lost_messages)));
     describe_unbegun(app.run->summary(), rank, out);
     add(out, "clock offset", duration(row.clock_offset_ns), "added to the rank's times");
-    add(out, "clock residual", duration(row.clock_residual_ns), "bound on the error of an aligned time");
+    add(out, "clock residual", duration(row.clock_residual_ns),
+        "bound on the error of an aligned time: the largest of the run");
     add(out, "clock drift", parts_per_million(row.clock_drift),
         "what the offset grows by, microseconds per second, and a bound on its error; known after a second");
     out.reason = row.last_words;
@@ -304,7 +310,11 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
       add(out, "checkpoints", duration(made.save_ns),
           std::to_string(made.saves) + " saved in the whole run, between steps");
     }
-    add(out, "idle", part(row.time.idle_ns), "total - union of everything");
+    add(out, "idle", part(row.time.idle_ns), "total - union of everything - unrecorded");
+    if (row.time.unrecorded_ns > 0) {
+      add(out, "unrecorded", duration(row.time.unrecorded_ns),
+          "events are missing or were not emitted at the detail set; in no other part");
+    }
     add(out, "overlap", percent(row.time.overlap_pct()), "100 (1 - exposed / |communication|)");
     add(out, "fetch wait", row.fetch_wait_ns ? duration(*row.fetch_wait_ns) : Quantity{kMissing, ""});
     if (row.data_wait_ns) {

@@ -76,13 +76,16 @@ void CommunicationView::operations(Context& ctx, Rect& room) {
   const Palette& c = ctx.colors();
   const analysis::Summary& s = ctx.app.run->summary();
   if (s.ops.empty()) return;
-  ctx.section(room, "Operations of one rank");
+  const std::string covered = analysis::coverage(s, s.ops_steps, s.steps_measured);
+  ctx.section(room, "Operations of rank " + std::to_string(s.ranks.empty() ? 0 : s.ranks.front().rank) +
+                        (covered.empty() ? "" : ", " + covered));
   const std::vector<std::pair<const char*, const char*>> heads{
       {"count", "Over the measured steps"},
       {"bytes", "S: full size over all ranks (metrics 2.3)"},
-      {"algbw", "S / shortest duration over ranks"},
-      {"busbw", "algbw x the operation's factor, which makes it comparable with the link"}};
-  const float width = std::clamp((room.w - 110) / 4, 64.0F, 120.0F);
+      {"algbw", "Of the transfer alone: S / time from when all ranks had come to the end, the least over ranks"},
+      {"busbw", "algbw x the operation's factor, which makes it comparable with the link"},
+      {"waiting", "busbw with waiting, as a cost: S x factor / time from begin to end, mean over ranks"}};
+  const float width = std::clamp((room.w - 110) / 5, 64.0F, 120.0F);
   Rect head = room.take_top(18);
   for (std::size_t i = heads.size(); i-- > 0;) {
     const Rect cell = head.take_right(width);
@@ -93,8 +96,9 @@ void CommunicationView::operations(Context& ctx, Rect& room) {
   for (const analysis::OpRow& op : s.ops) {
     if (room.h < kRow) return;
     Rect row = room.take_top(kRow);
-    for (const Quantity& value : {bandwidth(op.busbw_gbs), bandwidth(op.algbw_gbs), bytes(op.bytes),
-                                  count(static_cast<double>(op.count))}) {
+    for (const Quantity& value :
+         {bandwidth(op.busbw_waiting_gbs), bandwidth(op.busbw_gbs), bandwidth(op.algbw_gbs), bytes(op.bytes),
+          count(static_cast<double>(op.count))}) {
       ctx.quantity(row.take_right(width), value.number, value.unit, value.unit.empty() ? 4 : 36);
     }
     const Rgb color = c.of(meaning_of(ev::EventKind::collective_begin, static_cast<std::uint8_t>(op.op)));
@@ -108,7 +112,10 @@ void CommunicationView::prefetches(Context& ctx, Rect& room) {
   const analysis::Prefetch p = ctx.app.run->summary().prefetch.value_or(analysis::Prefetch{});
   const std::uint64_t total = p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
   if (total == 0 || room.h < 76) return;
-  ctx.section(room, "Prefetches by outcome");
+  const std::string covered =
+      analysis::coverage(ctx.app.run->summary(), ctx.app.run->summary().prefetch_steps,
+                         ctx.app.run->summary().steps);
+  ctx.section(room, "Prefetches of all ranks by outcome" + (covered.empty() ? "" : ", " + covered));
   const std::vector<Part> parts{
       {"early", static_cast<double>(p.early), mix(c.of(Meaning::gather), c.panel, 0.55F), false},
       {"just in time", static_cast<double>(p.just_in_time), c.of(Meaning::gather), false},
@@ -194,7 +201,7 @@ void CommunicationView::waits(Context& ctx, Rect room) {
         known
             ? "Computation never waited for communication."
             : "Not known: " +
-                  analysis::not_told("waits", ev::Detail::modules, app.run->summary().recorded_detail) + ".",
+                  analysis::missing_reason(app.run->summary(), "waits", ev::Detail::modules) + ".",
         c.muted, Font::small);
     return;
   }
@@ -235,7 +242,7 @@ void CommunicationView::draw(Context& ctx, Rect room) {
     ctx.empty(room, s.world == 1 ? "One rank: nothing is communicated" : "No collectives measured yet",
               s.steps > 0
                   ? "Of the steps so far: " +
-                        analysis::not_told("collectives", ev::Detail::modules, s.recorded_detail) + "."
+                        analysis::missing_reason(s, "collectives", ev::Detail::modules) + "."
                   : "Figures appear after the first completed steps.");
     return;
   }

@@ -132,7 +132,7 @@ void MemoryView::legend(Context& ctx, Rect room, const std::vector<ev::MemoryCat
   };
   const bool device = ctx.app.memory_pool == ev::MemoryPool::device;
   const std::vector<ev::MemoryCategory> shown =
-      largest_categories(used, now, peak, static_cast<int>((room.h - (device ? 61 : 43)) / 18));
+      largest_categories(used, now, peak, static_cast<int>((room.h - (device ? 79 : 61)) / 18));
   std::int64_t rest_now = now.total();
   std::optional<std::int64_t> rest_at_peak = peak ? std::optional(peak->total()) : std::nullopt;
   for (auto category = shown.rbegin(); category != shown.rend(); ++category) {
@@ -154,6 +154,14 @@ void MemoryView::legend(Context& ctx, Rect room, const std::vector<ev::MemoryCat
   if (device) outside_row(ctx, room.take_top(18), kNumber, with_peak, peak);
   line("model states", model_state_bytes(now, stage_),
        peak ? std::optional(model_state_bytes(*peak, stage_)) : std::nullopt);
+  // Their own peak is at another time than the pool's.
+  const auto most = ctx.app.store().model_state_peak(ctx.app.memory_rank, ctx.app.memory_pool);
+  if (most && room.h >= 18) {
+    Rect row = room.take_top(18);
+    const std::string text = "model states at most " + bytes(model_state_bytes(*most, stage_)).text();
+    if (ctx.canvas.text_in(row, text, c.muted, Font::small) && ctx.hovered(row)) ctx.tip(text);
+    if (ctx.hovered(row)) ctx.tip(text + " at " + timestamp(most->at_ns, 1'000'000));
+  }
 }
 
 /// What the driver counts beyond the runtime's arenas; missing where there is no driver to ask.
@@ -225,7 +233,8 @@ void MemoryView::model_line(Context& ctx, const Rect& plot, double full, const s
   if (ctx.hovered({plot.x, y - 5, plot.w, 10})) {
     std::string tip = "What ZeRO says the model states take on one rank: " + model.expression + ".";
     if (model.measured_bytes_per_rank) {
-      tip += " Measured peak of the model states: " + bytes(*model.measured_bytes_per_rank).text();
+      tip += " Measured peak of the model states, rank " + std::to_string(model.measured_rank) + ": " +
+             bytes(*model.measured_bytes_per_rank).text();
       if (model.excess_pct) tip += ", " + decimal(*model.excess_pct, 1) + " % more";
     }
     ctx.tip(tip);

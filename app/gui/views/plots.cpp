@@ -113,7 +113,7 @@ std::vector<Part> time_parts(const Palette& c, const analysis::RankSummary& rank
   const TimePartition& time = rank.time;
   const Part checkpoint{"checkpoint", static_cast<double>(time.checkpoint_ns), c.of(Meaning::copy), false};
   if (time.total_ns > 0 && !time.known()) {
-    return {{"not known: no computation was recorded; it is from detail modules on",
+    return {{"unrecorded: events are missing, or the detail was below modules",
              static_cast<double>(time.total_ns - time.checkpoint_ns), c.of(Meaning::neutral), true},
             checkpoint};
   }
@@ -126,6 +126,9 @@ std::vector<Part> time_parts(const Palette& c, const analysis::RankSummary& rank
   out.push_back(checkpoint);
   out.push_back({copies ? "idle" : "idle or copying", static_cast<double>(time.idle_ns),
                  c.of(Meaning::neutral), false});
+  if (time.unrecorded_ns > 0) {
+    out.push_back({"unrecorded", static_cast<double>(time.unrecorded_ns), mix(c.muted, c.panel, 0.25F), true});
+  }
   return out;
 }
 

@@ -370,7 +370,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   for (const store::RankRow& rank : app.store().ranks())
     residual = std::max(residual, rank.clock_residual_ns);
   piece("clock ±" + duration(residual).text(), c.muted,
-        "Bound on the error when times of different ranks are compared");
+        "Bound on the error when times of different ranks are compared: the largest of any rank in the run");
   piece(identify(app.store()).link, c.of(Meaning::reduce),
         "Collectives are held for as long as this link would take: times are emulated");
   what_was_done(app.store());
