@@ -85,11 +85,20 @@ void ControlClient::handle(const void* data, std::size_t bytes, std::int64_t rec
   wire::Decoded decoded = wire::decode(data, bytes, wire::From::collector_control);
   if (!decoded.message) return;  // the collector's own text says what is wrong with it
   if (decoded.message->header.run_id != options_.header.run_id) return;
+  if (auto* refusal = std::get_if<wire::Refusal>(&decoded.message->body)) {
+    if (options_.refused) options_.refused(std::move(refusal->why));
+    return;
+  }
   heard_ns_.store(received_ns, std::memory_order_relaxed);
   if (const auto* ping = std::get_if<wire::Ping>(&decoded.message->body)) {
     const HostClock& clock = options_.clock;
     if (options_.look_pause) options_.look_pause(ping->look_ms);
     send(wire::Pong{ping->id, ping->sent_ns, clock.at(received_ns), clock.at(monotonic_now_ns())});
+    return;
+  }
+  if (const auto* received = std::get_if<wire::Received>(&decoded.message->body)) {
+    if (received->source == options_.header.incarnation && options_.received)
+      options_.received(received->next);
     return;
   }
   if (const auto* command = std::get_if<wire::RankCommand>(&decoded.message->body)) {

@@ -27,6 +27,8 @@ struct ControlClientOptions {
   std::function<int()> detail;
   std::function<void()> resend_tables;
   std::function<void()> finish_received;
+  std::function<void(std::string why)> refused;      ///< the collector takes nothing from this process
+  std::function<void(std::uint64_t next)> received;  ///< every message before `next`
   /// What each ping says: the longest pause between two looks that will do, in milliseconds; 0: nothing.
   std::function<void(std::uint16_t)> look_pause;
   std::function<void()> gate_moved;  ///< the rank began to hold at a gate, or went on

@@ -123,6 +123,11 @@ struct Publisher::State {
   /// Says once, on the program's error output, that nobody takes its events. Nothing else would show it.
   void say_if_unheard(bool at_the_end) {
     heard = heard || link->collector_alive();
+    if (const std::string why = link->refusal(); !heard && !said_unheard && !why.empty()) {
+      said_unheard = true;
+      std::fprintf(stderr, "shardscope: warning: the collector at %s takes nothing from rank %u: %s\n",
+                   options.endpoint.c_str(), static_cast<unsigned>(link->rank()), why.c_str());
+    }
     const bool long_enough = at_the_end || monotonic_now_ns() - began_ns > kUnheardNs;
     if (heard || said_unheard || !long_enough) return;
     said_unheard = true;
@@ -142,7 +147,7 @@ struct Publisher::State {
     std::fprintf(stderr, "shardscope: warning: the collector at %s did not confirm the end of this run: %s\n",
                  options.endpoint.c_str(),
                  unsent == 0 ? "its last events may be missing there"
-                             : (std::to_string(unsent) + " events were not sent").c_str());
+                             : (std::to_string(unsent) + " events were not confirmed").c_str());
   }
 
   /// The longest pause that will do; `mutex` is held.

@@ -13,8 +13,10 @@
 #include "instrumentation/clock.h"
 #include "instrumentation/control_client.h"
 #include "instrumentation/emission_cost.h"
+#include "instrumentation/link_state.h"
 #include "instrumentation/local_keys.h"
 #include "instrumentation/send_queue.h"
+#include "instrumentation/sent_window.h"
 #include "instrumentation/sockets.h"
 
 namespace shardscope::instrumentation {
@@ -48,22 +50,24 @@ struct LinkContext::State {
 };
 
 LinkContext::LinkContext(std::size_t links) : state_(std::make_unique<State>()) {
-  // A publishing and a control socket each.
-  state_->context.set(zmq::ctxopt::max_sockets, static_cast<int>(2 * links + 16));
+  // A publishing and a control socket each, and two that follow the first one's connection.
+  state_->context.set(zmq::ctxopt::max_sockets, static_cast<int>(4 * links + 16));
 }
 LinkContext::~LinkContext() = default;
 
 struct RankLink::State {
   State(RankLinkOptions o, RunTables t)
-      : options(std::move(o)), tables(std::move(t)), queue(options.queue_bytes) {}
+      : options(std::move(o)),
+        tables(std::move(t)),
+        window(SentWindow::part_of(options.queue_bytes)),
+        queue(options.queue_bytes - SentWindow::part_of(options.queue_bytes)) {}
 
   RankLinkOptions options;
   RunTables tables;
   wire::Header header;
+  SentWindow window;  ///< encoded: not taken by the socket, or not confirmed
   SendQueue queue;
-  std::vector<std::vector<Event>> spares;   ///< storage of batches that were encoded
-  std::optional<zmq::message_t> in_flight;  ///< encoded, refused by the socket so far
-  std::uint64_t in_flight_events = 0;
+  std::vector<std::vector<Event>> spares;  ///< storage of batches that were encoded
   bool finish_queued = false;
 
   std::mutex mutex;  // guards what other threads post
@@ -71,21 +75,25 @@ struct RankLink::State {
   std::vector<wire::Name> names;       ///< all so far, for a resend
   std::optional<wire::Finish> finish;  ///< likewise
   std::uint64_t posted_lost = 0;
+  std::string refusal;
 
   std::atomic<bool> resend{false};
   std::atomic<bool> finish_acknowledged{false};
+  std::atomic<std::uint64_t> confirmed{0};  ///< messages before this number
   std::atomic<std::uint64_t> shed{0};
   std::atomic<std::size_t> queued{0};
 
   std::optional<zmq::context_t> own_context;
   std::optional<Credentials> credentials;
   std::optional<zmq::socket_t> socket;
+  std::optional<LinkState> link;
   std::unique_ptr<ControlClient> control;
 
   zmq::context_t& context() {
     return options.shared != nullptr ? options.shared->state_->context : *own_context;
   }
   void connect();
+  void encode_next();
   void take_posted();
   void keep(std::vector<Event> memory);
 };
@@ -116,6 +124,11 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
   control.gate_moved = s.options.gate_moved;
   control.resend_tables = [&s] { s.resend.store(true); };
   control.finish_received = [&s] { s.finish_acknowledged.store(true); };
+  control.refused = [&s](std::string why) {
+    const std::lock_guard lock(s.mutex);
+    s.refusal = std::move(why);
+  };
+  control.received = [&s](std::uint64_t next) { s.confirmed.store(next); };
   control.clock = s.options.clock;
   s.control = std::make_unique<ControlClient>(s.context(), std::move(control));
   s.queue.push(wire::Body(wire::Tables{s.tables}));
@@ -123,6 +136,8 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
 
 void RankLink::State::connect() {
   socket = make_socket(context(), Role::rank_publish, credentials->key());
+  link.emplace(context(), *socket);
+  window.rewind();  // what the socket before this one had is gone with it
   if (credentials->known()) socket->connect(endpoints_of(options.endpoint).publish);
 }
 
@@ -165,7 +180,7 @@ void RankLink::push(std::vector<Event> events, std::uint64_t dropped, std::int64
   } while (first < events.size());
   if (cut) s.keep(std::move(events));
   s.shed.store(s.queue.shed(), std::memory_order_relaxed);
-  s.queued.store(s.queue.bytes(), std::memory_order_relaxed);
+  s.queued.store(s.queue.bytes() + s.window.bytes(), std::memory_order_relaxed);
 }
 
 std::vector<Event> RankLink::buffer() noexcept {
@@ -207,31 +222,40 @@ void RankLink::State::take_posted() {
   }
 }
 
+void RankLink::State::encode_next() {
+  wire::Message message;
+  message.body = queue.pop();
+  message.header = header;
+  ++header.sequence;
+  zmq::message_t encoded = to_message(wire::encode(message));
+  auto* batch = std::get_if<wire::Batch>(&message.body);
+  window.add(message.header.sequence, encoded, batch != nullptr ? batch->events.size() : 0);
+  if (batch != nullptr) keep(std::move(batch->events));
+}
+
 void RankLink::pump() {
   State& s = *state_;
   s.take_posted();
   if (s.credentials->changed(monotonic_now_ns())) s.connect();
+  s.window.confirm(s.confirmed.load());
   for (;;) {
-    if (!s.in_flight) {
-      if (s.queue.empty()) break;
-      wire::Message message;
-      message.body = s.queue.pop();
-      message.header = s.header;
-      ++s.header.sequence;
-      s.in_flight = to_message(wire::encode(message));
-      auto* batch = std::get_if<wire::Batch>(&message.body);
-      s.in_flight_events = batch != nullptr ? batch->events.size() : 0;
-      if (batch != nullptr) s.keep(std::move(batch->events));
+    if (s.link->update()) s.window.rewind();
+    if (!s.link->up()) break;
+    if (s.window.all_sent()) {
+      // Whoever takes events and never confirms any is not waited for: a reader without a control channel.
+      if (s.window.full() && s.confirmed.load() == 0) s.window.confirm(s.header.sequence);
+      if (s.queue.empty() || s.window.full()) break;
+      s.encode_next();
     }
     try {
-      if (!s.socket->send(*s.in_flight, zmq::send_flags::dontwait)) break;
+      if (!s.socket->send(*s.window.next(), zmq::send_flags::dontwait)) break;
     } catch (const zmq::error_t& error) {
       if (error.num() == EINTR) continue;
       break;
     }
-    s.in_flight.reset();
+    s.window.sent();
   }
-  s.queued.store(s.queue.bytes(), std::memory_order_relaxed);
+  s.queued.store(s.queue.bytes() + s.window.bytes(), std::memory_order_relaxed);
 }
 
 bool RankLink::drain(double seconds) {
@@ -239,7 +263,7 @@ bool RankLink::drain(double seconds) {
   const std::int64_t begin = monotonic_now_ns();
   for (;;) {
     pump();
-    const bool sent = s.queue.empty() && !s.in_flight;
+    const bool sent = s.queue.empty() && s.window.all_sent();
     if (sent && (!s.finish_queued || s.finish_acknowledged.load())) return true;
     const double passed = static_cast<double>(monotonic_now_ns() - begin) * 1e-9;
     const double bound = s.control->collector_alive() ? seconds : std::min(seconds, kUnknownCollectorWait);
@@ -249,7 +273,7 @@ bool RankLink::drain(double seconds) {
 }
 
 std::uint64_t RankLink::unsent_events() const noexcept {
-  return state_->queue.events() + (state_->in_flight ? state_->in_flight_events : 0);
+  return state_->queue.events() + state_->window.events();
 }
 
 void RankLink::post(wire::Body body) {
@@ -267,6 +291,11 @@ void RankLink::post(wire::Body body) {
 
 std::uint64_t RankLink::shed() const noexcept { return state_->shed.load(std::memory_order_relaxed); }
 std::size_t RankLink::queued_bytes() const noexcept { return state_->queued.load(std::memory_order_relaxed); }
+std::string RankLink::refusal() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->refusal;
+}
+std::uint32_t RankLink::rank() const noexcept { return state_->header.rank; }
 bool RankLink::finish_received() const noexcept { return state_->finish_acknowledged.load(); }
 bool RankLink::collector_alive() const noexcept { return state_->control->collector_alive(); }
 

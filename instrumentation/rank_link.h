@@ -1,5 +1,6 @@
-// One rank's connection to its collector: the queue of what is unsent, the publishing socket, the control
-// channel. Publisher feeds it from the process's rings; the load generator plays many ranks with many links.
+// One rank's connection to its collector: the queue of what is unsent, what is not confirmed, the publishing
+// socket, the control channel. Publisher feeds it from the process's rings; the load generator plays many
+// ranks with many links.
 #pragma once
 
 #include <cstdint>
@@ -61,12 +62,13 @@ class RankLink {
             std::int64_t clock_error_ns);
   /// For the next push(): no events, but the memory of some that were sent.
   [[nodiscard]] std::vector<Event> buffer() noexcept;
-  /// Sends as much as the socket takes without waiting.
+  /// Sends as much as the socket takes without waiting, and again what a connection that was cut took with it
+  /// ([Note: what is sent twice] in app/collector/rank_session.h).
   void pump();
   /// pump() until all is handed over and, after a Finish, the collector has confirmed it; at most
   /// `seconds`, and less when no collector answers. False: that was not enough.
   [[nodiscard]] bool drain(double seconds);
-  /// Events that are not handed over.
+  /// Events that no collector has confirmed.
   [[nodiscard]] std::uint64_t unsent_events() const noexcept;
   [[nodiscard]] std::uint64_t shed() const noexcept;  ///< events shed from the queue
   [[nodiscard]] std::size_t queued_bytes() const noexcept;
@@ -74,6 +76,9 @@ class RankLink {
   // Any thread.
   void post(wire::Body body);  ///< Text, Name or Finish; bounded, the excess is counted and said
   [[nodiscard]] bool finish_received() const noexcept;
+  /// Why the collector takes nothing from this process; empty: it has not said so.
+  [[nodiscard]] std::string refusal() const;
+  [[nodiscard]] std::uint32_t rank() const noexcept;
   [[nodiscard]] bool collector_alive() const noexcept;
 
  private:

@@ -111,6 +111,14 @@ struct RankCommand {
   StopRule rule;           ///< resume
   Detail detail{};         ///< set_detail
 };
+/// The collector has taken in every message of process `source` before number `next`.
+struct Received {
+  std::uint64_t source = 0, next = 0;
+};
+/// The collector takes nothing from this process.
+struct Refusal {
+  std::string why;
+};
 struct Prepared {
   std::uint64_t command = 0, gate = 0;
 };
@@ -123,6 +131,7 @@ struct Position {
 struct ViewPoll {
   std::uint64_t log = 0, static_cursor = 0, cursor = 0, rank_revision = 0;
   bool want_items = true;
+  std::uint64_t receipt = 0;  ///< of the last reply received
 };
 struct ViewCommand {
   enum class Kind : std::uint8_t { pause, resume, set_detail };
@@ -159,10 +168,11 @@ struct ViewReply {
   std::string note;
   std::vector<RankState> ranks;
   std::vector<ViewItem> items;
+  std::uint64_t receipt = 0;  ///< random: a poll that has it comes from somebody who has this reply
 };
 
 using Body = std::variant<Batch, Tables, Text, Name, Finish, Hello, Ping, Pong, RankCommand, Prepared,
-                          Position, ViewPoll, ViewCommand, ViewReply, RelayHello>;
+                          Position, ViewPoll, ViewCommand, ViewReply, RelayHello, Received, Refusal>;
 struct Message {
   Header header;
   Body body;

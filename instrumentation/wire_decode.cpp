@@ -236,6 +236,7 @@ ViewReply reply_of(const fb::ViewReply& v) {
       out.items.push_back(std::move(item));
     }
   }
+  out.receipt = v.receipt();
   return out;
 }
 
@@ -247,7 +248,8 @@ bool allowed(fb::Body body, From from) noexcept {
       return body == fb::Body_Hello || body == fb::Body_Pong || body == fb::Body_Prepared ||
              body == fb::Body_Position || body == fb::Body_RelayHello;
     case From::collector_control:
-      return body == fb::Body_Ping || body == fb::Body_RankCommand;
+      return body == fb::Body_Ping || body == fb::Body_RankCommand || body == fb::Body_Received ||
+             body == fb::Body_Refusal;
     case From::viewer:
       return body == fb::Body_ViewPoll || body == fb::Body_ViewCommand;
     case From::collector_view:
@@ -308,13 +310,20 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
       out.detail = enum_of(c.detail(), Detail::kernels, "detail level out of range");
       return out;
     }
+    case fb::Body_Received: {
+      const auto& r = *f.body_as_Received();
+      require(r.next() <= kMaxMessages + 1, "more messages than a process can have sent");
+      return Received{r.source(), r.next()};
+    }
+    case fb::Body_Refusal:
+      return Refusal{text_of(f.body_as_Refusal()->why(), kMaxText, "refusal")};
     case fb::Body_Prepared:
       return Prepared{f.body_as_Prepared()->command(), f.body_as_Prepared()->gate()};
     case fb::Body_Position:
       return position_of(f.body_as_Position());
     case fb::Body_ViewPoll: {
       const auto& p = *f.body_as_ViewPoll();
-      return ViewPoll{p.log(), p.static_cursor(), p.cursor(), p.rank_revision(), p.want_items()};
+      return ViewPoll{p.log(), p.static_cursor(), p.cursor(), p.rank_revision(), p.want_items(), p.receipt()};
     }
     case fb::Body_ViewCommand: {
       const auto& c = *f.body_as_ViewCommand();

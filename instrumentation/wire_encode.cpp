@@ -118,6 +118,15 @@ struct Encode {
                                  rule_of(b, m.rule), static_cast<std::int8_t>(m.detail))
         .Union();
   }
+  Offset operator()(const Received& m) {
+    type = fb::Body_Received;
+    return fb::CreateReceived(b, m.source, m.next).Union();
+  }
+  Offset operator()(const Refusal& m) {
+    type = fb::Body_Refusal;
+    const auto why = b.CreateString(m.why);
+    return fb::CreateRefusal(b, why).Union();
+  }
   Offset operator()(const Prepared& m) {
     type = fb::Body_Prepared;
     return fb::CreatePrepared(b, m.command, m.gate).Union();
@@ -128,7 +137,8 @@ struct Encode {
   }
   Offset operator()(const ViewPoll& m) {
     type = fb::Body_ViewPoll;
-    return fb::CreateViewPoll(b, m.log, m.static_cursor, m.cursor, m.rank_revision, m.want_items).Union();
+    return fb::CreateViewPoll(b, m.log, m.static_cursor, m.cursor, m.rank_revision, m.want_items, m.receipt)
+        .Union();
   }
   Offset operator()(const ViewCommand& m) {
     type = fb::Body_ViewCommand;
@@ -157,7 +167,7 @@ struct Encode {
     const auto item_vector = b.CreateVector(items);
     return fb::CreateViewReply(b, m.log, m.static_cursor, m.cursor, m.end_cursor, m.rank_revision, m.finished,
                                m.exit_code, m.pausing, m.paused, m.gate, m.lease_left_s, note, rank_vector,
-                               item_vector)
+                               item_vector, m.receipt)
         .Union();
   }
 };

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -38,7 +39,8 @@ bool on_path(const std::string& program) {
 }
 
 std::vector<std::string> rank_command(const LaunchOptions& options, const std::string& config_path,
-                                      const std::string& config_name, const std::string& publish_endpoint) {
+                                      const std::string& config_name, const std::string& publish_endpoint,
+                                      const std::string& run_id) {
   std::vector<std::string> command;
   // One rank needs nobody to start it, so that a machine without MPI's programs will do.
   if (options.ranks > 1 || on_path("mpirun")) {
@@ -72,6 +74,7 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   add("--resume", options.resume);
   add("--detail", options.detail);
   add("--publish", publish_endpoint);
+  add("--run-id", run_id);
   command.emplace_back("--quiet");  // progress is drawn here, from the events
   return command;
 }
@@ -192,6 +195,9 @@ LaunchResult launch(LaunchOptions options) {
   collecting.record_path = options.record;
   collecting.keys = options.keys;
   collecting.insecure = options.insecure;
+  // Nobody else's greeting can be taken for this run's.
+  std::random_device random;
+  collecting.run_id = fmt::format("{:08x}{:08x}", random(), random());
   SocketFiles sockets;
   collector::Collector collector(collecting);
   sockets.of(collector.publish_endpoint());
@@ -215,7 +221,7 @@ LaunchResult launch(LaunchOptions options) {
   }
   environment.emplace_back("OMP_NUM_THREADS", "1");
   Process ranks(rank_command(options, config_path, options.set.empty() ? "" : config.name(),
-                             collector.publish_endpoint()),
+                             collector.publish_endpoint(), collecting.run_id),
                 Process::Output::capture, environment);
   Progress progress(options.steps, options.label);
   RankOutput output;

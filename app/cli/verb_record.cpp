@@ -64,6 +64,18 @@ int collect(const collector::CollectorOptions& options, const std::string& doing
     say(stderr, "shardscope: {} messages ignored{}; {} connections refused\n", status.rejected, reasons,
         status.refused);
   }
+  if (status.stalled + status.flooding != 0) {
+    fmt::print(
+        stderr,
+        "shardscope: cut off: {} viewers that did not take what they had asked for, {} connections that "
+        "sent more than is kept of messages that are not whole\n",
+        status.stalled, status.flooding);
+  }
+  if (status.stood_still_s > 0) {
+    fmt::print(stderr,
+               "shardscope: the collector stood still for {:.1f} s in all (stopped, or kept from running)\n",
+               status.stood_still_s);
+  }
   if (!status.recording_error.empty()) throw UserError(status.recording_error);
   // That of a node's collector is over when the one above has everything.
   if (!status.finished && unended != 0) {
@@ -126,6 +138,8 @@ void add_record(CLI::App& app, Action& action) {
   CLI::App* verb =
       app.add_subcommand("record", "Take in a run's events and record them; viewers may connect");
   verb->add_option("file", options->collector.record_path, "Recording to write (*.zscope)")->required();
+  verb->add_option("--run-id", options->collector.run_id,
+                   "Take in this run only (default: the first that publishes anything)");
   add_common(*verb, *options);
   verb->callback([options, &action] {
     action = [options] {

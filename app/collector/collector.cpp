@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <stdexcept>
 #include <utility>
 
@@ -19,6 +20,8 @@ namespace {
 constexpr double kSettle_s = 0.02;  ///< one look at the recorder, at the end
 constexpr double kCommitEvery_s = 0.5;
 constexpr double kRoundPerRank_s = 50e-6, kLongestRound_s = 0.05;
+/// Between two turns; with all that a turn does it is not a tenth of that.
+constexpr double kStandstill_s = 2;
 constexpr double kLastLook_s = 2;  ///< at the end, for viewers to fetch the rest
 
 std::string host_name() {
@@ -50,6 +53,8 @@ Collector::State::State(CollectorOptions o)
       clock_id(options.clock_id.empty() ? instrumentation::clock_identity() : options.clock_id),
       host(host_name()) {
   header.incarnation = instrumentation::random_id();
+  header.run_id = options.run_id;
+  run_known = !options.run_id.empty();
 }
 
 Collector::Collector(CollectorOptions options) {
@@ -179,6 +184,7 @@ void Collector::State::leave(double now) {
   take_exits();
   for (auto& [id, rank] : ranks) {
     while (rank.pending()) flush(rank);
+    if (rank.unconfirmed() != 0) confirm(rank);  // what is recorded here need not go to whoever comes next
   }
   tell_rows(now, true);
   ++revision;
@@ -193,6 +199,7 @@ void Collector::State::turn() {
   const CollectorSockets::Ready ready = sockets.wait(
       full ? pace_of(Watch::somebody, 0).turn_s : rest_s,
       full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::hear, upstream ? &*upstream : nullptr);
+  notice_standstill(now_s());
   if (ready.doors) count_refused(sockets.guard.serve(now_s()));
   // Control and views first: they are few, and waiting shows.
   if (ready.control) receive_control();
@@ -204,6 +211,7 @@ void Collector::State::turn() {
   // viewer that comes is noticed at once.
   if (now >= next_round_s || (ready.view && watched == Watch::nobody)) {
     find_pace(now);
+    sockets.watch->set_ranks(ranks.size());
     next_round_s =
         now + std::clamp(kRoundPerRank_s * static_cast<double>(ranks.size()), 0.001, kLongestRound_s);
     flush_due(now);
@@ -216,11 +224,36 @@ void Collector::State::turn() {
   tell_control(now);
   tell_end(now);
   if (viewers->serve(now)) sockets.view_used();
+  std::uint64_t flooding = 0;
   {
     const std::lock_guard lock(status_mutex);
     status.viewers = viewers->viewers(now);
+    flooding = sockets.watch->cut_off() - std::exchange(status.flooding, sockets.watch->cut_off());
+  }
+  if (flooding != 0) {
+    complain("flooding", "cut off a connection that sent more than is kept of messages that are not whole");
   }
   commit_recording(now);
+}
+
+/// Whoever seems to have been silent meanwhile has only not been heard.
+void Collector::State::notice_standstill(double now) {
+  const double gap = now - std::exchange(turned_s, now);
+  if (gap < kStandstill_s || gap == now) return;
+  {
+    const std::lock_guard lock(status_mutex);
+    status.stood_still_s += gap;
+  }
+  for (auto& [id, rank] : ranks) rank.control_heard_s += gap;
+  for (auto& [id, node] : nodes) node.heard_s += gap;
+  viewers->forgive(gap);
+  std::array<char, 32> seconds{};
+  std::snprintf(seconds.data(), seconds.size(), "%.1f s", gap);
+  say(0, clock_now(), Severity::warning,
+      std::string("the collector stood still for ") + seconds.data() +
+          " (stopped, or kept from running); what the ranks have kept meanwhile comes now, and what they had "
+          "no "
+          "room for is counted as dropped");
 }
 
 void Collector::State::find_pace(double now) {
@@ -267,6 +300,7 @@ void Collector::State::tell_end(double now) {
 }
 
 void Collector::State::tell_rows(double now, bool all) {
+  if (!run_known) return;  // who has only greeted may be of another run
   for (auto& [id, rank] : ranks) {
     if (!rank.row_dirty || (!all && now - rank.row_told_s < pace.row_s)) continue;
     rank.row_dirty = false;
@@ -333,15 +367,6 @@ void Collector::State::complain(const std::string& kind, const std::string& text
   if (!first && now - it->second < 15) return;
   it->second = now;
   say(0, clock_now(), Severity::warning, text);
-}
-
-bool Collector::State::run_id_fits(const wire::Header& from) {
-  if (header.run_id.empty()) header.run_id = from.run_id;
-  if (from.run_id == header.run_id) return true;
-  reject("run", "rank " + std::to_string(from.rank),
-         "it belongs to run '" + from.run_id + "', this collector serves '" + header.run_id +
-             "'; give each run its own endpoint");
-  return false;
 }
 
 }  // namespace shardscope::collector

@@ -14,10 +14,18 @@
 
 namespace shardscope::collector {
 
+/// What viewers may cost. Each gets a reply once it has the one before.
+struct ViewerLimits {
+  std::size_t bytes = 64U << 20;  ///< of replies that have not been received, of all viewers together
+  double patience_s = 10;         ///< who has not received a reply by then is cut off ...
+  double bytes_per_s = 64 << 10;  ///< ... and so much later for a long one
+};
+
 struct CollectorOptions {
   std::string listen =
       "tcp://127.0.0.1:5711";  ///< ranks; viewers and control use the next two ports. Port 0: any
   std::string record_path;     ///< empty: no recording
+  std::string run_id;          ///< the only run that is taken in; empty: the first that publishes anything
   double lease_s = 10;
   /// Key file, or a folder made by `shardscope keys`. Empty: on the loopback keys that programs of this user
   /// find by themselves (instrumentation/local_keys.h), over ipc whoever this user is.
@@ -32,6 +40,7 @@ struct CollectorOptions {
   /// when the recorder has stood still for a second events are shed, lowest detail first and counted, but for
   /// steps and watermarks of memory.
   std::size_t intake_bytes = 64U << 20;
+  ViewerLimits viewers;
 };
 
 /// What a collector's memory stays below, whatever its ranks send and however slow its disk, its viewers and
@@ -47,8 +56,12 @@ struct CollectorStatus {
   std::uint64_t shed_upstream = 0;  ///< not passed on to the collector above, which counts them as well
   std::uint64_t rejected = 0;       ///< messages ignored
   std::map<std::string, std::uint64_t>
-      rejected_by;            ///< the same by reason: size, garbage, version, value, order, ...
-  std::uint64_t refused = 0;  ///< connections turned away: no key, another key, another protocol
+      rejected_by;             ///< the same by reason: size, garbage, version, value, order, ...
+  std::uint64_t refused = 0;   ///< connections turned away: no key, another key, another protocol
+  std::uint64_t repeated = 0;  ///< messages that came twice: a connection was cut, so they were sent again
+  double stood_still_s = 0;    ///< of the collector: it was stopped, or kept from running
+  std::uint64_t stalled = 0;   ///< viewers cut off: they did not take what they had asked for
+  std::uint64_t flooding = 0;  ///< connections cut off: more of no whole message than the collector holds
   std::uint32_t ranks_connected = 0, ranks_finished = 0, viewers = 0;
   std::string recording_error;  ///< a whole sentence
   bool finished = false;        ///< every rank of the world has said that it ended

@@ -41,6 +41,11 @@ CollectorSockets::CollectorSockets(const std::optional<instrumentation::KeyFile>
 }
 
 void CollectorSockets::listen(const std::string& endpoint) {
+  bind(endpoint);
+  watch.emplace(endpoints);
+}
+
+void CollectorSockets::bind(const std::string& endpoint) {
   const std::size_t colon = endpoint.rfind(':');
   const std::string port = colon == std::string::npos ? "" : endpoint.substr(colon + 1);
   if (endpoint.rfind("tcp://", 0) == 0 && (port == "0" || port == "*")) {
@@ -83,15 +88,23 @@ CollectorSockets::Ready CollectorSockets::wait(double timeout_s, Ranks ranks, Up
           guard.readable(poll_)};
 }
 
-bool receive(zmq::socket_t& socket, Routed& message) {
+bool CollectorSockets::receive_published(zmq::message_t& message) {
+  if (!pull.recv(message, zmq::recv_flags::dontwait)) return false;
+  watch->delivered(message);
+  return true;
+}
+
+bool receive(zmq::socket_t& socket, Routed& message, ConnectionWatch& watch) {
   message.whole = false;
   if (!socket.recv(message.route, zmq::recv_flags::dontwait)) return false;
   if (!message.route.more() || !socket.recv(message.body, zmq::recv_flags::dontwait)) return true;
   message.received_ns = instrumentation::monotonic_now_ns();
   message.whole = true;
+  watch.delivered(message.body);
   for (bool extra = message.body.more(); extra;) {
     zmq::message_t rest;
     (void)socket.recv(rest, zmq::recv_flags::dontwait);
+    watch.delivered(rest);
     extra = rest.more();
   }
   return true;

@@ -8,6 +8,7 @@
 #include <zmq.hpp>
 
 #include "app/collector/access_guard.h"
+#include "app/collector/connections.h"
 #include "app/collector/socket_poll.h"
 #include "instrumentation/sockets.h"
 
@@ -20,6 +21,8 @@ struct CollectorSockets {
   /// Binds all three. Port 0: any three free ports in a row. Throws std::runtime_error: endpoint, reason,
   /// what to do.
   void listen(const std::string& endpoint);
+  /// Takes the next message that a rank has published, without waiting. False: there is none.
+  [[nodiscard]] bool receive_published(zmq::message_t& message);
   /// What ranks publish is heard, or has to wait where it is.
   enum class Ranks : std::uint8_t { hear, wait };
   /// Where there is something to receive. What is not read now is told of again.
@@ -39,8 +42,11 @@ struct CollectorSockets {
   AccessGuard guard;  ///< before the sockets: its handler must be there when they bind
   zmq::socket_t pull, control, view;
   instrumentation::WakeFd wake;
+  std::optional<ConnectionWatch> watch;  ///< from listen() on
 
  private:
+  void bind(const std::string& endpoint);
+
   SocketPoll poll_;
   std::size_t pull_item_, control_item_, view_item_;
   std::vector<zmq::pollitem_t> upstream_items_;  ///< of one wait(), kept for their memory
@@ -53,7 +59,7 @@ struct Routed {
   bool whole = false;  ///< there was a body; further frames are not ours and are left out
 };
 
-/// Takes the next message off `socket` without waiting. False: there is none.
-[[nodiscard]] bool receive(zmq::socket_t& socket, Routed& message);
+/// Takes the next message off `socket` without waiting; `watch` hears what was taken. False: there is none.
+[[nodiscard]] bool receive(zmq::socket_t& socket, Routed& message, ConnectionWatch& watch);
 
 }  // namespace shardscope::collector

@@ -49,7 +49,15 @@ struct Collector::State {
   std::thread thread;
 
   // The collector's thread.
-  wire::Header header;  ///< of what the collector says; run id of the first rank heard
+  // [Note: which run it is]
+  // A greeting costs nothing: whoever sends a stray one must not keep the real ranks out. So until something
+  // has been published a run is only supposed, and it is the one that publishes its tables or events first,
+  // unless the user has said which it is. In the same way the tables say how many ranks there are, and a
+  // process has a rank's place while it publishes.
+  wire::Header header;       ///< of what the collector says; run id as it is supposed or known
+  bool run_known = false;    ///< ... by the user, or by what was published
+  bool world_known = false;  ///< `world` is of tables
+  std::map<std::string, double> refused_runs;  ///< control identity -> when it was last told why
   std::map<std::uint32_t, RankSession> ranks;
   /// A node's collector. Its clock is the one that its ranks' times are told on.
   struct Node {
@@ -80,6 +88,7 @@ struct Collector::State {
   ControlState told;                         ///< control state of the last revision
   std::map<std::string, double> complaints;  ///< kind of rejection -> when last said
   double next_commit_s = 0, next_liveness_s = 0, next_round_s = 0;
+  double turned_s = 0;              ///< end of the last turn
   Watch watched = Watch::somebody;  ///< as of the last round over the ranks
   CollectorPace pace = pace_of(Watch::somebody, 0);
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
@@ -101,6 +110,7 @@ struct Collector::State {
   void turn();
   void take_exits();
   void find_pace(double now);
+  void notice_standstill(double now);
   void tell_control(double now);
   void tell_rows(double now, bool all);
   void commit_recording(double now);
@@ -109,7 +119,12 @@ struct Collector::State {
   void count_refused(const std::vector<AccessGuard::Refusal>& refusals);
   void complain(const std::string& kind, const std::string& text);
   void reject(const std::string& kind, const std::string& who, const std::string& why);
-  [[nodiscard]] bool run_id_fits(const wire::Header& from);
+  enum class Heard : std::uint8_t { greeting, published };
+  [[nodiscard]] bool run_id_fits(const wire::Header& from, Heard how);
+  void forget_greetings();
+  void forget_unpublished();
+  void refuse(const std::string& route, const wire::Header& to, const std::string& why);
+  [[nodiscard]] std::string other_run(const wire::Header& from) const;
 
   void start_upstream();
   void pass_upstream();
@@ -150,6 +165,7 @@ struct Collector::State {
   void send_to_rank(RankSession& rank, wire::Body body);
   void ask_for_tables(RankSession& rank);
   void thank(RankSession& rank);
+  void confirm(RankSession& rank);
   void look_after_ranks(double now);
   void learn_clocks(const RankSession& rank, const wire::Batch& batch);
   void lost(RankSession& rank, const std::string& why);

@@ -8,22 +8,30 @@
 namespace shardscope::collector {
 
 void Collector::State::start_views() {
-  viewers.emplace(sockets.view, sink.log(), header.incarnation, header,
-                  ViewServer::Source{
-                      [this](wire::ViewReply& reply, std::uint64_t known) { fill(reply, known); },
-                      [this] { return revision; },
-                      [this](std::uint64_t viewer, const wire::ViewCommand& command) {
-                        say_command(command);
-                        pauses.command(viewer, command, now_s());
-                        send_commands();
-                      },
-                      [this](std::uint64_t viewer) { pauses.heartbeat(viewer, now_s()); },
-                      [this](std::uint64_t) { reject("order", "a viewer", "a command came twice"); },
-                      [this] {
-                        reject("full", "a viewer",
-                               std::to_string(ViewServer::kMaxPeers) + " viewers are there already");
-                      },
-                  });
+  viewers.emplace(
+      sockets.view, sink.log(), header.incarnation, header,
+      ViewServer::Source{
+          [this](wire::ViewReply& reply, std::uint64_t known) { fill(reply, known); },
+          [this] { return revision; },
+          [this](std::uint64_t viewer, const wire::ViewCommand& command) {
+            pauses.command(viewer, command, now_s());
+            send_commands();
+          },
+          [this](std::uint64_t viewer) { pauses.heartbeat(viewer, now_s()); },
+          [this](std::uint64_t) { reject("order", "a viewer", "a command came twice"); },
+          [this] {
+            reject("full", "a viewer", std::to_string(ViewServer::kMaxPeers) + " viewers are there already");
+          },
+          [this](double waited_s) {
+            {
+              const std::lock_guard lock(status_mutex);
+              ++status.stalled;
+            }
+            complain("stalled", "cut off a viewer that for " + std::to_string(static_cast<int>(waited_s)) +
+                                    " s did not take what it had asked for");
+          },
+      },
+      options.viewers);
 }
 
 namespace {
@@ -87,7 +95,7 @@ void Collector::State::say_command(const wire::ViewCommand& command) {
 void Collector::State::receive_views() {
   for (int i = 0; i < kMessagesPerTurn; ++i) {
     Routed message;
-    if (!receive(sockets.view, message)) return;
+    if (!receive(sockets.view, message, *sockets.watch)) return;
     if (!message.whole) continue;
     const wire::Decoded decoded = wire::decode(message.body.data(), message.body.size(), wire::From::viewer);
     if (!decoded.message) {
@@ -105,7 +113,7 @@ void Collector::State::receive_views() {
       continue;
     }
     sender = sockets.guard.who(message.body);
-    viewers->handle(message.route.to_string(), *decoded.message, now_s());
+    viewers->handle(message.route.to_string(), connection_of(message.body), *decoded.message, now_s());
   }
 }
 

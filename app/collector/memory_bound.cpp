@@ -27,7 +27,7 @@ std::size_t memory_bound(const CollectorOptions& options, std::size_t ranks, std
   const std::size_t upstream =
       options.upstream.empty() ? 0 : std::max(options.intake_bytes, ranks * Upstream::kLeastQueue);
   return kProgram + kStorage + kRoom + ItemLog::Limits{}.memory_bytes + options.intake_bytes + upstream +
-         ranks * (kRank + status);
+         options.viewers.bytes + ranks * (kRank + status);
 }
 
 }  // namespace shardscope::collector

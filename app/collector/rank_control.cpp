@@ -13,13 +13,14 @@ using instrumentation::monotonic_now_ns;
 
 namespace {
 constexpr double kSilentAfter_s = 6;  ///< a rank says something at least every second
+constexpr double kPresent_s = 3;      ///< who has said something in this time is there
 constexpr double kAskAgain_s = 0.5;   ///< for tables that have not come
 }  // namespace
 
 void Collector::State::receive_control() {
   for (int i = 0; i < kMessagesPerTurn; ++i) {
     Routed message;
-    if (!receive(sockets.control, message)) return;
+    if (!receive(sockets.control, message, *sockets.watch)) return;
     if (!message.whole) continue;
     const wire::Decoded decoded =
         wire::decode(message.body.data(), message.body.size(), wire::From::rank_control);
@@ -27,8 +28,11 @@ void Collector::State::receive_control() {
       reject(wire::name_of(decoded.reject), "a rank's control channel", decoded.why);
       continue;
     }
-    if (run_id_fits(decoded.message->header)) {
+    const wire::Header& from = decoded.message->header;
+    if (run_id_fits(from, Heard::greeting)) {
       on_control(message.route.to_string(), *decoded.message, options.clock.at(message.received_ns));
+    } else if (run_known) {
+      refuse(message.route.to_string(), from, other_run(from));
     }
   }
 }
@@ -89,12 +93,20 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   Node* node = node_at(route);
   if (hello.relayed && node == nullptr) return;  // its collector's own hello comes first, or again
   if (world != 0 && hello.world != world) {
-    reject("world", "rank " + std::to_string(id),
-           "it says the world has " + std::to_string(hello.world) + " ranks, others said " +
-               std::to_string(world));
+    const std::string why = "it says the world has " + std::to_string(hello.world) + " ranks, others said " +
+                            std::to_string(world);
+    reject("world", "rank " + std::to_string(id), why);
+    if (world_known) refuse(route, from, why);
     return;
   }
   RankSession& rank = session(id);
+  if (rank.row.connected && rank.route != route && rank.control_incarnation != from.incarnation &&
+      rank.is_current(rank.control_incarnation) && now - rank.control_heard_s < kPresent_s) {
+    // Once it publishes it has the rank's place; until then it is somebody who says so.
+    reject("order", "rank " + std::to_string(id),
+           "another process than the one that publishes says that it is this rank");
+    return;
+  }
   if (upstream) {
     wire::Hello passed_on = hello;
     passed_on.relayed = true;
@@ -169,6 +181,12 @@ void Collector::State::thank(RankSession& rank) {
   send_to_rank(rank, thanks);
 }
 
+void Collector::State::confirm(RankSession& rank) {
+  if (rank.route.empty()) return;
+  const RankSession::Confirmation what = rank.confirm(now_s());
+  send_to_rank(rank, wire::Received{what.source, what.next});
+}
+
 void Collector::State::ask_for_tables(RankSession& rank) {
   const double now = now_s();
   if (now - rank.tables_asked_s < kAskAgain_s) return;
@@ -210,6 +228,11 @@ void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& 
 void Collector::State::look_after_ranks(double now) {
   look_after_nodes(now);
   for (auto& [id, rank] : ranks) {
+    // With a ping where there is one: the rank wakes for both.
+    if (rank.unconfirmed() != 0 && (now - rank.confirmed_s() >= RankSession::kConfirmAfter_s ||
+                                    (rank.node_clock == nullptr && now >= rank.next_ping_s))) {
+      confirm(rank);
+    }
     if (rank.route.empty() || rank.node_clock != nullptr || now < rank.next_ping_s) continue;
     send_to_rank(rank, wire::Ping{++ping_id, clock_now(), pace.look_ms});
     // The first few quickly, so that the first chunks already have a good offset.

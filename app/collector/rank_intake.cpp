@@ -11,7 +11,8 @@ using instrumentation::monotonic_now_ns;
 using instrumentation::ShedClass;
 
 namespace {
-constexpr std::int64_t kPatience_ns = 1'000'000'000;  ///< with a recorder that stands still
+constexpr std::int64_t kPatience_ns = 1'000'000'000;                 ///< with a recorder that stands still
+constexpr std::size_t kLarge = 64U << 10, kLargeRelayed = 2U << 10;  ///< messages, bytes
 constexpr std::size_t kMaxRanksWithoutTables = 1U << 16;
 /// Steps, errors and tables never go; of memory the watermarks stay.
 constexpr std::array kShedOrder = {ShedClass::kernels, ShedClass::params, ShedClass::modules,
@@ -29,7 +30,7 @@ void Collector::State::receive_published() {
       const std::int64_t still_ns = monotonic_now_ns() - recorder->progress_ns();
       if (still_ns < kPatience_ns || !make_room()) return;
     }
-    if (!sockets.pull.recv(message, zmq::recv_flags::dontwait)) return;
+    if (!sockets.receive_published(message)) return;
     wire::Decoded decoded =
         wire::decode(message.data(), message.size(), wire::From::rank_publish, std::move(batch_storage));
     if (!decoded.message) {
@@ -66,8 +67,11 @@ bool Collector::State::make_room() {
 }
 
 void Collector::State::on_published(wire::Message message, std::size_t bytes) {
-  if (!run_id_fits(message.header)) return;
-  if ((world != 0 && message.header.rank >= world) || ranks.size() > kMaxRanksWithoutTables) {
+  // A text or a name alone is not what a run is known by.
+  const bool tells = std::holds_alternative<wire::Tables>(message.body) ||
+                     std::holds_alternative<wire::Batch>(message.body) || run_known;
+  if (!run_id_fits(message.header, tells ? Heard::published : Heard::greeting)) return;
+  if ((world_known && message.header.rank >= world) || ranks.size() > kMaxRanksWithoutTables) {
     reject("rank", "rank " + std::to_string(message.header.rank),
            "there is no such rank in a world of " + std::to_string(world));
     return;
@@ -78,6 +82,11 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     reject("value", "rank " + std::to_string(message.header.rank),
            "message number " + std::to_string(message.header.sequence) +
                " is further ahead than any process can have sent");
+    return;
+  }
+  if (accepted.order == RankSession::Order::again) {
+    const std::lock_guard lock(status_mutex);
+    ++status.repeated;
     return;
   }
   if (accepted.order != RankSession::Order::next) {
@@ -95,6 +104,17 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     say(rank.row.rank, clock_now(), Severity::warning,
         std::to_string(accepted.missing) + " messages of rank " + std::to_string(rank.row.rank) +
             (rank.node_clock != nullptr ? " did not arrive from its node's collector" : " did not arrive"));
+  }
+  // Before its sender has to wait: a rank keeps a quarter of its queue, a node for a rank much less.
+  const std::uint64_t most = rank.node_clock != nullptr && bytes >= kLargeRelayed ? 1
+                             : bytes >= kLarge                                    ? 2
+                                               : RankSession::kConfirmMessages;
+  if (rank.unconfirmed() >= most) confirm(rank);
+  if (const auto* batch = std::get_if<wire::Batch>(&message.body);
+      batch != nullptr && rank.passed_on_before(*batch)) {
+    const std::lock_guard lock(status_mutex);
+    ++status.repeated;
+    return;
   }
   // Tables or names may have been among what is missing.
   const bool are_tables = std::holds_alternative<wire::Tables>(message.body);
@@ -131,6 +151,7 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
   rank.row.last_words = finish.text;
   rank.row_dirty = true;
   rank.row_told_s = -1e300;
+  confirm(rank);
   thank(rank);
   pauses.rank_finished(rank.row.rank, now_s());
   if (finish.exit_code != 0) {
@@ -150,9 +171,14 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
 void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes) {
   rank.has_tables = true;
   const instrumentation::RunTables& t = tables.tables;
-  if (world == 0) {
-    world = t.world;
-    pauses.set_world(world);
+  if (!world_known) {
+    world_known = true;
+    if (world != t.world) {
+      // Whoever has said otherwise has published nothing; who is of this world greets again.
+      forget_unpublished();
+      world = t.world;
+      pauses.set_world(world);
+    }
   } else if (t.world != world) {
     reject(
         "world", "rank " + std::to_string(rank.row.rank),

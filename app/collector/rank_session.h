@@ -29,6 +29,7 @@ class RankSession {
   /// What to do with a message, by its sender and number.
   enum class Order : std::uint8_t {
     next,       ///< as expected, or after a gap that has been counted
+    again,      ///< received before, and not confirmed by then: its connection was cut meanwhile. Ignore
     duplicate,  ///< replayed or out of order: ignore
     stale,      ///< of a process that another has replaced: ignore
     nonsense,   ///< more messages would be missing before it than a process can have sent: ignore
@@ -40,6 +41,34 @@ class RankSession {
   };
   /// `now_s`: arrival, on any clock that goes on.
   [[nodiscard]] Accepted accept(const wire::Header& header, double now_s);
+
+  // [Note: what is sent twice]
+  // A connection that is cut takes messages with it that the sender thought were on their way. So a sender
+  // keeps what it has sent until it hears that it was received (wire::Received), and sends that again, in
+  // order, over the next connection. The old connection may have brought some of it, or still bring it: each
+  // connection brings numbers without a gap and begins at or before what is expected, so nothing is missing
+  // in between, and what comes twice is known by its number. Only what the sender cannot know to be received
+  // may come twice; anything older is a replay.
+  struct Confirmation {
+    std::uint64_t source = 0, next = 0;
+  };
+  /// What the process is to be told now. It counts as told from here on.
+  [[nodiscard]] Confirmation confirm(double now_s) noexcept {
+    confirmed_ = next_sequence_;
+    confirmed_s_ = now_s;
+    return {incarnation_.value_or(0), next_sequence_};
+  }
+  /// Passed on before, by another collector of the node: the rank did not know that the one before it had
+  /// received it.
+  [[nodiscard]] bool passed_on_before(const wire::Batch& batch) const noexcept {
+    return batch.relay && relay_ && relay_->source_incarnation == batch.relay->source_incarnation &&
+           batch.relay->source_last <= relay_->source_last && !batch.events.empty();
+  }
+  [[nodiscard]] std::uint64_t unconfirmed() const noexcept { return next_sequence_ - confirmed_; }
+  [[nodiscard]] double confirmed_s() const noexcept { return confirmed_s_; }
+  /// A sender with the smallest queue has room for more than so many.
+  static constexpr std::uint64_t kConfirmMessages = 8;
+  static constexpr double kConfirmAfter_s = 1;
 
   /// How many missing messages a number is believed to tell of: so many a second since the process was heard
   /// last (to make one takes longer than a microsecond), and more at once than lie in sockets. Of a process
@@ -53,6 +82,7 @@ class RankSession {
   static constexpr std::size_t kKnownReplaced = 64;
 
   [[nodiscard]] std::size_t known_replaced() const noexcept { return replaced_.size(); }
+  [[nodiscard]] bool has_published() const noexcept { return incarnation_.has_value(); }
   [[nodiscard]] bool is_current(std::uint64_t incarnation) const { return incarnation_ == incarnation; }
 
   /// As many events make a block of a recording (store::Compaction), and stay in a core's cache on their way.
@@ -137,7 +167,8 @@ class RankSession {
   std::optional<std::uint64_t> incarnation_;
   Former former_;
   std::deque<std::uint64_t> replaced_;  ///< processes before this one, the one heard last at the end
-  std::uint64_t next_sequence_ = 0;
+  std::uint64_t next_sequence_ = 0, confirmed_ = 0;
+  double confirmed_s_ = 0;
   double accepted_s_ = 0;            ///< arrival of this process's last message
   std::uint64_t dropped_total_ = 0;  ///< last said by this process
   std::uint64_t chunk_sequence_ = 0;

@@ -29,8 +29,11 @@ void Upstream::connect() {
   const instrumentation::Endpoints endpoints = instrumentation::endpoints_of(options_.endpoint);
   push_ = make_socket(context_, instrumentation::Role::rank_publish, key);
   push_.set(zmq::sockopt::sndhwm, 256);  // of many ranks, not of one
+  link_.emplace(context_, push_);
   if (credentials_.known()) push_.connect(endpoints.publish);
   control_ = make_socket(context_, instrumentation::Role::rank_control, key);
+  for (auto& [rank, stream] : streams_) stream->window.rewind();
+  for (auto& stream : replaced_) stream->window.rewind();
   control_.set(zmq::sockopt::sndhwm, 4096);
   if (credentials_.known()) control_.connect(endpoints.control);
 }
@@ -38,7 +41,7 @@ void Upstream::connect() {
 Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& from) {
   std::unique_ptr<Stream>& current = streams_[from.rank];
   if (current && current->source == from.incarnation) return *current;
-  if (current && !current->queue.empty()) {
+  if (current && !(current->queue.empty() && current->window.empty())) {
     replaced_.push_back(std::move(current));
   } else if (current) {
     shed_before_ += current->queue.shed();
@@ -98,7 +101,9 @@ void Upstream::share_bytes() {
   const std::size_t queues = std::max(streams_.size() + replaced_.size(), kExpectedRanks);
   const std::size_t each = std::max(options_.bytes / queues, kLeastQueue);
   const auto share = [&](Stream& stream) {
-    stream.queue.set_limit(each);
+    const std::size_t unconfirmed = instrumentation::SentWindow::part_of(each);
+    stream.queue.set_limit(each - unconfirmed);
+    stream.window.set_limit(unconfirmed);
     note_full(stream);
   };
   for (auto& [rank, stream] : streams_) share(*stream);
@@ -120,8 +125,9 @@ std::uint64_t Upstream::shed() const noexcept {
 
 std::size_t Upstream::queued_bytes() const noexcept {
   std::size_t bytes = 0;
-  for (const auto& [rank, stream] : streams_) bytes += stream->queue.bytes();
-  for (const auto& stream : replaced_) bytes += stream->queue.bytes();
+  const auto of = [](const Stream& s) { return s.queue.bytes() + s.window.bytes(); };
+  for (const auto& [rank, stream] : streams_) bytes += of(*stream);
+  for (const auto& stream : replaced_) bytes += of(*stream);
   return bytes;
 }
 
@@ -183,15 +189,16 @@ void Upstream::say(const wire::Header& from, wire::Body body) {
   }
 }
 
-bool Upstream::send(Stream& s, double now_s) {
-  if (!s.clock().known() && now_s - s.heard_s < RankSession::kClockWait_s) return true;
-  while (!s.queue.empty()) {
-    wire::Message message;
-    message.header = s.header;
-    message.body = s.queue.pop();
-    note_full(s);
-    ++s.header.sequence;
-    if (auto* batch = std::get_if<wire::Batch>(&message.body); batch != nullptr && batch->relay) {
+void Upstream::encode_next(Stream& s) {
+  wire::Message message;
+  message.header = s.header;
+  message.body = s.queue.pop();
+  note_full(s);
+  ++s.header.sequence;
+  std::uint64_t events = 0;
+  if (auto* batch = std::get_if<wire::Batch>(&message.body); batch != nullptr) {
+    events = batch->events.size();
+    if (batch->relay) {
       const std::int64_t at =
           batch->events.empty() ? batch->end_ns : static_cast<std::int64_t>(batch->events.back().ticks);
       batch->relay->offset_ns = s.clock().offset_ns(at);
@@ -199,11 +206,39 @@ bool Upstream::send(Stream& s, double now_s) {
       s.dropped_told = batch->relay->source_dropped_total;
       s.lost_told = batch->relay->lost_total;
     }
-    in_flight_ = to_message(wire::encode(message));
-    if (!push_.send(*in_flight_, zmq::send_flags::dontwait)) return false;
-    in_flight_.reset();
   }
-  return true;
+  zmq::message_t encoded = to_message(wire::encode(message));
+  s.window.add(message.header.sequence, encoded, events);
+}
+
+/// False: the connection takes nothing more.
+bool Upstream::send(Stream& s, double now_s) {
+  const bool clock_known = s.clock().known() || now_s - s.heard_s >= RankSession::kClockWait_s;
+  for (;;) {
+    if (s.window.all_sent()) {
+      if (!clock_known || s.queue.empty() || s.window.full()) return true;
+      encode_next(s);
+    }
+    blocked_ = !push_.send(*s.window.next(), zmq::send_flags::dontwait);
+    if (blocked_) return false;
+    s.window.sent();
+  }
+}
+
+void Upstream::confirmed(std::uint32_t rank, const wire::Received& received) {
+  const auto known = streams_.find(rank);
+  if (known != streams_.end() && known->second->header.incarnation == received.source) {
+    known->second->window.confirm(received.next);
+  }
+  // Whoever has taken in a process's messages takes none of those before it any more.
+  bool later = known != streams_.end() && known->second->header.incarnation == received.source;
+  for (auto stream = replaced_.rbegin(); stream != replaced_.rend(); ++stream) {
+    if ((*stream)->header.rank != rank) continue;
+    if (later) (*stream)->window.clear();
+    if ((*stream)->header.incarnation != received.source) continue;
+    (*stream)->window.confirm(received.next);
+    later = true;
+  }
 }
 
 void Upstream::say_hello() {
@@ -237,16 +272,17 @@ void Upstream::pump(double now_s) {
     next_hello_s_ = now_s + kHelloEvery_s;
     say_hello();
   }
+  if (link_->update()) {
+    for (auto& [rank, stream] : streams_) stream->window.rewind();
+    for (auto& stream : replaced_) stream->window.rewind();
+  }
+  if (!link_->up()) return;
   try {
-    if (in_flight_) {
-      if (!push_.send(*in_flight_, zmq::send_flags::dontwait)) return;
-      in_flight_.reset();
-    }
     // None waits for another's clock. Of a rank the process that was heard first is also through first: one
     // that came after it would make it stale above.
     for (auto at = replaced_.begin(); at != replaced_.end();) {
       if (!send(**at, now_s)) return;
-      if (!(*at)->queue.empty()) {
+      if (!((*at)->queue.empty() && (*at)->window.empty())) {
         ++at;
         continue;
       }
@@ -279,6 +315,10 @@ void Upstream::receive() {
       say(header, wire::Pong{ping->id, ping->sent_ns, received, options_.clock.at(monotonic_now_ns())});
       continue;
     }
+    if (const auto* confirmation = std::get_if<wire::Received>(&m.body)) {
+      confirmed(m.header.rank, *confirmation);
+      continue;
+    }
     const auto* command = std::get_if<wire::RankCommand>(&m.body);
     if (command == nullptr) continue;
     const auto known = streams_.find(m.header.rank);
@@ -306,17 +346,19 @@ void Upstream::resend(Stream& s) {
 
 void Upstream::add_to(std::vector<zmq::pollitem_t>& items) {
   items.push_back({control_.handle(), 0, ZMQ_POLLIN, 0});
-  if (in_flight_) items.push_back({push_.handle(), 0, ZMQ_POLLOUT, 0});
+  if (blocked_ && link_->up()) items.push_back({push_.handle(), 0, ZMQ_POLLOUT, 0});
 }
 
 bool Upstream::sent() const {
-  return !in_flight_ && replaced_.empty() &&
-         std::all_of(streams_.begin(), streams_.end(), [](const auto& e) { return e.second->queue.empty(); });
+  const auto all = [](const Stream& s) { return s.queue.empty() && s.window.all_sent(); };
+  return std::all_of(replaced_.begin(), replaced_.end(), [&](const auto& e) { return all(*e); }) &&
+         std::all_of(streams_.begin(), streams_.end(), [&](const auto& e) { return all(*e.second); });
 }
 
 bool Upstream::drained() const {
-  return sent() && std::all_of(streams_.begin(), streams_.end(),
-                               [](const auto& e) { return !e.second->finish || e.second->acknowledged; });
+  return sent() && replaced_.empty() && std::all_of(streams_.begin(), streams_.end(), [](const auto& e) {
+           return e.second->window.empty() && (!e.second->finish || e.second->acknowledged);
+         });
 }
 
 }  // namespace shardscope::collector

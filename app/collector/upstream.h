@@ -16,8 +16,10 @@
 
 #include "app/collector/rank_session.h"
 #include "instrumentation/host_clock.h"
+#include "instrumentation/link_state.h"
 #include "instrumentation/local_keys.h"
 #include "instrumentation/send_queue.h"
+#include "instrumentation/sent_window.h"
 #include "instrumentation/wire.h"
 
 namespace shardscope::collector {
@@ -48,6 +50,8 @@ class Upstream {
   /// The process that said hello last is about to be followed by another: what it has published stays on its
   /// clock. See [Note: clocks of processes].
   void keep_clock(std::uint32_t id, const RankSession& rank);
+  /// Those of another run than turned out to be passed on.
+  void forget_greetings() { hellos_.clear(); }
   /// Hello, Prepared, Position.
   void control(const wire::Header& from, wire::Body body);
   /// Says hello, hears commands, sends what the connection takes. `now_s`: on the clock of
@@ -70,7 +74,10 @@ class Upstream {
   /// What one process of a rank has published.
   struct Stream {
     explicit Stream(const RankSession& session)
-        : rank(&session), queue(0, instrumentation::SendQueue::Last::keep), heard_s(session.first_heard_s) {}
+        : rank(&session),
+          queue(0, instrumentation::SendQueue::Last::keep),
+          window(0),
+          heard_s(session.first_heard_s) {}
     /// Of the process that published it.
     [[nodiscard]] const ClockEstimator& clock() const {
       return own_clock ? *own_clock : rank->clock_of(source);
@@ -78,6 +85,7 @@ class Upstream {
     const RankSession* rank;
     std::optional<ClockEstimator> own_clock;  ///< as it was when another process came
     instrumentation::SendQueue queue;
+    instrumentation::SentWindow window;  ///< sent, and not confirmed by the collector above
     wire::Header header;
     std::uint64_t source = 0, next = 0;  ///< the process, its message number to come
     std::uint64_t told = 0;              ///< first message number that no batch has told of yet
@@ -99,6 +107,8 @@ class Upstream {
   void share_bytes();  ///< each queue gets its part of the bound
   void note_full(Stream& stream) noexcept;
   bool send(Stream& stream, double now_s);
+  void encode_next(Stream& stream);
+  void confirmed(std::uint32_t rank, const wire::Received& received);
   void receive();
   void say(const wire::Header& from, wire::Body body);
   void resend(Stream& stream);
@@ -109,11 +119,12 @@ class Upstream {
   zmq::context_t& context_;
   instrumentation::Credentials credentials_;
   zmq::socket_t push_, control_;
+  std::optional<instrumentation::LinkState> link_;  ///< of push_
+  bool blocked_ = false;                            ///< push_ took nothing more
   std::map<std::uint32_t, std::unique_ptr<Stream>> streams_;
   std::deque<std::unique_ptr<Stream>> replaced_;  ///< of processes that others have replaced, until sent
   std::map<std::uint32_t, std::pair<wire::Header, wire::Hello>> hellos_;  ///< the last of each rank
-  std::optional<zmq::message_t> in_flight_;
-  std::uint32_t turn_ = 0;  ///< rank whose turn is next
+  std::uint32_t turn_ = 0;                                                ///< rank whose turn is next
   double next_hello_s_ = 0;
   std::uint64_t shed_before_ = 0;  ///< by queues that are gone
   std::size_t full_ = 0;           ///< queues that are

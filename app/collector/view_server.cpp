@@ -2,22 +2,48 @@
 
 #include <algorithm>
 
+#include "instrumentation/sockets.h"
+
 namespace shardscope::collector {
 
 namespace {
 constexpr double kParkFor_s = 0.5;
 constexpr double kGoneAfter_s = 10;
 constexpr double kPresent_s = 3;
-/// Enough per reply to keep a link busy, little enough to stay fluent.
-constexpr std::size_t kReplyBytes = 1U << 20;
+/// Enough per reply to keep a link busy, little enough to stay fluent; as much as the viewer takes quickly.
+constexpr std::size_t kFirstReplyBytes = 64U << 10, kReplyBytes = 1U << 20;
+constexpr double kQuick_s = 0.25, kSlow_s = 2;
 constexpr std::size_t kReplyItems = 4096;
 }  // namespace
 
 ViewServer::ViewServer(zmq::socket_t& socket, const ViewLog& log, std::uint64_t log_id, wire::Header header,
-                       Source source)
-    : socket_(socket), log_(log), log_id_(log_id), header_(std::move(header)), source_(std::move(source)) {}
+                       Source source, ViewerLimits limits)
+    : socket_(socket),
+      log_(log),
+      log_id_(log_id),
+      header_(std::move(header)),
+      source_(std::move(source)),
+      limits_(limits) {}
 
-void ViewServer::handle(const std::string& route, const wire::Message& message, double now_s) {
+void ViewServer::received(Peer& peer, double now_s) {
+  unreceived_ -= peer.unreceived;
+  peer.unreceived = 0;
+  const double took_s = now_s - peer.given_s;
+  if (took_s < kQuick_s) peer.reply_bytes = std::min(2 * peer.reply_bytes, kReplyBytes);
+  if (took_s > kSlow_s) peer.reply_bytes = std::max(peer.reply_bytes / 2, kFirstReplyBytes);
+}
+
+/// What libzmq still has for it goes as well.
+void ViewServer::leave_connection(Peer& peer) {
+  if (peer.unreceived != 0) (void)cut(peer.connection);
+  unreceived_ -= peer.unreceived;
+  peer.unreceived = 0;
+  peer.receipt = 0;
+  peer.reply_bytes = kFirstReplyBytes;
+}
+
+void ViewServer::handle(const std::string& route, const Connection& connection, const wire::Message& message,
+                        double now_s) {
   const std::uint64_t viewer = message.header.incarnation;
   if (viewer == 0) return;
   if (peers_.size() >= kMaxPeers && !peers_.contains(viewer)) {
@@ -25,7 +51,11 @@ void ViewServer::handle(const std::string& route, const wire::Message& message, 
     return;
   }
   Peer& peer = peers_[viewer];
-  peer.route = route;
+  if (peer.route != route) {
+    leave_connection(peer);
+    peer.route = route;
+    peer.connection = connection;
+  }
   peer.heard_s = now_s;
   source_.heard(viewer);
   if (const auto* command = std::get_if<wire::ViewCommand>(&message.body)) {
@@ -38,7 +68,9 @@ void ViewServer::handle(const std::string& route, const wire::Message& message, 
     return;
   }
   if (const auto* poll = std::get_if<wire::ViewPoll>(&message.body)) {
-    if (!poll->want_items) return;
+    const bool has_reply = poll->receipt == peer.receipt;
+    if (has_reply && peer.unreceived != 0) received(peer, now_s);
+    if (!poll->want_items || (peer.receipt != 0 && !has_reply)) return;
     peer.poll = *poll;
     if (poll->log != log_id_) {
       // Knows another collector's log, or none: from the beginning.
@@ -47,7 +79,7 @@ void ViewServer::handle(const std::string& route, const wire::Message& message, 
     peer.request = message.header.sequence;
     peer.waiting = true;
     peer.asked_s = now_s;
-    if (has_news(peer)) reply(peer);
+    if (has_news(peer) && has_room(peer)) reply(peer, now_s);
   }
 }
 
@@ -57,7 +89,7 @@ bool ViewServer::has_news(const Peer& peer) const {
          peer.poll.rank_revision < source_.revision();
 }
 
-void ViewServer::reply(Peer& peer) {
+void ViewServer::reply(Peer& peer, double now_s) {
   wire::Message message;
   message.header = header_;
   message.header.sequence = peer.request;
@@ -66,12 +98,13 @@ void ViewServer::reply(Peer& peer) {
   // The state first: an end that it tells of is behind everything that the log then has.
   out.rank_revision = source_.revision();
   source_.fill(out, peer.poll.rank_revision);
-  log_.read(peer.poll.static_cursor, peer.poll.cursor, kReplyBytes, kReplyItems, out);
+  log_.read(peer.poll.static_cursor, peer.poll.cursor, peer.reply_bytes, kReplyItems, out);
   peer.cursor = out.cursor;
   peer.static_cursor = out.static_cursor;
   const ViewLog::Ends ends = log_.ends();
   peer.ended = out.finished && out.cursor == ends.log && out.static_cursor == ends.statics;
   peer.waiting = false;
+  const std::uint64_t receipt = out.receipt = instrumentation::random_id();
   message.body = std::move(out);
   const wire::Frame frame = wire::encode(message);
   try {
@@ -80,6 +113,10 @@ void ViewServer::reply(Peer& peer) {
       return;
     }
     (void)socket_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
+    peer.receipt = receipt;
+    peer.unreceived = frame.size();
+    peer.given_s = now_s;
+    unreceived_ += frame.size();
   } catch (const zmq::error_t&) {
     // Gone meanwhile; it will ask again if it comes back.
   }
@@ -89,12 +126,16 @@ bool ViewServer::serve(double now_s) {
   bool replied = false;
   for (auto it = peers_.begin(); it != peers_.end();) {
     Peer& peer = it->second;
-    if (now_s - peer.heard_s > kGoneAfter_s) {
+    const bool stalled = peer.unreceived != 0 && now_s - peer.given_s > patience_s(peer);
+    if (stalled || (peer.unreceived == 0 && now_s - peer.heard_s > kGoneAfter_s)) {
+      const double waited_s = now_s - peer.given_s;
+      leave_connection(peer);
       it = peers_.erase(it);
+      if (stalled) source_.stalled(waited_s);
       continue;
     }
-    if (peer.waiting && (has_news(peer) || now_s - peer.asked_s >= kParkFor_s)) {
-      reply(peer);
+    if (peer.waiting && has_room(peer) && (has_news(peer) || now_s - peer.asked_s >= kParkFor_s)) {
+      reply(peer, now_s);
       replied = true;
     }
     ++it;
@@ -106,6 +147,14 @@ std::uint32_t ViewServer::viewers(double now_s) const {
   return static_cast<std::uint32_t>(std::count_if(peers_.begin(), peers_.end(), [&](const auto& entry) {
     return now_s - entry.second.heard_s < kPresent_s;
   }));
+}
+
+void ViewServer::forgive(double seconds) noexcept {
+  for (auto& [viewer, peer] : peers_) {
+    peer.heard_s += seconds;
+    peer.given_s += seconds;
+    peer.asked_s += seconds;
+  }
 }
 
 bool ViewServer::behind(double now_s) const {

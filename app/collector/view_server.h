@@ -9,6 +9,8 @@
 #include <vector>
 #include <zmq.hpp>
 
+#include "app/collector/collector.h"
+#include "app/collector/connections.h"
 #include "app/collector/view_log.h"
 #include "instrumentation/wire.h"
 
@@ -26,23 +28,30 @@ class ViewServer {
     std::function<void(std::uint64_t viewer)> heard;
     std::function<void(std::uint64_t viewer)> replayed;  ///< a command came again; it is ignored
     std::function<void()> full;  ///< one viewer more than kMaxPeers asked; it gets no answer
+    std::function<void(double waited_s)> stalled;  ///< a viewer was cut off
   };
   static constexpr std::size_t kMaxPeers = 256;
   ViewServer(zmq::socket_t& socket, const ViewLog& log, std::uint64_t log_id, wire::Header header,
-             Source source);
+             Source source, ViewerLimits limits = {});
 
   /// A message of a viewer, already verified.
-  void handle(const std::string& route, const wire::Message& message, double now_s);
+  void handle(const std::string& route, const Connection& connection, const wire::Message& message,
+              double now_s);
   /// Answers parked polls that have something to hear now or have waited long enough.
   /// Returns whether anything was sent.
   bool serve(double now_s);
   [[nodiscard]] std::uint32_t viewers(double now_s) const;
   /// True if a viewer that is still there has not been given everything.
   [[nodiscard]] bool behind(double now_s) const;
+  /// The collector stood still for so long: nobody is to be taken for silent, or slow, for it.
+  void forgive(double seconds) noexcept;
+  /// Of replies that have not been received.
+  [[nodiscard]] std::size_t unreceived_bytes() const noexcept { return unreceived_; }
 
  private:
   struct Peer {
     std::string route;
+    Connection connection;
     wire::ViewPoll poll;
     std::uint64_t request = 0;  ///< sequence number of the poll, echoed in the reply
     bool waiting = false;
@@ -52,15 +61,33 @@ class ViewServer {
     std::uint64_t cursor = 0, static_cursor = 0;  ///< after the last reply
     std::uint64_t last_command = 0;
     bool ended = false;  ///< has been told that the run is over, with nothing left
+    // [Note: replies under way]
+    // What a viewer does not take stays with libzmq, so there is one reply to each and no other before it has
+    // given back that one's receipt. A viewer that asks again gets nothing: over one connection no reply is
+    // lost. The first ones are short, so that who takes nothing costs little.
+    std::uint64_t receipt = 0;    ///< of the last reply over this connection; 0: none yet
+    std::size_t unreceived = 0;   ///< bytes of it, until the receipt comes
+    double given_s = 0;           ///< when
+    std::size_t reply_bytes = 0;  ///< about so much the next time
   };
+  void received(Peer& peer, double now_s);
+  void leave_connection(Peer& peer);
+  [[nodiscard]] double patience_s(const Peer& peer) const noexcept {
+    return limits_.patience_s + static_cast<double>(peer.unreceived) / limits_.bytes_per_s;
+  }
   [[nodiscard]] bool has_news(const Peer& peer) const;
-  void reply(Peer& peer);
+  [[nodiscard]] bool has_room(const Peer& peer) const noexcept {
+    return unreceived_ == 0 || unreceived_ + peer.reply_bytes <= limits_.bytes;
+  }
+  void reply(Peer& peer, double now_s);
 
   zmq::socket_t& socket_;
   const ViewLog& log_;
   std::uint64_t log_id_;
   wire::Header header_;
   Source source_;
+  ViewerLimits limits_;
+  std::size_t unreceived_ = 0;
   std::map<std::uint64_t, Peer> peers_;  ///< by the viewer's incarnation
 };
 

@@ -66,7 +66,7 @@ struct Viewer::State {
   // The thread's.
   wire::Header header;
   wire::ViewPoll cursor;
-  std::uint64_t request = 0;
+  std::uint64_t request = 0, answered = 0;
   bool asked = false;
   double asked_s = -1e300, heard_s = -1e300, began_s = now_s(), heartbeat_s = -1e300;
 
@@ -197,7 +197,10 @@ void Viewer::State::run() {
         control_changed = true;
         continue;
       }
-      if (decoded.message->header.sequence != request) continue;  // answer to a question asked again since
+      // An answer may come late, to a question that has been asked again since; never twice.
+      const std::uint64_t answer = decoded.message->header.sequence;
+      if (answer > request || answer <= answered) continue;
+      answered = answer;
       asked = false;
       heard_s = now_s();
       on_reply(std::get<wire::ViewReply>(std::move(decoded.message->body)));
@@ -245,6 +248,7 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
   cursor.static_cursor = reply.static_cursor;
   cursor.cursor = reply.cursor;
   cursor.rank_revision = reply.rank_revision;
+  cursor.receipt = reply.receipt;
 
   const std::lock_guard lock(mutex);
   for (Item& item : fresh) {

@@ -20,6 +20,7 @@
 #include "app/store/database.h"
 #include "app/store/last_words.h"
 #include "app/store/recording.h"
+#include "app/store/recording_lock.h"
 #include "app/store/recording_rows.h"
 #include "app/store/recording_schema.h"
 #include "app/store/recording_summary.h"
@@ -71,6 +72,7 @@ void make_room(const std::string& path) {
                                ": this file exists and is not a recording; choose another name or remove it");
     }
   }
+  RecordingLock::check(path);
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
     const std::string file = path + suffix;
     if (::unlink(file.c_str()) != 0 && errno != ENOENT) {
@@ -86,6 +88,7 @@ struct RecordingWriter::State {
   std::string path;
   std::string place;  ///< the same wherever the program goes
   FileIdentity file;
+  RecordingLock lock;  ///< until `database` has closed
   std::optional<Database> database;
   std::optional<Checkpointer> checkpointer;  ///< gone before `database` closes
   Statement add_chunk, get_chunk, drop_chunk, add_block, add_levels, get_levels, add_tile, add_message,
@@ -174,6 +177,7 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     db.execute("INSERT INTO meta VALUES('complete', 0), ('unbegun_counted', 1)");
     db.execute("COMMIT");
     s.file = identity_of(s.place);
+    s.lock.take(path);
     // From here on a write-ahead log: commits are cheap and readers are left alone. The tables are in the
     // file itself by now, so that even a copy without the log opens. finish() folds the log into the file.
     db.execute("PRAGMA journal_mode = WAL");
@@ -474,6 +478,7 @@ void RecordingWriter::finish(const Store& store) {
     s.database->execute_unless_busy("PRAGMA journal_mode = DELETE");
     s.database->close();
     s.database.reset();
+    s.lock.release();
   });
 }
 

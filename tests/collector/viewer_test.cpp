@@ -79,6 +79,8 @@ TEST(Viewer, FollowsARestartedCollectorFromItsBeginning) {
   for (std::uint32_t i = 0; i < 10; ++i) rank.step(i);
   rank.settle();
   ASSERT_TRUE(follow(viewer, store, [&] { return store.event_count() == 10 * kEventsPerStep; }));
+  // What the rank does not know to be received it would send to the next collector again.
+  ASSERT_TRUE(rank.until([&] { return rank.link->unsent_events() == 0; }));
   collector.reset();
   ASSERT_TRUE(follow(viewer, store, [&] {
     return viewer.link() == Viewer::Link::ended || viewer.link() == Viewer::Link::lost;

@@ -1,0 +1,231 @@
+#include "app/collector/connections.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+
+namespace shardscope::collector {
+
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{25};
+/// Without any growth; keeps the counts of taken bytes with their connections.
+constexpr int kIdleLooks = 200;
+constexpr std::size_t kGrowth = 8U << 20;
+/// A frame's head and, with keys, what encryption adds: a little more than it takes rather than less.
+constexpr std::size_t kFrameOverhead = 42;
+
+/// Of a socket; 0: it is none, or is gone.
+std::uint64_t cookie_of(int descriptor) noexcept {
+  std::uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  return getsockopt(descriptor, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+}
+
+int port_of(const std::string& endpoint) {
+  if (endpoint.rfind("tcp://", 0) != 0) return -1;
+  int port = -1;
+  const std::size_t colon = endpoint.rfind(':');
+  std::from_chars(endpoint.data() + colon + 1, endpoint.data() + endpoint.size(), port);
+  return port;
+}
+
+/// -1: no connection over TCP, or a listening socket.
+int local_port(int descriptor) noexcept {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  int listening = 0;
+  socklen_t flag = sizeof listening;
+  if (getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listening, &flag) != 0 || listening != 0) return -1;
+  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return -1;
+  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+  if (address.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port);
+  return -1;
+}
+
+/// Bytes that were read from a connection since it began.
+std::uint64_t bytes_read(int descriptor) noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  int unread = 0;
+  // What lies in the kernel first: more may arrive between the two.
+  if (ioctl(descriptor, SIOCINQ, &unread) != 0) unread = 0;
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  const auto kept = static_cast<std::uint64_t>(std::max(unread, 0));
+  return info.tcpi_bytes_received > kept ? info.tcpi_bytes_received - kept : 0;
+}
+
+}  // namespace
+
+Connection connection_of(zmq::message_t& message) noexcept {
+  const int descriptor = zmq_msg_get(message.handle(), ZMQ_SRCFD);
+  if (descriptor < 0) return {};
+  return {descriptor, cookie_of(descriptor)};
+}
+
+bool cut(const Connection& connection) noexcept {
+  if (connection.descriptor < 0 || connection.cookie == 0) return false;
+  // A descriptor of our own: this one cannot become another's between the look and the end.
+  const int own = fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return false;
+  const bool same = cookie_of(own) == connection.cookie;
+  if (same) {
+    // The kernel is not to keep for it what libzmq has handed over, either.
+    const linger none{1, 0};
+    (void)setsockopt(own, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    (void)shutdown(own, SHUT_RDWR);
+  }
+  close(own);
+  return same;
+}
+
+ConnectionWatch::ConnectionWatch(const instrumentation::Endpoints& endpoints, Limits limits)
+    : ports_{port_of(endpoints.publish), port_of(endpoints.view), port_of(endpoints.control)},
+      limits_(limits),
+      taken_(std::make_unique<std::atomic<std::uint64_t>[]>(kDescriptors)),
+      taken_before_(kDescriptors) {
+  if (ports_[0] < 0) return;
+  thread_ = std::thread([this] { run(); });
+}
+
+ConnectionWatch::~ConnectionWatch() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void ConnectionWatch::delivered(zmq::message_t& frame) noexcept {
+  if (ports_[0] < 0) return;
+  const int descriptor = zmq_msg_get(frame.handle(), ZMQ_SRCFD);
+  if (descriptor < 0 || static_cast<std::size_t>(descriptor) >= kDescriptors) return;
+  taken_[static_cast<std::size_t>(descriptor)].fetch_add(frame.size() + kFrameOverhead,
+                                                         std::memory_order_relaxed);
+}
+
+void ConnectionWatch::run() {
+  const int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::size_t resident_before = 0;
+  int idle = 0;
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, kLookEvery, [this] { return stop_; })) {
+    lock.unlock();
+    std::array<char, 64> text{};
+    std::size_t resident = resident_before + kGrowth;  // unknown: look
+    if (const ssize_t got = pread(statm, text.data(), text.size(), 0); got > 0) {
+      const std::string_view line(text.data(), static_cast<std::size_t>(got));
+      const std::size_t second = line.find(' ') + 1;
+      std::size_t pages = 0;
+      std::from_chars(line.data() + second, line.data() + line.size(), pages);
+      resident = pages * page;
+    }
+    // Memory that was free already does not count: what is looked for is growth.
+    if (resident >= resident_before + kGrowth || ++idle >= kIdleLooks) {
+      look();
+      resident_before = resident;
+      idle = 0;
+    } else if (resident < resident_before) {
+      resident_before = resident;
+    }
+    lock.lock();
+  }
+  lock.unlock();
+  if (statm >= 0) close(statm);
+}
+
+void ConnectionWatch::look() {
+  for (auto& [cookie, peer] : peers_) peer.seen = false;
+  DIR* folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return;
+  while (const dirent* entry = readdir(folder)) {
+    const std::string_view name = entry->d_name;
+    int descriptor = -1;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), descriptor);
+    if (error != std::errc{} || static_cast<std::size_t>(descriptor) >= kDescriptors) continue;
+    look_at(descriptor);
+  }
+  closedir(folder);
+  std::erase_if(peers_, [](const auto& entry) { return !entry.second.seen; });
+  cut_where_too_much();
+}
+
+void ConnectionWatch::look_at(int descriptor) {
+  const std::uint64_t cookie = cookie_of(descriptor);
+  if (cookie == 0) return;
+  const auto [at, added] = peers_.try_emplace(cookie);
+  Peer& peer = at->second;
+  peer.seen = true;
+  const auto index = static_cast<std::size_t>(descriptor);
+  if (added) {
+    peer.descriptor = descriptor;
+    const int port = local_port(descriptor);
+    const auto known = std::find(ports_.begin(), ports_.end(), port);
+    if (port >= 0 && known != ports_.end()) peer.port = static_cast<int>(known - ports_.begin());
+    // Of what was taken under this number before, at most the part since the last look is this connection's.
+    peer.delivered = taken_before_[index];
+  }
+  if (peer.port < 0) return;
+  const std::uint64_t taken = taken_[index].load(std::memory_order_relaxed), read = bytes_read(descriptor);
+  peer.spoke = peer.spoke || taken != peer.delivered;
+  const std::uint64_t came = read - std::min(read, peer.received), went = taken - peer.delivered;
+  if (came <= went) {
+    peer.received = read;
+    peer.delivered = taken;
+  }
+  peer.held = came > went ? static_cast<std::size_t>(came - went) : 0;
+  taken_before_[index] = taken;
+}
+
+void ConnectionWatch::cut_off(std::map<std::uint64_t, Peer>::iterator peer) {
+  if (cut({peer->second.descriptor, peer->first})) cut_off_.fetch_add(1, std::memory_order_relaxed);
+  peer->second.port = -1;
+}
+
+void ConnectionWatch::cut_where_too_much() {
+  using Entry = std::map<std::uint64_t, Peer>::iterator;
+  std::vector<Entry> holding;
+  std::size_t sum = 0, views = 0;
+  for (auto at = peers_.begin(); at != peers_.end(); ++at) {
+    Peer& peer = at->second;
+    if (peer.port < 0) continue;
+    const bool is_view = peer.port == 1;
+    if (peer.held > limits_.each[static_cast<std::size_t>(peer.port)] ||
+        (is_view && views >= limits_.views && !peer.spoke)) {
+      cut_off(at);
+      continue;
+    }
+    views += is_view ? 1 : 0;
+    sum += peer.held;
+    if (peer.held != 0) holding.push_back(at);
+  }
+  const std::size_t limit = limits_.in_all + ranks_.load(std::memory_order_relaxed) * limits_.rank;
+  if (sum <= limit) return;
+  // Whoever has never sent a whole message first, then who holds most. A rank comes back and sends again.
+  std::sort(holding.begin(), holding.end(), [](const Entry& a, const Entry& b) {
+    if (a->second.spoke != b->second.spoke) return !a->second.spoke;
+    return a->second.held > b->second.held;
+  });
+  for (const Entry& at : holding) {
+    if (sum <= limit) break;
+    sum -= at->second.held;
+    cut_off(at);
+  }
+}
+
+}  // namespace shardscope::collector

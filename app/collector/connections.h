@@ -1,0 +1,94 @@
+// Connections of the collector's peers, as the kernel knows them. libzmq bounds what it keeps of a peer by
+// whole messages: the frames of one that never ends are counted by nothing, before and after a handshake, and
+// a socket cannot be told to leave one peer. What a peer has sent and nobody has taken is known to the
+// kernel, and a connection that is shut down there is dropped by libzmq with all that it kept for it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+#include <zmq.hpp>
+
+#include "instrumentation/sockets.h"
+#include "instrumentation/wire.h"
+
+namespace shardscope::collector {
+
+/// A descriptor is used again by the next connection; `cookie` is one socket's for ever.
+struct Connection {
+  int descriptor = -1;
+  std::uint64_t cookie = 0;
+  friend bool operator==(const Connection&, const Connection&) = default;
+};
+/// Over which `message` came; nothing where libzmq does not say.
+[[nodiscard]] Connection connection_of(zmq::message_t& message) noexcept;
+/// Ends it. False: it is gone already.
+bool cut(const Connection& connection) noexcept;
+
+/// Bounds what libzmq holds of messages that are not whole, or not taken yet, over TCP. A thread of its own,
+/// since whoever takes messages may be slower than who sends them.
+class ConnectionWatch {
+ public:
+  struct Limits {
+    /// Of one peer: the largest frame it may send, and a little. [publish, view, control]
+    std::array<std::size_t, 3> each{instrumentation::wire::kMaxFrameBytes + (1U << 20), 4U << 20, 4U << 20};
+    /// Of all together, beside what each rank that is there may have under way.
+    std::size_t in_all = instrumentation::wire::kMaxFrameBytes + (64U << 20);
+    std::size_t rank = 1U << 20;
+    std::size_t views = 1024;  ///< connections to the view port
+  };
+  /// What arrives between two looks comes on top: so much, at what libzmq's one thread reads.
+  static constexpr std::size_t kBetweenLooks = 128U << 20;
+
+  /// Watches the ports that are `tcp://`; a socket file is reached by who may open it only.
+  explicit ConnectionWatch(const instrumentation::Endpoints& endpoints)
+      : ConnectionWatch(endpoints, Limits{}) {}
+  ConnectionWatch(const instrumentation::Endpoints& endpoints, Limits limits);
+  ~ConnectionWatch();
+  ConnectionWatch(const ConnectionWatch&) = delete;
+  ConnectionWatch& operator=(const ConnectionWatch&) = delete;
+
+  /// A frame that was taken from a socket. Any thread.
+  void delivered(zmq::message_t& frame) noexcept;
+  void set_ranks(std::size_t ranks) noexcept { ranks_.store(ranks, std::memory_order_relaxed); }
+  /// Connections cut off so far. Any thread.
+  [[nodiscard]] std::uint64_t cut_off() const noexcept { return cut_off_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kDescriptors = 1U << 16;
+  struct Peer {
+    int descriptor = -1;
+    int port = -1;                              ///< index into Limits::each; -1: not one of ours
+    std::uint64_t received = 0, delivered = 0;  ///< when nothing was held
+    std::size_t held = 0;
+    bool spoke = false;  ///< something of it was taken
+    bool seen = false;   ///< in this look
+  };
+  void run();
+  void look();
+  void look_at(int descriptor);
+  void cut_where_too_much();
+  void cut_off(std::map<std::uint64_t, Peer>::iterator peer);
+
+  std::array<int, 3> ports_{-1, -1, -1};
+  Limits limits_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> taken_;  ///< bytes delivered, by descriptor
+  std::vector<std::uint64_t> taken_before_;              ///< at the last look
+  std::map<std::uint64_t, Peer> peers_;                  ///< by cookie
+  std::atomic<std::size_t> ranks_{0};
+  std::atomic<std::uint64_t> cut_off_{0};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace shardscope::collector

@@ -1,0 +1,79 @@
+// Which run a collector takes in, and what others are told ([Note: which run it is]).
+#include <string>
+
+#include "app/collector/collector_state.h"
+
+namespace shardscope::collector {
+
+namespace {
+constexpr double kTellAgain_s = 5;
+constexpr std::size_t kMostTold = 1024;
+}  // namespace
+
+bool Collector::State::run_id_fits(const wire::Header& from, Heard how) {
+  if (!run_known) {
+    if (how == Heard::published) {
+      if (header.run_id != from.run_id) forget_greetings();
+      header.run_id = from.run_id;
+      run_known = true;
+    } else if (header.run_id.empty()) {
+      header.run_id = from.run_id;
+    } else if (header.run_id != from.run_id) {
+      return false;  // it greets again; by then it is known
+    }
+  }
+  if (from.run_id == header.run_id) return true;
+  reject("run", "rank " + std::to_string(from.rank), other_run(from));
+  return false;
+}
+
+std::string Collector::State::other_run(const wire::Header& from) const {
+  return "it belongs to run '" + from.run_id + "', this collector takes in '" + header.run_id +
+         "'; give each run an endpoint of its own, or start this one with --run-id " + from.run_id;
+}
+
+/// Of a run that has published nothing while another has.
+void Collector::State::forget_greetings() {
+  if (ranks.empty() && world == 0) return;
+  complain("run", "run '" + header.run_id + "' has greeted and published nothing: another is taken in");
+  forget_unpublished();
+  nodes.clear();
+  node_routes.clear();
+  world = 0;
+  if (upstream) upstream->forget_greetings();
+}
+
+/// Whoever is of this run greets again.
+void Collector::State::forget_unpublished() {
+  std::erase_if(ranks, [this](const auto& entry) {
+    const RankSession& rank = entry.second;
+    if (rank.has_published()) return false;
+    if (rank.row.connected) pauses.rank_down(rank.row.rank, "has published nothing", now_s());
+    return true;
+  });
+}
+
+void Collector::State::refuse(const std::string& route, const wire::Header& to, const std::string& why) {
+  const double now = now_s();
+  if (refused_runs.size() >= kMostTold) refused_runs.clear();
+  const auto [told_at, first] = refused_runs.try_emplace(route, now);
+  if (!first && now - told_at->second < kTellAgain_s) return;
+  told_at->second = now;
+  wire::Message message;
+  message.header = header;
+  message.header.run_id = to.run_id;
+  message.header.rank = to.rank;
+  message.body = wire::Refusal{why};
+  const wire::Frame frame = wire::encode(message);
+  sockets.control_used();
+  try {
+    if (!sockets.control.send(zmq::const_buffer(route.data(), route.size()),
+                              zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
+      return;
+    }
+    (void)sockets.control.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
+  } catch (const zmq::error_t&) {  // gone meanwhile
+  }
+}
+
+}  // namespace shardscope::collector

@@ -1,0 +1,86 @@
+#include "app/store/recording_lock.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+namespace shardscope::store {
+
+namespace {
+
+/// Behind everything that a recording can hold, and behind the bytes that SQLite locks.
+constexpr off_t kPlace = off_t{1} << 61;
+
+// What this process writes itself: to ask the kernel the file would be opened and closed.
+std::mutex g_mutex;
+std::set<std::pair<dev_t, ino_t>> g_own;  // guarded by g_mutex
+
+[[noreturn]] void refuse(const std::string& path) {
+  throw std::runtime_error("recording " + path +
+                           ": another `record` or `run` is writing it; end that one first, or choose another "
+                           "file");
+}
+
+/// Of an open file: it goes with the descriptor, not with the process, and works as SQLite's own locks do
+/// where files come over a network. False: somebody else has it.
+bool lock(int file) {
+  struct flock what {};
+  what.l_type = F_WRLCK;
+  what.l_whence = SEEK_SET;
+  what.l_start = kPlace;
+  what.l_len = 1;
+  // A file system without locks keeps nobody from anything, and is no reason not to record.
+  return fcntl(file, F_OFD_SETLK, &what) == 0 || (errno != EAGAIN && errno != EACCES);
+}
+
+}  // namespace
+
+void RecordingLock::check(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return;
+  {
+    const std::lock_guard guard(g_mutex);
+    if (g_own.contains({found.st_dev, found.st_ino})) refuse(path);
+  }
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return;  // who may not write it is told so by who creates it
+  const bool free = lock(file);
+  close(file);
+  if (!free) refuse(path);
+}
+
+void RecordingLock::take(const std::string& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat found {};
+  if (file < 0 || fstat(file, &found) != 0) {
+    if (file >= 0) close(file);
+    return;
+  }
+  if (!lock(file)) {
+    close(file);
+    refuse(path);
+  }
+  file_ = file;
+  device_ = found.st_dev;
+  inode_ = found.st_ino;
+  const std::lock_guard guard(g_mutex);
+  g_own.insert({device_, inode_});
+}
+
+void RecordingLock::release() noexcept {
+  if (file_ < 0) return;
+  {
+    const std::lock_guard guard(g_mutex);
+    g_own.erase({device_, inode_});
+  }
+  close(file_);
+  file_ = -1;
+}
+
+}  // namespace shardscope::store

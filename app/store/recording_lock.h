@@ -1,0 +1,30 @@
+// Who writes a recording holds a lock on its file, so that nobody replaces it meanwhile. Readers do not ask.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace shardscope::store {
+
+class RecordingLock {
+ public:
+  RecordingLock() = default;
+  ~RecordingLock() { release(); }
+  RecordingLock(const RecordingLock&) = delete;
+  RecordingLock& operator=(const RecordingLock&) = delete;
+
+  /// Throws std::runtime_error where somebody else writes the file; fine where there is none.
+  static void check(const std::string& path);
+  /// Takes the file, which exists. It is to be released after the database that is in it has been closed: who
+  /// closes any descriptor of a file loses the locks that SQLite has on it in this process.
+  void take(const std::string& path);
+  void release() noexcept;
+
+ private:
+  int file_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace shardscope::store

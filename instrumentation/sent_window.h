@@ -1,0 +1,56 @@
+// What was sent and the collector has not confirmed yet. A connection that is cut takes with it what libzmq
+// and the kernel had of it; what lies here is sent again over the next one, in its order. The bytes are
+// shared with libzmq as long as that has them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <zmq.hpp>
+
+namespace shardscope::instrumentation {
+
+class SentWindow {
+ public:
+  /// Of a queue of `queue_bytes`: enough for a link that is confirmed once a megabyte, and a part that the
+  /// queue can spare.
+  [[nodiscard]] static constexpr std::size_t part_of(std::size_t queue_bytes) noexcept {
+    constexpr std::size_t kMost = std::size_t{8} << 20;
+    return queue_bytes / 4 < kMost ? queue_bytes / 4 : kMost;
+  }
+  explicit SentWindow(std::size_t bytes) noexcept : limit_(bytes) {}
+  void set_limit(std::size_t bytes) noexcept { limit_ = bytes; }
+
+  /// Nothing more is to be sent before something of it is confirmed. One message always fits.
+  [[nodiscard]] bool full() const noexcept { return bytes_ >= limit_ && !entries_.empty(); }
+  /// `message` is about to be sent for the first time; `sequence`: one more than the one before.
+  void add(std::uint64_t sequence, zmq::message_t& message, std::uint64_t events);
+  /// Everything before message `next` has been received.
+  void confirm(std::uint64_t next);
+  void clear() { confirm(UINT64_MAX); }
+
+  /// The connection was cut: everything is to be sent again.
+  void rewind() noexcept { unsent_ = entries_.size(); }
+  /// The next message to be sent (again); none: all are sent.
+  [[nodiscard]] std::optional<zmq::message_t> next();
+  void sent() noexcept { --unsent_; }
+
+  [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+  [[nodiscard]] bool all_sent() const noexcept { return unsent_ == 0; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+
+ private:
+  struct Entry {
+    std::uint64_t sequence = 0, events = 0;
+    zmq::message_t message;
+  };
+  std::size_t limit_;
+  std::deque<Entry> entries_;
+  std::size_t unsent_ = 0;  ///< of `entries_`, the last so many
+  std::size_t bytes_ = 0;
+  std::uint64_t events_ = 0;
+};
+
+}  // namespace shardscope::instrumentation
