@@ -404,7 +404,7 @@ TEST(Compare, EveryRunHasEnoughStepsOrThereIsNoVerdict) {
   const store::Store* b = steps_of(cut, {9'000'000, 2'000'000});
   const store::Store* c = steps_of(once, {9'000'000});
   const Summary sa = summarize(*a), sb = summarize(*b), sc = summarize(*c);
-  using Runs = std::vector<Run>;
+  using Runs = std::vector<analysis::Run>;  // not testing::Test::Run
   const auto none = [](const Runs& left, const Runs& right) {
     EXPECT_FALSE(verdict_basis(left, right).enough());
     EXPECT_EQ(verdict_basis(left, right).steps_b, 1U);
