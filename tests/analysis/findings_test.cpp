@@ -60,6 +60,28 @@ TEST(Findings, BlameTheRankThatDiedAndNotTheOneThatNoticed) {
   EXPECT_EQ(findings[1].title, "Ranks failed after rank 2: 0, 1");
 }
 
+/// The finding about skipped steps of a run with these scales, every step skipped.
+Finding skipped_steps(const std::string& config, std::initializer_list<double> scales) {
+  RunBuilder run(1);
+  std::uint32_t step = 0;
+  for (const double scale : scales) {
+    const std::int64_t at = step * 1000;
+    run.instant(0, at, EventKind::step_begin, StreamId::host, step);
+    run.instant(0, at + 500, EventKind::step_end, StreamId::host, step, ev::kNoId, ev::kNoId, 1);
+    run.instant(0, at + 1, EventKind::loss_scale, StreamId::host, step, ev::kNoId, ev::kNoId, 0,
+                std::bit_cast<std::int64_t>(scale));
+    ++step;
+  }
+  store::Store& store = run.build();
+  ev::RunTables tables = store.tables();
+  tables.config_json = config;
+  store.set_tables(0, tables);
+  for (const Finding& finding : find(store, summarize(store))) {
+    if (finding.title.find("skipped after an overflow") != std::string::npos) return finding;
+  }
+  return {};
+}
+
 TEST(Findings, SayWhatTheLossScaleDidAfterAnOverflow) {
   const Finding fixed =
       skipped_steps(R"({"fp16": {"enabled": true, "loss_scale": 1099511627776}})", {0x1p40, 0x1p40, 0x1p40});

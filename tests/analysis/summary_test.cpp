@@ -440,28 +440,6 @@ TEST(Summary, WaitsAreMeasuredWithoutPauses) {
   EXPECT_EQ(digest.longest_waits()[0].span.b, 4U);
 }
 
-/// The finding about skipped steps of a run with these scales, every step skipped.
-Finding skipped_steps(const std::string& config, std::initializer_list<double> scales) {
-  RunBuilder run(1);
-  std::uint32_t step = 0;
-  for (const double scale : scales) {
-    const std::int64_t at = step * 1000;
-    run.instant(0, at, EventKind::step_begin, StreamId::host, step);
-    run.instant(0, at + 500, EventKind::step_end, StreamId::host, step, ev::kNoId, ev::kNoId, 1);
-    run.instant(0, at + 1, EventKind::loss_scale, StreamId::host, step, ev::kNoId, ev::kNoId, 0,
-                std::bit_cast<std::int64_t>(scale));
-    ++step;
-  }
-  store::Store& store = run.build();
-  ev::RunTables tables = store.tables();
-  tables.config_json = config;
-  store.set_tables(0, tables);
-  for (const Finding& finding : find(store, summarize(store))) {
-    if (finding.title.find("skipped after an overflow") != std::string::npos) return finding;
-  }
-  return {};
-}
-
 TEST(Json, TextsThatAreNotUtf8AreReplacedAndDeepConfigurationsLeftOut) {
   Summary summary;
   summary.model =
