@@ -14,6 +14,7 @@ void Collector::State::start_views() {
           [this](wire::ViewReply& reply, std::uint64_t known) { fill(reply, known); },
           [this] { return revision; },
           [this](std::uint64_t viewer, const wire::ViewCommand& command) {
+            say_command(command);
             pauses.command(viewer, command, now_s());
             send_commands();
           },

@@ -265,10 +265,10 @@ TEST(Chain, CommandsReachTheRanksAndOnlyFromTheTop) {
   options.detail = [&] { return level.load(); };
   options.set_detail = [&](Detail detail) { level = static_cast<int>(detail); };
   RankLink link(options, tables_on_node(0));
-  link.pump();
   Viewer below(node.view_endpoint()), above(top.view_endpoint());
   store::Store seen_below, seen_above;
-  const auto connected = [](const store::Store& store) {
+  const auto connected = [&](const store::Store& store) {
+    link.pump();  // a rank sends once its connection is up
     return !store.ranks().empty() && store.ranks()[0].connected;
   };
   ASSERT_TRUE(follow(below, seen_below, [&] { return connected(seen_below); }));

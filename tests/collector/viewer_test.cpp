@@ -129,10 +129,12 @@ TEST(Viewer, SetsTheDetailLevelOfEveryRank) {
   options.detail = [&] { return level.load(); };
   options.set_detail = [&](Detail detail) { level = static_cast<int>(detail); };
   RankLink link(options, tables_of(0, 1));
-  link.pump();
   Viewer viewer(collector.view_endpoint());
   store::Store store;
-  ASSERT_TRUE(follow(viewer, store, [&] { return !store.ranks().empty() && store.ranks()[0].connected; }));
+  ASSERT_TRUE(follow(viewer, store, [&] {
+    link.pump();  // a rank sends once its connection is up
+    return !store.ranks().empty() && store.ranks()[0].connected;
+  }));
   Command command;
   command.kind = Command::Kind::set_detail;
   command.detail = Detail::phases;
