@@ -284,7 +284,7 @@ TEST(ChainFaults, AKilledNodeCollectorLeavesAGapAtMostAndTheRestIsWhole) {
     for (auto& link : links) link->post(wire::Body(wire::Finish{0, monotonic_now_ns(), 0, "done"}));
     ASSERT_TRUE(until([&] { return links[0]->finish_received() && links[1]->finish_received(); }));
     ASSERT_TRUE(until([&] { return top.status().finished; }));
-    EXPECT_EQ(top.status().rejected, 0U);
+    for (const auto& [reason, count] : top.status().rejected_by) ADD_FAILURE() << count << " by " << reason;
     EXPECT_EQ(links[0]->shed() + links[1]->shed(), 0U);
   }
   store::RecordingInfo info;
