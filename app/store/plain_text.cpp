@@ -67,6 +67,13 @@ std::string plain(std::string_view text, Breaks breaks) {
   return out;
 }
 
+/// As JSON writes it: "\u1234".
+void append_escape(std::string& out, std::uint16_t unit) {
+  constexpr char kHex[] = "0123456789abcdef";
+  out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) out += kHex[(unit >> shift) & 0xF];
+}
+
 }  // namespace
 
 std::string plain_line(std::string_view text) { return plain(text, Breaks::shown); }
@@ -79,9 +86,7 @@ std::string plain_json(std::string_view text) {
   while (!text.empty()) {
     const Character character = first_of(text);
     if (character.valid && character.code > 0x20 && acts(character.code)) {  // can only be within a string
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", character.code);
-      out += escaped;
+      append_escape(out, static_cast<std::uint16_t>(character.code));  // what acts is below U+10000
     } else {
       out += text.substr(0, character.bytes);
     }
