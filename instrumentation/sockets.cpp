@@ -107,8 +107,9 @@ zmq::socket_t make_socket(zmq::context_t& context, Role role, const std::optiona
   socket.set(zmq::sockopt::tcp_maxrt, 10000);
   socket.set(zmq::sockopt::handshake_ivl, 10000);
   if (key) use_key(socket, *key);
-  // With a domain libzmq asks who may come in, and takes no peer of ZMTP 1.0 or 2.0, which cannot say. Without
-  // one it does: to those any bytes are frames, and so a web page's request would be a message of this protocol.
+  // With a domain libzmq asks who may come in, and takes no peer of ZMTP 1.0 or 2.0, which cannot say.
+  // Without one it does: to those any bytes are frames, and so a web page's request would be a message of
+  // this protocol.
   if (is_collectors(role)) socket.set(zmq::sockopt::zap_domain, domain_of(role));
   switch (role) {
     case Role::rank_publish:

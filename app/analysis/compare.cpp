@@ -19,7 +19,8 @@ namespace {
 
 /// One value per measured step, mean over ranks.
 struct StepSeries {
-  std::vector<double> step_ms, exposed_ms, overlap_pct, idle_ms, unrecorded_ms, fetch_wait_ms, tokens_per_s, flushes;
+  std::vector<double> step_ms, exposed_ms, overlap_pct, idle_ms, unrecorded_ms, fetch_wait_ms, tokens_per_s,
+      flushes;
 };
 
 double mean(const std::vector<double>& values) {

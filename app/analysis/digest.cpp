@@ -19,8 +19,7 @@ struct Waits {
 
 Waits waits(const store::Store& store, std::uint32_t rank, const StepWindow& window) {
   Waits sum;
-  const IntervalSet missing =
-      unrecorded(store, rank, window.begin_ns, window.end_ns, ev::Detail::modules);
+  const IntervalSet missing = unrecorded(store, rank, window.begin_ns, window.end_ns, ev::Detail::modules);
   if (missing.length() > 0) {
     std::vector<Interval> fetch, data;
     const auto take = [&](EventKind kind, const Interval& interval) {
@@ -110,8 +109,8 @@ RankStep digest_rank(const store::Store& store, std::uint32_t rank, const StepWi
 }  // namespace
 
 bool StepDigest::prefetch_whole() const noexcept {
-  return std::ranges::all_of(
-      ranks, [](const RankStep& rank) { return rank.recorded.whole(ev::Detail::params); });
+  return std::ranges::all_of(ranks,
+                             [](const RankStep& rank) { return rank.recorded.whole(ev::Detail::params); });
 }
 
 bool StepDigest::lacks_events() const noexcept {

@@ -131,16 +131,18 @@ void late_prefetch(const Summary& summary, Findings& out) {
   std::string of_steps = coverage(summary, summary.prefetch_steps, summary.steps);
   if (!of_steps.empty()) of_steps = ", " + of_steps;
   if (share(static_cast<std::int64_t>(p.late), static_cast<std::int64_t>(all)) > 0.25) {
-    out.push_back(
-        {Severity::warning, fmt::format("{} of {} prefetches of all ranks come too late", p.late, all),
-         fmt::format("Compute waited {:.1f} ms for them{}.", static_cast<double>(p.late_wait_ns) * 1e-6,
-                     of_steps),
-         "Prefetch further ahead: raise stage3_prefetch_bucket_size.", 0, ev::kNoId});
+    out.push_back({Severity::warning,
+                   fmt::format("{} of {} prefetches of all ranks come too late", p.late, all),
+                   fmt::format("Compute waited {:.1f} ms for them{}.",
+                               static_cast<double>(p.late_wait_ns) * 1e-6, of_steps),
+                   "Prefetch further ahead: raise stage3_prefetch_bucket_size.", 0, ev::kNoId});
   }
   if (p.mistargeted + p.unused > 0) {
     out.push_back(
-        {Severity::warning, fmt::format("{} prefetches of all ranks were never used", p.mistargeted + p.unused),
-         fmt::format("{} after an invalidated trace, {} for other reasons{}.", p.mistargeted, p.unused, of_steps),
+        {Severity::warning,
+         fmt::format("{} prefetches of all ranks were never used", p.mistargeted + p.unused),
+         fmt::format("{} after an invalidated trace, {} for other reasons{}.", p.mistargeted, p.unused,
+                     of_steps),
          "The order of modules changes between iterations: mark the changing part as a leaf module.", 0,
          ev::kNoId});
   }
@@ -187,7 +189,8 @@ void stragglers(const store::Store& store, const Summary& summary, Findings& out
   if (summary.ranks.size() < 2) return;
   std::vector<double> compute;
   for (const RankSummary& rank : summary.ranks) {
-    // Of ranks that recorded different parts of their time the shares compare, as long as they are of most of it.
+    // Of ranks that recorded different parts of their time the shares compare, as long as they are of most of
+    // it.
     if (2 * rank.time.unrecorded_ns > rank.time.total_ns) return;
     const std::int64_t recorded = std::max<std::int64_t>(rank.time.recorded_ns(), 1);
     compute.push_back(static_cast<double>(rank.time.compute_ns) * static_cast<double>(rank.time.total_ns) /

@@ -313,8 +313,7 @@ MemoryModel model_memory(const store::Store& store, const Summary& summary) {
                          zero.offload_optimizer.device != plan::OffloadDevice::none;
   const std::optional<plan::PlacedStates> placed = placed_in(tables, bytes, zero);
   if (offloaded) place_offloaded(store, summary, bytes, grouped, zero, placed, model);
-  if (const auto most =
-          peak_of(store, summary, ev::MemoryPool::device, tables.stage, model.measured_rank)) {
+  if (const auto most = peak_of(store, summary, ev::MemoryPool::device, tables.stage, model.measured_rank)) {
     model.measured_at_ns = most->at_ns;
     model.measured_bytes_per_rank = model_state_bytes(*most, tables.stage);
     if (placed) {

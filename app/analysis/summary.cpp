@@ -109,15 +109,14 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
     if (const auto peak = store.memory_peak(row.rank, which)) result.memory_peak[which] = *peak;
   }
   // Transfers have the detail of memory events.
-  result.copies_known =
-      copies_known && (!result.memory_peak.empty() || result.time.exposed_copy_ns > 0);
+  result.copies_known = copies_known && (!result.memory_peak.empty() || result.time.exposed_copy_ns > 0);
   // On a CPU rank the device pool is host memory under its own arena.
   result.model_state_peak = store.model_state_peak(row.rank, ev::MemoryPool::device);
   return result;
 }
 
-/// Whether the lowest rank, of which they are, recorded all its collectives of a step. They have the detail of
-/// modules: in a step without either nobody knows of any.
+/// Whether the lowest rank, of which they are, recorded all its collectives of a step. They have the detail
+/// of modules: in a step without either nobody knows of any.
 bool collectives_known(const StepDigest& step) {
   const RankStep& lowest = step.ranks.front();
   return lowest.recorded.whole(ev::Detail::modules) && (!step.ops.empty() || lowest.time.known());

@@ -18,8 +18,9 @@
 
 namespace shardscope::analysis {
 
-/// metrics.md 2.2: total = checkpoint + compute + exposed_comm + exposed_copy + idle + unrecorded, exactly, in
-/// nanoseconds. What runs while a checkpoint is saved or loaded is the checkpoint's and counts nowhere else.
+/// metrics.md 2.2: total = checkpoint + compute + exposed_comm + exposed_copy + idle + unrecorded, exactly,
+/// in nanoseconds. What runs while a checkpoint is saved or loaded is the checkpoint's and counts nowhere
+/// else.
 struct TimePartition {
   std::int64_t checkpoint_ns = 0;
   std::int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_copy_ns = 0, idle_ns = 0, total_ns = 0;
@@ -44,7 +45,7 @@ struct TimePartition {
 struct OpRow {
   instrumentation::CollectiveOp op{};
   std::uint64_t count = 0;
-  std::int64_t bytes = 0, elems = 0;           ///< metrics 2.3 S, summed over one rank's operations
+  std::int64_t bytes = 0, elems = 0;  ///< metrics 2.3 S, summed over one rank's operations
   /// Of the transfer alone: S over the time from when all ranks had come to the end, the least over ranks;
   /// from the begin where nobody recorded when all had come.
   std::optional<double> algbw_gbs, busbw_gbs;

@@ -205,13 +205,13 @@ std::string to_json(const Summary& s) {
   out["clip_factor"] = numbers(s.clip_factor);
   out["ranks"] = json::array();
   for (const RankSummary& rank : s.ranks) out["ranks"].push_back(rank_json(rank, s.stage));
-  out["memory_model"] = {{"expression", s.memory_model.expression},
-                         {"bytes_per_rank", s.memory_model.bytes_per_rank},
-                         {"measured_bytes_per_rank", maybe(s.memory_model.measured_bytes_per_rank)},
-                         {"measured_rank", s.memory_model.measured_bytes_per_rank
-                                               ? json(s.memory_model.measured_rank)
-                                               : json(nullptr)},
-                         {"excess_pct", maybe(s.memory_model.excess_pct)}};
+  out["memory_model"] = {
+      {"expression", s.memory_model.expression},
+      {"bytes_per_rank", s.memory_model.bytes_per_rank},
+      {"measured_bytes_per_rank", maybe(s.memory_model.measured_bytes_per_rank)},
+      {"measured_rank",
+       s.memory_model.measured_bytes_per_rank ? json(s.memory_model.measured_rank) : json(nullptr)},
+      {"excess_pct", maybe(s.memory_model.excess_pct)}};
   out["memory_model"]["unexplained_bytes"] =
       s.memory_model.unexplained_bytes ? json(*s.memory_model.unexplained_bytes) : json(nullptr);
   const auto named = [](const std::vector<MemoryPart>& parts) {

@@ -147,9 +147,9 @@ TimePartition partition_time(const store::Store& store, std::uint32_t rank, std:
     result.unrecorded_ns = result.total_ns - result.checkpoint_ns;
     return result;
   }
-  const IntervalSet comm = lanes.busy({StreamId::gather, StreamId::reduce, StreamId::compute},
-                                      EventKind::collective_begin)
-                               .subtract(elsewhere);
+  const IntervalSet comm =
+      lanes.busy({StreamId::gather, StreamId::reduce, StreamId::compute}, EventKind::collective_begin)
+          .subtract(elsewhere);
   const IntervalSet copy =
       lanes.busy({StreamId::copy, StreamId::nvme}, EventKind::transfer_begin).subtract(elsewhere);
   result.unrecorded_ns = missing.length();

@@ -41,7 +41,7 @@ struct LaunchOptions {
 
 struct LaunchResult {
   int exit_code = 0;
-  std::string failure;  ///< first failure's message
+  std::string failure;       ///< first failure's message
   bool interrupted = false;  ///< a signal ended it before the ranks did: interrupt_name()
   std::int64_t steps = 0;    ///< that ended
   std::string record;        ///< where they are; empty: not recorded

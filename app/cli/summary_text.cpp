@@ -112,8 +112,8 @@ std::string fetch_counters_text(const analysis::Summary& s) {
 std::string prefetch_text(const analysis::Prefetch& prefetch) {
   return fmt::format(
       "{} early, {} just in time, {} late ({:.2f} ms waited), {} mistargeted, {} unused (all ranks)",
-                     prefetch.early, prefetch.just_in_time, prefetch.late, ms(prefetch.late_wait_ns),
-                     prefetch.mistargeted, prefetch.unused);
+      prefetch.early, prefetch.just_in_time, prefetch.late, ms(prefetch.late_wait_ns), prefetch.mistargeted,
+      prefetch.unused);
 }
 
 }  // namespace
@@ -211,10 +211,9 @@ std::string summary_text(const analysis::Summary& s) {
     line("scheduling", s.scheduling->text());
     if (!s.scheduling->caveat.empty()) line("", s.scheduling->caveat);
   }
-  text +=
-      fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>13} {:>11} {:>9} {:>12} {:>11}\n", "rank",
-                  "compute ms", "exposed comm", "exposed copy", "idle ms", "unrecorded ms", "total ms",
-                  "overlap", "fetch wait", "peak MiB");
+  text += fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>13} {:>11} {:>9} {:>12} {:>11}\n", "rank",
+                      "compute ms", "exposed comm", "exposed copy", "idle ms", "unrecorded ms", "total ms",
+                      "overlap", "fetch wait", "peak MiB");
   std::uint32_t told = s.steps_measured;
   for (const analysis::RankSummary& rank : s.ranks) {
     const auto peak = rank.memory_peak.find(instrumentation::MemoryPool::device);
@@ -247,19 +246,21 @@ std::string summary_text(const analysis::Summary& s) {
   text += fetch_counters_text(s);
   text += gpu_text(s);
   if (!s.ops.empty()) {
-    text += fmt::format("\n{:<15} {:>8} {:>14} {:>24} {:>24}\n{:<15} {:>8} {:>14} {:>12} {:>11} {:>12} {:>11}\n",
-                        "collective", "count", "MiB", "transfer alone GB/s", "with waiting GB/s", "", "", "",
-                        "algbw", "busbw", "algbw", "busbw");
+    text +=
+        fmt::format("\n{:<15} {:>8} {:>14} {:>24} {:>24}\n{:<15} {:>8} {:>14} {:>12} {:>11} {:>12} {:>11}\n",
+                    "collective", "count", "MiB", "transfer alone GB/s", "with waiting GB/s", "", "", "",
+                    "algbw", "busbw", "algbw", "busbw");
     for (const analysis::OpRow& op : s.ops) {
-      text += fmt::format("{:<15} {:>8} {:>14.2f} {:>12} {:>11} {:>12} {:>11}\n", store::name_of(op.op),
-                          op.count, mib(op.bytes), or_dash(op.algbw_gbs, "{:.3f}"),
-                          or_dash(op.busbw_gbs, "{:.3f}"), or_dash(op.algbw_waiting_gbs, "{:.3f}"),
-                          or_dash(op.busbw_waiting_gbs, "{:.3f}"));
+      text +=
+          fmt::format("{:<15} {:>8} {:>14.2f} {:>12} {:>11} {:>12} {:>11}\n", store::name_of(op.op), op.count,
+                      mib(op.bytes), or_dash(op.algbw_gbs, "{:.3f}"), or_dash(op.busbw_gbs, "{:.3f}"),
+                      or_dash(op.algbw_waiting_gbs, "{:.3f}"), or_dash(op.busbw_waiting_gbs, "{:.3f}"));
     }
     const std::string covered = analysis::coverage(s, s.ops_steps, s.steps_measured);
-    text += "of the lowest rank" + (covered.empty() ? "" : ", " + covered) +
-            "; transfer alone: from when all ranks had come, the least over ranks; with waiting: begin to end,\n"
-            "mean over ranks\n";
+    text +=
+        "of the lowest rank" + (covered.empty() ? "" : ", " + covered) +
+        "; transfer alone: from when all ranks had come, the least over ranks; with waiting: begin to end,\n"
+        "mean over ranks\n";
   }
   return text;
 }

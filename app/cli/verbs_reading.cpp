@@ -157,8 +157,7 @@ int print_info(const Reading& reading) {
     say("{:<12} {} (pid {}): {} events, {} dropped, {} messages lost, clock {} ± {}, drift {}, {}\n",
         fmt::format("rank {}", rank.rank), rank.host, rank.pid, rank.events, rank.dropped, rank.lost_messages,
         analysis::time_text(rank.clock_offset_ns), analysis::time_text(rank.clock_residual_ns),
-        rank.clock_drift ? analysis::ppm_text(*rank.clock_drift) + " ppm" : "—",
-        how_it_ended(store, rank));
+        rank.clock_drift ? analysis::ppm_text(*rank.clock_drift) + " ppm" : "—", how_it_ended(store, rank));
   }
   return 0;
 }

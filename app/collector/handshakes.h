@@ -1,5 +1,6 @@
-// Which connections to one socket ended without having been let in. libzmq tells of most handshakes that fail,
-// but not of a peer that it hangs up on because it speaks another protocol: that one is accepted and gone.
+// Which connections to one socket ended without having been let in. libzmq tells of most handshakes that
+// fail, but not of a peer that it hangs up on because it speaks another protocol: that one is accepted and
+// gone.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,8 @@
 namespace shardscope::collector {
 
 /// Pure: is given libzmq's events of a socket in order. An event of success names no connection, so of those
-/// whose handshakes run at the same time it is only known how many succeeded; a refused one that was taken for
-/// one of these is counted once its handshake would have had to be over.
+/// whose handshakes run at the same time it is only known how many succeeded; a refused one that was taken
+/// for one of these is counted once its handshake would have had to be over.
 class Handshakes {
  public:
   /// Longer than libzmq waits for a handshake (make_socket, handshake_ivl).
@@ -56,7 +57,7 @@ class Handshakes {
     resolved_ = 0;
   }
   std::map<int, double> open_;  ///< accepted and not known to be resolved: since when
-  std::size_t resolved_ = 0;   ///< of these
+  std::size_t resolved_ = 0;    ///< of these
   bool failed_ = false;
 };
 

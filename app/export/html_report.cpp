@@ -134,8 +134,8 @@ std::string communication_html(const analysis::Summary& s) {
       "rowspan=2>elements<th class=n colspan=2>transfer alone, GB/s<th class=n colspan=2>with waiting, GB/s"
       "</tr><tr><th class=n>algbw<th class=n>busbw<th class=n>algbw<th class=n>busbw</tr>";
   for (const analysis::OpRow& op : s.ops) {
-    out += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}", store::name_of(op.op), op.count,
-                       bytes_text(op.bytes), count_text(static_cast<double>(op.elems)));
+    out += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}", store::name_of(op.op),
+                       op.count, bytes_text(op.bytes), count_text(static_cast<double>(op.elems)));
     for (const std::optional<double>& value :
          {op.algbw_gbs, op.busbw_gbs, op.algbw_waiting_gbs, op.busbw_waiting_gbs}) {
       out += "<td class=n>" + number(value, "{:.3f}");
@@ -167,15 +167,16 @@ std::string communication_html(const analysis::Summary& s) {
   if (s.prefetch) {
     const analysis::Prefetch& p = *s.prefetch;
     out += fmt::format(
-        "<p>Prefetches of all ranks, all steps{}: {} early, {} just in time, {} late ({} waited), {} mistargeted, {} unused. ",
+        "<p>Prefetches of all ranks, all steps{}: {} early, {} just in time, {} late ({} waited), {} "
+        "mistargeted, {} unused. ",
         s.stage == 3 ? covered(s.prefetch_steps, s.steps) : "", p.early, p.just_in_time, p.late,
         time_text(p.late_wait_ns), p.mistargeted, p.unused);
   } else {
     out += "<p>Prefetches: not known; " +
            analysis::missing_reason(s, "prefetches", instrumentation::Detail::params) + ". ";
   }
-  out += s.trace ? fmt::format("Fetch trace of all ranks: {} recording, {} complete, {} invalidated.</p>", s.trace->record,
-                               s.trace->complete, s.trace->invalidated)
+  out += s.trace ? fmt::format("Fetch trace of all ranks: {} recording, {} complete, {} invalidated.</p>",
+                               s.trace->record, s.trace->complete, s.trace->invalidated)
                  : "Fetch trace: not known; " +
                        analysis::missing_reason(s, "modes of it", instrumentation::Detail::phases) + ".</p>";
   if (s.first_invalidation) {
@@ -329,7 +330,8 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
       "opacity=.35 />"
       "<rect width=2.4 height=5 fill=\"{4}\"/></pattern><pattern id=pause width=8 height=8 "
       "patternUnits=userSpaceOnUse patternTransform=\"rotate(45)\"><rect width=8 height=8 fill=\"{7}\" "
-      "opacity=.85 /><rect width=1.5 height=8 fill=\"#5A6575\"/></pattern><pattern id=unrecorded width=5 height=5 "
+      "opacity=.85 /><rect width=1.5 height=8 fill=\"#5A6575\"/></pattern><pattern id=unrecorded width=5 "
+      "height=5 "
       "patternUnits=userSpaceOnUse patternTransform=\"rotate(45)\"><rect width=2 height=5 fill=\"#8B95A5\"/>"
       "</pattern></defs></svg>"
       "<main><h1>{0}, ZeRO-{1} on {2} ranks</h1><p class=lead>Shardscope run report{5}</p>",
@@ -339,15 +341,16 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
       s.simulated ? " (simulated)" : "", colour::kIdle);
   page += section("Verdict", findings_html(findings));
   page += section("Run", identity(store, s));
-  page += section("Where the time goes", time_partition_svg(s),
-                  "total = compute + exposed communication + exposed copies + checkpoint + idle + unrecorded, "
-                  "unions of intervals over the measured steps, pauses cut out. Unrecorded: events are missing "
-                  "or were not emitted at the detail that was set; the other parts, overlap and fetch wait are "
-                  "of what was recorded. Exposed is not blocking: the fetch "
-                  "waits below say what compute waited for.");
-  page += section(
-      "Ranks", ranks_html(store, s),
-      "overlap = 100 (1 - exposed communication / communication). ± is the largest bound on the clock's error in the run.");
+  page +=
+      section("Where the time goes", time_partition_svg(s),
+              "total = compute + exposed communication + exposed copies + checkpoint + idle + unrecorded, "
+              "unions of intervals over the measured steps, pauses cut out. Unrecorded: events are missing "
+              "or were not emitted at the detail that was set; the other parts, overlap and fetch wait are "
+              "of what was recorded. Exposed is not blocking: the fetch "
+              "waits below say what compute waited for.");
+  page += section("Ranks", ranks_html(store, s),
+                  "overlap = 100 (1 - exposed communication / communication). ± is the largest bound on the "
+                  "clock's error in the run.");
   page += section(fmt::format("Timeline of a typical step ({})", typical.step).c_str(),
                   timeline_svg(store, typical.begin_ns, typical.end_ns),
                   "The step with the median time. Blue: compute; teal: all-gather; orange: reduce; yellow: "
@@ -369,13 +372,13 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
     });
     std::string body = memory_svg(store, s, worst->rank);
     const analysis::MemoryModel& model = s.memory_model;
-    body += fmt::format("<p>Model states: {} = {} per rank expected, {} measured at their peak ({}).</p>",
-                        escape_html(model.expression), bytes_text(model.bytes_per_rank),
-                        model.measured_bytes_per_rank
-                            ? fmt::format("{} on rank {}", bytes_text(*model.measured_bytes_per_rank),
-                                          model.measured_rank)
-                            : "—",
-                        number(model.excess_pct, "{:+.2f}", " %"));
+    body += fmt::format(
+        "<p>Model states: {} = {} per rank expected, {} measured at their peak ({}).</p>",
+        escape_html(model.expression), bytes_text(model.bytes_per_rank),
+        model.measured_bytes_per_rank
+            ? fmt::format("{} on rank {}", bytes_text(*model.measured_bytes_per_rank), model.measured_rank)
+            : "—",
+        number(model.excess_pct, "{:+.2f}", " %"));
     for (const analysis::MemoryPart& part : model.parts) {
       body += fmt::format("<p>{} of it are {}: {}.</p>", bytes_text(part.bytes),
                           analysis::name_of(part.cause), escape_html(analysis::explain(part.cause)));
@@ -387,7 +390,8 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
   }
   page += section(
       "Communication", communication_html(s),
-      "bytes: full tensors (nccl-tests); algbw = bytes / time. Transfer alone: from when all ranks had come to "
+      "bytes: full tensors (nccl-tests); algbw = bytes / time. Transfer alone: from when all ranks had come "
+      "to "
       "the end, the least over ranks (from the begin where nobody recorded when all had come); with waiting: "
       "begin to end, mean over ranks, what the operation cost. busbw = algbw x "
       "2(n-1)/n for "

@@ -14,11 +14,11 @@ namespace shardscope::store {
 /// [Note: spans with a missing end or begin]
 /// After a drop an end may never come. A span is never shown longer than it is known to have lasted: every
 /// open span is cut where the gap begins, for an end before that would have been recorded, and grows again
-/// only if its own end arrives. A begin that cannot nest in an open span (a new step, a second phase, a module outside its
-/// ancestors) proves that the open one is over; it then stays cut. So does one whose end, heard after the
-/// gap, may be that of a later span with the same ids (a module runs again in every step). An end whose begin
-/// is missing makes no span, because where it began is not known; it is counted, see [Note: ends whose begin
-/// is missing].
+/// only if its own end arrives. A begin that cannot nest in an open span (a new step, a second phase, a
+/// module outside its ancestors) proves that the open one is over; it then stays cut. So does one whose end,
+/// heard after the gap, may be that of a later span with the same ids (a module runs again in every step). An
+/// end whose begin is missing makes no span, because where it began is not known; it is counted, see [Note:
+/// ends whose begin is missing].
 class Lane {
  public:
   static constexpr std::int64_t kNever = INT64_MIN;

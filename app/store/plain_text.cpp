@@ -86,7 +86,7 @@ std::string plain_json(std::string_view text) {
   while (!text.empty()) {
     const Character character = first_of(text);
     if (character.valid && character.code > 0x20 && acts(character.code)) {  // can only be within a string
-      append_escape(out, static_cast<std::uint16_t>(character.code));  // what acts is below U+10000
+      append_escape(out, static_cast<std::uint16_t>(character.code));        // what acts is below U+10000
     } else {
       out += text.substr(0, character.bytes);
     }

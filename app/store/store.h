@@ -92,8 +92,8 @@ struct RankRow {
   std::string host, last_words;
   std::int32_t pid = 0;
   std::uint64_t events = 0, dropped = 0, lost_messages = 0;
-  std::int64_t clock_offset_ns = 0;    ///< of the newest chunk
-  std::int64_t clock_residual_ns = 0;  ///< in a store the largest of any chunk: it holds for the whole run
+  std::int64_t clock_offset_ns = 0;       ///< of the newest chunk
+  std::int64_t clock_residual_ns = 0;     ///< in a store the largest of any chunk: it holds for the whole run
   std::optional<ClockDrift> clock_drift;  ///< of what a store has taken in; its own, whatever a row says
   std::int64_t last_ns = 0;
   ev::GateKeeper::Position gate;  ///< last known

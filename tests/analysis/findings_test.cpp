@@ -43,7 +43,8 @@ TEST(Findings, BlameTheRankThatDiedAndNotTheOneThatNoticed) {
     run.instant(rank, rank == 2 ? 4'000'000 : 9'000'000, EventKind::tokens, StreamId::host, 0);
   }
   store::Store& store = run.build();
-  for (const store::RankRow& known : std::vector<store::RankRow>(store.ranks().begin(), store.ranks().end())) {
+  for (const store::RankRow& known :
+       std::vector<store::RankRow>(store.ranks().begin(), store.ranks().end())) {
     store::RankRow row = known;
     row.connected = false;
     row.finished = row.rank != 2;

@@ -140,7 +140,8 @@ TEST(SummaryText, SaysHowWellClocksAreKnown) {
 
 TEST(RankFailure, IsReadFromTheNoticeOfTheLauncher) {
   const auto killed = exit_in_notice(
-      "Primary job  terminated normally, but 1 process returned\nmpirun noticed that process rank 1 with PID 4711 on "
+      "Primary job  terminated normally, but 1 process returned\nmpirun noticed that process rank 1 with PID "
+      "4711 on "
       "node n1 exited on signal 9 (Killed).\n");
   ASSERT_TRUE(killed);
   EXPECT_EQ(killed->rank, 1U);

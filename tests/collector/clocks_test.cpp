@@ -180,8 +180,8 @@ TEST(Collector, ClocksOfProcessesThatAreSkewedAndDriftAreRecoveredWithinTheResid
     EXPECT_GT(errors[r].events, 100U) << "rank " << r;
     EXPECT_EQ(errors[r].beyond, 0U) << "rank " << r << ": error " << errors[r].error_ns;
     EXPECT_GT(errors[r].last_residual_ns, 0) << "rank " << r;
-    // What is not known is a round trip, for which two threads wake twice, and what a drift of 1,000 ppm makes of
-    // the second that a chunk of few events spans.
+    // What is not known is a round trip, for which two threads wake twice, and what a drift of 1,000 ppm
+    // makes of the second that a chunk of few events spans.
     const auto row = std::find_if(store.ranks().begin(), store.ranks().end(),
                                   [&](const store::RankRow& of) { return of.rank == r; });
     EXPECT_LT(errors[r].least_residual_ns, 1'200'000 + 4 * lateness.median_ns()) << "rank " << r;

@@ -227,8 +227,9 @@ TEST(Coordinator, SaysThatParametersChanged) {
   }
 }
 
-// One rank runs another block the third time. The blocks are of one size: without the parameters in a collective's
-// signature the ranks would gather parts of different ones into one (engine_trace_check_test has what gathers nothing).
+// One rank runs another block the third time. The blocks are of one size: without the parameters in a
+// collective's signature the ranks would gather parts of different ones into one (engine_trace_check_test has
+// what gathers nothing).
 TEST(Coordinator, RanksMustGatherTheSameParameters) {
   std::ifstream file(SHARDSCOPE_MODELS "/mlp_reuse.json");
   std::string text((std::istreambuf_iterator<char>(file)), {});

@@ -173,9 +173,10 @@ TEST(NcclRanks, WithSanityChecksADifferenceIsNamedBeforeNcclGetsIt) {
     EXPECT_THAT(outcome.error, ::testing::HasSubstr("factors or parameters"));
   }
   for (const RankOutcome& outcome : reduce_once(true, other, first)) {
-    EXPECT_THAT(outcome.error,
-                ::testing::HasSubstr("communicator 'checked': rank 0 all_reduce of 1 part, 32 elements f32 (call 1), "
-                                     "rank 1 all_reduce of 1 part, 33 elements f32 (call 1)"));
+    EXPECT_THAT(
+        outcome.error,
+        ::testing::HasSubstr("communicator 'checked': rank 0 all_reduce of 1 part, 32 elements f32 (call 1), "
+                             "rank 1 all_reduce of 1 part, 33 elements f32 (call 1)"));
   }
 }
 

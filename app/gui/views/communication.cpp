@@ -82,7 +82,8 @@ void CommunicationView::operations(Context& ctx, Rect& room) {
   const std::vector<std::pair<const char*, const char*>> heads{
       {"count", "Over the measured steps"},
       {"bytes", "S: full size over all ranks (metrics 2.3)"},
-      {"algbw", "Of the transfer alone: S / time from when all ranks had come to the end, the least over ranks"},
+      {"algbw",
+       "Of the transfer alone: S / time from when all ranks had come to the end, the least over ranks"},
       {"busbw", "algbw x the operation's factor, which makes it comparable with the link"},
       {"waiting", "busbw with waiting, as a cost: S x factor / time from begin to end, mean over ranks"}};
   const float width = std::clamp((room.w - 110) / 5, 64.0F, 120.0F);
@@ -112,9 +113,8 @@ void CommunicationView::prefetches(Context& ctx, Rect& room) {
   const analysis::Prefetch p = ctx.app.run->summary().prefetch.value_or(analysis::Prefetch{});
   const std::uint64_t total = p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
   if (total == 0 || room.h < 76) return;
-  const std::string covered =
-      analysis::coverage(ctx.app.run->summary(), ctx.app.run->summary().prefetch_steps,
-                         ctx.app.run->summary().steps);
+  const std::string covered = analysis::coverage(
+      ctx.app.run->summary(), ctx.app.run->summary().prefetch_steps, ctx.app.run->summary().steps);
   ctx.section(room, "Prefetches of all ranks by outcome" + (covered.empty() ? "" : ", " + covered));
   const std::vector<Part> parts{
       {"early", static_cast<double>(p.early), mix(c.of(Meaning::gather), c.panel, 0.55F), false},
@@ -198,10 +198,9 @@ void CommunicationView::waits(Context& ctx, Rect room) {
         std::ranges::any_of(ranks, [](const analysis::RankSummary& rank) { return rank.time.known(); });
     ctx.canvas.text_in(
         room.take_top(kRow),
-        known
-            ? "Computation never waited for communication."
-            : "Not known: " +
-                  analysis::missing_reason(app.run->summary(), "waits", ev::Detail::modules) + ".",
+        known ? "Computation never waited for communication."
+              : "Not known: " + analysis::missing_reason(app.run->summary(), "waits", ev::Detail::modules) +
+                    ".",
         c.muted, Font::small);
     return;
   }
@@ -239,11 +238,11 @@ void CommunicationView::waits(Context& ctx, Rect room) {
 void CommunicationView::draw(Context& ctx, Rect room) {
   const analysis::Summary& s = ctx.app.run->summary();
   if (s.ops.empty() && !s.elements_per_step) {
-    ctx.empty(room, s.world == 1 ? "One rank: nothing is communicated" : "No collectives measured yet",
-              s.steps > 0
-                  ? "Of the steps so far: " +
-                        analysis::missing_reason(s, "collectives", ev::Detail::modules) + "."
-                  : "Figures appear after the first completed steps.");
+    ctx.empty(
+        room, s.world == 1 ? "One rank: nothing is communicated" : "No collectives measured yet",
+        s.steps > 0
+            ? "Of the steps so far: " + analysis::missing_reason(s, "collectives", ev::Detail::modules) + "."
+            : "Figures appear after the first completed steps.");
     return;
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};

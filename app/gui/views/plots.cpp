@@ -127,7 +127,8 @@ std::vector<Part> time_parts(const Palette& c, const analysis::RankSummary& rank
   out.push_back({copies ? "idle" : "idle or copying", static_cast<double>(time.idle_ns),
                  c.of(Meaning::neutral), false});
   if (time.unrecorded_ns > 0) {
-    out.push_back({"unrecorded", static_cast<double>(time.unrecorded_ns), mix(c.muted, c.panel, 0.25F), true});
+    out.push_back(
+        {"unrecorded", static_cast<double>(time.unrecorded_ns), mix(c.muted, c.panel, 0.25F), true});
   }
   return out;
 }
