@@ -122,7 +122,7 @@ class Window:
 def main():
     for tool in ("Xvfb", "xdotool"):
         if shutil.which(tool) is None:
-            print(f"SKIP: {tool} is not installed (packages.txt)")
+            print(f"SKIP: {tool} is not installed (packages-test.txt)")
             sys.exit(77)
     with tempfile.TemporaryDirectory() as folder_name, Display() as display:
         folder = pathlib.Path(folder_name)

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""clang-tidy on the lines that changed since the merge base with main (.clang-tidy).
+
+Usage: tidy.py BUILD_FOLDER [--base COMMIT] [--limit SECONDS]
+
+BUILD_FOLDER is a configured build (compile_commands.json) whose generated headers are there. Only findings on
+changed lines count. Files are looked at in order of size until the limit is over (default 45 s; clang-tidy takes 5
+to 20 s a file); those that were not are named. Ends with 77 where clang-tidy 14 or the base is not known.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SKIPPED = 77
+# Of .clang-tidy those that find mistakes, without the analyzer, unnecessary-value-param (a third of the time) and
+# what the compilers' -Wconversion (narrowing, widening) and address arithmetic make noise.
+CHECKS = ("-*,bugprone-*,performance-*,misc-unused-*,misc-definitions-in-headers,modernize-use-override,"
+          "modernize-use-nullptr,cppcoreguidelines-slicing,cppcoreguidelines-pro-type-member-init,"
+          "-bugprone-easily-swappable-parameters,-bugprone-exception-escape,-bugprone-narrowing-conversions,"
+          "-bugprone-implicit-widening-of-multiplication-result,-bugprone-reserved-identifier,"
+          "-performance-unnecessary-value-param,-performance-no-int-to-ptr,-performance-inefficient-vector-operation")
+BASES = ("origin/main", "main", "origin/HEAD")
+
+
+def git(*arguments: str) -> str | None:
+    result = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return result.stdout.strip() if result.returncode == 0 else None
+
+
+def merge_base(wanted: str | None) -> str | None:
+    """The commit that changes are counted from; of main itself the commit before."""
+    for name in [wanted] if wanted else BASES:
+        if base := git("merge-base", "HEAD", name):
+            return git("rev-parse", "HEAD~1") if base == git("rev-parse", "HEAD") and not wanted else base
+    return None
+
+
+def changed_lines(base: str) -> dict[str, list[list[int]]]:
+    """Path -> [first, last] of each stretch of lines added or changed since `base`, uncommitted ones included."""
+    found: dict[str, list[list[int]]] = {}
+    name = ""
+    for line in (git("diff", "--unified=0", "--no-color", "--diff-filter=d", base, "--", "*.cpp", "*.h") or "").splitlines():
+        if line.startswith("+++ "):
+            name = line[6:]
+        elif match := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            first, count = int(match.group(1)), int(match.group(2) or 1)
+            if count:
+                found.setdefault(name, []).append([first, first + count - 1])
+    return found
+
+
+def units(changed: dict[str, list[list[int]]], build: Path) -> list[str]:
+    """Sources of the build that changed or whose header of the same name did, the smallest first."""
+    known = {os.path.relpath(entry["file"], ROOT) for entry in json.loads((build / "compile_commands.json").read_text())}
+    wanted = {name if name.endswith(".cpp") else name[:-2] + ".cpp" for name in changed}
+    return sorted(wanted & known, key=lambda name: (ROOT / name).stat().st_size)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--base")
+    parser.add_argument("--limit", type=float, default=45)
+    options = parser.parse_args()
+    program = shutil.which("clang-tidy-14")
+    base = merge_base(options.base)
+    if program is None or base is None:
+        print("clang-tidy 14 is not installed" if program is None else "no main to compare with", "nothing was checked", sep=": ")
+        return SKIPPED
+    changed = changed_lines(base)
+    files = units(changed, options.build)
+    lines = json.dumps([{"name": name, "lines": stretches} for name, stretches in changed.items()])
+    end = time.monotonic() + options.limit
+
+    def tidy(name: str) -> tuple[str, str | None]:
+        """(file, its findings; None: not finished in time)"""
+        left = end - time.monotonic()
+        if left <= 0:
+            return name, None
+        try:
+            result = subprocess.run([program, "-p", str(options.build), "--quiet", f"--line-filter={lines}",
+                                     f"--checks={CHECKS}", "--warnings-as-errors=*", name],
+                                    cwd=ROOT, capture_output=True, text=True, timeout=left)
+        except subprocess.TimeoutExpired:
+            return name, None
+        return name, result.stdout if result.returncode != 0 else ""
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(tidy, files))
+    unfinished = [name for name, found in results if found is None]
+    wrong = [found for _, found in results if found]
+    print("".join(wrong), end="")
+    if unfinished:
+        print(f"not looked at within {options.limit:.0f} s: {', '.join(unfinished)}")
+    print(f"clang-tidy: {len(files) - len(unfinished)} of {len(files)} changed files, {len(wrong)} with findings")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
