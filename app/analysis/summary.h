@@ -1,5 +1,5 @@
 // The numbers of a run: what `summary --json` prints and the Overview shows. Definitions: metrics.md;
-// fields: design.md section 4. A figure that cannot be computed is an empty optional, never zero.
+// fields: its section 4. A figure that cannot be computed is an empty optional, never zero.
 #pragma once
 
 #include <array>

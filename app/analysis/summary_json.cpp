@@ -1,4 +1,4 @@
-// `summary --json`: the fields of design.md section 4. What is not known is null.
+// `summary --json`: the fields of metrics.md section 4. What is not known is null.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// What became of a prefetch (docs/zero.md C5, C8; the question of metrics.md 3.8): was the parameter there
+// What became of a prefetch (docs/zero.md C5, C8; metrics.md 2.5): was the parameter there
 // when it was needed, for how long had it lain there, or how long did somebody wait.
 #pragma once
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Every rule that code cites is in docs/zero.md, every path that docs/zero.md names exists, and nothing cites a
-page that the repository does not have.
+"""Every rule that code cites is in docs/zero.md, every section of docs/metrics.md that code cites and every field
+that `--json` prints is there, and nothing cites a page that the repository does not have.
 
-A citation is a letter of docs/zero.md's sections and a number in a comment or a docstring: "C8", "P13a", "D4".
+A citation is a letter of docs/zero.md's sections and a number in a comment or a docstring: "C8", "P13a", "D4"; or
+"metrics.md 2.3", "metrics.md section 1" anywhere in a source file.
 """
 
 import re
@@ -14,10 +15,16 @@ ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "docs" / "zero.md"
 CITATION = re.compile(r"(?<![\w.\-/+&])([DMVSLPCO])([1-9][0-9]?)(a?)(?![\w.\-]*\w)")
 RANGE = re.compile(r"(?<![\w.])([DMVSLPCO])([1-9][0-9]?)-(?:\1)?([1-9][0-9]?)(?!\w)")
+METRICS = ROOT / "docs" / "metrics.md"
+METRICS_CITATION = re.compile(r"\bmetrics(?:\.md)?,?(?: section)? ([0-9](?:\.[0-9]+)?)(?: and ([0-9](?:\.[0-9]+)?))?\b")
+# What writes `summary --json`, `compare --json`, `findings --json` and `what-if --json`.
+JSON_SOURCES = ("app/analysis/summary_json.cpp", "app/analysis/unbegun_json.h", "app/cli/comparison_text.cpp",
+                "app/cli/summary_text.cpp", "app/cli/verb_what_if.cpp")
+JSON_KEY = re.compile(r'\{"([a-z_0-9]+)",|\["([a-z_0-9]+)"\] =|json& \w+ = out\["\w+"\]\["([a-z_0-9]+)"\]')
 NOT_CITATIONS = {"C99"}  # the C standard
 SOURCES = ("kernels", "instrumentation", "runtime", "app", "samples", "tests")
 COMMENT = {".h": r"//.*|/\*.*?\*/|^\s*\*.*", ".py": r"#.*|\"\"\".*?\"\"\""}
-FOREIGN = re.compile(r"zero-reference|\bnotes [A-E]\b")
+FOREIGN = re.compile(r"zero-reference|\bnotes [A-E]\b|\b(?:design|dashboard|live-profilers|style|attach)\.md")
 
 
 def rules() -> set[str]:
@@ -41,6 +48,44 @@ def citations(text: str) -> set[str]:
     text = RANGE.sub(" ", text)
     cited |= {"".join(groups) for groups in CITATION.findall(text)}
     return cited - NOT_CITATIONS
+
+
+def metrics_sections() -> set[str]:
+    return set(re.findall(r"^#{2,3} ([0-9](?:\.[0-9]+)?)[. ]", METRICS.read_text(), re.M))
+
+
+def metrics_citations(text: str) -> set[str]:
+    return {section for pair in METRICS_CITATION.findall(text) for section in pair if section}
+
+
+def json_fields(text: str) -> set[str]:
+    """Keys of the JSON objects that a C++ source writes."""
+    return {key for keys in JSON_KEY.findall(text) for key in keys if key}
+
+
+def described_fields() -> set[str]:
+    """Words of what stands in backticks in docs/metrics.md: "ranks[].time_ms.compute" has three."""
+    return {word for quoted in re.findall(r"`([^`\n]+)`", METRICS.read_text()) for word in re.findall(r"\w+", quoted)}
+
+
+def metrics_problems() -> list[str]:
+    sections, described = metrics_sections(), described_fields()
+    found = [] if len(sections) >= 10 else [f"{METRICS}: only {len(sections)} sections could be read"]
+    for path in sources():
+        name = path.relative_to(ROOT)
+        if name.parts[:2] == ("tests", "house"):
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            found += [f"{name}:{number}: cites section {section}, which docs/metrics.md does not have"
+                      for section in sorted(metrics_citations(line) - sections)]
+    fields = 0
+    for name in JSON_SOURCES:
+        keys = json_fields((ROOT / name).read_text())
+        fields += len(keys)
+        found += [f"{name}: prints the field {key}, which docs/metrics.md does not describe" for key in sorted(keys - described)]
+    if fields < 120:
+        found.append(f"only {fields} fields of --json could be read")
+    return found
 
 
 def tracked(*folders: str) -> list[Path]:
@@ -76,7 +121,7 @@ def problems() -> list[str]:
         pattern = pattern.rstrip("/*.")
         if not list(ROOT.glob(pattern + "*")):
             found.append(f"docs/zero.md: {here}: no such file")
-    return found
+    return found + metrics_problems()
 
 
 def self_check() -> None:
@@ -84,6 +129,9 @@ def self_check() -> None:
     assert citations("P15, C8 and (S2a); M1-M15") == {"P15", "C8", "S2a", "M1", "M15"}
     assert citations("V1-V4; P16-P19, O1-O2") == {"V1", "V4", "P16", "P19", "O1", "O2"}
     assert citations("-O3, C99, F32, T256, losses S06, P50ms, C8x, docs/P1") == set()
+    assert metrics_citations("as metrics.md 2.3, S; metrics.md 1 and 2.8; metrics, section 2.2") == {"2.3", "1", "2.8", "2.2"}
+    assert metrics_citations("the metrics of 2 ranks; docs/metrics.md") == set()
+    assert json_fields('{{"rank", r}, {"a", 1}}; out["b"] = {"text"};') == {"rank", "a", "b"}
     assert citations("C77") - rules() == {"C77"}
 
 
