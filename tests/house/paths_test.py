@@ -5,7 +5,7 @@ Usage: paths_test.py [--self-test]
 
 Looked at is what stands in backticks or in a link of README.md, CONTRIBUTING.md, CHANGELOG.md and docs/*.md.
 A path may begin at the root, in runtime/, in app/ or in instrumentation/include; `*` stands for anything. A file name
-without a folder must be the name of a file somewhere.
+without a folder must be the name of a file somewhere. NAME stands for what a reader chooses.
 """
 
 import fnmatch
@@ -39,7 +39,7 @@ def files() -> list[str]:
 
 def is_ours(path: str) -> bool:
     """Whether a quoted path is to be in this repository."""
-    return path.split("/")[0] in TOP or path.endswith(SOURCE)
+    return (path.split("/")[0] in TOP or path.endswith(SOURCE)) and "NAME" not in path
 
 
 class Tree:
