@@ -17,10 +17,10 @@ CITATION = re.compile(r"(?<![\w.\-/+&])([DMVSLPCO])([1-9][0-9]?)(a?)(?![\w.\-]*\
 RANGE = re.compile(r"(?<![\w.])([DMVSLPCO])([1-9][0-9]?)-(?:\1)?([1-9][0-9]?)(?!\w)")
 METRICS = ROOT / "docs" / "metrics.md"
 METRICS_CITATION = re.compile(r"\bmetrics(?:\.md)?,?(?: section)? ([0-9](?:\.[0-9]+)?)(?: and ([0-9](?:\.[0-9]+)?))?\b")
-# What writes `summary --json`, `compare --json`, `findings --json` and `what-if --json`.
+# What writes `--json` of summary, compare, findings, what-if and info.
 JSON_SOURCES = ("app/analysis/summary_json.cpp", "app/analysis/unbegun_json.h", "app/cli/comparison_text.cpp",
-                "app/cli/summary_text.cpp", "app/cli/verb_what_if.cpp")
-JSON_KEY = re.compile(r'\{"([a-z_0-9]+)",|\["([a-z_0-9]+)"\] =|json& \w+ = out\["\w+"\]\["([a-z_0-9]+)"\]')
+                "app/cli/summary_text.cpp", "app/cli/verb_what_if.cpp", "app/cli/verbs_reading.cpp")
+JSON_KEY = re.compile(r'\{"([a-z_0-9]+)",(?!\s*")|\["([a-z_0-9]+)"\] =|json& \w+ = out\["\w+"\]\["([a-z_0-9]+)"\]')
 NOT_CITATIONS = {"C99"}  # the C standard
 SOURCES = ("kernels", "instrumentation", "runtime", "app", "samples", "tests")
 COMMENT = {".h": r"//.*|/\*.*?\*/|^\s*\*.*", ".py": r"#.*|\"\"\".*?\"\"\""}
