@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "instrumentation/event.h"
+#include "instrumentation/event_fields.h"
 #include "instrumentation/ring.h"
 
 namespace shardscope::instrumentation {
@@ -57,6 +57,16 @@ inline void emit_at(std::int64_t monotonic_ns, const Event& event) noexcept {
       ::shardscope::instrumentation::emit(::shardscope::instrumentation::Event{__VA_ARGS__}); \
     }                                                                                         \
   } while (false)
+
+/// An event of a kind by its fields, if the kind's level is on.
+template <EventKind kind>
+[[gnu::always_inline]] inline void emit(const Fields<kind>& fields) noexcept {
+  if (enabled(detail_of(kind))) emit(make<kind>(fields));
+}
+template <EventKind kind>
+[[gnu::always_inline]] inline void emit(StreamId lane, const Fields<kind>& fields) noexcept {
+  if (enabled(detail_of(kind))) emit(make<kind>(lane, fields));
+}
 
 // ---- static tables: sent once, kept for late joiners ------------------------------------------------
 struct ModuleInfo {

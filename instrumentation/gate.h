@@ -18,17 +18,6 @@
 
 namespace shardscope::instrumentation {
 
-enum class GateKind : std::uint8_t {
-  step = 0,         ///< id: step
-  micro_step = 1,   ///< id: micro-step
-  pre_forward = 2,  ///< id: module
-  post_forward = 3,
-  pre_backward = 4,
-  post_backward = 5,
-  bucket = 6,     ///< before a bucket is flushed; id: bucket
-  optimizer = 7,  ///< before the optimizer; id: step
-};
-
 /// Where a resumed rank stops next, evaluated alike on every rank. `count` gates that match are let
 /// through before it holds (0: at the first match).
 struct StopRule {

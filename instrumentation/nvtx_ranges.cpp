@@ -11,12 +11,8 @@ namespace shardscope::instrumentation::nvtx {
 namespace {
 
 constexpr std::size_t kDeepest = 64;
-constexpr std::size_t kPhases = 7, kPasses = 3, kOperations = 7;
-constexpr std::array<const char*, kPhases> kPhaseNames{
-    "forward", "backward", "reduce", "optimizer", "gather", "checkpoint save", "checkpoint load"};
-constexpr std::array<const char*, kPasses> kPassSuffixes{"", " (backward)", " (recompute)"};
-constexpr std::array<const char*, kOperations> kOperationNames{
-    "all_gather", "reduce_scatter", "reduce", "all_reduce", "broadcast", "barrier", "all_to_all"};
+constexpr std::size_t kPhases = kValueCount<Phase>, kPasses = kValueCount<Pass>,
+                      kOperations = kValueCount<CollectiveOp>;
 
 std::mutex g_mutex;                // of g_paths, until the domain is made
 std::vector<std::string> g_paths;  // of modules
@@ -37,11 +33,14 @@ struct Domain {
     const auto text = [this](const std::string& name) {
       return nvtxDomainRegisterStringA(handle, name.c_str());
     };
-    for (std::size_t i = 0; i < kPhases; ++i) phases[i] = text(kPhaseNames[i]);
-    for (std::size_t i = 0; i < kOperations; ++i) operations[i] = text(kOperationNames[i]);
+    for (std::size_t i = 0; i < kPhases; ++i) phases[i] = text(label_of(static_cast<Phase>(i)));
+    for (std::size_t i = 0; i < kOperations; ++i) operations[i] = text(name_of(static_cast<CollectiveOp>(i)));
     for (const std::string& path : g_paths) {
       std::array<nvtxStringHandle_t, kPasses>& names = modules.emplace_back();
-      for (std::size_t pass = 0; pass < kPasses; ++pass) names[pass] = text(path + kPassSuffixes[pass]);
+      for (std::size_t i = 0; i < kPasses; ++i) {
+        const auto pass = static_cast<Pass>(i);
+        names[i] = text(pass == Pass::forward ? path : path + " (" + name_of(pass) + ")");
+      }
     }
     other = text("unnamed");
   }

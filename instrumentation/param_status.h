@@ -1,7 +1,11 @@
-// What the status of a param_status event says, the low 4 bits of its code.
+// What param_status says beside the status itself.
 #pragma once
 
 #include <cstdint>
+
+namespace shardscope::plan {
+enum class ParamStatus : std::uint8_t;
+}
 
 namespace shardscope::instrumentation {
 
@@ -14,5 +18,20 @@ inline constexpr std::uint8_t kSecondaryHeld = 8;
 [[nodiscard]] constexpr bool secondary_held(std::uint8_t code) noexcept {
   return (code & kSecondaryHeld) != 0;
 }
+
+/// A parameter's status, and whether this rank holds its part of a secondary copy beside it.
+struct HeldStatus {
+  std::uint8_t bits = 0;
+  constexpr HeldStatus() = default;
+  constexpr explicit HeldStatus(std::uint8_t from) noexcept : bits(from) {}
+  constexpr HeldStatus(plan::ParamStatus status, bool secondary = false) noexcept
+      : bits(static_cast<std::uint8_t>(static_cast<std::uint8_t>(status) |
+                                       (secondary ? kSecondaryHeld : 0U))) {}
+  [[nodiscard]] constexpr plan::ParamStatus status() const noexcept {
+    return static_cast<plan::ParamStatus>(status_of(bits));
+  }
+  [[nodiscard]] constexpr bool secondary() const noexcept { return secondary_held(bits); }
+  friend constexpr bool operator==(HeldStatus, HeldStatus) = default;
+};
 
 }  // namespace shardscope::instrumentation

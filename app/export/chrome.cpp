@@ -151,11 +151,8 @@ class ChromeWriter {
       }
     }
     if (walked.is_work) return "kernel";
-    const bool waits = walked.span->kind == EventKind::fetch_wait_begin ||
-                       walked.span->kind == EventKind::reduce_wait_begin ||
-                       walked.span->kind == EventKind::deferred_wait_begin ||
-                       walked.span->kind == EventKind::data_wait_begin ||
-                       walked.span->kind == EventKind::paused_begin;
+    const bool waits =
+        ev::role_of(walked.span->kind) == ev::EventRole::wait || walked.span->kind == EventKind::paused_begin;
     return waits ? "wait" : "user_annotation";
   }
 
@@ -353,11 +350,7 @@ class ChromeWriter {
         text_ += '}';
         close();
       };
-      counter("loss", step.loss);
-      counter("grad_norm", step.grad_norm);
-      counter("loss_scale", step.loss_scale);
-      counter("learning_rate", step.learning_rate);
-      counter("clip_factor", step.clip_factor);
+      for (const store::StepValue& value : store::kStepValues) counter(value.name(), step.*value.member);
     }
   }
 

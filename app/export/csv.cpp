@@ -115,15 +115,19 @@ void write_spans(Table& t, const Store& store) {
 
 void write_steps(Table& t, const Store& store) {
   for (const store::StepRow& s : store.steps()) {
-    t.cell(std::int64_t{s.step})
-        .time(s.begin_ns)
-        .time(s.end_ns)
-        .cell(s.paused_ns)
-        .cell(s.tokens)
-        .cell(s.loss);
-    t.cell(s.grad_norm).cell(s.loss_scale).cell(s.learning_rate).cell(std::int64_t{s.skipped});
-    t.cell(s.clip_factor).end_row();
+    t.cell(std::int64_t{s.step}).time(s.begin_ns).time(s.end_ns).cell(s.paused_ns).cell(s.tokens);
+    store::for_each_step_column([&](const store::StepValue& value) { t.cell(s.*value.member); },
+                                [&] { t.cell(std::int64_t{s.skipped}); });
+    t.end_row();
   }
+}
+
+std::string step_columns() {
+  std::string columns;
+  store::for_each_step_column(
+      [&](const store::StepValue& value) { columns += std::string(",") + value.name(); },
+      [&] { columns += ",skipped"; });
+  return columns;
 }
 
 void write_ranks(Table& t, const Store& store) {
@@ -268,15 +272,14 @@ struct Page {
   const char* file;
   const char* header;
   void (*write)(Table&, const Store&);
+  std::string (*more_columns)() = nullptr;
 };
 constexpr Page kPages[] = {
     {"spans.csv",
      "rank,stream,depth,kind,label,code,begin_ns,end_ns,duration_ns,all_ranks_arrived_ns,a,b,c,v0,v1,"
      "paused_ns,open_until_ns,holds",
      write_spans},
-    {"steps.csv",
-     "step,begin_ns,end_ns,paused_ns,tokens,loss,grad_norm,loss_scale,learning_rate,skipped,clip_factor",
-     write_steps},
+    {"steps.csv", "step,begin_ns,end_ns,paused_ns,tokens", write_steps, step_columns},
     {"ranks.csv",
      "rank,host,pid,finished,exit_code,events,dropped,lost_messages,clock_offset_ns,clock_residual_ns,"
      "simulated,clock_drift_ppb,clock_drift_bound_ppb,last_event_ns,state",
@@ -307,7 +310,7 @@ std::vector<std::string> write_csv(const std::string& folder, const Store& store
   std::vector<std::string> paths;
   for (const Page& page : kPages) {
     const std::filesystem::path path = std::filesystem::path(folder) / page.file;
-    Table table(path, page.header);
+    Table table(path, page.header + (page.more_columns != nullptr ? page.more_columns() : std::string()));
     page.write(table, store);
     table.commit();
     paths.push_back(path.string());

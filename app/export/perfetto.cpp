@@ -1,5 +1,6 @@
 #include "app/export/perfetto.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 #include <string_view>
@@ -51,7 +52,6 @@ constexpr std::uint64_t memory_track(std::uint32_t rank, std::size_t pool, std::
 constexpr std::uint64_t gap_track(std::uint32_t rank) { return process_track(rank) + 1024; }
 constexpr std::uint64_t message_track(std::uint32_t rank) { return process_track(rank) + 1025; }
 constexpr std::uint64_t end_track(std::uint32_t rank) { return process_track(rank) + 1026; }
-enum class RunCounter : std::uint64_t { loss = 1, grad_norm, loss_scale, learning_rate, clip_factor };
 
 class PerfettoWriter {
  public:
@@ -287,23 +287,26 @@ class PerfettoWriter {
   }
 
   void training() {
-    const auto series = [&](RunCounter which, const char* name, double store::StepRow::*value) {
-      const auto track = static_cast<std::uint64_t>(which);
+    std::uint64_t track = 0;  // 1, 2, ...: below those of ranks
+    for (const store::StepValue& value : store::kStepValues) {
       Protobuf more;
       more.message(descriptor::kCounter, Protobuf());
-      describe_track(track, name, 0, more);
+      describe_track(++track, counter_name(value), 0, more);
       for (const store::StepRow& step : store_.steps()) {
-        if (step.end_ns == store::kOpen || !std::isfinite(step.*value)) continue;
+        if (step.end_ns == store::kOpen || !std::isfinite(step.*value.member)) continue;
         Protobuf counter = event(track_event::kCounter, track);
-        counter.real(track_event::kDoubleCounterValue, step.*value);
+        counter.real(track_event::kDoubleCounterValue, step.*value.member);
         send(step.end_ns, std::move(counter));
       }
-    };
-    series(RunCounter::loss, "loss", &store::StepRow::loss);
-    series(RunCounter::grad_norm, "gradient norm", &store::StepRow::grad_norm);
-    series(RunCounter::loss_scale, "loss scale", &store::StepRow::loss_scale);
-    series(RunCounter::learning_rate, "learning rate", &store::StepRow::learning_rate);
-    series(RunCounter::clip_factor, "clip factor", &store::StepRow::clip_factor);
+    }
+  }
+
+  /// "loss scale"; a track keeps the name that it had before it came from the table of kinds.
+  static std::string counter_name(const store::StepValue& value) {
+    if (value.kind == ev::EventKind::grad_norm) return "gradient norm";
+    std::string name = value.name();
+    std::replace(name.begin(), name.end(), '_', ' ');
+    return name;
   }
 
   std::ostream& out_;

@@ -23,9 +23,7 @@ std::string module_name(const Store& store, std::uint32_t module) {
 }
 
 bool can_be_work(EventKind kind) noexcept {
-  return kind == EventKind::module_begin || kind == EventKind::kernel_begin ||
-         kind == EventKind::optimizer_begin || kind == EventKind::collective_begin ||
-         kind == EventKind::transfer_begin || kind == EventKind::gpu_begin;
+  return ev::is_begin(kind) && ev::role_of(kind) == ev::EventRole::work;
 }
 
 /// Where the GPU itself was recorded its kernels and copies are the work, and the spans of the runtime's

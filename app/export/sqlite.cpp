@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "app/analysis/digest.h"
@@ -44,8 +47,6 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER NOT NULL, end INTEGER NOT 
 CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,
   contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
   bytes INTEGER NOT NULL, copyKind INTEGER NOT NULL);
-CREATE TABLE SHARDSCOPE_STEPS(step INTEGER PRIMARY KEY, start INTEGER, end INTEGER, pausedNs INTEGER,
-  tokens INTEGER, loss REAL, gradNorm REAL, lossScale REAL, learningRate REAL, skipped INTEGER, clipFactor REAL);
 CREATE TABLE SHARDSCOPE_PARAMS(id INTEGER PRIMARY KEY, name TEXT, dtype TEXT, elems INTEGER, shardElems INTEGER,
   paddingElems INTEGER, persistent INTEGER, frozen INTEGER);
 CREATE TABLE SHARDSCOPE_PARAM_STATUS(rank INTEGER, at INTEGER, param INTEGER, status TEXT, cause TEXT,
@@ -65,6 +66,19 @@ CREATE TABLE SHARDSCOPE_BANDWIDTHS(op TEXT, count INTEGER, bytes INTEGER, elems 
   stepsMeasured INTEGER, algbwGbs REAL, busbwGbs REAL, algbwWaitingGbs REAL, busbwWaitingGbs REAL);
 CREATE TABLE SHARDSCOPE_MESSAGES(at INTEGER, rank INTEGER, severity TEXT, text TEXT);
 )sql";
+
+/// "gradNorm" of "grad_norm".
+std::string camel_case(std::string_view name) {
+  std::string out;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '_' && i + 1 < name.size()) {
+      out += static_cast<char>(std::toupper(static_cast<unsigned char>(name[++i])));
+    } else {
+      out += name[i];
+    }
+  }
+  return out;
+}
 
 /// copyKind as CUPTI numbers it.
 std::int64_t copy_kind(ev::GpuWork work) {
@@ -207,7 +221,16 @@ class Tables {
   }
 
   void steps() {
-    Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_STEPS VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)");
+    std::string columns, places = "?1,?2,?3,?4,?5,?6";  // and one for each value
+    store::for_each_step_column(
+        [&](const store::StepValue& value) { columns += ", " + camel_case(value.name()) + " REAL"; },
+        [&] { columns += ", skipped INTEGER"; });
+    for (std::size_t i = 0; i < store::kStepValues.size(); ++i) places += ",?" + std::to_string(i + 7);
+    db_.execute(
+        "CREATE TABLE SHARDSCOPE_STEPS(step INTEGER PRIMARY KEY, start INTEGER, end INTEGER, "
+        "pausedNs INTEGER, tokens INTEGER" +
+        columns + ")");
+    Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_STEPS VALUES(" + places + ")");
     for (const store::StepRow& s : store_.steps()) {
       insert.bind(1, std::int64_t{s.step}).bind(2, s.begin_ns);
       if (s.end_ns == store::kOpen) {
@@ -215,12 +238,12 @@ class Tables {
       } else {
         insert.bind(3, s.end_ns);
       }
-      insert.bind(4, s.paused_ns)
-          .bind(5, s.tokens)
-          .bind(6, s.loss)
-          .bind(7, s.grad_norm)
-          .bind(8, s.loss_scale);
-      insert.bind(9, s.learning_rate).bind(10, std::int64_t{s.skipped}).bind(11, s.clip_factor).run();
+      insert.bind(4, s.paused_ns).bind(5, s.tokens);
+      int column = 6;
+      store::for_each_step_column(
+          [&](const store::StepValue& value) { insert.bind(column++, s.*value.member); },
+          [&] { insert.bind(column++, std::int64_t{s.skipped}); });
+      insert.run();
     }
   }
 

@@ -25,9 +25,7 @@ inline constexpr std::size_t kColumnFields = 5;  ///< a, b, c, v0, v1
 // events; spans are most of the others. In a large chunk each of the two has columns of its own, so that a
 // question about one does not pay for the other. How they alternate is stored as lengths of runs.
 [[nodiscard]] constexpr bool is_of_state(instrumentation::EventKind kind) noexcept {
-  using enum instrumentation::EventKind;
-  return kind == param_status || kind == memory_alloc || kind == memory_free || kind == bucket_open ||
-         kind == bucket_add || kind == bucket_flush;
+  return instrumentation::role_of(kind) == instrumentation::EventRole::state;
 }
 
 static_assert(offsetof(instrumentation::Event, kind) == 8 && offsetof(instrumentation::Event, stream) == 10 &&

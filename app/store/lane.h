@@ -140,8 +140,7 @@ class Lane {
 
 /// Computation stood still: for communication, for ZenFlow's update or for data.
 [[nodiscard]] constexpr bool is_wait(ev::EventKind begin) noexcept {
-  return begin == ev::EventKind::fetch_wait_begin || begin == ev::EventKind::reduce_wait_begin ||
-         begin == ev::EventKind::deferred_wait_begin || begin == ev::EventKind::data_wait_begin;
+  return ev::is_begin(begin) && ev::role_of(begin) == ev::EventRole::wait;
 }
 
 }  // namespace shardscope::store

@@ -219,6 +219,7 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
   } else if (for_ == For::blocks) {
     ++counts_.row(kind_key({}, event.kind, event.code)).first;
   }
+  if (ev::role_of(event.kind) == ev::EventRole::step_value) return note(event, at_ns);
   switch (event.kind) {
     case EventKind::param_status:
       if (keeps(For::states)) add_of_state(event, at_ns);
@@ -227,11 +228,6 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
     case EventKind::memory_free:
       if (keeps(For::states) || for_ == For::totals) add_of_state(event, at_ns);
       return;
-    case EventKind::loss:
-    case EventKind::grad_norm:
-    case EventKind::loss_scale:
-    case EventKind::learning_rate:
-    case EventKind::clip_factor:
     case EventKind::tokens:
       note(event, at_ns);
       return;

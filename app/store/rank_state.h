@@ -134,8 +134,8 @@ class RankState {
   [[nodiscard]] const MemoryIndex& memory(std::size_t pool) const { return memory_[pool]; }
   [[nodiscard]] const std::vector<Store::GateRow>& gates() const noexcept { return gates_; }
   [[nodiscard]] std::uint32_t gate_count() const noexcept { return gate_count_; }
-  /// Events of which the table of steps is made, in order of arrival: step_*, loss, grad_norm, loss_scale,
-  /// learning_rate, clip_factor, tokens, and paused_end with the length of the pause as v0.
+  /// Events of which the table of steps is made, in order of arrival: step_*, values of steps, tokens, and
+  /// paused_end with the length of the pause as v0.
   [[nodiscard]] const std::vector<ev::Event>& notable() const noexcept { return notable_; }
   [[nodiscard]] std::vector<BucketState> buckets_at(std::int64_t at_ns) const;
   [[nodiscard]] std::size_t bytes() const noexcept;

@@ -36,9 +36,6 @@ CREATE TABLE levels(id INTEGER PRIMARY KEY, statuses BLOB NOT NULL, bytes BLOB N
 CREATE TABLE tiles(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
 CREATE TABLE tails(rank INTEGER PRIMARY KEY, statuses BLOB NOT NULL, bytes BLOB NOT NULL);
 CREATE INDEX chunks_by_time ON chunks(rank, begin_ns, end_ns);
-CREATE TABLE steps(step INTEGER PRIMARY KEY, begin_ns INTEGER, end_ns INTEGER, paused_ns INTEGER,
-  tokens INTEGER, loss REAL, grad_norm REAL, loss_scale REAL, learning_rate REAL, skipped INTEGER,
-  clip_factor REAL);
 CREATE TABLE memory_peaks(rank INTEGER, pool TEXT, at_ns INTEGER, category TEXT, bytes INTEGER,
   PRIMARY KEY(rank, pool, category)) WITHOUT ROWID;
 CREATE TABLE span_summary(rank INTEGER, stream TEXT, kind TEXT, code INTEGER, count INTEGER, total_ns INTEGER,

@@ -7,7 +7,9 @@ namespace shardscope::store {
 namespace {
 
 void write_steps(Database& db, const Store& store) {
-  Statement insert = db.prepare("INSERT INTO steps VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)");
+  std::string places = "?1,?2,?3,?4,?5,?6";  // and one for each value
+  for (std::size_t i = 0; i < kStepValues.size(); ++i) places += ",?" + std::to_string(i + 7);
+  Statement insert = db.prepare("INSERT INTO steps VALUES(" + places + ")");
   for (const StepRow& row : store.steps()) {
     insert.bind(1, std::int64_t{row.step}).bind(2, row.begin_ns);
     // A step that never ended has no end: NULL, not a number to calculate with.
@@ -16,9 +18,11 @@ void write_steps(Database& db, const Store& store) {
     } else {
       insert.bind(3, row.end_ns);
     }
-    insert.bind(4, row.paused_ns).bind(5, row.tokens).bind(6, row.loss).bind(7, row.grad_norm);
-    insert.bind(8, row.loss_scale).bind(9, row.learning_rate).bind(10, std::int64_t{row.skipped});
-    insert.bind(11, row.clip_factor).run();
+    insert.bind(4, row.paused_ns).bind(5, row.tokens);
+    int column = 6;
+    for_each_step_column([&](const StepValue& value) { insert.bind(column++, row.*value.member); },
+                         [&] { insert.bind(column++, std::int64_t{row.skipped}); });
+    insert.run();
   }
 }
 
@@ -53,6 +57,16 @@ void write_span_summary(Database& db, const Store& store) {
 }
 
 }  // namespace
+
+void create_steps(Database& db) {
+  std::string columns;
+  for_each_step_column([&](const StepValue& value) { columns += std::string(", ") + value.name() + " REAL"; },
+                       [&] { columns += ", skipped INTEGER"; });
+  db.execute(
+      "CREATE TABLE steps(step INTEGER PRIMARY KEY, begin_ns INTEGER, end_ns INTEGER, paused_ns INTEGER, "
+      "tokens INTEGER" +
+      columns + ")");
+}
 
 void write_summary(Database& db, const Store& store) {
   db.execute("DELETE FROM steps; DELETE FROM memory_peaks; DELETE FROM span_summary; DELETE FROM gaps");

@@ -6,6 +6,8 @@
 
 namespace shardscope::store {
 
+/// Creates the table of steps: its columns come from the table of event kinds.
+void create_steps(Database& database);
 /// Replaces the summary tables by what `store` holds. Throws DatabaseError.
 void write_summary(Database& database, const Store& store);
 

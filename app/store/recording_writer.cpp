@@ -174,6 +174,7 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     db.execute("PRAGMA application_id = " + std::to_string(kRecordingApplicationId));
     db.execute("PRAGMA user_version = " + std::to_string(kRecordingVersion));
     db.execute(kRecordingSchema);
+    create_steps(db);
     db.execute("INSERT INTO meta VALUES('complete', 0), ('unbegun_counted', 1)");
     db.execute("COMMIT");
     s.file = identity_of(s.place);

@@ -93,30 +93,20 @@ void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_
 void StepTable::set_value(std::size_t index, const ev::Event& event) {
   StepRow& row = rows_[index];
   Sums& sums = sums_[index];
-  const double value = std::bit_cast<double>(event.v0);
   switch (event.kind) {
     case ev::EventKind::tokens:
-      sums.rank_tokens += event.v0;
+      sums.rank_tokens += ev::as<ev::EventKind::tokens>(event).tokens;
       if (!sums.has_total_tokens) row.tokens = sums.rank_tokens;
       return;
     case ev::EventKind::loss:
-      sums.loss_sum += value;
+      sums.loss_sum += ev::as<ev::EventKind::loss>(event).value;
       ++sums.losses;
       row.loss = sums.loss_sum / sums.losses;
       return;
-    case ev::EventKind::grad_norm:
-      row.grad_norm = value;
-      return;
-    case ev::EventKind::loss_scale:
-      row.loss_scale = value;
-      return;
-    case ev::EventKind::learning_rate:
-      row.learning_rate = value;
-      return;
-    case ev::EventKind::clip_factor:
-      row.clip_factor = value;
-      return;
     default:
+      for (const StepValue& column : kStepValues) {
+        if (column.kind == event.kind) row.*column.member = column.read(event);
+      }
       return;
   }
 }

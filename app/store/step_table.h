@@ -14,7 +14,7 @@ namespace shardscope::store {
 
 class StepTable {
  public:
-  /// Feeds one event of kind step_*, loss, grad_norm, loss_scale, learning_rate, clip_factor, tokens. A step
+  /// Feeds one event of kind step_* or tokens, or of a kind that is a value of a step. A step
   /// has a row once it began or ended: values that come before it (the next step's learning rate, set before
   /// an evaluation) wait for it, and neither make a step nor make it longer.
   void add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "app/store/clock_drift.h"
+#include "app/store/step_values.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/event.h"
 #include "instrumentation/gate.h"
@@ -49,16 +50,12 @@ struct Density {
   std::uint8_t dominant_code = 0;
 };
 
-struct StepRow {
+struct StepRow : StepValues {  ///< loss: mean over ranks and micro-steps
   std::uint32_t step = 0;
   std::int64_t begin_ns = 0, end_ns = kOpen;  ///< earliest begin and latest end over ranks
   std::int64_t paused_ns = 0;                 ///< not in any metric
   std::int64_t tokens = 0;                    ///< all ranks
-  double loss = NAN_;                         ///< mean over ranks and micro-steps
-  double grad_norm = NAN_, loss_scale = NAN_, learning_rate = NAN_;
-  double clip_factor = NAN_;  ///< 1: not clipped
   bool skipped = false;
-  static constexpr double NAN_ = __builtin_nan("");
 };
 
 struct ParamState {

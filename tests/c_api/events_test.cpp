@@ -1,4 +1,4 @@
-// Every inline function of events.h and gpu_events.h, with a library that only keeps what it is given: each
+// Every inline function of the headers, with a library that only keeps what it is given: each
 // kind can be emitted, and its fields are where docs/events.md says.
 #include <gtest/gtest.h>
 

@@ -15,17 +15,10 @@ namespace shardscope::gui {
 
 namespace ev = shardscope::instrumentation;
 
-[[nodiscard]] const char* word(ev::StreamId stream) noexcept;
-[[nodiscard]] const char* word(ev::Phase phase) noexcept;
-[[nodiscard]] const char* word(ev::Pass pass) noexcept;
-[[nodiscard]] const char* word(ev::CollectiveOp op) noexcept;
-[[nodiscard]] const char* word(ev::MemoryPool pool) noexcept;
-[[nodiscard]] const char* word(ev::MemoryCategory category) noexcept;
-[[nodiscard]] const char* word(ev::TransferKind kind) noexcept;
-[[nodiscard]] const char* word(ev::StatusCause cause) noexcept;
-[[nodiscard]] const char* word(ev::GpuWork work) noexcept;
-[[nodiscard]] const char* word(ev::GpuSync sync) noexcept;
-[[nodiscard]] const char* word(ev::GateKind kind) noexcept;
+/// Of the events' own enumerations, from event_enums.def.
+template <typename Enum>
+requires requires(Enum value) { ev::label_of(value); }
+[[nodiscard]] const char* word(Enum value) noexcept { return ev::label_of(value); }
 [[nodiscard]] const char* word(plan::ParamStatus status) noexcept;
 [[nodiscard]] const char* word(plan::TraceMode mode) noexcept;
 /// Whole sentences: why the prefetcher stopped, why a parameter stays, why a bucket went.

@@ -1,0 +1,193 @@
+// The fields of events by name and type, from event_kinds.def: the only way in which code outside of the
+// transport and the recording's codec should read or fill an event's slots.
+//
+//   emit(make<EventKind::clip_factor>({.step = 7, .value = 0.5}));
+//   if (event.kind == EventKind::clip_factor) use(as<EventKind::clip_factor>(event).value);
+//
+// Everything is inline: what is not used of a record is not computed.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <optional>
+#include <type_traits>
+
+#include "instrumentation/event.h"
+#include "instrumentation/param_status.h"
+
+// What the plan decides is enumerated there; here only the types are needed.
+namespace shardscope::plan {
+enum class FlushReason : std::uint8_t;
+enum class TraceMode : std::uint8_t;
+enum class InvalidationCause : std::uint8_t;
+enum class PrefetchStop : std::uint8_t;
+enum class PrefetchOutcome : std::uint8_t;
+enum class KeepReason : std::uint8_t;
+enum class FetchCounter : std::uint8_t;
+enum class InFlight : std::uint8_t;
+enum class SelectionCause : std::uint8_t;
+enum class UpdateCause : std::uint8_t;
+}  // namespace shardscope::plan
+
+namespace shardscope::instrumentation {
+
+/// Which ranks a collective is among and what type its elements have; none: among all ranks, the type is not
+/// known.
+struct CollectiveCode {
+  std::uint32_t bits = kNoId;
+  [[nodiscard]] constexpr bool known() const noexcept { return bits != kNoId; }
+  [[nodiscard]] constexpr CollectiveScope scope() const noexcept { return scope_of(bits); }
+  /// 0: the whole world.
+  [[nodiscard]] constexpr std::uint32_t ranks() const noexcept { return ranks_of(bits); }
+  /// Number of the kernels' DType.
+  [[nodiscard]] constexpr std::uint8_t dtype() const noexcept { return static_cast<std::uint8_t>(bits); }
+  friend constexpr bool operator==(CollectiveCode, CollectiveCode) = default;
+};
+
+enum class EventSlot : std::uint8_t { a, b, c, code, v0, v1 };
+
+namespace fields {
+
+/// A slot's bits as the field's type, and back.
+template <typename T>
+constexpr T from_bits(std::uint64_t bits) noexcept {
+  if constexpr (std::is_same_v<T, double>) {
+    return std::bit_cast<double>(bits);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return bits != 0;
+  } else if constexpr (requires { typename T::value_type; }) {  // std::optional of an enumeration
+    if (bits == kNoId) return std::nullopt;
+    return static_cast<typename T::value_type>(static_cast<std::uint8_t>(bits));
+  } else if constexpr (std::is_class_v<T>) {
+    return T{static_cast<decltype(T::bits)>(bits)};
+  } else if constexpr (std::is_enum_v<T>) {
+    return static_cast<T>(static_cast<std::underlying_type_t<T>>(bits));
+  } else {
+    return static_cast<T>(bits);
+  }
+}
+template <typename T>
+constexpr std::uint64_t to_bits(const T& value) noexcept {
+  if constexpr (std::is_same_v<T, double>) {
+    return std::bit_cast<std::uint64_t>(value);
+  } else if constexpr (requires { typename T::value_type; }) {
+    return value ? static_cast<std::uint64_t>(*value) : kNoId;
+  } else if constexpr (std::is_class_v<T>) {
+    return value.bits;
+  } else {
+    return static_cast<std::uint64_t>(value);
+  }
+}
+
+/// What a field holds that is not given: no id, an enumeration's first value, 0.
+template <typename T>
+constexpr T initial(EventSlot slot) noexcept {
+  if constexpr (std::is_same_v<T, std::uint32_t>) {
+    return slot <= EventSlot::c ? kNoId : 0;
+  } else {
+    return T{};
+  }
+}
+
+/// `Record` is an Event or what keeps an event's slots by the same names, as a span of the store does.
+template <EventSlot Slot, typename Record>
+constexpr std::uint64_t slot(const Record& record) noexcept {
+  if constexpr (Slot == EventSlot::a) return record.a;
+  if constexpr (Slot == EventSlot::b) return record.b;
+  if constexpr (Slot == EventSlot::c) return record.c;
+  if constexpr (Slot == EventSlot::code) return record.code;
+  if constexpr (Slot == EventSlot::v0) return static_cast<std::uint64_t>(record.v0);
+  if constexpr (Slot == EventSlot::v1) return static_cast<std::uint64_t>(record.v1);
+}
+template <EventSlot Slot>
+constexpr void set_slot(Event& event, std::uint64_t bits) noexcept {
+  if constexpr (Slot == EventSlot::a) event.a = static_cast<std::uint32_t>(bits);
+  if constexpr (Slot == EventSlot::b) event.b = static_cast<std::uint32_t>(bits);
+  if constexpr (Slot == EventSlot::c) event.c = static_cast<std::uint32_t>(bits);
+  if constexpr (Slot == EventSlot::code) event.code = static_cast<std::uint8_t>(bits);
+  if constexpr (Slot == EventSlot::v0) event.v0 = static_cast<std::int64_t>(bits);
+  if constexpr (Slot == EventSlot::v1) event.v1 = static_cast<std::int64_t>(bits);
+}
+constexpr std::uint64_t mask(unsigned width) noexcept { return (std::uint64_t{1} << width) - 1; }
+/// A part of a slot. Parts of a, b or c cover all 32 bits: a slot that is not written is kNoId.
+template <EventSlot Slot>
+constexpr void set_bits(Event& event, unsigned shift, unsigned width, std::uint64_t bits) noexcept {
+  const std::uint64_t others = slot<Slot>(event) & ~(mask(width) << shift);
+  set_slot<Slot>(event, others | (bits & mask(width)) << shift);
+}
+
+}  // namespace fields
+
+/// The fields of one kind. Members are in the order of the table; what is not given is none or 0.
+template <EventKind kind>
+struct Fields;
+
+#define EVENT(number, name, shape, role, detail, lane, text, ...) \
+  template <>                                                     \
+  struct Fields<EventKind::name> {                                \
+    __VA_ARGS__                                                   \
+  };
+#define FIELD(slot, name, type, unit) type name = fields::initial<type>(EventSlot::slot);
+#define BITS(slot, shift, width, name, type, unit) type name{};
+#include "instrumentation/event_kinds.def"
+
+namespace fields {
+
+#define EVENT(number, name, shape, role, detail, lane, text, ...)                                           \
+  [[gnu::always_inline]] constexpr void write(Event& event, const Fields<EventKind::name>& from) noexcept { \
+    __VA_ARGS__                                                                                             \
+  }
+#define FIELD(slot, name, type, unit) set_slot<EventSlot::slot>(event, to_bits(from.name));
+#define BITS(slot, shift, width, name, type, unit) \
+  set_bits<EventSlot::slot>(event, shift, width, to_bits(from.name));
+#include "instrumentation/event_kinds.def"
+
+#define EVENT(number, name, shape, role, detail, lane, text, ...)                                          \
+  template <typename Record>                                                                               \
+  [[gnu::always_inline]] constexpr void read(const Record& record, Fields<EventKind::name>& to) noexcept { \
+    __VA_ARGS__                                                                                            \
+  }
+#define FIELD(slot_, name, type, unit) to.name = from_bits<type>(slot<EventSlot::slot_>(record));
+#define BITS(slot_, shift, width, name, type, unit) \
+  to.name = from_bits<type>(slot<EventSlot::slot_>(record) >> shift & mask(width));
+#include "instrumentation/event_kinds.def"
+
+/// The lane of kinds that are always on the same.
+template <EventKind kind>
+inline constexpr std::optional<StreamId> kLane;
+#define EVENT(number, name, shape, role, detail, lane, ...) \
+  template <>                                               \
+  inline constexpr std::optional<StreamId> kLane<EventKind::name> = lane;
+#define ON(stream) StreamId::stream
+#define OWN(text) std::nullopt
+#include "instrumentation/event_kinds.def"
+#undef ON
+#undef OWN
+
+}  // namespace fields
+
+/// The event of a kind that may be on several lanes. The time is the emission's.
+template <EventKind kind>
+[[nodiscard, gnu::always_inline]] constexpr Event make(StreamId lane, const Fields<kind>& from) noexcept {
+  Event event{.kind = kind, .stream = lane};
+  fields::write(event, from);
+  return event;
+}
+/// The event of a kind with a lane of its own.
+template <EventKind kind>
+[[nodiscard, gnu::always_inline]] constexpr Event make(const Fields<kind>& from) noexcept {
+  static_assert(fields::kLane<kind>,
+                "the table leaves this kind's lane to the emitter: make<kind>(lane, fields)");
+  return make<kind>(*fields::kLane<kind>, from);
+}
+
+/// The fields of an event or span that is of `kind`, or of the end that belongs to it. Kinds with the same
+/// fields may stand for each other: memory_alloc and memory_free, a begin and its end.
+template <EventKind kind, typename Record>
+[[nodiscard, gnu::always_inline]] constexpr Fields<kind> as(const Record& record) noexcept {
+  Fields<kind> to;
+  fields::read(record, to);
+  return to;
+}
+
+}  // namespace shardscope::instrumentation

@@ -1,0 +1,41 @@
+// The table of kinds as data, from event_kinds.def: what describes every event without knowing any (the C
+// header, the manual, exports that write an event's fields by name).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "instrumentation/event_fields.h"
+
+namespace shardscope::instrumentation {
+
+struct FieldInfo {
+  EventSlot slot{};
+  std::uint8_t shift = 0;
+  std::uint8_t width = 0;  ///< bits; that of the slot unless only a part of it
+  const char* name = "";
+  std::string_view type;  ///< as the table spells it: "double", "plan::TraceMode"
+  std::string_view unit;
+  /// Whether the field has a part of its slot only.
+  [[nodiscard]] bool is_part() const noexcept;
+};
+
+struct KindInfo {
+  EventKind kind{};
+  std::optional<StreamId> lane;  ///< none: the emitter says which
+  std::string_view lane_text;    ///< for people
+  std::string_view text;         ///< one sentence; may be empty
+  std::span<const FieldInfo> fields;
+};
+
+/// By number, the first is step_begin.
+[[nodiscard]] std::span<const KindInfo> event_kinds() noexcept;
+/// Of a kind of this version's table.
+[[nodiscard]] const KindInfo& info_of(EventKind kind) noexcept;
+
+/// A field's bits in an event; none where its slot is 32 bits wide and holds no id.
+[[nodiscard]] std::optional<std::int64_t> integer_of(const FieldInfo& field, const Event& event) noexcept;
+
+}  // namespace shardscope::instrumentation

@@ -1,0 +1,16 @@
+// What is written from the table of event kinds (instrumentation/event_kinds.def) and kept in the repository:
+// the constants and functions of the C interface and the table of docs/events.md.
+#pragma once
+
+#include <string>
+
+namespace shardscope::test {
+
+/// "  SHARDSCOPE_EVENT_STEP_BEGIN = 1," and so on.
+[[nodiscard]] std::string c_constants();
+/// One inline function for each kind that a program emits itself.
+[[nodiscard]] std::string c_functions();
+/// The rows of the manual's table.
+[[nodiscard]] std::string manual_rows();
+
+}  // namespace shardscope::test
