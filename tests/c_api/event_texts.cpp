@@ -16,6 +16,7 @@ namespace {
 namespace ev = instrumentation;
 
 constexpr std::size_t kWidth = 110;
+constexpr char kNoBreak = '\1';  ///< a space at which no line ends
 
 std::string upper(std::string_view text) {
   std::string out(text);
@@ -39,6 +40,7 @@ std::string wrapped(const std::string& text, std::size_t indent) {
     out += word;
     column += word.size();
   }
+  std::ranges::replace(out, kNoBreak, ' ');
   return out;
 }
 
@@ -67,11 +69,12 @@ std::string slot_value(const ev::KindInfo& kind, ev::EventSlot slot, const char*
     if (field.slot != slot) continue;
     const std::string name = field.name;
     if (!field.is_part()) return field.type == "double" ? "shardscope_bits_(" + name + ")" : name;
-    const std::string value =
+    std::string value =
         field.type == "bool" ? "(uint32_t)(" + name + " != 0)"
                              : "((uint32_t)" + name + " & " + std::to_string((1U << field.width) - 1) + "U)";
+    if (field.shift > 0) value += " << " + std::to_string(field.shift);
+    std::ranges::replace(value, ' ', kNoBreak);
     parts += (parts.empty() ? "" : " | ") + value;
-    if (field.shift > 0) parts += " << " + std::to_string(field.shift);
   }
   if (parts.empty()) return none;
   return slot == ev::EventSlot::code ? "(uint8_t)(" + parts + ")" : parts;
@@ -99,7 +102,7 @@ std::string c_functions() {
     std::vector<std::string> parameters;
     if (timed) parameters.emplace_back("int64_t monotonic_ns");
     if (!kind.lane) parameters.emplace_back("uint8_t lane");
-    for (const ev::FieldInfo& field : kind.fields) parameters.push_back(c_type(field) + " " + field.name);
+    for (const ev::FieldInfo& field : kind.fields) parameters.push_back(c_type(field) + kNoBreak + field.name);
     std::string signature = "static inline void " + function_of(kind.kind) + "(";
     for (const std::string& parameter : parameters)
       signature += (&parameter == &parameters.front() ? "" : ", ") + parameter;
@@ -137,6 +140,9 @@ std::string manual_rows() {
           cell += " " + std::string(type.substr(6)) + " (plan)";
         } else if (!plain) {
           cell += " " + std::string(type);
+        }
+        if (field.is_part()) {
+          cell += " bits " + std::to_string(field.shift) + "-" + std::to_string(field.shift + field.width - 1);
         }
         if (!field.unit.empty() && field.unit != "id" && field.unit != "count")
           cell += " (" + std::string(field.unit) + ")";
