@@ -38,9 +38,9 @@ void Collector::State::start_views() {
 namespace {
 
 std::string name_of(int detail) {
-  constexpr std::array kNames = {"steps", "phases", "modules", "params", "kernels"};
-  return detail >= 0 && detail < static_cast<int>(kNames.size()) ? kNames[static_cast<std::size_t>(detail)]
-                                                                 : "nothing";
+  return detail >= 0 && detail < instrumentation::kValueCount<instrumentation::Detail>
+             ? instrumentation::name_of(static_cast<instrumentation::Detail>(detail))
+             : "nothing";
 }
 
 std::string name_of(const instrumentation::StopRule& rule) {

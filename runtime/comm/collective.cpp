@@ -51,27 +51,6 @@ bool same(const Signature& a, const Signature& b) noexcept {
          a.calls == b.calls && a.elems == b.elems && a.shape_hash == b.shape_hash;
 }
 
-const char* name_of(instrumentation::CollectiveOp op) noexcept {
-  using enum instrumentation::CollectiveOp;
-  switch (op) {
-    case all_gather:
-      return "all_gather";
-    case reduce_scatter:
-      return "reduce_scatter";
-    case reduce:
-      return "reduce";
-    case all_reduce:
-      return "all_reduce";
-    case broadcast:
-      return "broadcast";
-    case barrier:
-      return "barrier";
-    case all_to_all:
-      return "all_to_all";
-  }
-  return "collective";
-}
-
 std::string describe(const Signature& s) {
   std::string text = name_of(static_cast<instrumentation::CollectiveOp>(s.op));
   text += " of " + std::to_string(s.parts) + (s.parts == 1 ? " part, " : " parts, ") +

@@ -58,7 +58,7 @@ static_assert(sizeof(Signature) == 48);
 [[nodiscard]] bool same(const Signature& a, const Signature& b) noexcept;
 /// "all_gather of 3 parts, 1200 elements f32 (call 17, group 5)".
 [[nodiscard]] std::string describe(const Signature& signature);
-[[nodiscard]] const char* name_of(instrumentation::CollectiveOp op) noexcept;
+using instrumentation::name_of;
 
 /// What the ranks see when they disagree; the same text on every rank.
 [[nodiscard]] std::string mismatch_text(const std::string& communicator, std::uint32_t rank_a,

@@ -22,22 +22,6 @@ const char* name_of(plan::Compat compat) noexcept {
   return "?";
 }
 
-const char* name_of(instrumentation::Detail detail) noexcept {
-  switch (detail) {
-    case instrumentation::Detail::steps:
-      return "steps";
-    case instrumentation::Detail::phases:
-      return "phases";
-    case instrumentation::Detail::modules:
-      return "modules";
-    case instrumentation::Detail::params:
-      return "params";
-    case instrumentation::Detail::kernels:
-      return "kernels";
-  }
-  return "?";
-}
-
 Json optimizer_json(const OptimizerConfig& o) {
   Json params = {{"lr", o.lr},
                  {"betas", {o.beta1, o.beta2}},

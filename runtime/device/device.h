@@ -138,8 +138,7 @@ class Arena {
 };
 
 /// "param_shard", ... as in metrics.md section 1.
-[[nodiscard]] const char* name_of(instrumentation::MemoryCategory category) noexcept;
-[[nodiscard]] const char* name_of(instrumentation::MemoryPool pool) noexcept;
+using instrumentation::name_of;
 
 /// The device a rank computes on, with its four streams. CPU: worker threads. CUDA: cudaStream_t. Beside
 /// them are two streams of host threads, whatever the device is, for model states that live outside it; they

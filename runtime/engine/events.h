@@ -46,6 +46,34 @@ inline void emit_on(device::Stream& stream, ev::EventKind kind, const Fields& fi
   emit_on(stream, stream.id(), kind, fields);
 }
 
+/// Now, on the kind's lane.
+template <ev::EventKind kind>
+void emit_host(const ev::Fields<kind>& fields) noexcept {
+  ev::emit<kind>(fields);
+}
+/// When `stream` gets there, on the lane `lane`.
+template <ev::EventKind kind>
+void emit_on(device::Stream& stream, ev::StreamId lane, const ev::Fields<kind>& fields) {
+  if (ev::enabled(ev::detail_of(kind))) stream.emit(ev::make<kind>(lane, fields));
+}
+/// When `stream` gets there, on its own lane.
+template <ev::EventKind kind>
+void emit_on(device::Stream& stream, const ev::Fields<kind>& fields) {
+  emit_on<kind>(stream, stream.id(), fields);
+}
+/// The end of a span, with the fields of its begin.
+template <ev::EventKind begin>
+void emit_end_on(device::Stream& stream, ev::StreamId lane, const ev::Fields<begin>& fields) {
+  if (!ev::enabled(ev::detail_of(begin))) return;
+  ev::Event event = ev::make<begin>(lane, fields);
+  event.kind = ev::end_of(begin);
+  stream.emit(event);
+}
+template <ev::EventKind begin>
+void emit_end_on(device::Stream& stream, const ev::Fields<begin>& fields) {
+  emit_end_on<begin>(stream, stream.id(), fields);
+}
+
 [[nodiscard]] inline std::int64_t bits(double value) noexcept { return std::bit_cast<std::int64_t>(value); }
 
 template <typename Enum>
