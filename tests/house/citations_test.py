@@ -98,7 +98,7 @@ def tracked(*folders: str) -> list[Path]:
 
 def sources() -> list[Path]:
     return [path for path in tracked(*SOURCES)
-            if path.suffix in (".h", ".cpp", ".cu", ".cuh", ".c", ".py") and "corpus" not in path.parts]
+            if path.suffix in (".h", ".cpp", ".cu", ".cuh", ".c", ".def", ".py") and "corpus" not in path.parts]
 
 
 def problems() -> list[str]:
