@@ -69,9 +69,9 @@ std::string slot_value(const ev::KindInfo& kind, ev::EventSlot slot, const char*
     if (field.slot != slot) continue;
     const std::string name = field.name;
     if (!field.is_part()) return field.type == "double" ? "shardscope_bits_(" + name + ")" : name;
-    std::string value =
-        field.type == "bool" ? "(uint32_t)(" + name + " != 0)"
-                             : "((uint32_t)" + name + " & " + std::to_string((1U << field.width) - 1) + "U)";
+    std::string value = field.type == "bool"
+                            ? "(uint32_t)(" + name + " != 0)"
+                            : "((uint32_t)" + name + " & " + std::to_string((1U << field.width) - 1) + "U)";
     if (field.shift > 0) value += " << " + std::to_string(field.shift);
     std::ranges::replace(value, ' ', kNoBreak);
     parts += (parts.empty() ? "" : " | ") + value;
@@ -102,7 +102,8 @@ std::string c_functions() {
     std::vector<std::string> parameters;
     if (timed) parameters.emplace_back("int64_t monotonic_ns");
     if (!kind.lane) parameters.emplace_back("uint8_t lane");
-    for (const ev::FieldInfo& field : kind.fields) parameters.push_back(c_type(field) + kNoBreak + field.name);
+    for (const ev::FieldInfo& field : kind.fields)
+      parameters.push_back(c_type(field) + kNoBreak + field.name);
     std::string signature = "static inline void " + function_of(kind.kind) + "(";
     for (const std::string& parameter : parameters)
       signature += (&parameter == &parameters.front() ? "" : ", ") + parameter;
@@ -142,7 +143,8 @@ std::string manual_rows() {
           cell += " " + std::string(type);
         }
         if (field.is_part()) {
-          cell += " bits " + std::to_string(field.shift) + "-" + std::to_string(field.shift + field.width - 1);
+          cell +=
+              " bits " + std::to_string(field.shift) + "-" + std::to_string(field.shift + field.width - 1);
         }
         if (!field.unit.empty() && field.unit != "id" && field.unit != "count")
           cell += " (" + std::string(field.unit) + ")";
