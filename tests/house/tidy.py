@@ -22,11 +22,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SKIPPED = 77
 # Of .clang-tidy those that find mistakes, without the analyzer, unnecessary-value-param (a third of the time) and
-# what the compilers' -Wconversion (narrowing, widening) and address arithmetic make noise.
+# what the compilers' -Wconversion (narrowing, widening), address arithmetic and tables of macros make noise.
 CHECKS = ("-*,bugprone-*,performance-*,misc-unused-*,misc-definitions-in-headers,modernize-use-override,"
           "modernize-use-nullptr,cppcoreguidelines-slicing,cppcoreguidelines-pro-type-member-init,"
           "-bugprone-easily-swappable-parameters,-bugprone-exception-escape,-bugprone-narrowing-conversions,"
-          "-bugprone-implicit-widening-of-multiplication-result,-bugprone-reserved-identifier,"
+          "-bugprone-macro-parentheses,-bugprone-implicit-widening-of-multiplication-result,-bugprone-reserved-identifier,"
           "-performance-unnecessary-value-param,-performance-no-int-to-ptr,-performance-inefficient-vector-operation")
 BASES = ("origin/main", "main", "origin/HEAD")
 
