@@ -1,26 +1,11 @@
-// Types every kernel shares: element types and the place a kernel runs. Depends on nothing.
+// Types every kernel shares: element types (dtype.h), pointers and the place a kernel runs.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
+#include "kernels/dtype.h"
+
 namespace shardscope::kernels {
-
-/// i8: quantized values (int8, or two int4 in a byte). They travel and are dequantized, nothing else.
-enum class DType : std::uint8_t { f32 = 0, bf16 = 1, f16 = 2, i8 = 3 };
-
-[[nodiscard]] constexpr std::size_t size_of(DType type) noexcept {
-  switch (type) {
-    case DType::f32:
-      return 4;
-    case DType::bf16:
-    case DType::f16:
-      return 2;
-    case DType::i8:
-      return 1;
-  }
-  return 0;
-}
 
 /// cost: nothing is computed and no memory is touched; what a kernel would do goes to a WorkMeter (cost.h).
 enum class Backend : std::uint8_t { cpu, cuda, cost };

@@ -1,16 +1,11 @@
 #include "runtime/checkpoint/block_checksums.h"
 
-#include <xxhash.h>
-
 #include <fstream>
 
+#include "runtime/base/checksum.h"
 #include "runtime/checkpoint/safetensors.h"
 
 namespace shardscope::checkpoint {
-
-std::uint64_t checksum(std::span<const std::byte> bytes) noexcept {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
 
 std::vector<std::uint64_t> checksum_blocks(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -18,7 +13,7 @@ std::vector<std::uint64_t> checksum_blocks(const std::string& path) {
   std::vector<std::uint64_t> sums;
   while (file.read(reinterpret_cast<char*>(block.data()), static_cast<std::streamsize>(block.size())) ||
          file.gcount() > 0) {
-    sums.push_back(checksum({block.data(), static_cast<std::size_t>(file.gcount())}));
+    sums.push_back(base::checksum({block.data(), static_cast<std::size_t>(file.gcount())}));
   }
   if (!file.eof()) throw CheckpointError("checkpoint: " + path + ": cannot be read back");
   return sums;

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -11,12 +10,11 @@ namespace shardscope::checkpoint {
 
 inline constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 
-/// XXH3-64 (github.com/Cyan4973/xxHash, seed 0).
-[[nodiscard]] std::uint64_t checksum(std::span<const std::byte> bytes) noexcept;
 [[nodiscard]] constexpr std::size_t block_count(std::uint64_t bytes) noexcept {
   return static_cast<std::size_t>((bytes + kBlockBytes - 1) / kBlockBytes);
 }
-/// Reads a file once, a block at a time; the last block may be short. Throws CheckpointError with the path.
+/// base::checksum of each block. Reads a file once, a block at a time; the last block may be short. Throws
+/// CheckpointError with the path.
 [[nodiscard]] std::vector<std::uint64_t> checksum_blocks(const std::string& path);
 
 }  // namespace shardscope::checkpoint

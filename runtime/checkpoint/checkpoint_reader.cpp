@@ -6,9 +6,10 @@
 #include <sstream>
 #include <system_error>
 
+#include "runtime/base/checksum.h"
+#include "runtime/base/mapped_file.h"
 #include "runtime/checkpoint/block_checksums.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/checkpoint/mapped_file.h"
 #include "runtime/checkpoint/rank_file.h"
 #include "runtime/checkpoint/safetensors.h"
 
@@ -56,13 +57,13 @@ class CheckpointReader::File {
     verify(0, static_cast<std::size_t>(std::min<std::uint64_t>(header, bytes.size())));
     try {
       const SafetensorsHeader parsed = parse_safetensors(bytes);
-      for (std::size_t i = 0; i < optim::kStateKindCount; ++i) {
-        const TensorInfo* found = find(parsed, tensor_name(static_cast<optim::StateKind>(i)));
-        if (found == nullptr && i >= optim::kStateKinds.size()) continue;
-        const bool weights = static_cast<optim::StateKind>(i) == optim::StateKind::master;
+      for (std::size_t i = 0; i < base::kStateKindCount; ++i) {
+        const TensorInfo* found = find(parsed, tensor_name(static_cast<base::StateKind>(i)));
+        if (found == nullptr && i >= base::kStateKinds.size()) continue;
+        const bool weights = static_cast<base::StateKind>(i) == base::StateKind::master;
         const std::int64_t elems = weights ? rows.weights : rows.states;
         if (found == nullptr || found->type != TensorType::f32 || found->elems != elems) {
-          throw CheckpointError(std::string("tensor \"") + tensor_name(static_cast<optim::StateKind>(i)) +
+          throw CheckpointError(std::string("tensor \"") + tensor_name(static_cast<base::StateKind>(i)) +
                                 "\" is not what the manifest says");
         }
         begin_[i] = parsed.data_begin + found->begin;
@@ -77,7 +78,7 @@ class CheckpointReader::File {
     }
   }
 
-  void read(optim::StateKind kind, std::int64_t first, std::int64_t elems, float* out) {
+  void read(base::StateKind kind, std::int64_t first, std::int64_t elems, float* out) {
     const std::size_t tensor = begin_[static_cast<std::size_t>(kind)];
     if (tensor == 0) {
       throw CheckpointError("checkpoint: " + path_ + ": has no tensor \"" + tensor_name(kind) + "\"" +
@@ -104,9 +105,9 @@ class CheckpointReader::File {
     return found == header.tensors.end() ? nullptr : &*found;
   }
 
-  static MappedFile map(const std::string& path) {
+  static base::MappedFile map(const std::string& path) {
     try {
-      return MappedFile(path);
+      return base::MappedFile(path);
     } catch (const std::system_error& error) {
       throw CheckpointError("checkpoint: " + path + ": " + error.code().message());
     }
@@ -117,7 +118,7 @@ class CheckpointReader::File {
       if (verified_[block]) continue;
       const std::size_t at = block * kBlockBytes;
       const std::size_t bytes = std::min(kBlockBytes, file_.bytes().size() - at);
-      if (checksum(file_.bytes().subspan(at, bytes)) != described_.blocks[block]) {
+      if (base::checksum(file_.bytes().subspan(at, bytes)) != described_.blocks[block]) {
         throw CheckpointError("checkpoint: " + path_ + ": damaged, the checksum of bytes " +
                               std::to_string(at) + " to " + std::to_string(at + bytes) + " does not match" +
                               kAdvice);
@@ -128,9 +129,9 @@ class CheckpointReader::File {
 
   std::string path_;
   const RankFile& described_;
-  MappedFile file_;
+  base::MappedFile file_;
   std::vector<bool> verified_;
-  std::array<std::size_t, optim::kStateKindCount> begin_{};  ///< bytes from the start of the file; 0: none
+  std::array<std::size_t, base::kStateKindCount> begin_{};  ///< bytes from the start of the file; 0: none
   std::size_t columns_begin_ = 0, columns_ = 0;
 };
 
@@ -216,14 +217,14 @@ CheckpointReader::File& CheckpointReader::file(std::uint32_t number) const {
 
 std::vector<std::int32_t> CheckpointReader::columns(std::uint32_t rank) const { return file(rank).columns(); }
 
-void CheckpointReader::read(optim::StateKind kind, plan::ParamId param, plan::Range range, float* out) const {
+void CheckpointReader::read(base::StateKind kind, plan::ParamId param, plan::Range range, float* out) const {
   const std::vector<Piece>& pieces = pieces_.at(plan::raw(param));
   if (range.begin < 0 || range.end > manifest_.params[plan::raw(param)].elems) {
     throw CheckpointError("checkpoint: elements " + std::to_string(range.begin) + " to " +
                           std::to_string(range.end) + " of " + manifest_.params[plan::raw(param)].name +
                           " do not exist");
   }
-  const bool weights = kind == optim::StateKind::master;
+  const bool weights = kind == base::StateKind::master;
   if (!weights && !manifest_.params[plan::raw(param)].trainable) {
     throw CheckpointError("checkpoint: " + folder() + ": " + manifest_.params[plan::raw(param)].name +
                           " is frozen: it has weights and no \"" + tensor_name(kind) + "\"");

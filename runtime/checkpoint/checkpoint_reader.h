@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/state_kind.h"
 #include "runtime/checkpoint/manifest.h"
-#include "runtime/optim/state_kind.h"
 #include "runtime/plan/ids.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/plan/partition.h"
@@ -34,7 +34,7 @@ class CheckpointReader {
   /// Elements `range` of parameter number `param` to `out`. Reads and verifies the blocks that hold them,
   /// each once. Throws CheckpointError naming file and bytes when a block is damaged, and when other
   /// states than weights are asked of a frozen parameter.
-  void read(optim::StateKind kind, plan::ParamId param, plan::Range range, float* out) const;
+  void read(base::StateKind kind, plan::ParamId param, plan::Range range, float* out) const;
   /// The chosen columns that rank number `rank` wrote; empty where there are none.
   [[nodiscard]] std::vector<std::int32_t> columns(std::uint32_t rank) const;
 

@@ -24,7 +24,7 @@ void consolidate(const std::string& checkpoint, const std::string& output) {
   std::vector<float> values;
   for (const plan::ParamPlan& param : model.params) {
     values.resize(static_cast<std::size_t>(param.elems));
-    reader.read(optim::StateKind::master, param.id, {0, param.elems}, values.data());
+    reader.read(base::StateKind::master, param.id, {0, param.elems}, values.data());
     writer.write(param.id, values);
   }
   writer.finish();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "runtime/base/checksum.h"
 #include "runtime/checkpoint/block_checksums.h"
 #include "runtime/checkpoint/safetensors.h"
 
@@ -30,7 +31,7 @@ std::uint64_t from_hex(const std::string& text) {
   return std::stoull(text, nullptr, 16);
 }
 
-std::uint64_t sum_of(std::string_view text) { return checksum(std::as_bytes(std::span(text))); }
+std::uint64_t sum_of(std::string_view text) { return base::checksum(std::as_bytes(std::span(text))); }
 
 void require(bool good, const std::string& what) {
   if (!good) throw CheckpointError(what);

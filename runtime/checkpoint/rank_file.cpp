@@ -9,11 +9,11 @@
 namespace shardscope::checkpoint {
 namespace {
 
-std::vector<TensorSpec> specs(std::int64_t elems, const std::vector<optim::StateKind>& kinds,
+std::vector<TensorSpec> specs(std::int64_t elems, const std::vector<base::StateKind>& kinds,
                               const std::vector<std::int32_t>& columns, std::int64_t frozen_elems) {
   std::vector<TensorSpec> all;
-  for (const optim::StateKind kind : kinds) {
-    const std::int64_t frozen = kind == optim::StateKind::master ? frozen_elems : 0;
+  for (const base::StateKind kind : kinds) {
+    const std::int64_t frozen = kind == base::StateKind::master ? frozen_elems : 0;
     all.push_back({tensor_name(kind), TensorType::f32, {elems + frozen}});
   }
   if (!columns.empty()) {
@@ -24,17 +24,17 @@ std::vector<TensorSpec> specs(std::int64_t elems, const std::vector<optim::State
 
 }  // namespace
 
-const char* tensor_name(optim::StateKind kind) noexcept {
+const char* tensor_name(base::StateKind kind) noexcept {
   switch (kind) {
-    case optim::StateKind::master:
+    case base::StateKind::master:
       return "fp32";
-    case optim::StateKind::momentum:
+    case base::StateKind::momentum:
       return "exp_avg";
-    case optim::StateKind::variance:
+    case base::StateKind::variance:
       return "exp_avg_sq";
-    case optim::StateKind::waiting_sum:
+    case base::StateKind::waiting_sum:
       return "zenflow_sum";
-    case optim::StateKind::published:
+    case base::StateKind::published:
       return "zenflow_published";
   }
   return "";
@@ -47,7 +47,7 @@ std::string rank_file_name(std::uint32_t rank) {
 }
 
 RankFileWriter::RankFileWriter(const std::filesystem::path& folder, std::uint32_t rank, std::int64_t elems,
-                               std::vector<optim::StateKind> kinds, const std::vector<std::int32_t>& columns,
+                               std::vector<base::StateKind> kinds, const std::vector<std::int32_t>& columns,
                                std::int64_t frozen_elems)
     : path_(folder / rank_file_name(rank)),
       kinds_(std::move(kinds)),
@@ -55,7 +55,7 @@ RankFileWriter::RankFileWriter(const std::filesystem::path& folder, std::uint32_
   if (!columns.empty()) file_.write_integers(kinds_.size(), columns);
 }
 
-void RankFileWriter::write(optim::StateKind kind, std::int64_t first, std::span<const float> values) {
+void RankFileWriter::write(base::StateKind kind, std::int64_t first, std::span<const float> values) {
   const auto tensor = std::find(kinds_.begin(), kinds_.end(), kind) - kinds_.begin();
   file_.write(static_cast<std::size_t>(tensor), first, values);
 }

@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/state_kind.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/safetensors.h"
-#include "runtime/optim/state_kind.h"
 
 namespace shardscope::checkpoint {
 
 /// Name of a tensor: "fp32", "exp_avg", "exp_avg_sq" (as in DeepSpeed's checkpoints, docs/zero.md O13), and
 /// of ours "zenflow_sum", "zenflow_published".
-[[nodiscard]] const char* tensor_name(optim::StateKind kind) noexcept;
+[[nodiscard]] const char* tensor_name(base::StateKind kind) noexcept;
 /// int32: ZenFlow's chosen columns of the rank that wrote it (optim::OptimizerState::chosen_columns).
 inline constexpr const char* kColumnsName = "zenflow_columns";
 [[nodiscard]] std::string rank_file_name(std::uint32_t rank);
@@ -26,16 +26,16 @@ class RankFileWriter {
   /// `elems` of each of `kinds`, of master weights `frozen_elems` more, and chosen columns where there are
   /// any. Throws CheckpointError, as all members do, with the file's path.
   RankFileWriter(const std::filesystem::path& folder, std::uint32_t rank, std::int64_t elems,
-                 std::vector<optim::StateKind> kinds = {optim::kStateKinds.begin(), optim::kStateKinds.end()},
+                 std::vector<base::StateKind> kinds = {base::kStateKinds.begin(), base::kStateKinds.end()},
                  const std::vector<std::int32_t>& columns = {}, std::int64_t frozen_elems = 0);
   /// Elements [first, first + values.size()) of the row of `kind`.
-  void write(optim::StateKind kind, std::int64_t first, std::span<const float> values);
+  void write(base::StateKind kind, std::int64_t first, std::span<const float> values);
   /// Flushes to the disk; returns name, size and checksums.
   [[nodiscard]] RankFile finish();
 
  private:
   std::filesystem::path path_;
-  std::vector<optim::StateKind> kinds_;
+  std::vector<base::StateKind> kinds_;
   SafetensorsWriter file_;
 };
 

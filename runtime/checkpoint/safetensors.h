@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/checkpoint/mapped_file.h"
+#include "runtime/base/mapped_file.h"
 
 namespace shardscope::checkpoint {
 
@@ -63,7 +63,7 @@ class SafetensorsReader {
 
  private:
   std::string path_;
-  MappedFile file_;
+  base::MappedFile file_;
   SafetensorsHeader header_;
 };
 

@@ -1,21 +1,21 @@
 #include <cstring>
 #include <system_error>
 
-#include "runtime/checkpoint/float16.h"
+#include "runtime/base/float16.h"
 #include "runtime/checkpoint/safetensors.h"
 
 namespace shardscope::checkpoint {
 namespace {
 
-MappedFile open(const std::string& path) {
+base::MappedFile open(const std::string& path) {
   try {
-    return MappedFile(path);
+    return base::MappedFile(path);
   } catch (const std::system_error& error) {
     throw CheckpointError("weights: " + path + ": " + error.code().message() + "; check the path");
   }
 }
 
-SafetensorsHeader parse(const std::string& path, const MappedFile& file) {
+SafetensorsHeader parse(const std::string& path, const base::MappedFile& file) {
   try {
     return parse_safetensors(file.bytes());
   } catch (const CheckpointError& error) {
@@ -70,9 +70,9 @@ void SafetensorsReader::read_strided(const TensorInfo& tensor, std::int64_t firs
     case TensorType::f32:
       return gather<float>(data, first, stride, out, [](float v) { return v; });
     case TensorType::f16:
-      return gather<std::uint16_t>(data, first, stride, out, from_f16);
+      return gather<std::uint16_t>(data, first, stride, out, base::from_f16);
     case TensorType::bf16:
-      return gather<std::uint16_t>(data, first, stride, out, from_bf16);
+      return gather<std::uint16_t>(data, first, stride, out, base::from_bf16);
     case TensorType::i64:
       return gather<std::int64_t>(data, first, stride, out,
                                   [](std::int64_t v) { return static_cast<float>(v); });

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "runtime/checkpoint/float16.h"
+#include "runtime/base/float16.h"
 #include "runtime/checkpoint/safetensors.h"
 
 namespace shardscope::checkpoint {
@@ -117,7 +117,7 @@ void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::span<
     return write_all(file_, values.data(), values.size_bytes(), offset, path_);
   std::vector<std::uint16_t> rounded(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    rounded[i] = info.type == TensorType::bf16 ? to_bf16(values[i]) : to_f16(values[i]);
+    rounded[i] = info.type == TensorType::bf16 ? base::to_bf16(values[i]) : base::to_f16(values[i]);
   }
   write_all(file_, rounded.data(), rounded.size() * 2, offset, path_);
 }

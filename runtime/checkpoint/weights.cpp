@@ -4,8 +4,8 @@
 #include <set>
 #include <string_view>
 
-#include "runtime/checkpoint/block_checksums.h"
-#include "runtime/checkpoint/finite.h"
+#include "runtime/base/checksum.h"
+#include "runtime/base/finite.h"
 
 namespace shardscope::checkpoint {
 namespace {
@@ -96,10 +96,10 @@ void WeightReader::read(plan::ParamId param, plan::Range range, float* out) cons
                           std::to_string(range.end) + " of " + tensor.name + " do not exist");
   }
   read_unchecked(source, range, out);
-  if (const auto bad = first_not_finite({out, static_cast<std::size_t>(range.size())})) {
+  if (const auto bad = base::first_not_finite({out, static_cast<std::size_t>(range.size())})) {
     throw CheckpointError("weights: " + file_.path() + ": element " +
                           std::to_string(range.begin + static_cast<std::int64_t>(*bad)) + " of " +
-                          model_.params[plan::raw(param)].name + " is " + not_finite_text(out[*bad]) +
+                          model_.params[plan::raw(param)].name + " is " + base::not_finite_text(out[*bad]) +
                           " as fp32; give a file of finite weights, such as an earlier checkpoint's");
   }
 }
@@ -127,9 +127,9 @@ std::uint64_t WeightReader::checksum() const {
   std::vector<std::uint64_t> sums;
   for (const Source& source : sources_) {
     sums.push_back(static_cast<std::uint64_t>(source.tensor->type));
-    sums.push_back(checkpoint::checksum(file_.bytes(*source.tensor)));
+    sums.push_back(base::checksum(file_.bytes(*source.tensor)));
   }
-  return checkpoint::checksum(std::as_bytes(std::span(sums)));
+  return base::checksum(std::as_bytes(std::span(sums)));
 }
 
 WeightWriter::WeightWriter(const std::string& path, const plan::ModelPlan& model, kernels::DType type)

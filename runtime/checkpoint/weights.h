@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/types.h"
+#include "kernels/dtype.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/plan/partition.h"

@@ -10,6 +10,7 @@
 
 #include "instrumentation/bus_factor.h"
 #include "instrumentation/emitter.h"
+#include "runtime/base/emulated_link.h"
 #include "runtime/device/error.h"
 
 namespace shardscope::comm {
@@ -88,7 +89,7 @@ struct CommunicatorCore::Job {
 };
 
 CommunicatorCore::CommunicatorCore(const Group& group, std::uint32_t world_rank, std::string name,
-                                   std::unique_ptr<Transport> transport, EmulatedLink link,
+                                   std::unique_ptr<Transport> transport, base::EmulatedLink link,
                                    std::atomic<std::uint32_t>& sequence, bool compare)
     : rank_(static_cast<std::uint32_t>(
           std::lower_bound(group.members.begin(), group.members.end(), world_rank) - group.members.begin())),

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/emulated_link.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/transport.h"
 
@@ -24,7 +25,7 @@ class CommunicatorCore final : public Communicator {
   /// exchange the signature of each collective before the transport gets it, which makes the host wait for
   /// the last of them.
   CommunicatorCore(const Group& group, std::uint32_t world_rank, std::string name,
-                   std::unique_ptr<Transport> transport, EmulatedLink link,
+                   std::unique_ptr<Transport> transport, base::EmulatedLink link,
                    std::atomic<std::uint32_t>& sequence, bool compare = false);
 
   /// Waits for its collectives that are still queued. When an exception ends the rank it first tells the
@@ -68,7 +69,7 @@ class CommunicatorCore final : public Communicator {
   const instrumentation::CollectiveScope scope_;
   const std::string name_;
   const std::unique_ptr<Transport> transport_;
-  const EmulatedLink link_;
+  const base::EmulatedLink link_;
   const bool compare_;
   std::uint64_t compared_ = 0;  ///< collectives
   std::atomic<std::uint32_t>& sequence_;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/base/emulated_link.h"
 #include "runtime/comm/communicator_core.h"
 #include "runtime/comm/launch_check.h"
 #include "runtime/comm/mpi/mpi_world.h"
@@ -73,7 +74,7 @@ std::unique_ptr<Communicator> World::make_communicator(const std::string& name, 
   compare_groups(name, group, *transport);
   if (adapt_) transport = adapt_(std::move(transport), name, group);
   const bool one_node = group.members.front() / node_size() == group.members.back() / node_size();
-  const EmulatedLink link = one_node ? link_.within_node() : link_;
+  const base::EmulatedLink link = one_node ? link_.within_node() : link_;
   if (transport->asynchronous() && (link.gbps > 0 || link.latency_us > 0)) {
     throw BackendError("make_communicator", 0,
                        "a link is emulated on host threads, and the collectives of '" + name +

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/base/emulated_link.h"
 #include "runtime/comm/communicator.h"
 
 namespace shardscope::comm {
@@ -16,7 +17,7 @@ namespace shardscope::comm {
 class Transport;
 
 struct WorldOptions {
-  EmulatedLink link;
+  base::EmulatedLink link;
   std::chrono::milliseconds timeout{std::chrono::seconds(60)};  ///< longest wait inside one collective
   enum class Transport : std::uint8_t { automatic, shared_memory, mpi } transport = Transport::automatic;
 };
@@ -26,7 +27,7 @@ class World {
   virtual ~World() = default;
   /// The emulated link of communicators made from now on: a configuration is read against the world's size,
   /// so the link may be known only after the world.
-  void set_link(const EmulatedLink& link) noexcept { link_ = link; }
+  void set_link(const base::EmulatedLink& link) noexcept { link_ = link; }
   /// Communicators made from now on compare every collective between the ranks, those too whose transport
   /// leaves that out because it would make the host wait (zero_optimization.enable_sanity_checks).
   void set_sanity_checks(bool on) noexcept { sanity_checks_ = on; }
@@ -61,13 +62,13 @@ class World {
   [[nodiscard]] virtual std::string first_failure() const = 0;
 
  protected:
-  explicit World(const EmulatedLink& link) noexcept : link_(link) {}
+  explicit World(const base::EmulatedLink& link) noexcept : link_(link) {}
   /// The transport of `group`, which has been checked. Collective over the world.
   [[nodiscard]] virtual std::unique_ptr<Transport> make_transport(const std::string& name,
                                                                   const Group& group) = 0;
 
  private:
-  EmulatedLink link_;
+  base::EmulatedLink link_;
   bool sanity_checks_ = false;
   std::uint32_t node_size_ = 0;             ///< 0: not set
   Adapter adapt_;                           ///< none: the host's transports themselves

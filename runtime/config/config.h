@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "instrumentation/event.h"
-#include "kernels/types.h"
-#include "runtime/comm/communicator.h"
+#include "kernels/dtype.h"
+#include "runtime/base/emulated_link.h"
 #include "runtime/plan/lr_schedule.h"
 #include "runtime/plan/memory_model.h"
 #include "runtime/plan/zero_config.h"
@@ -61,7 +61,7 @@ struct Bf16Config {
 /// Ours, under "shardscope".
 struct ShardscopeConfig {
   plan::Compat compat = plan::Compat::shardscope;  ///< preset; single switches are in ZeroConfig::compat
-  comm::EmulatedLink link;
+  base::EmulatedLink link;
   instrumentation::Detail detail = instrumentation::Detail::params;
   std::int64_t ring_events = 1 << 16;     ///< per thread, a power of two
   std::int64_t queue_bytes = 64 << 20;    ///< unsent events kept when the collector is slow

@@ -2,6 +2,7 @@
 // two runs can be compared key by key.
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/emulated_link.h"
 #include "runtime/config/sections.h"
 
 namespace shardscope::config {
@@ -163,7 +164,7 @@ Json zero_json(const plan::ZeroConfig& z) {
   return json;
 }
 
-Json link_json(const comm::EmulatedLink& link) {
+Json link_json(const base::EmulatedLink& link) {
   Json json{{"gbps", link.gbps}, {"latency_us", link.latency_us}};
   if (link.intra_gbps >= 0) json["intra_gbps"] = link.intra_gbps;
   if (link.intra_latency_us >= 0) json["intra_latency_us"] = link.intra_latency_us;

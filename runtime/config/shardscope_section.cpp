@@ -1,4 +1,5 @@
 // Our own keys.
+#include "runtime/base/emulated_link.h"
 #include "runtime/config/sections.h"
 
 namespace shardscope::config {
@@ -9,7 +10,7 @@ const std::vector<std::string>& compat_names() {
   return names;
 }
 
-void read_link(Section section, comm::EmulatedLink& link) {
+void read_link(Section section, base::EmulatedLink& link) {
   section.read("gbps", link.gbps, 0, 1e6);
   section.read("latency_us", link.latency_us, 0, 1e9);
   section.read("intra_gbps", link.intra_gbps, 0, 1e6);

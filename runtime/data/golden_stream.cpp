@@ -2,8 +2,8 @@
 // mlp" and "data gpt"), so that a run's losses can be compared with theirs.
 #include <algorithm>
 
+#include "runtime/base/hash.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/hash.h"
 
 namespace shardscope::data {
 namespace {
@@ -24,7 +24,7 @@ class GoldenStream : public BatchStream {
   [[nodiscard]] std::int64_t samples() const final { return 0; }
   [[nodiscard]] std::string describe() const final { return "generated, " + options_.path; }
   [[nodiscard]] std::uint64_t fingerprint() const final {
-    return hash64(static_cast<std::uint64_t>(options_.path.size()));
+    return base::hash64(static_cast<std::uint64_t>(options_.path.size()));
   }
 
  protected:
@@ -54,7 +54,7 @@ class GoldenMlp final : public GoldenStream {
     for (std::size_t b = 0; b < rows; ++b) {
       double sum = 0;  // exact: ten multiples of 2^-23 below 1
       for (std::size_t j = 0; j < kWidth; ++j) {
-        const double x = uniform(stream, kWidth * b + j);
+        const double x = base::uniform(stream, kWidth * b + j);
         batch.inputs[kWidth * b + j] = static_cast<float>(x);
         sum += x;
       }
@@ -78,8 +78,8 @@ class GoldenGpt final : public GoldenStream {
     batch.tokens.resize(rows * width);
     batch.targets.resize(rows * width);
     for (std::size_t b = 0; b < rows; ++b) {
-      const std::uint64_t start = hash64((stream << 32) + 2 * b) % kVocabulary;
-      const std::uint64_t stride = 1 + hash64((stream << 32) + 2 * b + 1) % 3;
+      const std::uint64_t start = base::hash64((stream << 32) + 2 * b) % kVocabulary;
+      const std::uint64_t stride = 1 + base::hash64((stream << 32) + 2 * b + 1) % 3;
       for (std::size_t k = 0; k <= width; ++k) {
         const auto token = static_cast<std::int32_t>((start + k * stride) % kVocabulary);
         if (k < width) batch.tokens[b * width + k] = token;

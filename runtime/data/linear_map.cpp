@@ -2,8 +2,8 @@
 #include <cmath>
 #include <vector>
 
+#include "runtime/base/hash.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/hash.h"
 
 namespace shardscope::data {
 namespace {
@@ -20,7 +20,7 @@ class LinearMap final : public Dataset {
         out_(static_cast<std::size_t>(output_width)),
         map_(in_ * out_) {
     const double scale = 1 / std::sqrt(static_cast<double>(in_));
-    for (std::size_t i = 0; i < map_.size(); ++i) map_[i] = uniform(kMap, i) * scale;
+    for (std::size_t i = 0; i < map_.size(); ++i) map_[i] = base::uniform(kMap, i) * scale;
   }
 
   [[nodiscard]] std::int64_t samples() const override { return kSamples; }
@@ -28,7 +28,7 @@ class LinearMap final : public Dataset {
     float* const x = batch.inputs.data() + static_cast<std::size_t>(row) * in_;
     float* const y = batch.labels.data() + static_cast<std::size_t>(row) * out_;
     const std::uint64_t stream = kInputs + static_cast<std::uint64_t>(index);
-    for (std::size_t j = 0; j < in_; ++j) x[j] = static_cast<float>(uniform(stream, j));
+    for (std::size_t j = 0; j < in_; ++j) x[j] = static_cast<float>(base::uniform(stream, j));
     for (std::size_t k = 0; k < out_; ++k) {
       double sum = 0;
       for (std::size_t j = 0; j < in_; ++j) sum += map_[k * in_ + j] * x[j];
@@ -39,7 +39,7 @@ class LinearMap final : public Dataset {
     return std::to_string(kSamples) + " generated vectors of width " + std::to_string(in_) +
            ", labels by a linear map";
   }
-  [[nodiscard]] std::uint64_t fingerprint() const override { return hash64(in_ * 1000003U + out_); }
+  [[nodiscard]] std::uint64_t fingerprint() const override { return base::hash64(in_ * 1000003U + out_); }
 
  private:
   std::size_t in_, out_;

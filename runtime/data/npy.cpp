@@ -7,8 +7,8 @@
 #include <system_error>
 #include <vector>
 
-#include "runtime/checkpoint/finite.h"
-#include "runtime/checkpoint/float16.h"
+#include "runtime/base/finite.h"
+#include "runtime/base/float16.h"
 #include "runtime/data/stream.h"
 
 namespace shardscope::data {
@@ -18,9 +18,9 @@ namespace {
   throw DataError("data: " + path + ": " + text);
 }
 
-checkpoint::MappedFile open(const std::string& path) {
+base::MappedFile open(const std::string& path) {
   try {
-    return checkpoint::MappedFile(path);
+    return base::MappedFile(path);
   } catch (const std::system_error& error) {
     fail(path, error.code().message() + "; check the path");
   }
@@ -126,13 +126,13 @@ void NpyArray::read(std::int64_t row, std::span<float> out) const {
     } else {
       std::uint16_t half = 0;
       std::memcpy(&half, at, 2);
-      value = checkpoint::from_f16(half);
+      value = base::from_f16(half);
     }
     at += element_bytes_;
   }
-  if (const auto bad = checkpoint::first_not_finite(out)) {
+  if (const auto bad = base::first_not_finite(out)) {
     fail(path_, "column " + std::to_string(*bad) + " of row " + std::to_string(row) + " is " +
-                    checkpoint::not_finite_text(out[*bad]) +
+                    base::not_finite_text(out[*bad]) +
                     " as fp32; every value must be a finite number, so leave such rows out");
   }
 }

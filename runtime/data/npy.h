@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/checkpoint/mapped_file.h"
+#include "runtime/base/mapped_file.h"
 
 namespace shardscope::data {
 
@@ -24,7 +24,7 @@ class NpyArray {
 
  private:
   std::string path_;
-  checkpoint::MappedFile file_;
+  base::MappedFile file_;
   std::size_t data_begin_ = 0;
   std::size_t element_bytes_ = 0;
   std::int64_t rows_ = 0;

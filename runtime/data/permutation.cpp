@@ -2,12 +2,13 @@
 
 #include <bit>
 
-#include "runtime/data/hash.h"
+#include "runtime/base/hash.h"
 
 namespace shardscope::data {
 
 Permutation::Permutation(std::int64_t n, std::uint64_t seed, std::int64_t epoch) noexcept
-    : n_(static_cast<std::uint64_t>(n)), key_(hash64(hash64(seed) + static_cast<std::uint64_t>(epoch))) {
+    : n_(static_cast<std::uint64_t>(n)),
+      key_(base::hash64(base::hash64(seed) + static_cast<std::uint64_t>(epoch))) {
   const auto bits = static_cast<unsigned>(std::bit_width(n_ > 1 ? n_ - 1 : 1));
   half_bits_ = (bits + 1) / 2;
   half_mask_ = (std::uint64_t{1} << half_bits_) - 1;
@@ -20,7 +21,8 @@ std::int64_t Permutation::operator()(std::int64_t i) const noexcept {
     std::uint64_t left = value >> half_bits_;
     std::uint64_t right = value & half_mask_;
     for (std::uint64_t round = 0; round < kRounds; ++round) {
-      const std::uint64_t mixed = left ^ (hash64(key_ + hash64(right * kRounds + round)) & half_mask_);
+      const std::uint64_t mixed =
+          left ^ (base::hash64(key_ + base::hash64(right * kRounds + round)) & half_mask_);
       left = right;
       right = mixed;
     }

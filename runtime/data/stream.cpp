@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <span>
 
-#include "runtime/checkpoint/block_checksums.h"
+#include "runtime/base/checksum.h"
+#include "runtime/base/hash.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/hash.h"
 #include "runtime/data/permutation.h"
 
 namespace shardscope::data {
@@ -49,7 +49,7 @@ class SampledStream final : public BatchStream {
     shape(one, 1);
     std::uint64_t sum = 0;
     const auto add = [&sum](const auto& values) {
-      sum = hash64(sum ^ checkpoint::checksum(std::as_bytes(std::span(values))));
+      sum = base::hash64(sum ^ base::checksum(std::as_bytes(std::span(values))));
     };
     for (std::int64_t i = 0; i < taken; ++i) {
       // The first and the last one among them.

@@ -6,7 +6,7 @@
 #include <span>
 #include <system_error>
 
-#include "runtime/data/hash.h"
+#include "runtime/base/hash.h"
 #include "runtime/data/stream.h"
 
 namespace shardscope::data {
@@ -22,9 +22,9 @@ constexpr std::size_t kLlmcHeaderBytes = 1024;
   throw DataError("data: " + path + ": " + text);
 }
 
-checkpoint::MappedFile open(const std::string& path) {
+base::MappedFile open(const std::string& path) {
   try {
-    return checkpoint::MappedFile(path);
+    return base::MappedFile(path);
   } catch (const std::system_error& error) {
     fail(path, error.code().message() + "; check the path");
   }
@@ -81,7 +81,7 @@ TokenFiles::TokenFiles(const std::string& path, std::int64_t vocabulary) : path_
     add_folder(path);
   } else if (fs::path(path).extension() == ".bin") {
     token_bytes_ = 2;
-    checkpoint::MappedFile file = open(path);
+    base::MappedFile file = open(path);
     const auto bytes = file.bytes();
     if (bytes.size() % 2 != 0) {
       fail(path, "has " + std::to_string(bytes.size()) +
@@ -100,7 +100,7 @@ TokenFiles::TokenFiles(const std::string& path, std::int64_t vocabulary) : path_
   check_vocabulary(vocabulary);
 }
 
-void TokenFiles::add(const std::string& path, checkpoint::MappedFile file, std::size_t skip) {
+void TokenFiles::add(const std::string& path, base::MappedFile file, std::size_t skip) {
   Piece piece;
   piece.path = path;
   piece.skip = skip;
@@ -113,7 +113,7 @@ void TokenFiles::add(const std::string& path, checkpoint::MappedFile file, std::
 
 void TokenFiles::add_folder(const std::string& path) {
   for (const std::string& file : files_below(path)) {
-    checkpoint::MappedFile mapped = open(file);
+    base::MappedFile mapped = open(file);
     if (is_text(mapped.bytes())) add(file, std::move(mapped), 0);
   }
   if (pieces_.empty()) fail(path, "holds no text file");
@@ -159,12 +159,12 @@ std::string TokenFiles::describe() const {
 }
 
 std::uint64_t TokenFiles::fingerprint() const {
-  std::uint64_t hash = hash64(token_bytes_);
+  std::uint64_t hash = base::hash64(token_bytes_);
   for (const Piece& piece : pieces_) {
     // Names below the folder, so that a copy at another place is the same data.
     for (const char c : fs::path(piece.path).filename().string())
-      hash = hash64(hash ^ static_cast<unsigned char>(c));
-    hash = hash64(hash ^ static_cast<std::uint64_t>(piece.tokens));
+      hash = base::hash64(hash ^ static_cast<unsigned char>(c));
+    hash = base::hash64(hash ^ static_cast<std::uint64_t>(piece.tokens));
   }
   return hash;
 }

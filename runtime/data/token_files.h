@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/mapped_file.h"
+#include "runtime/base/mapped_file.h"
 
 namespace shardscope::data {
 
@@ -23,12 +23,12 @@ class TokenFiles {
  private:
   struct Piece {
     std::string path;
-    checkpoint::MappedFile file;
+    base::MappedFile file;
     std::size_t skip = 0;    ///< bytes of a header
     std::int64_t begin = 0;  ///< first token in the sequence
     std::int64_t tokens = 0;
   };
-  void add(const std::string& path, checkpoint::MappedFile file, std::size_t skip);
+  void add(const std::string& path, base::MappedFile file, std::size_t skip);
   void add_folder(const std::string& path);
   [[nodiscard]] std::int32_t token(const Piece& piece, std::int64_t index) const noexcept;
   void check_vocabulary(std::int64_t vocabulary) const;

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "runtime/base/hash.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/hash.h"
 #include "runtime/data/token_files.h"
 
 namespace shardscope::data {
@@ -30,7 +30,7 @@ class TokenWindows final : public Dataset {
     return tokens_.describe() + ", " + std::to_string(windows_) + " windows of " + std::to_string(T_);
   }
   [[nodiscard]] std::uint64_t fingerprint() const override {
-    return hash64(tokens_.fingerprint() ^ static_cast<std::uint64_t>(T_));
+    return base::hash64(tokens_.fingerprint() ^ static_cast<std::uint64_t>(T_));
   }
 
  private:

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "runtime/base/hash.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/hash.h"
 #include "runtime/data/npy.h"
 
 namespace shardscope::data {
@@ -42,7 +42,8 @@ class Vectors final : public Dataset {
     return std::to_string(x_.rows()) + " vectors of width " + std::to_string(x_.width()) + " from " + x_path_;
   }
   [[nodiscard]] std::uint64_t fingerprint() const override {
-    return hash64(static_cast<std::uint64_t>(x_.rows()) * 1000003U + static_cast<std::uint64_t>(x_.width()));
+    return base::hash64(static_cast<std::uint64_t>(x_.rows()) * 1000003U +
+                        static_cast<std::uint64_t>(x_.width()));
   }
 
  private:

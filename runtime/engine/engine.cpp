@@ -5,18 +5,27 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/engine/events.h"
 #include "runtime/engine/gathered_parameters.h"
 #include "runtime/engine/hooks.h"
 #include "runtime/engine/input_staging.h"
 #include "runtime/engine/optimizer.h"
 #include "runtime/engine/outside_memory.h"
 #include "runtime/engine/weights.h"
+#include "runtime/execution/events.h"
 #include "runtime/optim/gradient_norm.h"
 #include "runtime/optim/optimizer_state.h"
 #include "runtime/plan/loss_scale.h"
 
 namespace shardscope::engine {
+using execution::advance;
+using execution::bits;
+using execution::code_of;
+using execution::Context;
+using execution::emit_host;
+using execution::emit_on;
+using execution::EventPool;
+using execution::Fields;
+
 namespace {
 
 std::int64_t shard_alignment(const Context& context) {
@@ -86,8 +95,8 @@ class Engine::Impl {
 
   void set_weights(const FillParam& fill) {
     fill_owned(
-        context_, ownership_, states_, {{optim::StateKind::master}},
-        [&](optim::StateKind, plan::ParamId param, plan::Range range, float* to) { fill(param, range, to); });
+        context_, ownership_, states_, {{base::StateKind::master}},
+        [&](base::StateKind, plan::ParamId param, plan::Range range, float* to) { fill(param, range, to); });
     publish();
   }
 
@@ -115,7 +124,7 @@ class Engine::Impl {
     engine::read_states(context_, states_, slices, take);
   }
   [[nodiscard]] std::vector<std::int32_t> chosen_columns() const { return optimizer_->chosen_columns(); }
-  [[nodiscard]] std::vector<optim::StateKind> state_kinds() const { return optimizer_->kinds(); }
+  [[nodiscard]] std::vector<base::StateKind> state_kinds() const { return optimizer_->kinds(); }
 
   StepResult step(const std::function<void(data::HostBatch&)>& next, StopRequest stop) {
     StepResult result;
@@ -346,7 +355,7 @@ void Engine::resume(const checkpoint::Progress& progress, const std::vector<std:
   impl_->resume(progress, columns, fill);
 }
 std::vector<std::int32_t> Engine::chosen_columns() const { return impl_->chosen_columns(); }
-std::vector<optim::StateKind> Engine::state_kinds() const { return impl_->state_kinds(); }
+std::vector<base::StateKind> Engine::state_kinds() const { return impl_->state_kinds(); }
 void Engine::read_states(std::span<const plan::SavedSlice> slices, const TakeStates& take) {
   impl_->read_states(slices, take);
 }

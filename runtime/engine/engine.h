@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/state_kind.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/data/stream.h"
-#include "runtime/engine/context.h"
-#include "runtime/optim/state_kind.h"
+#include "runtime/execution/context.h"
 #include "runtime/plan/checkpoint_layout.h"
 #include "runtime/plan/ownership.h"
 
@@ -39,7 +39,7 @@ class Engine {
   /// `context` and what it names outlive the engine. Every rank makes its engine at the same time: memory is
   /// taken and nothing is communicated. Throws std::invalid_argument when the configuration asks for
   /// something that this engine does not do.
-  explicit Engine(const Context& context);
+  explicit Engine(const execution::Context& context);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -55,10 +55,10 @@ class Engine {
   /// Hands the states of `slices`, which this rank owns or holds, to `take` in bounded pieces: kind by kind,
   /// the slices in a row, `at` being the first element's place in it. Frozen slices come last (plan::
   /// checkpoint_layout) and are in the row of master weights only. Between steps; not collective.
-  using TakeStates = std::function<void(optim::StateKind, std::int64_t at, std::span<const float>)>;
+  using TakeStates = std::function<void(base::StateKind, std::int64_t at, std::span<const float>)>;
   void read_states(std::span<const plan::SavedSlice> slices, const TakeStates& take);
   /// Elements [range) of a parameter's state as fp32, on the host.
-  using FillState = std::function<void(optim::StateKind, plan::ParamId, plan::Range, float*)>;
+  using FillState = std::function<void(base::StateKind, plan::ParamId, plan::Range, float*)>;
   /// Goes on from `progress` with the states that `fill` gives: asks for what this rank owns or holds and for
   /// no more, of frozen parameters for the weights. A loss scale is taken over where it is dynamic here as
   /// well, and where ZenFlow stood where it is on here as well, with `columns` as chosen; without columns
@@ -69,7 +69,7 @@ class Engine {
   /// ZenFlow's chosen columns on this rank (optim::OptimizerState::chosen_columns), empty without it.
   [[nodiscard]] std::vector<std::int32_t> chosen_columns() const;
   /// What read_states() hands out now.
-  [[nodiscard]] std::vector<optim::StateKind> state_kinds() const;
+  [[nodiscard]] std::vector<base::StateKind> state_kinds() const;
 
   /// One optimizer step over `accumulation_steps` micro-batches that `next` fills. Collective. Returns when
   /// the update is done on the compute stream, so that decisions and memory of the next step, which the host

@@ -11,13 +11,19 @@
 #include <vector>
 
 #include "kernels/ops.h"
-#include "runtime/engine/events.h"
 #include "runtime/engine/parameters.h"
+#include "runtime/execution/events.h"
 #include "runtime/offload/transfer.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/stage12.h"
 
 namespace shardscope::engine {
+using execution::advance;
+using execution::code_of;
+using execution::Context;
+using execution::emit_on;
+using execution::EventPool;
+
 namespace {
 
 class FlatParameters final : public Parameters, private optim::ParamSink {

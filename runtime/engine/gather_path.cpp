@@ -4,15 +4,18 @@
 #include <utility>
 
 #include "kernels/ops.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 
 namespace shardscope::engine {
+using execution::advance;
+using execution::Context;
+
 namespace {
 
 using plan::ParamId;
 
 /// The communicators that the configuration needs, or a clear refusal.
-const ZeroCommunicators& groups_of(const Context& context) {
+const comm::ZeroCommunicators& groups_of(const Context& context) {
   if (context.groups != nullptr) return *context.groups;
   throw std::invalid_argument(
       "the configuration asks for groups of ranks (ZeRO++ or MiCS), but the engine was given no "

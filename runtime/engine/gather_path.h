@@ -17,8 +17,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/engine/context.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/context.h"
+#include "runtime/execution/events.h"
 #include "runtime/plan/ownership.h"
 #include "runtime/plan/quantization.h"
 #include "runtime/plan/secondary_shards.h"
@@ -29,7 +29,8 @@ class GatherPath {
  public:
   /// `quantized`, by ParamId: whose shards rest as int8. What it is given outlives it. Throws
   /// std::invalid_argument when the configuration needs groups that `context` lacks.
-  GatherPath(const Context& context, const plan::Ownership& ownership, const std::vector<bool>& quantized);
+  GatherPath(const execution::Context& context, const plan::Ownership& ownership,
+             const std::vector<bool>& quantized);
 
   /// Root forward of a micro-step.
   void begin_iteration() { secondary_.begin_iteration(); }
@@ -77,7 +78,7 @@ class GatherPath {
     return ownership_.shards().partitions[plan::raw(param)].shard_elems;
   }
 
-  const Context& context_;
+  const execution::Context& context_;
   const plan::Ownership& ownership_;
   const std::vector<bool>& quantized_;  ///< by ParamId
   comm::Communicator& comm_;            ///< of the ranks that hold one copy of the model

@@ -3,12 +3,15 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/engine/events.h"
 #include "runtime/engine/weights.h"
+#include "runtime/execution/events.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/scheduler_config.h"
 
 namespace shardscope::engine {
+using execution::code_of;
+using execution::Context;
+using execution::emit_host;
 
 using plan::ParamId;
 
@@ -85,8 +88,7 @@ void GatheredParameters::take_changes(const Engine::Gathered& param, std::uint32
   context_.control_comm.broadcast_host(std::as_writable_bytes(param.values), modifier);
   for (const plan::OwnedSlice& slice : ownership_.slices(param.id, context_.rank())) {
     if (slice.elems == 0) continue;
-    state_.write(optim::StateKind::master, slice.param,
-                 {slice.owned_offset, slice.owned_offset + slice.elems},
+    state_.write(base::StateKind::master, slice.param, {slice.owned_offset, slice.owned_offset + slice.elems},
                  param.values.data() + slice.param_offset);
   }
 }

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "runtime/engine/context.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/held_states.h"
+#include "runtime/execution/context.h"
 #include "runtime/plan/ownership.h"
 
 namespace shardscope::engine {
@@ -16,7 +16,7 @@ namespace shardscope::engine {
 class GatheredParameters {
  public:
   /// Everything named outlives this.
-  GatheredParameters(const Context& context, const plan::Ownership& ownership, HeldStates& state);
+  GatheredParameters(const execution::Context& context, const plan::Ownership& ownership, HeldStates& state);
 
   /// See Engine::with_gathered. Returns whether master weights changed: they have to be published then.
   [[nodiscard]] bool with(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier,
@@ -28,7 +28,7 @@ class GatheredParameters {
   void tell(plan::ParamId param, bool gathered) const;
   void take_changes(const Engine::Gathered& param, std::uint32_t modifier);
 
-  const Context& context_;
+  const execution::Context& context_;
   const plan::Ownership& ownership_;
   HeldStates& state_;
   std::vector<bool> gathered_;  ///< by ParamId

@@ -6,11 +6,19 @@
 #include <utility>
 
 #include "kernels/ops.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 #include "runtime/offload/transfer.h"
 #include "runtime/plan/offload.h"
 
 namespace shardscope::engine {
+using execution::bytes_of;
+using execution::code_of;
+using execution::Context;
+using execution::emit_host;
+using execution::emit_on;
+using execution::EventPool;
+using execution::Fields;
+
 namespace {
 
 std::unique_ptr<offload::HostGradients> make_host_gradients(const Context& context, EventPool& events,

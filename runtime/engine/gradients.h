@@ -30,8 +30,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/engine/context.h"
-#include "runtime/engine/event_pool.h"
+#include "runtime/execution/context.h"
+#include "runtime/execution/event_pool.h"
 #include "runtime/model/executor.h"
 #include "runtime/offload/host_gradients.h"
 #include "runtime/optim/gradient_parts.h"
@@ -72,7 +72,8 @@ class Gradients {
   [[nodiscard]] virtual optim::GradientParts owned() const = 0;
 
  protected:
-  Gradients(const Context& context, EventPool& events, const plan::Ownership& ownership);
+  Gradients(const execution::Context& context, execution::EventPool& events,
+            const plan::Ownership& ownership);
 
   /// True when the reduction of this micro-step is due: always (stages 2, 3) or at the boundary (0, 1).
   [[nodiscard]] bool reduces_now() const noexcept;
@@ -111,8 +112,8 @@ class Gradients {
   /// Puts a gradient into the open bucket, flushing as the plan says.
   void add_to_bucket(plan::ParamId param);
 
-  const Context& context_;
-  EventPool& events_;
+  const execution::Context& context_;
+  execution::EventPool& events_;
   const plan::Ownership& ownership_;
   /// Elements of the owned range whose gradients rest on the device; the others are offloaded.
   const std::int64_t device_elems_;
@@ -151,11 +152,13 @@ class Gradients {
 
 /// Stages 0 and 1: gradients stay whole; reduced in place at the end of the accumulation window, by
 /// all-reduce (0), slice by slice to the owners (1), or in the communications of the first layout (1).
-[[nodiscard]] std::unique_ptr<Gradients> make_resident_gradients(const Context& context, EventPool& events,
+[[nodiscard]] std::unique_ptr<Gradients> make_resident_gradients(const execution::Context& context,
+                                                                 execution::EventPool& events,
                                                                  const plan::Ownership& ownership);
 /// Stages 2 and 3: whole gradients live from the kernel that writes them to the end of their reduction;
 /// only owned elements stay. Reduced in every micro-step.
-[[nodiscard]] std::unique_ptr<Gradients> make_sharded_gradients(const Context& context, EventPool& events,
+[[nodiscard]] std::unique_ptr<Gradients> make_sharded_gradients(const execution::Context& context,
+                                                                execution::EventPool& events,
                                                                 const plan::Ownership& ownership);
 
 }  // namespace shardscope::engine

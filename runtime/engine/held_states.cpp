@@ -3,9 +3,13 @@
 #include <stdexcept>
 
 #include "kernels/ops.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 
 namespace shardscope::engine {
+using execution::advance;
+using execution::bytes_of;
+using execution::Context;
+
 namespace {
 
 /// fp32 beside a part that rests in device memory, for as long as a copy takes.
@@ -21,13 +25,13 @@ std::int64_t HeldStates::first_elem(plan::ParamId param) const {
   return ownership_.slices(param, context_.rank()).front().owned_offset;
 }
 
-void HeldStates::check(optim::StateKind kind, plan::ParamId param) const {
-  if (kind == optim::StateKind::master) return;
+void HeldStates::check(base::StateKind kind, plan::ParamId param) const {
+  if (kind == base::StateKind::master) return;
   throw std::logic_error("parameter " + context_.model.params[plan::raw(param)].name +
                          " is frozen: it has weights and no other state");
 }
 
-void HeldStates::read(optim::StateKind kind, plan::ParamId param, plan::Range range, float* to) {
+void HeldStates::read(base::StateKind kind, plan::ParamId param, plan::Range range, float* to) {
   if (!ownership_.frozen_at(range.begin)) return optimizer_.read(kind, range, to);
   check(kind, param);
   const std::int64_t elems = range.size();
@@ -48,7 +52,7 @@ void HeldStates::read(optim::StateKind kind, plan::ParamId param, plan::Range ra
   part.stream->synchronize();
 }
 
-void HeldStates::write(optim::StateKind kind, plan::ParamId param, plan::Range range, const float* from) {
+void HeldStates::write(base::StateKind kind, plan::ParamId param, plan::Range range, const float* from) {
   if (!ownership_.frozen_at(range.begin)) return optimizer_.write(kind, range, from);
   check(kind, param);
   const std::int64_t elems = range.size();

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "runtime/engine/context.h"
 #include "runtime/engine/parameters.h"
+#include "runtime/execution/context.h"
 #include "runtime/optim/optimizer_state.h"
 #include "runtime/plan/ownership.h"
 
@@ -14,24 +14,24 @@ namespace shardscope::engine {
 class HeldStates {
  public:
   /// Everything named outlives this.
-  HeldStates(const Context& context, const plan::Ownership& ownership, optim::OptimizerState& optimizer,
-             Parameters& parameters)
+  HeldStates(const execution::Context& context, const plan::Ownership& ownership,
+             optim::OptimizerState& optimizer, Parameters& parameters)
       : context_(context), ownership_(ownership), optimizer_(optimizer), parameters_(parameters) {}
 
   /// The kinds of the owned range; of frozen weights there is `master` only.
-  [[nodiscard]] std::vector<optim::StateKind> kinds() const { return optimizer_.kinds(); }
+  [[nodiscard]] std::vector<base::StateKind> kinds() const { return optimizer_.kinds(); }
   /// Elements [range), numbered as plan::OwnedSlice does, within the slices of `param` or, in the owned
   /// range, of parameters that follow it. Between steps; return when done. Throw std::logic_error on another
   /// kind of frozen weights than `master`.
-  void read(optim::StateKind kind, plan::ParamId param, plan::Range range, float* to);
+  void read(base::StateKind kind, plan::ParamId param, plan::Range range, float* to);
   /// A frozen weight is rounded to the storage type.
-  void write(optim::StateKind kind, plan::ParamId param, plan::Range range, const float* from);
+  void write(base::StateKind kind, plan::ParamId param, plan::Range range, const float* from);
 
  private:
   [[nodiscard]] std::int64_t first_elem(plan::ParamId param) const;
-  void check(optim::StateKind kind, plan::ParamId param) const;
+  void check(base::StateKind kind, plan::ParamId param) const;
 
-  const Context& context_;
+  const execution::Context& context_;
   const plan::Ownership& ownership_;
   optim::OptimizerState& optimizer_;
   Parameters& parameters_;

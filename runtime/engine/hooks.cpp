@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 
 namespace shardscope::engine {
+using execution::Context;
+using execution::EventPool;
 
 EngineHooks::EngineHooks(const Context& context, EventPool& events, Parameters& parameters,
                          Gradients& gradients)

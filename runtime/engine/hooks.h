@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-#include "runtime/engine/context.h"
 #include "runtime/engine/gradients.h"
 #include "runtime/engine/host_throttle.h"
 #include "runtime/engine/leaf_gradients.h"
 #include "runtime/engine/parameters.h"
+#include "runtime/execution/context.h"
 #include "runtime/model/executor.h"
 #include "runtime/plan/backward_ends.h"
 #include "runtime/plan/forward_stack.h"
@@ -17,7 +17,8 @@ namespace shardscope::engine {
 
 class EngineHooks final : public model::Hooks {
  public:
-  EngineHooks(const Context& context, EventPool& events, Parameters& parameters, Gradients& gradients);
+  EngineHooks(const execution::Context& context, execution::EventPool& events, Parameters& parameters,
+              Gradients& gradients);
 
   void begin_micro_step(std::uint32_t micro_step, std::uint32_t step);
   /// The executor's backward is queued; gradients that waited for it go now.
@@ -42,7 +43,7 @@ class EngineHooks final : public model::Hooks {
     return recomputing_ ? ev::Pass::recompute : ev::Pass::forward;
   }
 
-  const Context& context_;
+  const execution::Context& context_;
   Parameters& parameters_;
   Gradients& gradients_;
   LeafGradients leaves_;

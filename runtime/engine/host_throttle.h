@@ -5,13 +5,13 @@
 #include <deque>
 #include <memory>
 
-#include "runtime/engine/event_pool.h"
+#include "runtime/execution/event_pool.h"
 
 namespace shardscope::engine {
 
 class HostThrottle {
  public:
-  HostThrottle(device::Device& device, EventPool& events)
+  HostThrottle(device::Device& device, execution::EventPool& events)
       : device_(device),
         events_(events),
         // Launching on CUDA costs microseconds per kernel: a deeper queue hides it.
@@ -33,7 +33,7 @@ class HostThrottle {
 
  private:
   device::Device& device_;
-  EventPool& events_;
+  execution::EventPool& events_;
   std::size_t depth_;
   std::deque<std::unique_ptr<device::Event>> marks_;
 };

@@ -4,9 +4,14 @@
 #include <span>
 #include <vector>
 
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 
 namespace shardscope::engine {
+using execution::code_of;
+using execution::emit_on;
+using execution::EventPool;
+using execution::Fields;
+
 namespace {
 
 constexpr std::size_t kPieceAlignment = 64;

@@ -8,14 +8,14 @@
 
 #include "runtime/data/stream.h"
 #include "runtime/device/device.h"
-#include "runtime/engine/event_pool.h"
+#include "runtime/execution/event_pool.h"
 #include "runtime/model/executor.h"
 
 namespace shardscope::engine {
 
 class InputStaging {
  public:
-  InputStaging(device::Device& device, EventPool& events);
+  InputStaging(device::Device& device, execution::EventPool& events);
 
   /// Queues the copy on the copy stream and makes the compute stream wait for it. The result is valid
   /// until the second next call. `batch` may be changed when this returns.
@@ -30,7 +30,7 @@ class InputStaging {
     bool in_use = false;
   };
   device::Device& device_;
-  EventPool& events_;
+  execution::EventPool& events_;
   std::array<Slot, 2> slots_;
   std::size_t next_ = 0;
 };

@@ -4,6 +4,7 @@
 #include "runtime/plan/leaf_modules.h"
 
 namespace shardscope::engine {
+using execution::Context;
 
 using plan::ModuleId;
 using plan::ParamId;

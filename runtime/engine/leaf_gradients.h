@@ -6,14 +6,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/engine/context.h"
 #include "runtime/engine/gradients.h"
+#include "runtime/execution/context.h"
 
 namespace shardscope::engine {
 
 class LeafGradients {
  public:
-  LeafGradients(const Context& context, Gradients& gradients);
+  LeafGradients(const execution::Context& context, Gradients& gradients);
 
   /// A forward visit, not a recomputation: its backward will end in left(), or with the whole backward.
   void entered(plan::ModuleId module);
@@ -27,7 +27,7 @@ class LeafGradients {
  private:
   void give(plan::ModuleId module);
 
-  const Context& context_;
+  const execution::Context& context_;
   Gradients& gradients_;
   std::vector<std::vector<plan::ParamId>> params_;  ///< by ModuleId
   std::vector<plan::ModuleId> leaf_of_;             ///< by ParamId

@@ -7,6 +7,8 @@
 #include "runtime/plan/zenflow.h"
 
 namespace shardscope::engine {
+using execution::Context;
+
 namespace {
 
 std::unique_ptr<optim::OptimizerState> make_zenflow(const Context& context, Parameters& parameters,

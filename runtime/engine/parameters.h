@@ -8,9 +8,9 @@
 #include <string>
 
 #include "kernels/types.h"
-#include "runtime/engine/context.h"
-#include "runtime/engine/event_pool.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/context.h"
+#include "runtime/execution/event_pool.h"
+#include "runtime/execution/events.h"
 #include "runtime/optim/param_sink.h"
 #include "runtime/plan/ids.h"
 #include "runtime/plan/ownership.h"
@@ -76,11 +76,12 @@ class Parameters {
 };
 
 /// Stages 0, 1 and 2. `ownership` outlives the result.
-[[nodiscard]] std::unique_ptr<Parameters> make_flat_parameters(const Context& context, EventPool& events,
+[[nodiscard]] std::unique_ptr<Parameters> make_flat_parameters(const execution::Context& context,
+                                                               execution::EventPool& events,
                                                                const plan::Ownership& ownership);
 /// Stage 3.
-[[nodiscard]] std::unique_ptr<Parameters> make_partitioned_parameters(const Context& context,
-                                                                      EventPool& events,
+[[nodiscard]] std::unique_ptr<Parameters> make_partitioned_parameters(const execution::Context& context,
+                                                                      execution::EventPool& events,
                                                                       const plan::Ownership& ownership);
 
 }  // namespace shardscope::engine

@@ -22,12 +22,12 @@
 
 #include "instrumentation/param_status.h"
 #include "kernels/ops.h"
-#include "runtime/engine/events.h"
 #include "runtime/engine/gather_path.h"
 #include "runtime/engine/parameters.h"
 #include "runtime/engine/prefetch_watch.h"
 #include "runtime/engine/resting_shards.h"
 #include "runtime/engine/trace_check.h"
+#include "runtime/execution/events.h"
 #include "runtime/offload/shard_store.h"
 #include "runtime/plan/explain.h"
 #include "runtime/plan/fetch_counters.h"
@@ -38,6 +38,14 @@
 #include "runtime/plan/scheduler_config.h"
 
 namespace shardscope::engine {
+using execution::advance;
+using execution::code_of;
+using execution::Context;
+using execution::emit_host;
+using execution::emit_on;
+using execution::EventPool;
+using execution::Fields;
+
 namespace {
 
 using plan::ParamId;

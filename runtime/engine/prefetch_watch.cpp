@@ -3,10 +3,15 @@
 #include <array>
 #include <utility>
 
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 #include "runtime/plan/prefetch_outcome.h"
 
 namespace shardscope::engine {
+using execution::code_of;
+using execution::emit_on;
+using execution::Fields;
+using execution::make_event;
+
 namespace {
 
 void judge(ev::Event& event, std::span<const std::int64_t> reached_ns) {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "runtime/engine/event_pool.h"
+#include "runtime/execution/event_pool.h"
 #include "runtime/plan/ids.h"
 
 namespace shardscope::engine {
@@ -16,7 +16,8 @@ namespace shardscope::engine {
 /// watched: what is said of them is ignored.
 class PrefetchWatch {
  public:
-  explicit PrefetchWatch(device::Device& device) : device_(device), events_(device, EventPool::Kind::timed) {}
+  explicit PrefetchWatch(device::Device& device)
+      : device_(device), events_(device, execution::EventPool::Kind::timed) {}
 
   /// The gather stream is about to gather ahead; not watched while nobody wants the event.
   void began(plan::GatherId gather, std::size_t params);
@@ -44,7 +45,7 @@ class PrefetchWatch {
   void return_points(Watched& watched);
 
   device::Device& device_;
-  EventPool events_;
+  execution::EventPool events_;
   std::unordered_map<std::uint32_t, Watched> watched_;  ///< by GatherId
 };
 

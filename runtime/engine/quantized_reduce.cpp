@@ -3,12 +3,16 @@
 #include <stdexcept>
 #include <utility>
 
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 
 namespace shardscope::engine {
+using execution::advance;
+using execution::Context;
+using execution::emit_host;
+
 namespace {
 
-const ZeroCommunicators& groups_of(const Context& context) {
+const comm::ZeroCommunicators& groups_of(const Context& context) {
   if (context.groups != nullptr && context.groups->reduce_inter) return *context.groups;
   throw std::invalid_argument(
       "zero_quantized_gradients: the engine was given no communicators inside and between nodes");

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/ops.h"
-#include "runtime/engine/context.h"
+#include "runtime/execution/context.h"
 #include "runtime/plan/quantization.h"
 
 namespace shardscope::engine {
@@ -19,7 +19,7 @@ namespace shardscope::engine {
 class QuantizedReduce {
  public:
   /// `context` outlives it. Throws std::invalid_argument when it has no communicators of nodes.
-  explicit QuantizedReduce(const Context& context);
+  explicit QuantizedReduce(const execution::Context& context);
 
   /// Whether this parameter's gradient goes this way; the others are reduce-scattered.
   [[nodiscard]] bool takes(plan::ParamId param) const;
@@ -68,7 +68,7 @@ class QuantizedReduce {
                                                 std::int64_t slices, std::int64_t index, std::uint32_t param);
   [[nodiscard]] device::Stream& stream() const { return context_.device.reduce(); }
 
-  const Context& context_;
+  const execution::Context& context_;
   comm::Communicator& inside_;
   comm::Communicator& between_;
   const plan::Topology topology_;

@@ -4,10 +4,16 @@
 #include <map>
 
 #include "kernels/ops.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 #include "runtime/plan/stage12.h"
 
 namespace shardscope::engine {
+using execution::advance;
+using execution::bytes_of;
+using execution::code_of;
+using execution::Context;
+using execution::emit_host;
+using execution::EventPool;
 
 using plan::ParamId;
 

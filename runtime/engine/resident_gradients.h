@@ -11,7 +11,8 @@ namespace shardscope::engine {
 /// not the storage type, into a buffer of its own that joins the sum when the gradient is complete.
 class ResidentGradients : public Gradients {
  public:
-  ResidentGradients(const Context& context, EventPool& events, const plan::Ownership& ownership);
+  ResidentGradients(const execution::Context& context, execution::EventPool& events,
+                    const plan::Ownership& ownership);
 
   [[nodiscard]] model::GradTarget target(plan::ParamId param) override;
   [[nodiscard]] optim::GradientParts owned() const override;

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/ops.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 
 namespace shardscope::engine {
 

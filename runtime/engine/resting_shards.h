@@ -2,7 +2,7 @@
 // in it or quantized.
 #pragma once
 
-#include "runtime/engine/context.h"
+#include "runtime/execution/context.h"
 #include "runtime/offload/shard_store.h"
 #include "runtime/optim/param_sink.h"
 #include "runtime/plan/ownership.h"
@@ -14,7 +14,8 @@ namespace shardscope::engine {
 /// opens.
 class RestingShards {
  public:
-  RestingShards(const Context& context, const plan::Ownership& ownership, offload::ShardStore& shards)
+  RestingShards(const execution::Context& context, const plan::Ownership& ownership,
+                offload::ShardStore& shards)
       : context_(context), ownership_(ownership), shards_(shards) {}
 
   /// The shard of `param` in the storage type, until close(), on the stream that is named with it.
@@ -37,7 +38,7 @@ class RestingShards {
   [[nodiscard]] plan::PackedShard packed(plan::ParamId param) const;
   void unpack(plan::ParamId param, const optim::RestingPart& part);
 
-  const Context& context_;
+  const execution::Context& context_;
   const plan::Ownership& ownership_;
   offload::ShardStore& shards_;
   Unpacked unpacked_;

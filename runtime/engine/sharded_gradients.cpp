@@ -13,12 +13,17 @@
 #include <utility>
 
 #include "kernels/ops.h"
-#include "runtime/engine/events.h"
 #include "runtime/engine/gradients.h"
 #include "runtime/engine/quantized_reduce.h"
+#include "runtime/execution/events.h"
 #include "runtime/plan/stage12.h"
 
 namespace shardscope::engine {
+using execution::advance;
+using execution::bytes_of;
+using execution::Context;
+using execution::EventPool;
+
 namespace {
 
 using plan::ParamId;

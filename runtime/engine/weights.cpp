@@ -4,9 +4,11 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 
 namespace shardscope::engine {
+using execution::Context;
+
 namespace {
 
 /// 4 MiB of fp32: what is on the host at a time.
@@ -76,7 +78,7 @@ class Collection {
     visit_round(context_.rank(), round,
                 [&](const plan::OwnedSlice& slice, std::int64_t first, std::int64_t at, std::int64_t elems) {
                   const std::int64_t begin = slice.owned_offset + first;
-                  state_.read(optim::StateKind::master, slice.param, {begin, begin + elems}, to + at);
+                  state_.read(base::StateKind::master, slice.param, {begin, begin + elems}, to + at);
                 });
   }
 
@@ -103,7 +105,7 @@ class Collection {
 }  // namespace
 
 void fill_owned(const Context& context, const plan::Ownership& ownership, HeldStates& state,
-                std::span<const optim::StateKind> kinds, const Engine::FillState& fill) {
+                std::span<const base::StateKind> kinds, const Engine::FillState& fill) {
   device::Stream& stream = context.device.compute();
   std::int64_t piece_elems = 1;
   for (const plan::ParamPlan& param : context.model.params) piece_elems = std::max(piece_elems, param.elems);
@@ -116,8 +118,8 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, HeldSt
         const std::int64_t elems = std::min(piece_elems, slice.elems - at);
         const std::int64_t first = slice.param_offset + at;
         const std::int64_t begin = slice.owned_offset + at;
-        for (const optim::StateKind kind : kinds) {
-          if (!param.trainable && kind != optim::StateKind::master) continue;
+        for (const base::StateKind kind : kinds) {
+          if (!param.trainable && kind != base::StateKind::master) continue;
           fill(kind, param.id, {first, first + elems}, piece);
           state.write(kind, param.id, {begin, begin + elems}, piece);
         }
@@ -150,10 +152,10 @@ void read_states(const Context& context, HeldStates& state, std::span<const plan
   device::Buffer host =
       context.device.pinned().allocate(fp32_bytes(piece_elems), kTemporary, context.device.compute());
   auto* piece = static_cast<float*>(host.data());
-  for (const optim::StateKind kind : state.kinds()) {
+  for (const base::StateKind kind : state.kinds()) {
     std::int64_t at = 0;
     for (const Run& run : runs) {
-      if (run.frozen && kind != optim::StateKind::master) continue;
+      if (run.frozen && kind != base::StateKind::master) continue;
       for (std::int64_t begin = run.range.begin; begin < run.range.end; begin += piece_elems) {
         const std::int64_t elems = std::min(piece_elems, run.range.end - begin);
         state.read(kind, run.first, {begin, begin + elems}, piece);
@@ -169,7 +171,7 @@ void gather_whole(const Context& context, const plan::Ownership& ownership, Held
   context.device.synchronize();
   if (ownership.whole_everywhere(param)) {
     const plan::OwnedSlice slice = ownership.slices(param, 0).front();
-    state.read(optim::StateKind::master, param, {slice.owned_offset, slice.owned_offset + slice.elems},
+    state.read(base::StateKind::master, param, {slice.owned_offset, slice.owned_offset + slice.elems},
                whole.data());
     return;
   }
@@ -185,7 +187,7 @@ void collect_weights(const Context& context, const plan::Ownership& ownership, H
     if (ownership.whole_everywhere(param.id)) {
       if (context.rank() != 0) continue;
       const plan::OwnedSlice slice = ownership.slices(param.id, 0).front();
-      state.read(optim::StateKind::master, param.id, {slice.owned_offset, slice.owned_offset + param.elems},
+      state.read(base::StateKind::master, param.id, {slice.owned_offset, slice.owned_offset + param.elems},
                  whole.data());
     } else {
       Collection(context, ownership, state, param, context.rank() == 0).run(whole);

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <stdexcept>
 
-#include "runtime/data/hash.h"
+#include "runtime/base/hash.h"
 #include "runtime/model/philox.h"
 #include "runtime/model/program.h"
 
@@ -123,7 +123,7 @@ void Initializer::fill(plan::ParamId param, plan::Range range, float* out) const
           break;
       }
       for (std::int64_t i = range.begin; i < range.end; ++i) {
-        *out++ = static_cast<float>(offset + factor * data::uniform(p + 1, static_cast<std::uint64_t>(i)));
+        *out++ = static_cast<float>(offset + factor * base::uniform(p + 1, static_cast<std::uint64_t>(i)));
       }
       return;
     }

@@ -5,13 +5,13 @@
 #include <cstdint>
 
 #include "runtime/device/device.h"
-#include "runtime/engine/context.h"
+#include "runtime/execution/context.h"
 
 namespace shardscope::offload {
 
 /// Bytes of n floats.
 [[nodiscard]] inline std::size_t floats(std::int64_t n) noexcept {
-  return engine::bytes_of(n, kernels::DType::f32);
+  return execution::bytes_of(n, kernels::DType::f32);
 }
 [[nodiscard]] inline float* data(const device::Buffer& buffer) noexcept {
   return static_cast<float*>(buffer.data());

@@ -6,7 +6,7 @@ namespace shardscope::offload {
 
 namespace ev = shardscope::instrumentation;
 
-HostGradients::HostGradients(device::Device& device, engine::EventPool& events, kernels::DType type,
+HostGradients::HostGradients(device::Device& device, execution::EventPool& events, kernels::DType type,
                              plan::Range range, device::Arena& pool)
     : device_(device),
       events_(events),

@@ -8,7 +8,7 @@
 
 #include "kernels/ops.h"
 #include "runtime/device/device.h"
-#include "runtime/engine/event_pool.h"
+#include "runtime/execution/event_pool.h"
 #include "runtime/plan/ids.h"
 #include "runtime/plan/partition.h"
 
@@ -18,7 +18,7 @@ class HostGradients {
  public:
   /// Holds the elements `range` of the owned range as `type`, zero at first, in `pool` (host or pinned).
   /// `events` outlives this.
-  HostGradients(device::Device& device, engine::EventPool& events, kernels::DType type, plan::Range range,
+  HostGradients(device::Device& device, execution::EventPool& events, kernels::DType type, plan::Range range,
                 device::Arena& pool);
 
   [[nodiscard]] bool holds(std::int64_t owned_offset) const noexcept { return owned_offset >= range_.begin; }
@@ -44,7 +44,7 @@ class HostGradients {
   [[nodiscard]] std::size_t bytes_of(std::int64_t elems) const noexcept;
 
   device::Device& device_;
-  engine::EventPool& events_;
+  execution::EventPool& events_;
   device::Arena& pool_;
   const kernels::DType type_;
   const plan::Range range_;

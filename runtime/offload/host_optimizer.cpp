@@ -5,16 +5,16 @@
 #include <utility>
 
 #include "kernels/ops.h"
-#include "runtime/engine/context.h"
-#include "runtime/engine/event_pool.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/context.h"
+#include "runtime/execution/event_pool.h"
+#include "runtime/execution/events.h"
 #include "runtime/offload/optimizer.h"
 
 namespace shardscope::offload {
 namespace {
 
 namespace ev = shardscope::instrumentation;
-using optim::StateKind;
+using base::StateKind;
 
 /// Of one piece of the update: what is copied to the device while the next is computed. Small enough to stay
 /// in a cache between the two, large enough for a transfer at full speed.
@@ -51,18 +51,18 @@ class HostOptimizer final : public optim::OptimizerState {
     std::int64_t elems = 0;
     for (const plan::UpdateTile& tile : states_->tiles())
       elems += tile.group == group ? tile.range.size() : 0;
-    const engine::Fields fields{.a = group, .b = step, .v0 = elems};
-    engine::emit_on(worker, ev::EventKind::optimizer_begin, fields);
+    const execution::Fields fields{.a = group, .b = step, .v0 = elems};
+    execution::emit_on(worker, ev::EventKind::optimizer_begin, fields);
     for_tiles_of(
         group, TileUse::changed,
         [&](const TileStates& states, plan::Range piece, std::int64_t at, kernels::Ptr rounded) {
-          worker.run([states, at, rounded, gradient = engine::advance(gradient_, piece.begin - first_),
+          worker.run([states, at, rounded, gradient = execution::advance(gradient_, piece.begin - first_),
                       n = piece.size(), settings](const kernels::Exec& exec) {
             kernels::adamw_step(exec, states.master + at, states.momentum + at, states.variance + at, rounded,
                                 gradient, n, settings);
           });
         });
-    engine::emit_on(worker, ev::EventKind::optimizer_end, fields);
+    execution::emit_on(worker, ev::EventKind::optimizer_end, fields);
   }
 
   void finish_update() override {
@@ -164,7 +164,7 @@ class HostOptimizer final : public optim::OptimizerState {
   const kernels::ConstPtr gradient_;
   const std::unique_ptr<StateStorage> states_;
   const std::int64_t first_;  ///< of the owned range: where the gradients begin
-  engine::EventPool events_;
+  execution::EventPool events_;
   std::int64_t piece_elems_ = 0;
   std::array<Staging, 2> staging_;  ///< unused in fp32
   std::size_t next_slot_ = 0;

@@ -8,8 +8,8 @@
 namespace shardscope::offload {
 namespace {
 
+using base::StateKind;
 using optim::OptimizerState;
-using optim::StateKind;
 
 /// Twin-Flow (ratio): the device updates the first sub-groups, the host the others, beside it.
 class SplitOptimizer final : public OptimizerState {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "kernels/ops.h"
-#include "runtime/engine/event_pool.h"
+#include "runtime/execution/event_pool.h"
 #include "runtime/offload/shard_store.h"
 #include "runtime/offload/swap_space.h"
 #include "runtime/offload/transfer.h"
@@ -265,7 +265,7 @@ class PlacedShards final : public ShardStore {
   }
 
   device::Device& device_;
-  engine::EventPool events_;
+  execution::EventPool events_;
   const kernels::DType type_;
   const plan::ShardLayout& layout_;
   const std::vector<bool> quantized_;  ///< by ParamId

@@ -119,19 +119,20 @@ void SwapSpace::queue(IoDirection direction, std::vector<IoPart> parts, Transfer
   const std::int64_t blocks = (bytes + aio_.block_size - 1) / aio_.block_size;
   const auto kind =
       direction == IoDirection::read ? ev::TransferKind::nvme_read : ev::TransferKind::nvme_write;
-  const engine::Fields fields{.a = label.param,
-                              .b = label.group,
-                              .c = static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, io_depth(aio_))),
-                              .code = engine::code_of(kind),
-                              .v0 = bytes,
-                              .v1 = buffers_in_use};
+  const execution::Fields fields{
+      .a = label.param,
+      .b = label.group,
+      .c = static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, io_depth(aio_))),
+      .code = execution::code_of(kind),
+      .v0 = bytes,
+      .v1 = buffers_in_use};
   device::Stream& stream = device_.nvme();
-  engine::emit_on(stream, ev::EventKind::transfer_begin, fields);
+  execution::emit_on(stream, ev::EventKind::transfer_begin, fields);
   stream.run([this, direction, bytes, moved = std::move(parts)](const kernels::Exec& exec) {
     if (exec.meter != nullptr) return exec.meter->add({.bytes = static_cast<double>(bytes)});
     run_transfer(*port_, direction, moved, aio_, folder_);
   });
-  engine::emit_on(stream, ev::EventKind::transfer_end, fields);
+  execution::emit_on(stream, ev::EventKind::transfer_end, fields);
 }
 
 std::string SwapSpace::describe() const {

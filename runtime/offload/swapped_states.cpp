@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/engine/event_pool.h"
+#include "runtime/execution/event_pool.h"
 #include "runtime/offload/state_storage.h"
 #include "runtime/offload/swap_space.h"
 
@@ -145,7 +145,7 @@ class SwappedStates final : public StateStorage {
   }
 
   device::Device& device_;
-  engine::EventPool events_;
+  execution::EventPool events_;
   const bool pipeline_read_, pipeline_write_;
   const plan::OptimizerSwap swap_;
   const std::vector<plan::UpdateTile> tiles_;

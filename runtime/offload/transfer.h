@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 
 namespace shardscope::offload {
 
@@ -18,14 +18,14 @@ struct TransferLabel {
 inline void transfer(device::Device& device, instrumentation::TransferKind kind, void* to, const void* from,
                      std::size_t bytes, TransferLabel label) {
   if (bytes == 0) return;
-  const engine::Fields fields{.a = label.param,
-                              .b = label.group,
-                              .c = 1,
-                              .code = engine::code_of(kind),
-                              .v0 = static_cast<std::int64_t>(bytes)};
-  engine::emit_on(device.copy(), instrumentation::EventKind::transfer_begin, fields);
+  const execution::Fields fields{.a = label.param,
+                                 .b = label.group,
+                                 .c = 1,
+                                 .code = execution::code_of(kind),
+                                 .v0 = static_cast<std::int64_t>(bytes)};
+  execution::emit_on(device.copy(), instrumentation::EventKind::transfer_begin, fields);
   device.copy_async(to, from, bytes, device.copy());
-  engine::emit_on(device.copy(), instrumentation::EventKind::transfer_end, fields);
+  execution::emit_on(device.copy(), instrumentation::EventKind::transfer_end, fields);
 }
 
 /// The host pool that `pin_memory` asks for.

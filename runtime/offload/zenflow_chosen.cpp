@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/engine/context.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/context.h"
+#include "runtime/execution/events.h"
 #include "runtime/offload/floats.h"
 #include "runtime/offload/transfer.h"
 
@@ -13,12 +13,12 @@ namespace shardscope::offload {
 namespace {
 
 namespace ev = shardscope::instrumentation;
-using engine::bytes_of;
+using execution::bytes_of;
 using kernels::DType;
 
 }  // namespace
 
-ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, engine::EventPool& events, const HostStates& whole)
+ZenFlowChosen::ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& events, const HostStates& whole)
     : in_(input), device_(input.device), events_(events), whole_(whole) {
   std::int64_t columns = 0;
   for (const plan::ColumnSlice& slice : in_.slices) {
@@ -72,7 +72,7 @@ void ZenFlowChosen::score() {
     if (!item.matrix()) continue;
     device_.compute().run(
         [sums = data(scores_) + offset, part = item.part(),
-         gradient = engine::advance(in_.gradient, item.slice.owned_offset)](const kernels::Exec& exec) {
+         gradient = execution::advance(in_.gradient, item.slice.owned_offset)](const kernels::Exec& exec) {
           kernels::column_abs_sums(exec, sums, gradient, part);
         });
     offset += item.slice.columns;
@@ -91,12 +91,13 @@ void ZenFlowChosen::choose(std::uint32_t step, plan::SelectionCause cause) {
   pack();
   for (const Item& item : items_) {
     if (!item.matrix()) continue;
-    engine::emit_host(ev::EventKind::columns_selected, {.a = plan::raw(item.slice.param),
-                                                        .b = step,
-                                                        .c = static_cast<std::uint32_t>(item.columns.size()),
-                                                        .code = engine::code_of(cause),
-                                                        .v0 = item.packed_elems,
-                                                        .v1 = item.slice.elems});
+    execution::emit_host(ev::EventKind::columns_selected,
+                         {.a = plan::raw(item.slice.param),
+                          .b = step,
+                          .c = static_cast<std::uint32_t>(item.columns.size()),
+                          .code = execution::code_of(cause),
+                          .v0 = item.packed_elems,
+                          .v1 = item.slice.elems});
   }
 }
 
@@ -208,13 +209,13 @@ void ZenFlowChosen::take_out() {
 void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
   back_ = false;
   device::Stream& compute = device_.compute();
-  const engine::Fields fields{.a = 0, .b = step, .v0 = elems_};
-  engine::emit_on(compute, ev::EventKind::optimizer_begin, fields);
+  const execution::Fields fields{.a = 0, .b = step, .v0 = elems_};
+  execution::emit_on(compute, ev::EventKind::optimizer_begin, fields);
   compute.run([this](const kernels::Exec& exec) {
     const DType type = in_.gradient.type;
     for (const Item& item : items_) {
-      const kernels::ConstPtr from = engine::advance(in_.gradient, item.slice.owned_offset);
-      const kernels::Ptr to = engine::advance(kernels::Ptr{gradient_.data(), type}, item.packed_offset);
+      const kernels::ConstPtr from = execution::advance(in_.gradient, item.slice.owned_offset);
+      const kernels::Ptr to = execution::advance(kernels::Ptr{gradient_.data(), type}, item.packed_offset);
       if (item.matrix()) {
         kernels::take_columns(exec, to, from, item.part(), chosen(item),
                               static_cast<std::int64_t>(item.columns.size()));
@@ -225,7 +226,7 @@ void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
   });
   update(settings);
   put();
-  engine::emit_on(compute, ev::EventKind::optimizer_end, fields);
+  execution::emit_on(compute, ev::EventKind::optimizer_end, fields);
 }
 
 kernels::Ptr ZenFlowChosen::values() const noexcept {
@@ -266,12 +267,12 @@ void ZenFlowChosen::update_by_pieces(const kernels::AdamW& settings) {
     device_.compute().wait(*stage.there);
     device_.compute().run([this, &stage, range, settings](const kernels::Exec& exec) {
       float* master = data(stage.states[0]);
-      const kernels::Ptr to = engine::advance(values(), range.begin);
+      const kernels::Ptr to = execution::advance(values(), range.begin);
       const bool rounded = in_.type != DType::f32;
       kernels::adamw_step(
           exec, master, data(stage.states[1]), data(stage.states[2]), {rounded ? to.data : nullptr, in_.type},
-          engine::advance(kernels::ConstPtr{gradient_.data(), in_.gradient.type}, range.begin), range.size(),
-          settings);
+          execution::advance(kernels::ConstPtr{gradient_.data(), in_.gradient.type}, range.begin),
+          range.size(), settings);
       if (!rounded) kernels::cast(exec, to, {master, DType::f32}, range.size());
     });
     events_.order(device_.compute(), device_.copy());
@@ -290,17 +291,18 @@ void ZenFlowChosen::put_where_they_rest() {
   for (const Item& item : items_) {
     const optim::RestingPart part = in_.params.open(item.slice.param);
     const bool on_device = part.stream == &device_.compute();
-    part.stream->run([&item, to = part.data,
-                      from = engine::advance(kernels::Ptr{on_device ? packed.data : moving_.data(), in_.type},
-                                             item.packed_offset),
-                      columns = on_device ? chosen(item) : item.columns.data()](const kernels::Exec& exec) {
-      if (item.matrix()) {
-        kernels::put_columns(exec, to, from, item.part(), columns,
-                             static_cast<std::int64_t>(item.columns.size()));
-      } else {
-        kernels::cast(exec, to, from, item.packed_elems);
-      }
-    });
+    part.stream->run(
+        [&item, to = part.data,
+         from = execution::advance(kernels::Ptr{on_device ? packed.data : moving_.data(), in_.type},
+                                   item.packed_offset),
+         columns = on_device ? chosen(item) : item.columns.data()](const kernels::Exec& exec) {
+          if (item.matrix()) {
+            kernels::put_columns(exec, to, from, item.part(), columns,
+                                 static_cast<std::int64_t>(item.columns.size()));
+          } else {
+            kernels::cast(exec, to, from, item.packed_elems);
+          }
+        });
     in_.params.close(item.slice.param, optim::PartUse::changed);
   }
 }
@@ -311,8 +313,8 @@ void ZenFlowChosen::put() {
     const kernels::ConstPtr packed = values();
     const kernels::Ptr params = in_.params.in_place();
     for (const Item& item : items_) {
-      const kernels::ConstPtr from = engine::advance(packed, item.packed_offset);
-      const kernels::Ptr to = engine::advance(params, item.slice.owned_offset);
+      const kernels::ConstPtr from = execution::advance(packed, item.packed_offset);
+      const kernels::Ptr to = execution::advance(params, item.slice.owned_offset);
       if (item.matrix()) {
         kernels::put_columns(exec, to, from, item.part(), chosen(item),
                              static_cast<std::int64_t>(item.columns.size()));

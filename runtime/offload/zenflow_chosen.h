@@ -9,9 +9,9 @@
 
 #include "kernels/columns.h"
 #include "kernels/ops.h"
-#include "runtime/engine/event_pool.h"
+#include "runtime/base/state_kind.h"
+#include "runtime/execution/event_pool.h"
 #include "runtime/offload/zenflow_optimizer.h"
-#include "runtime/optim/state_kind.h"
 
 namespace shardscope::offload {
 
@@ -20,7 +20,7 @@ class ZenFlowChosen {
   /// fp32 states of the owned range in host memory: master weights, momentum, variance.
   using HostStates = std::array<float*, 3>;
   /// Nothing is chosen yet. What is named outlives this.
-  ZenFlowChosen(const ZenFlowInput& input, engine::EventPool& events, const HostStates& whole);
+  ZenFlowChosen(const ZenFlowInput& input, execution::EventPool& events, const HostStates& whole);
 
   /// Whether columns have been chosen: from then on these elements are stepped here.
   [[nodiscard]] bool any() const noexcept { return any_; }
@@ -77,18 +77,18 @@ class ZenFlowChosen {
 
   const ZenFlowInput& in_;
   device::Device& device_;
-  engine::EventPool& events_;
+  execution::EventPool& events_;
   const HostStates whole_;
   std::vector<Item> items_;  ///< by slice; read by queued work, changed only when none is queued
   bool any_ = false;
   bool back_ = false;  ///< host memory has the states of the last step
   std::int64_t capacity_ = 0, elems_ = 0, scores_elems_ = 0;
   /// Packed: master weights, momentum, variance; with zenflow.offload in host memory.
-  std::array<device::Buffer, optim::kStateKinds.size()> states_;
+  std::array<device::Buffer, base::kStateKinds.size()> states_;
   device::Buffer gradient_, params_;  ///< packed
   /// Device memory for a piece of states that rest on the host; `there`: it has come.
   struct Stage {
-    std::array<device::Buffer, optim::kStateKinds.size()> states;
+    std::array<device::Buffer, base::kStateKinds.size()> states;
     std::unique_ptr<device::Event> there;
   };
   std::array<Stage, 2> stages_;

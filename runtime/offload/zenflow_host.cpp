@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/engine/context.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/context.h"
+#include "runtime/execution/events.h"
 #include "runtime/offload/floats.h"
 #include "runtime/offload/transfer.h"
 
@@ -13,12 +13,12 @@ namespace shardscope::offload {
 namespace {
 
 namespace ev = shardscope::instrumentation;
-using engine::bytes_of;
+using execution::bytes_of;
 using kernels::DType;
 
 }  // namespace
 
-ZenFlowHost::ZenFlowHost(const ZenFlowInput& input, engine::EventPool& events)
+ZenFlowHost::ZenFlowHost(const ZenFlowInput& input, execution::EventPool& events)
     : in_(input),
       device_(input.device),
       events_(events),
@@ -51,10 +51,10 @@ ZenFlowHost::ZenFlowHost(const ZenFlowInput& input, engine::EventPool& events)
   }
 }
 
-float* ZenFlowHost::states(optim::StateKind kind) const noexcept {
-  return data(kind == optim::StateKind::master     ? master_
-              : kind == optim::StateKind::momentum ? momentum_
-                                                   : variance_);
+float* ZenFlowHost::states(base::StateKind kind) const noexcept {
+  return data(kind == base::StateKind::master     ? master_
+              : kind == base::StateKind::momentum ? momentum_
+                                                  : variance_);
 }
 
 std::size_t ZenFlowHost::piece_bytes(DType type) const noexcept {
@@ -78,7 +78,8 @@ void ZenFlowHost::add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& se
     Piece& piece = next_piece();
     device_.copy().wait(*piece.taken);
     transfer(device_, ev::TransferKind::device_to_host, piece.raw.data(),
-             engine::advance(in_.gradient, range.begin).data, bytes_of(range.size(), in_.gradient.type), {});
+             execution::advance(in_.gradient, range.begin).data, bytes_of(range.size(), in_.gradient.type),
+             {});
     events_.order(device_.copy(), device_.worker());
     device_.worker().run([raw = kernels::Ptr{piece.raw.data(), in_.gradient.type},
                           wide = kernels::Ptr{piece.wide ? piece.wide.data() : piece.raw.data(), DType::f32},
@@ -106,11 +107,11 @@ void ZenFlowHost::begin(std::int64_t steps, plan::UpdateCause cause, std::uint32
   done_ = 0;
   unpublished_ = true;
   interval_ = steps;
-  engine::emit_host(ev::EventKind::deferred_update, {.a = engine::code_of(cause),
-                                                     .b = step,
-                                                     .c = static_cast<std::uint32_t>(steps),
-                                                     .code = engine::code_of(ev::DeferredState::begun),
-                                                     .v0 = in_.elems});
+  execution::emit_host(ev::EventKind::deferred_update, {.a = execution::code_of(cause),
+                                                        .b = step,
+                                                        .c = static_cast<std::uint32_t>(steps),
+                                                        .code = execution::code_of(ev::DeferredState::begun),
+                                                        .v0 = in_.elems});
   if (run == Run::beside) filling_ ^= 1;
 }
 
@@ -123,27 +124,28 @@ void ZenFlowHost::queue(std::int64_t end, std::uint32_t step) {
   if (!unpublished_ || done_ >= end) return;
   device::Stream& worker = device_.worker();
   const plan::Range range{piece_range(done_).begin, piece_range(end - 1).end};
-  const engine::Fields fields{.a = 0, .b = step, .v0 = range.size()};
-  engine::emit_on(worker, ev::EventKind::optimizer_begin, fields);
+  const execution::Fields fields{.a = 0, .b = step, .v0 = range.size()};
+  execution::emit_on(worker, ev::EventKind::optimizer_begin, fields);
   worker.run([this, range, sum = sum_, settings = settings_](const kernels::Exec& exec) {
     kernels::adamw_step(exec, data(master_) + range.begin, data(momentum_) + range.begin,
                         data(variance_) + range.begin, {nullptr, DType::f32}, {sum + range.begin, DType::f32},
                         range.size(), settings);
   });
-  engine::emit_on(worker, ev::EventKind::optimizer_end, fields);
+  execution::emit_on(worker, ev::EventKind::optimizer_end, fields);
   done_ = end;
 }
 
 void ZenFlowHost::publish(std::uint32_t step) {
   if (!unpublished_) return;
   queue(pieces_, step);
-  const engine::Fields fields{.b = step, .v0 = in_.elems};
-  engine::emit_on(device_.compute(), ev::EventKind::deferred_wait_begin, fields);
+  const execution::Fields fields{.b = step, .v0 = in_.elems};
+  execution::emit_on(device_.compute(), ev::EventKind::deferred_wait_begin, fields);
   publish_from(data(master_));
-  engine::emit_on(device_.compute(), ev::EventKind::deferred_wait_end, fields);
+  execution::emit_on(device_.compute(), ev::EventKind::deferred_wait_end, fields);
   unpublished_ = false;
-  engine::emit_host(ev::EventKind::deferred_update,
-                    {.b = step, .code = engine::code_of(ev::DeferredState::published), .v0 = in_.elems});
+  execution::emit_host(
+      ev::EventKind::deferred_update,
+      {.b = step, .code = execution::code_of(ev::DeferredState::published), .v0 = in_.elems});
 }
 
 void ZenFlowHost::publish_states() {
@@ -188,7 +190,7 @@ void ZenFlowHost::read_resting(plan::Range range, float* to) const {
     const plan::Range part = plan::intersect(range, {slice.owned_offset, slice.owned_offset + slice.elems});
     if (part.size() <= 0) continue;
     const optim::RestingPart resting = in_.params.open(slice.param);
-    kernels::ConstPtr from = engine::advance(resting.data, part.begin - slice.owned_offset);
+    kernels::ConstPtr from = execution::advance(resting.data, part.begin - slice.owned_offset);
     device::Buffer stored;
     if (resting.stream == &device_.compute()) {
       stored =
@@ -207,7 +209,7 @@ void ZenFlowHost::read_resting(plan::Range range, float* to) const {
 
 void ZenFlowHost::read_published(plan::Range range, float* to) const {
   if (in_.params.in_place().data == nullptr) return read_resting(range, to);
-  const kernels::Ptr params = engine::advance(in_.params.in_place(), range.begin);
+  const kernels::Ptr params = execution::advance(in_.params.in_place(), range.begin);
   const device::Buffer stored =
       pool_.allocate(bytes_of(range.size(), in_.type), {ev::MemoryCategory::temporary}, device_.copy());
   events_.order(device_.compute(), device_.copy());

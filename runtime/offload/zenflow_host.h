@@ -7,18 +7,18 @@
 #include <memory>
 
 #include "kernels/ops.h"
-#include "runtime/engine/event_pool.h"
+#include "runtime/base/state_kind.h"
+#include "runtime/execution/event_pool.h"
 #include "runtime/offload/zenflow_optimizer.h"
-#include "runtime/optim/state_kind.h"
 
 namespace shardscope::offload {
 
 class ZenFlowHost {
  public:
   /// States are zero. What is named outlives this.
-  ZenFlowHost(const ZenFlowInput& input, engine::EventPool& events);
+  ZenFlowHost(const ZenFlowInput& input, execution::EventPool& events);
 
-  [[nodiscard]] float* states(optim::StateKind kind) const noexcept;
+  [[nodiscard]] float* states(base::StateKind kind) const noexcept;
 
   /// Queues this step's gradients, unscaled and clipped by their own norm, into the sum that fills.
   void add_to_sum(std::int64_t steps_in_sum, const kernels::AdamW& settings);
@@ -67,7 +67,7 @@ class ZenFlowHost {
 
   const ZenFlowInput& in_;
   device::Device& device_;
-  engine::EventPool& events_;
+  execution::EventPool& events_;
   device::Arena& pool_;
   device::Buffer master_, momentum_, variance_;
   std::array<device::Buffer, 2> sums_;

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/engine/event_pool.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/event_pool.h"
+#include "runtime/execution/events.h"
 #include "runtime/offload/zenflow_chosen.h"
 #include "runtime/offload/zenflow_host.h"
 
@@ -12,7 +12,7 @@ namespace shardscope::offload {
 namespace {
 
 namespace ev = shardscope::instrumentation;
-using optim::StateKind;
+using base::StateKind;
 
 class ZenFlowOptimizer final : public optim::OptimizerState {
  public:
@@ -61,7 +61,7 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
   }
 
   [[nodiscard]] std::vector<StateKind> kinds() const override {
-    std::vector<StateKind> kinds(optim::kStateKinds.begin(), optim::kStateKinds.end());
+    std::vector<StateKind> kinds(base::kStateKinds.begin(), base::kStateKinds.end());
     if (schedule_.save().in_sum > 0) kinds.push_back(StateKind::waiting_sum);
     if (host_.unpublished()) kinds.push_back(StateKind::published);
     return kinds;
@@ -126,16 +126,17 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
       total.all += masses.back().all;
     }
     schedule_.observe(masses);
-    engine::emit_host(ev::EventKind::update_votes, {.a = step_,
-                                                    .b = static_cast<std::uint32_t>(schedule_.votes()),
-                                                    .c = static_cast<std::uint32_t>(schedule_.votes_needed()),
-                                                    .v0 = engine::bits(total.selected / total.all),
-                                                    .v1 = static_cast<std::int64_t>(in_.matrices)});
+    execution::emit_host(ev::EventKind::update_votes,
+                         {.a = step_,
+                          .b = static_cast<std::uint32_t>(schedule_.votes()),
+                          .c = static_cast<std::uint32_t>(schedule_.votes_needed()),
+                          .v0 = execution::bits(total.selected / total.all),
+                          .v1 = static_cast<std::int64_t>(in_.matrices)});
   }
 
   const ZenFlowInput in_;
   plan::ZenFlowSchedule schedule_;
-  engine::EventPool events_;
+  execution::EventPool events_;
   ZenFlowHost host_;
   ZenFlowChosen chosen_;
   kernels::AdamW settings_;  ///< of this step

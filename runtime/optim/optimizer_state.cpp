@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/engine/event_pool.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/event_pool.h"
+#include "runtime/execution/events.h"
 
 namespace shardscope::optim {
 namespace {
@@ -45,15 +45,16 @@ class DeviceOptimizer final : public OptimizerState {
   void begin_update() override {}
   void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
     const plan::Range range = groups_[group];
-    const engine::Fields fields{.a = group, .b = step, .v0 = range.size()};
-    engine::emit_on(device_.compute(), ev::EventKind::optimizer_begin, fields);
-    device_.compute().run(
-        [master = pointer(StateKind::master) + range.begin, m = pointer(StateKind::momentum) + range.begin,
-         v = pointer(StateKind::variance) + range.begin, rounded = rounded(range),
-         grad = offset(gradient_, range.begin), n = range.size(), settings](const kernels::Exec& exec) {
-          kernels::adamw_step(exec, master, m, v, rounded, grad, n, settings);
-        });
-    engine::emit_on(device_.compute(), ev::EventKind::optimizer_end, fields);
+    const execution::Fields fields{.a = group, .b = step, .v0 = range.size()};
+    execution::emit_on(device_.compute(), ev::EventKind::optimizer_begin, fields);
+    device_.compute().run([master = pointer(base::StateKind::master) + range.begin,
+                           m = pointer(base::StateKind::momentum) + range.begin,
+                           v = pointer(base::StateKind::variance) + range.begin, rounded = rounded(range),
+                           grad = offset(gradient_, range.begin), n = range.size(),
+                           settings](const kernels::Exec& exec) {
+      kernels::adamw_step(exec, master, m, v, rounded, grad, n, settings);
+    });
+    execution::emit_on(device_.compute(), ev::EventKind::optimizer_end, fields);
     put(range, group);
   }
 
@@ -65,7 +66,7 @@ class DeviceOptimizer final : public OptimizerState {
     for (std::uint32_t group = 0; group < groups_.size(); ++group) {
       const plan::Range range = groups_[group];
       if (type_ != kernels::DType::f32) {
-        device_.compute().run([to = rounded(range), master = pointer(StateKind::master) + range.begin,
+        device_.compute().run([to = rounded(range), master = pointer(base::StateKind::master) + range.begin,
                                n = range.size()](const kernels::Exec& exec) {
           kernels::cast(exec, to, {master, kernels::DType::f32}, n);
         });
@@ -75,11 +76,11 @@ class DeviceOptimizer final : public OptimizerState {
     finish_update();
   }
 
-  void read(StateKind kind, plan::Range range, float* to) override {
+  void read(base::StateKind kind, plan::Range range, float* to) override {
     device_.copy_async(to, pointer(kind) + range.begin, fp32_bytes(range.size()), device_.compute());
     device_.compute().synchronize();
   }
-  void write(StateKind kind, plan::Range range, const float* from) override {
+  void write(base::StateKind kind, plan::Range range, const float* from) override {
     device_.copy_async(pointer(kind) + range.begin, from, fp32_bytes(range.size()), device_.compute());
     device_.compute().synchronize();
   }
@@ -94,16 +95,16 @@ class DeviceOptimizer final : public OptimizerState {
     return buffer;
   }
 
-  [[nodiscard]] float* pointer(StateKind kind) const {
+  [[nodiscard]] float* pointer(base::StateKind kind) const {
     switch (kind) {
-      case StateKind::master:
+      case base::StateKind::master:
         return static_cast<float*>(master_ ? master_.data() : params_.in_place().data);
-      case StateKind::momentum:
+      case base::StateKind::momentum:
         return static_cast<float*>(momentum_.data());
-      case StateKind::variance:
+      case base::StateKind::variance:
         return static_cast<float*>(variance_.data());
-      case StateKind::waiting_sum:
-      case StateKind::published:
+      case base::StateKind::waiting_sum:
+      case base::StateKind::published:
         break;  // ZenFlow's; not among kinds() here
     }
     return nullptr;
@@ -124,7 +125,7 @@ class DeviceOptimizer final : public OptimizerState {
       params_.put(range, rounded_.data(), group);
       events_.order(device_.copy(), device_.compute());  // the next group writes the same buffer
     } else {
-      params_.put(range, pointer(StateKind::master) + range.begin, group);
+      params_.put(range, pointer(base::StateKind::master) + range.begin, group);
     }
   }
 
@@ -134,7 +135,7 @@ class DeviceOptimizer final : public OptimizerState {
   const kernels::DType type_;
   const std::vector<plan::Range> groups_;
   const std::int64_t elems_;
-  engine::EventPool events_;
+  execution::EventPool events_;
   device::Buffer master_, momentum_, variance_;
   device::Buffer rounded_;  ///< storage type, of the largest group; when parameters rest elsewhere
 };

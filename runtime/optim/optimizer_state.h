@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "kernels/ops.h"
+#include "runtime/base/state_kind.h"
 #include "runtime/device/device.h"
 #include "runtime/optim/param_sink.h"
-#include "runtime/optim/state_kind.h"
 #include "runtime/plan/partition.h"
 #include "runtime/plan/zenflow.h"
 
@@ -40,8 +40,8 @@ class OptimizerState {
   [[nodiscard]] virtual std::string describe_swap() const { return {}; }
 
   /// What read() and write() know now, between two steps; the same on every rank.
-  [[nodiscard]] virtual std::vector<StateKind> kinds() const {
-    return {kStateKinds.begin(), kStateKinds.end()};
+  [[nodiscard]] virtual std::vector<base::StateKind> kinds() const {
+    return {base::kStateKinds.begin(), base::kStateKinds.end()};
   }
   /// Where ZenFlow stands, between two steps; nothing of other optimizers.
   [[nodiscard]] virtual std::optional<plan::ZenFlowProgress> zenflow() const { return std::nullopt; }
@@ -53,8 +53,8 @@ class OptimizerState {
   virtual void continue_zenflow(const plan::ZenFlowProgress&, const std::vector<std::int32_t>& /*columns*/) {}
 
   /// Elements [range) of the owned range to or from fp32 host memory. Between steps only; return when done.
-  virtual void read(StateKind kind, plan::Range range, float* to) = 0;
-  virtual void write(StateKind kind, plan::Range range, const float* from) = 0;
+  virtual void read(base::StateKind kind, plan::Range range, float* to) = 0;
+  virtual void write(base::StateKind kind, plan::Range range, const float* from) = 0;
 };
 
 /// All state in the device pool, zero at first; updates run on the compute stream, which owns the buffers. In

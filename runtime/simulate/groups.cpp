@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/engine/zero_communicators.h"
+#include "runtime/comm/zero_communicators.h"
 
 namespace shardscope::simulate {
 namespace {
@@ -41,7 +41,7 @@ RunGroups::RunGroups(const plan::ZeroConfig& zero, const plan::Topology& topolog
     for (std::uint32_t i = 0; i < kWorldNames.size(); ++i) {
       of_rank_[rank].push_back({kWorldNames[i], i, rank});
     }
-    const engine::ZeroCommunicators made(zero, topology, rank, join);
+    const comm::ZeroCommunicators made(zero, topology, rank, join);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/simulate/rehearsal.h"
 
+#include "runtime/base/emulated_link.h"
 #include "runtime/comm/communicator_core.h"
 #include "runtime/simulate/virtual_device.h"
 #include "runtime/simulate/virtual_transport.h"
@@ -18,7 +19,7 @@ Rehearsal::Rehearsal(const plan::ModelPlan& model, const config::TrainingConfig&
   const auto make = [&](const std::string& name, const comm::Group& group) {
     const GroupShape& shape = groups.groups()[groups.of(rank)[next].group].shape;
     return std::make_unique<comm::CommunicatorCore>(
-        group, rank, name, make_virtual_transport(recorder_, next++, shape), comm::EmulatedLink{}, sequence_);
+        group, rank, name, make_virtual_transport(recorder_, next++, shape), base::EmulatedLink{}, sequence_);
   };
   const auto of_world = [&](const char* name) {
     return make(name, groups.groups()[groups.of(rank)[next].group].group);
@@ -26,11 +27,11 @@ Rehearsal::Rehearsal(const plan::ModelPlan& model, const config::TrainingConfig&
   gather_ = of_world("gather");
   reduce_ = of_world("reduce");
   control_ = of_world("control");
-  groups_ = std::make_unique<engine::ZeroCommunicators>(
+  groups_ = std::make_unique<comm::ZeroCommunicators>(
       config.zero, groups.topology(), rank,
       [&](const std::string& name, const comm::Group& group) { return make(name, group); });
   engine_ = std::make_unique<engine::Engine>(
-      engine::Context{model_, config_, *device_, *gather_, *reduce_, *control_, gates_, groups_.get()});
+      execution::Context{model_, config_, *device_, *gather_, *reduce_, *control_, gates_, groups_.get()});
   engine_->name_kernels(name_kernel);
 }
 

@@ -42,7 +42,7 @@ class Rehearsal {
   instrumentation::GateKeeper gates_;
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<comm::Communicator> gather_, reduce_, control_;
-  std::unique_ptr<engine::ZeroCommunicators> groups_;
+  std::unique_ptr<comm::ZeroCommunicators> groups_;
   std::unique_ptr<engine::Engine> engine_;
 };
 

@@ -7,11 +7,11 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/finite.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/rank_file.h"
 #include "runtime/checkpoint/safetensors.h"
-#include "runtime/engine/events.h"
+#include "runtime/execution/events.h"
 #include "runtime/plan/checkpoint_layout.h"
 #include "runtime/plan/zenflow.h"
 #include "runtime/train/weight_sums.h"
@@ -24,10 +24,10 @@ namespace ev = shardscope::instrumentation;
 /// `work` as a span of the compute lane, on which nothing else runs between two steps.
 template <typename Work>
 void in_phase(device::Device& device, ev::Phase phase, std::int64_t step, const Work& work) {
-  const engine::Fields fields{.a = static_cast<std::uint32_t>(step), .code = engine::code_of(phase)};
-  engine::emit_on(device.compute(), ev::EventKind::phase_begin, fields);
+  const execution::Fields fields{.a = static_cast<std::uint32_t>(step), .code = execution::code_of(phase)};
+  execution::emit_on(device.compute(), ev::EventKind::phase_begin, fields);
   work();
-  engine::emit_on(device.compute(), ev::EventKind::phase_end, fields);
+  execution::emit_on(device.compute(), ev::EventKind::phase_end, fields);
 }
 
 /// Whether every rank owns what it owned when `manifest` was written.
@@ -45,7 +45,7 @@ bool same_layout(const checkpoint::Manifest& manifest, const plan::Ownership& ow
 
 /// ZenFlow's columns for this rank, if the run needs those of the checkpoint. Throws CheckpointError where it
 /// could not go on exactly.
-std::vector<std::int32_t> columns_to_continue(const engine::Context& context, const engine::Engine& engine,
+std::vector<std::int32_t> columns_to_continue(const execution::Context& context, const engine::Engine& engine,
                                               const checkpoint::CheckpointReader& reader) {
   const checkpoint::Manifest& manifest = reader.manifest();
   if (!manifest.progress.zenflow) return {};
@@ -61,22 +61,22 @@ std::vector<std::int32_t> columns_to_continue(const engine::Context& context, co
 /// Weights and moments of a run that had diverged when it was saved: it cannot go on, only begin earlier.
 /// Sums of gradients that wait (ZenFlow) may be infinite, a step with them is left out.
 void require_finite(const plan::ModelPlan& model, const checkpoint::CheckpointReader& reader,
-                    optim::StateKind kind, plan::ParamId param, plan::Range range, const float* values) {
-  const auto& kinds = optim::kStateKinds;
+                    base::StateKind kind, plan::ParamId param, plan::Range range, const float* values) {
+  const auto& kinds = base::kStateKinds;
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) return;
-  const auto bad = checkpoint::first_not_finite({values, static_cast<std::size_t>(range.size())});
+  const auto bad = base::first_not_finite({values, static_cast<std::size_t>(range.size())});
   if (!bad) return;
   throw checkpoint::CheckpointError(
       "checkpoint: " + reader.folder() + ": element " +
       std::to_string(range.begin + static_cast<std::int64_t>(*bad)) + " of " + checkpoint::tensor_name(kind) +
-      " of " + model.params[plan::raw(param)].name + " is " + checkpoint::not_finite_text(values[*bad]) +
+      " of " + model.params[plan::raw(param)].name + " is " + base::not_finite_text(values[*bad]) +
       ": the run had diverged when it was saved; continue from an earlier checkpoint");
 }
 
 /// One save; every rank makes one and calls the same members in the same order.
 class Save {
  public:
-  Save(const engine::Context& context, engine::Engine& engine, const SaveOptions& options)
+  Save(const execution::Context& context, engine::Engine& engine, const SaveOptions& options)
       : context_(context),
         engine_(engine),
         folder_(options.folder),
@@ -130,7 +130,7 @@ class Save {
     }
     checkpoint::RankFileWriter writer(folder_.partial(progress_.step), context_.rank(), elems,
                                       engine_.state_kinds(), engine_.chosen_columns(), frozen_elems);
-    engine_.read_states(slices, [&](optim::StateKind kind, std::int64_t at, std::span<const float> values) {
+    engine_.read_states(slices, [&](base::StateKind kind, std::int64_t at, std::span<const float> values) {
       writer.write(kind, at, values);
     });
     return writer.finish();
@@ -172,7 +172,7 @@ class Save {
     return manifest;
   }
 
-  const engine::Context& context_;
+  const execution::Context& context_;
   engine::Engine& engine_;
   const checkpoint::CheckpointFolder folder_;
   const std::int64_t keep_;
@@ -182,7 +182,7 @@ class Save {
 
 }  // namespace
 
-std::string save_checkpoint(const engine::Context& context, engine::Engine& engine,
+std::string save_checkpoint(const execution::Context& context, engine::Engine& engine,
                             const data::BatchStream& stream, const SaveOptions& options) {
   const data::StreamState state = stream.state();
   std::string folder;
@@ -193,7 +193,7 @@ std::string save_checkpoint(const engine::Context& context, engine::Engine& engi
   return folder;
 }
 
-void load_checkpoint(const engine::Context& context, engine::Engine& engine, data::BatchStream& stream,
+void load_checkpoint(const execution::Context& context, engine::Engine& engine, data::BatchStream& stream,
                      const checkpoint::CheckpointReader& reader) {
   const checkpoint::Manifest& manifest = reader.manifest();
   reader.require_model(context.model);
@@ -205,7 +205,7 @@ void load_checkpoint(const engine::Context& context, engine::Engine& engine, dat
   WeightSums sums(engine.ownership());
   in_phase(context.device, ev::Phase::checkpoint_load, manifest.progress.step, [&] {
     engine.resume(manifest.progress, columns_to_continue(context, engine, reader),
-                  [&](optim::StateKind kind, plan::ParamId param, plan::Range range, float* out) {
+                  [&](base::StateKind kind, plan::ParamId param, plan::Range range, float* out) {
                     reader.read(kind, param, range, out);
                     require_finite(context.model, reader, kind, param, range, out);
                     sums.add(param, out, range.size());

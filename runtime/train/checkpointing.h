@@ -6,8 +6,8 @@
 
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/data/stream.h"
-#include "runtime/engine/context.h"
 #include "runtime/engine/engine.h"
+#include "runtime/execution/context.h"
 
 namespace shardscope::train {
 
@@ -21,13 +21,13 @@ struct SaveOptions {
 /// what it owns, a bounded piece in memory at a time. Returns the checkpoint's folder once it is on the disk.
 /// Throws CheckpointError on the rank that failed (a full disk, ...), after the partial folder is gone and
 /// with the checkpoints before untouched; the other ranks throw what the communicator says. Collective.
-std::string save_checkpoint(const engine::Context& context, engine::Engine& engine,
+std::string save_checkpoint(const execution::Context& context, engine::Engine& engine,
                             const data::BatchStream& stream, const SaveOptions& options);
 
 /// Continues `engine` and `stream` from a checkpoint of any world and stage: each rank reads what it owns.
 /// `stream` was opened with the checkpoint's seed. Throws CheckpointError (damaged, of another model) and
 /// data::DataError (other data). Collective.
-void load_checkpoint(const engine::Context& context, engine::Engine& engine, data::BatchStream& stream,
+void load_checkpoint(const execution::Context& context, engine::Engine& engine, data::BatchStream& stream,
                      const checkpoint::CheckpointReader& reader);
 
 /// What differs between the configuration of a checkpoint and the one it is continued with, for people:

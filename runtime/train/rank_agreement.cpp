@@ -8,10 +8,10 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "runtime/checkpoint/block_checksums.h"
+#include "runtime/base/checksum.h"
+#include "runtime/base/hash.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/config/compared_settings.h"
-#include "runtime/data/hash.h"
 #include "runtime/model/init.h"
 
 namespace shardscope::train {
@@ -26,9 +26,7 @@ std::string hex(std::uint64_t value) {
   return text.data();
 }
 
-std::uint64_t checksum_of(std::string_view text) {
-  return checkpoint::checksum(std::as_bytes(std::span(text)));
-}
+std::uint64_t checksum_of(std::string_view text) { return base::checksum(std::as_bytes(std::span(text))); }
 
 void describe_tree(std::ostream& out, const plan::NodeSpec& node) {
   out << '(' << node.type << ' ' << node.checkpoint << node.leaf;
@@ -58,7 +56,7 @@ std::uint64_t checksum_of(const plan::ModelPlan& model, const model::Initializer
     for (const std::int64_t begin : {std::int64_t{0}, param.elems - elems}) {
       initializer.fill(param.id, {begin, begin + elems}, values.data());
       const auto bytes = std::as_bytes(std::span(values).first(static_cast<std::size_t>(elems)));
-      sum = data::hash64(sum ^ checkpoint::checksum(bytes));
+      sum = base::hash64(sum ^ base::checksum(bytes));
     }
   }
   return sum;
@@ -129,7 +127,7 @@ std::vector<plan::RankSetting> compared_settings(const RunParts& run) {
   option("--keep", std::to_string(options.keep));
   settings.push_back({"data",
                       std::to_string(run.data.samples()) + " samples with checksum " +
-                          hex(data::hash64(run.data.fingerprint()) ^ run.data.sample_checksum()),
+                          hex(base::hash64(run.data.fingerprint()) ^ run.data.sample_checksum()),
                       run.data.describe(), kSameFiles});
   settings.push_back(initial_weights(run));
   for (plan::RankSetting& setting : config::compared_settings(run.config)) {

@@ -15,13 +15,13 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/weights.h"
+#include "runtime/comm/zero_communicators.h"
 #include "runtime/config/config.h"
 #include "runtime/data/stream.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/run_log.h"
 #include "runtime/engine/run_tables.h"
-#include "runtime/engine/zero_communicators.h"
 #include "runtime/model/init.h"
 #include "runtime/plan/model_plan.h"
 #include "runtime/profile/gpu_recorder.h"
@@ -114,7 +114,7 @@ class Training {
     device_ = open_device(options.device, world, std::chrono::seconds(options.collective_timeout_s));
     gather_ = world.make_communicator("gather");
     reduce_ = world.make_communicator("reduce");
-    groups_ = std::make_unique<engine::ZeroCommunicators>(
+    groups_ = std::make_unique<comm::ZeroCommunicators>(
         config_.zero, plan::Topology{world.size(), world.node_size()}, world.rank(),
         [&world](const std::string& name, const comm::Group& group) {
           return world.make_communicator(name, group);
@@ -169,8 +169,8 @@ class Training {
       publisher.message(instrumentation::Severity::info, data_->describe());
     }
 
-    const engine::Context context{model_,   config_,   *device_, *gather_,
-                                  *reduce_, *control_, gates,    groups_.get()};
+    const execution::Context context{model_,   config_,   *device_, *gather_,
+                                     *reduce_, *control_, gates,    groups_.get()};
     engine::Engine engine(context);
     engine.name_kernels([&publisher](const std::string& name) { return publisher.name_id(name); });
     const auto gpu = profile::record_gpu(
@@ -253,7 +253,8 @@ class Training {
     }
   }
 
-  void resume(const engine::Context& context, engine::Engine& engine, instrumentation::Publisher& publisher) {
+  void resume(const execution::Context& context, engine::Engine& engine,
+              instrumentation::Publisher& publisher) {
     load_checkpoint(context, engine, *data_, *resume_);
     if (world_.rank() != 0) return;
     const checkpoint::Manifest& manifest = resume_->manifest();
@@ -263,7 +264,8 @@ class Training {
                         (changed.empty() ? "" : "; changed settings: " + changed));
   }
 
-  void save(const engine::Context& context, engine::Engine& engine, instrumentation::Publisher& publisher) {
+  void save(const execution::Context& context, engine::Engine& engine,
+            instrumentation::Publisher& publisher) {
     const std::string folder =
         save_checkpoint(context, engine, *data_, {options_.checkpoint, options_.keep, seed_});
     if (world_.rank() == 0) tell(publisher, "checkpoint " + folder);
@@ -287,7 +289,7 @@ class Training {
   std::unique_ptr<data::BatchStream> data_;
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<comm::Communicator> gather_, reduce_, control_;
-  std::unique_ptr<engine::ZeroCommunicators> groups_;
+  std::unique_ptr<comm::ZeroCommunicators> groups_;
 };
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "runtime/checkpoint/block_checksums.h"
-#include "runtime/data/hash.h"
+#include "runtime/base/checksum.h"
+#include "runtime/base/hash.h"
 
 namespace shardscope::train {
 namespace {
@@ -22,7 +22,7 @@ std::string hex(std::uint64_t value) {
 void WeightSums::add(plan::ParamId param, const float* values, std::int64_t elems) {
   std::uint64_t& sum = ownership_.whole_everywhere(param) ? whole_ : sharded_;
   const auto bytes = std::as_bytes(std::span(values, static_cast<std::size_t>(elems)));
-  sum = data::hash64(sum ^ checkpoint::checksum(bytes));
+  sum = base::hash64(sum ^ base::checksum(bytes));
 }
 
 void WeightSums::check(comm::Communicator& control) const {

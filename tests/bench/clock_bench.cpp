@@ -23,8 +23,8 @@
 #include "app/collector/collective_clocks.h"
 #include "app/collector/collector.h"
 #include "instrumentation/rank_link.h"
+#include "tests/app/collector/clock_errors.h"
 #include "tests/child_process.h"
-#include "tests/collector/clock_errors.h"
 
 namespace {
 

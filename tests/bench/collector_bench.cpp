@@ -25,9 +25,9 @@
 #include "app/store/recording.h"
 #include "instrumentation/clock.h"
 #include "instrumentation/rank_link.h"
+#include "tests/app/store/synthetic_run.h"
 #include "tests/child_process.h"
 #include "tests/resident_memory.h"
-#include "tests/store/synthetic_run.h"
 
 namespace {
 

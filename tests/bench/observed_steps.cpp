@@ -24,10 +24,10 @@
 #include "instrumentation/emitter.h"
 #include "instrumentation/gate.h"
 #include "runtime/comm/world.h"
+#include "runtime/comm/zero_communicators.h"
 #include "runtime/data/stream.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/run_tables.h"
-#include "runtime/engine/zero_communicators.h"
 #include "runtime/model/init.h"
 #include "runtime/train/device_choice.h"
 #include "runtime/train/options.h"
@@ -72,7 +72,7 @@ class Observed {
     gather_ = world.make_communicator("gather");
     reduce_ = world.make_communicator("reduce");
     control_ = world.make_communicator("control");
-    groups_ = std::make_unique<engine::ZeroCommunicators>(
+    groups_ = std::make_unique<comm::ZeroCommunicators>(
         config_.zero, plan::Topology{world.size(), world.node_size()}, world.rank(),
         [&world](const std::string& name, const comm::Group& group) {
           return world.make_communicator(name, group);
@@ -91,8 +91,8 @@ class Observed {
     publisher_ = std::make_unique<instrumentation::Publisher>(
         publish, engine::make_run_tables(model_, config_, identity));
     engine_ = std::make_unique<engine::Engine>(
-        engine::Context{model_, config_, *device_, *gather_, *reduce_, *control_,
-                        instrumentation::GateKeeper::instance(), groups_.get()});
+        execution::Context{model_, config_, *device_, *gather_, *reduce_, *control_,
+                           instrumentation::GateKeeper::instance(), groups_.get()});
     const model::Initializer initializer(model_, model::parse_init_scheme(options.init_scheme), options.seed);
     engine_->set_weights(
         [&](plan::ParamId param, plan::Range range, float* out) { initializer.fill(param, range, out); });
@@ -163,7 +163,7 @@ class Observed {
   std::unique_ptr<data::BatchStream> data_;
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<comm::Communicator> gather_, reduce_, control_;
-  std::unique_ptr<engine::ZeroCommunicators> groups_;
+  std::unique_ptr<comm::ZeroCommunicators> groups_;
   std::unique_ptr<instrumentation::Publisher> publisher_;
   std::unique_ptr<engine::Engine> engine_;
 };

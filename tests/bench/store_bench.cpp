@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "app/store/recording.h"
+#include "tests/app/store/synthetic_run.h"
 #include "tests/resident_memory.h"
-#include "tests/store/synthetic_run.h"
 
 namespace {
 

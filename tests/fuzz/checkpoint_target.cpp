@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "runtime/checkpoint/block_checksums.h"
+#include "runtime/base/checksum.h"
 #include "runtime/checkpoint/checkpoint_reader.h"
 #include "runtime/checkpoint/rank_file.h"
 #include "runtime/checkpoint/safetensors.h"
@@ -23,14 +23,14 @@ void make_folder(const std::string& folder) {
   for (const std::uint32_t rank : {0U, 1U}) {
     checkpoint::RankFileWriter writer(folder, rank, 10);
     const std::vector<float> values(10, 0.5F);
-    for (const optim::StateKind kind : optim::kStateKinds) writer.write(kind, 0, values);
+    for (const base::StateKind kind : base::kStateKinds) writer.write(kind, 0, values);
     (void)writer.finish();
   }
 }
 
 /// What to_text() writes at the end.
 std::string sealed(std::string_view body) {
-  const std::uint64_t sum = checkpoint::checksum(std::as_bytes(std::span(body)));
+  const std::uint64_t sum = base::checksum(std::as_bytes(std::span(body)));
   char line[48];
   std::snprintf(line, sizeof line, ",\n \"checksum\": \"%016llx\"\n}\n",
                 static_cast<unsigned long long>(sum));
@@ -44,7 +44,7 @@ void read_some(const checkpoint::CheckpointReader& reader) {
     std::vector<float> out(static_cast<std::size_t>(std::min<std::int64_t>(elems, 64)));
     const auto n = static_cast<std::int64_t>(out.size());
     for (const std::int64_t first : {std::int64_t{0}, elems - n}) {
-      for (const optim::StateKind kind : optim::kStateKinds)
+      for (const base::StateKind kind : base::kStateKinds)
         reader.read(kind, static_cast<plan::ParamId>(i), {first, first + n}, out.data());
     }
   }

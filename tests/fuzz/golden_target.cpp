@@ -1,7 +1,7 @@
 // Golden files of the formats that drive planners (tests/golden): any JSON is checked to the end, and every
 // case of it is counted once, as an agreement or not.
 #include "tests/fuzz/fuzz.h"
-#include "tests/plan/golden.h"
+#include "tests/runtime/plan/golden.h"
 
 using namespace shardscope;
 

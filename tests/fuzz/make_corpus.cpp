@@ -1,6 +1,6 @@
 // Writes the seeds of the binary formats to a corpus folder: small, whole, and made by the code that writes
 // the real ones. The other seeds are text and kept by hand.
-//   make_fuzz_corpus tests/fuzz/corpus
+//   make_fuzz_corpus tests/corpora/fuzz
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -67,7 +67,7 @@ void write_manifest() {
   for (const std::uint32_t rank : {0U, 1U}) {
     checkpoint::RankFileWriter writer(folder, rank, 10);
     const std::vector<float> values(10, 0.5F);
-    for (const optim::StateKind kind : optim::kStateKinds) writer.write(kind, 0, values);
+    for (const base::StateKind kind : base::kStateKinds) writer.write(kind, 0, values);
     manifest.files.push_back(writer.finish());
   }
   manifest.files[0].slices = {{0, 0, 8}, {1, 0, 2}};

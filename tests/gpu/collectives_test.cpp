@@ -1,8 +1,8 @@
 // Collectives of device memory: staged through the host with several ranks on one GPU, NCCL with one.
 #include "runtime/comm/cuda/attach.h"
-#include "tests/device/thread_ranks.h"
 #include "tests/gpu/collective_checks.h"
 #include "tests/gpu/gpu.h"
+#include "tests/runtime/comm/thread_ranks.h"
 
 namespace shardscope::gpu {
 namespace {

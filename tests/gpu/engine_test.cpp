@@ -1,8 +1,8 @@
 // Whole training runs on a GPU against the same runs on the CPU: every stage, world and type, offloaded and
 // not. Ranks share the GPU, their collectives go through the host and are summed in the CPU's order; what is
 // left are the matrix products and exp, which differ in their last bits.
-#include "tests/engine/support.h"
 #include "tests/gpu/gpu.h"
+#include "tests/runtime/engine/support.h"
 
 namespace shardscope::gpu {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "runtime/comm/cuda/nccl_transport.h"
 #include "runtime/device/error.h"
-#include "tests/device/thread_ranks.h"
 #include "tests/gpu/collective_checks.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/host_cuda/nccl.h"
+#include "tests/runtime/comm/thread_ranks.h"
 
 namespace shardscope::gpu {
 namespace {

@@ -1,5 +1,5 @@
 // One gate keeper: where it holds, for how long, and what it says. The protocol between many is tested with
-// the collector's side (tests/collector/pause_test.cpp).
+// the collector's side (tests/app/collector/pause_test.cpp).
 #include "instrumentation/gate.h"
 
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cli"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "app" / "cli"))
 from command_line import ROOT, main, read, said  # noqa: E402
 
 STEPS = 6

@@ -1,0 +1,45 @@
+#include "app/analysis/volume.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using ev::EventKind;
+using ev::StreamId;
+using test::RunBuilder;
+
+/// A device's stamps are known to some microseconds, and a host may be that much ahead of them: its own times
+/// and gates say to which step what it did belongs.
+TEST(VolumeOfAStep, WhatTheHostFilledBucketsWithCountsWhereItsGatesSay) {
+  RunBuilder run(1);
+  std::uint32_t number = 0;
+  const auto begins = [&](std::int64_t at, std::uint32_t step) {
+    run.instant(0, at, EventKind::gate, StreamId::host, number++, step, ev::kNoId,
+                static_cast<std::uint8_t>(ev::GateKind::step));
+  };
+  const auto fills = [&](std::int64_t at, std::int64_t elems) {
+    run.instant(0, at, EventKind::bucket_add, StreamId::host, 0, 0, ev::kNoId, 0, elems, elems);
+  };
+  begins(900, 0);
+  run.span(0, 1000, 1900, EventKind::step_begin, StreamId::host, 0);
+  fills(950, 1000);  // before the step's own stamp
+  begins(1880, 1);
+  run.span(0, 2000, 3000, EventKind::step_begin, StreamId::host, 1);
+  fills(1890, 400);  // before the end of the step before
+  fills(2500, 300);
+  const store::Store& store = run.build();
+  const VolumeModel model(store.tables());
+  const auto without_gradient = [&](std::uint32_t step, std::int64_t begin_ns, std::int64_t end_ns) {
+    const auto parts = model.parts(store, 0, step, begin_ns, end_ns);
+    return parts ? (*parts)[static_cast<std::size_t>(VolumeCause::no_gradient)] : 1.0;
+  };
+  EXPECT_EQ(without_gradient(0, 1000, 1900), 0);
+  EXPECT_EQ(without_gradient(1, 2000, 3000), 400 + 300 - 1000);
+}
+
+}  // namespace
+}  // namespace shardscope::analysis

@@ -1,0 +1,197 @@
+// Clocks of ranks on other hosts, told on the collector's: within the residual that is reported.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <vector>
+
+#include "tests/app/collector/clock_errors.h"
+#include "tests/app/collector/test_rank.h"
+#include "tests/child_process.h"
+
+namespace shardscope::collector {
+namespace {
+
+TEST(Collector, SkewedClocksAreAlignedWithinTheResidual) {
+  Collector collector(local());
+  constexpr std::int64_t kSkew = 7'000'000'000;
+  Rank straight(collector.publish_endpoint(), 0, 2), skewed(collector.publish_endpoint(), 1, 2, kSkew);
+  std::this_thread::sleep_for(600ms);  // some round trips
+  straight.step(0);
+  skewed.step(0);
+  straight.settle();
+  skewed.settle();
+  ASSERT_TRUE(eventually([&] { return collector.status().events == 2 * kEventsPerStep; }));
+  ASSERT_TRUE(eventually([&] {
+    std::size_t known = 0;
+    collector.read([&](const store::Store& store) {
+      for (const auto& row : store.ranks()) known += row.last_ns != 0;
+    });
+    return known == 2;
+  }));
+  collector.read([&](const store::Store& store) {
+    EXPECT_EQ(store.ranks()[0].clock_offset_ns, 0);
+    const auto& row = store.ranks()[1];
+    EXPECT_LE(std::abs(row.clock_offset_ns + kSkew), row.clock_residual_ns);
+    EXPECT_LT(row.clock_residual_ns, 100'000'000);
+    for (const auto& message : store.messages()) EXPECT_LT(message.at_ns, 60'000'000'000) << message.text;
+    EXPECT_GT(row.clock_residual_ns, 0);
+    // Both ranks' steps come out at nearly the same time.
+    ASSERT_EQ(store.steps().size(), 1U);
+    EXPECT_LT(store.steps()[0].end_ns - store.steps()[0].begin_ns, 1'000'000'000);
+  });
+}
+
+/// Both ranks are known to come to a collective and to meet within a microsecond: so well their clocks are
+/// known then. A round trip through two threads on each side takes tens of them.
+TEST(Collector, CollectivesRefineWhatRoundTripsSayOfClocks) {
+  Collector collector(local());
+  constexpr std::int64_t kSkew = 7'000'000'000;
+  constexpr std::int64_t kMeeting_ns = 1000;
+  Rank straight(collector.publish_endpoint(), 0, 2), skewed(collector.publish_endpoint(), 1, 2, kSkew);
+  std::uint32_t sequence = 0;
+  const auto meet = [&](Rank& rank, std::int64_t at) {
+    rank.link->push({event_of(EventKind::collective_begin, at, StreamId::gather, sequence),
+                     event_of(EventKind::collective_entered, at + kMeeting_ns, StreamId::gather, sequence),
+                     event_of(EventKind::collective_end, at + 90'000, StreamId::gather, sequence)},
+                    0, at, at + 90'000, 25);
+    rank.link->pump();
+  };
+  store::RankRow row;
+  EXPECT_TRUE(eventually([&] {
+    const std::int64_t now = monotonic_now_ns();
+    meet(straight, now);
+    meet(skewed, now + kSkew);
+    ++sequence;
+    std::this_thread::sleep_for(20ms);
+    collector.read([&](const store::Store& store) {
+      if (store.ranks().size() == 2) row = store.ranks()[1];
+    });
+    // The row's residual is the run's largest, from before the first collective: the offset is the newest.
+    return row.clock_residual_ns > 0 && std::abs(row.clock_offset_ns + kSkew) < 5 * kMeeting_ns;
+  })) << "residual "
+      << row.clock_residual_ns;
+  EXPECT_LE(std::abs(row.clock_offset_ns + kSkew), row.clock_residual_ns);
+  EXPECT_GE(row.clock_residual_ns, kMeeting_ns) << "as long as the meeting is what is not known";
+}
+
+/// Drift is fitted from four windows of two seconds on.
+constexpr auto kClockedRun = 10s;
+
+/// How late a sleeping thread of this machine wakes, at the median over a while.
+class Lateness {
+ public:
+  [[nodiscard]] std::int64_t median_ns() {
+    std::nth_element(seen_.begin(), seen_.begin() + static_cast<std::ptrdiff_t>(seen_.size() / 2),
+                     seen_.end());
+    return seen_[seen_.size() / 2];
+  }
+  void sample() {
+    const std::int64_t before = monotonic_now_ns();
+    std::this_thread::sleep_for(1ms);
+    seen_.push_back(monotonic_now_ns() - before - 1'000'000);
+  }
+
+ private:
+  std::vector<std::int64_t> seen_;
+};
+
+/// A process whose clock is `clock`: emits events that carry this machine's time in v0.
+int run_clocked_process(const std::string& endpoint, std::uint32_t rank, const HostClock& clock) {
+  GateKeeper gate;
+  RankLinkOptions options;
+  options.endpoint = endpoint;
+  options.gate = &gate;
+  options.detail = [] { return 3; };
+  options.clock_id = "host-" + std::to_string(rank);
+  options.clock = clock;
+  RankLink link(std::move(options), tables_of(rank, 3));
+  const auto end = Clock::now() + kClockedRun;
+  while (Clock::now() < end) {
+    const std::int64_t now = monotonic_now_ns();
+    Event event = event_of(EventKind::tokens, clock.at(now));
+    event.v0 = now;
+    link.push({event}, 0, clock.at(now), clock.at(now), 0);
+    link.pump();
+    std::this_thread::sleep_for(10ms);
+  }
+  link.post(wire::Body(wire::Finish{0, clock.at(monotonic_now_ns()), 0, "done"}));
+  return link.drain(30) ? 0 : 1;
+}
+
+TEST(Collector, ClocksOfProcessesThatAreSkewedAndDriftAreRecoveredWithinTheResidual) {
+  const std::int64_t origin = monotonic_now_ns();
+  const HostClock clocks[] = {{.skew_ns = 7'000'000'000, .drift_ppm = 80, .origin_ns = origin},
+                              {.skew_ns = -3'000'000'000, .drift_ppm = -60, .origin_ns = origin},
+                              {.skew_ns = 40'000'000, .drift_ppm = 0, .origin_ns = origin}};
+  // Forked before the collector has threads; told where it listens.
+  std::vector<pid_t> children;
+  std::vector<int> pipes;
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const pid_t child = fork_bound();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      char endpoint[128] = {};
+      if (read(ends[0], endpoint, sizeof endpoint) <= 0) _exit(2);
+      _exit(run_clocked_process(endpoint, r, clocks[r]));
+    }
+    close(ends[0]);
+    children.push_back(child);
+    pipes.push_back(ends[1]);
+  }
+  CollectorOptions recorded = local();
+  recorded.record_path = testing::TempDir() + "clocks.zscope";
+  std::filesystem::remove(recorded.record_path);
+  Collector collector(recorded);
+  const std::string endpoint = collector.publish_endpoint();
+  for (const int end : pipes) {
+    ASSERT_EQ(write(end, endpoint.c_str(), endpoint.size() + 1), static_cast<ssize_t>(endpoint.size() + 1));
+    close(end);
+  }
+  Viewer viewer(collector.view_endpoint());
+  store::Store store;
+  Lateness lateness;
+  EXPECT_TRUE(follow(
+      viewer, store,
+      [&] {
+        lateness.sample();
+        bool all = store.ranks().size() == 3;
+        for (const auto& row : store.ranks()) {
+          all &= row.finished;
+        }
+        return all;
+      },
+      60s));
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_TRUE(
+      follow(viewer, store, [&] { return viewer.link() == Viewer::Link::ended || store.event_count() > 0; }));
+  collector.stop();
+  auto errors = clock_errors(recorded.record_path);
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    EXPECT_GT(errors[r].events, 100U) << "rank " << r;
+    EXPECT_EQ(errors[r].beyond, 0U) << "rank " << r << ": error " << errors[r].error_ns;
+    EXPECT_GT(errors[r].last_residual_ns, 0) << "rank " << r;
+    // What is not known is a round trip, for which two threads wake twice, and what a drift of 1,000 ppm
+    // makes of the second that a chunk of few events spans.
+    const auto row = std::find_if(store.ranks().begin(), store.ranks().end(),
+                                  [&](const store::RankRow& of) { return of.rank == r; });
+    EXPECT_LT(errors[r].least_residual_ns, 1'200'000 + 4 * lateness.median_ns()) << "rank " << r;
+    ASSERT_TRUE(row->clock_drift.has_value()) << "rank " << r;
+    // The offset grows by what the clock loses.
+    EXPECT_LE(std::abs(row->clock_drift->ppb + clocks[r].drift_ppm * 1e3), row->clock_drift->bound_ppb)
+        << "rank " << r;
+  }
+  std::filesystem::remove(recorded.record_path);
+}
+
+}  // namespace
+}  // namespace shardscope::collector

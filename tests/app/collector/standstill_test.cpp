@@ -1,0 +1,155 @@
+// Connections that are cut with messages on their way, and a collector that stands still: what ranks hold is
+// not lost, and is not told twice.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <future>
+
+#include "app/store/recording.h"
+#include "tests/app/collector/test_rank.h"
+#include "tests/child_process.h"
+
+namespace shardscope::collector {
+namespace {
+
+/// Ends every connection of this process to a port of its own: both directions, with what is on its way.
+std::size_t cut_connections_to(const std::string& endpoint) {
+  const int port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
+  std::size_t cut = 0;
+  for (int fd = 3; fd < 1024; ++fd) {
+    sockaddr_in6 address{};
+    socklen_t size = sizeof address;
+    int listening = 0;
+    socklen_t flag = sizeof listening;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &flag) != 0 || listening != 0) continue;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
+    if (address.sin6_family != AF_INET6 && address.sin6_family != AF_INET) continue;
+    if (ntohs(address.sin6_port) != port) continue;  // at the same place in both families
+    shutdown(fd, SHUT_RDWR);
+    ++cut;
+  }
+  return cut;
+}
+
+TEST(Standstill, WhatAConnectionTookWithItIsSentAgain) {
+  CollectorOptions options = local();
+  options.intake_bytes = 1U << 20;
+  Collector collector(options);
+  Rank rank(collector.publish_endpoint(), 0, 1);
+  rank.step(0);
+  rank.settle();
+  std::uint32_t steps = 1;
+  for (int round = 0; round < 3; ++round) {
+    // Nothing is taken in: the connection and the queues before and behind it fill.
+    std::promise<void> open, held;
+    std::thread reader([&] {
+      collector.read([&](const store::Store&) {
+        held.set_value();
+        open.get_future().wait();
+      });
+    });
+    held.get_future().wait();
+    for (const std::uint32_t end = steps + 2000; steps < end; ++steps) rank.step(steps);
+    std::uint64_t before = 0;
+    do {
+      before = collector.status().messages;
+      std::this_thread::sleep_for(30ms);
+    } while (collector.status().messages != before);
+    EXPECT_GT(cut_connections_to(collector.publish_endpoint()), 0U);
+    open.set_value();
+    reader.join();
+    EXPECT_TRUE(rank.until([&] { return collector.status().messages >= steps; }));
+  }
+  rank.finish();
+  const CollectorStatus status = collector.status();
+  EXPECT_EQ(status.events, steps * kEventsPerStep);
+  EXPECT_EQ(status.dropped, 0U);
+  EXPECT_EQ(status.rejected, 0U);
+  EXPECT_EQ(rank.link->shed(), 0U);
+  EXPECT_TRUE(rank.until([&] { return rank.link->unsent_events() == 0; }));
+  collector.read([&](const store::Store& store) {
+    EXPECT_EQ(store.ranks()[0].lost_messages, 0U);
+    EXPECT_TRUE(store.gaps().empty());
+    EXPECT_EQ(store.steps().size(), steps);
+    EXPECT_EQ(all_texts(store).find("did not arrive"), std::string::npos) << all_texts(store);
+  });
+}
+
+/// A process that records until its ranks have ended.
+int record(const std::string& path, int endpoint_to) {
+  CollectorOptions options = local();
+  options.record_path = path;
+  Collector collector(options);
+  std::array<char, 64> endpoint{};
+  std::snprintf(endpoint.data(), endpoint.size(), "%s", collector.publish_endpoint().c_str());
+  if (write(endpoint_to, endpoint.data(), endpoint.size()) != static_cast<ssize_t>(endpoint.size())) return 2;
+  const bool over = eventually([&] { return collector.status().finished; }, 120s);
+  collector.stop();
+  return over && collector.status().recording_error.empty() && collector.status().stood_still_s > 10 ? 0 : 3;
+}
+
+TEST(Standstill, ACollectorThatIsStoppedForLongerThanConnectionsLastLosesNothing) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("standstill-" + std::to_string(getpid()) + ".zscope"))
+          .string();
+  const pid_t child = fork_bound();  // before there are threads
+  if (child == 0) _exit(record(path, ends[1]));
+  std::array<char, 64> endpoint{};
+  ASSERT_EQ(read(ends[0], endpoint.data(), endpoint.size()), static_cast<ssize_t>(endpoint.size()));
+  std::uint32_t steps = 0;
+  {
+    Rank rank(endpoint.data(), 0, 1);
+    rank.step(steps++);
+    rank.settle();
+    kill(child, SIGSTOP);
+    // As much as fills the kernel's buffers and ZeroMQ's queues, and goes on.
+    const auto end = Clock::now() + 13s;
+    std::vector<Event> block;
+    while (Clock::now() < end) {
+      std::vector<Event> events;
+      const std::int64_t begin = monotonic_now_ns();
+      std::int64_t at = begin;
+      events.push_back(event_of(EventKind::step_begin, at, StreamId::host, steps));
+      while (events.size() < 1000) events.push_back(event_of(EventKind::loss, ++at, StreamId::host, steps));
+      events.push_back(event_of(EventKind::step_end, ++at, StreamId::host, steps));
+      rank.link->push(std::move(events), 0, begin, at, 0);
+      rank.link->pump();
+      ++steps;
+      std::this_thread::sleep_for(10ms);
+    }
+    kill(child, SIGCONT);
+    EXPECT_EQ(rank.link->shed(), 0U);
+    rank.finish();
+  }
+  int code = -1;
+  waitpid(child, &code, 0);
+  EXPECT_EQ(code, 0);
+  close(ends[0]);
+  close(ends[1]);
+  store::RecordingInfo info;
+  const store::Store store = store::open_recording(path, &info);
+  EXPECT_TRUE(info.complete && info.problems.empty());
+  ASSERT_EQ(store.ranks().size(), 1U);
+  EXPECT_EQ(store.ranks()[0].events, kEventsPerStep + (steps - 1) * 1001);
+  EXPECT_EQ(store.ranks()[0].lost_messages, 0U);
+  EXPECT_EQ(store.ranks()[0].dropped, 0U);
+  EXPECT_EQ(store.steps().size(), steps);
+  const std::string texts = all_texts(store);
+  EXPECT_NE(texts.find("the collector stood still for 1"), std::string::npos) << texts;
+  EXPECT_EQ(texts.find("silent"), std::string::npos) << texts;
+  EXPECT_EQ(texts.find("did not arrive"), std::string::npos) << texts;
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace shardscope::collector

@@ -1,0 +1,139 @@
+// Greetings of somebody else, before and beside the ranks': they keep nobody out.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <zmq.hpp>
+
+#include "instrumentation/sockets.h"
+#include "tests/app/collector/test_rank.h"
+
+namespace shardscope::collector {
+namespace {
+
+CollectorOptions open_to_all() {
+  CollectorOptions options = local();
+  options.insecure = true;
+  return options;
+}
+
+/// Says hello on the control port and nothing else.
+class Stray {
+ public:
+  explicit Stray(const Collector& collector) : socket_(make_socket(context_, Role::rank_control)) {
+    socket_.connect(endpoints_of(collector.publish_endpoint()).control);
+  }
+  void greet(const std::string& run, std::uint32_t rank, std::uint32_t world) {
+    wire::Hello hello;
+    hello.world = world;
+    hello.host = "elsewhere";
+    hello.clock_id = "another";
+    wire::Message message;
+    message.header.rank = rank;
+    message.header.incarnation = 4711;
+    message.header.run_id = run;
+    message.body = hello;
+    const wire::Frame frame = wire::encode(message);
+    ASSERT_TRUE(eventually([&] {
+      return socket_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait)
+          .has_value();
+    }));
+  }
+  /// Until the collector has said something to it.
+  bool answered() {
+    return eventually([&] {
+      zmq::message_t message;
+      return socket_.recv(message, zmq::recv_flags::dontwait).has_value();
+    });
+  }
+
+ private:
+  zmq::context_t context_;
+  zmq::socket_t socket_;
+};
+
+void expect_whole_run(Collector& collector, Rank& rank, std::uint32_t steps) {
+  for (std::uint32_t i = 0; i < steps; ++i) rank.step(i);
+  rank.settle();
+  rank.finish();
+  EXPECT_TRUE(rank.link->finish_received());
+  const CollectorStatus status = collector.status();
+  EXPECT_EQ(status.events, steps * kEventsPerStep);
+  EXPECT_TRUE(status.finished) << "the world is the one of the tables";
+  collector.read([&](const store::Store& store) {
+    EXPECT_EQ(store.ranks().size(), 1U);
+    EXPECT_EQ(store.tables().run_id, "collector-test");
+    EXPECT_EQ(store.ranks()[0].lost_messages, 0U);
+  });
+}
+
+TEST(StrayGreeting, OfAnotherRunKeepsNobodyOut) {
+  Collector collector(open_to_all());
+  Stray stray(collector);
+  stray.greet("not-this-run", 5, 64);
+  ASSERT_TRUE(stray.answered()) << "it came first, and is supposed to be of the run";
+  Rank rank(collector.publish_endpoint(), 0, 1);
+  expect_whole_run(collector, rank, 50);
+  EXPECT_EQ(rank.link->refusal(), "");
+  collector.read([&](const store::Store& store) {
+    EXPECT_NE(all_texts(store).find("not-this-run"), std::string::npos) << all_texts(store);
+  });
+}
+
+TEST(StrayGreeting, OfAnotherWorldKeepsNobodyOut) {
+  for (const std::uint32_t world : {64U, 1U}) {
+    Collector collector(open_to_all());
+    Stray stray(collector);
+    stray.greet("collector-test", world - 1, world);
+    ASSERT_TRUE(stray.answered());
+    Rank first(collector.publish_endpoint(), 0, 2), second(collector.publish_endpoint(), 1, 2);
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      first.step(i);
+      second.step(i);
+    }
+    for (Rank* rank : {&first, &second}) rank->settle();
+    for (Rank* rank : {&first, &second}) rank->finish();
+    EXPECT_EQ(collector.status().events, 2 * 20 * kEventsPerStep);
+    EXPECT_TRUE(collector.status().finished);
+    EXPECT_EQ(collector.status().ranks_finished, 2U);
+  }
+}
+
+TEST(StrayGreeting, OfAnotherProcessTakesNoRanksPlace) {
+  Collector collector(open_to_all());
+  std::atomic<int> level{3};
+  GateKeeper gate;
+  RankLinkOptions options;
+  options.endpoint = collector.publish_endpoint();
+  options.gate = &gate;
+  options.set_detail = [&](Detail detail) { level = static_cast<int>(detail); };
+  RankLink link(options, tables_of(0, 1));
+  ASSERT_TRUE(eventually([&] {
+    link.pump();
+    return link.collector_alive() && link.unsent_events() == 0 && collector.status().messages == 1;
+  }));
+  Stray stray(collector);
+  stray.greet("collector-test", 0, 1);
+  ASSERT_TRUE(eventually([&] { return collector.status().rejected_by["order"] == 1; }));
+  Viewer viewer(collector.view_endpoint());
+  store::Store store;
+  ASSERT_TRUE(follow(viewer, store, [&] { return !store.ranks().empty(); }));
+  viewer.send({Command::Kind::set_detail, {}, Detail::phases});
+  EXPECT_TRUE(eventually([&] { return level == static_cast<int>(Detail::phases); }));
+}
+
+TEST(StrayGreeting, ARankOfAnotherRunHearsWhyItIsNotTakenIn) {
+  CollectorOptions options = open_to_all();
+  options.run_id = "the-only-one";
+  Collector collector(options);
+  Rank rank(collector.publish_endpoint(), 0, 1);
+  rank.step(0);
+  ASSERT_TRUE(rank.until([&] { return !rank.link->refusal().empty(); }));
+  for (const char* word : {"collector-test", "the-only-one", "--run-id"}) {
+    EXPECT_NE(rank.link->refusal().find(word), std::string::npos) << rank.link->refusal();
+  }
+  EXPECT_FALSE(rank.link->collector_alive());
+  EXPECT_EQ(collector.status().events, 0U);
+}
+
+}  // namespace
+}  // namespace shardscope::collector

@@ -1,0 +1,187 @@
+// What a node's collector passes on while it does not know its ranks' clocks, on a clock of the test's.
+#include "app/collector/upstream.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+#include <zmq.hpp>
+
+#include "instrumentation/sockets.h"
+#include "tests/app/collector/test_rank.h"
+
+namespace shardscope::collector {
+namespace {
+
+constexpr std::uint32_t kWorld = 3;
+constexpr double kBegin_s = 100;
+constexpr double kAlmost_s = RankSession::kClockWait_s - 0.001;
+
+/// An Upstream and the door of a collector above that it knocks at.
+class Hop {
+ public:
+  explicit Hop(const std::string& name)
+      : endpoint_("ipc://" + testing::TempDir() + "upstream_" + name + std::to_string(getpid())),
+        above_(make_socket(context_, Role::collector_publish)),
+        upstream_(context_, {.endpoint = endpoint_,
+                             .key_file = {},
+                             .bytes = 1U << 20,
+                             .id = 0,  // processes keep their numbers
+                             .host = "node",
+                             .clock_id = "node",
+                             .clock = {},
+                             .command = {}}) {
+    above_.set(zmq::sockopt::rcvtimeo, 10'000);  // for a failing test to end
+    above_.bind(endpoints_of(endpoint_).publish);
+    // Nothing is taken before the connection is there.
+    first_.another_process(1);
+    first_.clock.same_clock();
+    hear(first_, 1, kBegin_s);
+    EXPECT_TRUE(eventually([&] {
+      upstream_.pump(kBegin_s);
+      return upstream_.sent();
+    }));
+    EXPECT_EQ(arrived(1), std::vector<std::uint64_t>{1});
+  }
+  [[nodiscard]] Upstream& upstream() noexcept { return upstream_; }
+
+  /// A process of a rank is heard for the first time and says one thing.
+  void hear(RankSession& rank, std::uint64_t process, double now_s) {
+    wire::Message message;
+    message.header.rank = rank.row.rank;
+    message.header.incarnation = process;
+    message.header.run_id = "collector-test";
+    message.body = wire::Tables{tables_of(rank.row.rank, kWorld)};
+    rank.first_heard_s = now_s;
+    upstream_.published(rank, message, 0);
+  }
+
+  /// Another process of the rank says hello.
+  void another_process(RankSession& rank, std::uint64_t process) {
+    upstream_.keep_clock(rank.row.rank, rank);
+    rank.another_process(process);
+  }
+
+  /// An event at `at_ns` of its clock.
+  void publish(RankSession& rank, std::uint64_t process, std::uint64_t sequence, std::int64_t at_ns) {
+    wire::Message message;
+    message.header.rank = rank.row.rank;
+    message.header.incarnation = process;
+    message.header.sequence = sequence;
+    message.header.run_id = "collector-test";
+    wire::Batch batch;
+    batch.events.resize(1);
+    batch.events[0].kind = EventKind::tokens;
+    batch.events[0].ticks = static_cast<std::uint64_t>(at_ns);
+    batch.begin_ns = batch.end_ns = at_ns;
+    message.body = batch;
+    upstream_.published(rank, message, 0);
+  }
+
+  /// By process, the offset that the next `count` batches of events are told with.
+  std::vector<std::pair<std::uint64_t, std::int64_t>> offsets(std::size_t count) {
+    std::vector<std::pair<std::uint64_t, std::int64_t>> out;
+    zmq::message_t message;
+    while (out.size() < count && above_.recv(message)) {
+      const wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::rank_publish);
+      EXPECT_TRUE(decoded.message) << decoded.why;
+      if (!decoded.message) break;
+      const auto* batch = std::get_if<wire::Batch>(&decoded.message->body);
+      if (batch != nullptr && batch->relay)
+        out.emplace_back(decoded.message->header.incarnation, batch->relay->offset_ns);
+    }
+    return out;
+  }
+
+  /// The processes of the next `count` messages that arrive above.
+  std::vector<std::uint64_t> arrived(std::size_t count) {
+    std::vector<std::uint64_t> processes;
+    zmq::message_t message;
+    while (processes.size() < count && above_.recv(message)) {
+      const wire::Decoded decoded = wire::decode(message.data(), message.size(), wire::From::rank_publish);
+      EXPECT_TRUE(decoded.message);
+      if (decoded.message) processes.push_back(decoded.message->header.incarnation);
+    }
+    return processes;
+  }
+
+ private:
+  zmq::context_t context_;
+  std::string endpoint_;
+  RankSession first_{kWorld - 1};
+  zmq::socket_t above_;
+  Upstream upstream_;
+};
+
+TEST(Upstream, ReplacedProcessesWaitForTheirClocksSideBySide) {
+  Hop hop("side");
+  RankSession rank(0);
+  for (const std::uint64_t process : {11U, 12U, 13U, 14U}) hop.hear(rank, process, kBegin_s);
+  hop.upstream().pump(kBegin_s);
+  hop.upstream().pump(kBegin_s + kAlmost_s);
+  EXPECT_FALSE(hop.upstream().sent()) << "a clock may still become known";
+  hop.upstream().pump(kBegin_s + RankSession::kClockWait_s);
+  EXPECT_TRUE(hop.upstream().sent()) << "one wait is over, so all are";
+  EXPECT_EQ(hop.arrived(4), (std::vector<std::uint64_t>{11, 12, 13, 14}));
+}
+
+TEST(Upstream, AWaitBeginsWhenAProcessIsHeardNotWhenItsTurnComes) {
+  Hop hop("heard");
+  RankSession rank(0);
+  hop.hear(rank, 11, kBegin_s);
+  hop.hear(rank, 12, kBegin_s + 1);
+  hop.upstream().pump(kBegin_s + 1 + kAlmost_s);
+  EXPECT_FALSE(hop.upstream().sent()) << "the second was heard a second later";
+  hop.upstream().pump(kBegin_s + 1 + RankSession::kClockWait_s);
+  EXPECT_TRUE(hop.upstream().sent());
+  EXPECT_EQ(hop.arrived(2), (std::vector<std::uint64_t>{11, 12}));
+}
+
+/// The collector above takes what comes last for the process that has replaced the others.
+TEST(Upstream, AReplacedProcessDoesNotComeAfterItsHeirBecauseAnotherRankWaits) {
+  Hop hop("order");
+  RankSession unknown(0), known(1);
+  hop.hear(unknown, 11, kBegin_s);
+  hop.hear(unknown, 12, kBegin_s);
+  for (const std::uint64_t process : {21U, 22U}) {
+    hop.another_process(known, process);
+    known.clock.same_clock();
+    hop.hear(known, process, kBegin_s);
+  }
+  hop.upstream().pump(kBegin_s);
+  hop.upstream().pump(kBegin_s + RankSession::kClockWait_s);
+  EXPECT_TRUE(hop.upstream().sent());
+  EXPECT_EQ(hop.arrived(4), (std::vector<std::uint64_t>{21, 22, 11, 12}));
+}
+
+/// A clock that is `offset` behind ours, to the nanosecond.
+void compare(ClockEstimator& clock, std::int64_t offset) {
+  clock.add(10'000, 10'000 - offset, 10'000 - offset, 10'000);
+}
+
+/// Its heir may run on another host, whose clock says something else.
+TEST(Upstream, AReplacedProcessIsToldOnItsOwnClock) {
+  Hop hop("clocks");
+  RankSession rank(0);
+  hop.another_process(rank, 11);
+  compare(rank.clock, 7'000);
+  hop.publish(rank, 11, 0, 3'000);
+  hop.another_process(rank,
+                      12);  // says hello before anything of it arrives, and before the last of the other
+  hop.publish(rank, 11, 1, 3'001);
+  compare(rank.clock, -400);
+  hop.publish(rank, 12, 0, 10'500);
+  // This one publishes before it says hello: nothing is known of its clock until then.
+  hop.publish(rank, 13, 0, 5'000);
+  hop.another_process(rank, 13);
+  compare(rank.clock, 5'000);
+  hop.upstream().pump(kBegin_s + RankSession::kClockWait_s);
+  using Told = std::vector<std::pair<std::uint64_t, std::int64_t>>;
+  EXPECT_EQ(hop.offsets(4), (Told{{11, 7'000}, {11, 7'000}, {12, -400}, {13, 5'000}}));
+}
+
+}  // namespace
+}  // namespace shardscope::collector

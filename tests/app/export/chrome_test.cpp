@@ -1,0 +1,216 @@
+// Chrome JSON: parsed again by a JSON parser and checked as Perfetto, HTA and TraceLens read it.
+#include "app/export/chrome.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "app/export/json_text.h"
+#include "tests/app/store/synthetic_run.h"
+
+namespace shardscope::exporter {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+using nlohmann::json;
+
+json exported(const store::Store& store, const ChromeOptions& options = {}) {
+  std::ostringstream out;
+  write_chrome(out, store, options);
+  return json::parse(out.str());  // throws on anything that is not JSON
+}
+
+std::int64_t ns(const json& us) { return std::llround(us.get<double>() * 1000); }
+
+TEST(JsonText, EscapesAnything) {
+  std::string out;
+  append_json(out, std::string_view("a\"b\\c\n\x01\xff\xc3\xa9\xed\xa0\x80 \x7f", 16));
+  const json parsed = json::parse(out);
+  EXPECT_EQ(parsed.get<std::string>().substr(0, 7), std::string("a\"b\\c\n\x01"));
+  EXPECT_NE(parsed.get<std::string>().find("\xc3\xa9"), std::string::npos);
+  EXPECT_NE(parsed.get<std::string>().find("\xef\xbf\xbd"), std::string::npos);
+}
+
+TEST(JsonText, TimesAreExact) {
+  for (const auto& [value, text] : std::map<std::int64_t, std::string>{{0, "0.000"},
+                                                                       {7, "0.007"},
+                                                                       {1'234'567, "1234.567"},
+                                                                       {-1'001, "-1.001"},
+                                                                       {1LL << 60, "1152921504606846.976"}}) {
+    std::string out;
+    append_us(out, value);
+    EXPECT_EQ(out, text);
+  }
+}
+
+TEST(Chrome, EveryThreadNests) {
+  const json trace = exported(store::make_synthetic_store());
+  std::map<std::pair<int, int>, std::vector<std::int64_t>> stacks;  // ends of open slices
+  std::size_t slices = 0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    if (event["cat"] == "cuda_runtime") continue;  // zero long, inside whatever runs
+    ++slices;
+    const std::int64_t begin = ns(event["ts"]);
+    const std::int64_t end = begin + ns(event["dur"]);
+    auto& stack = stacks[{event["pid"], event["tid"]}];
+    while (!stack.empty() && stack.back() <= begin) stack.pop_back();
+    if (!stack.empty()) {
+      ASSERT_LE(end, stack.back()) << event.dump();
+    }
+    stack.push_back(end);
+  }
+  EXPECT_GT(slices, 2000U);
+}
+
+TEST(Chrome, NothingIsLeftOut) {
+  const store::Store store = store::make_synthetic_store();
+  const json trace = exported(store);
+  std::size_t spans = 0;
+  for (const store::LaneId lane : store.lanes()) {
+    for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) spans += store.spans(lane, d).size();
+  }
+  std::size_t slices = 0;
+  std::map<std::string, int> phases;
+  for (const json& event : trace["traceEvents"]) {
+    ++phases[event["ph"]];
+    slices += event["ph"] == "X" && event["cat"] != "cuda_runtime" ? 1 : 0;
+  }
+  EXPECT_EQ(slices, spans);
+  EXPECT_GT(phases["C"], 100);
+  EXPECT_GT(phases["i"], 10);
+  EXPECT_EQ(phases["s"], phases["f"]);
+  EXPECT_GT(phases["s"], 100);
+}
+
+TEST(Chrome, IsReadableByHtaAndTraceLens) {
+  const store::Store store = store::make_synthetic_store();
+  const json trace = exported(store, {.rank = 2});
+  EXPECT_EQ(trace["distributedInfo"]["rank"], 2);
+  EXPECT_EQ(trace["distributedInfo"]["world_size"], 4);
+  EXPECT_EQ(trace["baseTimeNanoseconds"], store.origin_ns());
+  std::set<std::string> steps;
+  std::int64_t communication = 0;
+  std::set<std::int64_t> launched, ran;
+  for (const json& event : trace["traceEvents"]) {
+    EXPECT_EQ(event["pid"], 2);
+    const std::string name = event["name"];
+    if (name.rfind("ProfilerStep#", 0) == 0) steps.insert(name);
+    if (event["cat"] == "cuda_runtime") launched.insert(event["args"]["correlation"].get<std::int64_t>());
+    if (event["cat"] != "kernel") continue;
+    ASSERT_TRUE(event["args"].contains("stream")) << event.dump();
+    if (name.rfind("nccl", 0) != 0) continue;
+    ++communication;
+    ran.insert(event["args"]["correlation"].get<std::int64_t>());
+    EXPECT_EQ(event["args"]["Group size"], 4);
+    EXPECT_GE(event["args"]["Out msg nelems"].get<std::int64_t>(), 0);
+  }
+  EXPECT_THAT(steps,
+              testing::ElementsAre("ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#3"));
+  EXPECT_GT(communication, 100);
+  EXPECT_EQ(launched, ran);
+}
+
+TEST(Chrome, FlowsRunForwardAndBindToSlices) {
+  const json trace = exported(store::make_synthetic_store());
+  std::map<std::uint64_t, std::int64_t> starts;
+  std::vector<json> slices;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") slices.push_back(event);
+  }
+  std::size_t bound = 0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "s") starts[event["id"]] = ns(event["ts"]);
+    if (event["ph"] != "f") continue;
+    ASSERT_EQ(starts.count(event["id"]), 1U);
+    EXPECT_LE(starts[event["id"]], ns(event["ts"]));
+    if (bound > 40) continue;  // looking in every slice is slow
+    bool inside = false;
+    for (const json& slice : slices) {
+      inside = inside ||
+               (slice["pid"] == event["pid"] && slice["tid"] == event["tid"] && slice["cat"] == "wait" &&
+                ns(slice["ts"]) <= ns(event["ts"]) && ns(event["ts"]) < ns(slice["ts"]) + ns(slice["dur"]));
+    }
+    EXPECT_TRUE(inside) << event.dump();
+    ++bound;
+  }
+  EXPECT_GT(bound, 40U);
+}
+
+TEST(Chrome, MemoryCountersAddUpToThePool) {
+  const store::Store store = store::make_synthetic_store({.world = 1, .steps = 1, .straggler = ev::kNoId});
+  const json trace = exported(store);
+  std::int64_t highest = 0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "C" || event["cat"] != "memory") continue;
+    std::int64_t sum = 0;
+    for (const auto& [name, bytes] : event["args"].items()) sum += bytes.get<std::int64_t>();
+    EXPECT_EQ(sum, store.memory_at(0, ev::MemoryPool::device, ns(event["ts"])).total());
+    highest = std::max(highest, sum);
+  }
+  // One sample for each instant: a peak between two changes of the same nanosecond is not in the counter.
+  const std::int64_t peak = store.memory_peak(0, ev::MemoryPool::device)->total();
+  EXPECT_LE(highest, peak);
+  EXPECT_GT(highest, peak / 100 * 98);
+}
+
+TEST(Chrome, OddNamesAndMissingNumbersStayValid) {
+  store::Store store;
+  ev::RunTables tables;
+  tables.modules.push_back(
+      {.id = 0, .parent = ev::kNoId, .path = "bad\"name\\\n\xff", .type = "T", .params = {}});
+  tables.link_gbps = std::nan("");
+  store.set_tables(0, tables);
+  store::Chunk chunk;
+  const auto add = [&](std::uint64_t at, ev::EventKind kind, ev::StreamId stream, std::int64_t v0 = 0) {
+    chunk.events.push_back({at, kind, stream, 0, 0, ev::kNoId, ev::kNoId, v0, 0});
+  };
+  add(10, ev::EventKind::step_begin, ev::StreamId::host);
+  add(11, ev::EventKind::module_begin, ev::StreamId::compute);
+  add(12, ev::EventKind::loss, ev::StreamId::host, std::bit_cast<std::int64_t>(std::nan("")));
+  add(20, ev::EventKind::step_end, ev::StreamId::host);
+  store.ingest(chunk);
+  store::Chunk later;
+  later.sequence = 1;
+  later.dropped_before = 3;
+  store.ingest(later);
+  store.add_message(
+      {.at_ns = 5, .rank = 0, .severity = ev::Severity::error, .text = "line\nline \"quoted\""});
+  const json trace = exported(store);
+  int open = 0;
+  int gap = 0;
+  for (const json& event : trace["traceEvents"]) {
+    open += event.contains("args") && event["args"].contains("not_ended") ? 1 : 0;
+    gap += event["cat"] == "gap" ? 1 : 0;
+    EXPECT_NE(event["name"], "loss");
+  }
+  EXPECT_EQ(gap, 2);
+  EXPECT_EQ(open + gap, 2);  // the module was cut at the gap: known no further
+  EXPECT_NO_THROW((void)exported(store::Store()));
+}
+
+TEST(Chrome, FileAppearsWholeOrNotAtAll) {
+  const auto folder = std::filesystem::temp_directory_path() / "shardscope-chrome-test";
+  std::filesystem::create_directories(folder);
+  const std::string path = (folder / "trace.json").string();
+  write_chrome(path, store::make_synthetic_store({.steps = 1}));
+  std::ifstream file(path);
+  EXPECT_TRUE(json::parse(file).is_object());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  try {
+    write_chrome((folder / "no/such/folder.json").string(), store::Store());
+    ADD_FAILURE() << "accepted";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("no/such/folder.json"), std::string::npos);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace shardscope::exporter

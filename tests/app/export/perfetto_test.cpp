@@ -1,0 +1,171 @@
+// The Perfetto trace, read again by a small decoder of the wire format.
+#include "app/export/perfetto.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <map>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+#include "tests/app/store/synthetic_run.h"
+
+namespace shardscope::exporter {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+
+/// One decoded message: by field, its values (numbers, or bytes of strings and messages).
+struct Message {
+  std::multimap<unsigned, std::uint64_t> numbers;
+  std::multimap<unsigned, std::string> texts;
+  [[nodiscard]] std::uint64_t number(unsigned field) const {
+    const auto at = numbers.find(field);
+    return at == numbers.end() ? 0 : at->second;
+  }
+  [[nodiscard]] bool has(unsigned field) const { return texts.count(field) > 0; }
+  [[nodiscard]] std::string text(unsigned field) const { return has(field) ? texts.find(field)->second : ""; }
+};
+
+std::uint64_t varint(const std::string& bytes, std::size_t& at) {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    if (at >= bytes.size()) throw std::runtime_error("ends within a number");
+    const auto byte = static_cast<unsigned char>(bytes[at++]);
+    value |= static_cast<std::uint64_t>(byte & 0x7FU) << shift;
+    if (byte < 0x80) return value;
+  }
+  throw std::runtime_error("number too long");
+}
+
+Message decode(const std::string& bytes) {
+  Message message;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::uint64_t key = varint(bytes, at);
+    const auto field = static_cast<unsigned>(key >> 3);
+    switch (key & 7U) {
+      case 0:
+        message.numbers.emplace(field, varint(bytes, at));
+        break;
+      case 1: {
+        std::uint64_t value = 0;
+        for (unsigned i = 0; i < 8; ++i)
+          value |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes.at(at++))) << (8 * i);
+        message.numbers.emplace(field, value);
+        break;
+      }
+      case 2: {
+        const std::uint64_t size = varint(bytes, at);
+        if (at + size > bytes.size()) throw std::runtime_error("ends within a field");
+        message.texts.emplace(field, bytes.substr(at, size));
+        at += size;
+        break;
+      }
+      default:
+        throw std::runtime_error("unknown wire type");
+    }
+  }
+  return message;
+}
+
+std::vector<Message> packets(const store::Store& store) {
+  std::ostringstream out;
+  write_perfetto(out, store);
+  std::vector<Message> all;
+  const Message trace = decode(out.str());
+  for (const auto& [field, bytes] : trace.texts) {
+    EXPECT_EQ(field, 1U);
+    all.push_back(decode(bytes));
+  }
+  return all;
+}
+
+TEST(Perfetto, TracksAreDescribedBeforeTheyAreUsed) {
+  std::set<std::uint64_t> described;
+  std::size_t events = 0;
+  for (const Message& packet : packets(store::make_synthetic_store())) {
+    EXPECT_EQ(packet.number(10), 1U);  // trusted_packet_sequence_id on every packet
+    if (packet.has(60)) {
+      const Message track = decode(packet.text(60));
+      EXPECT_NE(track.number(1), 0U);
+      if (track.number(5) != 0) {
+        EXPECT_EQ(described.count(track.number(5)), 1U);
+      }
+      described.insert(track.number(1));
+    }
+    if (!packet.has(11)) continue;
+    ++events;
+    EXPECT_EQ(packet.numbers.count(8), 1U);  // a timestamp
+    EXPECT_EQ(described.count(decode(packet.text(11)).number(11)), 1U);
+  }
+  EXPECT_GT(events, 6000U);
+}
+
+TEST(Perfetto, SlicesPairNestAndAreNamed) {
+  const store::Store store = store::make_synthetic_store();
+  std::map<std::uint64_t, std::vector<std::uint64_t>> open;  // begins by track
+  std::map<std::uint64_t, std::uint64_t> last;
+  std::map<std::uint64_t, std::string> names;
+  std::set<std::string> used;
+  std::size_t begins = 0;
+  bool first = true;
+  for (const Message& packet : packets(store)) {
+    if (!packet.has(11)) continue;
+    EXPECT_EQ(packet.number(13), first ? 1U : 2U);
+    first = false;
+    if (packet.has(12)) {
+      const Message name = decode(decode(packet.text(12)).text(2));
+      names[name.number(1)] = name.text(2);
+    }
+    const Message event = decode(packet.text(11));
+    const std::uint64_t track = event.number(11);
+    if (event.number(9) > 2) continue;
+    EXPECT_GE(packet.number(8), last[track]);  // in order on each track
+    last[track] = packet.number(8);
+    if (event.number(9) == 1) {
+      ++begins;
+      open[track].push_back(packet.number(8));
+      ASSERT_EQ(names.count(event.number(10)), 1U);  // interned before use
+      used.insert(names[event.number(10)]);
+    } else {
+      ASSERT_FALSE(open[track].empty());
+      open[track].pop_back();
+    }
+  }
+  for (const auto& [track, stack] : open) EXPECT_TRUE(stack.empty()) << track;
+  std::size_t spans = 0;
+  for (const store::LaneId lane : store.lanes()) {
+    for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) spans += store.spans(lane, d).size();
+  }
+  EXPECT_EQ(begins, spans);
+  EXPECT_EQ(used.count("transformer.h.0.attn.c_attn"), 1U);
+  EXPECT_EQ(used.count("all_gather"), 1U);
+}
+
+TEST(Perfetto, EveryFlowThatEndsHasBegun) {
+  std::set<std::uint64_t> begun, ended;
+  for (const Message& packet : packets(store::make_synthetic_store())) {
+    if (!packet.has(11)) continue;
+    const Message event = decode(packet.text(11));
+    for (auto [at, end] = event.numbers.equal_range(47); at != end; ++at) begun.insert(at->second);
+    for (auto [at, end] = event.numbers.equal_range(48); at != end; ++at) ended.insert(at->second);
+  }
+  EXPECT_EQ(begun, ended);
+  EXPECT_GT(begun.size(), 100U);
+}
+
+TEST(Perfetto, LossIsACounter) {
+  const store::Store store = store::make_synthetic_store();
+  std::vector<double> values;
+  for (const Message& packet : packets(store)) {
+    if (!packet.has(11)) continue;
+    const Message event = decode(packet.text(11));
+    if (event.number(11) == 1) values.push_back(std::bit_cast<double>(event.number(44)));
+  }
+  ASSERT_EQ(values.size(), store.steps().size());
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], store.steps()[i].loss);
+}
+
+}  // namespace
+}  // namespace shardscope::exporter

@@ -1,0 +1,235 @@
+// CSV and SQLite exports hold what the store holds.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "app/export/csv.h"
+#include "app/export/sqlite.h"
+#include "tests/app/store/synthetic_run.h"
+
+namespace shardscope::exporter {
+namespace {
+
+namespace ev = shardscope::instrumentation;
+namespace fs = std::filesystem;
+
+class TablesTest : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_ = fs::temp_directory_path() / "shardscope-export-tables";
+};
+
+/// Cells of a CSV text by RFC 4180.
+std::vector<std::vector<std::string>> parse(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  std::vector<std::vector<std::string>> rows(1, {""});
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
+      rows.back().back() += '"';
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && c == ',') {
+      rows.back().emplace_back();
+    } else if (!quoted && c == '\r') {
+      continue;
+    } else if (!quoted && c == '\n') {
+      rows.push_back({""});
+    } else {
+      rows.back().back() += c;
+    }
+  }
+  rows.pop_back();
+  return rows;
+}
+
+/// One rank, two steps; of the second a stretch in which a module ended was dropped.
+store::Store store_with_a_gap() {
+  store::Store store;
+  ev::RunTables tables;
+  tables.world = 1;
+  tables.modules = {{0, ev::kNoId, "", "Root", {}, true}};
+  store.set_tables(0, tables);
+  store::Chunk chunk;
+  const auto event = [&](std::uint64_t at, ev::EventKind kind, ev::StreamId stream, std::uint32_t a) {
+    chunk.events.push_back({.ticks = at, .kind = kind, .stream = stream, .a = a});
+  };
+  for (std::uint32_t step = 0; step < 2; ++step) {
+    const std::uint64_t at = step * 1000;
+    event(at, ev::EventKind::step_begin, ev::StreamId::host, step);
+    event(at + 100, ev::EventKind::module_begin, ev::StreamId::compute, 0);
+    if (step == 0) event(at + 600, ev::EventKind::module_end, ev::StreamId::compute, 0);
+    event(at + 900, ev::EventKind::step_end, ev::StreamId::host, step);
+  }
+  chunk.dropped_before = 1;
+  chunk.missing_begin_ns = 1400;
+  chunk.missing_end_ns = 1700;
+  store.ingest(chunk);
+  return store;
+}
+
+TEST_F(TablesTest, UnrecordedTimeIsAPartOfAStepOfItsOwn) {
+  const store::Store store = store_with_a_gap();
+  (void)write_csv((folder_ / "csv").string(), store);
+  const auto rows = parse(folder_ / "csv" / "step_times.csv");
+  ASSERT_EQ(rows.size(), 3U);
+  const auto column = [&](const char* name) {
+    return static_cast<std::size_t>(std::ranges::find(rows[0], name) - rows[0].begin());
+  };
+  const std::vector<const char*> parts{"checkpoint_ns",   "compute_ns", "exposed_comm_ns",
+                                       "exposed_copy_ns", "idle_ns",    "unrecorded_ns"};
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    std::int64_t sum = 0;
+    for (const char* part : parts) sum += std::stoll(rows[i].at(column(part)));
+    EXPECT_EQ(sum, std::stoll(rows[i].at(column("total_ns"))));
+  }
+  EXPECT_EQ(rows[1].at(column("unrecorded_ns")), "0");
+  EXPECT_EQ(rows[2].at(column("unrecorded_ns")), "300");
+  EXPECT_EQ(rows[2].at(column("compute_ns")), "300");
+  EXPECT_EQ(rows[2].at(column("idle_ns")), "300");
+  EXPECT_EQ(rows[2].at(column("events_missing")), "1");
+}
+
+TEST_F(TablesTest, CsvHoldsEverySpanStepAndParameter) {
+  const store::Store store = store::make_synthetic_store();
+  const std::vector<std::string> paths = write_csv((folder_ / "csv").string(), store);
+  EXPECT_EQ(paths.size(), 13U);
+  for (const std::string& path : paths) {
+    const auto rows = parse(path);
+    for (const auto& row : rows) ASSERT_EQ(row.size(), rows[0].size()) << path;
+  }
+  std::size_t spans = 0;
+  for (const store::LaneId lane : store.lanes()) {
+    for (std::uint8_t d = 0; d < store.depth_count(lane); ++d) spans += store.spans(lane, d).size();
+  }
+  EXPECT_EQ(parse(folder_ / "csv/spans.csv").size(), spans + 1);
+  const auto steps = parse(folder_ / "csv/steps.csv");
+  ASSERT_EQ(steps.size(), store.steps().size() + 1);
+  EXPECT_EQ(std::stod(steps[1][5]), store.steps()[0].loss);
+  EXPECT_EQ(parse(folder_ / "csv/params.csv").size(), store.tables().params.size() + 1);
+}
+
+TEST_F(TablesTest, CsvQuotesAndLeavesMissingValuesEmpty) {
+  store::Store store;
+  store::Chunk chunk;
+  chunk.events.push_back(
+      {10, ev::EventKind::step_begin, ev::StreamId::host, 0, 0, ev::kNoId, ev::kNoId, 0, 0});
+  store.ingest(chunk);
+  store.add_message({.at_ns = 1, .rank = 0, .severity = ev::Severity::warning, .text = "a, \"b\"\nc"});
+  write_csv(folder_.string(), store);
+  EXPECT_EQ(parse(folder_ / "messages.csv")[1][3], "a, \"b\"\nc");
+  // RFC 4180 ends every line with CR LF, the header's too.
+  std::ifstream in(folder_ / "messages.csv", std::ios::binary);
+  std::string header;
+  std::getline(in, header);
+  EXPECT_TRUE(!header.empty() && header.back() == '\r') << header;
+  // Names that a spreadsheet would compute; numbers are left alone.
+  store::Store formulas;
+  std::int64_t at = 0;
+  for (const char* text : {"=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "\t=1", "a=1", "1-1"})
+    formulas.add_message({.at_ns = at++, .rank = 0, .severity = ev::Severity::info, .text = text});
+  const fs::path computed = folder_ / "formulas";
+  write_csv(computed.string(), formulas);
+  const auto texts = parse(computed / "messages.csv");
+  const std::vector<std::string> expected = {"'=HYPERLINK(1)", "'+1", "'-1", "'@SUM(A1)",
+                                             "'\t=1",          "a=1", "1-1"};
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(texts.at(i + 1)[3], expected[i]);
+  const auto step = parse(folder_ / "steps.csv")[1];
+  EXPECT_EQ(step[2], "");  // it has not ended
+  EXPECT_EQ(step[5], "");  // no loss is not a loss of zero
+}
+
+TEST_F(TablesTest, SaysByHowMuchGradientsWereClippedAndWhichWayInputGoes) {
+  store::Store store;
+  store::Chunk chunk;
+  const auto add = [&](std::int64_t at, ev::EventKind kind, ev::StreamId lane, ev::TransferKind code,
+                       std::uint32_t a, std::int64_t v0) {
+    chunk.events.push_back({static_cast<std::uint64_t>(at), kind, lane, static_cast<std::uint8_t>(code), a,
+                            ev::kNoId, ev::kNoId, v0, 0});
+  };
+  constexpr auto kNone = ev::TransferKind{};
+  add(10, ev::EventKind::step_begin, ev::StreamId::host, kNone, 0, 0);
+  for (const auto kind : {ev::TransferKind::input_to_device, ev::TransferKind::device_to_host}) {
+    const auto at = 20 + 10 * static_cast<std::int64_t>(kind);
+    add(at, ev::EventKind::transfer_begin, ev::StreamId::copy, kind, ev::kNoId, 256);
+    add(at + 5, ev::EventKind::transfer_end, ev::StreamId::copy, kind, ev::kNoId, 256);
+  }
+  add(80, ev::EventKind::clip_factor, ev::StreamId::host, kNone, 0, std::bit_cast<std::int64_t>(0.5));
+  add(90, ev::EventKind::step_end, ev::StreamId::host, kNone, 0, 0);
+  std::sort(chunk.events.begin(), chunk.events.end(),
+            [](const ev::Event& a, const ev::Event& b) { return a.ticks < b.ticks; });
+  store.ingest(chunk);
+  write_csv(folder_.string(), store);
+  const auto steps = parse(folder_ / "steps.csv");
+  EXPECT_EQ(steps[0].back(), "clip_factor");
+  EXPECT_EQ(steps[1].back(), "0.5");
+  const std::string path = (folder_ / "run.sqlite").string();
+  write_sqlite(path, store);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  sqlite3_stmt* rows = nullptr;
+  const char* sql =
+      "SELECT copyKind, clipFactor FROM CUPTI_ACTIVITY_KIND_MEMCPY m, SHARDSCOPE_STEPS ORDER BY m.start";
+  ASSERT_EQ(sqlite3_prepare_v2(db, sql, -1, &rows, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+  for (const int kind : {2, 1}) {  // to the host, to the device
+    ASSERT_EQ(sqlite3_step(rows), SQLITE_ROW);
+    EXPECT_EQ(sqlite3_column_int(rows, 0), kind);
+    EXPECT_EQ(sqlite3_column_double(rows, 1), 0.5);
+  }
+  EXPECT_EQ(sqlite3_step(rows), SQLITE_DONE);
+  sqlite3_finalize(rows);
+  sqlite3_close(db);
+}
+
+TEST_F(TablesTest, CsvSaysWhereItCannotWrite) {
+  std::ofstream(folder_ / "file") << "x";
+  EXPECT_THROW(write_csv((folder_ / "file").string(), store::Store()), std::runtime_error);
+}
+
+TEST_F(TablesTest, SqliteAnswersQueriesForNsightSystems) {
+  const store::Store store = store::make_synthetic_store();
+  const std::string path = (folder_ / "run.sqlite").string();
+  write_sqlite(path, store);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  const auto number = [&](const char* sql) {
+    sqlite3_stmt* statement = nullptr;
+    EXPECT_EQ(sqlite3_prepare_v2(db, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    EXPECT_EQ(sqlite3_step(statement), SQLITE_ROW);
+    const std::int64_t value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+  };
+  std::int64_t gathers = 0;
+  std::int64_t longest = 0;
+  for (const store::Span& span : store.spans({1, ev::StreamId::gather}, 0)) {
+    if (span.kind == ev::EventKind::collective_begin) ++gathers;
+  }
+  for (std::uint8_t d = 1; d < store.depth_count({1, ev::StreamId::gather}); ++d) {
+    gathers += static_cast<std::int64_t>(store.spans({1, ev::StreamId::gather}, d).size());
+  }
+  for (const store::StepRow& step : store.steps()) longest = std::max(longest, step.end_ns - step.begin_ns);
+  EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName "
+                   "WHERE s.value = 'nccl:all_gather' AND k.deviceId = 1"),
+            gathers);
+  EXPECT_EQ(number("SELECT max(end - start) FROM SHARDSCOPE_STEPS"), longest);
+  EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text LIKE 'ProfilerStep#%'"), 16);
+  EXPECT_EQ(number("SELECT count(*) FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'WorldSize' AND value = '4'"),
+            1);
+  EXPECT_EQ(number("SELECT sum(deltaBytes) FROM SHARDSCOPE_MEMORY WHERE rank = 3"),
+            store.memory_at(3, ev::MemoryPool::device, store.end_ns()).total());
+  sqlite3_close(db);
+  EXPECT_THROW(write_sqlite((folder_ / "no/such/x.sqlite").string(), store), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace shardscope::exporter

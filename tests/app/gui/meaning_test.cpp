@@ -1,0 +1,152 @@
+// Pictures that mean what they show: the colours at known places of a run in which every owner and every
+// status is known, and one colour for one thing.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "app/gui/views/plots.h"
+#include "tests/app/gui/known_run.h"
+#include "tests/app/gui/picture.h"
+#include "tests/app/store/synthetic_run.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// Where the partition map puts an element: four parameters of the same size beside one another.
+struct Map {
+  static constexpr int kWidth = 900, kHeight = 400;
+  static constexpr float kLeft = 76, kTop = 50, kLength = 808, kPitch = 60;
+  static float x(double element) {
+    return kLeft +
+           kLength * static_cast<float>(element / static_cast<double>(known::kParams * known::kElems));
+  }
+  static float row(std::uint32_t rank) { return kTop + kPitch * static_cast<float>(rank); }
+};
+
+// Of lines and letters only the hue holds: their edges are mixed with the ground.
+int channel(Rgb color, int shift) { return static_cast<int>(color >> shift & 255U); }
+bool red(Rgb c) {
+  return channel(c, 16) > channel(c, 8) + 50 && std::abs(channel(c, 8) - channel(c, 0)) < 30;
+}
+bool teal(Rgb c) { return channel(c, 8) > channel(c, 16) + 50 && channel(c, 0) > channel(c, 16) + 30; }
+bool orange(Rgb c) { return channel(c, 16) > channel(c, 8) + 20 && channel(c, 8) > channel(c, 0) + 20; }
+
+AppState known_state(ThemeKind theme) {
+  AppState app;
+  app.run = std::make_unique<Session>(known::run());
+  app.run->settle();
+  app.place_once();
+  app.cursor_ns = known::kLook;
+  app.theme = theme;
+  return app;
+}
+
+TEST(PartitionMap, ShowsWhoOwnsWhatAndWhatIsHere) {
+  for (const ThemeKind theme : {ThemeKind::dark, ThemeKind::light}) {
+    AppState app = known_state(theme);
+    const Picture picture = render(app, "partition", Map::kWidth, Map::kHeight);
+    const Palette& c = palette(theme);
+    for (std::uint32_t rank = 0; rank < known::kRanks; ++rank) {
+      for (std::uint32_t param = 0; param < known::kParams; ++param) {
+        for (std::uint32_t third = 0; third < known::kThirds; ++third) {
+          const double middle = (param + (third + 0.5) / known::kThirds) * static_cast<double>(known::kElems);
+          // Above the name, which stands in the middle of the first row.
+          const Rgb seen = picture.at(Map::x(middle), Map::row(rank) + 8);
+          const std::string where = "rank " + std::to_string(rank) + ", parameter " + std::to_string(param) +
+                                    ", third " + std::to_string(third);
+          if (known::owner(param, third) == rank) {
+            EXPECT_EQ(seen, c.of(Meaning::compute)) << where << " is its own";
+          } else if (known::kStatus[rank][param] == plan::ParamStatus::available) {
+            EXPECT_EQ(seen, c.of(Meaning::gather)) << where << " is gathered";
+          } else if (known::kStatus[rank][param] == plan::ParamStatus::not_available) {
+            EXPECT_EQ(seen, c.panel) << where << " is not there";
+          } else {
+            // Hatched: of two colours between the panel's and that of gathered parameters.
+            std::set<Rgb> colours;
+            for (float dx = -8; dx <= 8; ++dx)
+              colours.insert(picture.at(Map::x(middle) + dx, Map::row(rank) + 8));
+            EXPECT_GT(colours.size(), 2U) << where << " is on its way";
+            EXPECT_FALSE(colours.contains(c.panel)) << where;
+            EXPECT_FALSE(colours.contains(c.of(Meaning::compute))) << where;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PartitionMap, MarksPersistentParametersAndNoOthers) {
+  AppState app = known_state(ThemeKind::dark);
+  const Picture picture = render(app, "partition", Map::kWidth, Map::kHeight);
+  // Of rank 2 the third in the middle of parameter 3 is gathered, and so is that of parameter 2.
+  const Rgb dot = text_on(palette(ThemeKind::dark).of(Meaning::gather));
+  const float y = Map::row(2) + 28;
+  EXPECT_EQ(picture.at(Map::x(3.5 * known::kElems), y), dot);
+  EXPECT_NE(picture.at(Map::x(2.5 * known::kElems), y), dot);
+}
+
+TEST(ExposedCommunication, HasOneColourWhereverItIsDrawn) {
+  for (const ThemeKind theme : {ThemeKind::dark, ThemeKind::light}) {
+    const Palette& c = palette(theme);
+    analysis::RankSummary rank;
+    rank.time.total_ns = 10;
+    rank.time.compute_ns = 6;
+    rank.time.comm_ns = 5;
+    rank.time.exposed_comm_ns = 3;
+    rank.time.idle_ns = 1;
+    const auto exposed = [](const std::vector<Part>& parts) {
+      const auto found = std::ranges::find_if(parts, [](const Part& part) {
+        return part.label.starts_with("exposed (") || part.label == "exposed communication";
+      });
+      return found == parts.end() ? Part{} : *found;
+    };
+    for (const Part& part : {exposed(time_parts(c, rank)), exposed(overlap_parts(c, rank))}) {
+      EXPECT_EQ(part.value, 3);
+      EXPECT_EQ(part.color, c.of(kExposedComm));
+      EXPECT_TRUE(part.hatched);
+    }
+    EXPECT_NE(c.of(kExposedComm), c.of(Meaning::trouble)) << "exposed is not waiting";
+  }
+}
+
+TEST(ExposedCommunication, IsNotDrawnAsAWaitInTheCommunicationPanel) {
+  store::SyntheticOptions options;
+  options.prefetch_elems = 0;  // of prefetches late ones are red, and rightly
+  AppState app;
+  app.run = std::make_unique<Session>(store::make_synthetic_store(options));
+  app.run->settle();
+  app.place_once();
+  const Picture picture = render(app, "communication", 1400, 900);
+  // Left: volume, bars of what was exposed, and its plot by step. On the right the lengths of waits are red.
+  std::size_t reds = 0, teals = 0;
+  for (float y = 70; y < 890; ++y) {
+    for (float x = 12; x < 680; ++x) {
+      reds += red(picture.at(x, y)) ? 1 : 0;
+      teals += teal(picture.at(x, y)) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(reds, 0U);
+  EXPECT_GT(teals, 1000U);
+}
+
+TEST(Partial, EveryPanelThatShowsWhatIsAnalysedMarksWhatIsNotCompleteUntilItIs) {
+  for (const char* panel : {"overview", "timeline", "memory", "communication", "findings", "inspector"}) {
+    AppState app;
+    app.run = std::make_unique<Session>(store::make_synthetic_store());  // nothing of it is analysed yet
+    ASSERT_NE(app.run->partial(), "");
+    app.place_once();
+    const auto in_title = [&](const Picture& picture) {
+      std::size_t found = 0;
+      for (float y = 4; y < 26; ++y) {
+        for (float x = 70; x < 600; ++x) found += orange(picture.at(x, y)) ? 1 : 0;
+      }
+      return found;
+    };
+    EXPECT_GT(in_title(render(app, panel, 1200, 600)), 20U) << panel << " shows no mark";
+    app.run->settle();
+    EXPECT_EQ(in_title(render(app, panel, 1200, 600)), 0U) << panel << " is marked though it is complete";
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::gui

@@ -1,0 +1,110 @@
+// What is found in a run before anybody looks: fetches and their outcomes, waits, who came last.
+#include "app/gui/model/run_index.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "app/gui/model/arrivals.h"
+#include "app/store/lane.h"
+#include "tests/app/gui/model_fixture.h"
+
+namespace shardscope::gui {
+namespace {
+
+TEST_F(Model, ACollectiveTellsWhichRankCameLast) {
+  const store::LaneId lane{1, ev::StreamId::gather};
+  std::optional<store::Span> gather;
+  for (std::uint8_t depth = 0; depth < data().depth_count(lane) && !gather; ++depth) {
+    for (const store::Span& span : data().spans(lane, depth)) {
+      if (span.kind == ev::EventKind::collective_begin && span.mark_ns > span.begin_ns) gather = span;
+    }
+  }
+  ASSERT_TRUE(gather);
+  const std::vector<Arrival> all = arrivals(data(), lane, *gather);
+  ASSERT_EQ(all.size(), data().ranks().size());
+  const Arrival* last = last_to_arrive(all);
+  ASSERT_NE(last, nullptr);
+  std::int64_t earliest = last->at_ns;
+  for (const Arrival& arrival : all) {
+    EXPECT_LE(arrival.at_ns, last->at_ns);
+    earliest = std::min(earliest, arrival.at_ns);
+    if (arrival.rank != lane.rank) continue;
+    EXPECT_EQ(arrival.at_ns, gather->begin_ns);
+  }
+  EXPECT_EQ(last->late_ns, last->at_ns - earliest);
+  EXPECT_TRUE(
+      arrivals(data(), {0, ev::StreamId::compute}, data().spans({0, ev::StreamId::compute}, 0)[0]).empty());
+}
+
+TEST_F(Model, FetchesHaveParametersAndAnOutcomeThatFitsTheirTimes) {
+  const auto fetches = app_.run->index().fetches(0);
+  ASSERT_FALSE(fetches.empty());
+  std::size_t late = 0;
+  std::size_t matched = 0;
+  for (const Fetch& fetch : fetches) {
+    EXPECT_FALSE(fetch.params.empty());
+    matched += fetch.ended_ns != store::kOpen ? 1 : 0;
+    if (fetch.outcome() == FetchOutcome::late) {
+      ++late;
+      EXPECT_GT(fetch.wait_ns, 0);
+      EXPECT_TRUE(fetch.prefetched);
+    }
+    if (fetch.outcome() == FetchOutcome::early) {
+      EXPECT_GT(fetch.used_ns, fetch.ended_ns);
+    }
+  }
+  EXPECT_GT(matched, fetches.size() * 9 / 10) << "gathers are matched with their operation";
+  EXPECT_GT(late, 0U) << "over this link some prefetches must be late";
+}
+
+TEST_F(Model, WaitsAreInOrderAndOnlyWaits) {
+  const auto waits = app_.run->index().waits(1);
+  ASSERT_FALSE(waits.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(waits, {}, &store::Span::begin_ns));
+  EXPECT_TRUE(std::ranges::all_of(waits, [](const store::Span& span) { return store::is_wait(span.kind); }));
+}
+
+TEST_F(Model, IndexOfAGrowingStoreEqualsTheIndexOfAWholeOne) {
+  const store::SyntheticRun run = store::make_synthetic_run();
+  store::Store growing;
+  RunIndex index;
+  for (const auto& tables : run.tables) growing.set_tables(tables.rank, tables);
+  for (const auto& row : run.ranks) growing.set_rank(row);
+  for (const store::Chunk& chunk : run.chunks) {
+    growing.ingest(chunk);
+    index.update(growing, Completeness::growing);
+  }
+  index.update(growing, Completeness::complete);
+  for (const store::RankRow& rank : data().ranks()) {
+    const auto expected = app_.run->index().fetches(rank.rank);
+    const auto got = index.fetches(rank.rank);
+    ASSERT_EQ(got.size(), expected.size()) << rank.rank;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].gather, expected[i].gather);
+      EXPECT_EQ(got[i].params, expected[i].params);
+      EXPECT_EQ(got[i].outcome(), expected[i].outcome()) << rank.rank << " " << i;
+    }
+    EXPECT_EQ(index.waits(rank.rank).size(), app_.run->index().waits(rank.rank).size());
+  }
+}
+
+TEST_F(Model, AnIndexCoversOnlyWhatItWasAskedFor) {
+  RunIndex index;
+  // Of a run too large for an index of all of it there is none until somebody looks closely; its waits are
+  // then drawn from levels of detail, not left out.
+  EXPECT_FALSE(index.covers(0, 1000));
+  EXPECT_FALSE(index.whole());
+  index.update(data(), Completeness::complete, {.begin_ns = 100, .end_ns = 900});
+  EXPECT_TRUE(index.covers(100, 900));
+  EXPECT_FALSE(index.covers(0, 1000));
+  EXPECT_FALSE(index.whole());
+  index.update(data(), Completeness::complete);
+  EXPECT_TRUE(index.covers(0, 1000));
+  EXPECT_TRUE(index.whole());
+}
+
+}  // namespace
+}  // namespace shardscope::gui

@@ -1,0 +1,100 @@
+// What tool tips, the Inspector and the Stepper say of pauses, of spans that never ended, and of whom a
+// gather is for.
+#include "app/gui/model/span_text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "app/gui/model/details.h"
+#include "app/gui/model/stepping.h"
+#include "tests/app/store/odd_ends.h"
+
+namespace shardscope::gui {
+namespace {
+
+using ev::StreamId;
+
+class OddEnds : public ::testing::Test {
+ protected:
+  OddEnds() {
+    app_.run = std::make_unique<Session>(store::odd_ends());
+    app_.run->settle();
+    app_.place_once();
+  }
+  [[nodiscard]] Details of(std::uint32_t rank, StreamId stream, std::uint8_t depth = 0) const {
+    const store::LaneId lane{rank, stream};
+    return describe_span(app_, lane, app_.store().spans(lane, depth).front());
+  }
+  static std::string field(const Details& details, const std::string& label) {
+    const auto found = std::ranges::find(details.fields, label, &Field::label);
+    return found == details.fields.end() ? "no " + label
+           : found->unit.empty()         ? found->value
+                                         : found->value + " " + found->unit;
+  }
+  AppState app_;
+};
+
+TEST_F(OddEnds, APauseIsInNoDuration) {
+  const Details module = of(0, StreamId::compute);
+  EXPECT_EQ(field(module, "duration"), "10.0 ms");
+  EXPECT_EQ(field(module, "paused"), "6.47 s");
+  const Details gather = of(0, StreamId::gather);
+  EXPECT_EQ(field(gather, "duration"), "1.00 ms");
+  EXPECT_EQ(field(gather, "paused"), "no paused");
+  const Details pause =
+      describe_span(app_, {0, StreamId::host}, app_.store().spans({0, StreamId::host}, 1).front());
+  EXPECT_EQ(field(pause, "duration"), "6.47 s");
+  app_.select_step(0);
+  EXPECT_EQ(field(describe_selection(app_), "paused"), "6.47 s");
+  app_.select_module(1, 0);
+  const Details runs = describe_selection(app_);
+  ASSERT_FALSE(runs.history.empty());
+  EXPECT_EQ(runs.history.front().value, "10.0 ms");
+}
+
+TEST_F(OddEnds, AnOpenSpanIsSaidToBeOpenAndWhy) {
+  for (std::uint8_t depth = 0; depth < 2; ++depth) {
+    const Details open = of(1, StreamId::compute, depth);
+    EXPECT_EQ(field(open, "so far"), depth == 0 ? "24.0 ms" : "10.0 ms");
+    EXPECT_EQ(field(open, "duration"), "no duration");
+    EXPECT_EQ(field(open, "not ended"), "rank 1 was killed by signal 9 (SIGKILL) at 0.025 s");
+  }
+  const store::Span wait = app_.store().spans({1, StreamId::compute}, 1).front();
+  EXPECT_EQ(length_text(store::time_of(app_.store(), 1, wait)), "open, 10.0 ms so far");
+  app_.select_rank(1);
+  EXPECT_EQ(field(describe_selection(app_), "state"), "rank 1 was killed by signal 9 (SIGKILL)");
+}
+
+TEST_F(OddEnds, LengthsSayWhatWasPaused) {
+  const store::Span module = app_.store().spans({0, StreamId::compute}, 0).front();
+  EXPECT_EQ(full_length_text(store::time_of(app_.store(), 0, module)),
+            "10.0 ms (+ 6.47 s paused, not counted)");
+}
+
+TEST_F(OddEnds, AGatherIsCalledAfterWhatItHoldsAndNotAfterWhereItWasIssued) {
+  const Details gather = of(0, StreamId::gather);
+  EXPECT_EQ(gather.reason, "Prefetched at net.first, for net.second");
+  EXPECT_EQ(field(gather, "holds"), "net.second");
+  EXPECT_NE(of(1, StreamId::compute, 1).reason.find("until gather 5 of net.second had arrived"),
+            std::string::npos);
+  const store::LaneId lane{0, StreamId::gather};
+  app_.select_span(lane, app_.store().spans(lane, 0).front());
+  EXPECT_EQ(app_.selection.module, 2U);
+  EXPECT_EQ(describe_param(app_, 1, 0, 4 * store::kMs).reason, "prefetched at net.first, for net.second");
+  EXPECT_EQ(describe_param(app_, 1, 0, 15 * store::kMs + store::kPauseNs).reason,
+            "prefetched, for net.second");
+}
+
+TEST_F(OddEnds, TheStepperSaysWhereAPrefetchWasIssuedAndForWhom) {
+  const auto deeds = deeds_between(app_.store(), 0, 0, store::Store::kEnd);
+  const auto started =
+      std::ranges::find_if(deeds, [](const Deed& deed) { return deed.text.starts_with("Prefetch started"); });
+  ASSERT_NE(started, deeds.end());
+  EXPECT_EQ(started->reason, "prefetched at net.first, for net.second");
+}
+
+}  // namespace
+}  // namespace shardscope::gui

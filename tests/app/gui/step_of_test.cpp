@@ -1,0 +1,64 @@
+// Which step a time belongs to, and that all that name one at the cursor name the same.
+#include "app/gui/model/step_of.h"
+
+#include <nlohmann/json.hpp>
+
+#include "app/gui/model/rank_pace.h"
+#include "app/gui/model/state_dump.h"
+#include "tests/app/gui/model_fixture.h"
+
+namespace shardscope::gui {
+namespace {
+
+std::vector<store::StepRow> rows() {
+  std::vector<store::StepRow> steps(3);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    steps[i].step = 5 + i;
+    steps[i].begin_ns = 100 * (i + 1);
+    steps[i].end_ns = 100 * (i + 1) + 60;
+  }
+  return steps;
+}
+
+TEST(StepOf, ATimeBelongsToTheStepThatBeganLast) {
+  const auto steps = rows();
+  EXPECT_EQ(step_of(steps, 99), std::nullopt);
+  EXPECT_EQ(step_of(steps, 100), 0U);
+  EXPECT_EQ(step_of(steps, 130), 0U);
+  EXPECT_EQ(step_of(steps, 199), 0U) << "between two steps: the one before";
+  EXPECT_EQ(step_of(steps, 200), 1U);
+  EXPECT_EQ(step_of(steps, 1000), 2U);
+  EXPECT_EQ(step_of({}, 1000), std::nullopt);
+}
+
+TEST(StepOf, FiguresAreOfThatStepOrOfTheLastBeforeItThatHasEnded) {
+  auto steps = rows();
+  EXPECT_EQ(measured_step_of(steps, 130), 0U);
+  EXPECT_EQ(measured_step_of(steps, 330), 2U);
+  steps[2].end_ns = store::kOpen;
+  EXPECT_EQ(measured_step_of(steps, 330), 1U);
+  steps[0].end_ns = store::kOpen;
+  EXPECT_EQ(measured_step_of(steps, 130), std::nullopt);
+  EXPECT_EQ(measured_step_of(steps, 50), std::nullopt);
+}
+
+TEST_F(Model, RankLabelsAndTopBarSpeakOfTheStepUnderTheCursor) {
+  const auto steps = data().steps();
+  ASSERT_GE(steps.size(), 3U);
+  // Ranks are not in step: some begin the next one before the last has ended this one.
+  const std::int64_t last = steps[2].begin_ns - 1;
+  for (const std::int64_t at : {steps[1].begin_ns, (steps[1].begin_ns + last) / 2, last}) {
+    app_.cursor_ns = at;
+    for (const store::RankRow& rank : data().ranks()) {
+      const RankPace pace = rank_pace(app_, rank.rank);
+      EXPECT_EQ(pace.step, steps[1].step) << at;
+      EXPECT_EQ(pace.busy_ns, app_.run->step_times(steps[1].step)->ranks[rank.rank].time.compute_ns);
+    }
+    EXPECT_EQ(nlohmann::json::parse(state_json(app_, {}, 0))["shown_step"], steps[1].step) << at;
+  }
+  app_.cursor_ns.reset();  // the end
+  EXPECT_EQ(rank_pace(app_, 0).step, steps.back().step);
+}
+
+}  // namespace
+}  // namespace shardscope::gui

@@ -1,0 +1,72 @@
+// A recording that is being written is not replaced.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+
+#include "app/store/recording.h"
+#include "tests/app/store/synthetic_run.h"
+#include "tests/child_process.h"
+
+namespace shardscope::store {
+namespace {
+
+struct LockedRecording : testing::Test {
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("recording_lock-" + std::to_string(getpid()) + ".zscope"))
+          .string();
+  ~LockedRecording() override { std::filesystem::remove(path); }
+  void expect_refused() const {
+    try {
+      const RecordingWriter second(path);
+      FAIL() << "it replaced a recording that is being written";
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find("is writing it"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+    }
+  }
+};
+
+TEST_F(LockedRecording, OfAnotherProcessStaysUntilThatHasEnded) {
+  std::array<int, 2> ready{};
+  ASSERT_EQ(pipe(ready.data()), 0);
+  const pid_t child = fork_bound();
+  if (child == 0) {
+    RecordingWriter writer(path);
+    record(writer, make_synthetic_run());  // to its end, and again
+    RecordingWriter again(path);
+    (void)!write(ready[1], "x", 1);
+    pause();
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  expect_refused();
+  EXPECT_TRUE(is_recording(path));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+  EXPECT_NO_THROW(RecordingWriter{path}) << "whoever was killed holds nothing";
+}
+
+TEST_F(LockedRecording, OfThisProcessStaysWholeWhenASecondOneIsTried) {
+  const SyntheticRun run = make_synthetic_run();
+  {
+    RecordingWriter writer(path);
+    for (const auto& tables : run.tables) writer.tables(tables.rank, tables);
+    expect_refused();
+    record(writer, run);
+    EXPECT_EQ(writer.error(), "");
+  }
+  RecordingInfo info;
+  const Store store = open_recording(path, &info);
+  EXPECT_TRUE(info.complete && info.problems.empty());
+  EXPECT_GT(store.event_count(), 0U);
+}
+
+}  // namespace
+}  // namespace shardscope::store
