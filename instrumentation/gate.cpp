@@ -113,24 +113,8 @@ void GateKeeper::set_on_change(std::function<void()> on_change) {
 }
 
 void GateKeeper::emit_gate(std::uint64_t number, GateKind kind, std::uint32_t id) noexcept {
-  Event event;
-  event.kind = EventKind::gate;
-  event.code = static_cast<std::uint8_t>(kind);
-  event.a = static_cast<std::uint32_t>(number);
-  event.b = id;
-  emit(event);
+  emit(make<EventKind::gate>({.gate = kind, .number = static_cast<std::uint32_t>(number), .id = id}));
 }
-
-namespace {
-void emit_pause(EventKind kind, std::uint64_t number, std::uint8_t code) noexcept {
-  if (!enabled(Detail::steps)) return;
-  Event event;
-  event.kind = kind;
-  event.code = code;
-  event.a = static_cast<std::uint32_t>(number);
-  emit(event);
-}
-}  // namespace
 
 void GateKeeper::hold_or_pass(std::uint64_t number, GateKind kind, std::uint32_t id) {
   State& s = *state_;
@@ -181,7 +165,7 @@ void GateKeeper::hold_or_pass(std::uint64_t number, GateKind kind, std::uint32_t
   const PauseCause cause = cause_of(s.mode, s.rule.kind);
   const std::uint64_t commands = s.commands;
   const std::function<void()> drain = s.on_hold;
-  emit_pause(EventKind::paused_begin, number, static_cast<std::uint8_t>(cause));
+  emit<EventKind::paused_begin>({.cause = cause, .gate_number = static_cast<std::uint32_t>(number)});
   if (drain) {
     lock.unlock();
     drain();
@@ -206,7 +190,7 @@ void GateKeeper::hold_or_pass(std::uint64_t number, GateKind kind, std::uint32_t
     s.tell();
   }
   lock.unlock();
-  emit_pause(EventKind::paused_end, number, static_cast<std::uint8_t>(resumed));
+  emit<EventKind::paused_end>({.cause = resumed, .gate_number = static_cast<std::uint32_t>(number)});
 }
 
 std::uint64_t GateKeeper::prepare_pause() {

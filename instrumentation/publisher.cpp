@@ -94,12 +94,11 @@ struct Publisher::State {
     if (before == static_cast<int>(detail)) return;
     {
       const std::lock_guard lock(mutex);
-      changes.push_back(
-          {.ticks = static_cast<std::uint64_t>(monotonic_now_ns()),
-           .kind = static_cast<EventKind>(static_cast<std::uint16_t>(EventKind::detail_changed) | kTimeIsNs),
-           .stream = StreamId::host,
-           .code = static_cast<std::uint8_t>(detail),
-           .a = static_cast<std::uint32_t>(before)});
+      Event change =
+          make<EventKind::detail_changed>({.detail = detail, .before = static_cast<Detail>(before)});
+      change.ticks = static_cast<std::uint64_t>(monotonic_now_ns());
+      change.kind = static_cast<EventKind>(static_cast<std::uint16_t>(change.kind) | kTimeIsNs);
+      changes.push_back(change);
     }
     g_detail.store(static_cast<int>(detail), std::memory_order_relaxed);
   }

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <string_view>
 
+#include "instrumentation/event_fields.h"
 #include "instrumentation/nccl_profiler/abi.h"
 
 namespace shardscope::nccl_profiler {
@@ -67,14 +68,18 @@ void set_mask(int* mask, int value) {
   __atomic_store_n(mask, value, __ATOMIC_RELAXED);
 }
 
-Event event_of(EventKind kind, const OperationFacts& facts, const Communicator& of) {
-  Event event;
-  event.kind = kind;
-  event.stream = StreamId::host;
-  event.code = static_cast<std::uint8_t>(facts.op);
-  event.a = facts.sequence;
-  event.b = of.folded();
-  return event;
+/// The fields that every kind about an operation has.
+template <EventKind kind>
+instrumentation::Fields<kind> fields_of(const OperationFacts& facts, const Communicator& of) {
+  instrumentation::Fields<kind> fields;
+  fields.op = facts.op;
+  fields.sequence = facts.sequence;
+  if constexpr (requires { fields.group; }) {
+    fields.group = of.folded();
+  } else {
+    fields.communicator = of.folded();
+  }
+  return fields;
 }
 
 }  // namespace
@@ -220,17 +225,22 @@ void Collector::started(const OperationFacts& facts) {
   find_sink();
   if (sink_ == nullptr) return;
   const Communicator& of = any(facts.communicator);
-  Event event = event_of(EventKind::nccl_collective, facts, of);
-  event.c = facts.code;
-  event.v0 = facts.bytes;
-  event.v1 = static_cast<std::int64_t>(facts.nccl_sequence);
-  if (sink_->enabled(instrumentation::detail_of(event.kind))) sink_->emit_at(facts.started_ns, event);
+  if (sink_->enabled(instrumentation::detail_of(EventKind::nccl_collective))) {
+    auto fields = fields_of<EventKind::nccl_collective>(facts, of);
+    fields.algorithm = facts.algorithm;
+    fields.protocol = facts.protocol;
+    fields.channels = facts.planned_channels;
+    fields.warps = facts.warps;
+    fields.bytes = facts.bytes;
+    fields.nccl_sequence = static_cast<std::int64_t>(facts.nccl_sequence);
+    sink_->emit_at(facts.started_ns, instrumentation::make<EventKind::nccl_collective>(fields));
+  }
   if (sink_->joins() || !sink_->enabled(Detail::modules)) return;
-  Event submitted = event_of(EventKind::collective_submitted, facts, of);
-  submitted.c = 1;
-  submitted.v0 = facts.elems;
-  submitted.v1 = facts.bytes;
-  sink_->emit_at(facts.started_ns, submitted);
+  auto submitted = fields_of<EventKind::collective_submitted>(facts, of);
+  submitted.parts = 1;
+  submitted.elems = facts.elems;
+  submitted.bytes = facts.bytes;
+  sink_->emit_at(facts.started_ns, instrumentation::make<EventKind::collective_submitted>(submitted));
 }
 
 void Collector::ended(const OperationFacts& facts, const OperationTimes& times) {
@@ -240,20 +250,22 @@ void Collector::ended(const OperationFacts& facts, const OperationTimes& times) 
     const auto end = of.clock.host_ns(times.end_gpu_ns);
     const auto length = static_cast<std::int64_t>(times.end_gpu_ns - times.begin_gpu_ns);
     if (end && *end > 0) {
-      Event event = event_of(EventKind::nccl_kernel, facts, of);
-      event.c = instrumentation::nccl_channels(times.channels_timed, facts.channels);
-      event.v0 = length;
-      event.v1 =
+      auto kernel = fields_of<EventKind::nccl_kernel>(facts, of);
+      kernel.channels_timed = static_cast<std::uint16_t>(times.channels_timed);
+      kernel.channels_used = static_cast<std::uint16_t>(facts.channels);
+      kernel.begin_ns_before = length;
+      kernel.first_end_ns_before =
           static_cast<std::int64_t>(times.end_gpu_ns - std::min(times.first_end_gpu_ns, times.end_gpu_ns));
-      if (sink_->enabled(Detail::kernels)) sink_->emit_at(*end, event);
+      if (sink_->enabled(Detail::kernels))
+        sink_->emit_at(*end, instrumentation::make<EventKind::nccl_kernel>(kernel));
       if (!sink_->joins()) span(facts, of, *end - length, *end);
     }
   }
   if (times.proxies > 0 && times.proxy_end_ns >= times.proxy_begin_ns && sink_->enabled(Detail::kernels)) {
-    Event event = event_of(EventKind::nccl_proxy, facts, of);
-    event.c = times.proxies;
-    event.v0 = times.proxy_end_ns - times.proxy_begin_ns;
-    sink_->emit_at(times.proxy_end_ns, event);
+    auto proxy = fields_of<EventKind::nccl_proxy>(facts, of);
+    proxy.operations = times.proxies;
+    proxy.begin_ns_before = times.proxy_end_ns - times.proxy_begin_ns;
+    sink_->emit_at(times.proxy_end_ns, instrumentation::make<EventKind::nccl_proxy>(proxy));
   }
 }
 
@@ -278,13 +290,15 @@ void Collector::span(const OperationFacts& facts, const Communicator& of, std::i
   }
   if (!sink_->enabled(Detail::modules)) return;
   lane = {end_ns, facts.communicator};
-  Event event = event_of(EventKind::collective_begin, facts, of);
-  event.stream = gathers ? StreamId::gather : StreamId::reduce;
-  event.c = facts.type == 255 ? kNoId
-                              : instrumentation::collective_code(facts.type, CollectiveScope::world,
-                                                                 static_cast<std::uint32_t>(of.ranks));
-  event.v0 = facts.elems;
-  event.v1 = facts.bytes;
+  auto fields = fields_of<EventKind::collective_begin>(facts, of);
+  if (facts.type != 255) {
+    fields.code.bits = instrumentation::collective_code(facts.type, CollectiveScope::world,
+                                                        static_cast<std::uint32_t>(of.ranks));
+  }
+  fields.elems = facts.elems;
+  fields.bytes = facts.bytes;
+  Event event = instrumentation::make<EventKind::collective_begin>(
+      gathers ? StreamId::gather : StreamId::reduce, fields);
   sink_->emit_at(begin_ns, event);
   event.kind = EventKind::collective_end;
   sink_->emit_at(end_ns, event);

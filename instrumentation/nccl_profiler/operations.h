@@ -44,7 +44,9 @@ struct Handle {
 struct OperationFacts {
   std::uint32_t sequence = instrumentation::kNoId;
   std::uint32_t communicator = 0;  ///< index of the context
-  std::uint32_t code = 0;          ///< instrumentation::nccl_code
+  instrumentation::NcclAlgorithm algorithm{};
+  instrumentation::NcclProtocol protocol{};
+  std::uint8_t planned_channels = 0, warps = 0;
   instrumentation::CollectiveOp op{};
   std::uint8_t type = 255;    ///< ElementType::code
   std::uint8_t channels = 0;  ///< that will be timed; 0: none are asked for

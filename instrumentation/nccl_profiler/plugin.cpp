@@ -79,8 +79,10 @@ void* start_collective(std::uint32_t communicator, const Communicator& of, void*
   OperationFacts facts;
   facts.sequence = sequence_of(parent);
   facts.communicator = communicator;
-  facts.code = instrumentation::nccl_code(algorithm_of(told.algorithm), protocol_of(told.protocol),
-                                          told.channels, told.warps);
+  facts.algorithm = algorithm_of(told.algorithm);
+  facts.protocol = protocol_of(told.protocol);
+  facts.planned_channels = static_cast<std::uint8_t>(told.channels);
+  facts.warps = static_cast<std::uint8_t>(told.warps);
   facts.op = *op;
   // NCCL itself makes gathers and broadcasts of bytes; the call has the type it was called with.
   facts.type = parent.kind == HandleKind::call ? parent.channel : type.code;
@@ -103,7 +105,7 @@ void* start_point_to_point(std::uint32_t communicator, const Communicator& of, v
   OperationFacts facts;
   facts.sequence = parent.index;
   facts.communicator = communicator;
-  facts.code = instrumentation::nccl_code({}, {}, told.channels, 0);
+  facts.planned_channels = static_cast<std::uint8_t>(told.channels);
   facts.op = CollectiveOp::all_to_all;
   facts.channels = times_kernels(of) ? told.channels : std::uint8_t{0};
   facts.elems = static_cast<std::int64_t>(told.count);

@@ -232,31 +232,28 @@ void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
   const auto size = static_cast<std::int64_t>(kernels::size_of(c.type));
   c.bytes = c.elems * size;
 
-  Event event;
-  event.kind = EventKind::collective_submitted;
-  event.stream = instrumentation::StreamId::host;
-  event.code = static_cast<std::uint8_t>(c.op);
-  event.a = c.sequence;
-  event.b = c.group;
-  event.c = static_cast<std::uint32_t>(c.parts.size());
-  event.v0 = c.elems * c.packing;
-  event.v1 = c.bytes;
-  if (instrumentation::enabled(instrumentation::detail_of(event.kind))) instrumentation::emit(event);
-  if (instrumentation::enabled(instrumentation::detail_of(EventKind::collective_part))) {
-    for (const auto& [param, elems] : draft.params) {
-      if (param == instrumentation::kNoId) continue;
-      Event part = event;
-      part.kind = EventKind::collective_part;
-      part.b = param;
-      part.c = instrumentation::kNoId;
-      part.v0 = elems * c.packing;
-      part.v1 = elems * size;
-      instrumentation::emit(part);
-    }
+  instrumentation::emit<EventKind::collective_submitted>({.op = c.op,
+                                                          .sequence = c.sequence,
+                                                          .group = c.group,
+                                                          .parts = static_cast<std::uint32_t>(c.parts.size()),
+                                                          .elems = c.elems * c.packing,
+                                                          .bytes = c.bytes});
+  for (const auto& [param, elems] : draft.params) {
+    if (param == instrumentation::kNoId) continue;
+    instrumentation::emit<EventKind::collective_part>({.op = c.op,
+                                                       .sequence = c.sequence,
+                                                       .param = param,
+                                                       .elems = elems * c.packing,
+                                                       .bytes = elems * size});
   }
-  event.stream = c.lane;
-  event.kind = EventKind::collective_begin;
-  event.c = instrumentation::collective_code(static_cast<std::uint8_t>(c.type), scope_, world_);
+  const std::uint32_t code =
+      instrumentation::collective_code(static_cast<std::uint8_t>(c.type), scope_, world_);
+  Event event = instrumentation::make<EventKind::collective_begin>(c.lane, {.op = c.op,
+                                                                            .sequence = c.sequence,
+                                                                            .group = c.group,
+                                                                            .code = {code},
+                                                                            .elems = c.elems * c.packing,
+                                                                            .bytes = c.bytes});
   stream.emit(event);
   event.kind = EventKind::collective_end;
   // shared_ptr because std::function asks for something that can be copied.
@@ -275,8 +272,8 @@ void CommunicatorCore::run(const Collective& c, const kernels::Exec& exec) {
   }
   transport_->enter(c);
   const std::int64_t entered_ns = monotonic_ns();
-  SHARDSCOPE_EMIT(instrumentation::detail_of(EventKind::collective_entered), 0, EventKind::collective_entered,
-                  c.lane, static_cast<std::uint8_t>(c.op), c.sequence, c.group);
+  instrumentation::emit<EventKind::collective_entered>(
+      c.lane, {.op = c.op, .sequence = c.sequence, .group = c.group});
   transport_->move(c, exec);
   transport_->leave(c);
   hold(c, entered_ns);

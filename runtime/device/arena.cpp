@@ -128,13 +128,14 @@ void Arena::State::account(instrumentation::EventKind kind, std::size_t bytes, M
 void Arena::State::tell(instrumentation::EventKind kind, std::size_t bytes, MemoryTag tag,
                         std::size_t used_then) const noexcept {
   if (!instrumentation::enabled(instrumentation::Detail::params)) return;
-  instrumentation::Event event;
+  // memory_free has the same fields.
+  instrumentation::Event event = instrumentation::make<instrumentation::EventKind::memory_alloc>(
+      {.pool = pool,
+       .category = tag.category,
+       .owner = tag.owner,
+       .bytes = static_cast<std::int64_t>(bytes),
+       .pool_bytes = static_cast<std::int64_t>(used_then)});
   event.kind = kind;
-  event.stream = instrumentation::StreamId::host;
-  event.code = instrumentation::memory_code(pool, tag.category);
-  event.a = tag.owner;
-  event.v0 = static_cast<std::int64_t>(bytes);
-  event.v1 = static_cast<std::int64_t>(used_then);
   instrumentation::emit(event);
 }
 

@@ -18,13 +18,11 @@
 
 namespace shardscope::engine {
 using execution::advance;
-using execution::bits;
-using execution::code_of;
 using execution::Context;
 using execution::emit_host;
+using execution::emit_end_on;
 using execution::emit_on;
 using execution::EventPool;
-using execution::Fields;
 
 namespace {
 
@@ -131,7 +129,7 @@ class Engine::Impl {
     result.step = step_;
     const auto step_id = static_cast<std::uint32_t>(step_);
     context_.gates.pass(ev::GateKind::step, step_id);
-    emit_time(ev::EventKind::step_begin, {.a = step_id});
+    emit_time<ev::EventKind::step_begin>({.step = step_id});
     // Whatever the step causes on other streams begins after its stamp: a first gather that overtook a busy
     // compute thread would count to no step.
     for (device::Stream* stream :
@@ -139,18 +137,17 @@ class Engine::Impl {
       events_.order(compute(), *stream);
     }
     result.loss_scale = scaler_.scale();
-    emit_host(
-        ev::EventKind::loss_scale,
-        {.a = step_id, .b = static_cast<std::uint32_t>(scaler_.hysteresis()), .v0 = bits(result.loss_scale)});
+    emit_host<ev::EventKind::loss_scale>({.step = step_id,
+                                          .hysteresis = static_cast<std::uint32_t>(scaler_.hysteresis()),
+                                          .value = result.loss_scale});
     for (std::int64_t i = 0; i < accumulation_steps(); ++i) {
       micro_step({i, accumulation_steps()}, result.loss_scale, next);
       result.tokens += batch_.B * batch_.T;
     }
-    emit_host(ev::EventKind::tokens, {.a = step_id, .v0 = result.tokens});
+    emit_host<ev::EventKind::tokens>({.step = step_id, .tokens = result.tokens});
     update(result, stop);
-    emit_time(ev::EventKind::step_end, {.a = step_id,
-                                        .code = static_cast<std::uint8_t>(result.skipped ? 1 : 0),
-                                        .v0 = result.tokens * context_.world()});
+    emit_time<ev::EventKind::step_end>(
+        {.step = step_id, .skipped = result.skipped, .tokens = result.tokens * context_.world()});
     wait_for_compute();
     outside_.sample(context_.device, std::chrono::steady_clock::now());
     ++step_;
@@ -184,8 +181,9 @@ class Engine::Impl {
   }
   [[nodiscard]] std::int64_t accumulation_steps() const { return context_.config.batch.accumulation_steps; }
   /// See [Note: time of a step].
-  void emit_time(ev::EventKind kind, const Fields& fields) {
-    emit_on(compute(), ev::StreamId::host, kind, fields);
+  template <ev::EventKind kind>
+  void emit_time(const ev::Fields<kind>& fields) {
+    emit_on<kind>(compute(), ev::StreamId::host, fields);
   }
 
   void wait_for_compute() {
@@ -199,12 +197,12 @@ class Engine::Impl {
     const auto micro = static_cast<std::uint32_t>(micro_step_);
     const auto step_id = static_cast<std::uint32_t>(step_);
     context_.gates.pass(ev::GateKind::micro_step, micro);
-    emit_time(ev::EventKind::micro_step_begin, {.a = micro, .b = step_id});
-    const Fields waits{.a = micro, .b = step_id};
-    emit_on(compute(), ev::EventKind::data_wait_begin, waits);
+    emit_time<ev::EventKind::micro_step_begin>({.micro_step = micro, .step = step_id});
+    const ev::Fields<ev::EventKind::data_wait_begin> waits{.micro_step = micro, .step = step_id};
+    emit_on<ev::EventKind::data_wait_begin>(compute(), waits);
     next(batch_);
     const model::Batch batch = staging_.stage(batch_);
-    emit_on(compute(), ev::EventKind::data_wait_end, waits);
+    emit_end_on<ev::EventKind::data_wait_begin>(compute(), waits);
     hooks_.begin_micro_step(micro, step_id);
     // The mean over micro-steps is part of the loss scale, the mean over ranks part of the reduction.
     const auto scale = static_cast<float>(loss_scale / static_cast<double>(window.count));
@@ -219,16 +217,16 @@ class Engine::Impl {
       gradients_->end_backward();
     });
     staging_.done();
-    emit_time(ev::EventKind::micro_step_end, {.a = micro, .b = step_id});
+    emit_time<ev::EventKind::micro_step_end>({.micro_step = micro, .step = step_id});
     ++micro_step_;
   }
 
   template <typename Work>
   void in_phase(ev::Phase phase, std::uint32_t step, std::uint32_t micro, const Work& work) {
-    const Fields fields{.a = step, .b = micro, .code = code_of(phase)};
-    emit_on(compute(), ev::EventKind::phase_begin, fields);
+    const ev::Fields<ev::EventKind::phase_begin> fields{.phase = phase, .step = step, .micro_step = micro};
+    emit_on<ev::EventKind::phase_begin>(compute(), fields);
     work();
-    emit_on(compute(), ev::EventKind::phase_end, fields);
+    emit_end_on<ev::EventKind::phase_begin>(compute(), fields);
   }
 
   void update(StepResult& result, StopRequest stop) {
@@ -239,12 +237,12 @@ class Engine::Impl {
     in_phase(ev::Phase::optimizer, step_id, ev::kNoId, [&] {
       const bool finite = measure(result, stop);
       result.skipped = !finite && skips_overflow();
-      emit_host(ev::EventKind::overflow, {.a = step_id, .code = static_cast<std::uint8_t>(finite ? 0 : 1)});
+      emit_host<ev::EventKind::overflow>({.any_rank = !finite, .step = step_id});
       result.learning_rate = context_.config.learning_rate(updates_);
-      emit_host(ev::EventKind::learning_rate, {.a = step_id, .v0 = bits(result.learning_rate)});
+      emit_host<ev::EventKind::learning_rate>({.step = step_id, .value = result.learning_rate});
       const plan::LossScaler::Step scaling = scaler_.update(!finite);
       result.grad_norm = finite ? std::sqrt(sum_of_squares_) / scaling.norm_by : std::nan("");
-      emit_host(ev::EventKind::grad_norm, {.a = step_id, .v0 = bits(result.grad_norm)});
+      emit_host<ev::EventKind::grad_norm>({.step = step_id, .value = result.grad_norm});
       if (!result.skipped) apply(result, step_id, scaling.unscale_by);
     });
     gradients_->end_step(step_id);
@@ -275,9 +273,9 @@ class Engine::Impl {
     result.losses.assign(losses, losses + count);
     for (std::size_t i = 0; i < count; ++i) {
       const std::int64_t micro = micro_step_ - accumulation_steps() + static_cast<std::int64_t>(i);
-      emit_host(ev::EventKind::loss, {.a = static_cast<std::uint32_t>(step_),
-                                      .b = static_cast<std::uint32_t>(micro),
-                                      .v0 = bits(static_cast<double>(losses[i]))});
+      emit_host<ev::EventKind::loss>({.step = static_cast<std::uint32_t>(step_),
+                                      .micro_step = static_cast<std::uint32_t>(micro),
+                                      .value = static_cast<double>(losses[i])});
     }
 
     // MiCS: each shard is on several ranks, and counts once.
@@ -303,7 +301,7 @@ class Engine::Impl {
     const optim::Clipping clipping =
         optim::clip(sum_of_squares_, unscale_by, context_.config.gradient_clipping);
     if (context_.config.gradient_clipping > 0) {
-      emit_host(ev::EventKind::clip_factor, {.a = step_id, .v0 = bits(clipping.clip_factor)});
+      emit_host<ev::EventKind::clip_factor>({.step = step_id, .value = clipping.clip_factor});
     }
     const config::OptimizerConfig& config = context_.config.optimizer;
     kernels::AdamW settings;

@@ -19,7 +19,6 @@
 
 namespace shardscope::engine {
 using execution::advance;
-using execution::code_of;
 using execution::Context;
 using execution::emit_on;
 using execution::EventPool;
@@ -64,7 +63,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
     if (ownership_.stage() > 0 && weight_change(update) != plan::WeightChange::none) {
       device::Stream& gather = context_.device.gather();
       events_.order(context_.device.compute(), gather);
-      emit_on(gather, ev::EventKind::phase_begin, {.code = code_of(ev::Phase::gather)});
+      emit_on<ev::EventKind::phase_begin>(gather, {.phase = ev::Phase::gather});
       if (scattered()) {
         gather_intervals(gather);
       } else if (pieces_.size() == 1) {
@@ -73,7 +72,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
       } else {
         gather_pieces(gather);
       }
-      emit_on(gather, ev::EventKind::phase_end, {.code = code_of(ev::Phase::gather)});
+      emit_on<ev::EventKind::phase_end>(gather, {.phase = ev::Phase::gather});
       events_.order(gather, context_.device.compute());
     }
     if (!announced_) announce();
@@ -158,11 +157,12 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   void announce() {
     announced_ = true;
     for (const plan::ParamPlan& param : context_.model.params) {
-      emit_on(context_.device.compute(), ev::EventKind::param_status,
-              {.a = plan::raw(param.id),
-               .code = ev::status_code(code_of(plan::ParamStatus::available), ev::StatusCause::persistent),
-               .v0 = param.elems,
-               .v1 = context_.model.elems});
+      emit_on<ev::EventKind::param_status>(context_.device.compute(),
+                                           {.status = plan::ParamStatus::available,
+                                            .cause = ev::StatusCause::persistent,
+                                            .param = plan::raw(param.id),
+                                            .elems = param.elems,
+                                            .available_elems = context_.model.elems});
     }
   }
 

@@ -9,7 +9,6 @@
 #include "runtime/plan/scheduler_config.h"
 
 namespace shardscope::engine {
-using execution::code_of;
 using execution::Context;
 using execution::emit_host;
 
@@ -96,9 +95,10 @@ void GatheredParameters::take_changes(const Engine::Gathered& param, std::uint32
 void GatheredParameters::tell(ParamId param, bool gathered) const {
   if (resident_[plan::raw(param)]) return;
   const auto status = gathered ? plan::ParamStatus::available : plan::ParamStatus::not_available;
-  emit_host(ev::EventKind::param_status, {.a = plan::raw(param),
-                                          .code = ev::status_code(code_of(status), ev::StatusCause::context),
-                                          .v0 = context_.elems_of(param)});
+  ev::emit<ev::EventKind::param_status>(ev::StreamId::host, {.status = status,
+                                                             .cause = ev::StatusCause::context,
+                                                             .param = plan::raw(param),
+                                                             .elems = context_.elems_of(param)});
 }
 
 }  // namespace shardscope::engine

@@ -12,12 +12,11 @@
 
 namespace shardscope::engine {
 using execution::bytes_of;
-using execution::code_of;
 using execution::Context;
 using execution::emit_host;
+using execution::emit_end_on;
 using execution::emit_on;
 using execution::EventPool;
-using execution::Fields;
 
 namespace {
 
@@ -127,17 +126,20 @@ void Gradients::add_to_bucket(plan::ParamId param) {
   const auto join = [&] {
     joined_bucket = true;
     const std::uint32_t bucket = plan::raw(planner_.open_bucket());
-    if (open_elems_ == 0) emit_host(ev::EventKind::bucket_open, {.a = bucket, .c = planner_.open_buffer()});
+    if (open_elems_ == 0)
+      emit_host<ev::EventKind::bucket_open>({.bucket = bucket, .buffer = planner_.open_buffer()});
     open_elems_ += elems;
-    emit_host(ev::EventKind::bucket_add,
-              {.a = bucket, .b = plan::raw(param), .v0 = elems, .v1 = open_elems_});
+    emit_host<ev::EventKind::bucket_add>(
+        {.bucket = bucket, .param = plan::raw(param), .elems = elems, .bucket_elems = open_elems_});
   };
   for (const plan::Flush& due : planner_.add(param, elems)) {
     if (due.reason == plan::FlushReason::extra_large) {
       joined_bucket = true;
-      emit_host(ev::EventKind::bucket_open, {.a = plan::raw(due.bucket), .c = due.buffer_index});
-      emit_host(ev::EventKind::bucket_add,
-                {.a = plan::raw(due.bucket), .b = plan::raw(param), .v0 = elems, .v1 = elems});
+      emit_host<ev::EventKind::bucket_open>({.bucket = plan::raw(due.bucket), .buffer = due.buffer_index});
+      emit_host<ev::EventKind::bucket_add>({.bucket = plan::raw(due.bucket),
+                                            .param = plan::raw(param),
+                                            .elems = elems,
+                                            .bucket_elems = elems});
     }
     flush(due);
   }
@@ -158,8 +160,8 @@ void Gradients::end_backward() {
     }
   }
   device::Stream& reduce_stream = context_.device.reduce();
-  const Fields phase{.code = code_of(ev::Phase::reduce)};
-  emit_on(reduce_stream, ev::EventKind::phase_begin, phase);
+  const ev::Fields<ev::EventKind::phase_begin> phase{.phase = ev::Phase::reduce};
+  emit_on<ev::EventKind::phase_begin>(reduce_stream, phase);
   if (!in_buckets()) {
     reduce_window();
   } else if (const std::optional<plan::Flush> last =
@@ -167,7 +169,7 @@ void Gradients::end_backward() {
     flush(*last);
   }
   if (window_.boundary() && in_buckets()) finish_window();
-  emit_on(reduce_stream, ev::EventKind::phase_end, phase);
+  emit_end_on<ev::EventKind::phase_begin>(reduce_stream, phase);
 }
 
 void Gradients::drain() {
@@ -196,11 +198,11 @@ void Gradients::flush(const plan::Flush& flush) {
   if (flush.params.empty()) return;
   const std::uint32_t bucket = plan::raw(flush.bucket);
   context_.gates.pass(ev::GateKind::bucket, bucket);
-  emit_host(ev::EventKind::bucket_flush, {.a = bucket,
-                                          .b = plan::raw(flush.trigger),
-                                          .c = static_cast<std::uint32_t>(flush.params.size()),
-                                          .code = code_of(flush.reason),
-                                          .v0 = flush.elems});
+  emit_host<ev::EventKind::bucket_flush>({.reason = flush.reason,
+                                          .bucket = bucket,
+                                          .trigger_param = plan::raw(flush.trigger),
+                                          .params = static_cast<std::uint32_t>(flush.params.size()),
+                                          .elems = flush.elems});
   const plan::DueFlush due = with_collectives(flush);
   issue(bucket, flush.elems, [&](Held& held) -> device::Stream& { return reduce(due, {bucket}, held); });
 }
@@ -210,10 +212,10 @@ void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
   const std::size_t before = in_flight_.in_flight();
   if (const std::optional<std::uint32_t> oldest = in_flight_.admit()) {
     if (holds_host()) {
-      emit_host(ev::EventKind::in_flight_limit, {.a = *oldest,
-                                                 .code = code_of(plan::InFlight::reductions),
-                                                 .v0 = static_cast<std::int64_t>(before),
-                                                 .v1 = static_cast<std::int64_t>(*in_flight_.most())});
+      emit_host<ev::EventKind::in_flight_limit>({.limited = plan::InFlight::reductions,
+                                                 .id = *oldest,
+                                                 .in_flight = static_cast<std::int64_t>(before),
+                                                 .limit = static_cast<std::int64_t>(*in_flight_.most())});
       outstanding_.front().done->host_wait();
     }
     retire_oldest();
@@ -233,10 +235,10 @@ void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
 void Gradients::retire_oldest() {
   Outstanding& oldest = outstanding_.front();
   device::Stream& compute = context_.device.compute();
-  const Fields fields{.a = oldest.bucket, .v0 = oldest.bytes};
-  emit_on(compute, ev::EventKind::reduce_wait_begin, fields);
+  const ev::Fields<ev::EventKind::reduce_wait_begin> fields{.bucket = oldest.bucket, .bytes = oldest.bytes};
+  emit_on<ev::EventKind::reduce_wait_begin>(compute, fields);
   compute.wait(*oldest.done);
-  emit_on(compute, ev::EventKind::reduce_wait_end, fields);
+  emit_end_on<ev::EventKind::reduce_wait_begin>(compute, fields);
   events_.give_back(std::move(oldest.done));
   outstanding_.pop_front();  // frees the held buffers
 }

@@ -7,10 +7,9 @@
 #include "runtime/execution/events.h"
 
 namespace shardscope::engine {
-using execution::code_of;
+using execution::emit_end_on;
 using execution::emit_on;
 using execution::EventPool;
-using execution::Fields;
 
 namespace {
 
@@ -62,11 +61,12 @@ model::Batch InputStaging::stage(const data::HostBatch& batch) {
   result.targets = static_cast<const std::int32_t*>(place(batch.targets.data(), targets));
   result.inputs = static_cast<const float*>(place(batch.inputs.data(), inputs));
   result.labels = static_cast<const float*>(place(batch.labels.data(), labels));
-  const Fields fields{
-      .c = 1, .code = code_of(ev::TransferKind::input_to_device), .v0 = static_cast<std::int64_t>(at)};
-  emit_on(copy, ev::EventKind::transfer_begin, fields);
+  const ev::Fields<ev::EventKind::transfer_begin> fields{.transfer = ev::TransferKind::input_to_device,
+                                                         .queue_depth = 1,
+                                                         .bytes = static_cast<std::int64_t>(at)};
+  emit_on<ev::EventKind::transfer_begin>(copy, fields);
   device_.copy_async(there, host, at, copy);
-  emit_on(copy, ev::EventKind::transfer_end, fields);
+  emit_end_on<ev::EventKind::transfer_begin>(copy, fields);
   events_.order(copy, device_.compute());
   return result;
 }

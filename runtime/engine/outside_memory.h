@@ -20,10 +20,10 @@ class OutsideMemory {
     last_ = now;
     const std::optional<std::size_t> outside = device.outside_bytes();
     if (!outside) return;
-    execution::emit_host(ev::EventKind::outside_memory,
-                         {.code = execution::code_of(ev::MemoryPool::device),
-                          .v0 = static_cast<std::int64_t>(*outside),
-                          .v1 = static_cast<std::int64_t>(*outside + device.memory().reserved_bytes())});
+    execution::emit_host<ev::EventKind::outside_memory>(
+        {.pool = ev::MemoryPool::device,
+         .bytes = static_cast<std::int64_t>(*outside),
+         .bytes_in_use = static_cast<std::int64_t>(*outside + device.memory().reserved_bytes())});
   }
 
  private:

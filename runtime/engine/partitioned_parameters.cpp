@@ -39,12 +39,11 @@
 
 namespace shardscope::engine {
 using execution::advance;
-using execution::code_of;
 using execution::Context;
 using execution::emit_host;
+using execution::emit_end_on;
 using execution::emit_on;
 using execution::EventPool;
-using execution::Fields;
 
 namespace {
 
@@ -137,7 +136,7 @@ class PartitionedParameters final : public Parameters {
     if (before == plan::TraceMode::record) {
       check_same_trace(scheduler_, context_.model, context_.control_comm);
     }
-    emit_host(ev::EventKind::trace_mode, {.a = micro_step, .b = step, .code = code_of(mode)});
+    emit_host<ev::EventKind::trace_mode>({.mode = mode, .micro_step = micro_step, .step = step});
   }
 
   void acquire(plan::ModuleId module, ev::Pass pass) override {
@@ -158,12 +157,12 @@ class PartitionedParameters final : public Parameters {
   void return_param(ParamId param, plan::ModuleId module, std::span<const plan::ModuleId> around) override {
     const plan::ReturnPlan plan = scheduler_.return_param(param, module, around);
     if (plan.holder == plan::kNone<plan::ModuleId>) return;
-    emit_host(ev::EventKind::fetch_decision, {.a = plan::raw(plan.holder),
-                                              .b = plan::raw(plan.fetch.gather.id),
-                                              .c = static_cast<std::uint32_t>(plan.fetch.trace_step),
-                                              .code = code_of(plan.fetch.stop),
-                                              .v0 = plan::raw(param),
-                                              .v1 = plan.fetch.available_elems});
+    emit_host<ev::EventKind::fetch_decision>({.stop = plan.fetch.stop,
+                                              .module = plan::raw(plan.holder),
+                                              .gather = plan::raw(plan.fetch.gather.id),
+                                              .trace_step = static_cast<std::uint32_t>(plan.fetch.trace_step),
+                                              .prefetched_elems = plan::raw(param),
+                                              .available_elems = plan.fetch.available_elems});
     issue(plan.fetch.gather, plan.holder, ev::StatusCause::external, plan.fetch.available_elems);
     wait_for(plan.fetch.wait_for, plan.holder);
     announce(plan.fetch.completed, plan.holder, plan.fetch.available_elems);
@@ -184,10 +183,10 @@ class PartitionedParameters final : public Parameters {
                                                                : scheduler_.release(module, inside(pass));
     path_.enter(inside(pass));
     for (const plan::Kept& kept : plan.kept) {
-      emit_host(ev::EventKind::release_kept, {.a = plan::raw(module),
-                                              .b = plan::raw(kept.param),
-                                              .code = code_of(kept.reason),
-                                              .v0 = context_.elems_of(kept.param)});
+      emit_host<ev::EventKind::release_kept>({.reason = kept.reason,
+                                              .module = plan::raw(module),
+                                              .param = plan::raw(kept.param),
+                                              .elems = context_.elems_of(kept.param)});
     }
     free(plan.released, module, ev::StatusCause::release, plan.available_elems);
   }
@@ -222,9 +221,9 @@ class PartitionedParameters final : public Parameters {
     const plan::Gather gather = scheduler_.gather_persistent();
     if (gather.id == plan::kNone<plan::GatherId>) return;
     device::Stream& stream = context_.device.gather();
-    emit_on(stream, ev::EventKind::phase_begin, {.code = code_of(ev::Phase::gather)});
+    emit_on<ev::EventKind::phase_begin>(stream, {.phase = ev::Phase::gather});
     issue(gather, plan::kNone<plan::ModuleId>, ev::StatusCause::persistent, scheduler_.available_elems());
-    emit_on(stream, ev::EventKind::phase_end, {.code = code_of(ev::Phase::gather)});
+    emit_on<ev::EventKind::phase_end>(stream, {.phase = ev::Phase::gather});
     wait_for({gather.id}, plan::kNone<plan::ModuleId>);
     announce(gather.params, plan::kNone<plan::ModuleId>, scheduler_.available_elems());
   }
@@ -268,45 +267,47 @@ class PartitionedParameters final : public Parameters {
   void emit_counters() {
     const plan::FetchCounts counts = counters_.take();
     for (std::size_t i = 0; i < counts.size(); ++i) {
-      emit_on(context_.device.compute(), ev::StreamId::host, ev::EventKind::fetch_counter,
-              {.a = micro_step_,
-               .b = step_,
-               .c = static_cast<std::uint32_t>(counts[i].count),
-               .code = static_cast<std::uint8_t>(i),
-               .v0 = counts[i].elems});
+      emit_on<ev::EventKind::fetch_counter>(context_.device.compute(), ev::StreamId::host,
+                                            {.counter = static_cast<plan::FetchCounter>(i),
+                                             .micro_step = micro_step_,
+                                             .step = step_,
+                                             .count = static_cast<std::uint32_t>(counts[i].count),
+                                             .elems = counts[i].elems});
     }
   }
 
   void execute(const plan::FetchPlan& plan, plan::ModuleId module, ev::StatusCause cause) {
     if (plan.invalidated) {
       const plan::Invalidation& invalid = *plan.invalidated;
-      emit_host(ev::EventKind::trace_invalidated, {.a = plan::raw(invalid.expected),
-                                                   .b = plan::raw(invalid.got),
-                                                   .c = static_cast<std::uint32_t>(invalid.trace_step),
-                                                   .code = code_of(invalid.cause),
-                                                   .v0 = invalid.recorded});
+      emit_host<ev::EventKind::trace_invalidated>(
+          {.cause = invalid.cause,
+           .expected_module = plan::raw(invalid.expected),
+           .got_module = plan::raw(invalid.got),
+           .trace_step = static_cast<std::uint32_t>(invalid.trace_step),
+           .recorded_modules = invalid.recorded});
       if (context_.config.zero.log_trace_cache_warnings && context_.rank() == 0) {
         std::fprintf(stderr, "%s\n", plan::trace_cache_warning(invalid).c_str());
       }
       wait_for(invalid.wait_for, module);
       free(invalid.released, module, ev::StatusCause::invalidation, plan.available_elems);
     }
-    emit_host(ev::EventKind::fetch_decision, {.a = plan::raw(module),
-                                              .b = plan::raw(plan.gather.id),
-                                              .c = static_cast<std::uint32_t>(plan.trace_step),
-                                              .code = code_of(plan.stop),
-                                              .v0 = plan.prefetch.elems,
-                                              .v1 = plan.available_elems});
+    emit_host<ev::EventKind::fetch_decision>({.stop = plan.stop,
+                                              .module = plan::raw(module),
+                                              .gather = plan::raw(plan.gather.id),
+                                              .trace_step = static_cast<std::uint32_t>(plan.trace_step),
+                                              .prefetched_elems = plan.prefetch.elems,
+                                              .available_elems = plan.available_elems});
     issue(plan.gather, module, cause, plan.available_elems);
     // What is read by attribute is gathered outside DeepSpeed's coordinator, where nothing is counted.
     if (cause == ev::StatusCause::fetch) limit_ongoing(plan.wait, module);
     wait_for(plan.wait_for, module);
     announce(plan.completed, module, plan.available_elems);
     if (plan.prefetch.id != plan::kNone<plan::GatherId>) {
-      emit_host(ev::EventKind::prefetch_issued, {.a = plan::raw(plan.prefetch.id),
-                                                 .b = plan::raw(module),
-                                                 .c = static_cast<std::uint32_t>(plan.prefetch.params.size()),
-                                                 .v0 = plan.prefetch.elems});
+      emit_host<ev::EventKind::prefetch_issued>(
+          {.gather = plan::raw(plan.prefetch.id),
+           .module = plan::raw(module),
+           .params = static_cast<std::uint32_t>(plan.prefetch.params.size()),
+           .elems = plan.prefetch.elems});
       issue(plan.prefetch, module, ev::StatusCause::prefetch, plan.available_elems);
       // Without overlap the compute stream may not run beside the gather.
       if (!context_.config.zero.overlap()) wait_for({plan.prefetch.id}, module);
@@ -385,10 +386,10 @@ class PartitionedParameters final : public Parameters {
     for (const ParamId id : waited) {
       const std::size_t in_flight = ongoing_.in_flight();
       if (const std::optional<plan::GatherId> oldest = ongoing_.admit()) {
-        emit_host(ev::EventKind::in_flight_limit, {.a = plan::raw(*oldest),
-                                                   .code = code_of(plan::InFlight::gathers),
-                                                   .v0 = static_cast<std::int64_t>(in_flight),
-                                                   .v1 = static_cast<std::int64_t>(*ongoing_.most())});
+        emit_host<ev::EventKind::in_flight_limit>({.limited = plan::InFlight::gathers,
+                                                   .id = plan::raw(*oldest),
+                                                   .in_flight = static_cast<std::int64_t>(in_flight),
+                                                   .limit = static_cast<std::int64_t>(*ongoing_.most())});
         const auto found = issued_.find(plan::raw(*oldest));
         found->second.done->host_wait();
         --found->second.ongoing;
@@ -408,12 +409,13 @@ class PartitionedParameters final : public Parameters {
     for (const plan::GatherId id : gathers) {
       const auto found = issued_.find(plan::raw(id));
       if (found == issued_.end() || found->second.waited) continue;
-      const Fields fields{.a = plan::raw(module), .b = plan::raw(id), .v0 = found->second.bytes};
+      const ev::Fields<ev::EventKind::fetch_wait_begin> fields{
+          .module = plan::raw(module), .gather = plan::raw(id), .bytes = found->second.bytes};
       watch_.needed(id);  // before the span: where that begins before the gather ends, it was late
-      emit_on(compute, ev::EventKind::fetch_wait_begin, fields);
+      emit_on<ev::EventKind::fetch_wait_begin>(compute, fields);
       compute.wait(*found->second.done);
       watch_.resumed(id);
-      emit_on(compute, ev::EventKind::fetch_wait_end, fields);
+      emit_end_on<ev::EventKind::fetch_wait_begin>(compute, fields);
       found->second.waited = true;
     }
   }
@@ -467,15 +469,13 @@ class PartitionedParameters final : public Parameters {
 
   void emit_status(device::Stream& stream, ParamId param, plan::ModuleId module, ParamStatus status,
                    ev::StatusCause cause, std::int64_t available_elems) {
-    emit_on(
-        stream, ev::EventKind::param_status,
-        {.a = plan::raw(param),
-         .b = plan::raw(module),
-         .c = plan::raw(params_[plan::raw(param)].gather),
-         .code = ev::status_code(
-             code_of(status) | (path_.secondary_held(param) ? ev::kSecondaryHeld : std::uint8_t{0}), cause),
-         .v0 = context_.elems_of(param),
-         .v1 = available_elems});
+    emit_on<ev::EventKind::param_status>(stream, {.status = {status, path_.secondary_held(param)},
+                                                  .cause = cause,
+                                                  .param = plan::raw(param),
+                                                  .module = plan::raw(module),
+                                                  .gather = plan::raw(params_[plan::raw(param)].gather),
+                                                  .elems = context_.elems_of(param),
+                                                  .available_elems = available_elems});
   }
 
   const Context& context_;

@@ -7,19 +7,18 @@
 #include "runtime/plan/prefetch_outcome.h"
 
 namespace shardscope::engine {
-using execution::code_of;
 using execution::emit_on;
-using execution::Fields;
-using execution::make_event;
 
 namespace {
 
 void judge(ev::Event& event, std::span<const std::int64_t> reached_ns) {
   const plan::PrefetchVerdict verdict =
       plan::judge_prefetch({reached_ns[0], reached_ns[1], reached_ns[2], reached_ns[3]});
-  event.code = code_of(verdict.outcome);
-  event.v0 = verdict.slack_ns;
-  event.v1 = verdict.gather_ns;
+  auto fields = ev::as<ev::EventKind::prefetch_outcome>(event);
+  fields.outcome = verdict.outcome;
+  fields.slack_ns = verdict.slack_ns;
+  fields.gather_ns = verdict.gather_ns;
+  ev::fields::write(event, fields);
 }
 
 }  // namespace
@@ -67,8 +66,9 @@ void PrefetchWatch::used(plan::GatherId gather, plan::ModuleId module) {
     const std::array<device::Event*, 4> points = {watched->begin.get(), watched->end.get(),
                                                   watched->need.get(), watched->resume.get()};
     device::Stream& compute = device_.compute();
-    const Fields fields{.a = plan::raw(gather), .b = plan::raw(module), .c = watched->params};
-    compute.emit_timed(make_event(ev::EventKind::prefetch_outcome, compute.id(), fields), points, judge);
+    const ev::Event event = ev::make<ev::EventKind::prefetch_outcome>(
+        compute.id(), {.gather = plan::raw(gather), .module = plan::raw(module), .params = watched->params});
+    compute.emit_timed(event, points, judge);
   }
   return_points(*watched);
 }
@@ -79,10 +79,10 @@ void PrefetchWatch::gone(plan::GatherId gather, Gone how, bool last) {
   watched->given_up |= how == Gone::invalidated;
   if (!last) return;
   if (!watched->told) {
-    emit_on(device_.compute(), ev::EventKind::prefetch_outcome,
-            {.a = plan::raw(gather),
-             .c = watched->params,
-             .code = code_of(plan::outcome_of_unused(watched->given_up))});
+    emit_on<ev::EventKind::prefetch_outcome>(device_.compute(),
+                                             {.outcome = plan::outcome_of_unused(watched->given_up),
+                                              .gather = plan::raw(gather),
+                                              .params = watched->params});
     return_points(*watched);
   }
   watched_.erase(plan::raw(gather));

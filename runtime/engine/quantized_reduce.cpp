@@ -184,7 +184,7 @@ void QuantizedReduce::end_step(std::uint32_t step) {
       });
     }
   }
-  if (params > 0) emit_host(ev::EventKind::feedback_reset, {.a = step, .b = params, .v0 = elems});
+  if (params > 0) emit_host<ev::EventKind::feedback_reset>({.step = step, .params = params, .elems = elems});
 }
 
 }  // namespace shardscope::engine

@@ -10,7 +10,6 @@
 namespace shardscope::engine {
 using execution::advance;
 using execution::bytes_of;
-using execution::code_of;
 using execution::Context;
 using execution::emit_host;
 using execution::EventPool;
@@ -240,7 +239,7 @@ class LegacyGradients final : public ResidentGradients {
   /// What a communication carries, in the terms of buckets.
   void announce(std::uint32_t id, plan::Range flat) {
     const plan::FlatLayout& layout = ownership_.flat();
-    emit_host(ev::EventKind::bucket_open, {.a = id});
+    emit_host<ev::EventKind::bucket_open>({.bucket = id});
     std::int64_t total = 0;
     std::uint32_t params = 0;
     for (const ParamId param : layout.order) {
@@ -249,10 +248,11 @@ class LegacyGradients final : public ResidentGradients {
       if (elems == 0) continue;
       total += elems;
       ++params;
-      emit_host(ev::EventKind::bucket_add, {.a = id, .b = plan::raw(param), .v0 = elems, .v1 = total});
+      emit_host<ev::EventKind::bucket_add>(
+          {.bucket = id, .param = plan::raw(param), .elems = elems, .bucket_elems = total});
     }
-    emit_host(ev::EventKind::bucket_flush,
-              {.a = id, .c = params, .code = code_of(plan::FlushReason::boundary), .v0 = total});
+    emit_host<ev::EventKind::bucket_flush>(
+        {.reason = plan::FlushReason::boundary, .bucket = id, .params = params, .elems = total});
   }
 
   /// Where this rank's gradients of an interval stay: all in a row.

@@ -52,21 +52,17 @@ Pass Executor::State::forward_pass() const noexcept {
 
 void Executor::State::emit_module(EventKind kind, const Node& node, Pass pass) {
   if (!node.is_module()) return;
-  Event event;
+  Event event = instrumentation::make<EventKind::module_begin>(
+      {.pass = pass, .module = plan::raw(node.module), .micro_step = static_cast<std::uint32_t>(iteration)});
   event.kind = kind;
-  event.stream = StreamId::compute;
-  event.code = static_cast<std::uint8_t>(pass);
-  event.a = plan::raw(node.module);
-  event.b = static_cast<std::uint32_t>(iteration);
   stream.emit(event);
 }
 
 void Executor::State::emit_kernel(EventKind kind, Kernel kernel, const Node& node) {
-  Event event;
+  Event event = instrumentation::make<EventKind::kernel_begin>(
+      {.name = kernel_names[static_cast<std::size_t>(kernel)],
+       .module = plan::raw(node.is_module() ? node.module : node.enclosing)});
   event.kind = kind;
-  event.stream = StreamId::compute;
-  event.a = kernel_names[static_cast<std::size_t>(kernel)];
-  event.b = plan::raw(node.is_module() ? node.module : node.enclosing);
   stream.emit(event);
 }
 

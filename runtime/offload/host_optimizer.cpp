@@ -51,8 +51,8 @@ class HostOptimizer final : public optim::OptimizerState {
     std::int64_t elems = 0;
     for (const plan::UpdateTile& tile : states_->tiles())
       elems += tile.group == group ? tile.range.size() : 0;
-    const execution::Fields fields{.a = group, .b = step, .v0 = elems};
-    execution::emit_on(worker, ev::EventKind::optimizer_begin, fields);
+    const ev::Fields<ev::EventKind::optimizer_begin> fields{.sub_group = group, .step = step, .elems = elems};
+    execution::emit_on<ev::EventKind::optimizer_begin>(worker, fields);
     for_tiles_of(
         group, TileUse::changed,
         [&](const TileStates& states, plan::Range piece, std::int64_t at, kernels::Ptr rounded) {
@@ -62,7 +62,7 @@ class HostOptimizer final : public optim::OptimizerState {
                                 gradient, n, settings);
           });
         });
-    execution::emit_on(worker, ev::EventKind::optimizer_end, fields);
+    execution::emit_end_on<ev::EventKind::optimizer_begin>(worker, fields);
   }
 
   void finish_update() override {

@@ -119,20 +119,20 @@ void SwapSpace::queue(IoDirection direction, std::vector<IoPart> parts, Transfer
   const std::int64_t blocks = (bytes + aio_.block_size - 1) / aio_.block_size;
   const auto kind =
       direction == IoDirection::read ? ev::TransferKind::nvme_read : ev::TransferKind::nvme_write;
-  const execution::Fields fields{
-      .a = label.param,
-      .b = label.group,
-      .c = static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, io_depth(aio_))),
-      .code = execution::code_of(kind),
-      .v0 = bytes,
-      .v1 = buffers_in_use};
+  const ev::Fields<ev::EventKind::transfer_begin> fields{
+      .transfer = kind,
+      .param = label.param,
+      .sub_group = label.group,
+      .queue_depth = static_cast<std::uint32_t>(std::min<std::int64_t>(blocks, io_depth(aio_))),
+      .bytes = bytes,
+      .swap_buffers = buffers_in_use};
   device::Stream& stream = device_.nvme();
-  execution::emit_on(stream, ev::EventKind::transfer_begin, fields);
+  execution::emit_on<ev::EventKind::transfer_begin>(stream, fields);
   stream.run([this, direction, bytes, moved = std::move(parts)](const kernels::Exec& exec) {
     if (exec.meter != nullptr) return exec.meter->add({.bytes = static_cast<double>(bytes)});
     run_transfer(*port_, direction, moved, aio_, folder_);
   });
-  execution::emit_on(stream, ev::EventKind::transfer_end, fields);
+  execution::emit_end_on<ev::EventKind::transfer_begin>(stream, fields);
 }
 
 std::string SwapSpace::describe() const {

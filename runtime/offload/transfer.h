@@ -18,14 +18,15 @@ struct TransferLabel {
 inline void transfer(device::Device& device, instrumentation::TransferKind kind, void* to, const void* from,
                      std::size_t bytes, TransferLabel label) {
   if (bytes == 0) return;
-  const execution::Fields fields{.a = label.param,
-                                 .b = label.group,
-                                 .c = 1,
-                                 .code = execution::code_of(kind),
-                                 .v0 = static_cast<std::int64_t>(bytes)};
-  execution::emit_on(device.copy(), instrumentation::EventKind::transfer_begin, fields);
+  const instrumentation::Fields<instrumentation::EventKind::transfer_begin> fields{
+      .transfer = kind,
+      .param = label.param,
+      .sub_group = label.group,
+      .queue_depth = 1,
+      .bytes = static_cast<std::int64_t>(bytes)};
+  execution::emit_on<instrumentation::EventKind::transfer_begin>(device.copy(), fields);
   device.copy_async(to, from, bytes, device.copy());
-  execution::emit_on(device.copy(), instrumentation::EventKind::transfer_end, fields);
+  execution::emit_end_on<instrumentation::EventKind::transfer_begin>(device.copy(), fields);
 }
 
 /// The host pool that `pin_memory` asks for.

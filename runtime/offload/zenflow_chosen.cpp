@@ -91,13 +91,13 @@ void ZenFlowChosen::choose(std::uint32_t step, plan::SelectionCause cause) {
   pack();
   for (const Item& item : items_) {
     if (!item.matrix()) continue;
-    execution::emit_host(ev::EventKind::columns_selected,
-                         {.a = plan::raw(item.slice.param),
-                          .b = step,
-                          .c = static_cast<std::uint32_t>(item.columns.size()),
-                          .code = execution::code_of(cause),
-                          .v0 = item.packed_elems,
-                          .v1 = item.slice.elems});
+    execution::emit_host<ev::EventKind::columns_selected>(
+        {.cause = cause,
+         .param = plan::raw(item.slice.param),
+         .step = step,
+         .columns = static_cast<std::uint32_t>(item.columns.size()),
+         .elems_chosen = item.packed_elems,
+         .elems_of_rank = item.slice.elems});
   }
 }
 
@@ -209,8 +209,8 @@ void ZenFlowChosen::take_out() {
 void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
   back_ = false;
   device::Stream& compute = device_.compute();
-  const execution::Fields fields{.a = 0, .b = step, .v0 = elems_};
-  execution::emit_on(compute, ev::EventKind::optimizer_begin, fields);
+  const ev::Fields<ev::EventKind::optimizer_begin> fields{.sub_group = 0, .step = step, .elems = elems_};
+  execution::emit_on<ev::EventKind::optimizer_begin>(compute, fields);
   compute.run([this](const kernels::Exec& exec) {
     const DType type = in_.gradient.type;
     for (const Item& item : items_) {
@@ -226,7 +226,7 @@ void ZenFlowChosen::step(std::uint32_t step, const kernels::AdamW& settings) {
   });
   update(settings);
   put();
-  execution::emit_on(compute, ev::EventKind::optimizer_end, fields);
+  execution::emit_end_on<ev::EventKind::optimizer_begin>(compute, fields);
 }
 
 kernels::Ptr ZenFlowChosen::values() const noexcept {

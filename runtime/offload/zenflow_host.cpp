@@ -107,11 +107,11 @@ void ZenFlowHost::begin(std::int64_t steps, plan::UpdateCause cause, std::uint32
   done_ = 0;
   unpublished_ = true;
   interval_ = steps;
-  execution::emit_host(ev::EventKind::deferred_update, {.a = execution::code_of(cause),
-                                                        .b = step,
-                                                        .c = static_cast<std::uint32_t>(steps),
-                                                        .code = execution::code_of(ev::DeferredState::begun),
-                                                        .v0 = in_.elems});
+  execution::emit_host<ev::EventKind::deferred_update>({.state = ev::DeferredState::begun,
+                                                        .cause = cause,
+                                                        .step = step,
+                                                        .steps_summed = static_cast<std::uint32_t>(steps),
+                                                        .elems = in_.elems});
   if (run == Run::beside) filling_ ^= 1;
 }
 
@@ -124,28 +124,28 @@ void ZenFlowHost::queue(std::int64_t end, std::uint32_t step) {
   if (!unpublished_ || done_ >= end) return;
   device::Stream& worker = device_.worker();
   const plan::Range range{piece_range(done_).begin, piece_range(end - 1).end};
-  const execution::Fields fields{.a = 0, .b = step, .v0 = range.size()};
-  execution::emit_on(worker, ev::EventKind::optimizer_begin, fields);
+  const ev::Fields<ev::EventKind::optimizer_begin> fields{
+      .sub_group = 0, .step = step, .elems = range.size()};
+  execution::emit_on<ev::EventKind::optimizer_begin>(worker, fields);
   worker.run([this, range, sum = sum_, settings = settings_](const kernels::Exec& exec) {
     kernels::adamw_step(exec, data(master_) + range.begin, data(momentum_) + range.begin,
                         data(variance_) + range.begin, {nullptr, DType::f32}, {sum + range.begin, DType::f32},
                         range.size(), settings);
   });
-  execution::emit_on(worker, ev::EventKind::optimizer_end, fields);
+  execution::emit_end_on<ev::EventKind::optimizer_begin>(worker, fields);
   done_ = end;
 }
 
 void ZenFlowHost::publish(std::uint32_t step) {
   if (!unpublished_) return;
   queue(pieces_, step);
-  const execution::Fields fields{.b = step, .v0 = in_.elems};
-  execution::emit_on(device_.compute(), ev::EventKind::deferred_wait_begin, fields);
+  const ev::Fields<ev::EventKind::deferred_wait_begin> fields{.step = step, .elems = in_.elems};
+  execution::emit_on<ev::EventKind::deferred_wait_begin>(device_.compute(), fields);
   publish_from(data(master_));
-  execution::emit_on(device_.compute(), ev::EventKind::deferred_wait_end, fields);
+  execution::emit_end_on<ev::EventKind::deferred_wait_begin>(device_.compute(), fields);
   unpublished_ = false;
-  execution::emit_host(
-      ev::EventKind::deferred_update,
-      {.b = step, .code = execution::code_of(ev::DeferredState::published), .v0 = in_.elems});
+  execution::emit_host<ev::EventKind::deferred_update>(
+      {.state = ev::DeferredState::published, .step = step, .elems = in_.elems});
 }
 
 void ZenFlowHost::publish_states() {

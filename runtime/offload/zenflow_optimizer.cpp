@@ -126,12 +126,12 @@ class ZenFlowOptimizer final : public optim::OptimizerState {
       total.all += masses.back().all;
     }
     schedule_.observe(masses);
-    execution::emit_host(ev::EventKind::update_votes,
-                         {.a = step_,
-                          .b = static_cast<std::uint32_t>(schedule_.votes()),
-                          .c = static_cast<std::uint32_t>(schedule_.votes_needed()),
-                          .v0 = execution::bits(total.selected / total.all),
-                          .v1 = static_cast<std::int64_t>(in_.matrices)});
+    execution::emit_host<ev::EventKind::update_votes>(
+        {.step = step_,
+         .votes = static_cast<std::uint32_t>(schedule_.votes()),
+         .votes_needed = static_cast<std::uint32_t>(schedule_.votes_needed()),
+         .mass_chosen = total.selected / total.all,
+         .matrices = static_cast<std::int64_t>(in_.matrices)});
   }
 
   const ZenFlowInput in_;

@@ -45,8 +45,9 @@ class DeviceOptimizer final : public OptimizerState {
   void begin_update() override {}
   void update(std::uint32_t group, std::uint32_t step, const kernels::AdamW& settings) override {
     const plan::Range range = groups_[group];
-    const execution::Fields fields{.a = group, .b = step, .v0 = range.size()};
-    execution::emit_on(device_.compute(), ev::EventKind::optimizer_begin, fields);
+    const ev::Fields<ev::EventKind::optimizer_begin> fields{
+        .sub_group = group, .step = step, .elems = range.size()};
+    execution::emit_on<ev::EventKind::optimizer_begin>(device_.compute(), fields);
     device_.compute().run([master = pointer(base::StateKind::master) + range.begin,
                            m = pointer(base::StateKind::momentum) + range.begin,
                            v = pointer(base::StateKind::variance) + range.begin, rounded = rounded(range),
@@ -54,7 +55,7 @@ class DeviceOptimizer final : public OptimizerState {
                            settings](const kernels::Exec& exec) {
       kernels::adamw_step(exec, master, m, v, rounded, grad, n, settings);
     });
-    execution::emit_on(device_.compute(), ev::EventKind::optimizer_end, fields);
+    execution::emit_end_on<ev::EventKind::optimizer_begin>(device_.compute(), fields);
     put(range, group);
   }
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "instrumentation/event_fields.h"
+
 namespace shardscope::profile {
 namespace {
 
+using instrumentation::as;
 using instrumentation::Event;
 using instrumentation::EventKind;
 using instrumentation::GpuOwner;
@@ -14,28 +17,30 @@ using instrumentation::Pass;
 Owner owner_in(const Event& event) noexcept {
   switch (event.kind) {
     case EventKind::module_begin:
-    case EventKind::module_end:
-      switch (static_cast<Pass>(event.code)) {
+    case EventKind::module_end: {
+      const auto fields = as<EventKind::module_begin>(event);
+      switch (fields.pass) {
         case Pass::forward:
-          return {GpuOwner::forward, event.a};
+          return {GpuOwner::forward, fields.module};
         case Pass::backward:
-          return {GpuOwner::backward, event.a};
+          return {GpuOwner::backward, fields.module};
         case Pass::recompute:
-          return {GpuOwner::recompute, event.a};
+          return {GpuOwner::recompute, fields.module};
       }
       return {};
+    }
     case EventKind::collective_begin:
     case EventKind::collective_end:
-      return {GpuOwner::collective, event.a};
+      return {GpuOwner::collective, as<EventKind::collective_begin>(event).sequence};
     case EventKind::transfer_begin:
     case EventKind::transfer_end:
-      return {GpuOwner::transfer, event.a};
+      return {GpuOwner::transfer, as<EventKind::transfer_begin>(event).param};
     case EventKind::optimizer_begin:
     case EventKind::optimizer_end:
-      return {GpuOwner::optimizer, event.a};
+      return {GpuOwner::optimizer, as<EventKind::optimizer_begin>(event).sub_group};
     case EventKind::phase_begin:
     case EventKind::phase_end:
-      return {GpuOwner::phase, event.code};
+      return {GpuOwner::phase, static_cast<std::uint32_t>(as<EventKind::phase_begin>(event).phase)};
     default:
       return {};
   }

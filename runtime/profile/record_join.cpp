@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "instrumentation/event_fields.h"
 #include "runtime/profile/open_spans.h"
 
 namespace shardscope::profile {
@@ -67,14 +68,13 @@ void RecordJoin::emit_work(const WorkRecord& record, std::int64_t tolerance_ns,
   Owner owner;
   if (const auto known = owners_.find(record.correlation); known != owners_.end())
     owner = owner_of_id(known->second);
-  Event event{.kind = EventKind::gpu_begin,
-              .stream = place->lane,
-              .code = instrumentation::gpu_code(record.work, owner.kind),
-              .a = record.name,
-              .b = owner.id,
-              .c = record.stream,
-              .v0 = delay,
-              .v1 = record.amount};
+  Event event = instrumentation::make<EventKind::gpu_begin>(place->lane, {.work = record.work,
+                                                                          .owner_kind = owner.kind,
+                                                                          .name = record.name,
+                                                                          .owner = owner.id,
+                                                                          .cuda_stream = record.stream,
+                                                                          .delay_ns = delay,
+                                                                          .amount = record.amount});
   out.emplace_back(place->begin_ns, event);
   event.kind = EventKind::gpu_end;
   out.emplace_back(std::max(record.end_ns, place->begin_ns), event);
@@ -148,31 +148,28 @@ std::vector<TimedEvent> RecordJoin::settle(std::int64_t flushed_ns, std::int64_t
     }
     const std::int64_t begin_ns = std::max(sync.begin_ns, sync_end_ns_);
     sync_end_ns_ = std::max(begin_ns, sync.end_ns);
-    Event event{.kind = EventKind::gpu_sync_begin,
-                .stream = StreamId::gpu_host,
-                .code = static_cast<std::uint8_t>(sync.sync),
-                .a = sync.stream};
+    Event event =
+        instrumentation::make<EventKind::gpu_sync_begin>({.sync = sync.sync, .cuda_stream = sync.stream});
     out.emplace_back(begin_ns, event);
     event.kind = EventKind::gpu_sync_end;
     out.emplace_back(sync_end_ns_, event);
   }
   syncs_.clear();
   for (const MemoryRecord& memory : memory_) {
-    out.emplace_back(memory.at_ns, Event{.kind = EventKind::gpu_memory,
-                                         .stream = StreamId::host,
-                                         .code = instrumentation::gpu_memory_code(memory.pool, memory.freed),
-                                         .v0 = memory.bytes,
-                                         .v1 = static_cast<std::int64_t>(memory.address)});
+    out.emplace_back(memory.at_ns, instrumentation::make<EventKind::gpu_memory>(
+                                       {.pool = memory.pool,
+                                        .freed = memory.freed,
+                                        .bytes = memory.bytes,
+                                        .address = static_cast<std::int64_t>(memory.address)}));
   }
   memory_.clear();
   if (known > known_until_ns_) {
-    Event event{.kind = EventKind::gpu_records_begin,
-                .stream = StreamId::gpu_records,
-                .a = static_cast<std::uint32_t>(flush_),
-                .b = no_place_,
-                .c = no_launch_,
-                .v0 = static_cast<std::int64_t>(records_),
-                .v1 = static_cast<std::int64_t>(dropped_)};
+    Event event =
+        instrumentation::make<EventKind::gpu_records_begin>({.flush = static_cast<std::uint32_t>(flush_),
+                                                             .not_placed = no_place_,
+                                                             .no_launch = no_launch_,
+                                                             .records = static_cast<std::int64_t>(records_),
+                                                             .dropped = static_cast<std::int64_t>(dropped_)});
     out.emplace_back(known_until_ns_, event);
     event.kind = EventKind::gpu_records_end;
     out.emplace_back(known, event);

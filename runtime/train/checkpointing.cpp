@@ -24,10 +24,11 @@ namespace ev = shardscope::instrumentation;
 /// `work` as a span of the compute lane, on which nothing else runs between two steps.
 template <typename Work>
 void in_phase(device::Device& device, ev::Phase phase, std::int64_t step, const Work& work) {
-  const execution::Fields fields{.a = static_cast<std::uint32_t>(step), .code = execution::code_of(phase)};
-  execution::emit_on(device.compute(), ev::EventKind::phase_begin, fields);
+  const ev::Fields<ev::EventKind::phase_begin> fields{.phase = phase,
+                                                      .step = static_cast<std::uint32_t>(step)};
+  execution::emit_on<ev::EventKind::phase_begin>(device.compute(), fields);
   work();
-  execution::emit_on(device.compute(), ev::EventKind::phase_end, fields);
+  execution::emit_end_on<ev::EventKind::phase_begin>(device.compute(), fields);
 }
 
 /// Whether every rank owns what it owned when `manifest` was written.

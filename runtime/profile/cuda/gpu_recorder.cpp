@@ -214,11 +214,10 @@ class Recorder final : public GpuRecorder {
           "CUPTI gives times of the GPU's work by the wall clock: if that is set while "
           "kernels are recorded, those then under way are misplaced or dropped");
     }
-    emit({{flushed_ns, Event{.kind = EventKind::gpu_clock,
-                             .stream = StreamId::host,
-                             .a = static_cast<std::uint32_t>(clock_.pairs()),
-                             .v0 = clock_.residual_ns(),
-                             .v1 = clock_.drift_ppb()}}});
+    emit({{flushed_ns,
+           instrumentation::make<EventKind::gpu_clock>({.pairs = static_cast<std::uint32_t>(clock_.pairs()),
+                                                        .residual_ns = clock_.residual_ns(),
+                                                        .drift_ppb = clock_.drift_ppb()})}});
   }
 
   static void emit(const std::vector<TimedEvent>& events) {

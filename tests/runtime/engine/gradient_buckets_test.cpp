@@ -11,7 +11,6 @@
 namespace shardscope::engine::testing {
 namespace {
 
-using execution::code_of;
 using execution::EventPool;
 
 /// Emission at `detail` as long as it lives.

@@ -13,7 +13,6 @@
 namespace shardscope::engine::testing {
 namespace {
 
-using execution::code_of;
 using instrumentation::Event;
 using instrumentation::EventKind;
 using instrumentation::StreamId;

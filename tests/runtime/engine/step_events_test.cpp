@@ -17,7 +17,6 @@
 namespace shardscope::engine::testing {
 namespace {
 
-using execution::code_of;
 using instrumentation::Event;
 using instrumentation::EventKind;
 using instrumentation::kNoId;
