@@ -14,9 +14,8 @@ using ev::StreamId;
 }  // namespace
 
 std::uint32_t ranks_of(const store::Span& collective, std::uint32_t world) noexcept {
-  if (collective.c == ev::kNoId) return world;
-  const std::uint32_t ranks = ev::ranks_of(collective.c);
-  return ranks == 0 ? world : ranks;
+  const ev::CollectiveCode code = ev::as<ev::EventKind::collective_begin>(collective).code;
+  return !code.known() || code.ranks() == 0 ? world : code.ranks();
 }
 
 namespace {
@@ -56,12 +55,13 @@ std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store, 
   const std::uint32_t world = store.has_tables() ? store.tables().world : 1;
   for_each_collective(
       store, lowest.rank, lowest.begin_ns, lowest.end_ns, [&](StreamId stream, const store::Span& span) {
-        const auto op = static_cast<CollectiveOp>(span.code);
-        OpTotals& totals = ops[op];
+        const auto collective = ev::as<ev::EventKind::collective_begin>(span);
+        OpTotals& totals = ops[collective.op];
         ++totals.count;
-        totals.bytes += span.v1;
-        totals.elems += span.v0;
-        totals.bus_bytes += static_cast<double>(span.v1) * ev::bus_factor(op, ranks_of(span, world));
+        totals.bytes += collective.bytes;
+        totals.elems += collective.elems;
+        totals.bus_bytes +=
+            static_cast<double>(collective.bytes) * ev::bus_factor(collective.op, ranks_of(span, world));
         const CollectiveTimes::Times took = times.of(stream, span);
         totals.transfer_ns += took.transfer_ns;
         totals.waiting_ns += static_cast<double>(took.sum_ns) / took.ranks;

@@ -27,8 +27,9 @@ void for_each_collective(const store::Store& store, std::uint32_t rank, std::int
 /// sequence number.
 [[nodiscard]] inline std::uint64_t instance_of(instrumentation::StreamId stream,
                                                const store::Span& collective) noexcept {
-  return static_cast<std::uint64_t>(stream) << 40 | static_cast<std::uint64_t>(collective.code) << 32 |
-         collective.a;
+  const auto fields = instrumentation::as<instrumentation::EventKind::collective_begin>(collective);
+  return static_cast<std::uint64_t>(stream) << 40 | static_cast<std::uint64_t>(fields.op) << 32 |
+         fields.sequence;
 }
 
 /// Ranks among which a collective was: its own group's, or all where the recording does not say.

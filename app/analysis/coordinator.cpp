@@ -37,10 +37,13 @@ std::optional<FetchCounterSums> fetch_counters(const store::Store& store, std::u
   };
   std::map<std::uint32_t, MicroStep> micro_steps;
   store.for_each_instant(rank, begin_ns, end_ns, [&](const instrumentation::Event& event) {
-    if (event.kind != EventKind::fetch_counter || event.code >= plan::kFetchCounters) return;
-    MicroStep& micro_step = micro_steps[event.a];
-    micro_step.counts[event.code] = {event.c, event.v0};
-    micro_step.known.set(event.code);
+    if (event.kind != EventKind::fetch_counter) return;
+    const auto fields = instrumentation::as<EventKind::fetch_counter>(event);
+    const auto counter = static_cast<std::size_t>(fields.counter);
+    if (counter >= plan::kFetchCounters) return;
+    MicroStep& micro_step = micro_steps[fields.micro_step];
+    micro_step.counts[counter] = {fields.count, fields.elems};
+    micro_step.known.set(counter);
   });
   FetchCounterSums sums;
   for (const auto& [number, micro_step] : micro_steps) {
@@ -66,10 +69,12 @@ std::optional<MicroStepCounters> fetch_counters_at(const store::Store& store, st
     MicroStepCounters found{gate->id, {}};
     std::bitset<plan::kFetchCounters> known;
     store.for_each_instant(rank, gate->at_ns, end_ns, [&](const instrumentation::Event& event) {
-      if (event.kind != EventKind::fetch_counter || event.a != gate->id || event.code >= plan::kFetchCounters)
-        return;
-      found.counts[event.code] = {event.c, event.v0};
-      known.set(event.code);
+      if (event.kind != EventKind::fetch_counter) return;
+      const auto fields = instrumentation::as<EventKind::fetch_counter>(event);
+      const auto counter = static_cast<std::size_t>(fields.counter);
+      if (fields.micro_step != gate->id || counter >= plan::kFetchCounters) return;
+      found.counts[counter] = {fields.count, fields.elems};
+      known.set(counter);
     });
     if (known.all()) return found;
     gate = store.gate_before(rank, gate->at_ns, is_micro_step);
@@ -78,19 +83,20 @@ std::optional<MicroStepCounters> fetch_counters_at(const store::Store& store, st
 }
 
 TraceInvalidation read_invalidation(std::uint32_t rank, const instrumentation::Event& event) {
+  const auto fields = instrumentation::as<EventKind::trace_invalidated>(event);
   TraceInvalidation result{.rank = rank,
                            .at_ns = static_cast<std::int64_t>(event.ticks),
-                           .trace_step = event.c,
-                           .expected = event.a,
-                           .got = event.b,
+                           .trace_step = fields.trace_step,
+                           .expected = fields.expected_module,
+                           .got = fields.got_module,
                            .recorded = std::nullopt};
-  if (event.v0 > 0) {
-    result.recorded = event.v0;
-    result.cause = static_cast<InvalidationCause>(event.code);
+  if (fields.recorded_modules > 0) {
+    result.recorded = fields.recorded_modules;
+    result.cause = fields.cause;
   } else {  // from before the event told its cause, or from a program that does not know the length
-    result.cause = event.a == kNoId     ? InvalidationCause::trace_too_short
-                   : event.a == event.b ? InvalidationCause::params_differ
-                                        : InvalidationCause::module_differs;
+    result.cause = fields.expected_module == kNoId               ? InvalidationCause::trace_too_short
+                   : fields.expected_module == fields.got_module ? InvalidationCause::params_differ
+                                                                 : InvalidationCause::module_differs;
   }
   return result;
 }

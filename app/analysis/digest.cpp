@@ -172,7 +172,7 @@ std::optional<StepWindow> Digest::next_step(const store::Store& store, std::uint
   for (;;) {
     store.for_each_span({rank, ev::StreamId::host}, 0, from, until, [&](const store::Span& span) {
       if (window || span.kind != EventKind::step_begin || span.begin_ns < from) return;
-      window = StepWindow{span.a, span.begin_ns, span.end_ns};
+      window = StepWindow{ev::as<EventKind::step_begin>(span).step, span.begin_ns, span.end_ns};
     });
     if (window || until == store::Store::kEnd) break;
     until = store::Store::kEnd;

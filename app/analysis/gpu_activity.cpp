@@ -43,8 +43,9 @@ bool is_for(GapCause cause, StreamId lane) {
 constexpr std::int64_t kLongestDelayNs = 1'000'000'000'000;
 
 std::optional<std::int64_t> delay_of(const store::Span& span) {
-  if (span.v0 < -kLongestDelayNs || span.v0 > kLongestDelayNs) return std::nullopt;  // kNoDelay too
-  return span.v0;
+  const std::int64_t delay_ns = ev::as<EventKind::gpu_begin>(span).delay_ns;
+  if (delay_ns < -kLongestDelayNs || delay_ns > kLongestDelayNs) return std::nullopt;  // kNoDelay too
+  return delay_ns;
 }
 
 std::optional<std::int64_t> launch_of(const store::Span& span) {
@@ -114,7 +115,7 @@ GpuStream measure(StreamId lane, const std::vector<store::Span>& spans, const st
     if (to > from) out.busy_ns += IntervalSet({{from, to}}).subtract(around.paused).length();
     free_from = std::max(free_from, to);
     if (span.begin_ns < window.begin || span.begin_ns >= window.end) continue;
-    const ev::GpuWork work = ev::work_of(span.code);
+    const ev::GpuWork work = ev::as<EventKind::gpu_begin>(span).work;
     ++(work == ev::GpuWork::kernel || work == ev::GpuWork::memset ? out.kernels : out.copies);
     const auto delay = delay_of(span);
     if (!delay) continue;
@@ -248,13 +249,15 @@ std::optional<GpuActivity> gpu_activity(const store::Store& store, std::uint32_t
   }
   for_each_span(store, {rank, StreamId::gpu_records}, begin_ns, end_ns, [&](const store::Span& span) {
     if (span.begin_ns < begin_ns) return;  // counted where it begins
-    out.dropped += static_cast<std::uint64_t>(std::max<std::int64_t>(span.v1, 0));
-    out.not_placed += span.b == ev::kNoId ? 0 : span.b;
-    out.no_launch += span.c == ev::kNoId ? 0 : span.c;
+    const auto records = ev::as<EventKind::gpu_records_begin>(span);
+    out.dropped += static_cast<std::uint64_t>(std::max<std::int64_t>(records.dropped, 0));
+    out.not_placed += records.not_placed == ev::kNoId ? 0 : records.not_placed;
+    out.no_launch += records.no_launch == ev::kNoId ? 0 : records.no_launch;
   });
   store.for_each_instant(rank, begin_ns, end_ns, [&](const ev::Event& event) {
     if (event.kind == EventKind::gpu_clock)
-      out.clock_residual_ns = std::max(out.clock_residual_ns.value_or(0), event.v0);
+      out.clock_residual_ns =
+          std::max(out.clock_residual_ns.value_or(0), ev::as<EventKind::gpu_clock>(event).residual_ns);
   });
   return out;
 }

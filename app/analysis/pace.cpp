@@ -37,7 +37,8 @@ double spans_ms(const store::Store& store, store::LaneId lane, std::int64_t begi
 /// Whether a collective stays on one node.
 bool stays_inside(const store::Span& span, const ev::RunTables& tables) {
   if (tables.world <= tables.local_world) return true;
-  const CollectiveScope scope = span.c == ev::kNoId ? CollectiveScope::world : ev::scope_of(span.c);
+  const ev::CollectiveCode code = ev::as<EventKind::collective_begin>(span).code;
+  const CollectiveScope scope = code.known() ? code.scope() : CollectiveScope::world;
   return scope == CollectiveScope::intra_node ||
          (scope == CollectiveScope::secondary && ranks_of(span, tables.world) <= tables.local_world);
 }
@@ -88,9 +89,9 @@ void add_transfers(const store::Store& store, const StepDigest& step, Links& lin
     of_rank.clear();
     for_each_collective(
         store, rank.rank, rank.begin_ns, rank.end_ns, [&](StreamId stream, const store::Span& span) {
-          const auto op = static_cast<CollectiveOp>(span.code);
+          const auto fields = ev::as<EventKind::collective_begin>(span);
           const std::uint32_t ranks = ranks_of(span, tables.world);
-          const double bytes = static_cast<double>(span.v1) * ev::bus_factor(op, ranks);
+          const double bytes = static_cast<double>(fields.bytes) * ev::bus_factor(fields.op, ranks);
           if (bytes <= 0) return;
           const std::int64_t begin = std::max(span.begin_ns, span.mark_ns);
           const Transfer seen{bytes, std::ceil(std::log2(std::max(2U, ranks))),
@@ -104,10 +105,11 @@ void add_transfers(const store::Store& store, const StepDigest& step, Links& lin
     for_each_span(
         store, {rank.rank, StreamId::copy}, rank.begin_ns, rank.end_ns, [&](const store::Span& span) {
           // Micro-batches are no traffic of offloading, and too short to tell a link's rate.
-          const bool input = span.code == static_cast<std::uint8_t>(ev::TransferKind::input_to_device);
-          if (span.kind == EventKind::transfer_begin && !input && span.end_ns != store::kOpen && span.v0 > 0)
+          if (span.kind != EventKind::transfer_begin || span.end_ns == store::kOpen) return;
+          const auto transfer = ev::as<EventKind::transfer_begin>(span);
+          if (transfer.transfer != ev::TransferKind::input_to_device && transfer.bytes > 0)
             links.host.push_back(
-                {static_cast<double>(span.v0), 1, static_cast<double>(span.end_ns - span.begin_ns)});
+                {static_cast<double>(transfer.bytes), 1, static_cast<double>(span.end_ns - span.begin_ns)});
         });
   }
   for (const auto& [instance, collective] : collectives) {

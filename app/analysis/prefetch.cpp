@@ -49,7 +49,8 @@ Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::i
   Prefetch result;
   store.for_each_instant(rank, begin_ns, end_ns, [&result](const ev::Event& event) {
     if (event.kind != EventKind::prefetch_outcome) return;
-    count(result, static_cast<PrefetchOutcome>(event.code), event.v0);
+    const auto fields = ev::as<EventKind::prefetch_outcome>(event);
+    count(result, fields.outcome, fields.slack_ns);
   });
   return result;
 }
@@ -77,10 +78,12 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
   if (!statuses && store.instant_count(rank, EventKind::prefetch_issued) == 0) return result;
   const auto events = store.instants(rank, begin_ns, end_ns);
   for (const ev::Event& event : events) {
-    const bool starts =
-        event.kind == EventKind::param_status && (event.code == started[0] || event.code == started[1]);
+    const auto change = ev::as<EventKind::param_status>(event);
+    const bool starts = event.kind == EventKind::param_status &&
+                        change.status.status() == plan::ParamStatus::in_flight &&
+                        change.cause == ev::StatusCause::prefetch;
     if (statuses ? !starts : event.kind != EventKind::prefetch_issued) continue;
-    const std::uint32_t gather = statuses ? event.c : event.a;
+    const std::uint32_t gather = statuses ? change.gather : ev::as<EventKind::prefetch_issued>(event).gather;
     if (issued.try_emplace(gather).second) issued_at_ns[gather] = static_cast<std::int64_t>(event.ticks);
   }
   if (issued.empty()) return result;
@@ -89,22 +92,26 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
       last_invalidation_ns = static_cast<std::int64_t>(event.ticks);
     }
     if (event.kind != EventKind::param_status) continue;
-    const auto found = issued.find(event.c);
+    const auto change = ev::as<EventKind::param_status>(event);
+    const auto found = issued.find(change.gather);
     if (found == issued.end()) continue;
     Fate& fate = found->second;
-    const auto status = static_cast<plan::ParamStatus>(ev::status_of(event.code));
-    const auto cause = static_cast<ev::StatusCause>(event.code >> 4);
+    const plan::ParamStatus status = change.status.status();
     fate.told = fate.told || status != plan::ParamStatus::in_flight;
     fate.used = fate.used || status == plan::ParamStatus::available;
-    fate.given_up = fate.given_up || cause == ev::StatusCause::invalidation;
+    fate.given_up = fate.given_up || change.cause == ev::StatusCause::invalidation;
   }
 
   std::map<std::uint32_t, store::Span> gathers, waits;
   const auto collect = [&](StreamId stream, EventKind kind, auto& into) {
     for_each_span(store, {rank, stream}, begin_ns, end_ns, [&](const store::Span& span) {
-      if (span.kind == kind && span.end_ns != store::kOpen && issued.contains(span.b)) {
+      if (span.kind != kind || span.end_ns == store::kOpen) return;
+      const std::uint32_t gather = kind == EventKind::collective_begin
+                                       ? ev::as<EventKind::collective_begin>(span).group
+                                       : ev::as<EventKind::fetch_wait_begin>(span).gather;
+      if (issued.contains(gather)) {
         // Quantized and hierarchical gathers are several collectives: from the first to the last.
-        store::Span& known = into.try_emplace(span.b, span).first->second;
+        store::Span& known = into.try_emplace(gather, span).first->second;
         known.begin_ns = std::min(known.begin_ns, span.begin_ns);
         known.end_ns = std::max(known.end_ns, span.end_ns);
       }

@@ -101,13 +101,13 @@ std::set<std::pair<std::uint32_t, std::uint32_t>> external_uses(const store::Sto
   const auto& modules = store.tables().modules;
   const auto& params = store.tables().params;
   for (const ev::Event& event : store.instants(rank, begin_ns, end_ns)) {
-    if (event.kind != ev::EventKind::param_status || event.b >= modules.size() || event.a >= params.size()) {
-      continue;
-    }
-    const auto cause = static_cast<ev::StatusCause>(event.code >> 4);
-    if (cause != ev::StatusCause::external && cause != ev::StatusCause::fetch) continue;
-    const auto& own = modules[event.b].params;
-    if (std::find(own.begin(), own.end(), event.a) == own.end()) uses.emplace(event.b, event.a);
+    if (event.kind != ev::EventKind::param_status) continue;
+    const auto change = ev::as<ev::EventKind::param_status>(event);
+    if (change.module >= modules.size() || change.param >= params.size()) continue;
+    if (change.cause != ev::StatusCause::external && change.cause != ev::StatusCause::fetch) continue;
+    const auto& own = modules[change.module].params;
+    if (std::find(own.begin(), own.end(), change.param) == own.end())
+      uses.emplace(change.module, change.param);
   }
   return uses;
 }
@@ -146,31 +146,34 @@ Boundaries boundaries_of(const store::Store& store, std::uint32_t rank, const Mi
     std::map<std::uint32_t, std::uint32_t> taken;  // accesses of each module since this gate
     for (const ev::Event& event : store.instants(rank, gates[i].at_ns, gates[i + 1].at_ns)) {
       if (event.kind != ev::EventKind::fetch_decision) continue;
-      if (static_cast<plan::PrefetchStop>(event.code) == plan::PrefetchStop::returned) {
-        if (event.v0 < 0 || event.v0 >= static_cast<std::int64_t>(store.tables().params.size())) continue;
-        const ParamId param{static_cast<std::uint32_t>(event.v0)};
+      const auto decision = ev::as<ev::EventKind::fetch_decision>(event);
+      if (decision.stop == plan::PrefetchStop::returned) {
+        if (decision.prefetched_elems < 0 ||
+            decision.prefetched_elems >= static_cast<std::int64_t>(store.tables().params.size()))
+          continue;
+        const ParamId param{static_cast<std::uint32_t>(decision.prefetched_elems)};
         if (read_to_return) before_release({VisitKind::use_external, module, param});
         before_release({VisitKind::return_param, module, param});
         read_to_return = false;
         continue;
       }
-      if (ended && event.a == gates[i].id) {
+      if (ended && decision.module == gates[i].id) {
         read_to_return = true;
         continue;
       }
-      if (own && event.a == gates[i].id) {
+      if (own && decision.module == gates[i].id) {
         own = false;
         continue;
       }
-      if (kind == VisitKind::pre_backward && event.a == gates[i].id) {
+      if (kind == VisitKind::pre_backward && decision.module == gates[i].id) {
         out.visits.push_back({VisitKind::pre_backward, module, plan::kNone<ParamId>});
         out.gates.push_back(gates[i]);
         continue;
       }
-      auto use = external.lower_bound({event.a, 0});
-      for (std::uint32_t skip = taken[event.a]++; skip > 0 && use != external.end(); --skip) ++use;
-      if (use == external.end() || use->first != event.a) continue;
-      out.visits.push_back({VisitKind::use_external, ModuleId{event.a}, ParamId{use->second}});
+      auto use = external.lower_bound({decision.module, 0});
+      for (std::uint32_t skip = taken[decision.module]++; skip > 0 && use != external.end(); --skip) ++use;
+      if (use == external.end() || use->first != decision.module) continue;
+      out.visits.push_back({VisitKind::use_external, ModuleId{decision.module}, ParamId{use->second}});
       out.gates.push_back(gates[i]);
     }
   }

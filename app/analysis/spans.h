@@ -20,9 +20,9 @@ void for_each_span(const store::Store& store, store::LaneId lane, std::int64_t b
 }
 
 [[nodiscard]] inline bool is_checkpoint(const store::Span& span) noexcept {
-  return span.kind == ev::EventKind::phase_begin &&
-         (span.code == static_cast<std::uint8_t>(ev::Phase::checkpoint_save) ||
-          span.code == static_cast<std::uint8_t>(ev::Phase::checkpoint_load));
+  if (span.kind != ev::EventKind::phase_begin) return false;
+  const ev::Phase phase = ev::as<ev::EventKind::phase_begin>(span).phase;
+  return phase == ev::Phase::checkpoint_save || phase == ev::Phase::checkpoint_load;
 }
 
 /// A step as one rank saw it.

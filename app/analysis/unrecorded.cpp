@@ -18,8 +18,9 @@ struct Level {
 std::vector<Level> levels_of(const store::Store& store, std::uint32_t rank) {
   std::vector<Level> levels;
   for (const ev::Event& event : store.instants_of(rank, ev::EventKind::detail_changed)) {
-    if (levels.empty()) levels.push_back({store::Store::kBegin, static_cast<Detail>(event.a)});
-    levels.push_back({static_cast<std::int64_t>(event.ticks), static_cast<Detail>(event.code)});
+    const auto change = ev::as<ev::EventKind::detail_changed>(event);
+    if (levels.empty()) levels.push_back({store::Store::kBegin, change.before});
+    levels.push_back({static_cast<std::int64_t>(event.ticks), change.detail});
   }
   return levels;
 }

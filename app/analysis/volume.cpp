@@ -200,17 +200,20 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   for (const ev::Event& event :
        store.instants(rank, std::min(begin_ns, filled_from_ns), std::max(end_ns, filled_until_ns))) {
     const auto at_ns = static_cast<std::int64_t>(event.ticks);
-    if (event.kind == ev::EventKind::bucket_add && event.b < params && at_ns >= filled_from_ns &&
-        at_ns < filled_until_ns)
-      counts.reduced[event.b] += event.v0;
-    if (at_ns < begin_ns || at_ns >= end_ns) continue;
-    if (event.kind != ev::EventKind::param_status || event.a >= params) continue;
-    const auto cause = static_cast<ev::StatusCause>(event.code >> 4);
-    constexpr std::uint8_t kInFlight = 1;
-    if (cause == ev::StatusCause::context || ev::status_of(event.code) != kInFlight) continue;
+    if (event.kind == ev::EventKind::bucket_add && at_ns >= filled_from_ns && at_ns < filled_until_ns) {
+      const auto added = ev::as<ev::EventKind::bucket_add>(event);
+      if (added.param < params) counts.reduced[added.param] += added.elems;
+    }
+    if (at_ns < begin_ns || at_ns >= end_ns || event.kind != ev::EventKind::param_status) continue;
+    const auto change = ev::as<ev::EventKind::param_status>(event);
+    constexpr auto kInFlight = static_cast<plan::ParamStatus>(1);
+    if (change.param >= params || change.cause == ev::StatusCause::context ||
+        change.status.status() != kInFlight)
+      continue;
     counts.known = true;
-    ++counts.gathers[event.a];
-    if (cause == ev::StatusCause::external) counts.shared[event.a] = counts.external[event.a] = true;
+    ++counts.gathers[change.param];
+    if (change.cause == ev::StatusCause::external)
+      counts.shared[change.param] = counts.external[change.param] = true;
   }
   if (special_) {
     const std::int64_t from_ns = gates.empty() ? begin_ns : std::min(begin_ns, gates.front().at_ns);
@@ -236,13 +239,15 @@ void VolumeModel::count_gathered(const store::Store& store, std::uint32_t rank,
                                  Counts& counts) const {
   std::set<std::uint32_t> sequences;
   for_each_collective(store, rank, begin_ns, end_ns, [&](ev::StreamId stream, const store::Span& span) {
-    if (stream == ev::StreamId::gather) sequences.insert(span.a);
+    if (stream == ev::StreamId::gather)
+      sequences.insert(ev::as<ev::EventKind::collective_begin>(span).sequence);
   });
   for (const ev::Event& event : store.instants(rank, submitted_from_ns, end_ns)) {
-    if (event.kind != ev::EventKind::collective_part || event.b >= counts.gathered.size()) continue;
-    if (!sequences.contains(event.a)) continue;
-    const bool twice = event.code == static_cast<std::uint8_t>(ev::CollectiveOp::all_reduce);
-    counts.gathered[event.b] += static_cast<double>(event.v0) * (twice ? 2 : 1);
+    if (event.kind != ev::EventKind::collective_part) continue;
+    const auto part = ev::as<ev::EventKind::collective_part>(event);
+    if (part.param >= counts.gathered.size() || !sequences.contains(part.sequence)) continue;
+    const bool twice = part.op == ev::CollectiveOp::all_reduce;
+    counts.gathered[part.param] += static_cast<double>(part.elems) * (twice ? 2 : 1);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "app/store/gather_contents.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
+#include "instrumentation/event_table.h"
 #include "runtime/plan/prefetch_outcome.h"
 
 namespace shardscope::exporter {
@@ -141,7 +142,7 @@ class ChromeWriter {
     if (walked.span->kind == EventKind::transfer_begin)
       return walked.is_work ? "gpu_memcpy" : "user_annotation";
     if (walked.span->kind == EventKind::gpu_begin) {
-      switch (ev::work_of(walked.span->code)) {
+      switch (ev::as<EventKind::gpu_begin>(*walked.span).work) {
         case ev::GpuWork::kernel:
           return "kernel";
         case ev::GpuWork::memset:
@@ -179,34 +180,42 @@ class ChromeWriter {
       argument("stream", tid_of(lane.stream));
     }
     switch (span.kind) {
-      case EventKind::module_begin:
-        argument("pass", store::name_of(static_cast<ev::Pass>(span.code)));
-        argument("module", span.a);
+      case EventKind::module_begin: {
+        const auto fields = ev::as<EventKind::module_begin>(span);
+        argument("pass", store::name_of(fields.pass));
+        argument("module", fields.module);
         break;
-      case EventKind::fetch_wait_begin:
-        if (span.b != ev::kNoId) argument("gather", span.b);
-        argument("bytes", span.v0);
+      }
+      case EventKind::fetch_wait_begin: {
+        const auto fields = ev::as<EventKind::fetch_wait_begin>(span);
+        if (fields.gather != ev::kNoId) argument("gather", fields.gather);
+        argument("bytes", fields.bytes);
         break;
+      }
       case EventKind::reduce_wait_begin:
-        argument("bytes", span.v0);
+        argument("bytes", ev::as<EventKind::reduce_wait_begin>(span).bytes);
         break;
       case EventKind::transfer_begin:
-        argument("bytes", span.v0);
+        argument("bytes", ev::as<EventKind::transfer_begin>(span).bytes);
         break;
-      case EventKind::collective_begin:
-        collective_arguments(span);
-        if (const auto moved = params_.find(span.a); moved != params_.end())
+      case EventKind::collective_begin: {
+        const auto fields = ev::as<EventKind::collective_begin>(span);
+        collective_arguments(fields, span.mark_ns);
+        if (const auto moved = params_.find(fields.sequence); moved != params_.end())
           argument("holds", store::contents_text(store_, moved->second));
         break;
-      case EventKind::gpu_begin:
-        argument("cuda_stream", span.c);
-        if (ev::owner_of(span.code) != ev::GpuOwner::none) {
-          argument("for", store::name_of(ev::owner_of(span.code)));
-          argument("owner", span.b);
+      }
+      case EventKind::gpu_begin: {
+        const auto fields = ev::as<EventKind::gpu_begin>(span);
+        argument("cuda_stream", fields.cuda_stream);
+        if (fields.owner_kind != ev::GpuOwner::none) {
+          argument("for", store::name_of(fields.owner_kind));
+          argument("owner", fields.owner);
         }
-        if (span.v0 != ev::kNoDelay) argument("launch_delay_ns", span.v0);
-        argument(ev::work_of(span.code) == ev::GpuWork::kernel ? "threads" : "bytes", span.v1);
+        if (fields.delay_ns != ev::kNoDelay) argument("launch_delay_ns", fields.delay_ns);
+        argument(fields.work == ev::GpuWork::kernel ? "threads" : "bytes", fields.amount);
         break;
+      }
       default:
         break;
     }
@@ -221,22 +230,21 @@ class ChromeWriter {
   }
 
   /// The keys that TraceLens and NCCL-aware readers of PyTorch traces look for.
-  void collective_arguments(const Span& span) {
+  void collective_arguments(const ev::Fields<EventKind::collective_begin>& fields, std::int64_t mark_ns) {
     const ev::RunTables& run = store_.tables();
-    const auto op = static_cast<ev::CollectiveOp>(span.code);
     const std::int64_t world = std::max<std::uint32_t>(run.world, 1);
-    const std::int64_t share = span.v0 / world;
-    argument("correlation", span.a);
-    argument("External id", span.a);
-    argument("Collective name", store::name_of(op));
-    argument("In msg nelems", op == ev::CollectiveOp::all_gather ? share : span.v0);
-    argument("Out msg nelems", op == ev::CollectiveOp::reduce_scatter ? share : span.v0);
+    const std::int64_t share = fields.elems / world;
+    argument("correlation", fields.sequence);
+    argument("External id", fields.sequence);
+    argument("Collective name", store::name_of(fields.op));
+    argument("In msg nelems", fields.op == ev::CollectiveOp::all_gather ? share : fields.elems);
+    argument("Out msg nelems", fields.op == ev::CollectiveOp::reduce_scatter ? share : fields.elems);
     argument("Group size", world);
-    argument("Process Group Name", std::to_string(span.b));
-    argument("bytes", span.v1);
-    if (span.mark_ns != 0) {
+    argument("Process Group Name", std::to_string(fields.group));
+    argument("bytes", fields.bytes);
+    if (mark_ns != 0) {
       text_ += ",\"all_ranks_arrived_us\":";
-      append_us(text_, span.mark_ns);
+      append_us(text_, mark_ns);
     }
   }
 
@@ -257,38 +265,40 @@ class ChromeWriter {
       switch (event.kind) {
         case EventKind::prefetch_issued: {
           // Issued at one module, for the parameters of others: the gather's "holds".
-          open("i", "prefetch " + std::to_string(event.a) + " issued", "instant", rank, tid_of(event.stream),
-               at);
+          const auto fields = ev::as<EventKind::prefetch_issued>(event);
+          open("i", "prefetch " + std::to_string(fields.gather) + " issued", "instant", rank,
+               tid_of(event.stream), at);
           text_ += ",\"s\":\"t\",\"args\":{";
-          argument("gather", event.a);
-          argument("at_module", event.b);
-          argument("elems", event.v0);
+          argument("gather", fields.gather);
+          argument("at_module", fields.module);
+          argument("elems", fields.elems);
           text_ += '}';
           close();
           break;
         }
         case EventKind::collective_submitted: {
           // A launch on the host with the correlation of the collective it launches.
-          const auto op = static_cast<ev::CollectiveOp>(event.code);
-          open("X", std::string("submit ") + store::name_of(op), "cuda_runtime", rank,
+          const auto fields = ev::as<EventKind::collective_submitted>(event);
+          open("X", std::string("submit ") + store::name_of(fields.op), "cuda_runtime", rank,
                tid_of(ev::StreamId::host), at);
           text_ += ",\"dur\":0,\"args\":{";
-          argument("correlation", event.a);
+          argument("correlation", fields.sequence);
           text_ += '}';
           close();
           break;
         }
-        case EventKind::prefetch_outcome:
-          open("i",
-               std::string("prefetch ") + plan::to_string(static_cast<plan::PrefetchOutcome>(event.code)),
-               "instant", rank, tid_of(event.stream), at);
+        case EventKind::prefetch_outcome: {
+          const auto fields = ev::as<EventKind::prefetch_outcome>(event);
+          open("i", std::string("prefetch ") + plan::to_string(fields.outcome), "instant", rank,
+               tid_of(event.stream), at);
           text_ += ",\"s\":\"t\",\"args\":{";
-          argument("gather", event.a);
-          argument("slack_ns", event.v0);
-          argument("gather_ns", event.v1);
+          argument("gather", fields.gather);
+          argument("slack_ns", fields.slack_ns);
+          argument("gather_ns", fields.gather_ns);
           text_ += '}';
           close();
           break;
+        }
         case EventKind::bucket_flush:
         case EventKind::trace_mode:
         case EventKind::trace_invalidated:
@@ -300,6 +310,11 @@ class ChromeWriter {
         case EventKind::detail_changed:
           open("i", ev::name_of(event.kind), "instant", rank, tid_of(event.stream), at);
           text_ += ",\"s\":\"t\",\"args\":{";
+          // By their names, and by those of the slots that readers of older traces look for.
+          for (const ev::FieldInfo& field : ev::info_of(event.kind).fields) {
+            if (const auto value = ev::integer_of(field, event); value && field.type != "double")
+              argument(field.name, *value);
+          }
           argument("a", event.a);
           argument("b", event.b);
           argument("code", event.code);
@@ -321,7 +336,8 @@ class ChromeWriter {
       store_.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
         if (event.kind != EventKind::memory_alloc && event.kind != EventKind::memory_free) return;
         const auto at = static_cast<std::int64_t>(event.ticks);
-        if (event.code >> 4 != static_cast<int>(p) || at == last) return;  // one sample for each instant
+        if (ev::as<EventKind::memory_alloc>(event).pool != pool || at == last)
+          return;  // one sample for each instant
         last = at;
         const store::MemorySample sample = store_.memory_at(rank, pool, at);
         open("C", name, "memory", rank, 0, at);

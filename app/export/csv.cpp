@@ -107,7 +107,9 @@ void write_spans(Table& t, const Store& store) {
       t.time(s.mark_ns == 0 ? store::kOpen : s.mark_ns);
       t.id(s.a).id(s.b).id(s.c).cell(s.v0).cell(s.v1).cell(walked.time.paused_ns);
       t.time(walked.time.ended ? store::kOpen : walked.time.until_ns);
-      const auto moved = s.kind == ev::EventKind::collective_begin ? params.find(s.a) : params.end();
+      const auto moved = s.kind == ev::EventKind::collective_begin
+                             ? params.find(ev::as<ev::EventKind::collective_begin>(s).sequence)
+                             : params.end();
       t.cell(moved == params.end() ? std::string() : store::contents_text(store, moved->second)).end_row();
     });
   }
@@ -177,10 +179,10 @@ void write_status(Table& t, const Store& store) {
   for (const store::RankRow& rank : store.ranks()) {
     store.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
       if (e.kind != ev::EventKind::param_status) return;
-      t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks)).id(e.a);
-      t.cell(store::status_name(ev::status_of(e.code)))
-          .cell(store::name_of(static_cast<ev::StatusCause>(e.code >> 4)));
-      t.id(e.b).id(e.c).cell(e.v0).end_row();
+      const auto change = ev::as<ev::EventKind::param_status>(e);
+      t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks)).id(change.param);
+      t.cell(store::status_name(ev::status_of(change.status.bits))).cell(store::name_of(change.cause));
+      t.id(change.module).id(change.gather).cell(change.elems).end_row();
     });
   }
 }
@@ -190,9 +192,10 @@ void write_memory(Table& t, const Store& store) {
     store.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
       if (e.kind != ev::EventKind::memory_alloc && e.kind != ev::EventKind::memory_free) return;
       t.cell(std::int64_t{rank.rank}).cell(static_cast<std::int64_t>(e.ticks));
-      t.cell(store::name_of(static_cast<ev::MemoryPool>(e.code >> 4)));
-      t.cell(store::name_of(static_cast<ev::MemoryCategory>(e.code & 0xFU)));
-      t.cell(e.kind == ev::EventKind::memory_alloc ? e.v0 : -e.v0).cell(e.v1).id(e.a).end_row();
+      const auto memory = ev::as<ev::EventKind::memory_alloc>(e);
+      t.cell(store::name_of(memory.pool)).cell(store::name_of(memory.category));
+      t.cell(e.kind == ev::EventKind::memory_alloc ? memory.bytes : -memory.bytes);
+      t.cell(memory.pool_bytes).id(memory.owner).end_row();
     });
   }
 }

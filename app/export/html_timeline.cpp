@@ -21,20 +21,21 @@ using instrumentation::StreamId;
 constexpr double kWidth = 1120, kLabel = 110, kLane = 16, kGap = 2, kRankGap = 10;
 
 /// Of the GPU's work: by its stream, or by whom it was for.
-const char* gpu_colour(std::uint8_t code, StreamId stream) {
+const char* gpu_colour(const store::Span& span, StreamId stream) {
   using instrumentation::GpuOwner;
   using instrumentation::GpuWork;
+  const auto fields = instrumentation::as<EventKind::gpu_begin>(span);
   if (stream == StreamId::gpu_gather) return colour::kGather;
   if (stream == StreamId::gpu_reduce) return colour::kReduce;
-  if (instrumentation::owner_of(code) == GpuOwner::optimizer) return colour::kOptimizer;
-  const GpuWork work = instrumentation::work_of(code);
-  return work == GpuWork::kernel || work == GpuWork::memset ? colour::kCompute : colour::kCopy;
+  if (fields.owner_kind == GpuOwner::optimizer) return colour::kOptimizer;
+  const bool computes = fields.work == GpuWork::kernel || fields.work == GpuWork::memset;
+  return computes ? colour::kCompute : colour::kCopy;
 }
 
 const char* span_colour(const store::Span& span, StreamId stream) {
   switch (span.kind) {
     case EventKind::gpu_begin:
-      return gpu_colour(span.code, stream);
+      return gpu_colour(span, stream);
     case EventKind::gpu_sync_begin:
     case EventKind::fetch_wait_begin:
     case EventKind::reduce_wait_begin:
@@ -74,27 +75,31 @@ std::string span_title(const store::Store& store, std::uint32_t rank, const Para
   if (time.paused_ns > 0) duration += " (+ " + time_text(time.paused_ns) + " paused, not counted)";
   switch (span.kind) {
     case EventKind::module_begin: {
-      const char* pass[] = {"forward", "backward", "recompute"};
-      return fmt::format("{} {}: {}", module(span.a), span.code < 3 ? pass[span.code] : "", duration);
+      const auto fields = instrumentation::as<EventKind::module_begin>(span);
+      return fmt::format("{} {}: {}", module(fields.module), store::name_of(fields.pass), duration);
     }
-    case EventKind::fetch_wait_begin:
+    case EventKind::fetch_wait_begin: {
+      const auto fields = instrumentation::as<EventKind::fetch_wait_begin>(span);
       // Parameters that stay whole are gathered for no module.
-      if (span.a == instrumentation::kNoId)
-        return fmt::format("wait for gather {} of persistent parameters: {}", span.b, duration);
-      return fmt::format("{} waits for gather {}: {}", module(span.a), span.b, duration);
+      if (fields.module == instrumentation::kNoId)
+        return fmt::format("wait for gather {} of persistent parameters: {}", fields.gather, duration);
+      return fmt::format("{} waits for gather {}: {}", module(fields.module), fields.gather, duration);
+    }
     case EventKind::collective_begin: {
-      const auto moved = params.find(span.a);
+      const auto fields = instrumentation::as<EventKind::collective_begin>(span);
+      const auto moved = params.find(fields.sequence);
       const std::string contents =
           moved == params.end() ? std::string() : store::contents_text(store, moved->second);
-      return fmt::format("{} #{}{}: {}, {}",
-                         store::name_of(static_cast<instrumentation::CollectiveOp>(span.code)), span.a,
-                         contents.empty() ? "" : " of " + contents, bytes_text(span.v1), duration);
+      return fmt::format("{} #{}{}: {}, {}", store::name_of(fields.op), fields.sequence,
+                         contents.empty() ? "" : " of " + contents, bytes_text(fields.bytes), duration);
     }
     case EventKind::gpu_begin: {
-      std::string name = store.name(rank, span.a);
-      if (name.empty()) name = store::name_of(instrumentation::work_of(span.code));
-      const std::string delay =
-          span.v0 == instrumentation::kNoDelay ? "" : ", started " + time_text(span.v0) + " after its launch";
+      const auto fields = instrumentation::as<EventKind::gpu_begin>(span);
+      std::string name = store.name(rank, fields.name);
+      if (name.empty()) name = store::name_of(fields.work);
+      const std::string delay = fields.delay_ns == instrumentation::kNoDelay
+                                    ? ""
+                                    : ", started " + time_text(fields.delay_ns) + " after its launch";
       return fmt::format("{}: {}{}", name, duration, delay);
     }
     default:
@@ -153,7 +158,9 @@ Params params_of_step(const store::Store& store, std::uint32_t rank, std::int64_
   Params out;
   store.for_each_instant(rank, begin_ns - (end_ns - begin_ns), end_ns,
                          [&](const instrumentation::Event& event) {
-                           if (event.kind == EventKind::collective_part) out[event.a].push_back(event.b);
+                           if (event.kind != EventKind::collective_part) return;
+                           const auto part = instrumentation::as<EventKind::collective_part>(event);
+                           out[part.sequence].push_back(part.param);
                          });
   return out;
 }

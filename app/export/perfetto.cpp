@@ -177,15 +177,16 @@ class PerfettoWriter {
       Protobuf begin = event(track_event::kBegin, track);
       begin.string(track_event::kCategory, ev::name_of(span.kind));
       if (span.kind == EventKind::collective_begin) {
-        annotate(begin, "sequence", span.a);
-        annotate(begin, "elems", span.v0);
-        annotate(begin, "bytes", span.v1);
+        const auto fields = ev::as<EventKind::collective_begin>(span);
+        annotate(begin, "sequence", fields.sequence);
+        annotate(begin, "elems", fields.elems);
+        annotate(begin, "bytes", fields.bytes);
         if (span.mark_ns != 0) annotate(begin, "all_ranks_arrived_ns", span.mark_ns);
-        if (const auto moved = params_.find(span.a); moved != params_.end())
+        if (const auto moved = params_.find(fields.sequence); moved != params_.end())
           annotate(begin, "holds", store::contents_text(store_, moved->second));
         add_flows(begin, track_event::kFlow, from_, span.begin_ns, span.begin_ns + 1);
       } else if (span.kind == EventKind::fetch_wait_begin) {
-        annotate(begin, "bytes", span.v0);
+        annotate(begin, "bytes", ev::as<EventKind::fetch_wait_begin>(span).bytes);
         add_flows(begin, track_event::kTerminatingFlow, to_, walked.end_ns - 1, walked.end_ns + 1);
       }
       if (walked.time.paused_ns > 0) {
@@ -222,7 +223,8 @@ class PerfettoWriter {
       store_.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
         if (e.kind != EventKind::memory_alloc && e.kind != EventKind::memory_free) return;
         const auto at = static_cast<std::int64_t>(e.ticks);
-        if (e.code >> 4 != static_cast<int>(p) || at == last_ns) return;
+        if (ev::as<EventKind::memory_alloc>(e).pool != static_cast<ev::MemoryPool>(p) || at == last_ns)
+          return;
         last_ns = at;
         const store::MemorySample sample = store_.memory_at(rank, pool, at);
         for (std::size_t c = 0; c < last.size(); ++c) {

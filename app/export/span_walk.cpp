@@ -94,37 +94,39 @@ void walk_spans(const Store& store, store::LaneId lane, const std::function<void
 std::string span_label(const Store& store, std::uint32_t rank, const Span& span) {
   switch (span.kind) {
     case EventKind::step_begin:
-      return "ProfilerStep#" + std::to_string(span.a);
+      return "ProfilerStep#" + std::to_string(ev::as<EventKind::step_begin>(span).step);
     case EventKind::micro_step_begin:
-      return "micro-step " + std::to_string(span.a);
+      return "micro-step " + std::to_string(ev::as<EventKind::micro_step_begin>(span).micro_step);
     case EventKind::phase_begin:
-      return store::name_of(static_cast<ev::Phase>(span.code));
+      return store::name_of(ev::as<EventKind::phase_begin>(span).phase);
     case EventKind::module_begin:
-      return module_name(store, span.a);
+      return module_name(store, ev::as<EventKind::module_begin>(span).module);
     case EventKind::fetch_wait_begin:
-      return "wait for " + module_name(store, span.a);
+      return "wait for " + module_name(store, ev::as<EventKind::fetch_wait_begin>(span).module);
     case EventKind::collective_begin:
-      return store::name_of(static_cast<ev::CollectiveOp>(span.code));
+      return store::name_of(ev::as<EventKind::collective_begin>(span).op);
     case EventKind::transfer_begin:
-      return store::name_of(static_cast<ev::TransferKind>(span.code));
+      return store::name_of(ev::as<EventKind::transfer_begin>(span).transfer);
     case EventKind::optimizer_begin:
-      return "optimizer sub-group " + std::to_string(span.a);
+      return "optimizer sub-group " + std::to_string(ev::as<EventKind::optimizer_begin>(span).sub_group);
     case EventKind::reduce_wait_begin:
-      return "wait for bucket " + std::to_string(span.a);
+      return "wait for bucket " + std::to_string(ev::as<EventKind::reduce_wait_begin>(span).bucket);
     case EventKind::deferred_wait_begin:
       return "wait for the deferred update";
     case EventKind::data_wait_begin:
       return "wait for data";
     case EventKind::kernel_begin: {
-      std::string name = store.name(rank, span.a);
-      return name.empty() ? "kernel " + std::to_string(span.a) : name;
+      const std::uint32_t id = ev::as<EventKind::kernel_begin>(span).name;
+      std::string name = store.name(rank, id);
+      return name.empty() ? "kernel " + std::to_string(id) : name;
     }
     case EventKind::gpu_begin: {
-      std::string name = store.name(rank, span.a);
-      return name.empty() ? store::name_of(ev::work_of(span.code)) : name;
+      const auto fields = ev::as<EventKind::gpu_begin>(span);
+      std::string name = store.name(rank, fields.name);
+      return name.empty() ? store::name_of(fields.work) : name;
     }
     case EventKind::gpu_sync_begin:
-      return std::string("host waits: ") + store::name_of(static_cast<ev::GpuSync>(span.code));
+      return std::string("host waits: ") + store::name_of(ev::as<EventKind::gpu_sync_begin>(span).sync);
     case EventKind::gpu_records_begin:
       return "GPU records known";
     case EventKind::paused_begin:
@@ -144,15 +146,18 @@ std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store&
   std::unordered_map<std::uint32_t, std::vector<Part>> parts;  // by param
   store.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
     if (event.kind != EventKind::collective_part) return;
-    if (static_cast<ev::CollectiveOp>(event.code) != ev::CollectiveOp::all_gather) return;
-    parts[event.b].push_back({static_cast<std::int64_t>(event.ticks), event.a});
+    const auto part = ev::as<EventKind::collective_part>(event);
+    if (part.op != ev::CollectiveOp::all_gather) return;
+    parts[part.param].push_back({static_cast<std::int64_t>(event.ticks), part.sequence});
   });
   std::unordered_map<std::uint32_t, std::uint32_t> out;
   store.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
-    if (event.kind != EventKind::param_status || event.c == ev::kNoId) return;
-    const auto status = static_cast<plan::ParamStatus>(ev::status_of(event.code));
-    if (status != plan::ParamStatus::in_flight || out.count(event.c) > 0) return;
-    const auto of_param = parts.find(event.a);
+    if (event.kind != EventKind::param_status) return;
+    const auto change = ev::as<EventKind::param_status>(event);
+    if (change.gather == ev::kNoId || change.status.status() != plan::ParamStatus::in_flight ||
+        out.count(change.gather) > 0)
+      return;
+    const auto of_param = parts.find(change.param);
     if (of_param == parts.end()) return;
     const auto at = static_cast<std::int64_t>(event.ticks);
     const std::vector<Part>& list = of_param->second;
@@ -160,7 +165,7 @@ std::unordered_map<std::uint32_t, std::uint32_t> gather_collectives(const Store&
                                     [](const Part& p, std::int64_t t) { return p.at_ns < t; });
     if (nearest == list.end() || (nearest != list.begin() && at - (nearest - 1)->at_ns < nearest->at_ns - at))
       --nearest;
-    out.emplace(event.c, nearest->sequence);
+    out.emplace(change.gather, nearest->sequence);
   });
   return out;
 }
@@ -171,7 +176,8 @@ std::vector<Flow> gather_flows(const Store& store, std::uint32_t rank) {
   const store::LaneId gather{rank, ev::StreamId::gather};
   for (std::uint8_t d = 0; d < store.depth_count(gather); ++d) {
     store.for_each_span(gather, d, Store::kBegin, Store::kEnd, [&](const Span& span) {
-      if (span.kind == EventKind::collective_begin) collectives.emplace(span.a, span.begin_ns);
+      if (span.kind == EventKind::collective_begin)
+        collectives.emplace(ev::as<EventKind::collective_begin>(span).sequence, span.begin_ns);
     });
   }
   std::vector<Flow> flows;
@@ -179,7 +185,7 @@ std::vector<Flow> gather_flows(const Store& store, std::uint32_t rank) {
   for (std::uint8_t d = 0; d < store.depth_count(compute); ++d) {
     store.for_each_span(compute, d, Store::kBegin, Store::kEnd, [&](const Span& wait) {
       if (wait.kind != EventKind::fetch_wait_begin || wait.end_ns == store::kOpen) return;
-      const auto sequence = sequences.find(wait.b);
+      const auto sequence = sequences.find(ev::as<EventKind::fetch_wait_begin>(wait).gather);
       if (sequence == sequences.end()) return;
       const auto collective = collectives.find(sequence->second);
       if (collective == collectives.end()) return;

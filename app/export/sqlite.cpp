@@ -157,29 +157,32 @@ class Tables {
     const std::string label = span_label(store_, lane.rank, s);
     const auto stream = static_cast<std::int64_t>(lane.stream) + 1;
     if (s.kind == ev::EventKind::collective_begin) {
+      const auto fields = ev::as<ev::EventKind::collective_begin>(s);
       collective_.bind(1, std::int64_t{lane.rank})
-          .bind(2, std::int64_t{s.a})
+          .bind(2, std::int64_t{fields.sequence})
           .bind(3, label)
           .bind(4, s.begin_ns);
       bind_end(collective_, 5, walked);
-      const auto moved = params_.find(s.a);
+      const auto moved = params_.find(fields.sequence);
       collective_.bind(9,
                        moved == params_.end() ? std::string() : store::contents_text(store_, moved->second));
-      collective_.bind(6, s.mark_ns).bind(7, s.v0).bind(8, s.v1).run();
+      collective_.bind(6, s.mark_ns).bind(7, fields.elems).bind(8, fields.bytes).run();
     }
     if (s.kind == ev::EventKind::transfer_begin && walked.is_work) {
+      const auto fields = ev::as<ev::EventKind::transfer_begin>(s);
       copy_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, std::int64_t{lane.rank}).bind(4, stream);
-      copy_.bind(5, std::int64_t{s.a}).bind(6, global_pid(lane.rank)).bind(7, s.v0);
-      const auto kind = static_cast<ev::TransferKind>(s.code);
+      copy_.bind(5, std::int64_t{fields.param}).bind(6, global_pid(lane.rank)).bind(7, fields.bytes);
+      const ev::TransferKind kind = fields.transfer;
       const bool up = kind == ev::TransferKind::host_to_device || kind == ev::TransferKind::input_to_device;
       copy_.bind(8, std::int64_t{up ? 1 : 2}).run();  // 1: host to device, 2: device to host
       return;
     }
-    if (s.kind == ev::EventKind::gpu_begin && ev::work_of(s.code) != ev::GpuWork::kernel &&
-        ev::work_of(s.code) != ev::GpuWork::memset) {
+    const auto gpu = ev::as<ev::EventKind::gpu_begin>(s);
+    if (s.kind == ev::EventKind::gpu_begin && gpu.work != ev::GpuWork::kernel &&
+        gpu.work != ev::GpuWork::memset) {
       copy_.bind(1, s.begin_ns).bind(2, walked.end_ns).bind(3, std::int64_t{lane.rank}).bind(4, stream);
-      copy_.bind(5, std::int64_t{s.a}).bind(6, global_pid(lane.rank)).bind(7, s.v1);
-      copy_.bind(8, copy_kind(ev::work_of(s.code))).run();
+      copy_.bind(5, std::int64_t{gpu.name}).bind(6, global_pid(lane.rank)).bind(7, gpu.amount);
+      copy_.bind(8, copy_kind(gpu.work)).run();
       return;
     }
     if (walked.is_work) {
@@ -270,15 +273,17 @@ class Tables {
       store_.for_each_instant(rank.rank, Store::kBegin, Store::kEnd, [&](const ev::Event& e) {
         const auto at = static_cast<std::int64_t>(e.ticks);
         if (e.kind == ev::EventKind::param_status) {
-          status.bind(1, std::int64_t{rank.rank}).bind(2, at).bind(3, std::int64_t{e.a});
-          status.bind(4, store::status_name(ev::status_of(e.code)));
-          status.bind(5, store::name_of(static_cast<ev::StatusCause>(e.code >> 4)));
-          status.bind(6, std::int64_t{e.b}).bind(7, std::int64_t{e.c}).run();
+          const auto change = ev::as<ev::EventKind::param_status>(e);
+          status.bind(1, std::int64_t{rank.rank}).bind(2, at).bind(3, std::int64_t{change.param});
+          status.bind(4, store::status_name(ev::status_of(change.status.bits)));
+          status.bind(5, store::name_of(change.cause));
+          status.bind(6, std::int64_t{change.module}).bind(7, std::int64_t{change.gather}).run();
         } else if (e.kind == ev::EventKind::memory_alloc || e.kind == ev::EventKind::memory_free) {
-          memory.bind(1, std::int64_t{rank.rank}).bind(2, at);
-          memory.bind(3, store::name_of(static_cast<ev::MemoryPool>(e.code >> 4)));
-          memory.bind(4, store::name_of(static_cast<ev::MemoryCategory>(e.code & 0xFU)));
-          memory.bind(5, e.kind == ev::EventKind::memory_alloc ? e.v0 : -e.v0).bind(6, e.v1).run();
+          const auto change = ev::as<ev::EventKind::memory_alloc>(e);
+          memory.bind(1, std::int64_t{rank.rank}).bind(2, at).bind(3, store::name_of(change.pool));
+          memory.bind(4, store::name_of(change.category));
+          memory.bind(5, e.kind == ev::EventKind::memory_alloc ? change.bytes : -change.bytes);
+          memory.bind(6, change.pool_bytes).run();
         }
       });
     }

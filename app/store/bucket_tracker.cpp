@@ -5,19 +5,27 @@
 namespace shardscope::store {
 
 void BucketTracker::add(const ev::Event& event, std::int64_t at_ns) {
+  // Every kind about a bucket begins with its number.
+  const std::uint32_t number = ev::as<ev::EventKind::bucket_open>(event).bucket;
   const auto known = std::find_if(open_.begin(), open_.end(),
-                                  [&](const BucketState& bucket) { return bucket.bucket == event.a; });
+                                  [&](const BucketState& bucket) { return bucket.bucket == number; });
   switch (event.kind) {
     case ev::EventKind::bucket_open:
       if (known != open_.end()) open_.erase(known);  // its flush was lost
       if (open_.size() >= kMostOpen) open_.erase(open_.begin());
-      open_.push_back({.bucket = event.a, .buffer = event.c, .since_ns = at_ns, .elems = 0, .params = {}});
+      open_.push_back({.bucket = number,
+                       .buffer = ev::as<ev::EventKind::bucket_open>(event).buffer,
+                       .since_ns = at_ns,
+                       .elems = 0,
+                       .params = {}});
       return;
-    case ev::EventKind::bucket_add:
+    case ev::EventKind::bucket_add: {
       if (known == open_.end()) return;  // opened before the first event that was seen
-      known->elems = event.v1;
-      if (known->params.size() < kMostParams) known->params.push_back(event.b);
+      const auto added = ev::as<ev::EventKind::bucket_add>(event);
+      known->elems = added.bucket_elems;
+      if (known->params.size() < kMostParams) known->params.push_back(added.param);
       return;
+    }
     case ev::EventKind::bucket_flush:
       if (known != open_.end()) open_.erase(known);
       return;

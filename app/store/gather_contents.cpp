@@ -51,7 +51,9 @@ std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> collective_params(
                                                                                 std::uint32_t rank) {
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> out;
   store.for_each_instant(rank, Store::kBegin, Store::kEnd, [&](const ev::Event& event) {
-    if (event.kind == ev::EventKind::collective_part) out[event.a].push_back(event.b);
+    if (event.kind != ev::EventKind::collective_part) return;
+    const auto part = ev::as<ev::EventKind::collective_part>(event);
+    out[part.sequence].push_back(part.param);
   });
   return out;
 }

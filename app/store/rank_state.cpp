@@ -171,18 +171,24 @@ void RankState::count_unbegun(const Event& end, std::int64_t at_ns) {
 
 void RankState::add_of_state(const Event& event, std::int64_t at_ns) {
   switch (event.kind) {
-    case EventKind::param_status:
-      status_.push(
-          {.at_ns = at_ns, .param = event.a, .module = event.b, .gather = event.c, .code = event.code});
+    case EventKind::param_status: {
+      const auto change = ev::as<EventKind::param_status>(event);
+      status_.push({.at_ns = at_ns,
+                    .param = change.param,
+                    .module = change.module,
+                    .gather = change.gather,
+                    .code = event.code});
       return;
+    }
     case EventKind::memory_alloc:
     case EventKind::memory_free: {
-      const std::size_t pool = event.code >> 4;
+      const auto change = ev::as<EventKind::memory_alloc>(event);
+      const auto pool = static_cast<std::size_t>(change.pool);
       if (pool >= memory_.size()) return;
       memory_[pool].push({.at_ns = at_ns,
-                          .delta = event.kind == EventKind::memory_alloc ? event.v0 : -event.v0,
-                          .after = event.v1,
-                          .category = static_cast<ev::MemoryCategory>(event.code & 0xFU)});
+                          .delta = event.kind == EventKind::memory_alloc ? change.bytes : -change.bytes,
+                          .after = change.pool_bytes,
+                          .category = change.category});
       return;
     }
     case EventKind::bucket_open:
@@ -231,11 +237,11 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
     case EventKind::tokens:
       note(event, at_ns);
       return;
-    case EventKind::detail_changed:
-      for (Lane& lane : lanes_) {
-        lane.gap_of_detail(static_cast<ev::Detail>(std::min<std::uint32_t>(event.a, event.code)), at_ns);
-      }
+    case EventKind::detail_changed: {
+      const auto change = ev::as<EventKind::detail_changed>(event);
+      for (Lane& lane : lanes_) lane.gap_of_detail(std::min(change.before, change.detail), at_ns);
       return;
+    }
     case EventKind::bucket_open:
     case EventKind::bucket_add:
     case EventKind::bucket_flush:
@@ -243,12 +249,13 @@ void RankState::add_instant(const Event& event, std::int64_t at_ns) {
       buckets_.add(event, at_ns);
       if (for_ != For::blocks) add_of_state(event, at_ns);
       return;
-    case EventKind::gate:
+    case EventKind::gate: {
       ++gate_count_;
       if (!keeps(For::instants)) return;
-      gates_.push_back(
-          {.at_ns = at_ns, .number = event.a, .kind = static_cast<ev::GateKind>(event.code), .id = event.b});
+      const auto gate = ev::as<EventKind::gate>(event);
+      gates_.push_back({.at_ns = at_ns, .number = gate.number, .kind = gate.gate, .id = gate.id});
       return;
+    }
     default:
       return;
   }
@@ -262,7 +269,7 @@ void RankState::reserve(std::span<const Event> events) {
   for (const Event& event : events) {
     if (event.kind == EventKind::param_status) ++statuses;
     if (event.kind == EventKind::memory_alloc || event.kind == EventKind::memory_free)
-      ++memory[event.code >> 4];
+      ++memory[static_cast<std::size_t>(ev::as<EventKind::memory_alloc>(event).pool)];
   }
   status_.reserve(statuses);
   for (std::size_t p = 0; p < memory_.size(); ++p) memory_[p].reserve(memory[p]);

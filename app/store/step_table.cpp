@@ -10,6 +10,11 @@ namespace {
 constexpr std::size_t kEarlySteps = 16;
 /// Of one step: some values of each of thousands of ranks.
 constexpr std::size_t kEarlyValues = 1U << 16;
+
+/// Every kind that this table takes begins with its step.
+std::uint32_t step_of(const ev::Event& event) noexcept {
+  return ev::as<ev::EventKind::step_begin>(event).step;
+}
 }  // namespace
 
 std::size_t StepTable::place_of(std::uint32_t step) const {
@@ -42,7 +47,7 @@ std::size_t StepTable::index_of(std::uint32_t step) {
 }
 
 void StepTable::keep_for_later(const ev::Event& event, std::int64_t at_ns) {
-  std::vector<Early>& values = early_[event.a];
+  std::vector<Early>& values = early_[step_of(event)];
   if (values.size() < kEarlyValues) values.push_back({event, at_ns});
   if (early_.size() > kEarlySteps) early_.erase(early_.begin());
 }
@@ -58,33 +63,35 @@ void StepTable::end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns
 }
 
 void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns) {
+  const std::uint32_t step = step_of(event);
   if (event.kind == ev::EventKind::step_begin) {
     RankStep& current = ranks_[rank];
-    if (current.open && current.step != event.a) end_of_rank(index_of(current.step), std::nullopt);
-    current = {.step = event.a, .open = true};
-    const std::size_t index = index_of(event.a);
+    if (current.open && current.step != step) end_of_rank(index_of(current.step), std::nullopt);
+    current = {.step = step, .open = true};
+    const std::size_t index = index_of(step);
     // What was heard of the step before counts only as long as nobody said that it begins.
     std::int64_t& begin_ns = rows_[index].begin_ns;
     begin_ns = sums_[index].begun++ == 0 ? at_ns : std::min(begin_ns, at_ns);
     return;
   }
   if (event.kind == ev::EventKind::step_end) {
-    const std::size_t index = index_of(event.a);
+    const std::size_t index = index_of(step);
     StepRow& row = rows_[index];
     Sums& sums = sums_[index];
     if (row.begin_ns == kOpen) row.begin_ns = at_ns;
     RankStep& current = ranks_[rank];
-    if (current.step == event.a) current.open = false;
-    row.skipped = row.skipped || (event.code & 1U) != 0;
-    if (event.v0 > 0) {
-      row.tokens = std::max(sums.has_total_tokens ? row.tokens : 0, event.v0);
+    if (current.step == step) current.open = false;
+    const auto end = ev::as<ev::EventKind::step_end>(event);
+    row.skipped = row.skipped || end.skipped;
+    if (end.tokens > 0) {
+      row.tokens = std::max(sums.has_total_tokens ? row.tokens : 0, end.tokens);
       sums.has_total_tokens = true;
     }
     end_of_rank(index, at_ns);
     return;
   }
-  const std::size_t index = place_of(event.a);
-  if (!has_row(index, event.a)) return keep_for_later(event, at_ns);
+  const std::size_t index = place_of(step);
+  if (!has_row(index, step)) return keep_for_later(event, at_ns);
   // Where the begin was lost, the earliest thing heard of the step is the best that is known.
   if (sums_[index].begun == 0) rows_[index].begin_ns = std::min(rows_[index].begin_ns, at_ns);
   set_value(index, event);
