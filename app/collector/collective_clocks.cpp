@@ -22,8 +22,8 @@ constexpr std::int64_t kStamp_ns = 20'000;
 constexpr double kEvery_s = 0.02, kEveryOfRank_s = 1e-4;
 
 /// Done only when every rank has brought its part.
-bool ends_after_all(std::uint8_t op) {
-  switch (static_cast<CollectiveOp>(op)) {
+bool ends_after_all(CollectiveOp op) {
+  switch (op) {
     case CollectiveOp::all_gather:
     case CollectiveOp::reduce_scatter:
     case CollectiveOp::all_reduce:
@@ -37,8 +37,13 @@ bool ends_after_all(std::uint8_t op) {
   return false;
 }
 
-bool among_all(std::uint32_t code) {
-  return code == instrumentation::kNoId || instrumentation::scope_of(code) == CollectiveScope::world;
+bool among_all(instrumentation::CollectiveCode code) {
+  return !code.known() || code.scope() == CollectiveScope::world;
+}
+
+/// Of a collective's begin, end or the moment at which all have come, which begin with the same fields.
+instrumentation::Fields<EventKind::collective_begin> fields_of(const Event& event) noexcept {
+  return instrumentation::as<EventKind::collective_begin>(event);
 }
 }  // namespace
 
@@ -47,10 +52,10 @@ void CollectiveMeetings::add(std::uint32_t rank, std::uint32_t world, std::span<
   if (rank >= world || !believable(to_node_ns) || !believable(error_ns)) return;
   for (const Event& event : events) {
     if (event.kind == EventKind::collective_begin) {
-      if (among_all(event.c)) began(rank, world, event, to_node_ns, error_ns, now_s);
+      if (among_all(fields_of(event).code)) began(rank, world, event, to_node_ns, error_ns, now_s);
     } else if (event.kind == EventKind::collective_entered) {
       met(rank, event, to_node_ns, error_ns);
-    } else if (event.kind == EventKind::collective_end && ends_after_all(event.code)) {
+    } else if (event.kind == EventKind::collective_end && ends_after_all(fields_of(event).op)) {
       met(rank, event, to_node_ns, error_ns + kStamp_ns);
     }
   }
@@ -60,17 +65,17 @@ void CollectiveMeetings::began(std::uint32_t rank, std::uint32_t world, const Ev
                                std::int64_t to_node_ns, std::int64_t error_ns, double now_s) {
   const auto at = static_cast<std::int64_t>(event.ticks);
   if (!believable(at)) return;
-  Watched* watched = find(event.a);
+  Watched* watched = find(fields_of(event).sequence);
   // One that another rank has been through before could wait in vain for it.
-  const bool first = !heard_ || static_cast<std::int32_t>(event.a - newest_) > 0;
+  const bool first = !heard_ || static_cast<std::int32_t>(fields_of(event).sequence - newest_) > 0;
   if (first) {
     heard_ = true;
-    newest_ = event.a;
+    newest_ = fields_of(event).sequence;
     if (watched == nullptr && now_s - admitted_s_ >= kEvery_s + kEveryOfRank_s * world) watched = room(now_s);
     if (watched != nullptr && !watched->in_use) {
       admitted_s_ = now_s;
-      watched->sequence = event.a;
-      watched->op = event.code;
+      watched->sequence = fields_of(event).sequence;
+      watched->op = fields_of(event).op;
       watched->in_use = true;
       watched->since_s = now_s;
       watched->missing = world;
@@ -78,7 +83,7 @@ void CollectiveMeetings::began(std::uint32_t rank, std::uint32_t world, const Ev
       mark();
     }
   }
-  if (watched == nullptr || watched->op != event.code || watched->of_ranks.size() != world) return;
+  if (watched == nullptr || watched->op != fields_of(event).op || watched->of_ranks.size() != world) return;
   Meeting& meeting = watched->of_ranks[rank];
   if (meeting.came_ns != kUntold) return;
   meeting.came_ns = at + to_node_ns;
@@ -87,8 +92,8 @@ void CollectiveMeetings::began(std::uint32_t rank, std::uint32_t world, const Ev
 
 void CollectiveMeetings::met(std::uint32_t rank, const Event& event, std::int64_t to_node_ns,
                              std::int64_t error_ns) {
-  Watched* watched = find(event.a);
-  if (watched == nullptr || watched->op != event.code || rank >= watched->of_ranks.size()) return;
+  Watched* watched = find(fields_of(event).sequence);
+  if (watched == nullptr || watched->op != fields_of(event).op || rank >= watched->of_ranks.size()) return;
   Meeting& meeting = watched->of_ranks[rank];
   const auto at = static_cast<std::int64_t>(event.ticks);
   if (meeting.came_ns == kUntold || meeting.met_ns != kUntold || !believable(at) ||

@@ -39,7 +39,7 @@ class CollectiveMeetings {
  private:
   struct Watched {
     std::uint32_t sequence = 0;
-    std::uint8_t op = 0;
+    instrumentation::CollectiveOp op{};
     bool in_use = false;
     double since_s = 0;
     std::uint32_t missing = 0;      ///< ranks that have not told both

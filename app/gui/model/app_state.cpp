@@ -67,11 +67,11 @@ void AppState::select_span(store::LaneId lane, const store::Span& span) {
   switch (span.kind) {
     case ev::EventKind::module_begin:
       next.kind = SelectionKind::module;
-      next.module = span.a;
+      next.module = ev::as<ev::EventKind::module_begin>(span).module;
       break;
     case ev::EventKind::collective_begin:
       next.kind = SelectionKind::collective;
-      next.collective = span.a;
+      next.collective = ev::as<ev::EventKind::collective_begin>(span).sequence;
       if (const Fetch* fetch = run->index().fetch_of(lane.rank, span);
           fetch != nullptr && lane.stream == ev::StreamId::gather) {
         next.gather = fetch->gather;
@@ -82,8 +82,8 @@ void AppState::select_span(store::LaneId lane, const store::Span& span) {
       break;
     case ev::EventKind::fetch_wait_begin:
       next.kind = SelectionKind::wait;
-      next.module = span.a;
-      next.gather = span.b;
+      next.module = ev::as<ev::EventKind::fetch_wait_begin>(span).module;
+      next.gather = ev::as<ev::EventKind::fetch_wait_begin>(span).gather;
       break;
     case ev::EventKind::reduce_wait_begin:
     case ev::EventKind::deferred_wait_begin:
@@ -92,7 +92,7 @@ void AppState::select_span(store::LaneId lane, const store::Span& span) {
       break;
     case ev::EventKind::step_begin:
       next.kind = SelectionKind::step;
-      next.step = span.a;
+      next.step = ev::as<ev::EventKind::step_begin>(span).step;
       break;
     default:
       break;
@@ -168,10 +168,11 @@ bool AppState::selected_span(store::LaneId lane, const store::Span& span) const 
   switch (span.kind) {
     case ev::EventKind::module_begin:
       return (selection.kind == SelectionKind::module || selection.kind == SelectionKind::param) &&
-             selected_module(span.a);
+             selected_module(ev::as<ev::EventKind::module_begin>(span).module);
     case ev::EventKind::collective_begin:
       if (selection.kind == SelectionKind::collective) {
-        return selection.lane.stream == lane.stream && selection.collective == span.a;
+        return selection.lane.stream == lane.stream &&
+               selection.collective == ev::as<ev::EventKind::collective_begin>(span).sequence;
       }
       if (selection.kind == SelectionKind::param && lane.stream == ev::StreamId::gather) {
         const Fetch* fetch = run->index().fetch_of(lane.rank, span);
@@ -179,7 +180,8 @@ bool AppState::selected_span(store::LaneId lane, const store::Span& span) const 
       }
       return false;
     case ev::EventKind::step_begin:
-      return selection.kind == SelectionKind::step && selection.step == span.a;
+      return selection.kind == SelectionKind::step &&
+             selection.step == ev::as<ev::EventKind::step_begin>(span).step;
     default:
       return false;
   }

@@ -142,13 +142,13 @@ std::string gate_place(const store::Store& store, ev::GateKind kind, std::uint32
 std::string span_label(const store::Store& store, std::uint32_t rank, const store::Span& span) {
   switch (span.kind) {
     case ev::EventKind::step_begin:
-      return "step " + std::to_string(span.a);
+      return "step " + std::to_string(ev::as<ev::EventKind::step_begin>(span).step);
     case ev::EventKind::micro_step_begin:
-      return "micro-step " + std::to_string(span.a);
+      return "micro-step " + std::to_string(ev::as<ev::EventKind::micro_step_begin>(span).micro_step);
     case ev::EventKind::phase_begin:
-      return word(static_cast<ev::Phase>(span.code));
+      return word(ev::as<ev::EventKind::phase_begin>(span).phase);
     case ev::EventKind::module_begin:
-      return module_name(store, span.a);
+      return module_name(store, ev::as<ev::EventKind::module_begin>(span).module);
     case ev::EventKind::fetch_wait_begin:
       return "waits for parameters";
     case ev::EventKind::reduce_wait_begin:
@@ -157,22 +157,29 @@ std::string span_label(const store::Store& store, std::uint32_t rank, const stor
       return "waits for the deferred update";
     case ev::EventKind::data_wait_begin:
       return "waits for data";
-    case ev::EventKind::collective_begin:
-      return std::string(word(static_cast<ev::CollectiveOp>(span.code))) + " " + std::to_string(span.a);
+    case ev::EventKind::collective_begin: {
+      const auto fields = ev::as<ev::EventKind::collective_begin>(span);
+      return std::string(word(fields.op)) + " " + std::to_string(fields.sequence);
+    }
     case ev::EventKind::transfer_begin:
-      return word(static_cast<ev::TransferKind>(span.code));
-    case ev::EventKind::optimizer_begin:
-      return span.a == ev::kNoId ? "optimizer" : "optimizer group " + std::to_string(span.a);
+      return word(ev::as<ev::EventKind::transfer_begin>(span).transfer);
+    case ev::EventKind::optimizer_begin: {
+      const auto fields = ev::as<ev::EventKind::optimizer_begin>(span);
+      return fields.sub_group == ev::kNoId ? "optimizer"
+                                           : "optimizer group " + std::to_string(fields.sub_group);
+    }
     case ev::EventKind::kernel_begin: {
-      std::string name = store.name(rank, span.a);
-      return name.empty() ? "kernel " + std::to_string(span.a) : name;
+      const auto fields = ev::as<ev::EventKind::kernel_begin>(span);
+      std::string name = store.name(rank, fields.name);
+      return name.empty() ? "kernel " + std::to_string(fields.name) : name;
     }
     case ev::EventKind::gpu_begin: {
-      std::string name = store.name(rank, span.a);
-      return name.empty() ? word(ev::work_of(span.code)) : name;
+      const auto fields = ev::as<ev::EventKind::gpu_begin>(span);
+      std::string name = store.name(rank, fields.name);
+      return name.empty() ? word(fields.work) : name;
     }
     case ev::EventKind::gpu_sync_begin:
-      return std::string("host waits for ") + word(static_cast<ev::GpuSync>(span.code));
+      return std::string("host waits for ") + word(ev::as<ev::EventKind::gpu_sync_begin>(span).sync);
     case ev::EventKind::gpu_records_begin:
       return "GPU records";
     case ev::EventKind::paused_begin:

@@ -13,9 +13,6 @@ namespace {
 /// A wait shorter than this is the cost of looking, not of waiting.
 constexpr std::int64_t kNoticeableWait = 20'000;
 
-plan::ParamStatus status_of(std::uint8_t code) { return static_cast<plan::ParamStatus>(ev::status_of(code)); }
-ev::StatusCause cause_of(std::uint8_t code) { return static_cast<ev::StatusCause>(code >> 4); }
-
 }  // namespace
 
 const char* word(FetchOutcome outcome) noexcept {
@@ -49,23 +46,28 @@ namespace {
 bool take_nccl(const ev::Event& event, std::unordered_map<std::uint32_t, NcclNote>& notes) {
   switch (event.kind) {
     case ev::EventKind::nccl_collective: {
-      NcclNote& note = notes[event.a];
-      if (note.operations++ == 0) note.code = event.c;
-      note.alike = note.alike && note.code == event.c;
+      const auto fields = ev::as<ev::EventKind::nccl_collective>(event);
+      NcclNote& note = notes[fields.sequence];
+      const std::uint32_t code =
+          ev::nccl_code(fields.algorithm, fields.protocol, fields.channels, fields.warps);
+      if (note.operations++ == 0) note.code = code;
+      note.alike = note.alike && note.code == code;
       return true;
     }
     case ev::EventKind::nccl_kernel: {
-      NcclNote& note = notes[event.a];
-      note.channels_timed += event.c & 0xFFFFU;
-      note.channels_used += event.c >> 16U;
-      note.kernel_ns = std::max(note.kernel_ns, event.v0);
-      note.spread_ns = std::max(note.spread_ns, event.v1);
+      const auto fields = ev::as<ev::EventKind::nccl_kernel>(event);
+      NcclNote& note = notes[fields.sequence];
+      note.channels_timed += fields.channels_timed;
+      note.channels_used += fields.channels_used;
+      note.kernel_ns = std::max(note.kernel_ns, fields.begin_ns_before);
+      note.spread_ns = std::max(note.spread_ns, fields.first_end_ns_before);
       return true;
     }
     case ev::EventKind::nccl_proxy: {
-      NcclNote& note = notes[event.a];
-      note.proxies += event.c;
-      note.proxy_ns = std::max(note.proxy_ns, event.v0);
+      const auto fields = ev::as<ev::EventKind::nccl_proxy>(event);
+      NcclNote& note = notes[fields.sequence];
+      note.proxies += fields.operations;
+      note.proxy_ns = std::max(note.proxy_ns, fields.begin_ns_before);
       return true;
     }
     default:
@@ -135,45 +137,49 @@ void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Comp
   store.for_each_instant(rank, from, until + 1, [&](const ev::Event& event) {
     const auto at_ns = static_cast<std::int64_t>(event.ticks);
     if (event.kind == ev::EventKind::collective_part) {
-      index.parts[event.a].push_back(event.b);
+      const auto part = ev::as<ev::EventKind::collective_part>(event);
+      index.parts[part.sequence].push_back(part.param);
       return;
     }
     if (event.kind == ev::EventKind::outside_memory) {
-      index.outside.push_back({at_ns, event.v0});
+      index.outside.push_back({at_ns, ev::as<ev::EventKind::outside_memory>(event).bytes});
       return;
     }
     if (take_nccl(event, index.nccl)) return;
     if (event.kind == ev::EventKind::prefetch_issued) {
-      index.prefetch_issued.insert(event.a);
-      const auto fetch = index.by_gather.find(event.a);
+      const std::uint32_t gather = ev::as<ev::EventKind::prefetch_issued>(event).gather;
+      index.prefetch_issued.insert(gather);
+      const auto fetch = index.by_gather.find(gather);
       if (fetch != index.by_gather.end()) index.fetches[fetch->second].prefetched = true;
       return;
     }
     if (event.kind == ev::EventKind::prefetch_outcome) {
-      const auto fetch = index.by_gather.find(event.a);
-      const bool known = event.code <= static_cast<std::uint8_t>(plan::PrefetchOutcome::unused);
-      if (fetch != index.by_gather.end() && known) {
-        index.fetches[fetch->second].told = static_cast<plan::PrefetchOutcome>(event.code);
+      const auto fields = ev::as<ev::EventKind::prefetch_outcome>(event);
+      const auto fetch = index.by_gather.find(fields.gather);
+      if (fetch != index.by_gather.end() && fields.outcome <= plan::PrefetchOutcome::unused) {
+        index.fetches[fetch->second].told = fields.outcome;
       }
       return;
     }
-    if (event.kind != ev::EventKind::param_status || event.c == ev::kNoId) return;
-    const auto known = index.by_gather.find(event.c);
-    if (status_of(event.code) == plan::ParamStatus::in_flight) {
+    if (event.kind != ev::EventKind::param_status) return;
+    const auto change = ev::as<ev::EventKind::param_status>(event);
+    if (change.gather == ev::kNoId) return;
+    const auto known = index.by_gather.find(change.gather);
+    if (change.status.status() == plan::ParamStatus::in_flight) {
       if (known == index.by_gather.end()) {
         Fetch fetch;
-        fetch.gather = event.c;
-        fetch.module = event.b;
+        fetch.gather = change.gather;
+        fetch.module = change.module;
         fetch.prefetched =
-            cause_of(event.code) == ev::StatusCause::prefetch || index.prefetch_issued.contains(event.c);
+            change.cause == ev::StatusCause::prefetch || index.prefetch_issued.contains(change.gather);
         fetch.started_ns = at_ns;
-        index.by_gather.emplace(event.c, index.fetches.size());
+        index.by_gather.emplace(change.gather, index.fetches.size());
         index.fetches.push_back(std::move(fetch));
       }
-      Fetch& fetch = index.fetches[index.by_gather[event.c]];
-      fetch.params.push_back(event.a);
-      fetch.elems += event.v0;
-    } else if (status_of(event.code) == plan::ParamStatus::available && known != index.by_gather.end()) {
+      Fetch& fetch = index.fetches[index.by_gather[change.gather]];
+      fetch.params.push_back(change.param);
+      fetch.elems += change.elems;
+    } else if (change.status.status() == plan::ParamStatus::available && known != index.by_gather.end()) {
       Fetch& fetch = index.fetches[known->second];
       fetch.used_ns = std::min(fetch.used_ns, at_ns);
     }
@@ -209,17 +215,17 @@ void RunIndex::take_waits(const store::Store& store, std::uint32_t rank, RankInd
   index.compute_seen.resize(depths);
   const std::size_t before = index.waits.size();
   for (std::uint8_t depth = 0; depth < depths; ++depth) {
-    take_ended(store, lane, depth, index.instants_until, index.compute_seen[depth],
-               [&](const store::Span& span) {
-                 if (!store::is_wait(span.kind)) return;
-                 index.waits.push_back(span);
-                 if (span.kind != ev::EventKind::fetch_wait_begin) return;
-                 const auto known = index.by_gather.find(span.b);
-                 if (known == index.by_gather.end()) return;
-                 Fetch& fetch = index.fetches[known->second];
-                 fetch.wait_ns += store::time_of(store, rank, span).running_ns;
-                 fetch.used_ns = std::min(fetch.used_ns, span.end_ns);
-               });
+    take_ended(
+        store, lane, depth, index.instants_until, index.compute_seen[depth], [&](const store::Span& span) {
+          if (!store::is_wait(span.kind)) return;
+          index.waits.push_back(span);
+          if (span.kind != ev::EventKind::fetch_wait_begin) return;
+          const auto known = index.by_gather.find(ev::as<ev::EventKind::fetch_wait_begin>(span).gather);
+          if (known == index.by_gather.end()) return;
+          Fetch& fetch = index.fetches[known->second];
+          fetch.wait_ns += store::time_of(store, rank, span).running_ns;
+          fetch.used_ns = std::min(fetch.used_ns, span.end_ns);
+        });
   }
   if (index.waits.size() == before) return;
   const auto by_begin = [](const store::Span& x, const store::Span& y) { return x.begin_ns < y.begin_ns; };
@@ -257,7 +263,7 @@ const Fetch* RunIndex::fetch_of(std::uint32_t rank, const store::Span& span) con
 const Fetch* RunIndex::find_fetch(const RankIndex& index, const store::Span& span) {
   // The group of a gather is its id in the plan; a source that numbers groups otherwise is matched by time.
   constexpr std::int64_t kSlack = 50'000;
-  const auto named = index.by_gather.find(span.b);
+  const auto named = index.by_gather.find(ev::as<ev::EventKind::collective_begin>(span).group);
   if (named != index.by_gather.end()) {
     const Fetch& fetch = index.fetches[named->second];
     if (fetch.started_ns >= span.begin_ns - kSlack && fetch.started_ns <= span.end_ns) return &fetch;

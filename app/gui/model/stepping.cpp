@@ -104,75 +104,92 @@ std::optional<Deed> deed_of(const store::Store& store, const ev::Event& event) {
   deed.at_ns = static_cast<std::int64_t>(event.ticks);
   switch (event.kind) {
     case ev::EventKind::fetch_decision: {
-      const auto stop = static_cast<plan::PrefetchStop>(event.code);
-      deed.module = event.a;
-      deed.gather = event.b;
-      const std::string module(tail_path(module_name(store, event.a)));
+      const auto fields = ev::as<ev::EventKind::fetch_decision>(event);
+      const plan::PrefetchStop stop = fields.stop;
+      deed.module = fields.module;
+      deed.gather = fields.gather;
+      const std::string module(tail_path(module_name(store, fields.module)));
       if (stop == plan::PrefetchStop::returned) {
-        deed.param = static_cast<std::uint32_t>(event.v0);
+        deed.param = static_cast<std::uint32_t>(fields.prefetched_elems);
         deed.text = "Returned: " + std::string(tail_path(param_name(store, deed.param)));
         deed.reason = "an external parameter of " + module + ", which keeps it while it runs";
         return deed;
       }
-      deed.text = event.b == ev::kNoId ? module + ": nothing to gather"
-                                       : module + ": gather " + std::to_string(event.b);
-      deed.text += event.v0 > 0
-                       ? ", prefetched " + count(static_cast<double>(event.v0)).text() + " elements ahead"
+      deed.text = fields.gather == ev::kNoId ? module + ": nothing to gather"
+                                             : module + ": gather " + std::to_string(fields.gather);
+      deed.text += fields.prefetched_elems > 0
+                       ? ", prefetched " + count(static_cast<double>(fields.prefetched_elems)).text() +
+                             " elements ahead"
                        : ", prefetched nothing";
       deed.reason = std::string("Prefetching stopped: ") + sentence(stop);
       return deed;
     }
     case ev::EventKind::prefetch_outcome: {
-      const auto outcome = static_cast<plan::PrefetchOutcome>(event.code);
-      deed.module = event.b;
-      deed.gather = event.a;
-      deed.text = "Prefetch " + std::to_string(event.a) + ": " + plan::to_string(outcome);
+      const auto fields = ev::as<ev::EventKind::prefetch_outcome>(event);
+      const auto outcome = fields.outcome;
+      deed.module = fields.module;
+      deed.gather = fields.gather;
+      deed.text = "Prefetch " + std::to_string(fields.gather) + ": " + plan::to_string(outcome);
       if (outcome == plan::PrefetchOutcome::late) {
-        deed.reason = "compute waited " + duration(-event.v0).text();
+        deed.reason = "compute waited " + duration(-fields.slack_ns).text();
       } else if (outcome <= plan::PrefetchOutcome::just_in_time) {
-        deed.reason = "there " + duration(event.v0).text() + " before it was needed";
+        deed.reason = "there " + duration(fields.slack_ns).text() + " before it was needed";
       }
       return deed;
     }
     case ev::EventKind::in_flight_limit: {
-      const bool gathers = static_cast<plan::InFlight>(event.code) == plan::InFlight::gathers;
-      if (gathers) deed.gather = event.a;
+      const auto fields = ev::as<ev::EventKind::in_flight_limit>(event);
+      const bool gathers = fields.limited == plan::InFlight::gathers;
+      if (gathers) deed.gather = fields.id;
       deed.text =
-          std::string("Host waits for ") + (gathers ? "gather " : "bucket ") + std::to_string(event.a);
-      deed.reason = std::to_string(event.v0) + (gathers ? " gathers" : " reductions") +
-                    " are in flight, the limit is " + std::to_string(event.v1);
+          std::string("Host waits for ") + (gathers ? "gather " : "bucket ") + std::to_string(fields.id);
+      deed.reason = std::to_string(fields.in_flight) + (gathers ? " gathers" : " reductions") +
+                    " are in flight, the limit is " + std::to_string(fields.limit);
       return deed;
     }
-    case ev::EventKind::release_kept:
-      deed.module = event.a;
-      deed.param = event.b;
-      deed.text = "Kept: " + std::string(tail_path(param_name(store, event.b)));
-      deed.reason = sentence(static_cast<plan::KeepReason>(event.code));
+    case ev::EventKind::release_kept: {
+      const auto fields = ev::as<ev::EventKind::release_kept>(event);
+      deed.module = fields.module;
+      deed.param = fields.param;
+      deed.text = "Kept: " + std::string(tail_path(param_name(store, fields.param)));
+      deed.reason = sentence(fields.reason);
       return deed;
-    case ev::EventKind::bucket_flush:
-      deed.text = "Bucket " + std::to_string(event.a) + " reduced: " + std::to_string(event.c) +
-                  " gradients, " + count(static_cast<double>(event.v0)).text() + " elements";
-      deed.reason = sentence(static_cast<plan::FlushReason>(event.code));
-      deed.param = event.b;
+    }
+    case ev::EventKind::bucket_flush: {
+      const auto fields = ev::as<ev::EventKind::bucket_flush>(event);
+      deed.text = "Bucket " + std::to_string(fields.bucket) + " reduced: " + std::to_string(fields.params) +
+                  " gradients, " + count(static_cast<double>(fields.elems)).text() + " elements";
+      deed.reason = sentence(fields.reason);
+      deed.param = fields.trigger_param;
       return deed;
-    case ev::EventKind::bucket_add:
-      deed.param = event.b;
-      deed.text = "Gradient of " + std::string(tail_path(param_name(store, event.b))) + " joined bucket " +
-                  std::to_string(event.a);
-      deed.reason = "bucket now holds " + count(static_cast<double>(event.v1)).text() + " elements";
+    }
+    case ev::EventKind::bucket_add: {
+      const auto fields = ev::as<ev::EventKind::bucket_add>(event);
+      deed.param = fields.param;
+      deed.text = "Gradient of " + std::string(tail_path(param_name(store, fields.param))) +
+                  " joined bucket " + std::to_string(fields.bucket);
+      deed.reason =
+          "bucket now holds " + count(static_cast<double>(fields.bucket_elems)).text() + " elements";
       return deed;
-    case ev::EventKind::trace_mode:
-      deed.text = std::string("Trace: ") + word(static_cast<plan::TraceMode>(event.code));
+    }
+    case ev::EventKind::trace_mode: {
+      const auto fields = ev::as<ev::EventKind::trace_mode>(event);
+      deed.text = std::string("Trace: ") + word(fields.mode);
       return deed;
-    case ev::EventKind::trace_invalidated:
-      deed.module = event.b;
-      deed.text = "Trace invalidated at its step " + std::to_string(event.c);
+    }
+    case ev::EventKind::trace_invalidated: {
+      const auto fields = ev::as<ev::EventKind::trace_invalidated>(event);
+      deed.module = fields.got_module;
+      deed.text = "Trace invalidated at its step " + std::to_string(fields.trace_step);
       deed.reason = analysis::cause_text(store, analysis::read_invalidation(0, event));
       return deed;
-    case ev::EventKind::overflow:
-      if (event.code == 0) return std::nullopt;  // the check was made, nothing overflowed
+    }
+    case ev::EventKind::overflow: {
+      const auto fields = ev::as<ev::EventKind::overflow>(event);
+      if (fields.any_rank == 0) return std::nullopt;  // the check was made, nothing overflowed
       deed.text = "Overflow: the step is skipped";
       return deed;
+    }
     default:
       return update_deed(store, event);
   }
@@ -278,16 +295,17 @@ std::vector<Deed> deeds_between(const store::Store& store, std::uint32_t rank, s
   };
   store.for_each_instant(rank, begin_ns, end_ns, [&](const ev::Event& event) {
     if (event.kind == ev::EventKind::param_status) {
-      if (group.params.empty() || group.code != event.code || group.gather != event.c) {
+      const auto change = ev::as<ev::EventKind::param_status>(event);
+      if (group.params.empty() || group.code != event.code || group.gather != change.gather) {
         close();
         group.code = event.code;
         group.at_ns = static_cast<std::int64_t>(event.ticks);
         group.elems = 0;
-        group.module = event.b;
-        group.gather = event.c;
+        group.module = change.module;
+        group.gather = change.gather;
       }
-      group.params.push_back(event.a);
-      group.elems += event.v0;
+      group.params.push_back(change.param);
+      group.elems += change.elems;
       return;
     }
     if (std::optional<Deed> deed = deed_of(store, event)) {

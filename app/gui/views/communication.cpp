@@ -220,10 +220,15 @@ void CommunicationView::waits(Context& ctx, Rect room) {
     ctx.canvas.text_in(row.take_right(96), timestamp(wait.begin_ns, 100'000), c.muted, Font::mono_small,
                        Align::right);
     row.take_right(8);
-    const std::string what = wait.kind == ev::EventKind::fetch_wait_begin
-                                 ? (wait.a == ev::kNoId ? std::string("gather of persistent parameters")
-                                                        : "fetch for " + module_name(app.store(), wait.a))
-                                 : "bucket " + std::to_string(wait.a) + " to be reduced";
+    std::string what;
+    if (wait.kind == ev::EventKind::fetch_wait_begin) {
+      const std::uint32_t module = ev::as<ev::EventKind::fetch_wait_begin>(wait).module;
+      what = module == ev::kNoId ? "gather of persistent parameters"
+                                 : "fetch for " + module_name(app.store(), module);
+    } else {
+      what = "bucket " + std::to_string(ev::as<ev::EventKind::reduce_wait_begin>(wait).bucket) +
+             " to be reduced";
+    }
     if (ctx.canvas.text_in(row, what, c.text, Font::small) && over) ctx.tip(what);
     if (over && ctx.pointer.pressed[0]) {
       app.timeline.expanded.insert(rank);

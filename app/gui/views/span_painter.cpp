@@ -73,7 +73,7 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
   if (structure) color = mix(c.panel, color, 0.45F);
   if (one.kind == ev::EventKind::module_begin) {
     // Ancestors recede, so that the row of leaf modules is what is seen first.
-    const auto pass = static_cast<ev::Pass>(one.code);
+    const ev::Pass pass = ev::as<ev::EventKind::module_begin>(one).pass;
     color = mix(color, c.panel, std::max(0.0F, 0.50F - 0.12F * static_cast<float>(one.depth)));
     if (pass == ev::Pass::backward) color = mix(color, c.base, 0.22F);
   }
@@ -84,7 +84,8 @@ void SpanPainter::span(const TimelineRow& row, const Rect& rect, const store::Sp
   if (wait && strip_) canvas.fill(box, c.panel);
   canvas.fill(box, color, wait ? 0.45F : 1.0F, box.w > 6 ? 2.0F : 0.0F);
   if (wait) canvas.hatch(box, color, 0.9F, 5);
-  if (one.kind == ev::EventKind::module_begin && static_cast<ev::Pass>(one.code) == ev::Pass::recompute) {
+  if (one.kind == ev::EventKind::module_begin &&
+      ev::as<ev::EventKind::module_begin>(one).pass == ev::Pass::recompute) {
     canvas.hatch(box, c.panel, 0.35F, 7);
   }
   if (one.kind == ev::EventKind::paused_begin) canvas.hatch(box, c.muted, 0.6F, 7);
@@ -260,7 +261,8 @@ std::string SpanPainter::label(const TimelineRow& row, const store::Span& one, f
     if (!contents.empty()) return std::string(short_path(contents, chars));
   }
   if (one.kind == ev::EventKind::collective_begin && row.kind == RowKind::reduce) {
-    const auto parts = ctx_.app.run->index().parts(row.rank, one.a);
+    const auto parts =
+        ctx_.app.run->index().parts(row.rank, ev::as<ev::EventKind::collective_begin>(one).sequence);
     if (!parts.empty()) return std::string(short_path(param_name(data, parts.front()), chars));
   }
   if (store::is_wait(one.kind)) {
