@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "instrumentation/event_fields.h"
+
 namespace shardscope::collector {
 
 using instrumentation::CollectiveOp;

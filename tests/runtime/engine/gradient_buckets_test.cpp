@@ -54,7 +54,7 @@ std::vector<std::vector<std::uint32_t>> buffers(int stage, bool overlap, bool co
     if (event.kind == ev::EventKind::bucket_open) {
       by_backward.back().push_back(event.c);
     } else if (event.kind == ev::EventKind::bucket_flush &&
-               event.code >= code_of(plan::FlushReason::epilogue)) {
+               event.code >= static_cast<std::uint8_t>(plan::FlushReason::epilogue)) {
       by_backward.emplace_back();
     }
   }

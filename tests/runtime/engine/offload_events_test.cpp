@@ -18,7 +18,7 @@ using instrumentation::EventKind;
 using instrumentation::StreamId;
 using instrumentation::TransferKind;
 
-bool reads(const Event& event) { return event.code == code_of(TransferKind::nvme_read); }
+bool reads(const Event& event) { return event.code == static_cast<std::uint8_t>(TransferKind::nvme_read); }
 
 // Three sub-groups of one tile each; "r1" reads the second, "w1" writes it.
 TEST(PipelinedSwap, ReadsTheNextTileBeforeItWritesTheLast) {

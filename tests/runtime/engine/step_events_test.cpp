@@ -58,15 +58,15 @@ TEST(InputEvents, EveryMicroBatchIsCopiedAndWaitedFor) {
       ASSERT_EQ(copies.size(), 2U * 6);
       for (std::size_t i = 0; i < copies.size(); ++i) {
         EXPECT_EQ(copies[i].kind, i % 2 == 0 ? EventKind::transfer_begin : EventKind::transfer_end);
-        EXPECT_EQ(copies[i].code, code_of(TransferKind::input_to_device));
+        EXPECT_EQ(copies[i].code, static_cast<std::uint8_t>(TransferKind::input_to_device));
         EXPECT_EQ(copies[i].a, kNoId);
         EXPECT_EQ(copies[i].b, kNoId);
         EXPECT_EQ(copies[i].v0, kBatchBytes);
       }
       std::vector<Event> order;
       for (const Event& event : observed.lane(rank, StreamId::compute)) {
-        const bool forward =
-            event.kind == EventKind::phase_begin && event.code == code_of(instrumentation::Phase::forward);
+        const bool forward = event.kind == EventKind::phase_begin &&
+                             event.code == static_cast<std::uint8_t>(instrumentation::Phase::forward);
         if (forward || event.kind == EventKind::data_wait_begin || event.kind == EventKind::data_wait_end)
           order.push_back(event);
       }
@@ -100,11 +100,11 @@ TEST(InputEvents, AreNotOffloading) {
   for (const Event& event : train_observed(spec).lane(0, StreamId::copy)) {
     if (event.kind == EventKind::transfer_begin) bytes[event.code] += event.v0;
   }
-  EXPECT_EQ(bytes[code_of(TransferKind::input_to_device)], 2 * kBatchBytes);
+  EXPECT_EQ(bytes[static_cast<std::uint8_t>(TransferKind::input_to_device)], 2 * kBatchBytes);
   // Gradients leave; parameters come once more when the weights are set.
-  EXPECT_EQ(bytes[code_of(TransferKind::device_to_host)], 2 * 4 * model.elems);
-  EXPECT_GE(bytes[code_of(TransferKind::host_to_device)], 2 * 4 * model.elems);
-  EXPECT_LT(bytes[code_of(TransferKind::host_to_device)], 4 * 4 * model.elems);
+  EXPECT_EQ(bytes[static_cast<std::uint8_t>(TransferKind::device_to_host)], 2 * 4 * model.elems);
+  EXPECT_GE(bytes[static_cast<std::uint8_t>(TransferKind::host_to_device)], 2 * 4 * model.elems);
+  EXPECT_LT(bytes[static_cast<std::uint8_t>(TransferKind::host_to_device)], 4 * 4 * model.elems);
 }
 
 TEST(ClipFactor, IsWhatTheUpdateMultipliesBy) {
@@ -175,12 +175,13 @@ TEST(ZenFlowVotes, DecideTheNextUpdate) {
     EXPECT_LT(decided.size(), spec.steps);
     std::vector<std::uint32_t> updated;
     for (const Event& event : of_kind(observed, rank, EventKind::deferred_update)) {
-      if (event.code == code_of(instrumentation::DeferredState::published)) {
+      if (event.code == static_cast<std::uint8_t>(instrumentation::DeferredState::published)) {
         EXPECT_EQ(event.a, kNoId);
         continue;
       }
       updated.push_back(event.b);
-      EXPECT_EQ(event.a, code_of(event.b < 2 ? plan::UpdateCause::warm_up : plan::UpdateCause::votes));
+      EXPECT_EQ(event.a, static_cast<std::uint8_t>(event.b < 2 ? plan::UpdateCause::warm_up
+                                                               : plan::UpdateCause::votes));
     }
     EXPECT_EQ(updated, decided);
   }
@@ -201,7 +202,7 @@ TEST(BucketMemory, IsOfOneBucketOrWithOverlapOfThree) {
     const ObservedRun observed = train_observed(spec);
     std::int64_t held = 0, most = 0;
     for (const Event& event : observed.events.at(0)) {
-      if (event.code != code_of(instrumentation::MemoryCategory::reduce_bucket)) continue;
+      if (event.code != static_cast<std::uint8_t>(instrumentation::MemoryCategory::reduce_bucket)) continue;
       if (event.kind == EventKind::memory_alloc) held += event.v0;
       if (event.kind == EventKind::memory_free) held -= event.v0;
       most = std::max(most, held);

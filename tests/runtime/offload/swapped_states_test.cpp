@@ -87,7 +87,7 @@ TEST_P(Swapped, TransfersAreQueuedAroundUpdates) {
   std::string order;
   std::map<std::string, std::uint64_t> begins, ends;
   for (const ev::Event& event : drain()) {
-    const bool read = event.code == execution::code_of(ev::TransferKind::nvme_read);
+    const bool read = event.code == static_cast<std::uint8_t>(ev::TransferKind::nvme_read);
     const std::string transfer = (read ? "r" : "w") + std::to_string(event.b);
     switch (event.kind) {
       case ev::EventKind::transfer_begin:

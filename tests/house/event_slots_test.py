@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Only the transport, the recording's codec and what keeps spans touch an event's slots (a, b, c, v0, v1); all other
+code reads and writes fields by the names of instrumentation/event_kinds.def (as<kind>, make<kind>).
+
+usage: event_slots_test.py REPOSITORY"""
+
+import pathlib
+import re
+import sys
+
+SLOT = re.compile(r"\b(?:event|events\[\w+\]|e|span|one|part|submitted|collective)(?:\.|->)(a|b|c|v0|v1)\b(?!\()")
+FILLED = re.compile(r"\bEvent(?: \w+)?\{[^;]*?\.(a|b|c|v0|v1) = ", re.S)
+
+# Carries slots as they are, whatever a kind keeps in them.
+CARRIES = {
+    "instrumentation/event_fields.h": "the accessors",
+    "instrumentation/event_table.cpp": "the table as data",
+    "instrumentation/ring.h": "records of the ring",
+    "instrumentation/ring.cpp": "records of the ring",
+    "instrumentation/shedding.cpp": "the watermark of a pool",
+    "instrumentation/emission_cost.cpp": "an event to measure with",
+    "instrumentation/nvtx_ranges.cpp": "ids of begin and end",
+    "instrumentation/c_api/events.cpp": "the C structure",
+    "instrumentation/include/shardscope/events.h": "the C structure",
+    "instrumentation/nccl_profiler/sink.cpp": "the C structure",
+    "app/store/block_codec.cpp": "columns",
+    "app/store/chunk_columns.cpp": "columns",
+    "app/store/column_decoder.cpp": "columns",
+    "app/store/event_columns.h": "columns",
+    "app/store/lane.cpp": "spans from begins and ends",
+    "app/store/pauses.h": "the length of a pause, which the store keeps in v0",
+    "app/store/rank_state.cpp": "the same",
+    "app/store/store.cpp": "the same",
+    "app/export/csv.cpp": "events.csv and spans.csv have the slots as columns",
+    "app/export/chrome.cpp": "arguments that readers of older traces look for",
+    "app/gui/model/arrivals.cpp": "the same span on another rank",
+    "app/gui/model/app_state.cpp": "the same span, selected",
+}
+
+
+# TODO: the Inspector's texts.
+DETAILS = re.compile(r"app/gui/model/(span_|rank_)?details\w*\.cpp")
+
+
+def uses(text):
+    """Lines that touch a slot, comments left out."""
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
+    lines = {code.count("\n", 0, m.start()) + 1 for pattern in (SLOT, FILLED) for m in pattern.finditer(code)}
+    return sorted(lines)
+
+
+def check(root):
+    problems = []
+    for folder in ("instrumentation", "runtime", "app"):
+        for path in sorted((root / folder).rglob("*")):
+            name = path.relative_to(root).as_posix()
+            if path.suffix not in (".h", ".cpp", ".cu") or name in CARRIES or DETAILS.match(name):
+                continue
+            problems += [f"{name}:{line}: an event's slot; use its field's name" for line in uses(path.read_text())]
+    problems += [f"{name}: is listed here and gone" for name in CARRIES if not (root / name).exists()]
+    return problems
+
+
+def self_test():
+    assert uses("x = event.a;") == [1]
+    assert uses("\nspan.v0 = 1;") == [2]
+    assert uses("Event event{.kind = k,\n .a = 1};") == [1]
+    assert uses("// event.a\n/* span.v0 */ d.a; step.b; event.code") == []
+
+
+def main():
+    self_test()
+    problems = check(pathlib.Path(sys.argv[1]))
+    print("\n".join(problems) if problems else "events are read and written by the names of their fields")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
