@@ -40,8 +40,8 @@
 namespace shardscope::engine {
 using execution::advance;
 using execution::Context;
-using execution::emit_host;
 using execution::emit_end_on;
+using execution::emit_host;
 using execution::emit_on;
 using execution::EventPool;
 

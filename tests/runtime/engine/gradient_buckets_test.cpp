@@ -3,7 +3,6 @@
 
 #include "instrumentation/emitter.h"
 #include "instrumentation/ring.h"
-#include "runtime/engine/events.h"
 #include "runtime/engine/gradients.h"
 #include "runtime/execution/events.h"
 #include "tests/runtime/comm/thread_ranks.h"
