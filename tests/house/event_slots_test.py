@@ -38,7 +38,7 @@ CARRIES = {
 }
 
 
-# TODO: the Inspector's texts.
+# The Inspector's texts still read slots.
 DETAILS = re.compile(r"app/gui/model/(span_|rank_)?details\w*\.cpp")
 
 
