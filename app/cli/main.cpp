@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   add_consolidate(app, action);
   add_ab(app, action);
   add_view(app, action);
+  add_attach(app, action);
   add_record(app, action);
   add_collect(app, action);
   add_reading_verbs(app, action);

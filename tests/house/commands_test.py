@@ -42,7 +42,7 @@ def problems_of(code: str) -> tuple[int, list[str]]:
     """(commands looked at, what is wrong with them)"""
     looked, found = 0, []
     for program, arguments in COMMAND.findall(code):
-        words = re.split(r"\s(?:&&|;|&|>)(?:\s|$)", arguments + " ")[0].split()
+        words = re.split(r"\s(?:&&|;|&|>|--)(?:\s|$)", arguments + " ")[0].split()  # behind " -- " is another program
         verb: list[str] = []
         if program == "shardscope":
             if not words or not re.fullmatch(r"[a-z][a-z-]*", words[0]) or words[0] in WRAPPER:

@@ -1,0 +1,201 @@
+// `attach`: any PyTorch training as it is. The command runs under a collector of ours, with a folder in its
+// environment that arms the ranks it starts (python/shardscope).
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "app/cli/checks.h"
+#include "app/cli/launch.h"
+#include "app/cli/made_runs.h"
+#include "app/cli/process.h"
+#include "app/cli/say.h"
+#include "app/cli/scratch_folder.h"
+#include "app/cli/socket_files.h"
+#include "app/cli/verb.h"
+#include "app/collector/collector.h"
+#include "app/store/losses.h"
+
+namespace shardscope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+struct AttachOptions {
+  collector::CollectorOptions collector;
+  std::string detail = "params";
+  bool view = false, overwrite = false;
+  std::vector<std::string> command;
+};
+
+/// Runs first in every Python process that finds the folder on PYTHONPATH, before an installed wheel's entry
+/// point could: also where a launcher hands on no other variable than PYTHONPATH. Chains a `sitecustomize` of
+/// the user's that it hides.
+constexpr const char* kSitecustomize = R"(import os, sys
+_here = os.path.dirname(os.path.abspath(__file__))
+os.environ["SHARDSCOPE_ATTACH"] = _here
+
+
+def _user_sitecustomize():
+    import importlib.machinery
+    path = [p for p in sys.path if os.path.abspath(p or ".") != _here]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
+    if spec is not None and spec.loader is not None:
+        import importlib.util
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["sitecustomize"] = module
+        spec.loader.exec_module(module)
+
+
+def _arm():
+    if "RANK" not in os.environ and "OMPI_COMM_WORLD_RANK" not in os.environ:
+        return  # a launcher, or a single process: `import torch` arms the latter
+    try:
+        from shardscope import _arm
+    except ImportError as error:
+        print(f"shardscope: this Python ({sys.executable}) has no package `shardscope` ({error}): "
+              "its training is not recorded; pip install it", file=sys.stderr)
+        return
+    try:
+        _arm.arm_from(_here)
+    except Exception as error:
+        print(f"shardscope: not attached: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+_arm()
+_user_sitecustomize()
+)";
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) throw UserError(fmt::format("{}: cannot be written", path));
+}
+
+std::string key_of(const collector::Collector& collector, const char* holder) {
+  const std::string keys = collector.keys();
+  return keys.empty() ? "none" : (fs::absolute(keys) / (std::string(holder) + ".key")).string();
+}
+
+/// The folder's files. Settings travel in a file: some launchers hand on PYTHONPATH and few variables more.
+Environment inject(const ScratchFolder& folder, const AttachOptions& options,
+                   const collector::Collector& collector, const std::string& run_id) {
+  const nlohmann::json settings = {{"endpoint", collector.publish_endpoint()},
+                                   {"detail", options.detail},
+                                   {"run_id", run_id},
+                                   {"key_file", key_of(collector, "publish")}};
+  write_file(folder.file("settings.json"), settings.dump(1));
+  write_file(folder.file("sitecustomize.py"), kSitecustomize);
+  const char* before = std::getenv("PYTHONPATH");
+  const std::string path =
+      before != nullptr && *before != '\0' ? folder.path() + ":" + before : folder.path();
+  return {{"PYTHONPATH", path}, {"SHARDSCOPE_ATTACH", folder.path()}};
+}
+
+void say_end(const AttachOptions& options, const collector::Collector& collector, int exit_code) {
+  const collector::CollectorStatus status = collector.status();
+  std::size_t ranks = 0;
+  std::string losses;
+  collector.read([&](const store::Store& store) {
+    ranks = store.ranks().size();
+    losses = store::text_of(store::losses_of(store));
+  });
+  if (ranks == 0) {
+    say(stderr,
+        "shardscope: nothing was recorded: no rank came. Is the package `shardscope` installed in the Python "
+        "that ran (pip install ./python), and does it train with DeepSpeed, FSDP2 or DDP? "
+        "(docs/attach.md)\n");
+    return;
+  }
+  say(stderr, "shardscope: {} events of {} ranks, {}{}{}\n", status.events, ranks, losses,
+      options.collector.record_path.empty() ? "" : "; recorded to ", options.collector.record_path);
+  if (exit_code != 0 && !status.failure.empty())
+    say_text(stderr, "shardscope: " + store::plain_message(status.failure) + "\n");
+}
+
+int attach(AttachOptions options) {
+  if (!options.overwrite) keep_existing("--record", options.collector.record_path);
+  if (options.view && !has_display()) {
+    say(stderr, "shardscope: no display (DISPLAY is not set); the run goes on without a window\n");
+    options.view = false;
+  }
+  install_interrupt_handler();
+  std::random_device random;
+  const std::string run_id = fmt::format("{:08x}{:08x}", random(), random());
+  options.collector.run_id = run_id;
+  const ScratchFolder folder;
+  SocketFiles sockets;
+  collector::Collector collector(options.collector);
+  sockets.of(collector.publish_endpoint());
+  warn_if_insecure(options.collector, collector.publish_endpoint());
+  std::unique_ptr<Process> dashboard;
+  if (options.view) {
+    dashboard = std::make_unique<Process>(std::vector<std::string>{sibling_program("shardscope-gui"),
+                                                                   "--connect", collector.publish_endpoint()},
+                                          Process::Output::inherit,
+                                          Environment{{"SHARDSCOPE_KEY", key_of(collector, "control")}});
+  }
+  say(stderr, "shardscope: listening on {}; to watch the run: shardscope view {}\n",
+      collector.publish_endpoint(), collector.publish_endpoint());
+
+  Process command(options.command, Process::Output::inherit, inject(folder, options, collector, run_id));
+  bool passed_on = false;
+  while (command.running()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (interrupted() && !passed_on) {
+      command.signal(interrupt_code() - 128);  // the command decides what it means, as without us
+      passed_on = true;
+    }
+  }
+  const int exit_code = command.wait();
+  // What ranks have sent before they ended may still be on its way.
+  for (int i = 0; i < 20 && !collector.status().finished; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (dashboard && !interrupted()) {
+    say(stderr, "shardscope: training has ended; close the window to finish\n");
+    while (dashboard->running() && !interrupted())
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  collector.stop();
+  say_end(options, collector, exit_code);
+  const std::string& error = collector.status().recording_error;
+  if (!error.empty()) say(stderr, "shardscope: {}\n", error);
+  return exit_code != 0 || error.empty() ? exit_code : 1;
+}
+
+}  // namespace
+
+void add_attach(CLI::App& app, Action& action) {
+  auto options = std::make_shared<AttachOptions>();
+  CLI::App* verb = app.add_subcommand(
+      "attach", "Watch a PyTorch training command as it is: attach [OPTIONS] -- torchrun train.py");
+  verb->add_option("--record", options->collector.record_path, "Record to this *.zscope file");
+  verb->add_flag("--overwrite", options->overwrite, "Replace an existing recording");
+  verb->add_flag("--view,!--no-view", options->view, "Open the dashboard on the run (default: no)");
+  verb->add_option("--detail", options->detail, "What the ranks emit")
+      ->check(CLI::IsMember({"steps", "phases", "modules", "params", "kernels"}))
+      ->capture_default_str();
+  options->collector.listen = "tcp://127.0.0.1:0";
+  verb->add_option("--listen", options->collector.listen, "Endpoint the ranks publish to")
+      ->check(kEndpoint)
+      ->capture_default_str();
+  verb->add_option("--keys", options->collector.keys,
+                   "Let in who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
+  verb->add_flag(
+      "--insecure", options->collector.insecure,
+      "Without keys: whoever reaches the endpoint can read and control the run (docs/security.md)");
+  verb->add_option("command", options->command, "The training command, after `--`")->required();
+  verb->positionals_at_end();
+  verb->callback([options, &action] { action = [options] { return attach(*options); }; });
+}
+
+}  // namespace shardscope::cli

@@ -1,0 +1,247 @@
+"""Wrapping the framework's own methods: class attributes, replaced after their module has been imported.
+
+A table of an adapter names symbols and the parameters that they are expected to have. Where a symbol is missing or its
+parameters differ, nothing of that adapter is wrapped: it says so once and the framework runs as it is. A hook that
+raises is turned off, said once, and never reaches the user.
+"""
+import functools
+import importlib.abc
+import importlib.util
+import inspect
+import sys
+
+from shardscope import _say
+
+_adapters_of = {}  # module name -> [adapter]
+_undo = []  # what detach() does, last first
+
+
+class Differs(Exception):
+    """A symbol is not as the table says; the text says which and how."""
+
+
+class Adapter:
+    """A framework's hook table. `on` is cleared by the first hook that raises, or when a symbol differs."""
+
+    def __init__(self, name, module, install):
+        self.name, self.module, self.install, self.on = name, module, install, True
+
+    def installed(self, module):
+        if not self.on:
+            return
+        pending = Table(self, module)
+        try:
+            self.install(pending)
+        except Differs as why:
+            return self.turn_off(f"{why}; this part is not recorded")
+        except Exception as error:  # of our own making: the user's import goes on
+            return self.turn_off(f"{type(error).__name__}: {error}; this part is not recorded")
+        pending.apply()
+
+    def turn_off(self, why):
+        if self.on:
+            self.on = False
+            _say.warning(f"{self.name}: {why}")
+
+    def failed(self, symbol, error):
+        self.turn_off(f"the hook of {symbol} failed ({type(error).__name__}: {error}) and is off; training is as before")
+
+
+class Table:
+    """Collects an adapter's wraps; apply() makes them only if all symbols are there."""
+
+    def __init__(self, adapter, module):
+        self.adapter, self.module, self.wraps = adapter, module, []
+
+    def owner(self, path):
+        """What `path` names in the module ("Class" or "" for the module itself)."""
+        owner = self.module
+        for part in filter(None, path.split(".")):
+            if not hasattr(owner, part):
+                raise Differs(f"{self.module.__name__}.{path} is not there")
+            owner = getattr(owner, part)
+        return owner
+
+    def wrap(self, symbol, parameters, before=None, after=None, raised=None):
+        """`symbol`: "Class.method" or "function". `parameters`: its first ones by name, separated by spaces.
+
+        before(*arguments) runs ahead of the original; what it returns is handed to after(token, result, *arguments),
+        which runs once the original has returned; raised(token), where it has raised.
+        """
+        path, _, name = symbol.rpartition(".")
+        owner = self.owner(path)
+        original = inspect.getattr_static(owner, name, None)
+        if original is None:
+            raise Differs(f"{self.module.__name__}.{symbol} is not there")
+        inner = original.__func__ if isinstance(original, staticmethod) else original
+        check_parameters(f"{self.module.__name__}.{symbol}", inner, parameters)
+        outer = wrapped(self.adapter, symbol, inner, before, after, raised)
+        self.wraps.append((owner, name, staticmethod(outer) if isinstance(original, staticmethod) else outer))
+
+    def has(self, symbol):
+        path, _, name = symbol.rpartition(".")
+        return hasattr(self.owner(path), name)
+
+    def replace(self, owner, name, value):
+        self.wraps.append((owner, name, value))
+
+    def apply(self):
+        for owner, name, value in self.wraps:
+            own = name in vars(owner)
+            before = vars(owner).get(name)
+            setattr(owner, name, value)
+            _undo.append((owner, name, own, before))
+
+
+def check_parameters(symbol, function, parameters):
+    """Raises Differs unless the function's first parameters are these ("self a b")."""
+    expected = parameters.split()
+    try:
+        known = list(inspect.signature(undecorated(function)).parameters)
+    except (TypeError, ValueError):
+        return
+    if known[:len(expected)] != expected:
+        raise Differs(f"{symbol} takes ({', '.join(known)}), not ({', '.join(expected)}, ...)")
+
+
+def undecorated(function):
+    """What a decorator without functools.wraps hands (*args, **kwargs) on to, as DeepSpeed's instrument_w_nvtx does."""
+    catch_all = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    while tuple(p.kind for p in inspect.signature(function).parameters.values()) == catch_all:
+        held = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+        inner = [value for value in held if inspect.isfunction(value)]
+        if len(inner) != 1:
+            break
+        function = inner[0]
+    return function
+
+
+def wrapped(adapter, symbol, inner, before, after, raised=None):
+    """The wrapper; the three forms spare each call what it does not need."""
+    if before is not None and after is not None:
+        def outer(*args, **kwargs):
+            if not adapter.on:
+                return inner(*args, **kwargs)
+            token = None
+            try:
+                token = before(*args, **kwargs)
+            except Exception as error:
+                adapter.failed(symbol, error)
+            try:
+                result = inner(*args, **kwargs)
+            except BaseException:
+                if raised is not None and adapter.on:
+                    raised(token)
+                raise
+            if adapter.on:
+                try:
+                    after(token, result, *args, **kwargs)
+                except Exception as error:
+                    adapter.failed(symbol, error)
+            return result
+    elif before is not None:
+        def outer(*args, **kwargs):
+            if adapter.on:
+                try:
+                    before(*args, **kwargs)
+                except Exception as error:
+                    adapter.failed(symbol, error)
+            return inner(*args, **kwargs)
+    else:
+        def outer(*args, **kwargs):
+            result = inner(*args, **kwargs)
+            if adapter.on:
+                try:
+                    after(None, result, *args, **kwargs)
+                except Exception as error:
+                    adapter.failed(symbol, error)
+            return result
+    functools.update_wrapper(outer, inner)
+    return _as_hidden_from_dynamo(outer, inner)
+
+
+def _as_hidden_from_dynamo(outer, inner):
+    """What dynamo does not trace stays so, or it would trace the wrapper."""
+    if not getattr(inner, "_torchdynamo_disable", False):
+        return outer
+    import torch
+    return torch.compiler.disable(outer)
+
+
+def turn_off_all():
+    """Puts every class back as it was."""
+    while _undo:
+        owner, name, own, value = _undo.pop()
+        if own:
+            setattr(owner, name, value)
+        else:
+            delattr(owner, name)
+    for adapters in _adapters_of.values():
+        for adapter in adapters:
+            adapter.on = False
+
+
+def watch(adapter):
+    """Installs the adapter once its module is imported: now, if it is already."""
+    _adapters_of.setdefault(adapter.module, []).append(adapter)
+    module = sys.modules.get(adapter.module)
+    # One that is being imported right now is found by the finder no more: `spec._initializing` says so.
+    if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+        adapter.installed(module)
+    elif not any(isinstance(finder, AfterImport) for finder in sys.meta_path):
+        sys.meta_path.insert(0, AfterImport())
+
+
+def install_now():
+    """Adapters whose modules were being imported when they were asked for."""
+    for name, adapters in _adapters_of.items():
+        module = sys.modules.get(name)
+        if module is None:
+            continue
+        for adapter in adapters:
+            if not getattr(adapter, "done", False):
+                adapter.done = True
+                adapter.installed(module)
+
+
+class AfterImport(importlib.abc.MetaPathFinder):
+    """Runs the adapters of a module right after it has been executed."""
+
+    def find_spec(self, name, path=None, target=None):
+        adapters = _adapters_of.get(name)
+        if not adapters:
+            return None
+        sys.meta_path.remove(self)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            sys.meta_path.insert(0, self)
+        if spec is None or spec.loader is None:
+            return None
+        spec.loader = _Loader(spec.loader, adapters)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, inner, adapters):
+        self.inner, self.adapters = inner, adapters
+
+    def create_module(self, spec):
+        return self.inner.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = self.inner
+        module.__loader__ = self.inner
+        self.inner.exec_module(module)
+        for adapter in self.adapters:
+            adapter.done = True
+            adapter.installed(module)
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+def forget():
+    """After turn_off_all(): the next attach() makes new adapters."""
+    _adapters_of.clear()
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, AfterImport)]

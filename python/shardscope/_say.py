@@ -1,0 +1,35 @@
+"""What the package says: on standard error, once each, and in the recording when there is one."""
+import sys
+
+_said = set()
+_kept = []  # texts from before the run had started
+sink = None  # f(severity, text) of the run
+
+
+def warning(text):
+    _tell(1, text, True)
+
+
+def info(text):
+    _tell(0, text, False)
+
+
+def _tell(severity, text, aloud):
+    if text in _said:
+        return
+    _said.add(text)
+    if aloud:
+        print(f"shardscope: {text}", file=sys.stderr, flush=True)
+    if sink is None:
+        _kept.append((severity, text))
+    else:
+        sink(severity, text)
+
+
+def flush_to(new_sink):
+    """From now on the run takes the texts, those from before it first."""
+    global sink
+    sink = new_sink
+    for severity, text in _kept:
+        sink(severity, text)
+    _kept.clear()

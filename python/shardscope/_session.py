@@ -1,0 +1,240 @@
+"""The run of this process: who it is, its tables, and where training stands (step, micro-step, phase, open spans).
+
+There is one, `session`. Adapters describe a model to it and tell it what happens; it emits.
+"""
+import json
+import os
+import struct
+import weakref
+
+from shardscope import _core, _kinds as k, _say
+
+NO_ID = k.NO_ID
+emit = _core.emit
+
+
+def bits(value):
+    return struct.unpack("<q", struct.pack("<d", value))[0]
+
+
+class Session:
+    def __init__(self):
+        self.settings = None
+        self.run = None
+        self.forked = False
+        self.plain = False  # no engine: torch itself tells backward, step and norm
+        self.model = None  # weak reference to what was described
+        self.modules, self.params = {}, {}  # id(object) -> number
+        self.alive = []  # weak references that take a number back with its object
+        self.param_elems, self.param_owner = [], []
+        self.step = self.micro_step = 0
+        self.in_step = self.in_micro_step = False
+        self.phase = None
+        self.spans = []  # open module spans of the compute lane: (pass, module)
+        self.available = 0  # elements of gathered parameters
+        self.gathers = self.buckets = self.sequence = 0
+        self.purpose = None  # what the next collective is for: (lane, id, [(param, elems)])
+        self.unfinished = []  # (work, what to do once it is complete) of collectives that tell no end; no work: it has returned
+        self.exit_code, self.last_words = 0, ""
+
+    @property
+    def started(self):
+        return self.run is not None and not self.forked
+
+    # ---- describing ---------------------------------------------------------------------------------
+
+    def describe(self, model, describe, **info):
+        """Creates the run, lets describe(run) fill in its tables, and starts it. One model for each process: another one
+        is named in the recording and its hooks find no numbers, so that nothing of it is mistaken for the first's."""
+        if self.forked or self.settings is None:
+            return False
+        if self.run is not None:
+            if self.model() is not model:
+                _say.warning(f"a second model ({type(model).__name__}) is trained in this process: only the first is recorded")
+            return False
+        settings = self.settings
+        world = int(os.environ.get("WORLD_SIZE", "1"))
+        rank = int(os.environ.get("RANK", "0"))
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("LOCAL_SIZE", "0"))) or world
+        if info.get("ranks"):
+            rank, world = info["ranks"]
+        config = info.get("config", {})
+        run = _core.Run(run_id=settings["run_id"], model=type(model).__name__, device=info.get("device", ""), hardware="",
+                        versions=info["framework"], config_json=json.dumps(config, default=str), rank=rank, world=world,
+                        local_world=min(local, world), stage=info["stage"], param_bytes=info.get("param_bytes", 4),
+                        grad_bytes=info.get("grad_bytes", 4), master_bytes=info.get("master_bytes", 0))
+        self.model = weakref.ref(model)
+        self.run = run
+        try:
+            describe(run)
+            run.start(endpoint=settings["endpoint"], detail=settings.get("detail", k.PARAMS),
+                      key_file=settings.get("key_file", ""), linger_s=settings.get("linger_s", 5.0))
+        except Exception:
+            self.run = None
+            raise
+        _say.flush_to(self._message)
+        return True
+
+    def _message(self, severity, text):
+        if self.started:
+            self.run.message(severity, text)
+
+    def add_module(self, module, parent, path, hooks=True):
+        number = self.run.add_module(parent=parent, path=path, type=type(module).__name__, hooks=hooks)
+        self._number(self.modules, module, number)
+        return number
+
+    def add_modules(self, model):
+        """The whole tree, parents first."""
+        numbers = {}
+        for path, module in model.named_modules():
+            parent = numbers.get(path.rpartition(".")[0], NO_ID) if path else NO_ID
+            numbers[path] = self.add_module(module, parent, path)
+        return numbers
+
+    def add_param(self, param, name, shape, elems, shard_elems=0, padding=0, persistent=False, trained=True, dtype=None):
+        number = self.run.add_param(name=name, dtype=k.DTYPE_NAMES.get(str(dtype), str(dtype).replace("torch.", "")),
+                                    shape=list(shape), shard_elems=shard_elems, padding_elems=padding,
+                                    persistent=persistent, trained=trained)
+        self._number(self.params, param, number)
+        self.param_elems.append(elems)
+        self.param_owner.append(NO_ID)
+        return number
+
+    def use_param(self, module, param):
+        self.run.use_param(module, param)
+        if self.param_owner[param] == NO_ID:
+            self.param_owner[param] = module
+
+    def _number(self, table, thing, number):
+        key = id(thing)
+        table[key] = number
+        self.alive.append(weakref.ref(thing, lambda _: table.pop(key, None)))
+
+    # ---- where training stands ------------------------------------------------------------------------
+
+    def begin_micro_step(self):
+        """A forward whose gradients are wanted begins: gates, the step if none is open, the micro-step, its phase."""
+        self.end_micro_step()
+        if not self.in_step:
+            _core.gate(k.GATE_STEP, self.step)
+            emit(k.STEP_BEGIN, k.HOST, 0, self.step, NO_ID, NO_ID, 0, 0)
+            self.in_step, self.micro_step = True, 0
+        _core.gate(k.GATE_MICRO_STEP, self.micro_step)
+        emit(k.MICRO_STEP_BEGIN, k.HOST, 0, self.micro_step, self.step, NO_ID, 0, 0)
+        self.in_micro_step = True
+        self.begin_phase(k.FORWARD)
+
+    def end_micro_step(self):
+        self.end_phase()
+        if self.in_micro_step:
+            emit(k.MICRO_STEP_END, k.HOST, 0, self.micro_step, self.step, NO_ID, 0, 0)
+            self.micro_step += 1
+            self.in_micro_step = False
+
+    def begin_phase(self, phase):
+        if self.phase == phase:
+            return
+        self.end_phase()
+        self.phase = phase
+        emit(k.PHASE_BEGIN, k.COMPUTE, phase, self.step, self.micro_step, NO_ID, 0, 0)
+
+    def end_phase(self):
+        self.poll()
+        while self.spans:
+            self.close_span()
+        if self.phase is not None:
+            emit(k.PHASE_END, k.COMPUTE, self.phase, self.step, self.micro_step, NO_ID, 0, 0)
+            self.phase = None
+
+    def begin_backward(self):
+        if self.in_micro_step:
+            self.begin_phase(k.BACKWARD)
+
+    def begin_optimizer(self):
+        self.end_micro_step()
+        if self.in_step and self.phase != k.OPTIMIZER:
+            _core.gate(k.GATE_OPTIMIZER, self.step)
+            self.begin_phase(k.OPTIMIZER)
+
+    def end_step(self, skipped=False):
+        self.end_micro_step()
+        if self.in_step:
+            emit(k.STEP_END, k.HOST, int(skipped), self.step, NO_ID, NO_ID, 0, 0)
+            self.in_step = False
+            self.step += 1
+
+    def poll(self):
+        """Ends collectives that are complete by now. Asks, waits for none."""
+        if self.unfinished:
+            waiting, self.unfinished = self.unfinished, []
+            for work, ended in waiting:
+                if work is None or work.is_completed():
+                    ended()
+                else:
+                    self.unfinished.append((work, ended))
+
+    def purpose_served(self):
+        """What was issued for a gather or a bucket has been issued."""
+        self.purpose = None
+        self.poll()
+
+    # ---- spans of modules -----------------------------------------------------------------------------
+
+    @staticmethod
+    def forward_pass():
+        """A forward inside a backward is a recomputed one."""
+        import torch
+        return k.PASS_RECOMPUTE if torch._C._current_graph_task_id() != -1 else k.PASS_FORWARD
+
+    def begin_span(self, which, module):
+        self.poll()
+        self.spans.append((which, module))
+        emit(k.MODULE_BEGIN, k.COMPUTE, which, module, self.micro_step, NO_ID, 0, 0)
+
+    def close_span(self):
+        which, module = self.spans.pop()
+        emit(k.MODULE_END, k.COMPUTE, which, module, self.micro_step, NO_ID, 0, 0)
+
+    def end_span(self, module):
+        """Ends the innermost span of this module, and those within it that never ended. None open: nothing."""
+        if any(open_module == module for _, open_module in self.spans):
+            while self.spans[-1][1] != module:
+                self.close_span()
+            self.close_span()
+
+    # ---- values ---------------------------------------------------------------------------------------
+
+    def loss(self, tensor):
+        """Of a tensor on the CPU; one on a device would have to be waited for (see values.py)."""
+        from shardscope import _values
+        _values.take(tensor, lambda value, step=self.step, micro=self.micro_step:
+                     emit(k.LOSS, k.HOST, 0, step, micro, NO_ID, bits(value), 0))
+
+    def grad_norm(self, value):
+        from shardscope import _values
+        _values.take(value, lambda norm, step=self.step: emit(k.GRAD_NORM, k.HOST, 0, step, NO_ID, NO_ID, bits(norm), 0))
+
+    def learning_rate(self, value):
+        emit(k.LEARNING_RATE, k.HOST, 0, self.step, NO_ID, NO_ID, bits(float(value)), 0)
+
+    # ---- the end --------------------------------------------------------------------------------------
+
+    def finish(self):
+        if not self.started:
+            return
+        run, self.run = self.run, None
+        _say.sink = None
+        try:
+            run.finish(self.exit_code, self.last_words or ("done" if self.exit_code == 0 else f"exit code {self.exit_code}"))
+        finally:
+            run.close()
+
+    def after_fork(self):
+        """In a child: its threads are the parent's. Nothing is emitted, joined or freed any more."""
+        self.forked = True
+        if self.run is not None:
+            self.run.abandon()
+
+
+session = Session()

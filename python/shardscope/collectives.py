@@ -1,0 +1,151 @@
+"""Collectives of every process group, by torch's own hooks of process groups (PyTorch 2.15).
+
+| symbol | what it tells |
+|---|---|
+| distributed_c10d._new_process_group_helper, after | the group; its hooks are registered |
+| ProcessGroup.register_pre_hook | operation, elements, bytes, type; issued |
+| ProcessGroup.register_post_hook | its Work: the end is told by the Work's future |
+
+A lane holds one collective at a time: what is issued while another runs begins when that has ended, as on a stream.
+Where torch has no such hooks (2.13), collectives are not recorded, and it says so.
+"""
+import collections
+import functools
+import threading
+
+from shardscope import _core, _kinds as k, _say
+from shardscope._hooks import Adapter
+from shardscope._session import NO_ID, session
+
+emit = _core.emit
+HOOK_ID = 0x5A5C09E  # of ours, among those that others register
+OPS = (("allgather", k.ALL_GATHER), ("all_gather", k.ALL_GATHER), ("reduce_scatter", k.REDUCE_SCATTER),
+       ("allreduce", k.ALL_REDUCE), ("all_reduce", k.ALL_REDUCE), ("broadcast", k.BROADCAST), ("barrier", k.BARRIER),
+       ("alltoall", k.ALL_TO_ALL), ("all_to_all", k.ALL_TO_ALL), ("reduce", k.OP_REDUCE))
+# Which tensors are whole: of a gather its output, of a reduction its input.
+WHOLE_IS_OUTPUT = {k.ALL_GATHER}
+
+_groups = {}  # id(group) -> hooks, so that detach() can take them back
+
+
+def adapters():
+    return [Adapter("collectives", "torch.distributed.distributed_c10d", install)]
+
+
+def install(table):
+    from torch._C._distributed_c10d import ProcessGroup
+    if not hasattr(ProcessGroup, "register_pre_hook"):
+        _say.info("collectives are not recorded: this PyTorch has no hooks of process groups")
+        return
+    adapter = table.adapter
+
+    def made(_, result, *args, **kwargs):
+        if isinstance(result[0], ProcessGroup):
+            Hooks(adapter, result[0])
+
+    table.wrap("_new_process_group_helper", "group_size group_rank global_ranks_in_group", after=made)
+    for group in list(getattr(table.module, "_world").pg_map):
+        Hooks(adapter, group)
+
+
+@functools.cache
+def op_of(name):
+    """Of torch's HookOpName; None: not a collective that has a number here."""
+    return next((op for part, op in OPS if part in name.name.lower()), None)
+
+
+class Lane:
+    """Collectives of one lane in the order in which they were issued; at most one of them is open."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.waiting = collections.deque()  # [begin, end, done]
+
+    def issue(self, entry):
+        with self.lock:
+            self.waiting.append(entry)
+            if len(self.waiting) == 1:
+                emit(*entry.begin)
+
+    def done(self, entry):
+        with self.lock:
+            entry.ended = True
+            while self.waiting and self.waiting[0].ended:
+                emit(*self.waiting.popleft().end)
+                if self.waiting:
+                    emit(*self.waiting[0].begin)
+
+
+LANES = {k.GATHER: Lane(), k.REDUCE: Lane()}
+
+
+class Entry:
+    __slots__ = ("begin", "end", "ended", "lane", "on_host")
+
+
+class Hooks:
+    """Of one process group."""
+
+    def __init__(self, adapter, group):
+        self.adapter, self.size = adapter, group.size()
+        self.open = {}  # op_id -> entry between pre and post hook
+        _groups[id(group)] = self
+        group.register_pre_hook(HOOK_ID, self.before)
+        group.register_post_hook(HOOK_ID, self.after)
+
+    def before(self, call):
+        if not self.adapter.on or not session.started or self.size < 2:
+            return
+        try:
+            self.issued(call)
+        except Exception as error:
+            self.adapter.failed("register_pre_hook", error)
+
+    def issued(self, call):
+        op = op_of(call.name)
+        if op is None:
+            return
+        session.poll()
+        tensors = call.output_tensors if op in WHOLE_IS_OUTPUT else call.input_tensors
+        tensors = tensors or call.input_tensors
+        elems = sum(t.numel() for t in tensors)
+        size = tensors[0].element_size() if tensors else 0
+        sequence = session.sequence
+        session.sequence += 1
+        lane, owner, parts = session.purpose or (k.GATHER if op in (k.ALL_GATHER, k.BROADCAST) else k.REDUCE, NO_ID, ())
+        # The parts are told with the first collective of a gather or bucket; what follows for it names it too.
+        if session.purpose is not None:
+            session.purpose = (lane, owner, ())
+        dtype = k.DTYPE_CODES.get(str(tensors[0].dtype)) if tensors else None
+        code = NO_ID if dtype is None else dtype | self.size << 16
+        emit(k.COLLECTIVE_SUBMITTED, k.HOST, op, sequence, owner, max(len(parts), 1), elems, elems * size)
+        for param, part_elems in parts:
+            emit(k.COLLECTIVE_PART, k.HOST, op, sequence, param, NO_ID, part_elems, part_elems * size)
+        entry = Entry()
+        entry.lane, entry.ended = lane, False
+        entry.on_host = bool(tensors) and tensors[0].device.type == "cpu"
+        entry.begin = (k.COLLECTIVE_BEGIN, lane, op, sequence, owner, code, elems, elems * size)
+        entry.end = (k.COLLECTIVE_END, lane, op, sequence, owner, code, elems, elems * size)
+        self.open[call.op_id] = entry
+
+    def after(self, call):
+        entry = self.open.pop(call.op_id, None)
+        if entry is None or not self.adapter.on:
+            return
+        try:
+            future = call.work.get_future()
+        except (AttributeError, RuntimeError):
+            future = None
+        try:
+            lane = LANES[entry.lane]
+            lane.issue(entry)
+            if future is not None:
+                # Runs in the thread that completes it; nothing is waited for.
+                future.add_done_callback(lambda _: lane.done(entry))
+            elif call.work is not None:
+                _say.info(f"the end of {call.name.name} is when it is next seen to be complete: its Work has no future")
+                # A call on host memory that is not asynchronous has returned by the time anything else is done.
+                returned = entry.on_host and not call.async_op
+                session.unfinished.append((None if returned else call.work, lambda: lane.done(entry)))
+        except Exception as error:
+            self.adapter.failed("register_post_hook", error)

@@ -1,0 +1,1 @@
+"""DeepSpeed: its engine, stage 3, stages 1 and 2."""

@@ -1,0 +1,101 @@
+"""DeepSpeed's engine, whatever the stage: micro-steps, phases, steps, loss, norm, learning rate, and what the model is.
+
+| symbol of runtime.engine.DeepSpeedEngine | what it tells |
+|---|---|
+| __init__, after | the model: modules, parameters, slices; the run starts |
+| forward, before | micro-step begin with gates `step` and `micro_step`, phase forward |
+| _backward_prologue, before; _backward_epilogue, after | phase backward, also of loss.backward() without the engine |
+| backward, before | loss |
+| _take_model_step, before | gate `optimizer`, phase optimizer |
+| step, after, at the boundary | norm, learning rate, overflow, step end |
+"""
+from shardscope import _core, _kinds as k
+from shardscope._hooks import Adapter
+from shardscope._session import NO_ID, session
+from shardscope.deepspeed import layout, zero3
+
+emit = _core.emit
+
+
+def adapters():
+    return [Adapter("DeepSpeed's engine", "deepspeed.runtime.engine", install)]
+
+
+def install(table):
+    # Stage 0 and others have no prologue before some version; then only engine.backward() is a phase.
+    table.wrap("DeepSpeedEngine.__init__", "self args model", after=described)
+    table.wrap("DeepSpeedEngine.forward", "self", before=forward)
+    table.wrap("DeepSpeedEngine.backward", "self loss", before=backward, after=backward_done)
+    table.wrap("DeepSpeedEngine._backward_prologue", "self", before=prologue)
+    table.wrap("DeepSpeedEngine._backward_epilogue", "self", after=epilogue)
+    table.wrap("DeepSpeedEngine._take_model_step", "self lr_kwargs", before=optimizer)
+    table.wrap("DeepSpeedEngine.step", "self", before=at_boundary, after=stepped)
+
+
+def described(_, result, engine, *args, **kwargs):
+    import deepspeed
+    import torch
+    session.describe(engine.module, lambda run: layout.describe(run, engine), stage=int(engine.zero_optimization_stage()),
+                     framework=f"DeepSpeed {deepspeed.__version__}, PyTorch {torch.__version__}",
+                     device=str(engine.device), config=engine.config if isinstance(engine.config, dict) else {},
+                     **layout.bytes_of(engine))
+    if is_ours(engine):
+        zero3.after_description(engine)
+
+
+def is_ours(engine):
+    return session.started and session.model() is engine.module
+
+
+def forward(engine, *args, **kwargs):
+    import torch
+    if is_ours(engine) and torch.is_grad_enabled() and engine.training:
+        session.begin_micro_step()
+
+
+def backward(engine, loss=None, *args, **kwargs):
+    if is_ours(engine):
+        session.loss(loss)
+        session.begin_backward()
+
+
+def backward_done(_, result, engine, *args, **kwargs):
+    if is_ours(engine):
+        zero3.tell_counters()
+        session.end_micro_step()
+
+
+def prologue(engine):
+    if is_ours(engine):
+        session.begin_backward()
+
+
+def epilogue(_, result, engine):
+    if is_ours(engine) and not getattr(engine, "_running_engine_backward", False):
+        zero3.tell_counters()
+        session.end_micro_step()
+
+
+def optimizer(engine, *args, **kwargs):
+    if is_ours(engine):
+        session.begin_optimizer()
+
+
+def at_boundary(engine, *args, **kwargs):
+    return is_ours(engine) and engine.is_gradient_accumulation_boundary(), engine.skipped_steps
+
+
+def stepped(token, result, engine, *args, **kwargs):
+    boundary, skipped_before = token or (False, 0)
+    if not boundary or not session.in_step:
+        return
+    norm = engine.get_global_grad_norm()
+    skipped = engine.skipped_steps > skipped_before
+    if norm is not None and not skipped:
+        session.grad_norm(norm)
+    rates = engine.get_lr()
+    if rates:
+        session.learning_rate(rates[0])
+    if getattr(engine, "fp16_enabled", lambda: False)():
+        emit(k.OVERFLOW, k.HOST, int(skipped), session.step, NO_ID, NO_ID, 0, 0)
+    session.end_step(skipped)

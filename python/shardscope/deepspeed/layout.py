@@ -1,0 +1,60 @@
+"""What a DeepSpeed engine trains: modules, parameters and which rank owns which elements. Arithmetic only."""
+from shardscope._session import session
+
+
+def bytes_of(engine):
+    """Bytes of one element of parameters, gradients and fp32 master weights; rank and world of the data group."""
+    import torch
+    import torch.distributed as dist
+    types = {p.dtype for p in engine.module.parameters() if p.is_floating_point()}
+    size = 2 if types & {torch.float16, torch.bfloat16} else 4
+    ranks = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else None
+    return {"param_bytes": size, "grad_bytes": size, "master_bytes": 4 if size == 2 else 0, "ranks": ranks}
+
+
+def describe(run, engine):
+    stage = int(engine.zero_optimization_stage())
+    numbers = session.add_modules(engine.module)
+    for name, param in engine.module.named_parameters():
+        if stage == 3 and hasattr(param, "ds_id"):
+            add_partitioned(run, name, param)
+        else:
+            session.add_param(param, name, param.shape, param.numel(), trained=param.requires_grad, dtype=param.dtype)
+    for path, module in engine.module.named_modules():
+        for param in module.parameters(recurse=False):
+            session.use_param(numbers[path], session.params[id(param)])
+    if stage in (1, 2):
+        add_flat_groups(run, engine.optimizer)
+
+
+def add_partitioned(run, name, param):
+    """Stage 3: each parameter is cut into as many equal parts as its group has ranks, the last ones padded."""
+    import torch.distributed as dist
+    shard, elems = param.partition_numel(), param.ds_numel
+    group = param.ds_process_group
+    ranks = dist.get_process_group_ranks(group)
+    number = session.add_param(param, name, param.ds_shape, elems, shard_elems=shard,
+                               padding=shard * len(ranks) - elems, persistent=bool(param.ds_persist),
+                               trained=param.requires_grad, dtype=param.dtype)
+    for index, rank in enumerate(ranks):
+        begin = min(index * shard, elems)
+        end = min(begin + shard, elems)
+        run.add_slice(number, rank, begin, 0, end - begin, shard - (end - begin))
+
+
+def add_flat_groups(run, optimizer):
+    """Stages 1 and 2: a group's parameters one after the other, cut into one partition for each rank of its group."""
+    import torch.distributed as dist
+    for index, group in enumerate(getattr(optimizer, "bit16_groups", [])):
+        order = getattr(optimizer, "round_robin_bit16_groups", [group] * (index + 1))[index]
+        process_group = optimizer.real_dp_process_group[index]
+        ranks = dist.get_process_group_ranks(process_group)
+        size = optimizer.bit16_groups_flat[index].numel() // len(ranks)
+        offset = 0
+        for param in order:
+            number, elems = session.params.get(id(param)), param.numel()
+            for part in range(offset // size, min((offset + elems - 1) // size + 1, len(ranks))):
+                begin, end = max(offset, part * size), min(offset + elems, (part + 1) * size)
+                if number is not None and end > begin:
+                    run.add_slice(number, ranks[part], begin - offset, begin - part * size, end - begin, 0)
+            offset += elems

@@ -1,0 +1,71 @@
+"""DeepSpeed ZeRO stages 1 and 2: buckets of gradients, and the optimizer's groups.
+
+| symbol of stage_1_and_2.DeepSpeedZeroOptimizer | what it tells |
+|---|---|
+| reduce_independent_p_g_buckets_and_remove_grads, after | bucket_add |
+| reduce_ipg_grads, before | bucket_flush with its reason; gate `bucket` |
+| independent_gradient_partition_epilogue | flushes within are the epilogue's |
+| _optimizer_step | optimizer_begin, optimizer_end |
+"""
+from shardscope import _core, _kinds as k
+from shardscope._buckets import Buckets
+from shardscope._hooks import Adapter
+from shardscope._session import NO_ID, session
+
+emit = _core.emit
+buckets = Buckets()
+
+
+def adapters():
+    return [Adapter("DeepSpeed stages 1 and 2", "deepspeed.runtime.zero.stage_1_and_2", install)]
+
+
+def install(table):
+    cls = "DeepSpeedZeroOptimizer."
+    table.wrap(cls + "reduce_independent_p_g_buckets_and_remove_grads", "self param i", before=gradient_comes, after=added)
+    table.wrap(cls + "reduce_ipg_grads", "self comm_dtype", before=flush, after=flushed)
+    table.wrap(cls + "independent_gradient_partition_epilogue", "self", before=lambda self: buckets.in_epilogue(True),
+               after=lambda token, result, self: buckets.in_epilogue(False))
+    table.wrap(cls + "_optimizer_step", "self group_no", before=group_begins, after=group_ended)
+
+
+def gradient_comes(optimizer, param, i):
+    buckets.trigger = session.params.get(id(param), NO_ID)
+
+
+def added(_, result, optimizer, param, i):
+    buckets.no_trigger()
+    number = session.params.get(id(param))
+    if number is not None and session.started:
+        dtype = optimizer.get_param_comm_dtype(param)
+        bucket = optimizer.ipg_buckets[dtype]
+        if bucket.params and bucket.params[-1][2] == optimizer.get_param_id(param):
+            buckets.add(dtype, number, param.numel(), bucket.elements, buffer=getattr(bucket, "index", 0))
+
+
+def flush(optimizer, comm_dtype=None):
+    if not session.started:
+        return
+    for dtype in [comm_dtype] if comm_dtype is not None else list(optimizer.ipg_buckets):
+        bucket = optimizer.ipg_buckets[dtype]
+        if bucket.params:
+            groups = optimizer.bit16_groups
+            parts = [(session.params[id(groups[i][index])], groups[i][index].numel()) for i, index, _ in bucket.params
+                     if id(groups[i][index]) in session.params]
+            buckets.flush(dtype, parts, bucket.elements, dtype in optimizer.extra_large_param_to_reduce)
+
+
+def flushed(_, result, optimizer, comm_dtype=None):
+    session.purpose_served()
+
+
+def group_begins(optimizer, group_no):
+    if session.in_step:
+        elems = optimizer.bit16_groups_flat[group_no].numel()
+        emit(k.OPTIMIZER_BEGIN, k.COMPUTE, 0, group_no, session.step, NO_ID, elems, 0)
+        return elems
+
+
+def group_ended(elems, result, optimizer, group_no):
+    if elems is not None:
+        emit(k.OPTIMIZER_END, k.COMPUTE, 0, group_no, session.step, NO_ID, elems, 0)

@@ -1,0 +1,270 @@
+"""PyTorch's FSDP2 (fully_shard): groups of parameters, their gathers, waits, prefetches and reductions.
+
+G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. The unit of everything is the group.
+
+| symbol | what it tells |
+|---|---|
+| S._lazy_init, after that of the root | the model: modules, parameters, slices; the run starts |
+| S._root_pre_forward, after | micro-step begin with gates `step` and `micro_step`, phase forward |
+| G.unshard, before | in flight, with its cause; the gather's parameters |
+| G.wait_for_unshard | fetch_wait |
+| G._to_unsharded, G._to_sharded, before | available, not available |
+| G._prefetch_unshard | cause prefetch |
+| G.pre_forward, post_forward, pre_backward, post_backward | spans of the group's module; its gates |
+| _fsdp_param_group.foreach_reduce | bucket: the group's gradients; gate `bucket` |
+| S._root_post_backward_final_callback, after | micro-step end |
+"""
+from shardscope import _core, _kinds as k, _say
+from shardscope._buckets import Buckets
+from shardscope._hooks import Adapter
+from shardscope._session import NO_ID, session
+
+emit = _core.emit
+FSDP = "torch.distributed.fsdp._fully_shard."
+buckets = Buckets()
+
+
+class State:
+    cause = k.FETCH  # of gathers that are issued now
+    entered = NO_ID  # module whose pre_forward or pre_backward runs: where prefetches are issued
+    reducing = None  # group in post_backward
+    gather_of = {}  # id(group) -> (its gather, the gather's cause) until it is resharded
+
+
+state = State()
+
+
+def adapters():
+    return [Adapter("FSDP2, groups", FSDP + "_fsdp_param_group", install_groups),
+            Adapter("FSDP2, states", FSDP + "_fsdp_state", install_states)]
+
+
+def install_states(table):
+    table.wrap("FSDPState._lazy_init", "self", before=lambda self: self._is_root is None, after=lazily_made)
+    table.wrap("FSDPState._root_pre_forward", "self module args kwargs",
+               before=lambda self, *a: self._state_ctx.iter_forward_root is None, after=forward_begins)
+    table.wrap("FSDPState._root_post_backward_final_callback", "self", after=backward_ended)
+
+
+def install_groups(table):
+    group = "FSDPParamGroup."
+    table.wrap(group + "unshard", "self async_op", before=unshard, after=unsharding)
+    table.wrap(group + "wait_for_unshard", "self", before=wait_begins, after=wait_ended)
+    table.wrap(group + "_to_unsharded", "self", before=available)
+    table.wrap(group + "_to_sharded", "self", before=released)
+    table.wrap(group + "_prefetch_unshard", "target_fsdp_param_group pass_type", before=prefetch_begins,
+               after=prefetch_ended)
+    table.wrap(group + "pre_forward", "self module args kwargs", before=pre_forward, after=forward_span)
+    table.wrap(group + "post_forward", "self module input output", before=post_forward, after=post_forward_gate)
+    table.wrap(group + "pre_backward", "self default_prefetch", before=pre_backward, after=backward_span)
+    table.wrap(group + "post_backward", "self", before=post_backward, after=post_backward_ended)
+    table.wrap("foreach_reduce", "fsdp_params unsharded_grads reduce_scatter_group", before=reduce_begins,
+               after=reduce_issued)
+
+
+# ---- the model ------------------------------------------------------------------------------------------
+
+def lazily_made(first, result, fsdp_state):
+    if first and fsdp_state._is_root:
+        import torch
+        import torch.distributed as dist
+        model = fsdp_state._modules[0]
+        groups = [g for s in fsdp_state._state_ctx.all_states for g in s._fsdp_param_groups]
+        dtypes = {p.orig_dtype for g in groups for p in g.fsdp_params}
+        size = max((d.itemsize for d in dtypes), default=4)
+        if session.describe(model, lambda run: describe(run, model, groups), stage=3,
+                            framework=f"FSDP2 (PyTorch {torch.__version__})", device=str(groups[0].device if groups else ""),
+                            ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size):
+            session.plain = True
+
+
+def describe(run, model, groups):
+    import torch.distributed as dist
+    numbers = session.add_modules(model)
+    strided = 0
+    for group in groups:
+        ranks = dist.get_process_group_ranks(group.mesh_info.shard_process_group) \
+            if hasattr(group.mesh_info, "shard_process_group") else list(range(dist.get_world_size()))
+        for param in group.fsdp_params:
+            name = param._param_fqn or param._module_info.param_name
+            elems = param._orig_size.numel()
+            shard = param.padded_sharded_param_size.numel()
+            trained = param.sharded_param.requires_grad
+            number = session.add_param(param, name, param._orig_size, elems, shard_elems=shard,
+                                       padding=shard * len(ranks) - elems, trained=trained, dtype=param.orig_dtype)
+            session.use_param(numbers[name.rpartition(".")[0]], number)
+            if param.fsdp_placement.dim == 0:
+                add_rows(run, number, param._orig_size, ranks)
+            else:
+                strided += 1
+    if strided:
+        _say.info(f"slices of {strided} parameters are not recorded: they are cut along another dimension than the first")
+
+
+def add_rows(run, number, shape, ranks):
+    """torch.chunk along dimension 0: equal numbers of rows, the last ones short or empty."""
+    rows, width = (shape[0], shape.numel() // shape[0]) if len(shape) and shape[0] else (1, 1)
+    per_rank = -(-rows // len(ranks))
+    for index, rank in enumerate(ranks):
+        begin, end = min(index * per_rank, rows), min((index + 1) * per_rank, rows)
+        run.add_slice(number, rank, begin * width, 0, (end - begin) * width, (per_rank - (end - begin)) * width)
+
+
+def module_of(group):
+    return session.modules.get(id(group.modules[0]), NO_ID)
+
+
+def params_of(group):
+    return [(session.params[id(p)], session.param_elems[session.params[id(p)]]) for p in group.fsdp_params
+            if id(p) in session.params]
+
+
+def forward_begins(first, result, fsdp_state, *args, **kwargs):
+    import torch
+    if first and session.started and session.model() is fsdp_state._modules[0] and torch.is_grad_enabled():
+        session.begin_micro_step()
+
+
+def backward_ended(_, result, fsdp_state):
+    if session.started and session.plain:
+        session.end_micro_step()
+
+
+# ---- gathers --------------------------------------------------------------------------------------------
+
+def issues_gather(group):
+    """What unshard() checks before it gathers."""
+    return group._all_gather_result is None and not group.is_unsharded and \
+        (group.unshard_in_backward or group._training_state.name != "PRE_BACKWARD")
+
+
+def unshard(group, async_op=False):
+    if not session.started or not issues_gather(group):
+        return
+    parts = params_of(group)
+    if not parts:
+        return
+    gather = session.gathers = session.gathers + 1
+    state.gather_of[id(group)] = gather, state.cause
+    module, elems = module_of(group), sum(elems for _, elems in parts)
+    for number, part in parts:
+        session.available += part
+        emit(k.PARAM_STATUS, k.GATHER, k.IN_FLIGHT | state.cause << 4, number, module, gather, part, session.available)
+    if state.cause == k.PREFETCH:
+        emit(k.PREFETCH_ISSUED, k.HOST, 0, gather, state.entered, len(parts), elems, 0)
+    session.purpose = (k.GATHER, gather, parts)
+
+
+def unsharding(_, result, group, async_op=False):
+    session.purpose_served()
+
+
+def prefetch_begins(target_fsdp_param_group, pass_type):
+    before, state.cause = state.cause, k.PREFETCH
+    return before
+
+
+def prefetch_ended(before, result, *args, **kwargs):
+    state.cause = before
+
+
+def wait_begins(group):
+    if not session.started or not group._all_gather_result or id(group) not in state.gather_of:
+        return None
+    size = sum(session.param_elems[session.params[id(p)]] * (p.param_dtype or p.orig_dtype).itemsize
+               for p in group.fsdp_params if id(p) in session.params)
+    told = module_of(group), state.gather_of[id(group)][0], size
+    emit(k.FETCH_WAIT_BEGIN, k.COMPUTE, 0, told[0], told[1], NO_ID, told[2], 0)
+    return told
+
+
+def wait_ended(told, result, group):
+    if told:
+        emit(k.FETCH_WAIT_END, k.COMPUTE, 0, told[0], told[1], NO_ID, told[2], 0)
+
+
+def available(group):
+    if session.started and not group.is_unsharded:
+        gather, cause = state.gather_of.get(id(group), (NO_ID, k.FETCH))
+        module = module_of(group)
+        for number, elems in params_of(group):
+            emit(k.PARAM_STATUS, k.COMPUTE, k.AVAILABLE | cause << 4, number, module, gather, elems, session.available)
+
+
+def released(group):
+    if session.started and not group.is_sharded and id(group) in state.gather_of:
+        gather, module = state.gather_of.pop(id(group))[0], module_of(group)
+        for number, elems in params_of(group):
+            session.available -= elems
+            emit(k.PARAM_STATUS, k.COMPUTE, k.NOT_AVAILABLE | k.RELEASE << 4, number, module, gather, elems,
+                 session.available)
+
+
+# ---- modules and gradients ------------------------------------------------------------------------------
+
+def gate(kind, group):
+    number = module_of(group)
+    if number != NO_ID and session.in_micro_step:
+        _core.gate(kind, number)
+
+
+def pre_forward(group, *args, **kwargs):
+    state.entered = module_of(group)
+    gate(k.GATE_PRE_FORWARD, group)
+
+
+def forward_span(_, result, group, *args, **kwargs):
+    if session.started and module_of(group) != NO_ID:
+        session.begin_span(session.forward_pass(), module_of(group))
+
+
+def post_forward(group, *args, **kwargs):
+    session.end_span(module_of(group))
+
+
+def post_forward_gate(_, result, group, *args, **kwargs):
+    gate(k.GATE_POST_FORWARD, group)
+
+
+def pre_backward(group, *args, **kwargs):
+    """Its hook runs once for each output; the first does the work."""
+    if group._training_state.name == "PRE_BACKWARD":
+        return False
+    state.entered = module_of(group)
+    gate(k.GATE_PRE_BACKWARD, group)
+    return True
+
+
+def backward_span(first, result, group, *args, **kwargs):
+    if first and session.started and module_of(group) != NO_ID:
+        session.begin_span(k.PASS_BACKWARD, module_of(group))
+
+
+def post_backward(group, *args, **kwargs):
+    session.end_span(module_of(group))
+    before, state.reducing = state.reducing, group
+    if not group.reduce_grads:
+        _say.info("gradients are kept unreduced in some micro-steps (set_requires_gradient_sync(False))")
+    return before
+
+
+def post_backward_ended(before, result, group, *args, **kwargs):
+    state.reducing = before
+    gate(k.GATE_POST_BACKWARD, group)
+
+
+def reduce_begins(fsdp_params, unsharded_grads, *args, **kwargs):
+    if not session.started or state.reducing is None:
+        return
+    parts = [(session.params[id(p)], session.param_elems[session.params[id(p)]]) for p in fsdp_params
+             if id(p) in session.params]
+    filled = 0
+    for number, elems in parts:
+        filled += elems
+        buckets.add(id(state.reducing), number, elems, filled)
+    # The group is complete with its backward: there is no bucket size that it could reach.
+    buckets.flush(id(state.reducing), parts, filled, False, reason=k.BOUNDARY)
+
+
+def reduce_issued(_, result, *args, **kwargs):
+    session.purpose_served()

@@ -1,0 +1,100 @@
+"""What every framework on torch shares: backward, the optimizer's step, learning rate, gradient norm, data wait.
+
+| symbol | what it tells |
+|---|---|
+| torch.Tensor.backward, before | loss, phase backward |
+| torch.optim.optimizer's global step hooks | gate `optimizer`, phase optimizer, learning rate, step end |
+| torch.nn.utils.clip_grad_norm_, after | gradient norm, where a rank has all of it |
+| _BaseDataLoaderIter.__next__ | data wait |
+
+DeepSpeed's engine tells backward, step and norm itself: there these stay silent (`session.plain`).
+"""
+import sys
+
+from shardscope import _core, _kinds as k
+from shardscope._hooks import Adapter
+from shardscope._session import NO_ID, session
+
+emit = _core.emit
+
+
+def adapters():
+    return [Adapter("backward", "torch._tensor", install_backward),
+            Adapter("optimizer steps", "torch.optim.optimizer", install_steps),
+            Adapter("gradient norm", "torch.nn.utils.clip_grad", install_norm),
+            Adapter("data wait", "torch.utils.data.dataloader", install_loader)]
+
+
+def install_backward(table):
+    table.wrap("Tensor.backward", "self gradient retain_graph", before=backward)
+
+
+def backward(tensor, *args, **kwargs):
+    if session.plain and session.started and session.in_micro_step:
+        if tensor.numel() == 1:
+            session.loss(tensor)
+        session.begin_backward()
+
+
+def install_steps(table):
+    adapter = table.adapter
+
+    def guarded(hook):
+        def outer(optimizer, args, kwargs):
+            if adapter.on and session.plain and session.started:
+                try:
+                    hook(optimizer)
+                except Exception as error:
+                    adapter.failed("register_optimizer_step_hook", error)
+        return outer
+
+    table.module.register_optimizer_step_pre_hook(guarded(step_begins))
+    table.module.register_optimizer_step_post_hook(guarded(step_ended))
+
+
+def step_begins(optimizer):
+    session.begin_optimizer()
+
+
+def step_ended(optimizer):
+    if session.in_step:
+        rate = optimizer.param_groups[0].get("lr")
+        if isinstance(rate, (int, float)):
+            session.learning_rate(rate)
+        session.end_step()
+
+
+def install_norm(table):
+    table.wrap("clip_grad_norm_", "parameters max_norm", after=clipped)
+    # torch.nn.utils has it under its own name as well, if it has been imported: the same wrapper for both.
+    package = sys.modules.get("torch.nn.utils")
+    if package is not None and vars(package).get("clip_grad_norm_") is vars(table.module)["clip_grad_norm_"]:
+        table.replace(package, "clip_grad_norm_", table.wraps[-1][2])
+
+
+def clipped(_, norm, *args, **kwargs):
+    if not (session.plain and session.started):
+        return
+    if hasattr(norm, "placements"):
+        if not all(placement.is_replicate() for placement in norm.placements):
+            return  # a part of the norm: the whole would take a collective of ours
+        norm = norm.to_local()
+    session.end_micro_step()
+    session.grad_norm(norm)
+
+
+def install_loader(table):
+    table.wrap("_BaseDataLoaderIter.__next__", "self", before=data_wanted,
+               after=lambda told, result, iterator: data_came(told), raised=data_came)
+
+
+def data_wanted(iterator):
+    if session.started and not session.in_micro_step:
+        emit(k.DATA_WAIT_BEGIN, k.COMPUTE, 0, session.micro_step, session.step, NO_ID, 0, 0)
+        return True
+
+
+def data_came(told):
+    """Also when there are no more: the iterator has raised StopIteration."""
+    if told:
+        emit(k.DATA_WAIT_END, k.COMPUTE, 0, session.micro_step, session.step, NO_ID, 0, 0)

@@ -1,0 +1,46 @@
+// The extension `shardscope._core`: events and gates of the C interface for Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "describe.h"
+#include "shardscope/shardscope.h"
+#include "watched_attribute.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+/// One event, now, on the calling thread. Below the detail that is wanted it costs a call and no more.
+void emit(std::uint16_t kind, std::uint8_t lane, std::uint8_t code, std::uint32_t a, std::uint32_t b,
+          std::uint32_t c, std::int64_t v0, std::int64_t v1) {
+  const shardscope_event event{kind, lane, code, a, b, c, v0, v1};
+  shardscope_emit(&event);
+}
+
+void emit_at(std::int64_t monotonic_ns, std::uint16_t kind, std::uint8_t lane, std::uint8_t code,
+             std::uint32_t a, std::uint32_t b, std::uint32_t c, std::int64_t v0, std::int64_t v1) {
+  const shardscope_event event{kind, lane, code, a, b, c, v0, v1};
+  shardscope_emit_at(monotonic_ns, &event);
+}
+
+/// May hold the calling thread for as long as a viewer wants: other threads (NCCL's watchdog, loaders) need
+/// the GIL.
+int gate(std::int32_t kind, std::uint32_t id) {
+  const nb::gil_scoped_release others_run;
+  return shardscope_gate(kind, id);
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  module.attr("NO_ID") = SHARDSCOPE_NO_ID;
+  module.def("emit", &emit);
+  module.def("emit_at", &emit_at);
+  module.def("enabled", [](std::int32_t detail) { return shardscope_enabled(detail) != 0; });
+  module.def("now_ns", &shardscope_now_ns);
+  module.def("gate", &gate);
+  module.def("version", [] { return std::string(shardscope_version()); });
+  module.def("abi_version", &shardscope_abi_version);
+  shardscope::python::add_run(module);
+  shardscope::python::add_watched_attribute(module);
+}

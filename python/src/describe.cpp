@@ -1,0 +1,151 @@
+#include "describe.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shardscope/shardscope.h"
+
+namespace nb = nanobind;
+
+namespace shardscope::python {
+namespace {
+
+void check(shardscope_status status) {
+  if (status != SHARDSCOPE_OK) throw nb::value_error(shardscope_last_error());
+}
+
+/// Owns the run; what is freed here ends it.
+class Run {
+ public:
+  Run(const std::string& run_id, const std::string& model, const std::string& device,
+      const std::string& hardware, const std::string& versions, const std::string& config_json,
+      std::uint32_t rank, std::uint32_t world, std::uint32_t local_world, std::int32_t stage,
+      std::uint32_t param_bytes, std::uint32_t grad_bytes, std::uint32_t master_bytes) {
+    shardscope_run_info info = SHARDSCOPE_RUN_INFO_INIT;
+    info.run_id = run_id.c_str();
+    info.model = model.c_str();
+    info.device = device.c_str();
+    info.hardware = hardware.c_str();
+    info.versions = versions.c_str();
+    info.config_json = config_json.c_str();
+    info.rank = rank;
+    info.world = world;
+    info.local_world = local_world;
+    info.stage = stage;
+    info.param_bytes = param_bytes;
+    info.grad_bytes = grad_bytes;
+    info.master_bytes = master_bytes;
+    check(shardscope_run_create(&info, &run_));
+  }
+  ~Run() { close(); }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  std::uint32_t add_module(std::uint32_t parent, const std::string& path, const std::string& type,
+                           bool hooks) {
+    shardscope_module module = SHARDSCOPE_MODULE_INIT;
+    module.parent = parent;
+    module.path = path.c_str();
+    module.type = type.c_str();
+    module.hooks = hooks ? 1 : 0;
+    std::uint32_t id = 0;
+    check(shardscope_add_module(run_, &module, &id));
+    return id;
+  }
+  std::uint32_t add_param(const std::string& name, const std::string& dtype,
+                          const std::vector<std::int64_t>& shape, std::int64_t shard_elems,
+                          std::int64_t padding_elems, bool persistent, bool trained) {
+    shardscope_param param = SHARDSCOPE_PARAM_INIT;
+    param.name = name.c_str();
+    param.dtype = dtype.c_str();
+    param.shape = shape.data();
+    param.dims = shape.size();
+    param.shard_elems = shard_elems;
+    param.padding_elems = padding_elems;
+    param.persistent = persistent ? 1 : 0;
+    std::uint32_t id = 0;
+    check(shardscope_add_param(run_, &param, &id));
+    if (!trained) check(shardscope_freeze_param(run_, id));
+    return id;
+  }
+  void use_param(std::uint32_t module, std::uint32_t param) {
+    check(shardscope_use_param(run_, module, param));
+  }
+  void add_slice(std::uint32_t param, std::uint32_t rank, std::int64_t param_offset,
+                 std::int64_t shard_offset, std::int64_t elems, std::int64_t padding_elems) {
+    shardscope_slice slice = SHARDSCOPE_SLICE_INIT;
+    slice.param = param;
+    slice.rank = rank;
+    slice.param_offset = param_offset;
+    slice.shard_offset = shard_offset;
+    slice.elems = elems;
+    slice.padding_elems = padding_elems;
+    check(shardscope_add_slice(run_, &slice));
+  }
+  void start(const std::string& endpoint, std::int32_t detail, const std::string& key_file, double linger_s) {
+    shardscope_options options = SHARDSCOPE_OPTIONS_INIT;
+    options.endpoint = endpoint.c_str();
+    options.detail = detail;
+    options.key_file = key_file.c_str();
+    options.linger_s = linger_s;
+    check(shardscope_start(run_, &options));
+  }
+  void message(std::int32_t severity, const std::string& text) {
+    check(shardscope_message(run_, severity, text.c_str()));
+  }
+  void finish(std::int32_t exit_code, const std::string& text) {
+    check(shardscope_finish(run_, exit_code, text.c_str()));
+  }
+  /// Sends what is left and frees the run; further calls raise.
+  void close() {
+    shardscope_run* run = std::exchange(run_, nullptr);
+    const nb::gil_scoped_release others_run;
+    shardscope_run_destroy(run);
+  }
+  /// In a child of fork: its threads are the parent's, nothing may be joined or freed.
+  void abandon() { run_ = nullptr; }
+  std::uint64_t dropped() {
+    shardscope_counts counts = SHARDSCOPE_COUNTS_INIT;
+    check(shardscope_get_counts(run_, &counts));
+    return counts.dropped;
+  }
+  std::uint64_t invalid() {
+    shardscope_counts counts = SHARDSCOPE_COUNTS_INIT;
+    check(shardscope_get_counts(run_, &counts));
+    return counts.invalid;
+  }
+
+ private:
+  shardscope_run* run_ = nullptr;
+};
+
+}  // namespace
+
+void add_run(nb::module_& module) {
+  using namespace nb::literals;
+  nb::class_<Run>(module, "Run")
+      .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&,
+                    const std::string&, const std::string&, std::uint32_t, std::uint32_t, std::uint32_t,
+                    std::int32_t, std::uint32_t, std::uint32_t, std::uint32_t>(),
+           "run_id"_a, "model"_a, "device"_a, "hardware"_a, "versions"_a, "config_json"_a, "rank"_a,
+           "world"_a, "local_world"_a, "stage"_a, "param_bytes"_a, "grad_bytes"_a, "master_bytes"_a)
+      .def("add_module", &Run::add_module, "parent"_a, "path"_a, "type"_a, "hooks"_a)
+      .def("add_param", &Run::add_param, "name"_a, "dtype"_a, "shape"_a, "shard_elems"_a, "padding_elems"_a,
+           "persistent"_a, "trained"_a)
+      .def("use_param", &Run::use_param)
+      .def("add_slice", &Run::add_slice)
+      .def("start", &Run::start, "endpoint"_a, "detail"_a, "key_file"_a, "linger_s"_a)
+      .def("message", &Run::message)
+      .def("finish", &Run::finish)
+      .def("close", &Run::close)
+      .def("abandon", &Run::abandon)
+      .def_prop_ro("dropped", &Run::dropped)
+      .def_prop_ro("invalid", &Run::invalid);
+}
+
+}  // namespace shardscope::python

@@ -1,0 +1,160 @@
+"""A small training run, unmodified as a user would write it: train.py FRAMEWORK OUT [name=value ...]
+
+FRAMEWORK: ddp, fsdp2, zero0, zero1, zero2, zero3. Writes OUT.RANK: losses and gradient norms of every micro-step and step
+as exact texts, and a digest of the final weights' bytes. Knows nothing of Shardscope.
+"""
+import hashlib
+import json
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+WIDTH, BLOCKS, BATCH = 32, 3, 4
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(WIDTH)
+        self.up = nn.Linear(WIDTH, 4 * WIDTH)
+        self.down = nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        return x + self.down(torch.relu(self.up(self.norm(x))))
+
+
+class Net(nn.Module):
+    def __init__(self, blocks=BLOCKS, checkpoint=False):
+        super().__init__()
+        self.first = nn.Linear(16, WIDTH)
+        self.blocks = nn.ModuleList(Block() for _ in range(blocks))
+        self.last = nn.Linear(WIDTH, 5)
+        self.checkpoint = checkpoint
+
+    def forward(self, x, y):
+        x = self.first(x)
+        for block in self.blocks:
+            x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False) if self.checkpoint else block(x)
+        return nn.functional.cross_entropy(self.last(x).float(), y)
+
+
+def batch(index, rank):
+    generator = torch.Generator().manual_seed(1000 * index + rank)
+    return (torch.randn(BATCH, 16, generator=generator), torch.randint(5, (BATCH,), generator=generator))
+
+
+def options_of(arguments):
+    options = {"steps": 3, "accumulate": 1, "reshard": 1, "dtype": "fp32", "checkpoint": 0, "offload": 0, "crash": 0,
+               "loaders": 0, "sleep": 0}
+    for argument in arguments:
+        name, value = argument.split("=")
+        options[name] = type(options[name])(value)
+    return options
+
+
+def loader(options, rank):
+    """Batches; from worker processes where asked for."""
+    class Data(torch.utils.data.Dataset):
+        def __len__(self):
+            return options["steps"] * options["accumulate"]
+
+        def __getitem__(self, index):
+            return batch(index, rank)
+
+    return torch.utils.data.DataLoader(Data(), batch_size=None, num_workers=options["loaders"])
+
+
+def whole(tensor):
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def digest(named):
+    total = hashlib.sha256()
+    for name, tensor in named:
+        total.update(name.encode())
+        total.update(whole(tensor.detach()).contiguous().view(torch.uint8).numpy().tobytes())
+    return total.hexdigest()
+
+
+def train_torch(framework, options, rank):
+    dist.init_process_group("gloo")
+    torch.manual_seed(7)
+    model = Net(checkpoint=bool(options["checkpoint"]))
+    if options["dtype"] == "bf16":
+        model = model.bfloat16()
+    if framework == "ddp":
+        run = nn.parallel.DistributedDataParallel(model)
+    else:
+        from torch.distributed.fsdp import fully_shard
+        for block in model.blocks:
+            fully_shard(block, reshard_after_forward=bool(options["reshard"]))
+        # None, the default: the root stays gathered from its forward to its backward.
+        run = fully_shard(model, reshard_after_forward=None if options["reshard"] else False)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    losses, norms, micro = [], [], 0
+    for x, y in loader(options, rank):
+        if options["dtype"] == "bf16":
+            x = x.bfloat16()
+        loss = run(x, y)
+        (loss / options["accumulate"]).backward()
+        losses.append(loss.item().hex())
+        micro += 1
+        if options["crash"] and micro >= options["crash"]:
+            raise RuntimeError("a crash on purpose")
+        if micro % options["accumulate"] == 0:
+            norms.append(float(whole(nn.utils.clip_grad_norm_(model.parameters(), 1.0))).hex())
+            optimizer.step()
+            optimizer.zero_grad()
+    return losses, norms, digest(model.named_parameters())
+
+
+def train_deepspeed(framework, options, rank):
+    import deepspeed
+    deepspeed.init_distributed("gloo")
+    torch.manual_seed(7)
+    model = Net(checkpoint=bool(options["checkpoint"]))
+    zero = {"stage": int(framework[-1]), "reduce_bucket_size": 5000, "stage3_prefetch_bucket_size": 6000,
+            "stage3_param_persistence_threshold": 40, "allgather_bucket_size": 5000}
+    if options["offload"]:
+        zero["offload_optimizer"] = {"device": "cpu"}
+    config = {"train_micro_batch_size_per_gpu": BATCH, "gradient_accumulation_steps": options["accumulate"],
+              "gradient_clipping": 1.0, "zero_optimization": zero,
+              "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}}}
+    if options["dtype"] == "bf16":
+        config["bf16"] = {"enabled": True}
+    engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
+    losses, norms, micro = [], [], 0
+    for x, y in loader(options, rank):
+        if options["dtype"] == "bf16":
+            x = x.bfloat16()
+        loss = engine(x, y)
+        engine.backward(loss)
+        engine.step()
+        losses.append(loss.item().hex())
+        micro += 1
+        if options["crash"] and micro >= options["crash"]:
+            raise RuntimeError("a crash on purpose")
+        if micro % options["accumulate"] == 0:
+            norms.append(float(engine.get_global_grad_norm() or 0).hex())
+    with deepspeed.zero.GatheredParameters(list(model.parameters()), enabled=framework == "zero3"):
+        return losses, norms, digest(model.named_parameters())
+
+
+def main():
+    framework, out, options = sys.argv[1], sys.argv[2], options_of(sys.argv[3:])
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    rank = int(os.environ["RANK"])
+    train = train_deepspeed if framework.startswith("zero") else train_torch
+    losses, norms, weights = train(framework, options, rank)
+    with open(f"{out}.{rank}", "w", encoding="utf-8") as file:
+        json.dump({"losses": losses, "norms": norms, "weights": weights}, file)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
