@@ -3,7 +3,7 @@
 
 Usage: paths_test.py [--self-test]
 
-Looked at is what stands in backticks or in a link of README.md, CONTRIBUTING.md, CHANGELOG.md and docs/*.md.
+Looked at is what stands in backticks or in a link of README.md, CONTRIBUTING.md and docs/*.md.
 A path may begin at the root, in runtime/, in app/ or in instrumentation/include; `*` stands for anything. A file name
 without a folder must be the name of a file somewhere. NAME stands for what a reader chooses.
 """
@@ -25,7 +25,7 @@ PROGRAM = re.compile(r"\b(\w+_(?:test|bench))\b(?!\.)")
 
 
 def documents() -> list[Path]:
-    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")]  # CHANGELOG.md names what is gone
     return [page for page in pages if page.is_file()] + sorted((ROOT / "docs").glob("*.md"))
 
 
