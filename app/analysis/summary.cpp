@@ -72,7 +72,7 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   RankSummary result;
   result.rank = row.rank;
   result.clock_offset_ns = row.clock_offset_ns;
-  result.clock_residual_ns = row.clock_residual_ns;
+  result.clock_residual_ns = row.largest_clock_residual_ns;
   result.clock_drift = row.clock_drift;
   result.checkpoints = digest.checkpoints(row.rank);
   for (const StepDigest& any : digest.steps()) {  // counts, not times: the first step too

@@ -114,7 +114,7 @@ int print_info(const Reading& reading) {
                               {"dropped", rank.dropped},
                               {"lost_messages", rank.lost_messages},
                               {"clock_offset_ns", rank.clock_offset_ns},
-                              {"clock_residual_ns", rank.clock_residual_ns},
+                              {"clock_residual_ns", rank.largest_clock_residual_ns},
                               {"clock_drift_ppb", known(&store::ClockDrift::ppb)},
                               {"clock_drift_bound_ppb", known(&store::ClockDrift::bound_ppb)},
                               {"finished", rank.finished},
@@ -156,7 +156,7 @@ int print_info(const Reading& reading) {
   for (const store::RankRow& rank : store.ranks()) {
     say("{:<12} {} (pid {}): {} events, {} dropped, {} messages lost, clock {} ± {}, drift {}, {}\n",
         fmt::format("rank {}", rank.rank), rank.host, rank.pid, rank.events, rank.dropped, rank.lost_messages,
-        analysis::time_text(rank.clock_offset_ns), analysis::time_text(rank.clock_residual_ns),
+        analysis::time_text(rank.clock_offset_ns), analysis::time_text(rank.largest_clock_residual_ns),
         rank.clock_drift ? analysis::ppm_text(*rank.clock_drift) + " ppm" : "—", how_it_ended(store, rank));
   }
   return 0;

@@ -141,7 +141,7 @@ void write_ranks(Table& t, const Store& store) {
         .cell(static_cast<std::int64_t>(r.dropped));
     t.cell(static_cast<std::int64_t>(r.lost_messages))
         .cell(r.clock_offset_ns)
-        .cell(r.clock_residual_ns)
+        .cell(r.largest_clock_residual_ns)
         .cell(std::int64_t{store.has_tables() && store.tables().simulated})
         .cell(r.clock_drift ? r.clock_drift->ppb : kMissing)
         .cell(r.clock_drift ? r.clock_drift->bound_ppb : kMissing)

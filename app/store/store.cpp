@@ -132,10 +132,12 @@ void Store::State::arrive(const Arrival& arrival, Take take) {
       end_ns = std::max(end_ns, to_run(arrival.end_ns));
     }
     row.clock_offset_ns = arrival.clock_offset_ns;
-    row.clock_residual_ns = std::max(row.clock_residual_ns, arrival.clock_residual_ns);
+    row.clock_residual_ns = arrival.clock_residual_ns;
+    row.largest_clock_residual_ns = std::max(row.largest_clock_residual_ns, arrival.clock_residual_ns);
     // An offset was told for the last event.
     if (arrival.events > 0) {
       data.drift.add(arrival.end_ns, arrival.clock_offset_ns, arrival.clock_residual_ns);
+      data.residuals.add(arrival.begin_ns, arrival.end_ns, arrival.clock_residual_ns);
       row.clock_drift = data.drift.value();
     }
   } else if (gap) {
@@ -330,8 +332,12 @@ void Store::set_rank(const RankRow& row) {
   own.clock_drift = old.clock_drift;
   if (own.host.empty()) own.host = old.host;
   if (own.pid == 0) own.pid = old.pid;
-  if (row.clock_offset_ns == 0 && row.clock_residual_ns == 0) own.clock_offset_ns = old.clock_offset_ns;
-  own.clock_residual_ns = std::max(old.clock_residual_ns, row.clock_residual_ns);
+  if (row.clock_offset_ns == 0 && row.clock_residual_ns == 0) {
+    own.clock_offset_ns = old.clock_offset_ns;
+    own.clock_residual_ns = old.clock_residual_ns;
+  }
+  own.largest_clock_residual_ns =
+      std::max({old.largest_clock_residual_ns, row.largest_clock_residual_ns, row.clock_residual_ns});
   ++s.revision;
 }
 
@@ -343,6 +349,14 @@ void Store::add_message(Message message) {
 void Store::add_name(std::uint32_t rank, std::uint32_t id, std::string name) {
   state_->names[static_cast<std::uint64_t>(rank) << 32 | id] = std::move(name);
   ++state_->revision;
+}
+
+std::int64_t Store::largest_clock_residual(std::uint32_t rank, std::int64_t begin_ns,
+                                           std::int64_t end_ns) const {
+  const auto data = state_->ranks.find(rank);
+  if (data == state_->ranks.end()) return 0;
+  const auto found = data->second.residuals.largest(state_->to_clock(begin_ns), state_->to_clock(end_ns));
+  return found.value_or(state_->row(rank).largest_clock_residual_ns);
 }
 
 std::uint64_t Store::revision() const noexcept {

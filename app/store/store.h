@@ -89,9 +89,10 @@ struct RankRow {
   std::string host, last_words;
   std::int32_t pid = 0;
   std::uint64_t events = 0, dropped = 0, lost_messages = 0;
-  std::int64_t clock_offset_ns = 0;       ///< of the newest chunk
-  std::int64_t clock_residual_ns = 0;     ///< in a store the largest of any chunk: it holds for the whole run
-  std::optional<ClockDrift> clock_drift;  ///< of what a store has taken in; its own, whatever a row says
+  std::int64_t clock_offset_ns = 0;            ///< of the newest chunk
+  std::int64_t clock_residual_ns = 0;          ///< of the newest chunk: bounds the error of that offset
+  std::int64_t largest_clock_residual_ns = 0;  ///< in a store, of any chunk: it holds for the whole run
+  std::optional<ClockDrift> clock_drift;       ///< of what a store has taken in; its own, whatever a row says
   std::int64_t last_ns = 0;
   ev::GateKeeper::Position gate;  ///< last known
 };
@@ -219,6 +220,10 @@ class Store {
   /// Time 0 on the collector's clock, nanoseconds. Moves back (and every time moves with it) when a rank is
   /// heard of late with earlier events.
   [[nodiscard]] std::int64_t origin_ns() const noexcept;
+  /// Bound on the error of a rank's times in [begin, end], nanoseconds: the largest of the chunks that lie
+  /// there (ClockResiduals::largest()); of a rank without events its row's.
+  [[nodiscard]] std::int64_t largest_clock_residual(std::uint32_t rank, std::int64_t begin_ns,
+                                                    std::int64_t end_ns) const;
   [[nodiscard]] std::uint64_t event_count() const noexcept;
   [[nodiscard]] std::uint64_t dropped_count() const noexcept;
   [[nodiscard]] std::string name(std::uint32_t rank, std::uint32_t id) const;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "app/store/block_access.h"
+#include "app/store/clock_residuals.h"
 #include "app/store/rank_run.h"
 #include "app/store/row_pictures.h"
 #include "app/store/run_facts.h"
@@ -22,6 +23,7 @@ struct RankData {
   std::optional<ev::RunTables> tables;  ///< without modules, parameters and slices
   std::uint64_t next_sequence = 0;
   ClockDriftEstimate drift;
+  ClockResiduals residuals;
   bool has_events = false;
 };
 

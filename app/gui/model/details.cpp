@@ -9,6 +9,7 @@
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/quantity_text.h"
 #include "app/gui/model/arrivals.h"
+#include "app/gui/model/clock_bound.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/span_text.h"
@@ -292,8 +293,10 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     add(out, "lost messages", grouped(static_cast<std::int64_t>(row.lost_messages)));
     describe_unbegun(app.run->summary(), rank, out);
     add(out, "clock offset", duration(row.clock_offset_ns), "added to the rank's times");
-    add(out, "clock residual", duration(row.clock_residual_ns),
-        "bound on the error of an aligned time: the largest of the run");
+    const ClockBound bound = clock_bound(app, rank);
+    add(out, "clock residual", duration(bound.in_view_ns),
+        "bound on the error of an aligned time: the largest in the range that is shown");
+    add(out, "in the whole run", duration(bound.in_run_ns), "the largest clock residual of the run");
     add(out, "clock drift", parts_per_million(row.clock_drift),
         "what the offset grows by, microseconds per second, and a bound on its error; known after a second");
     out.reason = row.last_words;

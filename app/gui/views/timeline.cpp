@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "app/gui/model/arrivals.h"
+#include "app/gui/model/clock_bound.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/rank_pace.h"
@@ -108,7 +109,8 @@ void TimelineView::rank_header(Context& ctx, const TimelineRow& row, const Rect&
   if (over) {
     ctx.tip(std::string(pace.straggler ? "Straggler: computes longer than the others. " : "") +
             (pace.step ? "Computation in step " + std::to_string(*pace.step) + ". " : std::string()) +
-            "Click the triangle to show or hide the lanes, the name to select.");
+            "Its times here are right to within " + duration(clock_bound(app, row.rank).in_view_ns).text() +
+            ". " + "Click the triangle to show or hide the lanes, the name to select.");
     if (ctx.pointer.pressed[0]) {
       if (ctx.pointer.x < gutter.x + 22 || chosen) {
         app.timeline.automatic = false;

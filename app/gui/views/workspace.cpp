@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/gui/model/clock_bound.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/names.h"
@@ -366,11 +367,12 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
             where + "; nothing that is missing explains it, and what they ended is in no figure");
     }
   }
-  std::int64_t residual = 0;
-  for (const store::RankRow& rank : app.store().ranks())
-    residual = std::max(residual, rank.clock_residual_ns);
-  piece("clock ±" + duration(residual).text(), c.muted,
-        "Bound on the error when times of different ranks are compared: the largest of any rank in the run");
+  const ClockBound bound = clock_bound(app);
+  piece("clock ±" + duration(bound.in_view_ns).text(), c.muted,
+        "Bound on the error of a rank's times in the range that the timeline shows: the largest of any rank. "
+        "In "
+        "the whole run: ±" +
+            duration(bound.in_run_ns).text());
   piece(identify(app.store()).link, c.of(Meaning::reduce),
         "Collectives are held for as long as this link would take: times are emulated");
   what_was_done(app.store());

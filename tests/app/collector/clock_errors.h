@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <string>
 
@@ -19,7 +18,6 @@ struct ClockErrors {
   std::int64_t error_ns = 0;             ///< the largest
   std::int64_t residual_ns = 0;          ///< the largest of a chunk
   std::int64_t last_residual_ns = 0;
-  std::int64_t least_residual_ns = std::numeric_limits<std::int64_t>::max();
 };
 
 inline std::map<std::uint32_t, ClockErrors> clock_errors(const std::string& recording) {
@@ -32,7 +30,6 @@ inline std::map<std::uint32_t, ClockErrors> clock_errors(const std::string& reco
     ClockErrors& rank = ranks[chunk.rank];
     rank.residual_ns = std::max(rank.residual_ns, chunk.clock_residual_ns);
     rank.last_residual_ns = chunk.clock_residual_ns;
-    rank.least_residual_ns = std::min(rank.least_residual_ns, chunk.clock_residual_ns);
     for (const instrumentation::Event& event : chunk.events) {
       if (event.kind != instrumentation::EventKind::tokens) continue;
       const std::int64_t error =

@@ -116,5 +116,33 @@ TEST(RankDetails, SayHowWellItsClockIsKnownAndWhatIsNotKnown) {
   EXPECT_EQ(drift_shown(2), "15.0 ± 2.5ppm");
 }
 
+/// A clock that was known badly in the beginning: what is looked at later is not called as bad.
+TEST(RankDetails, SayTheClockResidualOfTheRangeShownAndThatOfTheRun) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  store::Store store;
+  for (int i = 0; i < 3; ++i) {
+    store::ChunkBuilder builder(0, static_cast<std::uint64_t>(i));
+    builder.chunk.clock_residual_ns = i == 0 ? 91'000 : 35'000;
+    store.ingest(builder.host(2 * i * kSecond, ev::EventKind::tokens)
+                     .host((2 * i + 1) * kSecond, ev::EventKind::tokens)
+                     .chunk);
+  }
+  AppState app;
+  app.run = std::make_unique<Session>(std::move(store));
+  app.run->settle();
+  app.select_rank(0);
+  const auto shown = [&](TimeRange range) {
+    app.time.set(range, 6 * kSecond);
+    const Details details = describe_selection(app);
+    const auto field = [&](const char* label) {
+      const auto found = std::ranges::find(details.fields, label, &Field::label);
+      return found == details.fields.end() ? std::string("-") : found->value + " " + found->unit;
+    };
+    return field("clock residual") + ", " + field("in the whole run");
+  };
+  EXPECT_EQ(shown({0, 5 * kSecond}), "91.0 us, 91.0 us");
+  EXPECT_EQ(shown({2 * kSecond, 5 * kSecond}), "35.0 us, 91.0 us");
+}
+
 }  // namespace
 }  // namespace shardscope::gui

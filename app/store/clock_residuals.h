@@ -1,0 +1,33 @@
+// How far off the times of a rank may be, by stretch of the run: each chunk brings its own bound.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace shardscope::store {
+
+class ClockResiduals {
+ public:
+  /// Beyond so many stretches neighbours become one, with the larger bound: what is answered then is never
+  /// too small.
+  static constexpr std::size_t kMost = 512;
+
+  /// Of a rank's next chunk, whose events lie in [begin, end] on the collector's clock.
+  void add(std::int64_t begin_ns, std::int64_t end_ns, std::int64_t residual_ns);
+  /// Of what has a time in [begin, end], nanoseconds: of the chunks that lie there and, where an edge lies
+  /// between two chunks, of the next one on its other side, because a span may reach over it. Nothing before
+  /// the first add().
+  [[nodiscard]] std::optional<std::int64_t> largest(std::int64_t begin_ns, std::int64_t end_ns) const;
+
+ private:
+  struct Stretch {
+    std::int64_t begin_ns = 0, end_ns = 0, residual_ns = 0;
+  };
+  static void join(Stretch& to, const Stretch& next) noexcept;
+  std::vector<Stretch> stretches_;      ///< in order of arrival
+  std::size_t each_ = 1, in_last_ = 0;  ///< chunks of a stretch, of the last one
+};
+
+}  // namespace shardscope::store
