@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdio>
 #include <map>
+#include <string_view>
 
 #include "app/store/crc32.h"
 
@@ -20,6 +21,7 @@ struct Checked {
 constexpr const char* kValues =
     "do not believe what SQL says of it (what Shardscope shows is made from the events)";
 constexpr const char* kKeys = "rows of it are missing, added or under a wrong key";
+constexpr const char* kPlaces = "what lies in a row of it is not what was written there";
 constexpr const char* kShape = "what SQL calls tables and columns is not what was written";
 
 /// In an order that the table itself has: by row or by its primary key.
@@ -60,6 +62,17 @@ constexpr std::array kCheckedLater = {
             "the file says another format version than it was written in"},
 };
 
+/// Came later still: which blob lies in which row. A blob begins with a checksum of itself, which stands for
+/// it here: blobs that were exchanged are each right, and not in their place.
+constexpr std::array kBlobs = {
+    Checked{"blobs_blocks", "SELECT id, substr(bytes, 1, 4) FROM blocks ORDER BY id", kPlaces},
+    Checked{"blobs_levels", "SELECT id, substr(bytes, 1, 4), substr(statuses, 1, 4) FROM levels ORDER BY id",
+            kPlaces},
+    Checked{"blobs_tiles", "SELECT id, substr(bytes, 1, 4) FROM tiles ORDER BY id", kPlaces},
+    Checked{"blobs_tails",
+            "SELECT rank, substr(bytes, 1, 4), substr(statuses, 1, 4) FROM tails ORDER BY rank", kPlaces},
+};
+
 void append_value(const Statement& row, int column, std::string& text) {
   switch (row.type(column)) {
     case Statement::Type::null:
@@ -93,7 +106,10 @@ using Sums = std::map<std::string, std::int64_t>;
 
 void check_sum(Database& database, const Checked& checked, const Sums& sums,
                std::vector<std::string>& problems) {
-  const std::string which = std::string("table ") + checked.table + ": ";
+  constexpr std::string_view kBlobsOf = "blobs_";
+  std::string_view table = checked.table;
+  if (table.starts_with(kBlobsOf)) table.remove_prefix(kBlobsOf.size());
+  const std::string which = "table " + std::string(table) + ": ";
   const auto sum = sums.find(checked.table);
   try {
     if (sum == sums.end()) {
@@ -112,10 +128,14 @@ void check_sums(Database& database, std::vector<std::string>& problems) {
   while (rows.step()) sums[rows.text(0).substr(4)] = rows.integer(1);
   if (sums.empty()) return;  // written before there were any
   for (const Checked& checked : kChecked) check_sum(database, checked, sums, problems);
-  const bool later = std::any_of(kCheckedLater.begin(), kCheckedLater.end(),
+  const auto check_if_any = [&](const auto& all) {
+    const bool any = std::any_of(all.begin(), all.end(),
                                  [&](const Checked& checked) { return sums.contains(checked.table); });
-  if (!later) return;
-  for (const Checked& checked : kCheckedLater) check_sum(database, checked, sums, problems);
+    if (!any) return;
+    for (const Checked& checked : all) check_sum(database, checked, sums, problems);
+  };
+  check_if_any(kCheckedLater);
+  check_if_any(kBlobs);
 }
 
 void check_pages(Database& database, std::vector<std::string>& problems) {
@@ -159,6 +179,7 @@ void write_table_checksums(Database& database) {
   };
   std::for_each(kChecked.begin(), kChecked.end(), write);
   std::for_each(kCheckedLater.begin(), kCheckedLater.end(), write);
+  std::for_each(kBlobs.begin(), kBlobs.end(), write);
 }
 
 std::vector<std::string> check_tables(Database& database) {

@@ -92,6 +92,9 @@ class Page(unittest.TestCase):
                   "sqlite_schema": "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name",
                   "header": "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"}
         others |= {table: f"SELECT id FROM {table} ORDER BY id" for table in ("blocks", "levels", "tiles")}
+        others |= {f"blobs_{table}": f"SELECT id, substr(bytes, 1, 4) FROM {table} ORDER BY id" for table in ("blocks", "tiles")}
+        others |= {f"blobs_{table}": f"SELECT {key}, substr(bytes, 1, 4), substr(statuses, 1, 4) FROM {table} ORDER BY {key}"
+                   for table, key in (("levels", "id"), ("tails", "rank"))}
         for table, query in others.items():
             self.assertEqual(page.table_crc(self.sql.execute(query)), int(self.recording.meta["crc:" + table]), table)
         self.assertEqual(len(orders) + 1 + len(others), sum(key.startswith("crc:") for key in self.recording.meta))

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <tuple>
 
 #include "app/store/gap_text.h"
 #include "app/store/losses.h"
@@ -194,6 +195,41 @@ TEST_F(RecordingTest, ChangedSqlTablesAreNamedEachByItself) {
   (void)open_recording(path, &info);
   EXPECT_TRUE(mentions(info, "table steps: its checksum is missing"));
   change(path, "DELETE FROM meta WHERE key GLOB 'crc:*'");  // as of an older program
+  (void)open_recording(path, &info);
+  EXPECT_THAT(info.problems, testing::IsEmpty());
+}
+
+/// Each is right by its own checksum: only where it lies is wrong.
+TEST_F(RecordingTest, ExchangedBlobsAreNamed) {
+  const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 160, .chunk_events = 1024});
+  const auto exchange = [](const std::string& table, const std::string& key, const std::string& column) {
+    const std::string one = "(SELECT min(" + key + ") FROM " + table + ")";
+    const std::string other = "(SELECT max(" + key + ") FROM " + table + ")";
+    return "CREATE TEMP TABLE both AS SELECT " + key + " AS k, " + column + " AS v FROM " + table +
+           " WHERE " + key + " IN (" + one + ", " + other + "); UPDATE " + table + " SET " + column +
+           " = (SELECT v FROM both WHERE k <> " + table + "." + key + ") WHERE " + key +
+           " IN (SELECT k FROM both)";
+  };
+  const std::tuple<const char*, const char*, const char*> cells[] = {{"levels", "id", "bytes"},
+                                                                     {"levels", "id", "statuses"},
+                                                                     {"tiles", "id", "bytes"},
+                                                                     {"tails", "rank", "statuses"}};
+  for (const auto& [table, key, column] : cells) {
+    SCOPED_TRACE(std::string(table) + "." + column);
+    const std::string path = write("exchanged.zscope", run);
+    RecordingInfo info;
+    (void)open_recording(path, &info);
+    ASSERT_THAT(info.problems, testing::IsEmpty());
+    ASSERT_TRUE(info.complete);
+    change(path, exchange(table, key, column));
+    (void)open_recording(path, &info);
+    EXPECT_TRUE(mentions(info, std::string("table ") + table + ": checksum does not match"))
+        << testing::PrintToString(info.problems);
+  }
+  // A file of a program that wrote none of these.
+  const std::string path = write("older.zscope", run);
+  change(path, "DELETE FROM meta WHERE key GLOB 'crc:blobs_*'");
+  RecordingInfo info;
   (void)open_recording(path, &info);
   EXPECT_THAT(info.problems, testing::IsEmpty());
 }
