@@ -20,7 +20,8 @@
 namespace shardscope::collector {
 namespace {
 
-/// Ends every connection of this process to a port of its own: both directions, with what is on its way.
+/// Ends every connection of this process to a port of its own, as a network does that loses both hosts: what
+/// the kernel holds of it, sent and not read or not sent yet, is gone. After shutdown() it would still arrive.
 std::size_t cut_connections_to(const std::string& endpoint) {
   const int port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
   std::size_t cut = 0;
@@ -30,11 +31,13 @@ std::size_t cut_connections_to(const std::string& endpoint) {
     int listening = 0;
     socklen_t flag = sizeof listening;
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &flag) != 0 || listening != 0) continue;
-    if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
     if (address.sin6_family != AF_INET6 && address.sin6_family != AF_INET) continue;
     if (ntohs(address.sin6_port) != port) continue;  // at the same place in both families
-    shutdown(fd, SHUT_RDWR);
-    ++cut;
+    size = sizeof address;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
+    const sockaddr none{.sa_family = AF_UNSPEC, .sa_data = {}};
+    cut += connect(fd, &none, sizeof none) == 0 ? 1 : 0;  // drops its queues and resets the peer
   }
   return cut;
 }
