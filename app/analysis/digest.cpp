@@ -165,7 +165,9 @@ std::optional<StepWindow> Digest::next_step(const store::Store& store, std::uint
   const auto taken = taken_until_.find(rank);
   const std::int64_t from = taken == taken_until_.end() ? store::Store::kBegin : taken->second;
   // The next step lies before the end of the row after this one; were its begin lost, further on.
-  const std::size_t next = steps_.size() + 1;
+  const auto row = std::partition_point(rows.begin(), rows.end(),
+                                        [from](const store::StepRow& r) { return r.begin_ns < from; });
+  const std::size_t next = static_cast<std::size_t>(row - rows.begin()) + 1;
   std::int64_t until =
       next < rows.size() && rows[next].end_ns != store::kOpen ? rows[next].end_ns : store::Store::kEnd;
   std::optional<StepWindow> window;
@@ -214,6 +216,12 @@ void Digest::complete_step(const store::Store& store) {
   for (const Wait& wait : pending_.waits) keep_longest(store, longest_waits_, wait);
   for (const RankStep& rank : digest.ranks) {
     taken_until_[rank.rank] = std::max(rank.end_ns, rank.begin_ns + 1);
+  }
+  constexpr std::size_t kFewest = 8;
+  if (steps_.size() >= std::max(most_rank_steps_ / std::max<std::size_t>(digest.ranks.size(), 1), kFewest)) {
+    const std::size_t gone = steps_.size() / 4;
+    steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(gone));
+    let_go_ += gone;
   }
   steps_.push_back(std::move(digest));
   pending_ = {};

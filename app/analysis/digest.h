@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -55,7 +56,7 @@ class CollectiveTimes {
  public:
   struct Times {
     std::int64_t transfer_ns = 0;  ///< the shortest: end - when all ranks had come, else - begin
-    std::int64_t sum_ns = 0;       ///< of end - begin
+    std::int64_t sum_ns = 0;       ///< of end - begin, without the pauses of the rank up to when all had come
     std::uint32_t ranks = 0;
     bool entered = false;  ///< a rank recorded when all had come
   };
@@ -75,6 +76,10 @@ class Digest {
   bool update(const store::Store& store, std::optional<std::chrono::nanoseconds> time = std::nullopt,
               std::int64_t until_ns = store::Store::kEnd);
   [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }
+  /// For a run without an end: of so many steps of a rank in all, beyond which the oldest quarter of the
+  /// steps is let go. Figures are then of those that are left.
+  void keep_at_most(std::size_t rank_steps) { most_rank_steps_ = rank_steps; }
+  [[nodiscard]] std::size_t let_go() const noexcept { return let_go_; }  ///< steps
   /// Of one rank, those that have ended.
   [[nodiscard]] Checkpoints checkpoints(std::uint32_t rank) const;
   /// Index of the first step that is measured: the first step is warm-up (allocation, recording of the
@@ -109,6 +114,7 @@ class Digest {
   std::map<std::uint32_t, std::int64_t> taken_until_;  ///< by rank: end of the last step taken
   std::map<std::uint32_t, Checkpoints> checkpoints_;   ///< by rank
   std::vector<StepDigest> steps_;
+  std::size_t most_rank_steps_ = SIZE_MAX, let_go_ = 0;
   Pending pending_;
   std::vector<Wait> longest_waits_;
   std::uint64_t trace_record_ = 0, trace_complete_ = 0, trace_invalidated_ = 0;

@@ -323,7 +323,9 @@ bool Viewer::poll(store::Store& store, std::chrono::microseconds budget) {
     } else if (auto* name = std::get_if<NamedId>(&item)) {
       store.add_name(name->rank, name->id, std::move(name->name));
     } else {
-      store = store::Store();
+      store::Store fresh;
+      if (store.bounds()) fresh.bound(*store.bounds());
+      store = std::move(fresh);
     }
     if (std::chrono::steady_clock::now() >= end) break;
   }

@@ -72,6 +72,12 @@ std::size_t Block::bytes() const noexcept {
   return bytes;
 }
 
+std::size_t Block::packed_bytes() const noexcept {
+  std::size_t bytes = chunk.capacity() + page.capacity() + statuses.capacity();
+  for (const TileRow& row : tile) bytes += row.bytes.capacity();
+  return bytes;
+}
+
 std::size_t BlockPage::bytes() const noexcept {
   std::size_t bytes = sizeof *this + statuses.capacity() * sizeof(ParamState) + waits.bytes();
   for (const auto& lane : lanes) {

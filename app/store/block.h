@@ -13,6 +13,7 @@
 #include "app/store/kind_set.h"
 #include "app/store/pauses.h"
 #include "app/store/rank_state.h"
+#include "app/store/spill_file.h"
 #include "app/store/store.h"
 
 namespace shardscope::store {
@@ -40,6 +41,7 @@ struct BlockPeaks {
 struct TileRow {
   std::uint32_t row = 0;         ///< tile_row()
   std::vector<std::byte> bytes;  ///< packed; see decode_tile()
+  SpillFile::Place spilled{};    ///< where they are instead
 };
 
 struct Block {
@@ -81,9 +83,16 @@ struct Block {
   std::vector<std::byte> statuses;  ///< of every parameter, when the block begins
   /// Of the tile that ends with it, ascending; empty: there is none, or the recording has it.
   std::vector<TileRow> tile;
+  /// Where chunk, page and statuses are instead, of a run that is live and long. Tiles have their own.
+  struct Spilled {
+    SpillFile::Place chunk, page, statuses;
+  };
+  Spilled spilled;
   bool damaged = false;  ///< found so when it was read: shown as a gap
 
   [[nodiscard]] std::size_t bytes() const noexcept;
+  /// Of these, what can be spilled.
+  [[nodiscard]] std::size_t packed_bytes() const noexcept;
 };
 
 /// The finer levels of detail, read when they are looked at.

@@ -142,10 +142,45 @@ void BlockAccess::damaged(Block& block, const std::string& why) {
       {.rank = block.rank, .begin_ns = block.begin_ns, .end_ns = block.end_ns, .events = block.events});
 }
 
+bool BlockAccess::spill(Block& block) {
+  const std::size_t before = block.packed_bytes();
+  const auto move = [&](std::vector<std::byte>& bytes, SpillFile::Place& to) {
+    if (bytes.empty()) return true;
+    const std::optional<SpillFile::Place> place = spill_.put(bytes);
+    if (!place) return false;
+    to = *place;
+    std::vector<std::byte>().swap(bytes);  // its room, too: an empty list assigned would keep that
+    return true;
+  };
+  bool all = move(block.chunk, block.spilled.chunk) && move(block.page, block.spilled.page) &&
+             move(block.statuses, block.spilled.statuses);
+  for (TileRow& row : block.tile) all = all && move(row.bytes, row.spilled);
+  packed_bytes -= before - block.packed_bytes();
+  return all;
+}
+
+void BlockAccess::forget(const Block& block) {
+  packed_bytes -= block.packed_bytes();
+  spill_.drop(block.spilled.chunk);
+  spill_.drop(block.spilled.page);
+  spill_.drop(block.spilled.statuses);
+  for (const TileRow& row : block.tile) spill_.drop(row.spilled);
+}
+
+std::vector<std::byte> BlockAccess::packed(const std::vector<std::byte>& held,
+                                           const SpillFile::Place& spilled) const {
+  return spilled.bytes != 0 ? spill_.get(spilled) : held;
+}
+
 std::vector<Chunk> BlockAccess::chunks(const Block& block, Chunk::Part part) {
   std::vector<Chunk> out;
   if (!block.chunk.empty()) {
     out.push_back(Chunk::decode(block.chunk.data(), block.chunk.size(), part));
+    return out;
+  }
+  if (block.spilled.chunk.bytes != 0) {
+    const std::vector<std::byte> bytes = spill_.get(block.spilled.chunk);
+    out.push_back(Chunk::decode(bytes.data(), bytes.size(), part));
     return out;
   }
   if (rows_ == nullptr) throw std::runtime_error("its events are not there");
@@ -170,6 +205,9 @@ const BlockCache::Held* BlockAccess::read_page(Block& block, std::uint32_t index
     const auto page = std::make_shared<BlockPage>();
     if (!block.page.empty()) {
       *page = decode_page(block.page.data(), block.page.size());
+    } else if (block.spilled.page.bytes != 0) {
+      const std::vector<std::byte> bytes = spill_.get(block.spilled.page);
+      *page = decode_page(bytes.data(), bytes.size());
     } else {
       if (rows_ == nullptr || block.rows.empty()) throw std::runtime_error("its page is not there");
       const std::vector<std::byte> bytes = rows_->page(block.rows.front());
@@ -194,21 +232,28 @@ BlockAccess::TileRead BlockAccess::read_tile(const Block& last, std::uint32_t ti
   const Measured measured(*this, tiles_);
   try {
     std::vector<std::byte> read;
+    const bool spilled = in_memory && own->spilled.bytes != 0;
+    if (spilled) read = spill_.get(own->spilled);
     if (!in_memory) read = rows_->tile(last.rows.front(), row);
-    const std::vector<std::byte>& bytes = in_memory ? own->bytes : read;
+    const std::vector<std::byte>& bytes = in_memory && !spilled ? own->bytes : read;
     if (bytes.empty()) return {};
     const auto levels = std::make_shared<DensityPyramid>(decode_tile(bytes.data(), bytes.size()));
     return {.held = cache_.put(key, levels, sizeof *levels + levels->bytes()), .stored = true};
   } catch (const std::runtime_error& error) {
-    problems_.push_back("levels of detail of rank " + std::to_string(last.rank) + " up to chunk " +
-                        std::to_string(last.rows.front()) + ": " + error.what() +
-                        "; finer ones are read instead");
+    problems_.push_back("levels of detail of rank " + std::to_string(last.rank) + " up to " +
+                        (last.rows.empty() ? "sequence " + std::to_string(last.sequence)
+                                           : "chunk " + std::to_string(last.rows.front())) +
+                        ": " + error.what() + "; finer ones are read instead");
     return {};
   }
 }
 
 std::vector<ParamState> BlockAccess::statuses(Block& block, std::uint32_t index) {
   if (!block.statuses.empty()) return decode_statuses(block.statuses.data(), block.statuses.size());
+  if (block.spilled.statuses.bytes != 0) {
+    const std::vector<std::byte> bytes = spill_.get(block.spilled.statuses);
+    return decode_statuses(bytes.data(), bytes.size());
+  }
   if (rows_ == nullptr || block.rows.empty()) throw std::runtime_error("its statuses are not there");
   const std::vector<std::byte> bytes = rows_->statuses(block.rows.front());
   if (!bytes.empty()) return decode_statuses(bytes.data(), bytes.size());

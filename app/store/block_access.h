@@ -12,6 +12,7 @@
 #include "app/store/block.h"
 #include "app/store/block_cache.h"
 #include "app/store/chunk.h"
+#include "app/store/spill_file.h"
 
 namespace shardscope::store {
 
@@ -46,6 +47,19 @@ class BlockAccess {
   [[nodiscard]] std::size_t cache_bytes() const noexcept { return cache_.bytes() + states_cache_.bytes(); }
   /// BlockCache::forgotten() of pages.
   [[nodiscard]] std::uint64_t pages_forgotten() const noexcept { return cache_.forgotten(); }
+
+  /// What a run that is live may take, however long it gets; nothing: everything is kept in memory.
+  std::optional<Store::Bounds> bounds;
+  /// Of all ranks, kept up by them: bytes in blocks that can be spilled, and of what is kept beside them.
+  std::size_t packed_bytes = 0, index_bytes = 0;
+  [[nodiscard]] std::uint64_t spilled_bytes() const noexcept { return spill_.bytes(); }
+  /// Moves what the block holds packed to the temporary file. False when there is no room there.
+  [[nodiscard]] bool spill(Block& block);
+  /// The block is let go.
+  void forget(const Block& block);
+  /// What lies in memory, or in the temporary file; empty: in neither. Throws std::runtime_error.
+  [[nodiscard]] std::vector<std::byte> packed(const std::vector<std::byte>& held,
+                                              const SpillFile::Place& spilled) const;
 
   /// From now on Read::if_time may take about this long in all, but reads one block at least; nullopt: no
   /// limit. What would likely take longer is not begun. Only the reading counts: who draws a view of many
@@ -138,6 +152,7 @@ class BlockAccess {
   std::size_t ranks_ = 0, cache_limit_ = BlockCache::kDefaultBytes;
   BlockCache cache_, states_cache_;
   std::unique_ptr<BlockRows> rows_;
+  SpillFile spill_;
   std::optional<std::chrono::nanoseconds> left_;  ///< of the limit
   std::chrono::nanoseconds frame_{0};             ///< of the limit
   std::chrono::nanoseconds granted_{0};           ///< of the limit; less what is left_: spent on reading

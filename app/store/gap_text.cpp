@@ -12,6 +12,12 @@ std::string what_is_missing(const Gap& gap) {
                            : std::to_string(gap.events) + (gap.events == 1 ? " event" : " events") +
                                  " that were taken in and are not in the recording, which ends here";
   }
+  if (gap.let_go) {
+    return std::to_string(gap.events) +
+           " events that were let go, so that memory stays bounded: sums and levels of detail of them "
+           "remain, "
+           "and a recording has them";
+  }
   std::string text;
   const auto part = [&text](std::uint64_t count, const char* noun, const char* where) {
     if (count == 0) return;

@@ -78,6 +78,10 @@ std::vector<BucketState> RankRun::buckets_at(std::int64_t at_ns) const {
 MemorySample RankRun::memory_at(std::size_t pool, std::int64_t at_ns) const {
   const std::size_t base = base_of(at_ns);
   MemorySample out{.at_ns = at_ns, .bytes = {}};
+  if (const MemorySample* const coarse = history_[pool].at(at_ns);
+      coarse != nullptr && base == 0 && at_ns <= history_[pool].end_ns()) {
+    return {.at_ns = at_ns, .bytes = coarse->bytes};  // at most so much, about then
+  }
   if (base == blocks_.size()) {
     out = head_.state.memory(pool).at(at_ns);
   } else {

@@ -130,6 +130,9 @@ void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_
   if (sums.levels(depth).covers(columns.bucket_ns())) {
     sums.levels(depth).add_to(columns);
     range.first = range.last;
+  } else if (gone_ != 0 && range.first == 0 && !blocks_.empty()) {
+    // Finer ones of what was let go are not known any more.
+    sums.levels(depth).add_to(columns, Store::kBegin, sums.begin_ns(0));
   }
   density_of_blocks(range, stream, depth, columns);
   if (!newest) return;
@@ -169,6 +172,14 @@ void RankRun::memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64
     memory.columns(at(first), last + 1 == columns.size() ? end_ns : at(last + 1), exact);
     for (std::size_t c = first; c <= last; ++c) put(c, exact[c - first]);
   };
+  const MemoryHistory& history = history_[pool];
+  for (std::size_t l = 0; l < history.leaves().size(); ++l) {
+    const MemoryIndex::Leaf& leaf = history.leaves()[l];
+    const std::int64_t to =
+        l + 1 < history.leaves().size() ? history.leaves()[l + 1].begin_ns : history.end_ns();
+    if (to < begin_ns || leaf.begin_ns >= end_ns) continue;
+    for (std::size_t c = index(leaf.begin_ns); c <= index(to); ++c) put(c, leaf.highest);
+  }
   const Range range = holding(begin_ns, end_ns);
   for (std::size_t i = range.first; i < range.last; ++i) {
     const Block& block = blocks_[i];

@@ -1,6 +1,7 @@
 #include "app/store/rank_run.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 namespace shardscope::store {
@@ -145,7 +146,13 @@ void RankRun::seal_head() {
   head_.gap = false;
   head_.notable_taken = 0;
   append(std::move(block));
-  if (blocks_.size() % kTileBlocks == 0 && blocks_.back().tile.empty()) blocks_.back().tile = tile_of_pages();
+  if (blocks_.size() % kTileBlocks == 0 && blocks_.back().tile.empty()) {
+    Block& last = blocks_.back();
+    last.tile = tile_of_pages();
+    if (access_.bounds) {
+      for (const TileRow& row : last.tile) access_.packed_bytes += row.bytes.capacity();
+    }
+  }
 }
 
 void RankRun::take_levels(const RankState& ended) {
@@ -214,18 +221,25 @@ void RankRun::append(Block block) {
   pauses_.add_of(block.notable);
   notable_.insert(notable_.end(), block.notable.begin(), block.notable.end());
   const std::vector<Block::Carried> carried = std::move(block.carried);
-  block.totals = {};
-  block.notable = {};
-  block.carried = {};
-  block.lanes = {};
+  // With their room, which an empty list assigned would keep.
+  const auto release = [](auto& list) { std::remove_reference_t<decltype(list)>().swap(list); };
+  release(block.totals);
+  release(block.notable);
+  release(block.carried);
+  release(block.lanes);
   block.waits.clear();
-  block.peaks = {};
-  block.counts = {};
+  release(block.peaks);
+  release(block.counts);
   reach_.push_back(std::max(reach_.empty() ? kFirst : reach_.back(), block.end_ns));
   floor_.push_back(block.begin_ns);
   for (std::size_t j = i; j-- > 0 && floor_[j] > block.begin_ns;) floor_[j] = block.begin_ns;
   blocks_.push_back(std::move(block));
   for (const Block::Carried& span : carried) carry_back(i, span);
+  if (access_.bounds) {
+    access_.packed_bytes += blocks_.back().packed_bytes();
+    block_bytes_ += blocks_.back().bytes() - blocks_.back().packed_bytes();
+    keep_bounds();
+  }
 }
 
 void RankRun::carry_back(std::size_t i, const Block::Carried& carried) {
@@ -297,7 +311,11 @@ std::size_t RankRun::bytes() const {
   std::size_t bytes = head_.state.bytes() + head_.raw.capacity() * sizeof(ev::Event);
   for (const Block& block : blocks_) bytes += block.bytes();
   for (const RowSums& sums : sums_) bytes += sums.bytes();
-  bytes += open_tile_.bytes() + pauses_.bytes();
+  bytes += open_tile_.bytes() + pauses_.bytes() + rare_.capacity() * sizeof(ev::Event);
+  bytes += (reach_.capacity() + floor_.capacity()) * sizeof(std::int64_t);
+  for (const auto& pages : pages_) bytes += pages.capacity() * sizeof(KnownPage);
+  for (const auto& [row, tiles] : tiles_) bytes += tiles.capacity() * sizeof(KnownTile);
+  for (const MemoryHistory& pool : history_) bytes += pool.bytes();
   return bytes;
 }
 

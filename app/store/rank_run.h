@@ -11,10 +11,12 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "app/store/block.h"
 #include "app/store/block_access.h"
+#include "app/store/memory_history.h"
 #include "app/store/pauses.h"
 #include "app/store/rank_state.h"
 #include "app/store/row_sums.h"
@@ -103,6 +105,13 @@ class RankRun {
   void memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64_t end_ns,
                       std::span<MemorySample> columns) const;
 
+  /// What was let go since the last call: nothing, mostly. [Note: letting go]
+  struct LetGo {
+    std::int64_t begin_ns = 0, end_ns = 0;
+    std::uint64_t events = 0;
+  };
+  [[nodiscard]] LetGo take_let_go() { return std::exchange(let_go_, {}); }
+
   [[nodiscard]] std::size_t bytes() const;  ///< of the blocks that are sealed, and the newest stretch
   [[nodiscard]] std::deque<Block>& blocks() noexcept { return blocks_; }
 
@@ -144,6 +153,12 @@ class RankRun {
   /// A span that is open at the end of block `i`, as it is known now.
   [[nodiscard]] Span continued(std::size_t stream, std::size_t depth, std::size_t i, Span span) const;
   void carry_back(std::size_t i, const Block::Carried& carried);
+  /// Spills and lets go where access_.bounds want it.
+  void keep_bounds();
+  void let_go(std::size_t blocks);
+  void keep_rare_instants(std::size_t block);
+  /// Of everything that is kept of the blocks beside what can be spilled, about.
+  [[nodiscard]] std::size_t index_bytes() const;
   void add_to_sums(const Block& block);
   void add_unbegun(std::map<ev::EventKind, Store::UnbegunEnds>& ends, const InstantCount& count) const;
   /// Takes the levels of detail of the stretch that is sealed, while they are fine.
@@ -152,8 +167,9 @@ class RankRun {
   void renew_sums() const;
   /// A tile's row. Not `stored`: there is none; else no levels: there was no time to read it.
   struct Tile {
-    const DensityPyramid* levels = nullptr;  ///< valid until something else is read
+    const DensityPyramid* levels = nullptr;  ///< valid as long as this
     bool stored = false;
+    std::shared_ptr<const void> kept{};  ///< of the cache: other blocks are read before it is drawn
   };
   /// Of the last 16 blocks, where they were not put together as they came: with very many ranks a tile that
   /// grows in each would take a megabyte. Read back from their pages; empty where these are not in memory.
@@ -179,6 +195,13 @@ class RankRun {
   mutable std::deque<Block> blocks_;  ///< `damaged` is found by looking
   std::vector<std::int64_t> reach_;   ///< by block: latest event up to here
   std::vector<std::int64_t> floor_;   ///< by block: earliest event from here on
+  std::size_t gone_ = 0;              ///< blocks before these, a multiple of kTileBlocks
+  std::size_t spilled_ = 0;           ///< of blocks_, the first ones
+  std::size_t block_bytes_ = 0,
+              index_bytes_ = 0;  ///< of the blocks without what can be spilled; told to access_
+  LetGo let_go_;
+  std::array<MemoryHistory, ev::kMemoryPoolCount> history_;  ///< of blocks that are gone
+  std::vector<ev::Event> rare_;  ///< of these, instants that later steps depend on
   mutable std::array<RowSums, ev::kStreamCount> sums_;
   mutable std::size_t damage_in_sums_ = 0;   ///< access_.damage() that they are without
   mutable std::set<std::size_t> forgotten_;  ///< blocks that they are without

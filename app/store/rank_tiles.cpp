@@ -21,21 +21,24 @@ RankRun::Tile RankRun::tile(std::size_t group, ev::StreamId stream, std::uint8_t
   if (known.none_of == end) return {};
   if (known.held == nullptr || known.as_of != access_.pages_forgotten()) {
     const BlockAccess::TileRead read =
-        access_.read_tile(blocks_[end - 1], static_cast<std::uint32_t>(group), row);
+        access_.read_tile(blocks_[end - 1], static_cast<std::uint32_t>(gone_ / kTileBlocks + group), row);
     known.held = read.held;
     known.as_of = access_.pages_forgotten();
     if (!read.stored) known.none_of = end;
     if (read.held == nullptr) return {.levels = nullptr, .stored = read.stored};
   }
   known.held->used = true;
-  return {.levels = static_cast<const DensityPyramid*>(known.held->value.get()), .stored = true};
+  return {.levels = static_cast<const DensityPyramid*>(known.held->value.get()),
+          .stored = true,
+          .kept = known.held->value};
 }
 
 std::vector<TileRow> RankRun::tile_of_pages() const {
   TileMaker tile;
   for (auto block = blocks_.end() - std::ptrdiff_t{kTileBlocks}; block != blocks_.end(); ++block) {
-    if (block->page.empty()) return {};  // of a recording, which has a tile of it or none
-    tile.append(decode_page(block->page.data(), block->page.size(), DensityPyramid::Levels::finest));
+    const std::vector<std::byte> page = access_.packed(block->page, block->spilled.page);
+    if (page.empty()) return {};  // of a recording, which has a tile of it or none
+    tile.append(decode_page(page.data(), page.size(), DensityPyramid::Levels::finest));
   }
   return tile.rows();
 }

@@ -17,14 +17,14 @@ constexpr std::size_t kMostSearched = 512;
 
 std::shared_ptr<const RankState> RankRun::state(std::size_t i, RankState::For part,
                                                 BlockAccess::Read read) const {
-  return access_.state(blocks_[i], static_cast<std::uint32_t>(i), part, read);
+  return access_.state(blocks_[i], static_cast<std::uint32_t>(gone_ + i), part, read);
 }
 
 const BlockPage* RankRun::page(std::size_t i, BlockAccess::Detail detail, BlockAccess::Read read) const {
   std::vector<KnownPage>& pages = pages_[static_cast<std::size_t>(detail)];
   if (pages.size() < blocks_.size()) pages.resize(blocks_.size());
   KnownPage& known = pages[i];
-  const auto index = static_cast<std::uint32_t>(i);
+  const auto index = static_cast<std::uint32_t>(gone_ + i);
   if (known.as_of != access_.pages_forgotten()) {
     known.held = access_.known_page(blocks_[i], index, detail);
     known.as_of = access_.pages_forgotten();
@@ -209,6 +209,8 @@ std::uint64_t RankRun::instant_count(ev::EventKind kind, std::optional<std::uint
 
 std::vector<ev::Event> RankRun::instants_of(ev::EventKind kind) const {
   std::vector<ev::Event> out;
+  std::copy_if(rare_.begin(), rare_.end(), std::back_inserter(out),
+               [&](const ev::Event& event) { return event.kind == kind; });
   const auto take = [&](const std::vector<ev::Event>& instants) {
     std::copy_if(instants.begin(), instants.end(), std::back_inserter(out),
                  [&](const ev::Event& event) { return event.kind == kind; });
@@ -229,6 +231,7 @@ std::optional<ev::Event> RankRun::first_instant(ev::EventKind kind) const {
                                     [&](const ev::Event& event) { return event.kind == kind; });
     return found == instants.end() ? std::nullopt : std::optional(*found);
   };
+  if (const auto found = search(rare_)) return found;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     if (!blocks_[i].kinds.has(kind)) continue;
     if (const auto known = state(i, For::instants)) {

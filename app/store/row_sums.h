@@ -38,7 +38,7 @@ class RowSums {
     const std::size_t leaves = std::max(kMinLeaves, kLeavesPerBlock * (begins_.size() + 1));
     const auto add_row = [&](Row& row, const DensityPyramid& stretch, std::uint8_t fine) {
       row.blocks.resize(begins_.size() + 1);
-      row.groups.resize(begins_.size() / kGroup + 1);
+      row.groups.resize((let_go_ + begins_.size()) / kGroup + 1);
       row.shifts.resize(begins_.size() + 1, kNone);
       row.fine.resize(begins_.size() + 1, kNone);
       if (stretch.empty()) return;
@@ -62,14 +62,37 @@ class RowSums {
       if (i >= row.blocks.size()) return;
       row.blocks[i] = {};
       row.shifts[i] = row.fine[i] = kNone;
-      const std::size_t first = i / kGroup * kGroup;
-      DensityBucket& group = row.groups[i / kGroup] = {};
-      for (std::size_t b = first; b < std::min(first + kGroup, row.blocks.size()); ++b)
-        group.merge(row.blocks[b]);
+      regroup(row, (let_go_ + i) / kGroup);
       row.levels.forget(begin_ns(i), end_ns(i));
     };
     forget_in(waits_);
     for (Row& row : rows_) forget_in(row);
+  }
+  /// The first `n` blocks are let go: from here on the next one is block 0. Levels of detail of all of the
+  /// row keep what they held.
+  void let_go(std::size_t n) {
+    const auto drop = [](auto& list, std::size_t count) {
+      list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(std::min(count, list.size())));
+    };
+    const std::size_t groups = (let_go_ + n) / kGroup;
+    let_go_ = (let_go_ + n) % kGroup;
+    const auto let_go_in = [&](Row& row) {
+      drop(row.blocks, n);
+      drop(row.shifts, n);
+      drop(row.fine, n);
+      drop(row.groups, groups);
+      if (!row.groups.empty()) regroup(row, 0);
+    };
+    let_go_in(waits_);
+    for (Row& row : rows_) let_go_in(row);
+    drop(begins_, n);
+    drop(ends_, n);
+  }
+  /// About what append() adds to bytes().
+  [[nodiscard]] std::size_t bytes_per_block() const noexcept {
+    // Levels of detail have one and two thirds as many buckets as leaves, in vectors of some room.
+    constexpr std::size_t kRow = sizeof(DensityBucket) * (2 + 2 * kLeavesPerBlock) + 2;
+    return 2 * sizeof(std::int64_t) + (rows_.size() + (waits_.levels.empty() ? 0 : 1)) * kRow;
   }
   [[nodiscard]] std::int64_t begin_ns(std::size_t i) const { return begins_[i]; }
   [[nodiscard]] std::int64_t end_ns(std::size_t i) const { return std::max(begins_[i], ends_[i]); }
@@ -107,8 +130,8 @@ class RowSums {
     const Row& row = this->row(depth);
     last = std::min(last, row.blocks.size());
     while (first < last) {
-      if (first % kGroup == 0 && first + kGroup <= last) {
-        sum.merge(row.groups[first / kGroup]);
+      if ((let_go_ + first) % kGroup == 0 && first + kGroup <= last) {
+        sum.merge(row.groups[(let_go_ + first) / kGroup]);
         first += kGroup;
       } else {
         sum.merge(row.blocks[first]);
@@ -127,6 +150,13 @@ class RowSums {
              (blocks.capacity() + groups.capacity()) * sizeof(DensityBucket);
     }
   };
+  /// Group `g` anew from its blocks.
+  void regroup(Row& row, std::size_t g) const {
+    const std::size_t end =
+        std::min((g + 1) * kGroup - std::min(let_go_, (g + 1) * kGroup), row.blocks.size());
+    DensityBucket& group = row.groups[g] = {};
+    for (std::size_t b = g * kGroup - std::min(let_go_, g * kGroup); b < end; ++b) group.merge(row.blocks[b]);
+  }
   [[nodiscard]] const Row& row(std::size_t depth) const {
     static const Row none;
     if (depth == Store::kWaits) return waits_;
@@ -140,6 +170,7 @@ class RowSums {
   std::vector<Row> rows_;  ///< by depth
   Row waits_;
   std::vector<std::int64_t> begins_, ends_;  ///< by block
+  std::size_t let_go_ = 0;                   ///< blocks of the first group
   bool fine_taken_ = false;                  ///< append_fine() had the next block's levels of detail
 };
 

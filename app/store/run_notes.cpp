@@ -12,7 +12,7 @@ namespace {
 
 /// Its text would say the same of what it is joined with: neither damage nor a number that nobody knows.
 bool may_be_joined(const Gap& gap) noexcept {
-  return !gap.damaged && !gap.cut_off && (gap.events != 0 || gap.messages != 0);
+  return !gap.damaged && !gap.cut_off && !gap.let_go && (gap.events != 0 || gap.messages != 0);
 }
 
 void join_into(Gap& gap, const Gap& next) noexcept {
@@ -32,6 +32,18 @@ std::size_t size_of(const Message& message) noexcept { return sizeof message + m
 void GapList::add(const Gap& gap) {
   gaps_.push_back(gap);
   if (gaps_.size() > join_at_) join();
+}
+
+void GapList::let_go(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns, std::uint64_t events) {
+  const auto known = std::find_if(gaps_.begin(), gaps_.end(),
+                                  [rank](const Gap& gap) { return gap.let_go && gap.rank == rank; });
+  if (known == gaps_.end()) {
+    gaps_.push_back({.rank = rank, .begin_ns = begin_ns, .end_ns = end_ns, .events = events, .let_go = true});
+    return;
+  }
+  known->begin_ns = std::min(known->begin_ns, begin_ns);
+  known->end_ns = std::max(known->end_ns, end_ns);
+  known->events += events;
 }
 
 void GapList::join() {

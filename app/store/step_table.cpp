@@ -62,11 +62,22 @@ void StepTable::end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns
   }
 }
 
+void StepTable::let_oldest_go() {
+  const std::size_t gone = rows_.size() / 4;
+  let_go_ += gone;
+  first_kept_ = rows_[gone].step;
+  rows_.erase(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(gone));
+  sums_.erase(sums_.begin(), sums_.begin() + static_cast<std::ptrdiff_t>(gone));
+}
+
 void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_ns) {
   const std::uint32_t step = step_of(event);
+  if (step < first_kept_) return;  // comes very late
+  if (rows_.size() >= most_) let_oldest_go();
   if (event.kind == ev::EventKind::step_begin) {
     RankStep& current = ranks_[rank];
-    if (current.open && current.step != step) end_of_rank(index_of(current.step), std::nullopt);
+    if (current.open && current.step != step && current.step >= first_kept_)
+      end_of_rank(index_of(current.step), std::nullopt);
     current = {.step = step, .open = true};
     const std::size_t index = index_of(step);
     // What was heard of the step before counts only as long as nobody said that it begins.
@@ -120,7 +131,7 @@ void StepTable::set_value(std::size_t index, const ev::Event& event) {
 
 void StepTable::paused(std::uint32_t rank, std::int64_t ns) {
   RankStep& current = ranks_[rank];
-  if (!current.open) return;
+  if (!current.open || current.step < first_kept_) return;
   current.paused_ns += ns;
   // Ranks pause together: the longest pause is the step's.
   StepRow& row = rows_[index_of(current.step)];

@@ -1,6 +1,7 @@
 // The table of steps: begin and end over ranks, loss, norm, rate, paused time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,6 +23,12 @@ class StepTable {
   void paused(std::uint32_t rank, std::int64_t ns);
   void set_world(std::uint32_t world) { world_ = world; }
   void shift(std::int64_t delta_ns);
+  /// From now on, the oldest quarter is let go where there would be more rows.
+  void keep_at_most(std::size_t rows) { most_ = std::max<std::size_t>(rows, 8); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return rows_.capacity() * sizeof(StepRow) + sums_.capacity() * sizeof(Sums);
+  }
+  [[nodiscard]] std::uint64_t let_go() const noexcept { return let_go_; }
   [[nodiscard]] std::span<const StepRow> rows() const noexcept { return rows_; }
 
  private:
@@ -48,6 +55,7 @@ class StepTable {
   [[nodiscard]] bool has_row(std::size_t place, std::uint32_t step) const;
   std::size_t index_of(std::uint32_t step);  ///< makes the row if there is none
   void keep_for_later(const ev::Event& event, std::int64_t at_ns);
+  void let_oldest_go();
   void set_value(std::size_t index, const ev::Event& event);
   void end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns);
 
@@ -56,6 +64,9 @@ class StepTable {
   std::map<std::uint32_t, std::vector<Early>> early_;  ///< by step
   std::unordered_map<std::uint32_t, RankStep> ranks_;
   std::uint32_t world_ = 1;
+  std::size_t most_ = SIZE_MAX;
+  std::uint64_t let_go_ = 0;      ///< rows
+  std::uint32_t first_kept_ = 0;  ///< step
 };
 
 }  // namespace shardscope::store

@@ -126,6 +126,11 @@ void Store::State::arrive(const Arrival& arrival, Take take) {
   if (arrival.usable) {
     take(data.run, gap);
     take_notable(arrival.rank, data.run);
+    if (const RankRun::LetGo gone = data.run.take_let_go(); gone.events != 0) {
+      let_go.until_ns = std::max(let_go.until_ns, gone.end_ns);
+      let_go.events += gone.events;
+      gaps.let_go(arrival.rank, to_run(gone.begin_ns), to_run(gone.end_ns), gone.events);
+    }
     if (arrival.events > 0) {
       data.has_events = true;
       row.last_ns = std::max(row.last_ns, to_run(arrival.end_ns));
@@ -308,7 +313,20 @@ std::size_t Store::cache_bytes() const noexcept { return state_->access.cache_by
 std::size_t Store::resident_bytes() const {
   std::size_t bytes = cache_bytes();
   for (const auto& [rank, data] : state_->ranks) bytes += data.run.bytes();
-  return bytes;
+  return bytes + state_->steps.bytes();
+}
+
+void Store::bound(const Bounds& bounds) {
+  state_->access.bounds = bounds;
+  state_->steps.keep_at_most(bounds.steps);
+}
+const std::optional<Store::Bounds>& Store::bounds() const noexcept { return state_->access.bounds; }
+
+Store::LetGo Store::let_go() const {
+  LetGo out = state_->let_go;
+  if (out.events != 0) out.until_ns = state_->to_run(out.until_ns);
+  out.steps = state_->steps.let_go();
+  return out;
 }
 
 void Store::limit_reading(std::optional<std::chrono::nanoseconds> time,

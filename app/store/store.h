@@ -114,6 +114,7 @@ struct Gap {
   std::uint64_t messages = 0;          ///< lost on the way
   std::uint64_t messages_between = 0;  ///< of these, between two collectors; the others: from the rank
   bool damaged = false;                ///< not lost: the recording holds these events and they cannot be read
+  bool let_go = false;                 ///< they were here: Store::bound()
   bool cut_off = false;         ///< the recording ends before the run did; 0 events: nobody knows how many
   std::uint32_t stretches = 1;  ///< that became one, because there were too many to keep
 };
@@ -146,6 +147,14 @@ struct BlockTail;  // block.h
 /// a cache with a bound. What is always here of a block is a few kilobytes: coarse levels of detail, sums,
 /// and a keyframe from which its events can be read without those before it. So a view costs what its
 /// columns cost, and a state at a time costs a block or two of each rank.
+///
+/// [Note: letting go]
+/// A live run goes on for days. Where a store has bounds, packed parts of older blocks go to a temporary file
+/// first. When that is full, or the few kilobytes that stay of each block have become too many, the oldest
+/// blocks are let go, as a collector lets the oldest part of its log go. What is left of them: levels of
+/// detail of the whole row, peaks of memory by stretch, sums, totals and counts. Their spans, instants and
+/// states are gone, which a Gap says, so that nothing takes their absence for a rank that was idle. A
+/// recording has them.
 class Store {
  public:
   explicit Store(Keep keep = Keep::everything);
@@ -180,6 +189,26 @@ class Store {
   [[nodiscard]] bool wants_more() const noexcept;
   /// Damage that was found while looking, in words. What it hides is a Gap from then on.
   [[nodiscard]] std::span<const std::string> problems() const noexcept;
+
+  /// What a live run may take in memory and on disk, however long it gets.
+  struct Bounds {
+    std::size_t packed_bytes = std::size_t{64} << 20;  ///< events and fine levels of detail; beyond: on disk
+    /// In an unlinked temporary file; beyond, the oldest are let go.
+    std::uint64_t file_bytes = std::uint64_t{16} << 30;
+    /// About what is kept of blocks beside that, 5 KB each; beyond, the oldest are let go.
+    std::size_t index_bytes = std::size_t{128} << 20;
+    std::size_t steps = std::size_t{1} << 16;  ///< rows of the table of steps; beyond, the oldest quarter
+  };
+  /// Before anything is taken in. [Note: letting go]
+  void bound(const Bounds& bounds);
+  [[nodiscard]] const std::optional<Bounds>& bounds() const noexcept;
+  /// What bound() let go so far: it is shown as coarsely as all of the run is, or not at all, and each rank
+  /// has a Gap there.
+  struct LetGo {
+    std::int64_t until_ns = 0;  ///< before this something is
+    std::uint64_t events = 0, steps = 0;
+  };
+  [[nodiscard]] LetGo let_go() const;
 
   // ---- a recording ------------------------------------------------------------------------------
   // For who opens one: first set_rows() and the tables, then the blocks of each rank in order.

@@ -48,6 +48,7 @@ struct Store::State {
   std::int64_t origin_ns = 0, end_ns = 0;
   bool has_origin = false;
   bool unbegun_known = true;
+  LetGo let_go;  ///< until_ns: collector clock; without steps, which their table knows
   std::uint64_t events = 0, dropped = 0;
   std::vector<DensityBucket> buckets;  ///< of density(), kept for its room
   RowPictures pictures;

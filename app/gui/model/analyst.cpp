@@ -16,6 +16,8 @@ using Clock = std::chrono::steady_clock;
 /// How long a turn with a shared store may take, but for one rank of one step: a frame waits for it.
 constexpr std::chrono::milliseconds kTurn{2};
 constexpr std::chrono::milliseconds kOwnTurn{50};
+/// Of a live run's digest, about a kilobyte each.
+constexpr std::size_t kMostRankSteps = std::size_t{1} << 16;
 /// A summary goes over every step, so it may take this share of the time: beside ranks that train on the same
 /// cores, and in turns with the window, less.
 struct Pace {
@@ -55,6 +57,7 @@ struct Analyst::Work {
   std::vector<std::shared_ptr<const StepTimes>> step_times;
   std::int64_t origin_ns = 0;
   std::uint64_t events = 0;
+  std::size_t let_go = 0;  ///< steps that `step_times` is without
   Clock::time_point next_summary{};
 
   /// True when all that `until_ns` allows was taken.
@@ -63,10 +66,18 @@ struct Analyst::Work {
     if (store.origin_ns() != origin_ns || store.event_count() < events) {
       digest = {};
       step_times.clear();
+      let_go = 0;
       origin_ns = store.origin_ns();
     }
     events = store.event_count();
+    if (store.bounds()) digest.keep_at_most(kMostRankSteps);
     const bool all = digest.update(store, own ? kOwnTurn : kTurn, until_ns);
+    if (digest.let_go() != let_go) {
+      step_times.erase(step_times.begin(),
+                       step_times.begin() + static_cast<std::ptrdiff_t>(
+                                                std::min(digest.let_go() - let_go, step_times.size())));
+      let_go = digest.let_go();
+    }
     for (std::size_t i = step_times.size(); i < digest.steps().size(); ++i) {
       const analysis::StepDigest& taken = digest.steps()[i];
       StepTimes times{taken.step, {}};
@@ -85,6 +96,7 @@ struct Analyst::Work {
     out->longest_waits = digest.longest_waits();
     out->step_times = step_times;
     out->steps = digest.steps().size();
+    out->let_go = digest.let_go();
     out->of_steps = static_cast<std::size_t>(std::ranges::count_if(
         store.steps(), [](const store::StepRow& row) { return row.end_ns != store::kOpen; }));
     out->whole = whole;

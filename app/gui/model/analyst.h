@@ -39,6 +39,7 @@ struct Analysis {
   std::vector<std::shared_ptr<const StepTimes>> step_times;  ///< by step
   std::shared_ptr<const analysis::Digest> digest;  ///< of a recording, once it is whole; for comparisons
   std::size_t steps = 0;                           ///< that the figures are of
+  std::size_t let_go = 0;                          ///< steps before these, of a long live run
   std::size_t of_steps = 0;                        ///< that had ended
   bool whole = false;                              ///< every step is in it that every rank has completed
   Completeness of = Completeness::growing;         ///< the run as it was analysed

@@ -36,6 +36,7 @@ std::unique_ptr<Session> Session::open_file(const std::string& path) {
 std::unique_ptr<Session> Session::connect(const std::string& endpoint, const std::string& key_file) {
   std::unique_ptr<Session> session(new Session());
   session->source_ = endpoint;
+  session->store_.bound({});  // the run may go on for days
   session->viewer_ = std::make_unique<collector::Viewer>(endpoint, key_file);
   session->analyst_ = std::make_unique<Analyst>(session->store_, session->turns_);
   return session;

@@ -5,6 +5,7 @@
 
 #include "app/gui/model/clock_bound.h"
 #include "app/gui/model/format.h"
+#include "app/gui/model/history_text.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/step_of.h"
@@ -92,13 +93,17 @@ void Workspace::panel(Context& ctx, const PlacedPanel& where) {
 void Workspace::partial_mark(Context& ctx, Rect& room) {
   std::string mark = ctx.app.run->partial();
   if (mark.empty() && ctx.app.other) mark = ctx.app.other->partial();
+  const bool all_that_is_kept = mark.empty();
+  if (all_that_is_kept) mark = steps_kept(*ctx.app.run);
   if (mark.empty()) return;
   const Rect place = room.take_left(std::min(room.w, ctx.canvas.width(mark, Font::small) + 1));
   const bool cut = ctx.canvas.text_in(place, mark, ctx.colors().of(Meaning::reduce), Font::small);
   room.take_left(12);
   if (ctx.hovered(place))
     ctx.tip((cut ? mark + ". " : std::string()) +
-            "Figures and findings here are of these steps so far; the rest is being analysed");
+            (all_that_is_kept
+                 ? "Figures and findings here are of these steps. " + let_go_text(ctx.app.store())
+                 : "Figures and findings here are of these steps so far; the rest is being analysed"));
 }
 
 void Workspace::splitters(Context& ctx, SolvedLayout& solved) {
@@ -354,6 +359,7 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
   piece(app.run->partial(), c.of(Meaning::reduce),
         "Summary, findings and times of steps are of these steps so far; the rest is being analysed");
+  piece(details_from(app.store()), c.of(Meaning::trouble), let_go_text(app.store()));
   const std::uint64_t dropped = app.store().dropped_count();
   piece(grouped(static_cast<std::int64_t>(dropped)) + " dropped",
         dropped == 0 ? c.muted : c.of(Meaning::trouble),

@@ -61,6 +61,24 @@ TEST(LiveRun, DrawsAViewOfDozensOfBlocksFromTiles) {
   EXPECT_TRUE(alike(seen(live.whole, wide), seen(live.sealed, wide), kCountedMore));
 }
 
+/// What is drawn from must not be let go while other blocks are read for the same view.
+TEST(LiveRun, IsDrawnRightThroughACacheThatHoldsNextToNothing) {
+  const SyntheticRun run = long_run(2);
+  StorePair live(1024);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) live.set_tables(rank, run.tables[rank]);
+  live.sealed.set_cache_bytes(64 << 10);
+  for (const Chunk& chunk : run.chunks) live.ingest(chunk);
+  expect_same_density(live.whole, live.sealed, 9, 30);
+  const std::vector<std::int64_t> cuts = live.sealed.cuts(view(0, 1).lane);
+  for (std::size_t first = 0; first + 5 * kTileBlocks < cuts.size(); first += 7) {
+    for (const std::size_t blocks : {20, 40, 70}) {
+      SCOPED_TRACE(std::to_string(first) + " + " + std::to_string(blocks));
+      const RowView some = view(cuts[first] + 1, cuts[first + blocks]);
+      EXPECT_TRUE(alike(seen(live.whole, some), seen(live.sealed, some), kCountedMore));
+    }
+  }
+}
+
 /// As if there were more ranks than have room for what grows.
 void add_ranks(Store& store) {
   for (std::uint32_t rank = 0; rank <= kRanksWithRoom; ++rank) {

@@ -1,0 +1,105 @@
+// A live rank's run within bounds: what is spilled, and what is let go when there is too much of it.
+#include <algorithm>
+#include <utility>
+
+#include "app/store/rank_run.h"
+
+namespace shardscope::store {
+namespace {
+
+/// What happens now can be looked at whatever the bounds are.
+constexpr std::size_t kFewest = 2 * kTileBlocks;
+/// Of the blocks at once, so that the lists are moved up seldom.
+constexpr std::size_t kShare = 8;
+/// A change of detail is somebody's command: more than these are nobody's run.
+constexpr std::size_t kMostRare = 1024;
+
+}  // namespace
+
+std::size_t RankRun::index_bytes() const {
+  std::size_t each = 2 * sizeof(std::int64_t) + BlockAccess::kDetails * sizeof(KnownPage) +
+                     tiles_.size() * sizeof(KnownTile) / kTileBlocks;
+  for (const RowSums& sums : sums_) each += sums.bytes_per_block();
+  return block_bytes_ + blocks_.size() * each;
+}
+
+void RankRun::keep_bounds() {
+  const Store::Bounds& bounds = *access_.bounds;
+  const auto note_index = [&] {
+    access_.index_bytes -= index_bytes_;
+    index_bytes_ = index_bytes();
+    access_.index_bytes += index_bytes_;
+  };
+  const auto some = [&] {
+    return std::max(blocks_.size() / kShare / kTileBlocks * kTileBlocks, kTileBlocks);
+  };
+  note_index();
+  // The newest tile is made of pages that are here.
+  while (access_.packed_bytes > bounds.packed_bytes && spilled_ + kTileBlocks < blocks_.size()) {
+    if (access_.spilled_bytes() < bounds.file_bytes && access_.spill(blocks_[spilled_])) {
+      ++spilled_;
+      continue;
+    }
+    if (blocks_.size() < kFewest + kTileBlocks) break;
+    let_go(some());
+  }
+  note_index();
+  if (access_.index_bytes <= bounds.index_bytes || blocks_.size() < kFewest + kTileBlocks) return;
+  let_go(some());
+  note_index();
+}
+
+void RankRun::keep_rare_instants(std::size_t block) {
+  using ev::EventKind;
+  const bool first_invalidated = std::none_of(rare_.begin(), rare_.end(), [](const ev::Event& event) {
+    return event.kind == EventKind::trace_invalidated;
+  });
+  const KindSet& kinds = blocks_[block].kinds;
+  if (!kinds.has(EventKind::detail_changed) &&
+      !(first_invalidated && kinds.has(EventKind::trace_invalidated)))
+    return;
+  const std::shared_ptr<const RankState> known = state(block, RankState::For::instants);
+  if (known == nullptr) return;
+  bool wanted = first_invalidated;
+  for (const ev::Event& event : known->instants()) {
+    const bool keep = event.kind == EventKind::detail_changed ||
+                      (event.kind == EventKind::trace_invalidated && std::exchange(wanted, false));
+    if (keep && rare_.size() < kMostRare) rare_.push_back(event);
+  }
+}
+
+void RankRun::let_go(std::size_t n) {
+  const auto drop = [](auto& list, std::size_t count) {
+    list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(std::min(count, list.size())));
+  };
+  if (let_go_.events == 0) let_go_.begin_ns = floor_.front();
+  let_go_.end_ns = reach_[n - 1];
+  for (std::size_t i = 0; i < n; ++i) {
+    const Block& block = blocks_[i];
+    keep_rare_instants(i);
+    let_go_.events += block.events;
+    for (std::size_t p = 0; p < history_.size(); ++p)
+      history_[p].append(block.memory[p].leaves, block.end_ns);
+    access_.forget(block);
+    block_bytes_ -= block.bytes() - block.packed_bytes();
+  }
+  blocks_.erase(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(n));
+  drop(reach_, n);
+  drop(floor_, n);
+  for (RowSums& sums : sums_) sums.let_go(n);
+  for (std::vector<KnownPage>& pages : pages_) drop(pages, n);
+  for (auto& [row, tiles] : tiles_) {
+    drop(tiles, n / kTileBlocks);
+    for (KnownTile& tile : tiles) tile.none_of -= std::min(n, tile.none_of);
+  }
+  std::set<std::size_t> forgotten;
+  for (const std::size_t i : forgotten_) {
+    if (i >= n) forgotten.insert(i - n);
+  }
+  forgotten_ = std::move(forgotten);
+  spilled_ -= std::min(n, spilled_);
+  gone_ += n;
+  pauses_.forget_before(std::min(head_.state.open_since(), let_go_.end_ns));
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,49 @@
+// A temporary file without a name for what a store does not keep in memory: it goes with the process, however
+// that ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shardscope::store {
+
+class SpillFile {
+ public:
+  struct Place {
+    std::uint64_t offset = 0;
+    std::uint32_t bytes = 0;  ///< 0: nothing is there
+  };
+  /// `folder`: where it is made when it is needed; empty: $TMPDIR or /tmp.
+  explicit SpillFile(std::string folder = {});
+  ~SpillFile();
+  SpillFile(const SpillFile&) = delete;
+  SpillFile& operator=(const SpillFile&) = delete;
+
+  /// Nothing when it cannot be written: no folder, no room on the disk.
+  [[nodiscard]] std::optional<Place> put(std::span<const std::byte> bytes);
+  /// Throws std::runtime_error when it cannot be read back.
+  [[nodiscard]] std::vector<std::byte> get(const Place& place) const;
+  /// Is not asked for any more. The disk gets it back in pieces of kPiece.
+  void drop(const Place& place);
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return held_; }  ///< put and not dropped
+
+  static constexpr std::uint64_t kPiece = std::uint64_t{16} << 20;
+
+ private:
+  bool open();
+  /// Calls change(bytes held, of `place`) for each piece that it lies in.
+  template <typename Change>
+  void count(const Place& place, Change change);
+
+  std::string folder_;
+  int file_ = -1;
+  std::uint64_t end_ = 0, held_ = 0;
+  std::map<std::uint64_t, std::uint64_t> pieces_;  ///< bytes held, by number of the piece
+};
+
+}  // namespace shardscope::store
