@@ -8,48 +8,11 @@
 
 #include "app/store/gap_text.h"
 #include "app/store/spill_file.h"
+#include "tests/store/endless_run.h"
 #include "tests/store/same_store.h"
-#include "tests/store/synthetic_run.h"
 
 namespace shardscope::store {
 namespace {
-
-/// A short run over and over: each time later, and with the next steps.
-class Endless {
- public:
-  explicit Endless(std::uint32_t world)
-      : run_(make_synthetic_run({.world = world, .steps = kSteps, .chunk_events = 512})), next_(world, 0) {
-    for (const Chunk& chunk : run_.chunks) {
-      const auto [begin, end] = chunk.times();
-      length_ = std::max(length_, end + chunk.clock_offset_ns + 1000);
-    }
-  }
-  static constexpr std::uint32_t kSteps = 20;
-  [[nodiscard]] const SyntheticRun& run() const { return run_; }
-  /// Calls take(chunk) for the run once more.
-  template <typename Take>
-  void again(Take take) {
-    for (Chunk chunk : run_.chunks) {
-      chunk.sequence = next_[chunk.rank]++;
-      for (ev::Event& event : chunk.events) {
-        event.ticks += static_cast<std::uint64_t>(turn_ * length_);
-        const bool of_step =
-            event.kind == ev::EventKind::step_begin || event.kind == ev::EventKind::step_end ||
-            event.kind == ev::EventKind::loss || event.kind == ev::EventKind::tokens ||
-            event.kind == ev::EventKind::grad_norm || event.kind == ev::EventKind::loss_scale ||
-            event.kind == ev::EventKind::learning_rate || event.kind == ev::EventKind::clip_factor;
-        if (of_step) event.a += static_cast<std::uint32_t>(turn_) * kSteps;
-      }
-      take(chunk);
-    }
-    ++turn_;
-  }
-
- private:
-  SyntheticRun run_;
-  std::vector<std::uint64_t> next_;
-  std::int64_t length_ = 0, turn_ = 0;
-};
 
 constexpr Store::Bounds kTight{
     .packed_bytes = 256 << 10, .file_bytes = 2 << 20, .index_bytes = 2 << 20, .steps = 128};
@@ -68,7 +31,7 @@ TEST(Bounds, WhatAStoreTakesDoesNotGrowWithTheRun) {
   for (const Store::Bounds& bounds :
        {kTight, Store::Bounds{.packed_bytes = 256 << 10, .index_bytes = 2 << 20, .steps = 128},
         Store::Bounds{.packed_bytes = 256 << 10, .file_bytes = 2 << 20, .steps = 128}}) {
-    Endless run(2);
+    EndlessRun run(2);
     Store store = bounded(bounds, run.run());
     const auto feed = [&](int turns) {
       std::size_t most = 0;
@@ -86,13 +49,13 @@ TEST(Bounds, WhatAStoreTakesDoesNotGrowWithTheRun) {
     EXPECT_EQ(store.event_count(), 10 * events);
     EXPECT_LE(late, early + early / 8) << "ten times the events";
     EXPECT_LE(store.steps().size(), 128U);
-    EXPECT_EQ(store.steps().size() + store.let_go().steps, 100U * Endless::kSteps);
-    EXPECT_EQ(store.steps().back().step, 100U * Endless::kSteps - 1);
+    EXPECT_EQ(store.steps().size() + store.let_go().steps, 100U * EndlessRun::kSteps);
+    EXPECT_EQ(store.steps().back().step, 100U * EndlessRun::kSteps - 1);
   }
 }
 
 TEST(Bounds, WithoutThemItGrows) {
-  Endless run(1);
+  EndlessRun run(1);
   Store store;
   store.seal_after(1024);
   run.again([&](const Chunk& chunk) { store.ingest(chunk); });
@@ -105,7 +68,7 @@ TEST(Bounds, WithoutThemItGrows) {
 
 /// Spilled and not let go: nothing is different but where it lies.
 TEST(Bounds, WhatIsSpilledIsAnsweredAsBefore) {
-  Endless run(2);
+  EndlessRun run(2);
   Store spilling = bounded({.packed_bytes = 64 << 10}, run.run());
   Store whole = bounded({}, run.run());
   for (int i = 0; i < 24; ++i) {
@@ -145,7 +108,7 @@ class LetGo : public testing::Test {
       });
     }
   }
-  Endless run_{2};
+  EndlessRun run_{2};
   Store bounded_ = bounded(kTight, run_.run()), whole_ = bounded({}, run_.run());
   bool lowered_ = false;
   std::uint32_t lowered_rank_ = 0;
@@ -272,7 +235,7 @@ TEST(SpillFile, GivesBackWhatWasPutAndForgetsWhatWasDropped) {
 /// With nowhere to spill to, less is kept, and memory is bounded all the same.
 TEST(Bounds, HoldWithoutADisk) {
   ASSERT_EQ(setenv("TMPDIR", "/no/such/folder", 1), 0);
-  Endless run(1);
+  EndlessRun run(1);
   Store store = bounded(kTight, run.run());
   ASSERT_EQ(unsetenv("TMPDIR"), 0);
   for (int i = 0; i < 20; ++i) run.again([&](const Chunk& chunk) { store.ingest(chunk); });
