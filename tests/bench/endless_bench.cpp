@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/app/store/endless_run.h"
 #include "tests/resident_memory.h"
-#include "tests/store/endless_run.h"
 
 int main(int argc, char** argv) {
   using namespace shardscope;

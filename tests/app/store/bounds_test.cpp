@@ -8,8 +8,8 @@
 
 #include "app/store/gap_text.h"
 #include "app/store/spill_file.h"
-#include "tests/store/endless_run.h"
-#include "tests/store/same_store.h"
+#include "tests/app/store/endless_run.h"
+#include "tests/app/store/same_store.h"
 
 namespace shardscope::store {
 namespace {

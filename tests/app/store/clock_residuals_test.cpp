@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/store/store.h"
-#include "tests/store/event_builder.h"
+#include "tests/app/store/event_builder.h"
 
 namespace shardscope::store {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/store/synthetic_run.h"
+#include "tests/app/store/synthetic_run.h"
 
 namespace shardscope::store {
 

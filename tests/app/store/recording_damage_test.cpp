@@ -221,7 +221,7 @@ TEST_F(RecordingTest, ExchangedBlobsAreNamed) {
     (void)open_recording(path, &info);
     ASSERT_THAT(info.problems, testing::IsEmpty());
     ASSERT_TRUE(info.complete);
-    change(path, exchange(table, key, column));
+    change(path, exchange(table, key, column).c_str());
     (void)open_recording(path, &info);
     EXPECT_TRUE(mentions(info, std::string("table ") + table + ": checksum does not match"))
         << testing::PrintToString(info.problems);
