@@ -1,3 +1,19 @@
+// One rank's training step, of a micro-steps:
+//
+//   for i in 0 .. a-1:                                  a gate before each, where a user can pause
+//     x, y = next()                                     [B,T] int32 tokens, or [B,width] fp32 vectors
+//     loss[i] = forward(x, y)                           stage 3 gathers a module before it, frees it after
+//     backward(loss_scale / a)                          gradients join buckets, which are reduced as they
+//                                                       fill (stages 0 and 1: in the last micro-step)
+//   wait for gathers and reductions                     the compute stream; what was gathered is freed
+//   measure: losses, sum of squares, finite, stop       over all ranks; the host waits
+//   if not skipped: AdamW on each sub-group             [owned_elems], on the device, the host or NVMe
+//   parameters follow                                   all-gather (1, 2), only persistent ones (3)
+//   wait for the compute stream                         the host: no step is queued before the last is done
+//
+// Everything else is queued: within a step the host runs ahead of the streams (HostThrottle says how far),
+// and events order them. Gradients are
+// means: over ranks by the reduction, over micro-steps by the loss scale.
 #include "runtime/engine/engine.h"
 
 #include <array>
@@ -335,7 +351,7 @@ class Engine::Impl {
   InputStaging staging_;
   model::Executor executor_;
   plan::LossScaler scaler_;
-  device::Buffer losses_, host_losses_;  ///< fp32 [accumulation_steps], device and pinned
+  device::Buffer losses_, host_losses_;  ///< fp32 [a], one for each micro-step: on the device, pinned
   data::HostBatch batch_;
   double sum_of_squares_ = 0;  ///< of the scaled gradients, over all ranks
   std::int64_t step_ = 0;

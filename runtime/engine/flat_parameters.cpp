@@ -169,9 +169,9 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
   const Context& context_;
   EventPool& events_;
   const plan::Ownership& ownership_;
-  device::Buffer buffer_;
-  device::Buffer shard_;             ///< of a scattered owned range only
-  device::Buffer frozen_;            ///< parameters that are not trained, whole, in their order
+  device::Buffer buffer_;  ///< [flat_elems] storage type: every trained parameter, padded to ranks
+  device::Buffer shard_;   ///< [owned_elems] storage type; of a scattered owned range only
+  device::Buffer frozen_;  ///< [frozen_elems] storage type: parameters that are not trained, in order
   std::vector<plan::Range> pieces_;  ///< of the owned range, one all-gather each
   bool announced_ = false;
 };

@@ -229,7 +229,7 @@ void Gradients::issue(std::uint32_t bucket, std::int64_t elems,
   last.record(*issued.done);
   outstanding_.push_back(std::move(issued));
   in_flight_.started(bucket);
-  if (!context_.config.zero.overlap()) drain();
+  if (plan::wait_of(plan::overlap_of(context_.config.zero.overlap())) == plan::WaitFor::at_once) drain();
 }
 
 void Gradients::retire_oldest() {

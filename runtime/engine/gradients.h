@@ -13,10 +13,10 @@
 // [Note: gradients in flight]
 // A bucket is reduced on the reduce stream, which first waits for the kernels that wrote it. At most two
 // buckets are outstanding: before a third is issued the compute stream waits for the oldest, whose memory is
-// then free for later kernels; the host goes on. Without overlap_comm it waits at once. That is the only
-// difference between the two.
-// DeepSpeed's stage 3 (C6) lets its host wait instead, and only when three are outstanding: a bucket more in
-// memory. compat.max_param_reduce_events does the same.
+// then free for later kernels; the host goes on. Without overlap_comm it waits at once ([Note: overlap_comm]
+// in runtime/plan/overlap.h says what else that changes). DeepSpeed's stage 3 (C6) lets its host wait
+// instead, and only when three are outstanding: a bucket more in memory. compat.max_param_reduce_events does
+// the same.
 //
 // [Note: three types of a gradient]
 // Backward writes the storage type. Ranks exchange communication_data_type: where it differs a gradient is

@@ -25,7 +25,7 @@ class InputStaging {
 
  private:
   struct Slot {
-    device::Buffer pinned, device;
+    device::Buffer pinned, device;        ///< a whole batch: tokens and targets [B,T], or inputs and labels
     std::unique_ptr<device::Event> used;  ///< recorded on the compute stream after the last reader
     bool in_use = false;
   };

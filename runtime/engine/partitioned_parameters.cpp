@@ -35,6 +35,7 @@
 #include "runtime/plan/offload.h"
 #include "runtime/plan/quantization.h"
 #include "runtime/plan/scheduler.h"
+#include "runtime/plan/scheduler_compat.h"
 #include "runtime/plan/scheduler_config.h"
 
 namespace shardscope::engine {
@@ -215,9 +216,10 @@ class PartitionedParameters final : public Parameters {
     }
     // Peers read the shards from the gather stream.
     events_.order(context_.device.compute(), context_.device.gather());
-    // DeepSpeed gathers them after a step that was not skipped or a checkpoint only: its first iteration
-    // starts with none.
-    if (exact() && (update == Update::initial || update == Update::skipped)) return;
+    const plan::SchedulerCompat compat(context_.config.zero.compat.scheduler);
+    if (compat.gathers_persistent_only_after_updates() &&
+        (update == Update::initial || update == Update::skipped))
+      return;
     const plan::Gather gather = scheduler_.gather_persistent();
     if (gather.id == plan::kNone<plan::GatherId>) return;
     device::Stream& stream = context_.device.gather();
@@ -243,10 +245,6 @@ class PartitionedParameters final : public Parameters {
   void close_frozen(ParamId param, optim::PartUse use) override { resting_.close(param, use); }
 
  private:
-  [[nodiscard]] bool exact() const noexcept {
-    return context_.config.zero.compat.scheduler != plan::Compat::shardscope;
-  }
-
   struct Param {
     device::Buffer buffer;  ///< of ShardStore::landing(); empty where the shard at rest is whole (one rank)
     device::Buffer packed;  ///< the same: a quantized shard that was loaded
@@ -309,9 +307,8 @@ class PartitionedParameters final : public Parameters {
            .params = static_cast<std::uint32_t>(plan.prefetch.params.size()),
            .elems = plan.prefetch.elems});
       issue(plan.prefetch, module, ev::StatusCause::prefetch, plan.available_elems);
-      // Without overlap the compute stream may not run beside the gather.
-      if (!context_.config.zero.overlap()) wait_for({plan.prefetch.id}, module);
     }
+    wait_for(plan.wait_at_once, module);
     shards_->read_ahead(plan.read_ahead);
   }
 

@@ -38,7 +38,8 @@ class QuantizedReduce {
  private:
   /// int4 values and scales of `slices` slices, one after the other.
   struct Values {
-    device::Buffer values, scales;
+    device::Buffer values;     ///< [slices, groups.elems / 2] bytes, two int4 in each
+    device::Buffer scales;     ///< [slices, groups.groups] fp32
     plan::QuantGroups groups;  ///< of one slice
     [[nodiscard]] kernels::Int4Source slice(std::int64_t index) const;
     [[nodiscard]] std::uint8_t* values_at(std::int64_t index) const;
@@ -46,7 +47,8 @@ class QuantizedReduce {
   };
   /// LoCo: what was lost, of as many slices.
   struct Error {
-    device::Buffer values, scales;
+    device::Buffer values;  ///< [slices, groups.elems] int8
+    device::Buffer scales;  ///< [slices, groups.groups] fp32
   };
   struct Errors {
     Error first, second;

@@ -34,10 +34,10 @@ class ResidentGradients : public Gradients {
   void all_reduce(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held);
   void reduce_to_owners(const std::vector<plan::ParamId>& params, comm::CollectiveLabel label, Held& held);
 
-  device::Buffer buffer_;
+  device::Buffer buffer_;      ///< [flat_elems] sum type, laid out as the flat parameters
   std::vector<bool> written_;  ///< by ParamId: holds a gradient of this accumulation window
-  std::vector<device::Buffer>
-      separate_;  ///< by ParamId: being written in storage type; of the compute stream
+  /// By ParamId, [elems] each: being written in storage type; of the compute stream.
+  std::vector<device::Buffer> separate_;
 };
 
 }  // namespace shardscope::engine

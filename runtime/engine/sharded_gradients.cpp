@@ -292,8 +292,8 @@ class ShardedGradients final : public Gradients {
     return replica_ == nullptr ? 1 : replica_->world();
   }
 
-  device::Buffer shard_;
-  std::vector<device::Buffer> whole_;  ///< by ParamId; of the compute stream
+  device::Buffer shard_;               ///< [device_elems] sum type: what is owned and not offloaded
+  std::vector<device::Buffer> whole_;  ///< by ParamId, [elems] storage type each; of the compute stream
   std::vector<device::Buffer> kept_;   ///< by ParamId: reduced, but kept until the step
   std::vector<bool> reduced_;          ///< by ParamId: the owned range holds a part of this window's sum
   comm::Communicator* replica_;        ///< MiCS: the ranks with this shard; null without

@@ -33,8 +33,8 @@ class GradientNorm {
     std::uint32_t bad = 0;
   };
   device::Device& device_;
-  device::Buffer result_;  ///< device
-  device::Buffer copy_;    ///< pinned
+  device::Buffer result_;  ///< one Result, device
+  device::Buffer copy_;    ///< one Result, pinned
   Result host_part_;       ///< written by the worker
   std::unique_ptr<device::Event> begin_, copied_, summed_;
 };

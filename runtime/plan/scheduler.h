@@ -13,6 +13,7 @@
 #include "runtime/plan/compat.h"
 #include "runtime/plan/ids.h"
 #include "runtime/plan/model_plan.h"
+#include "runtime/plan/overlap.h"
 
 namespace shardscope::plan {
 
@@ -47,6 +48,7 @@ struct SchedulerConfig {
   std::int64_t param_persistence_elems = 100'000;
   std::int64_t model_persistence_elems = std::numeric_limits<std::int64_t>::max();
   Compat compat = Compat::shardscope;
+  Overlap overlap = Overlap::on;   ///< [Note: overlap_comm]: when a prefetch is waited for
   std::vector<bool> on_nvme;       ///< by ParamId: the shard rests on NVMe; empty: none does
   std::uint32_t swap_buffers = 0;  ///< host buffers that shards on NVMe pass through
 };
@@ -82,17 +84,30 @@ struct Invalidation {
   std::vector<ParamId> completed;  ///< become available through these waits and stay
 };
 
+/// What to do before a module runs. The host does the parts in the order of the fields and waits for none of
+/// them (but under compat.max_ongoing_fetch_events, C6); streams wait for one another as each field says.
 struct FetchPlan {
+  /// 1. The compute stream waits for invalidated->wait_for, then invalidated->released are freed.
   std::optional<Invalidation> invalidated;
-  Gather gather;                   ///< issue now
-  std::vector<ParamId> wait;       ///< whose in-flight handle this fetch waits for, in order
-  std::vector<GatherId> wait_for;  ///< the distinct gathers behind them: the compute stream waits for these
+  /// 2. Queued on the gather stream: what the module lacks. It runs after earlier gathers, beside
+  /// computation.
+  Gather gather;
+  /// Parameters whose in-flight handle this fetch waits for, in order: DeepSpeed's list, which C6 counts.
+  std::vector<ParamId> wait;
+  /// 3. The compute stream waits for these, the distinct gathers behind `wait`: `gather`, and earlier
+  /// prefetches of the same parameters. The module's kernels are queued after this wait.
+  std::vector<GatherId> wait_for;
   std::vector<ParamId> completed;  ///< become available through those waits
-  Gather prefetch;                 ///< issue after the waits
-  PrefetchStop stop = PrefetchStop::disabled;
-  std::vector<ParamId> read_ahead;   ///< shards to read from NVMe now, after the prefetch (C12)
+  /// 4. Queued on the gather stream: for later modules. Nobody waits for it here, unless 5 names it.
+  Gather prefetch;
+  PrefetchStop stop = PrefetchStop::disabled;  ///< why `prefetch` holds no more
+  /// 5. The compute stream waits for these: the prefetch, without overlap_comm ([Note: overlap_comm]). Its
+  /// parameters stay in flight to the scheduler; the module that uses them then waits for nothing.
+  std::vector<GatherId> wait_at_once;
+  /// 6. Queued on the NVMe stream: shards to read to host memory for a later gather (C12).
+  std::vector<ParamId> read_ahead;
   std::int64_t available_elems = 0;  ///< running counter after this fetch (C9)
-  std::int64_t trace_step = 0;
+  std::int64_t trace_step = 0;       ///< place of the module in this iteration's visits, from 0
 };
 
 /// What becomes of a parameter that a module returned.

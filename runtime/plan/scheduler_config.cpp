@@ -10,6 +10,7 @@ SchedulerConfig make_scheduler_config(const ZeroConfig& zero) noexcept {
   config.param_persistence_elems = zero.param_persistence_threshold;
   config.model_persistence_elems = zero.model_persistence_threshold;
   config.compat = zero.compat.scheduler;
+  config.overlap = overlap_of(zero.overlap());
   return config;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/plan/scheduler.h"
+#include "runtime/plan/scheduler_compat.h"
 #include "runtime/plan/shard_swap.h"
 #include "runtime/plan/trace.h"
 
@@ -57,7 +58,7 @@ struct FetchScheduler::State {
   };
 
   SchedulerConfig config;
-  bool exact = false;  ///< repeats DeepSpeed
+  const SchedulerCompat compat;
   std::vector<Param> params;
   std::vector<std::int64_t> elems;
   std::vector<std::string> param_names, module_paths;  ///< by id, for errors
@@ -88,7 +89,9 @@ struct FetchScheduler::State {
   State(const ModelPlan& model, SchedulerConfig settings);
 
   Param& at(ParamId id) { return params[raw(id)]; }
-  [[nodiscard]] bool counted(const Param& param) const { return exact || !param.persistent; }
+  [[nodiscard]] bool counted(const Param& param) const {
+    return compat.counts_persistent() || !param.persistent;
+  }
 
   // Gathering.
   Gather issue(const std::vector<ParamId>& wanted);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/plan/bucket.h"
+#include "runtime/plan/overlap.h"
 #include "runtime/plan/partition.h"
 #include "runtime/plan/zero_config.h"
 
@@ -32,17 +33,9 @@ enum class ReduceMode : std::uint8_t {
 [[nodiscard]] constexpr bool reduces_now(std::uint32_t stage, bool boundary) noexcept {
   return stage >= 2 || boundary;
 }
-/// Whether gradients join their buckets at the end of backward, in parameter order, not as they arrive (S15).
-[[nodiscard]] constexpr bool joins_at_end(std::uint32_t stage, bool overlap_comm) noexcept {
-  return stage < 2 && !overlap_comm;
-}
 /// Why the last bucket of a backward is flushed.
 [[nodiscard]] constexpr FlushReason last_flush_reason(std::uint32_t stage) noexcept {
   return stage < 2 ? FlushReason::boundary : FlushReason::epilogue;
-}
-/// Bucket buffers that take turns (S8, S9).
-[[nodiscard]] constexpr std::uint32_t bucket_buffers(bool overlap_comm, bool contiguous_gradients) noexcept {
-  return overlap_comm && contiguous_gradients ? 2 : 1;
 }
 
 /// Neighbouring elements of a flushed bucket with the same owner.

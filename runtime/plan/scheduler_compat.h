@@ -1,0 +1,76 @@
+// Where DeepSpeed 0.19's stage-3 coordinator decides otherwise than we do, one question for each place. The
+// scheduler asks these instead of looking at Compat, so that each difference has a name and is listed once.
+#pragma once
+
+#include "runtime/plan/compat.h"
+
+namespace shardscope::plan {
+
+/// Answers are those of DeepSpeed under Compat::deepspeed and Compat::notes, ours under Compat::shardscope.
+class SchedulerCompat {
+ public:
+  explicit constexpr SchedulerCompat(Compat compat) noexcept : compat_(compat) {}
+
+  // The counter of live elements (C9).
+  /// Persistent parameters are counted. Ours counts what max_live_elems can bound.
+  [[nodiscard]] constexpr bool counts_persistent() const noexcept { return deepspeed(); }
+  /// The counter starts at 0 in each iteration, whatever is live.
+  [[nodiscard]] constexpr bool counter_restarts() const noexcept { return deepspeed(); }
+  /// Gathers by attribute access or for a returned parameter happen outside the coordinator: uncounted.
+  [[nodiscard]] constexpr bool leaves_external_gathers_uncounted() const noexcept { return deepspeed(); }
+
+  // Prefetch (C8).
+  /// A prefetch may pass max_live_elems by one parameter.
+  [[nodiscard]] constexpr bool prefetch_passes_live_limit() const noexcept { return deepspeed(); }
+
+  // Release (C11).
+  /// Decisions are remembered per (module, step) for the scheduler's life, across invalidations too.
+  [[nodiscard]] constexpr bool remembers_releases() const noexcept { return deepspeed(); }
+  /// Parameters are kept for reuse, and returned ones kept, although more than max_live_elems are live.
+  [[nodiscard]] constexpr bool keeps_beyond_live_limit() const noexcept { return deepspeed(); }
+  /// With leaf modules the reuse distance is measured as DeepSpeed walks the trace, and in no other way.
+  [[nodiscard]] constexpr bool only_walks_for_reuse() const noexcept { return deepspeed(); }
+  /// Persistent parameters stay only while a trace is followed. Ours stay from their first use on.
+  [[nodiscard]] constexpr bool keeps_persistent_only_when_tracing_is_complete() const noexcept {
+    return deepspeed();
+  }
+  /// Giving up what is in flight releases persistent parameters too.
+  [[nodiscard]] constexpr bool drains_persistent() const noexcept { return deepspeed(); }
+
+  // The optimizer step.
+  /// Persistent parameters are partitioned before every step. Ours stay if their values do not change.
+  [[nodiscard]] constexpr bool partitions_persistent_at_update() const noexcept { return deepspeed(); }
+  /// They are gathered again after a step that was not skipped or a checkpoint only.
+  [[nodiscard]] constexpr bool gathers_persistent_only_after_updates() const noexcept { return deepspeed(); }
+
+  // Recomputed forwards (activation checkpointing).
+  /// A recomputation is a forward like any other. Ours counts as the beginning of the module's backward.
+  [[nodiscard]] constexpr bool recomputes_as_forward() const noexcept { return deepspeed(); }
+  /// Frozen parameters of a recomputation belong to the module whose backward began last, too.
+  [[nodiscard]] constexpr bool gives_recomputed_frozen_to_backward() const noexcept { return deepspeed(); }
+
+  // External and returned parameters (C5, P10, P11).
+  /// An external parameter is learnt of only when it is missing.
+  [[nodiscard]] constexpr bool registers_missing_only() const noexcept { return deepspeed(); }
+  /// A module that reads or is given an external parameter does not hold it against release until its own.
+  [[nodiscard]] constexpr bool external_users_do_not_hold() const noexcept { return deepspeed(); }
+  /// The root counts as running at every return, in a recomputation too.
+  [[nodiscard]] constexpr bool root_always_runs() const noexcept { return deepspeed(); }
+  /// Only a module that has the parameter as external holds it, not one that has it as its own.
+  [[nodiscard]] constexpr bool only_external_holds() const noexcept { return deepspeed(); }
+  /// A parameter that was returned once is kept as returned for good.
+  [[nodiscard]] constexpr bool returned_for_good() const noexcept { return deepspeed(); }
+
+  // The trace (C7).
+  /// The run ends where a module of the trace has other parameters than were recorded. compat notes, as the
+  /// default, records anew.
+  [[nodiscard]] constexpr bool ends_run_on_other_params() const noexcept {
+    return compat_ == Compat::deepspeed;
+  }
+
+ private:
+  [[nodiscard]] constexpr bool deepspeed() const noexcept { return compat_ != Compat::shardscope; }
+  Compat compat_;
+};
+
+}  // namespace shardscope::plan

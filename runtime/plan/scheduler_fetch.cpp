@@ -1,0 +1,232 @@
+// What a module lacks is gathered and waited for, before it runs, where it reads a parameter of another
+// module and where it returns one. What is issued here is one coalesced gather.
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "runtime/plan/scheduler_state.h"
+
+namespace shardscope::plan {
+
+FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
+  FetchPlan plan;
+  plan.invalidated = check_trace(module);
+  if (mode == TraceMode::record) trace.record(module);
+  // To DeepSpeed a recomputation is a forward. By default its fetch counts as that of the backward to come.
+  const bool begins_backward =
+      visit == Visit::backward || (visit == Visit::recompute && !compat.recomputes_as_forward());
+  if (begins_backward && !contains_id(active_backward, module)) active_backward.push_back(module);
+
+  const std::vector<ParamId>& wanted = module_params.at(raw(module));
+  plan.gather = issue(wanted);
+  give_back_persistent(plan.gather);
+  for (const ParamId id : wanted) {
+    Param& param = at(id);
+    if (!contains_id(param.active, module)) param.active.push_back(module);
+    if (visit == Visit::recompute && compat.gives_recomputed_frozen_to_backward() && !param.trainable &&
+        !active_backward.empty()) {
+      const ModuleId owner = active_backward.back();
+      if (!contains_id(recomputed[owner], id)) recomputed[owner].push_back(id);
+      if (!contains_id(param.active, owner)) param.active.push_back(owner);
+    }
+    if (wait(id, plan.wait_for, plan.completed)) plan.wait.push_back(id);
+  }
+  std::sort(plan.completed.begin(), plan.completed.end());
+
+  plan.stop = PrefetchStop::no_trace;
+  if (mode == TraceMode::complete) {
+    pop_from_queue(not_fetched_yet(module).size());
+    plan.prefetch = prefetch(plan.stop);
+    give_back_persistent(plan.prefetch);
+    if (plan.prefetch.id != kNone<GatherId> && wait_of(config.overlap) == WaitFor::at_once) {
+      plan.wait_at_once.push_back(plan.prefetch.id);
+    }
+    plan.read_ahead = read_ahead();
+  }
+  plan.trace_step = step++;
+  plan.available_elems = available;
+  return plan;
+}
+
+FetchPlan FetchScheduler::fetch_external(ParamId param, ModuleId module) {
+  State& s = *state_;
+  FetchPlan plan;
+  std::vector<ParamId>& owned = s.module_params.at(raw(module));
+  State::Param& p = s.at(param);
+  const bool missing = p.status == ParamStatus::not_available;
+  // DeepSpeed learns of an external parameter only when it finds it missing. While a trace is followed, a new
+  // parameter would break it, so an available one is not registered then.
+  if (!contains_id(owned, param) &&
+      (missing || (!s.compat.registers_missing_only() && s.mode != TraceMode::complete))) {
+    owned.insert(std::lower_bound(owned.begin(), owned.end(), param), param);
+  }
+  if (!s.compat.external_users_do_not_hold() && contains_id(owned, param) && !contains_id(p.active, module))
+    p.active.push_back(module);
+  if (missing) {
+    const std::int64_t before = s.available;
+    plan.gather = s.issue({param});
+    if (s.compat.leaves_external_gathers_uncounted()) s.available = before;
+  }
+  if (s.wait(param, plan.wait_for, plan.completed)) plan.wait.push_back(param);
+  plan.stop = PrefetchStop::no_trace;
+  plan.trace_step = s.step;
+  plan.available_elems = s.available;
+  return plan;
+}
+
+ReturnPlan FetchScheduler::return_param(ParamId param, ModuleId module, std::span<const ModuleId> around) {
+  State& s = *state_;
+  ReturnPlan plan;
+  plan.fetch.stop = PrefetchStop::returned;
+  plan.fetch.trace_step = s.step;
+  plan.fetch.available_elems = s.available;
+  const ModuleId root{0};  // DeepSpeed's stack begins with it and never loses it
+  if (around.empty() && !s.compat.root_always_runs()) return plan;
+  // By default one that has it as its own holds it as well; DeepSpeed asks for external parameters only.
+  const auto holds = [&](ModuleId running) {
+    return s.compat.only_external_holds() ? s.external_to(param, running)
+                                          : contains_id(s.module_params.at(raw(running)), param);
+  };
+  const auto holder = std::find_if(around.rbegin(), around.rend(), holds);
+  if (holder != around.rend()) {
+    plan.holder = *holder;
+    return plan;
+  }
+  plan.holder = around.empty() ? root : around.back();
+  if (s.compat.root_always_runs() && holds(root)) {
+    plan.holder = root;
+    return plan;
+  }
+  plan.moved = true;
+  State::Param& p = s.at(param);
+  p.returned = true;
+  std::vector<ParamId>& known = s.module_params.at(raw(plan.holder));
+  if (!contains_id(known, param)) known.insert(std::lower_bound(known.begin(), known.end(), param), param);
+  if (s.external_to(param, module)) {
+    erase_id(s.module_params[raw(module)], param);
+    if (!s.compat.external_users_do_not_hold()) erase_id(p.active, module);
+  }
+  if (!s.compat.external_users_do_not_hold() && !contains_id(p.active, plan.holder))
+    p.active.push_back(plan.holder);
+  if (p.status == ParamStatus::not_available) {
+    const std::int64_t before = s.available;
+    plan.fetch.gather = s.issue({param});
+    if (s.compat.leaves_external_gathers_uncounted()) s.available = before;
+  }
+  if (s.wait(param, plan.fetch.wait_for, plan.fetch.completed)) plan.fetch.wait.push_back(param);
+  plan.fetch.available_elems = s.available;
+  return plan;
+}
+
+void FetchScheduler::register_external(ParamId param, ModuleId module) {
+  std::vector<ParamId>& known = state_->module_params.at(raw(module));
+  (void)state_->params.at(raw(param));
+  if (contains_id(known, param)) return;
+  known.insert(std::lower_bound(known.begin(), known.end(), param), param);
+  state_->memo.clear();
+}
+
+void FetchScheduler::unregister_external(ParamId param, ModuleId module) {
+  State& s = *state_;
+  std::vector<ParamId>& known = s.module_params.at(raw(module));
+  if (!contains_id(known, param) || contains_id(s.own_params[raw(module)], param)) {
+    throw std::invalid_argument("parameter " + std::to_string(raw(param)) +
+                                " is no registered external parameter of module " +
+                                std::to_string(raw(module)));
+  }
+  if (contains_id(s.at(param).active, module)) {
+    throw std::logic_error("parameter " + std::to_string(raw(param)) + " is in use by module " +
+                           std::to_string(raw(module)) + "; unregister it between two steps");
+  }
+  erase_id(known, param);
+  s.memo.clear();
+  if (s.compat.returned_for_good()) return;
+  for (std::size_t i = 0; i < s.module_params.size(); ++i) {
+    if (s.external_to(param, ModuleId{static_cast<std::uint32_t>(i)})) return;
+  }
+  s.at(param).returned = false;
+}
+
+Gather FetchScheduler::gather_persistent() {
+  State& s = *state_;
+  std::vector<ParamId> wanted;
+  for (std::uint32_t i = 0; i < s.params.size(); ++i) {
+    if (s.params[i].persistent) wanted.push_back(ParamId{i});
+  }
+  const std::int64_t before = s.available;
+  Gather gather = s.issue(wanted);
+  s.available = before;
+  std::vector<GatherId> waited;
+  std::vector<ParamId> completed;
+  for (const ParamId id : gather.params) s.wait(id, waited, completed);
+  return gather;
+}
+
+Gather FetchScheduler::State::issue(const std::vector<ParamId>& wanted) {
+  Gather gather;
+  for (const ParamId id : wanted) {
+    if (at(id).status == ParamStatus::not_available) gather.params.push_back(id);
+  }
+  if (gather.params.empty()) return gather;
+  std::sort(gather.params.begin(), gather.params.end());
+  gather.id = GatherId{next_gather++};
+  Pending pending;
+  pending.params = gather.params;
+  for (const ParamId id : gather.params) {
+    Param& param = at(id);
+    gather.elems += param.elems;
+    resident += param.elems;
+    if (counted(param)) available += param.elems;
+    swap.gather(id);
+    unregister(param);  // an earlier, finished gather must not complete this one
+    param.status = ParamStatus::in_flight;
+    param.registered = gather.id;
+    param.registered_order = next_registration++;
+    ++pending.registered;
+  }
+  gathers.emplace(gather.id, std::move(pending));
+  return gather;
+}
+
+void FetchScheduler::State::give_back_persistent(const Gather& gather) {
+  for (const ParamId id : gather.params) {
+    if (at(id).persistent) swap.release(id);
+  }
+}
+
+void FetchScheduler::State::complete(GatherId id, std::vector<ParamId>& completed) {
+  Pending& pending = gathers.at(id);
+  pending.complete = true;
+  for (const ParamId param : pending.params) {
+    at(param).status = ParamStatus::available;
+    completed.push_back(param);
+  }
+}
+
+void FetchScheduler::State::unregister(Param& param) {
+  if (param.registered == kNone<GatherId>) return;
+  const auto found = gathers.find(param.registered);
+  param.registered = kNone<GatherId>;
+  if (--found->second.registered == 0) gathers.erase(found);
+}
+
+/// Waits for a registered parameter. Returns false when it is not registered.
+bool FetchScheduler::State::wait(ParamId id, std::vector<GatherId>& wait_for,
+                                 std::vector<ParamId>& completed) {
+  Param& param = at(id);
+  if (param.registered == kNone<GatherId>) return false;
+  const GatherId gather = param.registered;
+  if (!gathers.at(gather).complete) {
+    complete(gather, completed);
+    wait_for.push_back(gather);
+  }
+  unregister(param);
+  return true;
+}
+
+/// Registered with `module`, which does not have it itself.
+bool FetchScheduler::State::external_to(ParamId param, ModuleId module) const {
+  return contains_id(module_params[raw(module)], param) && !contains_id(own_params[raw(module)], param);
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,54 @@
+// What later modules will need, in the recorded order: gathered within the limits, or read ahead from NVMe.
+#include <algorithm>
+
+#include "runtime/plan/scheduler_state.h"
+
+namespace shardscope::plan {
+
+Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
+  if (config.prefetch_bucket_elems == 0) {
+    stop = PrefetchStop::disabled;
+    return {};
+  }
+  const std::int64_t live_room = config.max_live_elems - available;
+  const std::int64_t budget = std::min(live_room, config.prefetch_bucket_elems);
+  std::vector<ParamId> chosen;
+  std::int64_t chosen_elems = 0;
+  stop = PrefetchStop::end_of_trace;
+  while (!queue.empty()) {
+    if (chosen_elems >= budget) {
+      stop = live_room <= config.prefetch_bucket_elems ? PrefetchStop::live_limit : PrefetchStop::bucket_full;
+      break;
+    }
+    const TracedParam next = queue.front();
+    Param& param = at(next.param);
+    if (param.status == ParamStatus::not_available && !swap.ready(next.param)) {
+      stop = PrefetchStop::offloaded;  // C8: what is on NVMe is read ahead first
+      break;
+    }
+    const bool take = param.status == ParamStatus::not_available && !contains_id(chosen, next.param);
+    // DeepSpeed may pass the live limit by one parameter; we leave that one for the next fetch.
+    if (take && !compat.prefetch_passes_live_limit() && counted(param) &&
+        chosen_elems + param.elems > live_room) {
+      stop = PrefetchStop::live_limit;
+      break;
+    }
+    queue.pop_front();
+    param.fetched_for = std::max(param.fetched_for, next.step);
+    if (take) {
+      chosen.push_back(next.param);
+      chosen_elems += param.elems;
+    }
+  }
+  return issue(chosen);
+}
+
+std::vector<ParamId> FetchScheduler::State::read_ahead() {
+  if (config.prefetch_bucket_elems == 0) return {};
+  std::int64_t in_flight = 0;
+  for (const Param& param : params) in_flight += param.registered == kNone<GatherId> ? 0 : param.elems;
+  return swap.read_ahead(queue, elems, in_flight,
+                         [this](ParamId id) { return at(id).status != ParamStatus::not_available; });
+}
+
+}  // namespace shardscope::plan
