@@ -12,8 +12,8 @@
 //   wait for the compute stream                         the host: no step is queued before the last is done
 //
 // Everything else is queued: within a step the host runs ahead of the streams (HostThrottle says how far),
-// and events order them. Gradients are
-// means: over ranks by the reduction, over micro-steps by the loss scale.
+// and events order them. Gradients are means: over ranks by the reduction, over micro-steps by the loss
+// scale.
 #include "runtime/engine/engine.h"
 
 #include <array>
