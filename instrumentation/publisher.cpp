@@ -47,8 +47,8 @@ struct Publisher::State {
   TimeMerge merge;
   DrainPace pace;
   std::vector<Event> drained;
-  std::uint64_t dropped_before = 0;    ///< by rings, before this publisher existed
-  std::uint64_t dropped_reported = 0;  ///< by rings, of ours
+  std::uint64_t dropped_before = 0;  ///< by rings, before this publisher existed
+  std::vector<Ring::Drops> drops;    ///< of ours, not handed over yet; by last_ns
   std::int64_t last_drain_ns = 0;
   std::int64_t began_ns = 0;
   double event_ns = 0;       ///< calibrated once, on this thread
@@ -75,16 +75,44 @@ struct Publisher::State {
     const std::int64_t now = monotonic_now_ns();
     clock.update();
     drained.clear();
-    RingRegistry::Drained info = RingRegistry::instance().drain(drained);
+    RingRegistry::Drained info = RingRegistry::instance().drain(drained, &clock);
     events += drained.size();
     add_changes(info.run_begins);
     merge.add(drained, info.run_begins, clock);
-    const std::uint64_t dropped = RingRegistry::instance().dropped() - dropped_before;
-    link->push(merge.take(now - hold_back_ns, link->buffer()), dropped - dropped_reported, last_drain_ns, now,
-               clock.error_ns());
-    dropped_reported = dropped;
+    if (info.drops.events != 0) add_drops(info.drops, now);
+    // Of those nobody knows when.
+    if (info.without_ring != 0) add_drops({info.without_ring, last_drain_ns, now}, now);
+    hand_over(merge.take(now - hold_back_ns, link->buffer()), now - hold_back_ns, now);
     last_drain_ns = now;
     return info.fullest_percent;
+  }
+
+  void add_drops(Ring::Drops more, std::int64_t now) {
+    more.last_ns = std::min(more.last_ns, now);
+    more.first_ns = std::min(more.first_ns, more.last_ns);
+    drops.insert(
+        std::upper_bound(drops.begin(), drops.end(), more,
+                         [](const Ring::Drops& a, const Ring::Drops& b) { return a.last_ns < b.last_ns; }),
+        more);
+  }
+
+  /// Events up to `until_ns`; what was dropped goes with those up to its end, and says when it was and no
+  /// more: what a rank did between two drops is known.
+  void hand_over(std::vector<Event> taken, std::int64_t until_ns, std::int64_t now) {
+    std::size_t told = 0;
+    for (; told < drops.size() && drops[told].last_ns <= until_ns; ++told) {
+      const Ring::Drops& gone = drops[told];
+      const auto after = std::partition_point(taken.begin(), taken.end(), [&](const Event& event) {
+        return static_cast<std::int64_t>(event.ticks) <= gone.last_ns;
+      });
+      std::vector<Event> rest = link->buffer();
+      rest.assign(after, taken.end());
+      taken.erase(after, taken.end());
+      link->push(std::move(taken), gone.events, gone.first_ns, gone.last_ns + 1, clock.error_ns());
+      taken = std::move(rest);
+    }
+    drops.erase(drops.begin(), drops.begin() + static_cast<std::ptrdiff_t>(told));
+    link->push(std::move(taken), 0, last_drain_ns, now, clock.error_ns());
   }
 
   /// Told before anything that is emitted because of it, and not through a ring: the thread that changes the
@@ -210,6 +238,7 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables) : state_
   s.options = options;
   RingRegistry::instance().set_capacity(options.ring_events);
   s.dropped_before = RingRegistry::instance().dropped();
+  RingRegistry::instance().forget_drops();
   if (options.endpoint.empty()) return;  // nobody to tell: emission stays off
   if (tables.pid == 0) tables.pid = getpid();
   GateKeeper::instance().enable();

@@ -171,6 +171,10 @@ void RankLink::push(std::vector<Event> events, std::uint64_t dropped, std::int64
         first == 0 || batch.events.empty() ? begin_ns : static_cast<std::int64_t>(batch.events.front().ticks);
     batch.end_ns =
         last || batch.events.empty() ? end_ns : static_cast<std::int64_t>(batch.events.back().ticks);
+    if (batch.dropped_here != 0) {
+      batch.begin_ns = begin_ns;
+      batch.end_ns = end_ns;
+    }
     batch.clock_ns = s.options.clock.at(monotonic_now_ns());
     batch.clock_realtime_ns = realtime_ns();
     batch.clock_error_ns = clock_error_ns;

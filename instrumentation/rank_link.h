@@ -57,7 +57,8 @@ class RankLink {
   RankLink& operator=(const RankLink&) = delete;
 
   // The owner's thread.
-  /// Events in nanoseconds of the rank's monotonic clock, in order of time. `dropped`: lost before this.
+  /// Events in nanoseconds of the rank's monotonic clock, in order of time. `dropped`: lost among these or
+  /// before, between `begin_ns` and `end_ns`; where none are, that is the time they cover.
   void push(std::vector<Event> events, std::uint64_t dropped, std::int64_t begin_ns, std::int64_t end_ns,
             std::int64_t clock_error_ns);
   /// For the next push(): no events, but the memory of some that were sent.

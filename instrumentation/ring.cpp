@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace shardscope::instrumentation {
 
@@ -22,7 +23,49 @@ Ring::Ring(std::size_t capacity)
 
 Ring::~Ring() { munmap(array_, words_ * sizeof(std::uint64_t)); }
 
-__attribute__((noinline, cold)) std::uint64_t* Ring::make_room() noexcept {
+/// One writer, so no read-modify-write is needed. While something is not told, its first time stands.
+void Ring::count_drop(const std::int64_t* at_ns) noexcept {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  const std::uint64_t dropped = dropped_.load(kRelaxed);
+  if (dropped == drops_told_.load(std::memory_order_acquire)) {
+    drop_first_.store(0, kRelaxed);
+    drop_first_ns_.store(INT64_MAX, kRelaxed);
+  }
+  if (at_ns == nullptr) {
+    const std::uint64_t now = read_ticks(use_counter_);
+    if (drop_first_.load(kRelaxed) == 0) drop_first_.store(now, kRelaxed);
+    drop_last_.store(now, kRelaxed);
+  } else {
+    const bool none = drop_first_ns_.load(kRelaxed) == INT64_MAX;
+    drop_first_ns_.store(none ? *at_ns : std::min(drop_first_ns_.load(kRelaxed), *at_ns), kRelaxed);
+    drop_last_ns_.store(none ? *at_ns : std::max(drop_last_ns_.load(kRelaxed), *at_ns), kRelaxed);
+  }
+  dropped_.store(dropped + 1, std::memory_order_release);
+}
+
+Ring::Drops Ring::take_drops(const TickClock& clock) noexcept {
+  const std::uint64_t dropped = dropped_.load(std::memory_order_acquire);
+  Drops out{.events = dropped - drops_told_.load(std::memory_order_relaxed),
+            .first_ns = INT64_MAX,
+            .last_ns = INT64_MIN};
+  if (out.events == 0) return out;
+  if (const std::uint64_t first = drop_first_.load(std::memory_order_relaxed); first != 0) {
+    const std::uint64_t last = drop_last_.load(std::memory_order_relaxed);
+    // What was dropped while the last call looked kept the first time of before; it came after the last one
+    // told.
+    out.first_ns = clock.to_ns(std::max(first, std::min(last_told_, last)));
+    out.last_ns = clock.to_ns(last);
+    last_told_ = last;
+  }
+  if (const std::int64_t first = drop_first_ns_.load(std::memory_order_relaxed); first != INT64_MAX) {
+    out.first_ns = std::min(out.first_ns, first);
+    out.last_ns = std::max(out.last_ns, drop_last_ns_.load(std::memory_order_relaxed));
+  }
+  drops_told_.store(dropped, std::memory_order_release);
+  return out;
+}
+
+__attribute__((noinline, cold)) std::uint64_t* Ring::make_room(const std::int64_t* at_ns) noexcept {
   std::uint64_t head = head_.load(std::memory_order_relaxed);
   const std::uint64_t tail = tail_.load(std::memory_order_acquire);
   // Skipped words lie in one piece before the end: with them the record must fit in what the consumer has
@@ -30,8 +73,7 @@ __attribute__((noinline, cold)) std::uint64_t* Ring::make_room() noexcept {
   const std::uint64_t rest = turn_ + words_ - head;
   const std::uint64_t skipped = rest < kLongest ? rest : 0;
   if (head + skipped + kLongest > tail + words_) {
-    // One writer, so no read-modify-write is needed.
-    dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    count_drop(at_ns);
     return nullptr;
   }
   if (rest < kLongest) {
@@ -96,13 +138,31 @@ Ring* RingRegistry::attach() noexcept {
   }
 }
 
-RingRegistry::Drained RingRegistry::drain(std::vector<Event>& out) {
-  Drained result;
+void RingRegistry::forget_drops() {
   const std::lock_guard lock(mutex_);
+  for (auto& ring : rings_) ring->forget_drops();
+  without_ring_told_ = no_ring_.load(std::memory_order_relaxed);
+}
+
+RingRegistry::Drained RingRegistry::drain(std::vector<Event>& out, const TickClock* clock) {
+  Drained result;
+  result.drops = {.events = 0, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+  const std::lock_guard lock(mutex_);
+  if (clock != nullptr) {
+    const std::uint64_t lost = no_ring_.load(std::memory_order_relaxed);
+    result.without_ring = lost - std::exchange(without_ring_told_, lost);
+  }
   for (auto& ring : rings_) {
     const bool retired = ring->retired();  // before draining: nothing is pushed after it
     result.run_begins.push_back(out.size());
     result.fullest_percent = std::max(result.fullest_percent, ring->fill_percent());
+    // Before there is room again: what is dropped now came before what is not.
+    if (const Ring::Drops drops = clock != nullptr ? ring->take_drops(*clock) : Ring::Drops{};
+        drops.events != 0) {
+      result.drops.events += drops.events;
+      result.drops.first_ns = std::min(result.drops.first_ns, drops.first_ns);
+      result.drops.last_ns = std::max(result.drops.last_ns, drops.last_ns);
+    }
     ring->drain(out);
     if (retired) {
       dropped_by_ended_ += ring->dropped();

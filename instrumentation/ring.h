@@ -53,7 +53,7 @@ class Ring {
   }
   /// Producer, with a time in nanoseconds taken elsewhere.
   void push_at(std::int64_t ns, const Event& event) noexcept {
-    std::uint64_t* record = make_room();
+    std::uint64_t* record = make_room(&ns);
     if (record == nullptr) return;
     const std::size_t words = fill(record, event, kTimeIsNs);
     record[1] = static_cast<std::uint64_t>(ns);
@@ -63,6 +63,15 @@ class Ring {
   /// Consumer: appends everything published so far. Returns the number of events.
   std::size_t drain(std::vector<Event>& out);
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+  /// Events that were dropped, and when the first and the last of them came, CLOCK_MONOTONIC.
+  struct Drops {
+    std::uint64_t events = 0;
+    std::int64_t first_ns = 0, last_ns = 0;
+  };
+  /// Consumer: those since the last call. What is dropped meanwhile is told by the next call, within times
+  /// that hold it.
+  [[nodiscard]] Drops take_drops(const TickClock& clock) noexcept;
+  void forget_drops() noexcept { drops_told_.store(dropped_.load(std::memory_order_acquire)); }
   /// Events of the longest shape that fit.
   [[nodiscard]] std::size_t capacity() const noexcept { return words_ / kLongest; }
   [[nodiscard]] bool empty() const noexcept {
@@ -95,8 +104,9 @@ class Ring {
     return reinterpret_cast<std::uint64_t*>(base_ + position * sizeof(std::uint64_t));
   }
   /// Where the next record goes, with base_, limit_ and, at the end of the array, head_ moved on; nullptr if
-  /// the ring is full, which is counted.
-  [[nodiscard]] std::uint64_t* make_room() noexcept;
+  /// the ring is full, which is counted. `at_ns`: the event's time where that is not now.
+  [[nodiscard]] std::uint64_t* make_room(const std::int64_t* at_ns = nullptr) noexcept;
+  void count_drop(const std::int64_t* at_ns) noexcept;
   void publish(std::uint64_t head) noexcept { head_.store(head, std::memory_order_release); }
 
   [[nodiscard]] static constexpr std::uint64_t joined(std::uint32_t low, std::uint32_t high) noexcept {
@@ -139,9 +149,15 @@ class Ring {
   std::uint64_t* array_ = nullptr;
   std::atomic<std::uint64_t> dropped_{0};
   bool use_counter_ = false;
+  // Of events that were dropped and not taken by take_drops(): 0, or INT64_MAX, where there is none. Those
+  // that brought a time in nanoseconds apart.
+  std::atomic<std::uint64_t> drop_first_{0}, drop_last_{0};
+  std::atomic<std::int64_t> drop_first_ns_{INT64_MAX}, drop_last_ns_{INT64_MAX};
   // Consumer's line.
   alignas(64) std::atomic<std::uint64_t> tail_{0};
   std::uint64_t drain_turn_ = 0;
+  std::atomic<std::uint64_t> drops_told_{0};
+  std::uint64_t last_told_ = 0;  ///< ticks
   std::atomic<bool> retired_{false};
 };
 
@@ -157,10 +173,14 @@ class RingRegistry {
   struct Drained {
     std::vector<std::size_t> run_begins;  ///< where each ring's events start in `out`
     std::size_t fullest_percent = 0;      ///< of any ring, before draining
+    Ring::Drops drops;                    ///< of all rings, where `clock` was given
+    std::uint64_t without_ring = 0;       ///< events that had no ring to go to, since the last call
   };
   /// Appends every ring's events, ring after ring, and frees rings of threads that have ended. One thread
   /// at a time.
-  Drained drain(std::vector<Event>& out);
+  Drained drain(std::vector<Event>& out, const TickClock* clock = nullptr);
+  /// What was dropped up to now is not told by drain() any more.
+  void forget_drops();
   /// Events dropped since the process began, by all threads that ever emitted.
   [[nodiscard]] std::uint64_t dropped() const;
   /// Counts events that had no ring to go to.
@@ -170,7 +190,7 @@ class RingRegistry {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Ring>> rings_;
   std::size_t capacity_ = 1U << 16;
-  std::uint64_t dropped_by_ended_ = 0;
+  std::uint64_t dropped_by_ended_ = 0, without_ring_told_ = 0;
   std::atomic<std::uint64_t> no_ring_{0};
 };
 

@@ -1,10 +1,23 @@
 #include "instrumentation/send_queue.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
 
 namespace shardscope::instrumentation {
+namespace {
+
+/// Events of [begin, end) that go, beside those that went before. Of a batch that is passed on, its times may
+/// be of what its source dropped.
+void add_dropped(wire::Batch& batch, std::uint64_t events, std::int64_t begin_ns, std::int64_t end_ns) {
+  const bool alone = batch.dropped_here == 0 && !batch.relay;
+  batch.begin_ns = alone ? begin_ns : std::min(batch.begin_ns, begin_ns);
+  batch.end_ns = alone ? end_ns : std::max(batch.end_ns, end_ns);
+  batch.dropped_here += events;
+}
+
+}  // namespace
 
 std::size_t SendQueue::size_of(const wire::Body& body) noexcept {
   constexpr std::size_t kOverhead = sizeof(Entry);
@@ -122,7 +135,7 @@ void SendQueue::shed_to(std::size_t target) {
       auto& batch = std::get<wire::Batch>(entry.body);
       std::int64_t first = INT64_MAX, last = INT64_MIN;
       const std::uint32_t gone = instrumentation::shed(batch.events, ShedClass{victim}, first, last);
-      count_gone(entry, victim, gone);
+      count_gone(entry, victim, gone, first, last);
     }
   }
   if (last_ == Last::shed) {
@@ -133,19 +146,25 @@ void SendQueue::shed_to(std::size_t target) {
         if (bytes_ <= target) break;
         if (entry.counts[victim] == 0) continue;
         auto& events = std::get<wire::Batch>(entry.body).events;
-        const auto gone = std::erase_if(
-            events, [&](const Event& event) { return shed_class(event.kind) == ShedClass{victim}; });
-        count_gone(entry, victim, static_cast<std::uint32_t>(gone));
+        std::int64_t first = INT64_MAX, last = INT64_MIN;
+        const auto gone = std::erase_if(events, [&](const Event& event) {
+          if (shed_class(event.kind) != ShedClass{victim}) return false;
+          first = std::min(first, static_cast<std::int64_t>(event.ticks));
+          last = std::max(last, static_cast<std::int64_t>(event.ticks));
+          return true;
+        });
+        count_gone(entry, victim, static_cast<std::uint32_t>(gone), first, last);
       }
     }
   }
   join_empty();
 }
 
-void SendQueue::count_gone(Entry& entry, std::uint8_t victim, std::uint32_t gone) {
+void SendQueue::count_gone(Entry& entry, std::uint8_t victim, std::uint32_t gone, std::int64_t first_ns,
+                           std::int64_t last_ns) {
   auto& batch = std::get<wire::Batch>(entry.body);
   batch.events.shrink_to_fit();
-  batch.dropped_here += gone;
+  if (gone != 0) add_dropped(batch, gone, first_ns, last_ns + 1);
   shed_ += gone;
   entry.counts[victim] -= gone;
   bytes_ -= entry.bytes;
@@ -159,8 +178,7 @@ void SendQueue::join_empty() {
     auto* batch = std::get_if<wire::Batch>(&entries_[i].body);
     auto* next = std::get_if<wire::Batch>(&entries_[i + 1].body);
     if (batch == nullptr || next == nullptr || !batch->events.empty()) continue;
-    next->dropped_here += batch->dropped_here;
-    next->begin_ns = batch->begin_ns;
+    if (batch->dropped_here != 0) add_dropped(*next, batch->dropped_here, batch->begin_ns, batch->end_ns);
     if (batch->relay && next->relay) next->relay->source_first = batch->relay->source_first;
     bytes_ -= entries_[i].bytes;
     entries_[i].bytes = 0;

@@ -57,7 +57,8 @@ class SendQueue {
   /// Fills `counts`: only what is about to be shed from pays for it.
   static void count(Entry& entry) noexcept;
   void shed_to(std::size_t target);
-  void count_gone(Entry& entry, std::uint8_t victim, std::uint32_t gone);
+  void count_gone(Entry& entry, std::uint8_t victim, std::uint32_t gone, std::int64_t first_ns,
+                  std::int64_t last_ns);
   void join_empty();
   void shed_texts();
 

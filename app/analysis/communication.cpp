@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "app/store/span_time.h"
 #include "instrumentation/bus_factor.h"
 
 namespace shardscope::analysis {
@@ -33,7 +34,10 @@ CollectiveTimes::Times times_of(const store::Span& span) {
 void CollectiveTimes::add(const store::Store& store, const RankStep& rank) {
   for_each_collective(store, rank.rank, rank.begin_ns, rank.end_ns,
                       [&](StreamId stream, const store::Span& span) {
-                        const Times own = times_of(span);
+                        Times own = times_of(span);
+                        // Held at a gate, a rank did not wait for others; what is transferred meanwhile runs on.
+                        own.sum_ns -= store::paused_ns(store, rank.rank, span.begin_ns,
+                                                       own.entered ? span.mark_ns : span.end_ns);
                         const auto [at, inserted] = times_.emplace(instance_of(stream, span), own);
                         if (inserted) return;
                         Times& known = at->second;

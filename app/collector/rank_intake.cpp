@@ -130,6 +130,11 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   if (auto* batch = std::get_if<wire::Batch>(&message.body)) {
     if (clocks_differ && rank.on_refinable_clock()) learn_clocks(rank, *batch);
+    const bool clock_settled =
+        rank.clock_known() || now_s() - rank.first_heard_s >= RankSession::kClockWait_s;
+    if (clock_settled && recorder_has_room() && rank.begins_another_gap(*batch, now_s())) {
+      while (rank.pending()) flush(rank);
+    }
     pending(rank, [&] { rank.add(*batch, now_s(), [this] { return recorder->take_storage(); }); });
     batch_storage = std::move(batch->events);
     if (rank.due(now_s(), 1e9) && recorder_has_room()) flush(rank);

@@ -130,6 +130,16 @@ void RankSession::add(const wire::Batch& batch, double now_s, const Storage& sto
   piece.events.insert(piece.events.end(), batch.events.begin(), batch.events.end());
 }
 
+bool RankSession::begins_another_gap(const wire::Batch& batch, double now_s) {
+  constexpr std::int64_t kApart_ns = 1'000'000;
+  constexpr double kPartAgain_s = 1.0 / 64;
+  if (batch.dropped_here == 0 || missing_begin_ns_ >= missing_end_ns_ ||
+      batch.begin_ns < missing_end_ns_ + kApart_ns || now_s - parted_s_ < kPartAgain_s)
+    return false;
+  parted_s_ = now_s;
+  return true;
+}
+
 bool RankSession::due(double now_s, double chunk_age_s) const {
   const std::size_t events = pieces_.empty() ? 0 : pieces_.front().events.size();
   if (events >= kChunkEvents) return true;
@@ -152,6 +162,7 @@ std::uint32_t RankSession::shed(instrumentation::ShedClass victim) {
     gone += here;
   }
   if (gone == 0) return 0;
+  missing_end_ns_ = std::max(missing_end_ns_, missing_begin_ns_ + 1);  // of one event: still a stretch
   join_pieces();
   dropped_ += gone;
   shed_ += gone;

@@ -101,6 +101,10 @@ class RankSession {
   [[nodiscard]] std::size_t pending_bytes() const noexcept;
   [[nodiscard]] bool due(double now_s, double chunk_age_s) const;
   [[nodiscard]] bool pending() const noexcept { return !pieces_.empty() || dropped_ != 0; }
+  /// Whether the batch tells of events that were dropped well after those that are pending: in one chunk all
+  /// that the rank did between would be doubtful too. So often at most that a rank that drops without end
+  /// does not fill the run with tiny chunks.
+  [[nodiscard]] bool begins_another_gap(const wire::Batch& batch, double now_s);
   /// The next chunk: about kChunkEvents events, in order of time.
   [[nodiscard]] store::Chunk take_chunk();
   /// Sheds the pending events of one class and counts them. Returns how many.
@@ -197,6 +201,7 @@ class RankSession {
   std::optional<wire::Relay> relay_;     ///< of the last batch that came through a node's collector
   std::uint64_t relay_incarnation_ = 0;  ///< of its sender
   std::int64_t missing_begin_ns_ = INT64_MAX, missing_end_ns_ = INT64_MIN;  ///< of what was dropped
+  double parted_s_ = -1e300;  ///< when another gap began a chunk of its own
 };
 
 }  // namespace shardscope::collector

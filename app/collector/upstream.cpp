@@ -71,6 +71,12 @@ void Upstream::give_up_oldest() {
     heir.given_up += batch->events.size() + batch->dropped_here;
     heir.given_up_begin_ns = std::min(heir.given_up_begin_ns, batch->begin_ns);
     heir.given_up_end_ns = std::max(heir.given_up_end_ns, batch->end_ns);
+    // Of a batch that tells of drops these are the times of the drops.
+    for (const instrumentation::Event& event : batch->events) {
+      const auto at_ns = static_cast<std::int64_t>(event.ticks);
+      heir.given_up_begin_ns = std::min(heir.given_up_begin_ns, at_ns);
+      heir.given_up_end_ns = std::max(heir.given_up_end_ns, at_ns + 1);
+    }
   }
   note_full(*oldest);
   heir.given_up += oldest->dropped_total - oldest->dropped_told + oldest->given_up;

@@ -222,6 +222,53 @@ TEST(Publisher, ACollectorThatReadsLateGetsAllTheCountsRight) {
   EXPECT_EQ(dropped, taken.dropped);
 }
 
+/// Looks are far apart where little happens: what overruns the ring within a moment is missing for that
+/// moment.
+TEST(Publisher, WhatIsDroppedIsMissingOnlyWhereItWas) {
+  BareCollector collector;
+  PublisherOptions options = options_for(collector.endpoint);
+  options.ring_events = 1024;
+  std::int64_t first = 0, last = 0, begin = 0, end = 0;
+  std::uint64_t dropped = 0;
+  bool whole = true;
+  std::thread receiver([&] {
+    for (;;) {
+      const auto message = collector.receive(5000ms);
+      if (!message || std::holds_alternative<wire::Finish>(message->body)) return;
+      const auto* batch = std::get_if<wire::Batch>(&message->body);
+      if (batch == nullptr || batch->dropped_here == 0) continue;
+      begin = dropped == 0 ? batch->begin_ns : std::min(begin, batch->begin_ns);
+      end = std::max(end, batch->end_ns);
+      dropped += batch->dropped_here;
+      for (const Event& event : batch->events)
+        whole &= static_cast<std::int64_t>(event.ticks) < batch->end_ns;
+    }
+  });
+  {
+    Publisher publisher(options, tables());
+    std::thread emitter([&] {
+      const auto emit = [](std::uint32_t i) {
+        SHARDSCOPE_EMIT(Detail::params, .kind = EventKind::param_status, .a = i);
+      };
+      emit(0);
+      std::this_thread::sleep_for(300ms);
+      first = monotonic_now_ns();
+      for (std::uint32_t i = 0; i < 20'000; ++i) emit(i);
+      last = monotonic_now_ns();
+      std::this_thread::sleep_for(100ms);
+      emit(1);
+    });
+    emitter.join();
+    publisher.finish(0, "");
+    receiver.join();
+  }
+  ASSERT_GT(dropped, 0U) << "the test is meant to overrun";
+  constexpr std::int64_t kSlack = 200'000;  // of converting ticks
+  EXPECT_GE(begin, first - kSlack);
+  EXPECT_LE(end, last + kSlack);
+  EXPECT_TRUE(whole) << "events behind it are known";
+}
+
 TEST(Publisher, EmptyEndpointMeansOff) {
   Publisher publisher({}, tables());
   EXPECT_FALSE(enabled(Detail::steps));

@@ -56,6 +56,42 @@ TEST(Ring, DropsAreCountedExactlyAndTheOldestAreKept) {
   EXPECT_EQ(ring.dropped(), 36U);
 }
 
+/// A gap in a run is as long as this says, and no longer.
+TEST(Ring, DropsAreToldWithTheTimesOfTheFirstAndTheLast) {
+  Ring ring(64);
+  TickClock clock;
+  std::vector<Event> out;
+  EXPECT_EQ(ring.take_drops(clock).events, 0U);
+  constexpr std::int64_t kSlack = 100'000;  // of converting ticks
+  for (int turn = 0; turn < 3; ++turn) {
+    for (std::uint64_t i = 0; i < 64; ++i) ring.push(numbered(0, i));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const std::int64_t first = monotonic_now_ns();
+    for (std::uint64_t i = 0; i < 10; ++i) ring.push(numbered(0, i));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    ring.push(numbered(0, 0));
+    const std::int64_t last = monotonic_now_ns();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    clock.update();
+    const Ring::Drops drops = ring.take_drops(clock);
+    EXPECT_EQ(drops.events, 11U);
+    EXPECT_NEAR(static_cast<double>(drops.first_ns), static_cast<double>(first), kSlack);
+    EXPECT_GE(drops.last_ns - drops.first_ns, 2'000'000 - kSlack);
+    EXPECT_LE(drops.last_ns, last + kSlack);
+    EXPECT_EQ(ring.take_drops(clock).events, 0U) << "told once";
+    out.clear();
+    ring.drain(out);
+  }
+  // Times that were taken elsewhere are those of the events.
+  for (std::uint64_t i = 0; i < 64; ++i) ring.push(numbered(0, i));
+  ring.push_at(5'000, numbered(0, 1));
+  ring.push_at(3'000, numbered(0, 1));
+  const Ring::Drops drops = ring.take_drops(clock);
+  EXPECT_EQ(drops.events, 2U);
+  EXPECT_EQ(drops.first_ns, 3'000);
+  EXPECT_EQ(drops.last_ns, 5'000);
+}
+
 TEST(Ring, UnderContentionNothingIsTornReorderedOrUncounted) {
   Ring ring(256);
   constexpr std::uint64_t kEvents = 400'000;

@@ -305,5 +305,23 @@ TEST(Bandwidth, IsOfTheTransferAloneAndWithWaiting) {
   EXPECT_DOUBLE_EQ(json["busbw_waiting_gbs"].get<double>(), 4000.0 / 700);
 }
 
+/// Somebody held rank 0 while it waited: that is not waiting for rank 1. What is transferred runs on beside
+/// it.
+TEST(Bandwidth, WithWaitingIsWithoutPauses) {
+  test::RunBuilder run(2);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    run.span(rank, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.span(rank, rank == 0 ? 100 : 400, 600, EventKind::collective_begin, StreamId::gather, 0, 0, kGatherOp,
+             1000, 4000);
+    run.instant(rank, 500, EventKind::collective_entered, StreamId::gather, 0, 0, ev::kNoId, kGatherOp);
+  }
+  run.span(0, 200, 350, EventKind::paused_begin, StreamId::host, 7);
+  run.span(1, 520, 560, EventKind::paused_begin, StreamId::host, 7);
+  const Summary summary = summarize(run.build());
+  ASSERT_EQ(summary.ops.size(), 1U);
+  EXPECT_DOUBLE_EQ(*summary.ops[0].algbw_gbs, 4000.0 / 100);
+  EXPECT_DOUBLE_EQ(*summary.ops[0].algbw_waiting_gbs, 4000.0 / ((500 - 150 + 200) / 2.0));
+}
+
 }  // namespace
 }  // namespace shardscope::analysis
