@@ -32,20 +32,20 @@ CollectiveTimes::Times times_of(const store::Span& span) {
 }  // namespace
 
 void CollectiveTimes::add(const store::Store& store, const RankStep& rank) {
-  for_each_collective(store, rank.rank, rank.begin_ns, rank.end_ns,
-                      [&](StreamId stream, const store::Span& span) {
-                        Times own = times_of(span);
-                        // Held at a gate, a rank did not wait for others; what is transferred meanwhile runs on.
-                        own.sum_ns -= store::paused_ns(store, rank.rank, span.begin_ns,
-                                                       own.entered ? span.mark_ns : span.end_ns);
-                        const auto [at, inserted] = times_.emplace(instance_of(stream, span), own);
-                        if (inserted) return;
-                        Times& known = at->second;
-                        known.transfer_ns = std::min(known.transfer_ns, own.transfer_ns);
-                        known.sum_ns += own.sum_ns;
-                        ++known.ranks;
-                        known.entered = known.entered || own.entered;
-                      });
+  for_each_collective(
+      store, rank.rank, rank.begin_ns, rank.end_ns, [&](StreamId stream, const store::Span& span) {
+        Times own = times_of(span);
+        // Held at a gate, a rank did not wait for others; what is transferred meanwhile runs on.
+        own.sum_ns -=
+            store::paused_ns(store, rank.rank, span.begin_ns, own.entered ? span.mark_ns : span.end_ns);
+        const auto [at, inserted] = times_.emplace(instance_of(stream, span), own);
+        if (inserted) return;
+        Times& known = at->second;
+        known.transfer_ns = std::min(known.transfer_ns, own.transfer_ns);
+        known.sum_ns += own.sum_ns;
+        ++known.ranks;
+        known.entered = known.entered || own.entered;
+      });
 }
 
 CollectiveTimes::Times CollectiveTimes::of(StreamId stream, const store::Span& collective) const {
