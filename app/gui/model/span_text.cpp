@@ -15,14 +15,9 @@ std::string short_name(const store::Store& store, std::uint32_t module) {
 }  // namespace
 
 std::string length_text(const store::SpanTime& time) {
-  const std::string length = duration(time.running_ns).text();
-  return time.ended ? length : "open, " + length + " so far";
-}
-
-std::string full_length_text(const store::SpanTime& time) {
-  std::string text = length_text(time);
-  if (time.paused_ns > 0) text += " (+ " + duration(time.paused_ns).text() + " paused, not counted)";
-  return text;
+  std::string text = duration(time.running_ns).text();
+  if (time.paused_ns > 0) text += " + " + duration(time.paused_ns).text() + " paused";
+  return time.ended ? text : "open, " + text + " so far";
 }
 
 std::string reason_of(const store::Store& store, const Fetch& fetch) {

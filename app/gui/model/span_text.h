@@ -10,10 +10,8 @@
 
 namespace shardscope::gui {
 
-/// "1.42 ms", "open, 1.42 ms so far".
+/// "1.42 ms", "1.42 ms + 6.47 s paused", "open, 1.42 ms so far".
 [[nodiscard]] std::string length_text(const store::SpanTime& time);
-/// The same and "(+ 6.47 s paused, not counted)" where there was a pause.
-[[nodiscard]] std::string full_length_text(const store::SpanTime& time);
 /// "Prefetched at h.3.mlp, for h.4.attn", "Fetched on demand for h.4.attn".
 [[nodiscard]] std::string reason_of(const store::Store& store, const Fetch& fetch);
 /// Why a parameter's status became what it is: "prefetched at h.3.mlp, for h.4.attn" while it is in flight,

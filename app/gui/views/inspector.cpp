@@ -92,12 +92,12 @@ void InspectorView::history(Context& ctx, Rect room, const Details& details) {
       ctx.canvas.text_in(row.take_left(std::min(76.0F, row.w * 0.35F)), timestamp(*item.at_ns, 100'000),
                          c.muted, Font::mono_small);
     }
-    ctx.canvas.text_in(
-        row.take_right(std::min(ctx.canvas.width(item.value, Font::mono_small) + 1, row.w * 0.5F)),
-        item.value, c.text, Font::mono_small, Align::right);
+    const Rect value =
+        row.take_right(std::min(ctx.canvas.width(item.value, Font::mono_small) + 1, row.w * 0.5F));
+    const bool value_cut = ctx.canvas.text_in(value, item.value, c.text, Font::mono_small, Align::right);
     row.take_right(6);
-    const bool cut = ctx.canvas.text_in(row, item.text, c.text, Font::small);
-    if (over && cut) ctx.tip(item.text);
+    const bool text_cut = ctx.canvas.text_in(row, item.text, c.text, Font::small);
+    if (over && (text_cut || value_cut)) ctx.tip(item.text + ": " + item.value);
     if (!over || !ctx.pointer.pressed[0]) continue;
     if (item.at_ns) ctx.app.jump_to(*item.at_ns);
     if (item.param != ev::kNoId) {

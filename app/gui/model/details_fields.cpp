@@ -1,0 +1,28 @@
+#include "app/gui/model/details_fields.h"
+
+#include <utility>
+
+namespace shardscope::gui {
+
+void add(Details& out, std::string label, const Quantity& value, std::string formula) {
+  out.fields.push_back({std::move(label), value.number, value.unit, std::move(formula)});
+}
+void add(Details& out, std::string label, std::string value, std::string formula) {
+  out.fields.push_back({std::move(label), std::move(value), {}, std::move(formula)});
+}
+
+std::string spelled(std::int64_t ns) { return duration(ns).text(); }
+
+void add_time(const store::SpanTime& time, const char* formula, Details& out) {
+  add(out, time.ended ? "duration" : "so far", duration(time.running_ns), formula);
+  if (time.paused_ns > 0) add(out, "paused", duration(time.paused_ns), "held by the user; in no duration");
+}
+
+void add_span_times(const AppState& app, std::uint32_t rank, const store::Span& span, Details& out) {
+  const store::SpanTime time = store::time_of(app.store(), rank, span);
+  add_time(time, time.paused_ns > 0 ? "end - begin, pauses cut out" : "", out);
+  if (!time.ended) add(out, "not ended", store::why_open(app.store(), rank));
+  add(out, "begin", timestamp(span.begin_ns, 1000));
+}
+
+}  // namespace shardscope::gui

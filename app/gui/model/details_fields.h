@@ -1,0 +1,27 @@
+// What descriptions are built from: fields with their units, and the times of a span.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "app/gui/model/details.h"
+#include "app/gui/model/format.h"
+#include "app/store/span_time.h"
+
+namespace shardscope::gui {
+
+void add(Details& out, std::string label, const Quantity& value, std::string formula = {});
+void add(Details& out, std::string label, std::string value, std::string formula = {});
+
+/// "duration", or "so far" of what has not ended, and "paused" where there was a pause.
+void add_time(const store::SpanTime& time, const char* formula, Details& out);
+/// The same of a span of `rank`, with its begin and why it has not ended.
+void add_span_times(const AppState& app, std::uint32_t rank, const store::Span& span, Details& out);
+
+/// A duration with its unit, as one text.
+[[nodiscard]] std::string spelled(std::int64_t ns);
+
+[[nodiscard]] Details describe_rank(const AppState& app, std::uint32_t rank);
+[[nodiscard]] Details describe_step(const AppState& app, std::uint32_t step);
+
+}  // namespace shardscope::gui

@@ -1,0 +1,217 @@
+// Details of a span: a collective, a wait, work of the GPU.
+#include <optional>
+
+#include "app/analysis/communication.h"
+#include "app/analysis/gpu_activity.h"
+#include "app/gui/model/arrivals.h"
+#include "app/gui/model/details.h"
+#include "app/gui/model/details_fields.h"
+#include "app/gui/model/format.h"
+#include "app/gui/model/names.h"
+#include "app/gui/model/span_text.h"
+#include "app/store/gather_contents.h"
+#include "app/store/names.h"
+#include "app/store/span_time.h"
+#include "instrumentation/bus_factor.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// The end, or how far it is known of a span that has not ended.
+std::int64_t end_of(const AppState& app, std::uint32_t rank, const store::Span& span) {
+  return store::time_of(app.store(), rank, span).until_ns;
+}
+
+std::uint32_t group_ranks(const AppState& app, const store::Span& span) {
+  return analysis::ranks_of(span, app.store().has_tables() ? app.store().tables().world : 1U);
+}
+
+/// NCCL's own words for how it moved the bytes, where its plugin was loaded.
+void describe_nccl(const AppState& app, std::uint32_t rank, std::uint32_t sequence, Details& out) {
+  const NcclNote* note = app.run->index().nccl(rank, sequence);
+  if (note == nullptr) {
+    // On the CPU there is nothing to miss.
+    const store::Store& data = app.store();
+    const bool nccl = data.instant_count(rank, ev::EventKind::nccl_collective) > 0 ||
+                      (data.has_tables() && data.tables().device.find("NCCL") != std::string::npos);
+    if (nccl) {
+      out.fields.push_back(
+          {"NCCL", kMissing, "",
+           "algorithm, protocol and channels: NCCL's profiler plugin was not loaded, or did not "
+           "follow this one"});
+    }
+    return;
+  }
+  const auto algorithm = static_cast<ev::NcclAlgorithm>(note->code & 0xFFU);
+  const auto protocol = static_cast<ev::NcclProtocol>(note->code >> 8U & 0xFFU);
+  const std::string others = note->alike ? "" : " and others";
+  const auto known = [](const char* name) { return std::string(name) == "unknown" ? kMissing : name; };
+  if (note->operations > 1) add(out, "NCCL operations", std::to_string(note->operations));
+  if (note->operations > 0) {
+    add(out, "algorithm", known(store::name_of(algorithm)) + others);
+    add(out, "protocol", known(store::name_of(protocol)) + others);
+    add(out, "channels", std::to_string(note->code >> 16U & 0xFFU) + others);
+  }
+  if (note->channels_timed > 0) {
+    add(out, "NCCL kernel", duration(note->kernel_ns),
+        "first channel's begin to last channel's end on the GPU's clock; " +
+            std::to_string(note->channels_timed) + " of " + std::to_string(note->channels_used) +
+            " channels timed");
+    add(out, "channel spread", duration(note->spread_ns), "last channel's end - first channel's end");
+  }
+  if (note->proxies > 0) {
+    add(out, "network", duration(note->proxy_ns),
+        std::to_string(note->proxies) + " operations of NCCL's proxy, begin of the first to end of the last");
+  }
+}
+
+void describe_collective(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
+  const auto op = static_cast<ev::CollectiveOp>(span.code);
+  const std::int64_t length = end_of(app, lane.rank, span) - span.begin_ns;
+  add(out, "elements", grouped(span.v0));
+  add(out, "bytes", bytes(span.v1), "S: full size over its ranks (metrics 2.3)");
+  if (span.c != ev::kNoId && ev::scope_of(span.c) != ev::CollectiveScope::world) {
+    add(out, "among",
+        std::to_string(group_ranks(app, span)) + " ranks, " + store::name_of(ev::scope_of(span.c)));
+  }
+  if (span.mark_ns > 0 && span.mark_ns >= span.begin_ns) {
+    add(out, "waited for ranks", duration(span.mark_ns - span.begin_ns), "until every rank had arrived");
+    add(out, "transfer", duration(end_of(app, lane.rank, span) - span.mark_ns),
+        "from the last arrival to the end");
+  }
+  const std::vector<Arrival> came = arrivals(app.store(), lane, span);
+  if (const Arrival* last = last_to_arrive(came)) {
+    add(out, "last to arrive", "rank " + std::to_string(last->rank));
+    add(out, "after the first", duration(last->late_ns), "begin on the last rank - begin on the first");
+  }
+  if (length > 0 && span.v1 > 0 && span.end_ns != store::kOpen) {
+    const double algorithm = static_cast<double>(span.v1) / static_cast<double>(length);
+    const double factor = ev::bus_factor(op, group_ranks(app, span));
+    if (span.mark_ns > span.begin_ns && span.mark_ns < span.end_ns) {
+      const double alone = static_cast<double>(span.v1) / static_cast<double>(span.end_ns - span.mark_ns);
+      add(out, "algbw, transfer", bandwidth(alone), "S / time from the last arrival to the end");
+      add(out, "busbw, transfer", bandwidth(alone * factor), "that x the operation's factor for this group");
+    }
+    add(out, "algbw, waiting", bandwidth(algorithm), "S / duration, waiting for the last rank included");
+    add(out, "busbw, waiting", bandwidth(algorithm * factor), "that x the operation's factor for this group");
+  }
+  describe_nccl(app, lane.rank, span.a, out);
+  if (lane.stream != ev::StreamId::gather) return;
+  const Fetch* fetch = app.run->index().fetch_of(lane.rank, span);
+  if (fetch == nullptr) return;
+  if (const std::string contents = store::contents_text(app.store(), fetch->params); !contents.empty())
+    add(out, "holds", contents, "the modules whose parameters it gathers");
+  add(out, "outcome", word(fetch->outcome()));
+  add(out, "parameters", std::to_string(fetch->params.size()));
+  if (fetch->wait_ns > 0) add(out, "compute waited", duration(fetch->wait_ns));
+  if (fetch->outcome() == FetchOutcome::early) {
+    add(out, "lay unused", duration(fetch->unused_ns()), "first use - end of the gather");
+  }
+  out.reason = reason_of(app.store(), *fetch);
+}
+
+/// A kernel, copy or memset: for whom, how long after its launch, and why its stream stood still before it.
+void describe_gpu_work(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
+  const store::Store& data = app.store();
+  const ev::GpuWork work = ev::work_of(span.code);
+  if (const std::string owner = gpu_owner(data, span.code, span.b); !owner.empty()) add(out, "for", owner);
+  if (work == ev::GpuWork::kernel) {
+    add(out, "threads", grouped(span.v1));
+  } else {
+    add(out, "bytes", bytes(span.v1));
+    const std::int64_t length = end_of(app, lane.rank, span) - span.begin_ns;
+    if (length > 0 && span.v1 > 0)
+      add(out, "rate", bandwidth(static_cast<double>(span.v1) / static_cast<double>(length)),
+          "bytes / duration");
+  }
+  if (span.c != ev::kNoId) add(out, "CUDA stream", std::to_string(span.c));
+  if (span.v0 == ev::kNoDelay) {
+    add(out, "launch to start", "launch not recorded");
+  } else {
+    add(out, "launch to start", duration(span.v0),
+        "start on the GPU - the host's entry into the launching call; below 0: the error of the clocks");
+  }
+  const auto gap = analysis::gap_before(data, lane, span);
+  if (!gap) return;
+  add(out, "stream idle before", duration(gap->at.end - gap->at.begin - gap->paused_ns),
+      "since the end of its last work, pauses cut out");
+  if (const std::string parts = analysis::gap_text(gap->parts, spelled); !parts.empty())
+    out.reason = "Idle before: " + parts;
+}
+
+}  // namespace
+
+std::string idle_text(const AppState& app, store::LaneId lane, std::int64_t at_ns) {
+  constexpr std::int64_t kLookAhead = 1'000'000'000;
+  const store::Store& data = app.store();
+  if (!analysis::gpu_known(data, lane.rank, at_ns, at_ns + 1)) return "No records of the GPU here";
+  std::optional<store::Span> next;
+  for (std::int64_t ahead = kLookAhead / 1024; !next && ahead <= kLookAhead; ahead *= 32) {
+    data.for_each_span(lane, 0, at_ns, at_ns + ahead, [&](const store::Span& span) {
+      if (!next && span.begin_ns > at_ns) next = span;
+    });
+  }
+  if (!next) return {};
+  const auto gap = analysis::gap_before(data, lane, *next);
+  if (!gap || gap->at.begin > at_ns) return {};
+  const std::string parts = analysis::gap_text(gap->parts, spelled);
+  if (parts.empty()) return "Paused";
+  return "Idle " + spelled(gap->at.end - gap->at.begin - gap->paused_ns) + ": " + parts;
+}
+
+Details describe_span(const AppState& app, store::LaneId lane, const store::Span& span) {
+  Details out;
+  const store::Store& data = app.store();
+  out.meaning = meaning_on(lane.stream, span.kind, span.code);
+  out.title = span_label(data, lane.rank, span);
+  out.subtitle = "rank " + std::to_string(lane.rank) + ", " + word(lane.stream);
+  add_span_times(app, lane.rank, span, out);
+  switch (span.kind) {
+    case ev::EventKind::module_begin:
+      out.subtitle += std::string(", ") + word(static_cast<ev::Pass>(span.code));
+      break;
+    case ev::EventKind::collective_begin:
+      describe_collective(app, lane, span, out);
+      break;
+    case ev::EventKind::fetch_wait_begin: {
+      add(out, "bytes", bytes(span.v0));
+      const Fetch* fetch = app.run->index().fetch_by_id(lane.rank, span.b);
+      const std::string contents =
+          fetch == nullptr ? std::string() : store::contents_text(data, fetch->params);
+      out.reason = "Compute stood still at " + module_name(data, span.a) + " until gather " +
+                   std::to_string(span.b) + (contents.empty() ? "" : " of " + contents) + " had arrived";
+      if (fetch != nullptr) add(out, "outcome", word(fetch->outcome()));
+      break;
+    }
+    case ev::EventKind::reduce_wait_begin:
+      add(out, "bytes", bytes(span.v0));
+      out.reason = "Compute stood still until bucket " + std::to_string(span.a) + " was reduced";
+      break;
+    case ev::EventKind::deferred_wait_begin:
+      add(out, "elements", grouped(span.v0));
+      out.reason = "Compute stood still until the CPU's update of the columns not chosen was here";
+      break;
+    case ev::EventKind::data_wait_begin:
+      out.reason = "Compute had nothing to do until micro-batch " + std::to_string(span.a) +
+                   " was loaded and copied to the device";
+      break;
+    case ev::EventKind::optimizer_begin:
+      add(out, "elements", grouped(span.v0));
+      break;
+    case ev::EventKind::transfer_begin:
+      add(out, "bytes", bytes(span.v0));
+      break;
+    case ev::EventKind::gpu_begin:
+      describe_gpu_work(app, lane, span, out);
+      break;
+    case ev::EventKind::gpu_sync_begin:
+      out.reason = std::string("The host stood still until ") + word(static_cast<ev::GpuSync>(span.code)) +
+                   " was done";
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
+}  // namespace shardscope::gui
