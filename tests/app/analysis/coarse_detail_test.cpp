@@ -10,10 +10,7 @@
 namespace shardscope::analysis {
 namespace {
 
-namespace ev = shardscope::instrumentation;
-using ev::EventKind;
-using ev::StreamId;
-using test::RunBuilder;
+using namespace test;
 
 constexpr auto kGatherOp = static_cast<std::uint8_t>(ev::CollectiveOp::all_gather);
 

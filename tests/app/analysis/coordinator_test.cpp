@@ -10,9 +10,7 @@
 namespace shardscope::analysis {
 namespace {
 
-using instrumentation::EventKind;
-using instrumentation::StreamId;
-using test::RunBuilder;
+using namespace test;
 
 /// The eight counters of a micro-step: counts 1 to 8 and elements 10 to 80, times `factor`.
 void counters(RunBuilder& run, std::uint32_t rank, std::int64_t at, std::uint32_t micro_step,

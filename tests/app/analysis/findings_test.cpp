@@ -12,11 +12,7 @@
 namespace shardscope::analysis {
 namespace {
 
-namespace ev = shardscope::instrumentation;
-using ev::CollectiveOp;
-using ev::EventKind;
-using ev::StreamId;
-using test::RunBuilder;
+using namespace test;
 
 TEST(Findings, NameTheInvalidatedModuleAndTheFailedRank) {
   RunBuilder run(1);

@@ -12,11 +12,9 @@
 namespace shardscope::analysis {
 namespace {
 
-using ev::EventKind;
 using ev::GpuOwner;
 using ev::GpuWork;
-using ev::StreamId;
-using test::RunBuilder;
+using namespace test;
 
 std::int64_t of(const GapTimes& times, GapCause cause) { return times[static_cast<std::size_t>(cause)]; }
 std::int64_t sum(const GapTimes& times) {

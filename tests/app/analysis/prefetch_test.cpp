@@ -11,8 +11,7 @@
 namespace shardscope::analysis {
 namespace {
 
-namespace ev = shardscope::instrumentation;
-using test::RunBuilder;
+using namespace test;
 
 constexpr std::int64_t kEnd = 1'000'000;
 constexpr std::uint32_t kModule = 1;

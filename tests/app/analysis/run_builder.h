@@ -13,6 +13,9 @@
 namespace shardscope::test {
 
 namespace ev = shardscope::instrumentation;
+using ev::CollectiveOp;
+using ev::EventKind;
+using ev::StreamId;
 
 class RunBuilder {
  public:

@@ -16,11 +16,7 @@
 namespace shardscope::analysis {
 namespace {
 
-namespace ev = shardscope::instrumentation;
-using ev::CollectiveOp;
-using ev::EventKind;
-using ev::StreamId;
-using test::RunBuilder;
+using namespace test;
 
 constexpr auto kGatherOp = static_cast<std::uint8_t>(CollectiveOp::all_gather);
 

@@ -7,10 +7,7 @@
 namespace shardscope::analysis {
 namespace {
 
-namespace ev = shardscope::instrumentation;
-using ev::EventKind;
-using ev::StreamId;
-using test::RunBuilder;
+using namespace test;
 
 /// A device's stamps are known to some microseconds, and a host may be that much ahead of them: its own times
 /// and gates say to which step what it did belongs.

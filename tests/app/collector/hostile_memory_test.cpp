@@ -1,6 +1,5 @@
 // The bound on a collector's memory holds against peers that mean it no good: viewers that take nothing, and
 // messages that never end.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -10,12 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstring>
 #include <zmq.hpp>
 
 #include "app/collector/connections.h"
 #include "app/store/chunk.h"
 #include "instrumentation/sockets.h"
+#include "tests/app/collector/raw_socket.h"
 #include "tests/app/collector/test_rank.h"
 #include "tests/child_process.h"
 #include "tests/resident_memory.h"
@@ -24,13 +23,6 @@ namespace shardscope::collector {
 namespace {
 
 constexpr std::size_t kMiB = 1U << 20;
-
-/// Without keys: what is sent is what a peer that has been let in may send as well.
-CollectorOptions open_to_all() {
-  CollectorOptions options = local();
-  options.insecure = true;
-  return options;
-}
 
 double in_mib(std::size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kMiB); }
 
@@ -198,15 +190,6 @@ TEST(HostileMemory, AViewerThatIsOnlySlowIsNotCutOff) {
   EXPECT_EQ(collector.status().stalled, 0U);
 }
 
-int connect_raw(const std::string& endpoint) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? fd : -1;
-}
-
 /// Writes all of it; false: the other side has closed, or takes nothing for ten seconds.
 bool write_all(int fd, const char* data, std::size_t bytes) {
   while (bytes != 0) {
@@ -225,17 +208,9 @@ bool write_all(int fd, const char* data, std::size_t bytes) {
 int greet(const std::string& endpoint, const std::string& type, bool ready) {
   const int fd = connect_raw(endpoint);
   if (fd < 0) return -1;
-  std::array<char, 64> greeting{};
-  greeting[0] = static_cast<char>(0xFF);
-  greeting[9] = 0x7F;
-  greeting[10] = 3;
-  std::memcpy(greeting.data() + 12, "NULL", 4);
+  const std::string greeting = null_greeting(), command = ready_command(type);
   if (!write_all(fd, greeting.data(), greeting.size())) return -1;
   if (!ready) return fd;
-  std::string command("\x05READY\x0bSocket-Type\0\0\0", 21);
-  command += static_cast<char>(type.size());
-  command += type;
-  command = std::string("\x04") + static_cast<char>(command.size()) + command;
   if (!write_all(fd, command.data(), command.size())) return -1;
   // What comes before the other side is ready breaks the handshake.
   std::string got;

@@ -349,7 +349,7 @@ TEST_F(LocalAccess, WhatSomebodyDidIsRecordedWithWho) {
   if (!fs::exists(program)) return;  // a build of some tests only
   const std::string told = output_of(program.string() + " info " + path);
   EXPECT_NE(told.find("complete\n"), std::string::npos) << told;
-  EXPECT_NE(told.find("somebody lowered the detail"), std::string::npos) << told;
+  EXPECT_NE(told.find("lowered while the run went on"), std::string::npos) << told;
   EXPECT_NE(told.find("by key 'anna' from 127.0.0.1"), std::string::npos) << told;
   EXPECT_NE(output_of(program.string() + " summary " + path).find("by key 'anna'"), std::string::npos);
   EXPECT_NE(output_of(program.string() + " info --json " + path).find("\"detail_lowered\": true"),

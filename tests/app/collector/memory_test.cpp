@@ -97,14 +97,7 @@ void overload(std::uint32_t world, std::uint32_t processes, std::uint32_t batche
   options.intake_bytes = 8U << 20;
   {
     Collector collector(options);
-    std::promise<void> open, held;
-    std::thread reader([&] {
-      collector.read([&](const store::Store&) {
-        held.set_value();
-        open.get_future().wait();
-      });
-    });
-    held.get_future().wait();
+    auto hold = std::make_unique<IntakeHold>(collector);
     char endpoint[64] = {};
     std::snprintf(endpoint, sizeof endpoint, "%s", collector.publish_endpoint().c_str());
     for (std::uint32_t p = 0; p < processes; ++p) {
@@ -121,8 +114,7 @@ void overload(std::uint32_t world, std::uint32_t processes, std::uint32_t batche
       look();
       std::this_thread::sleep_for(5ms);
     }
-    open.set_value();
-    reader.join();
+    hold.reset();
     EXPECT_TRUE(eventually(
         [&] {
           look();

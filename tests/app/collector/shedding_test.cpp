@@ -92,16 +92,7 @@ TEST(Shedding, WhatARecorderThatStandsStillCannotTakeIsShedAndCounted) {
   options.intake_bytes = 4U << 20;  // about a hundred thousand events; four times as many will come
   Collector collector(options);
   constexpr std::uint32_t kRanks = 2, kSteps = 200;
-  std::promise<void> open;
-  std::promise<void> held;
-  // The recorder may not change the store while somebody reads it: this is what it stands still at.
-  std::thread reader([&] {
-    collector.read([&](const store::Store&) {
-      held.set_value();
-      open.get_future().wait();
-    });
-  });
-  held.get_future().wait();
+  auto hold = std::make_unique<IntakeHold>(collector);
   std::vector<std::unique_ptr<Rank>> ranks;
   for (std::uint32_t r = 0; r < kRanks; ++r) {
     ranks.push_back(std::make_unique<Rank>(collector.publish_endpoint(), r, kRanks));
@@ -124,8 +115,7 @@ TEST(Shedding, WhatARecorderThatStandsStillCannotTakeIsShedAndCounted) {
       << "all of it has arrived while nothing was recorded: " << collector.status().events;
   const CollectorStatus slow = collector.status();
   EXPECT_GT(slow.shed, 0U);
-  open.set_value();
-  reader.join();
+  hold.reset();
   for (auto& rank : ranks) {
     EXPECT_EQ(rank->link->shed(), 0U) << "the rank itself had room";
     rank->finish();

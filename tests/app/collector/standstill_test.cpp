@@ -52,14 +52,7 @@ TEST(Standstill, WhatAConnectionTookWithItIsSentAgain) {
   std::uint32_t steps = 1;
   for (int round = 0; round < 3; ++round) {
     // Nothing is taken in: the connection and the queues before and behind it fill.
-    std::promise<void> open, held;
-    std::thread reader([&] {
-      collector.read([&](const store::Store&) {
-        held.set_value();
-        open.get_future().wait();
-      });
-    });
-    held.get_future().wait();
+    auto hold = std::make_unique<IntakeHold>(collector);
     for (const std::uint32_t end = steps + 2000; steps < end; ++steps) rank.step(steps);
     std::uint64_t before = 0;
     do {
@@ -67,8 +60,7 @@ TEST(Standstill, WhatAConnectionTookWithItIsSentAgain) {
       std::this_thread::sleep_for(30ms);
     } while (collector.status().messages != before);
     EXPECT_GT(cut_connections_to(collector.publish_endpoint()), 0U);
-    open.set_value();
-    reader.join();
+    hold.reset();
     EXPECT_TRUE(rank.until([&] { return collector.status().messages >= steps; }));
   }
   rank.finish();

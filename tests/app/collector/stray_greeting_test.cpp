@@ -1,7 +1,6 @@
 // Greetings of somebody else, before and beside the ranks': they keep nobody out.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <zmq.hpp>
 
 #include "instrumentation/sockets.h"
@@ -9,12 +8,6 @@
 
 namespace shardscope::collector {
 namespace {
-
-CollectorOptions open_to_all() {
-  CollectorOptions options = local();
-  options.insecure = true;
-  return options;
-}
 
 /// Says hello on the control port and nothing else.
 class Stray {
@@ -100,16 +93,10 @@ TEST(StrayGreeting, OfAnotherWorldKeepsNobodyOut) {
 
 TEST(StrayGreeting, OfAnotherProcessTakesNoRanksPlace) {
   Collector collector(open_to_all());
-  std::atomic<int> level{3};
-  GateKeeper gate;
-  RankLinkOptions options;
-  options.endpoint = collector.publish_endpoint();
-  options.gate = &gate;
-  options.set_detail = [&](Detail detail) { level = static_cast<int>(detail); };
-  RankLink link(options, tables_of(0, 1));
+  SettableRank rank(collector.publish_endpoint());
   ASSERT_TRUE(eventually([&] {
-    link.pump();
-    return link.collector_alive() && link.unsent_events() == 0 && collector.status().messages == 1;
+    rank.link.pump();
+    return rank.link.collector_alive() && rank.link.unsent_events() == 0 && collector.status().messages == 1;
   }));
   Stray stray(collector);
   stray.greet("collector-test", 0, 1);
@@ -118,7 +105,7 @@ TEST(StrayGreeting, OfAnotherProcessTakesNoRanksPlace) {
   store::Store store;
   ASSERT_TRUE(follow(viewer, store, [&] { return !store.ranks().empty(); }));
   viewer.send({Command::Kind::set_detail, {}, Detail::phases});
-  EXPECT_TRUE(eventually([&] { return level == static_cast<int>(Detail::phases); }));
+  EXPECT_TRUE(eventually([&] { return rank.level() == Detail::phases; }));
 }
 
 TEST(StrayGreeting, ARankOfAnotherRunHearsWhyItIsNotTakenIn) {

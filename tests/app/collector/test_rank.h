@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -127,9 +129,63 @@ class Rank {
 };
 inline constexpr std::uint64_t kEventsPerStep = 10;
 
+/// A rank whose detail level viewers can set.
+struct SettableRank {
+  explicit SettableRank(const std::string& endpoint, const std::string& key = {})
+      : link(options(endpoint, key), tables_of(0, 1)) {}
+  [[nodiscard]] Detail level() const { return detail.load(); }
+
+  GateKeeper gate;
+  std::atomic<Detail> detail{Detail::params};
+  RankLink link;
+
+ private:
+  [[nodiscard]] RankLinkOptions options(const std::string& endpoint, const std::string& key) {
+    RankLinkOptions options;
+    options.endpoint = endpoint;
+    options.key_file = key;
+    options.gate = &gate;
+    options.detail = [this] { return static_cast<int>(detail.load()); };
+    options.set_detail = [this](Detail to) { detail = to; };
+    return options;
+  }
+};
+
+/// Reads a collector's store while it lives: the recorder, which may not change a store being read, takes
+/// nothing in.
+class IntakeHold {
+ public:
+  explicit IntakeHold(const Collector& collector)
+      : reader_([&collector, this] {
+          collector.read([this](const store::Store&) {
+            held_.set_value();
+            open_.get_future().wait();
+          });
+        }) {
+    held_.get_future().wait();
+  }
+  ~IntakeHold() {
+    open_.set_value();
+    reader_.join();
+  }
+  IntakeHold(const IntakeHold&) = delete;
+  IntakeHold& operator=(const IntakeHold&) = delete;
+
+ private:
+  std::promise<void> open_, held_;
+  std::thread reader_;
+};
+
 inline CollectorOptions local(const std::string& listen = "tcp://127.0.0.1:0") {
   CollectorOptions options;
   options.listen = listen;
+  return options;
+}
+
+/// Without keys: any peer is let in.
+inline CollectorOptions open_to_all() {
+  CollectorOptions options = local();
+  options.insecure = true;
   return options;
 }
 

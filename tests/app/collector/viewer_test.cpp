@@ -121,25 +121,18 @@ TEST(Viewer, AMessageIsOfTheRankThatSentIt) {
 
 TEST(Viewer, SetsTheDetailLevelOfEveryRank) {
   Collector collector(local());
-  std::atomic<int> level{3};
-  GateKeeper gate;
-  RankLinkOptions options;
-  options.endpoint = collector.publish_endpoint();
-  options.gate = &gate;
-  options.detail = [&] { return level.load(); };
-  options.set_detail = [&](Detail detail) { level = static_cast<int>(detail); };
-  RankLink link(options, tables_of(0, 1));
+  SettableRank rank(collector.publish_endpoint());
   Viewer viewer(collector.view_endpoint());
   store::Store store;
   ASSERT_TRUE(follow(viewer, store, [&] {
-    link.pump();  // a rank sends once its connection is up
+    rank.link.pump();  // a rank sends once its connection is up
     return !store.ranks().empty() && store.ranks()[0].connected;
   }));
   Command command;
   command.kind = Command::Kind::set_detail;
   command.detail = Detail::phases;
   viewer.send(command);
-  EXPECT_TRUE(eventually([&] { return level.load() == static_cast<int>(Detail::phases); }));
+  EXPECT_TRUE(eventually([&] { return rank.level() == Detail::phases; }));
 }
 
 TEST(Viewer, WhileNobodyLooksRanksMayPublishRarelyAndHearAtOnceWhenSomebodyDoes) {

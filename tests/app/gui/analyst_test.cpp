@@ -43,9 +43,7 @@ void look_around(const store::Store& store) {
 }
 
 TEST(Analyst, ARecordingComesToWhatSummarySaysWhileTheWindowReadsIt) {
-  store::SyntheticOptions options;
-  options.steps = 24;
-  const File file(store::make_synthetic_run(options));
+  const File file(store::make_synthetic_run({.steps = 24}));
   const auto run = Session::open_file(file.path);
   EXPECT_EQ(run->partial(), "partial: 0 of 24 steps analysed") << "nothing was taken over yet";
   const auto until = std::chrono::steady_clock::now() + 60s;
@@ -69,10 +67,7 @@ TEST(Analyst, ARecordingComesToWhatSummarySaysWhileTheWindowReadsIt) {
 }
 
 TEST(Analyst, AStoreThatGrowsIsAnalysedInTurnsWithWhoDrawsIt) {
-  store::SyntheticOptions options;
-  options.steps = 12;
-  options.chunk_events = 128;
-  const store::SyntheticRun made = store::make_synthetic_run(options);
+  const store::SyntheticRun made = store::make_synthetic_run({.steps = 12, .chunk_events = 128});
   store::Store store;
   Turns turns;
   Analyst analyst(store, turns);
@@ -102,9 +97,7 @@ TEST(Analyst, AStoreThatGrowsIsAnalysedInTurnsWithWhoDrawsIt) {
 }
 
 TEST(Analyst, TheLastStepsAreTakenWhenTheRunIsOverThoughNoEventFollows) {
-  store::SyntheticOptions options;
-  options.steps = 8;
-  Session grown(store::make_synthetic_store(options));
+  Session grown(store::make_synthetic_store({.steps = 8}));
   Turns turns;
   Analyst analyst(grown.store(), turns);
   analyst.look(Completeness::growing);
@@ -118,10 +111,7 @@ TEST(Analyst, TheLastStepsAreTakenWhenTheRunIsOverThoughNoEventFollows) {
 
 TEST(Analyst, ARankThatIsBehindInWhatHasArrivedIsWaitedFor) {
   // All of rank 0 is here; of rank 1 the events of its host, which say that steps have ended.
-  store::SyntheticOptions options;
-  options.steps = 60;
-  options.world = 2;
-  const store::SyntheticRun made = store::make_synthetic_run(options);
+  const store::SyntheticRun made = store::make_synthetic_run({.world = 2, .steps = 60});
   store::Store store;
   Turns turns;
   for (const auto& tables : made.tables) store.set_tables(tables.rank, tables);
@@ -140,9 +130,7 @@ TEST(Analyst, ARankThatIsBehindInWhatHasArrivedIsWaitedFor) {
 }
 
 TEST(Analyst, EndsWithItsSessionWhateverItIsDoing) {
-  store::SyntheticOptions options;
-  options.steps = 24;
-  const File file(store::make_synthetic_run(options));
+  const File file(store::make_synthetic_run({.steps = 24}));
   for (int i = 0; i < 5; ++i) static_cast<void>(Session::open_file(file.path));
 }
 
