@@ -25,7 +25,7 @@ enum class GapCause : std::uint8_t {
   waiting_for_update,      ///< for ZenFlow's deferred update
   waiting_for_data,        ///< for a micro-batch: its loader, or its copy to the device
   host_late,               ///< the host had not launched what came next, and it was wanted
-  queued,                  ///< launched: launch latency, or a wait for another stream that nobody recorded
+  queued,                  ///< launched: launch latency, or an unrecorded wait for another stream
   queued_while_computing,  ///< the same of another stream than computation's, while that one had work
   nothing_to_do,  ///< nothing was wanted of this stream: computation went on, or waited for another one
   unexplained     ///< the launch of what came next was not recorded

@@ -115,8 +115,8 @@ RankSummary summarize_rank(const store::Store& store, const store::RankRow& row,
   return result;
 }
 
-/// Whether the lowest rank, of which they are, recorded all its collectives of a step. They have the detail
-/// of modules: in a step without either nobody knows of any.
+/// Whether the lowest rank, whose collectives are counted, recorded all of them in this step. Collectives are
+/// emitted from detail `modules` on: in a step with neither modules nor collectives their number is unknown.
 bool collectives_known(const StepDigest& step) {
   const RankStep& lowest = step.ranks.front();
   return lowest.recorded.whole(ev::Detail::modules) && (!step.ops.empty() || lowest.time.known());

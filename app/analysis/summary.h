@@ -28,8 +28,8 @@ struct TimePartition {
   std::int64_t unrecorded_ns = 0;
   std::int64_t comm_ns = 0;  ///< |U_comm|, of what was recorded
   /// Whether what the rank computed was recorded. Where nothing was (at a detail below `modules`, by a
-  /// runtime that does not emit it), all but the checkpoint is unrecorded: nobody can say then that it was
-  /// idle, or that communication was exposed.
+  /// runtime that does not emit it), all but the checkpoint is unrecorded: neither idle time nor exposed
+  /// communication is known then.
   [[nodiscard]] bool known() const noexcept { return compute_ns > 0; }
   [[nodiscard]] std::int64_t recorded_ns() const noexcept { return total_ns - unrecorded_ns; }
   void add(const TimePartition& other) noexcept;
@@ -46,8 +46,8 @@ struct OpRow {
   instrumentation::CollectiveOp op{};
   std::uint64_t count = 0;
   std::int64_t bytes = 0, elems = 0;  ///< metrics 2.3 S, summed over one rank's operations
-  /// Of the transfer alone: S over the time from when all ranks had come to the end, the least over ranks;
-  /// from the begin where nobody recorded when all had come.
+  /// Of the transfer alone: S over the time from the last arrival to the end, the least over ranks;
+  /// from the begin where the last arrival was not recorded.
   std::optional<double> algbw_gbs, busbw_gbs;
   /// As a cost: S over the time from begin to end, mean over ranks, waiting for the last one included.
   std::optional<double> algbw_waiting_gbs, busbw_waiting_gbs;

@@ -1,5 +1,5 @@
 // Which stretches of a rank's time lack events: dropped, shed, lost, damaged, or not emitted at the detail
-// that was set. Nobody knows what the rank did there: it was neither computing nor idle.
+// that was set. What the rank did there is unknown: it counts neither as computing nor as idle.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,7 @@ struct Recorded {
 [[nodiscard]] Recorded recorded_in(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                    std::int64_t end_ns);
 
-/// What is known of spans that ended in [begin, end) and whose begin, or some time of which, lies in
-/// `missing`.
+/// The recorded part of a span that ended in [begin, end) and overlaps `missing`.
 struct Remainder {
   ev::StreamId stream{};
   ev::EventKind begin{};  ///< kind
@@ -37,8 +36,8 @@ struct Remainder {
 };
 struct Remainders {
   std::vector<Remainder> spans;
-  /// Between two stretches of what is missing, in any of which a span may have begun or ended: what else is
-  /// known there holds, but nobody knows whether the rank was idle.
+  /// Time between two unrecorded stretches. A span may have begun in one and ended in the other, so recorded
+  /// computation there counts, and what is left is unrecorded instead of idle.
   IntervalSet doubtful;
 };
 [[nodiscard]] Remainders remainders(const store::Store& store, std::uint32_t rank, const IntervalSet& missing,

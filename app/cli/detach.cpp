@@ -78,9 +78,9 @@ int in_background(const Log& log, int parent, const std::function<int(const Unde
   if (nowhere >= 0) dup2(nowhere, STDIN_FILENO);
   dup2(log.fd, STDOUT_FILENO);
   dup2(log.fd, STDERR_FILENO);
-  ::signal(SIGPIPE, SIG_IGN);  // of whoever started this and did not wait
+  ::signal(SIGPIPE, SIG_IGN);  // the starting process may be gone
   return work([parent](const std::string& watch_command) {
-    [[maybe_unused]] const ssize_t told = write(parent, watch_command.data(), watch_command.size());
+    [[maybe_unused]] const ssize_t written = write(parent, watch_command.data(), watch_command.size());
     close(parent);
   });
 }

@@ -12,7 +12,7 @@
 namespace shardscope::cli {
 namespace {
 
-/// Simulated, or without anything; of one that cannot be read nobody knows.
+/// Simulated, or without anything; an unreadable one counts as made by a run.
 bool can_be_made_again(const std::string& path) {
   try {
     store::Database file(path, store::Database::Access::read);

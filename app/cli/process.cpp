@@ -22,8 +22,8 @@ namespace {
 
 volatile std::sig_atomic_t g_interrupts = 0, g_first = 0;
 
-/// What is written to a terminal or a pipe that nobody reads any more would fail.
-void leave_what_is_gone() {
+/// Points standard streams whose terminal or pipe was closed at /dev/null: writing to them would fail.
+void leave_closed_streams() {
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere < 0) return;
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -36,8 +36,8 @@ void leave_what_is_gone() {
 void on_interrupt(int number) {
   const int saved = errno;
   if (g_first == 0) g_first = number;
-  if (number == SIGHUP) leave_what_is_gone();
-  // A closed terminal may be told by the kernel and by the shell: that is one wish.
+  if (number == SIGHUP) leave_closed_streams();
+  // When a terminal closes, the kernel and the shell may each send SIGHUP: it counts once.
   if (number != SIGHUP || g_interrupts == 0) g_interrupts = g_interrupts + 1;
   if (g_interrupts > 2) _exit(128 + number);
   errno = saved;
@@ -49,7 +49,7 @@ void install_interrupt_handler() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   for (const int number : {SIGINT, SIGTERM, SIGQUIT}) sigaction(number, &action, nullptr);
-  // Whoever was started with nohup does not want to hear of it.
+  // nohup has SIGHUP ignored: it stays so.
   struct sigaction before {};
   sigaction(SIGHUP, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);

@@ -1,4 +1,4 @@
-// What the verbs print. Texts that are put into a line may come from anybody: they cannot break out of it.
+// What the verbs print. Names and messages come from models and recordings: as arguments they are escaped.
 #pragma once
 
 #include <fmt/format.h>

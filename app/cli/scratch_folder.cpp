@@ -29,8 +29,8 @@ bool is_at(int fd, const std::string& path) {
          held.st_dev == named.st_dev;
 }
 
-/// Removes it if it is one of ours that nobody holds.
-void remove_if_left(const fs::path& folder) {
+/// Removes a scratch folder of this user whose lock is free ([Note: locked scratch folders]).
+void remove_if_unlocked(const fs::path& folder) {
   struct stat found {};
   if (lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid()) return;
   const std::string lock = folder / kLock;
@@ -43,13 +43,13 @@ void remove_if_left(const fs::path& folder) {
   close(fd);
 }
 
-void remove_what_was_left(const fs::path& base) {
+void remove_unlocked_folders(const fs::path& base) {
   std::vector<fs::path> folders;
   std::error_code error;
   for (fs::directory_iterator entry(base, error), end; !error && entry != end; entry.increment(error)) {
     if (entry->path().filename().string().starts_with(kPrefix)) folders.push_back(entry->path());
   }
-  for (const fs::path& folder : folders) remove_if_left(folder);
+  for (const fs::path& folder : folders) remove_if_unlocked(folder);
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ void remove_what_was_left(const fs::path& base) {
 ScratchFolder::ScratchFolder() : ScratchFolder(fs::temp_directory_path().string()) {}
 
 ScratchFolder::ScratchFolder(const std::string& base) {
-  remove_what_was_left(base);
+  remove_unlocked_folders(base);
   constexpr int kAttempts = 10;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string pattern = (fs::path(base) / (std::string(kPrefix) + "XXXXXX")).string();
@@ -69,7 +69,7 @@ ScratchFolder::ScratchFolder(const std::string& base) {
       path_ = pattern;
       return;
     }
-    // Another process took it for left before it was locked.
+    // Another process removed it before it was locked.
     if (lock_ >= 0) close(lock_);
     lock_ = -1;
   }

@@ -1,14 +1,13 @@
-// A folder for as long as an object lives. What a process that was killed has left is removed by the next
-// one.
+// A folder for as long as an object lives. The next one made removes what killed processes left.
 #pragma once
 
 #include <string>
 
 namespace shardscope::cli {
 
-/// [Note: folders that nobody holds] Each has a file that is locked (flock) for as long as the process lives
-/// that made it, or any that it started: the system gives the lock back however they end. So a folder of
-/// ours, by name and owner, whose file can be locked belongs to nobody.
+/// [Note: locked scratch folders] Each has a file that its process, and those that it starts, keep locked
+/// (flock) while they live; the system releases the lock however they end. So a folder with our prefix and
+/// owner whose file can be locked was left behind by a killed process.
 class ScratchFolder {
  public:
   /// In `base`, with a name that begins like all of them. Throws UserError when it cannot be made.

@@ -214,13 +214,13 @@ std::string summary_text(const analysis::Summary& s) {
   text += fmt::format("\n{:<5} {:>11} {:>13} {:>13} {:>9} {:>13} {:>11} {:>9} {:>12} {:>11}\n", "rank",
                       "compute ms", "exposed comm", "exposed copy", "idle ms", "unrecorded ms", "total ms",
                       "overlap", "fetch wait", "peak MiB");
-  std::uint32_t told = s.steps_measured;
+  std::uint32_t known_steps = s.steps_measured;
   for (const analysis::RankSummary& rank : s.ranks) {
     const auto peak = rank.memory_peak.find(instrumentation::MemoryPool::device);
     const auto part = [&](std::int64_t ns) {
       return rank.time.known() ? fmt::format("{:.1f}", ms(ns)) : std::string("—");
     };
-    told = std::min(told, rank.time_steps);
+    known_steps = std::min(known_steps, rank.time_steps);
     text += fmt::format(
         "{:<5} {:>11} {:>13} {:>13} {:>9} {:>13.1f} {:>11.1f} {:>9} {:>12} {:>11}\n", rank.rank,
         part(rank.time.compute_ns), part(rank.time.exposed_comm_ns),
@@ -229,15 +229,15 @@ std::string summary_text(const analysis::Summary& s) {
         rank.fetch_wait_ns ? fmt::format("{:.1f}", ms(*rank.fetch_wait_ns)) : std::string("—"),
         peak == rank.memory_peak.end() ? std::string("—") : fmt::format("{:.2f}", mib(peak->second.total())));
   }
-  if (!s.ranks.empty() && told < s.steps_measured) {
+  if (!s.ranks.empty() && known_steps < s.steps_measured) {
     text += fmt::format(
-        "what was computed in {} of the {} measured steps is not known: {}\n", s.steps_measured - told,
+        "what was computed in {} of the {} measured steps is not known: {}\n", s.steps_measured - known_steps,
         s.steps_measured,
-        told > 0 ? "nothing of it was recorded in them"
-                 : not_told("modules, kernels and optimizer steps", instrumentation::Detail::modules));
+        known_steps > 0 ? "nothing of it was recorded in them"
+                        : not_told("modules, kernels and optimizer steps", instrumentation::Detail::modules));
   }
-  if (told > 0 && std::any_of(s.ranks.begin(), s.ranks.end(),
-                              [](const auto& rank) { return rank.time.unrecorded_ns > 0; })) {
+  if (known_steps > 0 && std::any_of(s.ranks.begin(), s.ranks.end(),
+                                     [](const auto& rank) { return rank.time.unrecorded_ns > 0; })) {
     text +=
         "unrecorded: events are missing or were not emitted at the detail set; the other parts, overlap and\n"
         "fetch wait are of what was recorded\n";

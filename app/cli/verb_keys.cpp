@@ -33,7 +33,7 @@ std::string add_holder(const fs::path& folder, KeyFile& collector, KeyRole role,
   key.pair = instrumentation::make_key_pair();
   key.collector = collector.pair.public_key;
   collector.allowed.push_back({role, key.pair.public_key, name});
-  // The list first: a key that nobody has yet harms nobody.
+  // The list first: an entry whose key file does not exist yet lets no one in.
   instrumentation::write_key_file((folder / "collector.key").string(), collector);
   instrumentation::write_key_file(path.string(), key);
   return path.string();
@@ -92,17 +92,17 @@ int make_keys(const KeysOptions& options) {
   const fs::path folder = options.folder;
   if (options.add.empty()) return make_set(folder);
   KeyFile collector = *instrumentation::collector_key(folder.string());
-  for (const std::string& wish : options.add) {
-    const std::size_t equals = wish.find('=');
-    const std::string role = wish.substr(0, equals);
-    const std::string name = equals == std::string::npos ? "" : wish.substr(equals + 1);
+  for (const std::string& request : options.add) {
+    const std::size_t equals = request.find('=');
+    const std::string role = request.substr(0, equals);
+    const std::string name = equals == std::string::npos ? "" : request.substr(equals + 1);
     const bool known = role == "publish" || role == "view" || role == "control";
     if (!known || name == "collector" || !instrumentation::is_key_name(name)) {
       throw UserError(
           fmt::format(
               "--add {:?}: write ROLE=NAME with a role of publish, view or control and a name of up to "
               "64 letters, digits, '.', '_' and '-', other than collector",
-              wish),
+              request),
           2);
     }
     const KeyRole what = role == "publish" ? KeyRole::publish

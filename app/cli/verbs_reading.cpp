@@ -134,7 +134,7 @@ int print_info(const Reading& reading) {
       : info.problems.empty() ? "complete"
                               : "ended properly; what is damaged or missing since follows");
   if (store::detail_was_lowered(store.messages()))
-    say("{:<12} somebody lowered the detail while the run went on: less was recorded from then on\n", "");
+    say("{:<12} lowered while the run went on: less was recorded from then on\n", "detail");
   for (const std::string& line : store::control_lines(store.messages())) say("{:<12} {}\n", "control", line);
   for (const std::string& problem : info.problems) say("{:<12} {}\n", "problem", problem);
   if (const std::string failure = failure_line(store); !failure.empty())
@@ -243,7 +243,7 @@ void add_reading_verbs(CLI::App& app, Action& action) {
       add("export", "Write a recording in another tool's format", [](const Reading& reading) {
         store::RecordingInfo info;
         store::Store store = open(reading.file, info);
-        // Whoever gets only what is written here has to know as well.
+        // A reader of this file alone has to know as well.
         for (const std::string& problem : info.problems) {
           store.add_message({store.end_ns(), 0, instrumentation::Severity::error, "recording: " + problem});
         }

@@ -392,7 +392,7 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
       "Communication", communication_html(s),
       "bytes: full tensors (nccl-tests); algbw = bytes / time. Transfer alone: from when all ranks had come "
       "to "
-      "the end, the least over ranks (from the begin where nobody recorded when all had come); with waiting: "
+      "the end, the least over ranks (from the begin where the last arrival was not recorded); with waiting: "
       "begin to end, mean over ranks, what the operation cost. busbw = algbw x "
       "2(n-1)/n for "
       "all-reduce, (n-1)/n for all-gather and reduce-scatter; GB = 10^9 bytes. One rank, measured steps.");

@@ -38,7 +38,7 @@ class OutputFile {
  private:
   [[noreturn]] void not_written() const;
   std::string path_, temporary_;  ///< equal where it is written in its place
-  int lock_ = -1;                 ///< held while `temporary_` is written: nobody else removes it
+  int lock_ = -1;                 ///< held while `temporary_` is written, so that no other process removes it
   std::ofstream out_;
   bool committed_ = false;
 };

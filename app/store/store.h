@@ -230,8 +230,9 @@ class Store {
     std::int64_t begin_ns = 0, end_ns = 0;  ///< collector clock
   };
   void note_damaged(const Damaged& chunk);
-  /// Nothing of a rank follows though more happened, of which `events` were counted: a Gap up to the end of
-  /// the run, and what was open is shown only as far as it is known to have lasted.
+  /// Marks that the recording ends before `rank` does: adds a Gap from its last event to the end of the run.
+  /// `events`: how many were counted but are absent; 0: unknown, and no Gap if the rank's last event is the
+  /// run's. Open spans of the rank then end at its last event.
   void note_cut_off(std::uint32_t rank, std::uint64_t events);
 
   // ---- the run ----------------------------------------------------------------------------------

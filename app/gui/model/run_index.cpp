@@ -84,8 +84,8 @@ std::optional<std::int64_t> outside_at(std::span<const OutsideMemory> samples, s
 }
 
 FetchOutcome Fetch::outcome() const noexcept {
-  if (told) {
-    switch (*told) {
+  if (reported) {
+    switch (*reported) {
       case plan::PrefetchOutcome::early:
         return FetchOutcome::early;
       case plan::PrefetchOutcome::just_in_time:
@@ -107,7 +107,7 @@ FetchOutcome Fetch::outcome() const noexcept {
 }
 
 void RunIndex::update(const store::Store& store, Completeness completeness, Window window) {
-  // A rank heard of late moves time 0, and with it every time that was taken.
+  // The first events of a late rank move time 0, and with it every time that was taken.
   if (store.origin_ns() != origin_ns_ || window != window_) {
     ranks_.clear();
     origin_ns_ = store.origin_ns();
@@ -157,7 +157,7 @@ void RunIndex::take_instants(const store::Store& store, std::uint32_t rank, Comp
       const auto fields = ev::as<ev::EventKind::prefetch_outcome>(event);
       const auto fetch = index.by_gather.find(fields.gather);
       if (fetch != index.by_gather.end() && fields.outcome <= plan::PrefetchOutcome::unused) {
-        index.fetches[fetch->second].told = fields.outcome;
+        index.fetches[fetch->second].reported = fields.outcome;
       }
       return;
     }

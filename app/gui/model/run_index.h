@@ -31,8 +31,9 @@ struct Fetch {
   std::int64_t wait_ns = 0;              ///< compute stood still for it
   std::int64_t elems = 0;
   std::vector<std::uint32_t> params;
-  /// What the rank itself said of it; older recordings say nothing, and it is told from the times above.
-  std::optional<plan::PrefetchOutcome> told;
+  /// As the rank reported it (prefetch_outcome). Empty in older recordings: derived from the times above
+  /// then.
+  std::optional<plan::PrefetchOutcome> reported;
   [[nodiscard]] FetchOutcome outcome() const noexcept;
   /// Time it lay unused after it had arrived; 0 when late.
   [[nodiscard]] std::int64_t unused_ns() const noexcept;

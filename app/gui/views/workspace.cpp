@@ -303,7 +303,7 @@ void Workspace::banner(Context& ctx, Rect& room) {
   if (ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) && ctx.hovered(line)) ctx.tip(hint);
 }
 
-/// What somebody did to the run; looked for again when there is another message.
+/// Pauses, steps and changes of detail, with who asked for them; read again when there is another message.
 void Workspace::what_was_done(const store::Store& store) {
   const auto messages = store.messages();
   const std::pair<std::size_t, std::int64_t> of{messages.size(),
