@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/analysis/zero_settings.h"
+#include "app/store/model_states.h"
 #include "runtime/plan/memory_model.h"
 #include "runtime/plan/offload.h"
 #include "runtime/plan/placed_states.h"
@@ -15,6 +16,7 @@ namespace ev = shardscope::instrumentation;
 namespace {
 
 using ev::MemoryCategory;
+using store::model_state_bytes;
 
 std::int64_t of(const store::MemorySample& sample, MemoryCategory category) {
   return sample.bytes[static_cast<std::size_t>(category)];
@@ -275,15 +277,6 @@ const char* explain(MemoryCause cause) noexcept {
              "gradients";
   }
   return "";
-}
-
-std::int64_t model_state_bytes(const store::MemorySample& sample, std::int32_t stage) {
-  std::int64_t bytes = of(sample, MemoryCategory::param_shard) + of(sample, MemoryCategory::param_secondary) +
-                       of(sample, MemoryCategory::grad_full) + of(sample, MemoryCategory::grad_shard) +
-                       of(sample, MemoryCategory::master_weight) + of(sample, MemoryCategory::momentum) +
-                       of(sample, MemoryCategory::variance);
-  if (stage < 3) bytes += of(sample, MemoryCategory::param_gathered);
-  return bytes;
 }
 
 MemoryModel model_memory(const store::Store& store, const Summary& summary) {

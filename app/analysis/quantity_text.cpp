@@ -2,37 +2,49 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
-#include <iterator>
 
 namespace shardscope::analysis {
 namespace {
 
-std::string digits(double value) {
-  const double size = std::abs(value);
-  return fmt::format(fmt::runtime(size >= 100 ? "{:.0f}" : size >= 10 ? "{:.1f}" : "{:.2f}"), value);
+/// Three significant digits for 1 <= |value| < 1000; four where that avoids "1000".
+std::string three_digits(double value) {
+  const double size = std::fabs(value);
+  return fmt::format(fmt::runtime(size < 9.995 ? "{:.2f}" : size < 99.95 ? "{:.1f}" : "{:.0f}"), value);
 }
 
 }  // namespace
 
-std::string time_text(std::int64_t ns) {
-  const double t = static_cast<double>(ns), size = std::abs(t);
-  if (size < 1e3) return fmt::format("{} ns", ns);
-  if (size < 1e6) return digits(t * 1e-3) + " µs";
-  if (size < 1e9) return digits(t * 1e-6) + " ms";
-  return digits(t * 1e-9) + " s";
+std::string Quantity::text() const { return unit.empty() ? number : number + " " + unit; }
+
+Quantity duration(std::int64_t ns) {
+  const double value = static_cast<double>(ns);
+  const double magnitude = std::fabs(value);
+  if (magnitude < 1000) return {std::to_string(ns), "ns"};
+  if (magnitude < 999.5e3) return {three_digits(value / 1e3), "µs"};
+  if (magnitude < 999.5e6) return {three_digits(value / 1e6), "ms"};
+  if (magnitude < 999.5e9) return {three_digits(value / 1e9), "s"};
+  const auto seconds = static_cast<std::int64_t>(std::llround(magnitude / 1e9));
+  return {
+      fmt::format("{}{}:{:02}:{:02}", value < 0 ? "-" : "", seconds / 3600, seconds / 60 % 60, seconds % 60),
+      "h"};
 }
 
-std::string bytes_text(std::int64_t bytes) {
-  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
+Quantity bytes(std::int64_t count) {
+  static constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  double value = static_cast<double>(count);
   std::size_t unit = 0;
-  while (std::abs(value) >= 1024 && unit + 1 < std::size(units)) {
+  while (std::fabs(value) >= 999.5 && unit + 1 < kUnits.size()) {
     value /= 1024;
     ++unit;
   }
-  return unit == 0 ? fmt::format("{} B", bytes) : digits(value) + " " + units[unit];
+  return {unit == 0 ? std::to_string(count) : three_digits(value), kUnits[unit]};
 }
+
+std::string time_text(std::int64_t ns) { return duration(ns).text(); }
+
+std::string bytes_text(std::int64_t count) { return bytes(count).text(); }
 
 std::string count_text(double value) {
   if (!std::isfinite(value)) return "—";

@@ -1,4 +1,4 @@
-// Numbers in sentences of reports and findings.
+// Numbers as people read them: three or four digits and the unit that gives them.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,19 @@
 
 namespace shardscope::analysis {
 
-/// 3-4 significant digits with the unit that gives them: "12.3 ms", "1.25 MiB".
+/// A number and its unit apart, so that a view can right-align the one and mute the other.
+struct Quantity {
+  std::string number;
+  std::string unit;
+  [[nodiscard]] std::string text() const;
+};
+
+[[nodiscard]] Quantity duration(std::int64_t ns);  ///< "1.42 ms"; from 1000 s on "0:16:40 h"
+[[nodiscard]] Quantity bytes(std::int64_t count);  ///< binary units: "1.50 MiB"
+
+/// The same as one text.
 [[nodiscard]] std::string time_text(std::int64_t ns);
-[[nodiscard]] std::string bytes_text(std::int64_t bytes);
+[[nodiscard]] std::string bytes_text(std::int64_t count);
 [[nodiscard]] std::string count_text(double value);
 /// "-80.1 ± 2.3" in microseconds per second (ppm), one decimal: a part in ten million is less than a crystal
 /// wanders.

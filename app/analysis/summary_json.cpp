@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
-#include "app/analysis/memory.h"
 #include "app/analysis/summary.h"
 #include "app/analysis/unbegun_json.h"
+#include "app/store/model_states.h"
 #include "app/store/names.h"
 
 namespace shardscope::analysis {
@@ -133,7 +133,7 @@ json rank_json(const RankSummary& rank, std::int32_t stage) {
               {"fetch_counters", fetch_counters_json(rank.fetch_counters)},
               {"gpu", gpu_json(rank.gpu)}};
   out["model_state_peak_bytes"] =
-      rank.model_state_peak ? json(model_state_bytes(*rank.model_state_peak, stage)) : json(nullptr);
+      rank.model_state_peak ? json(store::model_state_bytes(*rank.model_state_peak, stage)) : json(nullptr);
   return out;
 }
 

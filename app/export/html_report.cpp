@@ -390,12 +390,12 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
   }
   page += section(
       "Communication", communication_html(s),
-      "bytes: full tensors (nccl-tests); algbw = bytes / time. Transfer alone: from when all ranks had come "
-      "to "
+      "bytes: full tensors (nccl-tests); algbw = bytes / time. Transfer alone: from the last arrival to "
       "the end, the least over ranks (from the begin where the last arrival was not recorded); with waiting: "
       "begin to end, mean over ranks, what the operation cost. busbw = algbw x "
       "2(n-1)/n for "
-      "all-reduce, (n-1)/n for all-gather and reduce-scatter; GB = 10^9 bytes. One rank, measured steps.");
+      "all-reduce, (n-1)/n for all-gather and reduce-scatter; GB = 10^9 bytes. The table is of one rank over "
+      "the measured steps.");
   page +=
       section("Streams of the GPU", gpu_html(s),
               "From the driver's own records (CUPTI) over the measured steps that they cover. busy + idle = "

@@ -1,26 +1,8 @@
 #include "app/store/run_facts.h"
 
+#include "app/store/model_states.h"
+
 namespace shardscope::store {
-namespace {
-
-bool model_state_category(ev::MemoryCategory category, std::int32_t stage) noexcept {
-  switch (category) {
-    case ev::MemoryCategory::param_shard:
-    case ev::MemoryCategory::param_secondary:
-    case ev::MemoryCategory::grad_full:
-    case ev::MemoryCategory::grad_shard:
-    case ev::MemoryCategory::master_weight:
-    case ev::MemoryCategory::momentum:
-    case ev::MemoryCategory::variance:
-      return true;
-    case ev::MemoryCategory::param_gathered:
-      return stage < 3;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
 
 std::vector<std::uint32_t> module_parents(const ev::RunTables& tables) {
   std::vector<std::uint32_t> out(tables.modules.size(), ev::kNoId);
@@ -33,7 +15,7 @@ std::vector<std::uint32_t> module_parents(const ev::RunTables& tables) {
 std::array<bool, ev::kMemoryCategoryCount> model_state_categories(std::int32_t stage) {
   std::array<bool, ev::kMemoryCategoryCount> out{};
   for (std::size_t c = 0; c < out.size(); ++c) {
-    out[c] = model_state_category(static_cast<ev::MemoryCategory>(c), stage);
+    out[c] = is_model_state(static_cast<ev::MemoryCategory>(c), stage);
   }
   return out;
 }

@@ -18,7 +18,7 @@ inline constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
 
 /// Parent by module id; kNoId at the root.
 [[nodiscard]] std::vector<std::uint32_t> module_parents(const ev::RunTables& tables);
-/// Categories that count as model state; see Store::model_state_peak.
+/// is_model_state() of each category.
 [[nodiscard]] std::array<bool, ev::kMemoryCategoryCount> model_state_categories(std::int32_t stage);
 /// Of a parameter before its first change.
 [[nodiscard]] ParamState initial_state(std::int32_t stage);

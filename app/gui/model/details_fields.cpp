@@ -11,8 +11,6 @@ void add(Details& out, std::string label, std::string value, std::string formula
   out.fields.push_back({std::move(label), std::move(value), {}, std::move(formula)});
 }
 
-std::string spelled(std::int64_t ns) { return duration(ns).text(); }
-
 void add_time(const store::SpanTime& time, const char* formula, Details& out) {
   add(out, time.ended ? "duration" : "so far", duration(time.running_ns), formula);
   if (time.paused_ns > 0) add(out, "paused", duration(time.paused_ns), "held by the user; in no duration");

@@ -18,9 +18,6 @@ void add_time(const store::SpanTime& time, const char* formula, Details& out);
 /// The same of a span of `rank`, with its begin and why it has not ended.
 void add_span_times(const AppState& app, std::uint32_t rank, const store::Span& span, Details& out);
 
-/// A duration with its unit, as one text.
-[[nodiscard]] std::string spelled(std::int64_t ns);
-
 [[nodiscard]] Details describe_rank(const AppState& app, std::uint32_t rank);
 [[nodiscard]] Details describe_step(const AppState& app, std::uint32_t step);
 

@@ -26,37 +26,9 @@ std::string three_digits(double value) {
 
 }  // namespace
 
-std::string Quantity::text() const { return unit.empty() ? number : number + " " + unit; }
-
-Quantity duration(std::int64_t ns) {
-  const double value = static_cast<double>(ns);
-  const double magnitude = std::fabs(value);
-  if (magnitude < 1000) return {std::to_string(ns), "ns"};
-  if (magnitude < 999.5e3) return {three_digits(value / 1e3), "µs"};
-  if (magnitude < 999.5e6) return {three_digits(value / 1e6), "ms"};
-  if (magnitude < 999.5e9) return {three_digits(value / 1e9), "s"};
-  const auto seconds = static_cast<std::int64_t>(std::llround(magnitude / 1e9));
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%s%lld:%02lld:%02lld", value < 0 ? "-" : "",
-                static_cast<long long>(seconds / 3600), static_cast<long long>(seconds / 60 % 60),
-                static_cast<long long>(seconds % 60));
-  return {buffer.data(), "h"};
-}
-
 Quantity milliseconds(std::optional<double> ms) {
   if (!ms || !std::isfinite(*ms)) return {kMissing, ""};
   return duration(static_cast<std::int64_t>(std::llround(*ms * 1e6)));
-}
-
-Quantity bytes(std::int64_t count) {
-  static constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  double value = static_cast<double>(count);
-  std::size_t unit = 0;
-  while (std::fabs(value) >= 999.5 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return {unit == 0 ? std::to_string(count) : three_digits(value), kUnits[unit]};
 }
 
 Quantity count(double value, const char* unit) {

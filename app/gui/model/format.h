@@ -7,20 +7,17 @@
 #include <string_view>
 #include <vector>
 
+#include "app/analysis/quantity_text.h"
+
 namespace shardscope::gui {
 
-/// A number and its unit apart, so that a view can right-align the one and mute the other.
-struct Quantity {
-  std::string number;
-  std::string unit;
-  [[nodiscard]] std::string text() const;
-};
+using analysis::bytes;
+using analysis::duration;
+using analysis::Quantity;
 
 inline constexpr const char* kMissing = "\u2013";
 
-[[nodiscard]] Quantity duration(std::int64_t ns);  ///< "1.42 ms"; negative keeps its sign
 [[nodiscard]] Quantity milliseconds(std::optional<double> ms);
-[[nodiscard]] Quantity bytes(std::int64_t count);                   ///< binary units: "1.50 MiB"
 [[nodiscard]] Quantity count(double value, const char* unit = "");  ///< "14.2k", "1.24M"
 [[nodiscard]] Quantity percent(std::optional<double> value);
 [[nodiscard]] Quantity bandwidth(std::optional<double> gb_per_s);  ///< GB = 1e9 bytes

@@ -4,42 +4,31 @@
 #include <array>
 #include <functional>
 
+#include "app/analysis/quantity_text.h"
+#include "app/store/model_states.h"
+
 namespace shardscope::gui {
 namespace {
 
 using C = ev::MemoryCategory;
-constexpr std::array kOrder{C::param_shard,   C::master_weight, C::momentum,       C::variance,
-                            C::grad_shard,    C::grad_full,     C::param_gathered, C::param_secondary,
-                            C::gather_buffer, C::reduce_bucket, C::quantization,   C::swap_buffer,
-                            C::activation,    C::input,         C::temporary,      C::other};
+constexpr std::array kOrder{C::param_shard,   C::param_secondary, C::master_weight, C::momentum,
+                            C::variance,      C::grad_shard,      C::grad_full,     C::param_gathered,
+                            C::gather_buffer, C::reduce_bucket,   C::quantization,  C::swap_buffer,
+                            C::activation,    C::input,           C::temporary,     C::other};
 static_assert(kOrder.size() == ev::kMemoryCategoryCount);
 
 }  // namespace
 
 std::span<const ev::MemoryCategory> stack_order() noexcept { return kOrder; }
 
-bool is_model_state(ev::MemoryCategory category, std::int32_t stage) noexcept {
-  switch (category) {
-    case C::param_gathered:
-      return stage < 3;
-    case C::param_shard:
-    case C::grad_full:
-    case C::grad_shard:
-    case C::master_weight:
-    case C::momentum:
-    case C::variance:
-      return true;
-    default:
-      return false;
-  }
-}
+std::string ModelStatePeak::text() const { return "model states at most " + analysis::bytes_text(bytes); }
 
-std::int64_t model_state_bytes(const store::MemorySample& sample, std::int32_t stage) noexcept {
-  std::int64_t total = 0;
-  for (const C category : kOrder) {
-    if (is_model_state(category, stage)) total += sample.bytes[static_cast<std::size_t>(category)];
-  }
-  return total;
+std::optional<ModelStatePeak> model_state_peak(const store::Store& store, std::uint32_t rank,
+                                               ev::MemoryPool pool) {
+  const auto peak = store.model_state_peak(rank, pool);
+  if (!peak) return std::nullopt;
+  const std::int32_t stage = store.has_tables() ? store.tables().stage : 3;
+  return ModelStatePeak{store::model_state_bytes(*peak, stage), peak->at_ns};
 }
 
 std::vector<StackRun> stack_runs(std::span<const store::MemorySample> columns) {

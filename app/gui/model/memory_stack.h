@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "app/store/store.h"
@@ -15,10 +16,14 @@ namespace ev = shardscope::instrumentation;
 
 /// Bottom to top.
 [[nodiscard]] std::span<const ev::MemoryCategory> stack_order() noexcept;
-/// Parameters, gradients, master weights, momentum, variance (metrics section 1). Gathered parameters are
-/// model states only where they stay: at stages 0 to 2.
-[[nodiscard]] bool is_model_state(ev::MemoryCategory category, std::int32_t stage) noexcept;
-[[nodiscard]] std::int64_t model_state_bytes(const store::MemorySample& sample, std::int32_t stage) noexcept;
+/// The largest sum of a rank's model states and when it was: usually not when its whole pool peaks.
+struct ModelStatePeak {
+  std::int64_t bytes = 0;
+  std::int64_t at_ns = 0;
+  [[nodiscard]] std::string text() const;  ///< "model states at most 3.59 MiB"
+};
+[[nodiscard]] std::optional<ModelStatePeak> model_state_peak(const store::Store& store, std::uint32_t rank,
+                                                             ev::MemoryPool pool);
 
 /// A run of equal columns: memory moves in steps, so a plot has far fewer of these than pixels.
 struct StackRun {

@@ -25,7 +25,7 @@ void describe_gpu(const analysis::GpuActivity& gpu, Details& out) {
   for (const auto& [stream, total] : gpu.streams) {
     add(out, std::string(word(stream)) + " busy", duration(total.busy_ns),
         "union of its kernels and copies over " + std::to_string(gpu.steps) + " steps");
-    const std::string idle = analysis::gap_text(total.idle_ns, spelled);
+    const std::string idle = analysis::gap_text(total.idle_ns, analysis::time_text);
     if (!idle.empty()) add(out, std::string(word(stream)) + " idle", idle);
   }
   if (gpu.clock_residual_ns)

@@ -3,6 +3,7 @@
 
 #include "app/analysis/communication.h"
 #include "app/analysis/gpu_activity.h"
+#include "app/analysis/quantity_text.h"
 #include "app/gui/model/arrivals.h"
 #include "app/gui/model/details.h"
 #include "app/gui/model/details_fields.h"
@@ -135,7 +136,7 @@ void describe_gpu_work(const AppState& app, store::LaneId lane, const store::Spa
   if (!gap) return;
   add(out, "stream idle before", duration(gap->at.end - gap->at.begin - gap->paused_ns),
       "since the end of its last work, pauses cut out");
-  if (const std::string parts = analysis::gap_text(gap->parts, spelled); !parts.empty())
+  if (const std::string parts = analysis::gap_text(gap->parts, analysis::time_text); !parts.empty())
     out.reason = "Idle before: " + parts;
 }
 
@@ -154,9 +155,9 @@ std::string idle_text(const AppState& app, store::LaneId lane, std::int64_t at_n
   if (!next) return {};
   const auto gap = analysis::gap_before(data, lane, *next);
   if (!gap || gap->at.begin > at_ns) return {};
-  const std::string parts = analysis::gap_text(gap->parts, spelled);
+  const std::string parts = analysis::gap_text(gap->parts, analysis::time_text);
   if (parts.empty()) return "Paused";
-  return "Idle " + spelled(gap->at.end - gap->at.begin - gap->paused_ns) + ": " + parts;
+  return "Idle " + analysis::time_text(gap->at.end - gap->at.begin - gap->paused_ns) + ": " + parts;
 }
 
 Details describe_span(const AppState& app, store::LaneId lane, const store::Span& span) {

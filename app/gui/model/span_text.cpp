@@ -12,6 +12,11 @@ std::string short_name(const store::Store& store, std::uint32_t module) {
   return std::string(tail_path(module_name(store, module)));
 }
 
+/// "for h.4.attn" where a module gathers its own parameters, else "at h.3.mlp, for h.4.attn".
+std::string place_of(const std::string& at, const std::string& contents) {
+  return contents.empty() || contents == at ? "for " + at : "at " + at + ", for " + contents;
+}
+
 }  // namespace
 
 std::string length_text(const store::SpanTime& time) {
@@ -20,12 +25,23 @@ std::string length_text(const store::SpanTime& time) {
   return time.ended ? text : "open, " + text + " so far";
 }
 
+std::string wait_text(const store::Store& store, std::uint32_t rank, const store::Span& wait,
+                      const RunIndex& index) {
+  if (wait.kind != ev::EventKind::fetch_wait_begin) {
+    return "bucket " + std::to_string(ev::as<ev::EventKind::reduce_wait_begin>(wait).bucket) + " to be reduced";
+  }
+  const auto fields = ev::as<ev::EventKind::fetch_wait_begin>(wait);
+  if (fields.module == ev::kNoId) return "gather of persistent parameters";
+  const std::string at = short_name(store, fields.module);
+  const Fetch* fetch = index.fetch_by_id(rank, fields.gather);
+  return "fetch " + (fetch == nullptr ? "at " + at : place_of(at, store::contents_text(store, fetch->params)));
+}
+
 std::string reason_of(const store::Store& store, const Fetch& fetch) {
   const std::string contents = store::contents_text(store, fetch.params);
   const std::string at = short_name(store, fetch.module);
   if (fetch.prefetched) return "Prefetched at " + at + (contents.empty() ? "" : ", for " + contents);
-  const bool own = contents.empty() || contents == at;
-  return "Fetched on demand " + (own ? "for " + at : "at " + at + ", for " + contents);
+  return "Fetched on demand " + place_of(at, contents);
 }
 
 std::string reason_of(const store::Store& store, std::uint8_t status_code, std::uint32_t module,

@@ -1,12 +1,14 @@
 #include "app/gui/model/stepping.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "app/analysis/coordinator.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
 #include "app/gui/model/span_text.h"
 #include "app/gui/model/update_deeds.h"
+#include "app/store/gather_contents.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/bucket.h"
 #include "runtime/plan/in_flight_limit.h"
@@ -124,19 +126,6 @@ std::optional<Deed> deed_of(const store::Store& store, const ev::Event& event) {
       deed.reason = std::string("Prefetching stopped: ") + sentence(stop);
       return deed;
     }
-    case ev::EventKind::prefetch_outcome: {
-      const auto fields = ev::as<ev::EventKind::prefetch_outcome>(event);
-      const auto outcome = fields.outcome;
-      deed.module = fields.module;
-      deed.gather = fields.gather;
-      deed.text = "Prefetch " + std::to_string(fields.gather) + ": " + plan::to_string(outcome);
-      if (outcome == plan::PrefetchOutcome::late) {
-        deed.reason = "compute waited " + duration(-fields.slack_ns).text();
-      } else if (outcome <= plan::PrefetchOutcome::just_in_time) {
-        deed.reason = "there " + duration(fields.slack_ns).text() + " before it was needed";
-      }
-      return deed;
-    }
     case ev::EventKind::in_flight_limit: {
       const auto fields = ev::as<ev::EventKind::in_flight_limit>(event);
       const bool gathers = fields.limited == plan::InFlight::gathers;
@@ -193,6 +182,27 @@ std::optional<Deed> deed_of(const store::Store& store, const ev::Event& event) {
     default:
       return update_deed(store, event);
   }
+}
+
+/// What became of a prefetch of `params` at its first use; of one that is given up the event names no module.
+Deed outcome_deed(const store::Store& store, const ev::Event& event, std::span<const std::uint32_t> params) {
+  const auto fields = ev::as<ev::EventKind::prefetch_outcome>(event);
+  const plan::PrefetchOutcome outcome = fields.outcome;
+  Deed deed;
+  deed.at_ns = static_cast<std::int64_t>(event.ticks);
+  deed.module = fields.module;
+  deed.gather = fields.gather;
+  const std::string contents = store::contents_text(store, params);
+  deed.text = "Prefetch " + std::to_string(fields.gather) + (contents.empty() ? "" : ", for " + contents) + ": " +
+              plan::to_string(outcome);
+  const std::string at =
+      fields.module == ev::kNoId ? "" : " at " + std::string(tail_path(module_name(store, fields.module)));
+  if (outcome == plan::PrefetchOutcome::late) {
+    deed.reason = "compute waited " + duration(-fields.slack_ns).text() + at;
+  } else if (outcome <= plan::PrefetchOutcome::just_in_time) {
+    deed.reason = "there " + duration(fields.slack_ns).text() + " before it was needed" + at;
+  }
+  return deed;
 }
 
 /// The place in an earlier micro-step that looks like `here`: same kind and module.
@@ -289,6 +299,10 @@ std::vector<Deed> deeds_between(const store::Store& store, std::uint32_t rank, s
                                 std::int64_t end_ns) {
   std::vector<Deed> out;
   StatusGroup group;
+  // A gather's parameters change their status when it is used or given up, which is when its outcome is
+  // known.
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> gathered;
+  std::vector<std::pair<std::size_t, ev::Event>> outcomes;
   const auto close = [&] {
     if (!group.params.empty()) out.push_back(deed_of(store, group));
     group.params.clear();
@@ -306,6 +320,15 @@ std::vector<Deed> deeds_between(const store::Store& store, std::uint32_t rank, s
       }
       group.params.push_back(change.param);
       group.elems += change.elems;
+      if (change.gather != ev::kNoId &&
+          std::ranges::find(gathered[change.gather], change.param) == gathered[change.gather].end())
+        gathered[change.gather].push_back(change.param);
+      return;
+    }
+    if (event.kind == ev::EventKind::prefetch_outcome) {
+      close();
+      outcomes.emplace_back(out.size(), event);
+      out.emplace_back();
       return;
     }
     if (std::optional<Deed> deed = deed_of(store, event)) {
@@ -314,6 +337,10 @@ std::vector<Deed> deeds_between(const store::Store& store, std::uint32_t rank, s
     }
   });
   close();
+  for (const auto& [at, event] : outcomes) {
+    const std::uint32_t gather = ev::as<ev::EventKind::prefetch_outcome>(event).gather;
+    out[at] = outcome_deed(store, event, gathered[gather]);
+  }
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/names.h"
+#include "app/gui/model/span_text.h"
 #include "app/gui/views/panels.h"
 #include "app/gui/views/plots.h"
 #include "app/store/span_time.h"
@@ -214,22 +215,16 @@ void CommunicationView::waits(Context& ctx, Rect room) {
     const Rect whole = row;
     const bool over = ctx.hovered(whole) && room.contains(ctx.pointer.x, ctx.pointer.y);
     if (over) ctx.canvas.fill(whole, c.raised);
-    const Quantity length = duration(store::time_of(app.store(), rank, wait).running_ns);
+    const store::SpanTime time = store::time_of(app.store(), rank, wait);
+    const Quantity length = duration(time.running_ns);
     ctx.quantity(row.take_left(84), length.number, length.unit, 28, c.of(Meaning::trouble));
     ctx.canvas.text_in(row.take_left(60).inset(4, 0), "rank " + std::to_string(rank), c.muted, Font::small);
     ctx.canvas.text_in(row.take_right(96), timestamp(wait.begin_ns, 100'000), c.muted, Font::mono_small,
                        Align::right);
     row.take_right(8);
-    std::string what;
-    if (wait.kind == ev::EventKind::fetch_wait_begin) {
-      const std::uint32_t module = ev::as<ev::EventKind::fetch_wait_begin>(wait).module;
-      what = module == ev::kNoId ? "gather of persistent parameters"
-                                 : "fetch for " + module_name(app.store(), module);
-    } else {
-      what = "bucket " + std::to_string(ev::as<ev::EventKind::reduce_wait_begin>(wait).bucket) +
-             " to be reduced";
-    }
-    if (ctx.canvas.text_in(row, what, c.text, Font::small) && over) ctx.tip(what);
+    const std::string what = wait_text(app.store(), rank, wait, app.run->index());
+    const bool cut = ctx.canvas.text_in(row, what, c.text, Font::small);
+    if (over && (cut || time.paused_ns > 0)) ctx.tip(what + ": " + length_text(time));
     if (over && ctx.pointer.pressed[0]) {
       app.timeline.expanded.insert(rank);
       app.select_span({rank, ev::StreamId::compute}, wait);

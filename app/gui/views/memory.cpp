@@ -8,6 +8,7 @@
 #include "app/gui/model/memory_stack.h"
 #include "app/gui/model/names.h"
 #include "app/gui/views/panels.h"
+#include "app/store/model_states.h"
 
 namespace shardscope::gui {
 namespace {
@@ -152,15 +153,13 @@ void MemoryView::legend(Context& ctx, Rect room, const std::vector<ev::MemoryCat
   room.take_top(3);
   line("total", now.total(), peak ? std::optional(peak->total()) : std::nullopt);
   if (device) outside_row(ctx, room.take_top(18), kNumber, with_peak, peak);
-  line("model states", model_state_bytes(now, stage_),
-       peak ? std::optional(model_state_bytes(*peak, stage_)) : std::nullopt);
-  // Their own peak is at another time than the pool's.
-  const auto most = ctx.app.store().model_state_peak(ctx.app.memory_rank, ctx.app.memory_pool);
+  line("model states", store::model_state_bytes(now, stage_),
+       peak ? std::optional(store::model_state_bytes(*peak, stage_)) : std::nullopt);
+  const auto most = model_state_peak(ctx.app.store(), ctx.app.memory_rank, ctx.app.memory_pool);
   if (most && room.h >= 18) {
-    Rect row = room.take_top(18);
-    const std::string text = "model states at most " + bytes(model_state_bytes(*most, stage_)).text();
-    if (ctx.canvas.text_in(row, text, c.muted, Font::small) && ctx.hovered(row)) ctx.tip(text);
-    if (ctx.hovered(row)) ctx.tip(text + " at " + timestamp(most->at_ns, 1'000'000));
+    const Rect row = room.take_top(18);
+    ctx.canvas.text_in(row, most->text(), c.muted, Font::small);
+    if (ctx.hovered(row)) ctx.tip(most->text() + " at " + timestamp(most->at_ns, 1'000'000));
   }
 }
 
@@ -212,7 +211,7 @@ void MemoryView::model_line(Context& ctx, const Rect& plot, double full, const s
   for (const StackRun& run : runs) {
     store::MemorySample sample;
     sample.bytes = run.bytes;
-    const float y = y_of(static_cast<double>(model_state_bytes(sample, stage_)));
+    const float y = y_of(static_cast<double>(store::model_state_bytes(sample, stage_)));
     const float x0 = plot.x + static_cast<float>(run.first) * kColumn;
     const float x1 = std::min(plot.right(), plot.x + static_cast<float>(run.last) * kColumn);
     if (last_y >= 0) ctx.canvas.vertical(x0, std::min(y, last_y), std::fabs(y - last_y) + 1, c.text, 0.9F);
@@ -349,7 +348,7 @@ void MemoryView::draw(Context& ctx, Rect room) {
       if (value != 0) details.fields.push_back({word(*category), bytes(value).text(), "", ""});
     }
     details.fields.push_back(
-        {"model states", bytes(model_state_bytes(columns_[column], stage_)).text(), "", ""});
+        {"model states", bytes(store::model_state_bytes(columns_[column], stage_)).text(), "", ""});
     ctx.tip(details);
   }
   if (ctx.pointer.pressed[0]) app.jump_to(std::clamp<std::int64_t>(scale.time_of(ctx.pointer.x), 0, limit));

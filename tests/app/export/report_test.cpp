@@ -9,6 +9,8 @@
 #include "app/export/html_report.h"
 #include "app/store/chunk.h"
 #include "app/store/store.h"
+#include "runtime/plan/prefetch_outcome.h"
+#include "tests/analysis/run_builder.h"
 
 namespace shardscope::exporter {
 namespace {
@@ -72,6 +74,35 @@ TEST(Report, DoesNotCallIdleWhatMayHaveBeenCopying) {
   events.push_back(
       {50'000, EventKind::memory_alloc, StreamId::host, 0, ev::kNoId, ev::kNoId, ev::kNoId, 64, 64});
   EXPECT_THAT(page(), testing::HasSubstr("<title>idle: 700 µs"));
+}
+
+/// Prefetches are summed over ranks, collectives are one rank's: each says so, for the counts do not match.
+TEST(Report, SaysOfWhichRanksPrefetchesAndCollectivesAre) {
+  test::RunBuilder run(2);
+  const auto early = static_cast<std::uint8_t>(plan::PrefetchOutcome::early);
+  const auto late = static_cast<std::uint8_t>(plan::PrefetchOutcome::late);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    for (std::uint32_t step = 0; step < 2; ++step) {
+      const std::int64_t at = step * 1000;
+      run.span(rank, at, at + 900, EventKind::step_begin, StreamId::host, step);
+      run.span(rank, at + 100, at + 800, EventKind::module_begin, StreamId::compute, 1);
+      for (std::uint32_t gather = 0; gather < 3; ++gather) {
+        const std::uint32_t id = 3 * step + gather;
+        run.instant(rank, at + 10 + gather, EventKind::prefetch_issued, StreamId::host, id, 1);
+        run.span(rank, at + 200 + 50 * gather, at + 240 + 50 * gather, EventKind::collective_begin,
+                 StreamId::gather, id, id, static_cast<std::uint8_t>(ev::CollectiveOp::all_gather), 100, 400);
+        run.instant(rank, at + 500 + gather, EventKind::prefetch_outcome, StreamId::compute, id, 1, 1,
+                    rank == 1 && gather == 0 ? late : early, rank == 1 && gather == 0 ? -2'000'000 : 30);
+      }
+    }
+  }
+  const store::Store& store = run.build();
+  const std::string page = html_report(store, analysis::summarize(store), {});
+  EXPECT_THAT(page, testing::HasSubstr("<tr><td>all_gather<td class=n>3<"));
+  EXPECT_THAT(page, testing::HasSubstr("<p>Collectives of rank 0.</p>"));
+  EXPECT_THAT(page,
+              testing::HasSubstr("<p>Prefetches of all ranks, all steps: 10 early, 0 just in time, 2 late "
+                                 "(4.00 ms waited), 0 mistargeted, 0 unused. "));
 }
 
 }  // namespace

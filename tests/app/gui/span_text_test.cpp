@@ -88,6 +88,23 @@ TEST_F(OddEnds, TheStepperSaysWhereAPrefetchWasIssuedAndForWhom) {
       std::ranges::find_if(deeds, [](const Deed& deed) { return deed.text.starts_with("Prefetch started"); });
   ASSERT_NE(started, deeds.end());
   EXPECT_EQ(started->reason, "prefetched at net.first, for net.second");
+  const auto ended =
+      std::ranges::find_if(deeds, [](const Deed& deed) { return deed.text.starts_with("Prefetch 5"); });
+  ASSERT_NE(ended, deeds.end());
+  EXPECT_EQ(ended->text, "Prefetch 5, for net.second: early");
+  EXPECT_EQ(ended->reason, "there 8.00 ms before it was needed at net.second");
+}
+
+TEST_F(OddEnds, AWaitIsAtOneModuleForTheParametersOfAnother) {
+  store::Span wait = app_.store().spans({1, StreamId::compute}, 1).front();
+  const Fetch* fetch = app_.run->index().fetch_by_id(1, wait.b);
+  ASSERT_NE(fetch, nullptr);
+  EXPECT_EQ(wait_text(app_.store(), wait, fetch), "fetch for net.second");
+  wait.a = 1;
+  EXPECT_EQ(wait_text(app_.store(), wait, fetch), "fetch at net.first, for net.second");
+  EXPECT_EQ(wait_text(app_.store(), wait, nullptr), "fetch at net.first");
+  wait.a = ev::kNoId;
+  EXPECT_EQ(wait_text(app_.store(), wait, nullptr), "gather of persistent parameters");
 }
 
 }  // namespace

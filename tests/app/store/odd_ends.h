@@ -51,6 +51,7 @@ inline Store odd_ends() {
       add(5 * kMs, EventKind::paused_begin, StreamId::host, 3);
       add(5 * kMs + kPauseNs, EventKind::paused_end, StreamId::host, 3);
       add(11 * kMs + kPauseNs, EventKind::module_end, StreamId::compute, 1);
+      add(12 * kMs + kPauseNs, EventKind::prefetch_outcome, StreamId::compute, 5, 2, 1, 0, 8 * kMs);
       add(12 * kMs + kPauseNs, EventKind::param_status, StreamId::compute, 1, 2, 5, available, 50);
       add(20 * kMs + kPauseNs, EventKind::step_end, StreamId::host, 0);
     } else {
