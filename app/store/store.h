@@ -230,9 +230,8 @@ class Store {
     std::int64_t begin_ns = 0, end_ns = 0;  ///< collector clock
   };
   void note_damaged(const Damaged& chunk);
-  /// Marks that the recording ends before `rank` does: adds a Gap from its last event to the end of the run.
-  /// `events`: how many were counted but are absent; 0: unknown, and no Gap if the rank's last event is the
-  /// run's. Open spans of the rank then end at its last event.
+  /// The recording ends before `rank` does: a Gap from its last event to the run's end. `events`: how many
+  /// were counted but are absent; with 0 there is a Gap only where other ranks have later events.
   void note_cut_off(std::uint32_t rank, std::uint64_t events);
 
   // ---- the run ----------------------------------------------------------------------------------
