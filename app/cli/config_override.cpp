@@ -2,30 +2,35 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "app/cli/verb.h"
+#include "runtime/config/config.h"
 
 namespace shardscope::cli {
 namespace {
 
-nlohmann::json parsed(const std::string& text, const std::string& path) {
+nlohmann::json parsed(const std::string& text, const std::string& name) {
+  nlohmann::json config = config::parse_json(text, name);
+  if (!config.is_object()) throw UserError(fmt::format("configuration {}: not a JSON object", name));
+  return config;
+}
+
+/// VALUE of KEY=VALUE: JSON, else a string.
+nlohmann::json value_of(const std::string& assignment, const std::string& given) {
   try {
-    constexpr bool kThrow = true, kIgnoreComments = true;  // as the ranks read it
-    auto config = nlohmann::json::parse(text, nullptr, kThrow, kIgnoreComments);
-    if (!config.is_object()) throw UserError(fmt::format("configuration {}: not a JSON object", path));
-    return config;
-  } catch (const nlohmann::json::parse_error& error) {
-    const std::string head = text.substr(0, error.byte > 0 ? error.byte - 1 : 0);
-    const auto line = 1 + std::count(head.begin(), head.end(), '\n');
-    const auto last = head.rfind('\n');
-    throw UserError(fmt::format("configuration {}: line {}, column {}: not valid JSON; mend it there", path,
-                                line, head.size() - (last == std::string::npos ? 0 : last + 1) + 1));
+    return nlohmann::json::parse(given);
+  } catch (const nlohmann::json::parse_error&) {
+    return given;
+  } catch (const nlohmann::json::out_of_range&) {
+    throw UserError(
+        fmt::format(
+            "--set {}: holds a number beyond every one that a configuration can hold; give a smaller one",
+            assignment),
+        2);
   }
 }
 
@@ -51,9 +56,7 @@ std::string config_text_with(const std::string& text, const std::string& name,
           fmt::format("--set {}: not KEY=VALUE; write for example zero_optimization.stage=3", assignment), 2);
     }
     std::string key = assignment.substr(0, equals);
-    const std::string given = assignment.substr(equals + 1);
-    nlohmann::json value = nlohmann::json::parse(given, nullptr, false);
-    if (value.is_discarded()) value = given;
+    nlohmann::json value = value_of(assignment, assignment.substr(equals + 1));
     nlohmann::json* at = &config;
     std::stringstream parts(key);
     std::string before;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "app/store/plain_text.h"
+#include "instrumentation/plain_text.h"
 
 namespace shardscope::cli {
 
@@ -20,7 +20,7 @@ using Shown = std::conditional_t<kIsText<T>, std::string, T>;
 template <typename T>
 decltype(auto) shown(const T& value) {
   if constexpr (kIsText<T>) {
-    return store::plain_line(value);
+    return instrumentation::plain_line(value);
   } else {
     return (value);
   }

@@ -93,8 +93,8 @@ int ab(AbOptions& options) {
   }
   const analysis::Comparison comparison = analysis::compare(sides[0].runs(), sides[1].runs());
   const analysis::VerdictBasis basis = analysis::verdict_basis(sides[0].runs(), sides[1].runs());
-  say_text(stdout, options.json ? store::plain_json(comparison_json(comparison, basis))
-                                : store::plain_lines(comparison_text(comparison)));
+  say_text(stdout, options.json ? instrumentation::plain_json(comparison_json(comparison, basis))
+                                : instrumentation::plain_lines(comparison_text(comparison)));
   if (!options.json) say("\nrecordings   {}/a1.zscope {}/b1.zscope ...\n", options.out, options.out);
   return 0;
 }

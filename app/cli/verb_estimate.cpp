@@ -173,8 +173,8 @@ void warn_of_what_is_left_out(const plan::ZeroConfig& zero) {
 }
 
 void print(const EstimateOptions& options, const nlohmann::json& json, const std::string& text) {
-  say_text(stdout,
-           options.json ? store::plain_json(analysis::to_text(json, 2) + "\n") : store::plain_lines(text));
+  say_text(stdout, options.json ? instrumentation::plain_json(analysis::to_text(json, 2) + "\n")
+                                : instrumentation::plain_lines(text));
 }
 
 int estimate_all(EstimateOptions& options) {

@@ -59,7 +59,7 @@ namespace {
 
 /// May be of several lines, and any rank's.
 void say_failure(const std::string& failure) {
-  say_text(stderr, "shardscope: " + store::plain_message(failure) + "\n");
+  say_text(stderr, "shardscope: " + instrumentation::plain_message(failure) + "\n");
 }
 
 }  // namespace

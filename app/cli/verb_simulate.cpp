@@ -151,7 +151,7 @@ int simulate(const SimulateOptions& options) {
       }
     }
   }
-  if (options.json) say_text(stdout, store::plain_json(result.dump(2)) + "\n");
+  if (options.json) say_text(stdout, instrumentation::plain_json(result.dump(2)) + "\n");
   return 0;
 }
 

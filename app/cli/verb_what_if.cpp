@@ -263,7 +263,7 @@ int what_if(const WhatIfOptions& options) {
                        {"predicted_change_pct", 100 * difference / pace.step_ms}};
     out["comparison"] = nlohmann::json::parse(comparison_json(
         comparison, analysis::verdict_basis({{&a->store, &summary_a}}, {{&b.store, &summary_b}})));
-    say_text(stdout, store::plain_json(analysis::to_text(out, 2)) + "\n");
+    say_text(stdout, instrumentation::plain_json(analysis::to_text(out, 2)) + "\n");
     return 0;
   }
   say("{:<11}{}: {}, ZeRO-{}, {} rank{}, {:.4g} ms per step{}\n", "recorded", options.recording, tables.model,
@@ -278,7 +278,7 @@ int what_if(const WhatIfOptions& options) {
       predicted, 100 * difference / pace.step_ms);
   say("A  the recorded settings, simulated{}\nB  the changed settings, simulated\n\n",
       ranks == tables.world ? "" : fmt::format(", {} ranks", tables.world));
-  say_text(stdout, store::plain_lines(comparison_text(comparison)));
+  say_text(stdout, instrumentation::plain_lines(comparison_text(comparison)));
   if (ranks != tables.world) say("  ranks: {} -> {}\n", tables.world, ranks);
   if (!options.link.empty()) say("  link among ranks: {}\n", options.link);
   if (!options.node_link.empty()) say("  link between nodes: {}\n", options.node_link);

@@ -122,7 +122,7 @@ int print_info(const Reading& reading) {
                               {"state", store::text_of(store::rank_end(store, rank))},
                               {"last_words", rank.last_words}});
     }
-    say_text(stdout, store::plain_json(analysis::to_text(out, 2)) + "\n");
+    say_text(stdout, instrumentation::plain_json(analysis::to_text(out, 2)) + "\n");
     return 0;
   }
   say("{:<12} {}\n", "recording", info.path);
@@ -168,11 +168,11 @@ int print_summary(const Reading& reading) {
   analysis::Summary summary = summarize(store, info);
   if (summary.stage == 3) summary.scheduling = analysis::compare_scheduling(store);
   if (reading.json) {
-    say_text(stdout, store::plain_json(analysis::to_json(summary)) + "\n");
+    say_text(stdout, instrumentation::plain_json(analysis::to_json(summary)) + "\n");
   } else {
     if (const std::string failure = failure_line(store); !failure.empty())
       say("{:<14} {}\n", "failed", failure);
-    say_text(stdout, store::plain_lines(summary_text(summary)));
+    say_text(stdout, instrumentation::plain_lines(summary_text(summary)));
     for (const std::string& line : store::control_lines(store.messages()))
       say("{:<14} {}\n", "control", line);
     for (const store::Message& message : store.messages()) {
@@ -188,8 +188,8 @@ int print_findings(const Reading& reading) {
   const store::Store store = open(reading.file, info);
   const auto findings = analysis::find(store, summarize(store, info));
   const bool simulated = store.tables().simulated;
-  say_text(stdout, reading.json ? store::plain_json(findings_json(findings, simulated))
-                                : store::plain_lines(findings_text(findings, simulated)));
+  say_text(stdout, reading.json ? instrumentation::plain_json(findings_json(findings, simulated))
+                                : instrumentation::plain_lines(findings_text(findings, simulated)));
   return 0;
 }
 
@@ -200,8 +200,8 @@ int print_comparison(const Reading& reading) {
   const analysis::Comparison comparison = analysis::compare({{&a, &summary_a}}, {{&b, &summary_b}});
   if (!reading.json) say("A  {}\nB  {}\n\n", reading.file, reading.other);
   const analysis::VerdictBasis basis = analysis::verdict_basis({{&a, &summary_a}}, {{&b, &summary_b}});
-  say_text(stdout, reading.json ? store::plain_json(comparison_json(comparison, basis))
-                                : store::plain_lines(comparison_text(comparison)));
+  say_text(stdout, reading.json ? instrumentation::plain_json(comparison_json(comparison, basis))
+                                : instrumentation::plain_lines(comparison_text(comparison)));
   return 0;
 }
 

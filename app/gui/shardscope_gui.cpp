@@ -10,7 +10,7 @@
 #include "app/gui/platform/offscreen.h"
 #include "app/gui/platform/png.h"
 #include "app/gui/platform/window.h"
-#include "app/store/plain_text.h"
+#include "instrumentation/plain_text.h"
 #include "instrumentation/sockets.h"
 
 namespace {
@@ -29,7 +29,7 @@ class UsageError : public std::runtime_error {
 
 /// It may name what others named.
 void say(const std::string& text) {
-  std::fprintf(stderr, "shardscope: %s\n", shardscope::store::plain_line(text).c_str());
+  std::fprintf(stderr, "shardscope: %s\n", shardscope::instrumentation::plain_line(text).c_str());
 }
 
 struct Options {

@@ -42,6 +42,9 @@ nlohmann::json parse_text(const std::string& text, ParseContext& context) {
     constexpr bool kThrow = true, kIgnoreComments = true;
     const nlohmann::json json = nlohmann::json::parse(text, limit_depth, kThrow, kIgnoreComments);
     context.positions = JsonPositions(text);
+    if (!context.positions.duplicate().empty()) {
+      context.fail(context.positions.duplicate(), "is given twice; keep one of them");
+    }
     return json;
   } catch (const nlohmann::json::parse_error& error) {
     const TextPosition at = position_at(text, error.byte > 0 ? error.byte - 1 : 0);
@@ -131,15 +134,17 @@ TrainingConfig::Betas TrainingConfig::betas(std::int64_t update) const {
   return {*momentum, plan::kOneCycleBeta2};
 }
 
+nlohmann::json parse_json(const std::string& text, const std::string& file) {
+  ParseContext context;
+  context.file = file;
+  return parse_text(text, context);
+}
+
 TrainingConfig parse_config(const std::string& json_text, const ParseOptions& options) {
   ParseContext context;
   context.file = options.file;
   context.generated = options.generated;
   const nlohmann::json json = parse_text(json_text, context);
-  if (!context.positions.duplicate().empty()) {
-    context.fail(context.positions.duplicate(), "is given twice; keep one of them");
-  }
-
   TrainingConfig config = read_config(Section(context, json, ""), options);
   config.warnings = std::move(context.warnings);
   return config;

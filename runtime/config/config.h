@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -108,8 +109,13 @@ struct ParseOptions {
   std::int64_t hidden_size = 0;          ///< width C, for the "auto" of ZeRO bucket sizes; 0: unknown
   std::int64_t total_steps = 0;          ///< of the run, for total_num_steps "auto"; 0: unknown
   std::string file = "config";           ///< named in messages
-  bool generated = false;                ///< nobody has the text: messages name no line of it
+  bool generated = false;                ///< the user has no such file: messages name no line
 };
+
+/// JSON of a configuration's text, comments allowed and keys not looked at. Throws ConfigError with `file`,
+/// line and column: not JSON, a zero byte, a key given twice, a number beyond a double, 4 MiB or 64 levels
+/// exceeded.
+[[nodiscard]] nlohmann::json parse_json(const std::string& text, const std::string& file);
 
 /// Reads JSON text. Throws ConfigError.
 [[nodiscard]] TrainingConfig parse_config(const std::string& json_text, const ParseOptions& options);

@@ -11,15 +11,18 @@
 
 #include "instrumentation/clock.h"
 #include "instrumentation/emitter.h"
+#include "instrumentation/plain_text.h"
 #include "runtime/engine/run_tables.h"
 #include "runtime/simulate/options.h"
 #include "runtime/simulate/outlet.h"
 #include "runtime/simulate/simulation.h"
 #include "runtime/train/setup.h"
+#include "runtime/train/terminal.h"
 
 namespace {
 
 using namespace shardscope;
+using train::report;
 
 constexpr double kConnectSeconds = 60;
 
@@ -83,8 +86,8 @@ void run(const simulate::Options& options) {
         options.publish, options.key.empty() ? config.shardscope.key : options.key,
         tables_of(options, model, config, simulated.hardware, simulation.groups().topology()), detail);
     outlet->connect(kConnectSeconds, [&] {
-      std::fprintf(stderr, "shardscope: warning: no collector answers at %s yet; waiting for up to %.0f s\n",
-                   options.publish.c_str(), kConnectSeconds);
+      report("warning: no collector answers at " + options.publish + " yet; waiting for up to " +
+             std::to_string(static_cast<int>(kConnectSeconds)) + " s");
     });
     outlet->message(instrumentation::Severity::info,
                     "simulated: no rank trained; times are those of a cost model of " +
@@ -99,7 +102,7 @@ void run(const simulate::Options& options) {
     }
   }
   for (const std::string& warning : config.warnings) {
-    std::fprintf(stderr, "shardscope: warning: %s\n", warning.c_str());
+    report("warning: " + warning);
   }
   try {
     instrumentation::g_detail.store(static_cast<int>(detail));
@@ -128,7 +131,9 @@ void run(const simulate::Options& options) {
                                    {"step_ms", steps},
                                    {"events", made},
                                    {"wall_s", seconds}};
-      std::printf("%s\n", outcome.dump().c_str());
+      using Json = nlohmann::json;
+      const std::string text = outcome.dump(-1, ' ', false, Json::error_handler_t::replace);
+      std::printf("%s\n", instrumentation::plain_json(text).c_str());
     } else {
       std::printf("%llu events of %u ranks in %.1f s, played by %zu engine%s\n",
                   static_cast<unsigned long long>(made), options.ranks, seconds, simulation.engines(),
@@ -150,17 +155,17 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    std::fprintf(stderr, "shardscope: %s; see zero_simulate --help\n", error.what());
+    report(std::string(error.what()) + "; see zero_simulate --help");
     return 2;
   }
   try {
     run(options);
     return 0;
   } catch (const train::UsageError& error) {
-    std::fprintf(stderr, "shardscope: %s\n", error.what());
+    report(error.what());
     return 2;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "shardscope: %s\n", error.what());
+    report(error.what());
     return 1;
   }
 }

@@ -29,6 +29,7 @@
 #include "runtime/train/device_choice.h"
 #include "runtime/train/rank_agreement.h"
 #include "runtime/train/setup.h"
+#include "runtime/train/terminal.h"
 #include "runtime/train/weight_sums.h"
 
 namespace shardscope::train {
@@ -164,7 +165,7 @@ class Training {
     if (world_.rank() == 0) {
       for (const std::string& warning : config_.warnings) {
         publisher.message(instrumentation::Severity::warning, warning);
-        std::fprintf(stderr, "shardscope: warning: %s\n", warning.c_str());
+        report("warning: " + warning);
       }
       publisher.message(instrumentation::Severity::info, data_->describe());
     }
@@ -178,7 +179,7 @@ class Training {
     if (gpu) gpu->flush();  // where it is to record, from the first step on
     for (const std::string& text : engine.describe_swap()) {
       publisher.message(instrumentation::Severity::info, text);
-      if (world_.rank() == 0 && !options_.quiet) std::printf("%s\n", text.c_str());
+      if (world_.rank() == 0 && !options_.quiet) print_line(text);
     }
     if (resume_) {
       resume(context, engine, publisher);
@@ -274,8 +275,7 @@ class Training {
   void tell(instrumentation::Publisher& publisher, const std::string& text) const {
     publisher.message(instrumentation::Severity::info, text);
     if (options_.quiet) return;
-    std::printf("%s\n", text.c_str());
-    std::fflush(stdout);
+    print_line(text);
   }
 
   const Options& options_;

@@ -15,9 +15,12 @@
 #include "runtime/engine/stop_signals.h"
 #include "runtime/train/options.h"
 #include "runtime/train/setup.h"
+#include "runtime/train/terminal.h"
 #include "runtime/train/training.h"
 
 namespace {
+
+using shardscope::train::report;
 
 /// Under a launcher every rank would complain about the same arguments; one does.
 bool first_of_launch() {
@@ -41,7 +44,7 @@ int consolidate(const shardscope::train::Options& options) {
     shardscope::checkpoint::consolidate(options.consolidate, options.save);
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "shardscope: %s\n", error.what());
+    report(error.what());
     return exit_code_of(error);
   }
 }
@@ -58,7 +61,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return first_of_launch() ? app.exit(error) : 0;
     if (first_of_launch()) {
-      std::fprintf(stderr, "shardscope: %s; see zero_train --help\n", error.what());
+      report(std::string(error.what()) + "; see zero_train --help");
     }
     return 2;
   }
@@ -71,7 +74,7 @@ int main(int argc, char** argv) {
       const config::TrainingConfig config = train::load_training_config(options, options.print_config_world);
       if (!first_of_launch()) return 0;
       for (const std::string& warning : config.warnings) {
-        std::fprintf(stderr, "shardscope: warning: %s\n", warning.c_str());
+        report("warning: " + warning);
       }
       std::printf("%s\n", config::effective_json(config).c_str());
       return 0;
@@ -83,7 +86,7 @@ int main(int argc, char** argv) {
     train::train(options, *world, signals);
     return 0;
   } catch (const comm::LaunchError& error) {
-    if (first_of_launch()) std::fprintf(stderr, "shardscope: %s\n", error.what());
+    if (first_of_launch()) report(error.what());
     return 1;
   } catch (const std::exception& error) {
     // One rank speaks: the first that failed. What it told the others is the cause; the exception may be a
@@ -93,7 +96,7 @@ int main(int argc, char** argv) {
     if (first.empty() || first.rfind(mine, 0) == 0) {
       const std::string cause = first.empty() ? first : first.substr(mine.size());
       const std::string what = error.what();  // not cut to the length of a shared note
-      std::fprintf(stderr, "shardscope: %s\n", (what.rfind(cause, 0) == 0 ? what : cause).c_str());
+      report(what.rfind(cause, 0) == 0 ? what : cause);
     }
     return exit_code_of(error);
   }

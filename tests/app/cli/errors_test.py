@@ -38,7 +38,7 @@ class Errors(CommandTest):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.write('{\n  "zero_optimization": {"stage": 3,,}\n}\n')
             file.flush()
-            self.refused(["run", "--config", file.name], "line 2", "column 36")
+            self.refused(["run", "--config", file.name], f"{file.name}:2:36: not valid JSON")
 
     def test_unknown_key_names_the_nearest(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -206,6 +206,27 @@ class Errors(CommandTest):
                 self.assertNotRegex(told, r":\d+:\d+:")  # nobody has the file that these would be lines of
                 # Nothing stays in the temporary folder.
                 self.assertEqual([path for path in os.listdir(folder) if "shardscope" in path], [])
+
+    def test_a_broken_file_is_named_with_its_place_though_a_key_is_set(self):
+        with tempfile.TemporaryDirectory() as name:
+            config, temporary = pathlib.Path(name) / "ds.json", pathlib.Path(name) / "tmp"
+            temporary.mkdir()
+            for text, place in ((b'{"gradient_clipping": 1}\0', ":1:25: not valid JSON: holds a zero byte"),
+                                (b'{"gradient_clipping":\n  1e999}', ":2:3: gradient_clipping: is 1e999, which is beyond"),
+                                (b'{"gradient_clipping": 1,\n "gradient_clipping": 2}', ": gradient_clipping: is given twice"),
+                                (b'{"gradient_clipping" 1}', ":1:22: not valid JSON: syntax error")):
+                config.write_bytes(text)
+                for verb in (["run", "--ranks", "1"], ["simulate", "--model", "mlp", "--ranks", "2"],
+                             ["estimate", "all", "--model", "mlp"]):
+                    told = self.refused([*verb, "--config", config, "--set", "seed=3"], f"shardscope: {config}", place,
+                                        temporary=temporary)
+                    self.assertNotIn(str(temporary), told)
+                    self.assertNotIn("json.exception", told)
+            config.write_text("{}")
+            for value in ("1e999", "[1, -1e999]"):
+                arguments = ["run", "--config", config, "--set", f"gradient_clipping={value}"]
+                self.refused(arguments, f"--set gradient_clipping={value}: holds a number beyond")
+                self.assertEqual(shardscope(*arguments).returncode, 2)
 
     def test_a_recorded_configuration_is_told_as_such(self):
         with tempfile.TemporaryDirectory() as name:

@@ -6,9 +6,10 @@ Usage: hostile_names_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
 import json
 import pathlib
 import re
+import subprocess
 import tempfile
 
-from command_line import CommandTest, main, ROOT, said, shardscope
+from command_line import BIN, CommandTest, main, ROOT, said, shardscope
 
 EVIL = "evil\x1b]0;owned\x07\nshardscope: all is well\u009b31m\u202e"
 SHOWN = r"evil\x1b]0;owned\x07\nshardscope: all is well\u009b31m\u202e"
@@ -49,6 +50,22 @@ class HostileNames(CommandTest):
             failed = shardscope(*arguments)
             self.assertNotEqual(failed.returncode, 0, arguments)
             self.check(failed.stderr, "owned")
+
+    def test_ranks_that_are_started_without_shardscope_print_text_too(self):
+        config = ["--config", ROOT / "samples/stage0.json", "--steps", "1"]
+        for program, arguments in (("zero_train", ["--model", f"/nowhere/{EVIL}", *config]), ("zero_train", [EVIL]),
+                                   ("zero_simulate", ["--ranks", "2", "--model", f"/nowhere/{EVIL}", *config])):
+            failed = subprocess.run([BIN / program, *arguments], capture_output=True, text=True, timeout=60)
+            self.assertNotEqual(failed.returncode, 0, arguments)
+            self.check(failed.stderr, "owned")
+        with tempfile.TemporaryDirectory() as name:
+            model = pathlib.Path(name) / "model.json"
+            model.write_text(json.dumps(MODEL))
+            made = subprocess.run([BIN / "zero_simulate", "--json", "--ranks", "2", "--model", model, *config],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            self.check(made.stdout)
+            self.assertEqual(json.loads(made.stdout)["model"], EVIL)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 
 #include "app/cli/rank_failure.h"
 #include "app/cli/summary_text.h"
-#include "app/store/plain_text.h"
+#include "instrumentation/plain_text.h"
 
 namespace shardscope::cli {
 namespace {
@@ -30,15 +30,15 @@ TEST(SummaryText, ALossThatNobodyReportedIsADash) {
 }
 
 TEST(PlainText, ATerminalObeysNothingOfIt) {
-  EXPECT_EQ(store::plain_line("a\x1b[31m\n\r\t\x7f"), "a\\x1b[31m\\n\\r\\t\\x7f");
-  EXPECT_EQ(store::plain_line("\xc2\x9b|\xe2\x80\xae|\xe2\x80\xa8|\xef\xbb\xbf"),
+  EXPECT_EQ(instrumentation::plain_line("a\x1b[31m\n\r\t\x7f"), "a\\x1b[31m\\n\\r\\t\\x7f");
+  EXPECT_EQ(instrumentation::plain_line("\xc2\x9b|\xe2\x80\xae|\xe2\x80\xa8|\xef\xbb\xbf"),
             "\\u009b|\\u202e|\\u2028|\\ufeff");
-  EXPECT_EQ(store::plain_line("\xff|\xc0\xaf|\xed\xa0\x80|\xe2\x82"),
+  EXPECT_EQ(instrumentation::plain_line("\xff|\xc0\xaf|\xed\xa0\x80|\xe2\x82"),
             "\\xff|\\xc0\\xaf|\\xed\\xa0\\x80|\\xe2\\x82");
-  EXPECT_EQ(store::plain_line("µs ± 3 — ü 層 😀"), "µs ± 3 — ü 層 😀");
-  EXPECT_EQ(store::plain_lines("a\n\x1b\n"), "a\n\\x1b\n");
-  EXPECT_EQ(store::plain_message("a\nshardscope: b\n  c\n"), "a\n  shardscope: b\n  c\n");
-  EXPECT_EQ(store::plain_json("{\"a\": \"\xc2\x9b\x7f ü\"}\n"), "{\"a\": \"\\u009b\\u007f ü\"}\n");
+  EXPECT_EQ(instrumentation::plain_line("µs ± 3 — ü 層 😀"), "µs ± 3 — ü 層 😀");
+  EXPECT_EQ(instrumentation::plain_lines("a\n\x1b\n"), "a\n\\x1b\n");
+  EXPECT_EQ(instrumentation::plain_message("a\nshardscope: b\n  c\n"), "a\n  shardscope: b\n  c\n");
+  EXPECT_EQ(instrumentation::plain_json("{\"a\": \"\xc2\x9b\x7f ü\"}\n"), "{\"a\": \"\\u009b\\u007f ü\"}\n");
 }
 
 TEST(FindingsText, ANameCannotBreakOutOfItsLine) {

@@ -1,11 +1,11 @@
-// Text that others wrote, for a terminal: names of a model, what a rank said, paths. A terminal obeys escape
+// Text from outside for a terminal: names of a model, messages of ranks, paths. A terminal obeys escape
 // sequences, and a line break in a name reads as a line of the program's own.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-namespace shardscope::store {
+namespace shardscope::instrumentation {
 
 /// On one line: control characters (line breaks and tabs as well), marks that turn the direction of writing
 /// and bytes that are no UTF-8 as \n, \x1b, \u202e.
@@ -21,4 +21,4 @@ namespace shardscope::store {
 /// The same of JSON, which stays that.
 [[nodiscard]] std::string plain_json(std::string_view text);
 
-}  // namespace shardscope::store
+}  // namespace shardscope::instrumentation

@@ -1,9 +1,9 @@
-#include "app/store/plain_text.h"
+#include "instrumentation/plain_text.h"
 
 #include <cstdint>
 #include <cstdio>
 
-namespace shardscope::store {
+namespace shardscope::instrumentation {
 namespace {
 
 enum class Breaks : std::uint8_t { shown, indented, kept };
@@ -95,4 +95,4 @@ std::string plain_json(std::string_view text) {
   return out;
 }
 
-}  // namespace shardscope::store
+}  // namespace shardscope::instrumentation
