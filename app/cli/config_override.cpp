@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "app/cli/verb.h"
-#include "runtime/config/config.h"
+#include "runtime/config/parse_json.h"
 
 namespace shardscope::cli {
 namespace {

@@ -261,6 +261,7 @@ LaunchResult launch(LaunchOptions options) {
   } else if (options.ranks == 1 && result.exit_code > 128) {
     collector.note_exit(0, result.exit_code);
   }
+  collector.note_over();
   if (dashboard && options.keep_viewing && !window_closed && !interrupted()) {
     say(stderr, "shardscope: training has ended; close the window to finish\n");
     while (dashboard->running() && !interrupted())

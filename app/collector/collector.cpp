@@ -118,6 +118,11 @@ void Collector::note_exit(std::uint32_t rank, std::int32_t exit_code) {
   state_->sockets.wake.signal();
 }
 
+void Collector::note_over() {
+  state_->all_gone.store(true);
+  state_->sockets.wake.signal();
+}
+
 std::string Collector::publish_endpoint() const { return state_->sockets.endpoints.publish; }
 std::string Collector::view_endpoint() const { return state_->sockets.endpoints.publish; }
 
@@ -285,7 +290,7 @@ void Collector::State::tell_control(double now) {
 /// The end is told once all that came before it is there to be fetched. A run goes on after it only when a
 /// rank comes back.
 void Collector::State::tell_end(double now) {
-  bool over = stopping.load();
+  bool over = stopping.load() || all_gone.load();
   {
     const std::lock_guard lock(status_mutex);
     over = over || status.finished;

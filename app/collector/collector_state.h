@@ -101,6 +101,7 @@ struct Collector::State {
   mutable std::mutex status_mutex;
   CollectorStatus status;
   std::vector<std::pair<std::uint32_t, std::int32_t>> exits;  ///< noted and not taken yet
+  std::atomic<bool> all_gone{false};                          ///< note_over() was called
 
   RankSession& session(std::uint32_t rank) { return ranks.try_emplace(rank, rank).first->second; }
 

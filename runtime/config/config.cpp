@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/config/parse_json.h"
 #include "runtime/config/sections.h"
 #include "runtime/plan/zero_groups.h"
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -111,11 +110,6 @@ struct ParseOptions {
   std::string file = "config";           ///< named in messages
   bool generated = false;                ///< the user has no such file: messages name no line
 };
-
-/// JSON of a configuration's text, comments allowed and keys not looked at. Throws ConfigError with `file`,
-/// line and column: not JSON, a zero byte, a key given twice, a number beyond a double, 4 MiB or 64 levels
-/// exceeded.
-[[nodiscard]] nlohmann::json parse_json(const std::string& text, const std::string& file);
 
 /// Reads JSON text. Throws ConfigError.
 [[nodiscard]] TrainingConfig parse_config(const std::string& json_text, const ParseOptions& options);

@@ -20,7 +20,7 @@ namespace shardscope::config {
 /// What one parse shares between its sections.
 struct ParseContext {
   std::string file;
-  bool generated = false;  ///< the user has no such file: no positions in it are named
+  bool generated = false;  ///< the user has no such file: no positions are named
   JsonPositions positions;
   std::vector<std::string> warnings;
   /// Of a recorded run, which others may have written: what cannot be read keeps its default, nothing fails.

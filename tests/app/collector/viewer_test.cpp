@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <csignal>
 #include <memory>
 
 #include "instrumentation/drain_pace.h"
@@ -117,6 +118,26 @@ TEST(Viewer, AMessageIsOfTheRankThatSentIt) {
   }));
   EXPECT_EQ(said()->rank, 1U);
   EXPECT_EQ(said()->severity, Severity::warning);
+}
+
+TEST(Viewer, IsToldThatARunIsOverWhoseRankWasKilled) {
+  Collector collector(local());
+  Viewer viewer(collector.view_endpoint());
+  store::Store store;
+  Rank first(collector.publish_endpoint(), 0, 2);
+  {
+    Rank second(collector.publish_endpoint(), 1, 2);
+    for (Rank* rank : {&first, &second}) rank->step(0);
+    for (Rank* rank : {&first, &second}) rank->settle();
+  }
+  first.finish(1, "rank 0 failed: rank 1 ended");
+  ASSERT_TRUE(follow(viewer, store, [&] { return store.event_count() == 2 * kEventsPerStep; }));
+  EXPECT_EQ(viewer.link(), Viewer::Link::live) << "the second may come back";
+  collector.note_exit(1, 128 + SIGKILL);
+  collector.note_over();
+  EXPECT_TRUE(follow(viewer, store, [&] { return viewer.link() == Viewer::Link::ended; }));
+  EXPECT_EQ(store.ranks()[1].exit_code, 128 + SIGKILL);
+  EXPECT_EQ(store.event_count(), 2 * kEventsPerStep);
 }
 
 TEST(Viewer, SetsTheDetailLevelOfEveryRank) {
