@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <csignal>
+#include <ctime>
 #include <memory>
+#include <optional>
 
 #include "instrumentation/drain_pace.h"
 #include "tests/app/collector/test_rank.h"
@@ -138,6 +140,26 @@ TEST(Viewer, IsToldThatARunIsOverWhoseRankWasKilled) {
   EXPECT_TRUE(follow(viewer, store, [&] { return viewer.link() == Viewer::Link::ended; }));
   EXPECT_EQ(store.ranks()[1].exit_code, 128 + SIGKILL);
   EXPECT_EQ(store.event_count(), 2 * kEventsPerStep);
+}
+
+std::int64_t cpu_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+/// A wake-up that is not taken wakes again and again: on a busy machine too that is far more than idling
+/// takes.
+TEST(Viewer, RestsAfterACommandWasSent) {
+  std::optional<Collector> collector(std::in_place, local());
+  Viewer viewer(collector->view_endpoint());
+  store::Store store;
+  ASSERT_TRUE(follow(viewer, store, [&] { return viewer.link() == Viewer::Link::live; }));
+  viewer.send({Command::Kind::resume, {}, {}});
+  collector.reset();  // what it costs is not the viewer's
+  const std::int64_t before = cpu_ns();
+  std::this_thread::sleep_for(1500ms);
+  EXPECT_LT(cpu_ns() - before, 60'000'000);
 }
 
 TEST(Viewer, SetsTheDetailLevelOfEveryRank) {

@@ -166,6 +166,19 @@ TEST_F(Model, GoToStepShowsItAndRefusesOneThatIsNotThere) {
   EXPECT_FALSE(app_.go_to_step(4000));
 }
 
+TEST_F(Model, SelectingAStepReplacesWhatWasSelected) {
+  app_.select_param(3, 1);
+  app_.select_step(2);
+  EXPECT_EQ(app_.selection.kind, SelectionKind::step);
+  EXPECT_EQ(app_.selection.step, 2U);
+  EXPECT_EQ(app_.selection.param, ev::kNoId);
+  EXPECT_EQ(app_.selection.rank, ev::kNoId);
+  EXPECT_FALSE(app_.selected(3));
+  const Details details = describe_selection(app_);
+  EXPECT_EQ(details.title, "Step 2");
+  EXPECT_EQ(details.subtitle, "completed");
+}
+
 TEST_F(Model, StateDumpIsJsonThatSaysWhatIsSelected) {
   app_.select_param(3, 1);
   const auto json = nlohmann::json::parse(state_json(app_, {{"timeline", {0, 0, 10, 10}}}, 7));

@@ -1,0 +1,73 @@
+// Widgets by what they draw, without a display: tool tips of buttons, points of a plot.
+#include <gtest/gtest.h>
+
+#include "app/gui/views/plots.h"
+
+namespace shardscope::gui {
+namespace {
+
+/// Frames of ImGui with its own font.
+class Widgets : public ::testing::Test {
+ protected:
+  Widgets() {
+    ImGui::CreateContext();
+    ImGuiIO& io = ImGui::GetIO();
+    io.IniFilename = nullptr;
+    io.DisplaySize = {800, 600};
+    fonts_.at.fill(io.Fonts->AddFontDefault());
+    io.Fonts->Build();
+  }
+  ~Widgets() override { ImGui::DestroyContext(); }
+  /// Vertices that `draw` and the tool tip that it asks for take.
+  struct Drawn {
+    int widgets = 0, tip = 0;
+  };
+  template <typename Draw>
+  Drawn drawn(float x, float y, Draw&& draw) {
+    ImGui::GetIO().DeltaTime = 1.0F / 60;
+    ImGui::NewFrame();
+    ImDrawList* list = ImGui::GetBackgroundDrawList();
+    Canvas canvas(list, fonts_, ThemeKind::dark);
+    Pointer pointer;
+    pointer.x = x;
+    pointer.y = y;
+    Context ctx(app_, ui_, canvas, pointer, 0, {0, 0, 800, 600});
+    Drawn out;
+    draw(ctx);
+    out.widgets = list->VtxBuffer.Size;
+    ctx.draw_tip();
+    out.tip = list->VtxBuffer.Size - out.widgets;
+    ImGui::EndFrame();
+    return out;
+  }
+  AppState app_;
+  UiState ui_;
+  Fonts fonts_;
+};
+
+TEST_F(Widgets, AButtonShowsItsTipUnderThePointerOnlyAlsoWhileItCannotBePressed) {
+  constexpr Rect kPlace{100, 100, 80, 24};
+  const auto button = [&](bool enabled, const char* tip) {
+    return [=](Context& ctx) { ctx.button(kPlace, "Pause", enabled, Context::Look::plain, tip); };
+  };
+  for (const bool enabled : {true, false}) {
+    EXPECT_GT(drawn(120, 110, button(enabled, "Hold every rank")).tip, 0) << enabled;
+    EXPECT_EQ(drawn(300, 300, button(enabled, "Hold every rank")).tip, 0) << enabled;
+    EXPECT_EQ(drawn(120, 110, button(enabled, "")).tip, 0) << enabled;
+  }
+}
+
+TEST_F(Widgets, APlotMarksItsValuesWhileTheyAreFew) {
+  const auto vertices = [&](std::size_t values) {
+    SeriesPlot plot;
+    plot.color = 0x00FF00;
+    for (std::size_t i = 0; i < values; ++i) plot.values.push_back(static_cast<double>(i % 7));
+    return drawn(-1, -1, [&](Context& ctx) { plot_series(ctx, {0, 0, 700, 300}, plot); }).widgets;
+  };
+  const int one_more = vertices(42) - vertices(41);  // of the line alone
+  EXPECT_GT(vertices(40) - vertices(39), one_more + 4);
+  EXPECT_LT(vertices(41), vertices(40)) << "41 values are a line without marks";
+}
+
+}  // namespace
+}  // namespace shardscope::gui
