@@ -26,8 +26,9 @@ void write_report(const std::string& recording, const std::string& html) {
 std::vector<std::string> write_screenshots(const std::string& recording, const std::string& folder,
                                            const std::string& size) {
   std::vector<std::string> written;
-  for (const char* panel : {"workspace", "overview", "timeline", "partition", "memory", "communication",
-                            "stepper", "compare", "findings"}) {
+  // Not "compare", which is empty with one recording.
+  for (const char* panel :
+       {"workspace", "overview", "timeline", "partition", "memory", "communication", "stepper", "findings"}) {
     if (interrupted()) break;
     const std::string path = fmt::format("{}/{}.png", folder, panel);
     Process render({sibling_program("shardscope-gui"), recording, "--screenshot", path, "--panel", panel,

@@ -50,13 +50,15 @@ std::string reason_of(const store::Store& store, std::uint8_t status_code, std::
   const auto status = static_cast<plan::ParamStatus>(ev::status_of(status_code));
   std::string text = word(cause);
   if (module == ev::kNoId) return text;
-  const std::string name = short_name(store, module);
+  const std::string name = short_name(store, module), contents = store::contents_text(store, params);
   switch (cause) {
-    case ev::StatusCause::prefetch: {
-      if (status != plan::ParamStatus::in_flight) return text + ", for " + name;
-      const std::string contents = store::contents_text(store, params);
+    case ev::StatusCause::prefetch:
+      // In flight: where it was issued. Later: which module used the gather first.
+      if (status != plan::ParamStatus::in_flight)
+        return text + (contents == name ? ", for " + name : ", used first at " + name);
       return text + " at " + name + (contents.empty() ? "" : ", for " + contents);
-    }
+    case ev::StatusCause::fetch:
+      return text + " " + place_of(name, contents);
     case ev::StatusCause::release:
       return text + " after " + name;
     case ev::StatusCause::invalidation:

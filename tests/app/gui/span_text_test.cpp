@@ -10,7 +10,12 @@
 
 #include "app/gui/model/details.h"
 #include "app/gui/model/stepping.h"
+<<<<<<< HEAD:tests/app/gui/span_text_test.cpp
 #include "tests/app/store/odd_ends.h"
+=======
+#include "instrumentation/param_status.h"
+#include "tests/store/odd_ends.h"
+>>>>>>> 71b563a (What a parameter came for: at which module it was used first where that is not its own; the demo makes no picture of an empty comparison):tests/gui/span_text_test.cpp
 
 namespace shardscope::gui {
 namespace {
@@ -80,6 +85,15 @@ TEST_F(OddEnds, AGatherIsCalledAfterWhatItHoldsAndNotAfterWhereItWasIssued) {
   EXPECT_EQ(describe_param(app_, 1, 0, 4 * store::kMs).reason, "prefetched at net.first, for net.second");
   EXPECT_EQ(describe_param(app_, 1, 0, 15 * store::kMs + store::kPauseNs).reason,
             "prefetched, for net.second");
+  // Coalesced gathers bring the parameters of other modules too.
+  const std::uint32_t second = 1;
+  const auto available = ev::status_code(2, ev::StatusCause::prefetch);
+  EXPECT_EQ(reason_of(app_.store(), available, 1, std::span(&second, 1)),
+            "prefetched, used first at net.first");
+  const auto fetched = ev::status_code(1, ev::StatusCause::fetch);
+  EXPECT_EQ(reason_of(app_.store(), fetched, 1, std::span(&second, 1)),
+            "fetched at net.first, for net.second");
+  EXPECT_EQ(reason_of(app_.store(), fetched, 2, std::span(&second, 1)), "fetched for net.second");
 }
 
 TEST_F(OddEnds, TheStepperSaysWhereAPrefetchWasIssuedAndForWhom) {
