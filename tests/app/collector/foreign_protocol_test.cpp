@@ -30,7 +30,7 @@ std::string old_frame(const std::string& body, bool more) {
 /// libzmq's ZMTP 1.0 takes the 'P' for the length of a frame, and what follows for frames. Where in the body
 /// one of them begins is found here; `messages` lie there.
 std::string web_page_request(const std::string& messages) {
-  constexpr std::size_t kBody = 2048;
+  constexpr std::size_t kBody = 4096;
   const std::string head =
       "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\nContent-Type: text/plain\r\n"
       "Content-Length: " +
