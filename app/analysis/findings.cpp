@@ -229,7 +229,8 @@ void memory_excess(const Summary& summary, Findings& out) {
                    bytes_text(*summary.memory_model.measured_bytes_per_rank),
                    summary.memory_model.measured_rank, time_text(summary.memory_model.measured_at_ns)) +
            parts,
-       "The Memory panel of that rank's device pool has it as \"model states at most\" and names the categories at that "
+       "The Memory panel of that rank's device pool has it as \"model states at most\" and names the "
+       "categories at that "
        "time; its peak is that of the whole pool, at another time.",
        summary.memory_model.measured_at_ns, summary.memory_model.measured_rank});
 }

@@ -9,8 +9,8 @@
 namespace shardscope::cli {
 
 /// Text of the configuration with each KEY=VALUE applied (VALUE is JSON; what is not JSON is a string).
-/// Throws UserError for an unreadable file or a malformed assignment, config::ConfigError for broken JSON (line,
-/// column).
+/// Throws UserError for an unreadable file or a malformed assignment, config::ConfigError for broken JSON
+/// (line, column).
 [[nodiscard]] std::string config_with(const std::string& path, const std::vector<std::string>& assignments);
 
 /// The same of a configuration that is in no file, called `name` in messages.

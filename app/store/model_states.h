@@ -1,4 +1,5 @@
-// Which memory categories are model states: the one rule of the store's peaks, the memory model and the window.
+// Which memory categories are model states: the one rule of the store's peaks, the memory model and the
+// window.
 #pragma once
 
 #include <cstdint>

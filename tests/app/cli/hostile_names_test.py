@@ -61,8 +61,8 @@ class HostileNames(CommandTest):
         with tempfile.TemporaryDirectory() as name:
             model = pathlib.Path(name) / "model.json"
             model.write_text(json.dumps(MODEL))
-            made = subprocess.run([BIN / "zero_simulate", "--json", "--ranks", "2", "--model", model, "--hardware-folder", ROOT / "samples/hardware", *config],
-                                  capture_output=True, text=True, timeout=60)
+            made = subprocess.run([BIN / "zero_simulate", "--json", "--ranks", "2", "--model", model, "--hardware-folder",
+                                   ROOT / "samples/hardware", *config], capture_output=True, text=True, timeout=60)
             self.assertEqual(made.returncode, 0, made.stderr)
             self.check(made.stdout)
             self.assertEqual(json.loads(made.stdout)["model"], EVIL)
