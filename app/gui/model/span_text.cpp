@@ -28,13 +28,15 @@ std::string length_text(const store::SpanTime& time) {
 std::string wait_text(const store::Store& store, std::uint32_t rank, const store::Span& wait,
                       const RunIndex& index) {
   if (wait.kind != ev::EventKind::fetch_wait_begin) {
-    return "bucket " + std::to_string(ev::as<ev::EventKind::reduce_wait_begin>(wait).bucket) + " to be reduced";
+    return "bucket " + std::to_string(ev::as<ev::EventKind::reduce_wait_begin>(wait).bucket) +
+           " to be reduced";
   }
   const auto fields = ev::as<ev::EventKind::fetch_wait_begin>(wait);
   if (fields.module == ev::kNoId) return "gather of persistent parameters";
   const std::string at = short_name(store, fields.module);
   const Fetch* fetch = index.fetch_by_id(rank, fields.gather);
-  return "fetch " + (fetch == nullptr ? "at " + at : place_of(at, store::contents_text(store, fetch->params)));
+  return "fetch " +
+         (fetch == nullptr ? "at " + at : place_of(at, store::contents_text(store, fetch->params)));
 }
 
 std::string reason_of(const store::Store& store, const Fetch& fetch) {

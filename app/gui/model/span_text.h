@@ -12,8 +12,8 @@ namespace shardscope::gui {
 
 /// "1.42 ms", "1.42 ms + 6.47 s paused", "open, 1.42 ms so far".
 [[nodiscard]] std::string length_text(const store::SpanTime& time);
-/// What a wait of computation on `rank` is for: "fetch at h.3.mlp, for h.4.attn", "fetch for h.4.attn", "bucket 3
-/// to be reduced"; "fetch at h.3.mlp" where `index` does not hold the gather.
+/// What a wait of computation on `rank` is for: "fetch at h.3.mlp, for h.4.attn", "fetch for h.4.attn",
+/// "bucket 3 to be reduced"; "fetch at h.3.mlp" where `index` does not hold the gather.
 [[nodiscard]] std::string wait_text(const store::Store& store, std::uint32_t rank, const store::Span& wait,
                                     const RunIndex& index);
 /// "Prefetched at h.3.mlp, for h.4.attn", "Fetched on demand for h.4.attn".

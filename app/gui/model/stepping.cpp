@@ -193,8 +193,8 @@ Deed outcome_deed(const store::Store& store, const ev::Event& event, std::span<c
   deed.module = fields.module;
   deed.gather = fields.gather;
   const std::string contents = store::contents_text(store, params);
-  deed.text = "Prefetch " + std::to_string(fields.gather) + (contents.empty() ? "" : ", for " + contents) + ": " +
-              plan::to_string(outcome);
+  deed.text = "Prefetch " + std::to_string(fields.gather) + (contents.empty() ? "" : ", for " + contents) +
+              ": " + plan::to_string(outcome);
   const std::string at =
       fields.module == ev::kNoId ? "" : " at " + std::string(tail_path(module_name(store, fields.module)));
   if (outcome == plan::PrefetchOutcome::late) {

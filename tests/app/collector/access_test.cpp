@@ -10,9 +10,9 @@
 
 #include "instrumentation/keys.h"
 #include "instrumentation/sockets.h"
-#include "tests/collector/key_folder.h"
-#include "tests/collector/raw_socket.h"
-#include "tests/collector/test_rank.h"
+#include "tests/app/collector/key_folder.h"
+#include "tests/app/collector/raw_socket.h"
+#include "tests/app/collector/test_rank.h"
 
 namespace shardscope::collector {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "instrumentation/keys.h"
-#include "tests/collector/test_rank.h"
+#include "tests/app/collector/test_rank.h"
 
 namespace shardscope::collector {
 

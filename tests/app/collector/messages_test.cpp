@@ -7,7 +7,7 @@
 #include "app/collector/view_server.h"
 #include "instrumentation/schema_generated.h"
 #include "instrumentation/sockets.h"
-#include "tests/collector/test_rank.h"
+#include "tests/app/collector/test_rank.h"
 
 namespace shardscope::collector {
 namespace {

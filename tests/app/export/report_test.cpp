@@ -10,7 +10,7 @@
 #include "app/store/chunk.h"
 #include "app/store/store.h"
 #include "runtime/plan/prefetch_outcome.h"
-#include "tests/analysis/run_builder.h"
+#include "tests/app/analysis/run_builder.h"
 
 namespace shardscope::exporter {
 namespace {

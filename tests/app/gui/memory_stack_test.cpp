@@ -8,7 +8,7 @@
 
 #include "app/gui/model/app_state.h"
 #include "app/store/model_states.h"
-#include "tests/analysis/run_builder.h"
+#include "tests/app/analysis/run_builder.h"
 
 namespace shardscope::gui {
 namespace {

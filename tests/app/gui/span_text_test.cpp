@@ -10,12 +10,8 @@
 
 #include "app/gui/model/details.h"
 #include "app/gui/model/stepping.h"
-<<<<<<< HEAD:tests/app/gui/span_text_test.cpp
-#include "tests/app/store/odd_ends.h"
-=======
 #include "instrumentation/param_status.h"
-#include "tests/store/odd_ends.h"
->>>>>>> 71b563a (What a parameter came for: at which module it was used first where that is not its own; the demo makes no picture of an empty comparison):tests/gui/span_text_test.cpp
+#include "tests/app/store/odd_ends.h"
 
 namespace shardscope::gui {
 namespace {
@@ -111,14 +107,14 @@ TEST_F(OddEnds, TheStepperSaysWhereAPrefetchWasIssuedAndForWhom) {
 
 TEST_F(OddEnds, AWaitIsAtOneModuleForTheParametersOfAnother) {
   store::Span wait = app_.store().spans({1, StreamId::compute}, 1).front();
-  const Fetch* fetch = app_.run->index().fetch_by_id(1, wait.b);
-  ASSERT_NE(fetch, nullptr);
-  EXPECT_EQ(wait_text(app_.store(), wait, fetch), "fetch for net.second");
+  const auto text = [&] { return wait_text(app_.store(), 1, wait, app_.run->index()); };
+  EXPECT_EQ(text(), "fetch for net.second");
   wait.a = 1;
-  EXPECT_EQ(wait_text(app_.store(), wait, fetch), "fetch at net.first, for net.second");
-  EXPECT_EQ(wait_text(app_.store(), wait, nullptr), "fetch at net.first");
+  EXPECT_EQ(text(), "fetch at net.first, for net.second");
+  wait.b = 99;  // not in the index
+  EXPECT_EQ(text(), "fetch at net.first");
   wait.a = ev::kNoId;
-  EXPECT_EQ(wait_text(app_.store(), wait, nullptr), "gather of persistent parameters");
+  EXPECT_EQ(text(), "gather of persistent parameters");
 }
 
 }  // namespace
