@@ -119,7 +119,7 @@ void say_end(const AttachOptions& options, const collector::Collector& collector
   say(stderr, "shardscope: {} events of {} ranks, {}{}{}\n", status.events, ranks, losses,
       options.collector.record_path.empty() ? "" : "; recorded to ", options.collector.record_path);
   if (exit_code != 0 && !status.failure.empty())
-    say_text(stderr, "shardscope: " + store::plain_message(status.failure) + "\n");
+    say_text(stderr, "shardscope: " + instrumentation::plain_message(status.failure) + "\n");
 }
 
 int attach(AttachOptions options) {
