@@ -21,7 +21,8 @@ namespace shardscope::collector {
 namespace {
 
 /// Ends every connection of this process to a port of its own, as a network does that loses both hosts: what
-/// the kernel holds of it, sent and not read or not sent yet, is gone. After shutdown() it would still arrive.
+/// the kernel holds of it, sent and not read or not sent yet, is gone. After shutdown() it would still
+/// arrive.
 std::size_t cut_connections_to(const std::string& endpoint) {
   const int port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
   std::size_t cut = 0;
