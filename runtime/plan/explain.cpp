@@ -85,6 +85,8 @@ std::string explain(KeepReason reason, const ParamPlan& param, const SchedulerCo
              " stays: its module returned it, so it is an external parameter of what runs around it";
     case KeepReason::not_available:
       return param.name + " was not available: nothing to release";
+    case KeepReason::reshard_off:
+      return param.name + " stays: its group is not resharded after the forward";
   }
   return "?";
 }
@@ -101,6 +103,10 @@ std::string explain(FlushReason reason, std::int64_t elems, std::int64_t bucket_
       return "reduced now: backward has ended with " + elements(elems) + " in the bucket";
     case FlushReason::boundary:
       return "reduced now: the accumulation window has ended with " + elements(elems) + " in the bucket";
+    case FlushReason::group_changed:
+      return "reduced now: the next gradient is of another group of parameters";
+    case FlushReason::group_complete:
+      return "reduced now: every gradient of its group is there, " + elements(elems);
   }
   return "?";
 }

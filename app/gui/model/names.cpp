@@ -59,6 +59,8 @@ const char* sentence(plan::KeepReason reason) noexcept {
       return "external: returned by its module, so kept for what runs around that";
     case plan::KeepReason::not_available:
       return "was not available, so nothing to release";
+    case plan::KeepReason::reshard_off:
+      return "its group is not resharded after the forward";
   }
   return "unknown reason";
 }
@@ -73,6 +75,10 @@ const char* sentence(plan::FlushReason reason) noexcept {
       return "end of backward";
     case plan::FlushReason::boundary:
       return "gradient accumulation boundary";
+    case plan::FlushReason::group_changed:
+      return "the next gradient is of another group of parameters";
+    case plan::FlushReason::group_complete:
+      return "every gradient of its group is there";
   }
   return "unknown reason";
 }
