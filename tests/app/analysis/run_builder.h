@@ -39,6 +39,7 @@ class RunBuilder {
       store_.set_rank(row);
     }
     events_.resize(world);
+    sequences_.resize(world);
   }
 
   void instant(std::uint32_t rank, std::int64_t at, ev::EventKind kind, ev::StreamId stream,
@@ -62,7 +63,7 @@ class RunBuilder {
       std::stable_sort(chunk.events.begin(), chunk.events.end(), [](const ev::Event& a, const ev::Event& b) {
         return a.ticks != b.ticks ? a.ticks < b.ticks : ev::is_end(a.kind) && !ev::is_end(b.kind);
       });
-      chunk.sequence = sequence_++;
+      chunk.sequence = sequences_[rank]++;
       store_.ingest(chunk);
       events_[rank].clear();
     }
@@ -72,7 +73,7 @@ class RunBuilder {
  private:
   store::Store store_;
   std::vector<std::vector<ev::Event>> events_;
-  std::uint64_t sequence_ = 0;
+  std::vector<std::uint64_t> sequences_;  ///< of each rank's next chunk
 };
 
 }  // namespace shardscope::test

@@ -29,8 +29,10 @@ std::size_t held(const Store& store) { return store.resident_bytes() - store.cac
 
 TEST(Bounds, WhatAStoreTakesDoesNotGrowWithTheRun) {
   for (const Store::Bounds& bounds :
-       {kTight, Store::Bounds{.packed_bytes = 256 << 10, .index_bytes = 2 << 20, .steps = 128},
-        Store::Bounds{.packed_bytes = 256 << 10, .file_bytes = 2 << 20, .steps = 128}}) {
+       {Store::Bounds{
+            .packed_bytes = 128 << 10, .file_bytes = 512 << 10, .index_bytes = 1 << 20, .steps = 64},
+        Store::Bounds{.packed_bytes = 128 << 10, .index_bytes = 1 << 20, .steps = 64},
+        Store::Bounds{.packed_bytes = 128 << 10, .file_bytes = 512 << 10, .steps = 64}}) {
     EndlessRun run(2);
     Store store = bounded(bounds, run.run());
     const auto feed = [&](int turns) {
@@ -41,16 +43,16 @@ TEST(Bounds, WhatAStoreTakesDoesNotGrowWithTheRun) {
       }
       return most;
     };
-    const std::size_t early = feed(10);
+    const std::size_t early = feed(5);  // each bound has let go of something by then
     const std::uint64_t events = store.event_count();
     EXPECT_GT(store.let_go().events, 0U);
     EXPECT_GT(store.let_go().steps, 0U);
-    const std::size_t late = feed(90);
+    const std::size_t late = feed(45);
     EXPECT_EQ(store.event_count(), 10 * events);
     EXPECT_LE(late, early + early / 8) << "ten times the events";
-    EXPECT_LE(store.steps().size(), 128U);
-    EXPECT_EQ(store.steps().size() + store.let_go().steps, 100U * EndlessRun::kSteps);
-    EXPECT_EQ(store.steps().back().step, 100U * EndlessRun::kSteps - 1);
+    EXPECT_LE(store.steps().size(), 64U);
+    EXPECT_EQ(store.steps().size() + store.let_go().steps, 50U * EndlessRun::kSteps);
+    EXPECT_EQ(store.steps().back().step, 50U * EndlessRun::kSteps - 1);
   }
 }
 
