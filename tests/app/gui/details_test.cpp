@@ -140,8 +140,8 @@ TEST(RankDetails, SayTheClockResidualOfTheRangeShownAndThatOfTheRun) {
     };
     return field("clock residual") + ", " + field("in the whole run");
   };
-  EXPECT_EQ(shown({0, 5 * kSecond}), "91.0 us, 91.0 us");
-  EXPECT_EQ(shown({2 * kSecond, 5 * kSecond}), "35.0 us, 91.0 us");
+  EXPECT_EQ(shown({0, 5 * kSecond}), "91.0 µs, 91.0 µs");
+  EXPECT_EQ(shown({2 * kSecond, 5 * kSecond}), "35.0 µs, 91.0 µs");
 }
 
 }  // namespace
