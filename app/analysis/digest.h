@@ -77,7 +77,7 @@ class Digest {
               std::int64_t until_ns = store::Store::kEnd);
   [[nodiscard]] const std::vector<StepDigest>& steps() const noexcept { return steps_; }
   /// For a run without an end: of so many steps of a rank in all, beyond which the oldest quarter of the
-  /// steps is let go. Figures are then of those that are left.
+  /// steps is removed. Figures then cover the steps that are left.
   void keep_at_most(std::size_t rank_steps) { most_rank_steps_ = rank_steps; }
   [[nodiscard]] std::size_t let_go() const noexcept { return let_go_; }  ///< steps
   /// Of one rank, those that have ended.

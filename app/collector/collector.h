@@ -87,7 +87,7 @@ class Collector {
   /// How a rank's process ended, by who started it: 128 + signal, or its exit code. Of a rank that said
   /// itself that it ended nothing changes.
   void note_exit(std::uint32_t rank, std::int32_t exit_code);
-  /// The processes of all ranks have ended, though some did not say so: viewers are told that the run is
+  /// The processes of all ranks have ended, though some did not report it: viewers learn that the run is
   /// over.
   void note_over();
   void stop();  ///< ends the thread, commits and closes the recording

@@ -1,4 +1,4 @@
-// Which connections to one socket ended without having been let in. libzmq tells of most handshakes that
+// Which connections to one socket were refused before they ended. libzmq reports most handshakes that
 // fail, but not of a peer that it hangs up on because it speaks another protocol: that one is accepted and
 // gone.
 #pragma once

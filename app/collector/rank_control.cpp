@@ -102,7 +102,7 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   RankSession& rank = session(id);
   if (rank.row.connected && rank.route != route && rank.control_incarnation != from.incarnation &&
       rank.is_current(rank.control_incarnation) && now - rank.control_heard_s < kPresent_s) {
-    // Once it publishes it has the rank's place; until then it is somebody who says so. A node's collector
+    // Once it publishes it has the rank's place; until then its rank is only a claim. A node's collector
     // that takes over from a killed one greets for the same ranks: no fault of anybody's.
     if (node == nullptr) {
       reject("order", "rank " + std::to_string(id),

@@ -101,7 +101,7 @@ class RankSession {
   [[nodiscard]] std::size_t pending_bytes() const noexcept;
   [[nodiscard]] bool due(double now_s, double chunk_age_s) const;
   [[nodiscard]] bool pending() const noexcept { return !pieces_.empty() || dropped_ != 0; }
-  /// Whether the batch tells of events that were dropped well after those that are pending: in one chunk all
+  /// Whether the batch reports events that were dropped well after those that are pending: in one chunk all
   /// that the rank did between would be doubtful too. So often at most that a rank that drops without end
   /// does not fill the run with tiny chunks.
   [[nodiscard]] bool begins_another_gap(const wire::Batch& batch, double now_s);

@@ -63,25 +63,25 @@ void Upstream::give_up_oldest() {
   const std::unique_ptr<Stream> oldest = std::move(replaced_.front());
   replaced_.pop_front();
   shed_before_ += oldest->queue.shed() + oldest->queue.events();
-  Stream& heir = *streams_[oldest->header.rank];
+  Stream& stream = *streams_[oldest->header.rank];
   while (!oldest->queue.empty()) {
     const wire::Body body = oldest->queue.pop();
     const auto* batch = std::get_if<wire::Batch>(&body);
     if (batch == nullptr) continue;
-    heir.given_up += batch->events.size() + batch->dropped_here;
-    heir.given_up_begin_ns = std::min(heir.given_up_begin_ns, batch->begin_ns);
-    heir.given_up_end_ns = std::max(heir.given_up_end_ns, batch->end_ns);
-    // Of a batch that tells of drops these are the times of the drops.
+    stream.given_up += batch->events.size() + batch->dropped_here;
+    stream.given_up_begin_ns = std::min(stream.given_up_begin_ns, batch->begin_ns);
+    stream.given_up_end_ns = std::max(stream.given_up_end_ns, batch->end_ns);
+    // In a batch that reports drops these are the times of the drops.
     for (const instrumentation::Event& event : batch->events) {
       const auto at_ns = static_cast<std::int64_t>(event.ticks);
-      heir.given_up_begin_ns = std::min(heir.given_up_begin_ns, at_ns);
-      heir.given_up_end_ns = std::max(heir.given_up_end_ns, at_ns + 1);
+      stream.given_up_begin_ns = std::min(stream.given_up_begin_ns, at_ns);
+      stream.given_up_end_ns = std::max(stream.given_up_end_ns, at_ns + 1);
     }
   }
   note_full(*oldest);
-  heir.given_up += oldest->dropped_total - oldest->dropped_told + oldest->given_up;
-  heir.lost_total += oldest->lost_total - oldest->lost_told;
-  if (heir.next != 0) tell_given_up(heir);  // else with its first message, which are its tables
+  stream.given_up += oldest->dropped_total - oldest->dropped_told + oldest->given_up;
+  stream.lost_total += oldest->lost_total - oldest->lost_told;
+  if (stream.next != 0) tell_given_up(stream);  // else with its first message, which are its tables
 }
 
 void Upstream::tell_given_up(Stream& s) {
