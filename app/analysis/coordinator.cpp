@@ -122,26 +122,4 @@ const char* name_of(InvalidationCause cause) noexcept {
   return index < kNames.size() ? kNames[index] : "unknown";
 }
 
-std::string cause_text(const store::Store& store, const TraceInvalidation& invalidation) {
-  const auto module = [&](std::uint32_t id) -> std::string {
-    if (!store.has_tables() || id >= store.tables().modules.size()) return "module " + std::to_string(id);
-    const std::string& path = store.tables().modules[id].path;
-    return path.empty() ? "the root module" : path;
-  };
-  std::string length;
-  if (invalidation.recorded) length = std::to_string(*invalidation.recorded) + " modules";
-  switch (invalidation.cause) {
-    case InvalidationCause::trace_too_short:
-      return "ran " + module(invalidation.got) + " after the end of the trace" +
-             (length.empty() ? "" : ", which has only " + length);
-    case InvalidationCause::params_differ:
-      return "ran " + module(invalidation.got) + " with parameters that were not recorded for it" +
-             (length.empty() ? "" : " (trace of " + length + ")");
-    case InvalidationCause::module_differs:
-      break;
-  }
-  return "expected " + module(invalidation.expected) + " but ran " + module(invalidation.got) +
-         (length.empty() ? "" : " (trace of " + length + ")");
-}
-
 }  // namespace shardscope::analysis

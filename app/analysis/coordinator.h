@@ -1,9 +1,8 @@
-// What stage 3's coordinator counted, and why it gave up a trace.
+// What stage 3's coordinator counted, and where it invalidated a trace. decision_text.h says why.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "app/store/store.h"
 #include "runtime/plan/fetch_counters.h"
@@ -50,7 +49,5 @@ struct TraceInvalidation {
                                                                    std::uint32_t rank, std::int64_t at_ns);
 /// "module_differs", "trace_too_short", "params_differ".
 [[nodiscard]] const char* name_of(plan::InvalidationCause cause) noexcept;
-/// "expected blk.1.ln but ran blk.2.ln (trace of 40 modules)".
-[[nodiscard]] std::string cause_text(const store::Store& store, const TraceInvalidation& invalidation);
 
 }  // namespace shardscope::analysis

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "app/analysis/decision_text.h"
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/not_told.h"
 #include "app/analysis/quantity_text.h"
@@ -155,7 +156,7 @@ void trace_invalidations(const store::Store& store, Findings& out) {
       const TraceInvalidation invalidation = read_invalidation(rank.rank, *found);
       out.push_back({Severity::warning, "The fetch trace was invalidated",
                      fmt::format("At trace step {} rank {} {}.", invalidation.trace_step, rank.rank,
-                                 cause_text(store, invalidation)),
+                                 explain(store, invalidation)),
                      "Costs the rest of this iteration and one recording iteration without prefetch; if it "
                      "happens often, mark the conditional part as a leaf module.",
                      invalidation.at_ns, rank.rank});
@@ -178,11 +179,11 @@ void live_limit(const store::Store& store, Findings& out) {
   if (decisions == 0 ||
       share(static_cast<std::int64_t>(limited), static_cast<std::int64_t>(decisions)) < 0.25)
     return;
-  out.push_back({Severity::info, "The live-parameter limit holds prefetching back",
-                 fmt::format("At {} of {} module boundaries the prefetcher stopped at "
-                             "stage3_max_live_parameters.",
-                             limited, decisions),
-                 "Raise stage3_max_live_parameters if memory allows it.", 0, ev::kNoId});
+  out.push_back(
+      {Severity::info, "The live-parameter limit holds prefetching back",
+       fmt::format("At {} of {} module boundaries {}.", limited, decisions,
+                   explain(plan::PrefetchStop::live_limit, std::nullopt, limits_of(store.tables()))),
+       "Raise stage3_max_live_parameters if memory allows it.", 0, ev::kNoId});
 }
 
 void stragglers(const store::Store& store, const Summary& summary, Findings& out) {

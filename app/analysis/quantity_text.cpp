@@ -55,6 +55,23 @@ std::string count_text(double value) {
   return text;
 }
 
+std::string elements_text(std::int64_t count) {
+  static constexpr std::array kSuffixes{"", " k", " M", " G", " T"};
+  double value = static_cast<double>(count);
+  std::size_t suffix = 0;
+  while (std::fabs(value) >= 999.5 && suffix + 1 < kSuffixes.size()) {
+    value /= 1000;
+    ++suffix;
+  }
+  if (suffix == 0) return std::to_string(count);
+  std::string digits = three_digits(value);
+  if (digits.find('.') != std::string::npos) {
+    digits.erase(digits.find_last_not_of('0') + 1);
+    if (digits.back() == '.') digits.pop_back();
+  }
+  return digits + kSuffixes[suffix];
+}
+
 std::string ppm_text(const store::ClockDrift& drift) {
   const double tenths = std::round(drift.ppb / 100);
   return fmt::format("{:.1f} ± {:.1f}", tenths == 0 ? 0.0 : tenths / 10, drift.bound_ppb / 1000);

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
-#include "app/analysis/foreign_json.h"
 #include "app/analysis/not_told.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/zero_settings.h"
@@ -22,12 +20,6 @@ using plan::ParamId;
 using plan::Visit;
 using plan::VisitKind;
 using GateRow = store::Store::GateRow;
-
-bool names_zero_settings(const std::string& config_json) {
-  const auto config = parse_foreign(config_json);
-  return config.is_object() && config.contains("zero_optimization") &&
-         config["zero_optimization"].is_object();
-}
 
 /// Modules and parameters as the scheduler needs them. A leaf module is the one with hooks above modules
 /// without, lists aside, which have no parameters of their own.

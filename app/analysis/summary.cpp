@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "app/analysis/communication.h"
+#include "app/analysis/decision_text.h"
 #include "app/analysis/digest.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/statistics.h"
@@ -248,7 +249,7 @@ Summary summarize(const store::Store& store, const Digest& digest) {
     if (store.instant_count(row.rank, ev::EventKind::trace_invalidated) == 0) continue;
     if (const auto event = store.first_instant(row.rank, ev::EventKind::trace_invalidated)) {
       summary.first_invalidation = read_invalidation(row.rank, *event);
-      summary.first_invalidation_text = cause_text(store, *summary.first_invalidation);
+      summary.first_invalidation_text = explain(store, *summary.first_invalidation);
     }
   }
   return summary;

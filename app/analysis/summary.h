@@ -169,7 +169,7 @@ struct Summary {
   std::uint32_t lacking_steps = 0;   ///< completed steps of which a rank lacks events
   std::optional<TraceCounts> trace;  ///< unknown where stage 3 recorded no mode of it
   std::optional<TraceInvalidation> first_invalidation;  ///< of the lowest rank that has one
-  std::string first_invalidation_text;                  ///< cause_text() of it
+  std::string first_invalidation_text;                  ///< explain() of it
   std::optional<Scheduling> scheduling;                 ///< filled by who shows it: compare_scheduling()
 };
 [[nodiscard]] Summary summarize(const store::Store& store);

@@ -29,7 +29,6 @@
 #include "runtime/engine/trace_check.h"
 #include "runtime/execution/events.h"
 #include "runtime/offload/shard_store.h"
-#include "runtime/plan/explain.h"
 #include "runtime/plan/fetch_counters.h"
 #include "runtime/plan/in_flight_limit.h"
 #include "runtime/plan/offload.h"
@@ -37,6 +36,7 @@
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/scheduler_compat.h"
 #include "runtime/plan/scheduler_config.h"
+#include "runtime/plan/trace_warning.h"
 
 namespace shardscope::engine {
 using execution::advance;

@@ -4,14 +4,13 @@
 #include <utility>
 
 #include "runtime/plan/backward_ends.h"
-#include "runtime/plan/explain.h"
 #include "runtime/plan/forward_stack.h"
 
 namespace shardscope::plan {
 namespace {
 
-/// What was decided at one boundary.
-struct Deed {
+/// What the scheduler did at one boundary.
+struct BoundaryActions {
   ModuleId module{};
   Direction direction{};
   bool release = false;
@@ -20,7 +19,7 @@ struct Deed {
 
 struct Run {
   SchedulerTotals totals;
-  std::vector<Deed> deeds;
+  std::vector<BoundaryActions> boundaries;
   std::vector<ParamId> after_step;  ///< persistent parameters gathered again
 };
 
@@ -54,17 +53,17 @@ class Follower {
     run_.totals.peak_elems = std::max(run_.totals.peak_elems, scheduler_.resident_elems());
   }
 
-  void fetch(const FetchPlan& plan, Deed deed) {
+  void fetch(const FetchPlan& plan, BoundaryActions at) {
     count(plan.gather);
     count(plan.prefetch);
     run_.totals.on_demand += plan.gather.id != kNone<GatherId> ? 1 : 0;
     see_memory();
-    deed.gathered = plan.gather.params;
-    deed.prefetched = plan.prefetch.params;
-    run_.deeds.push_back(std::move(deed));
+    at.gathered = plan.gather.params;
+    at.prefetched = plan.prefetch.params;
+    run_.boundaries.push_back(std::move(at));
   }
   void release(const ReleasePlan& plan, ModuleId module, Direction direction) {
-    run_.deeds.push_back({module, direction, true, {}, {}, plan.released});
+    run_.boundaries.push_back({module, direction, true, {}, {}, plan.released});
   }
 
   void take(const Visit& visit) {
@@ -94,8 +93,8 @@ class Follower {
           return release(scheduler_.release(visit.module, Direction::backward), visit.module,
                          Direction::backward);
         }
-        // Both sides take every visit, so that their deeds pair up.
-        run_.deeds.push_back({visit.module, Direction::backward, true, {}, {}, {}});
+        // Both sides take every visit, so that boundaries pair up.
+        run_.boundaries.push_back({visit.module, Direction::backward, true, {}, {}, {}});
         return;
       case VisitKind::begin_recompute:
       case VisitKind::end_recompute:
@@ -109,6 +108,17 @@ class Follower {
   Run run_;
   Direction forward_ = Direction::forward;  ///< of a pre-forward now
 };
+
+/// "60 000": groups of three digits, so that large counts can be read.
+std::string grouped(std::int64_t value) {
+  std::string digits = std::to_string(value);
+  const std::size_t sign = value < 0 ? 1 : 0;
+  for (std::size_t at = digits.size(); at > sign + 3;) {
+    at -= 3;
+    digits.insert(at, 1, ' ');
+  }
+  return digits;
+}
 
 std::string named(const ModelPlan& model, const std::vector<ParamId>& params) {
   if (params.empty()) return "nothing";
@@ -124,15 +134,15 @@ std::string named(const ModelPlan& model, const std::vector<ParamId>& params) {
   return text + " (" + grouped(elems) + " elements)";
 }
 
-std::string boundary(const ModelPlan& model, const Deed& deed) {
-  const std::string& path = model.modules[raw(deed.module)].path;
-  return std::string(deed.release ? "after " : "before ") + (path.empty() ? "the root" : path) +
-         (deed.direction == Direction::forward ? ", forward: " : ", backward: ");
+std::string boundary(const ModelPlan& model, const BoundaryActions& at) {
+  const std::string& path = model.modules[raw(at.module)].path;
+  return std::string(at.release ? "after " : "before ") + (path.empty() ? "the root" : path) +
+         (at.direction == Direction::forward ? ", forward: " : ", backward: ");
 }
 
 /// "" when alike.
-std::string difference(const ModelPlan& model, const Deed& a, const Deed& b, const char* a_name,
-                       const char* b_name) {
+std::string difference(const ModelPlan& model, const BoundaryActions& a, const BoundaryActions& b,
+                       const char* a_name, const char* b_name) {
   std::string text;
   const auto part = [&](const char* verb, const std::vector<ParamId>& of_a,
                         const std::vector<ParamId>& of_b) {
@@ -183,18 +193,19 @@ SchedulerComparison compare_schedulers(const ModelPlan& model, std::uint32_t wor
   const Run a = third(first);
   const Run b = third(second);
   SchedulerComparison comparison{a.totals, b.totals, {}};
-  // Both saw the same visits, so their deeds pair up.
-  for (std::size_t i = 0; i < a.deeds.size(); ++i) {
-    std::string text = difference(model, a.deeds[i], b.deeds[i], to_string(first), to_string(second));
+  // Both saw the same visits, so boundaries pair up.
+  for (std::size_t i = 0; i < a.boundaries.size(); ++i) {
+    std::string text =
+        difference(model, a.boundaries[i], b.boundaries[i], to_string(first), to_string(second));
     if (text.empty()) continue;
     comparison.differences.push_back(
-        {static_cast<std::int64_t>(i), a.deeds[i].module, a.deeds[i].direction, std::move(text)});
+        {static_cast<std::int64_t>(i), a.boundaries[i].module, a.boundaries[i].direction, std::move(text)});
   }
   // Ours leaves frozen ones whole.
-  if (a.after_step != b.after_step && !a.deeds.empty()) {
-    const Deed& last = a.deeds.back();
+  if (a.after_step != b.after_step && !a.boundaries.empty()) {
+    const BoundaryActions& last = a.boundaries.back();
     comparison.differences.push_back(
-        {static_cast<std::int64_t>(a.deeds.size()) - 1, last.module, last.direction,
+        {static_cast<std::int64_t>(a.boundaries.size()) - 1, last.module, last.direction,
          std::string("after the optimizer step: ") + to_string(first) + " gathers " +
              named(model, a.after_step) + ", " + to_string(second) + ' ' + named(model, b.after_step)});
   }

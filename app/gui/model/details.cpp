@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/analysis/coordinator.h"
+#include "app/analysis/decision_text.h"
 #include "app/gui/model/details_fields.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/names.h"
@@ -92,7 +92,7 @@ Details describe_param(const AppState& app, std::uint32_t param, std::uint32_t r
       reason_of(data, ev::status_code(state.status, state.cause), state.module, std::span(&param, 1));
   if (state.cause == ev::StatusCause::invalidation) {
     const auto invalidation = analysis::invalidation_before(data, rank, state.since_ns);
-    if (invalidation) out.reason += ": " + analysis::cause_text(data, *invalidation);
+    if (invalidation) out.reason += ": " + analysis::explain(data, *invalidation);
   }
   const auto history = data.status_history(rank, param, at_ns, kHistoryRows);
   out.history_title = "Latest changes";

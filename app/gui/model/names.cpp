@@ -25,58 +25,6 @@ const char* word(plan::TraceMode mode) noexcept {
   return pick(kWords, mode);
 }
 
-const char* sentence(plan::PrefetchStop stop) noexcept {
-  switch (stop) {
-    case plan::PrefetchStop::disabled:
-      return "prefetching is off (stage3_prefetch_bucket_size is 0)";
-    case plan::PrefetchStop::no_trace:
-      return "no complete trace yet, so what comes next is not known";
-    case plan::PrefetchStop::end_of_trace:
-      return "nothing is left to fetch in the recorded order";
-    case plan::PrefetchStop::bucket_full:
-      return "stage3_prefetch_bucket_size was reached";
-    case plan::PrefetchStop::live_limit:
-      return "stage3_max_live_parameters was reached";
-    case plan::PrefetchStop::offloaded:
-      return "the next partition is still on NVMe";
-    case plan::PrefetchStop::returned:
-      return "a module returned a parameter, which fetches nothing else";
-  }
-  return "unknown reason";
-}
-
-const char* sentence(plan::KeepReason reason) noexcept {
-  switch (reason) {
-    case plan::KeepReason::persistent:
-      return "persistent: at or under stage3_param_persistence_threshold";
-    case plan::KeepReason::reused_soon:
-      return "needed again within stage3_max_reuse_distance";
-    case plan::KeepReason::already_fetched:
-      return "a prefetch already counts on it for a later use";
-    case plan::KeepReason::in_use:
-      return "another active module uses it";
-    case plan::KeepReason::external:
-      return "external: returned by its module, so kept for what runs around that";
-    case plan::KeepReason::not_available:
-      return "was not available, so nothing to release";
-  }
-  return "unknown reason";
-}
-
-const char* sentence(plan::FlushReason reason) noexcept {
-  switch (reason) {
-    case plan::FlushReason::full:
-      return "the next gradient did not fit reduce_bucket_size";
-    case plan::FlushReason::extra_large:
-      return "one gradient larger than reduce_bucket_size";
-    case plan::FlushReason::epilogue:
-      return "end of backward";
-    case plan::FlushReason::boundary:
-      return "gradient accumulation boundary";
-  }
-  return "unknown reason";
-}
-
 std::string module_name(const store::Store& store, std::uint32_t module) {
   if (module == ev::kNoId) return "no module";
   if (store.has_tables()) {

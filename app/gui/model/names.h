@@ -1,4 +1,5 @@
-// The words of the dashboard: ZeRO's terms for every value an event can carry.
+// The words of the dashboard: ZeRO's terms for every value an event can carry. Why something was decided:
+// app/analysis/decision_text.h.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,6 @@
 #include "app/store/store.h"
 #include "instrumentation/event.h"
 #include "instrumentation/gate.h"
-#include "runtime/plan/bucket.h"
 #include "runtime/plan/scheduler.h"
 
 namespace shardscope::gui {
@@ -21,10 +21,6 @@ requires requires(Enum value) { ev::label_of(value); }
 [[nodiscard]] const char* word(Enum value) noexcept { return ev::label_of(value); }
 [[nodiscard]] const char* word(plan::ParamStatus status) noexcept;
 [[nodiscard]] const char* word(plan::TraceMode mode) noexcept;
-/// Whole sentences: why the prefetcher stopped, why a parameter stays, why a bucket went.
-[[nodiscard]] const char* sentence(plan::PrefetchStop stop) noexcept;
-[[nodiscard]] const char* sentence(plan::KeepReason reason) noexcept;
-[[nodiscard]] const char* sentence(plan::FlushReason reason) noexcept;
 
 /// Module path or parameter name by id; the root is the model's name; "module 7" when not in the tables.
 [[nodiscard]] std::string module_name(const store::Store& store, std::uint32_t module);

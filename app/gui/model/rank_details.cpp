@@ -1,7 +1,7 @@
 // Details of a rank and of a step.
 #include <algorithm>
 
-#include "app/analysis/coordinator.h"
+#include "app/analysis/decision_text.h"
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/quantity_text.h"
 #include "app/gui/model/clock_bound.h"
@@ -43,7 +43,7 @@ void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) 
   const analysis::TraceInvalidation why = analysis::read_invalidation(rank, *first);
   add(out, "trace invalidated", times == 1 ? "once" : std::to_string(times) + " times");
   add(out, "at first", timestamp(why.at_ns, 1000));
-  add(out, "cause", analysis::cause_text(data, why));
+  add(out, "cause", analysis::explain(data, why));
 }
 
 /// Ends without a beginning, of each kind that has any.

@@ -1,5 +1,4 @@
-// Stepping: in a recording a time cursor moves along the gates; live, the same wish becomes a stop rule.
-// And the words for what the scheduler did between two gates.
+// Stepping: in a recording a time cursor moves along the gates; live, the same command becomes a stop rule.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/gui/model/run_index.h"
+#include "app/gui/model/scheduler_actions.h"
 #include "app/store/store.h"
 #include "instrumentation/gate.h"
 
@@ -39,32 +38,25 @@ using GateRow = store::Store::GateRow;
 [[nodiscard]] std::optional<GateRow> gate_run_to(const store::Store& store, std::uint32_t rank,
                                                  std::int64_t at_ns, RunTo target, Direction direction);
 
-/// One line of what happened, with what it concerns so that a click can select it.
-struct Deed {
-  std::int64_t at_ns = 0;
-  std::string text;    ///< "Prefetched 2 parameters of h.4.attn (1.77M elements)"
-  std::string reason;  ///< "stopped because stage3_prefetch_bucket_size was reached"; may be empty
-  std::uint32_t param = ev::kNoId, module = ev::kNoId, gather = ev::kNoId;
-};
-/// What the scheduler and the bucket planner of a rank did in [begin, end), alike ones merged.
-[[nodiscard]] std::vector<Deed> deeds_between(const store::Store& store, std::uint32_t rank,
-                                              std::int64_t begin_ns, std::int64_t end_ns);
-
-/// Where a rank stands and what surrounds that place.
-struct Standing {
-  std::uint32_t rank = 0;
-  bool known = false;
+/// Where a rank is at a time: the last gate that it passed, or holds at.
+struct GatePosition {
+  bool known = false;    ///< it has passed a gate; else the rest says nothing
   bool holding = false;  ///< live and paused
   std::uint64_t gate_number = 0;
-  std::string place;           ///< "before the forward of h.3.attn"
-  std::int64_t gate_ns = 0;    ///< when it passed (or reached) that gate
-  std::string previous_place;  ///< of the gate before; empty at the first
-  std::vector<Deed> before;    ///< between the gate before and this one
-  std::vector<Deed> next;      ///< between this gate and the next one
-  std::string next_place;
-  bool predicted = false;  ///< `next` is from the same place of an earlier micro-step
+  std::string place;  ///< "before the forward of h.3.attn"
 };
-[[nodiscard]] Standing standing_of(const store::Store& store, std::uint32_t rank, std::int64_t at_ns);
+[[nodiscard]] GatePosition gate_position(const store::Store& store, std::uint32_t rank, std::int64_t at_ns);
+
+/// What the scheduler did before and does after that gate.
+struct ActionsAround {
+  std::string previous_place;           ///< of the gate before; empty at the first
+  std::vector<SchedulerAction> before;  ///< between the gate before and this one
+  std::vector<SchedulerAction> next;    ///< between this gate and the next one
+  std::string next_place;
+  bool predicted =
+      false;  ///< the next gate is not recorded yet: `next` is from the same place of an earlier micro-step
+};
+[[nodiscard]] ActionsAround actions_around(const store::Store& store, std::uint32_t rank, std::int64_t at_ns);
 
 /// Parameters of a rank by status at a time.
 struct StatusLists {

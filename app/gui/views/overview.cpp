@@ -144,7 +144,7 @@ void OverviewView::ranks(Context& ctx, Rect room) {
     }
     if (wide) {
       const Rect place = row.take_right(place_width);
-      const Standing at = standing_of(app.store(), rank.rank, app.now_ns());
+      const GatePosition at = gate_position(app.store(), rank.rank, app.now_ns());
       const std::string text = rank.finished && !app.cursor_ns
                                    ? (rank.exit_code == 0 ? "finished" : "failed: " + rank.last_words)
                                : at.known ? at.place

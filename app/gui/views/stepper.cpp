@@ -29,11 +29,11 @@ class StepperView final : public View {
 
  private:
   void buttons(Context& ctx, Rect& room);
-  void standings(Context& ctx, Rect& room);
+  void positions(Context& ctx, Rect& room);
   void status(Context& ctx, Rect& room);
   void list(Context& ctx, Rect room, const char* title, const std::vector<std::uint32_t>& params,
             std::int64_t elems, int which);
-  float deeds(Context& ctx, Rect room, const std::vector<Deed>& list);
+  float actions(Context& ctx, Rect room, const std::vector<SchedulerAction>& list);
 
   float rank_scroll_ = 0, text_scroll_ = 0, text_height_ = 0;
   float difference_top_ = 0;  ///< of the scheduler's difference within the scrolled text
@@ -114,7 +114,7 @@ void StepperView::buttons(Context& ctx, Rect& room) {
   }
 }
 
-void StepperView::standings(Context& ctx, Rect& room) {
+void StepperView::positions(Context& ctx, Rect& room) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   const auto ranks = app.store().ranks();
@@ -135,7 +135,7 @@ void StepperView::standings(Context& ctx, Rect& room) {
       ctx.canvas.fill(whole, mix(c.panel, c.accent, 0.18F));
     else if (over)
       ctx.canvas.fill(whole, c.raised);
-    const Standing at = standing_of(app.store(), rank.rank, app.now_ns());
+    const GatePosition at = gate_position(app.store(), rank.rank, app.now_ns());
     // A square holds, a triangle runs, a ring has finished.
     const Rect mark = row.take_left(20);
     const float my = mark.y + kRow / 2;
@@ -229,7 +229,7 @@ void StepperView::status(Context& ctx, Rect& room) {
   list(ctx, columns, "Not available", lists.not_available, lists.not_available_elems, 2);
 }
 
-float StepperView::deeds(Context& ctx, Rect room, const std::vector<Deed>& all) {
+float StepperView::actions(Context& ctx, Rect room, const std::vector<SchedulerAction>& all) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   float y = room.y;
@@ -237,24 +237,24 @@ float StepperView::deeds(Context& ctx, Rect room, const std::vector<Deed>& all) 
     ctx.canvas.text_in({room.x + 14, y, room.w, kRow}, "nothing", c.muted, Font::small);
     return kRow;
   }
-  for (const Deed& deed : all) {
+  for (const SchedulerAction& action : all) {
     const float text_width = room.w - 22;
-    const float h = ctx.canvas.paragraph_height(text_width, deed.text, Font::small);
+    const float h = ctx.canvas.paragraph_height(text_width, action.text, Font::small);
     const float r =
-        deed.reason.empty() ? 0 : ctx.canvas.paragraph_height(text_width, deed.reason, Font::small);
+        action.reason.empty() ? 0 : ctx.canvas.paragraph_height(text_width, action.reason, Font::small);
     const Rect card{room.x, y, room.w, h + r + 4};
     const bool over = ctx.hovered(card);
     if (over) ctx.canvas.fill(card, c.raised, 0.7F);
     ctx.canvas.disc(card.x + 5, card.y + 9, 2.5F, c.accent);
-    ctx.canvas.paragraph({card.x + 14, card.y + 1, text_width, h + 2}, deed.text, c.text, Font::small);
+    ctx.canvas.paragraph({card.x + 14, card.y + 1, text_width, h + 2}, action.text, c.text, Font::small);
     if (r > 0)
-      ctx.canvas.paragraph({card.x + 14, card.y + 1 + h, text_width, r + 2}, deed.reason, c.muted,
+      ctx.canvas.paragraph({card.x + 14, card.y + 1 + h, text_width, r + 2}, action.reason, c.muted,
                            Font::small);
     if (over && ctx.pointer.pressed[0]) {
-      if (deed.param != ev::kNoId)
-        app.select_param(deed.param, app.stepper_rank);
-      else if (deed.module != ev::kNoId)
-        app.select_module(deed.module, app.stepper_rank);
+      if (action.param != ev::kNoId)
+        app.select_param(action.param, app.stepper_rank);
+      else if (action.module != ev::kNoId)
+        app.select_module(action.module, app.stepper_rank);
     }
     y += card.h;
   }
@@ -270,7 +270,7 @@ void StepperView::draw(Context& ctx, Rect room) {
     ctx.empty(room, "No rank yet", "Ranks appear as they connect.");
     return;
   }
-  standings(ctx, room);
+  positions(ctx, room);
   Rect right;
   fill_ = room.w > 900;
   if (fill_) {
@@ -281,8 +281,9 @@ void StepperView::draw(Context& ctx, Rect room) {
     status(ctx, room);
     right = room;
   }
-  const Standing at = standing_of(app.store(), app.stepper_rank, app.now_ns());
-  if (!at.known || right.h < 50) return;
+  const std::optional<GateRow> here = gate_at(app.store(), app.stepper_rank, app.now_ns());
+  if (!here || right.h < 50) return;
+  const ActionsAround around = actions_around(app.store(), app.stepper_rank, app.now_ns());
   right.take_top(8);
   ctx.scroll(&text_scroll_, right, text_height_, text_scroll_);
   const Clip clip(ctx.canvas, right);
@@ -295,7 +296,7 @@ void StepperView::draw(Context& ctx, Rect room) {
     text.take_top(4);
   };
   const bool fetches = app.store().has_tables() && app.store().tables().stage == 3;
-  const std::uint64_t gate = gate_at(app.store(), app.stepper_rank, app.now_ns()).value_or(GateRow{}).number;
+  const std::uint64_t gate = here->number;
   if (fetches) {
     // The difference itself is below what was done; this line leads there.
     const analysis::Scheduling& scheduling = scheduling_.of(app.store(), app.stepper_rank, app.now_ns());
@@ -307,12 +308,13 @@ void StepperView::draw(Context& ctx, Rect room) {
       text.take_top(4);
     }
   }
-  heading(at.previous_place.empty() ? std::string("Done so far") : "Done since " + since(at.previous_place));
-  text.take_top(deeds(ctx, text, at.before) + 10);
-  heading(at.predicted            ? std::string("Next, if it goes as in the micro-step before")
-          : at.next_place.empty() ? std::string("Next")
-                                  : "Next, until " + since(at.next_place));
-  text.take_top(deeds(ctx, text, at.next) + 10);
+  heading(around.previous_place.empty() ? std::string("Done so far")
+                                        : "Done since " + since(around.previous_place));
+  text.take_top(actions(ctx, text, around.before) + 10);
+  heading(around.predicted            ? std::string("Next, if it goes as in the micro-step before")
+          : around.next_place.empty() ? std::string("Next")
+                                      : "Next, until " + since(around.next_place));
+  text.take_top(actions(ctx, text, around.next) + 10);
   if (fetches) {
     const auto& counters = counters_.of(app.store(), app.stepper_rank, app.now_ns());
     heading(fetch_counter_heading(counters, app.stepper_rank));

@@ -267,7 +267,7 @@ void Workspace::banner(Context& ctx, Rect& room) {
   std::string hint;
   Rgb color = c.accent;
   if (app.run->live() && control.paused) {
-    const Standing at = standing_of(app.store(), app.stepper_rank, app.store().end_ns());
+    const GatePosition at = gate_position(app.store(), app.stepper_rank, app.store().end_ns());
     text = "Paused at gate " + grouped(static_cast<std::int64_t>(control.gate)) +
            (at.known ? ", " + at.place : std::string());
     hint = "resumes by itself in " + decimal(control.lease_left_s, 0) + " s if this window goes away";

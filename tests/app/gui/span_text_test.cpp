@@ -93,14 +93,14 @@ TEST_F(OddEnds, AGatherIsCalledAfterWhatItHoldsAndNotAfterWhereItWasIssued) {
 }
 
 TEST_F(OddEnds, TheStepperSaysWhereAPrefetchWasIssuedAndForWhom) {
-  const auto deeds = deeds_between(app_.store(), 0, 0, store::Store::kEnd);
-  const auto started =
-      std::ranges::find_if(deeds, [](const Deed& deed) { return deed.text.starts_with("Prefetch started"); });
-  ASSERT_NE(started, deeds.end());
+  const auto actions = scheduler_actions(app_.store(), 0, 0, store::Store::kEnd);
+  const auto started = std::ranges::find_if(
+      actions, [](const SchedulerAction& action) { return action.text.starts_with("Prefetch started"); });
+  ASSERT_NE(started, actions.end());
   EXPECT_EQ(started->reason, "prefetched at net.first, for net.second");
-  const auto ended =
-      std::ranges::find_if(deeds, [](const Deed& deed) { return deed.text.starts_with("Prefetch 5"); });
-  ASSERT_NE(ended, deeds.end());
+  const auto ended = std::ranges::find_if(
+      actions, [](const SchedulerAction& action) { return action.text.starts_with("Prefetch 5"); });
+  ASSERT_NE(ended, actions.end());
   EXPECT_EQ(ended->text, "Prefetch 5, for net.second: early");
   EXPECT_EQ(ended->reason, "there 8.00 ms before it was needed at net.second");
 }

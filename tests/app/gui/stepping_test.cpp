@@ -64,20 +64,20 @@ TEST_F(Model, StatusListsHoldEveryParameterOnce) {
   EXPECT_GT(lists.not_available.size(), 0U) << "in the middle of a stage-3 step not everything is here";
 }
 
-TEST_F(Model, DeedsSayWhatWasFetchedAndWhyPrefetchingStopped) {
-  const auto deeds = deeds_between(data(), 0, 0, data().end_ns());
+TEST_F(Model, ActionsSayWhatWasFetchedAndWhyPrefetchingStopped) {
+  const auto actions = scheduler_actions(data(), 0, 0, data().end_ns());
   const auto says = [&](const std::string& part) {
-    return std::ranges::any_of(deeds, [&](const Deed& deed) {
-      return deed.text.find(part) != std::string::npos || deed.reason.find(part) != std::string::npos;
+    return std::ranges::any_of(actions, [&](const SchedulerAction& action) {
+      return action.text.find(part) != std::string::npos || action.reason.find(part) != std::string::npos;
     });
   };
   EXPECT_TRUE(says("Prefetch started"));
   EXPECT_TRUE(says("Released"));
-  EXPECT_TRUE(says("Prefetching stopped"));
+  EXPECT_TRUE(says("prefetching stopped at"));
   EXPECT_FALSE(says("unknown"));
 }
 
-TEST(SecondaryCopies, AreToldBesideTheStatusUntilTheWeightsChange) {
+TEST(SecondaryCopies, AreShownBesideTheStatusUntilTheWeightsChange) {
   using ev::EventKind;
   store::ChunkBuilder events;
   const auto status = [&](std::int64_t at, plan::ParamStatus now, bool copy, ev::StatusCause cause,
@@ -112,13 +112,14 @@ TEST(SecondaryCopies, AreToldBesideTheStatusUntilTheWeightsChange) {
   EXPECT_EQ(text_at(650), "not available, secondary copy held");
   EXPECT_EQ(text_at(750), "not available");
   EXPECT_EQ(status_lists(store, 0, 550 - store.origin_ns()).available, std::vector{0U});
-  const std::vector<Deed> deeds = deeds_between(store, 0, 290 - store.origin_ns(), 710 - store.origin_ns());
-  ASSERT_EQ(deeds.size(), 5U);
-  EXPECT_EQ(deeds[0].text, "Released: weight (4 elements); this rank keeps its part of a secondary copy");
-  EXPECT_EQ(deeds[4].text, "Secondary copy ended: weight (4 elements)");
+  const std::vector<SchedulerAction> actions =
+      scheduler_actions(store, 0, 290 - store.origin_ns(), 710 - store.origin_ns());
+  ASSERT_EQ(actions.size(), 5U);
+  EXPECT_EQ(actions[0].text, "Released: weight (4 elements); this rank keeps its part of a secondary copy");
+  EXPECT_EQ(actions[4].text, "Secondary copy ended: weight (4 elements)");
 }
 
-TEST(Deeds, OfAnUpdateSayWhatItDidAndWhy) {
+TEST(SchedulerActions, OfAnUpdateSayWhatItDidAndWhy) {
   store::Store store;
   ev::RunTables tables;
   tables.params = {
@@ -133,7 +134,7 @@ TEST(Deeds, OfAnUpdateSayWhatItDidAndWhy) {
   constexpr auto kNone = ev::kNoId;
   const auto number = [](double value) { return std::bit_cast<std::int64_t>(value); };
   add(ev::EventKind::clip_factor, 0, 7, kNone, kNone, number(0.25));
-  add(ev::EventKind::clip_factor, 0, 7, kNone, kNone, number(1));  // nothing to tell
+  add(ev::EventKind::clip_factor, 0, 7, kNone, kNone, number(1));  // not clipped: no action
   add(ev::EventKind::columns_selected, static_cast<std::uint8_t>(plan::SelectionCause::interval), 0, 7, 2, 8,
       16);
   add(ev::EventKind::columns_selected, 0, 0, 7, 2, 8, 16);  // of an older recording
@@ -144,8 +145,8 @@ TEST(Deeds, OfAnUpdateSayWhatItDidAndWhy) {
   add(ev::EventKind::feedback_reset, 0, 9, 2, kNone, 500);
   store.ingest(chunk);
   std::vector<std::pair<std::string, std::string>> said;
-  for (const Deed& deed : deeds_between(store, 0, 0, store.end_ns() + 1))
-    said.emplace_back(deed.text, deed.reason);
+  for (const SchedulerAction& action : scheduler_actions(store, 0, 0, store.end_ns() + 1))
+    said.emplace_back(action.text, action.reason);
   EXPECT_EQ(
       said,
       (std::vector<std::pair<std::string, std::string>>{
@@ -157,7 +158,7 @@ TEST(Deeds, OfAnUpdateSayWhatItDidAndWhy) {
           {"Deferred update begins: gradients of 4 steps", "enough matrices voted for it in the step before"},
           {"Deferred update begins: gradients of 1 step", ""},
           {"Deferred update published", ""},
-          {"Error feedback forgotten: 2 parameters, 500 elements", "reset_T steps are over"}}));
+          {"Error feedback reset: 2 parameters, 500 elements", "reset_T is over"}}));
 }
 
 TEST(SchedulingAtGate, FindsTheDifferenceFromAGateOn) {

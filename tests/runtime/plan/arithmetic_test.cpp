@@ -1,9 +1,8 @@
-// Loss scale, estimators, closed forms, sentences: figures from the documents.
+// Loss scale, estimators, closed forms: figures from the documents.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/plan/estimator.h"
-#include "runtime/plan/explain.h"
 #include "runtime/plan/loss_scale.h"
 #include "runtime/plan/memory_model.h"
 
@@ -246,39 +245,6 @@ TEST(MemoryModel, VolumesPerStep) {
   EXPECT_EQ(volume(2, 4).text, "4S + S");
   EXPECT_EQ(volume(2, 4).elems, 5 * 107);
   EXPECT_EQ(volume(2, 1, true).text, "3S");
-}
-
-TEST(Explain, SaysWhyPrefetchStopped) {
-  SchedulerConfig config;
-  config.max_live_elems = 60'000;
-  EXPECT_EQ(explain(PrefetchStop::live_limit, 66'113, config),
-            "not prefetched further: the live-parameter limit of 60 000 elements was reached (66 113 live)");
-  EXPECT_THAT(explain(PrefetchStop::live_limit, 50'000, config),
-              HasSubstr("leaves no room for the next one"));
-  EXPECT_EQ(grouped(-1'234'567), "-1 234 567");
-  EXPECT_EQ(grouped(999), "999");
-}
-
-TEST(Explain, NamesModulesAndParameters) {
-  const ModelPlan model = build_model_plan(named_model("mlp"));
-  Invalidation gone;
-  gone.trace_step = 6;
-  gone.expected = ModuleId{7};
-  gone.got = ModuleId{11};
-  gone.released = {ParamId{8}, ParamId{9}, ParamId{10}};
-  EXPECT_EQ(
-      explain(gone, model),
-      "the trace no longer holds at step 6: expected blk.1 (module 7), but got blk.2 (module 11); "
-      "blk.1.ln.weight, blk.1.ln.bias and 1 more (16 512 elements) fetched ahead in vain; no prefetch in the "
-      "rest of this iteration and in the next, which records anew");
-  Flush flush;
-  flush.reason = FlushReason::full;
-  flush.trigger = ParamId{4};
-  flush.elems = 17'000;
-  EXPECT_EQ(
-      explain(flush, model, 20'000),
-      "reduced now: blk.0.fc1.weight (16 384 elements) does not fit the bucket of 20 000 elements, which "
-      "holds 17 000");
 }
 
 }  // namespace

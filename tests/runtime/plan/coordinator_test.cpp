@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/plan/explain.h"
 #include "runtime/plan/fetch_counters.h"
 #include "runtime/plan/trace_agreement.h"
+#include "runtime/plan/trace_warning.h"
 #include "runtime/plan/visit_order.h"
 
 namespace shardscope::plan {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "runtime/plan/explain.h"
 #include "runtime/plan/forward_stack.h"
 #include "runtime/plan/scheduler.h"
 #include "runtime/plan/visit_order.h"
@@ -293,13 +292,6 @@ TEST(ReturnedParams, OfAnotherModuleAreReadFirst) {
       of_weight,
       ElementsAre(std::pair(VisitKind::return_param, kFc), std::pair(VisitKind::use_external, kBlk),
                   std::pair(VisitKind::use_external, kBlk), std::pair(VisitKind::return_param, kBlk)));
-}
-
-TEST(ReturnedParams, AreExplained) {
-  const ModelPlan model = model_with();
-  EXPECT_EQ(
-      explain(KeepReason::external, model.params[raw(kWeight)], SchedulerConfig{}),
-      "blk.fc.weight stays: its module returned it, so it is an external parameter of what runs around it");
 }
 
 }  // namespace
