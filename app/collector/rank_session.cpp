@@ -46,14 +46,14 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
     if (incarnation_) replaced_.push_back(*incarnation_);
     if (replaced_.size() > kKnownReplaced) replaced_.pop_front();
     incarnation_ = header.incarnation;
-    next_sequence_ = confirmed_ = 0;
+    next_sequence_ = confirmed_ = told_ = known_received_ = 0;
     dropped_total_ = 0;
     result.new_process = true;
   }
   if (header.sequence < next_sequence_) {
     // Who has no connection to hear a confirmation over has no reason to repeat anything.
     const bool hears = !route.empty() && (control_incarnation == header.incarnation || node_clock != nullptr);
-    result.order = hears && header.sequence >= confirmed_ ? Order::again : Order::duplicate;
+    result.order = hears && header.sequence >= known_received_ ? Order::again : Order::duplicate;
     return result;
   }
   result.missing = header.sequence - next_sequence_;

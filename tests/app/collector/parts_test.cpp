@@ -92,6 +92,29 @@ TEST(RankSession, NoticesGapsReplaysAndNewProcesses) {
   EXPECT_EQ(rank.take_chunk().lost_before, 2U);
 }
 
+/// [Note: what is sent twice]
+TEST(RankSession, RepeatedIsWhatTheSenderMayNotKnowToBeReceived) {
+  RankSession rank(0);
+  using Order = RankSession::Order;
+  rank.another_process(5);
+  rank.route = "control";
+  for (std::uint64_t i = 0; i < 10; ++i) EXPECT_EQ(rank.accept(header(5, i), 10).order, Order::next);
+  (void)rank.confirm(10);
+  rank.spoke(10.1);
+  EXPECT_EQ(rank.accept(header(5, 0), 10.2).order, Order::again) << "the confirmation may be on its way";
+  for (std::uint64_t i = 10; i < 20; ++i) EXPECT_EQ(rank.accept(header(5, i), 11).order, Order::next);
+  (void)rank.confirm(11);
+  EXPECT_EQ(rank.accept(header(5, 0), 60).order, Order::again) << "it may have been cut off";
+  rank.spoke(60);
+  EXPECT_EQ(rank.accept(header(5, 9), 60).order, Order::duplicate);
+  EXPECT_EQ(rank.accept(header(5, 10), 60).order, Order::again);
+  rank.spoke(60 + RankSession::kToldFor_s);
+  EXPECT_EQ(rank.accept(header(5, 19), 63).order, Order::duplicate);
+  EXPECT_EQ(rank.accept(header(6, 0), 64).order, Order::next);
+  rank.another_process(6);
+  EXPECT_EQ(rank.accept(header(6, 0), 64).order, Order::again) << "another process knows nothing of that";
+}
+
 wire::Batch batch_at(std::int64_t ns) {
   wire::Batch batch;
   batch.events.resize(1);

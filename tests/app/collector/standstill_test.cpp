@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,12 +21,10 @@
 namespace shardscope::collector {
 namespace {
 
-/// Ends every connection of this process to a port of its own, as a network does that loses both hosts: what
-/// the kernel holds of it, sent and not read or not sent yet, is gone. After shutdown() it would still
-/// arrive.
-std::size_t cut_connections_to(const std::string& endpoint) {
+/// Descriptors of this process of the connections to a port of its own.
+std::vector<int> connections_to(const std::string& endpoint) {
   const int port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
-  std::size_t cut = 0;
+  std::vector<int> found;
   for (int fd = 3; fd < 1024; ++fd) {
     sockaddr_in6 address{};
     socklen_t size = sizeof address;
@@ -36,41 +35,79 @@ std::size_t cut_connections_to(const std::string& endpoint) {
     if (address.sin6_family != AF_INET6 && address.sin6_family != AF_INET) continue;
     if (ntohs(address.sin6_port) != port) continue;  // at the same place in both families
     size = sizeof address;
-    if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
-    const sockaddr none{.sa_family = AF_UNSPEC, .sa_data = {}};
-    cut += connect(fd, &none, sizeof none) == 0 ? 1 : 0;  // drops its queues and resets the peer
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0) found.push_back(fd);
   }
-  return cut;
+  return found;
+}
+
+/// Bytes that have arrived over them and lie unread in the kernel.
+std::size_t unread(const std::vector<int>& connections) {
+  std::size_t sum = 0;
+  for (const int fd : connections) {
+    int bytes = 0;
+    EXPECT_EQ(ioctl(fd, FIONREAD, &bytes), 0);
+    sum += static_cast<std::size_t>(bytes);
+  }
+  return sum;
+}
+
+/// Ends them as a network does that loses both hosts: what the kernel holds, sent and not read or not sent
+/// yet, is gone. After shutdown() it would still arrive.
+void cut(const std::vector<int>& connections) {
+  const sockaddr none{.sa_family = AF_UNSPEC, .sa_data = {}};
+  for (const int fd : connections) EXPECT_EQ(connect(fd, &none, sizeof none), 0);  // and resets the peer
+}
+
+constexpr std::uint64_t kLosses = 20;
+
+/// As Rank::step(), of events that no collector sheds.
+void unsheddable_step(Rank& rank, std::uint32_t number) {
+  std::vector<Event> events;
+  const std::int64_t begin = monotonic_now_ns();
+  std::int64_t at = begin;
+  events.push_back(event_of(EventKind::step_begin, at, StreamId::host, number));
+  while (events.size() < kLosses - 1)
+    events.push_back(event_of(EventKind::loss, ++at, StreamId::host, number));
+  events.push_back(event_of(EventKind::step_end, ++at, StreamId::host, number));
+  rank.link->push(std::move(events), 0, begin, at, 25);
+  rank.link->pump();
 }
 
 TEST(Standstill, WhatAConnectionTookWithItIsSentAgain) {
   CollectorOptions options = local();
-  options.intake_bytes = 1U << 20;
+  options.intake_bytes = 256U << 10;
   Collector collector(options);
   Rank rank(collector.publish_endpoint(), 0, 1);
   rank.step(0);
   rank.settle();
   std::uint32_t steps = 1;
+  constexpr std::size_t kKernelBytes = 64U << 10;  // of many messages
   for (int round = 0; round < 3; ++round) {
-    // Nothing is taken in: the connection and the queues before and behind it fill.
+    // Nothing is taken in beyond intake_bytes: the queues fill, and then the connection. Not for a second:
+    // the collector would begin to shed.
     auto hold = std::make_unique<IntakeHold>(collector);
-    for (const std::uint32_t end = steps + 2000; steps < end; ++steps) rank.step(steps);
-    std::uint64_t before = 0;
-    do {
-      before = collector.status().messages;
-      std::this_thread::sleep_for(30ms);
-    } while (collector.status().messages != before);
-    EXPECT_GT(cut_connections_to(collector.publish_endpoint()), 0U);
+    const std::vector<int> connections = connections_to(collector.publish_endpoint());
+    ASSERT_EQ(connections.size(), 1U);
+    // What only waits in the rank's own queue would not be lost with the connection.
+    ASSERT_TRUE(rank.until(
+        [&] {
+          for (int i = 0; i < 20; ++i) unsheddable_step(rank, steps++);
+          return unread(connections) > kKernelBytes;
+        },
+        60s));
+    cut(connections);
     hold.reset();
-    EXPECT_TRUE(rank.until([&] { return collector.status().messages >= steps; }));
+    EXPECT_TRUE(rank.until([&] { return collector.status().messages >= steps; }, 60s));
   }
   rank.finish();
   const CollectorStatus status = collector.status();
-  EXPECT_EQ(status.events, steps * kEventsPerStep);
+  EXPECT_EQ(status.events, kEventsPerStep + (steps - 1) * kLosses);
   EXPECT_EQ(status.dropped, 0U);
   EXPECT_EQ(status.rejected, 0U);
   EXPECT_EQ(rank.link->shed(), 0U);
   EXPECT_TRUE(rank.until([&] { return rank.link->unsent_events() == 0; }));
+  EXPECT_GT(status.repeated, 0U) << "it is not known how much of it had arrived";
+  collector.stop();
   collector.read([&](const store::Store& store) {
     EXPECT_EQ(store.ranks()[0].lost_messages, 0U);
     EXPECT_TRUE(store.gaps().empty());

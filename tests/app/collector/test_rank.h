@@ -115,11 +115,13 @@ class Rank {
     EXPECT_TRUE(until([&] { return link->finish_received(); }));
   }
   /// Sends meanwhile what could not be sent yet, as a publisher's thread does.
-  bool until(const std::function<bool()>& condition) {
-    return eventually([&] {
-      link->pump();
-      return condition();
-    });
+  bool until(const std::function<bool()>& condition, std::chrono::milliseconds limit = 10s) {
+    return eventually(
+        [&] {
+          link->pump();
+          return condition();
+        },
+        limit);
   }
   GateKeeper gate;
   std::unique_ptr<RankLink> link;
