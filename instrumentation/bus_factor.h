@@ -19,8 +19,13 @@ namespace shardscope::instrumentation {
     case CollectiveOp::reduce_scatter:
     case CollectiveOp::all_to_all:
       return (n - 1) / n;
+    case CollectiveOp::gather:
+    case CollectiveOp::scatter:
+      return (n - 1) / n;
     case CollectiveOp::reduce:
     case CollectiveOp::broadcast:
+    case CollectiveOp::send:
+    case CollectiveOp::receive:
       return 1;
     case CollectiveOp::barrier:
       return 0;

@@ -72,7 +72,18 @@ TickClock::TickClock() : identity_(!invariant_counter()) {
   // A first rate from 1 ms: good to about 50 parts in a million, so 250 ns at the first recalibration.
   timespec pause{0, 1'000'000};
   nanosleep(&pause, nullptr);
-  const Pair now = sample();
+  begin_at(sample());
+}
+
+TickClock::TickClock(const Pair& earlier) : TickClock() {
+  // Over less than the first millisecond the rate would be worse than what is known already.
+  if (identity_ || origin_.ns - earlier.ns < 1'000'000) return;
+  segments_.clear();
+  origin_ = earlier;
+  begin_at(sample());
+}
+
+void TickClock::begin_at(const Pair& now) {
   const double rate =
       static_cast<double>(now.ns - origin_.ns) / static_cast<double>(now.ticks - origin_.ticks);
   segments_.push_back({origin_.ticks, origin_.ns, rate});

@@ -48,7 +48,18 @@ namespace shardscope::instrumentation {
 /// One thread uses it.
 class TickClock {
  public:
+  /// A reading of both clocks; `bracket_ns` bounds how far apart the two may be.
+  struct Pair {
+    std::uint64_t ticks = 0;
+    std::int64_t ns = 0;
+    std::int64_t bracket_ns = 0;
+  };
+  /// Both clocks now.
+  [[nodiscard]] static Pair sample() noexcept;
+
   TickClock();
+  /// Converts times since `earlier` as well: the rate up to now is that between the two.
+  explicit TickClock(const Pair& earlier);
   /// Takes a new sample when one is due. Call every few milliseconds.
   void update();
   [[nodiscard]] std::int64_t to_ns(std::uint64_t ticks) const noexcept;
@@ -56,20 +67,13 @@ class TickClock {
   /// reading both at once.
   [[nodiscard]] std::int64_t error_ns() const noexcept { return error_ns_; }
 
-  /// A reading of both clocks; `bracket_ns` bounds how far apart the two may be.
-  struct Pair {
-    std::uint64_t ticks = 0;
-    std::int64_t ns = 0;
-    std::int64_t bracket_ns = 0;
-  };
-
  private:
   struct Segment {
     std::uint64_t ticks = 0;  ///< where it starts
     std::int64_t ns = 0;
     double ns_per_tick = 1;
   };
-  [[nodiscard]] static Pair sample() noexcept;
+  void begin_at(const Pair& now);
 
   Pair origin_;
   std::deque<Segment> segments_;  ///< newest last; a few are kept for late events

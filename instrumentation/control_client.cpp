@@ -118,15 +118,22 @@ void ControlClient::execute(const wire::RankCommand& command) {
   switch (command.kind) {
     case Kind::prepare_pause:
       gate.renew_lease(command.lease_s);
-      send(wire::Prepared{command.id, gate.prepare_pause()});
+      {
+        const GateKeeper::Counts passed = gate.prepare_pause();
+        send(wire::Prepared{command.id, passed.gates, passed.steps});
+      }
       return;
     case Kind::hold_at:
       gate.renew_lease(command.lease_s);
-      gate.hold_at(command.gate);
+      if (command.by_step) {
+        gate.hold_at_step(command.gate);
+      } else {
+        gate.hold_at(command.gate);
+      }
       return;
     case Kind::resume:
       gate.renew_lease(command.lease_s);
-      gate.resume(command.rule);
+      gate.resume(command.rule, command.gate);
       return;
     case Kind::renew_lease:
       gate.renew_lease(command.lease_s);

@@ -5,12 +5,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "instrumentation/event_fields.h"
 #include "instrumentation/ring.h"
+#include "instrumentation/run_tables.h"
 
 namespace shardscope::instrumentation {
 
@@ -68,51 +70,13 @@ template <EventKind kind>
   if (enabled(detail_of(kind))) emit(make<kind>(lane, fields));
 }
 
-// ---- static tables: sent once, kept for late joiners ------------------------------------------------
-struct ModuleInfo {
-  std::uint32_t id = 0, parent = kNoId;
-  std::string path, type;
-  std::vector<std::uint32_t> params;
-  bool hooks = true;
-  friend bool operator==(const ModuleInfo&, const ModuleInfo&) = default;
-};
-struct ParamInfo {
-  std::uint32_t id = 0;
-  std::string name, dtype;
-  std::vector<std::int64_t> shape;
-  std::int64_t elems = 0;
-  std::int64_t shard_elems = 0;  ///< stage 3: per rank with padding; 0 otherwise
-  std::int64_t padding_elems = 0;
-  std::vector<std::uint32_t> modules;  ///< owner first
-  bool persistent = false;
-  bool frozen = false;  ///< not trained: no gradient, no optimizer states
-  friend bool operator==(const ParamInfo&, const ParamInfo&) = default;
-};
-/// A piece of a parameter held by a rank (stages 1, 2: of the flat buffer; stage 3: its shard).
-struct SliceInfo {
-  std::uint32_t param = 0, rank = 0;
-  std::int64_t param_offset = 0, shard_offset = 0, elems = 0, padding_elems = 0;
-  friend bool operator==(const SliceInfo&, const SliceInfo&) = default;
-};
-struct RunTables {
-  std::string run_id;  ///< same on every rank
-  std::string model, device, hardware, versions;
-  std::string config_json;  ///< the whole effective configuration, defaults filled in
-  std::uint32_t rank = 0, world = 1, local_world = 1;
-  std::int32_t stage = 0, pid = 0;
-  std::int64_t elems = 0;         ///< S
-  std::uint32_t param_bytes = 4;  ///< bytes of one stored parameter element
-  std::uint32_t grad_bytes = 4;
-  std::uint32_t master_bytes = 0;  ///< 4 when fp32 master weights are kept beside 16-bit parameters
-  double link_gbps = 0, link_latency_us = 0;  ///< emulated link; 0: none
-  bool simulated = false;
-  std::string host;
-  std::vector<ModuleInfo> modules;
-  std::vector<ParamInfo> params;
-  std::vector<SliceInfo> slices;  ///< of all ranks
-};
-
 // ---- the publisher ------------------------------------------------------------------------------------
+/// What was emitted before there was a publisher and waits in the rings: since when, and how many events the
+/// rings had dropped by then.
+struct KeptBeginning {
+  TickClock::Pair since;
+  std::uint64_t dropped = 0;
+};
 struct PublisherOptions {
   std::string endpoint;  ///< collector, e.g. tcp://127.0.0.1:5711; empty: events are discarded
   std::string key_file;  ///< publishing key; empty: the file that SHARDSCOPE_KEY names, or none
@@ -120,6 +84,7 @@ struct PublisherOptions {
   std::size_t ring_events = 1U << 16;   ///< per thread
   std::size_t queue_bytes = 64U << 20;  ///< unsent batches kept when the collector is slow
   double linger_s = 5;                  ///< longest wait at the end for the collector to take the rest
+  std::optional<KeptBeginning> kept;    ///< what the rings hold is of this run
 };
 
 /// One per process: drains the rings, batches, sends; answers the control channel (gate.h). The
@@ -130,10 +95,14 @@ class Publisher {
   ~Publisher();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
+  /// What is known now; it continues what was. Any thread; not for the hot path.
+  void tables(RunTables tables);
   /// A text with a severity, from any thread; not for the hot path.
   void message(Severity severity, const std::string& text);
   /// A name for kernel_begin; same text, same id.
   [[nodiscard]] std::uint32_t name_id(const std::string& name);
+  /// What of a name tells it apart from others.
+  [[nodiscard]] static std::string name_key(const std::string& name);
   /// Ends the run for the collector: exit code and last message.
   void finish(int exit_code, const std::string& text);
   [[nodiscard]] std::uint64_t dropped() const noexcept;

@@ -98,15 +98,32 @@ inline constexpr std::int64_t kNoDelay = std::numeric_limits<std::int64_t>::min(
 [[nodiscard]] constexpr std::uint8_t status_code(std::uint8_t status, StatusCause cause) noexcept {
   return static_cast<std::uint8_t>((status & 0xF) | (static_cast<std::uint8_t>(cause) << 4));
 }
-/// c of collective_begin and _end: kernels::DType in bits 0-7, CollectiveScope in bits 8-15, ranks of the
-/// communicator in bits 16-31.
+/// c of collective_begin and _end: ElementType in bits 0-7, CollectiveScope in bits 8-14, kEndIsBound in bit
+/// 15, ranks of the communicator in bits 16-31; of scope `group` the group's id instead.
 [[nodiscard]] constexpr std::uint32_t collective_code(std::uint8_t type, CollectiveScope scope,
                                                       std::uint32_t ranks) noexcept {
   return type | static_cast<std::uint32_t>(scope) << 8U | (ranks & 0xFFFFU) << 16U;
 }
 [[nodiscard]] constexpr CollectiveScope scope_of(std::uint32_t collective_code) noexcept {
-  return static_cast<CollectiveScope>(collective_code >> 8U & 0xFFU);
+  return static_cast<CollectiveScope>(collective_code >> 8U & 0x7FU);
 }
+/// In a CollectiveCode: the operation had ended by then, it is not known when.
+inline constexpr std::uint32_t kEndIsBound = 1U << 15U;
+[[nodiscard]] constexpr bool end_is_bound(std::uint32_t collective_code) noexcept {
+  return collective_code != kNoId && (collective_code & kEndIsBound) != 0;
+}
+/// A group's id; kNoId for a collective of another scope.
+[[nodiscard]] constexpr std::uint32_t group_of(std::uint32_t collective_code) noexcept {
+  return collective_code != kNoId && scope_of(collective_code) == CollectiveScope::group
+             ? collective_code >> 16U
+             : kNoId;
+}
+/// a of a collective in a group: the group's id and how many of it there were before, so that no two on a
+/// rank have the same.
+[[nodiscard]] constexpr std::uint32_t group_sequence(std::uint32_t group, std::uint32_t number) noexcept {
+  return ((group + 1) & 0xFFU) << 24U | (number & 0xFFFFFFU);
+}
+/// Meaningless for scope `group`.
 [[nodiscard]] constexpr std::uint32_t ranks_of(std::uint32_t collective_code) noexcept {
   return collective_code >> 16U;
 }

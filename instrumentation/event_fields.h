@@ -39,7 +39,9 @@ struct CollectiveCode {
   [[nodiscard]] constexpr CollectiveScope scope() const noexcept { return scope_of(bits); }
   /// 0: the whole world.
   [[nodiscard]] constexpr std::uint32_t ranks() const noexcept { return ranks_of(bits); }
-  /// Number of the kernels' DType.
+  [[nodiscard]] constexpr std::uint32_t group() const noexcept { return group_of(bits); }
+  [[nodiscard]] constexpr bool end_is_bound() const noexcept { return instrumentation::end_is_bound(bits); }
+  /// An ElementType.
   [[nodiscard]] constexpr std::uint8_t dtype() const noexcept { return static_cast<std::uint8_t>(bits); }
   friend constexpr bool operator==(CollectiveCode, CollectiveCode) = default;
 };

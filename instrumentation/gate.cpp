@@ -18,11 +18,12 @@ enum class Mode : std::uint8_t {
   free,       ///< nothing to stop for
   preparing,  ///< phase 1: wait at the next gate for phase 2
   hold_at,    ///< phase 2: hold at exactly `target`
+  hold_step,  ///< phase 2 where ranks differ: at exactly this of the gates between steps
   rule,       ///< hold where the rule says
 };
 
 PauseCause cause_of(Mode mode, StopRule::Kind kind) noexcept {
-  if (mode == Mode::hold_at) return PauseCause::user;
+  if (mode == Mode::hold_at || mode == Mode::hold_step) return PauseCause::user;
   switch (kind) {
     case StopRule::Kind::never:
     case StopRule::Kind::any_gate:
@@ -116,14 +117,16 @@ void GateKeeper::emit_gate(std::uint64_t number, GateKind kind, std::uint32_t id
   emit(make<EventKind::gate>({.gate = kind, .number = static_cast<std::uint32_t>(number), .id = id}));
 }
 
-void GateKeeper::hold_or_pass(std::uint64_t number, GateKind kind, std::uint32_t id) {
+void GateKeeper::hold_or_go_on(std::uint64_t number, GateKind kind, std::uint32_t id) {
+  if (armed_.load(std::memory_order_relaxed) == 0) return;  // by now; and a forked child takes no lock
   State& s = *state_;
+  const std::uint64_t steps = steps_passed_.load(std::memory_order_relaxed);
   std::unique_lock lock(s.mutex);
 
   // Ends every wait: nobody has renewed the lease, so this rank goes on by itself and says so.
   const auto lease_over = [&] {
     s.mode = Mode::free;
-    armed_.store(false, std::memory_order_seq_cst);
+    armed_.store(0, std::memory_order_seq_cst);
     s.lease_expirations.fetch_add(1);
     s.position.holding = false;
     s.tell();
@@ -142,12 +145,15 @@ void GateKeeper::hold_or_pass(std::uint64_t number, GateKind kind, std::uint32_t
       }
       continue;
     }
-    if (s.mode == Mode::hold_at && number != s.target) {
-      if (number > s.target) {
+    const bool between_steps = s.mode == Mode::hold_step;
+    if (between_steps && kind != GateKind::step) return;
+    if (const std::uint64_t at = between_steps ? steps : number;
+        (s.mode == Mode::hold_at || between_steps) && at != s.target) {
+      if (at > s.target) {
         s.mode = Mode::free;
-        armed_.store(false, std::memory_order_seq_cst);
+        armed_.store(0, std::memory_order_seq_cst);
         post_message(Severity::error, "told to hold at gate " + std::to_string(s.target) +
-                                          " but already at gate " + std::to_string(number) + ": running on");
+                                          " but already at gate " + std::to_string(at) + ": running on");
       }
       return;
     }
@@ -171,7 +177,7 @@ void GateKeeper::hold_or_pass(std::uint64_t number, GateKind kind, std::uint32_t
     drain();
     lock.lock();
   }
-  s.position = {true, number, kind, id};
+  s.position = {true, number, kind, id, steps};
   s.tell();
   ResumeCause resumed = ResumeCause::user;
   // A new phase 1 leaves the rank where it is; phase 2 or a resume moves it.
@@ -193,15 +199,18 @@ void GateKeeper::hold_or_pass(std::uint64_t number, GateKind kind, std::uint32_t
   emit<EventKind::paused_end>({.cause = resumed, .gate_number = static_cast<std::uint32_t>(number)});
 }
 
-std::uint64_t GateKeeper::prepare_pause() {
+GateKeeper::Counts GateKeeper::prepare_pause() {
+  const auto passed = [this] {
+    return Counts{passed_.load(std::memory_order_seq_cst), steps_passed_.load(std::memory_order_seq_cst)};
+  };
   const std::lock_guard lock(state_->mutex);
-  if (state_->shutdown) return passed_.load(std::memory_order_seq_cst);
+  if (state_->shutdown) return passed();
   if (state_->lease_end <= Clock::now()) state_->lease_end = Clock::now() + kFirstLease;
   state_->mode = Mode::preparing;
   // Order matters: every gate numbered above the count read here is passed after `armed_` was set, so it
   // sees it and waits. Both are sequentially consistent, as are the two accesses in pass().
-  armed_.store(true, std::memory_order_seq_cst);
-  return passed_.load(std::memory_order_seq_cst);
+  armed_.store(1, std::memory_order_seq_cst);
+  return passed();
 }
 
 void GateKeeper::hold_at(std::uint64_t gate_number) {
@@ -214,13 +223,24 @@ void GateKeeper::hold_at(std::uint64_t gate_number) {
   state_->changed.notify_all();
 }
 
-void GateKeeper::resume(StopRule rule) {
+void GateKeeper::hold_at_step(std::uint64_t number) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->shutdown || state_->mode != Mode::preparing) return;
+  state_->mode = Mode::hold_step;
+  state_->target = number;
+  ++state_->commands;
+  state_->changed.notify_all();
+}
+
+void GateKeeper::resume(StopRule rule, std::uint64_t renumber) {
   const std::lock_guard lock(state_->mutex);
   if (state_->shutdown) return;
+  // The thread that counts waits in the gate.
+  if (renumber != 0 && state_->position.holding) passed_.store(renumber, std::memory_order_seq_cst);
   state_->mode = rule.kind == StopRule::Kind::never ? Mode::free : Mode::rule;
   state_->rule = rule;
   state_->to_let_through = rule.count;
-  armed_.store(state_->mode != Mode::free, std::memory_order_seq_cst);
+  armed_.store(state_->mode != Mode::free ? 1 : 0, std::memory_order_seq_cst);
   ++state_->commands;
   state_->changed.notify_all();
 }
@@ -236,7 +256,7 @@ void GateKeeper::release_for_shutdown() {
   const std::lock_guard lock(state_->mutex);
   state_->shutdown = true;
   state_->mode = Mode::free;
-  armed_.store(false, std::memory_order_seq_cst);
+  armed_.store(0, std::memory_order_seq_cst);
   ++state_->commands;
   state_->changed.notify_all();
 }
@@ -245,6 +265,8 @@ void GateKeeper::enable() {
   const std::lock_guard lock(state_->mutex);
   state_->shutdown = false;
 }
+
+void GateKeeper::never_hold() noexcept { armed_.store(0, std::memory_order_seq_cst); }
 
 std::uint64_t GateKeeper::lease_expirations() const noexcept { return state_->lease_expirations.load(); }
 

@@ -6,6 +6,12 @@
 // of gates it may have passed. The collector then names the gate after the largest of them, which no rank
 // has passed, and each rank runs on to exactly that one. All ranks have then issued the same collectives,
 // so those complete; the rank drains its streams (`on_hold`) before it reports that it holds.
+//
+// [Note: gates that differ]
+// Stages of a pipeline, experts and an evaluation on rank 0 alone pass gates that others do not: there a
+// number means nothing. Gates between steps are passed by all, so they are counted once more, apart. Where
+// the collector finds that ranks differ it names one of those instead; and when the ranks go on from one,
+// they number their gates alike again.
 #pragma once
 
 #include <atomic>
@@ -53,20 +59,45 @@ class GateKeeper {
   /// The hot path: one increment, two loads, and a `gate` event at detail `modules`. Holds here when told
   /// to. Always from the same thread (the one that issues the run's collectives).
   void pass(GateKind kind, std::uint32_t id) {
-    const std::uint64_t number = passed_.fetch_add(1, std::memory_order_seq_cst) + 1;
-    if (enabled(Detail::modules)) emit_gate(number, kind, id);
-    if (armed_.load(std::memory_order_seq_cst)) hold_or_pass(number, kind, id);
+    if (const Passed passed = count(kind, id); passed.armed) hold_or_go_on(passed.number, kind, id);
   }
+  /// pass() in two halves: the first never waits; the second is called where the first says `armed`.
+  struct Passed {
+    std::uint64_t number = 0;
+    bool armed = false;
+  };
+  [[nodiscard]] Passed count(GateKind kind, std::uint32_t id) {
+    const std::uint64_t number = passed_.fetch_add(1, std::memory_order_seq_cst) + 1;
+    if (kind == GateKind::step) steps_passed_.fetch_add(1, std::memory_order_seq_cst);
+    if (enabled(Detail::modules)) emit_gate(number, kind, id);
+    return {number, armed_.load(std::memory_order_seq_cst) != 0};
+  }
+  void hold_or_go_on(std::uint64_t number, GateKind kind, std::uint32_t id);
   [[nodiscard]] std::uint64_t passed() const noexcept { return passed_.load(); }
+  [[nodiscard]] std::uint64_t steps_passed() const noexcept { return steps_passed_.load(); }
+  /// Not 0 while a gate that is passed may be held; for who reads it without a call.
+  [[nodiscard]] const volatile std::int32_t* armed_flag() const noexcept {
+    static_assert(std::atomic<std::int32_t>::is_always_lock_free &&
+                  sizeof(std::atomic<std::int32_t>) == sizeof(std::int32_t));
+    return reinterpret_cast<const volatile std::int32_t*>(&armed_);
+  }
 
   // Control side (the publisher's control thread).
-  [[nodiscard]] std::uint64_t prepare_pause();  ///< phase 1; returns gates that may have been passed
-  void hold_at(std::uint64_t gate_number);      ///< phase 2
-  void resume(StopRule rule);
+  /// Gates, and gates between steps, that may have been passed.
+  struct Counts {
+    std::uint64_t gates = 0, steps = 0;
+  };
+  [[nodiscard]] Counts prepare_pause();     ///< phase 1
+  void hold_at(std::uint64_t gate_number);  ///< phase 2
+  void hold_at_step(std::uint64_t number);  ///< phase 2, where ranks differ: of the gates between steps
+  /// `renumber`, if not 0: the gate at which this rank holds has this number from now on.
+  void resume(StopRule rule, std::uint64_t renumber = 0);
   void renew_lease(double seconds);
   /// Lets a holding rank go and never holds again until enable(): the run is ending or failing.
   void release_for_shutdown();
   void enable();
+  /// In a child of fork(): no lock is taken, for it may be held by a thread that is not here.
+  void never_hold() noexcept;
   /// Called, from either side, whenever position() changed. Must not call back into the gate keeper.
   void set_on_change(std::function<void()> on_change);
   /// How often this rank has resumed by itself because its lease ran out.
@@ -76,14 +107,14 @@ class GateKeeper {
     std::uint64_t number = 0;
     GateKind kind{};
     std::uint32_t id = 0;
+    std::uint64_t steps = 0;  ///< gates between steps passed by then, this one included
   };
   [[nodiscard]] Position position() const;
 
  private:
   static void emit_gate(std::uint64_t number, GateKind kind, std::uint32_t id) noexcept;
-  void hold_or_pass(std::uint64_t number, GateKind kind, std::uint32_t id);
-  std::atomic<std::uint64_t> passed_{0};
-  std::atomic<bool> armed_{false};
+  std::atomic<std::uint64_t> passed_{0}, steps_passed_{0};
+  std::atomic<std::int32_t> armed_{0};
   struct State;
   std::unique_ptr<State> state_;
 };

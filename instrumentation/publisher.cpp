@@ -40,6 +40,9 @@ void post_message(Severity severity, const std::string& text) {
 }
 
 struct Publisher::State {
+  explicit State(const PublisherOptions& o)
+      : options(o), clock(o.kept ? TickClock(o.kept->since) : TickClock()) {}
+
   PublisherOptions options;
   std::unique_ptr<RankLink> link;  ///< none: events are discarded
 
@@ -233,13 +236,17 @@ struct Publisher::State {
   }
 };
 
-Publisher::Publisher(const PublisherOptions& options, RunTables tables) : state_(std::make_unique<State>()) {
+Publisher::Publisher(const PublisherOptions& options, RunTables tables)
+    : state_(std::make_unique<State>(options)) {
   State& s = *state_;
-  s.options = options;
   RingRegistry::instance().set_capacity(options.ring_events);
-  s.dropped_before = RingRegistry::instance().dropped();
-  RingRegistry::instance().forget_drops();
-  if (options.endpoint.empty()) return;  // nobody to tell: emission stays off
+  s.dropped_before = options.kept ? options.kept->dropped : RingRegistry::instance().dropped();
+  // What was dropped of a kept beginning is missing in this run.
+  if (!options.kept) RingRegistry::instance().forget_drops();
+  if (options.endpoint.empty()) {  // nobody to tell: emission stays off
+    g_detail.store(-1, std::memory_order_relaxed);
+    return;
+  }
   if (tables.pid == 0) tables.pid = getpid();
   GateKeeper::instance().enable();
   RankLinkOptions link;
@@ -258,7 +265,8 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables) : state_
   };
   link.detail = [] { return g_detail.load(std::memory_order_relaxed); };
   s.link = std::make_unique<RankLink>(std::move(link), std::move(tables));
-  s.last_drain_ns = s.began_ns = monotonic_now_ns();
+  s.began_ns = monotonic_now_ns();
+  s.last_drain_ns = options.kept ? options.kept->since.ns : s.began_ns;
   {
     const BlockSignals blocked;
     s.thread = std::thread([&s] { s.run(); });
@@ -287,15 +295,23 @@ Publisher::~Publisher() {
   s.thread.join();
 }
 
+void Publisher::tables(RunTables tables) {
+  if (!state_->link) return;
+  if (tables.pid == 0) tables.pid = getpid();
+  state_->link->post_tables(std::move(tables));
+}
+
 void Publisher::message(Severity severity, const std::string& text) {
   if (!state_->link) return;
   state_->link->post(wire::Body(wire::Text{monotonic_now_ns(), severity, text.substr(0, wire::kMaxText)}));
 }
 
+std::string Publisher::name_key(const std::string& name) { return name.substr(0, wire::kMaxName); }
+
 std::uint32_t Publisher::name_id(const std::string& name) {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);
-  const std::string key = name.substr(0, wire::kMaxName);
+  const std::string key = name_key(name);
   const auto [it, added] = s.names.try_emplace(key, static_cast<std::uint32_t>(s.names.size()));
   if (added && s.link && it->second < wire::kMaxNames) s.link->post(wire::Body(wire::Name{it->second, key}));
   return it->second;

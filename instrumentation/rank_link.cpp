@@ -72,6 +72,7 @@ struct RankLink::State {
 
   std::mutex mutex;  // guards what other threads post
   std::vector<wire::Body> posted;
+  std::optional<RunTables> more;       ///< tables that replace those known
   std::vector<wire::Name> names;       ///< all so far, for a resend
   std::optional<wire::Finish> finish;  ///< likewise
   std::uint64_t posted_lost = 0;
@@ -208,6 +209,11 @@ void RankLink::State::take_posted() {
     const std::lock_guard lock(mutex);
     taken.swap(posted);
     lost = std::exchange(posted_lost, 0);
+    if (more) {
+      tables = std::move(*more);
+      more.reset();
+      queue.push(wire::Body(wire::Tables{tables}));
+    }
     // A collector that takes nothing in asks again every second: the same tables must not pile up here.
     if (resend.exchange(false) && !queue.has_tables()) {
       // In the order in which a collector wants them: tables before everything, names, the end last.
@@ -291,6 +297,11 @@ void RankLink::post(wire::Body body) {
     return;
   }
   s.posted.push_back(std::move(body));
+}
+
+void RankLink::post_tables(RunTables tables) {
+  const std::lock_guard lock(state_->mutex);
+  state_->more = std::move(tables);
 }
 
 std::uint64_t RankLink::shed() const noexcept { return state_->shed.load(std::memory_order_relaxed); }

@@ -76,6 +76,8 @@ class RankLink {
 
   // Any thread.
   void post(wire::Body body);  ///< Text, Name or Finish; bounded, the excess is counted and said
+  /// Instead of those that were there; sent with the next pump(), and to collectors that come later.
+  void post_tables(RunTables tables);
   [[nodiscard]] bool finish_received() const noexcept;
   /// Why the collector takes nothing from this process; empty: it has not said so.
   [[nodiscard]] std::string refusal() const;

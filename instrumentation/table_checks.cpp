@@ -16,11 +16,13 @@ constexpr std::size_t kMostDimensions = 16;
 
 bool is_size(std::int64_t elems) noexcept { return elems >= 0 && elems <= kMostElems; }
 
-const char* wrong_in(const ModuleInfo& module, std::size_t at, std::size_t params) noexcept {
+const char* wrong_in(const ModuleInfo& module, std::size_t at, std::size_t params,
+                     std::size_t models) noexcept {
   // Pre-order numbering: a parent comes before its children, so no cycle is possible.
   if (module.id != at) return "modules are not numbered in order";
   if (module.parent != kNoId && module.parent >= module.id)
     return "a module's parent does not come before it";
+  if (module.model != 0 && module.model >= models) return "a module is of a model that is not there";
   const auto there = [&](std::uint32_t p) { return p < params; };
   if (!std::all_of(module.params.begin(), module.params.end(), there))
     return "a module names a parameter that is not there";
@@ -45,6 +47,42 @@ const char* wrong_in(const SliceInfo& slice, const RunTables& tables) noexcept {
   if (!is_size(slice.param_offset) || !is_size(slice.shard_offset) || !is_size(slice.elems) ||
       !is_size(slice.padding_elems))
     return "a slice's extent is out of range";
+  if (slice.block_elems == 0 && slice.stride_elems == 0) return nullptr;
+  if (!is_size(slice.block_elems) || !is_size(slice.stride_elems) || slice.block_elems < 1 ||
+      slice.stride_elems < slice.block_elems)
+    return "a slice's pieces overlap or have no length";
+  // The last piece may be shorter.
+  const std::int64_t pieces = (slice.elems + slice.block_elems - 1) / slice.block_elems;
+  if (pieces > 1 && slice.stride_elems > kMostElems / (pieces - 1)) return "a slice's extent is out of range";
+  return nullptr;
+}
+
+const char* wrong_in(const GroupInfo& group, std::size_t at, std::uint32_t world) noexcept {
+  if (group.id != at) return "groups are not numbered in order";
+  if (group.purpose > GroupPurpose::expert) return "purpose of a group out of range";
+  if (group.ranks.size() > world) return "a group has more ranks than the world";
+  const auto there = [&](std::uint32_t rank) { return rank < world; };
+  if (!std::all_of(group.ranks.begin(), group.ranks.end(), there))
+    return "a group names a rank that is not there";
+  return nullptr;
+}
+
+/// What a rank says of itself beside the lists that are the same on every rank.
+const char* wrong_in_own(const RunTables& t) noexcept {
+  if (t.models.size() > wire::kMaxModels) return "more models than supported";
+  for (std::size_t i = 0; i < t.models.size(); ++i) {
+    if (t.models[i].id != i) return "models are not numbered in order";
+  }
+  if (t.groups.size() > wire::kMaxGroups) return "more groups than supported";
+  for (std::size_t i = 0; i < t.groups.size(); ++i) {
+    if (const char* wrong = wrong_in(t.groups[i], i, t.world)) return wrong;
+  }
+  const auto lane_there = [](const LaneName& lane) {
+    return static_cast<std::uint8_t>(lane.lane) < kStreamCount;
+  };
+  if (t.lanes.size() > kStreamCount || !std::all_of(t.lanes.begin(), t.lanes.end(), lane_there))
+    return "a name is of no lane";
+  if (t.not_recorded.size() > wire::kMaxNotRecorded) return "more reasons than supported";
   return nullptr;
 }
 
@@ -60,10 +98,11 @@ const char* what_is_wrong(const RunTables& t) noexcept {
     return "the bytes of an element are out of range";
   if (!std::isfinite(t.link_gbps) || !std::isfinite(t.link_latency_us))
     return "emulated link is not a number";
+  if (const char* wrong = wrong_in_own(t)) return wrong;
   if (t.modules.size() > wire::kMaxModules) return "more modules than supported";
   if (t.params.size() > wire::kMaxParams) return "more parameters than supported";
   for (std::size_t i = 0; i < t.modules.size(); ++i) {
-    if (const char* wrong = wrong_in(t.modules[i], i, t.params.size())) return wrong;
+    if (const char* wrong = wrong_in(t.modules[i], i, t.params.size(), t.models.size())) return wrong;
   }
   for (std::size_t i = 0; i < t.params.size(); ++i) {
     if (const char* wrong = wrong_in(t.params[i], i, t.modules.size())) return wrong;

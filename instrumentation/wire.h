@@ -28,6 +28,9 @@ inline constexpr std::size_t kMaxName = 1U << 10;
 inline constexpr std::size_t kMaxConfig = 16U << 20;
 inline constexpr std::size_t kMaxModules = 1U << 20;
 inline constexpr std::size_t kMaxParams = 1U << 20;
+inline constexpr std::size_t kMaxModels = 1U << 10;
+inline constexpr std::size_t kMaxGroups = 255;  ///< of a rank: their number is a byte of a sequence number
+inline constexpr std::size_t kMaxNotRecorded = 64;
 inline constexpr std::uint32_t kMaxWorld = 1U << 20;
 inline constexpr std::uint32_t kMaxNames = 1U << 20;  ///< kernel names of one rank
 // What is counted in a run; more, and sums of it would overflow.
@@ -106,7 +109,8 @@ struct RankCommand {
   };
   std::uint64_t id = 0;
   Kind kind = Kind::renew_lease;
-  std::uint64_t gate = 0;  ///< hold_at
+  std::uint64_t gate = 0;  ///< hold_at; resume: what the gate of a hold is called from now on, 0: as it was
+  bool by_step = false;    ///< hold_at: `gate` counts gates between steps
   double lease_s = 0;      ///< prepare_pause, hold_at, resume, renew_lease: from now
   StopRule rule;           ///< resume
   Detail detail{};         ///< set_detail
@@ -121,6 +125,7 @@ struct Refusal {
 };
 struct Prepared {
   std::uint64_t command = 0, gate = 0;
+  std::uint64_t steps = 0;  ///< gates between steps that may have been passed
 };
 struct Position {
   GateKeeper::Position position;

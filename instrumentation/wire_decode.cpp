@@ -58,7 +58,7 @@ Position position_of(const fb::Position* p) {
   if (p == nullptr) return {};
   Position out;
   out.position = {p->holding(), p->gate(), enum_of(p->kind(), GateKind::optimizer, "gate kind out of range"),
-                  p->id()};
+                  p->id(), p->steps()};
   out.passed = p->passed();
   out.lease_expirations = p->lease_expirations();
   require(p->detail() >= -1 && p->detail() <= static_cast<int>(Detail::kernels), "detail level out of range");
@@ -113,6 +113,48 @@ std::vector<std::uint32_t> ids_of(const flatbuffers::Vector<std::uint32_t>* v) {
   return {v->begin(), v->end()};
 }
 
+/// What a rank says of itself beside the lists that are the same on every rank.
+void take_own(const fb::Tables& t, RunTables& r) {
+  r.framework = text_of(t.framework(), kMaxText, "framework");
+  r.records = t.records();
+  if (t.not_recorded() != nullptr) {
+    require(t.not_recorded()->size() <= kMaxNotRecorded, "more reasons than supported");
+    for (const fb::NotRecorded* lack : *t.not_recorded())
+      r.not_recorded.push_back({lack->what(), text_of(lack->why(), kMaxText, "reason")});
+  }
+  if (t.models() != nullptr) {
+    require(t.models()->size() <= kMaxModels, "more models than supported");
+    for (const fb::Model* m : *t.models()) {
+      r.models.push_back(
+          {m->id(), text_of(m->name(), kMaxText, "model"), text_of(m->role(), kMaxName, "role")});
+    }
+  }
+  if (t.groups() != nullptr) {
+    require(t.groups()->size() <= kMaxGroups, "more groups than supported");
+    for (const fb::Group* g : *t.groups()) {
+      r.groups.push_back({g->id(), text_of(g->name(), kMaxText, "group"),
+                          enum_of(g->purpose(), GroupPurpose::expert, "purpose of a group out of range"),
+                          ids_of(g->ranks())});
+    }
+  }
+  if (t.lanes() != nullptr) {
+    require(t.lanes()->size() <= kStreamCount, "more lanes than there are");
+    for (const fb::LaneName* lane : *t.lanes()) {
+      require(lane->lane() < kStreamCount, "lane out of range");
+      r.lanes.push_back({static_cast<StreamId>(lane->lane()), text_of(lane->name(), kMaxName, "lane")});
+    }
+  }
+  if (t.strides() != nullptr) {
+    for (std::size_t i = 0; i < t.strides()->size(); ++i) {
+      fb::Stride s;
+      std::memcpy(static_cast<void*>(&s), t.strides()->Data() + i * sizeof s, sizeof s);
+      require(s.slice() < r.slices.size(), "a stride is of no slice");
+      r.slices[s.slice()].block_elems = s.block_elems();
+      r.slices[s.slice()].stride_elems = s.stride_elems();
+    }
+  }
+}
+
 Tables tables_of(const fb::Tables& t, const Header& header) {
   Tables out;
   RunTables& r = out.tables;
@@ -147,7 +189,8 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
                     text_of(m->path(), kMaxText, "module path"),
                     text_of(m->type(), kMaxName, "module type"),
                     ids_of(m->params()),
-                    m->hooks()};
+                    m->hooks(),
+                    m->model()};
     r.modules.push_back(std::move(info));
   }
   r.params.reserve(params);
@@ -177,9 +220,10 @@ Tables tables_of(const fb::Tables& t, const Header& header) {
       fb::Slice s;
       std::memcpy(static_cast<void*>(&s), t.slices()->Data() + i * sizeof s, sizeof s);
       r.slices.push_back(
-          {s.param(), s.rank(), s.param_offset(), s.shard_offset(), s.elems(), s.padding_elems()});
+          {s.param(), s.rank(), s.param_offset(), s.shard_offset(), s.elems(), s.padding_elems(), 0, 0});
     }
   }
+  take_own(t, r);
   if (const char* wrong = what_is_wrong(r)) throw BadValue(wrong);
   return out;
 }
@@ -308,6 +352,7 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
       require(out.lease_s >= 0 && out.lease_s <= 86'400, "lease out of range");
       out.rule = rule_of(c.rule());
       out.detail = enum_of(c.detail(), Detail::kernels, "detail level out of range");
+      out.by_step = c.by_step();
       return out;
     }
     case fb::Body_Received: {
@@ -318,7 +363,8 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     case fb::Body_Refusal:
       return Refusal{text_of(f.body_as_Refusal()->why(), kMaxText, "refusal")};
     case fb::Body_Prepared:
-      return Prepared{f.body_as_Prepared()->command(), f.body_as_Prepared()->gate()};
+      return Prepared{f.body_as_Prepared()->command(), f.body_as_Prepared()->gate(),
+                      f.body_as_Prepared()->steps()};
     case fb::Body_Position:
       return position_of(f.body_as_Position());
     case fb::Body_ViewPoll: {

@@ -22,7 +22,7 @@ flatbuffers::Offset<fb::StopRule> rule_of(Builder& b, const StopRule& rule) {
 flatbuffers::Offset<fb::Position> position_of(Builder& b, const Position& p) {
   return fb::CreatePosition(b, p.position.holding, p.position.number,
                             static_cast<std::uint8_t>(p.position.kind), p.position.id, p.passed,
-                            p.lease_expirations, p.detail);
+                            p.lease_expirations, p.detail, p.position.steps);
 }
 
 /// One overload per body: builds it and names its type.
@@ -53,7 +53,7 @@ struct Encode {
       const auto path = b.CreateString(module.path);
       const auto kind = b.CreateSharedString(module.type);
       modules.push_back(fb::CreateModule(b, module.id, module.parent, path, kind,
-                                         b.CreateVector(module.params), module.hooks));
+                                         b.CreateVector(module.params), module.hooks, module.model));
     }
     std::vector<flatbuffers::Offset<fb::Param>> params;
     params.reserve(t.params.size());
@@ -67,7 +67,12 @@ struct Encode {
     }
     std::vector<fb::Slice> slices;
     slices.reserve(t.slices.size());
+    std::vector<fb::Stride> strides;
     for (const SliceInfo& slice : t.slices) {
+      if (slice.block_elems != 0) {
+        strides.emplace_back(static_cast<std::uint32_t>(slices.size()), slice.block_elems,
+                             slice.stride_elems);
+      }
       slices.emplace_back(slice.param, slice.rank, slice.param_offset, slice.shard_offset, slice.elems,
                           slice.padding_elems);
     }
@@ -77,10 +82,47 @@ struct Encode {
     const auto module_vector = b.CreateVector(modules);
     const auto param_vector = b.CreateVector(params);
     const auto slice_vector = b.CreateVectorOfStructs(slices);
+    const Own own = own_of(t);
     return fb::CreateTables(b, t.world, t.local_world, t.stage, t.pid, t.elems, t.param_bytes, t.grad_bytes,
                             t.master_bytes, t.link_gbps, t.link_latency_us, t.simulated, model, device,
-                            hardware, versions, config, host, module_vector, param_vector, slice_vector)
+                            hardware, versions, config, host, module_vector, param_vector, slice_vector,
+                            own.framework, t.records, own.not_recorded, own.models, own.groups, own.lanes,
+                            b.CreateVectorOfStructs(strides))
         .Union();
+  }
+  /// What a rank says of itself beside the lists that are the same on every rank.
+  struct Own {
+    flatbuffers::Offset<flatbuffers::String> framework;
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::NotRecorded>>> not_recorded;
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::Model>>> models;
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::Group>>> groups;
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::LaneName>>> lanes;
+  };
+  Own own_of(const RunTables& t) {
+    Own own;
+    own.framework = b.CreateString(t.framework);
+    std::vector<flatbuffers::Offset<fb::NotRecorded>> lacks;
+    for (const NotRecorded& lack : t.not_recorded)
+      lacks.push_back(fb::CreateNotRecorded(b, lack.what, b.CreateString(lack.why)));
+    own.not_recorded = b.CreateVector(lacks);
+    std::vector<flatbuffers::Offset<fb::Model>> models;
+    for (const ModelInfo& model : t.models) {
+      const auto name = b.CreateString(model.name);
+      models.push_back(fb::CreateModel(b, model.id, name, b.CreateString(model.role)));
+    }
+    own.models = b.CreateVector(models);
+    std::vector<flatbuffers::Offset<fb::Group>> groups;
+    for (const GroupInfo& group : t.groups) {
+      const auto name = b.CreateString(group.name);
+      groups.push_back(fb::CreateGroup(b, group.id, name, static_cast<std::uint8_t>(group.purpose),
+                                       b.CreateVector(group.ranks)));
+    }
+    own.groups = b.CreateVector(groups);
+    std::vector<flatbuffers::Offset<fb::LaneName>> lanes;
+    for (const LaneName& lane : t.lanes)
+      lanes.push_back(fb::CreateLaneName(b, static_cast<std::uint8_t>(lane.lane), b.CreateString(lane.name)));
+    own.lanes = b.CreateVector(lanes);
+    return own;
   }
   Offset operator()(const Text& m) {
     type = fb::Body_Text;
@@ -115,7 +157,7 @@ struct Encode {
   Offset operator()(const RankCommand& m) {
     type = fb::Body_RankCommand;
     return fb::CreateRankCommand(b, m.id, static_cast<std::uint8_t>(m.kind), m.gate, m.lease_s,
-                                 rule_of(b, m.rule), static_cast<std::int8_t>(m.detail))
+                                 rule_of(b, m.rule), static_cast<std::int8_t>(m.detail), m.by_step)
         .Union();
   }
   Offset operator()(const Received& m) {
@@ -129,7 +171,7 @@ struct Encode {
   }
   Offset operator()(const Prepared& m) {
     type = fb::Body_Prepared;
-    return fb::CreatePrepared(b, m.command, m.gate).Union();
+    return fb::CreatePrepared(b, m.command, m.gate, m.steps).Union();
   }
   Offset operator()(const Position& m) {
     type = fb::Body_Position;

@@ -14,8 +14,35 @@ using ev::StreamId;
 
 }  // namespace
 
-std::uint32_t ranks_of(const store::Span& collective, std::uint32_t world) noexcept {
+const ev::GroupInfo* group_of(const store::Store& store, std::uint32_t rank, const store::Span& collective) {
+  const std::uint32_t id = ev::as<ev::EventKind::collective_begin>(collective).code.group();
+  const ev::RunTables* own = id == ev::kNoId ? nullptr : store.rank_tables(rank);
+  return own != nullptr && id < own->groups.size() ? &own->groups[id] : nullptr;
+}
+
+std::uint64_t instance_of(const store::Store& store, std::uint32_t rank, StreamId stream,
+                          const store::Span& collective) {
+  const auto fields = ev::as<ev::EventKind::collective_begin>(collective);
+  const std::uint64_t place = static_cast<std::uint64_t>(stream) << 40 | static_cast<std::uint64_t>(fields.op)
+                                                                             << 32;
+  const ev::GroupInfo* group = group_of(store, rank, collective);
+  if (group == nullptr) return place | fields.sequence;
+  // By name and ranks; FNV-1a.
+  std::uint64_t key = 0xCBF29CE484222325U;
+  const auto mix = [&](std::uint64_t value) { key = (key ^ value) * 0x100000001B3U; };
+  for (const char c : group->name) mix(static_cast<unsigned char>(c));
+  for (const std::uint32_t member : group->ranks) mix(member + 256U);
+  constexpr std::uint32_t kNumber = 0xFFFFFFU;
+  return (place | (fields.sequence & kNumber)) ^ key << 24U;
+}
+
+std::uint32_t ranks_of(const store::Store& store, std::uint32_t rank, const store::Span& collective) {
+  const std::uint32_t world = store.has_tables() ? store.tables().world : 1;
   const ev::CollectiveCode code = ev::as<ev::EventKind::collective_begin>(collective).code;
+  if (code.group() != ev::kNoId) {
+    const ev::GroupInfo* group = group_of(store, rank, collective);
+    return group != nullptr ? static_cast<std::uint32_t>(group->ranks.size()) : world;
+  }
   return !code.known() || code.ranks() == 0 ? world : code.ranks();
 }
 
@@ -38,7 +65,7 @@ void CollectiveTimes::add(const store::Store& store, const RankStep& rank) {
         // Held at a gate, a rank did not wait for others; what is transferred meanwhile runs on.
         own.sum_ns -=
             store::paused_ns(store, rank.rank, span.begin_ns, own.entered ? span.mark_ns : span.end_ns);
-        const auto [at, inserted] = times_.emplace(instance_of(stream, span), own);
+        const auto [at, inserted] = times_.emplace(instance_of(store, rank.rank, stream, span), own);
         if (inserted) return;
         Times& known = at->second;
         known.transfer_ns = std::min(known.transfer_ns, own.transfer_ns);
@@ -48,28 +75,28 @@ void CollectiveTimes::add(const store::Store& store, const RankStep& rank) {
       });
 }
 
-CollectiveTimes::Times CollectiveTimes::of(StreamId stream, const store::Span& collective) const {
-  const auto found = times_.find(instance_of(stream, collective));
+CollectiveTimes::Times CollectiveTimes::of(const store::Store& store, std::uint32_t rank, StreamId stream,
+                                           const store::Span& collective) const {
+  const auto found = times_.find(instance_of(store, rank, stream, collective));
   return found == times_.end() ? times_of(collective) : found->second;
 }
 
 std::map<CollectiveOp, OpTotals> collectives_of_step(const store::Store& store, const RankStep& lowest,
                                                      const CollectiveTimes& times) {
   std::map<CollectiveOp, OpTotals> ops;
-  const std::uint32_t world = store.has_tables() ? store.tables().world : 1;
-  for_each_collective(
-      store, lowest.rank, lowest.begin_ns, lowest.end_ns, [&](StreamId stream, const store::Span& span) {
-        const auto collective = ev::as<ev::EventKind::collective_begin>(span);
-        OpTotals& totals = ops[collective.op];
-        ++totals.count;
-        totals.bytes += collective.bytes;
-        totals.elems += collective.elems;
-        totals.bus_bytes +=
-            static_cast<double>(collective.bytes) * ev::bus_factor(collective.op, ranks_of(span, world));
-        const CollectiveTimes::Times took = times.of(stream, span);
-        totals.transfer_ns += took.transfer_ns;
-        totals.waiting_ns += static_cast<double>(took.sum_ns) / took.ranks;
-      });
+  for_each_collective(store, lowest.rank, lowest.begin_ns, lowest.end_ns,
+                      [&](StreamId stream, const store::Span& span) {
+                        const auto collective = ev::as<ev::EventKind::collective_begin>(span);
+                        OpTotals& totals = ops[collective.op];
+                        ++totals.count;
+                        totals.bytes += collective.bytes;
+                        totals.elems += collective.elems;
+                        totals.bus_bytes += static_cast<double>(collective.bytes) *
+                                            ev::bus_factor(collective.op, ranks_of(store, lowest.rank, span));
+                        const CollectiveTimes::Times took = times.of(store, lowest.rank, stream, span);
+                        totals.transfer_ns += took.transfer_ns;
+                        totals.waiting_ns += static_cast<double>(took.sum_ns) / took.ranks;
+                      });
   return ops;
 }
 

@@ -23,17 +23,17 @@ void for_each_collective(const store::Store& store, std::uint32_t rank, std::int
     });
   }
 }
+/// The described group that a rank's collective is in; null: none, or it is not described.
+[[nodiscard]] const instrumentation::GroupInfo* group_of(const store::Store& store, std::uint32_t rank,
+                                                         const store::Span& collective);
 /// Names an instance of a collective within a step: on every rank it has the same lane, operation and
-/// sequence number.
-[[nodiscard]] inline std::uint64_t instance_of(instrumentation::StreamId stream,
-                                               const store::Span& collective) noexcept {
-  const auto fields = instrumentation::as<instrumentation::EventKind::collective_begin>(collective);
-  return static_cast<std::uint64_t>(stream) << 40 | static_cast<std::uint64_t>(fields.op) << 32 |
-         fields.sequence;
-}
+/// sequence number, and is in the same group, which each rank may give another id.
+[[nodiscard]] std::uint64_t instance_of(const store::Store& store, std::uint32_t rank,
+                                        instrumentation::StreamId stream, const store::Span& collective);
 
-/// Ranks among which a collective was: its own group's, or all where the recording does not say.
-[[nodiscard]] std::uint32_t ranks_of(const store::Span& collective, std::uint32_t world) noexcept;
+/// Ranks among which a rank's collective was: its own group's, or all where the recording does not say.
+[[nodiscard]] std::uint32_t ranks_of(const store::Store& store, std::uint32_t rank,
+                                     const store::Span& collective);
 
 /// The collectives of one step on `lowest`, one of the ranks that were added to `times`: with the shortest
 /// transfer over ranks of each instance, so that waiting for a late peer is not taken for transfer, and with

@@ -120,6 +120,8 @@ std::string explain(KeepReason reason, std::int64_t elems, const DecisionLimits&
       return "its module returned it: it is an external parameter of the module around it";
     case KeepReason::not_available:
       return "it was not available: nothing to release";
+    case KeepReason::reshard_off:
+      return "its group is not resharded after the forward pass";
   }
   return "unknown reason";
 }
@@ -137,6 +139,11 @@ std::string explain(FlushReason reason, std::int64_t elems, const std::string& t
       return "backward has ended with " + elements(elems) + " in the bucket";
     case FlushReason::boundary:
       return "gradient accumulation has ended with " + elements(elems) + " to reduce";
+    case FlushReason::group_changed:
+      return (trigger.empty() ? "the next gradient" : trigger) + " is of another group than the " +
+             elements(elems) + " in the bucket";
+    case FlushReason::group_complete:
+      return "every gradient of its group is there: " + elements(elems);
   }
   return "unknown reason";
 }

@@ -62,7 +62,8 @@ class CollectiveTimes {
   };
   void add(const store::Store& store, const RankStep& rank);
   /// Its own times where no rank added has it.
-  [[nodiscard]] Times of(instrumentation::StreamId stream, const store::Span& collective) const;
+  [[nodiscard]] Times of(const store::Store& store, std::uint32_t rank, instrumentation::StreamId stream,
+                         const store::Span& collective) const;
 
  private:
   std::unordered_map<std::uint64_t, Times> times_;

@@ -16,7 +16,12 @@ std::string not_told(std::string_view what, ev::Detail from, std::optional<ev::D
                      recorded ? std::string(" above ") + store::name_of(*recorded) : "");
 }
 
-std::string missing_reason(const Summary& summary, std::string_view what, ev::Detail from) {
+std::string missing_reason(const Summary& summary, std::string_view what, ev::Detail from,
+                           ev::Capability capability) {
+  if (const auto why =
+          ev::why_not_recorded(summary.framework, summary.records, summary.not_recorded, capability)) {
+    return *why;
+  }
   if (summary.lacking_steps == 0) return not_told(what, from, summary.recorded_detail);
   return fmt::format("events are missing in {} of {} steps: {}", summary.lacking_steps, summary.steps,
                      store::text_of(summary.losses));

@@ -7,6 +7,7 @@
 
 #include "app/analysis/summary.h"
 #include "app/store/store.h"
+#include "instrumentation/capability.h"
 
 namespace shardscope::analysis {
 
@@ -19,9 +20,11 @@ namespace ev = shardscope::instrumentation;
 [[nodiscard]] std::string not_told(std::string_view what, ev::Detail from,
                                    std::optional<ev::Detail> recorded);
 
-/// Why there is no figure about `what`: because events of the steps that it would be of are missing, else as
-/// above. "events are missing in 12 of 12 steps: 300 dropped, 0 messages lost".
-[[nodiscard]] std::string missing_reason(const Summary& summary, std::string_view what, ev::Detail from);
+/// Why there is no figure about `what`, which takes a capability: the run says that it cannot record it, else
+/// because events of the steps that it would be of are missing, else as above. "events are missing in 12 of
+/// 12 steps: 300 dropped, 0 messages lost".
+[[nodiscard]] std::string missing_reason(const Summary& summary, std::string_view what, ev::Detail from,
+                                         ev::Capability capability);
 
 /// "", or where events are missing or the detail was changed: "over 3 of 12 steps; of the others events are
 /// missing" for a figure that is of `steps` of `all`.

@@ -35,12 +35,19 @@ double spans_ms(const store::Store& store, store::LaneId lane, std::int64_t begi
 }
 
 /// Whether a collective stays on one node.
-bool stays_inside(const store::Span& span, const ev::RunTables& tables) {
+bool stays_inside(const store::Store& store, std::uint32_t rank, const store::Span& span) {
+  const ev::RunTables& tables = store.tables();
   if (tables.world <= tables.local_world) return true;
+  if (const ev::GroupInfo* group = group_of(store, rank, span)) {
+    // Ranks of a node follow one another.
+    const std::uint32_t per_node = std::max(tables.local_world, 1U);
+    return std::ranges::all_of(group->ranks,
+                               [&](std::uint32_t member) { return member / per_node == rank / per_node; });
+  }
   const ev::CollectiveCode code = ev::as<EventKind::collective_begin>(span).code;
   const CollectiveScope scope = code.known() ? code.scope() : CollectiveScope::world;
   return scope == CollectiveScope::intra_node ||
-         (scope == CollectiveScope::secondary && ranks_of(span, tables.world) <= tables.local_world);
+         (scope == CollectiveScope::secondary && ranks_of(store, rank, span) <= tables.local_world);
 }
 
 struct CollectiveTransfers {
@@ -82,7 +89,6 @@ void find_shared(std::vector<Moving>& of_rank) {
 
 /// Of one step. A collective's duration is the shortest over the ranks.
 void add_transfers(const store::Store& store, const StepDigest& step, Links& links) {
-  const ev::RunTables& tables = store.tables();
   std::map<std::uint64_t, Collective> collectives;
   std::vector<Moving> of_rank;
   for (const RankStep& rank : step.ranks) {
@@ -90,14 +96,15 @@ void add_transfers(const store::Store& store, const StepDigest& step, Links& lin
     for_each_collective(
         store, rank.rank, rank.begin_ns, rank.end_ns, [&](StreamId stream, const store::Span& span) {
           const auto fields = ev::as<EventKind::collective_begin>(span);
-          const std::uint32_t ranks = ranks_of(span, tables.world);
+          const std::uint32_t ranks = ranks_of(store, rank.rank, span);
           const double bytes = static_cast<double>(fields.bytes) * ev::bus_factor(fields.op, ranks);
           if (bytes <= 0) return;
           const std::int64_t begin = std::max(span.begin_ns, span.mark_ns);
           const Transfer seen{bytes, std::ceil(std::log2(std::max(2U, ranks))),
                               static_cast<double>(span.end_ns - begin)};
           const auto [at, inserted] =
-              collectives.emplace(instance_of(stream, span), Collective{seen, stays_inside(span, tables)});
+              collectives.emplace(instance_of(store, rank.rank, stream, span),
+                                  Collective{seen, stays_inside(store, rank.rank, span)});
           if (!inserted) at->second.transfer.ns = std::min(at->second.transfer.ns, seen.ns);
           of_rank.push_back({begin, span.end_ns, &at->second});
         });

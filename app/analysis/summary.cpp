@@ -28,6 +28,9 @@ void describe_run(const store::Store& store, Summary& summary) {
   summary.model = tables.model;
   summary.config_json = tables.config_json;
   summary.device = tables.device;
+  summary.framework = tables.framework;
+  summary.records = tables.records;
+  summary.not_recorded = tables.not_recorded;
   summary.link_gbps = tables.link_gbps;
   summary.link_latency_us = tables.link_latency_us;
   summary.simulated = tables.simulated;

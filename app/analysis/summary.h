@@ -136,6 +136,9 @@ struct Summary {
   std::int32_t stage = 0;
   std::int64_t params = 0;
   std::string model, config_json, device;
+  std::string framework;      ///< that was watched; empty: not given
+  std::uint64_t records = 0;  ///< what it can record (instrumentation/capability.h); 0: not given
+  std::vector<instrumentation::NotRecorded> not_recorded;
   double link_gbps = 0, link_latency_us = 0;
   bool simulated = false;
   std::uint64_t events = 0;  ///< that the figures are made of

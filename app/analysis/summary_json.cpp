@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/framework_json.h"
 #include "app/analysis/summary.h"
 #include "app/analysis/unbegun_json.h"
 #include "app/store/model_states.h"
@@ -186,6 +187,7 @@ std::string to_json(const Summary& s) {
                 {"simulated", s.simulated}};
   out["run"]["emulated_link"] =
       s.link_gbps > 0 ? json{{"gbps", s.link_gbps}, {"latency_us", s.link_latency_us}} : json(nullptr);
+  add_framework(out["run"], s.framework, s.records, s.not_recorded);
   out["events"] = s.events;
   out["dropped"] = s.losses.dropped;
   out["shed"] = s.losses.shed;

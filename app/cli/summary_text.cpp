@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/framework_json.h"
 #include "app/analysis/memory.h"
 #include "app/analysis/not_told.h"
 #include "app/analysis/quantity_text.h"
@@ -123,8 +124,9 @@ std::string summary_text(const analysis::Summary& s) {
   const auto line = [&](const char* name, const std::string& value) {
     text += plain_format("{:<14} {}\n", name, value);
   };
-  const auto not_told = [&s](const char* what, instrumentation::Detail from) {
-    return analysis::missing_reason(s, what, from);
+  using instrumentation::Capability;
+  const auto not_told = [&s](const char* what, instrumentation::Detail from, Capability capability) {
+    return analysis::missing_reason(s, what, from, capability);
   };
   const auto over = [&](std::uint32_t steps, std::uint32_t all) {
     const std::string covered = analysis::coverage(s, steps, all);
@@ -132,6 +134,9 @@ std::string summary_text(const analysis::Summary& s) {
   };
   line("run", fmt::format("{}, ZeRO-{}, {} ranks, {} parameters, {}{}", s.model, s.stage, s.world, s.params,
                           s.device, s.simulated ? ", simulated" : ""));
+  if (!s.framework.empty()) line("framework", s.framework);
+  for (const instrumentation::NotRecorded& lack : s.not_recorded)
+    line("not recorded", analysis::lack_text(lack));
   if (s.link_gbps > 0)
     line("link", fmt::format("emulated: {} Gbit/s, {} µs", s.link_gbps, s.link_latency_us));
   line("events", fmt::format("{}, {}", s.events, store::text_of(s.losses)));
@@ -181,15 +186,18 @@ std::string summary_text(const analysis::Summary& s) {
   }
   line("", s.unexplained_elements_per_step
                ? fmt::format("{:.0f} unexplained", *s.unexplained_elements_per_step)
-               : "what differs is not known: " +
-                     not_told("gathers and gradients of parameters", instrumentation::Detail::params));
+               : "what differs is not known: " + not_told("gathers and gradients of parameters",
+                                                          instrumentation::Detail::params,
+                                                          Capability::collective_parts));
   line("prefetch", s.prefetch ? prefetch_text(*s.prefetch)
-                              : "not known: " + not_told("prefetches", instrumentation::Detail::params));
+                              : "not known: " + not_told("prefetches", instrumentation::Detail::params,
+                                                         Capability::prefetches));
   if (s.prefetch && s.stage == 3) over(s.prefetch_steps, s.steps);
-  line("trace", s.trace ? fmt::format("{} record, {} complete, {} invalidated (all ranks{})", s.trace->record,
-                                      s.trace->complete, s.trace->invalidated,
-                                      s.lacking_steps > 0 ? "; at least: events are missing" : "")
-                        : "not known: " + not_told("modes of it", instrumentation::Detail::phases));
+  line("trace",
+       s.trace ? fmt::format("{} record, {} complete, {} invalidated (all ranks{})", s.trace->record,
+                             s.trace->complete, s.trace->invalidated,
+                             s.lacking_steps > 0 ? "; at least: events are missing" : "")
+               : "not known: " + not_told("modes of it", instrumentation::Detail::phases, Capability::trace));
   if (s.first_invalidation) {
     line("", fmt::format("first invalidated at trace step {} of rank {}, which {}",
                          s.first_invalidation->trace_step, s.first_invalidation->rank,
@@ -230,11 +238,11 @@ std::string summary_text(const analysis::Summary& s) {
         peak == rank.memory_peak.end() ? std::string("—") : fmt::format("{:.2f}", mib(peak->second.total())));
   }
   if (!s.ranks.empty() && known_steps < s.steps_measured) {
-    text += fmt::format(
-        "what was computed in {} of the {} measured steps is not known: {}\n", s.steps_measured - known_steps,
-        s.steps_measured,
-        known_steps > 0 ? "nothing of it was recorded in them"
-                        : not_told("modules, kernels and optimizer steps", instrumentation::Detail::modules));
+    text += fmt::format("what was computed in {} of the {} measured steps is not known: {}\n",
+                        s.steps_measured - known_steps, s.steps_measured,
+                        known_steps > 0 ? "nothing of it was recorded in them"
+                                        : not_told("modules, kernels and optimizer steps",
+                                                   instrumentation::Detail::modules, Capability::modules));
   }
   if (known_steps > 0 && std::any_of(s.ranks.begin(), s.ranks.end(),
                                      [](const auto& rank) { return rank.time.unrecorded_ns > 0; })) {

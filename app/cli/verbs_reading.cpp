@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/framework_json.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/summary.h"
 #include "app/analysis/unbegun_json.h"
@@ -95,7 +96,11 @@ int print_info(const Reading& reading) {
                     {"versions", t.versions},
                     {"simulated", t.simulated},
                     {"modules", t.modules.size()},
-                    {"parameters", t.params.size()}};
+                    {"parameters", t.params.size()},
+                    {"models", nlohmann::json::array()}};
+      for (const auto& model : t.models)
+        out["run"]["models"].push_back({{"name", model.name}, {"role", model.role}});
+      analysis::add_framework(out["run"], t.framework, t.records, t.not_recorded);
     }
     const auto first = store::first_failure(store);
     out["first_failure"] =
@@ -152,6 +157,8 @@ int print_info(const Reading& reading) {
     say("{:<12} ZeRO-{}, {} ranks, {}{}\n", "training", t.stage, t.world, t.device,
         t.simulated ? ", simulated" : "");
     say("{:<12} {}\n{:<12} {}\n", "hardware", t.hardware, "versions", t.versions);
+    if (!t.framework.empty()) say("{:<12} {}\n", "framework", t.framework);
+    for (const auto& lack : t.not_recorded) say("{:<12} {}\n", "not recorded", analysis::lack_text(lack));
   }
   for (const store::RankRow& rank : store.ranks()) {
     say("{:<12} {} (pid {}): {} events, {} dropped, {} messages lost, clock {} ± {}, drift {}, {}\n",

@@ -34,6 +34,10 @@ bool ends_after_all(CollectiveOp op) {
       return true;
     case CollectiveOp::reduce:
     case CollectiveOp::broadcast:
+    case CollectiveOp::send:
+    case CollectiveOp::receive:
+    case CollectiveOp::gather:
+    case CollectiveOp::scatter:
       return false;
   }
   return false;
@@ -57,7 +61,8 @@ void CollectiveMeetings::add(std::uint32_t rank, std::uint32_t world, std::span<
       if (among_all(fields_of(event).code)) began(rank, world, event, to_node_ns, error_ns, now_s);
     } else if (event.kind == EventKind::collective_entered) {
       met(rank, event, to_node_ns, error_ns);
-    } else if (event.kind == EventKind::collective_end && ends_after_all(fields_of(event).op)) {
+    } else if (event.kind == EventKind::collective_end && ends_after_all(fields_of(event).op) &&
+               !fields_of(event).code.end_is_bound()) {
       met(rank, event, to_node_ns, error_ns + kStamp_ns);
     }
   }

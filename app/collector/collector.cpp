@@ -13,6 +13,7 @@
 
 namespace shardscope::collector {
 
+using instrumentation::GateKind;
 using instrumentation::monotonic_now_ns;
 
 namespace {
@@ -55,6 +56,7 @@ Collector::State::State(CollectorOptions o)
   header.incarnation = instrumentation::random_id();
   header.run_id = options.run_id;
   run_known = !options.run_id.empty();
+  pauses.set_gate_words([this](GateKind kind, std::uint32_t id) { return gate_words(kind, id); });
 }
 
 Collector::Collector(CollectorOptions options) {

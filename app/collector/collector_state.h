@@ -19,6 +19,7 @@
 #include "app/collector/collector.h"
 #include "app/collector/collector_pace.h"
 #include "app/collector/collector_sockets.h"
+#include "app/collector/gate_comparison.h"
 #include "app/collector/pause_coordinator.h"
 #include "app/collector/rank_session.h"
 #include "app/collector/recorder.h"
@@ -96,6 +97,8 @@ struct Collector::State {
   std::uint64_t ping_id = 0;
   CollectiveMeetings meetings;
   bool clocks_differ = false;  ///< some rank's is not this machine's
+  GateComparison gates;
+  std::vector<std::string> module_paths;  ///< for texts about gates; few models have more than are kept
 
   // Shared.
   mutable std::mutex status_mutex;
@@ -136,6 +139,8 @@ struct Collector::State {
   void receive_published();
   void on_published(wire::Message message, std::size_t bytes);
   void on_tables(RankSession& rank, const wire::Tables& tables, std::size_t bytes);
+  void compare_gates(std::uint32_t rank, const wire::Batch& batch);
+  [[nodiscard]] std::string gate_words(instrumentation::GateKind kind, std::uint32_t id) const;
   void on_finish(RankSession& rank, const wire::Finish& finish);
   void flush(RankSession& rank);
   /// Carries out `change`, which may change how much of a rank is pending.

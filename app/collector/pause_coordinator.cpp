@@ -11,6 +11,10 @@ using Kind = wire::RankCommand::Kind;
 namespace {
 /// Answers to phase 1 come from a thread that never waits; a rank that is silent for so long is in trouble.
 constexpr double kPrepareTimeout_s = 5;
+
+std::string numbered_gate(instrumentation::GateKind kind, std::uint32_t id) {
+  return "a gate of kind " + std::to_string(static_cast<int>(kind)) + " and id " + std::to_string(id);
+}
 }  // namespace
 
 wire::RankCommand PauseCoordinator::numbered(wire::RankCommand command) {
@@ -72,12 +76,28 @@ void PauseCoordinator::let_go(const std::string& note) {
   go.lease_s = lease_s_;
   broadcast(go);
   for (auto& [rank, state] : ranks_) {
-    state.holding = false;
-    floor_ = std::max(floor_, state.gate);
+    state.at.holding = false;
+    floor_ = std::max(floor_, state.at.number);
+    step_floor_ = std::max(step_floor_, state.at.steps);
   }
   state_ = State::running;
   after_pause_.reset();
   note_ = note;
+}
+
+void PauseCoordinator::ranks_differ(const std::string& how) {
+  differ_ = true;
+  how_they_differ_ = how;
+}
+
+void PauseCoordinator::fall_back(const std::string& how, double now_s) {
+  const std::optional<StopRule> after = after_pause_;
+  let_go({});
+  ranks_differ(how);
+  // A rule that stops where gates differ would only come to the same again.
+  if (after && (after->kind == StopRule::Kind::step || after->kind == StopRule::Kind::run_to_step))
+    after_pause_ = after;
+  start_pause(now_s);
 }
 
 void PauseCoordinator::start_pause(double now_s) {
@@ -85,6 +105,9 @@ void PauseCoordinator::start_pause(double now_s) {
   prepare.kind = Kind::prepare_pause;
   prepare.lease_s = lease_left(now_s);
   for (auto& [rank, state] : ranks_) state.prepared.reset();
+  by_step_ = differ_;
+  first_hold_s_ = 0;
+  if (by_step_) note_ = how_they_differ_ + "; the run is stopped between steps";
   prepare_id_ = last_id_;
   broadcast(prepare);
   renewed_s_ = now_s;
@@ -95,17 +118,18 @@ void PauseCoordinator::start_pause(double now_s) {
 void PauseCoordinator::prepared(std::uint32_t rank, const wire::Prepared& answer, double now_s) {
   // An answer to an earlier, abandoned pause says nothing about this one.
   if (state_ != State::preparing || answer.command <= prepare_id_) return;
-  ranks_[rank].prepared = answer.gate;
+  ranks_[rank].prepared = instrumentation::GateKeeper::Counts{answer.gate, answer.steps};
   if (!complete()) return;
   std::uint64_t largest = 0;
   for (const auto& [id, state] : ranks_) {
     if (!state.prepared) return;
-    largest = std::max(largest, *state.prepared);
+    largest = std::max(largest, by_step_ ? state.prepared->steps : state.prepared->gates);
   }
   target_ = largest + 1;
   wire::RankCommand hold;
   hold.kind = Kind::hold_at;
   hold.gate = target_;
+  hold.by_step = by_step_;
   hold.lease_s = lease_left(now_s);
   broadcast(hold);
   renewed_s_ = now_s;
@@ -121,36 +145,72 @@ void PauseCoordinator::position(std::uint32_t rank, const wire::Position& positi
   const bool expired = about_this && state.seen && position.lease_expirations > state.lease_expirations;
   state.seen = true;
   state.lease_expirations = position.lease_expirations;
-  state.holding = position.position.holding;
-  state.gate = position.position.number;
+  state.at = position.position;
   if (expired && state_ != State::running) {
     let_go("rank " + std::to_string(rank) + " resumed by itself: no viewer renewed the pause");
     return;
   }
   // Ranks say where they are every second: while they run, one of them is answer enough for all.
-  if (state.holding) check_holds(now_s);
+  if (state.at.holding) check_holds(now_s);
+}
+
+bool PauseCoordinator::holds(const Rank& rank) const {
+  // A position sent before the rank took the last command still tells of the hold before it: below the
+  // floor. In phase 2 only the target counts.
+  if (!rank.at.holding) return false;
+  const bool stepwise = by_step_ && state_ == State::moving;
+  const std::uint64_t at = stepwise ? rank.at.steps : rank.at.number;
+  if (at <= (stepwise ? step_floor_ : floor_)) return false;
+  return state_ != State::moving || at == target_;
+}
+
+std::string PauseCoordinator::difference() const {
+  const auto& [first, here] = *ranks_.begin();
+  for (const auto& [rank, there] : ranks_) {
+    // Numbers alike are not enough: where ranks pass other gates the same number is another place. Between
+    // steps they do not count.
+    const bool alike = there.at.kind == here.at.kind && there.at.id == here.at.id &&
+                       (by_step_ || there.at.number == here.at.number);
+    if (alike) continue;
+    const auto words = [&](const instrumentation::GateKeeper::Position& at) {
+      return (gate_words_ ? gate_words_(at.kind, at.id) : numbered_gate(at.kind, at.id)) + " (gate " +
+             std::to_string(at.number) + ")";
+    };
+    return "ranks pass different gates: rank " + std::to_string(first) + " is at " + words(here.at) +
+           ", rank " + std::to_string(rank) + " at " + words(there.at);
+  }
+  return {};
 }
 
 void PauseCoordinator::check_holds(double now_s) {
   if (state_ == State::preparing || state_ == State::paused || !complete()) return;
-  // A position sent before the rank took the last command still tells of the hold before it: below the
-  // floor. In phase 2 only the target counts.
   std::uint64_t gate = 0;
-  bool alike = true;
+  std::size_t holding = 0;
   for (const auto& [rank, state] : ranks_) {
-    if (!state.holding || state.gate <= floor_) return;
-    if (state_ == State::moving && state.gate != target_) return;
-    if (gate != 0 && state.gate != gate) alike = false;
-    gate = std::max(gate, state.gate);
+    if (!holds(state)) continue;
+    ++holding;
+    gate = std::max(gate, state.at.number);
   }
-  if (!alike) {
-    let_go("the ranks stopped at different gates: they do not run the same program; resumed");
+  if (holding < ranks_.size()) {
+    if (holding == 0) {
+      first_hold_s_ = 0;
+    } else if (first_hold_s_ == 0) {
+      first_hold_s_ = now_s;
+    }
+    return;
+  }
+  if (const std::string how = difference(); !how.empty()) {
+    if (by_step_ || state_ == State::running) {
+      let_go(how + ": resumed");
+    } else {
+      fall_back(how, now_s);
+    }
     return;
   }
   // From `running`: a collector that was restarted finds the run held by its predecessor.
   gate_ = gate;
   state_ = State::paused;
-  note_.clear();
+  if (!by_step_) note_.clear();
   if (after_pause_) {
     const StopRule rule = *after_pause_;
     resume_with(rule, now_s);
@@ -162,9 +222,18 @@ void PauseCoordinator::resume_with(StopRule rule, double now_s) {
   go.kind = Kind::resume;
   go.rule = rule;
   go.lease_s = lease_left(now_s);
+  // All hold at one gate between steps: from here on they number alike.
+  if (by_step_) {
+    go.gate = alike_from_ = gate_;
+    differ_ = by_step_ = false;
+  }
   broadcast(go);
   floor_ = gate_;
-  for (auto& [rank, state] : ranks_) state.holding = false;
+  for (auto& [rank, state] : ranks_) {
+    state.at.holding = false;
+    step_floor_ = std::max(step_floor_, state.at.steps);
+  }
+  first_hold_s_ = 0;
   after_pause_.reset();
   renewed_s_ = now_s;
   state_ = rule.kind == StopRule::Kind::never ? State::running : State::ruled;
@@ -233,6 +302,16 @@ void PauseCoordinator::tick(double now_s) {
       if (!state.prepared) silent += (silent.empty() ? "" : ", ") + std::to_string(rank);
     }
     let_go("the pause was given up: no answer from rank " + silent);
+    return;
+  }
+  const bool meeting = state_ == State::ruled || (state_ == State::moving && !by_step_);
+  if (meeting && first_hold_s_ != 0 && now_s - first_hold_s_ > meet_s_ && complete()) {
+    std::string holding, away;
+    for (const auto& [rank, state] : ranks_) {
+      std::string& list = holds(state) ? holding : away;
+      if (list.size() < 64) list += (list.empty() ? "" : ", ") + std::to_string(rank);
+    }
+    fall_back("ranks " + holding + " hold and " + away + " did not come there", now_s);
     return;
   }
   const double left = lease_left(now_s);

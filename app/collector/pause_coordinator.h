@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,7 +18,8 @@ namespace wire = instrumentation::wire;
 
 class PauseCoordinator {
  public:
-  explicit PauseCoordinator(double lease_s) : lease_s_(lease_s) {}
+  /// A rank that has not come `meet_s` after another one holds may wait for something from that one.
+  explicit PauseCoordinator(double lease_s, double meet_s = 10) : lease_s_(lease_s), meet_s_(meet_s) {}
 
   // What happened. `now_s`: a monotonic clock in seconds.
   void set_world(std::uint32_t world) { world_ = world; }
@@ -29,6 +31,14 @@ class PauseCoordinator {
   void command(std::uint64_t viewer, const wire::ViewCommand& command, double now_s);
   void heartbeat(std::uint64_t viewer, double now_s);
   void tick(double now_s);
+  /// How texts call a gate; without one by kind and number.
+  void set_gate_words(std::function<std::string(instrumentation::GateKind, std::uint32_t id)> words) {
+    gate_words_ = std::move(words);
+  }
+  /// What was emitted says so (gate_comparison.h): the next pause is at a gate between steps.
+  void ranks_differ(const std::string& how);
+  /// Numbers of gates up to this one say nothing of whether ranks differ; 0: none.
+  [[nodiscard]] std::uint64_t alike_from() const noexcept { return alike_from_; }
 
   struct Outgoing {
     std::uint32_t rank = 0;
@@ -50,9 +60,8 @@ class PauseCoordinator {
   };
   struct Rank {
     bool up = false, finished = false;
-    std::optional<std::uint64_t> prepared;
-    bool holding = false;
-    std::uint64_t gate = 0;
+    std::optional<instrumentation::GateKeeper::Counts> prepared;
+    instrumentation::GateKeeper::Position at;  ///< last known
     std::uint64_t lease_expirations = 0;
     bool seen = false;  ///< lease_expirations is known
   };
@@ -64,9 +73,15 @@ class PauseCoordinator {
   void let_go(const std::string& note);  ///< everything resumes
   void resume_with(instrumentation::StopRule rule, double now_s);
   void check_holds(double now_s);
+  /// Whether a rank holds where the last command told it to.
+  [[nodiscard]] bool holds(const Rank& rank) const;
+  /// In words, where ranks hold at unlike gates; empty: they do not.
+  [[nodiscard]] std::string difference() const;
+  /// They cannot be held there: at the next gate between steps instead.
+  void fall_back(const std::string& how, double now_s);
   [[nodiscard]] double lease_left(double now_s) const;
 
-  double lease_s_;
+  double lease_s_, meet_s_;
   std::uint32_t world_ = 0;
   std::map<std::uint32_t, Rank> ranks_;
   State state_ = State::running;
@@ -75,7 +90,14 @@ class PauseCoordinator {
   double phase_began_s_ = 0;
   std::uint64_t target_ = 0;
   std::uint64_t gate_ = 0;
-  std::uint64_t floor_ = 0;  ///< holds at or before it are from before the last resume
+  std::uint64_t floor_ = 0;       ///< holds at or before it are from before the last resume,
+  std::uint64_t step_floor_ = 0;  ///< and likewise of gates between steps
+  bool by_step_ = false;          ///< `target_` counts gates between steps [Note: gates that differ]
+  bool differ_ = false;           ///< numbers of gates mean other places on other ranks
+  std::string how_they_differ_;
+  std::uint64_t alike_from_ = 0;
+  double first_hold_s_ = 0;  ///< of those that the ranks are brought to; 0: nobody holds yet
+  std::function<std::string(instrumentation::GateKind, std::uint32_t)> gate_words_;
   std::optional<instrumentation::StopRule> after_pause_;
   std::uint64_t controller_ = 0;  ///< the viewer whose heartbeats keep the pause
   double heard_s_ = -1e300;       ///< of the controller

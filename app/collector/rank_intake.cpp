@@ -7,6 +7,7 @@
 
 namespace shardscope::collector {
 
+using instrumentation::GateKind;
 using instrumentation::monotonic_now_ns;
 using instrumentation::ShedClass;
 
@@ -99,6 +100,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     rank.has_tables = false;
     rank.names.clear();
     meetings.restart();
+    gates.restart();
   }
   if (accepted.missing != 0) {
     say(rank.row.rank, clock_now(), Severity::warning,
@@ -130,6 +132,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   if (auto* batch = std::get_if<wire::Batch>(&message.body)) {
     if (clocks_differ && rank.on_refinable_clock()) learn_clocks(rank, *batch);
+    if (world > 1 && !upstream) compare_gates(rank.row.rank, *batch);
     const bool clock_settled =
         rank.clock_known() || now_s() - rank.first_heard_s >= RankSession::kClockWait_s;
     if (clock_settled && recorder_has_room() && rank.begins_another_gap(*batch, now_s())) {
@@ -191,12 +194,55 @@ void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, 
     return;
   }
   local_world = std::max<std::uint32_t>(t.local_world, 1);
+  constexpr std::size_t kMostPaths = 1U << 16;
+  for (std::size_t m = module_paths.size(); m < std::min(t.modules.size(), kMostPaths); ++m)
+    module_paths.push_back(t.modules[m].path);
   rank.row.pid = t.pid;
   rank.row.host = t.host;
   rank.row_dirty = true;
   wire::Header from = header;
   from.rank = rank.row.rank;
   recorder->tables(from, tables, bytes);
+}
+
+std::string Collector::State::gate_words(GateKind kind, std::uint32_t id) const {
+  const auto module = [&](const char* when) {
+    const bool known = id < module_paths.size() && !module_paths[id].empty();
+    return std::string(when) + " " + (known ? module_paths[id] : "module " + std::to_string(id));
+  };
+  switch (kind) {
+    case GateKind::step:
+      return "step " + std::to_string(id);
+    case GateKind::micro_step:
+      return "micro-step " + std::to_string(id);
+    case GateKind::pre_forward:
+      return module("before the forward of");
+    case GateKind::post_forward:
+      return module("after the forward of");
+    case GateKind::pre_backward:
+      return module("before the backward of");
+    case GateKind::post_backward:
+      return module("after the backward of");
+    case GateKind::bucket:
+      return "the flush of bucket " + std::to_string(id);
+    case GateKind::optimizer:
+      return "the optimizer of step " + std::to_string(id);
+  }
+  return "a gate that this program does not know";
+}
+
+void Collector::State::compare_gates(std::uint32_t rank, const wire::Batch& batch) {
+  gates.alike_from(pauses.alike_from());
+  const auto difference = gates.add(rank, batch.events);
+  if (!difference) return;
+  const auto words = [&](const GateComparison::Difference::Gate& gate) {
+    return "rank " + std::to_string(gate.rank) + " passed " + gate_words(gate.kind, gate.id);
+  };
+  const std::string how = "ranks pass different gates: as gate " + std::to_string(difference->number) + " " +
+                          words(difference->one) + ", " + words(difference->other);
+  pauses.ranks_differ(how);
+  say(rank, clock_now(), Severity::warning,
+      how + "; from here on this run is paused between steps only, until it is held there");
 }
 
 void Collector::State::flush(RankSession& rank) {

@@ -8,6 +8,16 @@
 
 namespace shardscope::collector {
 
+namespace {
+std::vector<std::uint8_t> bytes_of(const wire::Header& from, wire::Tables tables) {
+  wire::Message message;
+  message.header = from;
+  message.body = std::move(tables);
+  const wire::Frame frame = wire::encode(message);
+  return {frame.data(), frame.data() + frame.size()};
+}
+}  // namespace
+
 RunSink::RunSink(const std::string& record_path)
     : log_(record_path.empty() ? std::string()
                                : std::filesystem::absolute(record_path).parent_path().string()),
@@ -28,21 +38,16 @@ void RunSink::tables(const wire::Header& from, const wire::Tables& tables) {
   const bool first = !whole_ || whole_->rank == from.rank;
   const bool alike =
       !first && whole_->modules == t.modules && whole_->params == t.params && whole_->slices == t.slices;
-  wire::Message frame;
-  frame.header = from;
-  wire::Tables shown = tables;
-  if (alike) {
-    shown.tables.modules.clear();
-    shown.tables.params.clear();
-    shown.tables.slices.clear();
-  }
-  frame.body = std::move(shown);
-  const wire::Frame encoded = wire::encode(frame);
+  wire::Tables bare{t};
+  bare.tables.modules.clear();
+  bare.tables.params.clear();
+  bare.tables.slices.clear();
+  std::vector<std::uint8_t> bare_bytes = bytes_of(from, std::move(bare));
   wire::ViewItem item;
   item.kind = wire::ViewItem::Kind::tables;
   item.rank = from.rank;
-  item.data.assign(encoded.data(), encoded.data() + encoded.size());
-  if (!log_.add_tables(std::move(item))) return;  // resent on request
+  item.data = alike ? bare_bytes : bytes_of(from, tables);
+  if (!log_.add_tables(std::move(item), std::move(bare_bytes))) return;  // resent on request
   if (first) whole_ = t;
   if (recording_) recording_->tables(from.rank, t);
   const std::lock_guard lock(store_mutex_);

@@ -13,11 +13,17 @@ void ViewLog::append(ViewItem item) {
   log_.append(std::move(item));
 }
 
-bool ViewLog::add_tables(ViewItem item) {
+bool ViewLog::add_tables(ViewItem item, std::vector<std::uint8_t> bare) {
   const std::lock_guard lock(mutex_);
   const auto known = tables_at_.find(item.rank);
-  if (known != tables_at_.end() && statics_[known->second].data == item.data) return false;
-  if (known == tables_at_.end()) tables_at_[item.rank] = statics_.size();
+  if (known != tables_at_.end() && statics_[known->second.at].data == item.data) return false;
+  if (known != tables_at_.end()) {
+    std::vector<std::uint8_t>& before = statics_[known->second.at].data;
+    statics_bytes_ -= before.size();
+    before = std::move(known->second.bare);
+    statics_bytes_ += before.size();
+  }
+  tables_at_[item.rank] = {statics_.size(), std::move(bare)};
   statics_bytes_ += item.data.size();
   statics_.push_back(std::move(item));
   return true;

@@ -21,8 +21,9 @@ class ViewLog {
 
   void append(instrumentation::wire::ViewItem item);
   /// Tables replace those of their rank for viewers to come; sent again unchanged they are left out. Returns
-  /// whether they were new.
-  bool add_tables(instrumentation::wire::ViewItem item);
+  /// whether they were new. `bare`: the same without modules, parameters and slices, which stands in their
+  /// place once others have replaced them.
+  bool add_tables(instrumentation::wire::ViewItem item, std::vector<std::uint8_t> bare);
   void add_name(instrumentation::wire::ViewItem item);
 
   struct Ends {
@@ -41,7 +42,11 @@ class ViewLog {
   ItemLog log_;
   std::vector<instrumentation::wire::ViewItem> statics_;
   std::size_t statics_bytes_ = 0;
-  std::map<std::uint32_t, std::size_t> tables_at_;  ///< rank -> index in `statics_`
+  struct Tables {
+    std::size_t at = 0;  ///< index in `statics_`
+    std::vector<std::uint8_t> bare;
+  };
+  std::map<std::uint32_t, Tables> tables_at_;  ///< by rank
 };
 
 }  // namespace shardscope::collector

@@ -11,6 +11,7 @@
 #include "app/export/span_walk.h"
 #include "app/store/gap_text.h"
 #include "app/store/gather_contents.h"
+#include "app/store/lane_name.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
 #include "instrumentation/event_table.h"
@@ -133,7 +134,7 @@ class ChromeWriter {
     sort_thing("process_sort_index", 0, rank.rank);
     for (const store::LaneId lane : store_.lanes()) {
       if (lane.rank != rank.rank) continue;
-      name_thing("thread_name", tid_of(lane.stream), store::name_of(lane.stream));
+      name_thing("thread_name", tid_of(lane.stream), store::lane_name(store_, lane));
       sort_thing("thread_sort_index", tid_of(lane.stream), tid_of(lane.stream));
     }
   }

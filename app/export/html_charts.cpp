@@ -82,7 +82,7 @@ std::string time_partition_svg(const analysis::Summary& summary) {
   if (body.empty() && summary.steps > 0)
     return "<p class=missing>What was computed is not known: " +
            analysis::missing_reason(summary, "modules, kernels and optimizer steps",
-                                    instrumentation::Detail::modules) +
+                                    instrumentation::Detail::modules, instrumentation::Capability::modules) +
            ".</p>";
   if (body.empty()) return "<p class=missing>No completed step was recorded.</p>";
   return fmt::format(

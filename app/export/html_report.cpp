@@ -152,7 +152,9 @@ std::string communication_html(const analysis::Summary& s) {
                        covered(s.ops_steps, s.steps_measured));
   if (!s.elements_per_step && s.lacking_steps > 0)
     out += "<p class=missing>Elements per step are not known: " +
-           analysis::missing_reason(s, "collectives", instrumentation::Detail::modules) + ".</p>";
+           analysis::missing_reason(s, "collectives", instrumentation::Detail::modules,
+                                    instrumentation::Capability::collectives) +
+           ".</p>";
   out += fmt::format("<p>{} elements per rank and step were communicated{}; {} says {}.",
                      s.elements_per_step ? count_text(*s.elements_per_step) : "—",
                      s.elements_per_step ? covered(s.elements_steps, s.steps_measured) : "",
@@ -173,12 +175,16 @@ std::string communication_html(const analysis::Summary& s) {
         time_text(p.late_wait_ns), p.mistargeted, p.unused);
   } else {
     out += "<p>Prefetches: not known; " +
-           analysis::missing_reason(s, "prefetches", instrumentation::Detail::params) + ". ";
+           analysis::missing_reason(s, "prefetches", instrumentation::Detail::params,
+                                    instrumentation::Capability::prefetches) +
+           ". ";
   }
   out += s.trace ? fmt::format("Fetch trace of all ranks: {} recording, {} complete, {} invalidated.</p>",
                                s.trace->record, s.trace->complete, s.trace->invalidated)
                  : "Fetch trace: not known; " +
-                       analysis::missing_reason(s, "modes of it", instrumentation::Detail::phases) + ".</p>";
+                       analysis::missing_reason(s, "modes of it", instrumentation::Detail::phases,
+                                                instrumentation::Capability::trace) +
+                       ".</p>";
   if (s.first_invalidation) {
     const analysis::TraceInvalidation& first = *s.first_invalidation;
     out += fmt::format(

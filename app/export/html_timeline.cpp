@@ -9,6 +9,7 @@
 #include "app/export/html_parts.h"
 #include "app/export/span_walk.h"
 #include "app/store/gather_contents.h"
+#include "app/store/lane_name.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
 
@@ -196,7 +197,7 @@ std::string timeline_svg(const store::Store& store, std::int64_t begin_ns, std::
       params = params_of_step(store, rank, begin_ns, end_ns);
     }
     body += fmt::format(R"(<text x="0" y="{:.1f}" class="lane">rank {} {}</text>)", y + kLane - 4, lane.rank,
-                        store::name_of(lane.stream));
+                        escape_html(store::lane_name(store, lane)));
     body += fmt::format(R"(<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="rule"/>)", kLabel, kWidth,
                         y + kLane + 1, y + kLane + 1);
     draw_lane(store, lane, params, scale, y, body);

@@ -12,6 +12,7 @@
 #include "app/export/span_walk.h"
 #include "app/store/gap_text.h"
 #include "app/store/gather_contents.h"
+#include "app/store/lane_name.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
 
@@ -108,7 +109,7 @@ class PerfettoWriter {
       if (lane.rank != rank.rank) continue;
       Protobuf order;
       order.varint(descriptor::kOrder, static_cast<std::uint64_t>(lane.stream));
-      describe_track(stream_track(lane), store::name_of(lane.stream), process_track(rank.rank), order);
+      describe_track(stream_track(lane), store::lane_name(store_, lane), process_track(rank.rank), order);
     }
   }
 

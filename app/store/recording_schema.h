@@ -6,7 +6,7 @@
 
 namespace shardscope::store {
 
-inline constexpr std::int32_t kRecordingVersion = 5;                 ///< PRAGMA user_version
+inline constexpr std::int32_t kRecordingVersion = 6;                 ///< PRAGMA user_version
 inline constexpr std::int32_t kRecordingApplicationId = 0x5A534350;  ///< PRAGMA application_id, "ZSCP"
 
 inline constexpr const char* kRecordingSchema = R"sql(
@@ -14,13 +14,18 @@ CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE run(run_id TEXT, model TEXT, device TEXT, hardware TEXT, versions TEXT, config_json TEXT,
   world INTEGER, local_world INTEGER, stage INTEGER, elems INTEGER, param_bytes INTEGER, grad_bytes INTEGER,
   master_bytes INTEGER, link_gbps REAL, link_latency_us REAL, simulated INTEGER);
+CREATE TABLE models(id INTEGER PRIMARY KEY, name TEXT, role TEXT);
+CREATE TABLE process_groups(rank INTEGER, id INTEGER, name TEXT, purpose TEXT, ranks TEXT,
+  PRIMARY KEY(rank, id)) WITHOUT ROWID;
+CREATE TABLE lane_names(rank INTEGER, lane TEXT, name TEXT, PRIMARY KEY(rank, lane)) WITHOUT ROWID;
 CREATE TABLE tables(rank INTEGER PRIMARY KEY, bytes BLOB NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE modules(id INTEGER PRIMARY KEY, parent INTEGER, path TEXT, type TEXT, hooks INTEGER);
+CREATE TABLE modules(id INTEGER PRIMARY KEY, parent INTEGER, path TEXT, type TEXT, hooks INTEGER,
+  model INTEGER);
 CREATE TABLE params(id INTEGER PRIMARY KEY, name TEXT, dtype TEXT, shape TEXT, elems INTEGER,
   shard_elems INTEGER, padding_elems INTEGER, persistent INTEGER, frozen INTEGER);
 CREATE TABLE module_params(module INTEGER, position INTEGER, param INTEGER, PRIMARY KEY(module, position)) WITHOUT ROWID;
 CREATE TABLE slices(param INTEGER, rank INTEGER, param_offset INTEGER, shard_offset INTEGER, elems INTEGER,
-  padding_elems INTEGER);
+  padding_elems INTEGER, block_elems INTEGER, stride_elems INTEGER);
 CREATE TABLE ranks(rank INTEGER PRIMARY KEY, host TEXT, pid INTEGER, connected INTEGER, finished INTEGER,
   exit_code INTEGER, last_words TEXT, events INTEGER, dropped INTEGER, lost_messages INTEGER,
   clock_offset_ns INTEGER, clock_residual_ns INTEGER, gate_number INTEGER, gate_kind INTEGER, gate_id INTEGER,

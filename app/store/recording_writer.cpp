@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "app/store/block_maker.h"
@@ -26,6 +27,7 @@
 #include "app/store/recording_summary.h"
 #include "app/store/run_tables_codec.h"
 #include "app/store/table_checksums.h"
+#include "app/store/table_rows.h"
 #include "app/store/tile.h"
 
 namespace shardscope::store {
@@ -44,7 +46,7 @@ bool is_recording(const std::string& path) {
 namespace {
 
 constexpr std::chrono::milliseconds kCommitInterval{500};
-constexpr int kWholeTables = 2;
+constexpr std::size_t kWholeTables = 2;
 
 /// Which file a path names; nothing if none.
 struct FileIdentity {
@@ -99,9 +101,8 @@ struct RecordingWriter::State {
   std::int64_t last_id = 0;                                    ///< of a chunk
   std::chrono::steady_clock::time_point last_commit = std::chrono::steady_clock::now();
   std::string error;
-  bool has_run = false;
-  bool has_lists = false;  ///< modules, parameters and slices
-  int whole_tables = 0;
+  TableRows table_rows;
+  std::set<std::uint32_t> whole_tables;  ///< ranks whose row of `tables` has modules, parameters and slices
   std::uint64_t chunks = 0, events = 0;
   LastWords last_words;
   std::optional<std::int64_t> origin_ns;  ///< as Store computes it, to keep messages on the collector's clock
@@ -122,8 +123,6 @@ struct RecordingWriter::State {
   [[nodiscard]] bool commit_due() const {
     return std::chrono::steady_clock::now() - last_commit >= kCommitInterval;
   }
-  void write_run(const ev::RunTables& tables);
-  void write_lists(const ev::RunTables& t);
 };
 
 /// Runs `work` inside the open transaction. The first failure ends the recording: what was committed
@@ -211,84 +210,24 @@ RecordingWriter::~RecordingWriter() {
   if (state_->database && state_->is_in_place()) state_->last_words.say_all(*state_->database);
 }
 
-void RecordingWriter::State::write_run(const ev::RunTables& t) {
-  Database& db = *database;
-  db.prepare("INSERT INTO run VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)")
-      .bind(1, t.run_id)
-      .bind(2, t.model)
-      .bind(3, t.device)
-      .bind(4, t.hardware)
-      .bind(5, t.versions)
-      .bind(6, t.config_json)
-      .bind(7, std::int64_t{t.world})
-      .bind(8, std::int64_t{t.local_world})
-      .bind(9, std::int64_t{t.stage})
-      .bind(10, t.elems)
-      .bind(11, std::int64_t{t.param_bytes})
-      .bind(12, std::int64_t{t.grad_bytes})
-      .bind(13, std::int64_t{t.master_bytes})
-      .bind(14, t.link_gbps)
-      .bind(15, t.link_latency_us)
-      .bind(16, std::int64_t{t.simulated})
-      .run();
-}
-
-void RecordingWriter::State::write_lists(const ev::RunTables& t) {
-  Database& db = *database;
-  Statement module = db.prepare("INSERT OR REPLACE INTO modules VALUES(?1,?2,?3,?4,?5)");
-  Statement module_param = db.prepare("INSERT OR REPLACE INTO module_params VALUES(?1,?2,?3)");
-  for (const ev::ModuleInfo& m : t.modules) {
-    // -1 for the root's parent: NULL would make joins drop it.
-    module.bind(1, std::int64_t{m.id})
-        .bind(2, m.parent == ev::kNoId ? std::int64_t{-1} : std::int64_t{m.parent});
-    module.bind(3, m.path).bind(4, m.type).bind(5, std::int64_t{m.hooks}).run();
-    for (std::size_t i = 0; i < m.params.size(); ++i) {
-      module_param.bind(1, std::int64_t{m.id})
-          .bind(2, static_cast<std::int64_t>(i))
-          .bind(3, std::int64_t{m.params[i]})
-          .run();
-    }
-  }
-  Statement param = db.prepare("INSERT OR REPLACE INTO params VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)");
-  for (const ev::ParamInfo& p : t.params) {
-    std::string shape = "[";
-    for (std::size_t d = 0; d < p.shape.size(); ++d) {
-      if (d > 0) shape += ',';
-      shape += std::to_string(p.shape[d]);
-    }
-    shape += ']';
-    param.bind(1, std::int64_t{p.id}).bind(2, p.name).bind(3, p.dtype).bind(4, shape).bind(5, p.elems);
-    param.bind(6, p.shard_elems).bind(7, p.padding_elems).bind(8, std::int64_t{p.persistent});
-    param.bind(9, std::int64_t{p.frozen}).run();
-  }
-  Statement slice = db.prepare("INSERT INTO slices VALUES(?1,?2,?3,?4,?5,?6)");
-  for (const ev::SliceInfo& c : t.slices) {
-    slice.bind(1, std::int64_t{c.param}).bind(2, std::int64_t{c.rank}).bind(3, c.param_offset);
-    slice.bind(4, c.shard_offset).bind(5, c.elems).bind(6, c.padding_elems).run();
-  }
-}
-
 void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
   state_->guarded([&] {
     // The lists are the same on every rank; two copies of them are enough to survive damage to one.
     ev::RunTables own = tables;
-    if (state_->whole_tables >= kWholeTables) {
+    std::set<std::uint32_t>& whole = state_->whole_tables;
+    if (whole.size() >= kWholeTables && !whole.contains(rank)) {
       own.modules.clear();
       own.params.clear();
       own.slices.clear();
     }
-    if (!own.modules.empty()) ++state_->whole_tables;
+    if (!own.modules.empty()) whole.insert(rank);
     const std::vector<std::byte> bytes = encode_tables(own);
     state_->put_tables.bind(1, std::int64_t{rank})
         .bind(2, bytes)
         .bind(3, std::int64_t{crc32c(bytes.data(), bytes.size())});
     state_->put_tables.run();
     state_->blocks.tables(tables);
-    if (!state_->has_run) state_->write_run(tables);
-    state_->has_run = true;
-    // One rank may tell them for all.
-    if (!state_->has_lists && !tables.modules.empty()) state_->write_lists(tables);
-    state_->has_lists = state_->has_lists || !tables.modules.empty();
+    state_->table_rows.write(*state_->database, rank, tables);
   });
 }
 

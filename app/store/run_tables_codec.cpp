@@ -11,7 +11,7 @@ namespace shardscope::store {
 namespace {
 
 namespace ev = shardscope::instrumentation;
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;  ///< 1: without what all_fields() has behind the slices
 
 // One description of the fields serves both directions: `io` is a Writer or a Reader.
 class Writer {
@@ -77,8 +77,46 @@ class Reader {
   ByteReader reader_;
 };
 
+/// One by one as they are in the lists above: which model each module is of, how far a slice's pieces lie
+/// apart.
 template <typename Io, typename Tables>
-void all_fields(Io& io, Tables& t) {
+void later_fields(Io& io, Tables& t) {
+  io.value(t.framework);
+  io.value(t.records);
+  io.list(t.not_recorded, [&](auto& lack) {
+    io.value(lack.what);
+    io.value(lack.why);
+  });
+  io.list(t.models, [&](auto& m) {
+    io.value(m.id);
+    io.value(m.name);
+    io.value(m.role);
+  });
+  io.list(t.groups, [&](auto& g) {
+    io.value(g.id);
+    io.value(g.name);
+    auto purpose = static_cast<std::uint8_t>(g.purpose);
+    io.value(purpose);
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(g)>>)
+      g.purpose = static_cast<ev::GroupPurpose>(purpose);
+    io.list(g.ranks, [&](auto& rank) { io.value(rank); });
+  });
+  io.list(t.lanes, [&](auto& lane) {
+    auto number = static_cast<std::uint8_t>(lane.lane);
+    io.value(number);
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(lane)>>)
+      lane.lane = static_cast<ev::StreamId>(number);
+    io.value(lane.name);
+  });
+  for (auto& m : t.modules) io.value(m.model);
+  for (auto& s : t.slices) {
+    io.value(s.block_elems);
+    io.value(s.stride_elems);
+  }
+}
+
+template <typename Io, typename Tables>
+void all_fields(Io& io, Tables& t, std::uint8_t version) {
   const auto value = [&](auto& v) { io.value(v); };
   io.value(t.run_id);
   io.value(t.model);
@@ -132,6 +170,7 @@ void all_fields(Io& io, Tables& t) {
     io.value(s.elems);
     io.value(s.padding_elems);
   });
+  if (version > 1) later_fields(io, t);
 }
 
 }  // namespace
@@ -140,7 +179,7 @@ std::vector<std::byte> encode_tables(const ev::RunTables& tables) {
   std::vector<std::byte> out;
   Writer writer(out);
   writer.value(kVersion);
-  all_fields(writer, tables);
+  all_fields(writer, tables, kVersion);
   return out;
 }
 
@@ -148,12 +187,12 @@ ev::RunTables decode_tables(const std::byte* data, std::size_t bytes) {
   Reader reader(data, bytes);
   std::uint8_t version = 0;
   reader.value(version);
-  if (version != kVersion) {
+  if (version == 0 || version > kVersion) {
     throw std::runtime_error("static tables: version " + std::to_string(version) +
-                             ", this program reads version " + std::to_string(kVersion));
+                             ", this program reads up to version " + std::to_string(kVersion));
   }
   ev::RunTables tables;
-  all_fields(reader, tables);
+  all_fields(reader, tables, version);
   reader.expect_end();
   if (const char* wrong = ev::what_is_wrong(tables))
     throw std::runtime_error(std::string("static tables: ") + wrong);

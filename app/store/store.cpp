@@ -236,8 +236,13 @@ void Store::set_tables(std::uint32_t rank, const ev::RunTables& tables) {
   State& s = *state_;
   RankData& data = s.data(rank);
   // Modules, parameters and slices are the same on every rank and, with many ranks, large: kept once.
-  const bool poorer = s.tables && tables.modules.empty() && !s.tables->modules.empty();
-  if (!poorer && (!s.tables || rank <= s.tables->rank || s.tables->modules.empty())) {
+  // They grow while the run goes on, on one rank a moment before another.
+  const auto size = [](const ev::RunTables& t) {
+    return t.modules.size() + t.params.size() + t.slices.size();
+  };
+  const bool poorer = s.tables && size(tables) < size(*s.tables);
+  const bool richer = s.tables && size(tables) > size(*s.tables);
+  if (!poorer && (!s.tables || rank <= s.tables->rank || richer)) {
     s.tables = tables;
     s.tables->rank = rank;
   }

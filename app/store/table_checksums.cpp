@@ -73,6 +73,13 @@ constexpr std::array kBlobs = {
             "SELECT rank, substr(bytes, 1, 4), substr(statuses, 1, 4) FROM tails ORDER BY rank", kPlaces},
 };
 
+/// Since version 6.
+constexpr std::array kCheckedSince6 = {
+    Checked{"models", "SELECT * FROM models ORDER BY id", kValues},
+    Checked{"process_groups", "SELECT * FROM process_groups ORDER BY rank, id", kValues},
+    Checked{"lane_names", "SELECT * FROM lane_names ORDER BY rank, lane", kValues},
+};
+
 void append_value(const Statement& row, int column, std::string& text) {
   switch (row.type(column)) {
     case Statement::Type::null:
@@ -136,6 +143,7 @@ void check_sums(Database& database, std::vector<std::string>& problems) {
   };
   check_if_any(kCheckedLater);
   check_if_any(kBlobs);
+  check_if_any(kCheckedSince6);
 }
 
 void check_pages(Database& database, std::vector<std::string>& problems) {
@@ -180,6 +188,7 @@ void write_table_checksums(Database& database) {
   std::for_each(kChecked.begin(), kChecked.end(), write);
   std::for_each(kCheckedLater.begin(), kCheckedLater.end(), write);
   std::for_each(kBlobs.begin(), kBlobs.end(), write);
+  std::for_each(kCheckedSince6.begin(), kCheckedSince6.end(), write);
 }
 
 std::vector<std::string> check_tables(Database& database) {

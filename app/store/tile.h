@@ -22,8 +22,11 @@ inline constexpr unsigned kTileRowBits = 11;
 /// Which row of its rank a tile is of; depth Store::kWaits: the waits, which are spans of the compute lane.
 [[nodiscard]] constexpr std::uint32_t tile_row(ev::StreamId stream, std::uint8_t depth) noexcept {
   constexpr std::uint32_t kDepths = 64;
-  return depth == Store::kWaits ? ev::kStreamCount * kDepths
-                                : static_cast<std::uint32_t>(stream) * kDepths + depth;
+  // The number that was behind the last lane when there were 16; lanes that came later are behind it.
+  constexpr std::uint32_t kWaitsLane = 16;
+  const auto lane = static_cast<std::uint32_t>(stream);
+  return depth == Store::kWaits ? kWaitsLane * kDepths
+                                : (lane < kWaitsLane ? lane : lane + 1) * kDepths + depth;
 }
 
 /// In table `tiles`: of the tile that ends with the block of row `last`.

@@ -1,6 +1,7 @@
 // The C interface's description of a run: modules, parameters, who owns what.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -8,6 +9,7 @@
 
 #include "instrumentation/c_api/run.h"
 #include "instrumentation/c_api/status.h"
+#include "instrumentation/capability.h"
 #include "instrumentation/wire.h"
 
 namespace shardscope::instrumentation::c_api {
@@ -60,6 +62,10 @@ RunTables tables_of(const shardscope_run_info& info) {
   tables.simulated = info.simulated != 0;
   tables.link_gbps = info.link_gbps;
   tables.link_latency_us = info.link_latency_us;
+  tables.framework = limited(info.framework, wire::kMaxText, "framework");
+  require((info.records & ~kAllCapabilities) == 0,
+          "records has bits that this library does not know; use one as new as the header");
+  tables.records = info.records;
   return tables;
 }
 
@@ -74,14 +80,28 @@ std::int64_t elems_of(const std::vector<std::int64_t>& shape) {
   return elems;
 }
 
-/// Runs `body` on the tables of a run that has not started yet.
+/// Pieces of a slice do not overlap, and the last ends within the parameter's `whole` elements.
+void require_strided(const SliceInfo& slice, std::int64_t whole) {
+  if (slice.block_elems == 0 && slice.stride_elems == 0) return;
+  const std::string which = "a slice of parameter " + std::to_string(slice.param);
+  require(slice.block_elems > 0 && slice.stride_elems >= slice.block_elems,
+          which + " has pieces of " + std::to_string(slice.block_elems) + " elements that begin " +
+              std::to_string(slice.stride_elems) + " apart");
+  if (slice.elems == 0) return;
+  const std::int64_t before_last = (slice.elems - 1) / slice.block_elems;
+  const std::int64_t last = slice.elems - before_last * slice.block_elems;
+  require(before_last <= (whole - slice.param_offset - last) / slice.stride_elems,
+          which + " ends behind its " + std::to_string(whole) + " elements");
+}
+
+/// Runs `body` on the tables of a run that goes on, or has not started yet.
 template <typename Body>
 [[nodiscard]] shardscope_status describe(shardscope_run* run, Body&& body) noexcept {
   return guarded([&] {
     require(run != nullptr, "run is NULL");
     const std::lock_guard lock(run->mutex);
-    if (run->phase != shardscope_run::Phase::described)
-      throw Failure(SHARDSCOPE_INVALID_STATE, "the run has started: describe it before shardscope_start()");
+    if (run->phase == shardscope_run::Phase::finished)
+      throw Failure(SHARDSCOPE_INVALID_STATE, "the run has been finished: nothing more can be said of it");
     body(run->tables);
   });
 }
@@ -115,12 +135,17 @@ SHARDSCOPE_API shardscope_status shardscope_add_module(shardscope_run* run, cons
     require(known.parent == SHARDSCOPE_NO_ID || known.parent < next,
             "module " + std::to_string(next) + " has parent " + std::to_string(known.parent) +
                 ", which has not been described; parents come first");
-    tables.modules.push_back({next,
-                              known.parent,
-                              limited(known.path, wire::kMaxText, "path"),
-                              limited(known.type, wire::kMaxName, "type"),
-                              {},
-                              known.hooks != 0});
+    require(known.parent != SHARDSCOPE_NO_ID || known.model == 0 || known.model < tables.models.size(),
+            "module " + std::to_string(next) + " is of model " + std::to_string(known.model) +
+                ", which has not been described");
+    tables.modules.push_back(
+        {next,
+         known.parent,
+         limited(known.path, wire::kMaxText, "path"),
+         limited(known.type, wire::kMaxName, "type"),
+         {},
+         known.hooks != 0,
+         known.parent == SHARDSCOPE_NO_ID ? known.model : tables.modules[known.parent].model});
     if (id != nullptr) *id = next;
   });
 }
@@ -182,8 +207,100 @@ SHARDSCOPE_API shardscope_status shardscope_add_slice(shardscope_run* run, const
     require(known.param_offset <= whole && known.elems <= whole - known.param_offset,
             "a slice of parameter " + std::to_string(known.param) + " ends behind its " +
                 std::to_string(whole) + " elements");
-    tables.slices.push_back(
-        {known.param, known.rank, known.param_offset, known.shard_offset, known.elems, known.padding_elems});
+    const SliceInfo info{known.param, known.rank,          known.param_offset, known.shard_offset,
+                         known.elems, known.padding_elems, known.block_elems,  known.stride_elems};
+    require_strided(info, whole);
+    tables.slices.push_back(info);
+  });
+}
+
+SHARDSCOPE_API shardscope_status shardscope_add_model(shardscope_run* run, const shardscope_model* model,
+                                                      uint32_t* id) {
+  return describe(run, [&](RunTables& tables) {
+    const shardscope_model known = take(model, shardscope_model SHARDSCOPE_MODEL_INIT, "model");
+    const auto next = static_cast<std::uint32_t>(tables.models.size());
+    require(next < wire::kMaxModels, "more models than supported");
+    tables.models.push_back(
+        {next, limited(known.name, wire::kMaxText, "name"), limited(known.role, wire::kMaxName, "role")});
+    if (id != nullptr) *id = next;
+  });
+}
+
+SHARDSCOPE_API shardscope_status shardscope_add_group(shardscope_run* run, const shardscope_group* group,
+                                                      uint32_t* id) {
+  return describe(run, [&](RunTables& tables) {
+    const shardscope_group known = take(group, shardscope_group SHARDSCOPE_GROUP_INIT, "group");
+    const auto next = static_cast<std::uint32_t>(tables.groups.size());
+    require(next < wire::kMaxGroups, "more groups than supported: " + std::to_string(wire::kMaxGroups));
+    require(known.purpose >= SHARDSCOPE_GROUP_OTHER && known.purpose <= SHARDSCOPE_GROUP_EXPERT,
+            "purpose is " + std::to_string(known.purpose) + "; use a SHARDSCOPE_GROUP_...");
+    require(known.count >= 1 && known.count <= tables.world && known.ranks != nullptr,
+            "a group has " + std::to_string(known.count) + " ranks in a world of " +
+                std::to_string(tables.world));
+    GroupInfo info{next, limited(known.name, wire::kMaxText, "name"),
+                   static_cast<GroupPurpose>(known.purpose),
+                   std::vector<std::uint32_t>(known.ranks, known.ranks + known.count)};
+    for (const std::uint32_t rank : info.ranks) {
+      require(rank < tables.world,
+              "a group has rank " + std::to_string(rank) + " in a world of " + std::to_string(tables.world));
+    }
+    tables.groups.push_back(std::move(info));
+    if (id != nullptr) *id = next;
+  });
+}
+
+SHARDSCOPE_API shardscope_status shardscope_name_lane(shardscope_run* run, uint8_t lane, const char* name) {
+  return describe(run, [&](RunTables& tables) {
+    require(lane < kStreamCount, "lane is " + std::to_string(lane) + "; use a SHARDSCOPE_LANE_...");
+    std::string words = limited(name, wire::kMaxName, "name");
+    const auto known = std::find_if(tables.lanes.begin(), tables.lanes.end(), [&](const LaneName& named) {
+      return named.lane == static_cast<StreamId>(lane);
+    });
+    if (known != tables.lanes.end()) {
+      known->name = std::move(words);
+    } else {
+      tables.lanes.push_back({static_cast<StreamId>(lane), std::move(words)});
+    }
+  });
+}
+
+SHARDSCOPE_API shardscope_status shardscope_not_recorded(shardscope_run* run, uint64_t what,
+                                                         const char* why) {
+  return describe(run, [&](RunTables& tables) {
+    require(what != 0 && (what & ~kAllCapabilities) == 0, "what is not one or more SHARDSCOPE_RECORDS_...");
+    std::string words = limited(why, wire::kMaxText, "why");
+    require(!words.empty(), "why is empty; say in words why it cannot be recorded");
+    // The last word on each of them counts.
+    for (NotRecorded& lack : tables.not_recorded) lack.what &= ~what;
+    std::erase_if(tables.not_recorded, [](const NotRecorded& lack) { return lack.what == 0; });
+    tables.not_recorded.push_back({what, std::move(words)});
+    tables.records &= ~what;
+  });
+}
+
+SHARDSCOPE_API shardscope_status shardscope_update_run(shardscope_run* run, const shardscope_run_info* info) {
+  return describe(run, [&](RunTables& tables) {
+    shardscope_run_info known = take(info, shardscope_run_info SHARDSCOPE_RUN_INFO_INIT, "info");
+    // What a run is known by stays; the values that came with these do not matter.
+    known.run_id = tables.run_id.c_str();
+    known.host = tables.host.c_str();
+    known.rank = tables.rank;
+    known.world = tables.world;
+    known.local_world = tables.local_world;
+    RunTables now = tables_of(known);
+    for (const NotRecorded& lack : tables.not_recorded) now.records &= ~lack.what;
+    run->elems_given = known.elems != 0;
+    if (!run->elems_given) {
+      for (const ParamInfo& param : tables.params) now.elems += param.elems;
+    }
+    now.not_recorded = std::move(tables.not_recorded);
+    now.models = std::move(tables.models);
+    now.groups = std::move(tables.groups);
+    now.lanes = std::move(tables.lanes);
+    now.modules = std::move(tables.modules);
+    now.params = std::move(tables.params);
+    now.slices = std::move(tables.slices);
+    tables = std::move(now);
   });
 }
 

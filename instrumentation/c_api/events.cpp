@@ -35,6 +35,24 @@ bool wanted(const shardscope_event& event) noexcept {
   return enabled(static_cast<Detail>(g_levels.of[kind]));
 }
 
+void require_gate(std::int32_t kind) {
+  require(kind >= SHARDSCOPE_GATE_STEP && kind <= SHARDSCOPE_GATE_OPTIMIZER,
+          "gate kind is " + std::to_string(kind) + "; use a SHARDSCOPE_GATE_...");
+}
+
+/// The one thread that is in a gate.
+class InGate {
+ public:
+  InGate() {
+    if (g_in_gate.test_and_set(std::memory_order_acquire))
+      throw Failure(SHARDSCOPE_INVALID_STATE,
+                    "another thread is in a gate: their order must be the same on every rank");
+  }
+  ~InGate() { g_in_gate.clear(std::memory_order_release); }
+  InGate(const InGate&) = delete;
+  InGate& operator=(const InGate&) = delete;
+};
+
 Event to_event(const shardscope_event& e) noexcept {
   return Event{
       0, static_cast<EventKind>(e.kind), static_cast<StreamId>(e.lane), e.code, e.a, e.b, e.c, e.v0, e.v1};
@@ -43,6 +61,7 @@ Event to_event(const shardscope_event& e) noexcept {
 }  // namespace
 
 std::uint64_t invalid_events() noexcept { return g_invalid.load(std::memory_order_relaxed); }
+void count_invalid_event() noexcept { g_invalid.fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace shardscope::instrumentation::c_api
 
@@ -68,20 +87,50 @@ SHARDSCOPE_API void shardscope_emit_at(int64_t monotonic_ns, const shardscope_ev
   if (wanted(*event)) emit_at(monotonic_ns, to_event(*event));
 }
 
+SHARDSCOPE_API void shardscope_emit_many(const shardscope_event* events, const int64_t* monotonic_ns,
+                                         size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (monotonic_ns != nullptr) {
+      shardscope_emit_at(monotonic_ns[i], &events[i]);
+    } else {
+      shardscope_emit(&events[i]);
+    }
+  }
+}
+
 SHARDSCOPE_API int64_t shardscope_now_ns(void) { return monotonic_now_ns(); }
 
 SHARDSCOPE_API shardscope_status shardscope_gate(int32_t kind, uint32_t id) {
   return guarded([&] {
-    require(kind >= SHARDSCOPE_GATE_STEP && kind <= SHARDSCOPE_GATE_OPTIMIZER,
-            "gate kind is " + std::to_string(kind) + "; use a SHARDSCOPE_GATE_...");
-    if (g_in_gate.test_and_set(std::memory_order_acquire))
-      throw Failure(SHARDSCOPE_INVALID_STATE,
-                    "another thread is in a gate: their order must be the same on every rank");
-    struct Leave {
-      ~Leave() { g_in_gate.clear(std::memory_order_release); }
-    } leave;
+    require_gate(kind);
+    const InGate alone;
     GateKeeper::instance().pass(static_cast<GateKind>(kind), id);
   });
+}
+
+SHARDSCOPE_API int32_t shardscope_gate_pass(int32_t kind, uint32_t id, uint64_t* ticket) {
+  bool armed = false;
+  const shardscope_status status = guarded([&] {
+    require_gate(kind);
+    require(ticket != nullptr, "the place for the ticket is NULL");
+    const InGate alone;
+    const GateKeeper::Passed passed = GateKeeper::instance().count(static_cast<GateKind>(kind), id);
+    *ticket = passed.number;
+    armed = passed.armed;
+  });
+  return status == SHARDSCOPE_OK && armed ? 1 : 0;
+}
+
+SHARDSCOPE_API shardscope_status shardscope_gate_wait(int32_t kind, uint32_t id, uint64_t ticket) {
+  return guarded([&] {
+    require_gate(kind);
+    const InGate alone;
+    GateKeeper::instance().hold_or_go_on(ticket, static_cast<GateKind>(kind), id);
+  });
+}
+
+SHARDSCOPE_API const volatile int32_t* shardscope_gate_flag(void) {
+  return GateKeeper::instance().armed_flag();
 }
 
 }  // extern "C"

@@ -27,8 +27,9 @@ PublisherOptions publisher_options(const shardscope_options& options) {
   require(options.detail >= SHARDSCOPE_DETAIL_STEPS && options.detail <= SHARDSCOPE_DETAIL_KERNELS,
           "detail is " + std::to_string(options.detail) + "; use a SHARDSCOPE_DETAIL_...");
   out.detail = static_cast<Detail>(options.detail);
-  require(options.ring_events <= (1U << 26),
-          "ring_events is " + std::to_string(options.ring_events) + "; at most 67108864 are allowed");
+  require(options.ring_events <= kMaxRingEvents, "ring_events is " + std::to_string(options.ring_events) +
+                                                     "; at most " + std::to_string(kMaxRingEvents) +
+                                                     " are allowed");
   if (options.ring_events != 0) out.ring_events = static_cast<std::size_t>(options.ring_events);
   if (options.queue_bytes != 0) out.queue_bytes = static_cast<std::size_t>(options.queue_bytes);
   require(std::isfinite(options.linger_s) && options.linger_s >= 0,
@@ -36,6 +37,23 @@ PublisherOptions publisher_options(const shardscope_options& options) {
   out.linger_s = options.linger_s;
   out.key_file = text_or_empty(options.key_file);
   return out;
+}
+
+/// For gates that run to a parameter: which modules use it.
+void tell_module_params(const RunTables& tables) {
+  std::vector<std::vector<std::uint32_t>> uses(tables.modules.size());
+  for (const ModuleInfo& module : tables.modules) uses[module.id] = module.params;
+  GateKeeper::instance().set_module_params(
+      [uses = std::move(uses)](std::uint32_t module, std::uint32_t param) {
+        return module < uses.size() &&
+               std::find(uses[module].begin(), uses[module].end(), param) != uses[module].end();
+      });
+}
+
+/// What collectors would not take: the run would be seen nowhere.
+void require_good(const RunTables& tables) {
+  if (const char* wrong = what_is_wrong(tables))
+    throw Failure(SHARDSCOPE_INVALID_ARGUMENT, std::string("what was described cannot be: ") + wrong);
 }
 
 /// Runs `body` with the publisher of a run that has started.
@@ -62,27 +80,22 @@ SHARDSCOPE_API shardscope_status shardscope_start(shardscope_run* run, const sha
   return guarded([&] {
     require(run != nullptr, "run is NULL");
     const shardscope_options defaults = SHARDSCOPE_OPTIONS_INIT;
-    const PublisherOptions publish =
+    PublisherOptions publish =
         publisher_options(options != nullptr ? take(options, defaults, "options") : defaults);
     const std::lock_guard lock(g_mutex);
     const std::lock_guard run_lock(run->mutex);
     if (run->phase != shardscope_run::Phase::described)
       throw Failure(SHARDSCOPE_INVALID_STATE, "the run has started before");
-    // What collectors would not take: the run would be seen nowhere.
-    if (const char* wrong = what_is_wrong(run->tables))
-      throw Failure(SHARDSCOPE_INVALID_ARGUMENT, std::string("what was described cannot be: ") + wrong);
+    require_good(run->tables);
     if (g_active != nullptr)
       throw Failure(SHARDSCOPE_INVALID_STATE,
                     "another run of this process has started; destroy it before the next begins");
-    // For gates that run to a parameter: which modules use it.
-    std::vector<std::vector<std::uint32_t>> uses(run->tables.modules.size());
-    for (const ModuleInfo& module : run->tables.modules) uses[module.id] = module.params;
+    publish.kept = kept_beginning();
+    if (!publish.kept) forget_memory_levels();
     run->publisher = std::make_unique<Publisher>(publish, run->tables);
-    GateKeeper::instance().set_module_params(
-        [uses = std::move(uses)](std::uint32_t module, std::uint32_t param) {
-          return module < uses.size() &&
-                 std::find(uses[module].begin(), uses[module].end(), param) != uses[module].end();
-        });
+    end_keeping();
+    for (const std::string& name : run->names) (void)run->publisher->name_id(name);
+    tell_module_params(run->tables);
     run->phase = shardscope_run::Phase::started;
     g_active = run;
   });
@@ -96,8 +109,22 @@ SHARDSCOPE_API shardscope_status shardscope_finish(shardscope_run* run, int32_t 
   });
 }
 
+SHARDSCOPE_API shardscope_status shardscope_publish(shardscope_run* run) {
+  return guarded([&] {
+    require(run != nullptr, "run is NULL");
+    const std::lock_guard lock(run->mutex);
+    if (run->phase == shardscope_run::Phase::finished)
+      throw Failure(SHARDSCOPE_INVALID_STATE, "the run has been finished: nothing more can be said of it");
+    if (!run->publisher) return;  // it all goes with the start
+    require_good(run->tables);
+    run->publisher->tables(run->tables);
+    tell_module_params(run->tables);
+  });
+}
+
 SHARDSCOPE_API void shardscope_run_destroy(shardscope_run* run) {
-  if (run == nullptr) return;
+  // In a child of fork() nothing of it can be ended, for it goes on in the parent.
+  if (run == nullptr || is_forked_child()) return;
   const std::lock_guard lock(g_mutex);
   if (g_active == run) {
     GateKeeper::instance().set_on_hold({});
@@ -117,9 +144,17 @@ SHARDSCOPE_API shardscope_status shardscope_get_counts(shardscope_run* run, shar
 }
 
 SHARDSCOPE_API shardscope_status shardscope_name_id(shardscope_run* run, const char* name, uint32_t* id) {
-  return with_publisher(run, [&](Publisher& publisher) {
-    require(name != nullptr && id != nullptr, "name or the place for its id is NULL");
-    *id = publisher.name_id(name);
+  return guarded([&] {
+    require(run != nullptr && name != nullptr && id != nullptr, "run, name or the place for its id is NULL");
+    const std::lock_guard lock(run->mutex);
+    if (run->publisher) {
+      *id = run->publisher->name_id(name);
+      return;
+    }
+    const std::string words = Publisher::name_key(name);
+    const auto known = std::find(run->names.begin(), run->names.end(), words);
+    *id = static_cast<std::uint32_t>(known - run->names.begin());
+    if (known == run->names.end()) run->names.push_back(words);
   });
 }
 

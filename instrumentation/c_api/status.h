@@ -31,10 +31,17 @@ void remember(const char* words) noexcept;
 /// Turns the exception in flight into its number, and remembers its words.
 [[nodiscard]] shardscope_status status_of_exception() noexcept;
 
+/// This process was forked from one that had the library loaded: locks may be held for ever and threads are
+/// not here (fork.cpp).
+[[nodiscard]] bool is_forked_child() noexcept;
+
 /// Runs the body of a C function: no exception leaves it.
 template <typename Body>
 [[nodiscard]] shardscope_status guarded(Body&& body) noexcept {
   try {
+    if (is_forked_child())
+      throw Failure(SHARDSCOPE_INVALID_STATE,
+                    "this process was forked from the one that has the run; only that one may use it");
     body();
     return SHARDSCOPE_OK;
   } catch (...) {

@@ -87,6 +87,10 @@ std::int64_t parts_of(CollectiveOp operation, int ranks) noexcept {
     case CollectiveOp::all_reduce:
     case CollectiveOp::broadcast:
     case CollectiveOp::barrier:
+    case CollectiveOp::send:
+    case CollectiveOp::receive:
+    case CollectiveOp::gather:
+    case CollectiveOp::scatter:
       break;
   }
   return 1;

@@ -11,7 +11,14 @@
 
 namespace shardscope::plan {
 
-enum class FlushReason : std::uint8_t { full, extra_large, epilogue, boundary };
+enum class FlushReason : std::uint8_t {
+  full,
+  extra_large,
+  epilogue,
+  boundary,
+  group_changed,  ///< watched frameworks: the next gradient is of another group of parameters
+  group_complete  ///< likewise: every gradient of the group is there
+};
 
 struct Flush {
   BucketId bucket{};

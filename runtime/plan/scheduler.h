@@ -39,6 +39,7 @@ enum class KeepReason : std::uint8_t {
   in_use,           ///< another active module uses it
   external,         ///< a module returned it: it is kept for what runs around that module (P11)
   not_available,    ///< nothing to release
+  reshard_off,      ///< watched frameworks: told to keep it (FSDP2's reshard_after_forward)
 };
 
 struct SchedulerConfig {

@@ -60,7 +60,7 @@ class Trainee {
   }
   GateKeeper::Position pause() {
     gate.renew_lease(60);
-    gate.hold_at(gate.prepare_pause() + 1);
+    gate.hold_at(gate.prepare_pause().gates + 1);
     return wait_for_hold();
   }
   GateKeeper gate;
@@ -73,7 +73,7 @@ TEST(Gate, HoldsAtExactlyTheGateNamedAndNoFurther) {
   rank.start();
   std::this_thread::sleep_for(5ms);
   rank.gate.renew_lease(60);
-  const std::uint64_t may_have_passed = rank.gate.prepare_pause();
+  const std::uint64_t may_have_passed = rank.gate.prepare_pause().gates;
   rank.gate.hold_at(may_have_passed + 5);
   const auto position = rank.wait_for_hold();
   EXPECT_EQ(position.number, may_have_passed + 5);
@@ -167,7 +167,7 @@ TEST(Gate, ResumesByItselfWhenTheLeaseRunsOut) {
     Trainee rank;
     rank.start();
     rank.gate.renew_lease(1.0);  // long enough for this thread to see it hold on a busy machine
-    rank.gate.hold_at(rank.gate.prepare_pause() + 1);
+    rank.gate.hold_at(rank.gate.prepare_pause().gates + 1);
     const auto at = rank.wait_for_hold();
     EXPECT_EQ(rank.gate.lease_expirations(), 0U);
     for (int i = 0; i < 10'000 && rank.gate.passed() <= at.number; ++i) std::this_thread::sleep_for(1ms);
@@ -185,7 +185,7 @@ TEST(Gate, RenewalKeepsItHolding) {
   Trainee rank;
   rank.start();
   rank.gate.renew_lease(1.0);
-  rank.gate.hold_at(rank.gate.prepare_pause() + 1);
+  rank.gate.hold_at(rank.gate.prepare_pause().gates + 1);
   const auto at = rank.wait_for_hold();
   for (int i = 0; i < 25; ++i) {  // for half a lease longer than the first
     rank.gate.renew_lease(5.0);
@@ -199,7 +199,7 @@ TEST(Gate, AnAbandonedFirstPhaseEndsWithTheLeaseToo) {
   Trainee rank;
   rank.start();
   rank.gate.renew_lease(0.2);
-  const std::uint64_t before = rank.gate.prepare_pause();  // phase 2 never comes
+  const std::uint64_t before = rank.gate.prepare_pause().gates;  // phase 2 never comes
   for (int i = 0; i < 10'000 && rank.gate.passed() <= before + 10; ++i) std::this_thread::sleep_for(1ms);
   EXPECT_GT(rank.gate.passed(), before + 10);
   rank.gate.hold_at(before + 1);  // too late: must not hold, nor stop anything
@@ -215,7 +215,7 @@ TEST(Gate, ShutdownReleasesAndNothingHoldsAfterIt) {
   rank.gate.release_for_shutdown();
   for (int i = 0; i < 10'000 && rank.gate.passed() <= at.number; ++i) std::this_thread::sleep_for(1ms);
   EXPECT_GT(rank.gate.passed(), at.number);
-  rank.gate.hold_at(rank.gate.prepare_pause() + 1);
+  rank.gate.hold_at(rank.gate.prepare_pause().gates + 1);
   const std::uint64_t now = rank.gate.passed();
   for (int i = 0; i < 10'000 && rank.gate.passed() <= now + 10; ++i) std::this_thread::sleep_for(1ms);
   EXPECT_GT(rank.gate.passed(), now + 10);

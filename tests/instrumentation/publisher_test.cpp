@@ -269,6 +269,36 @@ TEST(Publisher, WhatIsDroppedIsMissingOnlyWhereItWas) {
   EXPECT_TRUE(whole) << "events behind it are known";
 }
 
+/// Minutes may lie between a kept beginning and the start. The rate of the first millisecond, taken back over
+/// them, would be wrong by milliseconds; the pair of clocks that the beginning was kept with is not. This
+/// pair is wrong on purpose, so that times show which of the two was used.
+TEST(Publisher, AKeptBeginningIsTimedByTheClocksItWasKeptWith) {
+  if (!invariant_counter()) GTEST_SKIP() << "ticks are nanoseconds on this machine";
+  constexpr std::int64_t kWrong_ns = 300'000'000;
+  BareCollector collector;
+  KeptBeginning kept{TickClock::sample(), RingRegistry::instance().dropped()};
+  const std::int64_t kept_ns = kept.since.ns;
+  kept.since.ns -= kWrong_ns;
+  g_detail.store(static_cast<int>(Detail::params));
+  emit<EventKind::step_begin>({.step = 7});
+  std::this_thread::sleep_for(20ms);
+  PublisherOptions options = options_for(collector.endpoint);
+  options.kept = kept;
+  Taken taken;
+  std::thread receiver([&] {
+    while (!taken.finish) {
+      const auto message = collector.receive(5000ms);
+      if (!message) break;
+      take_one(taken, *message);
+    }
+  });
+  Publisher(options, tables()).finish(0, "");
+  receiver.join();
+  ASSERT_EQ(taken.events.size(), 1U);
+  EXPECT_EQ(taken.events[0].a, 7U);
+  EXPECT_LT(static_cast<std::int64_t>(taken.events[0].ticks), kept_ns - kWrong_ns / 2);
+}
+
 TEST(Publisher, EmptyEndpointMeansOff) {
   Publisher publisher({}, tables());
   EXPECT_FALSE(enabled(Detail::steps));

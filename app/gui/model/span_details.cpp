@@ -23,8 +23,8 @@ std::int64_t end_of(const AppState& app, std::uint32_t rank, const store::Span& 
   return store::time_of(app.store(), rank, span).until_ns;
 }
 
-std::uint32_t group_ranks(const AppState& app, const store::Span& span) {
-  return analysis::ranks_of(span, app.store().has_tables() ? app.store().tables().world : 1U);
+std::uint32_t group_ranks(const AppState& app, std::uint32_t rank, const store::Span& span) {
+  return analysis::ranks_of(app.store(), rank, span);
 }
 
 /// NCCL's own words for how it moved the bytes, where its plugin was loaded.
@@ -72,9 +72,13 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   add(out, "elements", grouped(span.v0));
   add(out, "bytes", bytes(span.v1), "S: full size over its ranks (metrics 2.3)");
   if (span.c != ev::kNoId && ev::scope_of(span.c) != ev::CollectiveScope::world) {
+    const ev::GroupInfo* group = analysis::group_of(app.store(), lane.rank, span);
     add(out, "among",
-        std::to_string(group_ranks(app, span)) + " ranks, " + store::name_of(ev::scope_of(span.c)));
+        std::to_string(group_ranks(app, lane.rank, span)) + " ranks, " +
+            (group != nullptr ? group->name : store::name_of(ev::scope_of(span.c))));
   }
+  if (ev::end_is_bound(span.c))
+    add(out, "end", "an upper bound", "the operation had ended by then; bandwidth is at least what is shown");
   if (span.mark_ns > 0 && span.mark_ns >= span.begin_ns) {
     add(out, "waited for ranks", duration(span.mark_ns - span.begin_ns), "until every rank had arrived");
     add(out, "transfer", duration(end_of(app, lane.rank, span) - span.mark_ns),
@@ -87,7 +91,7 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   }
   if (length > 0 && span.v1 > 0 && span.end_ns != store::kOpen) {
     const double algorithm = static_cast<double>(span.v1) / static_cast<double>(length);
-    const double factor = ev::bus_factor(op, group_ranks(app, span));
+    const double factor = ev::bus_factor(op, group_ranks(app, lane.rank, span));
     if (span.mark_ns > span.begin_ns && span.mark_ns < span.end_ns) {
       const double alone = static_cast<double>(span.v1) / static_cast<double>(span.end_ns - span.mark_ns);
       add(out, "algbw, transfer", bandwidth(alone), "S / time from the last arrival to the end");

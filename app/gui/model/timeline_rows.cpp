@@ -4,14 +4,16 @@
 #include <array>
 
 #include "app/gui/model/names.h"
+#include "app/store/lane_name.h"
 
 namespace shardscope::gui {
 namespace {
 
-/// Of the lanes of the GPU those that are shown, from top to bottom.
-constexpr std::array kGpuRows{ev::StreamId::gpu_compute, ev::StreamId::gpu_gather,  ev::StreamId::gpu_reduce,
-                              ev::StreamId::gpu_copy,    ev::StreamId::gpu_other_1, ev::StreamId::gpu_other_2,
-                              ev::StreamId::gpu_other_3, ev::StreamId::gpu_host};
+/// Of the lanes of the GPU those that are shown, from top to bottom, behind those that the run names.
+constexpr std::array kGpuRows{ev::StreamId::extra_1,     ev::StreamId::extra_2,     ev::StreamId::extra_3,
+                              ev::StreamId::extra_4,     ev::StreamId::gpu_compute, ev::StreamId::gpu_gather,
+                              ev::StreamId::gpu_reduce,  ev::StreamId::gpu_copy,    ev::StreamId::gpu_other_1,
+                              ev::StreamId::gpu_other_2, ev::StreamId::gpu_other_3, ev::StreamId::gpu_host};
 
 std::uint8_t visible_depths(const store::Store& store, std::uint32_t rank, ev::StreamId stream,
                             std::uint8_t most) {
@@ -46,6 +48,7 @@ store::LaneId TimelineRow::lane() const noexcept {
 
 const char* TimelineRow::label() const noexcept {
   if (depth != 0) return "";
+  if (!given_name.empty()) return given_name.c_str();
   switch (kind) {
     case RowKind::rank:
       return "rank";
@@ -89,7 +92,10 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
   TimelineRows out;
   float y = 0;
   const auto add = [&](RowKind kind, std::uint32_t rank, std::uint8_t depth, float height, bool expanded) {
-    out.rows.push_back({kind, rank, depth, y, height, expanded, {}});
+    out.rows.push_back({kind, rank, depth, y, height, expanded, {}, {}});
+    TimelineRow& row = out.rows.back();
+    if (depth == 0 && kind != RowKind::rank && kind != RowKind::waits && kind != RowKind::gpu)
+      row.given_name = store::given_lane_name(store, row.lane());
     y += height + kLaneGap;
   };
   for (const store::RankRow& rank : store.ranks()) {
@@ -112,6 +118,7 @@ TimelineRows layout_rows(const store::Store& store, const TimelineOptions& optio
         if (store.depth_count({rank.rank, lane}) == 0) continue;
         add(RowKind::gpu, rank.rank, 0, kLaneHeight, false);
         out.rows.back().gpu_lane = lane;
+        out.rows.back().given_name = store::given_lane_name(store, {rank.rank, lane});
       }
       y += kRankGap - kLaneGap;
     }

@@ -28,7 +28,7 @@ enum class RowKind : std::uint8_t {
   copy,
   nvme,
   worker,  ///< the CPU optimizer of offloaded states
-  gpu,     ///< one of the GPU's streams, or the host's waits for it: `gpu_lane`
+  gpu,     ///< one of the GPU's streams, the host's waits for it, or a lane that the run names: `gpu_lane`
 };
 
 struct TimelineRow {
@@ -38,6 +38,7 @@ struct TimelineRow {
   float y = 0, height = kLaneHeight;  ///< from the top of all rows
   bool expanded = false;              ///< rank rows
   ev::StreamId gpu_lane{};            ///< gpu rows
+  std::string given_name{};           ///< that the run gave the lane; empty: none
   [[nodiscard]] store::LaneId lane() const noexcept;
   /// "compute" on the first row of a lane, empty on the deeper ones.
   [[nodiscard]] const char* label() const noexcept;

@@ -197,12 +197,13 @@ void CommunicationView::waits(Context& ctx, Rect room) {
     const auto& ranks = app.run->summary().ranks;
     const bool known =
         std::ranges::any_of(ranks, [](const analysis::RankSummary& rank) { return rank.time.known(); });
-    ctx.canvas.text_in(
-        room.take_top(kRow),
-        known ? "Computation never waited for communication."
-              : "Not known: " + analysis::missing_reason(app.run->summary(), "waits", ev::Detail::modules) +
-                    ".",
-        c.muted, Font::small);
+    ctx.canvas.text_in(room.take_top(kRow),
+                       known ? "Computation never waited for communication."
+                             : "Not known: " +
+                                   analysis::missing_reason(app.run->summary(), "waits", ev::Detail::modules,
+                                                            ev::Capability::fetch_waits) +
+                                   ".",
+                       c.muted, Font::small);
     return;
   }
   ctx.scroll(this, room, kRow * static_cast<float>(longest.size()), scroll_);
@@ -238,11 +239,12 @@ void CommunicationView::waits(Context& ctx, Rect room) {
 void CommunicationView::draw(Context& ctx, Rect room) {
   const analysis::Summary& s = ctx.app.run->summary();
   if (s.ops.empty() && !s.elements_per_step) {
-    ctx.empty(
-        room, s.world == 1 ? "One rank: nothing is communicated" : "No collectives measured yet",
-        s.steps > 0
-            ? "Of the steps so far: " + analysis::missing_reason(s, "collectives", ev::Detail::modules) + "."
-            : "Figures appear after the first completed steps.");
+    ctx.empty(room, s.world == 1 ? "One rank: nothing is communicated" : "No collectives measured yet",
+              s.steps > 0 ? "Of the steps so far: " +
+                                analysis::missing_reason(s, "collectives", ev::Detail::modules,
+                                                         ev::Capability::collectives) +
+                                "."
+                          : "Figures appear after the first completed steps.");
     return;
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};

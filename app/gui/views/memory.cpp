@@ -247,11 +247,11 @@ void MemoryView::draw(Context& ctx, Rect room) {
   stage_ = data.has_tables() ? data.tables().stage : 3;
   const auto peak = data.memory_peak(app.memory_rank, app.memory_pool);
   if (!peak) {
-    ctx.empty(
-        room, "No memory events of rank " + std::to_string(app.memory_rank),
-        "So far " +
-            analysis::not_told("memory events", ev::Detail::params, app.run->summary().recorded_detail) +
-            ".");
+    ctx.empty(room, "No memory events of rank " + std::to_string(app.memory_rank),
+              "So far " +
+                  analysis::missing_reason(app.run->summary(), "memory events", ev::Detail::params,
+                                           ev::Capability::memory) +
+                  ".");
     return;
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};

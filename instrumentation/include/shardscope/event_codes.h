@@ -21,8 +21,12 @@ enum {
   SHARDSCOPE_LANE_GPU_OTHER_1 = 11,
   SHARDSCOPE_LANE_GPU_OTHER_2 = 12,
   SHARDSCOPE_LANE_GPU_OTHER_3 = 13,
-  SHARDSCOPE_LANE_GPU_HOST = 14,   /* calls in which the host waited for the GPU */
-  SHARDSCOPE_LANE_GPU_RECORDS = 15 /* stretches of which every record of the GPU is known */
+  SHARDSCOPE_LANE_GPU_HOST = 14,    /* calls in which the host waited for the GPU */
+  SHARDSCOPE_LANE_GPU_RECORDS = 15, /* stretches of which every record of the GPU is known */
+  SHARDSCOPE_LANE_EXTRA_1 = 16,     /* more queues of yours: shardscope_name_lane() says what they are */
+  SHARDSCOPE_LANE_EXTRA_2 = 17,
+  SHARDSCOPE_LANE_EXTRA_3 = 18,
+  SHARDSCOPE_LANE_EXTRA_4 = 19
 };
 
 /* Only ever appended. */
@@ -98,7 +102,10 @@ enum {
   SHARDSCOPE_EVENT_UPDATE_VOTES = 67,
   SHARDSCOPE_EVENT_FEEDBACK_RESET = 68,
   SHARDSCOPE_EVENT_DETAIL_CHANGED = 69,
-  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_DETAIL_CHANGED
+  SHARDSCOPE_EVENT_SPAN_BEGIN = 70,
+  SHARDSCOPE_EVENT_SPAN_END = 71,
+  SHARDSCOPE_EVENT_ALLOCATOR_STATE = 72,
+  SHARDSCOPE_EVENT_LAST_ = SHARDSCOPE_EVENT_ALLOCATOR_STATE
   /* end of what is written */
   /* clang-format on */
 };
@@ -111,7 +118,10 @@ enum {
   SHARDSCOPE_PHASE_GATHER = 4, /* on the gather lane */
   /* Between two steps; the step is the number of steps made. Kept apart from computation. */
   SHARDSCOPE_PHASE_CHECKPOINT_SAVE = 5,
-  SHARDSCOPE_PHASE_CHECKPOINT_LOAD = 6
+  SHARDSCOPE_PHASE_CHECKPOINT_LOAD = 6,
+  SHARDSCOPE_PHASE_GENERATION = 7, /* of text to train on (RL) */
+  SHARDSCOPE_PHASE_EVALUATION = 8,
+  SHARDSCOPE_PHASE_COMPILATION = 9
 };
 /* Of a deferred update: its sum is complete and the worker may begin; the device has its parameters. */
 enum { SHARDSCOPE_DEFERRED_BEGUN = 0, SHARDSCOPE_DEFERRED_PUBLISHED = 1 };
@@ -149,10 +159,28 @@ enum {
   SHARDSCOPE_ALL_REDUCE = 3,
   SHARDSCOPE_BROADCAST = 4,
   SHARDSCOPE_BARRIER = 5,
-  SHARDSCOPE_ALL_TO_ALL = 6
+  SHARDSCOPE_ALL_TO_ALL = 6,
+  SHARDSCOPE_SEND = 7,
+  SHARDSCOPE_RECEIVE = 8,
+  SHARDSCOPE_GATHER = 9,
+  SHARDSCOPE_SCATTER = 10
 };
 /* Type of a collective's elements. */
-enum { SHARDSCOPE_F32 = 0, SHARDSCOPE_BF16 = 1, SHARDSCOPE_F16 = 2, SHARDSCOPE_I8 = 3 };
+enum {
+  SHARDSCOPE_F32 = 0,
+  SHARDSCOPE_BF16 = 1,
+  SHARDSCOPE_F16 = 2,
+  SHARDSCOPE_I8 = 3,
+  SHARDSCOPE_F64 = 4,
+  SHARDSCOPE_F8_E4M3 = 5,
+  SHARDSCOPE_F8_E5M2 = 6,
+  SHARDSCOPE_U8 = 7,
+  SHARDSCOPE_I16 = 8,
+  SHARDSCOPE_I32 = 9,
+  SHARDSCOPE_I64 = 10,
+  SHARDSCOPE_BOOL = 11,
+  SHARDSCOPE_OTHER_TYPE = 12 /* none of these */
+};
 /* Which ranks a collective is among. */
 enum {
   SHARDSCOPE_SCOPE_WORLD = 0,
@@ -160,12 +188,26 @@ enum {
   SHARDSCOPE_SCOPE_SHARD = 2,      /* MiCS: the ranks that share one copy of the model */
   SHARDSCOPE_SCOPE_REPLICA = 3,    /* MiCS: the ranks that hold the same shard */
   SHARDSCOPE_SCOPE_INTRA_NODE = 4, /* first hop inside a node */
-  SHARDSCOPE_SCOPE_INTER_NODE = 5  /* one rank of each node */
+  SHARDSCOPE_SCOPE_INTER_NODE = 5, /* one rank of each node */
+  SHARDSCOPE_SCOPE_GROUP = 6       /* a described group: shardscope_group_code() */
 };
 /* `code` of shardscope_collective_begin_among and _end_among: the type, the scope, and how many ranks that is
  * (at most 65535; 0: the whole world). */
 static inline uint32_t shardscope_collective_code(uint8_t dtype, uint8_t scope, uint32_t ranks) {
   return (uint32_t)dtype | (uint32_t)scope << 8 | (ranks & 0xFFFFU) << 16;
+}
+/* ORed into `code`: the operation had ended by the time of the end, it is not known when (an event after the
+ * framework's own wait). Such an end is no evidence for clocks, and a bandwidth made with it is at least so
+ * much. */
+#define SHARDSCOPE_END_IS_BOUND 0x8000U
+/* `code` of a collective in a group that shardscope_add_group() has named. */
+static inline uint32_t shardscope_group_code(uint8_t dtype, uint32_t group) {
+  return (uint32_t)dtype | (uint32_t)SHARDSCOPE_SCOPE_GROUP << 8 | (group & 0xFFFFU) << 16;
+}
+/* `sequence` of a collective in a group: `number` counts those of the group, alike on all of its ranks; no
+ * two collectives of a rank have the same sequence. */
+static inline uint32_t shardscope_group_sequence(uint32_t group, uint32_t number) {
+  return ((group + 1U) & 0xFFU) << 24 | (number & 0xFFFFFFU);
 }
 
 /* How NCCL moved the bytes of a collective. */
@@ -211,12 +253,15 @@ enum {
   SHARDSCOPE_MEMORY_OTHER = 15
 };
 
-/* Why a bucket was flushed: full, a gradient larger than a bucket, the end of backward, a boundary. */
+/* Why a bucket was flushed: full, a gradient larger than a bucket, the end of backward, a boundary, the next
+ * gradient is of another group of parameters, all gradients of the group are there. */
 enum {
   SHARDSCOPE_FLUSH_FULL = 0,
   SHARDSCOPE_FLUSH_EXTRA_LARGE = 1,
   SHARDSCOPE_FLUSH_EPILOGUE = 2,
-  SHARDSCOPE_FLUSH_BOUNDARY = 3
+  SHARDSCOPE_FLUSH_BOUNDARY = 3,
+  SHARDSCOPE_FLUSH_GROUP_CHANGED = 4,
+  SHARDSCOPE_FLUSH_GROUP_COMPLETE = 5
 };
 enum { SHARDSCOPE_TRACE_INVALID = 0, SHARDSCOPE_TRACE_RECORD = 1, SHARDSCOPE_TRACE_COMPLETE = 2 };
 
@@ -267,7 +312,8 @@ enum {
   SHARDSCOPE_KEEP_ALREADY_FETCHED = 2,
   SHARDSCOPE_KEEP_IN_USE = 3,
   SHARDSCOPE_KEEP_EXTERNAL = 4,
-  SHARDSCOPE_KEEP_NOT_AVAILABLE = 5
+  SHARDSCOPE_KEEP_NOT_AVAILABLE = 5,
+  SHARDSCOPE_KEEP_RESHARD_OFF = 6 /* the framework was told to keep it (FSDP2: reshard_after_forward) */
 };
 enum {
   SHARDSCOPE_HOST_TO_DEVICE = 0,
@@ -305,6 +351,55 @@ enum {
   SHARDSCOPE_GPU_SYNC_STREAM = 2,
   SHARDSCOPE_GPU_SYNC_CONTEXT = 3
 };
+/* What the ranks of a group do together. */
+enum {
+  SHARDSCOPE_GROUP_OTHER = 0,
+  SHARDSCOPE_GROUP_WORLD = 1,
+  SHARDSCOPE_GROUP_DATA = 2,
+  SHARDSCOPE_GROUP_SHARD = 3,   /* share one copy of the parameters */
+  SHARDSCOPE_GROUP_REPLICA = 4, /* hold the same shard */
+  SHARDSCOPE_GROUP_TENSOR = 5,
+  SHARDSCOPE_GROUP_PIPELINE = 6,
+  SHARDSCOPE_GROUP_CONTEXT = 7, /* parts of a sequence */
+  SHARDSCOPE_GROUP_EXPERT = 8
+};
+
+/* What a program can record of a run: bits of `records` of shardscope_run_info. Where a bit is missing views
+ * say that the figure is not recorded, and why, instead of showing nothing. Only ever appended. */
+#define SHARDSCOPE_RECORDS_STEPS (UINT64_C(1) << 0)
+#define SHARDSCOPE_RECORDS_MICRO_STEPS (UINT64_C(1) << 1)
+#define SHARDSCOPE_RECORDS_PHASES (UINT64_C(1) << 2)
+#define SHARDSCOPE_RECORDS_MODULES (UINT64_C(1) << 3)
+#define SHARDSCOPE_RECORDS_PARAM_STATUS (UINT64_C(1) << 4)
+#define SHARDSCOPE_RECORDS_LAYOUT (UINT64_C(1) << 5) /* slices: who owns what */
+#define SHARDSCOPE_RECORDS_FETCH_WAITS (UINT64_C(1) << 6)
+#define SHARDSCOPE_RECORDS_PREFETCHES (UINT64_C(1) << 7)
+#define SHARDSCOPE_RECORDS_PREFETCH_REASONS (UINT64_C(1) << 8)
+#define SHARDSCOPE_RECORDS_RELEASE_REASONS (UINT64_C(1) << 9)
+#define SHARDSCOPE_RECORDS_TRACE (UINT64_C(1) << 10)
+#define SHARDSCOPE_RECORDS_FETCH_COUNTERS (UINT64_C(1) << 11)
+#define SHARDSCOPE_RECORDS_COLLECTIVES (UINT64_C(1) << 12)
+#define SHARDSCOPE_RECORDS_COLLECTIVE_ENDS (UINT64_C(1) << 13) /* that are evidence, not bounds */
+#define SHARDSCOPE_RECORDS_COLLECTIVE_PARTS (UINT64_C(1) << 14)
+#define SHARDSCOPE_RECORDS_GROUPS (UINT64_C(1) << 15)
+#define SHARDSCOPE_RECORDS_BUCKETS (UINT64_C(1) << 16)
+#define SHARDSCOPE_RECORDS_FLUSH_REASONS (UINT64_C(1) << 17)
+#define SHARDSCOPE_RECORDS_REDUCE_WAITS (UINT64_C(1) << 18)
+#define SHARDSCOPE_RECORDS_MEMORY (UINT64_C(1) << 19) /* by category */
+#define SHARDSCOPE_RECORDS_ALLOCATOR (UINT64_C(1) << 20)
+#define SHARDSCOPE_RECORDS_TRANSFERS (UINT64_C(1) << 21)
+#define SHARDSCOPE_RECORDS_OPTIMIZER (UINT64_C(1) << 22)
+#define SHARDSCOPE_RECORDS_LOSS (UINT64_C(1) << 23)
+#define SHARDSCOPE_RECORDS_GRAD_NORM (UINT64_C(1) << 24)
+#define SHARDSCOPE_RECORDS_LEARNING_RATE (UINT64_C(1) << 25)
+#define SHARDSCOPE_RECORDS_LOSS_SCALE (UINT64_C(1) << 26)
+#define SHARDSCOPE_RECORDS_TOKENS (UINT64_C(1) << 27)
+#define SHARDSCOPE_RECORDS_DATA_WAITS (UINT64_C(1) << 28)
+#define SHARDSCOPE_RECORDS_GATES (UINT64_C(1) << 29)
+#define SHARDSCOPE_RECORDS_KERNELS (UINT64_C(1) << 30)
+#define SHARDSCOPE_RECORDS_NCCL (UINT64_C(1) << 31)
+#define SHARDSCOPE_RECORDS_ALL ((UINT64_C(1) << 32) - 1)
+
 /* delay_ns of shardscope_gpu_begin and _end where the launch was not recorded. */
 #define SHARDSCOPE_NO_DELAY INT64_MIN
 

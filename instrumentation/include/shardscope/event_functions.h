@@ -320,6 +320,20 @@ static inline void shardscope_feedback_reset(uint32_t step, uint32_t params, int
   shardscope_record_(SHARDSCOPE_EVENT_FEEDBACK_RESET, SHARDSCOPE_LANE_HOST, 0, step, params, SHARDSCOPE_NO_ID,
       elems, 0);
 }
+/* Work of any kind. `name`: of shardscope_name_id(); `id` tells such spans apart, `value` is yours. */
+static inline void shardscope_span_begin(uint8_t lane, uint32_t name, uint32_t id, int64_t value) {
+  shardscope_record_(SHARDSCOPE_EVENT_SPAN_BEGIN, lane, 0, name, id, SHARDSCOPE_NO_ID, value, 0);
+}
+static inline void shardscope_span_end(uint8_t lane, uint32_t name, uint32_t id, int64_t value) {
+  shardscope_record_(SHARDSCOPE_EVENT_SPAN_END, lane, 0, name, id, SHARDSCOPE_NO_ID, value, 0);
+}
+/* What a caching allocator holds from the driver, how much of it lies in pieces that nothing fits into, and
+   how often so far it had to free its cache and try again, or failed. */
+static inline void shardscope_allocator_state(uint8_t pool, int64_t reserved_bytes,
+    int64_t inactive_split_bytes, uint32_t retries, uint32_t ooms) {
+  shardscope_record_(SHARDSCOPE_EVENT_ALLOCATOR_STATE, SHARDSCOPE_LANE_HOST, pool, retries, ooms,
+      SHARDSCOPE_NO_ID, reserved_bytes, inactive_split_bytes);
+}
 /* end of what is written */
 /* clang-format on */
 

@@ -10,12 +10,17 @@
  *  - Texts are UTF-8, ended by a zero, copied before the call returns. NULL is an empty text.
  *  - Every structure begins with its size, which the SHARDSCOPE_..._INIT macros fill in: fields are only
  *    ever added at the end, so a program built with an older header runs with a newer library.
- *  - One run at a time in a process, because there is one set of rings and one row of gates. */
+ *  - One run at a time in a process, because there is one set of rings and one row of gates. A run may have
+ *    several models.
+ *  - After fork() the child is inert: it emits nothing, its gates do not hold, functions return
+ *    SHARDSCOPE_INVALID_STATE, and destroying the parent's run frees nothing. */
 #ifndef SHARDSCOPE_SHARDSCOPE_H
 #define SHARDSCOPE_SHARDSCOPE_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "shardscope/event_codes.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,7 +34,7 @@ extern "C" {
 
 /* Version of this header's interface; the library's is shardscope_abi_version(). Raised with additions; what
  * exists keeps its meaning for as long as the file is called libshardscope.so.1. */
-#define SHARDSCOPE_ABI_VERSION 2
+#define SHARDSCOPE_ABI_VERSION 3
 
 /* "None" in an id field of an event or a table. */
 #define SHARDSCOPE_NO_ID UINT32_MAX
@@ -72,9 +77,15 @@ typedef struct shardscope_run_info {
   uint32_t master_bytes;             /* 4 if fp32 master weights are kept beside 16-bit ones, else 0 */
   int32_t simulated;                 /* 1: events of a model of a run, shown as such everywhere */
   double link_gbps, link_latency_us; /* an emulated link; 0: none */
+  /* Since version 3. */
+  const char* framework; /* "DeepSpeed 0.19.8" */
+  uint64_t records;      /* SHARDSCOPE_RECORDS_... ORed: what you can record of a run; 0: you do not say */
 } shardscope_run_info;
-#define SHARDSCOPE_RUN_INFO_INIT \
-  { sizeof(shardscope_run_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 1, 1, 0, 0, 4, 4, 0, 0, 0, 0 }
+#define SHARDSCOPE_RUN_INFO_INIT                                                                            \
+  {                                                                                                         \
+    sizeof(shardscope_run_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 1, 1, 0, 0, 4, 4, 0, 0, 0, 0, \
+        NULL, 0                                                                                             \
+  }
 
 /* A module of the model's tree. Describe a parent before its children: ids count up from 0. */
 typedef struct shardscope_module {
@@ -83,9 +94,31 @@ typedef struct shardscope_module {
   const char* path; /* "transformer.h.0.attn" */
   const char* type; /* "Linear" */
   int32_t hooks;    /* 1 if module events are emitted for it */
+  uint32_t model;   /* of a root: shardscope_add_model(); others are of their parent's. Since version 3 */
 } shardscope_module;
 #define SHARDSCOPE_MODULE_INIT \
-  { sizeof(shardscope_module), SHARDSCOPE_NO_ID, NULL, NULL, 1 }
+  { sizeof(shardscope_module), SHARDSCOPE_NO_ID, NULL, NULL, 1, 0 }
+
+/* One of several models of a run. A run with one model needs none. Since version 3. */
+typedef struct shardscope_model {
+  size_t size;
+  const char* name; /* "Qwen2.5-7B" */
+  const char* role; /* "policy", "reference", ... */
+} shardscope_model;
+#define SHARDSCOPE_MODEL_INIT \
+  { sizeof(shardscope_model), NULL, NULL }
+
+/* A process group that this rank is in. Ids are the rank's own: on another rank the same group is the one
+ * with this name and these ranks. Since version 3. */
+typedef struct shardscope_group {
+  size_t size;
+  const char* name;      /* "tp", "mesh_dp_shard" */
+  int32_t purpose;       /* a SHARDSCOPE_GROUP_... */
+  const uint32_t* ranks; /* `count` ranks of the world */
+  size_t count;
+} shardscope_group;
+#define SHARDSCOPE_GROUP_INIT \
+  { sizeof(shardscope_group), NULL, SHARDSCOPE_GROUP_OTHER, NULL, 0 }
 
 typedef struct shardscope_param {
   size_t size;
@@ -108,9 +141,12 @@ typedef struct shardscope_slice {
   int64_t shard_offset;  /* and in what the rank owns */
   int64_t elems;         /* without padding */
   int64_t padding_elems; /* behind it */
+  /* `elems` elements in pieces of block_elems, which begin stride_elems apart: a tensor that is sharded along
+   * another dimension than its first. Both 0: one piece. Since version 3. */
+  int64_t block_elems, stride_elems;
 } shardscope_slice;
 #define SHARDSCOPE_SLICE_INIT \
-  { sizeof(shardscope_slice), 0, 0, 0, 0, 0, 0 }
+  { sizeof(shardscope_slice), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Creates a run to be described. The caller owns it: shardscope_run_destroy(). */
 SHARDSCOPE_API shardscope_status shardscope_run_create(const shardscope_run_info* info, shardscope_run** run);
@@ -125,6 +161,24 @@ SHARDSCOPE_API shardscope_status shardscope_use_param(shardscope_run* run, uint3
  * the expressions of memory and volume then leave out. Since version 2. */
 SHARDSCOPE_API shardscope_status shardscope_freeze_param(shardscope_run* run, uint32_t param);
 SHARDSCOPE_API shardscope_status shardscope_add_slice(shardscope_run* run, const shardscope_slice* slice);
+
+/* What follows is since version 3. A run may be described on after its start: the functions above, too, add
+ * to what is known, and shardscope_publish() sends it. Ids count on and keep their meaning. */
+SHARDSCOPE_API shardscope_status shardscope_add_model(shardscope_run* run, const shardscope_model* model,
+                                                      uint32_t* id);
+/* At most 255. */
+SHARDSCOPE_API shardscope_status shardscope_add_group(shardscope_run* run, const shardscope_group* group,
+                                                      uint32_t* id);
+/* What `lane`, a SHARDSCOPE_LANE_..., is called in this run: "all-gather copy-in". */
+SHARDSCOPE_API shardscope_status shardscope_name_lane(shardscope_run* run, uint8_t lane, const char* name);
+/* `what`, SHARDSCOPE_RECORDS_... ORed, cannot be shown of this run, and why, for people: "compiled with
+ * DeepCompile: there are no module hooks". Takes it out of `records`. */
+SHARDSCOPE_API shardscope_status shardscope_not_recorded(shardscope_run* run, uint64_t what, const char* why);
+/* Takes over everything of `info` but run_id, rank, world, local_world and host, which stay. */
+SHARDSCOPE_API shardscope_status shardscope_update_run(shardscope_run* run, const shardscope_run_info* info);
+/* Sends what was described since the start or the last call. Before the start: nothing to do. The whole
+ * description goes again, so call it once for many additions, not per step. */
+SHARDSCOPE_API shardscope_status shardscope_publish(shardscope_run* run);
 
 /* ---- the life of a run ------------------------------------------------------------------------------ */
 
@@ -143,7 +197,13 @@ typedef struct shardscope_options {
 #define SHARDSCOPE_OPTIONS_INIT \
   { sizeof(shardscope_options), NULL, SHARDSCOPE_DETAIL_PARAMS, 0, 0, 5.0, NULL }
 
-/* Ends the description and begins to publish. Never waits for the collector, which may come later, go and
+/* Keeps a beginning: from now on events go into the threads' rings, the first `ring_events` of each (0:
+ * 65536), up to `detail`, until a run starts; that run sends them, with their own times. For who has to emit
+ * before anything is known of the run. `detail` -1: keep no more. Not while a run goes on. Since version 3.
+ */
+SHARDSCOPE_API shardscope_status shardscope_keep(int32_t detail, uint64_t ring_events);
+
+/* Begins to publish. Never waits for the collector, which may come later, go and
  * come back: what does not fit meanwhile is dropped, least important first, and counted. `options` may be
  * NULL. */
 SHARDSCOPE_API shardscope_status shardscope_start(shardscope_run* run, const shardscope_options* options);
@@ -185,14 +245,24 @@ enum {
 /* Not 0 if events of this level are wanted now. shardscope_emit() asks itself; use it to spare yourself the
  * making of an event. */
 SHARDSCOPE_API int32_t shardscope_enabled(int32_t detail);
-/* Now, on the calling thread. Discarded before the start, and below the level that is wanted. */
+/* Now, on the calling thread. Discarded before the start (but see shardscope_keep), and below the level that
+ * is wanted. */
 SHARDSCOPE_API void shardscope_emit(const shardscope_event* event);
 /* With a time taken elsewhere, such as a GPU's: nanoseconds of CLOCK_MONOTONIC. Within a lane begin and end
  * events must nest; a lane's events may come from different threads. */
 SHARDSCOPE_API void shardscope_emit_at(int64_t monotonic_ns, const shardscope_event* event);
+/* `count` of them in one call, each at its own time, or all now if `monotonic_ns` is NULL. Since version 3.
+ */
+SHARDSCOPE_API void shardscope_emit_many(const shardscope_event* events, const int64_t* monotonic_ns,
+                                         size_t count);
+/* A category of a pool (SHARDSCOPE_POOL_..., SHARDSCOPE_MEMORY_...) holds `bytes` now. For who samples levels
+ * instead of telling every allocation; in one pool it is the one or the other. A level that did not change
+ * costs no event. Since version 3. */
+SHARDSCOPE_API void shardscope_memory_level(uint8_t pool, uint8_t category, int64_t bytes);
 /* CLOCK_MONOTONIC, nanoseconds. */
 SHARDSCOPE_API int64_t shardscope_now_ns(void);
-/* The id of a kernel's name; the same text has the same id. Not for the hot path: keep the id. */
+/* The id of a kernel's or a span's name; the same text has the same id. Not for the hot path: keep the id.
+ * Before the start since version 3. */
 SHARDSCOPE_API shardscope_status shardscope_name_id(shardscope_run* run, const char* name, uint32_t* id);
 
 enum { SHARDSCOPE_INFO = 0, SHARDSCOPE_WARNING = 1, SHARDSCOPE_ERROR = 2 };
@@ -216,6 +286,19 @@ enum {
 /* Passes a gate; waits in it for as long as a viewer holds the run there. Threads may take turns, but two at
  * once is SHARDSCOPE_INVALID_STATE: the order would be a matter of luck. */
 SHARDSCOPE_API shardscope_status shardscope_gate(int32_t kind, uint32_t id);
+/* The same in two halves, for who must let go of a lock before waiting (Python's). Passes the gate without
+ * waiting; 1: it may be held, call shardscope_gate_wait() with the same arguments before going on; 0: go on.
+ * Between the two no other gate may be passed. Since version 3. */
+SHARDSCOPE_API int32_t shardscope_gate_pass(int32_t kind, uint32_t id, uint64_t* ticket);
+SHARDSCOPE_API shardscope_status shardscope_gate_wait(int32_t kind, uint32_t id, uint64_t ticket);
+/* Not 0 while a gate that is passed may be held. Never NULL; valid for the life of the process. */
+SHARDSCOPE_API const volatile int32_t* shardscope_gate_flag(void);
+/* Inline: one load after the first call. */
+static inline int32_t shardscope_gate_armed(void) {
+  static const volatile int32_t* flag;
+  if (flag == NULL) flag = shardscope_gate_flag();
+  return *flag;
+}
 /* Called on the thread that passes the gate before it reports that it holds: wait here for your device, so
  * that nothing is in progress. NULL: nothing to wait for. It must not call back into this library. */
 SHARDSCOPE_API shardscope_status shardscope_set_on_hold(shardscope_run* run, void (*on_hold)(void* context),

@@ -327,6 +327,10 @@ void NcclTransport::queue_part(const Collective& c, const Part& part, void* stre
       break;
     case CollectiveOp::broadcast:
     case CollectiveOp::barrier:
+    case CollectiveOp::send:
+    case CollectiveOp::receive:
+    case CollectiveOp::gather:
+    case CollectiveOp::scatter:
       break;
   }
   if (scaled) check(ncclRedOpDestroy(sum, comm), "ncclRedOpDestroy", state_->where);

@@ -30,6 +30,10 @@ std::size_t room_for(CollectiveOp op, const Part& part, std::uint32_t world, std
       return 2 * aligned(part.elems);
     case CollectiveOp::broadcast:
     case CollectiveOp::barrier:
+    case CollectiveOp::send:
+    case CollectiveOp::receive:
+    case CollectiveOp::gather:
+    case CollectiveOp::scatter:
       break;
   }
   return 0;
@@ -126,6 +130,10 @@ StagedTransport::Plan StagedTransport::plan(const Collective& collective) {
       }
       case CollectiveOp::broadcast:
       case CollectiveOp::barrier:
+      case CollectiveOp::send:
+      case CollectiveOp::receive:
+      case CollectiveOp::gather:
+      case CollectiveOp::scatter:
         break;
     }
   }

@@ -148,6 +148,10 @@ void MpiTransport::move(const Collective& collective, const kernels::Exec& exec)
       break;
     case CollectiveOp::broadcast:
     case CollectiveOp::barrier:
+    case CollectiveOp::send:
+    case CollectiveOp::receive:
+    case CollectiveOp::gather:
+    case CollectiveOp::scatter:
       break;
   }
 }

@@ -102,6 +102,10 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
         break;
       case CollectiveOp::broadcast:
       case CollectiveOp::barrier:
+      case CollectiveOp::send:
+      case CollectiveOp::receive:
+      case CollectiveOp::gather:
+      case CollectiveOp::scatter:
         break;
     }
   }

@@ -86,6 +86,8 @@ TEST(KeepReasonText, SaysWhyAParameterStays) {
   EXPECT_EQ(explain(KeepReason::external, 768, limits),
             "its module returned it: it is an external parameter of the module around it");
   EXPECT_EQ(explain(KeepReason::not_available, 768, limits), "it was not available: nothing to release");
+  EXPECT_EQ(explain(KeepReason::reshard_off, 768, limits),
+            "its group is not resharded after the forward pass");
 }
 
 TEST(FlushReasonText, SaysWhyABucketIsReducedNow) {
@@ -101,6 +103,10 @@ TEST(FlushReasonText, SaysWhyABucketIsReducedNow) {
   EXPECT_EQ(explain(FlushReason::epilogue, 1, "", limits), "backward has ended with 1 element in the bucket");
   EXPECT_EQ(explain(FlushReason::boundary, 17'000, "", limits),
             "gradient accumulation has ended with 17 k elements to reduce");
+  EXPECT_EQ(explain(FlushReason::group_changed, 17'000, "fc1.weight", limits),
+            "fc1.weight is of another group than the 17 k elements in the bucket");
+  EXPECT_EQ(explain(FlushReason::group_complete, 17'000, "", limits),
+            "every gradient of its group is there: 17 k elements");
 }
 
 TEST(UpdateText, SaysWhyColumnsAreChosenAndSumsApplied) {

@@ -190,6 +190,22 @@ Event collective(EventKind kind, std::int64_t at, std::uint32_t sequence,
   return event;
 }
 
+TEST(CollectiveClocks, AnEndThatIsOnlyABoundIsNoEvidence) {
+  for (const bool bound : {false, true}) {
+    CollectiveMeetings meetings;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      std::vector<Event> events = {collective(EventKind::collective_begin, 1000 + rank, 0),
+                                   collective(EventKind::collective_end, 5000, 0)};
+      if (bound) events[1].c |= instrumentation::kEndIsBound;
+      meetings.add(rank, 2, events, 0, 1, 1);
+    }
+    EXPECT_EQ(meetings.take().has_value(), !bound);
+  }
+  EXPECT_EQ(instrumentation::scope_of(instrumentation::collective_code(0, CollectiveScope::world, 4) |
+                                      instrumentation::kEndIsBound),
+            CollectiveScope::world);
+}
+
 TEST(CollectiveClocks, NarrowWhatRoundTripsLeaveOpenAndStayStrict) {
   constexpr std::uint32_t kRanks = 4;
   std::int64_t widest = 0;

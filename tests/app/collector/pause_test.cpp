@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "app/collector/gate_comparison.h"
 #include "app/collector/pause_coordinator.h"
 
 namespace shardscope::collector {
@@ -30,8 +31,8 @@ double now_s() { return std::chrono::duration<double>(Clock::now().time_since_ep
 /// `world` ranks that run the same program: gates, and collectives that need everybody.
 class SimulatedRun {
  public:
-  SimulatedRun(std::uint32_t world, unsigned seed, double lease_s)
-      : pauses(lease_s),
+  SimulatedRun(std::uint32_t world, unsigned seed, double lease_s, double meet_s = 10)
+      : pauses(lease_s, meet_s),
         world_(world),
         random_(seed),
         collective_(static_cast<std::ptrdiff_t>(world), Completion{this}) {
@@ -116,6 +117,7 @@ class SimulatedRun {
   PauseCoordinator pauses;
   std::vector<std::unique_ptr<GateKeeper>> gates;
   bool heartbeats = true;
+  std::atomic<bool> evaluates{false};  ///< rank 0, in each step
 
  private:
   struct Delayed {
@@ -140,14 +142,17 @@ class SimulatedRun {
     using Kind = wire::RankCommand::Kind;
     gate.renew_lease(out.command.lease_s);
     if (out.command.kind == Kind::prepare_pause) {
-      const wire::Prepared answer{out.command.id, gate.prepare_pause()};
+      const GateKeeper::Counts passed = gate.prepare_pause();
+      const wire::Prepared answer{out.command.id, passed.gates, passed.steps};
       const std::uint32_t rank = out.rank;
       from_rank_[rank].push_back(
           {now_s() + delay(), [this, rank, answer] { pauses.prepared(rank, answer, now_s()); }});
+    } else if (out.command.kind == Kind::hold_at && out.command.by_step) {
+      gate.hold_at_step(out.command.gate);
     } else if (out.command.kind == Kind::hold_at) {
       gate.hold_at(out.command.gate);
     } else if (out.command.kind == Kind::resume) {
-      gate.resume(out.command.rule);
+      gate.resume(out.command.rule, out.command.gate);
     }
   }
 
@@ -155,6 +160,8 @@ class SimulatedRun {
     std::mt19937 random(seed * 1000 + rank);
     for (std::uint32_t step = 0;; ++step) {
       gates[rank]->pass(GateKind::step, step);
+      // An evaluation, which the other ranks know nothing of.
+      if (rank == 0 && evaluates) gates[rank]->pass(GateKind::pre_forward, 99);
       for (std::uint32_t m = 0; m < 7; ++m) {
         gates[rank]->pass(GateKind::pre_forward, m);
         if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
@@ -263,6 +270,72 @@ TEST(Pause, EndsWithTheLeaseWhenTheViewerFallsSilent) {
   run.command(Ask::pause);
   ASSERT_TRUE(run.wait_until([&] { return run.paused(); }));
   run.expect_all_at(run.gate());
+}
+
+TEST(Pause, WhereRanksPassOtherGatesTheRunIsHeldBetweenSteps) {
+  SimulatedRun run(3, 21, 30, 2);
+  run.pauses.set_gate_words([](GateKind kind, std::uint32_t id) {
+    return kind == GateKind::pre_forward && id == 99 ? std::string("the evaluation") : std::string("a gate");
+  });
+  run.evaluates = true;
+  ASSERT_TRUE(run.wait_until([&] { return run.gates[0]->passed() > run.gates[1]->passed() + 2; }));
+  for (int round = 0; round < 3; ++round) {
+    // The first pause names a number that is another place on rank 0; from there to the next step.
+    run.command(Ask::pause);
+    ASSERT_TRUE(run.wait_until([&] { return run.paused(); })) << run.pauses.control(now_s()).note;
+    const auto held = run.gates[0]->position();
+    EXPECT_EQ(held.kind, GateKind::step);
+    for (const auto& gate : run.gates) {
+      EXPECT_EQ(gate->position().kind, GateKind::step);
+      EXPECT_EQ(gate->position().id, held.id);
+    }
+    const std::string note = run.pauses.control(now_s()).note;
+    EXPECT_NE(note.find("rank 0"), std::string::npos) << note;
+    EXPECT_NE(note.find("between steps"), std::string::npos) << note;
+    // They number alike from here on: with the evaluation over, gates inside the step can be stopped at
+    // again.
+    run.evaluates = round == 0;
+    run.command(Ask::resume, {StopRule::Kind::any_gate, 0, 0});
+    ASSERT_TRUE(run.wait_until([&] { return run.paused() && run.gates[0]->position().id != held.id; }))
+        << run.pauses.control(now_s()).note;
+    if (round == 0) {
+      EXPECT_EQ(run.gates[0]->position().kind, GateKind::step) << "rank 0 stood in its evaluation";
+    } else {
+      run.expect_all_at(run.gate());
+      EXPECT_EQ(run.gates[0]->position().kind, GateKind::pre_forward);
+      EXPECT_TRUE(run.pauses.control(now_s()).note.empty()) << run.pauses.control(now_s()).note;
+      break;
+    }
+    run.command(Ask::resume);
+  }
+}
+
+TEST(Gates, ADifferenceNamesRanksAndGatesOnce) {
+  using instrumentation::Event;
+  using instrumentation::EventKind;
+  const auto gate = [](std::uint32_t number, GateKind kind, std::uint32_t id) {
+    return Event{.kind = EventKind::gate, .code = static_cast<std::uint8_t>(kind), .a = number, .b = id};
+  };
+  GateComparison gates;
+  const std::vector<Event> one = {gate(1, GateKind::step, 0), gate(2, GateKind::pre_forward, 3),
+                                  gate(3, GateKind::post_forward, 3)};
+  std::vector<Event> other = one;
+  EXPECT_FALSE(gates.add(0, one));
+  EXPECT_FALSE(gates.add(1, other));
+  other[1].b = 4;
+  const auto difference = gates.add(2, other);
+  ASSERT_TRUE(difference);
+  EXPECT_EQ(difference->number, 2U);
+  EXPECT_EQ(difference->one.rank, 0U);
+  EXPECT_EQ(difference->one.id, 3U);
+  EXPECT_EQ(difference->other.rank, 2U);
+  EXPECT_EQ(difference->other.id, 4U);
+  EXPECT_FALSE(gates.add(3, other)) << "once is enough";
+  // Numbered alike from behind gate 3 on, and different again.
+  gates.alike_from(3);
+  EXPECT_FALSE(gates.add(2, other));
+  EXPECT_FALSE(gates.add(0, std::vector<Event>{gate(4, GateKind::step, 1)}));
+  EXPECT_TRUE(gates.add(1, std::vector<Event>{gate(4, GateKind::step, 2)}));
 }
 
 TEST(Pause, WithARankMissingItIsRefusedInWords) {

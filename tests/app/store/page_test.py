@@ -89,6 +89,9 @@ class Page(unittest.TestCase):
                   "messages": "SELECT id, crc FROM messages ORDER BY id",
                   "names": "SELECT rank, id, crc FROM names ORDER BY rank, id",
                   "tails": "SELECT rank FROM tails ORDER BY rank",
+                  "models": "SELECT * FROM models ORDER BY id",
+                  "process_groups": "SELECT * FROM process_groups ORDER BY rank, id",
+                  "lane_names": "SELECT * FROM lane_names ORDER BY rank, lane",
                   "sqlite_schema": "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name",
                   "header": "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"}
         others |= {table: f"SELECT id FROM {table} ORDER BY id" for table in ("blocks", "levels", "tiles")}

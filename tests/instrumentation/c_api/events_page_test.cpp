@@ -101,6 +101,8 @@ TEST(EventsPage, HasEveryKindAndEveryValueOfACode) {
   check("CollectiveOp", test::enumerators<ev::CollectiveOp>());
   check("CollectiveScope", test::enumerators<ev::CollectiveScope>());
   check("DType", test::enumerators<kernels::DType>());
+  check("ElementType", test::enumerators<ev::ElementType>());
+  check("GroupPurpose", test::enumerators<ev::GroupPurpose>());
   check("MemoryPool", test::enumerators<ev::MemoryPool>());
   check("MemoryCategory", test::enumerators<ev::MemoryCategory>());
   check("TransferKind", test::enumerators<ev::TransferKind>());

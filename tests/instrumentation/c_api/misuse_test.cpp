@@ -130,11 +130,38 @@ TEST(Misuse, TheOrderOfALife) {
   EXPECT_EQ(shardscope_start(run.run, &options), SHARDSCOPE_INVALID_STATE);
   EXPECT_EQ(shardscope_start(other.run, &options), SHARDSCOPE_INVALID_STATE);
   const shardscope_module module = SHARDSCOPE_MODULE_INIT;
-  EXPECT_EQ(shardscope_add_module(run.run, &module, nullptr), SHARDSCOPE_INVALID_STATE);
+  EXPECT_EQ(shardscope_add_module(run.run, &module, nullptr), SHARDSCOPE_OK) << "a run grows";
+  EXPECT_EQ(shardscope_publish(run.run), SHARDSCOPE_OK) << words();
+  EXPECT_EQ(shardscope_keep(SHARDSCOPE_DETAIL_STEPS, 0), SHARDSCOPE_INVALID_STATE);
   EXPECT_EQ(shardscope_message(run.run, 3, "x"), SHARDSCOPE_INVALID_ARGUMENT);
   EXPECT_EQ(shardscope_gate(8, 0), SHARDSCOPE_INVALID_ARGUMENT);
   ASSERT_EQ(shardscope_finish(run.run, 0, nullptr), SHARDSCOPE_OK) << words();
   EXPECT_EQ(shardscope_finish(run.run, 0, nullptr), SHARDSCOPE_INVALID_STATE);
+  EXPECT_EQ(shardscope_add_module(run.run, &module, nullptr), SHARDSCOPE_INVALID_STATE);
+  EXPECT_EQ(shardscope_publish(run.run), SHARDSCOPE_INVALID_STATE);
+}
+
+TEST(Misuse, GroupsModelsAndReasonsMustBe) {
+  OwnedRun run;
+  const std::uint32_t ranks[2] = {0, 5};
+  shardscope_group group = SHARDSCOPE_GROUP_INIT;
+  EXPECT_EQ(shardscope_add_group(run.run, &group, nullptr), SHARDSCOPE_INVALID_ARGUMENT);
+  group.ranks = ranks;
+  group.count = 2;
+  EXPECT_EQ(shardscope_add_group(run.run, &group, nullptr), SHARDSCOPE_INVALID_ARGUMENT);
+  group.count = 1;
+  group.purpose = 9;
+  EXPECT_EQ(shardscope_add_group(run.run, &group, nullptr), SHARDSCOPE_INVALID_ARGUMENT);
+  group.purpose = SHARDSCOPE_GROUP_EXPERT;
+  EXPECT_EQ(shardscope_add_group(run.run, &group, nullptr), SHARDSCOPE_OK) << words();
+  shardscope_module module = SHARDSCOPE_MODULE_INIT;
+  module.model = 1;
+  EXPECT_EQ(shardscope_add_module(run.run, &module, nullptr), SHARDSCOPE_INVALID_ARGUMENT);
+  EXPECT_NE(words().find("model 1"), std::string::npos) << words();
+  EXPECT_EQ(shardscope_name_lane(run.run, 20, "x"), SHARDSCOPE_INVALID_ARGUMENT);
+  EXPECT_EQ(shardscope_not_recorded(run.run, SHARDSCOPE_RECORDS_LOSS, ""), SHARDSCOPE_INVALID_ARGUMENT);
+  EXPECT_EQ(shardscope_not_recorded(run.run, UINT64_C(1) << 40, "x"), SHARDSCOPE_INVALID_ARGUMENT);
+  EXPECT_EQ(shardscope_not_recorded(run.run, SHARDSCOPE_RECORDS_LOSS, "x"), SHARDSCOPE_OK) << words();
 }
 
 TEST(Misuse, ImpossibleEventsAreCountedAndStayHere) {
@@ -151,7 +178,7 @@ TEST(Misuse, ImpossibleEventsAreCountedAndStayHere) {
   event.kind = SHARDSCOPE_EVENT_LAST_ + 1;
   shardscope_emit(&event);
   event.kind = SHARDSCOPE_EVENT_STEP_BEGIN;
-  event.lane = SHARDSCOPE_LANE_GPU_RECORDS + 1;
+  event.lane = SHARDSCOPE_LANE_EXTRA_4 + 1;
   shardscope_emit(&event);
   event.lane = 0;
   shardscope_emit_at(-1, &event);

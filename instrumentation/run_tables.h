@@ -1,0 +1,95 @@
+// What a rank says of its run apart from events: who it is, its modules, parameters and who owns what. Sent
+// when the run starts, again whenever something was added, and kept for viewers that join late. Ids count up
+// from 0 and keep their meaning: later tables only ever continue earlier ones.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "instrumentation/event.h"
+
+namespace shardscope::instrumentation {
+
+/// One of several models that a process trains or uses: the policy and the reference of RL.
+struct ModelInfo {
+  std::uint32_t id = 0;
+  std::string name, role;
+  friend bool operator==(const ModelInfo&, const ModelInfo&) = default;
+};
+struct ModuleInfo {
+  std::uint32_t id = 0, parent = kNoId;
+  std::string path, type;
+  std::vector<std::uint32_t> params;
+  bool hooks = true;
+  std::uint32_t model = 0;
+  friend bool operator==(const ModuleInfo&, const ModuleInfo&) = default;
+};
+struct ParamInfo {
+  std::uint32_t id = 0;
+  std::string name, dtype;
+  std::vector<std::int64_t> shape;
+  std::int64_t elems = 0;
+  std::int64_t shard_elems = 0;  ///< stage 3: per rank with padding; 0 otherwise
+  std::int64_t padding_elems = 0;
+  std::vector<std::uint32_t> modules;  ///< owner first
+  bool persistent = false;
+  bool frozen = false;  ///< not trained: no gradient, no optimizer states
+  friend bool operator==(const ParamInfo&, const ParamInfo&) = default;
+};
+/// What a rank holds of a parameter (stages 1, 2: of the flat buffer; stage 3: its shard): `elems` elements,
+/// in one piece from `param_offset` on, or in pieces of `block_elems` that begin `stride_elems` apart (a
+/// tensor that is sharded along another dimension than its first).
+struct SliceInfo {
+  std::uint32_t param = 0, rank = 0;
+  std::int64_t param_offset = 0, shard_offset = 0, elems = 0, padding_elems = 0;
+  std::int64_t block_elems = 0, stride_elems = 0;  ///< 0: one piece
+  friend bool operator==(const SliceInfo&, const SliceInfo&) = default;
+};
+/// A process group that this rank is in. Ids are the rank's own; on another rank the same group is the one
+/// with this name and these ranks.
+struct GroupInfo {
+  std::uint32_t id = 0;
+  std::string name;
+  GroupPurpose purpose = GroupPurpose::other;
+  std::vector<std::uint32_t> ranks;
+  friend bool operator==(const GroupInfo&, const GroupInfo&) = default;
+};
+/// What a lane is called in this run.
+struct LaneName {
+  StreamId lane{};
+  std::string name;
+  friend bool operator==(const LaneName&, const LaneName&) = default;
+};
+/// Capabilities (capability.h) that this run lacks, and why, in words.
+struct NotRecorded {
+  std::uint64_t what = 0;
+  std::string why;
+  friend bool operator==(const NotRecorded&, const NotRecorded&) = default;
+};
+struct RunTables {
+  std::string run_id;  ///< same on every rank
+  std::string model, device, hardware, versions;
+  std::string config_json;  ///< the whole effective configuration, defaults filled in
+  std::uint32_t rank = 0, world = 1, local_world = 1;
+  std::int32_t stage = 0, pid = 0;
+  std::int64_t elems = 0;         ///< S
+  std::uint32_t param_bytes = 4;  ///< bytes of one stored parameter element
+  std::uint32_t grad_bytes = 4;
+  std::uint32_t master_bytes = 0;  ///< 4 when fp32 master weights are kept beside 16-bit parameters
+  double link_gbps = 0, link_latency_us = 0;  ///< emulated link; 0: none
+  bool simulated = false;
+  std::string host;
+  std::string framework;      ///< "DeepSpeed 0.19.8"; empty: not given
+  std::uint64_t records = 0;  ///< capabilities (capability.h); 0: not given
+  std::vector<NotRecorded> not_recorded;
+  std::vector<ModelInfo> models;  ///< empty: one, called `model`
+  std::vector<GroupInfo> groups;  ///< this rank's
+  std::vector<LaneName> lanes;
+  std::vector<ModuleInfo> modules;
+  std::vector<ParamInfo> params;
+  std::vector<SliceInfo> slices;  ///< of all ranks
+  friend bool operator==(const RunTables&, const RunTables&) = default;
+};
+
+}  // namespace shardscope::instrumentation
