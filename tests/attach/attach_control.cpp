@@ -20,13 +20,14 @@ using shardscope::instrumentation::StopRule;
 using shardscope::store::Store;
 using Clock = std::chrono::steady_clock;
 
-/// Polls until `condition` holds; exits the process where it does not within a minute.
+/// Polls until `condition` holds; exits the process where it does not within five minutes: ranks import
+/// slowly on a busy machine.
 template <typename Condition>
 void wait_for(Viewer& viewer, Store& store, const char* what, Condition condition) {
-  const auto end = Clock::now() + 60s;
+  const auto end = Clock::now() + 300s;
   while (!condition()) {
     if (Clock::now() > end) {
-      std::fprintf(stderr, "attach_control: %s: not within 60 s; %s\n", what, viewer.control().note.c_str());
+      std::fprintf(stderr, "attach_control: %s: not within 300 s; %s\n", what, viewer.control().note.c_str());
       std::exit(1);
     }
     (void)viewer.poll(store, 5ms);
