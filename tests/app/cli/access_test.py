@@ -110,7 +110,7 @@ class Access(CommandTest):
         keys = self.folder / "keys"
         said("keys", keys)
         before = (keys / "collector.key").read_text()
-        for name in ("a\nallow control x", "a b", "", "../a", "collector"):
+        for name in ("a\nb", "a\nallow control x", "a b", "", "../a", "collector"):
             refused = shardscope("keys", keys, "--add", f"view={name}")
             self.assertEqual(refused.returncode, 2, name)
             self.assertIn("letters, digits", refused.stderr)

@@ -188,12 +188,15 @@ TEST_F(Access, KeyFilesAreChecked) {
   KeyFile named = read_key_file(path("collector"));
   named.allowed[0].name = "anna.2_x-y";
   EXPECT_EQ(parse_key_file(format_key_file(named)).allowed[0].name, "anna.2_x-y");
-  for (const char* name : {"a b", "a\nallow control x", "", "../x", "a\tb", "\xc3\xa4"}) {
+  for (const char* name :
+       {"a b", "a\nb", "a\n", "a\nallow control x", "", "../x", "a/b", "a\tb", "\xc3\xa4"}) {
     EXPECT_FALSE(is_key_name(name)) << name;
   }
   EXPECT_FALSE(is_key_name(std::string(65, 'a')));
-  named.allowed[0].name = "a b";
-  EXPECT_THROW((void)parse_key_file(format_key_file(named)), std::runtime_error);
+  for (const char* name : {"a b", "a/b", "a\x1b[2J"}) {
+    named.allowed[0].name = name;
+    EXPECT_THROW((void)parse_key_file(format_key_file(named)), std::runtime_error) << name;
+  }
   KeyFile bad = good;
   bad.pair.public_key = make_key_pair().public_key;
   write_key_file(path("view"), bad);
