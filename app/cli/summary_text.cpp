@@ -8,7 +8,7 @@
 
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/memory.h"
-#include "app/analysis/not_told.h"
+#include "app/analysis/missing_reason.h"
 #include "app/analysis/quantity_text.h"
 #include "app/cli/say.h"
 #include "app/store/names.h"
@@ -123,7 +123,7 @@ std::string summary_text(const analysis::Summary& s) {
   const auto line = [&](const char* name, const std::string& value) {
     text += plain_format("{:<14} {}\n", name, value);
   };
-  const auto not_told = [&s](const char* what, instrumentation::Detail from) {
+  const auto missing_reason = [&s](const char* what, instrumentation::Detail from) {
     return analysis::missing_reason(s, what, from);
   };
   const auto over = [&](std::uint32_t steps, std::uint32_t all) {
@@ -135,8 +135,8 @@ std::string summary_text(const analysis::Summary& s) {
   if (s.link_gbps > 0)
     line("link", fmt::format("emulated: {} Gbit/s, {} µs", s.link_gbps, s.link_latency_us));
   line("events", fmt::format("{}, {}", s.events, store::text_of(s.losses)));
-  if (s.unbegun_ends && !store::unbegun_by_rank(*s.unbegun_ends).empty()) {
-    line("", "nothing explains that these ended: " + store::unbegun_by_rank(*s.unbegun_ends));
+  if (s.unmatched_ends && !store::unbegun_by_rank(*s.unmatched_ends).empty()) {
+    line("", "nothing explains that these ended: " + store::unbegun_by_rank(*s.unmatched_ends));
   }
   for (const std::string& problem : s.problems) line("problem", problem);
   line("steps", fmt::format("{} ({} measured, without the first)", s.steps, s.steps_measured));
@@ -182,14 +182,15 @@ std::string summary_text(const analysis::Summary& s) {
   line("", s.unexplained_elements_per_step
                ? fmt::format("{:.0f} unexplained", *s.unexplained_elements_per_step)
                : "what differs is not known: " +
-                     not_told("gathers and gradients of parameters", instrumentation::Detail::params));
-  line("prefetch", s.prefetch ? prefetch_text(*s.prefetch)
-                              : "not known: " + not_told("prefetches", instrumentation::Detail::params));
+                     missing_reason("gathers and gradients of parameters", instrumentation::Detail::params));
+  line("prefetch", s.prefetch
+                       ? prefetch_text(*s.prefetch)
+                       : "not known: " + missing_reason("prefetches", instrumentation::Detail::params));
   if (s.prefetch && s.stage == 3) over(s.prefetch_steps, s.steps);
   line("trace", s.trace ? fmt::format("{} record, {} complete, {} invalidated (all ranks{})", s.trace->record,
                                       s.trace->complete, s.trace->invalidated,
                                       s.lacking_steps > 0 ? "; at least: events are missing" : "")
-                        : "not known: " + not_told("modes of it", instrumentation::Detail::phases));
+                        : "not known: " + missing_reason("modes of it", instrumentation::Detail::phases));
   if (s.first_invalidation) {
     line("", fmt::format("first invalidated at trace step {} of rank {}, which {}",
                          s.first_invalidation->trace_step, s.first_invalidation->rank,
@@ -230,11 +231,11 @@ std::string summary_text(const analysis::Summary& s) {
         peak == rank.memory_peak.end() ? std::string("—") : fmt::format("{:.2f}", mib(peak->second.total())));
   }
   if (!s.ranks.empty() && known_steps < s.steps_measured) {
-    text += fmt::format(
-        "what was computed in {} of the {} measured steps is not known: {}\n", s.steps_measured - known_steps,
-        s.steps_measured,
-        known_steps > 0 ? "nothing of it was recorded in them"
-                        : not_told("modules, kernels and optimizer steps", instrumentation::Detail::modules));
+    text += fmt::format("what was computed in {} of the {} measured steps is not known: {}\n",
+                        s.steps_measured - known_steps, s.steps_measured,
+                        known_steps > 0 ? "nothing of it was recorded in them"
+                                        : missing_reason("modules, kernels and optimizer steps",
+                                                         instrumentation::Detail::modules));
   }
   if (known_steps > 0 && std::any_of(s.ranks.begin(), s.ranks.end(),
                                      [](const auto& rank) { return rank.time.unrecorded_ns > 0; })) {

@@ -20,7 +20,7 @@ using instrumentation::StreamId;
 
 constexpr double kWidth = 1120, kLabel = 110, kLane = 16, kGap = 2, kRankGap = 10;
 
-/// Of the GPU's work: by its stream, or by whom it was for.
+/// Of the GPU's work: by its stream, or by its owner.
 const char* gpu_colour(const store::Span& span, StreamId stream) {
   using instrumentation::GpuOwner;
   using instrumentation::GpuWork;

@@ -1,9 +1,9 @@
 // Stage 3: the engine's side of plan::FetchScheduler. The scheduler decides; this executes on streams.
 //
 // [Note: gathered parameters and streams]
-// A gathered parameter is allocated on the stream that first writes to it (ShardStore::landing: the gather
-// stream, or the copy stream where shards are loaded from elsewhere). The compute stream waits for the
-// gather's event before the first use. To free it, the landing stream first waits for an event recorded on
+// A gathered parameter is allocated on the stream that first writes to it (ShardStore::destination: the
+// gather stream, or the copy stream where shards are loaded from elsewhere). The compute stream waits for the
+// gather's event before the first use. To free it, that stream first waits for an event recorded on
 // the compute stream after the last use; from then on the memory serves later gathers, which run after that
 // wait. So at any time memory holds what the scheduler calls in flight or available, computed from the
 // plan alone, and the host never waits to free.
@@ -25,7 +25,7 @@
 #include "runtime/engine/gather_path.h"
 #include "runtime/engine/parameters.h"
 #include "runtime/engine/prefetch_watch.h"
-#include "runtime/engine/resting_shards.h"
+#include "runtime/engine/stored_shards.h"
 #include "runtime/engine/trace_check.h"
 #include "runtime/execution/events.h"
 #include "runtime/offload/shard_store.h"
@@ -120,7 +120,7 @@ class PartitionedParameters final : public Parameters {
         watch_(context.device),
         ongoing_(plan::max_ongoing(context.config.zero.compat.max_ongoing_fetch_events)),
         shards_(make_shards(context, ownership, placement_)),
-        resting_(context, ownership, *shards_),
+        stored_shards_(context, ownership, *shards_),
         params_(context.model.params.size()) {
     events_.order(context_.device.compute(), context_.device.gather());
   }
@@ -167,16 +167,16 @@ class PartitionedParameters final : public Parameters {
     issue(plan.fetch.gather, plan.holder, ev::StatusCause::external, plan.fetch.available_elems);
     wait_for(plan.fetch.wait_for, plan.holder);
     announce(plan.fetch.completed, plan.holder, plan.fetch.available_elems);
-    if (plan.moved) tell_external(param, plan.holder);
+    if (plan.moved) emit_external(param, plan.holder);
   }
 
   void register_external(ParamId param, plan::ModuleId module) override {
     scheduler_.register_external(param, module);
-    tell_external(param, module);
+    emit_external(param, module);
   }
   void unregister_external(ParamId param, plan::ModuleId module) override {
     scheduler_.unregister_external(param, module);
-    tell_external(param, plan::kNone<plan::ModuleId>);
+    emit_external(param, plan::kNone<plan::ModuleId>);
   }
 
   void release(plan::ModuleId module, ev::Pass pass) override {
@@ -199,7 +199,7 @@ class PartitionedParameters final : public Parameters {
   }
 
   void before_update() override {
-    resting_.finish();
+    stored_shards_.finish();
     wait_for(scheduler_.in_flight_gathers(), plan::kNone<plan::ModuleId>);
     const std::vector<ParamId> released = scheduler_.begin_update();
     free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::partition, scheduler_.available_elems());
@@ -241,12 +241,13 @@ class PartitionedParameters final : public Parameters {
   [[nodiscard]] std::string describe_swap() const override { return shards_->describe_swap(); }
   [[nodiscard]] optim::ParamSink& sink() override { return *shards_; }
 
-  [[nodiscard]] optim::RestingPart open_frozen(ParamId param) override { return resting_.open(param); }
-  void close_frozen(ParamId param, optim::PartUse use) override { resting_.close(param, use); }
+  [[nodiscard]] optim::StoredPart open_frozen(ParamId param) override { return stored_shards_.open(param); }
+  void close_frozen(ParamId param, optim::PartUse use) override { stored_shards_.close(param, use); }
 
  private:
   struct Param {
-    device::Buffer buffer;  ///< of ShardStore::landing(); empty where the shard at rest is whole (one rank)
+    device::Buffer
+        buffer;  ///< of ShardStore::destination(); empty where the shard at rest is whole (one rank)
     device::Buffer packed;  ///< the same: a quantized shard that was loaded
     void* data = nullptr;   ///< set while in flight or available
     plan::GatherId gather = plan::kNone<plan::GatherId>;
@@ -313,7 +314,7 @@ class PartitionedParameters final : public Parameters {
   }
 
   /// The status stays; which module the parameter is external to is new.
-  void tell_external(ParamId param, plan::ModuleId module) {
+  void emit_external(ParamId param, plan::ModuleId module) {
     emit_status(context_.device.compute(), param, module, scheduler_.status(param), ev::StatusCause::external,
                 scheduler_.available_elems());
   }
@@ -323,7 +324,7 @@ class PartitionedParameters final : public Parameters {
              std::int64_t available_elems) {
     if (gather.id == plan::kNone<plan::GatherId> || gather.params.empty()) return;
     device::Stream& stream = context_.device.gather();
-    device::Stream& landing = shards_->landing();
+    device::Stream& destination = shards_->destination();
     Issued issued;
     std::vector<GatherPath::Part> parts;
     std::vector<offload::ShardLoad> loads;
@@ -340,14 +341,14 @@ class PartitionedParameters final : public Parameters {
       } else {
         const std::size_t bytes = context_.bytes_of(whole_elems);
         param.buffer = context_.device.memory().allocate(
-            bytes, {ev::MemoryCategory::param_gathered, plan::raw(id)}, landing);
+            bytes, {ev::MemoryCategory::param_gathered, plan::raw(id)}, destination);
         param.data = param.buffer.data();
       }
       if (shard == nullptr && !copied && packed) {
-        // Beside its parameter until that is given up, which follows every use by the peers.
+        // Kept beside its parameter until that is freed, which follows every use by the peers.
         param.packed = context_.device.memory().allocate(
             static_cast<std::size_t>(plan::packed_shard(partition.shard_elems).bytes()),
-            {ev::MemoryCategory::quantization, plan::raw(id)}, landing);
+            {ev::MemoryCategory::quantization, plan::raw(id)}, destination);
         shard = param.packed.data();
         loads.push_back({id, shard});
       } else if (shard == nullptr && !copied) {  // loaded to its place, from where the peers read it
@@ -366,7 +367,7 @@ class PartitionedParameters final : public Parameters {
       emit_status(stream, id, module, ParamStatus::in_flight, cause, available_elems);
     }
     shards_->load(loads);
-    if (&landing != &stream) events_.order(landing, stream);
+    if (&destination != &stream) events_.order(destination, stream);
     if (cause == ev::StatusCause::prefetch) watch_.began(gather.id, gather.params.size());
     path_.gather(parts, {plan::raw(gather.id)});
     watch_.ended(gather.id);
@@ -430,14 +431,15 @@ class PartitionedParameters final : public Parameters {
             std::int64_t available_elems) {
     if (params.empty()) return;
     device::Stream& compute = context_.device.compute();
-    device::Stream& landing = shards_->landing();
+    device::Stream& destination = shards_->destination();
     bool kept = false;
     for (const ParamId id : params) {
       const Param& param = params_[plan::raw(id)];
       if (cause == ev::StatusCause::release && param.buffer) kept |= path_.released(id, param.data);
     }
-    if (kept && &landing != &context_.device.gather()) events_.order(context_.device.gather(), landing);
-    events_.order(compute, landing);
+    if (kept && &destination != &context_.device.gather())
+      events_.order(context_.device.gather(), destination);
+    events_.order(compute, destination);
     for (const ParamId id : params) {
       Param& param = params_[plan::raw(id)];
       if (param.data == nullptr) continue;
@@ -485,7 +487,7 @@ class PartitionedParameters final : public Parameters {
   PrefetchWatch watch_;
   plan::InFlightLimit<plan::GatherId> ongoing_;
   std::unique_ptr<offload::ShardStore> shards_;
-  RestingShards resting_;
+  StoredShards stored_shards_;
   std::vector<Param> params_;  ///< by ParamId
   IssuedById issued_;          ///< by GatherId
   std::uint32_t micro_step_ = 0, step_ = 0;

@@ -36,7 +36,7 @@ constexpr std::int64_t kMaxRepeat = 100'000;
   throw std::invalid_argument("model: " + where + ": " + what);
 }
 
-/// One JSON object read key by key; finish() refuses the keys nobody asked for.
+/// One JSON object read key by key; finish() rejects keys that were never read.
 class Reader {
  public:
   Reader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/analysis/not_told.h"
+#include "app/analysis/missing_reason.h"
 #include "app/gui/model/bucket_note.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/memory_stack.h"
@@ -18,7 +18,7 @@ constexpr float kLegendWidth = 264;
 constexpr float kNarrowLegend = 196;  ///< without the column of the peak
 constexpr float kColumn = 2;
 
-/// Categories of one meaning are told apart by shade.
+/// Categories of one meaning are distinguished by shade.
 Rgb shade(const Palette& c, ev::MemoryCategory category) {
   const Rgb base = c.of(meaning_of(category));
   switch (category) {
@@ -247,11 +247,11 @@ void MemoryView::draw(Context& ctx, Rect room) {
   stage_ = data.has_tables() ? data.tables().stage : 3;
   const auto peak = data.memory_peak(app.memory_rank, app.memory_pool);
   if (!peak) {
-    ctx.empty(
-        room, "No memory events of rank " + std::to_string(app.memory_rank),
-        "So far " +
-            analysis::not_told("memory events", ev::Detail::params, app.run->summary().recorded_detail) +
-            ".");
+    ctx.empty(room, "No memory events of rank " + std::to_string(app.memory_rank),
+              "So far " +
+                  analysis::missing_reason("memory events", ev::Detail::params,
+                                           app.run->summary().recorded_detail) +
+                  ".");
     return;
   }
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};
