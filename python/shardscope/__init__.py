@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 def attach(endpoint=None, detail="params", run_id=None, key_file=""):
     """Watches what this process trains from now on. `endpoint`: that of a collector (default: SHARDSCOPE_ENDPOINT);
     `detail`: steps, phases, modules, params or kernels; `run_id`: the same on every rank. Never raises for want of a
-    collector: what nobody takes is dropped."""
+    collector: events without a collector are dropped."""
     import os
 
     from shardscope import _arm

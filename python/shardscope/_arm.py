@@ -48,7 +48,7 @@ def arm(settings):
 
 
 def _watch_exceptions(session):
-    """How a rank ended: its exception's words, or sys.exit's code. Whoever handled exceptions before still does."""
+    """How a rank ended: its exception's words, or sys.exit's code. An excepthook that was set before still runs."""
     before = sys.excepthook
 
     def excepthook(kind, value, trace):

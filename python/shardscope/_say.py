@@ -7,14 +7,14 @@ sink = None  # f(severity, text) of the run
 
 
 def warning(text):
-    _tell(1, text, True)
+    _say(1, text, True)
 
 
 def info(text):
-    _tell(0, text, False)
+    _say(0, text, False)
 
 
-def _tell(severity, text, aloud):
+def _say(severity, text, aloud):
     if text in _said:
         return
     _said.add(text)

@@ -1,6 +1,6 @@
 """The run of this process: who it is, its tables, and where training stands (step, micro-step, phase, open spans).
 
-There is one, `session`. Adapters describe a model to it and tell it what happens; it emits.
+There is one, `session`. Adapters describe a model to it and report what happens; it emits.
 """
 import json
 import os
@@ -22,7 +22,7 @@ class Session:
         self.settings = None
         self.run = None
         self.forked = False
-        self.plain = False  # no engine: torch itself tells backward, step and norm
+        self.plain = False  # no engine: backward, step and norm come from torch itself
         self.model = None  # weak reference to what was described
         self.modules, self.params = {}, {}  # id(object) -> number
         self.alive = []  # weak references that take a number back with its object
@@ -34,7 +34,7 @@ class Session:
         self.available = 0  # elements of gathered parameters
         self.gathers = self.buckets = self.sequence = 0
         self.purpose = None  # what the next collective is for: (lane, id, [(param, elems)])
-        self.unfinished = []  # (work, what to do once it is complete) of collectives that tell no end; no work: it has returned
+        self.unfinished = []  # (work, what to do once it is complete) of collectives whose Work has no future; no work: it has returned
         self.exit_code, self.last_words = 0, ""
 
     @property

@@ -1,10 +1,10 @@
 """Collectives of every process group, by torch's own hooks of process groups (PyTorch 2.15).
 
-| symbol | what it tells |
+| symbol | event |
 |---|---|
 | distributed_c10d._new_process_group_helper, after | the group; its hooks are registered |
 | ProcessGroup.register_pre_hook | operation, elements, bytes, type; issued |
-| ProcessGroup.register_post_hook | its Work: the end is told by the Work's future |
+| ProcessGroup.register_post_hook | its Work: its future gives the end |
 
 A lane holds one collective at a time: what is issued while another runs begins when that has ended, as on a stream.
 Where torch has no such hooks (2.13), collectives are not recorded, and it says so.
@@ -113,7 +113,7 @@ class Hooks:
         sequence = session.sequence
         session.sequence += 1
         lane, owner, parts = session.purpose or (k.GATHER if op in (k.ALL_GATHER, k.BROADCAST) else k.REDUCE, NO_ID, ())
-        # The parts are told with the first collective of a gather or bucket; what follows for it names it too.
+        # The parts go with the first collective of a gather or bucket; what follows for it names it too.
         if session.purpose is not None:
             session.purpose = (lane, owner, ())
         dtype = k.DTYPE_CODES.get(str(tensors[0].dtype)) if tensors else None

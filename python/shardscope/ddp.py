@@ -1,7 +1,7 @@
 """DistributedDataParallel: the model, micro-steps and steps. Its buckets are made and reduced in C++: their collectives
 are recorded (collectives.py), which parameters are in them is not.
 
-| symbol of torch.nn.parallel.distributed.DistributedDataParallel | what it tells |
+| symbol of torch.nn.parallel.distributed.DistributedDataParallel | event |
 |---|---|
 | __init__, after | the model: modules, parameters; the run starts |
 | forward, before | micro-step begin, phase forward |

@@ -2,7 +2,7 @@
 
 G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. The unit of everything is the group.
 
-| symbol | what it tells |
+| symbol | event |
 |---|---|
 | S._lazy_init, after that of the root | the model: modules, parameters, slices; the run starts |
 | S._root_pre_forward, after | micro-step begin with gates `step` and `micro_step`, phase forward |
@@ -173,14 +173,14 @@ def wait_begins(group):
         return None
     size = sum(session.param_elems[session.params[id(p)]] * (p.param_dtype or p.orig_dtype).itemsize
                for p in group.fsdp_params if id(p) in session.params)
-    told = module_of(group), state.gather_of[id(group)][0], size
-    emit(k.FETCH_WAIT_BEGIN, k.COMPUTE, 0, told[0], told[1], NO_ID, told[2], 0)
-    return told
+    wait = module_of(group), state.gather_of[id(group)][0], size
+    emit(k.FETCH_WAIT_BEGIN, k.COMPUTE, 0, wait[0], wait[1], NO_ID, wait[2], 0)
+    return wait
 
 
-def wait_ended(told, result, group):
-    if told:
-        emit(k.FETCH_WAIT_END, k.COMPUTE, 0, told[0], told[1], NO_ID, told[2], 0)
+def wait_ended(wait, result, group):
+    if wait:
+        emit(k.FETCH_WAIT_END, k.COMPUTE, 0, wait[0], wait[1], NO_ID, wait[2], 0)
 
 
 def available(group):

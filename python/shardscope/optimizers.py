@@ -1,13 +1,13 @@
 """What every framework on torch shares: backward, the optimizer's step, learning rate, gradient norm, data wait.
 
-| symbol | what it tells |
+| symbol | event |
 |---|---|
 | torch.Tensor.backward, before | loss, phase backward |
 | torch.optim.optimizer's global step hooks | gate `optimizer`, phase optimizer, learning rate, step end |
 | torch.nn.utils.clip_grad_norm_, after | gradient norm, where a rank has all of it |
 | _BaseDataLoaderIter.__next__ | data wait |
 
-DeepSpeed's engine tells backward, step and norm itself: there these stay silent (`session.plain`).
+DeepSpeed's engine has hooks of its own for backward, step and norm: there these emit nothing (`session.plain`).
 """
 import sys
 
@@ -85,7 +85,7 @@ def clipped(_, norm, *args, **kwargs):
 
 def install_loader(table):
     table.wrap("_BaseDataLoaderIter.__next__", "self", before=data_wanted,
-               after=lambda told, result, iterator: data_came(told), raised=data_came)
+               after=lambda waiting, result, iterator: data_came(waiting), raised=data_came)
 
 
 def data_wanted(iterator):
@@ -94,7 +94,7 @@ def data_wanted(iterator):
         return True
 
 
-def data_came(told):
+def data_came(waiting):
     """Also when there are no more: the iterator has raised StopIteration."""
-    if told:
+    if waiting:
         emit(k.DATA_WAIT_END, k.COMPUTE, 0, session.micro_step, session.step, NO_ID, 0, 0)

@@ -1,4 +1,4 @@
-// The type `_core.WatchedAttribute`: an attribute of a class whose assignments are told to a function.
+// The type `_core.WatchedAttribute`: an attribute of a class with a function that is called after each assignment.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,10 +1,12 @@
 """Starts training runs of the attach tests, plain and attached, and reads their recordings."""
 import csv
+import functools
 import json
 import os
 import pathlib
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 
@@ -100,6 +102,22 @@ def results(path, ranks=2):
 def figures(recording):
     done = subprocess.run([SHARDSCOPE, "summary", "--json", recording], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
+
+
+def has_events(recording):
+    """Whether the live recording holds a chunk of events yet."""
+    if not recording.exists():
+        return False
+    with sqlite3.connect(f"file:{recording}?mode=ro", uri=True) as database:
+        try:
+            return database.execute("SELECT count(*) FROM chunks").fetchone()[0] > 0
+        except sqlite3.OperationalError:
+            return False  # its tables are being made
+
+
+@functools.cache
+def read(path):
+    return Recording(path)
 
 
 class Recording:

@@ -1,4 +1,4 @@
-"""A small training run, unmodified as a user would write it: train.py FRAMEWORK OUT [name=value ...]
+"""A small training run, unmodified as a user would write it: train.py FRAMEWORK OUT [name=value ...] [-- FRAMEWORK OUT ...]
 
 FRAMEWORK: ddp, fsdp2, zero0, zero1, zero2, zero3. Writes OUT.RANK: losses and gradient norms of every micro-step and step
 as exact texts, and a digest of the final weights' bytes. Knows nothing of Shardscope.
@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -48,7 +49,7 @@ def batch(index, rank):
 
 def options_of(arguments):
     options = {"steps": 3, "accumulate": 1, "reshard": 1, "dtype": "fp32", "checkpoint": 0, "offload": 0, "crash": 0,
-               "loaders": 0, "sleep": 0}
+               "loaders": 0, "sleep": 0.0}
     for argument in arguments:
         name, value = argument.split("=")
         options[name] = type(options[name])(value)
@@ -62,6 +63,7 @@ def loader(options, rank):
             return options["steps"] * options["accumulate"]
 
         def __getitem__(self, index):
+            time.sleep(options["sleep"])
             return batch(index, rank)
 
     return torch.utils.data.DataLoader(Data(), batch_size=None, num_workers=options["loaders"])
@@ -80,7 +82,8 @@ def digest(named):
 
 
 def train_torch(framework, options, rank):
-    dist.init_process_group("gloo")
+    if not dist.is_initialized():
+        dist.init_process_group("gloo")
     torch.manual_seed(7)
     model = Net(checkpoint=bool(options["checkpoint"]))
     if options["dtype"] == "bf16":
@@ -143,15 +146,23 @@ def train_deepspeed(framework, options, rank):
         return losses, norms, digest(model.named_parameters())
 
 
+def runs_of(arguments):
+    """Several runs of one process, one after the other: those that are not attached need no process each."""
+    while arguments:
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        yield arguments[0], arguments[1], options_of(arguments[2:end])
+        arguments = arguments[end + 1:]
+
+
 def main():
-    framework, out, options = sys.argv[1], sys.argv[2], options_of(sys.argv[3:])
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     rank = int(os.environ["RANK"])
-    train = train_deepspeed if framework.startswith("zero") else train_torch
-    losses, norms, weights = train(framework, options, rank)
-    with open(f"{out}.{rank}", "w", encoding="utf-8") as file:
-        json.dump({"losses": losses, "norms": norms, "weights": weights}, file)
+    for framework, out, options in runs_of(sys.argv[1:]):
+        train = train_deepspeed if framework.startswith("zero") else train_torch
+        losses, norms, weights = train(framework, options, rank)
+        with open(f"{out}.{rank}", "w", encoding="utf-8") as file:
+            json.dump({"losses": losses, "norms": norms, "weights": weights}, file)
     dist.barrier()
     dist.destroy_process_group()
 

@@ -1,6 +1,6 @@
 """DeepSpeed's engine, whatever the stage: micro-steps, phases, steps, loss, norm, learning rate, and what the model is.
 
-| symbol of runtime.engine.DeepSpeedEngine | what it tells |
+| symbol of runtime.engine.DeepSpeedEngine | event |
 |---|---|
 | __init__, after | the model: modules, parameters, slices; the run starts |
 | forward, before | micro-step begin with gates `step` and `micro_step`, phase forward |
@@ -12,7 +12,7 @@
 from shardscope import _core, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
-from shardscope.deepspeed import layout, zero3
+from shardscope.deepspeed import layout, zero3_modules, zero3_params
 
 emit = _core.emit
 
@@ -37,10 +37,18 @@ def described(_, result, engine, *args, **kwargs):
     import torch
     session.describe(engine.module, lambda run: layout.describe(run, engine), stage=int(engine.zero_optimization_stage()),
                      framework=f"DeepSpeed {deepspeed.__version__}, PyTorch {torch.__version__}",
-                     device=str(engine.device), config=engine.config if isinstance(engine.config, dict) else {},
-                     **layout.bytes_of(engine))
+                     device=str(engine.device), config=config_of(engine), **layout.bytes_of(engine))
     if is_ours(engine):
-        zero3.after_description(engine)
+        zero3_params.after_description(engine)
+
+
+def config_of(engine):
+    """The user's configuration with what DeepSpeed made of its batch sizes. What figures are compared with are
+    DeepSpeed's own ways, which are not in every point those of the papers: `compat` says so."""
+    given = engine.config if isinstance(engine.config, dict) else getattr(engine._config, "_param_dict", None) or {}
+    return {"shardscope": {"compat": "deepspeed"}, **given,
+            "gradient_accumulation_steps": engine.gradient_accumulation_steps(),
+            "train_micro_batch_size_per_gpu": engine.train_micro_batch_size_per_gpu()}
 
 
 def is_ours(engine):
@@ -61,7 +69,7 @@ def backward(engine, loss=None, *args, **kwargs):
 
 def backward_done(_, result, engine, *args, **kwargs):
     if is_ours(engine):
-        zero3.tell_counters()
+        zero3_modules.emit_counters()
         session.end_micro_step()
 
 
@@ -72,7 +80,7 @@ def prologue(engine):
 
 def epilogue(_, result, engine):
     if is_ours(engine) and not getattr(engine, "_running_engine_backward", False):
-        zero3.tell_counters()
+        zero3_modules.emit_counters()
         session.end_micro_step()
 
 

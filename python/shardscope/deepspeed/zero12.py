@@ -1,6 +1,6 @@
 """DeepSpeed ZeRO stages 1 and 2: buckets of gradients, and the optimizer's groups.
 
-| symbol of stage_1_and_2.DeepSpeedZeroOptimizer | what it tells |
+| symbol of stage_1_and_2.DeepSpeedZeroOptimizer | event |
 |---|---|
 | reduce_independent_p_g_buckets_and_remove_grads, after | bucket_add |
 | reduce_ipg_grads, before | bucket_flush with its reason; gate `bucket` |

@@ -1,0 +1,167 @@
+"""DeepSpeed's coordinator: what is fetched, prefetched, kept and released at each module, and why.
+
+C = partitioned_param_coordinator.PartitionedParameterCoordinator
+
+| symbol | event |
+|---|---|
+| C.fetch_sub_module, before | gates `pre_forward`, `pre_backward`: nothing is issued yet |
+| C._fetch_sub_module_impl, after | fetch_decision: what was prefetched and why no more |
+| C.__all_gather_params_, before | the gather: its parameters, fetch or prefetch |
+| C.release_sub_module, after | release_kept with its reason; gates `post_forward`, `post_backward` |
+| C.release_and_reset_all | cause partition |
+| C.reset_step, C._invalidate_trace | trace_mode, trace_invalidated |
+"""
+from shardscope import _core, _kinds as k
+from shardscope._session import NO_ID, session
+from shardscope.deepspeed.zero3_params import INVALIDATED, PARTITIONED, set_causes, state
+
+emit = _core.emit
+C = "_PartitionedParameterCoordinator__"
+MODES = {"INVALID": 0, "RECORD": 1, "COMPLETE": 2}
+
+
+def install_coordinator(table):
+    cls = "PartitionedParameterCoordinator."
+    table.owner("iter_params")
+    table.owner("z3_leaf_module")
+    state.iter_params, state.is_leaf = table.module.iter_params, table.module.z3_leaf_module
+    table.wrap(cls + "fetch_sub_module", "self current_submodule forward", before=fetch_gate)
+    table.wrap(cls + "_fetch_sub_module_impl", "self current_submodule forward is_leaf", before=fetch_begins,
+               after=fetch_ended)
+    table.wrap(cls + C + "all_gather_params_", "self params forward", before=gather_begins, after=gather_issued)
+    table.wrap(cls + "release_sub_module", "self submodule forward", before=release_begins, after=released)
+    table.wrap(cls + "release_and_reset_all", "self module", before=lambda *a: set_causes(state.cause_in, PARTITIONED),
+               after=lambda token, result, *a: set_causes(*token))
+    table.wrap(cls + "reset_step", "self", after=step_reset)
+    table.wrap(cls + "_invalidate_trace", "self", before=invalidated, after=lambda token, result, *a: set_causes(*token))
+
+
+def get(coordinator, name):
+    return getattr(coordinator, C + name)
+
+
+def params_of(module):
+    return list(state.iter_params(module, recurse=state.is_leaf(module)))
+
+
+def fetch_gate(coordinator, current_submodule, forward):
+    number = session.modules.get(id(current_submodule))
+    if number is not None and session.in_micro_step:
+        _core.gate(k.GATE_PRE_FORWARD if forward else k.GATE_PRE_BACKWARD, number)
+
+
+def fetch_begins(coordinator, current_submodule, forward, is_leaf):
+    state.module = session.modules.get(id(current_submodule), NO_ID)
+    state.own = frozenset(map(id, params_of(current_submodule)))
+    state.prefetched, state.live_room, state.fetched = 0, None, NO_ID
+    return get(coordinator, "step_id")
+
+
+def fetch_ended(step_id, result, coordinator, *args, **kwargs):
+    available = get(coordinator, "n_available_params")
+    if state.module != NO_ID and session.started:
+        emit(k.FETCH_DECISION, k.HOST, why_no_more(coordinator, available), state.module, state.fetched, step_id,
+             state.prefetched, available)
+    state.module, state.own = NO_ID, frozenset()
+
+
+def why_no_more(coordinator, available):
+    """The coordinator's reason not to prefetch (more), from the state that its loop left behind."""
+    bucket = get(coordinator, "prefetch_bucket_sz")
+    if bucket == 0:
+        return k.STOP_DISABLED
+    if not coordinator.is_complete_trace():
+        return k.STOP_NO_TRACE
+    queue = get(coordinator, "param_queue")
+    if not queue:
+        return k.STOP_END_OF_TRACE
+    head = queue[0].param
+    if getattr(head, "nvme_swapper", None) is not None and head.ds_tensor.final_location is not None \
+            and getattr(head.ds_tensor.status, "name", "") == "NOT_AVAILABLE":
+        return k.STOP_OFFLOADED
+    # What was available when the prefetch loop began: without what it then gathered itself.
+    room = get(coordinator, "max_n_available_params") - (available - state.prefetched)
+    return k.STOP_LIVE_LIMIT if room < bucket else k.STOP_BUCKET_FULL
+
+
+def gather_begins(coordinator, params, forward, quantize=False):
+    missing = [p for p in params if p.ds_status.name == "NOT_AVAILABLE"]
+    before = state.cause_in, state.gather
+    if not missing or not session.started:
+        return before
+    gather = session.gathers = session.gathers + 1
+    prefetch = not state.own.issuperset(map(id, missing))
+    parts = [(session.params[id(p)], p.ds_numel) for p in missing if id(p) in session.params]
+    for number, _ in parts:
+        state.gather_of[number] = gather
+    state.cause_in, state.gather = (k.PREFETCH if prefetch else k.FETCH), gather
+    if prefetch:
+        elems = sum(elems for _, elems in parts)
+        state.prefetched += elems
+        emit(k.PREFETCH_ISSUED, k.HOST, 0, gather, state.module, len(parts), elems, 0)
+    else:
+        state.fetched = gather
+    session.purpose = (k.GATHER, gather, parts)
+    return before
+
+
+def gather_issued(before, result, *args, **kwargs):
+    session.purpose_served()
+    state.cause_in, state.gather = before
+
+
+def release_begins(coordinator, submodule, forward=False):
+    state.module = session.modules.get(id(submodule), NO_ID)
+
+
+def released(_, result, coordinator, submodule, forward=False):
+    module, state.module = state.module, NO_ID
+    if module == NO_ID or not session.started:
+        return
+    if _core.enabled(k.PARAMS):
+        emit_kept(coordinator, submodule, module)
+    if session.in_micro_step:
+        _core.gate(k.GATE_POST_FORWARD if forward else k.GATE_POST_BACKWARD, module)
+
+
+def emit_kept(coordinator, submodule, module):
+    """Why parameters of the module stay, in the order of the coordinator's own checks. It has answered
+    __params_to_release for this module and step already: asking again reads its cache."""
+    released_ids = None
+    for param in params_of(submodule):
+        number = session.params.get(id(param))
+        if number is None:
+            continue
+        status = param.ds_status.name
+        if status == "NOT_AVAILABLE" and state.status.get(number, 0) == k.NOT_AVAILABLE:
+            continue
+        step_id = get(coordinator, "step_id")
+        complete = coordinator.is_complete_trace()
+        if complete and released_ids is None:
+            released_ids = get(coordinator, "params_to_release")(submodule, step_id)
+        if param.is_external_param:
+            reason = k.KEEP_EXTERNAL
+        elif param.ds_active_sub_modules:
+            reason = k.KEEP_IN_USE
+        elif status != "AVAILABLE":
+            reason = k.KEEP_NOT_AVAILABLE
+        elif param.ds_persist:
+            reason = k.KEEP_PERSISTENT
+        elif complete and get(coordinator, "most_recent_step_id_param_fetched_for")[param] > step_id:
+            reason = k.KEEP_ALREADY_FETCHED
+        else:
+            reason = k.KEEP_REUSED_SOON
+        emit(k.RELEASE_KEPT, k.HOST, reason, module, number, NO_ID, session.param_elems[number], 0)
+
+
+def step_reset(_, result, coordinator):
+    if session.started:
+        emit(k.TRACE_MODE, k.HOST, MODES[get(coordinator, "trace_mode").name], session.micro_step, session.step, NO_ID, 0, 0)
+
+
+def invalidated(coordinator):
+    order, step_id = get(coordinator, "submodule_order"), get(coordinator, "step_id")
+    expected = session.modules.get(id(order[step_id]), NO_ID) if step_id < len(order) else NO_ID
+    if session.started:
+        emit(k.TRACE_INVALIDATED, k.HOST, 0 if step_id < len(order) else 1, expected, state.entering, step_id, len(order), 0)
+    return set_causes(state.cause_in, INVALIDATED)

@@ -1,0 +1,64 @@
+"""DeepSpeed ZeRO stage 3: buckets of gradients, and the optimizer's sub-groups.
+
+O = stage3.DeepSpeedZeroOptimizer_Stage3
+
+| symbol | event |
+|---|---|
+| O.reduce_independent_p_g_buckets_and_remove_grads | whose gradient has come |
+| O.__add_grad_to_ipg_bucket, O.__reduce_and_partition_ipg_grads | buckets; gate `bucket` |
+| O.independent_gradient_partition_epilogue | flushes within are the epilogue's |
+| O._optimizer_step | optimizer_begin, optimizer_end |
+"""
+from shardscope import _core, _kinds as k
+from shardscope._buckets import Buckets
+from shardscope._session import NO_ID, session
+
+emit = _core.emit
+O = "_DeepSpeedZeroOptimizer_Stage3__"
+buckets = Buckets()
+
+
+def install_optimizer(table):
+    cls = "DeepSpeedZeroOptimizer_Stage3."
+    table.wrap(cls + "reduce_independent_p_g_buckets_and_remove_grads", "self param", before=gradient_comes,
+               after=lambda *a: buckets.no_trigger())
+    table.wrap(cls + O + "add_grad_to_ipg_bucket", "self param", after=added)
+    table.wrap(cls + O + "reduce_and_partition_ipg_grads", "self communication_data_type", before=flush, after=flushed)
+    table.wrap(cls + "independent_gradient_partition_epilogue", "self", before=lambda self: buckets.in_epilogue(True),
+               after=lambda token, result, self: buckets.in_epilogue(False))
+    table.wrap(cls + "_optimizer_step", "self sub_group_id", before=sub_group_begins, after=sub_group_ended)
+
+
+def gradient_comes(optimizer, param):
+    buckets.trigger = session.params.get(id(param), NO_ID)
+
+
+def added(_, result, optimizer, param):
+    number = session.params.get(id(param))
+    if number is not None and session.started:
+        dtype = optimizer.get_param_comm_dtype(param)
+        buckets.add(dtype, number, param.ds_numel, optimizer.ipg_buckets[dtype].elements)
+
+
+def flush(optimizer, communication_data_type):
+    bucket = optimizer.ipg_buckets[communication_data_type]
+    if bucket.params and session.started:
+        parts = [(session.params[id(p)], p.ds_numel) for p in bucket.params if id(p) in session.params]
+        too_large = bucket.elements > optimizer.reduce_bucket_size
+        buckets.flush(communication_data_type, parts, bucket.elements, too_large)
+
+
+def flushed(_, result, optimizer, communication_data_type):
+    session.purpose_served()
+
+
+def sub_group_begins(optimizer, sub_group_id):
+    elems = optimizer.fp16_partitioned_groups_flat_numel[sub_group_id]
+    if session.in_step:
+        emit(k.OPTIMIZER_BEGIN, k.COMPUTE, 0, sub_group_id, session.step, NO_ID, elems, 0)
+        return elems
+
+
+def sub_group_ended(elems, result, optimizer, sub_group_id):
+    if elems is not None:
+        emit(k.OPTIMIZER_END, k.COMPUTE, 0, sub_group_id, session.step, NO_ID, elems, 0)

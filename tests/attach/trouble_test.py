@@ -1,0 +1,101 @@
+"""Whatever happens to the observer, or to the run, training is as without it and the recording says so."""
+import json
+import os
+import signal
+import time
+import unittest
+
+import runs
+from pairs import TRAIN, folder, plain, slow
+
+
+def setUpModule():
+    folder()
+
+
+def settings(name, endpoint):
+    """A folder as `shardscope attach` makes it, for ranks that report to `endpoint`."""
+    made = folder() / name
+    made.mkdir()
+    (made / "settings.json").write_text(json.dumps({"endpoint": endpoint, "run_id": "x", "linger_s": 0.2}), encoding="utf-8")
+    return str(made)
+
+
+class Trouble(unittest.TestCase):
+    def setUp(self):
+        self.folder = folder()
+        self.plain = plain(("fsdp2",))
+
+    def test_no_collector(self):
+        out = self.folder / "alone"
+        armed = settings("absent", f"ipc://{self.folder}/absent.sock")
+        runs.finish(runs.start(runs.torchrun(TRAIN, "fsdp2", out), SHARDSCOPE_ATTACH=armed))
+        self.assertEqual(runs.results(out), self.plain)
+
+    def test_exit_code_and_last_words_of_a_crash(self):
+        recording = self.folder / "crash.zscope"
+        process = runs.start(runs.attach(recording) + runs.torchrun(TRAIN, "fsdp2", self.folder / "crash", "crash=2"))
+        output = runs.finish(process, expected=1)
+        self.assertIn("a crash on purpose", output)
+        self.assertEqual(len(runs.read(recording).spans_of(0, "micro_step_begin")), 2)
+
+    @slow
+    def test_collector_killed(self):
+        """While the ranks train: they go on, to the same weights."""
+        steps, out, recording = "steps=40", self.folder / "killed", self.folder / "killed.zscope"
+        endpoint = f"ipc://{self.folder}/killed.sock"
+        collector = runs.start([runs.SHARDSCOPE, "record", recording, "--listen", endpoint])
+        training = runs.start(runs.torchrun(TRAIN, "fsdp2", out, steps, "sleep=0.1"),
+                              SHARDSCOPE_ATTACH=settings("killed.d", endpoint))
+        deadline = time.monotonic() + runs.DEADLINE_S
+        while not runs.has_events(recording) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertIsNone(training.poll(), "it has ended before the collector could be killed")
+        os.kill(collector.pid, signal.SIGKILL)
+        collector.communicate()
+        runs.finish(training)
+        self.assertEqual(runs.results(out), plain(("fsdp2", steps)))
+
+    @slow
+    def test_loaders_that_fork_are_inert(self):
+        recording, out = self.folder / "fork.zscope", self.folder / "fork.out"
+        runs.finish(runs.start(runs.attach(recording) + runs.torchrun(TRAIN, "fsdp2", out, "loaders=2")))
+        self.assertEqual(runs.results(out), self.plain)
+        events = runs.read(recording)
+        self.assertEqual(len(events.of(0, "loss")), 3)
+        self.assertEqual({row["rank"] for row in events.table("ranks")}, {"0", "1"})
+
+    @slow
+    def test_a_renamed_symbol_turns_its_adapter_off_and_nothing_else(self):
+        script = self.folder / "renamed.py"
+        script.write_text(f"""
+import sys
+import torch.distributed.fsdp._fully_shard._fsdp_param_group as groups
+# As a later PyTorch might have it; before the framework is armed.
+inner = groups.FSDPParamGroup._prefetch_unshard
+groups.FSDPParamGroup._prefetch_unshard = staticmethod(lambda target, pass_type: inner(target, pass_type))
+import shardscope
+shardscope.attach(endpoint=sys.argv.pop(1))
+sys.argv[0] = {str(TRAIN)!r}
+exec(compile(open({str(TRAIN)!r}).read(), {str(TRAIN)!r}, "exec"))
+""", encoding="utf-8")
+        out, recording = self.folder / "renamed", self.folder / "renamed.zscope"
+        endpoint = f"ipc://{self.folder}/renamed.sock"
+        collector = runs.start([runs.SHARDSCOPE, "record", recording, "--listen", endpoint])
+        output = runs.finish(runs.start(runs.torchrun(script, endpoint, "fsdp2", out)))
+        runs.finish(collector)
+        self.assertEqual(runs.results(out), self.plain)
+        self.assertIn("_prefetch_unshard takes (target, pass_type), not (target_fsdp_param_group, pass_type, ...)", output)
+        events = runs.read(recording)
+        self.assertEqual(len(events.of(0, "loss")), 3)
+        self.assertEqual(len(events.of(0, "param_status")), 0)
+
+    def test_import_of_torch_is_as_fast_where_nobody_attaches(self):
+        code = ("import time, importlib.metadata as m; from shardscope._autoload import autoload; "
+                "t = time.perf_counter(); autoload(); print(time.perf_counter() - t)")
+        took = float(runs.finish(runs.start([runs.PYTHON, "-c", code])).strip().splitlines()[-1])
+        self.assertLess(took, 1e-3)
+
+
+if __name__ == "__main__":
+    unittest.main()
