@@ -40,6 +40,18 @@ plan::TrafficInput traffic_input(const ev::RunTables& tables, std::int64_t micro
   return input;
 }
 
+/// Elements of all-reduces of one element that belongs to no bucket, as a step's elements count them (2S).
+double scalars_of(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) {
+  double elems = 0;
+  for_each_collective(store, rank, begin_ns, end_ns, [&](ev::StreamId, const store::Span& span) {
+    const auto collective = ev::as<ev::EventKind::collective_begin>(span);
+    if (collective.op == ev::CollectiveOp::all_reduce && collective.elems == 1 &&
+        collective.group == ev::kNoId)
+      elems += 2;
+  });
+  return elems;
+}
+
 /// A step as the host went through it.
 struct HostStep {
   std::vector<store::Store::GateRow> gates;    ///< none where they were not recorded
@@ -90,6 +102,8 @@ const char* name_of(VolumeCause cause) noexcept {
       return "skipped modules";
     case VolumeCause::no_backward:
       return "no backward";
+    case VolumeCause::scalars:
+      return "norms and flags";
   }
   return "?";
 }
@@ -116,6 +130,8 @@ const char* explain(VolumeCause cause) noexcept {
       return "gathered from all ranks where the expression counts secondary copies, or the reverse (hpZ)";
     case VolumeCause::skipped:
       return "the forward did not run the modules that use them, so they were not gathered for it";
+    case VolumeCause::scalars:
+      return "all-reduces of one element that is no gradient: the gradient norm, flags, a mean loss";
     case VolumeCause::no_backward:
       return "frozen, with nothing trained below them: backward does not reach their modules";
   }
@@ -143,11 +159,8 @@ VolumeModel::VolumeModel(const ev::RunTables& tables)
   expected_ = plain.elems;
   special_ = plan::has_special_traffic(zero_);
   std::vector<plan::TrafficParam> params;
-  std::vector<std::int64_t> elems;
-  for (const ev::ParamInfo& param : tables.params) {
+  for (const ev::ParamInfo& param : tables.params)
     params.push_back({param.shape, param.persistent, param.frozen});
-    elems.push_back(param.elems);
-  }
   try {
     if (special_) {
       const plan::TrafficInput traffic = traffic_input(tables, micro_steps_);
@@ -160,8 +173,11 @@ VolumeModel::VolumeModel(const ev::RunTables& tables)
         expected_gathers_.push_back(elems_of(plan::step_traffic({param}, zero_, traffic).gathers()));
       }
     } else if (zero_.stage == 3) {
-      for (const std::int64_t size : elems) {
-        gather_cost_.push_back(static_cast<double>(plan::partition_param(size, world).shard_elems * world));
+      // FSDP2 cuts rows, not elements: where the recording has the size of a shard, that one.
+      for (const ev::ParamInfo& param : tables.params) {
+        const std::int64_t shard =
+            param.shard_elems > 0 ? param.shard_elems : plan::partition_param(param.elems, world).shard_elems;
+        gather_cost_.push_back(static_cast<double>(shard * world));
       }
     } else if (zero_.stage > 0) {
       const bool legacy = plan::uses_legacy_layout(zero_);
@@ -318,6 +334,7 @@ std::optional<VolumeParts> VolumeModel::parts(const store::Store& store, std::ui
       plan::reduce_mode(zero_) != plan::ReduceMode::to_owners && !plan::uses_legacy_layout(zero_);
   if (zero_.stage == 3) add_gathers(counts, parts);
   at(parts, VolumeCause::padding) += flat_padding_;
+  at(parts, VolumeCause::scalars) += scalars_of(store, rank, begin_ns, end_ns);
   for (std::size_t i = 0; i < tables_.params.size() && buckets; ++i) {
     if (tables_.params[i].frozen) continue;  // the expression has no gradient of it
     const auto elems = static_cast<double>(tables_.params[i].elems);

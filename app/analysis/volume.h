@@ -29,8 +29,9 @@ enum class VolumeCause : std::uint8_t {
   other_way,    ///< hpZ: from all ranks where the expression counts the small group, or the reverse
   skipped,      ///< of modules that the forward did not run: gathered neither there nor in backward
   no_backward,  ///< of modules that ran and whose backward did not: nothing below them is trained
+  scalars,      ///< all-reduces of one element that is of no parameter: norms, flags
 };
-inline constexpr std::size_t kVolumeCauses = 11;
+inline constexpr std::size_t kVolumeCauses = 12;
 /// "padding", "persistent parameters", ... and one sentence that explains it.
 [[nodiscard]] const char* name_of(VolumeCause cause) noexcept;
 [[nodiscard]] const char* explain(VolumeCause cause) noexcept;
