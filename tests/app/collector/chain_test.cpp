@@ -233,6 +233,10 @@ TEST(Chain, AnUpperCollectorThatStartsAnewLearnsTheRunAgain) {
     });
   };
   ASSERT_TRUE(until([&] { return top->status().events == 10 * 2 * kEach; }));
+  // A node that has not received the confirmation yet sends everything again, and the next collector lacks
+  // nothing.
+  const std::int64_t confirmed = monotonic_now_ns() + 1'500'000'000;
+  ASSERT_TRUE(until([&] { return monotonic_now_ns() > confirmed; }));
   top.reset();
   for (std::uint32_t i = 10; i < 15; ++i) step(i);
   ASSERT_TRUE(until([&] { return node.status().events == 15 * 2 * kEach; })) << "the node goes on";
