@@ -18,7 +18,6 @@ namespace shardscope::instrumentation {
     case CollectiveOp::all_gather:
     case CollectiveOp::reduce_scatter:
     case CollectiveOp::all_to_all:
-      return (n - 1) / n;
     case CollectiveOp::gather:
     case CollectiveOp::scatter:
       return (n - 1) / n;

@@ -6,7 +6,6 @@ namespace shardscope::collector {
 
 using instrumentation::Event;
 using instrumentation::EventKind;
-using instrumentation::GateKind;
 
 std::optional<GateComparison::Difference> GateComparison::add(std::uint32_t rank,
                                                               std::span<const Event> events) {

@@ -296,7 +296,7 @@ SHARDSCOPE_API const volatile int32_t* shardscope_gate_flag(void);
 /* Inline: one load after the first call. */
 static inline int32_t shardscope_gate_armed(void) {
   static const volatile int32_t* flag;
-  if (flag == NULL) flag = shardscope_gate_flag();
+  if (!flag) flag = shardscope_gate_flag();
   return *flag;
 }
 /* Called on the thread that passes the gate before it reports that it holds: wait here for your device, so
