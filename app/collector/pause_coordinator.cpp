@@ -307,11 +307,15 @@ void PauseCoordinator::tick(double now_s) {
   const bool meeting = state_ == State::ruled || (state_ == State::moving && !by_step_);
   if (meeting && first_hold_s_ != 0 && now_s - first_hold_s_ > meet_s_ && complete()) {
     std::string holding, away;
+    std::size_t counts[2]{};
     for (const auto& [rank, state] : ranks_) {
       std::string& list = holds(state) ? holding : away;
+      ++counts[holds(state) ? 0 : 1];
       if (list.size() < 64) list += (list.empty() ? "" : ", ") + std::to_string(rank);
     }
-    fall_back("ranks " + holding + " hold and " + away + " did not come there", now_s);
+    holding = counts[0] == 1 ? "rank " + holding + " holds" : "ranks " + holding + " hold";
+    away = (counts[1] == 1 ? "rank " : "ranks ") + away;
+    fall_back(holding + " and " + away + " did not come there", now_s);
     return;
   }
   const double left = lease_left(now_s);
