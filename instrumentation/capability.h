@@ -11,84 +11,42 @@
 
 namespace shardscope::instrumentation {
 
-/// Bits of RunTables::records, by number. Only ever appended.
+// Bits of RunTables::records, by number; only ever appended. `layout`: slices, which rank owns what;
+// `collective_ends`: ends that are evidence, not only upper bounds; `memory`: by category.
+// clang-format off
+#define SHARDSCOPE_CAPABILITIES(CAPABILITY) \
+  CAPABILITY(steps) CAPABILITY(micro_steps) CAPABILITY(phases) CAPABILITY(modules) \
+  CAPABILITY(param_status) CAPABILITY(layout) CAPABILITY(fetch_waits) CAPABILITY(prefetches) \
+  CAPABILITY(prefetch_reasons) CAPABILITY(release_reasons) CAPABILITY(trace) CAPABILITY(fetch_counters) \
+  CAPABILITY(collectives) CAPABILITY(collective_ends) CAPABILITY(collective_parts) CAPABILITY(groups) \
+  CAPABILITY(buckets) CAPABILITY(flush_reasons) CAPABILITY(reduce_waits) CAPABILITY(memory) \
+  CAPABILITY(allocator) CAPABILITY(transfers) CAPABILITY(optimizer) CAPABILITY(loss) \
+  CAPABILITY(grad_norm) CAPABILITY(learning_rate) CAPABILITY(loss_scale) CAPABILITY(tokens) \
+  CAPABILITY(data_waits) CAPABILITY(gates) CAPABILITY(kernels) CAPABILITY(nccl)
+// clang-format on
+
 enum class Capability : std::uint8_t {
-  steps,
-  micro_steps,
-  phases,
-  modules,
-  param_status,
-  layout,  ///< slices: which rank owns what
-  fetch_waits,
-  prefetches,
-  prefetch_reasons,
-  release_reasons,
-  trace,
-  fetch_counters,
-  collectives,
-  collective_ends,  ///< ends that are evidence, not only upper bounds
-  collective_parts,
-  groups,
-  buckets,
-  flush_reasons,
-  reduce_waits,
-  memory,  ///< by category
-  allocator,
-  transfers,
-  optimizer,
-  loss,
-  grad_norm,
-  learning_rate,
-  loss_scale,
-  tokens,
-  data_waits,
-  gates,
-  kernels,
-  nccl
+#define SHARDSCOPE_CAPABILITY(name) name,
+  SHARDSCOPE_CAPABILITIES(SHARDSCOPE_CAPABILITY)
+#undef SHARDSCOPE_CAPABILITY
 };
-inline constexpr std::uint8_t kCapabilityCount = 32;
+/// As in `info --json`: "prefetch_reasons".
+inline constexpr std::array kCapabilityNames = {
+#define SHARDSCOPE_CAPABILITY(name) #name,
+    SHARDSCOPE_CAPABILITIES(SHARDSCOPE_CAPABILITY)
+#undef SHARDSCOPE_CAPABILITY
+};
+#undef SHARDSCOPE_CAPABILITIES
+inline constexpr std::uint8_t kCapabilityCount = kCapabilityNames.size();
 inline constexpr std::uint64_t kAllCapabilities = (std::uint64_t{1} << kCapabilityCount) - 1;
 
 [[nodiscard]] constexpr std::uint64_t bit_of(Capability capability) noexcept {
   return std::uint64_t{1} << static_cast<std::uint8_t>(capability);
 }
 
-/// As in `info --json`: "prefetch_reasons".
 [[nodiscard]] constexpr const char* name_of(Capability capability) noexcept {
-  constexpr std::array<const char*, kCapabilityCount> kNames = {"steps",
-                                                                "micro_steps",
-                                                                "phases",
-                                                                "modules",
-                                                                "param_status",
-                                                                "layout",
-                                                                "fetch_waits",
-                                                                "prefetches",
-                                                                "prefetch_reasons",
-                                                                "release_reasons",
-                                                                "trace",
-                                                                "fetch_counters",
-                                                                "collectives",
-                                                                "collective_ends",
-                                                                "collective_parts",
-                                                                "groups",
-                                                                "buckets",
-                                                                "flush_reasons",
-                                                                "reduce_waits",
-                                                                "memory",
-                                                                "allocator",
-                                                                "transfers",
-                                                                "optimizer",
-                                                                "loss",
-                                                                "grad_norm",
-                                                                "learning_rate",
-                                                                "loss_scale",
-                                                                "tokens",
-                                                                "data_waits",
-                                                                "gates",
-                                                                "kernels",
-                                                                "nccl"};
   const auto index = static_cast<std::size_t>(capability);
-  return index < kNames.size() ? kNames[index] : "unknown";
+  return index < kCapabilityNames.size() ? kCapabilityNames[index] : "unknown";
 }
 
 /// Why a run has nothing of a kind, in words: the reason it gave, else that its framework's adapter does not

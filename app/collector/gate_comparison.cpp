@@ -9,7 +9,7 @@ using instrumentation::EventKind;
 
 std::optional<GateComparison::Difference> GateComparison::add(std::uint32_t rank,
                                                               std::span<const Event> events) {
-  if (told_) return std::nullopt;
+  if (returned_) return std::nullopt;
   for (const Event& event : events) {
     if (event.kind != EventKind::gate) continue;
     const auto passed = instrumentation::as<EventKind::gate>(event);
@@ -22,7 +22,7 @@ std::optional<GateComparison::Difference> GateComparison::add(std::uint32_t rank
       continue;
     }
     if (gate.id == passed.id && gate.kind == passed.gate) continue;
-    told_ = true;
+    returned_ = true;
     return Difference{.number = passed.number,
                       .one = {gate.rank, gate.id, gate.kind},
                       .other = {rank, passed.id, passed.gate}};
@@ -34,7 +34,7 @@ void GateComparison::alike_from(std::uint64_t number) {
   const auto after = static_cast<std::uint32_t>(number);
   if (after == after_) return;
   after_ = after;
-  told_ = false;
+  returned_ = false;
 }
 
 }  // namespace shardscope::collector

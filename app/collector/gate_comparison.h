@@ -25,7 +25,7 @@ class GateComparison {
     };
     Gate one, other;
   };
-  /// Takes a rank's events; tells the first difference since the beginning or since alike_from(), once.
+  /// Takes a rank's events. Returns the first difference since the beginning or since alike_from(), once.
   [[nodiscard]] std::optional<Difference> add(std::uint32_t rank,
                                               std::span<const instrumentation::Event> events);
   /// Ranks number alike from behind this gate on.
@@ -42,7 +42,7 @@ class GateComparison {
   static constexpr std::size_t kRemembered = 1U << 12;
   std::array<Gate, kRemembered> gates_;  ///< at its number modulo their count
   std::uint32_t after_ = 0;              ///< numbers up to this one are not compared
-  bool told_ = false;
+  bool returned_ = false;                ///< a difference
 };
 
 }  // namespace shardscope::collector

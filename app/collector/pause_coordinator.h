@@ -35,7 +35,7 @@ class PauseCoordinator {
   void set_gate_words(std::function<std::string(instrumentation::GateKind, std::uint32_t id)> words) {
     gate_words_ = std::move(words);
   }
-  /// What was emitted says so (gate_comparison.h): the next pause is at a gate between steps.
+  /// The gates that ranks have passed differ (gate_comparison.h): the next pause is at a gate between steps.
   void ranks_differ(const std::string& how);
   /// Numbers of gates up to this one say nothing of whether ranks differ; 0: none.
   [[nodiscard]] std::uint64_t alike_from() const noexcept { return alike_from_; }
@@ -73,7 +73,7 @@ class PauseCoordinator {
   void let_go(const std::string& note);  ///< everything resumes
   void resume_with(instrumentation::StopRule rule, double now_s);
   void check_holds(double now_s);
-  /// Whether a rank holds where the last command told it to.
+  /// Whether a rank holds at the gate of the last command.
   [[nodiscard]] bool holds(const Rank& rank) const;
   /// In words, where ranks hold at unlike gates; empty: they do not.
   [[nodiscard]] std::string difference() const;
@@ -96,7 +96,7 @@ class PauseCoordinator {
   bool differ_ = false;           ///< numbers of gates mean other places on other ranks
   std::string how_they_differ_;
   std::uint64_t alike_from_ = 0;
-  double first_hold_s_ = 0;  ///< of those that the ranks are brought to; 0: nobody holds yet
+  double first_hold_s_ = 0;  ///< when the first rank held at the present target; 0: none holds yet
   std::function<std::string(instrumentation::GateKind, std::uint32_t)> gate_words_;
   std::optional<instrumentation::StopRule> after_pause_;
   std::uint64_t controller_ = 0;  ///< the viewer whose heartbeats keep the pause

@@ -60,7 +60,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     return;  // its hello will come
   }
   RankSession& rank = session(id);
-  rank.spoke(now);
+  rank.control_received(now);
   if (const auto* position = std::get_if<wire::Position>(&message.body); position && position->detail >= 0)
     detail = position->detail;
   if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {

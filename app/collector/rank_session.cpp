@@ -46,7 +46,7 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
     if (incarnation_) replaced_.push_back(*incarnation_);
     if (replaced_.size() > kKnownReplaced) replaced_.pop_front();
     incarnation_ = header.incarnation;
-    next_sequence_ = confirmed_ = told_ = known_received_ = 0;
+    next_sequence_ = confirmed_ = sent_ = known_received_ = 0;
     dropped_total_ = 0;
     result.new_process = true;
   }

@@ -48,8 +48,8 @@ class RankSession {
   // order, over the next connection. The old connection may have brought some of it, or still bring it: each
   // connection brings numbers without a gap and begins at or before what is expected, so nothing is missing
   // in between, and what comes twice is known by its number. Only what the sender cannot know to be received
-  // may come twice; anything older is a replay. A confirmation may be cut off too: it has arrived once the
-  // sender says something a while after it.
+  // may come twice; anything older is a replay. A confirmation may be cut off too: it counts as
+  // received once a control message of the process comes a while after it was sent.
   struct Confirmation {
     std::uint64_t source = 0, next = 0;
   };
@@ -59,12 +59,13 @@ class RankSession {
     confirmed_s_ = now_s;
     return {incarnation_.value_or(0), next_sequence_};
   }
-  /// The process has said something over its control connection, and so has received what it was told before.
-  void spoke(double now_s) noexcept {
+  /// A control message of the process has come, so its connection lasts: what was confirmed over it
+  /// kConfirmationLasts_s ago has been received.
+  void control_received(double now_s) noexcept {
     control_heard_s = now_s;
-    if (now_s - told_s_ < kToldFor_s) return;
-    told_s_ = now_s;
-    known_received_ = std::exchange(told_, confirmed_);
+    if (now_s - sent_s_ < kConfirmationLasts_s) return;
+    sent_s_ = now_s;
+    known_received_ = std::exchange(sent_, confirmed_);
   }
   /// Passed on before, by another collector of the node: the rank did not know that the one before it had
   /// received it.
@@ -78,7 +79,7 @@ class RankSession {
   static constexpr std::uint64_t kConfirmMessages = 8;
   static constexpr double kConfirmAfter_s = 1;
   /// Longer than a confirmation is on its way over a connection that lasts.
-  static constexpr double kToldFor_s = 2;
+  static constexpr double kConfirmationLasts_s = 2;
 
   /// How many missing messages a number is believed to tell of: so many a second since the process was heard
   /// last (to make one takes longer than a microsecond), and more at once than lie in sockets. Of a process
@@ -183,8 +184,8 @@ class RankSession {
   std::deque<std::uint64_t> replaced_;  ///< processes before this one, the one heard last at the end
   std::uint64_t next_sequence_ = 0, confirmed_ = 0;
   double confirmed_s_ = 0;
-  std::uint64_t told_ = 0, known_received_ = 0;  ///< confirmed at told_s_; what the process knows of that
-  double told_s_ = 0;
+  std::uint64_t sent_ = 0, known_received_ = 0;  ///< confirmed by sent_s_; and what of it has been received
+  double sent_s_ = 0;
   double accepted_s_ = 0;            ///< arrival of this process's last message
   std::uint64_t dropped_total_ = 0;  ///< last said by this process
   std::uint64_t chunk_sequence_ = 0;

@@ -77,6 +77,14 @@ class Reader {
   ByteReader reader_;
 };
 
+/// An enumeration as one byte.
+template <typename Io, typename Enum>
+void enumeration(Io& io, Enum& field) {
+  auto number = static_cast<std::uint8_t>(field);
+  io.value(number);
+  if constexpr (!std::is_const_v<Enum>) field = static_cast<Enum>(number);
+}
+
 /// One by one as they are in the lists above: which model each module is of, how far a slice's pieces lie
 /// apart.
 template <typename Io, typename Tables>
@@ -95,17 +103,11 @@ void later_fields(Io& io, Tables& t) {
   io.list(t.groups, [&](auto& g) {
     io.value(g.id);
     io.value(g.name);
-    auto purpose = static_cast<std::uint8_t>(g.purpose);
-    io.value(purpose);
-    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(g)>>)
-      g.purpose = static_cast<ev::GroupPurpose>(purpose);
+    enumeration(io, g.purpose);
     io.list(g.ranks, [&](auto& rank) { io.value(rank); });
   });
   io.list(t.lanes, [&](auto& lane) {
-    auto number = static_cast<std::uint8_t>(lane.lane);
-    io.value(number);
-    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(lane)>>)
-      lane.lane = static_cast<ev::StreamId>(number);
+    enumeration(io, lane.lane);
     io.value(lane.name);
   });
   for (auto& m : t.modules) io.value(m.model);

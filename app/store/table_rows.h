@@ -12,8 +12,8 @@ namespace shardscope::store {
 
 class TableRows {
  public:
-  /// Writes what is not there yet. What is the same on every rank is taken from the first that tells it, and
-  /// again when that one tells more. Throws DatabaseError.
+  /// Writes the rows that are missing. What is the same on every rank comes from the first rank that has it,
+  /// and is replaced when that rank's tables grow. Throws DatabaseError.
   void write(Database& database, std::uint32_t rank, const ev::RunTables& tables);
 
  private:

@@ -1,4 +1,4 @@
-// The beginning of a run that is kept before anything is known of it, and levels of memory told one by one.
+// The beginning of a run that is kept before anything is known of it, and memory levels given one by one.
 #include <array>
 #include <mutex>
 #include <optional>

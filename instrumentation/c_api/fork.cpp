@@ -20,13 +20,13 @@ void become_inert() {
 }
 
 /// The keeper of gates exists before any fork: making it takes memory, which a child may not ask for.
-const bool g_registered = [] {
+[[maybe_unused]] const bool g_registered = [] {
   (void)GateKeeper::instance();
   return pthread_atfork(nullptr, nullptr, become_inert) == 0;
 }();
 
 }  // namespace
 
-bool is_forked_child() noexcept { return g_child.load(std::memory_order_relaxed) && g_registered; }
+bool is_forked_child() noexcept { return g_child.load(std::memory_order_relaxed); }
 
 }  // namespace shardscope::instrumentation::c_api

@@ -32,7 +32,7 @@ inline constexpr std::uint64_t kMaxRingEvents = std::uint64_t{1} << 26;
 [[nodiscard]] std::optional<shardscope::instrumentation::KeptBeginning> kept_beginning() noexcept;
 /// A run has taken it over.
 void end_keeping() noexcept;
-/// Forgets levels of memory: what begins now has told none.
+/// Memory levels start at 0 again.
 void forget_memory_levels() noexcept;
 
 /// Events refused because of their fields, since the process began.

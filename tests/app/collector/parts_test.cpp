@@ -100,15 +100,15 @@ TEST(RankSession, RepeatedIsWhatTheSenderMayNotKnowToBeReceived) {
   rank.route = "control";
   for (std::uint64_t i = 0; i < 10; ++i) EXPECT_EQ(rank.accept(header(5, i), 10).order, Order::next);
   (void)rank.confirm(10);
-  rank.spoke(10.1);
+  rank.control_received(10.1);
   EXPECT_EQ(rank.accept(header(5, 0), 10.2).order, Order::again) << "the confirmation may be on its way";
   for (std::uint64_t i = 10; i < 20; ++i) EXPECT_EQ(rank.accept(header(5, i), 11).order, Order::next);
   (void)rank.confirm(11);
   EXPECT_EQ(rank.accept(header(5, 0), 60).order, Order::again) << "it may have been cut off";
-  rank.spoke(60);
+  rank.control_received(60);
   EXPECT_EQ(rank.accept(header(5, 9), 60).order, Order::duplicate);
   EXPECT_EQ(rank.accept(header(5, 10), 60).order, Order::again);
-  rank.spoke(60 + RankSession::kToldFor_s);
+  rank.control_received(60 + RankSession::kConfirmationLasts_s);
   EXPECT_EQ(rank.accept(header(5, 19), 63).order, Order::duplicate);
   EXPECT_EQ(rank.accept(header(6, 0), 64).order, Order::next);
   rank.another_process(6);
