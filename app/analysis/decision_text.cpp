@@ -19,19 +19,19 @@ using plan::PrefetchStop;
 
 using Limit = std::optional<std::int64_t>;
 
-/// "48.1 M elements", "1 element".
+/// "48.1M elements", "1 element".
 std::string elements(std::int64_t count) {
   return elements_text(count) + (count == 1 ? " element" : " elements");
 }
 
-/// ": 48.1 M of 50 M elements"; without either number only the other, without both nothing.
+/// ": 48.1M of 50M elements"; without either number only the other, without both nothing.
 std::string reached_of(Limit reached, Limit limit) {
   if (reached && limit) return ": " + elements_text(*reached) + " of " + elements(*limit);
   if (limit) return " of " + elements(*limit);
   return reached ? ": " + elements(*reached) : std::string();
 }
 
-/// " of 50 M elements", " of 4 steps", or nothing.
+/// " of 50M elements", " of 4 steps", or nothing.
 std::string of_elements(Limit limit) { return limit ? " of " + elements(*limit) : std::string(); }
 std::string of_steps(Limit steps) {
   return steps ? fmt::format(" of {} step{}", *steps, *steps == 1 ? "" : "s") : std::string();
@@ -43,7 +43,7 @@ std::string module_path(const store::Store& store, std::uint32_t id) {
   return path.empty() ? "the root module" : path;
 }
 
-/// "fc1.weight (16.4 k elements)", or empty for an id that the tables lack.
+/// "fc1.weight (16.4k elements)", or empty for an id that the tables lack.
 std::string param_and_size(const store::Store& store, std::uint32_t id) {
   if (!store.has_tables() || id >= store.tables().params.size()) return {};
   const auto& param = store.tables().params[id];

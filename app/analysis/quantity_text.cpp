@@ -56,7 +56,7 @@ std::string count_text(double value) {
 }
 
 std::string elements_text(std::int64_t count) {
-  static constexpr std::array kSuffixes{"", " k", " M", " G", " T"};
+  static constexpr std::array kSuffixes{"", "k", "M", "G", "T"};
   double value = static_cast<double>(count);
   std::size_t suffix = 0;
   while (std::fabs(value) >= 999.5 && suffix + 1 < kSuffixes.size()) {

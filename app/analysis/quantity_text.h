@@ -22,7 +22,7 @@ struct Quantity {
 [[nodiscard]] std::string time_text(std::int64_t ns);
 [[nodiscard]] std::string bytes_text(std::int64_t count);
 [[nodiscard]] std::string count_text(double value);
-/// Three significant digits and k, M, G or T, no trailing zeros: "48.1 M", "50 M", "999".
+/// Three significant digits and k, M, G or T, no trailing zeros: "48.1M", "50M", "999".
 [[nodiscard]] std::string elements_text(std::int64_t count);
 /// "-80.1 ± 2.3" in microseconds per second (ppm), one decimal: a part in ten million is less than a crystal
 /// wanders.

@@ -32,13 +32,13 @@ DecisionLimits all_limits() {
 TEST(ElementsText, HasThreeDigitsAndNoTrailingZeros) {
   EXPECT_EQ(elements_text(0), "0");
   EXPECT_EQ(elements_text(999), "999");
-  EXPECT_EQ(elements_text(1000), "1 k");
-  EXPECT_EQ(elements_text(16'384), "16.4 k");
-  EXPECT_EQ(elements_text(48'123'456), "48.1 M");
-  EXPECT_EQ(elements_text(50'000'000), "50 M");
-  EXPECT_EQ(elements_text(100'000'000), "100 M") << "zeros before the point are kept";
-  EXPECT_EQ(elements_text(999'600), "1 M");
-  EXPECT_EQ(elements_text(-1'234'567), "-1.23 M");
+  EXPECT_EQ(elements_text(1000), "1k");
+  EXPECT_EQ(elements_text(16'384), "16.4k");
+  EXPECT_EQ(elements_text(48'123'456), "48.1M");
+  EXPECT_EQ(elements_text(50'000'000), "50M");
+  EXPECT_EQ(elements_text(100'000'000), "100M") << "zeros before the point are kept";
+  EXPECT_EQ(elements_text(999'600), "1M");
+  EXPECT_EQ(elements_text(-1'234'567), "-1.23M");
 }
 
 TEST(PrefetchStopText, SaysWhatStoppedAndHowFar) {
@@ -51,17 +51,17 @@ TEST(PrefetchStopText, SaysWhatStoppedAndHowFar) {
       explain(PrefetchStop::end_of_trace, {}, limits),
       "prefetching stopped at the end of the trace: every parameter of this iteration has been fetched");
   EXPECT_EQ(explain(PrefetchStop::bucket_full, 51'234'567, limits),
-            "prefetching stopped at stage3_prefetch_bucket_size: 51.2 M of 50 M elements");
+            "prefetching stopped at stage3_prefetch_bucket_size: 51.2M of 50M elements");
   EXPECT_EQ(explain(PrefetchStop::live_limit, 59'200, limits),
-            "prefetching stopped at stage3_max_live_parameters: 59.2 k of 60 k elements are live");
+            "prefetching stopped at stage3_max_live_parameters: 59.2k of 60k elements are live");
   EXPECT_EQ(explain(PrefetchStop::offloaded, {}, limits),
             "prefetching stopped at a shard that is still on NVMe");
   EXPECT_EQ(explain(PrefetchStop::returned, {}, limits),
             "nothing prefetched: a module returned a parameter, which fetches no other");
   EXPECT_EQ(explain(PrefetchStop::live_limit, {}, limits),
-            "prefetching stopped at stage3_max_live_parameters of 60 k elements");
+            "prefetching stopped at stage3_max_live_parameters of 60k elements");
   EXPECT_EQ(explain(PrefetchStop::bucket_full, 51'234'567, {}),
-            "prefetching stopped at stage3_prefetch_bucket_size: 51.2 M elements");
+            "prefetching stopped at stage3_prefetch_bucket_size: 51.2M elements");
   EXPECT_EQ(explain(static_cast<PrefetchStop>(200), {}, limits), "unknown reason");
 }
 
@@ -75,11 +75,11 @@ TEST(PrefetchStopText, NamesTheSettingThatMakesTheBucketOneElement) {
 TEST(KeepReasonText, SaysWhyAParameterStays) {
   const DecisionLimits limits = all_limits();
   EXPECT_EQ(explain(KeepReason::persistent, 768, limits),
-            "persistent: 768 elements are within stage3_param_persistence_threshold of 100 k elements");
+            "persistent: 768 elements are within stage3_param_persistence_threshold of 100k elements");
   EXPECT_EQ(explain(KeepReason::persistent, 1, {}),
             "persistent: 1 element is within stage3_param_persistence_threshold");
   EXPECT_EQ(explain(KeepReason::reused_soon, 768, limits),
-            "needed again within stage3_max_reuse_distance of 1 G elements");
+            "needed again within stage3_max_reuse_distance of 1G elements");
   EXPECT_EQ(explain(KeepReason::already_fetched, 768, limits),
             "a prefetch already counts on it for a later module");
   EXPECT_EQ(explain(KeepReason::in_use, 768, limits), "another running module uses it");
@@ -93,20 +93,20 @@ TEST(KeepReasonText, SaysWhyAParameterStays) {
 TEST(FlushReasonText, SaysWhyABucketIsReducedNow) {
   const DecisionLimits limits = all_limits();
   EXPECT_EQ(
-      explain(FlushReason::full, 17'000, "fc1.weight (16.4 k elements)", limits),
-      "fc1.weight (16.4 k elements) does not fit reduce_bucket_size of 20 k elements beside the 17 k in the "
+      explain(FlushReason::full, 17'000, "fc1.weight (16.4k elements)", limits),
+      "fc1.weight (16.4k elements) does not fit reduce_bucket_size of 20k elements beside the 17k in the "
       "bucket");
   EXPECT_EQ(explain(FlushReason::full, 17'000, "", {}),
-            "the next gradient does not fit reduce_bucket_size beside the 17 k in the bucket");
+            "the next gradient does not fit reduce_bucket_size beside the 17k in the bucket");
   EXPECT_EQ(explain(FlushReason::extra_large, 38'000'000, "", limits),
-            "one gradient of 38 M elements is larger than reduce_bucket_size of 20 k elements");
+            "one gradient of 38M elements is larger than reduce_bucket_size of 20k elements");
   EXPECT_EQ(explain(FlushReason::epilogue, 1, "", limits), "backward has ended with 1 element in the bucket");
   EXPECT_EQ(explain(FlushReason::boundary, 17'000, "", limits),
-            "gradient accumulation has ended with 17 k elements to reduce");
+            "gradient accumulation has ended with 17k elements to reduce");
   EXPECT_EQ(explain(FlushReason::group_changed, 17'000, "fc1.weight", limits),
-            "fc1.weight is of another group than the 17 k elements in the bucket");
+            "fc1.weight is of another group than the 17k elements in the bucket");
   EXPECT_EQ(explain(FlushReason::group_complete, 17'000, "", limits),
-            "every gradient of its group is there: 17 k elements");
+            "every gradient of its group is there: 17k elements");
 }
 
 TEST(UpdateText, SaysWhyColumnsAreChosenAndSumsApplied) {
@@ -155,20 +155,20 @@ TEST(ReasonOf, TakesNumbersFromTheEventAndNamesFromTheTables) {
   };
   const auto code = [](auto value) { return static_cast<std::uint8_t>(value); };
   EXPECT_EQ(reason(EventKind::fetch_decision, code(PrefetchStop::bucket_full), 1, 7, 48'100'000, 3),
-            "prefetching stopped at stage3_prefetch_bucket_size: 48.1 M of 50 M elements");
+            "prefetching stopped at stage3_prefetch_bucket_size: 48.1M of 50M elements");
   EXPECT_EQ(reason(EventKind::fetch_decision, code(PrefetchStop::live_limit), 1, 7, 3, 59'200),
-            "prefetching stopped at stage3_max_live_parameters: 59.2 k of 60 k elements are live");
+            "prefetching stopped at stage3_max_live_parameters: 59.2k of 60k elements are live");
   EXPECT_EQ(reason(EventKind::fetch_decision, code(PrefetchStop::returned), 1, 7, 0, 0),
             "an external parameter of layer, which keeps it while it runs");
   EXPECT_EQ(reason(EventKind::release_kept, code(KeepReason::persistent), 1, 0, 1000, 0),
-            "persistent: 1 k elements are within stage3_param_persistence_threshold of 100 k elements");
+            "persistent: 1k elements are within stage3_param_persistence_threshold of 100k elements");
   EXPECT_EQ(
       reason(EventKind::bucket_flush, code(FlushReason::full), 3, 0, 19'500, 0),
-      "layer.weight (1 k elements) does not fit reduce_bucket_size of 20 k elements beside the 19.5 k in the "
+      "layer.weight (1k elements) does not fit reduce_bucket_size of 20k elements beside the 19.5k in the "
       "bucket");
   EXPECT_EQ(
       reason(EventKind::bucket_flush, code(FlushReason::full), 3, 99, 19'500, 0),
-      "the next gradient does not fit reduce_bucket_size of 20 k elements beside the 19.5 k in the bucket");
+      "the next gradient does not fit reduce_bucket_size of 20k elements beside the 19.5k in the bucket");
   EXPECT_EQ(reason(EventKind::in_flight_limit, 0, 5, ev::kNoId, 5, 4),
             "5 gathers are in flight, the limit is 4");
   EXPECT_EQ(reason(EventKind::in_flight_limit, 1, 5, ev::kNoId, 3, 2),
@@ -195,9 +195,8 @@ TEST(LiveLimitFinding, NamesTheLimitOfTheRun) {
   for (const Finding& finding : find(store, summarize(store))) {
     if (finding.title.starts_with("The live-parameter limit")) evidence = finding.evidence;
   }
-  EXPECT_EQ(
-      evidence,
-      "At 2 of 4 module boundaries prefetching stopped at stage3_max_live_parameters of 60 k elements.");
+  EXPECT_EQ(evidence,
+            "At 2 of 4 module boundaries prefetching stopped at stage3_max_live_parameters of 60k elements.");
 }
 
 }  // namespace
