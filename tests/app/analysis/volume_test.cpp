@@ -38,5 +38,26 @@ TEST(VolumeOfAStep, WhatTheHostFilledBucketsWithCountsWhereItsGatesSay) {
   EXPECT_EQ(without_gradient(1, 2000, 3000), 400 + 300 - 1000);
 }
 
+/// The norm is reduced beside the gradients: one element, in no bucket (DeepSpeed's get_grad_norm_direct).
+TEST(VolumeOfAStep, AllReducesOfOneElementOutsideBucketsAreNormsAndFlags) {
+  RunBuilder run(2, 2);
+  run.span(0, 1000, 3000, EventKind::step_begin, StreamId::host, 0);
+  run.instant(0, 1100, EventKind::bucket_add, StreamId::host, 0, 0, ev::kNoId, 0, 1000, 1000);
+  const auto all_reduce = [&](std::int64_t at, std::uint32_t sequence, std::uint32_t bucket,
+                              std::int64_t elems) {
+    run.span(0, at, at + 100, EventKind::collective_begin, StreamId::reduce, sequence, bucket,
+             static_cast<std::uint8_t>(CollectiveOp::all_reduce), elems, 4 * elems);
+  };
+  all_reduce(1200, 0, 0, 1000);        // a bucket
+  all_reduce(1400, 1, 1, 1);           // a bucket of one element
+  all_reduce(1600, 2, ev::kNoId, 1);   // the norm
+  all_reduce(1800, 3, ev::kNoId, 1);   // a flag
+  all_reduce(2000, 4, ev::kNoId, 10);  // something else: not explained by this
+  const store::Store& store = run.build();
+  const auto parts = VolumeModel(store.tables()).parts(store, 0, 0, 0, 2000);  // from the run's first event
+  ASSERT_TRUE(parts);
+  EXPECT_EQ((*parts)[static_cast<std::size_t>(VolumeCause::scalars)], 2 * 2);
+}
+
 }  // namespace
 }  // namespace shardscope::analysis
