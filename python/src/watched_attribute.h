@@ -1,4 +1,5 @@
-// The type `_core.WatchedAttribute`: an attribute of a class with a function that is called after each assignment.
+// The type `_core.WatchedAttribute`: an attribute of a class with a function that is called after each
+// assignment.
 #pragma once
 
 #include <nanobind/nanobind.h>
