@@ -90,16 +90,18 @@ void take_one(Taken& taken, const wire::Message& message) {
   }
 }
 
+void take_until_the_end(BareCollector& collector, Taken& taken) {
+  while (!taken.finish) {
+    const auto message = collector.receive(5000ms);
+    if (!message) break;
+    take_one(taken, *message);
+  }
+}
+
 TEST(Publisher, CarriesEventsOfManyThreadsInOrderOfTimeWithTextsNamesAndTheEnd) {
   BareCollector collector;
   Taken taken;
-  std::thread receiver([&] {
-    while (!taken.finish) {
-      const auto message = collector.receive(5000ms);
-      if (!message) break;
-      take_one(taken, *message);
-    }
-  });
+  std::thread receiver([&] { take_until_the_end(collector, taken); });
   constexpr std::uint32_t kThreads = 4, kEach = 20'000;
   const std::int64_t begin = monotonic_now_ns();
   {
@@ -204,13 +206,7 @@ TEST(Publisher, ACollectorThatReadsLateGetsAllTheCountsRight) {
     });
     emitter.join();
     // Only now does anybody read. Every event is either delivered or counted.
-    receiver = std::thread([&] {
-      while (!taken.finish) {
-        const auto message = collector.receive(5000ms);
-        if (!message) break;
-        take_one(taken, *message);
-      }
-    });
+    receiver = std::thread([&] { take_until_the_end(collector, taken); });
     publisher.finish(0, "");
     receiver.join();  // the end comes after the last batch, so by now everything is counted
     dropped = publisher.dropped();
@@ -285,13 +281,7 @@ TEST(Publisher, AKeptBeginningIsTimedByTheClocksItWasKeptWith) {
   PublisherOptions options = options_for(collector.endpoint);
   options.kept = kept;
   Taken taken;
-  std::thread receiver([&] {
-    while (!taken.finish) {
-      const auto message = collector.receive(5000ms);
-      if (!message) break;
-      take_one(taken, *message);
-    }
-  });
+  std::thread receiver([&] { take_until_the_end(collector, taken); });
   Publisher(options, tables()).finish(0, "");
   receiver.join();
   ASSERT_EQ(taken.events.size(), 1U);
