@@ -1,3 +1,6 @@
+// What all transports share: checks on the host thread, splitting into collectives of at most kMaxParts
+// parts, numbering, events, and the emulated link. A wrong argument is refused here, before any rank waits
+// for another.
 #include "runtime/comm/communicator_core.h"
 
 #include <time.h>
@@ -102,6 +105,8 @@ CommunicatorCore::CommunicatorCore(const Group& group, std::uint32_t world_rank,
       sequence_(sequence),
       exceptions_at_start_(std::uncaught_exceptions()) {}
 
+/// Waits for jobs on the streams, which refer to this object. When an exception destroys it they could wait
+/// for peers that never come, so those are released first.
 CommunicatorCore::~CommunicatorCore() {
   if (std::uncaught_exceptions() > exceptions_at_start_) transport_->abandon();
   std::unique_lock lock(jobs_mutex_);
@@ -227,6 +232,8 @@ void CommunicatorCore::refuse_other_stream(CollectiveOp op, const device::Stream
 void CommunicatorCore::submit(Draft draft, device::Stream& stream) {
   Collective& c = draft.collective;
   refuse_other_stream(c.op, stream);
+  // One counter for all communicators of a rank. Ranks submit in the same order, so a number means the same
+  // everywhere.
   c.sequence = sequence_.fetch_add(1, std::memory_order_relaxed);
   c.lane = stream.id();
   const auto size = static_cast<std::int64_t>(kernels::size_of(c.type));
@@ -290,6 +297,8 @@ void CommunicatorCore::compare_signatures(const Collective& c) {
   }
 }
 
+/// Ends no earlier than a link of `gbps` would: latency + S * bus factor * 8 / gbps after all ranks entered
+/// (metrics.md 2.3). What the real transfer took is part of that time, not added to it.
 void CommunicatorCore::hold(const Collective& c, std::int64_t entered_ns) const {
   if (link_.gbps <= 0 && link_.latency_us <= 0) return;
   double ns = link_.latency_us * 1e3;

@@ -1,5 +1,5 @@
 // How the parameters of a plan::Gather become whole: over which ranks and by which collectives. Where their
-// memory is and when they are gathered is decided elsewhere (partitioned_parameters.cpp); which way each
+// memory is and when they are gathered is decided elsewhere (gather_executor.h); which way each
 // takes in runtime/plan (secondary_shards.h, quantization.h, zero_groups.h).
 //
 // [Note: ways of a gather]

@@ -21,6 +21,8 @@ BucketId BucketPlanner::open_bucket() const noexcept { return next_; }
 
 std::uint32_t BucketPlanner::open_buffer() const noexcept { return buffer_index_; }
 
+/// Closes the open bucket. Bucket ids never repeat, so that events of one bucket can be joined over a whole
+/// run.
 Flush BucketPlanner::take(FlushReason reason, ParamId trigger) {
   Flush flush;
   flush.bucket = next_;
@@ -33,6 +35,8 @@ Flush BucketPlanner::take(FlushReason reason, ParamId trigger) {
   return flush;
 }
 
+/// Invariant between calls: elems_ <= bucket_elems. A gradient that does not fit closes the bucket before it
+/// joins the next (S8); one larger than a bucket is a bucket of its own.
 std::vector<Flush> BucketPlanner::add(ParamId param, std::int64_t elems) {
   std::vector<Flush> flushes;
   if (after_extra_large_ || elems_ + elems > config_.bucket_elems) {

@@ -1,3 +1,6 @@
+// The interface over State, and the states of the trace between iterations:
+//   invalid -> record -> complete, and back to invalid where an iteration differs from the trace
+//   (scheduler_trace.cpp).
 #include "runtime/plan/scheduler.h"
 
 #include <stdexcept>
@@ -16,19 +19,21 @@ FetchScheduler::~FetchScheduler() = default;
 
 TraceMode FetchScheduler::begin_iteration() {
   State& s = *state_;
+  // Before the mode changes: what is still registered was prefetched in the iteration that ends here.
   s.drained = s.drain();
   switch (s.mode) {
     case TraceMode::record:
       s.trace.freeze(s.module_params, s.elems);
       s.mode = TraceMode::complete;
       break;
-    case TraceMode::invalid:
+    case TraceMode::invalid:  // also the first iteration of all
       s.trace.clear();
       s.mode = TraceMode::record;
       break;
     case TraceMode::complete:
       break;
   }
+  // Empty while recording: then nothing is prefetched.
   s.queue.assign(s.trace.params().begin(), s.trace.params().end());
   for (State::Param& param : s.params) param.fetched_for = kNeverFetched;
   s.step = 0;

@@ -10,6 +10,7 @@ namespace shardscope::plan {
 
 FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
   FetchPlan plan;
+  // First, since an invalidation drains gathers and so changes what is missing.
   plan.invalidated = check_trace(module);
   if (mode == TraceMode::record) trace.record(module);
   // To DeepSpeed a recomputation is a forward. By default its fetch counts as that of the backward to come.
@@ -17,6 +18,7 @@ FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
       visit == Visit::backward || (visit == Visit::recompute && !compat.recomputes_as_forward());
   if (begins_backward && !contains_id(active_backward, module)) active_backward.push_back(module);
 
+  // One coalesced gather for all that is missing; parameters in flight already are only waited for.
   const std::vector<ParamId>& wanted = module_params.at(raw(module));
   plan.gather = issue(wanted);
   give_back_persistent(plan.gather);
@@ -34,6 +36,7 @@ FetchPlan FetchScheduler::State::fetch(ModuleId module, Visit visit) {
   std::sort(plan.completed.begin(), plan.completed.end());
 
   plan.stop = PrefetchStop::no_trace;
+  // After the waits: prefetched parameters are queued behind what this module needs now (C8).
   if (mode == TraceMode::complete) {
     pop_from_queue(not_fetched_yet(module).size());
     plan.prefetch = prefetch(plan.stop);
@@ -123,7 +126,7 @@ void FetchScheduler::register_external(ParamId param, ModuleId module) {
   (void)state_->params.at(raw(param));
   if (contains_id(known, param)) return;
   known.insert(std::lower_bound(known.begin(), known.end(), param), param);
-  state_->memo.clear();
+  state_->memo.clear();  // decisions were for the old list of parameters
 }
 
 void FetchScheduler::unregister_external(ParamId param, ModuleId module) {
@@ -141,6 +144,7 @@ void FetchScheduler::unregister_external(ParamId param, ModuleId module) {
   erase_id(known, param);
   s.memo.clear();
   if (s.compat.returned_for_good()) return;
+  // While another module has it as external it stays returned.
   for (std::size_t i = 0; i < s.module_params.size(); ++i) {
     if (s.external_to(param, ModuleId{static_cast<std::uint32_t>(i)})) return;
   }
@@ -153,6 +157,7 @@ Gather FetchScheduler::gather_persistent() {
   for (std::uint32_t i = 0; i < s.params.size(); ++i) {
     if (s.params[i].persistent) wanted.push_back(ParamId{i});
   }
+  // Not counted (C9), and complete at once: the caller lets the compute stream wait before any module runs.
   const std::int64_t before = s.available;
   Gather gather = s.issue(wanted);
   s.available = before;
@@ -162,6 +167,8 @@ Gather FetchScheduler::gather_persistent() {
   return gather;
 }
 
+/// Invariants afterwards: `resident` counts every parameter in flight or available, `available` those that
+/// the limit bounds (counted()), and each parameter is registered with one gather at most.
 Gather FetchScheduler::State::issue(const std::vector<ParamId>& wanted) {
   Gather gather;
   for (const ParamId id : wanted) {
@@ -194,6 +201,7 @@ void FetchScheduler::State::give_back_persistent(const Gather& gather) {
   }
 }
 
+/// [Note: two kinds of in-flight]: the status of all parameters changes, their registration stays.
 void FetchScheduler::State::complete(GatherId id, std::vector<ParamId>& completed) {
   Pending& pending = gathers.at(id);
   pending.complete = true;
@@ -207,7 +215,7 @@ void FetchScheduler::State::unregister(Param& param) {
   if (param.registered == kNone<GatherId>) return;
   const auto found = gathers.find(param.registered);
   param.registered = kNone<GatherId>;
-  if (--found->second.registered == 0) gathers.erase(found);
+  if (--found->second.registered == 0) gathers.erase(found);  // no fetch can look at it any more
 }
 
 /// Waits for a registered parameter. Returns false when it is not registered.

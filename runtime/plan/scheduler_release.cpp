@@ -16,6 +16,8 @@ std::vector<ParamId> FetchScheduler::State::take_recomputed(ModuleId module) {
   return taken;
 }
 
+/// Decides for all parameters before it releases any, so that each decision sees the same number of live
+/// elements.
 ReleasePlan FetchScheduler::State::release(ModuleId module, Visit visit) {
   Decision decision;
   if (compat.remembers_releases() && mode == TraceMode::complete) {
@@ -59,6 +61,7 @@ ReleasePlan FetchScheduler::State::release(ModuleId module, Visit visit) {
 std::vector<ParamId> FetchScheduler::release_leftovers() {
   State& s = *state_;
   std::vector<ParamId> released;
+  // From the module that entered last: inner modules leave before those around them.
   while (!s.active_backward.empty()) {
     const ModuleId module = s.active_backward.back();
     s.active_backward.pop_back();
@@ -93,6 +96,7 @@ std::vector<ParamId> FetchScheduler::end_update(WeightChange change) {
   return released;
 }
 
+/// False, and nothing changes, while a module uses the parameter or its gather has not been waited for.
 bool FetchScheduler::State::release_param(ParamId id) {
   Param& param = at(id);
   if (param.status != ParamStatus::available || !param.active.empty()) return false;
@@ -109,7 +113,7 @@ std::vector<ParamId> FetchScheduler::State::release_every(Persistent persistent)
   std::vector<ParamId> completed;
   for (std::uint32_t i = 0; i < params.size(); ++i) {
     const ParamId id{i};
-    wait(id, waited, completed);
+    wait(id, waited, completed);  // what is in flight must not be freed under its gather
     at(id).active.clear();
     if (persistent == Persistent::kept && at(id).persistent) continue;
     if (release_param(id)) released.push_back(id);
@@ -126,6 +130,8 @@ Drain FetchScheduler::State::drain() {
   for (std::uint32_t i = 0; i < params.size(); ++i) {
     if (params[i].registered != kNone<GatherId>) registered.push_back(ParamId{i});
   }
+  // In order of registration, as the gather stream runs them: each wait is then for the next gather to
+  // finish.
   std::sort(registered.begin(), registered.end(),
             [this](ParamId a, ParamId b) { return at(a).registered_order < at(b).registered_order; });
   Drain drain;
@@ -191,6 +197,12 @@ bool FetchScheduler::State::reused_soon(ParamId param, ModuleId releasing) const
   return use >= 0 && trace.elems_between(step, use) < config.max_reuse_distance_elems;
 }
 
+/// C11, one rule after the other; the first that holds decides:
+///   1. persistent: kept
+///   2. no trace is followed: released, since nothing is known of later uses
+///   3. a later step's fetch or prefetch covers it: kept, or that prefetch would be lost
+///   4. used again within max_reuse_distance, and live parameters within their limit: kept
+///   5. released
 FetchScheduler::State::Decision FetchScheduler::State::decide_release(ModuleId module) {
   Decision decision;
   for (const ParamId id : module_params[raw(module)]) {

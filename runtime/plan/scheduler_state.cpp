@@ -1,3 +1,5 @@
+// Tables that the scheduler derives from the model once: sizes, persistence, and which parameters a module
+// fetches.
 #include "runtime/plan/scheduler_state.h"
 
 #include <iterator>
@@ -39,6 +41,7 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
     param.trainable = model.params[i].trainable;
     params.push_back(std::move(param));
   }
+  // Ascending everywhere, so that sets join and differ in linear time and a gather lists ids in order.
   for (const ModulePlan& module : model.modules) {
     std::vector<ParamId> own = module.params;
     std::sort(own.begin(), own.end());
@@ -52,12 +55,16 @@ FetchScheduler::State::State(const ModelPlan& model, SchedulerConfig settings)
     std::set_union(into.begin(), into.end(), ids.begin(), ids.end(), std::back_inserter(both));
     into = std::move(both);
   };
+  // Parents have lower ids than their children, so from the back each subtree is complete when it joins its
+  // parent.
   for (std::size_t i = model.modules.size(); i-- > 1;) {
     const ModuleId parent = model.modules[i].parent;
     if (parent == kNone<ModuleId>) continue;
     join(subtree_params[raw(parent)], subtree_params[i]);
     join(below[raw(parent)], subtree_params[i]);
   }
+  // A leaf module (C13) owns all parameters of its subtree; met_before_the_limit() needs those that are its
+  // alone.
   direct_params = own_params;
   for (std::size_t i = 0; i < model.modules.size(); ++i) {
     leaf.push_back(model.modules[i].leaf);

@@ -8,6 +8,8 @@
 
 namespace shardscope::plan {
 
+/// The mode is invalid for the rest of the iteration; the next begin_iteration() records (C7). `fetched_for`
+/// is reset because its steps refer to the trace that is gone.
 Invalidation FetchScheduler::State::invalidate(InvalidationCause cause, ModuleId expected, ModuleId got) {
   Invalidation invalidation;
   invalidation.cause = cause;
@@ -26,6 +28,7 @@ Invalidation FetchScheduler::State::invalidate(InvalidationCause cause, ModuleId
   return invalidation;
 }
 
+/// Compares the module, and the parameters that it still needs, with the trace at this step.
 std::optional<Invalidation> FetchScheduler::State::check_trace(ModuleId module) {
   if (mode != TraceMode::complete) return std::nullopt;
   const auto& order = trace.modules();
@@ -44,6 +47,8 @@ std::optional<Invalidation> FetchScheduler::State::check_trace(ModuleId module) 
   return std::nullopt;
 }
 
+/// Parameters that no fetch or prefetch of this iteration covers for this step. While the trace holds, these
+/// are the ones at the front of the queue.
 std::vector<ParamId> FetchScheduler::State::not_fetched_yet(ModuleId module) {
   std::vector<ParamId> missing;
   for (const ParamId id : module_params[raw(module)]) {
@@ -80,6 +85,8 @@ void FetchScheduler::State::tracing_error(ModuleId module, const std::vector<Par
       "parameters before the first step, or let compat's scheduler be shardscope, which records anew");
 }
 
+/// `distinct` different parameters leave the queue; a parameter used twice in a row counts once, its later
+/// use is covered.
 void FetchScheduler::State::pop_from_queue(std::size_t distinct) {
   std::set<ParamId> popped;
   while (!queue.empty() && popped.size() < distinct) {

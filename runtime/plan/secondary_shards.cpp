@@ -20,6 +20,7 @@ void SecondaryShards::begin_iteration() {
   std::fill(forward_done_.begin(), forward_done_.end(), false);
 }
 
+/// Asked for each parameter when its gather is issued, so a prefetch is decided by the pass that issues it.
 GatherSource SecondaryShards::source(ParamId param) const {
   const std::size_t i = raw(param);
   const bool now =
@@ -49,6 +50,8 @@ std::vector<ParamId> SecondaryShards::weights_change(WeightChange change) {
   return ended;
 }
 
+/// [shard_elems * world] padded elements over `group` ranks; the padding of `world` shards divides by every
+/// group size, since groups divide the world.
 std::int64_t secondary_elems(std::int64_t param_elems, std::uint32_t world, std::uint32_t group) {
   return partition_param(param_elems, world).shard_elems * static_cast<std::int64_t>(world) /
          static_cast<std::int64_t>(group);

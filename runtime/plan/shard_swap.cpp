@@ -16,6 +16,7 @@ ShardSwap::ShardSwap(std::vector<bool> on_nvme, std::uint32_t buffers, Compat co
 }
 
 std::uint32_t ShardSwap::available() const noexcept {
+  // One buffer stays free for a gather that misses; DeepSpeed reserves none.
   const std::uint32_t reserved = exact_ ? 0 : 1;
   return buffers_ > used_ + reserved ? buffers_ - used_ - reserved : 0;
 }
@@ -57,6 +58,7 @@ void ShardSwap::give_back(ParamId param) noexcept {
   --used_;
 }
 
+/// Buffers are read from the file again: the optimizer writes new shards there.
 void ShardSwap::forget() noexcept {
   std::fill(status_.begin(), status_.end(), SwapStatus::not_available);
   used_ = 0;

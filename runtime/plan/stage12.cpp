@@ -10,7 +10,7 @@ namespace {
 /// Owners of a bucket's elements, neighbours with the same owner merged.
 std::vector<ReduceSlice> merged_slices(const FlatLayout& layout, const Flush& flush) {
   std::vector<ReduceSlice> merged;
-  std::int64_t offset = 0;
+  std::int64_t offset = 0;  // in the bucket: gradients lie in it in order of arrival, not of the flat layout
   for (const ParamId param : flush.params) {
     for (const FlatSlice& slice : layout.slices_of(param)) {
       if (!merged.empty() && merged.back().rank == slice.rank) {
@@ -24,7 +24,8 @@ std::vector<ReduceSlice> merged_slices(const FlatLayout& layout, const Flush& fl
   return merged;
 }
 
-/// Puts slices into collectives, a new one after the slice that takes the last over the limit.
+/// Puts slices into collectives, a new one after the slice that takes the last over the limit: as in
+/// DeepSpeed, so a collective may exceed the limit by less than one slice.
 void cut(const std::vector<ReduceSlice>& slices, const ReduceCollective& like, std::int64_t limit,
          std::vector<ReduceCollective>& collectives) {
   ReduceCollective open = like;
@@ -74,6 +75,8 @@ std::vector<ReduceCollective> plan_reduce(const FlatLayout& layout, const Flush&
           collectives);
       break;
     case ReduceMode::to_owners: {
+      // Owners in order of first appearance: the order of issue must be alike on all ranks, and the bucket
+      // is.
       std::vector<std::pair<std::uint32_t, std::vector<ReduceSlice>>> by_owner;
       for (const ReduceSlice& slice : merged_slices(layout, flush)) {
         auto owner = std::find_if(by_owner.begin(), by_owner.end(),

@@ -14,8 +14,8 @@ void Trace::clear() noexcept {
 void Trace::freeze(const std::vector<std::vector<ParamId>>& params_of,
                    const std::vector<std::int64_t>& elems) {
   params_.clear();
-  uses_.assign(elems.size(), {});
-  elems_before_.assign(1, 0);
+  uses_.assign(elems.size(), {});  // each ascending, since steps are visited in order
+  elems_before_.assign(1, 0);      // prefix sums: elems_between() is a difference
   for (std::size_t step = 0; step < modules_.size(); ++step) {
     std::int64_t here = 0;
     for (const ParamId param : params_of[raw(modules_[step])]) {
@@ -35,6 +35,7 @@ std::int64_t Trace::next_use(ParamId param, std::int64_t step) const noexcept {
 }
 
 std::int64_t Trace::elems_between(std::int64_t from, std::int64_t to) const noexcept {
+  // Steps beyond the trace are clamped: a use after its end adds nothing.
   const auto last = static_cast<std::int64_t>(elems_before_.size()) - 1;
   if (last < 0) return 0;
   const auto clamp = [last](std::int64_t step) {

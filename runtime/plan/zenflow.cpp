@@ -41,6 +41,7 @@ ZenFlowSettings resolve_zenflow(const ZenFlowConfig& config) {
 }
 
 std::vector<std::int32_t> select_columns(std::span<const float> scores, double ratio) {
+  // Truncated, as int(ratio * columns) in Python; the order among equal scores is fixed so that runs repeat.
   const auto count = static_cast<std::size_t>(ratio * static_cast<double>(scores.size()));
   std::vector<std::int32_t> columns(scores.size());
   std::iota(columns.begin(), columns.end(), 0);
@@ -57,6 +58,7 @@ std::vector<std::int32_t> select_columns(std::span<const float> scores, double r
 
 std::int64_t ColumnSlice::capacity() const noexcept {
   if (columns == 0) return elems;
+  // The slice is a run of a row-major matrix [rows, columns] that may begin and end inside a row.
   const std::int64_t rows = (first_column + elems + columns - 1) / columns;
   return std::min(elems, choose * rows);
 }
@@ -72,6 +74,7 @@ std::vector<ColumnSlice> column_slices(const ModelPlan& model, const Ownership& 
       if (param.shape.size() == 2) {
         slice.columns = param.shape[1];
         slice.first_column = owned.param_offset % slice.columns;
+        // A slice shorter than a row touches only its own columns.
         const std::int64_t touched = std::min(slice.columns, slice.elems);
         slice.choose = static_cast<std::int64_t>(topk_ratio * static_cast<double>(touched));
       }
@@ -123,6 +126,7 @@ bool ZenFlowSchedule::selects_next() const noexcept {
   return beyond >= 0 && (beyond == 0 || every(settings_.select_interval, step_));
 }
 
+/// Of several causes that hold the first is reported.
 ZenFlowSchedule::Step ZenFlowSchedule::begin_step() {
   const bool select = selects_next();
   const std::int64_t step = step_++;
@@ -150,7 +154,7 @@ ZenFlowSchedule::Step ZenFlowSchedule::begin_step() {
     ++since_decision_;
     decided_ = false;
   }
-  now.steps_in_sum = ++in_sum_;
+  now.steps_in_sum = ++in_sum_;  // this step's gradient is part of the sum that an update takes
   if (now.update) in_sum_ = 0;
   return now;
 }

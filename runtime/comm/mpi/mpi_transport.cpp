@@ -105,6 +105,7 @@ void MpiTransport::wait(MPI_Request& request, const Collective& collective) {
   });
 }
 
+/// Also the moment at which all ranks have arrived: the all-gather of signatures completes only then.
 void MpiTransport::enter(const Collective& collective) {
   scratch_->signature = signature_of(collective, calls_++);
   MPI_Request request = MPI_REQUEST_NULL;
@@ -202,6 +203,9 @@ void MpiTransport::sum(const Collective& collective, void* out, std::int64_t ele
                       collective.factor);
 }
 
+/// Chunk by chunk, so that scratch memory stays at kScratchBytes: every rank sends each owner its piece of
+/// the chunk (MPI_Ialltoallv) and sums the `world` pieces that it receives, in the order of ranks. The sum is
+/// ours and not MPI_Reduce_scatter's, whose order is not fixed. values [world, stride], row r from rank r.
 void MpiTransport::reduce_scatter(const Collective& collective, const Part& part, void* out,
                                   const kernels::Exec& exec) {
   const MPI_Datatype type = mpi_type(collective.type);
@@ -237,6 +241,7 @@ void MpiTransport::reduce_scatter(const Collective& collective, const Part& part
   }
 }
 
+/// Like reduce_scatter with one owner. values [world, elems] at the root.
 void MpiTransport::reduce(const Collective& collective, const Part& part, const kernels::Exec& exec) {
   const MPI_Datatype type = mpi_type(collective.type);
   const std::size_t size = kernels::size_of(collective.type);
@@ -258,6 +263,8 @@ void MpiTransport::reduce(const Collective& collective, const Part& part, const 
   }
 }
 
+/// Reduce-scatter into this rank's range of `data`, then an in-place all-gather of the ranges; the last may
+/// be shorter.
 void MpiTransport::all_reduce(const Collective& collective, const Part& part, const kernels::Exec& exec) {
   const std::size_t size = kernels::size_of(collective.type);
   auto* data = static_cast<std::byte*>(part.target);
@@ -289,6 +296,7 @@ void MpiTransport::host_all_gather(const char* what, std::span<const std::byte> 
   s.head = HostHead{};
   std::strncpy(s.head.what.data(), what, s.head.what.size() - 1);
   s.head.bytes = mine.size();
+  // Small values travel with the lengths that are compared: one exchange in place of two.
   const bool fits = mine.size() <= s.head.inline_data.size();
   if (fits) std::copy(mine.begin(), mine.end(), s.head.inline_data.begin());
   MPI_Request request = MPI_REQUEST_NULL;

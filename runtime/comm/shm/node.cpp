@@ -1,3 +1,5 @@
+// Barriers that end: by the last arrival, by a failure that a rank reports, by the end of a peer's process,
+// or by time.
 #include "runtime/comm/shm/node.h"
 
 #include <poll.h>
@@ -55,15 +57,18 @@ void Node::barrier(const ControlPages::Channel& channel, std::span<const std::ui
   const auto arrivals = [&](std::uint32_t r) -> std::atomic<std::uint64_t>& {
     return side == Side::stream ? channel.arrivals[r].stream : channel.arrivals[r].host;
   };
+  // Read before arriving: the last arrival may open the next generation at once.
   const std::uint32_t seen = barrier.generation.load();
   const std::uint64_t mine = arrivals(rank_).fetch_add(1) + 1;
   if (barrier.arrived.fetch_add(1) + 1 == members.size()) {
+    // Reset before the generation opens, so that a rank that is already at the next barrier counts from 0.
     barrier.arrived.store(0);
     barrier.generation.fetch_add(1);
     futex_wake_all(barrier.generation);
     return;
   }
   const Clock::time_point deadline = Clock::now() + timeout_;
+  // Sleeps of at most kSlice: a peer that was killed wakes no one.
   while (barrier.generation.load() == seen) {
     check_failure();
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
@@ -100,6 +105,8 @@ void Node::check_failure() const {
   throw BackendError("collective", 0, first_failure(), "rank " + std::to_string(rank_));
 }
 
+/// none -> claimed -> published, by one rank only; its own provisional note may still get a text. Every
+/// waiting rank is woken, also by a rank that lost the race.
 void Node::fail(const std::string& message) noexcept {
   FailureNote& note = control_.failure();
   std::uint32_t expected = FailureNote::none;
@@ -117,6 +124,7 @@ void Node::fail(const std::string& message) noexcept {
   wake_everybody();
 }
 
+/// none -> provisional. Peers stop waiting at once, with the number of this rank as the only cause they know.
 void Node::abandon() noexcept {
   FailureNote& note = control_.failure();
   std::uint32_t expected = FailureNote::none;

@@ -1,3 +1,12 @@
+// Collectives of ranks on one node, by direct reads of each other's regions.
+//
+// [Note: a collective in shared memory]
+//   enter   publish where this rank's parts lie and the signature; barrier; compare all signatures
+//   move    read the peers' parts, write this rank's results; no synchronization inside
+//   leave   barrier: from here on no peer reads this rank's memory
+// The barriers order everything else: values written before one are seen by all ranks after it. Sums are
+// taken over ranks 0, 1, ... in that order at every element, whoever computes them, so results do not depend
+// on timing.
 #include "runtime/comm/shm/shm_transport.h"
 
 #include <algorithm>
@@ -62,7 +71,7 @@ void ShmTransport::enter(const Collective& collective) {
     }
   }
   mine.signature = signature_of(collective, calls_++);
-  meet(collective);
+  meet(collective);  // publishes `mine`
   for (std::uint32_t r = 1; r < world(); ++r) {
     const Signature& first = channel_.stream[members_[0]].signature;
     const Signature& other = channel_.stream[members_[r]].signature;
@@ -83,6 +92,8 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
         gather(part, i, size);
         break;
       case CollectiveOp::reduce_scatter: {
+        // Rank r owns [extent * r, extent * (r + 1)) of elems; what lies beyond elems is padding and becomes
+        // 0.
         const std::int64_t begin = std::min(part.elems, part.extent * rank);
         const std::int64_t end = std::min(part.elems, part.extent * (rank + 1));
         reduce_range(collective, i, begin, end, part.target, exec);
@@ -132,6 +143,8 @@ void ShmTransport::all_reduce(const Collective& collective, std::size_t index, c
   }
 }
 
+/// target [world, extent]: row r is rank r's shard. In place where this rank's shard lies in its own row
+/// already.
 void ShmTransport::gather(const Part& part, std::size_t index, std::size_t size) {
   const std::size_t bytes = static_cast<std::size_t>(part.extent) * size;
   if (bytes == 0) return;
@@ -145,6 +158,8 @@ void ShmTransport::gather(const Part& part, std::size_t index, std::size_t size)
   }
 }
 
+/// source [world, extent]: row r is for rank r; target [world, extent]: row r is from rank r. They do not
+/// overlap.
 void ShmTransport::exchange(const Part& part, std::size_t index, std::size_t size) {
   const std::size_t bytes = static_cast<std::size_t>(part.extent) * size;
   if (bytes == 0) return;
@@ -156,6 +171,7 @@ void ShmTransport::exchange(const Part& part, std::size_t index, std::size_t siz
   }
 }
 
+/// out[i] = factor * sum over ranks of source[begin + i], for i < end - begin, in the order of ranks.
 void ShmTransport::reduce_range(const Collective& collective, std::size_t index, std::int64_t begin,
                                 std::int64_t end, void* out, const kernels::Exec& exec) {
   if (begin >= end) return;
@@ -174,6 +190,8 @@ void ShmTransport::leave(const Collective& collective) { meet(collective); }
 
 // ---- host side -------------------------------------------------------------------------------------------
 
+/// One barrier is enough: a rank that is a call ahead writes the other round, and cannot be two ahead, since
+/// its next barrier needs every rank.
 std::size_t ShmTransport::host_round(const char* what, std::span<const std::byte> mine, std::size_t bytes) {
   const std::size_t turn = host_calls_ % 2;
   HostNote::Round& own = channel_.host[members_[rank_]].rounds[turn];

@@ -1,0 +1,184 @@
+#include "runtime/engine/gather_executor.h"
+
+#include <optional>
+#include <utility>
+
+#include "instrumentation/param_status.h"
+#include "kernels/ops.h"
+#include "runtime/plan/quantization.h"
+
+namespace shardscope::engine {
+using execution::advance;
+using execution::emit_end_on;
+using execution::emit_host;
+using execution::emit_on;
+using plan::ParamId;
+using plan::ParamStatus;
+
+GatherExecutor::GatherExecutor(const execution::Context& context, execution::EventPool& events,
+                               const plan::Ownership& ownership, const plan::FetchScheduler& scheduler,
+                               GatherPath& path, offload::ShardStore& shards)
+    : context_(context),
+      events_(events),
+      ownership_(ownership),
+      scheduler_(scheduler),
+      path_(path),
+      shards_(shards),
+      watch_(context.device),
+      ongoing_(plan::max_ongoing(context.config.zero.compat.max_ongoing_fetch_events)),
+      params_(context.model.params.size()) {}
+
+void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev::StatusCause cause,
+                           std::int64_t available_elems) {
+  if (gather.id == plan::kNone<plan::GatherId> || gather.params.empty()) return;
+  device::Stream& stream = context_.device.gather();
+  device::Stream& destination = shards_.landing();
+  Issued issued;
+  std::vector<GatherPath::Part> parts;
+  std::vector<offload::ShardLoad> loads;
+  parts.reserve(gather.params.size());
+  for (const ParamId id : gather.params) {
+    const plan::ParamPartition& partition = ownership_.shards().partitions[plan::raw(id)];
+    const bool copied = path_.source(id) == plan::GatherSource::secondary;
+    const std::int64_t whole_elems = partition.shard_elems * ownership_.shard_world();
+    void* shard = shards_.at_rest(id);
+    Param& param = params_[plan::raw(id)];
+    const bool packed = shards_.quantized(id);
+    if (ownership_.shard_world() == 1 && shard != nullptr && !packed) {
+      param.data = shard;
+    } else {
+      const std::size_t bytes = context_.bytes_of(whole_elems);
+      param.buffer = context_.device.memory().allocate(
+          bytes, {ev::MemoryCategory::param_gathered, plan::raw(id)}, destination);
+      param.data = param.buffer.data();
+    }
+    if (shard == nullptr && !copied && packed) {
+      // Kept beside its parameter until that is freed, which follows every use by the peers.
+      param.packed = context_.device.memory().allocate(
+          static_cast<std::size_t>(plan::packed_shard(partition.shard_elems).bytes()),
+          {ev::MemoryCategory::quantization, plan::raw(id)}, destination);
+      shard = param.packed.data();
+      loads.push_back({id, shard});
+    } else if (shard == nullptr && !copied) {  // loaded to its place, from where the peers read it
+      const kernels::Ptr whole{param.data, context_.type()};
+      const std::uint32_t place = context_.rank() % ownership_.shard_world();
+      shard = advance(whole, partition.shard_elems * place).data;
+      loads.push_back({id, shard});
+    }
+    param.gather = gather.id;
+    param.cause = cause;
+    issued.bytes += static_cast<std::int64_t>(context_.bytes_of(whole_elems));
+    ++issued.held;
+    parts.push_back(
+        {id, shard, param.data,
+         scheduler_.persistent(id) ? plan::Persistence::persistent : plan::Persistence::released});
+    emit_status(stream, id, module, ParamStatus::in_flight, cause, available_elems);
+  }
+  shards_.load(loads);
+  if (&destination != &stream) events_.order(destination, stream);
+  if (cause == ev::StatusCause::prefetch) watch_.began(gather.id, gather.params.size());
+  path_.gather(parts, {plan::raw(gather.id)});
+  watch_.ended(gather.id);
+  issued.done = events_.take();
+  stream.record(*issued.done);
+  issued_.emplace(plan::raw(gather.id), std::move(issued));
+}
+
+void GatherExecutor::limit_ongoing(const std::vector<ParamId>& waited, plan::ModuleId module) {
+  if (!ongoing_.most()) return;
+  const bool counted = context_.config.zero.module_granularity_threshold == 0 ||
+                       !context_.model.modules[plan::raw(module)].leaf;  // C14
+  for (const ParamId id : waited) {
+    const std::size_t in_flight = ongoing_.in_flight();
+    if (const std::optional<plan::GatherId> oldest = ongoing_.admit()) {
+      emit_host<ev::EventKind::in_flight_limit>({.limited = plan::InFlight::gathers,
+                                                 .id = plan::raw(*oldest),
+                                                 .in_flight = static_cast<std::int64_t>(in_flight),
+                                                 .limit = static_cast<std::int64_t>(*ongoing_.most())});
+      const auto found = issued_.find(plan::raw(*oldest));
+      found->second.done->host_wait();
+      --found->second.ongoing;
+      forget_if_done(found);
+    }
+    const plan::GatherId gather = params_[plan::raw(id)].gather;
+    wait_for({gather}, module);
+    if (!counted) continue;
+    ongoing_.started(gather);
+    ++issued_.at(plan::raw(gather)).ongoing;
+  }
+}
+
+void GatherExecutor::wait_for(const std::vector<plan::GatherId>& gathers, plan::ModuleId module) {
+  device::Stream& compute = context_.device.compute();
+  for (const plan::GatherId id : gathers) {
+    const auto found = issued_.find(plan::raw(id));
+    if (found == issued_.end() || found->second.waited) continue;
+    const ev::Fields<ev::EventKind::fetch_wait_begin> fields{
+        .module = plan::raw(module), .gather = plan::raw(id), .bytes = found->second.bytes};
+    watch_.needed(id);  // before the span: where that begins before the gather ends, it was late
+    emit_on<ev::EventKind::fetch_wait_begin>(compute, fields);
+    compute.wait(*found->second.done);
+    watch_.resumed(id);
+    emit_end_on<ev::EventKind::fetch_wait_begin>(compute, fields);
+    found->second.waited = true;
+  }
+}
+
+void GatherExecutor::announce(const std::vector<ParamId>& params, plan::ModuleId module,
+                              std::int64_t available_elems) {
+  for (const ParamId id : params) {
+    emit_status(context_.device.compute(), id, module, ParamStatus::available, params_[plan::raw(id)].cause,
+                available_elems);
+    watch_.used(params_[plan::raw(id)].gather, module);
+  }
+}
+
+void GatherExecutor::free(const std::vector<ParamId>& params, plan::ModuleId module, ev::StatusCause cause,
+                          std::int64_t available_elems) {
+  if (params.empty()) return;
+  device::Stream& compute = context_.device.compute();
+  device::Stream& destination = shards_.landing();
+  bool kept = false;
+  for (const ParamId id : params) {
+    const Param& param = params_[plan::raw(id)];
+    if (cause == ev::StatusCause::release && param.buffer) kept |= path_.released(id, param.data);
+  }
+  if (kept && &destination != &context_.device.gather()) events_.order(context_.device.gather(), destination);
+  events_.order(compute, destination);
+  for (const ParamId id : params) {
+    Param& param = params_[plan::raw(id)];
+    if (param.data == nullptr) continue;
+    param.buffer.reset();
+    param.packed.reset();
+    param.data = nullptr;
+    emit_status(compute, id, module, ParamStatus::not_available, cause, available_elems);
+    if (const auto found = issued_.find(plan::raw(param.gather)); found != issued_.end()) {
+      const bool last = --found->second.held == 0;
+      watch_.gone(param.gather,
+                  cause == ev::StatusCause::invalidation ? PrefetchWatch::Gone::invalidated
+                                                         : PrefetchWatch::Gone::released,
+                  last);
+      forget_if_done(found);
+    }
+    param.gather = plan::kNone<plan::GatherId>;
+  }
+}
+
+void GatherExecutor::forget_if_done(IssuedById::iterator issued) {
+  if (issued->second.held > 0 || issued->second.ongoing > 0) return;
+  events_.give_back(std::move(issued->second.done));
+  issued_.erase(issued);
+}
+
+void GatherExecutor::emit_status(device::Stream& stream, ParamId param, plan::ModuleId module,
+                                 ParamStatus status, ev::StatusCause cause, std::int64_t available_elems) {
+  emit_on<ev::EventKind::param_status>(stream, {.status = {status, path_.secondary_held(param)},
+                                                .cause = cause,
+                                                .param = plan::raw(param),
+                                                .module = plan::raw(module),
+                                                .gather = plan::raw(params_[plan::raw(param)].gather),
+                                                .elems = context_.elems_of(param),
+                                                .available_elems = available_elems});
+}
+
+}  // namespace shardscope::engine
