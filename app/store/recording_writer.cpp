@@ -68,13 +68,14 @@ void make_room(const std::string& path) {
   if (fs::is_directory(status)) {
     throw std::runtime_error("recording " + path + ": is a folder; name a file in it");
   }
+  // Before anything here opens the file: to close it again would end SQLite's locks of this process on it.
+  RecordingLock::check(path);
   if (fs::exists(status) && fs::file_size(path, ignored) > 0) {
     if (!is_recording(path)) {
       throw std::runtime_error("recording " + path +
                                ": this file exists and is not a recording; choose another name or remove it");
     }
   }
-  RecordingLock::check(path);
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
     const std::string file = path + suffix;
     if (::unlink(file.c_str()) != 0 && errno != ENOENT) {

@@ -1,4 +1,5 @@
 // A recording that is being written is not replaced.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +31,24 @@ struct LockedRecording : testing::Test {
   }
 };
 
+/// Whether a process has locked the bytes that SQLite locks. Asked by another one, which sees the locks of
+/// this.
+bool locked_by_sqlite(const std::string& path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const int file = open(path.c_str(), O_RDWR);
+    struct flock what {};
+    what.l_type = F_WRLCK;
+    what.l_whence = SEEK_SET;
+    what.l_start = 0x40000000;  // the pending byte, the reserved byte, 510 shared ones
+    what.l_len = 512;
+    _exit(file >= 0 && fcntl(file, F_GETLK, &what) == 0 && what.l_type != F_UNLCK ? 0 : 1);
+  }
+  int code = -1;
+  waitpid(child, &code, 0);
+  return code == 0;
+}
+
 TEST_F(LockedRecording, OfAnotherProcessStaysUntilThatHasEnded) {
   std::array<int, 2> ready{};
   ASSERT_EQ(pipe(ready.data()), 0);
@@ -58,7 +77,9 @@ TEST_F(LockedRecording, OfThisProcessStaysWholeWhenASecondOneIsTried) {
   {
     RecordingWriter writer(path);
     for (const auto& tables : run.tables) writer.tables(tables.rank, tables);
+    ASSERT_TRUE(locked_by_sqlite(path));
     expect_refused();
+    EXPECT_TRUE(locked_by_sqlite(path)) << "who opens and closes a file of its own ends SQLite's locks on it";
     record(writer, run);
     EXPECT_EQ(writer.error(), "");
   }
