@@ -207,7 +207,10 @@ void Collector::State::turn() {
       full ? pace_of(Watch::somebody, 0).turn_s : rest_s,
       full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::hear, upstream ? &*upstream : nullptr);
   notice_standstill(now_s());
-  if (ready.doors) count_refused(sockets.guard.serve(now_s()));
+  if (ready.doors) {
+    sockets.watch->attend();
+    count_refused(sockets.guard.serve(now_s()));
+  }
   // Control and views first: they are few, and waiting shows.
   if (ready.control) receive_control();
   if (ready.view) receive_views();

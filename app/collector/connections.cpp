@@ -15,12 +15,16 @@
 #include <chrono>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 namespace shardscope::collector {
 
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{25};
+/// While nobody is connected; attend() ends it. Should the collector's thread be kept from calling that, this
+/// bounds for how long.
+constexpr std::chrono::milliseconds kAloneEvery{1000};
 /// Without any growth; keeps the counts of taken bytes with their connections.
 constexpr int kIdleLooks = 200;
 constexpr std::size_t kGrowth = 8U << 20;
@@ -110,6 +114,18 @@ ConnectionWatch::~ConnectionWatch() {
   thread_.join();
 }
 
+void ConnectionWatch::attend() {
+  {
+    const std::lock_guard lock(mutex_);
+    attend_ = true;
+  }
+  wake_.notify_one();
+}
+
+bool ConnectionWatch::anybody() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) { return entry.second.port >= 0; });
+}
+
 void ConnectionWatch::delivered(zmq::message_t& frame) noexcept {
   if (ports_[0] < 0) return;
   const int descriptor = zmq_msg_get(frame.handle(), ZMQ_SRCFD);
@@ -123,8 +139,12 @@ void ConnectionWatch::run() {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   std::size_t resident_before = 0;
   int idle = 0;
+  bool alone = true;
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, kLookEvery, [this] { return stop_; })) {
+  for (;;) {
+    wake_.wait_for(lock, alone ? kAloneEvery : kLookEvery, [&] { return stop_ || (alone && attend_); });
+    if (stop_) break;
+    if (std::exchange(attend_, false) && std::exchange(alone, false)) idle = 0;
     lock.unlock();
     std::array<char, 64> text{};
     std::size_t resident = resident_before + kGrowth;  // unknown: look
@@ -138,6 +158,7 @@ void ConnectionWatch::run() {
     // Memory that was free already does not count: what is looked for is growth.
     if (resident >= resident_before + kGrowth || ++idle >= kIdleLooks) {
       look();
+      alone = !anybody();
       resident_before = resident;
       idle = 0;
     } else if (resident < resident_before) {

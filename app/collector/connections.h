@@ -58,6 +58,8 @@ class ConnectionWatch {
 
   /// A frame that was taken from a socket. Any thread.
   void delivered(zmq::message_t& frame) noexcept;
+  /// Somebody may have connected: it looks often from here on, until nobody is connected. Any thread.
+  void attend();
   void set_ranks(std::size_t ranks) noexcept { ranks_.store(ranks, std::memory_order_relaxed); }
   /// Connections cut off so far. Any thread.
   [[nodiscard]] std::uint64_t cut_off() const noexcept { return cut_off_.load(std::memory_order_relaxed); }
@@ -75,6 +77,7 @@ class ConnectionWatch {
   void run();
   void look();
   void look_at(int descriptor);
+  [[nodiscard]] bool anybody() const;
   void cut_where_too_much();
   void cut_off(std::map<std::uint64_t, Peer>::iterator peer);
 
@@ -87,7 +90,7 @@ class ConnectionWatch {
   std::atomic<std::uint64_t> cut_off_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool stop_ = false;
+  bool stop_ = false, attend_ = false;
   std::thread thread_;
 };
 
