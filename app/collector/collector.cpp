@@ -1,11 +1,15 @@
 #include "app/collector/collector.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "app/collector/collector_state.h"
@@ -91,9 +95,20 @@ Collector::Collector(CollectorOptions options) {
 }
 
 void Collector::State::admit() {
-  if (options.keys.empty() && !options.insecure && options.listen.rfind("ipc://", 0) == 0)
-    sockets.guard.admit_own_user();
+  constexpr std::string_view kIpc = "ipc://";
+  const bool own_user = options.keys.empty() && !options.insecure && options.listen.starts_with(kIpc);
+  if (own_user) sockets.guard.admit_own_user();
   sockets.listen(options.listen);
+  if (own_user) {
+    // Nobody else is to get as far as a handshake, either.
+    const instrumentation::Endpoints& all = sockets.endpoints;
+    for (const std::string& endpoint : {all.publish, all.view, all.control}) {
+      const std::string file = endpoint.substr(kIpc.size());
+      if (chmod(file.c_str(), S_IRUSR | S_IWUSR) != 0)
+        throw std::runtime_error("cannot keep other users from " + endpoint + ": " + std::strerror(errno) +
+                                 "; choose another endpoint with --listen");
+    }
+  }
   if (local_keys) {
     local_keys->leave_at(sockets.endpoints.publish);
   } else {

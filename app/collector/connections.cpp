@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ std::uint64_t cookie_of(int descriptor) noexcept {
   return getsockopt(descriptor, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
 }
 
-int port_of(const std::string& endpoint) {
+int tcp_port_of(const std::string& endpoint) {
   if (endpoint.rfind("tcp://", 0) != 0) return -1;
   int port = -1;
   const std::size_t colon = endpoint.rfind(':');
@@ -46,28 +47,33 @@ int port_of(const std::string& endpoint) {
   return port;
 }
 
-/// -1: no connection over TCP, or a listening socket.
-int local_port(int descriptor) noexcept {
-  sockaddr_storage address{};
+std::string file_of(const std::string& endpoint) {
+  constexpr std::string_view kIpc = "ipc://";
+  return endpoint.starts_with(kIpc) ? endpoint.substr(kIpc.size()) : std::string();
+}
+
+/// Bytes that have arrived and were not read.
+std::size_t unread(int descriptor) noexcept {
+  int bytes = 0;
+  return ioctl(descriptor, SIOCINQ, &bytes) == 0 ? static_cast<std::size_t>(std::max(bytes, 0)) : 0;
+}
+
+/// False: not a connection, or a listening socket.
+bool local_address(int descriptor, sockaddr_storage& address) noexcept {
   socklen_t size = sizeof address;
   int listening = 0;
   socklen_t flag = sizeof listening;
-  if (getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listening, &flag) != 0 || listening != 0) return -1;
-  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return -1;
-  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
-  if (address.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port);
-  return -1;
+  return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listening, &flag) == 0 && listening == 0 &&
+         getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0;
 }
 
 /// Bytes that were read from a connection since it began.
 std::uint64_t bytes_read(int descriptor) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
-  int unread = 0;
   // What lies in the kernel first: more may arrive between the two.
-  if (ioctl(descriptor, SIOCINQ, &unread) != 0) unread = 0;
+  const std::uint64_t kept = unread(descriptor);
   if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
-  const auto kept = static_cast<std::uint64_t>(std::max(unread, 0));
   return info.tcpi_bytes_received > kept ? info.tcpi_bytes_received - kept : 0;
 }
 
@@ -96,11 +102,11 @@ bool cut(const Connection& connection) noexcept {
 }
 
 ConnectionWatch::ConnectionWatch(const instrumentation::Endpoints& endpoints, Limits limits)
-    : ports_{port_of(endpoints.publish), port_of(endpoints.view), port_of(endpoints.control)},
+    : ports_{tcp_port_of(endpoints.publish), tcp_port_of(endpoints.view), tcp_port_of(endpoints.control)},
+      files_{file_of(endpoints.publish), file_of(endpoints.view), file_of(endpoints.control)},
       limits_(limits),
       taken_(std::make_unique<std::atomic<std::uint64_t>[]>(kDescriptors)),
       taken_before_(kDescriptors) {
-  if (ports_[0] < 0) return;
   thread_ = std::thread([this] { run(); });
 }
 
@@ -127,7 +133,6 @@ bool ConnectionWatch::anybody() const {
 }
 
 void ConnectionWatch::delivered(zmq::message_t& frame) noexcept {
-  if (ports_[0] < 0) return;
   const int descriptor = zmq_msg_get(frame.handle(), ZMQ_SRCFD);
   if (descriptor < 0 || static_cast<std::size_t>(descriptor) >= kDescriptors) return;
   taken_[static_cast<std::size_t>(descriptor)].fetch_add(frame.size() + kFrameOverhead,
@@ -157,7 +162,7 @@ void ConnectionWatch::run() {
     }
     // Memory that was free already does not count: what is looked for is growth.
     if (resident >= resident_before + kGrowth || ++idle >= kIdleLooks) {
-      look();
+      look(resident_before == 0 ? 0 : resident - std::min(resident, resident_before));
       alone = !anybody();
       resident_before = resident;
       idle = 0;
@@ -170,8 +175,9 @@ void ConnectionWatch::run() {
   if (statm >= 0) close(statm);
 }
 
-void ConnectionWatch::look() {
+void ConnectionWatch::look(std::size_t growth) {
   for (auto& [cookie, peer] : peers_) peer.seen = false;
+  waiting_.clear();
   DIR* folder = opendir("/proc/self/fd");
   if (folder == nullptr) return;
   while (const dirent* entry = readdir(folder)) {
@@ -182,8 +188,35 @@ void ConnectionWatch::look() {
     look_at(descriptor);
   }
   closedir(folder);
+  estimate(growth);
   std::erase_if(peers_, [](const auto& entry) { return !entry.second.seen; });
   cut_where_too_much();
+}
+
+int ConnectionWatch::port_of(int descriptor) const noexcept {
+  sockaddr_storage address{};
+  if (!local_address(descriptor, address)) return -1;
+  const auto index = [](const auto& list, const auto& wanted) {
+    const auto known = std::find(list.begin(), list.end(), wanted);
+    return known == list.end() ? -1 : static_cast<int>(known - list.begin());
+  };
+  switch (address.ss_family) {
+    case AF_INET:
+      return index(ports_, ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port));
+    case AF_INET6:
+      return index(ports_, ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port));
+    case AF_UNIX: {
+      const std::string_view path = reinterpret_cast<const sockaddr_un*>(&address)->sun_path;
+      return path.empty() ? -1 : index(files_, path);
+    }
+    default:
+      return -1;
+  }
+}
+
+/// [Note: bytes over ipc]
+void ConnectionWatch::estimate(std::size_t growth) {
+  for (Peer* peer : waiting_) peer->held += growth / waiting_.size();
 }
 
 void ConnectionWatch::look_at(int descriptor) {
@@ -195,15 +228,22 @@ void ConnectionWatch::look_at(int descriptor) {
   const auto index = static_cast<std::size_t>(descriptor);
   if (added) {
     peer.descriptor = descriptor;
-    const int port = local_port(descriptor);
-    const auto known = std::find(ports_.begin(), ports_.end(), port);
-    if (port >= 0 && known != ports_.end()) peer.port = static_cast<int>(known - ports_.begin());
+    peer.port = port_of(descriptor);
+    peer.estimated = peer.port >= 0 && !files_[0].empty();
     // Of what was taken under this number before, at most the part since the last look is this connection's.
     peer.delivered = taken_before_[index];
   }
   if (peer.port < 0) return;
-  const std::uint64_t taken = taken_[index].load(std::memory_order_relaxed), read = bytes_read(descriptor);
+  const std::uint64_t taken = taken_[index].load(std::memory_order_relaxed);
   peer.spoke = peer.spoke || taken != peer.delivered;
+  if (peer.estimated) {
+    if (taken != peer.delivered) peer.held = 0;
+    const bool waited = std::exchange(peer.waits, unread(descriptor) != 0);
+    if (taken == peer.delivered && (peer.waits || waited || !peer.spoke)) waiting_.push_back(&peer);
+    peer.delivered = taken_before_[index] = taken;
+    return;
+  }
+  const std::uint64_t read = bytes_read(descriptor);
   const std::uint64_t came = read - std::min(read, peer.received), went = taken - peer.delivered;
   if (came <= went) {
     peer.received = read;
@@ -226,7 +266,8 @@ void ConnectionWatch::cut_where_too_much() {
     Peer& peer = at->second;
     if (peer.port < 0) continue;
     const bool is_view = peer.port == 1;
-    if (peer.held > limits_.each[static_cast<std::size_t>(peer.port)] ||
+    const std::size_t each = limits_.each[static_cast<std::size_t>(peer.port)];
+    if (peer.held > (peer.estimated ? std::max(each, limits_.least_estimated) : each) ||
         (is_view && views >= limits_.views && !peer.spoke)) {
       cut_off(at);
       continue;
@@ -243,8 +284,9 @@ void ConnectionWatch::cut_where_too_much() {
     return a->second.held > b->second.held;
   });
   for (const Entry& at : holding) {
-    if (sum <= limit) break;
-    sum -= at->second.held;
+    // Which of those that have said nothing it is cannot be known: all of them.
+    if (sum <= limit && (at->second.spoke || !at->second.estimated)) break;
+    sum -= std::min(sum, at->second.held);
     cut_off(at);
   }
 }

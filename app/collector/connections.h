@@ -33,13 +33,21 @@ struct Connection {
 /// Ends it. False: it is gone already.
 bool cut(const Connection& connection) noexcept;
 
-/// Bounds what libzmq holds of messages that are not whole, or not taken yet, over TCP. A thread of its own,
-/// since whoever takes messages may be slower than who sends them.
+// [Note: bytes over ipc]
+// Of a connection over TCP the kernel says how much was read. Over a socket file it counts nothing, so there
+// what a peer sends is estimated: by how much the process grew from one look to the next, in equal parts to
+// the peers of which nothing was taken between them and that had bytes waiting at one of them, or have never
+// sent a whole message. A correct peer is one of these now and then, and begins anew with the next message
+// that is taken; limits are of many looks.
+
+/// Bounds what libzmq holds of messages that are not whole, or not taken yet. A thread of its own, since
+/// whoever takes messages may be slower than who sends them.
 class ConnectionWatch {
  public:
   struct Limits {
     /// Of one peer: the largest frame it may send, and a little. [publish, view, control]
     std::array<std::size_t, 3> each{instrumentation::wire::kMaxFrameBytes + (1U << 20), 4U << 20, 4U << 20};
+    std::size_t least_estimated = 64U << 20;  ///< over ipc, where `each` is less
     /// Of all together, beside what each rank that is there may have under way.
     std::size_t in_all = instrumentation::wire::kMaxFrameBytes + (64U << 20);
     std::size_t rank = 1U << 20;
@@ -48,7 +56,6 @@ class ConnectionWatch {
   /// What arrives between two looks comes on top: so much, at what libzmq's one thread reads.
   static constexpr std::size_t kBetweenLooks = 128U << 20;
 
-  /// Watches the ports that are `tcp://`; a socket file is reached by who may open it only.
   explicit ConnectionWatch(const instrumentation::Endpoints& endpoints)
       : ConnectionWatch(endpoints, Limits{}) {}
   ConnectionWatch(const instrumentation::Endpoints& endpoints, Limits limits);
@@ -69,23 +76,29 @@ class ConnectionWatch {
   struct Peer {
     int descriptor = -1;
     int port = -1;                              ///< index into Limits::each; -1: not one of ours
+    bool estimated = false, waits = false;      ///< [Note: bytes over ipc]; had bytes waiting
     std::uint64_t received = 0, delivered = 0;  ///< when nothing was held
     std::size_t held = 0;
     bool spoke = false;  ///< something of it was taken
     bool seen = false;   ///< in this look
   };
   void run();
-  void look();
+  /// `growth`: of the process since the last look, bytes.
+  void look(std::size_t growth);
   void look_at(int descriptor);
+  void estimate(std::size_t growth);
+  [[nodiscard]] int port_of(int descriptor) const noexcept;
   [[nodiscard]] bool anybody() const;
   void cut_where_too_much();
   void cut_off(std::map<std::uint64_t, Peer>::iterator peer);
 
   std::array<int, 3> ports_{-1, -1, -1};
+  std::array<std::string, 3> files_;  ///< of ipc://
   Limits limits_;
   std::unique_ptr<std::atomic<std::uint64_t>[]> taken_;  ///< bytes delivered, by descriptor
   std::vector<std::uint64_t> taken_before_;              ///< at the last look
   std::map<std::uint64_t, Peer> peers_;                  ///< by cookie
+  std::vector<Peer*> waiting_;                           ///< of this look: those that estimate() is of
   std::atomic<std::size_t> ranks_{0};
   std::atomic<std::uint64_t> cut_off_{0};
   std::mutex mutex_;

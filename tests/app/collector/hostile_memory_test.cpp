@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <zmq.hpp>
 
 #include "app/collector/connections.h"
@@ -272,9 +273,10 @@ int long_greetings(const std::string& endpoint) {
   return cut >= 5 ? 0 : 3;
 }
 
-void attack(int (*how)(const std::string& endpoint)) {
+void attack(int (*how)(const std::string& endpoint), const std::string& listen = "tcp://127.0.0.1:0") {
   Attacker attacker(how);
-  const CollectorOptions options = open_to_all();
+  CollectorOptions options = open_to_all();
+  options.listen = listen;
   Collector collector(options);
   Rank rank(collector.publish_endpoint(), 0, 1);
   rank.step(0);
@@ -304,6 +306,18 @@ TEST(HostileMemory, AMessageToTheViewersPortThatNeverEndsIsCutOff) { attack(endl
 TEST(HostileMemory, AMessageToTheControlPortThatNeverEndsIsCutOff) { attack(endless_to_control); }
 TEST(HostileMemory, AMessageToThePublishingPortThatNeverEndsIsCutOff) { attack(endless_to_publish); }
 TEST(HostileMemory, LongFramesBeforeAHandshakeAreBoundedInAll) { attack(long_greetings); }
+
+/// The same over a socket file, where the kernel counts nothing ([Note: bytes over ipc]).
+struct HostileMemoryOverIpc : testing::TestWithParam<int (*)(const std::string&)> {};
+
+TEST_P(HostileMemoryOverIpc, IsBoundedAsWell) {
+  const auto file = std::filesystem::temp_directory_path() / ("hostile_memory-" + std::to_string(getpid()));
+  attack(GetParam(), "ipc://" + file.string());
+}
+
+INSTANTIATE_TEST_SUITE_P(Attacks, HostileMemoryOverIpc,
+                         testing::Values(endless_to_view, endless_to_control, endless_to_publish,
+                                         long_greetings));
 
 }  // namespace
 }  // namespace shardscope::collector

@@ -384,6 +384,11 @@ TEST_F(LocalAccess, OverIpcTheKernelSaysWhoMayComeIn) {
     Rank rank(endpoint, 0, 1);
     rank.step(0);
     rank.settle();
+    for (const std::string& file : {endpoint, endpoints_of(endpoint).view, endpoints_of(endpoint).control}) {
+      struct stat info {};
+      ASSERT_EQ(stat(file.substr(6).c_str(), &info), 0) << file;
+      EXPECT_EQ(info.st_mode & 0777, 0600U) << file;
+    }
     if (nobody > 0) {
       // Whatever the file's mode is: the connection is another user's.
       chmod(folder_.c_str(), 0755);

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,12 +13,22 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 namespace shardscope::collector {
 
-/// A TCP connection to the port of `endpoint` on this machine; -1 where none came about. The caller closes
-/// it.
+/// A connection to the port of `endpoint` on this machine, or to its socket file; -1 where none came about.
+/// The caller closes it.
 inline int connect_raw(const std::string& endpoint) {
+  if (constexpr std::string_view kIpc = "ipc://"; endpoint.starts_with(kIpc)) {
+    const int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un path{};
+    path.sun_family = AF_UNIX;
+    endpoint.copy(path.sun_path, sizeof path.sun_path - 1, kIpc.size());
+    if (connect(file, reinterpret_cast<const sockaddr*>(&path), sizeof path) == 0) return file;
+    close(file);
+    return -1;
+  }
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
