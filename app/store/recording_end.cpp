@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "app/store/recording_lock.h"
 #include "instrumentation/possible_time.h"
 
 namespace shardscope::store {
@@ -81,7 +82,8 @@ void name_unended(const Store& store, Problems& problems) {
 
 }  // namespace
 
-RecordingEnd::RecordingEnd(const std::string& path) : path_(path) {
+RecordingEnd::RecordingEnd(const std::string& path)
+    : path_(path), being_written_(RecordingLock::is_taken(path)) {
   if (wants_log(path)) log_ = scan_log_of(path);
 }
 
@@ -107,7 +109,9 @@ bool RecordingEnd::tell(Database& database, const Read& read, Store& store, Prob
   if (holds_nothing_) {
     problems.add(nothing_is_there(complete));
   } else if (!complete) {
-    std::string why = "the recording was not finished (the recorder ended without closing it)";
+    std::string why = being_written_
+                          ? "it is still being recorded"
+                          : "the recording was not finished (the recorder ended without closing it)";
     problems.guard("meta", [&] { why = why_it_stopped(database, store).value_or(why); });
     problems.add(why + "; it holds what was committed up to " + ms_text(store.end_ns()));
     const std::string of_log =

@@ -42,6 +42,7 @@ class RecordingEnd {
   std::string path_;
   std::optional<LogScan> log_;  ///< of a file that is read with one
   bool holds_nothing_ = false;
+  bool being_written_ = false;  ///< its recorder is running
 };
 
 }  // namespace shardscope::store

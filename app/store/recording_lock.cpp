@@ -27,19 +27,40 @@ std::set<std::pair<dev_t, ino_t>> g_own;  // guarded by g_mutex
                            "file");
 }
 
-/// Of an open file: it goes with the descriptor, not with the process, and works as SQLite's own locks do
-/// where files come over a network. False: somebody else has it.
-bool lock(int file) {
+/// The one lock of a recording, for F_OFD_SETLK and F_OFD_GETLK.
+struct flock recorders_lock() {
   struct flock what {};
   what.l_type = F_WRLCK;
   what.l_whence = SEEK_SET;
   what.l_start = kPlace;
   what.l_len = 1;
+  return what;
+}
+
+/// Of an open file: it goes with the descriptor, not with the process, and works as SQLite's own locks do
+/// where files come over a network. False: somebody else has it.
+bool lock(int file) {
+  struct flock what = recorders_lock();
   // A file system without locks keeps nobody from anything, and is no reason not to record.
   return fcntl(file, F_OFD_SETLK, &what) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
 }  // namespace
+
+bool RecordingLock::is_taken(const std::string& path) noexcept {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return false;
+  {
+    const std::lock_guard guard(g_mutex);
+    if (g_own.contains({found.st_dev, found.st_ino})) return true;
+  }
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  struct flock what = recorders_lock();
+  const bool taken = fcntl(file, F_OFD_GETLK, &what) == 0 && what.l_type != F_UNLCK;
+  close(file);
+  return taken;
+}
 
 void RecordingLock::check(const std::string& path) {
   struct stat found {};

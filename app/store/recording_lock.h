@@ -1,4 +1,5 @@
-// Who writes a recording holds a lock on its file, so that nobody replaces it meanwhile. Readers do not ask.
+// Who writes a recording holds a lock on its file, so that nobody replaces it meanwhile. Readers read it all
+// the same.
 #pragma once
 
 #include <sys/types.h>
@@ -16,6 +17,9 @@ class RecordingLock {
 
   /// Throws std::runtime_error where somebody else writes the file; fine where there is none.
   static void check(const std::string& path);
+  /// Whether a recorder that is running writes the file. To be called before this process has SQLite open it:
+  /// see take(). False where the file system has no locks.
+  [[nodiscard]] static bool is_taken(const std::string& path) noexcept;
   /// Takes the file, which exists. It is to be released after the database that is in it has been closed: who
   /// closes any descriptor of a file loses the locks that SQLite has on it in this process.
   void take(const std::string& path);

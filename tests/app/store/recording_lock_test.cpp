@@ -89,5 +89,39 @@ TEST_F(LockedRecording, OfThisProcessStaysWholeWhenASecondOneIsTried) {
   EXPECT_GT(store.event_count(), 0U);
 }
 
+/// What a reader says of it is true of a recorder that runs, and of one that was killed.
+TEST_F(LockedRecording, ReadsAsStillBeingRecordedUntilItsRecorderHasEnded) {
+  std::array<int, 2> ready{};
+  ASSERT_EQ(pipe(ready.data()), 0);
+  const pid_t child = fork_bound();
+  if (child == 0) {
+    const SyntheticRun run = make_synthetic_run();
+    RecordingWriter writer(path);
+    for (const ev::RunTables& tables : run.tables) writer.tables(tables.rank, tables);
+    writer.append(run.chunks.front());
+    writer.commit();
+    (void)!write(ready[1], "x", 1);
+    for (;;) pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const auto problems = [&] {
+    RecordingInfo info;
+    (void)open_recording(path, &info);
+    EXPECT_FALSE(info.complete);
+    std::string all;
+    for (const auto& problem : info.problems) all += problem + "\n";
+    return all;
+  };
+  const std::string running = problems();
+  EXPECT_NE(running.find("it is still being recorded"), std::string::npos) << running;
+  EXPECT_EQ(running.find("ended without closing"), std::string::npos) << running;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  const std::string killed = problems();
+  EXPECT_NE(killed.find("the recorder ended without closing it"), std::string::npos) << killed;
+  EXPECT_EQ(killed.find("still being recorded"), std::string::npos) << killed;
+}
+
 }  // namespace
 }  // namespace shardscope::store
