@@ -4,13 +4,14 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "app/collector/believable.h"
+
 namespace shardscope::collector {
 
 namespace {
 /// Of readings of which the best is kept; shorter in the beginning, so that the drift is known soon.
 constexpr std::int64_t kShortestWindow = 250'000'000, kWindow = 4'000'000'000;
 constexpr std::size_t kWindows = 24;
-constexpr std::int64_t kBelievable = std::int64_t{1} << 60;
 /// The kernel slews a clock by 500 at most while it is disciplined: two differ by twice that.
 constexpr double kSteepest = 1e-3;
 /// They wander slowly with temperature: what a second of age adds to a bound.
@@ -18,7 +19,6 @@ constexpr double kWander = 1e-6;
 /// Windows for a drift: with fewer it is all but unknown.
 constexpr std::size_t kDriftWindows = 4;
 
-bool believable(std::int64_t reading) { return reading > -kBelievable && reading < kBelievable; }
 std::int64_t wandered(std::int64_t age_ns) {
   return static_cast<std::int64_t>(std::ceil(kWander * static_cast<double>(std::abs(age_ns))));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/collector/believable.h"
 #include "instrumentation/event_fields.h"
 
 namespace shardscope::collector {
@@ -13,9 +14,6 @@ using instrumentation::EventKind;
 
 namespace {
 constexpr std::int64_t kUntold = INT64_MIN;
-/// Far from where sums of a few overflow.
-constexpr std::int64_t kBelievable = std::int64_t{1} << 60;
-bool believable(std::int64_t ns) { return ns > -kBelievable && ns < kBelievable; }
 /// A collective's end without `collective_entered` is a stamp on a GPU's stream: what its conversion to the
 /// host's clock may err by (half of what reading both clocks at once takes; runtime/device/cuda/stamper.h).
 constexpr std::int64_t kStamp_ns = 20'000;

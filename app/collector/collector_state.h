@@ -33,10 +33,6 @@ namespace shardscope::collector {
 
 constexpr int kMessagesPerTurn = 256;  ///< of one socket, before the others have their turn
 
-[[nodiscard]] inline double now_s() {
-  return static_cast<double>(instrumentation::monotonic_now_ns()) * 1e-9;
-}
-
 struct Collector::State {
   using Severity = instrumentation::Severity;
 

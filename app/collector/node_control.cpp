@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/collector/collector_state.h"
+#include "app/collector/now.h"
 
 namespace shardscope::collector {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/collector/collector_state.h"
+#include "app/collector/now.h"
 
 namespace shardscope::collector {
 

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "app/collector/collector_state.h"
+#include "app/collector/now.h"
 
 namespace shardscope::collector {
 

@@ -12,6 +12,7 @@
 #include <zmq.hpp>
 
 #include "app/collector/for_store.h"
+#include "app/collector/now.h"
 #include "app/store/chunk.h"
 #include "instrumentation/clock.h"
 #include "instrumentation/local_keys.h"
@@ -29,8 +30,6 @@ constexpr double kAskAgain_s = 2;  ///< a reply is due within half a second
 constexpr double kLost_s = 3;
 /// Decoded but not yet taken by poll(): beyond this, nothing more is asked for.
 constexpr std::size_t kWaitingBytes = 64U << 20;
-
-double now_s() { return static_cast<double>(instrumentation::monotonic_now_ns()) * 1e-9; }
 
 struct Reset {};  ///< another collector answers: what was shown belongs to the one before
 struct NamedId {

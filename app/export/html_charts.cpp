@@ -14,8 +14,6 @@
 namespace shardscope::exporter {
 namespace {
 
-constexpr double kWidth = 1120, kLabel = 110;
-
 std::string rect(double x, double y, double width, double height, const char* fill,
                  const std::string& title) {
   if (width <= 0 || height <= 0) return {};
@@ -54,7 +52,7 @@ std::string time_partition_svg(const analysis::Summary& summary) {
     const auto& time = rank.time;
     if (time.total_ns <= 0 || !time.known()) continue;
     body += fmt::format(R"(<text x="0" y="{:.0f}" class="lane">rank {}</text>)", y + 15, rank.rank);
-    double x = kLabel;
+    double x = kChartLabel;
     struct Part {
       const char* name;
       std::int64_t ns;
@@ -68,7 +66,7 @@ std::string time_partition_svg(const analysis::Summary& summary) {
           Part{rank.copies_known ? "idle" : "idle or copying", time.idle_ns, colour::kIdle},
           Part{"unrecorded (events are missing)", time.unrecorded_ns, "url(#unrecorded)"}}) {
       const double share = static_cast<double>(part.ns) / static_cast<double>(time.total_ns);
-      const double width = (kWidth - kLabel) * share;
+      const double width = (kChartWidth - kChartLabel) * share;
       const std::string title = fmt::format("{}: {} ({:.1f} %)", part.name, time_text(part.ns), 100 * share);
       body += rect(x, y, width, 20, part.fill, title);
       if (width > 90) {
@@ -86,8 +84,8 @@ std::string time_partition_svg(const analysis::Summary& summary) {
            ".</p>";
   if (body.empty()) return "<p class=missing>No completed step was recorded.</p>";
   return fmt::format(
-      R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="partition of time per rank">{}</svg>{})", kWidth,
-      y, body, time_legend(summary));
+      R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="partition of time per rank">{}</svg>{})",
+      kChartWidth, y, body, time_legend(summary));
 }
 
 std::string partition_svg(const store::Store& store) {
@@ -101,14 +99,14 @@ std::string partition_svg(const store::Store& store) {
   for (std::size_t i = 0; i < tables.params.size(); ++i) start[i + 1] = start[i] + tables.params[i].elems;
   const double total = static_cast<double>(std::max<std::int64_t>(start.back(), 1));
   const auto x_of = [&](std::int64_t element) {
-    return kLabel + (kWidth - kLabel) * static_cast<double>(element) / total;
+    return kChartLabel + (kChartWidth - kChartLabel) * static_cast<double>(element) / total;
   };
   std::string body;
   const double row = 24;
   for (std::uint32_t rank = 0; rank < tables.world; ++rank) {
     body += fmt::format(R"(<text x="0" y="{:.0f}" class="lane">rank {}</text>)", rank * row + 15, rank);
-    body += fmt::format(R"(<rect x="{}" y="{:.0f}" width="{}" height="{:.0f}" class="slot"/>)", kLabel,
-                        rank * row, kWidth - kLabel, row - 4);
+    body += fmt::format(R"(<rect x="{}" y="{:.0f}" width="{}" height="{:.0f}" class="slot"/>)", kChartLabel,
+                        rank * row, kChartWidth - kChartLabel, row - 4);
   }
   for (const auto& slice : tables.slices) {
     if (slice.param >= tables.params.size() || slice.elems <= 0) continue;
@@ -126,8 +124,8 @@ std::string partition_svg(const store::Store& store) {
         param.persistent ? colour::kGather : colour::kCompute,
         slice.param % 2 == 0 ? "" : R"( opacity=".78")", escape_html(title));
   }
-  return fmt::format(R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="partition map">{}</svg>)", kWidth,
-                     tables.world * row, body);
+  return fmt::format(R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="partition map">{}</svg>)",
+                     kChartWidth, tables.world * row, body);
 }
 
 std::string memory_svg(const store::Store& store, const analysis::Summary& summary, std::uint32_t rank) {
@@ -141,7 +139,9 @@ std::string memory_svg(const store::Store& store, const analysis::Summary& summa
   store.memory_columns(rank, pool, 0, std::max<std::int64_t>(store.end_ns(), 1), columns);
   const double top = static_cast<double>(std::max(peak->total(), summary.memory_model.bytes_per_rank)) * 1.05;
   const auto y_of = [&](double bytes) { return kTop + kHeight * (1 - bytes / top); };
-  const auto x_of = [&](double column) { return kLabel + (kWidth - kLabel) * column / kColumns; };
+  const auto x_of = [&](double column) {
+    return kChartLabel + (kChartWidth - kChartLabel) * column / kColumns;
+  };
 
   std::array<double, kColumns> base{};
   std::string areas, legend;
@@ -169,13 +169,13 @@ std::string memory_svg(const store::Store& store, const analysis::Summary& summa
     const double bytes = top * tick / 4;
     marks += fmt::format(
         R"(<line x1="{0}" x2="{1}" y1="{2:.1f}" y2="{2:.1f}" class="grid"/><text x="{3}" y="{4:.1f}" class="tick" text-anchor="end">{5}</text>)",
-        kLabel, kWidth, y_of(bytes), kLabel - 8, y_of(bytes) + 4,
+        kChartLabel, kChartWidth, y_of(bytes), kChartLabel - 8, y_of(bytes) + 4,
         bytes_text(static_cast<std::int64_t>(bytes)));
   }
   const double expected = y_of(static_cast<double>(summary.memory_model.bytes_per_rank));
   marks += fmt::format(
       R"(<line x1="{0}" x2="{1}" y1="{2:.1f}" y2="{2:.1f}" class="expression"/><text x="{1}" y="{3:.1f}" class="tick" text-anchor="end">model states {4} = {5}</text>)",
-      kLabel, kWidth, expected, expected - 4, escape_html(summary.memory_model.expression),
+      kChartLabel, kChartWidth, expected, expected - 4, escape_html(summary.memory_model.expression),
       bytes_text(summary.memory_model.bytes_per_rank));
   const double peak_x = x_of(kColumns * static_cast<double>(peak->at_ns) /
                              static_cast<double>(std::max<std::int64_t>(store.end_ns(), 1)));
@@ -184,7 +184,7 @@ std::string memory_svg(const store::Store& store, const analysis::Summary& summa
       y_of(static_cast<double>(peak->total())), bytes_text(peak->total()), time_text(peak->at_ns));
   return fmt::format(
       R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="memory over time">{}{}</svg><p class="legend">at the peak, {}: {}</p>)",
-      kWidth, kHeight + kTop + 8, areas, marks, bytes_text(peak->total()), legend);
+      kChartWidth, kHeight + kTop + 8, areas, marks, bytes_text(peak->total()), legend);
 }
 
 std::string loss_svg(const std::vector<double>& loss) {
@@ -205,16 +205,17 @@ std::string loss_svg(const std::vector<double>& loss) {
       continue;
     }
     const double x =
-        kLabel + (kWidth - kLabel) *
-                     (loss.size() > 1 ? static_cast<double>(i) / static_cast<double>(loss.size() - 1) : 0.5);
+        kChartLabel +
+        (kChartWidth - kChartLabel) *
+            (loss.size() > 1 ? static_cast<double>(i) / static_cast<double>(loss.size() - 1) : 0.5);
     path += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", x,
                         kTop + kHeight * (high - loss[i]) / (high - low));
     pen_down = true;
   }
   return fmt::format(
       R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="loss by step"><line x1="{}" x2="{}" y1="{:.0f}" y2="{:.0f}" class="rule"/><text x="{}" y="{:.0f}" class="tick" text-anchor="end">{:.3f}</text><text x="{}" y="{:.0f}" class="tick" text-anchor="end">{:.3f}</text><path d="{}" fill="none" stroke="{}" stroke-width="1.8"/></svg>)",
-      kWidth, kHeight + kTop + 6, kLabel, kWidth, kHeight + kTop, kHeight + kTop, kLabel - 8, kTop + 6, high,
-      kLabel - 8, kTop + kHeight, low, path, colour::kCompute);
+      kChartWidth, kHeight + kTop + 6, kChartLabel, kChartWidth, kHeight + kTop, kHeight + kTop,
+      kChartLabel - 8, kTop + 6, high, kChartLabel - 8, kTop + kHeight, low, path, colour::kCompute);
 }
 
 }  // namespace shardscope::exporter

@@ -12,6 +12,9 @@
 
 namespace shardscope::exporter {
 
+/// Of every chart, and of the labels at its left, in SVG user units (pixels at 100 %).
+constexpr double kChartWidth = 1120, kChartLabel = 110;
+
 /// Text made safe for HTML content and attribute values.
 [[nodiscard]] std::string escape_html(std::string_view text);
 

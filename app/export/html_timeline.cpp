@@ -19,7 +19,7 @@ namespace {
 using instrumentation::EventKind;
 using instrumentation::StreamId;
 
-constexpr double kWidth = 1120, kLabel = 110, kLane = 16, kGap = 2, kRankGap = 10;
+constexpr double kLane = 16, kGap = 2, kRankGap = 10;
 
 /// Of the GPU's work: by its stream, or by whom it was for.
 const char* gpu_colour(const store::Span& span, StreamId stream) {
@@ -111,8 +111,9 @@ std::string span_title(const store::Store& store, std::uint32_t rank, const Para
 struct Scale {
   std::int64_t begin, end;
   [[nodiscard]] double x(std::int64_t t) const {
-    return kLabel + (kWidth - kLabel) * static_cast<double>(std::clamp(t, begin, end) - begin) /
-                        static_cast<double>(std::max<std::int64_t>(end - begin, 1));
+    return kChartLabel + (kChartWidth - kChartLabel) *
+                             static_cast<double>(std::clamp(t, begin, end) - begin) /
+                             static_cast<double>(std::max<std::int64_t>(end - begin, 1));
   }
 };
 
@@ -198,8 +199,8 @@ std::string timeline_svg(const store::Store& store, std::int64_t begin_ns, std::
     }
     body += fmt::format(R"(<text x="0" y="{:.1f}" class="lane">rank {} {}</text>)", y + kLane - 4, lane.rank,
                         escape_html(store::lane_name(store, lane)));
-    body += fmt::format(R"(<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="rule"/>)", kLabel, kWidth,
-                        y + kLane + 1, y + kLane + 1);
+    body += fmt::format(R"(<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="rule"/>)", kChartLabel,
+                        kChartWidth, y + kLane + 1, y + kLane + 1);
     draw_lane(store, lane, params, scale, y, body);
     draw_pauses(store, lane.rank, scale, y, body);
     y += kLane + kGap;
@@ -216,7 +217,7 @@ std::string timeline_svg(const store::Store& store, std::int64_t begin_ns, std::
         time_text(t - begin_ns));
   }
   return fmt::format(
-      R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="timeline of one step">{}{}</svg>)", kWidth,
+      R"(<svg viewBox="0 0 {} {:.0f}" role="img" aria-label="timeline of one step">{}{}</svg>)", kChartWidth,
       y + 4, axis, body);
 }
 

@@ -4,12 +4,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "app/store/event_time.h"
+
 namespace shardscope::store {
-namespace {
-
-std::int64_t time_of(const ev::Event& event) noexcept { return static_cast<std::int64_t>(event.ticks); }
-
-}  // namespace
+namespace {}  // namespace
 
 RankRun::RankRun(std::uint32_t rank, BlockAccess& access, Keep keep)
     : rank_(rank),
@@ -63,7 +61,7 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
   meta.clock_offset_ns = chunk.clock_offset_ns;
   meta.clock_residual_ns = chunk.clock_residual_ns;
   for (const ev::Event& event : chunk.events) {
-    const std::int64_t at_ns = time_of(event) + chunk.clock_offset_ns;
+    const std::int64_t at_ns = event_time(event) + chunk.clock_offset_ns;
     meta.begin_ns = std::min(meta.begin_ns, at_ns);
     meta.end_ns = std::max(meta.end_ns, at_ns);
     head_.state.come_to(at_ns, head_.missing);

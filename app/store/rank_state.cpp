@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/store/chunk.h"
+#include "app/store/event_time.h"
 #include "app/store/merge_in_time.h"
 #include "app/store/run_facts.h"
 
@@ -31,8 +32,6 @@ const std::array<Role, 256>& roles() {
   }();
   return table;
 }
-
-std::int64_t time_of(const Event& event) noexcept { return static_cast<std::int64_t>(event.ticks); }
 
 }  // namespace
 
@@ -207,12 +206,12 @@ void RankState::add(std::span<const Event> events, std::int64_t clock_offset_ns,
   if (for_ == For::states) {
     for (const Event& event : events) {
       if (static_cast<std::size_t>(event.stream) >= lanes_.size()) continue;
-      add_of_state(event, time_of(event) + clock_offset_ns);
+      add_of_state(event, event_time(event) + clock_offset_ns);
     }
     return;
   }
   for (const Event& event : events) {
-    const std::int64_t at_ns = time_of(event) + clock_offset_ns;
+    const std::int64_t at_ns = event_time(event) + clock_offset_ns;
     come_to(at_ns, missing);
     add(event, at_ns, parents);
   }
@@ -276,10 +275,10 @@ void RankState::reserve(std::span<const Event> events) {
 }
 
 void RankState::settle() {
-  merge_in_time(instants_, std::min(settled_instants_, instants_.size()), time_of);
+  merge_in_time(instants_, std::min(settled_instants_, instants_.size()), event_time);
   merge_in_time(gates_, std::min(settled_gates_, gates_.size()),
                 [](const Store::GateRow& gate) { return gate.at_ns; });
-  merge_in_time(bucket_events_, std::min(settled_buckets_, bucket_events_.size()), time_of);
+  merge_in_time(bucket_events_, std::min(settled_buckets_, bucket_events_.size()), event_time);
   settled_buckets_ = bucket_events_.size();
   settled_instants_ = instants_.size();
   settled_gates_ = gates_.size();
@@ -334,8 +333,8 @@ const Lane& RankState::lane(ev::StreamId stream) const {
 std::vector<BucketState> RankState::buckets_at(std::int64_t at_ns) const {
   BucketTracker replay(buckets_before_);
   for (const Event& event : bucket_events_) {
-    if (time_of(event) > at_ns) break;
-    replay.add(event, time_of(event));
+    if (event_time(event) > at_ns) break;
+    replay.add(event, event_time(event));
   }
   return replay.open();
 }

@@ -1,14 +1,13 @@
 // One rank's spans, instants and gates, one by one: block by block, so that memory stays bounded.
 #include <algorithm>
 
+#include "app/store/event_time.h"
 #include "app/store/rank_run.h"
 
 namespace shardscope::store {
 namespace {
 
 using For = RankState::For;
-
-std::int64_t time_of(const ev::Event& event) noexcept { return static_cast<std::int64_t>(event.ticks); }
 
 /// A gate that is not there must not be looked for in the whole of a long run.
 constexpr std::size_t kMostSearched = 512;
@@ -172,20 +171,20 @@ bool RankRun::ready(ev::StreamId stream, std::int64_t begin_ns, std::int64_t end
 void RankRun::visit_instants(std::int64_t begin_ns, std::int64_t end_ns, const EventVisitor& visit) const {
   std::vector<ev::Event> waiting, merged;
   const auto take = [&](const std::vector<ev::Event>& more, std::int64_t safe_ns) {
-    const auto earlier = [](const ev::Event& event, std::int64_t ns) { return time_of(event) < ns; };
+    const auto earlier = [](const ev::Event& event, std::int64_t ns) { return event_time(event) < ns; };
     const auto from = std::lower_bound(more.begin(), more.end(), begin_ns, earlier);
     const auto to = std::lower_bound(from, more.end(), end_ns, earlier);
     merged.clear();
     merged.reserve(waiting.size() + static_cast<std::size_t>(to - from));
     std::merge(waiting.begin(), waiting.end(), from, to, std::back_inserter(merged),
-               [](const ev::Event& a, const ev::Event& b) { return time_of(a) < time_of(b); });
+               [](const ev::Event& a, const ev::Event& b) { return event_time(a) < event_time(b); });
     // What a later block may still come before waits for it.
     const auto safe = std::lower_bound(merged.begin(), merged.end(), safe_ns, earlier);
     std::for_each(merged.begin(), safe, visit);
     waiting.assign(safe, merged.end());
   };
   const std::int64_t head_from =
-      head_.state.instants().empty() ? kLast : time_of(head_.state.instants().front());
+      head_.state.instants().empty() ? kLast : event_time(head_.state.instants().front());
   const Range range = holding(begin_ns, end_ns);
   for (std::size_t i = range.first; i < range.last; ++i) {
     const std::shared_ptr<const RankState> known = state(i, For::instants);
@@ -221,7 +220,7 @@ std::vector<ev::Event> RankRun::instants_of(ev::EventKind kind) const {
   }
   take(head_.state.instants());
   std::stable_sort(out.begin(), out.end(),
-                   [](const ev::Event& a, const ev::Event& b) { return time_of(a) < time_of(b); });
+                   [](const ev::Event& a, const ev::Event& b) { return event_time(a) < event_time(b); });
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/rank_file.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/plan/model_check.h"
 
 namespace shardscope::checkpoint {
 namespace {
@@ -26,12 +27,6 @@ std::string read_text(const fs::path& path) {
   text << file.rdbuf();
   if (!file) throw CheckpointError("checkpoint: " + path.string() + ": cannot be read");
   return text.str();
-}
-
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (const std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
-  return text + "]";
 }
 
 }  // namespace
@@ -189,8 +184,9 @@ void CheckpointReader::require_model(const plan::ModelPlan& model) const {
       continue;
     }
     problems += "\n  parameter " + std::to_string(i) + ": the checkpoint has " +
-                (saved == nullptr ? "none" : saved->name + " " + shape_text(saved->shape)) + ", the model " +
-                (wanted == nullptr ? "none" : wanted->name + " " + shape_text(wanted->shape));
+                (saved == nullptr ? "none" : saved->name + " " + plan::shape_text(saved->shape)) +
+                ", the model " +
+                (wanted == nullptr ? "none" : wanted->name + " " + plan::shape_text(wanted->shape));
   }
   if (problems.empty() && manifest_.model_fingerprint != model_fingerprint(model)) {
     problems = "\n  the parameters are the same, but what the modules compute is not";

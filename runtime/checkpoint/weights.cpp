@@ -6,6 +6,7 @@
 
 #include "runtime/base/checksum.h"
 #include "runtime/base/finite.h"
+#include "runtime/plan/model_check.h"
 
 namespace shardscope::checkpoint {
 namespace {
@@ -27,12 +28,6 @@ std::vector<std::int64_t> file_shape(const plan::ParamPlan& param) {
   std::vector<std::int64_t> shape = param.shape;
   if (is_conv1d(param)) std::reverse(shape.begin(), shape.end());
   return shape;
-}
-
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (const std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
-  return text + "]";
 }
 
 TensorType tensor_type(kernels::DType type) noexcept {
@@ -69,8 +64,8 @@ WeightReader::WeightReader(const std::string& path, const plan::ModelPlan& model
     if (tensor == nullptr) {
       problems += "\n  " + param.name + " is missing";
     } else if (tensor->shape != file_shape(param)) {
-      problems += "\n  " + tensor->name + " has shape " + shape_text(tensor->shape) + ", the model needs " +
-                  shape_text(file_shape(param));
+      problems += "\n  " + tensor->name + " has shape " + plan::shape_text(tensor->shape) +
+                  ", the model needs " + plan::shape_text(file_shape(param));
     } else if (tensor->type != TensorType::f32 && tensor->type != TensorType::bf16 &&
                tensor->type != TensorType::f16 && tensor->type != TensorType::f64) {
       problems +=

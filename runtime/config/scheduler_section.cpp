@@ -10,12 +10,10 @@ namespace {
 using plan::LrSchedule;
 using plan::LrScheduleType;
 
-constexpr std::int64_t kAnyStep = std::int64_t{1} << 40;
-constexpr double kAnyRate = 1e6;
 constexpr double kLargestBeta = 1 - 1e-12;
 
 void read_warmup(Section& params, LrSchedule& s) {
-  params.read("warmup_num_steps", s.warmup_num_steps, 1, kAnyStep);
+  params.read("warmup_num_steps", s.warmup_num_steps, 1, kMostSteps);
   params.read_enum("warmup_type", {"log", "linear"}, [&](std::size_t i) {
     s.warmup_shape = i == 0 ? plan::WarmupShape::log : plan::WarmupShape::linear;
   });
@@ -23,16 +21,16 @@ void read_warmup(Section& params, LrSchedule& s) {
 
 void read_total_steps(Section& params, LrSchedule& s, const ParseOptions& options) {
   if (params.is_auto("total_num_steps") && options.total_steps > 0) s.total_num_steps = options.total_steps;
-  params.read("total_num_steps", s.total_num_steps, 1, kAnyStep);
+  params.read("total_num_steps", s.total_num_steps, 1, kMostSteps);
   if (s.total_num_steps == 0) {
     params.fail("total_num_steps", "missing: give the number of training steps, or \"auto\" with --steps");
   }
 }
 
 void read_range_test(Section& params, LrSchedule& s) {
-  params.read("lr_range_test_min_lr", s.range_min_lr, 0, kAnyRate);
-  params.read("lr_range_test_step_size", s.range_step_size, 1, kAnyStep);
-  params.read("lr_range_test_step_rate", s.range_step_rate, 0, kAnyRate);
+  params.read("lr_range_test_min_lr", s.range_min_lr, 0, kLargestRate);
+  params.read("lr_range_test_step_size", s.range_step_size, 1, kMostSteps);
+  params.read("lr_range_test_step_rate", s.range_step_rate, 0, kLargestRate);
   params.read("lr_range_test_staircase", s.range_staircase);
 }
 
@@ -40,7 +38,7 @@ template <typename T>
 void read_optional(Section& params, const char* key, std::optional<T>& value, T min) {
   if (params.find(key) == nullptr || params.is_auto(key)) return;
   T read{};
-  params.read(key, read, min, kAnyStep);
+  params.read(key, read, min, kMostSteps);
   value = read;
 }
 
@@ -48,18 +46,18 @@ void read_one_cycle(Section& params, LrSchedule& s) {
   for (const char* key : {"cycle_min_lr", "cycle_max_lr"}) {
     if (params.find(key) == nullptr) params.fail(key, "missing: OneCycle needs it");
   }
-  params.read("cycle_min_lr", s.cycle_min_lr, 0, kAnyRate);
-  params.read("cycle_max_lr", s.cycle_max_lr, 0, kAnyRate);
-  params.read("decay_lr_rate", s.decay_lr_rate, 0, kAnyRate);
-  params.read("cycle_first_step_size", s.cycle_first_step_size, 1, kAnyStep);
+  params.read("cycle_min_lr", s.cycle_min_lr, 0, kLargestRate);
+  params.read("cycle_max_lr", s.cycle_max_lr, 0, kLargestRate);
+  params.read("decay_lr_rate", s.decay_lr_rate, 0, kLargestRate);
+  params.read("cycle_first_step_size", s.cycle_first_step_size, 1, kMostSteps);
   read_optional<std::int64_t>(params, "cycle_second_step_size", s.cycle_second_step_size, 0);
-  params.read("cycle_first_stair_count", s.cycle_first_stair_count, 0, kAnyStep);
+  params.read("cycle_first_stair_count", s.cycle_first_stair_count, 0, kMostSteps);
   read_optional<std::int64_t>(params, "cycle_second_stair_count", s.cycle_second_stair_count, 0);
-  params.read("decay_step_size", s.decay_step_size, 0, kAnyStep);
+  params.read("decay_step_size", s.decay_step_size, 0, kMostSteps);
   params.read("cycle_momentum", s.cycle_momentum);
   params.read("cycle_min_mom", s.cycle_min_mom, 0, kLargestBeta);
   params.read("cycle_max_mom", s.cycle_max_mom, 0, kLargestBeta);
-  params.read("decay_mom_rate", s.decay_mom_rate, 0, kAnyRate);
+  params.read("decay_mom_rate", s.decay_mom_rate, 0, kLargestRate);
 }
 
 /// Momentum only grows after the cycle, so the last step of the run tells.
@@ -112,8 +110,8 @@ LrSchedule read_scheduler(Section section, const OptimizerConfig& optimizer, con
       [[fallthrough]];
     case LrScheduleType::warmup:
       s.warmup_max_lr = optimizer.lr;
-      params.read("warmup_min_lr", s.warmup_min_lr, 0, kAnyRate);
-      params.read("warmup_max_lr", s.warmup_max_lr, 0, kAnyRate);
+      params.read("warmup_min_lr", s.warmup_min_lr, 0, kLargestRate);
+      params.read("warmup_max_lr", s.warmup_max_lr, 0, kLargestRate);
       read_warmup(params, s);
       break;
     case LrScheduleType::warmup_cosine:

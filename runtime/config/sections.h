@@ -7,6 +7,10 @@
 
 namespace shardscope::config {
 
+/// Above every step, and every rate, that a file may name: larger is taken for a mistake.
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+constexpr double kLargestRate = 1e6;
+
 /// The whole file. Warnings stay with the section's context.
 [[nodiscard]] TrainingConfig read_config(Section root, const ParseOptions& options);
 

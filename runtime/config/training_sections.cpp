@@ -6,9 +6,6 @@
 namespace shardscope::config {
 namespace {
 
-constexpr std::int64_t kAnyStep = std::int64_t{1} << 40;
-constexpr double kAnyRate = 1e6;
-
 kernels::DType type_of(std::size_t index) noexcept {
   // Order of the names in dtype_names().
   constexpr std::array types{kernels::DType::f32,  kernels::DType::f32, kernels::DType::bf16,
@@ -35,9 +32,9 @@ void read_optimizer(Section section, OptimizerConfig& optimizer) {
     params->read("torch_adam", torch_adam);
     params->read("adam_w_mode", adam_w);
     if (torch_adam && (adam_w || optimizer.type == "AdamW")) optimizer.weight_decay = 0.01;
-    params->read("lr", optimizer.lr, 0, kAnyRate);
+    params->read("lr", optimizer.lr, 0, kLargestRate);
     params->read("eps", optimizer.eps, 0, 1);
-    params->read("weight_decay", optimizer.weight_decay, 0, kAnyRate);
+    params->read("weight_decay", optimizer.weight_decay, 0, kLargestRate);
     params->read("bias_correction", bias_correction);
     if (!bias_correction)
       params->fail("bias_correction", "is false, but only Adam with bias correction is supported");
@@ -73,8 +70,8 @@ void read_precision(Section& root, TrainingConfig& config) {
     fp16->read("enabled", f.enabled);
     fp16->read("loss_scale", f.loss_scale, 0, 1e30);
     fp16->read("initial_scale_power", f.initial_scale_power, 0, 60);
-    fp16->read("loss_scale_window", f.loss_scale_window, 1, kAnyStep);
-    fp16->read("hysteresis", f.hysteresis, 1, kAnyStep);
+    fp16->read("loss_scale_window", f.loss_scale_window, 1, kMostSteps);
+    fp16->read("hysteresis", f.hysteresis, 1, kMostSteps);
     fp16->read("consecutive_hysteresis", f.consecutive_hysteresis);
     fp16->read("min_loss_scale", f.min_loss_scale, 0, 1e30);
     fp16->without_setting("auto_cast", KeyPolicy::ignored, "inputs are converted to the storage type anyway");

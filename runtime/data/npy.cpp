@@ -4,27 +4,14 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "runtime/base/finite.h"
 #include "runtime/base/float16.h"
-#include "runtime/data/stream.h"
+#include "runtime/data/input_file.h"
 
 namespace shardscope::data {
 namespace {
-
-[[noreturn]] void fail(const std::string& path, const std::string& text) {
-  throw DataError("data: " + path + ": " + text);
-}
-
-base::MappedFile open(const std::string& path) {
-  try {
-    return base::MappedFile(path);
-  } catch (const std::system_error& error) {
-    fail(path, error.code().message() + "; check the path");
-  }
-}
 
 /// The header is a Python dict literal; the three keys are found by name, which is all a writer may vary.
 std::optional<std::string_view> value_of(std::string_view header, std::string_view key) {
@@ -40,7 +27,7 @@ std::optional<std::string_view> value_of(std::string_view header, std::string_vi
 }
 
 std::vector<std::int64_t> parse_shape(const std::string& path, std::string_view text) {
-  if (text.empty() || text.front() != '(') fail(path, "its header has no shape");
+  if (text.empty() || text.front() != '(') fail_file(path, "its header has no shape");
   std::vector<std::int64_t> shape;
   std::size_t at = 1;
   while (at < text.size() && text[at] != ')') {
@@ -49,12 +36,12 @@ std::vector<std::int64_t> parse_shape(const std::string& path, std::string_view 
       continue;
     }
     if (std::isdigit(static_cast<unsigned char>(text[at])) == 0) {
-      fail(path, "its shape is not a tuple of numbers");
+      fail_file(path, "its shape is not a tuple of numbers");
     }
     std::int64_t extent = 0;
     while (at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0) {
       extent = extent * 10 + (text[at++] - '0');
-      if (extent > (std::int64_t{1} << 40)) fail(path, "its shape is too large");
+      if (extent > (std::int64_t{1} << 40)) fail_file(path, "its shape is too large");
     }
     shape.push_back(extent);
   }
@@ -63,24 +50,24 @@ std::vector<std::int64_t> parse_shape(const std::string& path, std::string_view 
 
 }  // namespace
 
-NpyArray::NpyArray(const std::string& path) : path_(path), file_(open(path)) {
+NpyArray::NpyArray(const std::string& path) : path_(path), file_(open_input(path)) {
   const std::span<const std::byte> bytes = file_.bytes();
   constexpr std::string_view kMagic = "\x93NUMPY";
   const auto byte = [&](std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); };
   if (bytes.size() < 12 || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    fail(path, "is not a .npy file; write it with numpy.save");
+    fail_file(path, "is not a .npy file; write it with numpy.save");
   }
   const std::size_t length_bytes = byte(6) == 1 ? 2 : 4;
   std::size_t header_bytes = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) header_bytes |= byte(8 + i) << (8 * i);
   data_begin_ = 8 + length_bytes + header_bytes;
-  if (data_begin_ > bytes.size()) fail(path, "is cut inside its header");
+  if (data_begin_ > bytes.size()) fail_file(path, "is cut inside its header");
   const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + 8 + length_bytes, header_bytes);
 
   const auto type = value_of(header, "descr");
   const auto order = value_of(header, "fortran_order");
   const auto shape_value = value_of(header, "shape");
-  if (!type || !order || !shape_value) fail(path, "its header lacks descr, fortran_order or shape");
+  if (!type || !order || !shape_value) fail_file(path, "its header lacks descr, fortran_order or shape");
   const std::string name(type->substr(0, 5));
   if (name == "'<f4'") {
     element_bytes_ = 4;
@@ -89,27 +76,27 @@ NpyArray::NpyArray(const std::string& path) : path_(path), file_(open(path)) {
   } else if (name == "'<f2'") {
     element_bytes_ = 2;
   } else {
-    fail(path, "holds elements of type " + name + "; save it as float32");
+    fail_file(path, "holds elements of type " + name + "; save it as float32");
   }
-  if (order->substr(0, 5) != "False") fail(path, "is in Fortran order; save numpy.ascontiguousarray(x)");
+  if (order->substr(0, 5) != "False") fail_file(path, "is in Fortran order; save numpy.ascontiguousarray(x)");
   const std::vector<std::int64_t> shape = parse_shape(path, *shape_value);
   if (shape.empty() || shape.size() > 2) {
-    fail(path, "has " + std::to_string(shape.size()) + " dimensions; [rows] or [rows, width] is needed");
+    fail_file(path, "has " + std::to_string(shape.size()) + " dimensions; [rows] or [rows, width] is needed");
   }
   rows_ = shape[0];
   width_ = shape.size() == 2 ? shape[1] : 1;
   // Without this a file of no rows could claim any width, and the first batch would be made for it.
   if (rows_ == 0 || width_ == 0) {
-    fail(path, "holds nothing: its shape is [" + std::to_string(rows_) + ", " + std::to_string(width_) +
-                   "]; save at least one row");
+    fail_file(path, "holds nothing: its shape is [" + std::to_string(rows_) + ", " + std::to_string(width_) +
+                        "]; save at least one row");
   }
   std::int64_t needed = 0;
   if (__builtin_mul_overflow(rows_, width_, &needed) ||
       __builtin_mul_overflow(needed, static_cast<std::int64_t>(element_bytes_), &needed) ||
       static_cast<std::size_t>(needed) > bytes.size() - data_begin_) {
-    fail(path, "has " + std::to_string(bytes.size() - data_begin_) +
-                   " bytes of data, fewer than its shape [" + std::to_string(rows_) + ", " +
-                   std::to_string(width_) + "] needs; the file is cut");
+    fail_file(path, "has " + std::to_string(bytes.size() - data_begin_) +
+                        " bytes of data, fewer than its shape [" + std::to_string(rows_) + ", " +
+                        std::to_string(width_) + "] needs; the file is cut");
   }
 }
 
@@ -131,9 +118,9 @@ void NpyArray::read(std::int64_t row, std::span<float> out) const {
     at += element_bytes_;
   }
   if (const auto bad = base::first_not_finite(out)) {
-    fail(path_, "column " + std::to_string(*bad) + " of row " + std::to_string(row) + " is " +
-                    base::not_finite_text(out[*bad]) +
-                    " as fp32; every value must be a finite number, so leave such rows out");
+    fail_file(path_, "column " + std::to_string(*bad) + " of row " + std::to_string(row) + " is " +
+                         base::not_finite_text(out[*bad]) +
+                         " as fp32; every value must be a finite number, so leave such rows out");
   }
 }
 

@@ -4,10 +4,9 @@
 #include <cstring>
 #include <filesystem>
 #include <span>
-#include <system_error>
 
 #include "runtime/base/hash.h"
-#include "runtime/data/stream.h"
+#include "runtime/data/input_file.h"
 
 namespace shardscope::data {
 namespace {
@@ -17,18 +16,6 @@ namespace fs = std::filesystem;
 // llm.c's header: 256 int32, the first of which is this number, the second a version, the third the count.
 constexpr std::uint32_t kLlmcMagic = 20240520;
 constexpr std::size_t kLlmcHeaderBytes = 1024;
-
-[[noreturn]] void fail(const std::string& path, const std::string& text) {
-  throw DataError("data: " + path + ": " + text);
-}
-
-base::MappedFile open(const std::string& path) {
-  try {
-    return base::MappedFile(path);
-  } catch (const std::system_error& error) {
-    fail(path, error.code().message() + "; check the path");
-  }
-}
 
 /// Text holds no zero byte; a few kilobytes tell it from pictures, archives and programs.
 bool is_text(std::span<const std::byte> bytes) {
@@ -48,7 +35,7 @@ std::vector<std::string> files_below(const fs::path& folder) {
   std::vector<std::string> files;
   std::error_code error;
   auto entry = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, error);
-  if (error) fail(folder.string(), error.message() + "; check the path");
+  if (error) fail_file(folder.string(), error.message() + "; check the path");
   while (entry != fs::recursive_directory_iterator()) {
     if (is_skipped(*entry)) {
       entry.disable_recursion_pending();
@@ -74,29 +61,29 @@ TokenFiles::TokenFiles(const std::string& path, std::int64_t vocabulary) : path_
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
-    fail(path,
-         "there is no such file or folder; give a text file, a folder, or a .bin file of 16-bit tokens");
+    fail_file(path,
+              "there is no such file or folder; give a text file, a folder, or a .bin file of 16-bit tokens");
   }
   if (fs::is_directory(status)) {
     add_folder(path);
   } else if (fs::path(path).extension() == ".bin") {
     token_bytes_ = 2;
-    base::MappedFile file = open(path);
+    base::MappedFile file = open_input(path);
     const auto bytes = file.bytes();
     if (bytes.size() % 2 != 0) {
-      fail(path, "has " + std::to_string(bytes.size()) +
-                     " bytes, an odd number, but holds 16-bit tokens; rename it if it is text");
+      fail_file(path, "has " + std::to_string(bytes.size()) +
+                          " bytes, an odd number, but holds 16-bit tokens; rename it if it is text");
     }
     const bool header = bytes.size() >= kLlmcHeaderBytes && read_u32(bytes, 0) == kLlmcMagic;
     if (header && read_u32(bytes, 4) != 1) {
-      fail(path, "has version " + std::to_string(read_u32(bytes, 4)) +
-                     " of its header; version 1 (16-bit tokens) is read");
+      fail_file(path, "has version " + std::to_string(read_u32(bytes, 4)) +
+                          " of its header; version 1 (16-bit tokens) is read");
     }
     add(path, std::move(file), header ? kLlmcHeaderBytes : 0);
   } else {
-    add(path, open(path), 0);
+    add(path, open_input(path), 0);
   }
-  if (size_ == 0) fail(path, "holds no tokens");
+  if (size_ == 0) fail_file(path, "holds no tokens");
   check_vocabulary(vocabulary);
 }
 
@@ -113,10 +100,10 @@ void TokenFiles::add(const std::string& path, base::MappedFile file, std::size_t
 
 void TokenFiles::add_folder(const std::string& path) {
   for (const std::string& file : files_below(path)) {
-    base::MappedFile mapped = open(file);
+    base::MappedFile mapped = open_input(file);
     if (is_text(mapped.bytes())) add(file, std::move(mapped), 0);
   }
-  if (pieces_.empty()) fail(path, "holds no text file");
+  if (pieces_.empty()) fail_file(path, "holds no text file");
 }
 
 std::int32_t TokenFiles::token(const Piece& piece, std::int64_t index) const noexcept {
@@ -131,9 +118,9 @@ void TokenFiles::check_vocabulary(std::int64_t vocabulary) const {
   for (const Piece& piece : pieces_) {
     for (std::int64_t i = 0; i < piece.tokens; ++i) {
       if (token(piece, i) < vocabulary) continue;
-      fail(piece.path, "token " + std::to_string(i) + " is " + std::to_string(token(piece, i)) +
-                           ", but the model's vocabulary is " + std::to_string(vocabulary) +
-                           "; use a model with a larger vocabulary, or other data");
+      fail_file(piece.path, "token " + std::to_string(i) + " is " + std::to_string(token(piece, i)) +
+                                ", but the model's vocabulary is " + std::to_string(vocabulary) +
+                                "; use a model with a larger vocabulary, or other data");
     }
   }
 }

@@ -15,7 +15,7 @@ namespace {
 using plan::ParamId;
 
 /// The communicators that the configuration needs, or a clear refusal.
-const comm::ZeroCommunicators& groups_of(const Context& context) {
+const comm::ZeroCommunicators& gather_groups_of(const Context& context) {
   if (context.groups != nullptr) return *context.groups;
   throw std::invalid_argument(
       "the configuration asks for groups of ranks (ZeRO++ or MiCS), but the engine was given no "
@@ -25,7 +25,7 @@ const comm::ZeroCommunicators& groups_of(const Context& context) {
 
 comm::Communicator& primary_comm(const Context& context) {
   if (context.config.zero.mics_shard_size < 1) return context.gather_comm;
-  return *groups_of(context).shard_gather;
+  return *gather_groups_of(context).shard_gather;
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ GatherPath::GatherPath(const Context& context, const plan::Ownership& ownership,
       comm_(primary_comm(context)),
       secondary_(plan::trainable_params(context.model), context.config.zero),
       copies_(context.model.params.size()) {
-  if (secondary_.enabled()) static_cast<void>(groups_of(context));
+  if (secondary_.enabled()) static_cast<void>(gather_groups_of(context));
 }
 
 device::Buffer GatherPath::allocate(std::size_t bytes, ev::MemoryCategory category, std::uint32_t owner) {

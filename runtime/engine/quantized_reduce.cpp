@@ -12,7 +12,7 @@ using execution::emit_host;
 
 namespace {
 
-const comm::ZeroCommunicators& groups_of(const Context& context) {
+const comm::ZeroCommunicators& reduce_groups_of(const Context& context) {
   if (context.groups != nullptr && context.groups->reduce_inter) return *context.groups;
   throw std::invalid_argument(
       "zero_quantized_gradients: the engine was given no communicators inside and between nodes");
@@ -22,9 +22,9 @@ const comm::ZeroCommunicators& groups_of(const Context& context) {
 
 QuantizedReduce::QuantizedReduce(const Context& context)
     : context_(context),
-      inside_(*groups_of(context).reduce_intra),
-      between_(*groups_of(context).reduce_inter),
-      topology_(groups_of(context).topology()),
+      inside_(*reduce_groups_of(context).reduce_intra),
+      between_(*reduce_groups_of(context).reduce_inter),
+      topology_(reduce_groups_of(context).topology()),
       order_(plan::swizzle(topology_)),
       errors_(context.model.params.size()) {}
 

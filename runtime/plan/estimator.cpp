@@ -13,7 +13,7 @@ namespace {
 // 16-bit parameter; 16-bit parameters or gradients.
 constexpr std::int64_t kInit = 4;
 constexpr std::int64_t kStates32 = 16;
-constexpr std::int64_t kStates = 18;
+constexpr std::int64_t kStateBytes = 18;
 constexpr std::int64_t kHalf = 2;
 
 /// Products of bytes and parameters: exact, as Python's integers are.
@@ -151,7 +151,7 @@ std::vector<EstimateRow> estimate_zero2(const EstimateInput& input) {
         cpu = static_cast<double>(Wide{P} * std::max(Wide{kInit} * input.gpus_per_node, Wide{kStates32})) * f;
         break;
       case EstimateFormula::deepspeed_0_19:
-        row.gpu_bytes = counted(Wide{kHalf} * P + (offload ? 0 : share(Wide{kStates} * P, total_gpus)));
+        row.gpu_bytes = counted(Wide{kHalf} * P + (offload ? 0 : share(Wide{kStateBytes} * P, total_gpus)));
         cpu = static_cast<double>(Wide{P} * std::max(Wide{kInit} * total_gpus, Wide{kStates32})) * f;
         break;
     }
@@ -182,14 +182,14 @@ std::vector<EstimateRow> estimate_zero3(const EstimateInput& input) {
   const auto add = [&](bool optimizer, bool param, bool zero_init, double cpu, std::int64_t gpu) {
     rows.push_back({optimizer, param, zero_init, bytes_of(cpu), gpu});
   };
-  for (const bool zero_init : {true, false}) add(true, true, zero_init, host(kStates, zero_init), layer);
+  for (const bool zero_init : {true, false}) add(true, true, zero_init, host(kStateBytes, zero_init), layer);
   for (const bool zero_init : {true, false}) {
     add(true, false, zero_init, host(kStates32, zero_init),
         counted(Wide{layer} + share(Wide{kHalf} * P, total_gpus)));
   }
   for (const bool zero_init : {true, false}) {
     const double cpu = static_cast<double>(Wide{zero_init ? L : P} * kInit * n) * f;
-    add(false, false, zero_init, cpu, counted(Wide{layer} + share(Wide{kStates} * P, total_gpus)));
+    add(false, false, zero_init, cpu, counted(Wide{layer} + share(Wide{kStateBytes} * P, total_gpus)));
   }
   return rows;
 }

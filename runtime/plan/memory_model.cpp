@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "runtime/plan/quantization.h"
+#include "runtime/plan/rounding.h"
 #include "runtime/plan/shard_layout.h"
 
 namespace shardscope::plan {
@@ -100,7 +101,7 @@ std::int64_t frozen_rest_bytes(const std::vector<std::int64_t>& param_elems,
     if (trainable[i]) continue;
     const std::int64_t elems = partition_param(param_elems[i], ranks).shard_elems;
     const std::int64_t shard = quantized[i] ? packed_shard(elems).bytes() : elems * element_bytes;
-    bytes += (shard + kShardAlignmentBytes - 1) / kShardAlignmentBytes * kShardAlignmentBytes;
+    bytes += round_up(shard, kShardAlignmentBytes);
   }
   return bytes;
 }
@@ -185,7 +186,7 @@ ModelStates model_states(const std::vector<std::int64_t>& param_elems, std::uint
     std::int64_t elems = 0;
     for (const std::int64_t param : params) {
       const std::int64_t shard = partition_param(param, world).shard_elems;
-      elems += (shard + shard_alignment - 1) / shard_alignment * shard_alignment;
+      elems += round_up(shard, shard_alignment);
     }
     return elems;
   };

@@ -5,6 +5,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "runtime/plan/model_error.h"
+
 namespace shardscope::plan {
 
 const char* kind_name(NodeKind kind) noexcept {
@@ -82,10 +84,6 @@ namespace {
 constexpr std::int64_t kTokens = -1;
 constexpr std::int64_t kMaxElems = std::int64_t{1} << 40;
 
-[[noreturn]] void fail(const std::string& where, const std::string& what) {
-  throw std::invalid_argument("model: " + (where.empty() ? std::string("root") : where) + ": " + what);
-}
-
 class Checker {
  public:
   explicit Checker(const ModelSpec& spec) : spec_(spec) {}
@@ -93,21 +91,21 @@ class Checker {
   void run() {
     check_header();
     if (!is_module(spec_.root) || spec_.root.kind == NodeKind::list) {
-      fail("", std::string("the root must be a module that runs, such as \"sequential\", not \"") +
-                   kind_name(spec_.root.kind) + "\"");
+      fail_model("", std::string("the root must be a module that runs, such as \"sequential\", not \"") +
+                         kind_name(spec_.root.kind) + "\"");
     }
     if (!spec_.root.returns.empty()) {
-      fail("", "the root returns a parameter, but nothing runs around it that could use one");
+      fail_model("", "the root returns a parameter, but nothing runs around it that could use one");
     }
     collect(spec_.root, "");
     const std::int64_t first = spec_.input == InputKind::tokens ? kTokens : spec_.input_width;
     const std::int64_t last = flow(spec_.root, "", first);
     const std::int64_t wanted = spec_.loss == LossKind::cross_entropy ? spec_.vocabulary : spec_.output_width;
     if (last != wanted) {
-      fail("", "the last module gives width " + width_text(last) + ", but the loss " +
-                   (spec_.loss == LossKind::cross_entropy ? "cross_entropy needs the vocabulary, "
-                                                          : "mse needs the output width, ") +
-                   std::to_string(wanted));
+      fail_model("", "the last module gives width " + width_text(last) + ", but the loss " +
+                         (spec_.loss == LossKind::cross_entropy ? "cross_entropy needs the vocabulary, "
+                                                                : "mse needs the output width, ") +
+                         std::to_string(wanted));
     }
   }
 
@@ -119,17 +117,19 @@ class Checker {
   void check_header() const {
     if (spec_.input == InputKind::tokens) {
       if (spec_.vocabulary < 2)
-        fail("input", "vocabulary " + std::to_string(spec_.vocabulary) + " is below 2");
-      if (spec_.context < 1) fail("input", "context " + std::to_string(spec_.context) + " is below 1");
+        fail_model("input", "vocabulary " + std::to_string(spec_.vocabulary) + " is below 2");
+      if (spec_.context < 1) fail_model("input", "context " + std::to_string(spec_.context) + " is below 1");
     } else if (spec_.input_width < 1) {
-      fail("input", "width " + std::to_string(spec_.input_width) + " is below 1");
+      fail_model("input", "width " + std::to_string(spec_.input_width) + " is below 1");
     }
     if (spec_.loss == LossKind::cross_entropy && spec_.input != InputKind::tokens) {
-      fail("loss", "cross_entropy needs token input; use \"mse\" for vectors");
+      fail_model("loss", "cross_entropy needs token input; use \"mse\" for vectors");
     }
     if (spec_.loss == LossKind::mse) {
-      if (spec_.input != InputKind::vectors) fail("loss", "mse needs vector input; use \"cross_entropy\"");
-      if (spec_.output_width < 1) fail("loss", "width " + std::to_string(spec_.output_width) + " is below 1");
+      if (spec_.input != InputKind::vectors)
+        fail_model("loss", "mse needs vector input; use \"cross_entropy\"");
+      if (spec_.output_width < 1)
+        fail_model("loss", "width " + std::to_string(spec_.output_width) + " is below 1");
     }
   }
 
@@ -144,35 +144,35 @@ class Checker {
                            node.kind == NodeKind::residual || node.kind == NodeKind::embedding_sum ||
                            node.kind == NodeKind::conditional;
     if (!composite && !node.children.empty()) {
-      fail(path, std::string("a \"") + kind_name(node.kind) + "\" has no children");
+      fail_model(path, std::string("a \"") + kind_name(node.kind) + "\" has no children");
     }
     if (composite && node.children.empty()) {
-      fail(path, std::string("a \"") + kind_name(node.kind) + "\" needs at least one child");
+      fail_model(path, std::string("a \"") + kind_name(node.kind) + "\" needs at least one child");
     }
     for (const NodeSpec& child : node.children) {
       if (!is_module(child)) {
         if (!child.name.empty()) {
-          fail(join_path(path, child.name), std::string("a functional \"") + kind_name(child.kind) +
-                                                "\" has no name: it adds nothing to module paths");
+          fail_model(join_path(path, child.name), std::string("a functional \"") + kind_name(child.kind) +
+                                                      "\" has no name: it adds nothing to module paths");
         }
         if (!child.returns.empty()) {
-          fail(path, std::string("a functional \"") + kind_name(child.kind) +
-                         "\" returns no parameter; say it at the module that has it");
+          fail_model(path, std::string("a functional \"") + kind_name(child.kind) +
+                               "\" returns no parameter; say it at the module that has it");
         }
         collect_children(child, path, names);
         continue;
       }
       if (child.kind == NodeKind::list && !child.returns.empty()) {
-        fail(join_path(path, child.name), "a list has no forward that could return a parameter");
+        fail_model(join_path(path, child.name), "a list has no forward that could return a parameter");
       }
       if (child.name.empty()) {
-        fail(path, std::string("a child of kind \"") + kind_name(child.kind) + "\" has no name");
+        fail_model(path, std::string("a child of kind \"") + kind_name(child.kind) + "\" has no name");
       }
       if (child.name.find('.') != std::string::npos) {
-        fail(join_path(path, child.name), "a name must not hold a dot; nest modules instead");
+        fail_model(join_path(path, child.name), "a name must not hold a dot; nest modules instead");
       }
       if (!names.insert(child.name).second) {
-        fail(join_path(path, child.name), "two modules have this path; rename one");
+        fail_model(join_path(path, child.name), "two modules have this path; rename one");
       }
       const std::string child_path = join_path(path, child.name);
       modules_.emplace(child_path, &child);
@@ -185,8 +185,8 @@ class Checker {
 
   void positive(const std::string& path, const char* what, std::int64_t value) const {
     if (value < 1 || value > kMaxElems) {
-      fail(path,
-           std::string(what) + " is " + std::to_string(value) + "; it must be at least 1 and at most 2^40");
+      fail_model(path, std::string(what) + " is " + std::to_string(value) +
+                           "; it must be at least 1 and at most 2^40");
     }
   }
 
@@ -200,8 +200,8 @@ class Checker {
   void expect_width(const std::string& path, const NodeSpec& node, std::int64_t got,
                     std::int64_t wanted) const {
     if (got != wanted) {
-      fail(path, std::string("\"") + kind_name(node.kind) + "\" takes width " + std::to_string(wanted) +
-                     ", but gets " + width_text(got) + " from what runs before it");
+      fail_model(path, std::string("\"") + kind_name(node.kind) + "\" takes width " + std::to_string(wanted) +
+                           ", but gets " + width_text(got) + " from what runs before it");
     }
   }
 
@@ -217,21 +217,22 @@ class Checker {
         return node.out;
       case NodeKind::layer_norm:
         positive(path, "width", node.out);
-        if (!(node.epsilon > 0)) fail(path, "epsilon must be above 0");
+        if (!(node.epsilon > 0)) fail_model(path, "epsilon must be above 0");
         expect_width(path, node, width, node.out);
         return width;
       case NodeKind::embedding:
         return flow_embedding(node, path, width);
       case NodeKind::gelu:
       case NodeKind::relu:
-        if (width == kTokens) fail(path, "an activation cannot run on token ids");
+        if (width == kTokens) fail_model(path, "an activation cannot run on token ids");
         return width;
       case NodeKind::residual:
       case NodeKind::conditional: {
         const std::int64_t after = flow_children(node, path, width);
         if (after != width || width == kTokens) {
-          fail(path, std::string("the children of a \"") + kind_name(node.kind) + "\" must keep the width " +
-                         width_text(width) + ", but give " + width_text(after));
+          fail_model(path, std::string("the children of a \"") + kind_name(node.kind) +
+                               "\" must keep the width " + width_text(width) + ", but give " +
+                               width_text(after));
         }
         return width;
       }
@@ -242,9 +243,9 @@ class Checker {
       case NodeKind::functional_linear: {
         const auto found = weights_.find(node.weight_of);
         if (found == weights_.end()) {
-          fail(path, "functional_linear reads \"" + node.weight_of +
-                         "\", which is no weight of a linear or embedding; give the full path, such as "
-                         "\"wte.weight\"");
+          fail_model(path, "functional_linear reads \"" + node.weight_of +
+                               "\", which is no weight of a linear or embedding; give the full path, such as "
+                               "\"wte.weight\"");
         }
         const NodeSpec& owner = *found->second;
         const bool linear = owner.kind == NodeKind::linear;
@@ -260,12 +261,13 @@ class Checker {
   std::int64_t flow_embedding(const NodeSpec& node, const std::string& path, std::int64_t width) const {
     positive(path, "rows", node.in);
     positive(path, "width", node.out);
-    if (width != kTokens) fail(path, "an embedding looks up token ids, but gets width " + width_text(width));
+    if (width != kTokens)
+      fail_model(path, "an embedding looks up token ids, but gets width " + width_text(width));
     const bool positions = node.lookup == Lookup::positions;
     const std::int64_t least = positions ? spec_.context : spec_.vocabulary;
     if (node.in < least) {
-      fail(path, "rows is " + std::to_string(node.in) + ", below the " +
-                     (positions ? "context " : "vocabulary ") + std::to_string(least));
+      fail_model(path, "rows is " + std::to_string(node.in) + ", below the " +
+                           (positions ? "context " : "vocabulary ") + std::to_string(least));
     }
     return node.out;
   }
@@ -274,14 +276,14 @@ class Checker {
     std::int64_t sum = 0;
     for (const NodeSpec& child : node.children) {
       if (child.kind != NodeKind::embedding) {
-        fail(path, std::string("the children of an embedding_sum are embeddings, not \"") +
-                       kind_name(child.kind) + "\"");
+        fail_model(path, std::string("the children of an embedding_sum are embeddings, not \"") +
+                             kind_name(child.kind) + "\"");
       }
       const std::int64_t out = flow(child, join_path(path, child.name), width);
       if (sum != 0 && out != sum) {
-        fail(join_path(path, child.name), "width " + std::to_string(out) +
-                                              " differs from the other embeddings of the sum, " +
-                                              std::to_string(sum));
+        fail_model(join_path(path, child.name), "width " + std::to_string(out) +
+                                                    " differs from the other embeddings of the sum, " +
+                                                    std::to_string(sum));
       }
       sum = out;
     }
@@ -289,31 +291,32 @@ class Checker {
   }
 
   std::int64_t flow_attention(const NodeSpec& node, const std::string& path, std::int64_t width) const {
-    if (spec_.input != InputKind::tokens) fail(path, "attention needs sequences: use token input");
+    if (spec_.input != InputKind::tokens) fail_model(path, "attention needs sequences: use token input");
     positive(path, "heads", node.heads);
     if (width == kTokens || width % 3 != 0) {
-      fail(path,
-           "attention takes queries, keys and values side by side (3 times the width), but gets width " +
-               width_text(width));
+      fail_model(
+          path, "attention takes queries, keys and values side by side (3 times the width), but gets width " +
+                    width_text(width));
     }
     const std::int64_t channels = width / 3;
     if (channels % node.heads != 0) {
-      fail(path, std::to_string(node.heads) + " heads do not divide the width " + std::to_string(channels));
+      fail_model(path,
+                 std::to_string(node.heads) + " heads do not divide the width " + std::to_string(channels));
     }
     return channels;
   }
 
   std::int64_t flow_reuse(const NodeSpec& node, const std::string& path, std::int64_t width) {
     const auto found = modules_.find(node.target);
-    if (found == modules_.end()) fail(path, "reuse: there is no module \"" + node.target + "\"");
+    if (found == modules_.end()) fail_model(path, "reuse: there is no module \"" + node.target + "\"");
     // A module that contains this node would run itself for ever.
     const std::string prefix = node.target + ".";
     if (path == node.target || path.compare(0, prefix.size(), prefix) == 0) {
-      fail(path, "reuse: \"" + node.target + "\" contains this node");
+      fail_model(path, "reuse: \"" + node.target + "\" contains this node");
     }
-    if (reusing_.count(node.target) != 0) fail(path, "reuse: \"" + node.target + "\" reuses itself");
+    if (reusing_.count(node.target) != 0) fail_model(path, "reuse: \"" + node.target + "\" reuses itself");
     if (found->second->kind == NodeKind::list) {
-      fail(path, "reuse: \"" + node.target + "\" is a list; name the modules in it");
+      fail_model(path, "reuse: \"" + node.target + "\" is a list; name the modules in it");
     }
     reusing_.insert(node.target);
     const std::int64_t after = flow(*found->second, node.target, width);

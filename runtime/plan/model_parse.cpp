@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/plan/model_check.h"
+#include "runtime/plan/model_error.h"
 #include "runtime/plan/model_plan.h"
 
 namespace shardscope::plan {
@@ -32,23 +33,19 @@ constexpr std::array kAllKinds = {NodeKind::sequential,
 constexpr int kMaxDepth = 64;
 constexpr std::int64_t kMaxRepeat = 100'000;
 
-[[noreturn]] void fail(const std::string& where, const std::string& what) {
-  throw std::invalid_argument("model: " + where + ": " + what);
-}
-
 /// One JSON object read key by key; finish() refuses the keys nobody asked for.
 class Reader {
  public:
   Reader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
     if (!object_.is_object())
-      fail(where_, "must be an object { ... }, but is " + object_.dump().substr(0, 60));
+      fail_model(where_, "must be an object { ... }, but is " + object_.dump().substr(0, 60));
   }
 
   [[nodiscard]] const std::string& where() const noexcept { return where_; }
   [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
 
   const Json& at(const char* key) {
-    if (!object_.contains(key)) fail(where_, std::string("key \"") + key + "\" is missing");
+    if (!object_.contains(key)) fail_model(where_, std::string("key \"") + key + "\" is missing");
     seen_.emplace_back(key);
     return object_[key];
   }
@@ -80,13 +77,14 @@ class Reader {
   void finish() const {
     for (const auto& [key, value] : object_.items()) {
       if (std::find(seen_.begin(), seen_.end(), key) == seen_.end()) {
-        fail(where_, "key \"" + key + "\" is not known here; see docs/models.md");
+        fail_model(where_, "key \"" + key + "\" is not known here; see docs/models.md");
       }
     }
   }
 
   [[noreturn]] void wrong(const char* key, const char* wanted, const Json& value) const {
-    fail(where_, std::string("\"") + key + "\" must be " + wanted + ", but is " + value.dump().substr(0, 60));
+    fail_model(where_,
+               std::string("\"") + key + "\" must be " + wanted + ", but is " + value.dump().substr(0, 60));
   }
 
  private:
@@ -102,14 +100,14 @@ NodeKind parse_kind(Reader& reader) {
     if (name == kind_name(kind)) return kind;
     known += std::string(known.empty() ? "" : ", ") + kind_name(kind);
   }
-  fail(reader.where(), "kind \"" + name + "\" is not known; the kinds are " + known);
+  fail_model(reader.where(), "kind \"" + name + "\" is not known; the kinds are " + known);
 }
 
 Lookup parse_lookup(Reader& reader) {
   const std::string name = reader.text_or("lookup", "tokens");
   if (name == "tokens") return Lookup::tokens;
   if (name == "positions") return Lookup::positions;
-  fail(reader.where(), "lookup \"" + name + "\" must be \"tokens\" or \"positions\"");
+  fail_model(reader.where(), "lookup \"" + name + "\" must be \"tokens\" or \"positions\"");
 }
 
 NodeSpec parse_node(const Json& json, const std::string& where, int depth);
@@ -138,12 +136,12 @@ void parse_returns(Reader& reader, NodeSpec& node) {
 void repeat_child(Reader& reader, NodeSpec& node) {
   const std::int64_t count = reader.integer("repeat");
   if (count < 1 || count > kMaxRepeat) {
-    fail(reader.where(),
-         "repeat is " + std::to_string(count) + "; it must be 1 to " + std::to_string(kMaxRepeat));
+    fail_model(reader.where(),
+               "repeat is " + std::to_string(count) + "; it must be 1 to " + std::to_string(kMaxRepeat));
   }
   if (node.children.size() != 1 || !is_module(node.children.front()) || !node.children.front().name.empty()) {
-    fail(reader.where(),
-         "repeat needs exactly one child, a module without a name (its copies are named 0, 1, ...)");
+    fail_model(reader.where(),
+               "repeat needs exactly one child, a module without a name (its copies are named 0, 1, ...)");
   }
   const NodeSpec child = node.children.front();
   node.children.assign(static_cast<std::size_t>(count), child);
@@ -228,7 +226,8 @@ void parse_trainable(Reader& reader, NodeSpec& node) {
   }
   const bool has_bias = node.kind == NodeKind::layer_norm || (node.kind == NodeKind::linear && node.bias);
   if (!node.weight_of.empty() && (value.is_object() ? value.contains("weight") : !has_bias)) {
-    fail(reader.where(), "the weight is that of \"" + node.weight_of + "\"; give its \"trainable\" there");
+    fail_model(reader.where(),
+               "the weight is that of \"" + node.weight_of + "\"; give its \"trainable\" there");
   }
   if (value.is_boolean()) {
     node.trainable = value.get<bool>();
@@ -241,7 +240,7 @@ void parse_trainable(Reader& reader, NodeSpec& node) {
 }
 
 NodeSpec parse_node(const Json& json, const std::string& where, int depth) {
-  if (depth > kMaxDepth) fail(where, "nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  if (depth > kMaxDepth) fail_model(where, "nested deeper than " + std::to_string(kMaxDepth) + " levels");
   Reader reader(json, where);
   NodeSpec node;
   node.kind = parse_kind(reader);
@@ -265,7 +264,7 @@ void parse_input(Reader& model, ModelSpec& spec) {
     spec.input = InputKind::vectors;
     spec.input_width = reader.integer("width");
   } else {
-    fail("input", "kind \"" + kind + "\" must be \"tokens\" or \"vectors\"");
+    fail_model("input", "kind \"" + kind + "\" must be \"tokens\" or \"vectors\"");
   }
   reader.finish();
 }
@@ -279,7 +278,7 @@ void parse_loss(Reader& model, ModelSpec& spec) {
     spec.loss = LossKind::mse;
     spec.output_width = reader.integer("width");
   } else {
-    fail("loss", "kind \"" + kind + "\" must be \"cross_entropy\" or \"mse\"");
+    fail_model("loss", "kind \"" + kind + "\" must be \"cross_entropy\" or \"mse\"");
   }
   reader.finish();
 }

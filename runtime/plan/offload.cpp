@@ -8,7 +8,7 @@ namespace shardscope::plan {
 namespace {
 
 /// Master weights, momentum and variance.
-constexpr std::int64_t kStates = 3;
+constexpr std::int64_t kStateTensors = 3;
 
 std::int64_t largest(const std::vector<Range>& groups, std::uint32_t first) noexcept {
   std::int64_t elems = 0;
@@ -100,7 +100,7 @@ OptimizerSwap plan_optimizer_swap(const OffloadOptimizerConfig& offload, const s
   OptimizerSwap swap;
   swap.slots = offload.pipeline_read || offload.pipeline_write ? 2 : 1;
   const std::int64_t group = largest(sub_groups, first_group);
-  const std::int64_t room = offload.buffer_count * group / (kStates * swap.slots);
+  const std::int64_t room = offload.buffer_count * group / (kStateTensors * swap.slots);
   swap.tile_elems = std::max<std::int64_t>(1, std::min(group, room));
   return swap;
 }

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/plan/rounding.h"
+
 namespace shardscope::plan {
 namespace {
 
@@ -11,24 +13,22 @@ void check_world(std::uint32_t world) {
   if (world == 0) throw std::invalid_argument("partition: world is 0; it must be at least 1");
 }
 
-std::int64_t ceil_div(std::int64_t value, std::int64_t by) noexcept { return (value + by - 1) / by; }
-
 /// What a layout is made of.
-struct Sizes {
+struct ParamSizes {
   std::vector<std::int64_t> elems;  ///< by ParamId
   std::vector<ParamId> trainable;   ///< ascending
 };
 
-Sizes sizes_of(const std::vector<std::int64_t>& param_elems) {
-  Sizes sizes{param_elems, {}};
+ParamSizes sizes_of(const std::vector<std::int64_t>& param_elems) {
+  ParamSizes sizes{param_elems, {}};
   for (std::size_t i = 0; i < param_elems.size(); ++i) {
     sizes.trainable.push_back(ParamId{static_cast<std::uint32_t>(i)});
   }
   return sizes;
 }
 
-Sizes sizes_of(const ModelPlan& model) {
-  Sizes sizes;
+ParamSizes sizes_of(const ModelPlan& model) {
+  ParamSizes sizes;
   for (const ParamPlan& param : model.params) {
     sizes.elems.push_back(param.elems);
     if (param.trainable) sizes.trainable.push_back(param.id);
@@ -37,7 +37,7 @@ Sizes sizes_of(const ModelPlan& model) {
 }
 
 /// Parameters one after the other; sizes and slices come with cut().
-FlatLayout concatenate(const Sizes& sizes, std::uint32_t world, GradientOrder order) {
+FlatLayout concatenate(const ParamSizes& sizes, std::uint32_t world, GradientOrder order) {
   check_world(world);
   FlatLayout layout;
   layout.world = world;
@@ -87,13 +87,13 @@ void cut(FlatLayout& layout, std::int64_t intervals, std::int64_t sub_partition_
   }
 }
 
-FlatLayout flat_layout(const Sizes& sizes, std::uint32_t world, GradientOrder order) {
+FlatLayout flat_layout(const ParamSizes& sizes, std::uint32_t world, GradientOrder order) {
   FlatLayout layout = concatenate(sizes, world, order);
   cut(layout, 1, ceil_div(layout.elems, kFlatAlignment * world) * kFlatAlignment);
   return layout;
 }
 
-FlatLayout legacy_layout(const Sizes& sizes, std::uint32_t world, std::int64_t max_elems_per_comm,
+FlatLayout legacy_layout(const ParamSizes& sizes, std::uint32_t world, std::int64_t max_elems_per_comm,
                          GradientOrder order) {
   FlatLayout layout = concatenate(sizes, world, order);
   if (max_elems_per_comm < static_cast<std::int64_t>(world)) {

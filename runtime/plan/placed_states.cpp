@@ -6,6 +6,7 @@
 #include "runtime/plan/offload.h"
 #include "runtime/plan/partition.h"
 #include "runtime/plan/quantization.h"
+#include "runtime/plan/rounding.h"
 #include "runtime/plan/secondary_shards.h"
 #include "runtime/plan/shard_layout.h"
 #include "runtime/plan/zero_groups.h"
@@ -14,8 +15,6 @@ namespace shardscope::plan {
 namespace {
 
 constexpr std::int64_t kFp32Bytes = sizeof(float);
-
-std::int64_t whole_units(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 std::size_t index(StatePool pool) { return static_cast<std::size_t>(pool); }
 
@@ -77,8 +76,8 @@ class Placing {
                              : places[i] == ShardPlace::host ? host
                                                              : StatePool::device;
       const bool on_nvme = pool == StatePool::nvme;
-      in(pool).param_owned += on_nvme ? bytes : whole_units(bytes, kShardAlignmentBytes);
-      if (on_nvme) placed_.nvme_blocks += whole_units(bytes, kSwapBlockBytes);
+      in(pool).param_owned += on_nvme ? bytes : round_up(bytes, kShardAlignmentBytes);
+      if (on_nvme) placed_.nvme_blocks += round_up(bytes, kSwapBlockBytes);
       count_int8(i, quantized[i], bytes, shard, pool);
       const auto elems = static_cast<double>(input_.param_elems[i]);
       (input_.trainable[i] ? placed_.param_share : placed_.frozen_share)[index(pool)] += elems;
@@ -129,7 +128,7 @@ class Placing {
     const std::uint32_t first = first_offloaded_group(zero_.offload_optimizer, groups.size());
     const OptimizerSwap swap = plan_optimizer_swap(zero_.offload_optimizer, groups, first);
     for (const UpdateTile& tile : make_update_tiles(groups, first, swap.tile_elems)) {
-      placed_.nvme_blocks += 3 * whole_units(tile.range.size() * kFp32Bytes, kSwapBlockBytes);
+      placed_.nvme_blocks += 3 * round_up(tile.range.size() * kFp32Bytes, kSwapBlockBytes);
     }
   }
 

@@ -4,20 +4,13 @@
 
 #include "runtime/plan/offload.h"
 #include "runtime/plan/partition.h"
+#include "runtime/plan/rounding.h"
 
 namespace shardscope::plan {
 namespace {
 
 constexpr std::int64_t kTargetGroup = 8000;  // deepspeed/runtime/zero/partition_parameters.py, CUDAQuantizer
 constexpr std::int64_t kLargestGroup = 16000;  // exclusive
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-std::int64_t product(const std::vector<std::int64_t>& shape) {
-  std::int64_t elems = 1;
-  for (const std::int64_t size : shape) elems *= size;
-  return elems;
-}
 
 }  // namespace
 
@@ -59,13 +52,13 @@ std::vector<bool> quantized_shards(const std::vector<std::int64_t>& elems, const
 GradientPath gradient_path(const ZeroConfig& zero, const Topology& topology,
                            const std::vector<std::int64_t>& shape) {
   const bool fits =
-      shape.size() == 2 && product(shape) % (2 * static_cast<std::int64_t>(topology.world)) == 0;
+      shape.size() == 2 && elems_of_shape(shape) % (2 * static_cast<std::int64_t>(topology.world)) == 0;
   return fits && quantizes_gradients(zero, topology) ? GradientPath::quantized : GradientPath::reduce_scatter;
 }
 
 QuantGroups gradient_groups(const std::vector<std::int64_t>& shape, std::uint32_t world) {
   const auto ranks = static_cast<std::int64_t>(world);
-  const std::int64_t slice = product(shape) / ranks;
+  const std::int64_t slice = elems_of_shape(shape) / ranks;
   const std::int64_t wanted = ceil_div(std::max({shape.at(0), shape.at(1), ranks}), ranks);
   const std::int64_t group = ceil_div(ceil_div(slice, wanted), 2) * 2;
   return {slice, group, ceil_div(slice, group)};

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/plan/rounding.h"
+
 namespace shardscope::plan {
 
 ShardLayout make_shard_layout(const ModelPlan& model, std::uint32_t world, std::int64_t alignment) {
@@ -36,7 +38,7 @@ ShardLayout make_shard_layout(const std::vector<std::int64_t>& param_elems,
       layout.order.push_back(ParamId{static_cast<std::uint32_t>(param)});
       layout.shard_offset[param] = layout.elems;
       const std::int64_t shard = layout.partitions[param].shard_elems;
-      layout.elems += (shard + alignment - 1) / alignment * alignment;
+      layout.elems += round_up(shard, alignment);
     }
     if (trained) layout.trainable_elems = layout.elems;
   }

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/plan/rounding.h"
+
 namespace shardscope::plan {
 
 ZenFlowSettings resolve_zenflow(const ZenFlowConfig& config) {
@@ -59,7 +61,7 @@ std::vector<std::int32_t> select_columns(std::span<const float> scores, double r
 std::int64_t ColumnSlice::capacity() const noexcept {
   if (columns == 0) return elems;
   // The slice is a run of a row-major matrix [rows, columns] that may begin and end inside a row.
-  const std::int64_t rows = (first_column + elems + columns - 1) / columns;
+  const std::int64_t rows = ceil_div(first_column + elems, columns);
   return std::min(elems, choose * rows);
 }
 
@@ -215,7 +217,7 @@ std::string why_not_continue(const std::optional<ZenFlowSettings>& settings, con
 
 std::int64_t pieces_due(std::int64_t pieces, std::int64_t step, std::int64_t steps) noexcept {
   if (step >= steps) return pieces;
-  return (pieces * step + steps - 1) / steps;
+  return ceil_div(pieces * step, steps);
 }
 
 }  // namespace shardscope::plan

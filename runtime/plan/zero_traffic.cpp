@@ -2,6 +2,7 @@
 
 #include "runtime/plan/partition.h"
 #include "runtime/plan/quantization.h"
+#include "runtime/plan/rounding.h"
 #include "runtime/plan/secondary_shards.h"
 
 namespace shardscope::plan {
@@ -16,12 +17,6 @@ void add(ScopeTraffic& traffic, TrafficScope scope, std::int64_t elems, std::int
   at(traffic, scope).bytes += bytes;
 }
 
-std::int64_t product(const std::vector<std::int64_t>& shape) {
-  std::int64_t elems = 1;
-  for (const std::int64_t size : shape) elems *= size;
-  return elems;
-}
-
 /// The sums for one parameter after the other.
 class Counter {
  public:
@@ -32,7 +27,7 @@ class Counter {
         primary_(zero.mics_shard_size > 0 ? TrafficScope::shard : TrafficScope::world) {}
 
   void gather(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
-    const std::int64_t shard = partition_param(product(param.shape), ranks_).shard_elems;
+    const std::int64_t shard = partition_param(elems_of_shape(param.shape), ranks_).shard_elems;
     const std::int64_t whole = shard * ranks_;
     const Persistence persistence = param.persistent ? Persistence::persistent : Persistence::released;
     if (packed(param, shard) || quantizes_weight(zero_, ranks_, persistence)) {
@@ -51,7 +46,7 @@ class Counter {
 
   void gather_secondary(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
     const auto group = static_cast<std::uint32_t>(zero_.hpz_partition_size);
-    const std::int64_t elems = product(param.shape);
+    const std::int64_t elems = elems_of_shape(param.shape);
     const std::int64_t whole = secondary_elems(elems, ranks_, group) * group;
     if (packed(param, partition_param(elems, ranks_).shard_elems)) {
       const std::int64_t scales = packed_secondary(elems, ranks_, group).scales() * group;
@@ -62,7 +57,7 @@ class Counter {
   }
 
   void reduce(ScopeTraffic& traffic, const TrafficParam& param, std::int64_t times) const {
-    const std::int64_t elems = product(param.shape);
+    const std::int64_t elems = elems_of_shape(param.shape);
     const Topology& topology = input_.topology;
     if (!zero_.reduce_scatter) {
       add(traffic, TrafficScope::world, times * 2 * elems, times * 2 * elems * input_.gradient_bytes);
@@ -87,7 +82,7 @@ class Counter {
 
   /// Elements of one rank's owned range.
   [[nodiscard]] std::int64_t owned(const TrafficParam& param) const {
-    const std::int64_t shard = partition_param(product(param.shape), ranks_).shard_elems;
+    const std::int64_t shard = partition_param(elems_of_shape(param.shape), ranks_).shard_elems;
     return (shard + input_.shard_alignment - 1) / input_.shard_alignment * input_.shard_alignment;
   }
 
@@ -104,7 +99,7 @@ class Counter {
   TrafficScope primary_;
 };
 
-std::string times_s(std::int64_t divisor) { return divisor == 1 ? "S" : "S/" + std::to_string(divisor); }
+std::string shard_text(std::int64_t divisor) { return divisor == 1 ? "S" : "S/" + std::to_string(divisor); }
 
 }  // namespace
 
@@ -186,19 +181,19 @@ std::int64_t cross_node_bytes(const ScopeTraffic& traffic, const ZeroConfig& zer
 std::string traffic_text(const ZeroConfig& zero, const Topology& topology, std::int64_t micro_steps) {
   const bool rounded = zero.quantized_weights && topology.world > 1;
   std::string primary = rounded ? "S int8" : zero.use_all_reduce_for_fetch_params ? "2S" : "S";
-  if (gathers_hierarchically(zero, topology)) primary = "(S + " + times_s(topology.ranks_per_node) + ")";
+  if (gathers_hierarchically(zero, topology)) primary = "(S + " + shard_text(topology.ranks_per_node) + ")";
   std::string text = primary + " + " + (zero.hpz_partition_size > 1 ? "S secondary" : primary) + " + ";
   if (!quantizes_gradients(zero, topology)) {
     text += zero.reduce_scatter ? "S" : "2S";
   } else if (topology.ranks_per_node > 1) {
-    text += "(S + " + times_s(topology.ranks_per_node) + ") int4";
+    text += "(S + " + shard_text(topology.ranks_per_node) + ") int4";
   } else {
     text += "S int4";
   }
   if (micro_steps > 1) text = std::to_string(micro_steps) + "(" + text + ")";
   if (zero.quantized_nontrainable_weights && !rounded) text += ", frozen int8";
   if (shard_world(zero, topology.world) < topology.world) {
-    text += " + 2" + times_s(shard_world(zero, topology.world)) + " replicas";
+    text += " + 2" + shard_text(shard_world(zero, topology.world)) + " replicas";
   }
   return text;
 }

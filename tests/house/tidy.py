@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -58,9 +59,21 @@ def changed_lines(base: str) -> dict[str, list[list[int]]]:
     return found
 
 
-def units(changed: dict[str, list[list[int]]], build: Path) -> list[str]:
+def commands_of(build: Path) -> list[dict[str, str]]:
+    """The build's compile commands, with those of a unity build's files as one for each file that they include."""
+    commands = []
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        included = [entry["file"]]
+        if "/Unity/unity_" in entry["file"]:
+            included = re.findall(r'#include "(.*)"', Path(entry["file"]).read_text())
+        commands += [{"directory": entry["directory"], "file": file, "command": entry["command"].replace(entry["file"], file)}
+                     for file in included]
+    return commands
+
+
+def units(changed: dict[str, list[list[int]]], commands: list[dict[str, str]]) -> list[str]:
     """Sources of the build that changed or whose header of the same name did, the smallest first."""
-    known = {os.path.relpath(entry["file"], ROOT) for entry in json.loads((build / "compile_commands.json").read_text())}
+    known = {os.path.relpath(entry["file"], ROOT) for entry in commands}
     wanted = {name if name.endswith(".cpp") else name[:-2] + ".cpp" for name in changed}
     return sorted(wanted & known, key=lambda name: (ROOT / name).stat().st_size)
 
@@ -77,7 +90,8 @@ def main() -> int:
         print("clang-tidy 14 is not installed" if program is None else "no main to compare with", "nothing was checked", sep=": ")
         return SKIPPED
     changed = changed_lines(base)
-    files = units(changed, options.build)
+    commands = commands_of(options.build)
+    files = units(changed, commands)
     lines = json.dumps([{"name": name, "lines": stretches} for name, stretches in changed.items()])
     end = time.monotonic() + options.limit
 
@@ -87,14 +101,15 @@ def main() -> int:
         if left <= 0:
             return name, None
         try:
-            result = subprocess.run([program, "-p", str(options.build), "--quiet", f"--line-filter={lines}",
+            result = subprocess.run([program, "-p", folder, "--quiet", f"--line-filter={lines}",
                                      f"--checks={CHECKS}", "--warnings-as-errors=*", name],
                                     cwd=ROOT, capture_output=True, text=True, timeout=left)
         except subprocess.TimeoutExpired:
             return name, None
         return name, result.stdout if result.returncode != 0 else ""
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        Path(folder, "compile_commands.json").write_text(json.dumps(commands))
         results = list(pool.map(tidy, files))
     unfinished = [name for name, found in results if found is None]
     wrong = [found for _, found in results if found]

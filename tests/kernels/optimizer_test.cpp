@@ -6,7 +6,7 @@ namespace {
 using Optimizer = OnEveryIsa;
 SHARDSCOPE_ON_EVERY_ISA(Optimizer);
 
-struct Reference {
+struct AdamReference {
   Doubles w, m, v;
   void step(const Doubles& grad, const AdamW& s) {
     for (std::size_t i = 0; i < w.size(); ++i) {
@@ -35,7 +35,7 @@ TEST_P(Optimizer, TenStepsFollowTheDefinition) {
       Array m(Doubles(37, 0.0), DType::f32);
       Array v(Doubles(37, 0.0), DType::f32);
       Array w16(n, DType::bf16);
-      Reference reference{w.doubles(), m.doubles(), v.doubles()};
+      AdamReference reference{w.doubles(), m.doubles(), v.doubles()};
       AdamW settings;
       settings.decoupled = decoupled;
       settings.weight_decay = 0.1F;

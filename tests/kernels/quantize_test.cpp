@@ -13,10 +13,10 @@ struct Groups {
 constexpr Groups kShapes[] = {{2, 2}, {64, 8}, {1000, 250}, {1000, 300}, {5000, 2500}, {37 * 2, 10}};
 
 /// The definition, in double.
-struct Reference {
+struct QuantizedReference {
   std::vector<int> values;
   Doubles scales;
-  Reference(const Doubles& x, std::int64_t group, double levels) {
+  QuantizedReference(const Doubles& x, std::int64_t group, double levels) {
     for (std::size_t begin = 0; begin < x.size(); begin += static_cast<std::size_t>(group)) {
       const std::size_t end = std::min(x.size(), begin + static_cast<std::size_t>(group));
       double largest = 0;
@@ -40,7 +40,7 @@ TEST_P(Quantize, Int8FollowsTheDefinitionAndComesBackWithinHalfAStep) {
   for (const Groups& shape : kShapes) {
     for (const DType type : kAllTypes) {
       const Array x(random_doubles(shape.n, 3, -5, 5), type);
-      const Reference want(x.doubles(), shape.group, 127);
+      const QuantizedReference want(x.doubles(), shape.group, 127);
       std::vector<std::int8_t> values(static_cast<std::size_t>(shape.n));
       std::vector<float> scales(static_cast<std::size_t>(shape.count()));
       quantize_int8(exec, values.data(), scales.data(), x, shape.n, shape.group);
@@ -69,7 +69,7 @@ TEST_P(Quantize, Int4FollowsTheDefinition) {
     if (shape.group % 2 != 0) continue;
     for (const DType type : kAllTypes) {
       const Array x(random_doubles(shape.n, 4, -3, 3), type);
-      const Reference want(x.doubles(), shape.group, 7);
+      const QuantizedReference want(x.doubles(), shape.group, 7);
       std::vector<std::uint8_t> values(static_cast<std::size_t>(shape.n / 2));
       std::vector<float> scales(static_cast<std::size_t>(shape.count()));
       quantize_int4(exec, values.data(), scales.data(), x, shape.n, shape.group);
@@ -113,7 +113,7 @@ TEST_P(Quantize, SumsAreTakenInOrderAndRoundedAgain) {
   std::vector<float> again_scales(3);
   requantize_int4(exec, again.data(), again_scales.data(), sources.data(), kCount, shape.n, shape.group,
                   0.25F);
-  const Reference want(sum, shape.group, 7);
+  const QuantizedReference want(sum, shape.group, 7);
   for (std::int64_t i = 0; i < shape.n; ++i) {
     const double scale = want.scales[static_cast<std::size_t>(i / shape.group)];
     ASSERT_NEAR(

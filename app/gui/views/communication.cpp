@@ -14,8 +14,6 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kRow = 22;
-
 class CommunicationView final : public View {
  public:
   std::string_view name() const override { return "communication"; }
@@ -96,8 +94,8 @@ void CommunicationView::operations(Context& ctx, Rect& room) {
     if (ctx.hovered(cell)) ctx.tip(heads[i].second);
   }
   for (const analysis::OpRow& op : s.ops) {
-    if (room.h < kRow) return;
-    Rect row = room.take_top(kRow);
+    if (room.h < kTableRow) return;
+    Rect row = room.take_top(kTableRow);
     for (const Quantity& value :
          {bandwidth(op.busbw_waiting_gbs), bandwidth(op.busbw_gbs), bandwidth(op.algbw_gbs), bytes(op.bytes),
           count(static_cast<double>(op.count))}) {
@@ -152,7 +150,7 @@ void CommunicationView::overlap(Context& ctx, Rect& room) {
   for (const analysis::RankSummary& rank : ranks) most = std::max(most, rank.time.comm_ns);
   for (const analysis::RankSummary& rank : ranks) {
     if (room.h < 70) return;
-    Rect row = room.take_top(kRow);
+    Rect row = room.take_top(kTableRow);
     ctx.canvas.text_in(row.take_left(56), "rank " + std::to_string(rank.rank), c.text, Font::small);
     const Quantity hidden = percent(rank.time.overlap_pct());
     ctx.quantity(row.take_right(64), hidden.number, hidden.unit, 20);
@@ -197,7 +195,7 @@ void CommunicationView::waits(Context& ctx, Rect room) {
     const auto& ranks = app.run->summary().ranks;
     const bool known =
         std::ranges::any_of(ranks, [](const analysis::RankSummary& rank) { return rank.time.known(); });
-    ctx.canvas.text_in(room.take_top(kRow),
+    ctx.canvas.text_in(room.take_top(kTableRow),
                        known ? "Computation never waited for communication."
                              : "Not known: " +
                                    analysis::missing_reason(app.run->summary(), "waits", ev::Detail::modules,
@@ -206,12 +204,12 @@ void CommunicationView::waits(Context& ctx, Rect room) {
                        c.muted, Font::small);
     return;
   }
-  ctx.scroll(this, room, kRow * static_cast<float>(longest.size()), scroll_);
+  ctx.scroll(this, room, kTableRow * static_cast<float>(longest.size()), scroll_);
   const Clip clip(ctx.canvas, room);
   float y = room.y - scroll_;
   for (const auto& [rank, wait] : longest) {
-    Rect row{room.x, y, room.w - 10, kRow};
-    y += kRow;
+    Rect row{room.x, y, room.w - 10, kTableRow};
+    y += kTableRow;
     if (row.bottom() < room.y || row.y > room.bottom()) continue;
     const Rect whole = row;
     const bool over = ctx.hovered(whole) && room.contains(ctx.pointer.x, ctx.pointer.y);

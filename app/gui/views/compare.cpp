@@ -10,7 +10,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kRow = 26;
+constexpr float kComparisonRow = 26;
 
 class CompareView final : public View {
  public:
@@ -82,8 +82,8 @@ void CompareView::table(Context& ctx, Rect& room) {
   ctx.canvas.text_in(head, "metric, ± half the interquartile range over steps", c.muted, Font::small);
   ctx.canvas.horizontal(room.x, head.bottom() - 1, room.w, c.line);
   for (const analysis::Difference& row : comparison_.metrics) {
-    if (room.h < kRow) return;
-    Rect line = room.take_top(kRow);
+    if (room.h < kComparisonRow) return;
+    Rect line = room.take_top(kComparisonRow);
     const Rect whole = line;
     const Rect bar = line.take_right(delta);
     const auto cell = [&](const std::optional<double>& value, double spread) {

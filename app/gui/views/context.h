@@ -14,6 +14,9 @@
 
 namespace shardscope::gui {
 
+/// Heights that several panels share, in points.
+inline constexpr float kTableRow = 22, kTextLine = 20;
+
 /// Key codes as the window system layer gives them (GLFW's numbers); letters and digits are their capitals.
 namespace key {
 inline constexpr int kSpace = 32, kEscape = 256, kEnter = 257, kBackspace = 259, kRight = 262, kLeft = 263,

@@ -9,7 +9,6 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kLine = 20;
 constexpr std::size_t kPerDirection = plan::kFetchCounters / 2;
 
 /// A counter that exists once for forward and once for backward.
@@ -79,16 +78,16 @@ float draw_fetch_counters(Context& ctx, Rect room,
   }
   const float width = std::min(room.w, 460.0F);  // figures stay beside their labels
   const auto both = [](const Rect& a, const Rect& b) { return Rect{a.x, a.y, b.right() - a.x, a.h}; };
-  const Columns head = columns_of(room.take_top(kLine), width);
+  const Columns head = columns_of(room.take_top(kTextLine), width);
   ctx.canvas.text_in(both(head.cells[0], head.cells[1]), "forward", c.text, Font::small, Align::right);
   ctx.canvas.text_in(both(head.cells[2], head.cells[3]), "backward", c.text, Font::small, Align::right);
-  const Columns names = columns_of(room.take_top(kLine), width);
+  const Columns names = columns_of(room.take_top(kTextLine), width);
   for (std::size_t i = 0; i < 4; ++i) {
     ctx.canvas.text_in(names.cells[i], i % 2 == 0 ? "count" : "elements", c.muted, Font::small, Align::right);
   }
   ctx.canvas.horizontal(names.label.x, names.label.bottom() - 1, width, c.line);
   for (std::size_t i = 0; i < kPerDirection; ++i) {
-    const Rect line = room.take_top(kLine);
+    const Rect line = room.take_top(kTextLine);
     const Columns at = columns_of(line, width);
     const plan::FetchCount& forward = counters->counts[i];
     const plan::FetchCount& backward = counters->counts[kPerDirection + i];

@@ -7,8 +7,6 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kRow = 22;
-
 class InspectorView final : public View {
  public:
   std::string_view name() const override { return "inspector"; }
@@ -49,15 +47,15 @@ void InspectorView::draw(Context& ctx, Rect room) {
   }
   room.take_top(6);
   for (const Field& field : details.fields) {
-    if (room.h < kRow) break;
-    Rect row = room.take_top(kRow);
+    if (room.h < kTableRow) break;
+    Rect row = room.take_top(kTableRow);
     const Rect whole = row;
     const float label = ctx.canvas.width(field.label, Font::small) + 8;
     ctx.canvas.text_in(row.take_left(std::min(label, row.w * 0.6F)), field.label, c.muted, Font::small);
     const std::string value = field.unit.empty() ? field.value : field.value + " " + field.unit;
     // A sentence has lines of its own.
     if (value.find(' ') != std::string::npos && ctx.canvas.width(value, Font::mono_small) > row.w &&
-        room.h > kRow) {
+        room.h > kTableRow) {
       const float h = ctx.canvas.paragraph(room, value, c.text, Font::small);
       room.take_top(h + 4);
       continue;
@@ -78,12 +76,12 @@ void InspectorView::draw(Context& ctx, Rect room) {
 void InspectorView::history(Context& ctx, Rect room, const Details& details) {
   const Palette& c = ctx.colors();
   ctx.section(room, details.history_title);
-  ctx.scroll(this, room, kRow * static_cast<float>(details.history.size()), scroll_);
+  ctx.scroll(this, room, kTableRow * static_cast<float>(details.history.size()), scroll_);
   const Clip clip(ctx.canvas, room);
   float y = room.y - scroll_;
   for (const HistoryRow& item : details.history) {
-    const Rect line{room.x, y, room.w - 10, kRow};
-    y += kRow;
+    const Rect line{room.x, y, room.w - 10, kTableRow};
+    y += kTableRow;
     if (line.bottom() < room.y || line.y > room.bottom()) continue;
     const bool over = ctx.hovered(line) && room.contains(ctx.pointer.x, ctx.pointer.y);
     if (over) ctx.canvas.fill(line, c.raised);

@@ -8,7 +8,7 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kRow = 24;
+constexpr float kOverlayRow = 24;
 constexpr int kMostRows = 14;
 
 bool contains_ignoring_case(const std::string& text, const std::string& part) {
@@ -47,7 +47,8 @@ void Context::draw_overlay() {
   w = std::min(w, std::min(480.0F, window.w - 16));
   const int rows = std::clamp(static_cast<int>(shown.size()), 1, kMostRows);
   const float head = overlay.filter ? 60.0F : 0.0F;
-  Rect box{overlay.anchor.x, overlay.anchor.bottom() + 4, w, head + static_cast<float>(rows) * kRow + 8};
+  Rect box{overlay.anchor.x, overlay.anchor.bottom() + 4, w,
+           head + static_cast<float>(rows) * kOverlayRow + 8};
   if (box.right() > window.right() - 8) box.x = window.right() - 8 - box.w;
   if (box.bottom() > window.bottom() - 8) box.y = std::max(window.y + 8, overlay.anchor.y - 4 - box.h);
   canvas.fill({box.x + 2, box.y + 4, box.w, box.h}, 0x000000, 0.4F, 4);
@@ -73,15 +74,16 @@ void Context::draw_overlay() {
   if (pressed(key::kUp)) overlay.cursor = std::max(0, overlay.cursor - 1);
   overlay.cursor = std::min(overlay.cursor, count - 1);
   if (overlay.filter && overlay.cursor < 0 && count > 0) overlay.cursor = 0;
-  const float most = std::max(0.0F, static_cast<float>(count) * kRow - room.h);
-  overlay.scroll = std::clamp(overlay.scroll - pointer.wheel * kRow * 2, 0.0F, most);
+  const float most = std::max(0.0F, static_cast<float>(count) * kOverlayRow - room.h);
+  overlay.scroll = std::clamp(overlay.scroll - pointer.wheel * kOverlayRow * 2, 0.0F, most);
   const bool inside = box.contains(pointer.x, pointer.y);
   int picked = -1;
   {
     const Clip clip(canvas, room);
     for (int i = 0; i < count; ++i) {
       const OverlayItem& item = overlay.items[shown[static_cast<std::size_t>(i)]];
-      const Rect row{room.x, room.y + static_cast<float>(i) * kRow - overlay.scroll, room.w, kRow};
+      const Rect row{room.x, room.y + static_cast<float>(i) * kOverlayRow - overlay.scroll, room.w,
+                     kOverlayRow};
       if (row.bottom() < room.y || row.y > room.bottom()) continue;
       const bool over = inside && row.contains(pointer.x, pointer.y);
       if (over && (pointer.dx != 0 || pointer.dy != 0)) overlay.cursor = i;
@@ -94,7 +96,7 @@ void Context::draw_overlay() {
       }
       if (!overlay.filter) {
         const Rect mark = text.take_left(16);
-        if (item.checked) canvas.disc(mark.x + 4, mark.y + kRow / 2, 3, c.accent);
+        if (item.checked) canvas.disc(mark.x + 4, mark.y + kOverlayRow / 2, 3, c.accent);
       }
       canvas.text_in(text, item.label, item.enabled ? c.text : c.muted);
       if (over && pointer.pressed[0] && item.enabled && !overlay.just_opened) picked = i;

@@ -9,7 +9,6 @@
 namespace shardscope::gui {
 namespace {
 
-constexpr float kLine = 20;
 constexpr std::size_t kCards = 200;  ///< more than anybody reads; each costs a measurement of its text
 
 /// Rows of the two totals, label and two columns of figures.
@@ -19,7 +18,7 @@ void draw_totals(Context& ctx, Rect& room, const analysis::Scheduling& schedulin
   const float column = std::clamp(width * 0.27F, 80.0F, 120.0F);
   const auto row = [&](const char* label, const std::string& run, const std::string& other, Rgb color,
                        Font font) {
-    Rect line = room.take_top(kLine);
+    Rect line = room.take_top(kTextLine);
     line.w = width;
     ctx.canvas.text_in(line.take_right(column), other, color, font, Align::right);
     ctx.canvas.text_in(line.take_right(column), run, color, font, Align::right);

@@ -12,8 +12,6 @@ namespace {
 
 using namespace test;
 
-constexpr auto kGatherOp = static_cast<std::uint8_t>(ev::CollectiveOp::all_gather);
-
 /// Steps 0 to 3 of 1000 ns; those from `told` on with what was computed and communicated in them.
 RunBuilder steps_told_from(std::uint32_t told) {
   RunBuilder run(1);

@@ -13,6 +13,8 @@
 namespace shardscope::test {
 
 namespace ev = shardscope::instrumentation;
+
+inline constexpr auto kGatherOp = static_cast<std::uint8_t>(ev::CollectiveOp::all_gather);
 using ev::CollectiveOp;
 using ev::EventKind;
 using ev::StreamId;

@@ -18,8 +18,6 @@ namespace {
 
 using namespace test;
 
-constexpr auto kGatherOp = static_cast<std::uint8_t>(CollectiveOp::all_gather);
-
 /// One step of 1000 ns: compute 100..400 and 500..700 with a wait 550..600 inside, a gather 300..600, a
 /// copy 650..800.
 RunBuilder one_step(std::int64_t offset = 0, std::uint32_t step = 0) {

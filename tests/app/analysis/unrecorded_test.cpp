@@ -18,7 +18,6 @@ namespace ev = shardscope::instrumentation;
 using ev::EventKind;
 using ev::StreamId;
 
-constexpr auto kGatherOp = static_cast<std::uint8_t>(ev::CollectiveOp::all_gather);
 constexpr std::int64_t kStep = 10'000;
 
 std::vector<ev::Event> sorted(std::vector<ev::Event> events) {

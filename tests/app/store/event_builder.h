@@ -8,6 +8,8 @@
 
 namespace shardscope::store {
 
+inline constexpr LaneId kCompute{0, ev::StreamId::compute};
+
 struct ChunkBuilder {
   Chunk chunk;
   explicit ChunkBuilder(std::uint32_t rank = 0, std::uint64_t sequence = 0) {

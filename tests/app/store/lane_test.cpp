@@ -12,7 +12,6 @@ namespace {
 
 using ev::EventKind;
 using ev::StreamId;
-constexpr LaneId kCompute{0, StreamId::compute};
 constexpr LaneId kHost{0, StreamId::host};
 
 ev::RunTables small_tables() {

@@ -13,7 +13,7 @@ namespace {
 
 using ev::EventKind;
 using ev::StreamId;
-constexpr LaneId kCompute{0, StreamId::compute}, kGather{0, StreamId::gather};
+constexpr LaneId kGather{0, StreamId::gather};
 
 /// A module of 100 us, of which the rank was held for 70 in two pauses, and a gather that runs on into the
 /// first of them.

@@ -9,8 +9,8 @@
 namespace shardscope::comm {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string problem(const std::map<std::string, std::string>& variables, std::uint32_t found = 1) {
   const auto environment = [&](const char* name) -> const char* {

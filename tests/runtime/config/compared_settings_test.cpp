@@ -50,7 +50,7 @@ ParseOptions four_ranks() {
   return options;
 }
 
-TrainingConfig parse(const Json& json) { return parse_config(json.dump(), four_ranks()); }
+TrainingConfig config_of(const Json& json) { return parse_config(json.dump(), four_ranks()); }
 
 Keys compared_keys(const TrainingConfig& config) {
   Keys keys;
@@ -118,12 +118,12 @@ const std::set<std::string>& other_ways() {
 TEST(ComparedSettings, EveryKeyThatIsReadIsComparedOrOfOneRank) {
   Keys compared;
   for (const Json& json : configurations()) {
-    for (const std::string& key : compared_keys(parse(json))) compared.insert(key);
+    for (const std::string& key : compared_keys(config_of(json))) compared.insert(key);
   }
   // Written where it is false or has an effect (effective_json.cpp).
   Json multi_rank = configurations().front();
   multi_rank["zero_optimization"]["use_multi_rank_bucket_allreduce"] = false;
-  for (const std::string& key : compared_keys(parse(multi_rank))) compared.insert(key);
+  for (const std::string& key : compared_keys(config_of(multi_rank))) compared.insert(key);
   const Keys read = read_keys();
   ASSERT_GT(read.size(), 100U);
   for (const std::string& key : read) {
@@ -158,7 +158,7 @@ std::vector<Json> others(const Json& value) {
 TEST(ComparedSettings, AnotherValueOfAnyOfThemIsADifference) {
   Keys found, all;
   for (const Json& json : configurations()) {
-    const TrainingConfig config = parse(json);
+    const TrainingConfig config = config_of(json);
     const auto first = compared_settings(config);
     Json effective = Json::parse(effective_json(config));
     effective.erase("train_batch_size");  // follows the others
@@ -172,7 +172,7 @@ TEST(ComparedSettings, AnotherValueOfAnyOfThemIsADifference) {
         Json changed = effective;
         changed[at] = value;
         try {
-          const auto difference = plan::first_difference(first, compared_settings(parse(changed)));
+          const auto difference = plan::first_difference(first, compared_settings(config_of(changed)));
           if (!difference) continue;
           if (difference->key != setting.key) continue;
           EXPECT_EQ(difference->first->value, setting.value);
@@ -188,8 +188,8 @@ TEST(ComparedSettings, AnotherValueOfAnyOfThemIsADifference) {
   // What only changes together with another key, between the configurations themselves.
   const std::vector<Json> list = configurations();
   for (std::size_t i = 1; i < list.size(); ++i) {
-    const auto difference =
-        plan::first_difference(compared_settings(parse(list[i - 1])), compared_settings(parse(list[i])));
+    const auto difference = plan::first_difference(compared_settings(config_of(list[i - 1])),
+                                                   compared_settings(config_of(list[i])));
     ASSERT_TRUE(difference);
     found.insert(difference->key);
     found.insert(difference->more.begin(), difference->more.end());
@@ -204,7 +204,7 @@ TEST(ComparedSettings, AnotherValueOfAnyOfThemIsADifference) {
 
 TEST(ComparedSettings, ARanksOwnAreNoDifference) {
   Json json = configurations().front();
-  const auto first = compared_settings(parse(json));
+  const auto first = compared_settings(config_of(json));
   json["steps_per_print"] = 3;
   json["aio"] = {{"block_size", 4096}, {"queue_depth", 3}};
   json["zero_optimization"]["offload_param"]["nvme_path"] = "/elsewhere";
@@ -213,7 +213,7 @@ TEST(ComparedSettings, ARanksOwnAreNoDifference) {
   json["shardscope"]["emulated_link"] = {{"gbps", 3}};
   json["shardscope"].update(Json::parse(
       R"({"detail": "steps", "ring_events": 2048, "queue_bytes": 65536, "key": "other.key", "linger_s": 1})"));
-  EXPECT_FALSE(plan::first_difference(first, compared_settings(parse(json))));
+  EXPECT_FALSE(plan::first_difference(first, compared_settings(config_of(json))));
 }
 
 TEST(SettingsAgreement, NamesKeyRanksAndValues) {

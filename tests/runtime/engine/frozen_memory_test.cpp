@@ -10,14 +10,14 @@
 namespace shardscope::engine::testing {
 namespace {
 
-constexpr std::uint32_t kWorld = 3;
+constexpr std::uint32_t kRanks = 3;
 
 RunSpec spec_of(int stage, Freeze freeze, const std::string& type) {
   RunSpec spec;
   spec.model = frozen_model("gpt", freeze);
   spec.config = make_config(stage, 1, type);
   spec.config["zero_optimization"]["reduce_bucket_size"] = 20000;
-  spec.world = kWorld;
+  spec.world = kRanks;
   spec.data = "golden:gpt";
   spec.steps = 3;
   return spec;
@@ -37,7 +37,7 @@ TEST(FrozenMemory, IsTheExpressionOfEveryRowOfTheEstimate) {
       const Json cpu{{"device", "cpu"}, {"pin_memory", true}};
       limits.config["zero_optimization"]["offload_optimizer"] = cpu;
       limits.config["zero_optimization"]["offload_param"] = cpu;
-      const plan::StageEstimateInput input = stage_estimate_of(model, limits.config, kWorld, type);
+      const plan::StageEstimateInput input = stage_estimate_of(model, limits.config, kRanks, type);
       for (const plan::StageEstimate& row : plan::estimate_stages(input)) {
         SCOPED_TRACE(type + " " + name_of(freeze) + " stage " + std::to_string(row.stage) +
                      (row.offload_optimizer ? " optimizer" : "") + (row.offload_param ? " parameters" : ""));
@@ -55,7 +55,7 @@ TEST(FrozenMemory, IsTheExpressionOfEveryRowOfTheEstimate) {
         for (const RankRun& rank : run.ranks) {
           ASSERT_EQ(rank.error, "");
           within(rank.state_bytes_after, row.model_states, kStates);
-          within(rank.pinned_state_bytes, row.pinned / kWorld, kStates);
+          within(rank.pinned_state_bytes, row.pinned / kRanks, kStates);
           EXPECT_LE(rank.bucket_peak, static_cast<std::size_t>(row.buckets) +
                                           (row.offload_optimizer ? 2 * rounding : rounding));
           if (row.stage == 3) within(rank.gathered_peak, row.gathered, rounding);
@@ -72,13 +72,13 @@ TEST(FrozenMemory, IsTwoBytesAnElement) {
   const std::int64_t trained = plan::trainable_elems(model);
   const std::int64_t frozen = model.elems - trained;
   const plan::ModelStates one =
-      plan::model_states(elems_of(model), 0, kWorld, plan::kMixedPrecision, 8, plan::trainable_params(model));
+      plan::model_states(elems_of(model), 0, kRanks, plan::kMixedPrecision, 8, plan::trainable_params(model));
   EXPECT_EQ(one.frozen, 2 * frozen);
   EXPECT_EQ(one.total(), 16 * trained + 2 * frozen);
   const plan::ModelStates third =
-      plan::model_states(elems_of(model), 3, kWorld, plan::kMixedPrecision, 1, plan::trainable_params(model));
-  EXPECT_GE(third.frozen * kWorld, 2 * frozen);
-  EXPECT_LE(third.frozen * kWorld, 2 * (frozen + kWorld * static_cast<std::int64_t>(model.params.size())));
+      plan::model_states(elems_of(model), 3, kRanks, plan::kMixedPrecision, 1, plan::trainable_params(model));
+  EXPECT_GE(third.frozen * kRanks, 2 * frozen);
+  EXPECT_LE(third.frozen * kRanks, 2 * (frozen + kRanks * static_cast<std::int64_t>(model.params.size())));
 }
 
 /// Elements of parameters that no module uses in backward.
@@ -103,7 +103,7 @@ TEST(FrozenTraffic, HasNoGradientsAndNoGathersForWhatDoesNotLearn) {
       const plan::ModelPlan model = plan::build_model_plan(spec.model);
       plan::VolumeInput input;
       input.stage = static_cast<std::uint32_t>(stage);
-      input.world = kWorld;
+      input.world = kRanks;
       input.trainable = plan::trainable_params(model);
       const plan::StepVolume expected = plan::step_volume(elems_of(model), input);
       const TrainingRun run = train(spec);

@@ -72,4 +72,10 @@ inline std::string wrongly_trained(const plan::ModelPlan& model, const TrainingR
   return "";
 }
 
+/// The run's state before its first step.
+inline TrainingRun untrained(RunSpec spec) {
+  spec.steps = 0;
+  return train(spec);
+}
+
 }  // namespace shardscope::engine::testing

@@ -34,11 +34,6 @@ RunSpec quantized(RunSpec spec) {
   return spec;
 }
 
-TrainingRun untrained(RunSpec spec) {
-  spec.steps = 0;
-  return train(spec);
-}
-
 /// Every rank starts from these weights.
 RunSpec starting_from(RunSpec spec, const std::vector<std::vector<float>>& weights) {
   spec.begin = [weights](const Context&, Engine& engine, data::BatchStream&) {

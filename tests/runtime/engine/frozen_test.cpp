@@ -22,11 +22,6 @@ RunSpec spec_of(const Case& c, Freeze freeze, Json config, std::int64_t steps = 
   return spec;
 }
 
-TrainingRun untrained(RunSpec spec) {
-  spec.steps = 0;
-  return train(spec);
-}
-
 class FrozenStages : public ::testing::TestWithParam<Case> {};
 
 TEST_P(FrozenStages, AgreeBitwiseAndLeaveFrozenWeightsAlone) {

@@ -13,7 +13,7 @@
 namespace shardscope::engine::testing {
 namespace {
 
-constexpr std::uint32_t kWorld = 4, kRanksPerNode = 2, kNodes = 2;
+constexpr std::uint32_t kLocoRanks = 4, kRanksPerNode = 2, kNodes = 2;
 constexpr std::int64_t kElems = 12 * 10;
 constexpr int kSteps = 7;
 
@@ -83,12 +83,12 @@ class Feedback {
 /// What rank `owner` of slice `owner` receives in each step: int4 of every rank's gradient, summed within
 /// each node, int4 again, the mean over all ranks.
 std::vector<Doubles> reference(std::uint64_t seed, double beta, int reset_t, Rounding& rounded) {
-  const plan::QuantGroups groups = plan::gradient_groups({12, 10}, kWorld);
+  const plan::QuantGroups groups = plan::gradient_groups({12, 10}, kLocoRanks);
   std::vector<Doubles> received(kSteps, Doubles(kElems));
-  std::vector<std::vector<Feedback>> first(kWorld, std::vector<Feedback>(kWorld));
-  std::vector<std::vector<Feedback>> second(kNodes, std::vector<Feedback>(kWorld));
+  std::vector<std::vector<Feedback>> first(kLocoRanks, std::vector<Feedback>(kLocoRanks));
+  std::vector<std::vector<Feedback>> second(kNodes, std::vector<Feedback>(kLocoRanks));
   for (int step = 0; step < kSteps; ++step) {
-    for (std::uint32_t slice = 0; slice < kWorld; ++slice) {
+    for (std::uint32_t slice = 0; slice < kLocoRanks; ++slice) {
       const std::int64_t begin = slice * groups.elems;
       for (std::uint32_t node = 0; node < kNodes; ++node) {
         Doubles sum(static_cast<std::size_t>(groups.elems));
@@ -102,7 +102,7 @@ std::vector<Doubles> reference(std::uint64_t seed, double beta, int reset_t, Rou
         }
         const Doubles q = second[node][slice](sum, groups.group_elems, beta, rounded);
         for (std::size_t i = 0; i < q.size(); ++i) {
-          received[static_cast<std::size_t>(step)][static_cast<std::size_t>(begin) + i] += q[i] / kWorld;
+          received[static_cast<std::size_t>(step)][static_cast<std::size_t>(begin) + i] += q[i] / kLocoRanks;
         }
       }
     }
@@ -124,7 +124,7 @@ std::vector<Doubles> reduced(std::uint64_t seed, const Json& loco) {
   json["shardscope"] = {{"ranks_per_node", kRanksPerNode}};
   if (!loco.is_null()) json["zero_optimization"]["zeropp_loco_param"] = loco;
   config::ParseOptions parse;
-  parse.world = kWorld;
+  parse.world = kLocoRanks;
   const config::TrainingConfig config = config::parse_config(json.dump(), parse);
   std::vector<Doubles> received(kSteps, Doubles(kElems));
   const auto body = [&](comm::World& world, device::Device& device) {
@@ -133,7 +133,7 @@ std::vector<Doubles> reduced(std::uint64_t seed, const Json& loco) {
     const auto control = world.make_communicator("control");
     world.set_ranks_per_node(kRanksPerNode);
     instrumentation::GateKeeper gates;
-    const comm::ZeroCommunicators groups(config.zero, {kWorld, kRanksPerNode}, world.rank(),
+    const comm::ZeroCommunicators groups(config.zero, {kLocoRanks, kRanksPerNode}, world.rank(),
                                          [&](const std::string& name, const comm::Group& group) {
                                            return world.make_communicator(name, group);
                                          });
@@ -141,14 +141,14 @@ std::vector<Doubles> reduced(std::uint64_t seed, const Json& loco) {
     QuantizedReduce quantized(context);
     const plan::ParamId param{0};
     ASSERT_TRUE(quantized.takes(param));
-    std::vector<float> whole(kElems), own(kElems / kWorld);
+    std::vector<float> whole(kElems), own(kElems / kLocoRanks);
     for (int step = 0; step < kSteps; ++step) {
       for (std::int64_t i = 0; i < kElems; ++i) {
         whole[static_cast<std::size_t>(i)] = gradient(seed, world.rank(), step, i);
       }
       const QuantizedReduce::Part part{
           param, {whole.data(), kernels::DType::f32}, {own.data(), kernels::DType::f32}};
-      quantized.reduce({&part, 1}, 1.0F / kWorld, {0});
+      quantized.reduce({&part, 1}, 1.0F / kLocoRanks, {0});
       quantized.end_step(static_cast<std::uint32_t>(step));
       device.synchronize();
       std::copy(own.begin(), own.end(),
@@ -157,7 +157,8 @@ std::vector<Doubles> reduced(std::uint64_t seed, const Json& loco) {
     }
     control->barrier_host();
   };
-  for (const auto& outcome : shardscope::testing::run_ranks(kWorld, {}, body)) EXPECT_EQ(outcome.error, "");
+  for (const auto& outcome : shardscope::testing::run_ranks(kLocoRanks, {}, body))
+    EXPECT_EQ(outcome.error, "");
   return received;
 }
 

@@ -8,8 +8,8 @@
 namespace shardscope::profile {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kEpoch = 1'700'000'000 * kSecond;  // the wall clock when the host's showed 0
+constexpr std::int64_t kOneSecond = 1'000'000'000;
+constexpr std::int64_t kEpoch = 1'700'000'000 * kOneSecond;  // the wall clock when the host's showed 0
 
 /// A pair that was read at `host_ns` in 40 ns.
 ClockPair pair_at(std::int64_t host_ns, std::int64_t other_ns) {
@@ -23,15 +23,15 @@ void read_at(RecordClock& clock, std::int64_t host_ns, std::int64_t cupti_ns, st
 TEST(RecordClock, NeedsAPairOfBothClocks) {
   RecordClock clock(true);
   EXPECT_FALSE(clock.ready());
-  clock.add({0, 1, 0}, pair_at(kSecond, kEpoch + kSecond));  // CUPTI's could not be read
+  clock.add({0, 1, 0}, pair_at(kOneSecond, kEpoch + kOneSecond));  // CUPTI's could not be read
   EXPECT_FALSE(clock.ready());
-  read_at(clock, kSecond, kSecond, kEpoch + kSecond);
+  read_at(clock, kOneSecond, kOneSecond, kEpoch + kOneSecond);
   EXPECT_TRUE(clock.ready());
 }
 
 TEST(RecordClock, TimesByTheHostsClockAreNotTouched) {
   RecordClock clock(true);
-  for (int i = 1; i < 40; ++i) read_at(clock, i * kSecond, i * kSecond, kEpoch + i * kSecond);
+  for (int i = 1; i < 40; ++i) read_at(clock, i * kOneSecond, i * kOneSecond, kEpoch + i * kOneSecond);
   EXPECT_EQ(clock.to_host(12'345'678'901), 12'345'678'901);
   EXPECT_EQ(clock.by_wall_clock(), 0U);
   EXPECT_EQ(clock.residual_ns(), 20);
@@ -42,8 +42,8 @@ TEST(RecordClock, TimesByTheWallClockAreToldFromThemAndConverted) {
   const auto wall_at = [](std::int64_t host_ns) { return kEpoch + host_ns + host_ns / 100'000; };
   RecordClock clock(true);
   for (int i = 10; i < 400; ++i)
-    read_at(clock, i * kSecond / 10, i * kSecond / 10, wall_at(i * kSecond / 10));
-  const std::int64_t at = 39 * kSecond + 777;
+    read_at(clock, i * kOneSecond / 10, i * kOneSecond / 10, wall_at(i * kOneSecond / 10));
+  const std::int64_t at = 39 * kOneSecond + 777;
   EXPECT_NEAR(static_cast<double>(clock.to_host(static_cast<std::uint64_t>(wall_at(at))) - at), 0, 5);
   EXPECT_EQ(clock.by_wall_clock(), 1U);
   EXPECT_EQ(clock.to_host(static_cast<std::uint64_t>(at)), at);
@@ -52,9 +52,9 @@ TEST(RecordClock, TimesByTheWallClockAreToldFromThemAndConverted) {
 
 TEST(RecordClock, AWallClockThatIsSetDoesNotReachTimesByTheHostsClock) {
   RecordClock clock(true);
-  for (int i = 1; i < 10; ++i) read_at(clock, i * kSecond, i * kSecond, kEpoch + i * kSecond);
+  for (int i = 1; i < 10; ++i) read_at(clock, i * kOneSecond, i * kOneSecond, kEpoch + i * kOneSecond);
   // Set back by an hour between the records and their conversion.
-  read_at(clock, 10 * kSecond, 10 * kSecond, kEpoch + 10 * kSecond - 3'600 * kSecond);
+  read_at(clock, 10 * kOneSecond, 10 * kOneSecond, kEpoch + 10 * kOneSecond - 3'600 * kOneSecond);
   EXPECT_EQ(clock.to_host(9'500'000'000), 9'500'000'000);
   EXPECT_EQ(clock.residual_ns(), 20);
   EXPECT_EQ(clock.pairs(), 10U);
@@ -63,7 +63,7 @@ TEST(RecordClock, AWallClockThatIsSetDoesNotReachTimesByTheHostsClock) {
 TEST(RecordClock, WithoutOursCuptisOwnIsFollowedWhateverItIs) {
   // As on a machine where it is another monotonic clock, 3 s from ours.
   RecordClock clock;
-  for (int i = 1; i < 10; ++i) read_at(clock, i * kSecond, (i + 3) * kSecond, kEpoch + i * kSecond);
+  for (int i = 1; i < 10; ++i) read_at(clock, i * kOneSecond, (i + 3) * kOneSecond, kEpoch + i * kOneSecond);
   EXPECT_EQ(clock.to_host(11'500'000'000), 8'500'000'000);
   EXPECT_EQ(clock.by_wall_clock(), 0U);
 }

@@ -1,0 +1,26 @@
+// Files that a run reads its samples from.
+#pragma once
+
+#include <string>
+#include <system_error>
+
+#include "runtime/base/mapped_file.h"
+#include "runtime/data/stream.h"
+
+namespace shardscope::data {
+
+/// Throws DataError naming the file.
+[[noreturn]] inline void fail_file(const std::string& path, const std::string& text) {
+  throw DataError("data: " + path + ": " + text);
+}
+
+/// The whole file, read-only. Throws DataError where it cannot be opened or mapped.
+[[nodiscard]] inline base::MappedFile open_input(const std::string& path) {
+  try {
+    return base::MappedFile(path);
+  } catch (const std::system_error& error) {
+    fail_file(path, error.code().message() + "; check the path");
+  }
+}
+
+}  // namespace shardscope::data
