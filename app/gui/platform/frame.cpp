@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 namespace shardscope::gui {
@@ -19,14 +18,6 @@ float thread_cpu_ms() {
   return static_cast<float>(static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6);
 }
 
-/// Latin, dashes and ellipsis, thin space, arrows, the few signs of mathematics that we write.
-const ImWchar* glyph_ranges() {
-  static constexpr ImWchar kRanges[] = {0x0020, 0x00FF, 0x0394, 0x0394, 0x03BC, 0x03BC,
-                                        0x2009, 0x2026, 0x2190, 0x2193, 0x2212, 0x2212,
-                                        0x2248, 0x2248, 0x2264, 0x2265, 0};
-  return kRanges;
-}
-
 ImFont* load(const char* path, float pixels, std::string& problem) {
   ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
   std::error_code ignored;
@@ -35,7 +26,7 @@ ImFont* load(const char* path, float pixels, std::string& problem) {
     config.OversampleH = 2;
     config.OversampleV = 1;
     config.PixelSnapH = true;
-    if (ImFont* font = atlas.AddFontFromFileTTF(path, pixels, &config, glyph_ranges())) return font;
+    if (ImFont* font = atlas.AddFontFromFileTTF(path, pixels, &config)) return font;
   }
   problem = std::string("font ") + path +
             " is missing; install fonts-inter and fonts-jetbrains-mono (a plain font is used)";
@@ -65,16 +56,12 @@ Frame::Frame() {
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;  // the layout is ours to keep
   io.LogFilename = nullptr;
+  load_fonts();
 }
 
 Frame::~Frame() { ImGui::DestroyContext(); }
 
-bool Frame::fit_fonts(float scale) {
-  if (std::fabs(scale - font_scale_) < 0.01F) return false;
-  font_scale_ = scale;
-  font_problem_.clear();
-  ImGui::GetIO().Fonts->Clear();
-  const auto pixels = [&](Font font) { return std::round(line_height(font) * scale); };
+void Frame::load_fonts() {
   struct Face {
     Font font;
     const char* path;
@@ -83,10 +70,8 @@ bool Frame::fit_fonts(float scale) {
        {Face{Font::small, kInter}, Face{Font::body, kInter}, Face{Font::strong, kInterStrong},
         Face{Font::title, kInterStrong}, Face{Font::mono, kMono}, Face{Font::mono_small, kMono},
         Face{Font::mono_title, kMono}}) {
-    fonts_.at[static_cast<std::size_t>(face.font)] = load(face.path, pixels(face.font), font_problem_);
+    fonts_.at[static_cast<std::size_t>(face.font)] = load(face.path, line_height(face.font), font_problem_);
   }
-  ImGui::GetIO().Fonts->Build();
-  return true;
 }
 
 ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) {
@@ -94,6 +79,9 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
   const float began = thread_cpu_ms();
   ImGuiIO& io = ImGui::GetIO();
   ImGui::NewFrame();
+  // The letters are made for the pixels of the screen; ImGui does so only for the font that it writes with
+  // itself.
+  for (ImFont* font : fonts_.at) font->CurrentRasterizerDensity = io.DisplayFramebufferScale.x;
   Pointer pointer;
   pointer.x = io.MousePos.x;
   pointer.y = io.MousePos.y;

@@ -26,9 +26,6 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  /// Makes sure that the fonts fit `scale` device pixels per logical pixel. True when the atlas changed
-  /// and must be uploaded again.
-  bool fit_fonts(float scale);
   /// Builds one frame. Display size, pointer and keys must be in ImGui's IO, in logical pixels.
   ImDrawData* build(AppState& app, std::string_view panel, double seconds);
 
@@ -45,11 +42,11 @@ class Frame {
   [[nodiscard]] const std::string& font_problem() const { return font_problem_; }
 
  private:
+  void load_fonts();
   Workspace workspace_;
   Fonts fonts_;
   FrameStats stats_;
   std::string font_problem_;
-  float font_scale_ = 0;
   std::vector<int> keys_;
   bool moving_ = false, took_input_ = false;
   std::uint64_t count_ = 0;

@@ -4,7 +4,7 @@
 #include <EGL/eglext.h>
 #include <GL/gl.h>
 #include <GL/glext.h>
-#include <backends/imgui_impl_opengl3.h>
+#include <imgui_impl_opengl3.h>
 
 #include <cstring>
 #include <stdexcept>
@@ -98,7 +98,6 @@ Offscreen::~Offscreen() {
 std::vector<std::uint8_t> Offscreen::render(Frame& frame, AppState& app, const std::string& panel,
                                             float scale) {
   State& s = *state_;
-  frame.fit_fonts(scale);
   if (!s.imgui && !ImGui_ImplOpenGL3_Init("#version 330")) fail("the OpenGL functions cannot be loaded");
   s.imgui = true;
   ImGuiIO& io = ImGui::GetIO();

@@ -1,8 +1,8 @@
 #include "app/gui/platform/window.h"
 
 #include <GLFW/glfw3.h>
-#include <backends/imgui_impl_glfw.h>
-#include <backends/imgui_impl_opengl3.h>
+#include <imgui_impl_glfw.h>
+#include <imgui_impl_opengl3.h>
 
 #include <algorithm>
 #include <chrono>
@@ -37,6 +37,7 @@ void on_glfw_error(int, const char* text) { g_glfw_error = text; }
 struct Input {
   std::vector<int> keys;
   Redraw redraw;
+  float to_logical = 1;  ///< logical pixels per screen coordinate
 };
 Input g_input;
 void touch() { g_input.redraw.input(); }
@@ -51,7 +52,11 @@ void install_callbacks(GLFWwindow* window) {
     touch();
     ImGui_ImplGlfw_CursorEnterCallback(w, entered);
   });
-  glfwSetCursorPosCallback(window, [](GLFWwindow*, double, double) { touch(); });
+  glfwSetCursorPosCallback(window, [](GLFWwindow* w, double x, double y) {
+    touch();
+    // The backend speaks of screen coordinates; ours are logical pixels.
+    ImGui_ImplGlfw_CursorPosCallback(w, x * g_input.to_logical, y * g_input.to_logical);
+  });
   glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int button, int action, int mods) {
     touch();
     ImGui_ImplGlfw_MouseButtonCallback(w, button, action, mods);
@@ -112,13 +117,8 @@ class Window {
     float content = 1;
     glfwGetWindowContentScale(window_, &content, nullptr);
     const float scale = std::max(0.5F, content * layout_zoom(app.layout_name));
-    if (frame.fit_fonts(scale)) {
-      ImGui_ImplOpenGL3_DestroyFontsTexture();
-      ImGui_ImplOpenGL3_CreateFontsTexture();
-    }
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
-    // The backend speaks of screen coordinates; ours are logical pixels.
     ImGuiIO& io = ImGui::GetIO();
     int width = 0;
     int height = 0;
@@ -126,13 +126,9 @@ class Window {
     glfwGetFramebufferSize(window_, &width, &height);
     glfwGetWindowSize(window_, &window_width, nullptr);
     if (width <= 0 || height <= 0) return;
-    const float screen_to_logical =
-        static_cast<float>(width) / static_cast<float>(std::max(1, window_width)) / scale;
+    g_input.to_logical = static_cast<float>(width) / static_cast<float>(std::max(1, window_width)) / scale;
     io.DisplaySize = {static_cast<float>(width) / scale, static_cast<float>(height) / scale};
     io.DisplayFramebufferScale = {scale, scale};
-    if (ImGui::IsMousePosValid(&io.MousePos)) {
-      io.MousePos = {io.MousePos.x * screen_to_logical, io.MousePos.y * screen_to_logical};
-    }
     for (const int code : g_input.keys) frame.press(code);
     g_input.keys.clear();
     ImDrawData* const data = frame.build(app, panel, seconds);

@@ -147,8 +147,8 @@ float Canvas::each_line(float room, std::string_view what, Font font, const Line
     std::string_view piece = what.substr(0, newline);
     std::size_t taken = piece.size() + (newline == std::string_view::npos ? 0 : 1);
     if (width(piece, font) > room) {
-      const char* cut = fonts_->of(font)->CalcWordWrapPositionA(
-          line_height(font) / fonts_->of(font)->FontSize, piece.data(), piece.data() + piece.size(), room);
+      const char* cut = fonts_->of(font)->CalcWordWrapPosition(line_height(font), piece.data(),
+                                                               piece.data() + piece.size(), room);
       taken = std::max<std::size_t>(1, static_cast<std::size_t>(cut - piece.data()));
       piece = piece.substr(0, taken);
       while (taken < what.size() && what[taken] == ' ') ++taken;

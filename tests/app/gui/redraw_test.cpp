@@ -28,7 +28,8 @@ class Headless : public ::testing::Test {
   Headless() {
     app_.run = std::make_unique<Session>(store::make_synthetic_store());
     app_.run->settle();
-    frame_.fit_fonts(1);
+    ImGui::GetIO().BackendFlags |=
+        ImGuiBackendFlags_RendererHasTextures | ImGuiBackendFlags_RendererHasVtxOffset;
     ImGui::GetIO().DisplaySize = {1280, 720};
   }
   /// What is on the screen when nothing is owed any more.

@@ -14,8 +14,8 @@ class Widgets : public ::testing::Test {
     ImGuiIO& io = ImGui::GetIO();
     io.IniFilename = nullptr;
     io.DisplaySize = {800, 600};
+    io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
     fonts_.at.fill(io.Fonts->AddFontDefault());
-    io.Fonts->Build();
   }
   ~Widgets() override { ImGui::DestroyContext(); }
   /// Vertices that `draw` and the tool tip that it asks for take.
