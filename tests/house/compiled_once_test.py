@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Asserts that a build compiles each product file once: what two programs need is a library.
 
-Usage: compiled_once_test.py ROOT COMPILE_COMMANDS.json
+Usage: compiled_once_test.py [ROOT COMPILE_COMMANDS.json]   without them, this repository and its release build
        compiled_once_test.py --self-test
 """
 import collections
@@ -55,6 +55,8 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--self-test"]:
         self_test()
         sys.exit(0)
-    found = errors_of(json.loads(pathlib.Path(sys.argv[2]).read_text(encoding="utf-8")), sys.argv[1])
+    here = pathlib.Path(__file__).resolve().parents[2]
+    root, commands = sys.argv[1:] or (here, here / "build/release/compile_commands.json")
+    found = errors_of(json.loads(pathlib.Path(commands).read_text(encoding="utf-8")), root)
     print("\n".join(found))
     sys.exit(1 if found else 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Asserts the include graph: which folder may include which, edge by edge (docs/architecture.md).
 
-Usage: include_graph_test.py ROOT          checks the tree
+Usage: include_graph_test.py [ROOT]        checks the tree, without ROOT the one that this file is in
        include_graph_test.py --self-test   checks that every kind of violation is found, in made-up trees
 
 Four rules:
@@ -266,7 +266,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--self-test"]:
         self_test()
         sys.exit(0)
-    count, problems, in_use = check(pathlib.Path(sys.argv[1]))
+    count, problems, in_use = check(pathlib.Path(sys.argv[1]) if sys.argv[1:] else pathlib.Path(__file__).resolve().parents[2])
     problems += unused_errors(in_use)
     print("\n".join(problems))
     print(f"{count} files, {len(problems)} forbidden includes")
