@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,13 +16,14 @@
 #include "app/cli/checks.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/config_override.h"
+#include "app/cli/data_type_trial.h"
 #include "app/cli/made_runs.h"
+#include "app/cli/modelled_run.h"
 #include "app/cli/process.h"
 #include "app/cli/say.h"
-#include "app/cli/scratch_folder.h"
-#include "app/cli/simulation.h"
 #include "app/cli/verb.h"
 #include "app/store/recording.h"
+#include "runtime/config/given_settings.h"
 
 namespace shardscope::cli {
 namespace {
@@ -33,6 +33,8 @@ namespace ev = shardscope::instrumentation;
 
 struct WhatIfOptions {
   std::string recording, model, link, node_link, host_link, out;
+  std::optional<double> matrix_tflops;  ///< of the changed data type
+  bool trial = false;
   std::vector<std::string> set;
   std::uint32_t ranks = 0, ranks_per_node = 0;  ///< 0: as recorded
   std::int64_t steps = 4;
@@ -54,63 +56,35 @@ analysis::LinkPace parse_link(const char* option, const std::string& text) {
   return link;
 }
 
-/// The recorded configuration without what follows from the number of ranks.
-std::string recorded_config(const std::string& text, const std::string& recording) {
-  nlohmann::json config = analysis::parse_foreign(text);
+config::ParseOptions parse_options(std::uint32_t ranks, const std::string& name) {
+  config::ParseOptions options;
+  options.world = ranks;
+  options.file = name;
+  options.generated = true;
+  return options;
+}
+
+/// The recorded configuration without what follows from the number of ranks and without defaults, which
+/// follow what is changed.
+std::string recorded_config(const ev::RunTables& tables, const std::string& recording,
+                            const std::string& name) {
+  nlohmann::json config = analysis::parse_foreign(tables.config_json);
   if (!config.is_object())
     throw UserError(recording +
                     ": its configuration is no JSON object; only runs of Shardscope's runtime can be played");
   config.erase("train_batch_size");
-  return analysis::to_text(config, 2);
+  return config::without_defaults(analysis::to_text(config, 2), parse_options(tables.world, name));
 }
 
-/// Recordings, played one after another into one folder.
-class Theatre {
- public:
-  Theatre(const WhatIfOptions& options, const ev::RunTables& tables) {
-    command_.model = options.model.empty() ? tables.model : options.model;
-    command_.ranks = tables.world;
-    command_.no_memory_limit = true;
-    command_.hardware = folder_.file("hardware.json");
-  }
-
-  /// The model of `rates` from now on.
-  void furnish(const analysis::Rates& rates, const std::string& description, std::uint32_t ranks_per_node,
-               const analysis::Pace& pace) {
-    std::ofstream(command_.hardware) << analysis::hardware_file(rates, description, ranks_per_node);
-    command_.stragglers.clear();
-    for (std::size_t rank = 0; rank < pace.slowness.size() && rank < command_.ranks; ++rank)
-      if (pace.slowness[rank] != 1.0)
-        command_.stragglers.push_back(fmt::format("{}:{:.4f}", rank, pace.slowness[rank]));
-  }
-  void set_ranks(std::uint32_t ranks) { command_.ranks = ranks; }
-
-  /// Plays `config` and gives the recording's path.
-  std::string play(const TemporaryConfig& config, const std::string& name, std::int64_t steps) {
-    const std::string path = folder_.file(name + ".zscope");
-    fs::remove(path);
-    command_.config = config.path();
-    command_.config_name = config.name();
-    command_.steps = steps;
-    static_cast<void>(record_simulation(command_, path));  // throws as well where it was interrupted
-    return path;
-  }
-
- private:
-  ScratchFolder folder_;
-  SimulationCommand command_;
-};
-
-struct Played {
-  store::Store store;
-  analysis::Pace pace;
-};
-
-Played read(const std::string& path) {
-  store::RecordingInfo info;
-  store::Store store = store::open_recording(path, &info);
-  analysis::Pace pace = analysis::measure_pace(store);
-  return {std::move(store), std::move(pace)};
+/// The changed run's storage type, where it is another than the recorded one's.
+std::optional<kernels::DType> changed_type(const std::string& recorded, const std::string& changed,
+                                           std::uint32_t recorded_ranks, std::uint32_t changed_ranks,
+                                           const std::string& name) {
+  const auto type_of = [&](const std::string& text, std::uint32_t ranks) {
+    return config::parse_config(text, parse_options(ranks, name)).storage_type();
+  };
+  const kernels::DType type = type_of(changed, changed_ranks);
+  return type == type_of(recorded, recorded_ranks) ? std::nullopt : std::optional(type);
 }
 
 /// A link that the changed run uses and the recorded one did not has no speed that anybody measured.
@@ -138,8 +112,7 @@ nlohmann::json link_json(const std::optional<analysis::LinkPace>& link) {
           {"error_pct", link->error_pct}};
 }
 
-constexpr int kRounds = 12;
-constexpr double kCloseEnough = 0.005;
+constexpr std::int64_t kTrialSteps = 8;
 
 int what_if(const WhatIfOptions& options) {
   store::RecordingInfo info;
@@ -177,24 +150,20 @@ int what_if(const WhatIfOptions& options) {
 
   install_interrupt_handler();
   const std::string name = fs::path(options.recording).filename().string() + "'s configuration";
-  const std::string text = recorded_config(tables.config_json, options.recording);
+  const std::string text = recorded_config(tables, options.recording, name);
   const TemporaryConfig base(text, name, {});
-  const TemporaryConfig changed(config_text_with(text, name, options.set), name, options.set);
+  const std::string changed_text = config_text_with(text, name, options.set);
+  const TemporaryConfig changed(changed_text, name, options.set);
   const std::string description = "fitted to " + fs::path(options.recording).filename().string();
-  Theatre theatre(options, tables);
-  std::optional<Played> a;
-  for (int round = 0; round < kRounds; ++round) {
-    theatre.furnish(rates, description, recorded_per_node, pace);
-    a.emplace(read(theatre.play(base, "recorded", options.steps)));
-    if (a->store.tables().elems != tables.elems || a->store.tables().params.size() != tables.params.size()) {
-      throw UserError(
-          fmt::format("--model {}: {} parameters in {} tensors, but the recorded {} has {} in {}; give the "
-                      "model that was trained",
-                      options.model.empty() ? tables.model : options.model, a->store.tables().elems,
-                      a->store.tables().params.size(), tables.model, tables.elems, tables.params.size()));
-    }
-    if (analysis::distance(pace, a->pace) < kCloseEnough) break;
-    rates = analysis::nearer(rates, pace, a->pace);
+  const std::string model = options.model.empty() ? tables.model : options.model;
+  ModelledRun modelled(model, tables.world);
+  const Measured a = modelled.fit(rates, base, pace, {description, recorded_per_node, options.steps});
+  if (a.store.tables().elems != tables.elems || a.store.tables().params.size() != tables.params.size()) {
+    throw UserError(
+        fmt::format("--model {}: {} parameters in {} tensors, but the recorded {} has {} in {}; give the "
+                    "model that was trained",
+                    model, a.store.tables().elems, a.store.tables().params.size(), tables.model, tables.elems,
+                    tables.params.size()));
   }
 
   if (!options.link.empty()) rates.inside = parse_link("--link", options.link);
@@ -206,10 +175,31 @@ int what_if(const WhatIfOptions& options) {
         ranks, per_node));
   }
   if (!options.host_link.empty()) rates.host = parse_link("--host-link", options.host_link);
-  theatre.set_ranks(ranks);
-  theatre.furnish(rates, description, per_node, ranks == tables.world ? pace : analysis::Pace{});
-  const std::string path = theatre.play(changed, "changed", options.steps);
-  const Played b = read(path);
+  const analysis::Rates fitted = rates;
+  if (const auto type = changed_type(text, changed_text, tables.world, ranks, name)) {
+    if (options.matrix_tflops) {
+      rates.matrix_tflops = *options.matrix_tflops;
+    } else if (options.trial) {
+      const RateChange change = try_data_type(tables, model, text, changed_text, kTrialSteps);
+      rates.matrix_tflops *= change.matrix;
+      rates.memory_gb_per_s *= change.memory;
+      rates.host_memory_gb_per_s *= change.host_memory;
+    } else {
+      say(stderr,
+          "shardscope: warning: nothing was recorded of {}: its matrix products are played at the recorded "
+          "type's rate, {:.3g} TFLOP/s; give --matrix-tflops, or --trial on the machine of the recording\n",
+          config::name_of(*type), rates.matrix_tflops);
+    }
+  } else if (options.matrix_tflops || options.trial) {
+    throw UserError(
+        fmt::format("{}: is for a changed data type, and the changed run has the recorded one; leave it out",
+                    options.trial ? "--trial" : "--matrix-tflops"),
+        2);
+  }
+  modelled.set_ranks(ranks);
+  modelled.set_machine(rates, description, per_node, ranks == tables.world ? pace : analysis::Pace{});
+  const std::string path = modelled.play(changed, "changed", options.steps);
+  const Measured b = read_measured(path);
   check_link("among the ranks of a node", "--link", options.link, pace.inside, b.pace.inside);
   check_link("between nodes", "--node-link", options.node_link, pace.between, b.pace.between);
   check_link("between device and host", "--host-link", options.host_link, pace.host, b.pace.host);
@@ -219,12 +209,6 @@ int what_if(const WhatIfOptions& options) {
         "{:.3g} GB/s of host memory for each rank are assumed\n",
         rates.host_memory_gb_per_s);
   }
-  if (b.store.tables().param_bytes != tables.param_bytes) {
-    say(stderr,
-        "shardscope: warning: the changed run has another data type, of which nothing was recorded: "
-        "its products "
-        "are played at the recorded type's rate\n");
-  }
   if (!options.out.empty()) {
     std::error_code error;
     fs::copy_file(path, options.out, fs::copy_options::overwrite_existing, error);
@@ -233,15 +217,15 @@ int what_if(const WhatIfOptions& options) {
           fmt::format("-o {}: {}; choose a file that can be written", options.out, error.message()));
   }
 
-  const analysis::Summary summary_a = analysis::summarize(a->store), summary_b = analysis::summarize(b.store);
+  const analysis::Summary summary_a = analysis::summarize(a.store), summary_b = analysis::summarize(b.store);
   const analysis::Comparison comparison =
-      analysis::compare({{&a->store, &summary_a}}, {{&b.store, &summary_b}});
+      analysis::compare({{&a.store, &summary_a}}, {{&b.store, &summary_b}});
   if (interrupted()) {
     throw UserError(fmt::format("interrupted ({}): nothing is compared", interrupt_name()), interrupt_code());
   }
-  const double difference = b.pace.step_ms - a->pace.step_ms;
+  const double difference = b.pace.step_ms - a.pace.step_ms;
   const double predicted = pace.step_ms + difference;
-  const double model_error = 100 * (a->pace.step_ms / pace.step_ms - 1);
+  const double model_error = 100 * (a.pace.step_ms / pace.step_ms - 1);
   if (options.json) {
     nlohmann::json out{{"recording", options.recording},
                        {"recorded",
@@ -251,18 +235,22 @@ int what_if(const WhatIfOptions& options) {
                          {"optimizer_ms", pace.optimizer_ms},
                          {"offloaded_optimizer_ms", pace.worker_ms}}},
                        {"fitted",
-                        {{"matrix_tflops", rates.matrix_tflops},
-                         {"memory_gb_per_s", rates.memory_gb_per_s},
+                        {{"matrix_tflops", fitted.matrix_tflops},
+                         {"memory_gb_per_s", fitted.memory_gb_per_s},
                          {"inside", link_json(pace.inside)},
                          {"between", link_json(pace.between)},
                          {"host", link_json(pace.host)}}},
-                       {"modelled_step_ms", a->pace.step_ms},
+                       {"modelled_step_ms", a.pace.step_ms},
                        {"model_error_pct", model_error},
-                       {"changed", {{"world", ranks}, {"step_ms", b.pace.step_ms}}},
+                       {"changed",
+                        {{"world", ranks},
+                         {"step_ms", b.pace.step_ms},
+                         {"matrix_tflops", rates.matrix_tflops},
+                         {"memory_gb_per_s", rates.memory_gb_per_s}}},
                        {"predicted_step_ms", predicted},
                        {"predicted_change_pct", 100 * difference / pace.step_ms}};
     out["comparison"] = nlohmann::json::parse(comparison_json(
-        comparison, analysis::verdict_basis({{&a->store, &summary_a}}, {{&b.store, &summary_b}})));
+        comparison, analysis::verdict_basis({{&a.store, &summary_a}}, {{&b.store, &summary_b}})));
     say_text(stdout, instrumentation::plain_json(analysis::to_text(out, 2)) + "\n");
     return 0;
   }
@@ -270,15 +258,20 @@ int what_if(const WhatIfOptions& options) {
       tables.stage, tables.world, tables.world == 1 ? "" : "s", pace.step_ms,
       tables.simulated ? " (itself simulated)" : "");
   say("{:<11}products {:.3g} TFLOP/s, memory {:.3g} GB/s; among ranks {}, between nodes {}, to the host {}\n",
-      "fitted", rates.matrix_tflops, rates.memory_gb_per_s, link_text(pace.inside), link_text(pace.between),
+      "fitted", fitted.matrix_tflops, fitted.memory_gb_per_s, link_text(pace.inside), link_text(pace.between),
       link_text(pace.host));
   say("{:<11}{:.4g} ms per step for the recorded settings, {:+.1f} % beside the recording\n", "modelled",
-      a->pace.step_ms, model_error);
+      a.pace.step_ms, model_error);
   say("{:<11}{:.4g} ms per step, {:+.1f} %: the recorded time and what the model changes by\n\n", "predicted",
       predicted, 100 * difference / pace.step_ms);
   say("A  the recorded settings, simulated{}\nB  the changed settings, simulated\n\n",
       ranks == tables.world ? "" : fmt::format(", {} ranks", tables.world));
   say_text(stdout, instrumentation::plain_lines(comparison_text(comparison)));
+  if (rates.matrix_tflops != fitted.matrix_tflops || rates.memory_gb_per_s != fitted.memory_gb_per_s) {
+    say("  rates: products {:.3g} -> {:.3g} TFLOP/s, memory {:.3g} -> {:.3g} GB/s ({})\n",
+        fitted.matrix_tflops, rates.matrix_tflops, fitted.memory_gb_per_s, rates.memory_gb_per_s,
+        options.matrix_tflops ? "given" : "from the trial");
+  }
   if (ranks != tables.world) say("  ranks: {} -> {}\n", tables.world, ranks);
   if (!options.link.empty()) say("  link among ranks: {}\n", options.link);
   if (!options.node_link.empty()) say("  link between nodes: {}\n", options.node_link);
@@ -305,6 +298,13 @@ void add_what_if(CLI::App& app, Action& action) {
   verb->add_option("--node-link", options->node_link, "GB_PER_S:LATENCY_US of a node's links to other nodes");
   verb->add_option("--host-link", options->host_link,
                    "GB_PER_S:LATENCY_US between a rank's device and host memory");
+  CLI::Option* given =
+      verb->add_option("--matrix-tflops", options->matrix_tflops,
+                       "10^12 operations per second of matrix products in a changed data type")
+          ->check(CLI::PositiveNumber);
+  verb->add_flag("--trial", options->trial,
+                 "Where the data type changes: train some steps in both on this machine, to know the rates")
+      ->excludes(given);
   verb->add_option("--model", options->model, "File of the recorded model, where it came from one");
   verb->add_option("--steps", options->steps, "Optimizer steps to play; the first is warm-up")
       ->check(CLI::Range(2, 1000))

@@ -89,6 +89,50 @@ class WhatIf(CommandTest):
         fast, slow = (self.what_if("--set", offload, "--host-link", link)["predicted_step_ms"] for link in ("50", "5"))
         self.assertGreater(slow, fast + 1)
 
+    def test_defaults_follow_what_is_changed(self):
+        """The recorded configuration holds every default; one that follows from another key follows its change, one
+        that was set stays."""
+        def of(keys, *changes):
+            config = pathlib.Path(self.folder.name) / "given.json"
+            config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, **keys}))
+            recording = pathlib.Path(self.folder.name) / "given.zscope"
+            recording.unlink(missing_ok=True)
+            run = ["simulate", "--model", "gpt-mini", "--ranks", 2, "--config", config, "--hardware", self.hardware, "--json"]
+            self.assertEqual(shardscope(*run, "-o", recording).returncode, 0)
+            changes = [word for change in changes for word in ("--set", change)]
+            result = shardscope("what-if", recording, *changes, "--json", "--link", "370:5")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return json.loads(result.stdout), result.stderr
+
+        outcome, said = of({"zero_optimization": {"stage": 2}}, "bf16.enabled=true", "zero_optimization.stage=3")
+        changed = {change.split(":")[0].strip() for change in outcome["comparison"]["config_changes"]}
+        self.assertLessEqual({"communication_data_type", "data_types.grad_accum_dtype", "zero_optimization.overlap_comm"},
+                             changed)
+        self.assertIn("nothing was recorded of bf16", said)
+        outcome, _ = of({"zero_optimization": {"stage": 2, "overlap_comm": False}, "communication_data_type": "bf16"},
+                           "bf16.enabled=true")
+        changed = {change.split(":")[0].strip() for change in outcome["comparison"]["config_changes"]}
+        self.assertEqual(changed, {"bf16.enabled", "data_types.grad_accum_dtype"})
+        # With the machine's own rate the prediction is what that machine takes.
+        rate = self.machine["f16_tflops"] * self.machine["matrix_efficiency"]
+        predicted = shardscope("what-if", pathlib.Path(self.folder.name) / "given.zscope", "--set", "bf16.enabled=true",
+                               "--matrix-tflops", rate, "--json")
+        self.assertEqual(predicted.returncode, 0, predicted.stderr)
+        self.assertAlmostEqual(json.loads(predicted.stdout)["changed"]["matrix_tflops"], rate)
+
+    def test_a_trial_of_the_changed_type(self):
+        folder = pathlib.Path(self.folder.name)
+        config, recording = folder / "real.json", folder / "real.zscope"
+        config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}}))
+        result = shardscope("run", "--ranks", 1, "--model", "mlp", "--steps", 4, "--config", config, "--record", recording)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = shardscope("what-if", recording, "--set", "bf16.enabled=true", "--trial", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        outcome = json.loads(result.stdout)
+        self.assertGreater(outcome["changed"]["matrix_tflops"], 0)
+        self.assertNotEqual(outcome["changed"]["matrix_tflops"], outcome["fitted"]["matrix_tflops"])
+        self.assertNotIn("nothing was recorded", result.stderr)
+
     def test_the_changed_run_is_kept(self):
         kept = pathlib.Path(self.folder.name) / "kept.zscope"
         outcome = self.what_if("--set", "zero_optimization.stage=2", "-o", kept)
@@ -115,6 +159,9 @@ class WhatIf(CommandTest):
                 ((self.recording, "--set", "zero_optimization.overlap_com=1"), ("overlap_com", "did you mean")),
                 ((self.recording, "--set", "overlap"), ("overlap", "KEY=VALUE")),
                 ((self.recording, "--node-link", "fast"), ("--node-link fast", "GB_PER_S")),
+                ((self.recording, "--set", "gradient_accumulation_steps=2", "--trial"), ("--trial", "the recorded one")),
+                ((self.recording, "--set", "bf16.enabled=false", "--trial"), ("--trial", "itself simulated")),
+                ((self.recording, "--set", "bf16.enabled=false", "--trial", "--matrix-tflops", "1"), ("--trial", "excludes")),
                 ((self.recording, "--model", "gpt2"), ("gpt2", "give the model that was trained")),
                 ((self.recording, "--ranks", "0"), ("0 is not a number above 0",)),
                 ((one_node, "--ranks", "8", "--ranks-per-node", "4"), ("--ranks 8", "--node-link")),

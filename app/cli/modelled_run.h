@@ -1,0 +1,51 @@
+// A run on a virtual clock, as `what-if` plays it: one cost model, calibrated to what a recording measured.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "app/analysis/pace.h"
+#include "app/cli/config_override.h"
+#include "app/cli/scratch_folder.h"
+#include "app/cli/simulation.h"
+#include "app/store/store.h"
+
+namespace shardscope::cli {
+
+/// A recording and what was measured of it.
+struct Measured {
+  store::Store store;
+  analysis::Pace pace;
+};
+
+/// Throws what open_recording and measure_pace throw.
+[[nodiscard]] Measured read_measured(const std::string& path);
+
+class ModelledRun {
+ public:
+  ModelledRun(const std::string& model, std::uint32_t ranks);
+
+  /// The machine from now on: its rates, `pace`'s slower ranks.
+  void set_machine(const analysis::Rates& rates, const std::string& description, std::uint32_t ranks_per_node,
+                   const analysis::Pace& pace);
+  void set_ranks(std::uint32_t ranks) { command_.ranks = ranks; }
+
+  /// Plays `config` and gives the recording's path. Throws UserError, also where it was interrupted.
+  std::string play(const TemporaryConfig& config, const std::string& name, std::int64_t steps);
+
+  struct Machine {
+    std::string description;
+    std::uint32_t ranks_per_node = 1;
+    std::int64_t steps = 4;  ///< to play
+  };
+  /// Changes `rates` until `config` played with them computes as long as `wanted` did: at most 12 runs.
+  /// Gives the last of them.
+  Measured fit(analysis::Rates& rates, const TemporaryConfig& config, const analysis::Pace& wanted,
+               const Machine& machine);
+
+ private:
+  ScratchFolder folder_;
+  SimulationCommand command_;
+};
+
+}  // namespace shardscope::cli
