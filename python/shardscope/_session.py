@@ -7,7 +7,7 @@ import os
 import struct
 import weakref
 
-from shardscope import _core, _kinds as k, _say
+from shardscope import _core, _kinds as k, _records, _say
 
 NO_ID = k.NO_ID
 emit = _core.emit
@@ -35,6 +35,7 @@ class Session:
         self.gathers = self.buckets = self.sequence = 0
         self.purpose = None  # what the next collective is for: (lane, id, [(param, elems)])
         self.unfinished = []  # (work, what to do once it is complete) of collectives whose Work has no future; no work: it has returned
+        self.at_description = []  # f(run) of tables beside the model's: process groups
         self.exit_code, self.last_words = 0, ""
 
     @property
@@ -62,11 +63,16 @@ class Session:
         run = _core.Run(run_id=settings["run_id"], model=type(model).__name__, device=info.get("device", ""), hardware="",
                         versions=info["framework"], config_json=json.dumps(config, default=str), rank=rank, world=world,
                         local_world=min(local, world), stage=info["stage"], param_bytes=info.get("param_bytes", 4),
-                        grad_bytes=info.get("grad_bytes", 4), master_bytes=info.get("master_bytes", 0))
+                        grad_bytes=info.get("grad_bytes", 4), master_bytes=info.get("master_bytes", 0),
+                        framework=info["framework"], records=_records.recorded(info["kind"]))
         self.model = weakref.ref(model)
         self.run = run
         try:
             describe(run)
+            for what, why in _records.reasons(info["kind"]):
+                run.not_recorded(what, why)
+            for described in self.at_description:
+                described(run)
             run.start(endpoint=settings["endpoint"], detail=settings.get("detail", k.PARAMS),
                       key_file=settings.get("key_file", ""), linger_s=settings.get("linger_s", 5.0))
         except Exception:

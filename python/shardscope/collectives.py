@@ -13,7 +13,7 @@ import collections
 import functools
 import threading
 
-from shardscope import _core, _kinds as k, _say
+from shardscope import _core, _kinds as k, _records, _say
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
 
@@ -21,7 +21,11 @@ emit = _core.emit
 HOOK_ID = 0x5A5C09E  # of ours, among those that others register
 OPS = (("allgather", k.ALL_GATHER), ("all_gather", k.ALL_GATHER), ("reduce_scatter", k.REDUCE_SCATTER),
        ("allreduce", k.ALL_REDUCE), ("all_reduce", k.ALL_REDUCE), ("broadcast", k.BROADCAST), ("barrier", k.BARRIER),
-       ("alltoall", k.ALL_TO_ALL), ("all_to_all", k.ALL_TO_ALL), ("reduce", k.OP_REDUCE))
+       ("alltoall", k.ALL_TO_ALL), ("all_to_all", k.ALL_TO_ALL), ("reduce", k.OP_REDUCE), ("gather", k.OP_GATHER),
+       ("scatter", k.OP_SCATTER), ("send", k.SEND), ("recv", k.RECEIVE))
+# By the names that DeviceMesh and users give.
+PURPOSES = (("replicate", k.GROUP_REPLICA), ("shard", k.GROUP_SHARD), ("tp", k.GROUP_TENSOR), ("pp", k.GROUP_PIPELINE),
+            ("ep", k.GROUP_EXPERT), ("cp", k.GROUP_CONTEXT), ("dp", k.GROUP_DATA))
 # Which tensors are whole: of a gather its output, of a reduction its input.
 WHOLE_IS_OUTPUT = {k.ALL_GATHER}
 
@@ -35,7 +39,8 @@ def adapters():
 def install(table):
     from torch._C._distributed_c10d import ProcessGroup
     if not hasattr(ProcessGroup, "register_pre_hook"):
-        _say.info("collectives are not recorded: this PyTorch has no hooks of process groups")
+        session.at_description.append(lambda run: run.not_recorded(
+            _records.bits("collectives collective_ends collective_parts groups"), "this PyTorch has no hooks of process groups"))
         return
     adapter = table.adapter
 
@@ -52,6 +57,19 @@ def install(table):
 def op_of(name):
     """Of torch's HookOpName; None: not a collective that has a number here."""
     return next((op for part, op in OPS if part in name.name.lower()), None)
+
+
+def future_of(work):
+    """Of a Work on host memory. That of a device's Work is done when the operation has been queued: no evidence."""
+    try:
+        return work.get_future()
+    except (AttributeError, RuntimeError):
+        return None
+
+
+def capturing():
+    import torch
+    return torch.cuda.is_current_stream_capturing()
 
 
 class Lane:
@@ -80,18 +98,44 @@ LANES = {k.GATHER: Lane(), k.REDUCE: Lane()}
 
 
 class Entry:
-    __slots__ = ("begin", "end", "ended", "lane", "on_host")
+    __slots__ = ("begin", "end", "ended", "fields", "lane", "on_host")
 
 
 class Hooks:
     """Of one process group."""
 
     def __init__(self, adapter, group):
-        self.adapter, self.size = adapter, group.size()
+        self.adapter, self.size, self.group = adapter, group.size(), group
         self.open = {}  # op_id -> entry between pre and post hook
+        self.number = None  # in the run's table of groups; None: all ranks, or not described
+        self.count = 0  # collectives of this group so far
         _groups[id(group)] = self
+        if session.started:
+            self.describe(session.run)
+            session.run.publish()
+        else:
+            session.at_description.append(self.describe)
         group.register_pre_hook(HOOK_ID, self.before)
         group.register_post_hook(HOOK_ID, self.after)
+
+    def describe(self, run):
+        """Groups of some ranks: those of all ranks share one sequence and need no entry."""
+        import torch.distributed as dist
+        if not 1 < self.size < dist.get_world_size():
+            return
+        name = getattr(self.group, "group_desc", "") or getattr(self.group, "group_name", "")
+        words = name.lower().split("_")
+        purpose = next((purpose for word, purpose in PURPOSES if word in words), k.GROUP_OTHER)
+        self.number = run.add_group(name, purpose, dist.get_process_group_ranks(self.group))
+
+    def key(self, dtype):
+        """(sequence, code) of the next collective; instrumentation's shardscope_group_sequence and _code."""
+        if self.number is None:
+            session.sequence += 1
+            return session.sequence - 1, dtype | self.size << 16
+        self.count += 1
+        return (self.number + 1 & 0xFF) << 24 | self.count - 1 & 0xFFFFFF, \
+            dtype | k.SCOPE_GROUP << 8 | self.number << 16
 
     def before(self, call):
         if not self.adapter.on or not session.started or self.size < 2:
@@ -110,34 +154,36 @@ class Hooks:
         tensors = tensors or call.input_tensors
         elems = sum(t.numel() for t in tensors)
         size = tensors[0].element_size() if tensors else 0
-        sequence = session.sequence
-        session.sequence += 1
+        device = tensors[0].device.type if tensors else "cpu"
+        if device == "cuda" and capturing():
+            return
+        dtype = k.DTYPE_CODES.get(str(tensors[0].dtype), k.OTHER_TYPE) if tensors else 0
+        sequence, code = self.key(dtype)
         lane, owner, parts = session.purpose or (k.GATHER if op in (k.ALL_GATHER, k.BROADCAST) else k.REDUCE, NO_ID, ())
         # The parts go with the first collective of a gather or bucket; what follows for it names it too.
         if session.purpose is not None:
             session.purpose = (lane, owner, ())
-        dtype = k.DTYPE_CODES.get(str(tensors[0].dtype)) if tensors else None
-        code = NO_ID if dtype is None else dtype | self.size << 16
         emit(k.COLLECTIVE_SUBMITTED, k.HOST, op, sequence, owner, max(len(parts), 1), elems, elems * size)
         for param, part_elems in parts:
             emit(k.COLLECTIVE_PART, k.HOST, op, sequence, param, NO_ID, part_elems, part_elems * size)
         entry = Entry()
         entry.lane, entry.ended = lane, False
-        entry.on_host = bool(tensors) and tensors[0].device.type == "cpu"
-        entry.begin = (k.COLLECTIVE_BEGIN, lane, op, sequence, owner, code, elems, elems * size)
-        entry.end = (k.COLLECTIVE_END, lane, op, sequence, owner, code, elems, elems * size)
+        entry.on_host = device == "cpu"
+        entry.fields = lane, op, sequence, owner, code, elems, elems * size
         self.open[call.op_id] = entry
 
     def after(self, call):
         entry = self.open.pop(call.op_id, None)
         if entry is None or not self.adapter.on:
             return
-        try:
-            future = call.work.get_future()
-        except (AttributeError, RuntimeError):
-            future = None
+        future = future_of(call.work) if entry.on_host else None
         try:
             lane = LANES[entry.lane]
+            which, op, sequence, owner, code, *sizes = entry.fields
+            if future is None:
+                code |= k.END_IS_BOUND
+            entry.begin = (k.COLLECTIVE_BEGIN, which, op, sequence, owner, code, *sizes)
+            entry.end = (k.COLLECTIVE_END, which, op, sequence, owner, code, *sizes)
             lane.issue(entry)
             if future is not None:
                 # Runs in the thread that completes it; nothing is waited for.

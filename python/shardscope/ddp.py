@@ -26,7 +26,7 @@ def made(_, result, ddp, *args, **kwargs):
     model = ddp.module
     types = {p.dtype for p in model.parameters()}
     size = max((t.itemsize for t in types), default=4)
-    if session.describe(model, lambda run: describe(run, model), stage=0,
+    if session.describe(model, lambda run: describe(run, model), stage=0, kind="ddp",
                         framework=f"DistributedDataParallel (PyTorch {torch.__version__})", device=str(ddp.device),
                         ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size):
         session.plain = True

@@ -9,11 +9,14 @@ G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. The unit of eve
 | G.unshard, before | in flight, with its cause; the gather's parameters |
 | G.wait_for_unshard | fetch_wait |
 | G._to_unsharded, G._to_sharded, before | available, not available |
+| G.reshard, before | release_kept with reshard off |
 | G._prefetch_unshard | cause prefetch |
 | G.pre_forward, post_forward, pre_backward, post_backward | spans of the group's module; its gates |
 | _fsdp_param_group.foreach_reduce | bucket: the group's gradients; gate `bucket` |
 | S._root_post_backward_final_callback, after | micro-step end |
 """
+import math
+
 from shardscope import _core, _kinds as k, _say
 from shardscope._buckets import Buckets
 from shardscope._hooks import Adapter
@@ -52,6 +55,7 @@ def install_groups(table):
     table.wrap(group + "wait_for_unshard", "self", before=wait_begins, after=wait_ended)
     table.wrap(group + "_to_unsharded", "self", before=available)
     table.wrap(group + "_to_sharded", "self", before=released)
+    table.wrap(group + "reshard", "self", before=kept)
     table.wrap(group + "_prefetch_unshard", "target_fsdp_param_group pass_type", before=prefetch_begins,
                after=prefetch_ended)
     table.wrap(group + "pre_forward", "self module args kwargs", before=pre_forward, after=forward_span)
@@ -72,7 +76,7 @@ def lazily_made(first, result, fsdp_state):
         groups = [g for s in fsdp_state._state_ctx.all_states for g in s._fsdp_param_groups]
         dtypes = {p.orig_dtype for g in groups for p in g.fsdp_params}
         size = max((d.itemsize for d in dtypes), default=4)
-        if session.describe(model, lambda run: describe(run, model, groups), stage=3,
+        if session.describe(model, lambda run: describe(run, model, groups), stage=3, kind="fsdp2",
                             framework=f"FSDP2 (PyTorch {torch.__version__})", device=str(groups[0].device if groups else ""),
                             ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size):
             session.plain = True
@@ -81,7 +85,6 @@ def lazily_made(first, result, fsdp_state):
 def describe(run, model, groups):
     import torch.distributed as dist
     numbers = session.add_modules(model)
-    strided = 0
     for group in groups:
         ranks = dist.get_process_group_ranks(group.mesh_info.shard_process_group) \
             if hasattr(group.mesh_info, "shard_process_group") else list(range(dist.get_world_size()))
@@ -93,21 +96,22 @@ def describe(run, model, groups):
             number = session.add_param(param, name, param._orig_size, elems, shard_elems=shard,
                                        padding=shard * len(ranks) - elems, trained=trained, dtype=param.orig_dtype)
             session.use_param(numbers[name.rpartition(".")[0]], number)
-            if param.fsdp_placement.dim == 0:
-                add_rows(run, number, param._orig_size, ranks)
-            else:
-                strided += 1
-    if strided:
-        _say.info(f"slices of {strided} parameters are not recorded: they are cut along another dimension than the first")
+            for index, rank in enumerate(ranks):
+                run.add_slice(number, rank, *piece(param._orig_size, param.fsdp_placement.dim, index, len(ranks)))
 
 
-def add_rows(run, number, shape, ranks):
-    """torch.chunk along dimension 0: equal numbers of rows, the last ones short or empty."""
-    rows, width = (shape[0], shape.numel() // shape[0]) if len(shape) and shape[0] else (1, 1)
-    per_rank = -(-rows // len(ranks))
-    for index, rank in enumerate(ranks):
-        begin, end = min(index * per_rank, rows), min((index + 1) * per_rank, rows)
-        run.add_slice(number, rank, begin * width, 0, (end - begin) * width, (per_rank - (end - begin)) * width)
+def piece(shape, dim, index, ranks):
+    """torch.chunk along `dim`: equal numbers of rows, the last ones short or empty. (offset in the parameter, offset in the
+    shard, elements, padding, elements of a block, from one block to the next); a block for each index of the dimensions
+    before `dim`, 0 and 0 where it is one."""
+    rows = shape[dim] if len(shape) else 1
+    outer, width = math.prod(shape[:dim]), math.prod(shape[dim + 1:])
+    per_rank = -(-rows // ranks)
+    begin, end = min(index * per_rank, rows), min((index + 1) * per_rank, rows)
+    elems, padding = outer * (end - begin) * width, outer * (per_rank - (end - begin)) * width
+    if outer == 1 or elems == 0:
+        return begin * width, 0, elems, padding, 0, 0
+    return begin * width, 0, elems, padding, (end - begin) * width, rows * width
 
 
 def module_of(group):
@@ -200,6 +204,14 @@ def released(group):
                  session.available)
 
 
+def kept(group):
+    """A group that its user (the root: FSDP2 itself) keeps gathered from its forward to its backward."""
+    if session.started and group._training_state.name == "FORWARD" and not group._reshard_after_forward:
+        module = module_of(group)
+        for number, elems in params_of(group):
+            emit(k.RELEASE_KEPT, k.HOST, k.KEEP_RESHARD_OFF, module, number, NO_ID, elems, 0)
+
+
 # ---- modules and gradients ------------------------------------------------------------------------------
 
 def gate(kind, group):
@@ -263,7 +275,7 @@ def reduce_begins(fsdp_params, unsharded_grads, *args, **kwargs):
         filled += elems
         buckets.add(id(state.reducing), number, elems, filled)
     # The group is complete with its backward: there is no bucket size that it could reach.
-    buckets.flush(id(state.reducing), parts, filled, False, reason=k.BOUNDARY)
+    buckets.flush(id(state.reducing), parts, filled, False, reason=k.GROUP_COMPLETE)
 
 
 def reduce_issued(_, result, *args, **kwargs):

@@ -24,10 +24,12 @@ void emit_at(std::int64_t monotonic_ns, std::uint16_t kind, std::uint8_t lane, s
 }
 
 /// May hold the calling thread for as long as a viewer wants: other threads (NCCL's watchdog, loaders) need
-/// the GIL.
+/// the GIL then, and only then.
 int gate(std::int32_t kind, std::uint32_t id) {
+  std::uint64_t ticket = 0;
+  if (shardscope_gate_pass(kind, id, &ticket) != 1) return SHARDSCOPE_OK;
   const nb::gil_scoped_release others_run;
-  return shardscope_gate(kind, id);
+  return shardscope_gate_wait(kind, id, ticket);
 }
 
 }  // namespace

@@ -25,8 +25,11 @@ class Run {
   Run(const std::string& run_id, const std::string& model, const std::string& device,
       const std::string& hardware, const std::string& versions, const std::string& config_json,
       std::uint32_t rank, std::uint32_t world, std::uint32_t local_world, std::int32_t stage,
-      std::uint32_t param_bytes, std::uint32_t grad_bytes, std::uint32_t master_bytes) {
+      std::uint32_t param_bytes, std::uint32_t grad_bytes, std::uint32_t master_bytes,
+      const std::string& framework, std::uint64_t records) {
     shardscope_run_info info = SHARDSCOPE_RUN_INFO_INIT;
+    info.framework = framework.c_str();
+    info.records = records;
     info.run_id = run_id.c_str();
     info.model = model.c_str();
     info.device = device.c_str();
@@ -77,7 +80,8 @@ class Run {
     check(shardscope_use_param(run_, module, param));
   }
   void add_slice(std::uint32_t param, std::uint32_t rank, std::int64_t param_offset,
-                 std::int64_t shard_offset, std::int64_t elems, std::int64_t padding_elems) {
+                 std::int64_t shard_offset, std::int64_t elems, std::int64_t padding_elems,
+                 std::int64_t block_elems, std::int64_t stride_elems) {
     shardscope_slice slice = SHARDSCOPE_SLICE_INIT;
     slice.param = param;
     slice.rank = rank;
@@ -85,8 +89,25 @@ class Run {
     slice.shard_offset = shard_offset;
     slice.elems = elems;
     slice.padding_elems = padding_elems;
+    slice.block_elems = block_elems;
+    slice.stride_elems = stride_elems;
     check(shardscope_add_slice(run_, &slice));
   }
+  std::uint32_t add_group(const std::string& name, std::int32_t purpose,
+                          const std::vector<std::uint32_t>& ranks) {
+    shardscope_group group = SHARDSCOPE_GROUP_INIT;
+    group.name = name.c_str();
+    group.purpose = purpose;
+    group.ranks = ranks.data();
+    group.count = ranks.size();
+    std::uint32_t id = 0;
+    check(shardscope_add_group(run_, &group, &id));
+    return id;
+  }
+  void not_recorded(std::uint64_t what, const std::string& why) {
+    check(shardscope_not_recorded(run_, what, why.c_str()));
+  }
+  void publish() { check(shardscope_publish(run_)); }
   void start(const std::string& endpoint, std::int32_t detail, const std::string& key_file, double linger_s) {
     shardscope_options options = SHARDSCOPE_OPTIONS_INIT;
     options.endpoint = endpoint.c_str();
@@ -131,14 +152,20 @@ void add_run(nb::module_& module) {
   nb::class_<Run>(module, "Run")
       .def(nb::init<const std::string&, const std::string&, const std::string&, const std::string&,
                     const std::string&, const std::string&, std::uint32_t, std::uint32_t, std::uint32_t,
-                    std::int32_t, std::uint32_t, std::uint32_t, std::uint32_t>(),
+                    std::int32_t, std::uint32_t, std::uint32_t, std::uint32_t, const std::string&,
+                    std::uint64_t>(),
            "run_id"_a, "model"_a, "device"_a, "hardware"_a, "versions"_a, "config_json"_a, "rank"_a,
-           "world"_a, "local_world"_a, "stage"_a, "param_bytes"_a, "grad_bytes"_a, "master_bytes"_a)
+           "world"_a, "local_world"_a, "stage"_a, "param_bytes"_a, "grad_bytes"_a, "master_bytes"_a,
+           "framework"_a, "records"_a)
       .def("add_module", &Run::add_module, "parent"_a, "path"_a, "type"_a, "hooks"_a)
       .def("add_param", &Run::add_param, "name"_a, "dtype"_a, "shape"_a, "shard_elems"_a, "padding_elems"_a,
            "persistent"_a, "trained"_a)
       .def("use_param", &Run::use_param)
-      .def("add_slice", &Run::add_slice)
+      .def("add_slice", &Run::add_slice, "param"_a, "rank"_a, "param_offset"_a, "shard_offset"_a, "elems"_a,
+           "padding_elems"_a, "block_elems"_a = 0, "stride_elems"_a = 0)
+      .def("add_group", &Run::add_group)
+      .def("not_recorded", &Run::not_recorded)
+      .def("publish", &Run::publish)
       .def("start", &Run::start, "endpoint"_a, "detail"_a, "key_file"_a, "linger_s"_a)
       .def("message", &Run::message)
       .def("finish", &Run::finish)

@@ -35,7 +35,9 @@ def install(table):
 def described(_, result, engine, *args, **kwargs):
     import deepspeed
     import torch
-    session.describe(engine.module, lambda run: layout.describe(run, engine), stage=int(engine.zero_optimization_stage()),
+    stage = int(engine.zero_optimization_stage())
+    session.describe(engine.module, lambda run: layout.describe(run, engine), stage=stage,
+                     kind={0: "zero0", 3: "zero3"}.get(stage, "zero12"),
                      framework=f"DeepSpeed {deepspeed.__version__}, PyTorch {torch.__version__}",
                      device=str(engine.device), config=config_of(engine), **layout.bytes_of(engine))
     if is_ours(engine):

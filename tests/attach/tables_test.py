@@ -1,0 +1,83 @@
+"""What the package holds of others' tables: numbers of the C interface, and where FSDP2 cuts a tensor."""
+import itertools
+import math
+import re
+import subprocess
+import sys
+import unittest
+
+import runs
+
+HEADER = runs.ROOT / "instrumentation" / "include" / "shardscope" / "event_codes.h"
+
+
+def setUpModule():
+    runs.build_package()
+    sys.path.insert(0, str(runs.PACKAGE))  # this process is not under SHARDSCOPE_ATTACH: nothing is armed
+
+
+def constants():
+    """Name -> number of every constant of the header, as the compiler sees it."""
+    names = sorted(set(re.findall(r"\bSHARDSCOPE_[A-Z0-9_]+[A-Z0-9]\b", HEADER.read_text(encoding="utf-8"))) -
+                   {"SHARDSCOPE_EVENT_CODES_H"})
+    lines = "".join(f'  printf("{name} %lld\\n", (long long)({name}));\n' for name in names)
+    program = runs.BUILD / "attach-constants"
+    subprocess.run(["cc", "-x", "c", "-o", program, "-I", HEADER.parents[1], "-"], check=True, text=True,
+                   input=f"#include <stdio.h>\n#include <shardscope/shardscope.h>\nint main(void) {{\n{lines}}}\n")
+    text = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    return {name: int(number) for name, number in (line.split() for line in text.splitlines())}
+
+
+class Numbers(unittest.TestCase):
+    """_kinds.py and _records.py repeat numbers of the C interface."""
+
+    def test_every_constant_is_that_of_the_header(self):
+        from shardscope import _kinds
+        known = constants()
+        candidates = ("SHARDSCOPE_EVENT_{}", "SHARDSCOPE_LANE_{}", "SHARDSCOPE_DETAIL_{}", "SHARDSCOPE_PHASE_{}",
+                      "SHARDSCOPE_CAUSE_{}", "SHARDSCOPE_FLUSH_{}", "SHARDSCOPE_{}")
+        checked = 0
+        for name, value in vars(_kinds).items():
+            if not name.isupper() or not isinstance(value, int) or name == "NO_ID":
+                continue
+            plain = name.removeprefix("OP_").replace("STOP_", "PREFETCH_")
+            found = {known[form.format(plain)] for form in candidates if form.format(plain) in known}
+            self.assertIn(value, found, name)
+            checked += 1
+        self.assertGreater(checked, 80)
+
+    def test_records(self):
+        from shardscope import _records
+        known = constants()
+        for name, bit in _records.BITS.items():
+            self.assertEqual(bit & 0xFFFFFFFF, known[f"SHARDSCOPE_RECORDS_{name.upper()}"] & 0xFFFFFFFF, name)
+
+    def test_what_is_not_recorded_has_a_reason_and_what_is_has_none(self):
+        from shardscope import _records
+        for kind in _records.BY_FRAMEWORK:
+            without = 0
+            for mask, _ in _records.reasons(kind):
+                without |= mask
+            self.assertEqual(_records.recorded(kind) & without, 0, kind)
+            self.assertEqual(_records.recorded(kind) | without, (1 << len(_records.NAMES)) - 1, kind)
+
+
+class Slices(unittest.TestCase):
+    def test_torch_chunk_gives_the_same_elements(self):
+        import torch
+        from shardscope.fsdp2 import piece
+        for shape in ((5,), (7, 3), (4, 6), (4, 6, 5), (1, 3)):
+            whole = torch.arange(math.prod(shape)).reshape(shape)
+            for dim, ranks in itertools.product(range(len(shape)), (1, 2, 3, 4)):
+                chunks = torch.chunk(whole, ranks, dim)
+                for index in range(ranks):
+                    offset, _, elems, _, block, stride = piece(torch.Size(shape), dim, index, ranks)
+                    if block == 0:
+                        block, stride = max(elems, 1), 0
+                    got = [offset + i // block * stride + i % block for i in range(elems)]
+                    expected = chunks[index].flatten().tolist() if index < len(chunks) else []
+                    self.assertEqual(got, expected, (shape, dim, index, ranks))
+
+
+if __name__ == "__main__":
+    unittest.main()
