@@ -121,8 +121,8 @@ class Hooks:
     def describe(self, run):
         """Groups of some ranks: those of all ranks share one sequence and need no entry."""
         import torch.distributed as dist
-        if not 1 < self.size < dist.get_world_size():
-            return
+        if not 1 < self.size < dist.get_world_size() or self.group not in dist.distributed_c10d._world.pg_map:
+            return  # destroyed before there was a model
         name = getattr(self.group, "group_desc", "") or getattr(self.group, "group_name", "")
         words = name.lower().split("_")
         purpose = next((purpose for word, purpose in PURPOSES if word in words), k.GROUP_OTHER)

@@ -8,7 +8,8 @@ import unittest
 
 import runs
 
-HEADER = runs.ROOT / "instrumentation" / "include" / "shardscope" / "event_codes.h"
+HEADERS = [runs.ROOT / "instrumentation" / "include" / "shardscope" / name for name in ("event_codes.h", "shardscope.h")]
+CONSTANT = r"(?:#define )?\b(SHARDSCOPE_[A-Z0-9_]+) (?:= |\(?UINT64_C|0x|[0-9])"
 
 
 def setUpModule():
@@ -17,12 +18,11 @@ def setUpModule():
 
 
 def constants():
-    """Name -> number of every constant of the header, as the compiler sees it."""
-    names = sorted(set(re.findall(r"\bSHARDSCOPE_[A-Z0-9_]+[A-Z0-9]\b", HEADER.read_text(encoding="utf-8"))) -
-                   {"SHARDSCOPE_EVENT_CODES_H"})
+    """Name -> number of every constant of the headers, as the compiler sees it."""
+    names = sorted({name for header in HEADERS for name in re.findall(CONSTANT, header.read_text(encoding="utf-8"))})
     lines = "".join(f'  printf("{name} %lld\\n", (long long)({name}));\n' for name in names)
     program = runs.BUILD / "attach-constants"
-    subprocess.run(["cc", "-x", "c", "-o", program, "-I", HEADER.parents[1], "-"], check=True, text=True,
+    subprocess.run(["cc", "-x", "c", "-o", program, "-I", HEADERS[0].parents[1], "-"], check=True, text=True,
                    input=f"#include <stdio.h>\n#include <shardscope/shardscope.h>\nint main(void) {{\n{lines}}}\n")
     text = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     return {name: int(number) for name, number in (line.split() for line in text.splitlines())}

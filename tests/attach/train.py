@@ -158,7 +158,8 @@ def main():
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     rank = int(os.environ["RANK"])
-    for framework, out, options in runs_of(sys.argv[1:]):
+    # The `deepspeed` launcher appends it for scripts that parse it.
+    for framework, out, options in runs_of([given for given in sys.argv[1:] if not given.startswith("--local_rank=")]):
         train = train_deepspeed if framework.startswith("zero") else train_torch
         losses, norms, weights = train(framework, options, rank)
         with open(f"{out}.{rank}", "w", encoding="utf-8") as file:

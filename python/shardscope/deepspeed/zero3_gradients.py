@@ -21,7 +21,7 @@ buckets = Buckets()
 def install_optimizer(table):
     cls = "DeepSpeedZeroOptimizer_Stage3."
     table.wrap(cls + "reduce_independent_p_g_buckets_and_remove_grads", "self param", before=gradient_comes,
-               after=lambda *a: buckets.no_trigger())
+               after=gradient_came)
     table.wrap(cls + O + "add_grad_to_ipg_bucket", "self param", after=added)
     table.wrap(cls + O + "reduce_and_partition_ipg_grads", "self communication_data_type", before=flush, after=flushed)
     table.wrap(cls + "independent_gradient_partition_epilogue", "self", before=lambda self: buckets.in_epilogue(True),
@@ -29,8 +29,23 @@ def install_optimizer(table):
     table.wrap(cls + "_optimizer_step", "self sub_group_id", before=sub_group_begins, after=sub_group_ended)
 
 
+class Coming:
+    param = None  # whose gradient has come, until it is in its bucket
+
+
 def gradient_comes(optimizer, param):
-    buckets.trigger = session.params.get(id(param), NO_ID)
+    buckets.trigger, Coming.param = session.params.get(id(param), NO_ID), param
+
+
+def gradient_came(_, result, optimizer, param):
+    buckets.no_trigger()
+    Coming.param = None
+
+
+def group_changes(optimizer, bucket):
+    """Whether the gradient that has come is reduced among other ranks than those in the bucket (expert parameters)."""
+    held, of = getattr(bucket, "process_group", None), getattr(optimizer, "_get_param_partition_group", None)
+    return held is not None and of is not None and Coming.param is not None and of(Coming.param) != held
 
 
 def added(_, result, optimizer, param):
@@ -45,7 +60,8 @@ def flush(optimizer, communication_data_type):
     if bucket.params and session.started:
         parts = [(session.params[id(p)], p.ds_numel) for p in bucket.params if id(p) in session.params]
         too_large = bucket.elements > optimizer.reduce_bucket_size
-        buckets.flush(communication_data_type, parts, bucket.elements, too_large)
+        buckets.flush(communication_data_type, parts, bucket.elements, too_large,
+                      reason=k.GROUP_CHANGED if group_changes(optimizer, bucket) else None)
 
 
 def flushed(_, result, optimizer, communication_data_type):
