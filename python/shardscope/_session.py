@@ -3,6 +3,7 @@
 There is one, `session`. Adapters describe a model to it and report what happens; it emits.
 """
 import json
+import math
 import os
 import struct
 import weakref
@@ -17,14 +18,26 @@ def bits(value):
     return struct.unpack("<q", struct.pack("<d", value))[0]
 
 
+def in_json(value):
+    """What JSON can say of a configuration. It has no infinity, which accelerate sets for `steps_per_print`."""
+    if isinstance(value, dict):
+        return {str(name): in_json(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [in_json(each) for each in value]
+    if value is None or isinstance(value, (bool, int, str)) or isinstance(value, float) and math.isfinite(value):
+        return value
+    return str(value)
+
+
 class Session:
     def __init__(self):
         self.settings = None
         self.run = None
         self.forked = False
         self.plain = False  # no engine: backward, step and norm come from torch itself
-        self.model = None  # weak reference to what was described
-        self.modules, self.params = {}, {}  # id(object) -> number
+        self.waiting = {}  # id(model) -> (weak reference, describe, then, info) of what no run describes yet
+        self.models, self.modules, self.params = {}, {}, {}  # id(object) -> number
+        self.names, self.model_number = [], 0  # of the models; the one that is being described
         self.alive = []  # weak references that take a number back with its object
         self.param_elems, self.param_owner = [], []
         self.step = self.micro_step = 0
@@ -44,15 +57,44 @@ class Session:
 
     # ---- describing ---------------------------------------------------------------------------------
 
-    def describe(self, model, describe, **info):
-        """Creates the run, lets describe(run) fill in its tables, and starts it. One model for each process: another one
-        is named in the recording and its hooks find no numbers, so that nothing of it is mistaken for the first's."""
-        if self.forked or self.settings is None:
-            return False
+    def describe(self, model, describe, trained=True, then=None, **info):
+        """Adds a model to the run: describe(run) fills in its tables, then() is called when that is done. The first one
+        that is trained makes the run and starts it: what it trains with is the run's. One that is not trained yet (a
+        reference, of which the engine is often made first) waits for that."""
+        if self.forked or self.settings is None or id(model) in self.models or id(model) in self.waiting:
+            return
+        self.waiting[id(model)] = weakref.ref(model, lambda _, key=id(model): self.waiting.pop(key, None)), describe, then, info
+        if trained or self.run is not None:
+            self.trains(model)
+
+    def watches(self, model):
+        return self.started and id(model) in self.models
+
+    def trains(self, model):
+        """What waits is recorded from now on: this model first."""
+        if id(model) not in self.waiting:
+            return
+        order = [id(model), *(key for key in self.waiting if key != id(model))]
+        for key in order:
+            of, describe, then, info = self.waiting.pop(key)
+            if of() is not None:
+                self._describe(of(), describe, info)
+                if then is not None:
+                    then()
+
+    def _describe(self, model, describe, info):
+        name = type(model).__name__
         if self.run is not None:
-            if self.model() is not model:
-                _say.warning(f"a second model ({type(model).__name__}) is trained in this process: only the first is recorded")
-            return False
+            if len(self.names) == 1:
+                self.run.add_model(self.names[0])
+            self.names.append(name)
+            self.model_number = self.run.add_model(name)
+            self._number(self.models, model, self.model_number)
+            describe(self.run)
+            self.run.publish()
+            _say.info(f"model {self.model_number} of this process is {name}; the run's stage and configuration are those of "
+                      f"{self.names[0]}")
+            return
         settings = self.settings
         world = int(os.environ.get("WORLD_SIZE", "1"))
         rank = int(os.environ.get("RANK", "0"))
@@ -60,14 +102,14 @@ class Session:
         if info.get("ranks"):
             rank, world = info["ranks"]
         config = info.get("config", {})
-        run = _core.Run(run_id=settings["run_id"], model=type(model).__name__, device=info.get("device", ""), hardware="",
-                        versions=info["framework"], config_json=json.dumps(config, default=str), rank=rank, world=world,
+        run = _core.Run(run_id=settings["run_id"], model=name, device=info.get("device", ""), hardware="",
+                        versions=info["framework"], config_json=json.dumps(in_json(config)), rank=rank, world=world,
                         local_world=min(local, world), stage=info["stage"], param_bytes=info.get("param_bytes", 4),
                         grad_bytes=info.get("grad_bytes", 4), master_bytes=info.get("master_bytes", 0),
                         framework=info["framework"], records=_records.recorded(info["kind"]))
-        self.model = weakref.ref(model)
-        self.run = run
+        self.run, self.plain = run, info.get("plain", False)
         try:
+            self._number(self.models, model, 0)
             describe(run)
             for what, why in _records.reasons(info["kind"]):
                 run.not_recorded(what, why)
@@ -77,16 +119,18 @@ class Session:
                       key_file=settings.get("key_file", ""), linger_s=settings.get("linger_s", 5.0))
         except Exception:
             self.run = None
+            self.models.clear()
             raise
+        self.names.append(name)
         _say.flush_to(self._message)
-        return True
 
     def _message(self, severity, text):
         if self.started:
             self.run.message(severity, text)
 
     def add_module(self, module, parent, path, hooks=True):
-        number = self.run.add_module(parent=parent, path=path, type=type(module).__name__, hooks=hooks)
+        number = self.run.add_module(parent=parent, path=path, type=type(module).__name__, hooks=hooks,
+                                     model=self.model_number)
         self._number(self.modules, module, number)
         return number
 

@@ -26,10 +26,9 @@ def made(_, result, ddp, *args, **kwargs):
     model = ddp.module
     types = {p.dtype for p in model.parameters()}
     size = max((t.itemsize for t in types), default=4)
-    if session.describe(model, lambda run: describe(run, model), stage=0, kind="ddp",
-                        framework=f"DistributedDataParallel (PyTorch {torch.__version__})", device=str(ddp.device),
-                        ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size):
-        session.plain = True
+    session.describe(model, lambda run: describe(run, model), stage=0, kind="ddp", plain=True,
+                     framework=f"DistributedDataParallel (PyTorch {torch.__version__})", device=str(ddp.device),
+                     ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size)
 
 
 def describe(run, model):
@@ -43,5 +42,5 @@ def describe(run, model):
 
 def forward(ddp, *args, **kwargs):
     import torch
-    if session.started and session.model() is ddp.module and torch.is_grad_enabled() and ddp.training:
+    if session.watches(ddp.module) and torch.is_grad_enabled() and ddp.training:
         session.begin_micro_step()

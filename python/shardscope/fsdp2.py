@@ -16,6 +16,7 @@ G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. The unit of eve
 | S._root_post_backward_final_callback, after | micro-step end |
 """
 import math
+import weakref
 
 from shardscope import _core, _kinds as k, _say
 from shardscope._buckets import Buckets
@@ -73,19 +74,24 @@ def lazily_made(first, result, fsdp_state):
         import torch
         import torch.distributed as dist
         model = fsdp_state._modules[0]
-        groups = [g for s in fsdp_state._state_ctx.all_states for g in s._fsdp_param_groups]
+        groups = groups_of(fsdp_state)
         dtypes = {p.orig_dtype for g in groups for p in g.fsdp_params}
         size = max((d.itemsize for d in dtypes), default=4)
-        if session.describe(model, lambda run: describe(run, model, groups), stage=3, kind="fsdp2",
-                            framework=f"FSDP2 (PyTorch {torch.__version__})", device=str(groups[0].device if groups else ""),
-                            ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size):
-            session.plain = True
+        held = weakref.ref(fsdp_state)  # a description that waits keeps no model alive
+        session.describe(model, lambda run: held() and describe(run, held()), trained=torch.is_grad_enabled(), stage=3,
+                         kind="fsdp2", plain=True, framework=f"FSDP2 (PyTorch {torch.__version__})",
+                         device=str(groups[0].device if groups else ""),
+                         ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size)
 
 
-def describe(run, model, groups):
+def groups_of(fsdp_state):
+    return [g for s in fsdp_state._state_ctx.all_states for g in s._fsdp_param_groups]
+
+
+def describe(run, fsdp_state):
     import torch.distributed as dist
-    numbers = session.add_modules(model)
-    for group in groups:
+    numbers = session.add_modules(fsdp_state._modules[0])
+    for group in groups_of(fsdp_state):
         ranks = dist.get_process_group_ranks(group.mesh_info.shard_process_group) \
             if hasattr(group.mesh_info, "shard_process_group") else list(range(dist.get_world_size()))
         for param in group.fsdp_params:
@@ -125,8 +131,10 @@ def params_of(group):
 
 def forward_begins(first, result, fsdp_state, *args, **kwargs):
     import torch
-    if first and session.started and session.model() is fsdp_state._modules[0] and torch.is_grad_enabled():
-        session.begin_micro_step()
+    if first and torch.is_grad_enabled():
+        session.trains(fsdp_state._modules[0])
+        if session.watches(fsdp_state._modules[0]):
+            session.begin_micro_step()
 
 
 def backward_ended(_, result, fsdp_state):

@@ -49,13 +49,21 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  std::uint32_t add_module(std::uint32_t parent, const std::string& path, const std::string& type,
-                           bool hooks) {
+  std::uint32_t add_model(const std::string& name) {
+    shardscope_model model = SHARDSCOPE_MODEL_INIT;
+    model.name = name.c_str();
+    std::uint32_t id = 0;
+    check(shardscope_add_model(run_, &model, &id));
+    return id;
+  }
+  std::uint32_t add_module(std::uint32_t parent, const std::string& path, const std::string& type, bool hooks,
+                           std::uint32_t model) {
     shardscope_module module = SHARDSCOPE_MODULE_INIT;
     module.parent = parent;
     module.path = path.c_str();
     module.type = type.c_str();
     module.hooks = hooks ? 1 : 0;
+    module.model = model;
     std::uint32_t id = 0;
     check(shardscope_add_module(run_, &module, &id));
     return id;
@@ -157,7 +165,8 @@ void add_run(nb::module_& module) {
            "run_id"_a, "model"_a, "device"_a, "hardware"_a, "versions"_a, "config_json"_a, "rank"_a,
            "world"_a, "local_world"_a, "stage"_a, "param_bytes"_a, "grad_bytes"_a, "master_bytes"_a,
            "framework"_a, "records"_a)
-      .def("add_module", &Run::add_module, "parent"_a, "path"_a, "type"_a, "hooks"_a)
+      .def("add_model", &Run::add_model)
+      .def("add_module", &Run::add_module, "parent"_a, "path"_a, "type"_a, "hooks"_a, "model"_a = 0)
       .def("add_param", &Run::add_param, "name"_a, "dtype"_a, "shape"_a, "shard_elems"_a, "padding_elems"_a,
            "persistent"_a, "trained"_a)
       .def("use_param", &Run::use_param)

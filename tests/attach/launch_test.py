@@ -32,7 +32,8 @@ class Launchers(unittest.TestCase):
                                                 runs.free_port(), TRAIN, "zero3", out], ("zero3",))
 
     def test_accelerate(self):
-        self.check("by-accelerate", lambda out: [runs.PYTHON, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", 2,
+        # With --cpu it starts one process, or mpirun's.
+        self.check("by-accelerate", lambda out: [runs.PYTHON, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", 2,
                                                  "--num_machines", 1, "--mixed_precision", "no", "--dynamo_backend", "no",
                                                  "--main_process_port", runs.free_port(), TRAIN, "fsdp2", out], ("fsdp2",))
 

@@ -9,6 +9,8 @@
 | _take_model_step, before | gate `optimizer`, phase optimizer |
 | step, after, at the boundary | norm, learning rate, overflow, step end |
 """
+import weakref
+
 from shardscope import _core, _kinds as k
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
@@ -36,12 +38,17 @@ def described(_, result, engine, *args, **kwargs):
     import deepspeed
     import torch
     stage = int(engine.zero_optimization_stage())
-    session.describe(engine.module, lambda run: layout.describe(run, engine), stage=stage,
+    held = weakref.ref(engine)  # a description that waits keeps no engine alive
+    session.describe(engine.module, lambda run: held() and layout.describe(run, held()), stage=stage,
+                     trained=trained(engine), then=lambda: held() and zero3_params.after_description(held()),
                      kind={0: "zero0", 3: "zero3"}.get(stage, "zero12"),
                      framework=f"DeepSpeed {deepspeed.__version__}, PyTorch {torch.__version__}",
                      device=str(engine.device), config=config_of(engine), **layout.bytes_of(engine))
-    if is_ours(engine):
-        zero3_params.after_description(engine)
+
+
+def trained(engine):
+    """One that is only asked (a reference) has no optimizer; at stage 3 what gathers its parameters stands in its place."""
+    return engine.optimizer is not None and type(engine.optimizer).__name__ != "DeepSpeedZeRoOffload"
 
 
 def config_of(engine):
@@ -54,7 +61,7 @@ def config_of(engine):
 
 
 def is_ours(engine):
-    return session.started and session.model() is engine.module
+    return session.watches(engine.module)
 
 
 def forward(engine, *args, **kwargs):

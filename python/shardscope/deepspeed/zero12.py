@@ -40,7 +40,7 @@ def added(_, result, optimizer, param, i):
         dtype = optimizer.get_param_comm_dtype(param)
         bucket = optimizer.ipg_buckets[dtype]
         if bucket.params and bucket.params[-1][2] == optimizer.get_param_id(param):
-            buckets.add(dtype, number, param.numel(), bucket.elements, buffer=getattr(bucket, "index", 0))
+            buckets.add((id(optimizer), dtype), number, param.numel(), bucket.elements, buffer=getattr(bucket, "index", 0))
 
 
 def flush(optimizer, comm_dtype=None):
@@ -52,7 +52,8 @@ def flush(optimizer, comm_dtype=None):
             groups = optimizer.bit16_groups
             parts = [(session.params[id(groups[i][index])], groups[i][index].numel()) for i, index, _ in bucket.params
                      if id(groups[i][index]) in session.params]
-            buckets.flush(dtype, parts, bucket.elements, dtype in optimizer.extra_large_param_to_reduce)
+            buckets.flush((id(optimizer), dtype), parts, bucket.elements,
+                          dtype in optimizer.extra_large_param_to_reduce)
 
 
 def flushed(_, result, optimizer, comm_dtype=None):

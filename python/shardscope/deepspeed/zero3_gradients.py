@@ -52,7 +52,7 @@ def added(_, result, optimizer, param):
     number = session.params.get(id(param))
     if number is not None and session.started:
         dtype = optimizer.get_param_comm_dtype(param)
-        buckets.add(dtype, number, param.ds_numel, optimizer.ipg_buckets[dtype].elements)
+        buckets.add((id(optimizer), dtype), number, param.ds_numel, optimizer.ipg_buckets[dtype].elements)
 
 
 def flush(optimizer, communication_data_type):
@@ -60,7 +60,7 @@ def flush(optimizer, communication_data_type):
     if bucket.params and session.started:
         parts = [(session.params[id(p)], p.ds_numel) for p in bucket.params if id(p) in session.params]
         too_large = bucket.elements > optimizer.reduce_bucket_size
-        buckets.flush(communication_data_type, parts, bucket.elements, too_large,
+        buckets.flush((id(optimizer), communication_data_type), parts, bucket.elements, too_large,
                       reason=k.GROUP_CHANGED if group_changes(optimizer, bucket) else None)
 
 
