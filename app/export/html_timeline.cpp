@@ -72,7 +72,10 @@ std::string span_title(const store::Store& store, std::uint32_t rank, const Para
   };
   const store::SpanTime time = store::time_of(store, rank, span);
   std::string duration = time_text(time.running_ns);
-  if (!time.ended) duration = "not ended, " + duration + " so far (" + store::why_open(store, rank) + ")";
+  if (!time.ended) {
+    duration = "not ended, " + duration + (time.goes_on ? " so far (" : " up to the last event (") +
+               store::why_open(store, rank) + ")";
+  }
   if (time.paused_ns > 0) duration += " (+ " + time_text(time.paused_ns) + " paused, not counted)";
   switch (span.kind) {
     case EventKind::module_begin: {

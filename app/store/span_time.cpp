@@ -35,6 +35,7 @@ SpanTime time_within(const Store& store, std::uint32_t rank, const Span& span, s
                      std::int64_t end_ns) {
   SpanTime out;
   out.ended = span.end_ns != kOpen;
+  out.goes_on = !out.ended && goes_on(store, rank);
   out.until_ns = out.ended ? span.end_ns : std::max(known_until(store, rank), span.begin_ns);
   const std::int64_t from = std::max(span.begin_ns, begin_ns);
   const std::int64_t to = std::max(std::min(out.until_ns, end_ns), from);
@@ -52,13 +53,20 @@ SpanTime time_of(const Store& store, const StepRow& step) {
   if (!out.ended) {
     out.until_ns = std::max(store.end_ns(), step.begin_ns);
     // Of the row only what has ended is known.
+    out.goes_on = store.ranks().empty();
     for (const RankRow& rank : store.ranks()) {
+      out.goes_on = out.goes_on || goes_on(store, rank.rank);
       out.paused_ns =
           std::max(out.paused_ns, store::paused_ns(store, rank.rank, step.begin_ns, out.until_ns));
     }
   }
   out.running_ns = std::max<std::int64_t>(out.until_ns - step.begin_ns - out.paused_ns, 0);
   return out;
+}
+
+bool goes_on(const Store& store, std::uint32_t rank) {
+  const RankRow* row = row_of(store, rank);
+  return row == nullptr || rank_end(store, *row).how == RankEnd::How::running;
 }
 
 std::string why_open(const Store& store, std::uint32_t rank) {

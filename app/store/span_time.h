@@ -19,6 +19,7 @@ namespace shardscope::store {
 
 struct SpanTime {
   bool ended = true;
+  bool goes_on = false;         ///< it has not ended and its rank runs: it may last longer than said here
   std::int64_t until_ns = 0;    ///< its end; of one that has not ended, how far it is known to have gone on
   std::int64_t running_ns = 0;  ///< up to then, pauses cut out
   std::int64_t paused_ns = 0;
@@ -27,9 +28,12 @@ struct SpanTime {
 /// The same of the part of a span that lies in [begin, end).
 [[nodiscard]] SpanTime time_within(const Store& store, std::uint32_t rank, const Span& span,
                                    std::int64_t begin_ns, std::int64_t end_ns);
-/// Of a step over all ranks; so far, where it has not ended.
+/// Of a step over all ranks; up to what is known, where it has not ended.
 [[nodiscard]] SpanTime time_of(const Store& store, const StepRow& step);
 
+/// Whether more of a rank may come: of one that has ended, was killed or stands in a recording that ends,
+/// what is open stays as it is, and nothing of it is "so far".
+[[nodiscard]] bool goes_on(const Store& store, std::uint32_t rank);
 /// Why the end of a rank's open span is not known: "still open", "rank 1 was killed by signal 9 (SIGKILL) at
 /// 1.234 s", "no events of rank 1 after 1.234 s".
 [[nodiscard]] std::string why_open(const Store& store, std::uint32_t rank);

@@ -22,7 +22,8 @@ std::string place_of(const std::string& at, const std::string& contents) {
 std::string length_text(const store::SpanTime& time) {
   std::string text = duration(time.running_ns).text();
   if (time.paused_ns > 0) text += " + " + duration(time.paused_ns).text() + " paused";
-  return time.ended ? text : "open, " + text + " so far";
+  if (time.ended) return text;
+  return time.goes_on ? "open, " + text + " so far" : "not ended, " + text + " up to the last event";
 }
 
 std::string wait_text(const store::Store& store, std::uint32_t rank, const store::Span& wait,

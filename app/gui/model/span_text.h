@@ -10,7 +10,8 @@
 
 namespace shardscope::gui {
 
-/// "1.42 ms", "1.42 ms + 6.47 s paused", "open, 1.42 ms so far".
+/// "1.42 ms", "1.42 ms + 6.47 s paused", "open, 1.42 ms so far"; of a rank that has ended or is no
+/// more: "not ended, 1.42 ms up to the last event".
 [[nodiscard]] std::string length_text(const store::SpanTime& time);
 /// What a wait of computation on `rank` is for: "fetch at h.3.mlp, for h.4.attn", "fetch for h.4.attn",
 /// "bucket 3 to be reduced"; "fetch at h.3.mlp" where `index` does not hold the gather.

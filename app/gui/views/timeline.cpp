@@ -160,7 +160,10 @@ void TimelineView::pauses(Context& ctx, std::uint32_t rank, const Rect& rect, co
                        if (where.w > 60)
                          ctx.canvas.text_in(where, "paused", c.muted, Font::small, Align::centre);
                        if (ctx.hovered(where)) {
-                         ctx.tip(std::string("Paused by the user") + (open ? ", so far " : " for ") +
+                         ctx.tip(std::string("Paused by the user") +
+                                 (!open                        ? " for "
+                                  : store::goes_on(data, rank) ? ", so far "
+                                                               : ", up to its last event ") +
                                  duration(end - pause.begin_ns).text() + ": in no duration and no metric");
                        }
                      });

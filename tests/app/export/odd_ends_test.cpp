@@ -156,7 +156,7 @@ TEST_F(OddEnds, HtmlReport) {
   const std::string page = html_report(store_, analysis::summarize(store_), {});
   EXPECT_NE(page.find("(+ 6.47 s paused, not counted)"), std::string::npos);
   EXPECT_NE(page.find("paused by the user: 6.47 s"), std::string::npos);
-  EXPECT_NE(page.find("not ended, 11.0 ms so far (rank 1 was killed by signal 9 (SIGKILL)"),
+  EXPECT_NE(page.find("not ended, 11.0 ms up to the last event (rank 1 was killed by signal 9 (SIGKILL)"),
             std::string::npos);
   EXPECT_NE(page.find("all_gather #9 of net.second"), std::string::npos);
   EXPECT_NE(page.find("Rank 1 was killed by signal 9 (SIGKILL)"), std::string::npos);

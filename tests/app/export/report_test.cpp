@@ -57,7 +57,7 @@ TEST(Report, NamesWaitsThatAreForNoModuleAndSpansWithoutAnEnd) {
   EXPECT_THAT(page, testing::HasSubstr("<title>(root) waits for gather 6: 100 µs</title>"));
   EXPECT_THAT(page, testing::HasSubstr("<title>wait for gather 7 of persistent parameters: 100 µs</title>"));
   EXPECT_THAT(page, testing::HasSubstr("<title>wait for data: 100 µs</title>"));
-  EXPECT_THAT(page, testing::HasSubstr("<title>(root) forward: not ended, 300 µs so far ("));
+  EXPECT_THAT(page, testing::HasSubstr("<title>(root) forward: not ended, 300 µs up to the last event ("));
   EXPECT_THAT(page, testing::Not(testing::HasSubstr("4294967295")));
 }
 

@@ -59,12 +59,16 @@ TEST_F(OddEnds, APauseIsInNoDuration) {
 TEST_F(OddEnds, AnOpenSpanIsSaidToBeOpenAndWhy) {
   for (std::uint8_t depth = 0; depth < 2; ++depth) {
     const Details open = of(1, StreamId::compute, depth);
-    EXPECT_EQ(field(open, "so far"), depth == 0 ? "24.0 ms" : "10.0 ms");
+    EXPECT_EQ(field(open, "up to the last event"), depth == 0 ? "24.0 ms" : "10.0 ms");
+    EXPECT_EQ(field(open, "so far"), "no so far");
     EXPECT_EQ(field(open, "duration"), "no duration");
     EXPECT_EQ(field(open, "not ended"), "rank 1 was killed by signal 9 (SIGKILL) at 0.025 s");
   }
   const store::Span wait = app_.store().spans({1, StreamId::compute}, 1).front();
-  EXPECT_EQ(length_text(store::time_of(app_.store(), 1, wait)), "open, 10.0 ms so far");
+  EXPECT_EQ(length_text(store::time_of(app_.store(), 1, wait)), "not ended, 10.0 ms up to the last event");
+  // Only where the rank may go on.
+  EXPECT_EQ(length_text({.ended = false, .goes_on = true, .running_ns = 10 * store::kMs}),
+            "open, 10.0 ms so far");
   app_.select_rank(1);
   EXPECT_EQ(field(describe_selection(app_), "state"), "rank 1 was killed by signal 9 (SIGKILL)");
 }
