@@ -188,7 +188,7 @@ bool AppState::selected_span(store::LaneId lane, const store::Span& span) const 
 }
 
 void AppState::set_layout(const std::string& name) {
-  layout = preset_layout(name);
+  (void)preset_layout(name);  // an unknown one throws
   layout_name = name;
 }
 

@@ -30,7 +30,6 @@ struct AppState {
   std::optional<std::int64_t> cursor_ns;  ///< stepping and looking back; empty: the live edge, the end
 
   std::string layout_name = "Watch";
-  LayoutNode layout = preset_layout("Watch");
   ThemeKind theme = ThemeKind::dark;
 
   TimelineOptions timeline;

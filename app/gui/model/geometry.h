@@ -7,6 +7,7 @@ namespace shardscope::gui {
 
 struct Rect {
   float x = 0, y = 0, w = 0, h = 0;
+  [[nodiscard]] constexpr bool operator==(const Rect&) const noexcept = default;
   [[nodiscard]] constexpr float right() const noexcept { return x + w; }
   [[nodiscard]] constexpr float bottom() const noexcept { return y + h; }
   [[nodiscard]] constexpr bool contains(float px, float py) const noexcept {

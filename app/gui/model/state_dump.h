@@ -11,6 +11,7 @@ namespace shardscope::gui {
 struct PlacedForDump {
   std::string name;
   Rect rect;
+  [[nodiscard]] bool operator==(const PlacedForDump&) const = default;
 };
 
 [[nodiscard]] std::string state_json(const AppState& app, const std::vector<PlacedForDump>& panels,

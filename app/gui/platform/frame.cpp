@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/gui/views/theme.h"
+
 namespace shardscope::gui {
 namespace {
 
@@ -54,8 +56,11 @@ Frame::Frame() {
   IMGUI_CHECKVERSION();
   ImGui::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
-  io.IniFilename = nullptr;  // the layout is ours to keep
+  io.IniFilename = nullptr;  // the window names one; pictures leave none
   io.LogFilename = nullptr;
+  io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
+  io.ConfigWindowsMoveFromTitleBarOnly = true;
+  workspace_.keep_in_settings();
   load_fonts();
 }
 
@@ -72,12 +77,15 @@ void Frame::load_fonts() {
         Face{Font::mono_title, kMono}}) {
     fonts_.at[static_cast<std::size_t>(face.font)] = load(face.path, line_height(face.font), font_problem_);
   }
+  ImGui::GetIO().FontDefault = fonts_.of(Font::strong);
+  ImGui::GetStyle().FontSizeBase = line_height(Font::strong);
 }
 
 ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) {
   const AppState::Turn turn = app.turn();
   const float began = thread_cpu_ms();
   ImGuiIO& io = ImGui::GetIO();
+  apply_theme(palette(app.theme));
   ImGui::NewFrame();
   // The letters are made for the pixels of the screen; ImGui does so only for the font that it writes with
   // itself.
@@ -102,13 +110,15 @@ ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) 
                 pointer.wheel != 0 || pointer.wheel_sideways != 0 ||
                 std::ranges::count(pointer.pressed, true) > 0 ||
                 std::ranges::count(pointer.released, true) > 0;
-  ImGui::SetMouseCursor(ImGuiMouseCursor_Arrow);
   Canvas canvas(ImGui::GetBackgroundDrawList(), fonts_, app.theme);
   Context ctx(app, workspace_.ui(), canvas, pointer, seconds, {0, 0, io.DisplaySize.x, io.DisplaySize.y});
   ctx.keys = keys_;
   app.run->begin_frame();
   if (app.other) app.other->begin_frame();
+  const std::vector<PlacedForDump> placed = workspace_.placed();
   workspace_.draw(ctx, panel);
+  // Windows that move to another place are whole there a frame later.
+  took_input_ |= placed != workspace_.placed();
   if (app.other) app.other->end_frame();
   app.run->end_frame();
   keys_.clear();

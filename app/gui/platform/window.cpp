@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -33,6 +34,23 @@ void ask_dump(int) { g_dump_asked = 1; }
 
 std::string g_glfw_error;
 void on_glfw_error(int, const char* text) { g_glfw_error = text; }
+
+/// Where layouts are kept, or empty: a window without a home forgets them.
+std::string settings_file() {
+  const char* const config = std::getenv("XDG_CONFIG_HOME");
+  const char* const home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (config != nullptr && *config == '/')
+    folder = config;
+  else if (home != nullptr && *home == '/')
+    folder = std::filesystem::path(home) / ".config";
+  else
+    return {};
+  folder /= "shardscope";
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  return failed ? std::string() : (folder / "window.ini").string();
+}
 
 struct Input {
   std::vector<int> keys;
@@ -177,7 +195,10 @@ bool have_display() {
 }
 
 int run_window(AppState& app, const WindowOptions& options) {
+  const std::string settings = settings_file();  // outlives the frame, which writes it at its end
   Frame frame;
+  if (!settings.empty()) ImGui::GetIO().IniFilename = settings.c_str();
+  ImGui::GetIO().IniSavingRate = 1;
   const Clock::time_point start = Clock::now();
   Clock::time_point last_draw{};
   double draw_cost = 0;

@@ -34,6 +34,8 @@ class Canvas {
   [[nodiscard]] ThemeKind theme() const noexcept { return theme_; }
   [[nodiscard]] const Fonts& fonts() const noexcept { return *fonts_; }
   [[nodiscard]] ImDrawList* list() const noexcept { return list_; }
+  /// What follows is drawn there.
+  void draw_on(ImDrawList* list) noexcept { list_ = list; }
 
   void fill(const Rect& rect, Rgb color, float alpha = 1, float rounding = 0);
   void outline(const Rect& rect, Rgb color, float alpha = 1, float thickness = 1, float rounding = 0);

@@ -6,12 +6,19 @@
 namespace shardscope::gui {
 
 bool Context::under_pointer(const Rect& rect) const {
-  return !ui.overlay.open && !ui.help && rect.contains(pointer.x, pointer.y);
+  return over_window && !ui.overlay.open && !ui.help && rect.contains(pointer.x, pointer.y);
 }
 
 bool Context::hovered(const Rect& rect) const {
-  if (ui.overlay.open || ui.help || ui.captured != nullptr) return false;
+  if (!over_window || ui.overlay.open || ui.help || ui.captured != nullptr) return false;
   return rect.contains(pointer.x, pointer.y);
+}
+
+void Context::enter_window() {
+  canvas.draw_on(ImGui::GetWindowDrawList());
+  // A press on what is no item of ImGui holds its window; what we drag may leave it.
+  over_window = ImGui::IsWindowHovered(ui.captured != nullptr ? ImGuiHoveredFlags_AllowWhenBlockedByActiveItem
+                                                              : ImGuiHoveredFlags_None);
 }
 
 Context::Drag Context::drag(const void* owner, const Rect& rect, int button) {

@@ -77,6 +77,10 @@ class Context {
   /// that is pressed and let go between two frames.
   std::span<const int> keys;
   [[nodiscard]] bool pressed(int code) const { return std::ranges::find(keys, code) != keys.end(); }
+  /// The pointer is over the window that is drawn (not over one above it, nor is a part of ImGui held).
+  bool over_window = true;
+  /// What follows is drawn into ImGui's current window, and hit there.
+  void enter_window();
   bool moving = false;  ///< something is drawn in motion: draw again soon
 
   [[nodiscard]] const Palette& colors() const { return canvas.colors(); }

@@ -19,6 +19,7 @@ constexpr Key kKeys[] = {
     {"E M N", "next event, module, step"},
     {"space", "pause and resume a live run"},
     {"1 to 5", "layouts"},
+    {"a title", "click: another panel there; drag: move it"},
     {"T", "dark and light"},
     {"Esc", "clear the selection, then the cursor"},
 };

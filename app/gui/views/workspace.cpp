@@ -1,7 +1,10 @@
 #include "app/gui/views/workspace.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "app/gui/model/clock_bound.h"
 #include "app/gui/model/format.h"
@@ -21,6 +24,10 @@ constexpr float kTopBar = 40;
 constexpr float kStepRuler = 48;
 constexpr float kStatusBar = 24;
 constexpr float kPanelTitle = 30;
+constexpr ImGuiWindowFlags kHost = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                                   ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoBackground |
+                                   ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoScrollWithMouse;
 
 }  // namespace
 
@@ -28,66 +35,155 @@ void Workspace::draw(Context& ctx, std::string_view only) {
   AppState& app = ctx.app;
   const Palette& c = ctx.colors();
   placed_.clear();
-  Rect room = ctx.window;
-  ctx.canvas.fill(room, c.base);
   app.place_once();
   app.advance();
-  if (only.empty() || only == "workspace") {
-    keys(ctx);
+  const bool all = only.empty() || only == "workspace";
+  if (all) keys(ctx);
+  ImGui::SetNextWindowPos({ctx.window.x, ctx.window.y});
+  ImGui::SetNextWindowSize({ctx.window.w, ctx.window.h});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
+  ImGui::Begin("##workspace", nullptr, kHost);
+  ImGui::PopStyleVar();
+  ctx.enter_window();
+  Rect room = ctx.window;
+  ctx.canvas.fill(room, c.base);
+  if (all) {
     top_bar(ctx, room.take_top(kTopBar));
     banner(ctx, room);
     const Rect ruler = room.take_top(kStepRuler);
     placed_.push_back({"steps", ruler});
     step_ruler(ctx, ruler);
     status_bar(ctx, room.take_bottom(kStatusBar));
-    SolvedLayout solved = solve(app.layout, room);
-    for (const PlacedPanel& where : solved.panels) panel(ctx, where);
-    splitters(ctx, solved);
-    if (app.paused()) ctx.canvas.outline(ctx.window, c.accent, 1, 3);
-  } else {
-    LayoutNode node;
-    node.view = only;
-    panel(ctx, {&node, room});
+    docks_.submit(app.layout_name, room);
+  } else if (View* const view = registry_.find(only)) {
+    panel(ctx, *view, room, true);
   }
-  help(ctx);
-  ctx.draw_tip();
-  ctx.draw_overlay();
+  ImGui::End();
+  if (all) panels(ctx);
+  above(ctx);
+  // What was held and is no longer drawn would be held for ever.
+  if (std::ranges::none_of(ctx.pointer.down, std::identity{})) ctx.ui.captured = nullptr;
 }
 
-void Workspace::panel(Context& ctx, const PlacedPanel& where) {
-  View* const view = registry_.find(where.node->view);
-  Rect room = where.rect;
+/// What lies above the panels: the sheet of keys, menus, tool tips, the frame of a run that is paused.
+void Workspace::above(Context& ctx) {
+  const bool covers = ctx.ui.help || ctx.ui.overlay.open;
+  if (covers) {
+    ImGui::SetNextWindowPos({ctx.window.x, ctx.window.y});
+    ImGui::SetNextWindowSize({ctx.window.w, ctx.window.h});
+    ImGui::SetNextWindowFocus();
+    ImGui::Begin("##above", nullptr, (kHost & ~ImGuiWindowFlags_NoBringToFrontOnFocus));
+    ctx.enter_window();
+    help(ctx);
+    ctx.draw_overlay();
+    ImGui::End();
+  } else {
+    help_shown_ = false;
+  }
+  ctx.canvas.draw_on(ImGui::GetForegroundDrawList());
+  ctx.draw_tip();
+  if (ctx.app.paused()) ctx.canvas.outline(ctx.window, ctx.colors().accent, 1, 3);
+}
+
+void Workspace::panels(Context& ctx) {
+  // A copy: a panel may be closed while they are drawn.
+  const std::vector<std::string> shown = docks_.shown(ctx.app.layout_name);
+  for (const std::string& name : shown) panel_window(ctx, name);
+}
+
+void Workspace::panel_window(Context& ctx, const std::string& name) {
+  View* const view = registry_.find(name);
+  if (view == nullptr) return;  // of a settings file of another version
+  const std::string layout = ctx.app.layout_name;
+  bool open = true;
+  ImGui::SetNextWindowSize({640, 360}, ImGuiCond_FirstUseEver);
+  const bool drawn = ImGui::Begin(Docks::window_name(layout, name, view->title()).c_str(), &open,
+                                  ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoScrollbar |
+                                      ImGuiWindowFlags_NoScrollWithMouse |
+                                      ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNav);
+  if (drawn) {
+    ctx.enter_window();
+    ImGuiWindow* const window = ImGui::GetCurrentWindow();
+    const ImGuiDockNode* const node = window->DockNode;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const ImVec2 size = ImGui::GetContentRegionAvail();
+    const Rect room{at.x, at.y, size.x, size.y};
+    placed_.push_back({name, room});
+    // Alone in its place it has no tab, and no bar of its own as out of the dock space: its title is what it
+    // is taken hold of by.
+    const bool alone = node != nullptr && node->IsHiddenTabBar() &&
+                       ImGui::DockNodeGetRootNode(window->DockNode)->IsDockSpace();
+    const Rect title = panel(ctx, *view, room, alone);
+    switch (ctx.drag(view, title, 0)) {
+      case Context::Drag::clicked:
+        panel_menu(ctx, *view, title);
+        break;
+      case Context::Drag::going:
+        ctx.ui.captured = nullptr;
+        ImGui::StartMouseMovingWindowOrNode(window, window->DockNode, true);
+        break;
+      default:
+        break;
+    }
+  }
+  ImGui::End();
+  if (!open) docks_.close(layout, name);
+}
+
+Rect Workspace::panel(Context& ctx, View& view, Rect room, bool named) {
   const Palette& c = ctx.colors();
-  placed_.push_back({where.node->view, room});
   const Clip clip(ctx.canvas, room);
   ctx.canvas.fill(room, c.panel);
-  if (view == nullptr) {
-    ctx.empty(room, "There is no panel '" + where.node->view + "'", "Choose another layout.");
-    return;
-  }
   Rect head = room.take_top(kPanelTitle);
   head.x += 12;
   head.w -= 20;
-  Rect name{head.x, head.y, ctx.canvas.width(view->title(), Font::strong) + 18, head.h};
+  const float title_width = named ? ctx.canvas.width(view.title(), Font::strong) : 0;
+  const Rect name{head.x, head.y, title_width + 18, head.h};
   Rect tools{name.right() + 8, head.y + 4, head.right() - name.right() - 8, head.h - 8};
   const bool over = ctx.hovered(name);
-  ctx.canvas.text_in(name, view->title(), over ? c.accent : c.text, Font::strong);
+  if (named) ctx.canvas.text_in(name, view.title(), over ? c.accent : c.text, Font::strong);
+  if (over) ctx.tip("Click for another panel here; drag to move it, to another edge, as a tab or on its own");
   const float x = name.right() - 8;
   const float y = name.y + name.h / 2;
   ctx.canvas.triangle(x - 3, y - 1, x + 3, y - 1, x, y + 3, c.muted, over ? 1.0F : 0.6F);
-  if (over && ctx.pointer.pressed[0]) {
-    std::vector<OverlayItem> items;
-    for (const auto& other : registry_.all()) {
-      LayoutNode* const node = where.node;
-      const std::string chosen(other->name());
-      items.push_back({std::string(other->title()), "", true, other.get() == view,
-                       [node, chosen] { node->view = chosen; }});
-    }
-    ctx.menu(name, std::move(items));
+  if (view.analysed()) partial_mark(ctx, tools);
+  if (tools.w > 40) view.header(ctx, tools);
+  view.draw(ctx, room);
+  return name;
+}
+
+void Workspace::panel_menu(Context& ctx, const View& view, const Rect& title) {
+  std::vector<OverlayItem> items;
+  const std::string layout = ctx.app.layout_name;
+  const std::string here(view.name());
+  for (const auto& other : registry_.all()) {
+    const std::string chosen(other->name());
+    items.push_back({std::string(other->title()), "", true, other.get() == &view,
+                     [this, layout, here, chosen] { docks_.replace(layout, here, chosen); }});
   }
-  if (view->analysed()) partial_mark(ctx, tools);
-  if (tools.w > 40) view->header(ctx, tools);
-  view->draw(ctx, room);
+  items.push_back({"Close this panel", "", docks_.shown(layout).size() > 1, false,
+                   [this, layout, here] { docks_.close(layout, here); }});
+  ctx.menu(title, std::move(items));
+}
+
+void Workspace::layout_menu(Context& ctx, const Rect& anchor) {
+  AppState& app = ctx.app;
+  std::vector<OverlayItem> items;
+  int key = 1;
+  for (const std::string& name : layout_names()) {
+    items.push_back(
+        {name, std::to_string(key++), true, name == app.layout_name, [&app, name] { app.set_layout(name); }});
+  }
+  const std::string layout = app.layout_name;
+  const std::vector<std::string>& shown = docks_.shown(layout);
+  for (const auto& view : registry_.all()) {
+    const std::string name(view->name());
+    if (std::ranges::find(shown, name) != shown.end()) continue;
+    items.push_back({"Add " + std::string(view->title()), "", true, false,
+                     [this, layout, name] { docks_.open(layout, name); }});
+  }
+  items.push_back({"As it was at first", "", true, false, [this, layout] { docks_.reset(layout); }});
+  ctx.menu(anchor, std::move(items));
 }
 
 void Workspace::partial_mark(Context& ctx, Rect& room) {
@@ -104,27 +200,6 @@ void Workspace::partial_mark(Context& ctx, Rect& room) {
             (all_that_is_kept
                  ? "Figures and findings here are of these steps. " + let_go_text(ctx.app.store())
                  : "Figures and findings here are of these steps so far; the rest is being analysed"));
-}
-
-void Workspace::splitters(Context& ctx, SolvedLayout& solved) {
-  for (const PlacedSplitter& splitter : solved.splitters) {
-    ctx.canvas.fill(splitter.rect, ctx.colors().line);
-    const Rect grip = splitter.axis == Axis::row
-                          ? Rect{splitter.rect.x - 3, splitter.rect.y, 7, splitter.rect.h}
-                          : Rect{splitter.rect.x, splitter.rect.y - 3, splitter.rect.w, 7};
-    // Every splitter of one parent has its own address inside the children array.
-    const void* const owner = &splitter.parent->children[splitter.index];
-    const bool over = ctx.hovered(grip);
-    const Context::Drag state = ctx.drag(owner, grip, 0);
-    if (over || ctx.ui.captured == owner) {
-      ctx.canvas.fill(splitter.rect, ctx.colors().accent);
-      ImGui::SetMouseCursor(splitter.axis == Axis::row ? ImGuiMouseCursor_ResizeEW
-                                                       : ImGuiMouseCursor_ResizeNS);
-    }
-    if (state == Context::Drag::going) {
-      drag_splitter(splitter, splitter.axis == Axis::row ? ctx.pointer.dx : ctx.pointer.dy);
-    }
-  }
 }
 
 void Workspace::top_bar(Context& ctx, Rect rect) {
@@ -206,13 +281,7 @@ void Workspace::controls(Context& ctx, Rect& room) {
   }
   Rect layout_place;
   if (ctx.menu_button_right(room, "Layout: " + app.layout_name, layout_place, true, "Layout (1 to 5)")) {
-    std::vector<OverlayItem> items;
-    int key = 1;
-    for (const std::string& name : layout_names()) {
-      items.push_back({name, std::to_string(key++), true, name == app.layout_name,
-                       [&app, name] { app.set_layout(name); }});
-    }
-    ctx.menu(layout_place, std::move(items));
+    layout_menu(ctx, layout_place);
   }
   room.take_right(12);
   const bool live = app.run->live();

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
+#include <numeric>
 #include <stdexcept>
 
 #include "app/gui/model/palette.h"
@@ -11,46 +11,32 @@
 namespace shardscope::gui {
 namespace {
 
-TEST(Layout, PanelsTileTheRoomWithoutOverlap) {
+void check_sizes(const LayoutNode& node, Rect room, const std::string& name) {
+  if (node.children.empty()) {
+    EXPECT_GE(room.w, 100) << name << " " << node.view;
+    return;
+  }
+  const std::vector<float> sizes = child_sizes(node, room);
+  const bool row = node.axis == Axis::row;
+  EXPECT_NEAR(std::accumulate(sizes.begin(), sizes.end(), 0.0F), row ? room.w : room.h, 0.5F) << name;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    EXPECT_GE(sizes[i], node.children[i].smallest - 0.5F) << name << " " << node.children[i].view;
+    check_sizes(node.children[i], row ? room.take_left(sizes[i]) : room.take_top(sizes[i]), name);
+  }
+}
+
+TEST(Layout, PartsFillTheRoomAndNoneIsUnderItsSmallest) {
   for (const std::string& name : layout_names()) {
     for (const Rect room : {Rect{0, 88, 1280, 608}, Rect{0, 88, 1600, 788}, Rect{0, 0, 3840, 2000}}) {
-      LayoutNode root = preset_layout(name);
-      const SolvedLayout solved = solve(root, room);
-      double area = 0;
-      for (std::size_t i = 0; i < solved.panels.size(); ++i) {
-        const Rect& a = solved.panels[i].rect;
-        EXPECT_GE(a.w, 100) << name << " " << solved.panels[i].node->view;
-        area += static_cast<double>(a.w) * static_cast<double>(a.h);
-        for (std::size_t k = i + 1; k < solved.panels.size(); ++k) {
-          const Rect& b = solved.panels[k].rect;
-          EXPECT_FALSE(a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom()) << name;
-        }
-      }
-      for (const PlacedSplitter& bar : solved.splitters)
-        area += static_cast<double>(bar.rect.w) * static_cast<double>(bar.rect.h);
-      EXPECT_NEAR(area, static_cast<double>(room.w) * static_cast<double>(room.h), 1.0) << name;
+      check_sizes(preset_layout(name), room, name);
     }
   }
 }
 
-TEST(Layout, DraggingASplitterMovesItByThatMuchAndStopsAtTheSmallestSize) {
-  LayoutNode root = preset_layout("Watch");
-  const Rect room{0, 0, 1600, 800};
-  SolvedLayout solved = solve(root, room);
-  ASSERT_FALSE(solved.splitters.empty());
-  const auto row_splitter = [&](const SolvedLayout& from) {
-    for (const PlacedSplitter& bar : from.splitters) {
-      if (bar.parent == &root) return bar;
-    }
-    throw std::logic_error("the root has no splitter");
-  };
-  const float before = row_splitter(solved).rect.x;
-  drag_splitter(row_splitter(solved), -100);
-  solved = solve(root, room);
-  EXPECT_NEAR(row_splitter(solved).rect.x, before - 100, 1.5F);
-  drag_splitter(row_splitter(solved), 5000);
-  solved = solve(root, room);
-  EXPECT_GE(solved.panels.back().rect.w, 239);
+TEST(Layout, WhereRoomIsShortTheSmallestSizeIsKeptBeforeTheShare) {
+  const LayoutNode watch = preset_layout("Watch");
+  EXPECT_FLOAT_EQ(child_sizes(watch, {0, 0, 1000, 600}).back(), 240);   // 17 % would be 174
+  EXPECT_NEAR(child_sizes(watch, {0, 0, 3000, 600}).back(), 520.7, 1);  // 0.21 of 1.21
 }
 
 TEST(Layout, UnknownNameListsTheKnownOnes) {

@@ -31,7 +31,9 @@ class Display:
                                         pass_fds=[write], stderr=subprocess.DEVNULL)
         os.close(write)
         with os.fdopen(read) as pipe:
-            self.environment = {**os.environ, "DISPLAY": ":" + pipe.readline().strip(), "SHARDSCOPE_ROOT": str(ROOT)}
+            self.settings = tempfile.TemporaryDirectory()
+            self.environment = {**os.environ, "DISPLAY": ":" + pipe.readline().strip(), "SHARDSCOPE_ROOT": str(ROOT),
+                                "XDG_CONFIG_HOME": self.settings.name}
         self.environment.pop("WAYLAND_DISPLAY", None)
         return self
 

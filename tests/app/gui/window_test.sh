@@ -11,6 +11,7 @@ for tool in Xvfb xdotool; do
   fi
 done
 work=$(mktemp -d)
+export XDG_CONFIG_HOME=$work/config  # layouts of this window, not of who runs the test
 xvfb= window=
 finish() {
   [ -n "$window" ] && kill $window 2> /dev/null
@@ -131,6 +132,30 @@ until_holds "s['layout'] == 'Watch'" "1 is the Watch layout"
 move_to steps 0.11 0.5
 xdotool click 1
 until_holds "s['selection']['kind'] == 'step'" "a click on the ruler selects a step"
+
+# Panels are moved with the mouse: the edge between two, then a title out of its place.
+drag_to() { # FROM_X FROM_Y STEPS DX DY: presses there and moves on
+  xdotool mousemove "$1" "$2"; sleep 0.3
+  xdotool mousedown 1; sleep 0.3
+  for _ in $(seq "$3"); do xdotool mousemove_relative -- "$4" "$5"; sleep 0.08; done
+  sleep 0.3; xdotool mouseup 1; sleep 0.3
+}
+width() { value "s['panels']['$1'][2]"; }
+inspector=$(width inspector)
+drag_to $(value "'%d %d' % (s['panels']['inspector'][0] - 1, s['panels']['inspector'][1] + 300)") 10 -12 0
+until_holds "s['panels']['inspector'][2] > $inspector + 90" "dragging the edge of a panel makes it wider"
+partition=$(width partition)
+drag_to $(value "'%d %d' % (s['panels']['memory'][0] + 25, s['panels']['memory'][1] + 12)") 10 -35 -30
+until_holds "s['panels']['partition'][2] > $partition * 1.5" "a panel dragged by its title leaves its place to its neighbour"
+
+# A window that is opened later has them where they were.
+xdotool mousemove_relative 3 3; sleep 1.5; xdotool mousemove_relative 3 3; sleep 0.5
+partition=$(width partition); memory=$(value "s['panels']['memory']")
+kill $window; wait $window 2> /dev/null; rm -f "$work/state.json"
+"$gui" "$work/run.zscope" --size 1600x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
+window=$!
+for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
+until_holds "abs(s['panels']['partition'][2] - $partition) < 3 and s['panels']['memory'] == $memory" "panels are where the last window had them"
 
 # The menu at a panel's title, by keys: the other Enter picks as well.
 xdotool mousemove $(value "'%d %d' % (s['panels']['timeline'][0] + 25, s['panels']['timeline'][1] + 10)"); sleep 0.2

@@ -1,0 +1,152 @@
+#include "app/gui/views/docks.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shardscope::gui {
+namespace {
+
+constexpr ImGuiDockNodeFlags kSpace = ImGuiDockNodeFlags_AutoHideTabBar;
+
+void leaves(const LayoutNode& node, std::vector<std::string>& out) {
+  if (node.children.empty()) out.push_back(node.view);
+  for (const LayoutNode& child : node.children) leaves(child, out);
+}
+
+std::string id_of(const std::string& layout, std::string_view panel) {
+  return "###" + layout + "/" + std::string(panel);
+}
+
+ImGuiID node_of(const std::string& layout, const std::string& panel) {
+  const ImGuiWindow* const window = ImGui::FindWindowByName(id_of(layout, panel).c_str());
+  return window != nullptr ? window->DockId : 0;
+}
+
+void build(ImGuiID id, const std::string& layout, const LayoutNode& node, Rect room) {
+  if (node.children.empty()) {
+    ImGui::DockBuilderDockWindow(id_of(layout, node.view).c_str(), id);
+    return;
+  }
+  const bool row = node.axis == Axis::row;
+  const std::vector<float> sizes = child_sizes(node, room);
+  // Cut off from the end: what is left, in which no panel was cut off, is ImGui's central node. It stays when
+  // its panel is moved away, so it is the main panel's, the first.
+  for (std::size_t i = node.children.size(); i-- > 1;) {
+    const Rect piece = row ? room.take_right(sizes[i]) : room.take_bottom(sizes[i]);
+    const float share = row ? piece.w / (piece.w + room.w) : piece.h / (piece.h + room.h);
+    ImGuiID last = 0;
+    ImGui::DockBuilderSplitNode(id, row ? ImGuiDir_Right : ImGuiDir_Down, share, &last, &id);
+    build(last, layout, node.children[i], piece);
+  }
+  build(id, layout, node.children.front(), room);
+}
+
+}  // namespace
+
+Docks::Shown& Docks::of(const std::string& layout) {
+  Shown& shown = layouts_[layout];
+  if (shown.panels.empty()) leaves(preset_layout(layout), shown.panels);
+  return shown;
+}
+
+const std::vector<std::string>& Docks::shown(const std::string& layout) { return of(layout).panels; }
+
+std::string Docks::window_name(const std::string& layout, std::string_view panel, std::string_view title) {
+  return std::string(title) + id_of(layout, panel);
+}
+
+void Docks::submit(const std::string& layout, const Rect& room) {
+  Shown& shown = of(layout);
+  shown.space = ImGui::GetID(layout.c_str());
+  const ImGuiDockNode* const node = ImGui::DockBuilderGetNode(shown.space);
+  if (node == nullptr || shown.rebuild) {
+    shown.rebuild = false;
+    ImGui::DockBuilderRemoveNode(shown.space);
+    ImGui::DockBuilderAddNode(shown.space, kSpace | static_cast<int>(ImGuiDockNodeFlags_DockSpace));
+    ImGui::DockBuilderSetNodePos(shown.space, {room.x, room.y});
+    ImGui::DockBuilderSetNodeSize(shown.space, {room.w, room.h});
+    build(shown.space, layout, preset_layout(layout), room);
+    ImGui::DockBuilderFinish(shown.space);
+  }
+  ImGui::SetCursorScreenPos({room.x, room.y});
+  ImGui::DockSpace(shown.space, {room.w, room.h}, kSpace);
+  // Those of the other layouts stay, or their windows would come back undocked.
+  for (const auto& [name, other] : layouts_) {
+    if (other.space != 0 && name != layout)
+      ImGui::DockSpace(other.space, {room.w, room.h}, kSpace | ImGuiDockNodeFlags_KeepAliveOnly);
+  }
+}
+
+void Docks::replace(const std::string& layout, const std::string& old_panel, const std::string& panel) {
+  if (panel == old_panel) return;
+  std::vector<std::string>& panels = of(layout).panels;
+  const ImGuiID here = node_of(layout, old_panel);
+  const auto old_at = std::ranges::find(panels, old_panel);
+  const auto at = std::ranges::find(panels, panel);
+  if (old_at == panels.end()) return;
+  if (at != panels.end()) {
+    const ImGuiID there = node_of(layout, panel);
+    if (there != 0) ImGui::DockBuilderDockWindow(id_of(layout, old_panel).c_str(), there);
+    std::swap(*old_at, *at);
+  } else {
+    *old_at = panel;
+  }
+  if (here != 0) ImGui::DockBuilderDockWindow(id_of(layout, panel).c_str(), here);
+  ImGui::MarkIniSettingsDirty();
+}
+
+void Docks::open(const std::string& layout, const std::string& panel) {
+  std::vector<std::string>& panels = of(layout).panels;
+  if (std::ranges::find(panels, panel) != panels.end()) return;
+  panels.push_back(panel);
+  // Where it was when it was closed; for the first time as a tab beside the layout's last panel.
+  if (node_of(layout, panel) == 0) {
+    const ImGuiID beside = node_of(layout, panels.front());
+    if (beside != 0) ImGui::DockBuilderDockWindow(id_of(layout, panel).c_str(), beside);
+  }
+  ImGui::MarkIniSettingsDirty();
+}
+
+void Docks::close(const std::string& layout, const std::string& panel) {
+  std::vector<std::string>& panels = of(layout).panels;
+  if (panels.size() > 1) std::erase(panels, panel);
+  ImGui::MarkIniSettingsDirty();
+}
+
+void Docks::reset(const std::string& layout) {
+  Shown& shown = of(layout);
+  shown.panels.clear();
+  shown.rebuild = true;
+  of(layout);
+  ImGui::MarkIniSettingsDirty();
+}
+
+void Docks::keep_in_settings() {
+  ImGuiSettingsHandler handler;
+  handler.TypeName = "Panels";
+  handler.TypeHash = ImHashStr("Panels");
+  handler.UserData = this;
+  handler.ReadOpenFn = [](ImGuiContext*, ImGuiSettingsHandler* own, const char* name) -> void* {
+    // A layout that this program does not have is passed over.
+    if (std::ranges::find(layout_names(), name) == layout_names().end()) return nullptr;
+    Shown& shown = static_cast<Docks*>(own->UserData)->layouts_[name];
+    shown.panels.clear();
+    return &shown;
+  };
+  handler.ReadLineFn = [](ImGuiContext*, ImGuiSettingsHandler*, void* entry, const char* line) {
+    std::vector<std::string>& panels = static_cast<Shown*>(entry)->panels;
+    if (*line != 0 && std::ranges::find(panels, line) == panels.end()) panels.emplace_back(line);
+  };
+  handler.WriteAllFn = [](ImGuiContext*, ImGuiSettingsHandler* own, ImGuiTextBuffer* out) {
+    for (const auto& [name, shown] : static_cast<Docks*>(own->UserData)->layouts_) {
+      out->appendf("[Panels][%s]\n", name.c_str());
+      for (const std::string& panel : shown.panels) out->appendf("%s\n", panel.c_str());
+      out->append("\n");
+    }
+  };
+  ImGui::AddSettingsHandler(&handler);
+}
+
+}  // namespace shardscope::gui
