@@ -178,6 +178,7 @@ void ConnectionWatch::run() {
 void ConnectionWatch::look(std::size_t growth) {
   for (auto& [cookie, peer] : peers_) peer.seen = false;
   waiting_.clear();
+  quiet_.clear();
   DIR* folder = opendir("/proc/self/fd");
   if (folder == nullptr) return;
   while (const dirent* entry = readdir(folder)) {
@@ -216,7 +217,9 @@ int ConnectionWatch::port_of(int descriptor) const noexcept {
 
 /// [Note: bytes over ipc]
 void ConnectionWatch::estimate(std::size_t growth) {
-  for (Peer* peer : waiting_) peer->held += growth / waiting_.size();
+  // Who sends no faster than it is read has nothing waiting when it is looked at.
+  const std::vector<Peer*>& suspects = waiting_.empty() ? quiet_ : waiting_;
+  for (Peer* peer : suspects) peer->held += growth / suspects.size();
 }
 
 void ConnectionWatch::look_at(int descriptor) {
@@ -239,7 +242,7 @@ void ConnectionWatch::look_at(int descriptor) {
   if (peer.estimated) {
     if (taken != peer.delivered) peer.held = 0;
     const bool waited = std::exchange(peer.waits, unread(descriptor) != 0);
-    if (taken == peer.delivered && (peer.waits || waited || !peer.spoke)) waiting_.push_back(&peer);
+    if (taken == peer.delivered) (peer.waits || waited || !peer.spoke ? waiting_ : quiet_).push_back(&peer);
     peer.delivered = taken_before_[index] = taken;
     return;
   }

@@ -37,8 +37,8 @@ bool cut(const Connection& connection) noexcept;
 // Of a connection over TCP the kernel says how much was read. Over a socket file it counts nothing, so there
 // what a peer sends is estimated: by how much the process grew from one look to the next, in equal parts to
 // the peers of which nothing was taken between them and that had bytes waiting at one of them, or have never
-// sent a whole message. A correct peer is one of these now and then, and begins anew with the next message
-// that is taken; limits are of many looks.
+// sent a whole message; where there are none such, to all of which nothing was taken. A correct peer is one
+// of these now and then, and begins anew with the next message that is taken; limits are of many looks.
 
 /// Bounds what libzmq holds of messages that are not whole, or not taken yet. A thread of its own, since
 /// whoever takes messages may be slower than who sends them.
@@ -99,6 +99,7 @@ class ConnectionWatch {
   std::vector<std::uint64_t> taken_before_;              ///< at the last look
   std::map<std::uint64_t, Peer> peers_;                  ///< by cookie
   std::vector<Peer*> waiting_;                           ///< of this look: those that estimate() is of
+  std::vector<Peer*> quiet_;                             ///< and those it is of where nobody waits
   std::atomic<std::size_t> ranks_{0};
   std::atomic<std::uint64_t> cut_off_{0};
   std::mutex mutex_;
