@@ -39,7 +39,7 @@ def described(_, result, engine, *args, **kwargs):
     import torch
     stage = int(engine.zero_optimization_stage())
     held = weakref.ref(engine)  # a description that waits keeps no engine alive
-    session.describe(engine.module, lambda run: held() and layout.describe(run, held()), stage=stage,
+    session.describe(engine.module, lambda run: held() and layout.describe(run, held(), trained(held())), stage=stage,
                      trained=trained(engine), then=lambda: held() and zero3_params.after_description(held()),
                      kind={0: "zero0", 3: "zero3"}.get(stage, "zero12"),
                      framework=f"DeepSpeed {deepspeed.__version__}, PyTorch {torch.__version__}",

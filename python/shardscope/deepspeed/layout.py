@@ -12,14 +12,15 @@ def bytes_of(engine):
     return {"param_bytes": size, "grad_bytes": size, "master_bytes": 4 if size == 2 else 0, "ranks": ranks}
 
 
-def describe(run, engine):
+def describe(run, engine, trained):
     stage = int(engine.zero_optimization_stage())
     numbers = session.add_modules(engine.module)
     for name, param in engine.module.named_parameters():
         if stage == 3 and hasattr(param, "ds_id"):
-            add_partitioned(run, name, param)
+            add_partitioned(run, name, param, trained and param.requires_grad)
         else:
-            session.add_param(param, name, param.shape, param.numel(), trained=param.requires_grad, dtype=param.dtype)
+            session.add_param(param, name, param.shape, param.numel(), trained=trained and param.requires_grad,
+                              dtype=param.dtype)
     for path, module in engine.module.named_modules():
         for param in module.parameters(recurse=False):
             session.use_param(numbers[path], session.params[id(param)])
@@ -27,7 +28,7 @@ def describe(run, engine):
         add_flat_groups(run, engine.optimizer)
 
 
-def add_partitioned(run, name, param):
+def add_partitioned(run, name, param, trained):
     """Stage 3: each parameter is cut into as many equal parts as its group has ranks, the last ones padded."""
     import torch.distributed as dist
     shard, elems = param.partition_numel(), param.ds_numel
@@ -35,7 +36,7 @@ def add_partitioned(run, name, param):
     ranks = dist.get_process_group_ranks(group)
     number = session.add_param(param, name, param.ds_shape, elems, shard_elems=shard,
                                padding=shard * len(ranks) - elems, persistent=bool(param.ds_persist),
-                               trained=param.requires_grad, dtype=param.dtype)
+                               trained=trained, dtype=param.dtype)
     for index, rank in enumerate(ranks):
         begin = min(index * shard, elems)
         end = min(begin + shard, elems)

@@ -1,0 +1,94 @@
+"""Scripts as users have them: a Hugging Face Trainer, accelerate, TRL, several engines; bit for bit as without Shardscope."""
+import collections
+import os
+import signal
+import time
+import unittest
+
+import runs
+from pairs import TRAIN, folder
+
+SCRIPTS = runs.HERE / "scripts"
+OFFLINE = {"HF_HUB_OFFLINE": "1"}
+
+
+def setUpModule():
+    folder()
+
+
+class Scripts(unittest.TestCase):
+    def both(self, script, *arguments, steps, losses):
+        """The recording of an attached run that trained as the plain one did."""
+        name = "-".join((script, *arguments))
+        made, out = folder() / f"{name}.zscope", folder() / name
+        command = [SCRIPTS / f"{script}.py", f"{out}.plain", *arguments]
+        runs.finish(runs.start(runs.torchrun(*command), **OFFLINE))
+        command[1] = f"{out}.attached"
+        output = runs.finish(runs.start(runs.attach(made) + runs.torchrun(*command), **OFFLINE))
+        self.assertEqual(runs.results(f"{out}.plain"), runs.results(f"{out}.attached"))
+        self.assertNotIn("is off", output)
+        self.assertEqual(runs.figures(made)["dropped"], 0)
+        recording = runs.read(made)
+        for rank in range(2):
+            self.assertEqual(len(recording.spans_of(rank, "step_begin")), steps)
+            self.assertEqual(len(recording.of(rank, "loss")), losses)
+        return recording
+
+    def roots(self, recording):
+        return [row["type"] for row in recording.modules if row["parent"] == ""]
+
+    def test_trainer_with_deepspeed(self):
+        for stage in ("2", "3"):
+            with self.subTest(stage=stage):
+                self.both("hf_trainer", stage, steps=3, losses=6)
+
+    def test_accelerate(self):
+        self.both("accelerate_ddp", steps=3, losses=6)
+
+    def test_sft(self):
+        self.both("trl_sft", steps=3, losses=3)
+
+    def test_policy_and_reference(self):
+        """The reference's engine is made first, without an optimizer: the run is the policy's, the reference is in it."""
+        recording = self.both("trl_grpo", "2", steps=2, losses=2)
+        self.assertEqual(len(self.roots(recording)), 2)
+        self.assertEqual(runs.figures(folder() / "trl_grpo-2.zscope")["run"]["stage"], 2)
+        names = collections.Counter(row["name"] for row in recording.params)
+        self.assertEqual(set(names.values()), {2})
+
+    def test_two_engines_and_a_frozen_one(self):
+        for stage in ("1", "3"):
+            with self.subTest(stage=stage):
+                recording = self.both("two_engines", stage, steps=4, losses=4)
+                self.assertEqual(self.roots(recording), ["Sequential"] * 3)
+                self.assertEqual(len(recording.params), 12)
+                updates = [int(span["b"]) for span in recording.spans_of(0, "optimizer_begin")]
+                self.assertEqual(updates, [0, 1, 2, 3])
+
+
+class Killed(unittest.TestCase):
+    def test_a_rank_is_killed(self):
+        """torchrun ends the run as without us; the recording holds what was until then."""
+        recording = folder() / "rank-killed.zscope"
+        process = runs.start(runs.attach(recording) + runs.torchrun(TRAIN, "fsdp2", folder() / "rank-killed", "steps=400", "sleep=0.1"))
+        deadline = time.monotonic() + runs.DEADLINE_S
+        while not runs.has_events(recording) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        rank = next(int(entry) for entry in os.listdir("/proc") if entry.isdigit() and is_rank(entry, str(folder() / "rank-killed")))
+        os.kill(rank, signal.SIGKILL)
+        runs.finish(process, expected=1)
+        self.assertGreater(len(runs.read(recording).of(0, "loss")), 0)
+
+
+def is_rank(pid, out):
+    """A process of ours that trains: its own arguments begin with train.py's, not a launcher's."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().decode().split("\0")
+    except OSError:
+        return False
+    return out in words and "--nproc-per-node" not in words
+
+
+if __name__ == "__main__":
+    unittest.main()
