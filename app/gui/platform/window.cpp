@@ -10,11 +10,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include "app/gui/model/redraw.h"
+#include "app/gui/model/settings_text.h"
 
 namespace shardscope::gui {
 namespace {
@@ -51,6 +54,39 @@ std::string settings_file() {
   std::filesystem::create_directories(folder, failed);
   return failed ? std::string() : (folder / "window.ini").string();
 }
+
+/// Layouts from window to window. ImGui trusts what it reads, to the point of ending the program: so the file
+/// has a checksum, and one that somebody or a full disk changed is not read.
+class Settings {
+ public:
+  Settings() : path_(settings_file()) {
+    ImGui::GetIO().IniSavingRate = 1;
+    std::ifstream file(path_, std::ios::binary);
+    if (path_.empty() || !file) return;
+    const std::string whole{std::istreambuf_iterator<char>(file), {}};
+    if (const auto text = checked_text(whole)) {
+      ImGui::LoadIniSettingsFromMemory(text->data(), text->size());
+    } else {
+      std::fprintf(stderr, "shardscope: %s is damaged; layouts are as they were at first\n", path_.c_str());
+    }
+  }
+  ~Settings() { save(); }
+  Settings(const Settings&) = delete;
+  Settings& operator=(const Settings&) = delete;
+  void save_if_changed() {
+    if (ImGui::GetIO().WantSaveIniSettings) save();
+  }
+
+ private:
+  void save() {
+    ImGui::GetIO().WantSaveIniSettings = false;
+    // A window that cannot keep them goes on without. Its last end of line is write_state's.
+    std::string file = with_checksum(ImGui::SaveIniSettingsToMemory() + std::string("\n"));
+    file.pop_back();
+    if (!path_.empty()) (void)write_state(path_, file);
+  }
+  std::string path_;
+};
 
 struct Input {
   std::vector<int> keys;
@@ -195,10 +231,8 @@ bool have_display() {
 }
 
 int run_window(AppState& app, const WindowOptions& options) {
-  const std::string settings = settings_file();  // outlives the frame, which writes it at its end
   Frame frame;
-  if (!settings.empty()) ImGui::GetIO().IniFilename = settings.c_str();
-  ImGui::GetIO().IniSavingRate = 1;
+  Settings settings;
   const Clock::time_point start = Clock::now();
   Clock::time_point last_draw{};
   double draw_cost = 0;
@@ -226,6 +260,7 @@ int run_window(AppState& app, const WindowOptions& options) {
         news = false;
       }
       dumper.update(app, frame, Clock::now());
+      settings.save_if_changed();
       double wait = kIdleWait;
       if (app.run->live() && app.run->link() != collector::Viewer::Link::ended) wait = kLiveFrame;
       // The analysis has a thread of its own, which does not wake this one.

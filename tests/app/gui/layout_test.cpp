@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "app/gui/model/palette.h"
+#include "app/gui/model/settings_text.h"
 #include "app/gui/model/time_axis.h"
 
 namespace shardscope::gui {
@@ -45,6 +46,17 @@ TEST(Layout, UnknownNameListsTheKnownOnes) {
     FAIL() << "an unknown layout was accepted";
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(std::string(error.what()).find("Presentation"), std::string::npos);
+  }
+}
+
+TEST(Settings, WhatWasChangedOrCutIsNotRead) {
+  const std::string file = with_checksum("[Window][a]\nSize=3,4\n");
+  EXPECT_EQ(checked_text(file), "[Window][a]\nSize=3,4\n");
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    EXPECT_FALSE(checked_text(file.substr(0, i))) << i;
+    std::string changed = file;
+    changed[i] ^= 1;
+    EXPECT_FALSE(checked_text(changed)) << i;
   }
 }
 

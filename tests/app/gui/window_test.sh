@@ -157,6 +157,15 @@ window=$!
 for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
 until_holds "abs(s['panels']['partition'][2] - $partition) < 3 and s['panels']['memory'] == $memory" "panels are where the last window had them"
 
+# A settings file that was changed is not trusted.
+kill $window; wait $window 2> /dev/null; rm -f "$work/state.json"
+sed -i 's/^Size=.*/Size=0,0/' "$work/config/shardscope/window.ini"
+"$gui" "$work/run.zscope" --size 1600x900 --state-dump "$work/state.json" > "$work/gui.log" 2>&1 &
+window=$!
+for _ in $(seq 200); do [ -f "$work/state.json" ] && break; sleep 0.1; done
+until_holds "s['panels']['partition'][2] < $partition - 90" "a damaged settings file leaves the layout as it was at first"
+grep -q "window.ini is damaged" "$work/gui.log" || fail "a damaged settings file must be named"
+
 # The menu at a panel's title, by keys: the other Enter picks as well.
 xdotool mousemove $(value "'%d %d' % (s['panels']['timeline'][0] + 25, s['panels']['timeline'][1] + 10)"); sleep 0.2
 xdotool click 1; sleep 0.5
