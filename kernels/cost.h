@@ -13,6 +13,7 @@ struct Work {
   double matrix_flops = 0;  ///< of matrix products, 2 for each multiply-add
   double bytes = 0;
   DType type = DType::f32;  ///< of the products' operands
+  bool attention = false;   ///< products of a fused attention, which reach another part of the peak
 };
 
 class WorkMeter {

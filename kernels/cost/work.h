@@ -33,11 +33,11 @@ namespace shardscope::kernels::cost {
 }
 /// Causal: half of the T x T scores. Forward has two products of B*T*T*C multiply-adds before that half.
 [[nodiscard]] inline Work attention_forward(DType type, double B, double T, double C, double H) noexcept {
-  return {2 * B * T * T * C, bytes_of(type, 4 * B * T * C) + 4 * B * H * T, type};
+  return {2 * B * T * T * C, bytes_of(type, 4 * B * T * C) + 4 * B * H * T, type, true};
 }
 /// Five products: the scores again, and the gradients of probabilities, values, queries and keys.
 [[nodiscard]] inline Work attention_backward(DType type, double B, double T, double C, double H) noexcept {
-  return {5 * B * T * T * C, bytes_of(type, 8 * B * T * C) + 4 * B * H * T, type};
+  return {5 * B * T * T * C, bytes_of(type, 8 * B * T * C) + 4 * B * H * T, type, true};
 }
 [[nodiscard]] inline Work memory_only(double bytes) noexcept { return {0, bytes, DType::f32}; }
 

@@ -15,8 +15,11 @@ std::int64_t whole(double ns) noexcept { return std::llround(ns); }
 
 std::int64_t CostModel::kernel_ns(const kernels::Work& work) const noexcept {
   const double tflops = work.type == kernels::DType::f32 ? hardware_.f32_tflops : hardware_.f16_tflops;
+  const double efficiency = work.attention && hardware_.attention_efficiency > 0
+                                ? hardware_.attention_efficiency
+                                : hardware_.matrix_efficiency;
   // 10^12 operations per second are 10^3 per nanosecond, 10^9 bytes per second one byte.
-  const double arithmetic = work.matrix_flops / (tflops * 1e3 * hardware_.matrix_efficiency);
+  const double arithmetic = work.matrix_flops / (tflops * 1e3 * efficiency);
   const double memory = work.bytes / (hardware_.memory_gb_per_s * hardware_.memory_efficiency);
   return whole(hardware_.kernel_us * 1e3 + std::max(arithmetic, memory));
 }

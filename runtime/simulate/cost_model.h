@@ -21,7 +21,8 @@ class CostModel {
 
   [[nodiscard]] const Hardware& hardware() const noexcept { return hardware_; }
 
-  /// A kernel on the device: kernel_us + max(flops / (peak * efficiency), bytes / (bandwidth * efficiency)).
+  /// A kernel on the device: kernel_us + max(flops / (peak * efficiency of matrix products or of attention),
+  /// bytes / (bandwidth * efficiency)).
   [[nodiscard]] std::int64_t kernel_ns(const kernels::Work& work) const noexcept;
   /// The CPU's work on host memory: bytes / host memory bandwidth.
   [[nodiscard]] std::int64_t host_work_ns(const kernels::Work& work) const noexcept;

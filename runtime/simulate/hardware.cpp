@@ -71,6 +71,7 @@ Hardware parse_hardware(const std::string& json_text, const std::string& file) {
   section.read("f32_tflops", h.f32_tflops);
   section.read("f16_tflops", h.f16_tflops);
   section.read("matrix_efficiency", h.matrix_efficiency, 0.001, 1);
+  section.read("attention_efficiency", h.attention_efficiency, 0, 1);
   section.read("memory_gb_per_s", h.memory_gb_per_s);
   section.read("memory_efficiency", h.memory_efficiency, 0.001, 1);
   section.read("kernel_us", h.kernel_us);

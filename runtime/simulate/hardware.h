@@ -20,6 +20,7 @@ struct Hardware {
   double f32_tflops = 0;            ///< peak of matrix products, 10^12 operations per second
   double f16_tflops = 0;            ///< bf16 and fp16
   double matrix_efficiency = 1;     ///< part of the peak that a matrix product reaches
+  double attention_efficiency = 0;  ///< that the products of a fused attention reach; 0: as matrix products
   double memory_gb_per_s = 0;       ///< device memory, peak
   double memory_efficiency = 1;     ///< part of it that a kernel reaches
   double kernel_us = 0;             ///< added to every kernel: start and end

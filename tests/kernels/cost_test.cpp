@@ -55,6 +55,7 @@ TEST_F(CostTest, CausalAttentionIsHalfOfTheSquare) {
   // Two products of 2*B*T*T*C operations, of which half are masked; five in backward.
   EXPECT_EQ(meter.told[0].matrix_flops, 2.0 * 2 * (2.0 * 64 * 64 * 32) / 2);
   EXPECT_EQ(meter.told[1].matrix_flops, 5.0 * 2 * (2.0 * 64 * 64 * 32) / 2);
+  EXPECT_TRUE(meter.told[0].attention && meter.told[1].attention);
 }
 
 TEST_F(CostTest, OptimizerMovesItsStates) {
