@@ -77,14 +77,10 @@ std::string recorded_config(const ev::RunTables& tables, const std::string& reco
 }
 
 /// The changed run's storage type, where it is another than the recorded one's.
-std::optional<kernels::DType> changed_type(const std::string& recorded, const std::string& changed,
-                                           std::uint32_t recorded_ranks, std::uint32_t changed_ranks,
-                                           const std::string& name) {
-  const auto type_of = [&](const std::string& text, std::uint32_t ranks) {
-    return config::parse_config(text, parse_options(ranks, name)).storage_type();
-  };
-  const kernels::DType type = type_of(changed, changed_ranks);
-  return type == type_of(recorded, recorded_ranks) ? std::nullopt : std::optional(type);
+std::optional<kernels::DType> changed_type(const config::TrainingConfig& recorded,
+                                           const config::TrainingConfig& changed) {
+  return changed.storage_type() == recorded.storage_type() ? std::nullopt
+                                                           : std::optional(changed.storage_type());
 }
 
 /// A link that the changed run uses and the recorded one did not has no speed that anybody measured.
@@ -176,7 +172,9 @@ int what_if(const WhatIfOptions& options) {
   }
   if (!options.host_link.empty()) rates.host = parse_link("--host-link", options.host_link);
   const analysis::Rates fitted = rates;
-  if (const auto type = changed_type(text, changed_text, tables.world, ranks, name)) {
+  if (const auto type =
+          changed_type(config::parse_config(text, parse_options(tables.world, base.name())),
+                       config::parse_config(changed_text, parse_options(ranks, changed.name())))) {
     if (options.matrix_tflops) {
       rates.matrix_tflops = *options.matrix_tflops;
     } else if (options.trial) {
