@@ -32,7 +32,11 @@ template <typename... Args>
 [[nodiscard]] std::string plain_format(fmt::format_string<say_detail::Shown<Args>...> format,
                                        const Args&... args) {
   const fmt::string_view text = format;
-  return fmt::vformat(text, fmt::make_format_args(say_detail::shown(args)...));
+  // fmt 10 and later refer to the arguments and take no temporaries: what was made of them is kept until it
+  // is written.
+  return [&](auto&&... shown) {
+    return fmt::vformat(text, fmt::make_format_args(shown...));
+  }(say_detail::shown(args)...);
 }
 
 /// What cannot be written is nothing to stop for: of standard output main() finds out at the end.

@@ -51,9 +51,16 @@ struct Product {
       sum.append_sum(1.0F);
       attributes.set_post_ops(sum);
     }
+    // oneDNN 3 has no descriptors of operations between shapes and primitives.
+#if DNNL_VERSION_MAJOR >= 3
+    using Wanted = dnnl::matmul::primitive_desc;
+    primitive = dnnl::matmul(s.biased ? Wanted(engine, a, b, bias, c, attributes)
+                                      : Wanted(engine, a, b, c, attributes));
+#else
     const dnnl::matmul::desc wanted =
         s.biased ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
     primitive = dnnl::matmul({wanted, attributes, engine});
+#endif
   }
 
   void run(const std::uint16_t* from_a, const std::uint16_t* from_b, void* to_c, const float* added) {
