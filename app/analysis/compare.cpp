@@ -146,7 +146,11 @@ std::vector<std::string> config_changes(const std::string& a_text, const std::st
   const auto b = parse_foreign(b_text);
   std::vector<std::string> changes;
   if (!a.is_object() || !b.is_object()) return changes;
-  const auto flat_a = a.flatten(), flat_b = b.flatten();
+  // Of no keys flatten() makes one of an empty name.
+  const auto flat_of = [](const auto& config) {
+    return config.empty() ? nlohmann::json::object() : config.flatten();
+  };
+  const nlohmann::json flat_a = flat_of(a), flat_b = flat_of(b);
   const auto key_name = [](std::string pointer) {
     std::replace(pointer.begin(), pointer.end(), '/', '.');
     return pointer.empty() ? pointer : pointer.substr(1);

@@ -5,6 +5,8 @@
 #include <bitset>
 #include <map>
 
+#include "app/analysis/framework.h"
+
 namespace shardscope::analysis {
 
 using instrumentation::EventKind;
@@ -45,9 +47,14 @@ std::optional<FetchCounterSums> fetch_counters(const store::Store& store, std::u
     micro_step.counts[counter] = {fields.count, fields.elems};
     micro_step.known.set(counter);
   });
+  // DeepSpeed itself counts only what happens: without one nothing happened, unless an event was dropped.
+  const bool may_lack = store.has_tables() && framework_of(store.tables()) == Framework::deepspeed &&
+                        std::ranges::none_of(store.gaps(), [&](const store::Gap& gap) {
+                          return gap.rank == rank && gap.begin_ns < end_ns && gap.end_ns >= begin_ns;
+                        });
   FetchCounterSums sums;
   for (const auto& [number, micro_step] : micro_steps) {
-    if (!micro_step.known.all()) continue;  // an event was dropped: not told rather than told too low
+    if (!micro_step.known.all() && !may_lack) continue;  // an event was dropped: rather none than too low
     sums.add({1, micro_step.counts, micro_step.counts});
   }
   if (sums.micro_steps == 0) return std::nullopt;

@@ -12,6 +12,7 @@
 #include "app/analysis/spans.h"
 #include "app/analysis/statistics.h"
 #include "app/analysis/summary.h"
+#include "app/analysis/zero_settings.h"
 #include "app/store/losses.h"
 #include "app/store/rank_end.h"
 #include "runtime/plan/scheduler.h"
@@ -95,31 +96,65 @@ void damage(const Summary& summary, Findings& out) {
                  "Look for a whole copy; of a run that was cut off this is all there is.", 0, ev::kNoId});
 }
 
-bool overlap_configured(const Summary& summary) {
-  const auto config = parse_foreign(summary.config_json);
-  if (!config.is_object() || !config.contains("zero_optimization")) return false;
-  return config["zero_optimization"].value("overlap_comm", false);
+/// What stands beside the overlap, and what to do about it, by framework: none has another's settings.
+struct OverlapAdvice {
+  std::string setting, next;
+};
+OverlapAdvice overlap_advice(const store::Store& store, const Summary& summary) {
+  switch (summary.kind) {
+    case Framework::fsdp2:
+      return {
+          "",
+          "Look at the waits of the groups in the Timeline: set_modules_to_forward_prefetch() and "
+          "set_modules_to_backward_prefetch() start gathers earlier; smaller groups of fully_shard() overlap "
+          "more."};
+    case Framework::ddp:
+      return {
+          "",
+          "Buckets are reduced during the backward: a smaller bucket_cap_mb starts the first one earlier; "
+          "with gradient accumulation no_sync() reduces once a step."};
+    case Framework::deepspeed:
+    case Framework::zero:
+      break;
+  }
+  bool configured = store.has_tables() && zero_of(store.tables()).overlap_comm;
+  if (summary.kind ==
+      Framework::deepspeed) {  // its recordings hold the user's file: unset, it is on in stage 3
+    const nlohmann::json config = parse_foreign(summary.config_json);
+    const nlohmann::json::json_pointer key("/zero_optimization/overlap_comm");
+    if (!config.is_object() || !config.contains(key)) configured = summary.stage == 3;
+  }
+  OverlapAdvice advice{configured ? ", overlap_comm is on" : ", overlap_comm is off",
+                       "Set zero_optimization.overlap_comm to true."};
+  if (summary.kind == Framework::deepspeed && summary.device == "cpu") {
+    advice.next = "Measure on GPUs: on the CPU DeepSpeed has no streams, and overlap_comm changes nothing.";
+  } else if (configured && summary.stage == 3) {
+    advice.next =
+        "Look at the late gathers: a larger stage3_prefetch_bucket_size or stage3_max_live_parameters "
+        "starts them earlier.";
+  } else if (configured) {
+    advice.next =
+        "Look at the buckets: a smaller reduce_bucket_size starts the first reduction earlier in the "
+        "backward.";
+  }
+  return advice;
 }
 
-void exposed_communication(const Summary& summary, Findings& out) {
+void exposed_communication(const store::Store& store, const Summary& summary, Findings& out) {
   constexpr double kWorthIt = 0.15;
   for (const RankSummary& rank : summary.ranks) {
     const double exposed = share(rank.time.exposed_comm_ns, rank.time.recorded_ns());
     const auto overlap = rank.time.overlap_pct();
     if (exposed < kWorthIt || !overlap) continue;
-    const bool configured = overlap_configured(summary);
+    const OverlapAdvice advice = overlap_advice(store, summary);
     out.push_back(
         {Severity::warning,
          fmt::format("Rank {}: {:.0f} % of the {} is exposed communication", rank.rank, 100 * exposed,
                      rank.time.unrecorded_ns > 0 ? "recorded time" : "step"),
-         fmt::format("{:.1f} of {:.1f} ms communication is hidden behind compute (overlap {:.0f} %), "
-                     "overlap_comm is {}.",
+         fmt::format("{:.1f} of {:.1f} ms communication is hidden behind compute (overlap {:.0f} %){}.",
                      static_cast<double>(rank.time.comm_ns - rank.time.exposed_comm_ns) * 1e-6,
-                     static_cast<double>(rank.time.comm_ns) * 1e-6, *overlap, configured ? "on" : "off"),
-         configured ? "Look at the late gathers: a larger stage3_prefetch_bucket_size or "
-                      "stage3_max_live_parameters starts them earlier."
-                    : "Set zero_optimization.overlap_comm to true.",
-         0, rank.rank});
+                     static_cast<double>(rank.time.comm_ns) * 1e-6, *overlap, advice.setting),
+         advice.next, 0, rank.rank});
     return;  // ranks resemble each other: the first one stands for all
   }
 }
@@ -132,11 +167,14 @@ void late_prefetch(const Summary& summary, Findings& out) {
   std::string of_steps = coverage(summary, summary.prefetch_steps, summary.steps);
   if (!of_steps.empty()) of_steps = ", " + of_steps;
   if (share(static_cast<std::int64_t>(p.late), static_cast<std::int64_t>(all)) > 0.25) {
-    out.push_back({Severity::warning,
-                   fmt::format("{} of {} prefetches of all ranks come too late", p.late, all),
-                   fmt::format("Compute waited {:.1f} ms for them{}.",
-                               static_cast<double>(p.late_wait_ns) * 1e-6, of_steps),
-                   "Prefetch further ahead: raise stage3_prefetch_bucket_size.", 0, ev::kNoId});
+    out.push_back(
+        {Severity::warning, fmt::format("{} of {} prefetches of all ranks come too late", p.late, all),
+         fmt::format("Compute waited {:.1f} ms for them{}.", static_cast<double>(p.late_wait_ns) * 1e-6,
+                     of_steps),
+         summary.kind == Framework::fsdp2
+             ? "Prefetch further ahead: set_modules_to_backward_prefetch() with more than one module."
+             : "Prefetch further ahead: raise stage3_prefetch_bucket_size.",
+         0, ev::kNoId});
   }
   if (p.mistargeted + p.unused > 0) {
     out.push_back(
@@ -144,8 +182,11 @@ void late_prefetch(const Summary& summary, Findings& out) {
          fmt::format("{} prefetches of all ranks were never used", p.mistargeted + p.unused),
          fmt::format("{} after an invalidated trace, {} for other reasons{}.", p.mistargeted, p.unused,
                      of_steps),
-         "The order of modules changes between iterations: mark the changing part as a leaf module.", 0,
-         ev::kNoId});
+         summary.kind == Framework::fsdp2
+             ? "A group was gathered for a backward that did not come to it: name the next groups with "
+               "set_modules_to_backward_prefetch()."
+             : "The order of modules changes between iterations: mark the changing part as a leaf module.",
+         0, ev::kNoId});
   }
 }
 
@@ -292,7 +333,7 @@ Findings find(const store::Store& store, const Summary& summary) {
   wrong_emission(store, out);
   damage(summary, out);
   trace_invalidations(store, out);
-  exposed_communication(summary, out);
+  exposed_communication(store, summary, out);
   late_prefetch(summary, out);
   live_limit(store, out);
   stragglers(store, summary, out);

@@ -22,6 +22,13 @@ std::string missing_reason(const Summary& summary, std::string_view what, ev::De
           ev::why_not_recorded(summary.framework, summary.records, summary.not_recorded, capability)) {
     return *why;
   }
+  const bool deepspeed = summary.kind == Framework::deepspeed;
+  const bool never = (capability == ev::Capability::memory && summary.kind != Framework::zero) ||
+                     (capability == ev::Capability::modules && deepspeed && summary.stage < 3) ||
+                     (capability == ev::Capability::collective_parts && deepspeed && summary.stage == 0) ||
+                     summary.kind == Framework::ddp;
+  if (never && summary.records == 0)
+    return fmt::format("of {} no {} are recorded", partitioning_name(summary.kind, summary.stage), what);
   if (summary.lacking_steps == 0) return not_told(what, from, summary.recorded_detail);
   return fmt::format("events are missing in {} of {} steps: {}", summary.lacking_steps, summary.steps,
                      store::text_of(summary.losses));

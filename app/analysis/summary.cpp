@@ -29,6 +29,7 @@ void describe_run(const store::Store& store, Summary& summary) {
   summary.config_json = tables.config_json;
   summary.device = tables.device;
   summary.framework = tables.framework;
+  summary.kind = framework_of(tables);
   summary.records = tables.records;
   summary.not_recorded = tables.not_recorded;
   summary.link_gbps = tables.link_gbps;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/analysis/coordinator.h"
+#include "app/analysis/framework.h"
 #include "app/analysis/gpu_activity.h"
 #include "app/analysis/scheduling.h"
 #include "app/analysis/volume.h"
@@ -136,7 +137,8 @@ struct Summary {
   std::int32_t stage = 0;
   std::int64_t params = 0;
   std::string model, config_json, device;
-  std::string framework;      ///< that was watched; empty: not given
+  std::string framework;  ///< that was watched; empty: not given
+  Framework kind = Framework::zero;
   std::uint64_t records = 0;  ///< what it can record (instrumentation/capability.h); 0: not given
   std::vector<instrumentation::NotRecorded> not_recorded;
   double link_gbps = 0, link_latency_us = 0;

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/analysis/framework.h"
 #include "app/analysis/intervals.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/summary.h"
@@ -66,6 +67,9 @@ class Lanes {
     return IntervalSet(std::move(intervals)).clip(begin_ns_, end_ns_);
   }
   [[nodiscard]] IntervalSet compute() const;
+  /// Whether forward and backward were recorded. Of a framework of which only optimizer steps are, all the
+  /// rest would read as idle time and its communication as exposed.
+  [[nodiscard]] bool computes() const;
 
  private:
   const store::Store& store_;
@@ -73,6 +77,19 @@ class Lanes {
   std::int64_t begin_ns_, end_ns_;
   Remainders remainders_;
 };
+
+bool Lanes::computes() const {
+  if (!store_.has_tables()) return true;
+  const Framework framework = framework_of(store_.tables());
+  const bool may_lack =
+      framework == Framework::ddp || (framework == Framework::deepspeed && store_.tables().stage < 3);
+  if (!may_lack || gpu_known(store_, rank_, begin_ns_, end_ns_)) return true;
+  bool found = false;
+  for_each(StreamId::compute, [&](EventKind kind, const Interval&) {
+    found = found || kind == EventKind::module_begin || kind == EventKind::kernel_begin;
+  });
+  return found;
+}
 
 /// What the GPU's compute stream did, where all of it is known; kernel spans where they were recorded;
 /// otherwise module and optimizer spans without the waits inside them (a container's span covers the waits of
@@ -142,7 +159,7 @@ TimePartition partition_time(const store::Store& store, std::uint32_t rank, std:
   TimePartition result;
   result.total_ns = window.length();
   result.checkpoint_ns = checkpoint.length();
-  result.compute_ns = comp.length();
+  result.compute_ns = lanes.computes() ? comp.length() : 0;
   if (!result.known()) {
     result.unrecorded_ns = result.total_ns - result.checkpoint_ns;
     return result;

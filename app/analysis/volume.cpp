@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "app/analysis/communication.h"
+#include "app/analysis/framework.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/zero_settings.h"
 #include "instrumentation/gate.h"
@@ -40,14 +41,21 @@ plan::TrafficInput traffic_input(const ev::RunTables& tables, std::int64_t micro
   return input;
 }
 
-/// Elements of all-reduces of one element that belongs to no bucket, as a step's elements count them (2S).
+/// Elements of what belongs to no bucket and no gather, as a step's elements count them: all-reduces of one
+/// element (2S), FSDP2's of a norm of each parameter, DeepSpeed's broadcasts of numbers that ranks compare.
 double scalars_of(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns) {
+  const bool fsdp2 = framework_of(store.tables()) == Framework::fsdp2;
+  const bool deepspeed = framework_of(store.tables()) == Framework::deepspeed;
+  const auto norms = static_cast<std::int64_t>(store.tables().params.size());
   double elems = 0;
   for_each_collective(store, rank, begin_ns, end_ns, [&](ev::StreamId, const store::Span& span) {
     const auto collective = ev::as<ev::EventKind::collective_begin>(span);
-    if (collective.op == ev::CollectiveOp::all_reduce && collective.elems == 1 &&
-        collective.group == ev::kNoId)
-      elems += 2;
+    if (collective.group != ev::kNoId) return;
+    const bool one = collective.elems == 1 || (fsdp2 && collective.elems == norms);
+    if (collective.op == ev::CollectiveOp::all_reduce && one)
+      elems += 2.0 * static_cast<double>(collective.elems);
+    if (collective.op == ev::CollectiveOp::broadcast && deepspeed)
+      elems += static_cast<double>(collective.elems);
   });
   return elems;
 }
@@ -131,7 +139,9 @@ const char* explain(VolumeCause cause) noexcept {
     case VolumeCause::skipped:
       return "the forward did not run the modules that use them, so they were not gathered for it";
     case VolumeCause::scalars:
-      return "all-reduces of one element that is no gradient: the gradient norm, flags, a mean loss";
+      return "no parameters or gradients: all-reduces of gradient norms, flags, a mean loss; broadcasts of "
+             "numbers "
+             "that ranks compare";
     case VolumeCause::no_backward:
       return "frozen, with nothing trained below them: backward does not reach their modules";
   }
@@ -208,6 +218,8 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
   counts.external.assign(params, false);
   counts.gathered.assign(params, 0);
   for (const ev::ParamInfo& param : tables_.params) counts.shared.push_back(param.modules.size() > 1);
+  const bool grouped = framework_of(tables_) == Framework::fsdp2;
+  counts.group.assign(params, ev::kNoId);
   const HostStep host = host_step(store, rank, step, end_ns);
   const std::vector<store::Store::GateRow>& gates = host.gates;
   // Buckets are filled by the host, at its times: the step's are the device's, and known less exactly.
@@ -228,6 +240,7 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
       continue;
     counts.known = true;
     ++counts.gathers[change.param];
+    if (grouped) counts.group[change.param] = change.module;
     if (change.cause == ev::StatusCause::external)
       counts.shared[change.param] = counts.external[change.param] = true;
   }
@@ -239,8 +252,13 @@ VolumeModel::Counts VolumeModel::count(const store::Store& store, std::uint32_t 
     const bool fetches = gate.kind == ev::GateKind::pre_forward || gate.kind == ev::GateKind::pre_backward;
     if (!fetches || gate.id >= tables_.modules.size()) continue;
     counts.gates = true;
+    // FSDP2 gates and gathers by group, whose module may own none of the group's parameters itself.
+    for (std::size_t param = 0; grouped && param < params; ++param) {
+      if (counts.group[param] == gate.id)
+        ++(gate.kind == ev::GateKind::pre_forward ? counts.forwards : counts.backwards)[param];
+    }
     for (const std::uint32_t param : tables_.modules[gate.id].params) {
-      if (param >= params) continue;
+      if (grouped || param >= params) continue;
       ++(gate.kind == ev::GateKind::pre_forward ? counts.forwards : counts.backwards)[param];
     }
   }

@@ -66,7 +66,8 @@ class VolumeModel {
     std::vector<bool> shared;    ///< by parameter
     std::vector<bool> external;  ///< by parameter: used by modules that do not list it
     bool known = false;
-    bool gates = false;  ///< forwards and backwards are known
+    std::vector<std::uint32_t> group;  ///< FSDP2: module of its group; kNoId: not gathered in the step
+    bool gates = false;                ///< forwards and backwards are known
     [[nodiscard]] bool any_reduced() const noexcept {
       return std::any_of(reduced.begin(), reduced.end(), [](std::int64_t elems) { return elems > 0; });
     }

@@ -85,7 +85,7 @@ std::string gpu_text(const analysis::Summary& s) {
 
 /// DeepSpeed's eight counters, by rank.
 std::string fetch_counters_text(const analysis::Summary& s) {
-  if (s.stage != 3) return {};
+  if (s.stage != 3 || s.kind == analysis::Framework::fsdp2) return {};
   constexpr std::size_t kPerDirection = plan::kFetchCounters / 2;
   std::string text =
       fmt::format("\n{:<5} {:<9} {:>11} {:>20} {:>20} {:>20} {:>20}\n", "rank", "fetches", "micro-steps",
@@ -132,8 +132,9 @@ std::string summary_text(const analysis::Summary& s) {
     const std::string covered = analysis::coverage(s, steps, all);
     if (!covered.empty()) line("", covered);
   };
-  line("run", fmt::format("{}, ZeRO-{}, {} ranks, {} parameters, {}{}", s.model, s.stage, s.world, s.params,
-                          s.device, s.simulated ? ", simulated" : ""));
+  line("run", fmt::format("{}, {}, {} ranks, {} parameters, {}{}", s.model,
+                          analysis::partitioning_name(s.kind, s.stage), s.world, s.params, s.device,
+                          s.simulated ? ", simulated" : ""));
   if (!s.framework.empty()) line("framework", s.framework);
   for (const instrumentation::NotRecorded& lack : s.not_recorded)
     line("not recorded", analysis::lack_text(lack));
@@ -153,12 +154,15 @@ std::string summary_text(const analysis::Summary& s) {
   } else if (!s.loss.empty()) {
     line("loss", loss_text(s.loss));
   }
-  line("model states", fmt::format("{}: {} per rank expected, {} measured ({})", s.memory_model.expression,
-                                   analysis::bytes_text(s.memory_model.bytes_per_rank),
-                                   s.memory_model.measured_bytes_per_rank
-                                       ? analysis::bytes_text(*s.memory_model.measured_bytes_per_rank)
-                                       : std::string("—"),
-                                   or_dash(s.memory_model.excess_pct, "{:+.2f} %")));
+  line("model states",
+       fmt::format("{}: {} per rank expected, {}", s.memory_model.expression,
+                   analysis::bytes_text(s.memory_model.bytes_per_rank),
+                   s.memory_model.measured_bytes_per_rank
+                       ? fmt::format("{} measured ({})",
+                                     analysis::bytes_text(*s.memory_model.measured_bytes_per_rank),
+                                     or_dash(s.memory_model.excess_pct, "{:+.2f} %"))
+                       : "not measured: " +
+                             not_told("memory events", instrumentation::Detail::params, Capability::memory)));
   for (const analysis::MemoryPart& part : s.memory_model.parts) {
     line("", fmt::format("{} {}: {}", more(part.bytes), analysis::name_of(part.cause),
                          analysis::explain(part.cause)));
@@ -189,15 +193,20 @@ std::string summary_text(const analysis::Summary& s) {
                : "what differs is not known: " + not_told("gathers and gradients of parameters",
                                                           instrumentation::Detail::params,
                                                           Capability::collective_parts));
-  line("prefetch", s.prefetch ? prefetch_text(*s.prefetch)
-                              : "not known: " + not_told("prefetches", instrumentation::Detail::params,
-                                                         Capability::prefetches));
+  const bool fetches = s.stage == 3;
+  line("prefetch",
+       !fetches ? analysis::partitioning_name(s.kind, s.stage) + " has none: parameters stay where they are"
+       : s.prefetch
+           ? prefetch_text(*s.prefetch)
+           : "not known: " + not_told("prefetches", instrumentation::Detail::params, Capability::prefetches));
   if (s.prefetch && s.stage == 3) over(s.prefetch_steps, s.steps);
-  line("trace",
-       s.trace ? fmt::format("{} record, {} complete, {} invalidated (all ranks{})", s.trace->record,
-                             s.trace->complete, s.trace->invalidated,
-                             s.lacking_steps > 0 ? "; at least: events are missing" : "")
-               : "not known: " + not_told("modes of it", instrumentation::Detail::phases, Capability::trace));
+  line("trace", !fetches || s.kind == analysis::Framework::fsdp2
+                    ? analysis::partitioning_name(s.kind, s.stage) + " has none"
+                : s.trace ? fmt::format("{} record, {} complete, {} invalidated (all ranks{})",
+                                        s.trace->record, s.trace->complete, s.trace->invalidated,
+                                        s.lacking_steps > 0 ? "; at least: events are missing" : "")
+                          : "not known: " +
+                                not_told("modes of it", instrumentation::Detail::phases, Capability::trace));
   if (s.first_invalidation) {
     line("", fmt::format("first invalidated at trace step {} of rank {}, which {}",
                          s.first_invalidation->trace_step, s.first_invalidation->rank,
@@ -215,7 +224,7 @@ std::string summary_text(const analysis::Summary& s) {
          fmt::format("{} saved in {:.1f} ms, {} loaded in {:.1f} ms (slowest rank), between steps",
                      most.saves, ms(most.save_ns), most.loads, ms(most.load_ns)));
   }
-  if (s.scheduling) {
+  if (s.scheduling && s.kind != analysis::Framework::fsdp2) {
     line("scheduling", s.scheduling->text());
     if (!s.scheduling->caveat.empty()) line("", s.scheduling->caveat);
   }

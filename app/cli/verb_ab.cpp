@@ -2,8 +2,10 @@
 // comparison over all repeats.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "app/analysis/summary.h"
 #include "app/cli/comparison_text.h"
@@ -21,6 +23,7 @@ namespace fs = std::filesystem;
 struct AbOptions {
   LaunchOptions launch;
   std::vector<std::string> configs, set_a, set_b;
+  std::string command_a, command_b;  ///< any PyTorch training, by the shell; in place of configurations
   std::uint32_t repeat = 3;
   std::string out = "shardscope-ab";
   bool json = false, view = false;
@@ -53,14 +56,51 @@ void keep_earlier(const AbOptions& options) {
   }
 }
 
-int ab(AbOptions& options) {
+[[nodiscard]] bool attaches(const AbOptions& options) {
+  return !options.command_a.empty() || !options.command_b.empty();
+}
+
+/// One command under `shardscope attach`; its exit code.
+int attach_to(const AbOptions& options, int side, const std::string& recording) {
+  std::vector<std::string> argv{
+      sibling_program("shardscope"), "attach", "--record", recording, "--overwrite", "--detail",
+      options.launch.detail};
+  argv.insert(argv.end(), {"--", "/bin/sh", "-c", side == 0 ? options.command_a : options.command_b});
+  Process run(argv, Process::Output::inherit);
+  bool passed_on = false;
+  while (run.running()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (interrupted() && !passed_on) {
+      run.signal(interrupt_code() - 128);
+      passed_on = true;
+    }
+  }
+  return run.wait();
+}
+
+void check(const AbOptions& options) {
+  if (attaches(options)) {
+    if (options.command_a.empty())
+      throw UserError("--command-a: missing; --command-b needs a command to compare with", 2);
+    if (options.command_b.empty())
+      throw UserError("--command-b: missing; --command-a needs a command to compare with", 2);
+    if (!options.configs.empty() || !options.set_a.empty() || !options.set_b.empty())
+      throw UserError("--command-a: it has its configuration itself; leave out --config, --set-a and --set-b",
+                      2);
+    return;
+  }
   if (options.configs.empty() || options.configs.size() > 2) {
     throw UserError("--config: give one file (with --set-a and --set-b) or two", 2);
   }
   if (options.configs.size() == 1 && options.set_a == options.set_b) {
     throw UserError("--config: only one file and no difference; give a second file or --set-b KEY=VALUE", 2);
   }
+}
+
+int ab(AbOptions& options) {
+  check(options);
   keep_earlier(options);
+  if (attaches(options)) install_interrupt_handler();
   std::error_code error;
   fs::create_directories(options.out, error);
   if (error)
@@ -71,14 +111,17 @@ int ab(AbOptions& options) {
   for (std::uint32_t round = 0; round < options.repeat; ++round) {
     for (int side = 0; side < 2; ++side) {
       LaunchOptions launch_options = options.launch;
-      launch_options.config =
-          options.configs[std::min<std::size_t>(static_cast<std::size_t>(side), options.configs.size() - 1)];
+      if (!attaches(options))
+        launch_options.config =
+            options
+                .configs[std::min<std::size_t>(static_cast<std::size_t>(side), options.configs.size() - 1)];
       for (const std::string& set : side == 0 ? options.set_a : options.set_b)
         launch_options.set.push_back(set);
       launch_options.record = recording_of(options, side, round);
       launch_options.label = fmt::format("{} {}/{}", side == 0 ? "A" : "B", round + 1, options.repeat);
-      const LaunchResult result = launch(launch_options);
-      const int code = report_end(result);
+      if (attaches(options)) say(stderr, "shardscope: {}\n", launch_options.label);
+      const int code = attaches(options) ? attach_to(options, side, launch_options.record)
+                                         : report_end(launch(launch_options));
       if (interrupted()) {
         say(stderr, "shardscope: ab was interrupted ({}) in run {}: nothing is compared\n", interrupt_name(),
             launch_options.label);
@@ -106,8 +149,11 @@ void add_ab(CLI::App& app, Action& action) {
   options->launch.steps = 20;
   CLI::App* verb = app.add_subcommand("ab", "Run two configurations in turn (A B A B ...) and compare them");
   add_training_options(*verb, options->launch);
-  verb->add_option("--config", options->configs, "DeepSpeed JSON file of A, then of B; or one file for both")
-      ->required();
+  verb->add_option("--config", options->configs, "DeepSpeed JSON file of A, then of B; or one file for both");
+  verb->add_option(
+      "--command-a", options->command_a,
+      "Training command of A, for the shell: 'torchrun train.py'; it is attached to (docs/attach.md)");
+  verb->add_option("--command-b", options->command_b, "Training command of B");
   verb->add_option("--set-a", options->set_a, "KEY=VALUE for A only");
   verb->add_option("--set-b", options->set_b, "KEY=VALUE for B only");
   verb->add_option("--repeat", options->repeat, "How often each is run")

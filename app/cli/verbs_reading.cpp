@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/framework.h"
 #include "app/analysis/framework_json.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/summary.h"
@@ -154,7 +155,7 @@ int print_info(const Reading& reading) {
     say("{:<12} {}\n", "run", t.run_id);
     say("{:<12} {}, {} parameters in {} tensors, {} modules\n", "model", t.model, t.elems, t.params.size(),
         t.modules.size());
-    say("{:<12} ZeRO-{}, {} ranks, {}{}\n", "training", t.stage, t.world, t.device,
+    say("{:<12} {}, {} ranks, {}{}\n", "training", analysis::partitioning_name(t), t.world, t.device,
         t.simulated ? ", simulated" : "");
     say("{:<12} {}\n{:<12} {}\n", "hardware", t.hardware, "versions", t.versions);
     if (!t.framework.empty()) say("{:<12} {}\n", "framework", t.framework);

@@ -72,7 +72,7 @@ std::string identity(const store::Store& store, const analysis::Summary& s) {
     out += fmt::format("<dt>{}</dt><dd>{}</dd>", name, escape_html(value));
   };
   row("model", fmt::format("{}, {} parameters", s.model, count_text(static_cast<double>(s.params))));
-  row("training", fmt::format("ZeRO-{} on {} ranks", s.stage, s.world));
+  row("training", fmt::format("{} on {} ranks", analysis::partitioning_name(s.kind, s.stage), s.world));
   row("device", s.device);
   row("step time",
       number(s.step_ms_median, "{:.2f}", " ms median") + ", " + number(s.step_ms_p95, "{:.2f}", " ms p95"));
@@ -102,7 +102,10 @@ std::string findings_html(const std::vector<analysis::Finding>& findings) {
 std::string fetch_counters_html(const analysis::Summary& s) {
   const bool any = std::any_of(s.ranks.begin(), s.ranks.end(),
                                [](const auto& rank) { return rank.fetch_counters.has_value(); });
-  if (!any) return s.stage == 3 ? "<p class=missing>Fetch counters were not recorded.</p>" : "";
+  if (!any)
+    return s.stage == 3 && s.kind != analysis::Framework::fsdp2
+               ? "<p class=missing>Fetch counters were not recorded.</p>"
+               : "";
   constexpr std::size_t kPerDirection = plan::kFetchCounters / 2;
   std::string out =
       "<table><tr><th>rank<th>fetches<th class=n>micro-steps<th class=n>fetch_submit<th class=n>elements<th "

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/foreign_json.h"
+#include "app/analysis/framework.h"
 #include "app/gui/model/format.h"
 
 namespace shardscope::gui {
@@ -31,7 +32,7 @@ Identity identify(const store::Store& store) {
   out.model = tables.model.empty() ? "model" : tables.model;
   if (tables.simulated)
     out.facts.emplace_back(kSimulated);  // first: the last ones are left out in a narrow window
-  out.facts.push_back("ZeRO-" + std::to_string(tables.stage));
+  out.facts.push_back(analysis::partitioning_name(tables));
   out.facts.push_back(std::to_string(tables.world) + (tables.world == 1 ? " rank" : " ranks"));
   // Not thrown: a run without a readable configuration is still worth showing.
   const nlohmann::json config = analysis::parse_foreign(tables.config_json);

@@ -21,7 +21,7 @@ using ev::StreamId;
 
 class RunBuilder {
  public:
-  explicit RunBuilder(std::uint32_t world, std::int32_t stage = 3) {
+  explicit RunBuilder(std::uint32_t world, std::int32_t stage = 3, const std::string& framework = {}) {
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       ev::RunTables tables;
       tables.run_id = "test";
@@ -29,6 +29,7 @@ class RunBuilder {
       tables.rank = rank;
       tables.world = world;
       tables.stage = stage;
+      tables.framework = framework;
       tables.elems = 1000;
       tables.config_json =
           R"({"gradient_accumulation_steps": 1, "zero_optimization": {"overlap_comm": true}})";

@@ -1,0 +1,33 @@
+// Which framework trained, as far as figures and advice depend on it: other frameworks have no ZeRO stage, no
+// DeepSpeed configuration and no fetch trace.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "instrumentation/run_tables.h"
+
+namespace shardscope::analysis {
+
+enum class Framework : std::uint8_t { zero, deepspeed, fsdp2, ddp };  ///< zero: this runtime, or not given
+
+/// By its own name, in older recordings by the versions, which began with it.
+[[nodiscard]] inline Framework framework_of(const instrumentation::RunTables& tables) {
+  const std::string& name = tables.framework.empty() ? tables.versions : tables.framework;
+  if (name.starts_with("DeepSpeed")) return Framework::deepspeed;
+  if (name.starts_with("FSDP2")) return Framework::fsdp2;
+  if (name.starts_with("DistributedDataParallel") || name.starts_with("DDP")) return Framework::ddp;
+  return Framework::zero;
+}
+
+/// How it splits the training: "ZeRO-3", "FSDP2", "DDP".
+[[nodiscard]] inline std::string partitioning_name(Framework framework, std::int32_t stage) {
+  if (framework == Framework::fsdp2) return "FSDP2";
+  if (framework == Framework::ddp) return "DDP";
+  return "ZeRO-" + std::to_string(stage);
+}
+[[nodiscard]] inline std::string partitioning_name(const instrumentation::RunTables& tables) {
+  return partitioning_name(framework_of(tables), tables.stage);
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,103 @@
+// Figures and advice of runs of other frameworks: nothing of ZeRO's settings where there are none.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "app/analysis/summary.h"
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using namespace test;
+
+/// Two steps of 1000 ns: a module of 300, an all-gather of 500 that it does not hide.
+store::Store& exposed(RunBuilder& run) {
+  for (std::int64_t step = 0; step < 2; ++step) {
+    const std::int64_t at = step * 2000;
+    run.span(0, at, at + 1000, EventKind::step_begin, StreamId::host, static_cast<std::uint32_t>(step));
+    run.span(0, at + 100, at + 400, EventKind::module_begin, StreamId::compute, 0, 0);
+    run.span(0, at + 400, at + 900, EventKind::collective_begin, StreamId::gather,
+             static_cast<std::uint32_t>(step), 0, kGatherOp, 1000, 4000);
+  }
+  return run.build();
+}
+
+std::string advice(const std::string& framework, std::int32_t stage) {
+  RunBuilder run(1, stage, framework);
+  const store::Store& store = exposed(run);
+  for (const Finding& finding : find(store, summarize(store))) {
+    if (finding.title.find("exposed communication") != std::string::npos)
+      return finding.evidence + finding.next_step;
+  }
+  return "no finding";
+}
+
+TEST(Frameworks, AdviceNamesOnlySettingsThatTheFrameworkHas) {
+  for (const auto& [framework, stage] :
+       {std::pair("FSDP2 (PyTorch 2.15.0)", 3), std::pair("DistributedDataParallel (PyTorch 2.15.0)", 0)}) {
+    const std::string text = advice(framework, stage);
+    EXPECT_EQ(text.find("overlap_comm"), std::string::npos) << text;
+    EXPECT_EQ(text.find("stage3_"), std::string::npos) << text;
+    EXPECT_NE(text, "no finding");
+  }
+  EXPECT_NE(advice("FSDP2 (PyTorch 2.15.0)", 3).find("set_modules_to_forward_prefetch"), std::string::npos);
+  EXPECT_NE(advice("DeepSpeed 0.19.8", 3).find("overlap_comm is on"), std::string::npos);
+  EXPECT_EQ(advice("DeepSpeed 0.19.8", 2).find("stage3_"), std::string::npos);
+}
+
+/// DeepSpeed counts what happens; our engine emits all eight, so that a missing one was dropped.
+TEST(Frameworks, WhatDeepSpeedDidNotCountIsZero) {
+  for (const std::string framework : {"DeepSpeed 0.19.8", ""}) {
+    RunBuilder run(1, 3, framework);
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.instant(0, 500, EventKind::fetch_counter, StreamId::host, 0, ev::kNoId, 11, 0, 12979);
+    const Summary summary = summarize(run.build());
+    EXPECT_EQ(summary.ranks[0].fetch_counters.has_value(), !framework.empty());
+  }
+}
+
+/// Of stages 1 and 2 only the optimizer is recorded: that is not all that was computed.
+TEST(Frameworks, OptimizerStepsAloneAreNotWhatWasComputed) {
+  for (const std::string framework : {"DeepSpeed 0.19.8", "DDP", ""}) {
+    RunBuilder run(1, 1, framework);
+    run.span(0, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+    run.span(0, 800, 900, EventKind::optimizer_begin, StreamId::compute, 0, 0);
+    const TimePartition time = partition_time(run.build(), 0, 0, 1000);
+    EXPECT_EQ(time.known(), framework.empty()) << framework;
+    EXPECT_EQ(time.unrecorded_ns, framework.empty() ? 0 : 1000) << framework;
+  }
+}
+
+/// The root's group holds parameters of modules that have no group of their own.
+TEST(Frameworks, GroupsOfFsdp2UseTheParametersThatTheyGather) {
+  RunBuilder run(2, 3, "FSDP2 (PyTorch 2.15.0)");
+  run.instant(0, 10, EventKind::gate, StreamId::host, 0, 0, ev::kNoId,
+              static_cast<std::uint8_t>(ev::GateKind::step));
+  run.span(0, 20, 1000, EventKind::step_begin, StreamId::host, 0);
+  run.instant(0, 30, EventKind::gate, StreamId::host, 1, 0, ev::kNoId,
+              static_cast<std::uint8_t>(ev::GateKind::pre_forward));
+  run.instant(0, 40, EventKind::param_status, StreamId::gather, 0, 0, 0, 1, 1000, 1000);
+  run.instant(0, 500, EventKind::gate, StreamId::host, 2, 0, ev::kNoId,
+              static_cast<std::uint8_t>(ev::GateKind::pre_backward));
+  const store::Store& store = run.build();
+  const auto parts = VolumeModel(store.tables()).parts(store, 0, 0, 20, 1000);
+  ASSERT_TRUE(parts);
+  EXPECT_EQ((*parts)[static_cast<std::size_t>(VolumeCause::skipped)], 0);
+  EXPECT_EQ((*parts)[static_cast<std::size_t>(VolumeCause::kept)], -1000);
+}
+
+TEST(Frameworks, TheNameIsTheFrameworks) {
+  ev::RunTables tables;
+  tables.stage = 3;
+  EXPECT_EQ(partitioning_name(tables), "ZeRO-3");
+  tables.versions = "FSDP2 (PyTorch 2.15.0+cpu)";
+  EXPECT_EQ(partitioning_name(tables), "FSDP2");
+  tables.framework = "DeepSpeed 0.19.8";
+  EXPECT_EQ(partitioning_name(tables), "ZeRO-3");
+  tables.framework = "DistributedDataParallel (PyTorch 2.15.0)";
+  EXPECT_EQ(partitioning_name(tables), "DDP");
+}
+
+}  // namespace
+}  // namespace shardscope::analysis
