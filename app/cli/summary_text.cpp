@@ -9,7 +9,7 @@
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework_json.h"
 #include "app/analysis/memory.h"
-#include "app/analysis/not_told.h"
+#include "app/analysis/missing_reason.h"
 #include "app/analysis/quantity_text.h"
 #include "app/cli/say.h"
 #include "app/store/names.h"
@@ -125,7 +125,7 @@ std::string summary_text(const analysis::Summary& s) {
     text += plain_format("{:<14} {}\n", name, value);
   };
   using instrumentation::Capability;
-  const auto not_told = [&s](const char* what, instrumentation::Detail from, Capability capability) {
+  const auto missing_reason = [&s](const char* what, instrumentation::Detail from, Capability capability) {
     return analysis::missing_reason(s, what, from, capability);
   };
   const auto over = [&](std::uint32_t steps, std::uint32_t all) {
@@ -140,8 +140,8 @@ std::string summary_text(const analysis::Summary& s) {
   if (s.link_gbps > 0)
     line("link", fmt::format("emulated: {} Gbit/s, {} µs", s.link_gbps, s.link_latency_us));
   line("events", fmt::format("{}, {}", s.events, store::text_of(s.losses)));
-  if (s.unbegun_ends && !store::unbegun_by_rank(*s.unbegun_ends).empty()) {
-    line("", "nothing explains that these ended: " + store::unbegun_by_rank(*s.unbegun_ends));
+  if (s.unmatched_ends && !store::unbegun_by_rank(*s.unmatched_ends).empty()) {
+    line("", "nothing explains that these ended: " + store::unbegun_by_rank(*s.unmatched_ends));
   }
   for (const std::string& problem : s.problems) line("problem", problem);
   line("steps", fmt::format("{} ({} measured, without the first)", s.steps, s.steps_measured));
@@ -186,18 +186,18 @@ std::string summary_text(const analysis::Summary& s) {
   }
   line("", s.unexplained_elements_per_step
                ? fmt::format("{:.0f} unexplained", *s.unexplained_elements_per_step)
-               : "what differs is not known: " + not_told("gathers and gradients of parameters",
+               : "what differs is not known: " + missing_reason("gathers and gradients of parameters",
                                                           instrumentation::Detail::params,
                                                           Capability::collective_parts));
   line("prefetch", s.prefetch ? prefetch_text(*s.prefetch)
-                              : "not known: " + not_told("prefetches", instrumentation::Detail::params,
+                              : "not known: " + missing_reason("prefetches", instrumentation::Detail::params,
                                                          Capability::prefetches));
   if (s.prefetch && s.stage == 3) over(s.prefetch_steps, s.steps);
   line("trace",
        s.trace ? fmt::format("{} record, {} complete, {} invalidated (all ranks{})", s.trace->record,
                              s.trace->complete, s.trace->invalidated,
                              s.lacking_steps > 0 ? "; at least: events are missing" : "")
-               : "not known: " + not_told("modes of it", instrumentation::Detail::phases, Capability::trace));
+               : "not known: " + missing_reason("modes of it", instrumentation::Detail::phases, Capability::trace));
   if (s.first_invalidation) {
     line("", fmt::format("first invalidated at trace step {} of rank {}, which {}",
                          s.first_invalidation->trace_step, s.first_invalidation->rank,
@@ -241,7 +241,7 @@ std::string summary_text(const analysis::Summary& s) {
     text += fmt::format("what was computed in {} of the {} measured steps is not known: {}\n",
                         s.steps_measured - known_steps, s.steps_measured,
                         known_steps > 0 ? "nothing of it was recorded in them"
-                                        : not_told("modules, kernels and optimizer steps",
+                                        : missing_reason("modules, kernels and optimizer steps",
                                                    instrumentation::Detail::modules, Capability::modules));
   }
   if (known_steps > 0 && std::any_of(s.ranks.begin(), s.ranks.end(),

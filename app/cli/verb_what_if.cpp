@@ -155,7 +155,7 @@ int what_if(const WhatIfOptions& options) {
   analysis::Pace pace;
   try {
     pace = analysis::measure_pace(recorded);
-    if (pace.work_ms <= 0) throw std::invalid_argument("it does not tell what was computed");
+    if (pace.work_ms <= 0) throw std::invalid_argument("it has no record of what was computed");
   } catch (const std::invalid_argument& error) {
     throw UserError(fmt::format("{}: {}; record a run of several steps at detail modules or finer",
                                 options.recording, error.what()));
@@ -193,8 +193,8 @@ int what_if(const WhatIfOptions& options) {
                       options.model.empty() ? tables.model : options.model, a->store.tables().elems,
                       a->store.tables().params.size(), tables.model, tables.elems, tables.params.size()));
     }
-    if (analysis::distance(pace, a->pace) < kCloseEnough) break;
-    rates = analysis::nearer(rates, pace, a->pace);
+    if (analysis::relative_error(pace, a->pace) < kCloseEnough) break;
+    rates = analysis::calibrate(rates, pace, a->pace);
   }
 
   if (!options.link.empty()) rates.inside = parse_link("--link", options.link);
