@@ -42,7 +42,7 @@ void ModelledRun::set_machine(const analysis::Rates& rates, const std::string& d
 }
 
 std::string ModelledRun::play(const TemporaryConfig& config, const std::string& name, std::int64_t steps) {
-  const std::string path = folder_.file(name + ".zscope");
+  std::string path = folder_.file(name + ".zscope");
   fs::remove(path);
   command_.config = config.path();
   command_.config_name = config.name();
