@@ -1,5 +1,5 @@
 // What kernels do, as a cost model sees it: arithmetic and the memory it needs. With Backend::cost every
-// operation of ops.h checks its arguments and then tells the WorkMeter that `exec` names, in place of
+// operation of ops.h checks its arguments and then adds its work to the WorkMeter of `exec`, in place of
 // computing.
 #pragma once
 

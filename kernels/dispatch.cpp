@@ -42,7 +42,7 @@ int cpu_threads(const Exec& exec, const char* kernel) {
       }
       return exec.threads;
     case Backend::cuda:
-    case Backend::cost:  // told before a backend is asked for
+    case Backend::cost:  // metered before a backend is chosen
       break;
   }
   throw_bad_argument(kernel, "unknown backend " + std::to_string(static_cast<int>(exec.backend)));
@@ -96,8 +96,8 @@ void linear_forward(const Exec& exec, Ptr y, ConstPtr x, ConstPtr w, ConstPtr bi
   check_size("linear_forward", "N", N);
   check_size("linear_forward", "in", in, 1);
   check_size("linear_forward", "out", out, 1);
-  if (cost::told(exec, cost::linear_forward(x.type, real(N), real(in), real(out), bias.data != nullptr,
-                                            onto.data != nullptr ? Write::add : Write::set)))
+  if (cost::metered(exec, cost::linear_forward(x.type, real(N), real(in), real(out), bias.data != nullptr,
+                                               onto.data != nullptr ? Write::add : Write::set)))
     return;
   if (onto.data != nullptr) check_same_type("linear_forward", y.type, onto.type);
   SHARDSCOPE_ON_CUDA(linear_forward, y, x, w, bias, N, in, out, onto)
@@ -109,7 +109,7 @@ void linear_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr w, st
   check_size("linear_backward_input", "N", N);
   check_size("linear_backward_input", "in", in, 1);
   check_size("linear_backward_input", "out", out, 1);
-  if (cost::told(exec, cost::linear_backward_input(dy.type, real(N), real(in), real(out), write))) return;
+  if (cost::metered(exec, cost::linear_backward_input(dy.type, real(N), real(in), real(out), write))) return;
   SHARDSCOPE_ON_CUDA(linear_backward_input, dx, dy, w, N, in, out, write)
   cpu::linear_backward_input(cpu_threads(exec, "linear_backward_input"), dx, dy, w, N, in, out, write);
 }
@@ -125,7 +125,7 @@ void linear_backward_weight(const Exec& exec, Ptr dw, Ptr dbias, ConstPtr dy, Co
                               cost::result_bytes(dbias.type, dbias.data == nullptr ? 0 : real(out), write))
           : cost::linear_backward_weight(x.type, dw.type, real(N), real(in), real(out), dbias.data != nullptr,
                                          write);
-  if (cost::told(exec, work)) return;
+  if (cost::metered(exec, work)) return;
   SHARDSCOPE_ON_CUDA(linear_backward_weight, dw, dbias, dy, x, N, in, out, write)
   cpu::linear_backward_weight(cpu_threads(exec, "linear_backward_weight"), dw, dbias, dy, x, N, in, out,
                               write);
@@ -135,7 +135,7 @@ void layer_norm_forward(const Exec& exec, Ptr y, float* mean, float* rstd, Const
                         ConstPtr bias, std::int64_t N, std::int64_t C, float epsilon) {
   check_size("layer_norm_forward", "N", N);
   check_size("layer_norm_forward", "C", C, 1);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(N) * real(C)) + 8 * real(N))))
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(N) * real(C)) + 8 * real(N))))
     return;
   SHARDSCOPE_ON_CUDA(layer_norm_forward, y, mean, rstd, x, weight, bias, N, C, epsilon)
   cpu::layer_norm_forward(cpu_threads(exec, "layer_norm_forward"), y, mean, rstd, x, weight, bias, N, C,
@@ -147,7 +147,7 @@ void layer_norm_backward(const Exec& exec, Ptr dx, Ptr dweight, Ptr dbias, Const
                          std::int64_t C, Write write_dx, Write write_params) {
   check_size("layer_norm_backward", "N", N);
   check_size("layer_norm_backward", "C", C, 1);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(N) * real(C)) + 8 * real(N))))
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(N) * real(C)) + 8 * real(N))))
     return;
   SHARDSCOPE_ON_CUDA(layer_norm_backward, dx, dweight, dbias, dy, x, weight, mean, rstd, N, C, write_dx,
                      write_params)
@@ -157,14 +157,14 @@ void layer_norm_backward(const Exec& exec, Ptr dx, Ptr dweight, Ptr dbias, Const
 
 void gelu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {
   check_size("gelu_forward", "n", n);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
   SHARDSCOPE_ON_CUDA(gelu_forward, y, x, n)
   cpu::gelu_forward(cpu_threads(exec, "gelu_forward"), y, x, n);
 }
 
 void gelu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n) {
   check_size("gelu_backward", "n", n);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(n))))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(n))))) return;
   SHARDSCOPE_ON_CUDA(gelu_backward, dx, dy, x, n)
   cpu::gelu_backward(cpu_threads(exec, "gelu_backward"), dx, dy, x, n);
 }
@@ -224,21 +224,21 @@ void linear_gelu_backward_input(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr 
 
 void relu_forward(const Exec& exec, Ptr y, ConstPtr x, std::int64_t n) {
   check_size("relu_forward", "n", n);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
   SHARDSCOPE_ON_CUDA(relu_forward, y, x, n)
   cpu::relu_forward(cpu_threads(exec, "relu_forward"), y, x, n);
 }
 
 void relu_backward(const Exec& exec, Ptr dx, ConstPtr dy, ConstPtr x, std::int64_t n) {
   check_size("relu_backward", "n", n);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(n))))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 3 * real(n))))) return;
   SHARDSCOPE_ON_CUDA(relu_backward, dx, dy, x, n)
   cpu::relu_backward(cpu_threads(exec, "relu_backward"), dx, dy, x, n);
 }
 
 void add(const Exec& exec, Ptr y, ConstPtr a, ConstPtr b, std::int64_t n) {
   check_size("add", "n", n);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(y.type, 3 * real(n))))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(y.type, 3 * real(n))))) return;
   SHARDSCOPE_ON_CUDA(add, y, a, b, n)
   cpu::add(cpu_threads(exec, "add"), y, a, b, n);
 }
@@ -247,8 +247,8 @@ void embedding_forward(const Exec& exec, Ptr y, ConstPtr table, const std::int32
                        std::int64_t C, Write write) {
   check_size("embedding_forward", "N", N);
   check_size("embedding_forward", "C", C, 1);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(y.type, real(N) * real(C)) +
-                                         cost::result_bytes(y.type, real(N) * real(C), write))))
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(y.type, real(N) * real(C)) +
+                                            cost::result_bytes(y.type, real(N) * real(C), write))))
     return;
   SHARDSCOPE_ON_CUDA(embedding_forward, y, table, index, N, C, write)
   static_cast<void>(cpu_threads(exec, "embedding_forward"));
@@ -260,10 +260,10 @@ void embedding_backward(const Exec& exec, Ptr dtable, ConstPtr dy, const std::in
   check_size("embedding_backward", "N", N);
   check_size("embedding_backward", "rows", rows, 1);
   check_size("embedding_backward", "C", C, 1);
-  if (cost::told(exec, cost::memory_only(
-                           cost::bytes_of(dy.type, real(N) * real(C)) +
-                           cost::bytes_of(dtable.type, 2 * real(N) * real(C)) +
-                           (write == Write::set ? cost::bytes_of(dtable.type, real(rows) * real(C)) : 0))))
+  if (cost::metered(exec, cost::memory_only(
+                              cost::bytes_of(dy.type, real(N) * real(C)) +
+                              cost::bytes_of(dtable.type, 2 * real(N) * real(C)) +
+                              (write == Write::set ? cost::bytes_of(dtable.type, real(rows) * real(C)) : 0))))
     return;
   SHARDSCOPE_ON_CUDA(embedding_backward, dtable, dy, index, N, rows, C, write)
   static_cast<void>(cpu_threads(exec, "embedding_backward"));
@@ -274,7 +274,7 @@ void attention_forward(const Exec& exec, Ptr out, float* logsumexp, ConstPtr qkv
                        std::int64_t T, std::int64_t C, std::int64_t H, void* scratch) {
   check_attention("attention_forward", B, T, C, H);
   check_same_type("attention_forward", out.type, qkv.type);
-  if (cost::told(exec, cost::attention_forward(qkv.type, real(B), real(T), real(C), real(H)))) return;
+  if (cost::metered(exec, cost::attention_forward(qkv.type, real(B), real(T), real(C), real(H)))) return;
   SHARDSCOPE_ON_CUDA(attention_forward, out, logsumexp, qkv, B, T, C, H, scratch)
   cpu::attention_forward(cpu_threads(exec, "attention_forward"), out, logsumexp, qkv, B, T, C, H, scratch);
 }
@@ -286,7 +286,7 @@ void attention_backward(const Exec& exec, Ptr dqkv, ConstPtr dout, ConstPtr out,
   check_same_type("attention_backward", dqkv.type, qkv.type);
   check_same_type("attention_backward", dout.type, qkv.type);
   check_same_type("attention_backward", out.type, qkv.type);
-  if (cost::told(exec, cost::attention_backward(qkv.type, real(B), real(T), real(C), real(H)))) return;
+  if (cost::metered(exec, cost::attention_backward(qkv.type, real(B), real(T), real(C), real(H)))) return;
   SHARDSCOPE_ON_CUDA(attention_backward, dqkv, dout, out, qkv, logsumexp, B, T, C, H, scratch)
   cpu::attention_backward(cpu_threads(exec, "attention_backward"), dqkv, dout, out, qkv, logsumexp, B, T, C,
                           H, scratch);
@@ -305,7 +305,7 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
                    std::int64_t V, float grad_scale) {
   check_size("cross_entropy", "N", N, 1);
   check_size("cross_entropy", "V", V, 1);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(logits.type, 2 * real(N) * real(V))))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(logits.type, 2 * real(N) * real(V))))) return;
   SHARDSCOPE_ON_CUDA(cross_entropy, loss, logits, target, N, V, grad_scale)
   static_cast<void>(cpu_threads(exec, "cross_entropy"));
   cpu::cross_entropy(loss, logits, target, N, V, grad_scale);
@@ -314,7 +314,7 @@ void cross_entropy(const Exec& exec, float* loss, Ptr logits, const std::int32_t
 void mse(const Exec& exec, float* loss, Ptr dx, ConstPtr x, const float* target, std::int64_t n,
          float grad_scale) {
   check_size("mse", "n", n, 1);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n)) + 4 * real(n)))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n)) + 4 * real(n)))) return;
   SHARDSCOPE_ON_CUDA(mse, loss, dx, x, target, n, grad_scale)
   static_cast<void>(cpu_threads(exec, "mse"));
   cpu::mse(loss, dx, x, target, n, grad_scale);
@@ -324,9 +324,9 @@ void adamw_step(const Exec& exec, float* master, float* m, float* v, Ptr param16
                 std::int64_t n, const AdamW& settings) {
   check_size("adamw_step", "n", n);
   check_size("adamw_step", "step", settings.step, 1);
-  if (cost::told(exec,
-                 cost::memory_only(24 * real(n) + cost::bytes_of(grad.type, real(n)) +
-                                   (param16.data == nullptr ? 0 : cost::bytes_of(param16.type, real(n))))))
+  if (cost::metered(exec,
+                    cost::memory_only(24 * real(n) + cost::bytes_of(grad.type, real(n)) +
+                                      (param16.data == nullptr ? 0 : cost::bytes_of(param16.type, real(n))))))
     return;
   SHARDSCOPE_ON_CUDA(adamw_step, master, m, v, param16, grad, n, settings)
   cpu::adamw_step(cpu_threads(exec, "adamw_step"), master, m, v, param16, grad, n, settings);
@@ -334,7 +334,7 @@ void adamw_step(const Exec& exec, float* master, float* m, float* v, Ptr param16
 
 void squared_norm(const Exec& exec, double* sum, std::uint32_t* bad, ConstPtr x, std::int64_t n) {
   check_size("squared_norm", "n", n);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n))))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n))))) return;
   SHARDSCOPE_ON_CUDA(squared_norm, sum, bad, x, n)
   static_cast<void>(cpu_threads(exec, "squared_norm"));
   cpu::squared_norm(sum, bad, x, n);
@@ -342,15 +342,15 @@ void squared_norm(const Exec& exec, double* sum, std::uint32_t* bad, ConstPtr x,
 
 void cast(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
   check_size("cast", "n", n);
-  if (cost::told(exec,
-                 cost::memory_only(cost::bytes_of(dst.type, real(n)) + cost::bytes_of(src.type, real(n)))))
+  if (cost::metered(exec,
+                    cost::memory_only(cost::bytes_of(dst.type, real(n)) + cost::bytes_of(src.type, real(n)))))
     return;
   SHARDSCOPE_ON_CUDA(cast, dst, src, n)
   cpu::cast(cpu_threads(exec, "cast"), dst, src, n);
 }
 
 void fill_zero(const Exec& exec, void* data, std::size_t bytes) {
-  if (cost::told(exec, cost::memory_only(static_cast<double>(bytes)))) return;
+  if (cost::metered(exec, cost::memory_only(static_cast<double>(bytes)))) return;
   SHARDSCOPE_ON_CUDA(fill_zero, data, bytes)
   static_cast<void>(cpu_threads(exec, "fill_zero"));
   cpu::fill_zero(data, bytes);
@@ -358,14 +358,14 @@ void fill_zero(const Exec& exec, void* data, std::size_t bytes) {
 
 void scale(const Exec& exec, Ptr x, float factor, std::int64_t n) {
   check_size("scale", "n", n);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, 2 * real(n))))) return;
   SHARDSCOPE_ON_CUDA(scale, x, factor, n)
   cpu::scale(cpu_threads(exec, "scale"), x, factor, n);
 }
 
 void accumulate(const Exec& exec, Ptr dst, ConstPtr src, std::int64_t n) {
   check_size("accumulate", "n", n);
-  if (cost::told(
+  if (cost::metered(
           exec, cost::memory_only(cost::bytes_of(dst.type, 2 * real(n)) + cost::bytes_of(src.type, real(n)))))
     return;
   SHARDSCOPE_ON_CUDA(accumulate, dst, src, n)
@@ -376,7 +376,7 @@ void reduce_sum(const Exec& exec, Ptr out, const void* const* inputs, std::uint3
                 std::int64_t n, float factor) {
   check_size("reduce_sum", "n", n);
   check_size("reduce_sum", "count", count, 1);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(type, real(n) * (count + 1.0))))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(type, real(n) * (count + 1.0))))) return;
   SHARDSCOPE_ON_CUDA(reduce_sum, out, inputs, count, type, n, factor)
   cpu::reduce_sum(cpu_threads(exec, "reduce_sum"), out, inputs, count, type, n, factor);
 }
@@ -384,7 +384,7 @@ void reduce_sum(const Exec& exec, Ptr out, const void* const* inputs, std::uint3
 void quantize_int8(const Exec& exec, std::int8_t* values, float* scales, ConstPtr x, std::int64_t n,
                    std::int64_t group_elems) {
   check_groups("quantize_int8", n, group_elems, 1);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
   SHARDSCOPE_ON_CUDA(quantize_int8, values, scales, x, n, group_elems)
   cpu::quantize_int8(cpu_threads(exec, "quantize_int8"), values, scales, x, n, group_elems);
 }
@@ -392,7 +392,7 @@ void quantize_int8(const Exec& exec, std::int8_t* values, float* scales, ConstPt
 void dequantize_int8(const Exec& exec, Ptr x, const std::int8_t* values, const float* scales, std::int64_t n,
                      std::int64_t group_elems) {
   check_groups("dequantize_int8", n, group_elems, 1);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + real(n)))) return;
   SHARDSCOPE_ON_CUDA(dequantize_int8, x, values, scales, n, group_elems)
   cpu::dequantize_int8(cpu_threads(exec, "dequantize_int8"), x, values, scales, n, group_elems);
 }
@@ -400,8 +400,8 @@ void dequantize_int8(const Exec& exec, Ptr x, const std::int8_t* values, const f
 void quantize_int4(const Exec& exec, std::uint8_t* values, float* scales, ConstPtr x, std::int64_t n,
                    std::int64_t group_elems, const ErrorFeedback& error) {
   check_groups("quantize_int4", n, group_elems, 2);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + 0.5 * real(n) +
-                                         (error.values == nullptr ? 0 : 2 * real(n)))))
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + 0.5 * real(n) +
+                                            (error.values == nullptr ? 0 : 2 * real(n)))))
     return;
   SHARDSCOPE_ON_CUDA(quantize_int4, values, scales, x, n, group_elems, error)
   cpu::quantize_int4(cpu_threads(exec, "quantize_int4"), values, scales, x, n, group_elems, error);
@@ -412,8 +412,8 @@ void requantize_int4(const Exec& exec, std::uint8_t* values, float* scales, cons
                      const ErrorFeedback& error) {
   check_groups("requantize_int4", n, group_elems, 2);
   check_size("requantize_int4", "count", count, 1);
-  if (cost::told(exec, cost::memory_only(0.5 * real(n) * (count + 1.0) +
-                                         (error.values == nullptr ? 0 : 2 * real(n)))))
+  if (cost::metered(exec, cost::memory_only(0.5 * real(n) * (count + 1.0) +
+                                            (error.values == nullptr ? 0 : 2 * real(n)))))
     return;
   SHARDSCOPE_ON_CUDA(requantize_int4, values, scales, sources, count, n, group_elems, factor, error)
   cpu::requantize_int4(cpu_threads(exec, "requantize_int4"), values, scales, sources, count, n, group_elems,
@@ -424,7 +424,7 @@ void dequantize_sum_int4(const Exec& exec, Ptr x, const Int4Source* sources, std
                          std::int64_t n, std::int64_t group_elems, float factor) {
   check_groups("dequantize_sum_int4", n, group_elems, 2);
   check_size("dequantize_sum_int4", "count", count, 1);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + 0.5 * real(n) * count))) return;
+  if (cost::metered(exec, cost::memory_only(cost::bytes_of(x.type, real(n)) + 0.5 * real(n) * count))) return;
   SHARDSCOPE_ON_CUDA(dequantize_sum_int4, x, sources, count, n, group_elems, factor)
   cpu::dequantize_sum_int4(cpu_threads(exec, "dequantize_sum_int4"), x, sources, count, n, group_elems,
                            factor);
@@ -434,7 +434,8 @@ void dequantize_sum_int4(const Exec& exec, Ptr x, const Int4Source* sources, std
 
 void column_abs_sums(const Exec& exec, float* sums, ConstPtr x, const MatrixPart& part) {
   check_part("column_abs_sums", part);
-  if (cost::told(exec, cost::memory_only(cost::bytes_of(x.type, real(part.elems)) + 4 * real(part.columns))))
+  if (cost::metered(exec,
+                    cost::memory_only(cost::bytes_of(x.type, real(part.elems)) + 4 * real(part.columns))))
     return;
   SHARDSCOPE_ON_CUDA(column_abs_sums, sums, x, part)
   cpu::column_abs_sums(cpu_threads(exec, "column_abs_sums"), sums, x, part);
@@ -454,7 +455,7 @@ void take_columns(const Exec& exec, Ptr dst, ConstPtr x, const MatrixPart& part,
                   std::int64_t count) {
   check_part("take_columns", part);
   check_same_type("take_columns", dst.type, x.type);
-  if (cost::told(exec, cost::moved_columns(x.type, part, real(count)))) return;
+  if (cost::metered(exec, cost::moved_columns(x.type, part, real(count)))) return;
   SHARDSCOPE_ON_CUDA(take_columns, dst, x, part, chosen, count)
   cpu_threads(exec, "take_columns");
   cpu::take_columns(dst, x, part, chosen, count);
@@ -464,7 +465,7 @@ void put_columns(const Exec& exec, Ptr x, ConstPtr src, const MatrixPart& part, 
                  std::int64_t count) {
   check_part("put_columns", part);
   check_same_type("put_columns", x.type, src.type);
-  if (cost::told(exec, cost::moved_columns(x.type, part, real(count)))) return;
+  if (cost::metered(exec, cost::moved_columns(x.type, part, real(count)))) return;
   SHARDSCOPE_ON_CUDA(put_columns, x, src, part, chosen, count)
   cpu_threads(exec, "put_columns");
   cpu::put_columns(x, src, part, chosen, count);

@@ -21,7 +21,7 @@ class WorkMeter;  // kernels/cost.h
 struct Exec {
   Backend backend = Backend::cpu;
   const cuda::Context* cuda = nullptr;  ///< CUDA: stream, workspace and handles
-  WorkMeter* meter = nullptr;           ///< cost: what is told of the work
+  WorkMeter* meter = nullptr;           ///< cost: sums up the work
   int threads = 1;                      ///< CPU: worker threads a kernel may use
 };
 

@@ -42,11 +42,12 @@ void for_each_collective(const store::Store& store, std::uint32_t rank, std::int
     const store::Store& store, const RankStep& lowest, const CollectiveTimes& times);
 
 /// Outcomes of a rank's prefetches in [begin, end), a completed step: nothing gathered outlives the step it
-/// was prefetched in. What the rank itself told (prefetch_outcome); where a rank told none, derived_outcomes.
+/// was prefetched in. What the rank itself reported (prefetch_outcome); where a rank reported none,
+/// derived_outcomes.
 [[nodiscard]] Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                          std::int64_t end_ns);
 /// The same from the spans of gathers and waits, by the rule of plan::judge_prefetch: for recordings from
-/// before ranks told, and for jobs that are only watched.
+/// before ranks reported them, and for jobs that are only watched.
 [[nodiscard]] Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                                         std::int64_t end_ns);
 

@@ -54,7 +54,7 @@ std::optional<FetchCounterSums> fetch_counters(const store::Store& store, std::u
                         });
   FetchCounterSums sums;
   for (const auto& [number, micro_step] : micro_steps) {
-    if (!micro_step.known.all() && !may_lack) continue;  // an event was dropped: rather none than too low
+    if (!micro_step.known.all() && !may_lack) continue;  // an event was dropped: missing rather than too low
     sums.add({1, micro_step.counts, micro_step.counts});
   }
   if (sums.micro_steps == 0) return std::nullopt;
@@ -100,7 +100,7 @@ TraceInvalidation read_invalidation(std::uint32_t rank, const instrumentation::E
   if (fields.recorded_modules > 0) {
     result.recorded = fields.recorded_modules;
     result.cause = fields.cause;
-  } else {  // from before the event told its cause, or from a program that does not know the length
+  } else {  // from before the event had its cause, or from a program that does not know the length
     result.cause = fields.expected_module == kNoId               ? InvalidationCause::trace_too_short
                    : fields.expected_module == fields.got_module ? InvalidationCause::params_differ
                                                                  : InvalidationCause::module_differs;

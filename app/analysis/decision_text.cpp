@@ -150,7 +150,7 @@ std::string explain(FlushReason reason, std::int64_t elems, const std::string& t
 
 std::string explain(plan::SelectionCause cause, const DecisionLimits& limits) {
   switch (cause) {
-    case plan::SelectionCause::not_told:
+    case plan::SelectionCause::not_recorded:
       return {};
     case plan::SelectionCause::first:
       return "the warm-up is over";

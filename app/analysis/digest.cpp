@@ -188,7 +188,7 @@ void Digest::take_rank(const store::Store& store, std::uint32_t rank, const Step
   if (digest.ranks.empty() || rank < digest.ranks.front().rank) digest.step = window.step;
   const RankStep step = digest_rank(store, rank, window);
   pending_.durations.add(store, step);
-  // By rank: one may be heard of late.
+  // By rank: the events of one may arrive late.
   digest.ranks.insert(std::upper_bound(digest.ranks.begin(), digest.ranks.end(), rank,
                                        [](std::uint32_t r, const RankStep& known) { return r < known.rank; }),
                       step);
@@ -221,7 +221,7 @@ void Digest::complete_step(const store::Store& store) {
   if (steps_.size() >= std::max(most_rank_steps_ / std::max<std::size_t>(digest.ranks.size(), 1), kFewest)) {
     const std::size_t gone = steps_.size() / 4;
     steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(gone));
-    let_go_ += gone;
+    evicted_steps_ += gone;
   }
   steps_.push_back(std::move(digest));
   pending_ = {};

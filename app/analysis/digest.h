@@ -80,7 +80,7 @@ class Digest {
   /// For a run without an end: of so many steps of a rank in all, beyond which the oldest quarter of the
   /// steps is removed. Figures then cover the steps that are left.
   void keep_at_most(std::size_t rank_steps) { most_rank_steps_ = rank_steps; }
-  [[nodiscard]] std::size_t let_go() const noexcept { return let_go_; }  ///< steps
+  [[nodiscard]] std::size_t evicted_steps() const noexcept { return evicted_steps_; }  ///< steps
   /// Of one rank, those that have ended.
   [[nodiscard]] Checkpoints checkpoints(std::uint32_t rank) const;
   /// Index of the first step that is measured: the first step is warm-up (allocation, recording of the
@@ -115,7 +115,7 @@ class Digest {
   std::map<std::uint32_t, std::int64_t> taken_until_;  ///< by rank: end of the last step taken
   std::map<std::uint32_t, Checkpoints> checkpoints_;   ///< by rank
   std::vector<StepDigest> steps_;
-  std::size_t most_rank_steps_ = SIZE_MAX, let_go_ = 0;
+  std::size_t most_rank_steps_ = SIZE_MAX, evicted_steps_ = 0;
   Pending pending_;
   std::vector<Wait> longest_waits_;
   std::uint64_t trace_record_ = 0, trace_complete_ = 0, trace_invalidated_ = 0;

@@ -7,7 +7,7 @@
 
 #include "app/analysis/decision_text.h"
 #include "app/analysis/foreign_json.h"
-#include "app/analysis/not_told.h"
+#include "app/analysis/missing_reason.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/statistics.h"
@@ -45,7 +45,7 @@ void rank_failures(const store::Store& store, Findings& out) {
     others += fmt::format("{}{}", others.empty() ? "" : ", ", rank.rank);
   }
   out.push_back({Severity::error, "R" + store::text_of(*first).substr(1), evidence,
-                 by_itself ? "Read its last words; the other ranks end because it is gone."
+                 by_itself ? "Read its last message; the other ranks end because it is gone."
                            : "Look on its host for what killed it: out of memory, a signal, a crash.",
                  first->at_ns, first->rank});
   if (others.empty()) return;

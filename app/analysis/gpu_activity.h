@@ -75,7 +75,7 @@ struct GpuActivity {
   /// launch was not found.
   std::uint64_t dropped = 0;
   std::uint64_t not_placed = 0, no_launch = 0;
-  /// What a time of the GPU may be wrong by on its rank's clock, at most; nothing if no step told it.
+  /// What a time of the GPU may be wrong by on its rank's clock, at most; empty if no step has it.
   std::optional<std::int64_t> clock_residual_ns;
   std::uint32_t steps = 0;  ///< summed over
   void add(const GpuActivity& other);

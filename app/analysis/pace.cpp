@@ -228,7 +228,7 @@ Pace measure_pace(const store::Store& store) {
   return pace;
 }
 
-Rates nearer(const Rates& rates, const Pace& wanted, const Pace& modelled) {
+Rates calibrate(const Rates& rates, const Pace& wanted, const Pace& modelled) {
   Rates next = rates;
   next.memory_gb_per_s *= off_by(modelled.optimizer_ms, wanted.optimizer_ms);
   next.host_memory_gb_per_s *= off_by(modelled.worker_ms, wanted.worker_ms);
@@ -236,7 +236,7 @@ Rates nearer(const Rates& rates, const Pace& wanted, const Pace& modelled) {
   return next;
 }
 
-double distance(const Pace& wanted, const Pace& modelled) {
+double relative_error(const Pace& wanted, const Pace& modelled) {
   double largest = 0;
   const auto take = [&](double a, double b) {
     if (a > 1e-3 * wanted.step_ms) largest = std::max(largest, std::abs(b / a - 1));

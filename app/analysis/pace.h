@@ -49,12 +49,12 @@ struct Rates {
   LinkPace inside, between, host;
 };
 
-/// The rates that bring a run that took `modelled` with `rates` nearer to `wanted`: each in the proportion by
-/// which its own part was off.
-[[nodiscard]] Rates nearer(const Rates& rates, const Pace& wanted, const Pace& modelled);
+/// One step of calibration: scales each of `rates` by the ratio of `wanted` to `modelled` in its own part,
+/// where `modelled` is the pace of a run simulated with `rates`.
+[[nodiscard]] Rates calibrate(const Rates& rates, const Pace& wanted, const Pace& modelled);
 /// Largest relative difference of work, optimizer and worker between the two; parts that are not there, or
 /// are below a thousandth of the step, do not count.
-[[nodiscard]] double distance(const Pace& wanted, const Pace& modelled);
+[[nodiscard]] double relative_error(const Pace& wanted, const Pace& modelled);
 
 /// As a hardware file (docs/simulate.md).
 [[nodiscard]] std::string hardware_file(const Rates& rates, const std::string& description,

@@ -58,16 +58,18 @@ Prefetch prefetch_outcomes(const store::Store& store, std::uint32_t rank, std::i
 Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::int64_t begin_ns,
                           std::int64_t end_ns) {
   Prefetch result;
-  // By gather: whether a module came to use one of its parameters, and whether any was given up with a trace.
-  // A wait is not yet a use: what an invalidation or the step gives up is waited for too, then freed.
+  // By gather: whether a module came to use one of its parameters, and whether any was released with an
+  // invalidated trace. A wait is not yet a use: what an invalidation or the end of the step releases is
+  // waited for too, then freed.
   struct Fate {
-    bool told = false, used = false, given_up = false;
+    bool reported = false, used = false, invalidated = false;
   };
   std::map<std::uint32_t, Fate> issued;
   std::int64_t last_invalidation_ns = INT64_MIN;
   std::map<std::uint32_t, std::int64_t> issued_at_ns;
   // The host issues ahead of the device, often steps ahead: a prefetch belongs to the window in which its
-  // gather starts, which a parameter's status tells. Without statuses (less detail) the issue must serve.
+  // gather starts, which a parameter's status shows. Without statuses (less detail) the time of issue is
+  // used.
   constexpr auto kInFlight = static_cast<std::uint8_t>(plan::ParamStatus::in_flight);
   const std::array<std::uint8_t, 2> started{
       ev::status_code(kInFlight, ev::StatusCause::prefetch),
@@ -97,9 +99,9 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
     if (found == issued.end()) continue;
     Fate& fate = found->second;
     const plan::ParamStatus status = change.status.status();
-    fate.told = fate.told || status != plan::ParamStatus::in_flight;
+    fate.reported = fate.reported || status != plan::ParamStatus::in_flight;
     fate.used = fate.used || status == plan::ParamStatus::available;
-    fate.given_up = fate.given_up || change.cause == ev::StatusCause::invalidation;
+    fate.invalidated = fate.invalidated || change.cause == ev::StatusCause::invalidation;
   }
 
   std::map<std::uint32_t, store::Span> gathers, waits;
@@ -123,8 +125,8 @@ Prefetch derived_outcomes(const store::Store& store, std::uint32_t rank, std::in
   for (const auto& [id, fate] : issued) {
     const auto gather = gathers.find(id);
     const auto wait = waits.find(id);
-    if (wait == waits.end() || (fate.told && !fate.used)) {
-      const bool broken = fate.told ? fate.given_up : last_invalidation_ns >= issued_at_ns[id];
+    if (wait == waits.end() || (fate.reported && !fate.used)) {
+      const bool broken = fate.reported ? fate.invalidated : last_invalidation_ns >= issued_at_ns[id];
       count(result, plan::outcome_of_unused(broken), 0);
       continue;
     }

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "app/analysis/not_told.h"
+#include "app/analysis/missing_reason.h"
 #include "app/analysis/spans.h"
 #include "app/analysis/zero_settings.h"
 #include "instrumentation/gate.h"
@@ -213,7 +213,7 @@ Scheduling compare_scheduling(const store::Store& store, std::uint32_t rank, std
   const std::optional<MicroStepGates> micro = micro_step_at(store, rank, at_ns);
   if (!micro) {
     return missing("No micro-step with its module boundaries yet: " +
-                   not_told("gates", ev::Detail::modules, store.recorded_detail()) + ".");
+                   missing_reason("gates", ev::Detail::modules, store.recorded_detail()) + ".");
   }
   const MicroStepGates& gates = *micro;
   for (std::size_t i = 0; i + 1 < gates.size(); ++i) {

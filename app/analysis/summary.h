@@ -118,7 +118,7 @@ struct MemoryModel {
   };
   std::vector<Offloaded> offloaded;
 };
-/// Micro-steps of all ranks that recorded or followed the fetch trace, and how often it was given up.
+/// Micro-steps of all ranks that recorded or followed the fetch trace, and how often it was invalidated.
 struct TraceCounts {
   std::uint64_t record = 0, complete = 0, invalidated = 0;
 };
@@ -146,8 +146,9 @@ struct Summary {
   std::uint64_t events = 0;  ///< that the figures are made of
   store::Losses losses;
   std::optional<instrumentation::Detail> recorded_detail;  ///< the highest of which there is anything
-  std::optional<std::vector<store::Store::UnbegunEnds>> unbegun_ends;  ///< unknown of older recordings
-  /// What is missing or damaged in the recording, in words: of RecordingInfo, set by who opened it.
+  std::optional<std::vector<store::Store::UnbegunEnds>> unmatched_ends;  ///< unknown of older recordings
+  /// What is missing or damaged in the recording, as text: of RecordingInfo, set by the caller that opened
+  /// it.
   std::vector<std::string> problems;
   std::uint32_t steps = 0;           ///< completed
   std::uint32_t steps_measured = 0;  ///< without the first (warm-up) where there are more
@@ -175,7 +176,7 @@ struct Summary {
   std::optional<TraceCounts> trace;  ///< unknown where stage 3 recorded no mode of it
   std::optional<TraceInvalidation> first_invalidation;  ///< of the lowest rank that has one
   std::string first_invalidation_text;                  ///< explain() of it
-  std::optional<Scheduling> scheduling;                 ///< filled by who shows it: compare_scheduling()
+  std::optional<Scheduling> scheduling;                 ///< set by the caller: compare_scheduling()
 };
 [[nodiscard]] Summary summarize(const store::Store& store);
 [[nodiscard]] std::string to_json(const Summary& summary);
@@ -210,7 +211,7 @@ class Digest;  // digest.h
 struct Run {
   const store::Store* store = nullptr;
   const Summary* summary = nullptr;
-  const Digest* digest = nullptr;  ///< of all its steps, from who has one; else it is made
+  const Digest* digest = nullptr;  ///< of all its steps, where the caller has one; else it is made
 };
 /// A against B. Several runs on a side (repeats) are pooled step by step, so that the spread holds what
 /// differs between repeats too.

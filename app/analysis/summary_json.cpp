@@ -5,7 +5,7 @@
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework_json.h"
 #include "app/analysis/summary.h"
-#include "app/analysis/unbegun_json.h"
+#include "app/analysis/unmatched_ends_json.h"
 #include "app/store/model_states.h"
 #include "app/store/names.h"
 
@@ -194,7 +194,7 @@ std::string to_json(const Summary& s) {
   out["lost_messages"] = s.losses.lost_messages;
   out["damaged_events"] = s.losses.damaged_events;
   out["absent_events"] = s.losses.absent_events;
-  out["ends_without_begin"] = unbegun_json(s.unbegun_ends);
+  out["ends_without_begin"] = unmatched_ends_json(s.unmatched_ends);
   out["problems"] = s.problems;
   out["steps"] = s.steps;
   out["steps_measured"] = s.steps_measured;

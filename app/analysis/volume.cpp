@@ -98,7 +98,7 @@ const char* name_of(VolumeCause cause) noexcept {
       return "shared weights";
     case VolumeCause::repeated:
       return "repeated uses";
-    case VolumeCause::in_vain:
+    case VolumeCause::unused:
       return "gathered in vain";
     case VolumeCause::no_gradient:
       return "no gradient";
@@ -128,8 +128,8 @@ const char* explain(VolumeCause cause) noexcept {
       return "tied or external weights are gathered again for another module that uses them";
     case VolumeCause::repeated:
       return "modules used several times in a pass, or recomputed in backward, gather again";
-    case VolumeCause::in_vain:
-      return "gathered more often than used: given up with a broken trace, or released before use";
+    case VolumeCause::unused:
+      return "gathered more often than used: released unused, with an invalidated trace or without";
     case VolumeCause::no_gradient:
       return "parameters that got no gradient in a micro-step are not reduced";
     case VolumeCause::all_reduced:
@@ -308,7 +308,7 @@ void VolumeModel::add_gathers(const Counts& counts, VolumeParts& parts) const {
       const double used = std::clamp(uses, expected, gathers);
       const double repeated = off * ((used - expected) / (gathers - expected));
       at(parts, VolumeCause::repeated) += repeated;
-      at(parts, VolumeCause::in_vain) += off - repeated;
+      at(parts, VolumeCause::unused) += off - repeated;
     }
   }
 }

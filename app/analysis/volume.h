@@ -23,7 +23,7 @@ enum class VolumeCause : std::uint8_t {
   kept,         ///< kept between uses, or already fetched for a later one: not gathered again
   shared,       ///< used by several modules (tied, external): gathered again for another of them
   repeated,     ///< used several times in a pass (reused module, recomputed forward): gathered again
-  in_vain,      ///< gathered more often than used: given up after a broken trace, or released unused
+  unused,       ///< gathered more often than used: released unused, with an invalidated trace or without
   no_gradient,  ///< without a gradient in a micro-step: not reduced
   all_reduced,  ///< gradients all-reduced where a reduction to the owners would do
   other_way,    ///< hpZ: from all ranks where the expression counts the small group, or the reverse

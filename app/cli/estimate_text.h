@@ -14,7 +14,7 @@ namespace shardscope::cli {
 
 /// DeepSpeed's two estimators.
 enum class EstimatedStage : std::uint8_t { zero2, zero3 };
-/// Rows of ZeRO-2 or ZeRO-3. Those that offload tell what of the host memory is pinned, per node.
+/// Rows of ZeRO-2 or ZeRO-3. Those that offload list the pinned part of the host memory, per node.
 [[nodiscard]] nlohmann::json estimate_json(const plan::EstimateInput& input,
                                            const std::vector<plan::EstimateRow>& rows, EstimatedStage stage,
                                            std::int64_t accumulation_steps);

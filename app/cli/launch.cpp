@@ -42,7 +42,7 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
                                       const std::string& config_name, const std::string& publish_endpoint,
                                       const std::string& run_id) {
   std::vector<std::string> command;
-  // One rank needs nobody to start it, so that a machine without MPI's programs will do.
+  // One rank needs no launcher, so that a machine without MPI's programs will do.
   if (options.ranks > 1 || on_path("mpirun")) {
     command.emplace_back("mpirun");
     if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
@@ -195,7 +195,7 @@ LaunchResult launch(LaunchOptions options) {
   collecting.record_path = options.record;
   collecting.keys = options.keys;
   collecting.insecure = options.insecure;
-  // Nobody else's greeting can be taken for this run's.
+  // The greeting of another run cannot be taken for this one's.
   std::random_device random;
   collecting.run_id = fmt::format("{:08x}{:08x}", random(), random());
   SocketFiles sockets;

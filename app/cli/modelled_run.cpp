@@ -57,8 +57,8 @@ Measured ModelledRun::fit(analysis::Rates& rates, const TemporaryConfig& config,
   for (int round = 0; round < kRounds; ++round) {
     set_machine(rates, machine.description, machine.ranks_per_node, wanted);
     modelled.emplace(read_measured(play(config, "recorded", machine.steps)));
-    if (analysis::distance(wanted, modelled->pace) < kCloseEnough) break;
-    rates = analysis::nearer(rates, wanted, modelled->pace);
+    if (analysis::relative_error(wanted, modelled->pace) < kCloseEnough) break;
+    rates = analysis::calibrate(rates, wanted, modelled->pace);
   }
   return std::move(*modelled);
 }

@@ -45,7 +45,7 @@ class Process {
 [[nodiscard]] std::string sibling_program(const std::string& name);
 
 /// From now on SIGINT, SIGTERM, SIGQUIT and SIGHUP (a terminal or an ssh connection that was closed) are
-/// wishes to end: what is being recorded is finished first. The third ends the program at once. Standard
+/// asks to end: what is being recorded is finished first. The third ends the program at once. Standard
 /// output and error of a terminal that is gone go nowhere, so that writing to them does not end it either.
 void install_interrupt_handler();
 [[nodiscard]] bool interrupted() noexcept;

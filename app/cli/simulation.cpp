@@ -67,12 +67,12 @@ Played play(const SimulationCommand& command, const std::string& publish,
       progress(line);
     }
   };
-  bool told_to_stop = false;
+  bool stopping = false;
   while (player.read_lines(std::chrono::milliseconds(100), take) || player.running()) {
-    if (interrupted() && !std::exchange(told_to_stop, true)) player.signal(SIGTERM);
+    if (interrupted() && !std::exchange(stopping, true)) player.signal(SIGTERM);
   }
   played.code = player.wait();
-  if (told_to_stop) {
+  if (stopping) {
     played.code = interrupt_code();
     played.failure = fmt::format("interrupted ({}) before the simulation's end", interrupt_name());
   }

@@ -10,7 +10,7 @@
 
 namespace shardscope::cli {
 
-/// What zero_simulate is told; empty texts are left out.
+/// Arguments of zero_simulate; empty texts are left out.
 struct SimulationCommand {
   std::string model, config;
   std::string config_name;  ///< of a file that is not the user's: what messages call it
@@ -29,7 +29,7 @@ struct SimulationCommand {
 struct Played {
   int code = 0;
   std::string failure;  ///< why code is not 0
-  std::string outcome;  ///< the JSON line, if asked for
+  std::string outcome;  ///< the JSON line, if requested
 };
 
 /// Two connections of every rank come in.

@@ -15,7 +15,7 @@ class SocketFiles {
   ~SocketFiles();
   SocketFiles(const SocketFiles&) = delete;
   SocketFiles& operator=(const SocketFiles&) = delete;
-  /// Somebody listens at `endpoint` now.
+  /// A process listens at `endpoint` now.
   void of(const std::string& endpoint);
 
  private:

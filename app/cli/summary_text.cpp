@@ -9,7 +9,7 @@
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/framework_json.h"
 #include "app/analysis/memory.h"
-#include "app/analysis/not_told.h"
+#include "app/analysis/missing_reason.h"
 #include "app/analysis/quantity_text.h"
 #include "app/cli/say.h"
 #include "app/store/names.h"
@@ -125,7 +125,7 @@ std::string summary_text(const analysis::Summary& s) {
     text += plain_format("{:<14} {}\n", name, value);
   };
   using instrumentation::Capability;
-  const auto not_told = [&s](const char* what, instrumentation::Detail from, Capability capability) {
+  const auto missing_reason = [&s](const char* what, instrumentation::Detail from, Capability capability) {
     return analysis::missing_reason(s, what, from, capability);
   };
   const auto over = [&](std::uint32_t steps, std::uint32_t all) {
@@ -141,8 +141,8 @@ std::string summary_text(const analysis::Summary& s) {
   if (s.link_gbps > 0)
     line("link", fmt::format("emulated: {} Gbit/s, {} µs", s.link_gbps, s.link_latency_us));
   line("events", fmt::format("{}, {}", s.events, store::text_of(s.losses)));
-  if (s.unbegun_ends && !store::unbegun_by_rank(*s.unbegun_ends).empty()) {
-    line("", "nothing explains that these ended: " + store::unbegun_by_rank(*s.unbegun_ends));
+  if (s.unmatched_ends && !store::unbegun_by_rank(*s.unmatched_ends).empty()) {
+    line("", "nothing explains that these ended: " + store::unbegun_by_rank(*s.unmatched_ends));
   }
   for (const std::string& problem : s.problems) line("problem", problem);
   line("steps", fmt::format("{} ({} measured, without the first)", s.steps, s.steps_measured));
@@ -161,8 +161,8 @@ std::string summary_text(const analysis::Summary& s) {
                        ? fmt::format("{} measured ({})",
                                      analysis::bytes_text(*s.memory_model.measured_bytes_per_rank),
                                      or_dash(s.memory_model.excess_pct, "{:+.2f} %"))
-                       : "not measured: " +
-                             not_told("memory events", instrumentation::Detail::params, Capability::memory)));
+                       : "not measured: " + missing_reason("memory events", instrumentation::Detail::params,
+                                                           Capability::memory)));
   for (const analysis::MemoryPart& part : s.memory_model.parts) {
     line("", fmt::format("{} {}: {}", more(part.bytes), analysis::name_of(part.cause),
                          analysis::explain(part.cause)));
@@ -190,23 +190,23 @@ std::string summary_text(const analysis::Summary& s) {
   }
   line("", s.unexplained_elements_per_step
                ? fmt::format("{:.0f} unexplained", *s.unexplained_elements_per_step)
-               : "what differs is not known: " + not_told("gathers and gradients of parameters",
-                                                          instrumentation::Detail::params,
-                                                          Capability::collective_parts));
+               : "what differs is not known: " + missing_reason("gathers and gradients of parameters",
+                                                                instrumentation::Detail::params,
+                                                                Capability::collective_parts));
   const bool fetches = s.stage == 3;
   line("prefetch",
        !fetches ? analysis::partitioning_name(s.kind, s.stage) + " has none: parameters stay where they are"
-       : s.prefetch
-           ? prefetch_text(*s.prefetch)
-           : "not known: " + not_told("prefetches", instrumentation::Detail::params, Capability::prefetches));
+       : s.prefetch ? prefetch_text(*s.prefetch)
+                    : "not known: " + missing_reason("prefetches", instrumentation::Detail::params,
+                                                     Capability::prefetches));
   if (s.prefetch && s.stage == 3) over(s.prefetch_steps, s.steps);
   line("trace", !fetches || s.kind == analysis::Framework::fsdp2
                     ? analysis::partitioning_name(s.kind, s.stage) + " has none"
                 : s.trace ? fmt::format("{} record, {} complete, {} invalidated (all ranks{})",
                                         s.trace->record, s.trace->complete, s.trace->invalidated,
                                         s.lacking_steps > 0 ? "; at least: events are missing" : "")
-                          : "not known: " +
-                                not_told("modes of it", instrumentation::Detail::phases, Capability::trace));
+                          : "not known: " + missing_reason("modes of it", instrumentation::Detail::phases,
+                                                           Capability::trace));
   if (s.first_invalidation) {
     line("", fmt::format("first invalidated at trace step {} of rank {}, which {}",
                          s.first_invalidation->trace_step, s.first_invalidation->rank,
@@ -247,11 +247,12 @@ std::string summary_text(const analysis::Summary& s) {
         peak == rank.memory_peak.end() ? std::string("—") : fmt::format("{:.2f}", mib(peak->second.total())));
   }
   if (!s.ranks.empty() && known_steps < s.steps_measured) {
-    text += fmt::format("what was computed in {} of the {} measured steps is not known: {}\n",
-                        s.steps_measured - known_steps, s.steps_measured,
-                        known_steps > 0 ? "nothing of it was recorded in them"
-                                        : not_told("modules, kernels and optimizer steps",
-                                                   instrumentation::Detail::modules, Capability::modules));
+    text +=
+        fmt::format("what was computed in {} of the {} measured steps is not known: {}\n",
+                    s.steps_measured - known_steps, s.steps_measured,
+                    known_steps > 0 ? "nothing of it was recorded in them"
+                                    : missing_reason("modules, kernels and optimizer steps",
+                                                     instrumentation::Detail::modules, Capability::modules));
   }
   if (known_steps > 0 && std::any_of(s.ranks.begin(), s.ranks.end(),
                                      [](const auto& rank) { return rank.time.unrecorded_ns > 0; })) {

@@ -19,7 +19,7 @@ class UserError : public std::runtime_error {
   int exit_code_;
 };
 
-/// Set by the verb that was asked for; run by main after parsing.
+/// Set by the chosen verb; run by main after parsing.
 using Action = std::function<int()>;
 
 void add_run(CLI::App& app, Action& action);

@@ -188,8 +188,9 @@ void add_attach(CLI::App& app, Action& action) {
   verb->add_option("--listen", options->collector.listen, "Endpoint the ranks publish to")
       ->check(kEndpoint)
       ->capture_default_str();
-  verb->add_option("--keys", options->collector.keys,
-                   "Let in who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
+  verb->add_option(
+      "--keys", options->collector.keys,
+      "Let in programs that have a key of this folder (`shardscope keys DIR`, docs/security.md)");
   verb->add_flag(
       "--insecure", options->collector.insecure,
       "Without keys: whoever reaches the endpoint can read and control the run (docs/security.md)");

@@ -67,7 +67,7 @@ int collect(const collector::CollectorOptions& options, const std::string& doing
   if (status.stalled + status.flooding != 0) {
     fmt::print(
         stderr,
-        "shardscope: cut off: {} viewers that did not take what they had asked for, {} connections that "
+        "shardscope: cut off: {} viewers that did not take what they had requested, {} connections that "
         "sent more than is kept of messages that are not whole\n",
         status.stalled, status.flooding);
   }
@@ -106,7 +106,7 @@ void add_common(CLI::App& verb, Options& options) {
       ->check(kEndpoint)
       ->capture_default_str();
   verb.add_option("--keys", options.collector.keys,
-                  "Let in who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
+                  "Let in programs that have a key of this folder (`shardscope keys DIR`, docs/security.md)");
   verb.add_flag("--insecure", options.collector.insecure,
                 "Without keys: whoever reaches the endpoint can read and control the run (docs/security.md)");
   verb.add_flag("--overwrite", options.overwrite, "Replace an existing recording");

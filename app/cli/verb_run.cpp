@@ -113,8 +113,9 @@ void add_run(CLI::App& app, Action& action) {
                    "Endpoint of the collector, for `shardscope view ENDPOINT`; port 0 chooses a free one")
       ->check(kEndpoint)
       ->capture_default_str();
-  verb->add_option("--keys", options->keys,
-                   "Let in who has a key of this folder (`shardscope keys DIR`, docs/security.md)");
+  verb->add_option(
+      "--keys", options->keys,
+      "Let in programs that have a key of this folder (`shardscope keys DIR`, docs/security.md)");
   verb->add_flag(
       "--insecure", options->insecure,
       "Without keys: whoever reaches the endpoint can read and control the run (docs/security.md)");

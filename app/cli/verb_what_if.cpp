@@ -124,7 +124,7 @@ int what_if(const WhatIfOptions& options) {
   analysis::Pace pace;
   try {
     pace = analysis::measure_pace(recorded);
-    if (pace.work_ms <= 0) throw std::invalid_argument("it does not tell what was computed");
+    if (pace.work_ms <= 0) throw std::invalid_argument("it has no record of what was computed");
   } catch (const std::invalid_argument& error) {
     throw UserError(fmt::format("{}: {}; record a run of several steps at detail modules or finer",
                                 options.recording, error.what()));

@@ -10,7 +10,7 @@
 #include "app/analysis/framework_json.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/summary.h"
-#include "app/analysis/unbegun_json.h"
+#include "app/analysis/unmatched_ends_json.h"
 #include "app/cli/artifacts.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/say.h"
@@ -83,7 +83,7 @@ int print_info(const Reading& reading) {
         out["control"].push_back({{"at_ns", message.at_ns}, {"text", message.text}});
     }
     out["detail_lowered"] = store::detail_was_lowered(store.messages());
-    out["ends_without_begin"] = analysis::unbegun_json(store.unbegun_ends());
+    out["ends_without_begin"] = analysis::unmatched_ends_json(store.unbegun_ends());
     if (store.has_tables()) {
       const auto& t = store.tables();
       out["run"] = {{"id", t.run_id},

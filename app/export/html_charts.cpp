@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "app/analysis/memory.h"
-#include "app/analysis/not_told.h"
+#include "app/analysis/missing_reason.h"
 #include "app/export/html_parts.h"
 #include "app/store/names.h"
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "app/analysis/memory.h"
-#include "app/analysis/not_told.h"
+#include "app/analysis/missing_reason.h"
 #include "app/export/html_parts.h"
 #include "app/export/output_file.h"
 #include "app/store/control_text.h"
@@ -395,7 +395,7 @@ std::string html_report(const store::Store& store, const analysis::Summary& s,
     if (model.unexplained_bytes)
       body += fmt::format("<p>{} bytes are unexplained.</p>", *model.unexplained_bytes);
     page += section(fmt::format("Memory of rank {}", worst->rank).c_str(), body,
-                    "Device pool, as asked for from the arenas; the rank with the largest peak.");
+                    "Device pool, as requested from the arenas; the rank with the largest peak.");
   }
   page += section(
       "Communication", communication_html(s),

@@ -21,7 +21,7 @@ using instrumentation::StreamId;
 
 constexpr double kLane = 16, kGap = 2, kRankGap = 10;
 
-/// Of the GPU's work: by its stream, or by whom it was for.
+/// Of the GPU's work: by its stream, or by its owner.
 const char* gpu_colour(const store::Span& span, StreamId stream) {
   using instrumentation::GpuOwner;
   using instrumentation::GpuWork;

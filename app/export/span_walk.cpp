@@ -26,9 +26,9 @@ bool can_be_work(EventKind kind) noexcept {
   return ev::is_begin(kind) && ev::role_of(kind) == ev::EventRole::work;
 }
 
-/// Where the GPU itself was recorded its kernels and copies are the work, and the spans of the runtime's
-/// streams say what it was for.
-bool is_told_by_gpu(const Store& store, store::LaneId lane) {
+/// Where the GPU itself was recorded, its kernels and copies are the work; the spans of the runtime's streams
+/// are their cause.
+bool shown_by_gpu_records(const Store& store, store::LaneId lane) {
   switch (lane.stream) {
     case ev::StreamId::compute:
     case ev::StreamId::gather:
@@ -44,7 +44,7 @@ bool is_told_by_gpu(const Store& store, store::LaneId lane) {
 
 void walk_spans(const Store& store, store::LaneId lane, const std::function<void(const WalkedSpan&)>& visit) {
   const std::uint8_t depths = store.depth_count(lane);
-  const bool elsewhere = is_told_by_gpu(store, lane);
+  const bool elsewhere = shown_by_gpu_records(store, lane);
   std::vector<std::vector<Span>> rows(depths);
   std::vector<std::size_t> next(depths, 0);
   // Part by part, so that memory does not grow with the run.

@@ -1,4 +1,4 @@
-// An SQLite file with tables named and shaped like those of an Nsight Systems export, for those who have
+// An SQLite file with tables named and shaped like those of an Nsight Systems export, for users who have
 // queries for it, beside our own tables (steps, memory, parameters).
 #pragma once
 

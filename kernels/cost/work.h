@@ -48,8 +48,8 @@ namespace shardscope::kernels::cost {
   return memory_only(bytes_of(type, 2 * elems) + 4 * count);
 }
 
-/// True when `exec` asks for the work and not for the result; it has then been told.
-[[nodiscard]] inline bool told(const Exec& exec, const Work& work) {
+/// Adds `work` to the meter of a Backend::cost execution. True: the caller returns without computing.
+[[nodiscard]] inline bool metered(const Exec& exec, const Work& work) {
   if (exec.backend != Backend::cost) return false;
   exec.meter->add(work);
   return true;

@@ -36,9 +36,9 @@ struct Gemm {
   std::int64_t ld_beside = 0;  ///< of operand or activation
 };
 void gemm(const Gemm& shape, const float* a, const float* b, float* c, const float* bias);
-/// Whether products can be asked for row sums in passing.
+/// Whether a product can compute row sums on the way.
 [[nodiscard]] bool gemm_adds_row_sums() noexcept;
-/// Whether MatmulPrecision::highest was asked for.
+/// Whether MatmulPrecision::highest is set.
 [[nodiscard]] bool sums_in_double() noexcept;
 
 }  // namespace shardscope::kernels::cpu

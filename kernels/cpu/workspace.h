@@ -8,7 +8,7 @@
 
 namespace shardscope::kernels::cpu {
 
-/// Who uses a block; two uses that overlap in time must name different slots.
+/// The user of a block; two uses that overlap in time must name different slots.
 enum class Slot : std::uint8_t {
   matrix_a,
   matrix_b,

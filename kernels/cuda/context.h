@@ -39,7 +39,7 @@ class Context {
   enum class Attention : std::uint8_t { own, cudnn };
   [[nodiscard]] Attention attention() const noexcept { return attention_; }
   struct CudnnAttention;  ///< cudnn_attention.h: handle and the plan of each shape
-  /// Made when it is first asked for.
+  /// Created on first use.
   [[nodiscard]] CudnnAttention& cudnn_attention() const;
 
  private:

@@ -184,7 +184,7 @@ void CudnnGraph::plan(cudnnHandle_t handle) {
             static_cast<std::int64_t>(all.size()), all.data());
   graph.finalize();
   if (plan_one_of(CUDNN_HEUR_MODE_A) || plan_one_of(CUDNN_HEUR_MODE_FALLBACK)) return;
-  const std::string why = library_.last_words();
+  const std::string why = library_.last_error_text();
   throw_bad_argument(kernel_, "cuDNN has no way to do it on this device" + (why.empty() ? "" : ": " + why) +
                                   "; SHARDSCOPE_ATTENTION=own does it by a kernel of its own");
 }

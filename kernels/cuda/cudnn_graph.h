@@ -61,7 +61,7 @@ class CudnnGraph {
   Tensor number(float value);
 
   void multiply(Tensor c, Tensor a, Tensor b);  ///< c = a b, sums in fp32
-  /// y = x, or x and b, in the way of `mode`; fp32 unless told.
+  /// y = x, or x and b, in the way of `mode`; fp32 unless given.
   void pointwise(cudnnPointwiseMode_t mode, Tensor y, Tensor x, std::optional<Tensor> b = std::nullopt,
                  cudnnDataType_t compute = CUDNN_DATA_FLOAT);
   void select(Tensor y, Tensor x, Tensor otherwise, Tensor where);  ///< x where `where`, else `otherwise`

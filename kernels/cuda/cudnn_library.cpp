@@ -6,12 +6,12 @@ namespace shardscope::kernels::cuda {
 
 void CudnnLibrary::check(cudnnStatus_t result, const char* kernel, const char* call) const {
   if (result == CUDNN_STATUS_SUCCESS) return;
-  const std::string more = last_words();
+  const std::string more = last_error_text();
   throw_bad_argument(kernel,
                      std::string(call) + ": " + error_string(result) + (more.empty() ? "" : ": " + more));
 }
 
-std::string CudnnLibrary::last_words() const {
+std::string CudnnLibrary::last_error_text() const {
   char text[512] = "";
   last_error(text, sizeof text);
   return text;

@@ -1,5 +1,5 @@
-// cuDNN's functions that the kernels call. Loaded when they are first asked for, so that programs run where
-// there is no cuDNN as long as nobody chooses it.
+// cuDNN's functions that the kernels call. Loaded on first use, so that programs run
+// without cuDNN as long as no kernel selects it.
 #pragma once
 
 #include <cudnn.h>
@@ -22,14 +22,14 @@ struct CudnnLibrary {
   decltype(&::cudnnBackendFinalize) finalize = nullptr;
   decltype(&::cudnnBackendExecute) execute = nullptr;
 
-  /// Throws KernelError with what cuDNN says of it. `kernel`: who asked; `call`: what for.
+  /// Throws KernelError with cuDNN's error text, for the call `call` in `kernel`.
   void check(cudnnStatus_t result, const char* kernel, const char* call) const;
-  /// What cuDNN said of the last call of this thread that failed; may be empty.
-  [[nodiscard]] std::string last_words() const;
+  /// cuDNN's text about the last call of this thread that failed; may be empty.
+  [[nodiscard]] std::string last_error_text() const;
 };
 
 /// Throws KernelError for a version that would compute wrong gradients: before 9.6 the sums of dq had to be
-/// cleared by who calls (NVIDIA's frontend, scaled_dot_product_flash_attention.h, dQ_accum).
+/// cleared by the caller (NVIDIA's frontend, scaled_dot_product_flash_attention.h, dQ_accum).
 void check_cudnn_version(std::size_t version, const char* kernel);
 
 /// Throws KernelError naming what is missing.

@@ -81,8 +81,8 @@ struct LaneColumns {
   }
 };
 
-/// The sum over the team, on every lane. `places` are used by nobody else until all have come to the next
-/// one.
+/// The sum over the team, on every lane. No other code may write `places` until all lanes have
+/// entered the next team_sum().
 __device__ __forceinline__ float2 team_sum(float2 x, float2 (&places)[kMostTeam]) {
   x = {warp_sum(x.x), warp_sum(x.y)};
   const unsigned warps = blockDim.x / 32;

@@ -147,7 +147,7 @@ __device__ void keep_error(const WithError<Source>& source, const ErrorFeedback&
   for (std::int64_t i = r.begin + threadIdx.x; i < r.end; i += kThreads) {
     most = max(most, __float_as_uint(next(i)) & 0x7FFFFFFFU);
   }
-  most = block_largest(most);  // also a barrier: nobody needs the old scale's neighbours after it
+  most = block_largest(most);  // also a barrier: no thread needs the old scale's neighbours after it
   const Scale e = scale_of(most, 127);
   const bool finite = most < 0x7F800000U;
   for (std::int64_t i = r.begin + threadIdx.x; i < r.end; i += kThreads) {

@@ -1,4 +1,4 @@
-// Checksums of a file by blocks, so that a reader who needs a part of a file verifies that part and no more.
+// Checksums of a file by blocks, so that reading a part of a file verifies that part and no more.
 #pragma once
 
 #include <cstddef>

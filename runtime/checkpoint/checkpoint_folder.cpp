@@ -136,7 +136,7 @@ void CheckpointFolder::commit(const Manifest& manifest) const {
 }
 
 void CheckpointFolder::discard(std::int64_t step) const noexcept {
-  std::error_code ignored;  // there is a failure to tell already
+  std::error_code ignored;  // another failure is being reported
   fs::remove_all(partial(step), ignored);
 }
 

@@ -28,7 +28,7 @@ class CommunicatorCore final : public Communicator {
                    std::unique_ptr<Transport> transport, base::EmulatedLink link,
                    std::atomic<std::uint32_t>& sequence, bool compare = false);
 
-  /// Waits for its collectives that are still queued. When an exception ends the rank it first tells the
+  /// Waits for its collectives that are still queued. When an exception ends the rank it first notifies the
   /// others, since collectives half way would otherwise wait for a rank that never comes.
   ~CommunicatorCore() override;
   CommunicatorCore(const CommunicatorCore&) = delete;

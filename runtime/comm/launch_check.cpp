@@ -16,7 +16,7 @@ std::uint32_t number(const Environment& environment, const char* name) {
   return error == std::errc() && at == end ? value : 0;
 }
 
-std::string told(const char* launcher, const char* name, std::uint32_t ranks, const char* advice) {
+std::string message(const char* launcher, const char* name, std::uint32_t ranks, const char* advice) {
   return std::string(launcher) + " started this process as one of " + std::to_string(ranks) + " ranks (" +
          name + "=" + std::to_string(ranks) + "), but it finds no other: each would train alone; " + advice;
 }
@@ -30,7 +30,7 @@ std::optional<std::string> unmet_launch(const Environment& environment, std::uin
     const std::uint32_t ranks = number(environment, name);
     by_mpi = by_mpi || ranks > 0;
     if (ranks < 2) continue;
-    return told(
+    return message(
         "mpirun", name, ranks,
         "it is another MPI's than the one that zero_train is built with: use Open MPI's own mpirun, or "
         "build with the MPI that is here");
@@ -41,15 +41,16 @@ std::optional<std::string> unmet_launch(const Environment& environment, std::uin
       const std::uint32_t ranks = number(environment, name);
       if (ranks == 0) continue;
       if (ranks == 1) break;
-      return told("srun", name, ranks,
-                  "start the ranks with srun --mpi=pmix (srun --mpi=list says what there is), or with mpirun "
-                  "inside the allocation");
+      return message(
+          "srun", name, ranks,
+          "start the ranks with srun --mpi=pmix (srun --mpi=list says what there is), or with mpirun "
+          "inside the allocation");
     }
   }
   if (const std::uint32_t ranks = number(environment, "WORLD_SIZE"); ranks > 1) {
-    return told("torchrun or deepspeed", "WORLD_SIZE", ranks,
-                "start the ranks with mpirun -n or shardscope run --ranks; if one rank is meant, unset "
-                "WORLD_SIZE");
+    return message("torchrun or deepspeed", "WORLD_SIZE", ranks,
+                   "start the ranks with mpirun -n or shardscope run --ranks; if one rank is meant, unset "
+                   "WORLD_SIZE");
   }
   return std::nullopt;
 }

@@ -33,14 +33,14 @@ class Transport {
   /// Returns when no rank reads this rank's memory any more.
   virtual void leave(const Collective& collective) = 0;
   /// move() queues what it does on the device and returns before that is done: nothing of it can be timed or
-  /// held back on the calling thread, and enter() and leave() meet nobody.
+  /// held back on the calling thread, and enter() and leave() wait for no rank.
   [[nodiscard]] virtual bool asynchronous() const noexcept { return false; }
   /// The ranks compare each collective before one of them touches another's memory, in enter() or where the
   /// bytes are moved.
   [[nodiscard]] virtual bool compares() const noexcept { return true; }
   /// Throws when a rank has failed.
   virtual void check_failure() const = 0;
-  /// This rank is being left by an exception whose message World::fail will tell later, if at all.
+  /// This rank is being left by an exception whose message World::fail may send later.
   virtual void abandon() noexcept = 0;
 
   /// all[k*mine.size() ...) = mine of rank k. `what` names the call, alike on every rank.

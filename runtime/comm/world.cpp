@@ -40,8 +40,8 @@ void compare_groups(const std::string& name, const Group& group, Transport& tran
   transport.host_all_gather(("make " + name).c_str(), std::as_bytes(std::span(&mine, 1)),
                             std::as_writable_bytes(std::span(all)));
   if (std::all_of(all.begin(), all.end(), [mine](std::uint64_t other) { return other == mine; })) return;
-  throw BackendError("make_communicator", 0, "'" + name + "': its members do not agree on who belongs to it",
-                     "comm");
+  throw BackendError("make_communicator", 0,
+                     "'" + name + "': its members do not agree on the list of members", "comm");
 }
 
 void check_launch(std::uint32_t found) {

@@ -55,7 +55,7 @@ class World {
                                                            const std::string& name, const Group& group)>;
   void set_adapter(Adapter adapt) { adapt_ = std::move(adapt); }
   /// Tells every rank that this one failed; their waits throw BackendError carrying this message. The
-  /// first failure stands. Communicators and worlds that an exception destroys tell the others by
+  /// first failure stands. Communicators and worlds that an exception destroys notify the others by
   /// themselves; main then calls this in its handler to give the reason.
   virtual void fail(const std::string& message) noexcept = 0;
   /// Message of the first rank that failed; empty if none did.

@@ -62,7 +62,7 @@ nlohmann::json parse_text(const std::string& text, ParseContext& context) {
 }
 
 /// Under the preset of the notes what a file leaves out is what they say (docs/zero.md D9): the sub-groups
-/// of their class signature, and host memory that is pinned only when asked for.
+/// of their class signature, and host memory that is pinned only on request.
 void fill_defaults_of_notes(Section& root, plan::ZeroConfig& zero) {
   const nlohmann::json* section = root.find("zero_optimization");
   const auto said = [&](const char* key) {

@@ -73,7 +73,7 @@ struct ShardscopeConfig {
 struct TrainingConfig {
   std::uint32_t world = 1;  ///< ranks that the batch was checked against
   BatchConfig batch;
-  double gradient_clipping = 1.0;  ///< largest norm; 0: off. DeepSpeed 0.19 clips unless told not to
+  double gradient_clipping = 1.0;  ///< largest norm; 0: off. DeepSpeed 0.19 clips at 1.0 by default
   OptimizerConfig optimizer;
   plan::LrSchedule scheduler;  ///< constant: optimizer.lr
   Fp16Config fp16;

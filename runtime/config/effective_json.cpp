@@ -102,7 +102,7 @@ Json zero_json(const plan::ZeroConfig& z) {
                {"ignore_unused_parameters", z.ignore_unused_parameters},
                {"legacy_stage1", z.legacy_stage1},
                {"max_elements_per_comm", z.max_elements_per_comm}};
-  // Its default would read as a wish that compat does not grant.
+  // Without the switch of compat the default, true, has no effect: writing it would mislead.
   if (!z.use_multi_rank_bucket_allreduce || z.compat.multi_rank_bucket_allreduce)
     json["use_multi_rank_bucket_allreduce"] = z.use_multi_rank_bucket_allreduce;
   const auto& p = z.offload_param;

@@ -25,7 +25,7 @@ struct ParseContext {
   std::vector<std::string> warnings;
   /// Of a recorded run, which others may have written: what cannot be read keeps its default, nothing fails.
   bool foreign = false;
-  /// Keys that were asked for, by the path of their section: what a file may hold.
+  /// Keys that were read, by the path of their section: what a file may hold.
   std::map<std::string, std::set<std::string>> known;
   /// Of these, by path, the ones that no setting comes from.
   std::set<std::string> settingless;
@@ -78,7 +78,7 @@ class Section {
 
   /// A key that has no setting here. A value that is off (false, null, 0, {} or {"enabled": false}) passes.
   void without_setting(const std::string& key, KeyPolicy policy, const std::string& why);
-  /// Fails on the first key that nothing asked for.
+  /// Fails on the first key that was never read.
   void finish() const;
 
  private:

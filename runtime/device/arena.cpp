@@ -122,10 +122,10 @@ void Arena::State::account(instrumentation::EventKind kind, std::size_t bytes, M
     used -= bytes;
     category -= bytes;
   }
-  tell(kind, bytes, tag, used);
+  emit(kind, bytes, tag, used);
 }
 
-void Arena::State::tell(instrumentation::EventKind kind, std::size_t bytes, MemoryTag tag,
+void Arena::State::emit(instrumentation::EventKind kind, std::size_t bytes, MemoryTag tag,
                         std::size_t used_then) const noexcept {
   if (!instrumentation::enabled(instrumentation::Detail::params)) return;
   // memory_free has the same fields.
@@ -269,15 +269,15 @@ void Arena::release_segments() noexcept {
   state.reserved = 0;
 }
 
-void Arena::tell_used() const noexcept {
+void Arena::emit_used() const noexcept {
   const std::lock_guard lock(state_->mutex);
-  std::size_t told = 0;
+  std::size_t total = 0;
   for (std::size_t i = 0; i < state_->by_category.size(); ++i) {
     const std::size_t bytes = state_->by_category[i];
     if (bytes == 0) continue;
-    told += bytes;
-    state_->tell(instrumentation::EventKind::memory_alloc, bytes,
-                 {static_cast<instrumentation::MemoryCategory>(i)}, told);
+    total += bytes;
+    state_->emit(instrumentation::EventKind::memory_alloc, bytes,
+                 {static_cast<instrumentation::MemoryCategory>(i)}, total);
   }
 }
 

@@ -63,7 +63,7 @@ struct Arena::State {
   void give_back(Block* block);
   void account(instrumentation::EventKind kind, std::size_t bytes, MemoryTag tag) noexcept;
   /// `used_then`: what is in use after it.
-  void tell(instrumentation::EventKind kind, std::size_t bytes, MemoryTag tag,
+  void emit(instrumentation::EventKind kind, std::size_t bytes, MemoryTag tag,
             std::size_t used_then) const noexcept;
 
   instrumentation::MemoryPool pool;

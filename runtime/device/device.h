@@ -49,7 +49,7 @@ class Stream {
   /// Emits `event` stamped with the time at which this stream reaches this point. Dropped without cost
   /// when its detail level is off.
   virtual void emit(const instrumentation::Event& event) = 0;
-  /// The same, but for what only times can tell: `complete` gets those of `points`, timed events as last
+  /// The same, for what depends on times: `complete` gets those of `points`, timed events as last
   /// recorded at the time of this call. Nothing waits for them: when this stream gets here it must have been
   /// ordered behind each.
   virtual void emit_timed(const instrumentation::Event& event, std::span<Event* const> points,
@@ -93,7 +93,7 @@ class Buffer {
 };
 
 /// One pool's memory (device, host, pinned), cached per stream, accounted by category. The figures are
-/// the sizes asked for, rounded up to kAlignment; what the cache holds beyond is `reserved`.
+/// the requested sizes, rounded up to kAlignment; what the cache holds beyond is `reserved`.
 class Arena {
  public:
   static constexpr std::size_t kAlignment = 256;
@@ -107,7 +107,7 @@ class Arena {
   void rebook(std::size_t bytes, MemoryTag from, MemoryTag to);
   /// Tells what is in use as allocations of now, a category each: for listeners that were not there when it
   /// was taken.
-  void tell_used() const noexcept;
+  void emit_used() const noexcept;
   [[nodiscard]] std::size_t used_bytes() const noexcept;
   [[nodiscard]] std::size_t peak_bytes() const noexcept;
   [[nodiscard]] std::size_t used_bytes(instrumentation::MemoryCategory category) const noexcept;
@@ -142,7 +142,7 @@ using instrumentation::name_of;
 
 /// The device a rank computes on, with its four streams. CPU: worker threads. CUDA: cudaStream_t. Beside
 /// them are two streams of host threads, whatever the device is, for model states that live outside it; they
-/// start when they are first asked for.
+/// start on first use.
 class Device {
  public:
   virtual ~Device() = default;

@@ -100,7 +100,7 @@ class Engine::Impl {
     for (device::Stream* stream : context_.device.started_streams()) {
       try {
         stream->synchronize();
-      } catch (...) {  // NOLINT(bugprone-empty-catch): told where the step waited for it
+      } catch (...) {  // NOLINT(bugprone-empty-catch): reported where the step waited for it
       }
     }
   }

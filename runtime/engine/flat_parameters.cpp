@@ -1,6 +1,7 @@
 // Stages 0, 1 and 2: all parameters in one flat buffer, whole on every rank all the time. After the
 // optimizer each rank has new values in its own range only; all-gathers spread them: one, in place, or pieces
-// bounded by allgather_bucket_size. Frozen parameters lie in a buffer of their own that nobody communicates.
+// bounded by allgather_bucket_size. Frozen parameters lie in a buffer of their own that is never
+// communicated.
 //
 // [Note: owned ranges in pieces]
 // In the first layout of stage 1 (S1) a rank owns a piece of every communication. The optimizer wants one
@@ -84,7 +85,7 @@ class FlatParameters final : public Parameters, private optim::ParamSink {
                    ownership_.flat().param_offset[plan::raw(param)]);
   }
   [[nodiscard]] optim::ParamSink& sink() override { return *this; }
-  [[nodiscard]] optim::RestingPart open_frozen(plan::ParamId param) override {
+  [[nodiscard]] optim::StoredPart open_frozen(plan::ParamId param) override {
     return {frozen(param), &context_.device.compute()};
   }
   void close_frozen(plan::ParamId, optim::PartUse) override {}

@@ -32,7 +32,7 @@ void GatherExecutor::issue(const plan::Gather& gather, plan::ModuleId module, ev
                            std::int64_t available_elems) {
   if (gather.id == plan::kNone<plan::GatherId> || gather.params.empty()) return;
   device::Stream& stream = context_.device.gather();
-  device::Stream& destination = shards_.landing();
+  device::Stream& destination = shards_.destination();
   Issued issued;
   std::vector<GatherPath::Part> parts;
   std::vector<offload::ShardLoad> loads;
@@ -137,7 +137,7 @@ void GatherExecutor::free(const std::vector<ParamId>& params, plan::ModuleId mod
                           std::int64_t available_elems) {
   if (params.empty()) return;
   device::Stream& compute = context_.device.compute();
-  device::Stream& destination = shards_.landing();
+  device::Stream& destination = shards_.destination();
   bool kept = false;
   for (const ParamId id : params) {
     const Param& param = params_[plan::raw(id)];

@@ -2,7 +2,7 @@
 // What to gather and when is the scheduler's decision; partitioned_parameters.cpp brings both together.
 //
 // [Note: gathered parameters and streams]
-// A gathered parameter is allocated on the stream that first writes to it (ShardStore::landing: the
+// A gathered parameter is allocated on the stream that first writes to it (ShardStore::destination: the
 // gather stream, or the copy stream where shards are loaded from elsewhere). The compute stream waits for the
 // gather's event before the first use. To free it, that stream first waits for an event recorded on
 // the compute stream after the last use; from then on the memory serves later gathers, which run after that
@@ -69,7 +69,7 @@ class GatherExecutor {
 
  private:
   struct Param {
-    device::Buffer buffer;  ///< of ShardStore::landing(); empty where the stored shard is whole (one rank)
+    device::Buffer buffer;  ///< of ShardStore::destination(); empty where the stored shard is whole (one rank)
     device::Buffer packed;  ///< the same: a quantized shard that was loaded
     void* data = nullptr;   ///< set while in flight or available
     plan::GatherId gather = plan::kNone<plan::GatherId>;

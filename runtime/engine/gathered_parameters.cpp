@@ -62,12 +62,12 @@ bool GatheredParameters::with(std::span<const ParamId> params, std::optional<std
     whole.push_back({id, {static_cast<float*>(memory.back().data()), elems}});
     gather_whole(context_, ownership_, state_, id, whole.back().values);
     gathered_[plan::raw(id)] = true;
-    tell(id, true);
+    emit_status(id, true);
   }
   const auto give_back = [&] {
     for (const ParamId id : params) {
       gathered_[plan::raw(id)] = false;
-      tell(id, false);
+      emit_status(id, false);
     }
   };
   try {
@@ -92,7 +92,7 @@ void GatheredParameters::take_changes(const Engine::Gathered& param, std::uint32
   }
 }
 
-void GatheredParameters::tell(ParamId param, bool gathered) const {
+void GatheredParameters::emit_status(ParamId param, bool gathered) const {
   if (resident_[plan::raw(param)]) return;
   const auto status = gathered ? plan::ParamStatus::available : plan::ParamStatus::not_available;
   ev::emit<ev::EventKind::param_status>(ev::StreamId::host, {.status = status,

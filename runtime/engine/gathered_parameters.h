@@ -25,7 +25,7 @@ class GatheredParameters {
  private:
   /// Refuses what is unknown or gathered already; nothing has changed then.
   void check(std::span<const plan::ParamId> params, std::optional<std::uint32_t> modifier) const;
-  void tell(plan::ParamId param, bool gathered) const;
+  void emit_status(plan::ParamId param, bool gathered) const;
   void take_changes(const Engine::Gathered& param, std::uint32_t modifier);
 
   const execution::Context& context_;

@@ -35,7 +35,7 @@ void HeldStates::read(base::StateKind kind, plan::ParamId param, plan::Range ran
   if (!ownership_.frozen_at(range.begin)) return optimizer_.read(kind, range, to);
   check(kind, param);
   const std::int64_t elems = range.size();
-  const optim::RestingPart part = parameters_.open_frozen(param);
+  const optim::StoredPart part = parameters_.open_frozen(param);
   const kernels::ConstPtr from = advance(kernels::ConstPtr(part.data), range.begin - first_elem(param));
   const auto cast = [elems](device::Stream& stream, kernels::Ptr into, kernels::ConstPtr what) {
     stream.run([into, what, elems](const kernels::Exec& exec) { kernels::cast(exec, into, what, elems); });
@@ -56,7 +56,7 @@ void HeldStates::write(base::StateKind kind, plan::ParamId param, plan::Range ra
   if (!ownership_.frozen_at(range.begin)) return optimizer_.write(kind, range, from);
   check(kind, param);
   const std::int64_t elems = range.size();
-  const optim::RestingPart part = parameters_.open_frozen(param);
+  const optim::StoredPart part = parameters_.open_frozen(param);
   const kernels::Ptr to = advance(part.data, range.begin - first_elem(param));
   device::Buffer beside;
   kernels::ConstPtr what{from, kernels::DType::f32};

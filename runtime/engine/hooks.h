@@ -1,4 +1,4 @@
-// model::Hooks for every stage: gates and the order in which parameters and gradients are told.
+// model::Hooks for every stage: gates and the order of calls to parameters and gradients.
 #pragma once
 
 #include <cstdint>

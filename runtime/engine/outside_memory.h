@@ -12,8 +12,8 @@ namespace shardscope::engine {
 
 class OutsideMemory {
  public:
-  /// Emits outside_memory if it is time to; nothing on a device whose memory nobody counts. The device must
-  /// be the calling thread's.
+  /// Emits outside_memory if it is time to; nothing on a device that does not count its memory. The device
+  /// must be the calling thread's.
   void sample(device::Device& device, std::chrono::steady_clock::time_point now) {
     if (!ev::enabled(ev::detail_of(ev::EventKind::outside_memory))) return;
     if (last_ && now - *last_ < kPeriod) return;

@@ -48,7 +48,7 @@ class Parameters {
   /// `param` of another module is read inside `module`.
   virtual void acquire_external(plan::ParamId param, plan::ModuleId module) = 0;
   /// The forward of `module` ends and returns `param` (plan::FetchScheduler::return_param). Where parameters
-  /// are whole all the time nobody needs to keep it.
+  /// are whole all the time there is nothing to keep.
   virtual void return_param(plan::ParamId, plan::ModuleId, std::span<const plan::ModuleId>) {}
   /// Registers `param` as an external parameter of `module`, or no longer, between two steps
   /// (plan::FetchScheduler). Where parameters are whole all the time there is nothing to register.
@@ -68,10 +68,10 @@ class Parameters {
   [[nodiscard]] virtual std::string describe_swap() const { return {}; }
   /// Takes what the optimizer makes of this rank's owned range.
   [[nodiscard]] virtual optim::ParamSink& sink() = 0;
-  /// The elements of a frozen parameter that rest on this rank (plan::Ownership), in storage type, between
+  /// The elements of a frozen parameter that this rank owns (plan::Ownership), in storage type, between
   /// two steps, for work on the part's stream. One at a time; close_frozen() is called when that work is
   /// queued.
-  [[nodiscard]] virtual optim::RestingPart open_frozen(plan::ParamId param) = 0;
+  [[nodiscard]] virtual optim::StoredPart open_frozen(plan::ParamId param) = 0;
   virtual void close_frozen(plan::ParamId param, optim::PartUse use) = 0;
 };
 

@@ -8,7 +8,7 @@
 #include "runtime/engine/gather_executor.h"
 #include "runtime/engine/gather_path.h"
 #include "runtime/engine/parameters.h"
-#include "runtime/engine/resting_shards.h"
+#include "runtime/engine/stored_shards.h"
 #include "runtime/engine/trace_check.h"
 #include "runtime/execution/events.h"
 #include "runtime/offload/shard_store.h"
@@ -98,7 +98,7 @@ class PartitionedParameters final : public Parameters {
         counters_(make_counters(context, ownership)),
         path_(context, ownership, placement_.quantized),
         shards_(make_shards(context, ownership, placement_)),
-        resting_(context, ownership, *shards_),
+        stored_shards_(context, ownership, *shards_),
         gathers_(context, events, ownership, scheduler_, path_, *shards_) {
     events_.order(context_.device.compute(), context_.device.gather());
   }
@@ -179,7 +179,7 @@ class PartitionedParameters final : public Parameters {
   }
 
   void before_update() override {
-    resting_.finish();
+    stored_shards_.finish();
     gathers_.wait_for(scheduler_.in_flight_gathers(), plan::kNone<plan::ModuleId>);
     const std::vector<ParamId> released = scheduler_.begin_update();
     gathers_.free(released, plan::kNone<plan::ModuleId>, ev::StatusCause::partition,
@@ -225,8 +225,8 @@ class PartitionedParameters final : public Parameters {
   [[nodiscard]] std::string describe_swap() const override { return shards_->describe_swap(); }
   [[nodiscard]] optim::ParamSink& sink() override { return *shards_; }
 
-  [[nodiscard]] optim::RestingPart open_frozen(ParamId param) override { return resting_.open(param); }
-  void close_frozen(ParamId param, optim::PartUse use) override { resting_.close(param, use); }
+  [[nodiscard]] optim::StoredPart open_frozen(ParamId param) override { return stored_shards_.open(param); }
+  void close_frozen(ParamId param, optim::PartUse use) override { stored_shards_.close(param, use); }
 
  private:
   /// On the host lane with the compute stream's time, so that they lie in their micro-step.
@@ -294,7 +294,7 @@ class PartitionedParameters final : public Parameters {
   plan::FetchCounters counters_;
   GatherPath path_;
   std::unique_ptr<offload::ShardStore> shards_;
-  RestingShards resting_;
+  StoredShards stored_shards_;
   GatherExecutor gathers_;
   std::uint32_t micro_step_ = 0, step_ = 0;
 };

@@ -60,8 +60,8 @@ void PrefetchWatch::resumed(plan::GatherId gather) {
 
 void PrefetchWatch::used(plan::GatherId gather, plan::ModuleId module) {
   Watched* watched = find(gather);
-  if (watched == nullptr || watched->told) return;
-  watched->told = true;
+  if (watched == nullptr || watched->reported) return;
+  watched->reported = true;
   if (ev::enabled(ev::detail_of(ev::EventKind::prefetch_outcome))) {
     const std::array<device::Event*, 4> points = {watched->begin.get(), watched->end.get(),
                                                   watched->need.get(), watched->resume.get()};
@@ -76,11 +76,11 @@ void PrefetchWatch::used(plan::GatherId gather, plan::ModuleId module) {
 void PrefetchWatch::gone(plan::GatherId gather, Gone how, bool last) {
   Watched* watched = find(gather);
   if (watched == nullptr) return;
-  watched->given_up |= how == Gone::invalidated;
+  watched->invalidated |= how == Gone::invalidated;
   if (!last) return;
-  if (!watched->told) {
+  if (!watched->reported) {
     emit_on<ev::EventKind::prefetch_outcome>(device_.compute(),
-                                             {.outcome = plan::outcome_of_unused(watched->given_up),
+                                             {.outcome = plan::outcome_of_unused(watched->invalidated),
                                               .gather = plan::raw(gather),
                                               .params = watched->params});
     return_points(*watched);

@@ -1,5 +1,5 @@
-// Tells what became of each prefetch (event prefetch_outcome) from when the streams got where, which the
-// streams note themselves: the host asks nothing and waits for nothing.
+// Emits the outcome of each prefetch (event prefetch_outcome). The streams record when they reached the
+// gather and its first use, so the host neither polls nor waits.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,22 @@
 namespace shardscope::engine {
 
 /// Calls follow the order in which the work is queued. Gathers that began() was not called for are not
-/// watched: what is said of them is ignored.
+/// watched: further calls for them are ignored.
 class PrefetchWatch {
  public:
   explicit PrefetchWatch(device::Device& device)
       : device_(device), events_(device, execution::EventPool::Kind::timed) {}
 
-  /// The gather stream is about to gather ahead; not watched while nobody wants the event.
+  /// The gather stream is about to gather ahead; not watched while the event is disabled.
   void began(plan::GatherId gather, std::size_t params);
   /// Its last collective is queued.
   void ended(plan::GatherId gather);
   /// Around the compute stream's wait for it.
   void needed(plan::GatherId gather);
   void resumed(plan::GatherId gather);
-  /// A module uses its parameters; the first one tells.
+  /// A module uses its parameters; the first use reports the outcome.
   void used(plan::GatherId gather, plan::ModuleId module);
-  /// A parameter of it goes, with an invalid trace or not; `last`: none is left.
+  /// A parameter of it is freed, with an invalid trace or not; `last`: none is left.
   enum class Gone : std::uint8_t { released, invalidated };
   void gone(plan::GatherId gather, Gone how, bool last);
 
@@ -36,8 +36,8 @@ class PrefetchWatch {
   using Point = std::unique_ptr<device::Event>;
   struct Watched {
     std::uint32_t params = 0;
-    bool told = false;
-    bool given_up = false;
+    bool reported = false;
+    bool invalidated = false;
     Point begin, end, need, resume;
   };
   [[nodiscard]] Watched* find(plan::GatherId gather);

@@ -101,7 +101,7 @@ void QuantizedReduce::reduce(std::span<const Part> parts, float factor, comm::Co
 }
 
 /// Rounds every slice, in the order of plan::swizzle, and exchanges them inside the node. On nodes of one
-/// rank there is nobody to exchange with: what is rounded goes between the nodes at once.
+/// rank there is no peer to exchange with: the rounded values go between the nodes at once.
 void QuantizedReduce::first_hop(std::vector<Travel>& travels, comm::CollectiveLabel label) {
   const std::int64_t slices = topology_.world;
   for (Travel& travel : travels) {

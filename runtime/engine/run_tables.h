@@ -1,4 +1,4 @@
-// The static tables of a run: modules, parameters, who owns what, configuration, machine.
+// The static tables of a run: modules, parameters, owners of elements, configuration, machine.
 #pragma once
 
 #include <string>

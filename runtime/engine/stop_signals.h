@@ -1,6 +1,6 @@
-// SIGTERM, SIGINT and SIGUSR1 (which mpirun forwards without killing afterwards) as a wish to stop after the
-// present step. A thread of its own takes them, so that what a stop needs (opening a gate at which the run is
-// held) is not limited to what a signal handler may do.
+// SIGTERM, SIGINT and SIGUSR1 (which mpirun forwards without killing afterwards) as a request to stop after
+// the present step. A thread of its own takes them, so that what a stop needs (opening a gate at which the
+// run is held) is not limited to what a signal handler may do.
 #pragma once
 
 #include <atomic>

@@ -31,8 +31,8 @@ void check_same_trace(const plan::FetchScheduler& scheduler, const plan::ModelPl
 
   const auto rank = static_cast<std::uint32_t>(found & ((1U << kRankBits) - 1));
   const auto step = static_cast<std::size_t>(~found >> kRankBits);  // the rank's bits fall out
-  const auto at = [step](std::uint32_t who, const std::vector<TracedVisit>& trace) {
-    plan::RankVisit visit{who, {}};
+  const auto at = [step](std::uint32_t rank_of_trace, const std::vector<TracedVisit>& trace) {
+    plan::RankVisit visit{rank_of_trace, {}};
     if (step < trace.size()) visit.visit = trace[step];
     return visit;
   };

@@ -121,7 +121,7 @@ Executor::Executor(const plan::ModelPlan& model, device::Device& device, kernels
 Executor::~Executor() {
   try {
     state_->stream.synchronize();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): a failed stream has reported itself to who waited on it
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the waiter has reported the failure
   }
 }
 

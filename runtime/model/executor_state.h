@@ -26,7 +26,8 @@ struct ForwardAround {
 };
 /// And in backward.
 struct BackwardAround {
-  Value* onto = nullptr;    ///< a layer norm adds its gradient to this if nobody else reads it, and takes it
+  Value* onto =
+      nullptr;  ///< a layer norm adds its gradient to this if it is the last reader, and owns it then
   Frame* before = nullptr;  ///< the next frame in backward: a linear layer goes back through its GELU too
 };
 

@@ -33,8 +33,8 @@ class Builder {
       if (node.hooks) node.enclosing = node.module;
     }
     set_params(node);
-    // A checkpoint needs a module whose boundaries can be named; a list or a functional node hands the wish
-    // down to the modules it runs.
+    // A checkpoint needs a module whose boundaries can be named; a list or a functional node passes the
+    // request down to the modules it runs.
     const bool wanted = spec.checkpoint || checkpoint;
     node.checkpoint = wanted && node.is_module();
     node.children.reserve(spec.children.size());

@@ -15,7 +15,7 @@ struct Node {
   const plan::NodeSpec* spec = nullptr;
   plan::ModuleId module = plan::kNone<plan::ModuleId>;  ///< none: functional
   plan::ModuleId enclosing{};                           ///< the nearest module with hooks, itself included
-  bool hooks = false;                                   ///< the engine is told of this module's boundaries
+  bool hooks = false;                                   ///< hooks run at this module's boundaries
   bool checkpoint = false;  ///< keeps its input only; its forward runs again in backward
   plan::ParamId weight = plan::kNone<plan::ParamId>;  ///< also of a functional linear
   plan::ParamId bias = plan::kNone<plan::ParamId>;

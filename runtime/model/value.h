@@ -33,7 +33,7 @@ class Value {
   /// Backward has to come back through it.
   void need_grad() noexcept { needs_grad_ = true; }
   [[nodiscard]] explicit operator bool() const noexcept { return data_.data != nullptr; }
-  /// Nobody else reads it, so it may be overwritten.
+  /// The last reader: it may overwrite the memory.
   [[nodiscard]] bool sole_owner() const noexcept { return buffer_ != nullptr && buffer_.use_count() == 1; }
   void reset() { *this = Value(); }
 

@@ -29,7 +29,7 @@ class DeviceShards final : public ShardStore {
   [[nodiscard]] bool quantized(plan::ParamId param) const noexcept override {
     return quantized_[plan::raw(param)];
   }
-  [[nodiscard]] device::Stream& landing() noexcept override { return device_.gather(); }
+  [[nodiscard]] device::Stream& destination() noexcept override { return device_.gather(); }
   void load(std::span<const ShardLoad>) override {}
   void read_ahead(std::span<const plan::ParamId>) override {}
   void forget() override {}

@@ -59,7 +59,7 @@ class PlacedShards final : public ShardStore {
     return shard.place == ShardPlace::device ? shard.data : nullptr;
   }
   [[nodiscard]] bool quantized(ParamId param) const noexcept override { return quantized_[plan::raw(param)]; }
-  [[nodiscard]] device::Stream& landing() noexcept override { return device_.copy(); }
+  [[nodiscard]] device::Stream& destination() noexcept override { return device_.copy(); }
 
   void put(plan::Range range, const void* from, std::uint32_t group) override {
     // Shards lie in the owned range in the layout's order.
@@ -77,7 +77,7 @@ class PlacedShards final : public ShardStore {
     }
   }
 
-  [[nodiscard]] optim::RestingPart open(ParamId param) override {
+  [[nodiscard]] optim::StoredPart open(ParamId param) override {
     const Shard& shard = shards_[plan::raw(param)];
     device::Stream& stream = shard.place == ShardPlace::device ? device_.compute() : device_.worker();
     events_.order(device_.copy(), stream);

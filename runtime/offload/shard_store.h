@@ -1,5 +1,5 @@
-// Where this rank's stage-3 shards rest between uses: on the device, in host memory or on NVMe. A gather asks
-// for them as device memory; what rests elsewhere is loaded first.
+// Stores this rank's stage-3 shards between uses: on the device, in host memory or on NVMe. A gather needs
+// them in device memory; shards stored elsewhere are loaded first.
 #pragma once
 
 #include <memory>
@@ -22,15 +22,16 @@ struct ShardLoad {
 
 class ShardStore : public optim::ParamSink {
  public:
-  /// Device memory of a shard that rests there; null for one that has to be loaded. A quantized one
-  /// is a plan::PackedShard, at rest and loaded.
+  /// Device memory of a shard that is stored there; null for one that has to be loaded. A quantized one
+  /// is a plan::PackedShard, stored and loaded.
   [[nodiscard]] virtual void* at_rest(plan::ParamId param) const noexcept = 0;
-  /// The shard rests as int8 (plan::quantized_shards).
+  /// The shard is stored as int8 (plan::quantized_shards).
   [[nodiscard]] virtual bool quantized(plan::ParamId param) const noexcept = 0;
-  /// The stream that gathered parameters belong to: the one that first writes to them. The gather stream
-  /// waits for it before a gather, and it waits for the last use before their memory is freed.
-  [[nodiscard]] virtual device::Stream& landing() noexcept = 0;
-  /// Queues bringing shards in, in this order, for work queued on landing() afterwards.
+  /// The stream that owns the memory of gathered parameters, the destination of gathers: the one that first
+  /// writes to it. The gather stream waits for it before a gather, and it waits for the last use before the
+  /// memory is freed.
+  [[nodiscard]] virtual device::Stream& destination() noexcept = 0;
+  /// Queues bringing shards in, in this order, for work queued on destination() afterwards.
   virtual void load(std::span<const ShardLoad> loads) = 0;
   /// Queues reading shards from NVMe into host buffers, for a load() to come. At most as many as
   /// plan::ShardSwap allows.
@@ -42,15 +43,15 @@ class ShardStore : public optim::ParamSink {
 };
 
 /// All shards in one buffer of the device pool, zero at first, in the order of `layout`. `quantized` by
-/// ParamId: those that rest as int8, frozen ones only.
+/// ParamId: those stored as int8, frozen ones only.
 [[nodiscard]] std::unique_ptr<ShardStore> make_device_shards(device::Device& device, kernels::DType type,
                                                              const plan::ShardLayout& layout,
                                                              const std::vector<bool>& quantized);
 
-/// Shards rest where `places` (by ParamId) says: on the device, in host memory (pinned where pin_memory asks
-/// for it), or in a swap file under offload_param.nvme_path, read through `buffers`. Zero at first. `layout`
-/// outlives the result. `quantized` as above, none on NVMe. Throws BackendError when memory or disk does not
-/// suffice.
+/// Shards are stored where `places` (by ParamId) says: on the device, in host memory (pinned where pin_memory
+/// asks for it), or in a swap file under offload_param.nvme_path, read through `buffers`. Zero at first.
+/// `layout` outlives the result. `quantized` as above, none on NVMe. Throws BackendError when memory or disk
+/// does not suffice.
 [[nodiscard]] std::unique_ptr<ShardStore> make_placed_shards(device::Device& device, kernels::DType type,
                                                              const plan::ShardLayout& layout,
                                                              const std::vector<plan::ShardPlace>& places,

@@ -97,7 +97,7 @@ SwapSpace::SwapSpace(device::Device& device, const std::string& folder, const pl
 SwapSpace::~SwapSpace() {
   try {
     device_.nvme().synchronize();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): told where the step waited for it
+  } catch (...) {  // NOLINT(bugprone-empty-catch): reported where the step waited for it
   }
   places_.reset();
   port_.reset();

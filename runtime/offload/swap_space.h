@@ -34,8 +34,8 @@ class IoBuffer {
 class SwapSpace {
  public:
   /// Opens a file under `folder`, directly (O_DIRECT) where the file system allows. Throws BackendError with
-  /// path and cause when that fails. A device that only tells its work (Backend::cost) gets no file: places
-  /// are handed out and transfers told, and nothing is moved.
+  /// path and cause when that fails. A device that only meters its work (Backend::cost) gets no file: places
+  /// are handed out, transfers are metered, and nothing is moved.
   SwapSpace(device::Device& device, const std::string& folder, const plan::AioConfig& aio);
   ~SwapSpace();
   SwapSpace(const SwapSpace&) = delete;

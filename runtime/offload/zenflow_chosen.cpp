@@ -289,7 +289,7 @@ void ZenFlowChosen::put_where_they_rest() {
   transfer(device_, ev::TransferKind::device_to_host, moving_.data(), packed.data, bytes_of(elems_, in_.type),
            {});
   for (const Item& item : items_) {
-    const optim::RestingPart part = in_.params.open(item.slice.param);
+    const optim::StoredPart part = in_.params.open(item.slice.param);
     const bool on_device = part.stream == &device_.compute();
     part.stream->run(
         [&item, to = part.data,

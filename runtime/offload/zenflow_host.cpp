@@ -184,15 +184,15 @@ void ZenFlowHost::read_sum(plan::Range range, float* to) const {
   std::memcpy(to, data(sums_[filling_]) + range.begin, floats(range.size()));
 }
 
-void ZenFlowHost::read_resting(plan::Range range, float* to) const {
+void ZenFlowHost::read_stored(plan::Range range, float* to) const {
   std::fill(to, to + range.size(), 0.0F);  // what is between slices
   for (const plan::ColumnSlice& slice : in_.slices) {
     const plan::Range part = plan::intersect(range, {slice.owned_offset, slice.owned_offset + slice.elems});
     if (part.size() <= 0) continue;
-    const optim::RestingPart resting = in_.params.open(slice.param);
-    kernels::ConstPtr from = execution::advance(resting.data, part.begin - slice.owned_offset);
+    const optim::StoredPart stored = in_.params.open(slice.param);
+    kernels::ConstPtr from = execution::advance(stored.data, part.begin - slice.owned_offset);
     device::Buffer stored;
-    if (resting.stream == &device_.compute()) {
+    if (stored.stream == &device_.compute()) {
       stored =
           pool_.allocate(bytes_of(part.size(), in_.type), {ev::MemoryCategory::temporary}, device_.copy());
       events_.order(device_.compute(), device_.copy());
@@ -208,7 +208,7 @@ void ZenFlowHost::read_resting(plan::Range range, float* to) const {
 }
 
 void ZenFlowHost::read_published(plan::Range range, float* to) const {
-  if (in_.params.in_place().data == nullptr) return read_resting(range, to);
+  if (in_.params.in_place().data == nullptr) return read_stored(range, to);
   const kernels::Ptr params = execution::advance(in_.params.in_place(), range.begin);
   const device::Buffer stored =
       pool_.allocate(bytes_of(range.size(), in_.type), {ev::MemoryCategory::temporary}, device_.copy());

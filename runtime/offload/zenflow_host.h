@@ -63,7 +63,7 @@ class ZenFlowHost {
   void queue(std::int64_t end, std::uint32_t step);
   void publish_from(const float* values);
   /// read_published() of parameters that are not in place.
-  void read_resting(plan::Range range, float* to) const;
+  void read_stored(plan::Range range, float* to) const;
 
   const ZenFlowInput& in_;
   device::Device& device_;

@@ -12,9 +12,9 @@
 
 namespace shardscope::optim {
 
-/// A parameter's part of the owned range where it rests: device memory for the compute stream, or host memory
-/// for the worker stream.
-struct RestingPart {
+/// A parameter's part of the owned range where it is stored: device memory for the compute stream, or host
+/// memory for the worker stream.
+struct StoredPart {
   kernels::Ptr data;
   device::Stream* stream = nullptr;
 };
@@ -29,7 +29,7 @@ class ParamSink {
   ParamSink& operator=(const ParamSink&) = delete;
 
   /// The owned range (plan::Ownership) in device memory, storage type, for the compute stream to write in
-  /// place; data is null when a part of it rests elsewhere and put() is the only way in.
+  /// place; data is null when a part of it is stored elsewhere and put() is the only way in.
   [[nodiscard]] virtual kernels::Ptr in_place() noexcept = 0;
   /// Queues taking new values of `range` (elements of the owned range) from `from`: device or host memory in
   /// storage type that stays until the copy stream has come here. Runs on the copy stream; `group` is the
@@ -38,7 +38,7 @@ class ParamSink {
   /// Where in_place() has no data: queues bringing the part of `param` to memory, from NVMe through a buffer.
   /// Work queued on the part's stream follows all that was queued on the copy stream. One at a time; close()
   /// is called when that work is queued.
-  [[nodiscard]] virtual RestingPart open(plan::ParamId) {
+  [[nodiscard]] virtual StoredPart open(plan::ParamId) {
     throw std::logic_error("parameters that are in place are not opened");
   }
   /// What is queued on the copy stream from now on follows the work on the part.

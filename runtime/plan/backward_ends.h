@@ -11,14 +11,14 @@ namespace shardscope::plan {
 /// DeepSpeed counts the inputs of a module anew in each forward (PO: ds_grads_remaining), so of several
 /// visits in one iteration only the one whose backward comes first reports its end. A recomputation is a
 /// forward: what it visits reports again. What never reports is released by
-/// FetchScheduler::release_leftovers(). Compat::shardscope hears of every visit. Pure; one per rank.
+/// FetchScheduler::release_leftovers(). Under Compat::shardscope every visit reports. Pure; one per rank.
 class BackwardEnds {
  public:
   explicit BackwardEnds(Compat compat) : first_only_(compat != Compat::shardscope) {}
 
   /// Pre-forward, of a recomputation too.
   void forward(ModuleId module) { reported_.erase(module); }
-  /// Post-backward: whether the scheduler is told of it.
+  /// Post-backward: whether the scheduler releases it now.
   [[nodiscard]] bool reports(ModuleId module) { return !first_only_ || reported_.insert(module).second; }
 
  private:

@@ -1,4 +1,4 @@
-// Gradient buckets as a state machine: told that a gradient is ready, it answers which bucket to flush
+// Gradient buckets as a state machine: given a gradient that is ready, it returns which bucket to flush
 // and why. Buckets list gradients, they do not own memory: the engine reduces each gradient from where
 // backward left it (design, "no copies around collectives").
 #pragma once

@@ -8,7 +8,8 @@
 
 namespace shardscope::plan {
 
-/// Told of every forward, a recomputation's too. Modules without hooks (lists) are not seen.
+/// Call enter() and leave() for every forward, a recomputation's too. Modules without hooks (lists) are left
+/// out.
 class ForwardStack {
  public:
   void enter(ModuleId module) { running_.push_back(module); }
@@ -16,7 +17,7 @@ class ForwardStack {
   void leave() {
     if (!running_.empty()) running_.pop_back();
   }
-  /// A new iteration: what an iteration that was given up has left is gone.
+  /// A new iteration: drops what an aborted iteration left.
   void clear() { running_.clear(); }
   /// Outermost first, without the innermost: what runs around the module whose forward ends now.
   [[nodiscard]] std::span<const ModuleId> around() const noexcept {

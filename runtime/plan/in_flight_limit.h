@@ -15,7 +15,7 @@
 
 namespace shardscope::plan {
 
-/// Of what there may be no more in flight.
+/// Kinds of operation whose number in flight is limited.
 enum class InFlight : std::uint8_t { gathers, reductions };
 
 /// A limit as the configuration has it: 0 stands for none.

@@ -33,7 +33,7 @@ constexpr std::array kAllKinds = {NodeKind::sequential,
 constexpr int kMaxDepth = 64;
 constexpr std::int64_t kMaxRepeat = 100'000;
 
-/// One JSON object read key by key; finish() refuses the keys nobody asked for.
+/// One JSON object read key by key; finish() rejects keys that were never read.
 class Reader {
  public:
   Reader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {

@@ -1,4 +1,4 @@
-// Who owns which elements. Pure arithmetic over ranges; see docs/zero.md P4 (stage 3: parameter by
+// The owner of each element. Pure arithmetic over ranges; see docs/zero.md P4 (stage 3: parameter by
 // parameter) and S2-S6 (stages 1 and 2: one flat, padded range).
 #pragma once
 

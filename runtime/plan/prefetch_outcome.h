@@ -1,5 +1,5 @@
-// What became of a prefetch (docs/zero.md C5, C8; metrics.md 2.5): was the parameter there
-// when it was needed, for how long had it lain there, or how long did somebody wait.
+// What became of a prefetch (docs/zero.md C5, C8; metrics.md 2.5): was the parameter available
+// when it was needed, for how long before, or how long did compute wait.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ enum class PrefetchOutcome : std::uint8_t {
   early,         ///< it lay unused for longer than its gather took: it could have come later at no cost
   just_in_time,  ///< there when it was needed, not long before
   late,          ///< needed before it was there
-  mistargeted,   ///< given up with a trace that no longer held
+  mistargeted,   ///< released unused because its trace was invalidated
   unused,        ///< released without a use
 };
 
@@ -30,9 +30,9 @@ struct PrefetchVerdict {
 
 /// Of a prefetch that a module came to use.
 [[nodiscard]] PrefetchVerdict judge_prefetch(const PrefetchTimes& times) noexcept;
-/// Of one that is freed without a use: `given_up` with an invalid trace, or not.
-[[nodiscard]] constexpr PrefetchOutcome outcome_of_unused(bool given_up) noexcept {
-  return given_up ? PrefetchOutcome::mistargeted : PrefetchOutcome::unused;
+/// Of one that is freed without a use; `trace_invalidated`: together with its trace.
+[[nodiscard]] constexpr PrefetchOutcome outcome_of_unused(bool trace_invalidated) noexcept {
+  return trace_invalidated ? PrefetchOutcome::mistargeted : PrefetchOutcome::unused;
 }
 /// "early", "just in time", ...; "unknown" outside the enum.
 [[nodiscard]] const char* to_string(PrefetchOutcome outcome) noexcept;

@@ -17,12 +17,12 @@ namespace shardscope::plan {
 /// DeepSpeed hangs its pre-backward hook on every tensor that a forward returns
 /// (PreBackwardFunctionForModule), so a module is fetched once more for each parameter it returned (P11) that
 /// a gradient comes back to: one that is trained and was read by what ran around the module. These fetches
-/// come just before the module's own. Compat::shardscope needs one fetch only. Told of every forward, a
-/// recomputation's too, in its order; backward meets the visits in reverse.
+/// come just before the module's own. Compat::shardscope needs one fetch only. Call entered() and left() for
+/// every forward in its order, a recomputation's too; backward visits them in reverse.
 ///
 /// The forward of a checkpointed module runs without a graph: what modules inside it returned then has no
 /// hooks, those of its recomputation have. What the checkpointed module itself returned crossed to the
-/// outside, and PyTorch hands the recomputation a gradient of every trained one, zeros where nobody read it.
+/// outside, and PyTorch hands the recomputation a gradient of every trained one, zeros where it was not read.
 /// Pure; one per rank. `model` outlives it.
 class ReturnedValues {
  public:

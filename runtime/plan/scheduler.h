@@ -1,5 +1,5 @@
 // The stage-3 scheduler: what to gather, wait for, prefetch and release at each module boundary
-// (docs/zero.md C1-C16). Pure and deterministic: it is told what happens and answers what to do. It
+// (docs/zero.md C1-C16). Pure and deterministic: it takes what happens and returns what to do. It
 // knows no device and no clock, so the engine, the simulator, the tests and the dashboard share it.
 #pragma once
 
@@ -67,7 +67,7 @@ enum class InvalidationCause : std::uint8_t {
   params_differ,    ///< the module has parameters (external ones) that the trace does not know
 };
 
-/// What was in flight and is given up: wait for the gathers, then free the parameters.
+/// What was in flight and is drained: wait for the gathers, then free the parameters.
 struct Drain {
   std::vector<GatherId> wait_for;
   std::vector<ParamId> released;
@@ -77,10 +77,10 @@ struct Drain {
 struct Invalidation {
   InvalidationCause cause = InvalidationCause::module_differs;
   std::int64_t trace_step = 0;
-  std::int64_t recorded = 0;            ///< modules in the trace that was given up
+  std::int64_t recorded = 0;            ///< modules in the trace that was invalidated
   ModuleId expected = kNone<ModuleId>;  ///< kNone: the trace was too short
   ModuleId got{};
-  std::vector<GatherId> wait_for;  ///< gathers behind them that nobody has waited for
+  std::vector<GatherId> wait_for;  ///< gathers behind them that no fetch has waited for
   std::vector<ParamId> released;   ///< in-flight parameters waited for and released
   std::vector<ParamId> completed;  ///< become available through these waits and stay
 };
@@ -99,7 +99,7 @@ struct FetchPlan {
   /// prefetches of the same parameters. The module's kernels are queued after this wait.
   std::vector<GatherId> wait_for;
   std::vector<ParamId> completed;  ///< become available through those waits
-  /// 4. Queued on the gather stream: for later modules. Nobody waits for it here, unless 5 names it.
+  /// 4. Queued on the gather stream: for later modules. No stream waits for it here, unless 5 names it.
   Gather prefetch;
   PrefetchStop stop = PrefetchStop::disabled;  ///< why `prefetch` holds no more
   /// 5. The compute stream waits for these: the prefetch, without overlap_comm ([Note: overlap_comm]). Its
@@ -171,9 +171,9 @@ class FetchScheduler {
   FetchScheduler& operator=(const FetchScheduler&) = delete;
 
   /// Root forward of every micro-step (C4). Returns the trace mode it starts in. drained() says what it
-  /// gave up.
+  /// drained.
   TraceMode begin_iteration();
-  /// What the last begin_iteration() gave up: gathers that no module of the last iteration came to use.
+  /// What the last begin_iteration() drained: gathers that no module of the last iteration used.
   [[nodiscard]] const Drain& drained() const noexcept;
   /// Pre-forward or pre-backward of a module with hooks.
   [[nodiscard]] FetchPlan fetch(ModuleId module, Direction direction);
@@ -193,7 +193,7 @@ class FetchScheduler {
   /// the modules whose forward is running, outermost first, without `module` (ForwardStack). Where none of
   /// them has `param` as external already, it is from now on fetched with the innermost one, `module` loses
   /// it if it was external there, and it is gathered if it is not there. Compat::deepspeed always counts the
-  /// root as running, in a recomputation too, where the default has nobody to keep it for.
+  /// root as running, in a recomputation too, where the default has no module to keep it for.
   [[nodiscard]] ReturnPlan return_param(ParamId param, ModuleId module, std::span<const ModuleId> around);
   /// The reverse, and of what fetch_external() and return_param() registered: a later read or
   /// return registers it again. A trace recorded

@@ -1,5 +1,5 @@
-// Which parameters of a module that has run are given up and which stay, and why; and where everything is
-// given up: between iterations, when a trace no longer holds, before the optimizer step.
+// Which parameters of a module that has run are released and which stay, and why; and where everything is
+// released: between iterations, when a trace no longer holds, before the optimizer step.
 #include <algorithm>
 #include <utility>
 

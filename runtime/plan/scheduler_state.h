@@ -101,7 +101,8 @@ struct FetchScheduler::State {
   void unregister(Param& param);
   bool wait(ParamId id, std::vector<GatherId>& wait_for, std::vector<ParamId>& completed);
   bool release_param(ParamId id);
-  /// Waits for everything, then nobody uses a parameter and nothing is read ahead. Those released, ascending.
+  /// Completes every gather, releases every parameter and drops what was read ahead. Returns those released,
+  /// ascending.
   std::vector<ParamId> release_every(Persistent persistent);
   Drain drain();
 

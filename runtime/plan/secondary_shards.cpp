@@ -32,7 +32,7 @@ bool SecondaryShards::released(ParamId param) {
   if (!enabled_) return false;
   const std::size_t i = raw(param);
   if (direction_ == Direction::forward) forward_done_[i] = true;
-  // A copy made in the backward would serve nobody, unless later forwards may read it.
+  // A copy made in the backward would have no reader, unless later forwards may read it.
   const bool useful = in_forward_ || direction_ == Direction::forward;
   if (exists_[i] || !useful) return false;
   exists_[i] = true;

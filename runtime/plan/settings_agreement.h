@@ -1,5 +1,6 @@
 // What the ranks of a run must have alike, as texts, and where they do not. A rank with another learning
-// rate, seed or stage would train on and give wrong weights, or wait for collectives that nobody else makes.
+// rate, seed or stage would train on and give wrong weights, or wait for collectives that no other rank
+// makes.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ enum class SwapStatus : std::uint8_t { not_available, buffered };
 /// Compat::shardscope: a buffer is free again as soon as its shard has been copied to the device, and not
 /// before, and one buffer is never used for reading ahead, so that a gather can always read what it misses.
 /// What is gathered or under way is not read ahead: where it stays for its next use, persistent parameters
-/// above all, nobody would take the shard from its buffer, and such buffers would add up until none is left.
+/// above all, the shard would never leave its buffer, and such buffers would add up until none is left.
 /// So a shard in a buffer is that of a parameter that has to be gathered.
 /// Compat::deepspeed: a gathered shard keeps its buffer until the parameter is released, whether it was read
 /// ahead or not, and all buffers may be used for reading ahead.
@@ -31,7 +31,7 @@ class ShardSwap {
   /// The parameter is being gathered. Throws std::runtime_error under Compat::deepspeed when no buffer is
   /// left, where DeepSpeed fails with "Not enough buffers".
   void gather(ParamId param);
-  /// The gathered parameter is given up.
+  /// The gathered parameter is released.
   void release(ParamId param) noexcept;
   /// Copies read ahead are out of date: the optimizer is next.
   void forget() noexcept;

@@ -181,7 +181,7 @@ class Walker {
               returned_.entered();
             }
             if (visit.kind == VisitKind::post_forward) returned_.left(visit.module);
-            // Read only to be returned, it is used by nobody here.
+            // Read only to be returned: no use.
             const bool to_return = i + 1 < again.size() && again[i + 1].kind == VisitKind::return_param &&
                                    again[i + 1].param == visit.param;
             if (visit.kind == VisitKind::use_external && !to_return) returned_.read(visit.param);

@@ -1,6 +1,6 @@
 // ZenFlow's decisions (docs/zero.md O5): which columns of a rank's gradients are worth a step on the device
 // every time, when they are chosen anew, and when the sum of all other gradients goes to the CPU optimizer.
-// Pure: it is told the sums that decide and answers; the engine carries out.
+// Pure: it takes the sums that decide and returns the decision; the engine carries it out.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +70,7 @@ struct ZenFlowProgress {
 
 /// Why columns were chosen in a step.
 enum class SelectionCause : std::uint8_t {
-  not_told,  ///< of recordings from before there were causes
+  not_recorded,  ///< of recordings from before there were causes
   first,     ///< the warm-up is over
   interval   ///< select_interval; with strategy auto the end of an epoch
 };

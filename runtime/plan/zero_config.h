@@ -170,7 +170,7 @@ struct ZeroConfig {
   [[nodiscard]] bool overlap() const noexcept { return overlap_comm.value_or(stage == 3); }
 };
 
-/// Stage 1 in its first layout (S1), asked for by DeepSpeed's old key or by the compatibility switch.
+/// Stage 1 in its first layout (S1), selected by DeepSpeed's old key or by the compatibility switch.
 [[nodiscard]] inline bool uses_legacy_layout(const ZeroConfig& zero) noexcept {
   return zero.stage == 1 && (zero.legacy_stage1 || zero.compat.legacy_stage1_layout);
 }

@@ -27,7 +27,7 @@ class BufferPool {
   void filled(std::uint8_t* data, std::size_t bytes) noexcept;
   /// What was filled since the last call, in that order. Each goes back with give().
   [[nodiscard]] std::vector<Filled> collect();
-  /// Cleared whole: nothing says that the driver wrote no further than the records that it tells of.
+  /// Cleared whole: nothing says that the driver wrote no further than the records that it reports.
   void give(std::uint8_t* data) noexcept;
 
   /// When the longest held of the buffers taken after `since_ns` and not filled yet was taken; INT64_MAX:

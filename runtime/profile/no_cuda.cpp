@@ -1,4 +1,4 @@
-// A build without CUDA has no device that the driver could tell of.
+// A build without CUDA has no device that the driver could record.
 #include "runtime/profile/gpu_recorder.h"
 
 namespace shardscope::profile {

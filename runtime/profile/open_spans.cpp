@@ -13,7 +13,7 @@ using instrumentation::EventKind;
 using instrumentation::GpuOwner;
 using instrumentation::Pass;
 
-/// Whom an event is about, at the begin and at the end of its span alike; nobody for every other kind.
+/// The owner that an event names, at the begin and at the end of its span alike; none for every other kind.
 Owner owner_in(const Event& event) noexcept {
   switch (event.kind) {
     case EventKind::module_begin:

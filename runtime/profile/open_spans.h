@@ -1,5 +1,5 @@
-// Which of the engine's spans a thread is in, so that what it launches can be told from whom it is. Fed with
-// the events that the engine emits anyway, in the order of the host.
+// Which of the engine's spans a thread is in, so that what it launches can be attributed to an owner. Fed
+// with the events that the engine emits anyway, in the order of the host.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ struct Owner {
   friend bool operator==(const Owner&, const Owner&) = default;
 };
 
-/// An owner as the 64 bits that travel through CUPTI's external correlation; 0 is nobody.
+/// An owner as the 64 bits that travel through CUPTI's external correlation; 0: no owner.
 [[nodiscard]] constexpr std::uint64_t owner_id(Owner owner) noexcept {
   return static_cast<std::uint64_t>(owner.kind) << 32U | (owner.kind == Owner{}.kind ? 0 : owner.id);
 }
-/// Nobody for a number that owner_id() does not make: another library may push ids of its own.
+/// No owner for a number that owner_id() does not make: another library may push ids of its own.
 [[nodiscard]] constexpr Owner owner_of_id(std::uint64_t id) noexcept {
   const std::uint64_t kind = id >> 32U;
   if (kind == 0 || kind >= instrumentation::kGpuOwnerCount) return {};
@@ -50,21 +50,21 @@ class OpenSpans {
   std::size_t beyond_ = 0;  ///< open, but not kept
 };
 
-/// Whether a thread's kernel spans are told: not while the driver's records say the same. A span is told by
-/// what was so when it began, for recording begins and ends between two launches or within one: a span
-/// without its end would last until its module's.
+/// Whether a thread's kernel spans are emitted: not while the driver's records show the same. The state at
+/// its begin decides for a whole span, since recording begins and ends between two launches or within one: a
+/// span without its end would last until its module's.
 class KernelSpans {
  public:
   /// Of each event of the thread, in order.
-  [[nodiscard]] bool tells(const instrumentation::Event& event, bool recording) noexcept {
-    if (event.kind == instrumentation::EventKind::kernel_begin) told_ = !recording;
+  [[nodiscard]] bool emits(const instrumentation::Event& event, bool recording) noexcept {
+    if (event.kind == instrumentation::EventKind::kernel_begin) emitted_ = !recording;
     const bool of_kernel = event.kind == instrumentation::EventKind::kernel_begin ||
                            event.kind == instrumentation::EventKind::kernel_end;
-    return told_ || !of_kernel;
+    return emitted_ || !of_kernel;
   }
 
  private:
-  bool told_ = true;
+  bool emitted_ = true;
 };
 
 /// [Note: owners]

@@ -38,7 +38,7 @@ class CostModel {
   [[nodiscard]] std::int64_t collective_latency_ns(const GroupShape& group) const noexcept;
   /// Then, where its links are its own: bytes * bus_factor / bandwidth. Among nodes the bandwidth is the
   /// smaller of `inside` and the part of the node's links that the group's ranks on a node have; alone, a
-  /// rank waits for nobody and nothing moves. `bytes`: metrics.md 2.3, S.
+  /// rank waits for no other and nothing moves. `bytes`: metrics.md 2.3, S.
   [[nodiscard]] std::int64_t collective_moving_ns(instrumentation::CollectiveOp op, std::int64_t bytes,
                                                   const GroupShape& group) const noexcept;
   /// Small values that hosts exchange: latency only.

@@ -77,7 +77,7 @@ Outlet::~Outlet() = default;
 void Outlet::connect(double seconds, const std::function<void()>& waiting) {
   const auto begin = std::chrono::steady_clock::now();
   const auto deadline = begin + std::chrono::duration<double>(seconds);
-  bool told = false;
+  bool notified = false;
   for (const auto& link : links_) {
     while (!link->collector_alive()) {
       if (std::chrono::steady_clock::now() > deadline) {
@@ -85,8 +85,8 @@ void Outlet::connect(double seconds, const std::function<void()>& waiting) {
                                  std::to_string(static_cast<int>(seconds)) +
                                  " s; is it listening there, with the key it expects?");
       }
-      if (!told && std::chrono::steady_clock::now() - begin > kMoment) {
-        told = true;
+      if (!notified && std::chrono::steady_clock::now() - begin > kMoment) {
+        notified = true;
         waiting();
       }
       for (const auto& each : links_) each->pump();
@@ -103,13 +103,13 @@ void Outlet::take(std::uint32_t rank, std::vector<instrumentation::Event> events
   const auto end = static_cast<std::int64_t>(events.back().ticks);
   link.push(std::move(events), 0, std::exchange(sent_until_ns_[rank], end), end, 0);
   link.pump();
-  auto heard = std::chrono::steady_clock::now();
+  auto last_answer = std::chrono::steady_clock::now();
   while (link.queued_bytes() > kQueueBytes) {
     std::this_thread::sleep_for(kPause);
     link.pump();
     const auto now = std::chrono::steady_clock::now();
-    if (link.collector_alive()) heard = now;
-    if (now - heard > kSilence) {
+    if (link.collector_alive()) last_answer = now;
+    if (now - last_answer > kSilence) {
       throw std::runtime_error("the collector at " + endpoint_ + " has not answered for " +
                                std::to_string(kSilence.count()) + " s; the run is not whole there");
     }

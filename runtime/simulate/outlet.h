@@ -44,9 +44,10 @@ class Outlet {
  private:
   const std::string endpoint_;
   instrumentation::LinkContext context_;
-  std::vector<std::unique_ptr<instrumentation::GateKeeper>> gates_;  ///< nobody holds a simulated rank
-  std::vector<std::unique_ptr<instrumentation::RankLink>> links_;    ///< by rank
-  std::vector<std::int64_t> sent_until_ns_;                          ///< by rank
+  std::vector<std::unique_ptr<instrumentation::GateKeeper>>
+      gates_;  ///< never held: a simulated rank does not pause
+  std::vector<std::unique_ptr<instrumentation::RankLink>> links_;  ///< by rank
+  std::vector<std::int64_t> sent_until_ns_;                        ///< by rank
   std::vector<std::string> names_;
   std::uint64_t events_ = 0;
 };

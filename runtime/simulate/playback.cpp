@@ -141,8 +141,8 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
       rank.held.push_back(event);
       return true;
     }
-    case Op::Kind::tell:
-      return tell(rank, rank.tape->timed[op.index], time);
+    case Op::Kind::emit_timed:
+      return emit_timed(rank, rank.tape->timed[op.index], time);
     case Op::Kind::busy:
       time += duration(r, op);
       return true;
@@ -159,7 +159,7 @@ bool Playback::execute(std::uint32_t r, const Op& op, std::int64_t& time) {
       return true;
     }
     case Op::Kind::join:
-      return meet(r, op, time);
+      return join(r, op, time);
     case Op::Kind::move:
       return move(r, op, time);
   }
@@ -171,7 +171,7 @@ std::int64_t Playback::time_of(const Rank& rank, Mark mark) {
                                        : rank.earlier_marks.at(mark);
 }
 
-bool Playback::tell(Rank& rank, const TimedEvent& timed, std::int64_t time) {
+bool Playback::emit_timed(Rank& rank, const TimedEvent& timed, std::int64_t time) {
   std::vector<std::int64_t> reached_ns;
   for (const Mark mark : timed.marks) {
     reached_ns.push_back(time_of(rank, mark));
@@ -184,31 +184,31 @@ bool Playback::tell(Rank& rank, const TimedEvent& timed, std::int64_t time) {
   return true;
 }
 
-bool Playback::meet(std::uint32_t r, const Op& op, std::int64_t& time) {
+bool Playback::join(std::uint32_t r, const Op& op, std::int64_t& time) {
   const std::uint32_t group = groups_.of(r)[op.comm / 2].group;
   const std::vector<std::uint32_t>& members = groups_.groups()[group].group.members;
   if (members.size() == 1) return true;
   const std::uint64_t key = key_of(group, op);
-  Meeting& meeting = meetings_[key];
+  Join& at = joins_[key];
   bool& joined = ranks_[r].joined[static_cast<std::size_t>(op.queue)];
   if (!joined) {
     joined = true;
-    ++meeting.arrived;
-    meeting.latest_ns = meeting.arrived == 1 ? time : std::max(meeting.latest_ns, time);
-    if (meeting.arrived == members.size()) {
+    ++at.arrived;
+    at.latest_ns = at.arrived == 1 ? time : std::max(at.latest_ns, time);
+    if (at.arrived == members.size()) {
       for (const std::uint32_t member : members) {
         if (member != r) wake(member);
       }
     }
   }
-  if (meeting.arrived < members.size()) return false;
+  if (at.arrived < members.size()) return false;
   joined = false;
-  time = meeting.latest_ns;
-  if (++meeting.left == members.size()) meetings_.erase(key);
+  time = at.latest_ns;
+  if (++at.left == members.size()) joins_.erase(key);
   return true;
 }
 
-/// All members come to it at one time: they have met, and latency is the same for all.
+/// All members reach it at one time: join() came before, and latency is the same for all.
 bool Playback::move(std::uint32_t r, const Op& op, std::int64_t& time) {
   const std::uint32_t group = groups_.of(r)[op.comm / 2].group;
   const std::uint64_t key = key_of(group, op);

@@ -64,12 +64,13 @@ class Playback {
     std::vector<std::int64_t> marks;                       ///< of this tape; kUnknown: not recorded yet
     std::unordered_map<Mark, std::int64_t> earlier_marks;  ///< of earlier tapes, those still kept
     std::array<bool, instrumentation::kStreamCount>
-        joined{};             ///< has told its arrival at the join it waits in
+        joined{};             ///< its arrival at the join it waits in is counted
     std::uint64_t drawn = 0;  ///< random numbers used
     std::vector<Event> held;
     bool listed = false;
   };
-  struct Meeting {
+  /// A join of all ranks of a group: it ends when the last has arrived.
+  struct Join {
     std::uint32_t arrived = 0;
     std::uint32_t left = 0;
     std::int64_t latest_ns = 0;
@@ -86,8 +87,8 @@ class Playback {
   [[nodiscard]] bool execute(std::uint32_t rank, const Op& op, std::int64_t& time);
   /// kUnknown: not reached yet.
   [[nodiscard]] static std::int64_t time_of(const Rank& rank, Mark mark);
-  [[nodiscard]] bool tell(Rank& rank, const TimedEvent& timed, std::int64_t time);
-  [[nodiscard]] bool meet(std::uint32_t rank, const Op& op, std::int64_t& time);
+  [[nodiscard]] bool emit_timed(Rank& rank, const TimedEvent& timed, std::int64_t time);
+  [[nodiscard]] bool join(std::uint32_t rank, const Op& op, std::int64_t& time);
   [[nodiscard]] bool move(std::uint32_t rank, const Op& op, std::int64_t& time);
   /// The transfer that ends first is through; false when none is under way.
   [[nodiscard]] bool end_transfer();
@@ -100,7 +101,7 @@ class Playback {
   const Variation variation_;
   const Take take_;
   std::vector<Rank> ranks_;
-  std::unordered_map<std::uint64_t, Meeting> meetings_;    ///< by group, kind and call
+  std::unordered_map<std::uint64_t, Join> joins_;          ///< by group, kind and call
   std::unordered_map<std::uint64_t, Transfer> transfers_;  ///< likewise
   /// Of every group, as numbers of `shared_`: its ranks' own, to their nodes or, among nodes, out of them.
   std::vector<std::vector<std::uint32_t>> links_;

@@ -68,7 +68,7 @@ void Recorder::emit(StreamId queue, const Event& event) {
 }
 
 void Recorder::emit(StreamId queue, TimedEvent event) {
-  append({Op::Kind::tell, queue, 0, static_cast<std::uint32_t>(tape_.timed.size()), 0});
+  append({Op::Kind::emit_timed, queue, 0, static_cast<std::uint32_t>(tape_.timed.size()), 0});
   tape_.timed.push_back(std::move(event));
 }
 

@@ -1,4 +1,4 @@
-// Writes a Tape: what VirtualDevice and VirtualTransport are asked for, between the events that the host
+// Writes a Tape: the operations of VirtualDevice and VirtualTransport, between the events that the host
 // thread emits meanwhile.
 #pragma once
 
@@ -61,7 +61,7 @@ class Recorder final : public kernels::WorkMeter {
   [[nodiscard]] Mark record(StreamId queue);
   void wait(StreamId queue, Mark mark);
 
-  /// Marks that somebody holds: playback must remember their times.
+  /// Marks still referenced: playback must keep their times.
   void keep(Mark mark) { kept_.insert(mark); }
   void drop(Mark mark) { kept_.erase(kept_.find(mark)); }
 

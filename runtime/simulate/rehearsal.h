@@ -1,4 +1,5 @@
-// One rank's engine, running on a device that is not there: step by step it yields what it asked for.
+// One rank's engine, running on a device that is not there: step by step it yields the operations that it
+// queued.
 #pragma once
 
 #include <atomic>

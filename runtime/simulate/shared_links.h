@@ -24,7 +24,8 @@ class SharedLinks {
 
   /// A transfer that alone would take `alone_ns` on `links` (each once; they outlive the transfer). `key` is
   /// its own among those that have not ended; throws std::logic_error. It may begin at any time; before the
-  /// last end that next() told, its links are taken to have been its own: who was on them is forgotten.
+  /// last end that next() returned, its links are taken to have been unshared: earlier transfers are
+  /// forgotten.
   void add(std::uint64_t key, std::int64_t begin_ns, std::int64_t alone_ns,
            std::span<const std::uint32_t> links);
 
@@ -49,7 +50,7 @@ class SharedLinks {
     std::int64_t ns = 0;
     bool begins = false;
     std::uint64_t key = 0;
-    /// Ends first: who begins at that time has the link without them.
+    /// Ends first: a transfer that begins at that time does not share with them.
     [[nodiscard]] bool operator>(const Change& other) const noexcept {
       if (ns != other.ns) return ns > other.ns;
       if (begins != other.begins) return begins;

@@ -23,7 +23,7 @@ plan::Topology topology_of(const config::TrainingConfig& config, const Hardware&
   return topology;
 }
 
-void refuse_what_cannot_be(const config::TrainingConfig& config, const Hardware& hardware) {
+void validate(const config::TrainingConfig& config, const Hardware& hardware) {
   using plan::OffloadDevice;
   if (config.zero.zenflow && config.zero.zenflow->update_interval == plan::ZenFlowConfig::kAuto) {
     throw std::invalid_argument(
@@ -50,7 +50,7 @@ Simulation::Simulation(const plan::ModelPlan& model, const config::TrainingConfi
       groups_(config.zero, topology_of(config, options.hardware)),
       name_kernel_(std::move(name_kernel)),
       playback_(groups_, options.variation, options.origin_ns, std::move(take)) {
-  refuse_what_cannot_be(config, options.hardware);
+  validate(config, options.hardware);
   const plan::Ownership ownership(
       model, config.zero, config.world,
       plan::kShardAlignmentBytes / static_cast<std::int64_t>(kernels::size_of(config.storage_type())));

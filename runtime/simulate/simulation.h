@@ -41,7 +41,7 @@ class Simulation {
   /// Engines that are played for all ranks.
   [[nodiscard]] std::size_t engines() const noexcept { return rehearsals_.size(); }
   [[nodiscard]] std::int64_t now_ns() const noexcept { return playback_.now_ns(); }
-  /// What `rank` asked for in the last begin() or step().
+  /// What `rank` queued in the last begin() or step().
   [[nodiscard]] const Tape& tape(std::uint32_t rank) const { return *tapes_[rank]; }
 
  private:

@@ -19,14 +19,14 @@ using Mark = std::uint32_t;
 
 struct Op {
   enum class Kind : std::uint8_t {
-    emit,    ///< index: of the tape's events
-    tell,    ///< index: of the tape's timed events
-    busy,    ///< ns of this rank's own work: slower on a straggler
-    hold,    ///< ns that do not depend on the rank: links
-    record,  ///< index: mark
-    wait,    ///< index: mark
-    join,    ///< index: call of communicator `comm`; goes on when every member has come
-    move,    ///< the transfer of that call, `ns` where its links are its own: goes on when it is through
+    emit,        ///< index: of the tape's events
+    emit_timed,  ///< index: of the tape's timed events
+    busy,        ///< ns of this rank's own work: slower on a straggler
+    hold,        ///< ns that do not depend on the rank: links
+    record,      ///< index: mark
+    wait,        ///< index: mark
+    join,        ///< index: call of communicator `comm`; goes on when every member has come
+    move,        ///< the transfer of that call, `ns` where its links are its own: goes on when it is through
   };
   Kind kind{};
   StreamId queue{};  ///< host: what the host thread itself does

@@ -3,10 +3,10 @@
 // engine included, is the code that trains.
 //
 // [Note: memory that is not there]
-// Device addresses are never followed: kernels run with Backend::cost and copies are told, not made. Host and
-// pinned memory is read and written by the engine itself (batches, losses, norms): small pieces are real and
-// zero; large ones, which would be offloaded states, are one and the same few pages mapped again and again.
-// Whatever is read there is 0, so losses and norms mean nothing and their events are not passed on.
+// Device addresses are never followed: kernels run with Backend::cost and copies are metered, not made. Host
+// and pinned memory is read and written by the engine itself (batches, losses, norms): small pieces are real
+// and zero; large ones, which would be offloaded states, are one and the same few pages mapped again and
+// again. Whatever is read there is 0, so losses and norms mean nothing and their events are not passed on.
 #pragma once
 
 #include <cstddef>

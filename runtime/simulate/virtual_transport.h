@@ -1,5 +1,5 @@
-// A transport that moves nothing: it says who meets whom, and for how long. Checks, numbers and events are
-// those of comm::CommunicatorCore, as in a run.
+// A transport that moves nothing: it records which ranks take part and for how long. Checks, numbers and
+// events are those of comm::CommunicatorCore, as in a run.
 #pragma once
 
 #include <memory>

@@ -104,8 +104,8 @@ class Save {
  private:
   [[nodiscard]] bool first() const { return context_.rank() == 0; }
 
-  /// Does `work` on every rank. Where it failed on one, nobody goes on: what is partial is removed, the rank
-  /// throws its error, and the others learn of it in their wait.
+  /// Does `work` on every rank. Where it failed on one, no rank continues: what is partial is removed, the
+  /// rank throws its error, and the others learn of it in their wait.
   template <typename Work>
   void together(const Work& work) {
     std::exception_ptr error;
@@ -219,7 +219,7 @@ std::string changed_settings(const std::string& saved_json, const std::string& j
   const nlohmann::json before = nlohmann::json::parse(saved_json).flatten();
   const nlohmann::json after = nlohmann::json::parse(json, nullptr, true, true).flatten();
   std::string text;
-  const auto tell = [&](const std::string& key, const std::string& was, const std::string& is) {
+  const auto warn = [&](const std::string& key, const std::string& was, const std::string& is) {
     std::string name = key.substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
     text += (text.empty() ? "" : ", ") + name + " " + was + " -> " + is;
@@ -227,13 +227,13 @@ std::string changed_settings(const std::string& saved_json, const std::string& j
   for (const auto& item : before.items()) {
     const auto found = after.find(item.key());
     if (found == after.end()) {
-      tell(item.key(), item.value().dump(), "none");
+      warn(item.key(), item.value().dump(), "none");
     } else if (*found != item.value()) {
-      tell(item.key(), item.value().dump(), found->dump());
+      warn(item.key(), item.value().dump(), found->dump());
     }
   }
   for (const auto& item : after.items()) {
-    if (!before.contains(item.key())) tell(item.key(), "none", item.value().dump());
+    if (!before.contains(item.key())) warn(item.key(), "none", item.value().dump());
   }
   return text;
 }

@@ -92,7 +92,7 @@ config::TrainingConfig load_training_config(const Options& options, std::uint32_
   config::TrainingConfig config =
       options.config.empty() ? config::default_config(parse) : config::load_config(options.config, parse);
   warn_if_nothing_is_quantized(options, world, config);
-  // What was asked for on the command line is what the run says of itself.
+  // The command line overrides the file, also in the run's tables.
   if (!options.detail.empty()) config.shardscope.detail = parse_detail(options.detail);
   return config;
 }

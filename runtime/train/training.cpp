@@ -155,7 +155,7 @@ class Training {
   void run(instrumentation::Publisher& publisher) {
     // The device took some before anybody listened.
     for (device::Arena* arena : {&device_->memory(), &device_->pinned(), &device_->host()})
-      arena->tell_used();
+      arena->emit_used();
     auto& gates = instrumentation::GateKeeper::instance();
     gates.set_on_hold([this] { device_->synchronize(); });
     gates.set_module_params([this](std::uint32_t module, std::uint32_t param) {
@@ -189,9 +189,9 @@ class Training {
     }
     engine::RunLog log;
     for (std::int64_t step = engine.progress().step; step < options_.steps; ++step) {
-      const StopRequest wish = signals_.received() != 0 ? StopRequest::stop : StopRequest::go_on;
+      const StopRequest request = signals_.received() != 0 ? StopRequest::stop : StopRequest::go_on;
       const engine::StepResult result =
-          engine.step([this](data::HostBatch& batch) { data_->next(batch); }, wish);
+          engine.step([this](data::HostBatch& batch) { data_->next(batch); }, request);
       if (!options_.losses.empty()) log.add(result);
       if (world_.rank() == 0) print_progress(options_, config_, result);
       if (result.stop == StopRequest::stop) {
@@ -211,12 +211,12 @@ class Training {
     if (!options_.checkpoint.empty()) save(context, engine, publisher);
     if (!options_.losses.empty()) log.write(options_.losses, *control_);
     if (!options_.save.empty()) save_weights(options_, model_, world_, engine);
-    control_->barrier_host();  // nobody leaves while another still reads its memory
+    control_->barrier_host();  // no rank leaves while another still reads its memory
   }
 
  private:
-  /// What an earlier run saved is not replaced unasked, and there must be a place for it: told before there
-  /// is anything to lose.
+  /// What an earlier run saved is not replaced without --overwrite, and the folder must exist: checked before
+  /// the first step.
   void keep_weights() const {
     namespace fs = std::filesystem;
     if (world_.rank() != 0 || options_.save.empty()) return;
@@ -260,19 +260,19 @@ class Training {
     if (world_.rank() != 0) return;
     const checkpoint::Manifest& manifest = resume_->manifest();
     const std::string changed = changed_settings(manifest.config_json, config::effective_json(config_));
-    tell(publisher, "continues " + resume_->folder() + " of " + std::to_string(manifest.world) +
-                        " ranks, stage " + std::to_string(manifest.stage) +
-                        (changed.empty() ? "" : "; changed settings: " + changed));
+    report(publisher, "continues " + resume_->folder() + " of " + std::to_string(manifest.world) +
+                          " ranks, stage " + std::to_string(manifest.stage) +
+                          (changed.empty() ? "" : "; changed settings: " + changed));
   }
 
   void save(const execution::Context& context, engine::Engine& engine,
             instrumentation::Publisher& publisher) {
     const std::string folder =
         save_checkpoint(context, engine, *data_, {options_.checkpoint, options_.keep, seed_});
-    if (world_.rank() == 0) tell(publisher, "checkpoint " + folder);
+    if (world_.rank() == 0) report(publisher, "checkpoint " + folder);
   }
 
-  void tell(instrumentation::Publisher& publisher, const std::string& text) const {
+  void report(instrumentation::Publisher& publisher, const std::string& text) const {
     publisher.message(instrumentation::Severity::info, text);
     if (options_.quiet) return;
     print_line(text);

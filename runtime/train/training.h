@@ -7,7 +7,7 @@
 
 namespace shardscope::train {
 
-/// Runs one rank; a failure is told to the other ranks and to the collector before it goes on. Collective.
+/// Runs one rank; a failure is sent to the other ranks and to the collector before it goes on. Collective.
 void train(const Options& options, comm::World& world, engine::StopSignals& signals);
 
 }  // namespace shardscope::train

@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
     if (first_of_launch()) report(error.what());
     return 1;
   } catch (const std::exception& error) {
-    // One rank speaks: the first that failed. What it told the others is the cause; the exception may be a
+    // Only the rank that failed first reports. Its message to the others is the cause; the exception may be a
     // wait that ended because of it.
     const std::string first = world ? world->first_failure() : std::string();
     const std::string mine = world ? "rank " + std::to_string(world->rank()) + " failed: " : std::string();

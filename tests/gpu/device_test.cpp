@@ -116,10 +116,11 @@ TEST_F(CudaDeviceTest, AStampOfATimeThatNeverComesIsLeftOutAndHoldsUpNothing) {
 
 TEST(CudaStamper, AnAnchorReadInAWideBracketDoesNotTakeTheOldOnesPlace) {
   using device::cuda::Stamper;
-  EXPECT_TRUE(Stamper::tells_more(20'000, 10'000, 0));  // as good as the one before
-  EXPECT_TRUE(Stamper::tells_more(90'000, 5'000, 500'000'000));
-  EXPECT_FALSE(Stamper::tells_more(30'000'000, 5'000, 500'000'000));  // 30 ms behind other streams' work
-  EXPECT_TRUE(Stamper::tells_more(30'000'000, 5'000, 160'000'000'000));
+  EXPECT_TRUE(Stamper::is_more_accurate(20'000, 10'000, 0));  // as good as the one before
+  EXPECT_TRUE(Stamper::is_more_accurate(90'000, 5'000, 500'000'000));
+  EXPECT_FALSE(
+      Stamper::is_more_accurate(30'000'000, 5'000, 500'000'000));  // 30 ms behind other streams' work
+  EXPECT_TRUE(Stamper::is_more_accurate(30'000'000, 5'000, 160'000'000'000));
 }
 
 TEST_F(CudaDeviceTest, MemoryAddsUpToWhatTheDriverCounts) {

@@ -57,7 +57,7 @@ struct Analyst::Work {
   std::vector<std::shared_ptr<const StepTimes>> step_times;
   std::int64_t origin_ns = 0;
   std::uint64_t events = 0;
-  std::size_t let_go = 0;  ///< steps that `step_times` is without
+  std::size_t evicted_steps = 0;  ///< steps that `step_times` is without
   Clock::time_point next_summary{};
 
   /// True when all that `until_ns` allows was taken.
@@ -66,17 +66,17 @@ struct Analyst::Work {
     if (store.origin_ns() != origin_ns || store.event_count() < events) {
       digest = {};
       step_times.clear();
-      let_go = 0;
+      evicted_steps = 0;
       origin_ns = store.origin_ns();
     }
     events = store.event_count();
     if (store.bounds()) digest.keep_at_most(kMostRankSteps);
     const bool all = digest.update(store, own ? kOwnTurn : kTurn, until_ns);
-    if (digest.let_go() != let_go) {
+    if (digest.evicted_steps() != evicted_steps) {
       step_times.erase(step_times.begin(),
-                       step_times.begin() + static_cast<std::ptrdiff_t>(
-                                                std::min(digest.let_go() - let_go, step_times.size())));
-      let_go = digest.let_go();
+                       step_times.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                digest.evicted_steps() - evicted_steps, step_times.size())));
+      evicted_steps = digest.evicted_steps();
     }
     for (std::size_t i = step_times.size(); i < digest.steps().size(); ++i) {
       const analysis::StepDigest& taken = digest.steps()[i];
@@ -96,7 +96,7 @@ struct Analyst::Work {
     out->longest_waits = digest.longest_waits();
     out->step_times = step_times;
     out->steps = digest.steps().size();
-    out->let_go = digest.let_go();
+    out->evicted_steps = digest.evicted_steps();
     out->of_steps = static_cast<std::size_t>(std::ranges::count_if(
         store.steps(), [](const store::StepRow& row) { return row.end_ns != store::kOpen; }));
     out->whole = whole;
@@ -205,7 +205,7 @@ void Analyst::run() {
       };
       if (work.own) {
         once(*work.own);
-        if (all) return;  // a recording does not grow: its store is let go
+        if (all) return;  // a recording does not grow: its store is released
       } else {
         const Turns::Turn turn = turns_->next();
         once(*shared_);

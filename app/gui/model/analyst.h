@@ -39,7 +39,7 @@ struct Analysis {
   std::vector<std::shared_ptr<const StepTimes>> step_times;  ///< by step
   std::shared_ptr<const analysis::Digest> digest;  ///< of a recording, once it is whole; for comparisons
   std::size_t steps = 0;                           ///< that the figures are of
-  std::size_t let_go = 0;                          ///< steps before these, of a long live run
+  std::size_t evicted_steps = 0;                   ///< steps before these, of a long live run
   std::size_t of_steps = 0;                        ///< that had ended
   bool whole = false;                              ///< every step is in it that every rank has completed
   Completeness of = Completeness::growing;         ///< the run as it was analysed
@@ -50,8 +50,8 @@ class Analyst {
  public:
   /// Of a recording, through a reader of its own: the window's store is never touched.
   explicit Analyst(std::string path);
-  /// Of a store that grows, in turns with who draws it; nothing happens before the first look(). Both must
-  /// live longer.
+  /// Of a store that grows, in turns with the thread that draws it; nothing happens before the first look().
+  /// Both must live longer.
   Analyst(const store::Store& store, Turns& turns);
   ~Analyst();  ///< waits for a step of a rank at most
   Analyst(const Analyst&) = delete;

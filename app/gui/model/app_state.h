@@ -42,7 +42,7 @@ struct AppState {
   std::uint32_t stepper_rank = 0;
 
   [[nodiscard]] const store::Store& store() const { return run->store(); }
-  /// The stores are this thread's while it lasts: for who draws or prints them (Session::turn).
+  /// The stores are this thread's while it lasts: for drawing or printing them (Session::turn).
   struct Turn {
     Turns::Turn run;
     std::optional<Turns::Turn> other;

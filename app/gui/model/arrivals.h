@@ -1,4 +1,4 @@
-// When each rank came to one collective: who waited for whom.
+// When each rank entered one collective, and so which rank the others waited for.
 #pragma once
 
 #include <cstdint>

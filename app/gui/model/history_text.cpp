@@ -13,11 +13,11 @@ std::string details_from(const store::Store& store) {
 
 std::string steps_kept(const Session& run) {
   const Analysis& analysis = *run.analysis();
-  if (analysis.let_go == 0 && run.store().let_go().steps == 0) return {};
+  if (analysis.evicted_steps == 0 && run.store().let_go().steps == 0) return {};
   return "the last " + grouped(static_cast<std::int64_t>(analysis.steps)) + " steps";
 }
 
-std::string let_go_text(const store::Store& store) {
+std::string eviction_text(const store::Store& store) {
   const store::Store::LetGo gone = store.let_go();
   return "So that memory stays bounded, " + grouped(static_cast<std::int64_t>(gone.events)) +
          " events and the rows of " + grouped(static_cast<std::int64_t>(gone.steps)) +

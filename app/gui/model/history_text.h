@@ -12,6 +12,6 @@ namespace shardscope::gui {
 /// "the last 49,152 steps": what figures and findings are of; empty while they are of every step.
 [[nodiscard]] std::string steps_kept(const Session& run);
 /// What became of the rest, for a tool tip.
-[[nodiscard]] std::string let_go_text(const store::Store& store);
+[[nodiscard]] std::string eviction_text(const store::Store& store);
 
 }  // namespace shardscope::gui

@@ -1,4 +1,4 @@
-// Who a run is, in the few words of the top bar, read from its tables and its configuration.
+// What identifies a run, as the few words of the top bar, read from its tables and its configuration.
 #pragma once
 
 #include <string>

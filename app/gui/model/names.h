@@ -25,7 +25,7 @@ requires requires(Enum value) { ev::label_of(value); }
 /// Module path or parameter name by id; the root is the model's name; "module 7" when not in the tables.
 [[nodiscard]] std::string module_name(const store::Store& store, std::uint32_t module);
 [[nodiscard]] std::string param_name(const store::Store& store, std::uint32_t param);
-/// For whom the GPU worked: "h.3.attn, backward"; empty where that is not known.
+/// The owner of GPU work: "h.3.attn, backward"; empty where that is not known.
 [[nodiscard]] std::string gpu_owner(const store::Store& store, std::uint8_t code, std::uint32_t owner);
 /// "before the forward of h.3.attn".
 [[nodiscard]] std::string gate_place(const store::Store& store, ev::GateKind kind, std::uint32_t id);

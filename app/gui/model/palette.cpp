@@ -33,7 +33,7 @@ constexpr Palette kLight{
     0xFFFFFF,
     {0x2A76C4, 0x1E947E, 0xCF7521, 0xC29A12, 0x766AA2, 0x955CC4, 0x8E6443, 0xD03A40, 0x8792A3}};
 
-/// Whom it was for; where that is not known, what it was.
+/// By its owner; where that is not known, by kind.
 Meaning meaning_of_gpu(std::uint8_t code) noexcept {
   using instrumentation::GpuOwner;
   using instrumentation::GpuWork;

@@ -23,7 +23,7 @@ inline constexpr int kMeaningCount = 9;
 enum class ThemeKind : std::uint8_t { dark, light };
 
 /// Communication and copies that no computation hides, wherever they are drawn: of the colour of what was
-/// moved, hatched. They are not waits: most of it may have been exposed without anybody standing still for
+/// moved, hatched. They are not waits: most of it may have been exposed without a stream standing still for
 /// it.
 inline constexpr Meaning kExposedComm = Meaning::gather;
 inline constexpr Meaning kExposedCopy = Meaning::copy;

@@ -35,7 +35,7 @@ void describe_gpu(const analysis::GpuActivity& gpu, Details& out) {
   if (missing > 0) add(out, "GPU records missing", grouped(static_cast<std::int64_t>(missing)));
 }
 
-/// How often the fetch scheduler gave up its trace, and why it first did.
+/// How often the trace was invalidated, and why at first.
 void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) {
   const std::uint64_t times = data.instant_count(rank, ev::EventKind::trace_invalidated);
   const auto first = times > 0 ? data.first_instant(rank, ev::EventKind::trace_invalidated) : std::nullopt;
@@ -47,12 +47,12 @@ void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) 
 }
 
 /// Ends without a beginning, of each kind that has any.
-void describe_unbegun(const analysis::Summary& summary, std::uint32_t rank, Details& out) {
-  const auto& ends = summary.unbegun_ends;
+void describe_unmatched_ends(const analysis::Summary& summary, std::uint32_t rank, Details& out) {
+  const auto& ends = summary.unmatched_ends;
   if (!ends) return;
   for (const store::Store::UnbegunEnds& row : *ends) {
     if (row.rank != rank) continue;
-    add(out, std::string(ev::name_of(row.kind)) + " unbegun", grouped(static_cast<std::int64_t>(row.count)),
+    add(out, std::string(ev::name_of(row.kind)) + " unmatched", grouped(static_cast<std::int64_t>(row.count)),
         store::unbegun_text(row.count, row.explained));
   }
 }
@@ -102,7 +102,7 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     add(out, "events", count(static_cast<double>(row.events)));
     add(out, "dropped", grouped(static_cast<std::int64_t>(row.dropped)));
     add(out, "lost messages", grouped(static_cast<std::int64_t>(row.lost_messages)));
-    describe_unbegun(app.run->summary(), rank, out);
+    describe_unmatched_ends(app.run->summary(), rank, out);
     add(out, "clock offset", duration(row.clock_offset_ns), "added to the rank's times");
     const ClockBound bound = clock_bound(app, rank);
     add(out, "clock residual", duration(bound.in_view_ns),

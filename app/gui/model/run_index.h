@@ -80,7 +80,7 @@ class RunIndex {
   [[nodiscard]] bool covers(std::int64_t begin_ns, std::int64_t end_ns) const noexcept {
     return begun_ && window_.begin_ns <= begin_ns && end_ns <= window_.end_ns;
   }
-  /// Whether it was asked for all of the run.
+  /// Whether it covers all of the run.
   [[nodiscard]] bool whole() const noexcept { return begun_ && window_ == Window{}; }
   [[nodiscard]] std::span<const Fetch> fetches(std::uint32_t rank) const;  ///< by started_ns
   /// The fetch that a span of the gather lane carried out, or null.

@@ -148,7 +148,7 @@ std::optional<SchedulerAction> action_of(const store::Store& store, const ev::Ev
   }
 }
 
-/// What became of a prefetch of `params` at its first use; of one that is given up the event names no module.
+/// What became of a prefetch of `params` at its first use; of one released unused the event names no module.
 SchedulerAction outcome_action(const store::Store& store, const ev::Event& event,
                                std::span<const std::uint32_t> params) {
   const auto fields = ev::as<ev::EventKind::prefetch_outcome>(event);
@@ -177,7 +177,7 @@ std::vector<SchedulerAction> scheduler_actions(const store::Store& store, std::u
   const analysis::DecisionLimits limits = analysis::limits_of(store.tables());
   std::vector<SchedulerAction> out;
   StatusGroup group;
-  // A gather's parameters change their status when it is used or given up, which is when its outcome is
+  // A gather's parameters change their status when it is used or released, which is when its outcome is
   // known.
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> gathered;
   std::vector<std::pair<std::size_t, ev::Event>> outcomes;

@@ -115,7 +115,7 @@ void describe_collective(const AppState& app, store::LaneId lane, const store::S
   out.reason = reason_of(app.store(), *fetch);
 }
 
-/// A kernel, copy or memset: for whom, how long after its launch, and why its stream stood still before it.
+/// A kernel, copy or memset: its owner, how long after its launch, and why its stream stood still before it.
 void describe_gpu_work(const AppState& app, store::LaneId lane, const store::Span& span, Details& out) {
   const store::Store& data = app.store();
   const ev::GpuWork work = ev::work_of(span.code);

@@ -1,4 +1,4 @@
-// In words: how long a span took, what a gather holds, where it was issued and for whom.
+// Texts: how long a span took, what a gather holds, where it was issued and for which module.
 #pragma once
 
 #include <cstdint>

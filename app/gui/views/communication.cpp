@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/analysis/not_told.h"
+#include "app/analysis/missing_reason.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/identity.h"
 #include "app/gui/model/names.h"

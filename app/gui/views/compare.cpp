@@ -186,10 +186,10 @@ void CompareView::draw(Context& ctx, Rect room) {
   for (const auto& [letter, run] : {std::pair{"A", app.run.get()}, std::pair{"B", app.other.get()}}) {
     Rect line = room.take_top(22);
     ctx.canvas.text_in(line.take_left(20), letter, c.accent, Font::strong);
-    const Identity who = identify(run->store());
-    std::string facts = who.model;
-    for (const std::string& fact : who.facts) facts += ", " + fact;
-    if (!who.link.empty()) facts += ", " + who.link;
+    const Identity identity = identify(run->store());
+    std::string facts = identity.model;
+    for (const std::string& fact : identity.facts) facts += ", " + fact;
+    if (!identity.link.empty()) facts += ", " + identity.link;
     const std::string name = run_name(*run);
     ctx.canvas.text_in(line.take_left(std::min(line.w * 0.5F, ctx.canvas.width(name, Font::body) + 12)), name,
                        c.text);

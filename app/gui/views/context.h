@@ -74,7 +74,7 @@ class Context {
   double seconds;
   Rect window;
   /// Keys that went down (or repeat) since the last frame, in order. Kept apart from ImGui, which loses one
-  /// that is pressed and let go between two frames.
+  /// that is pressed and released between two frames.
   std::span<const int> keys;
   [[nodiscard]] bool pressed(int code) const { return std::ranges::find(keys, code) != keys.end(); }
   /// The pointer is over the window that is drawn (not over one above it, nor is a part of ImGui held).
@@ -91,7 +91,7 @@ class Context {
   [[nodiscard]] bool clicked(const Rect& rect) const { return hovered(rect) && pointer.pressed[0]; }
 
   enum class Drag : std::uint8_t { none, begun, going, dropped, clicked };
-  /// A press in `rect` that belongs to `owner` until the button is let go. `clicked`: let go unmoved.
+  /// A press in `rect` that belongs to `owner` until the button is released. `clicked`: released unmoved.
   Drag drag(const void* owner, const Rect& rect, int button);
 
   // ---- widgets -----------------------------------------------------------------------------------

@@ -62,9 +62,9 @@ std::string exact(const char* direction, const plan::FetchCount& counter) {
 
 std::string fetch_counter_heading(const std::optional<analysis::MicroStepCounters>& counters,
                                   std::uint32_t rank) {
-  const std::string who = " on rank " + std::to_string(rank);
-  if (!counters) return "What fetches counted" + who;
-  return "What the fetches of micro-step " + std::to_string(counters->micro_step) + " counted" + who;
+  const std::string place = " on rank " + std::to_string(rank);
+  if (!counters) return "What fetches counted" + place;
+  return "What the fetches of micro-step " + std::to_string(counters->micro_step) + " counted" + place;
 }
 
 float draw_fetch_counters(Context& ctx, Rect room,

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/analysis/not_told.h"
+#include "app/analysis/missing_reason.h"
 #include "app/gui/model/bucket_note.h"
 #include "app/gui/model/format.h"
 #include "app/gui/model/memory_stack.h"
@@ -18,7 +18,7 @@ constexpr float kLegendWidth = 264;
 constexpr float kNarrowLegend = 196;  ///< without the column of the peak
 constexpr float kColumn = 2;
 
-/// Categories of one meaning are told apart by shade.
+/// Categories of one meaning are distinguished by shade.
 Rgb shade(const Palette& c, ev::MemoryCategory category) {
   const Rgb base = c.of(meaning_of(category));
   switch (category) {

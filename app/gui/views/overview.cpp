@@ -208,10 +208,10 @@ void OverviewView::draw(Context& ctx, Rect room) {
   room = {room.x + 12, room.y, room.w - 24, room.h - 8};
   const bool alone = room.h > 420;
   if (alone) {
-    const Identity who = identify(app.store());
-    std::string line = who.model;
-    for (const std::string& fact : who.facts) line += "   " + fact;
-    if (!who.link.empty()) line += "   " + who.link;
+    const Identity identity = identify(app.store());
+    std::string line = identity.model;
+    for (const std::string& fact : identity.facts) line += "   " + fact;
+    if (!identity.link.empty()) line += "   " + identity.link;
     line += "   " + count(static_cast<double>(app.store().tables().elems)).text() + " parameters";
     ctx.canvas.text_in(room.take_top(22), line, ctx.colors().muted, Font::body);
     room.take_top(8);

@@ -1,4 +1,4 @@
-// Partition map: who owns which elements, and what is here now. Rank by element range.
+// Partition map: the owner of each element, and what is gathered now. Rank by element range.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -66,13 +66,13 @@ void draw_card(Context& ctx, Rect& room, const std::string& text, const store::S
 std::string scheduler_difference_line(const analysis::Scheduling& scheduling, std::uint64_t here) {
   const auto& differences = scheduling.comparison.differences;
   if (!scheduling.missing.empty() || differences.empty()) return "";
-  const std::string who = scheduling.other == plan::Compat::shardscope ? "our scheduler" : "DeepSpeed";
+  const std::string other = scheduling.other == plan::Compat::shardscope ? "our scheduler" : "DeepSpeed";
   const auto next = SchedulingAt::difference_from(scheduling, here);
   if (next && scheduling.gates.at(static_cast<std::size_t>(differences[*next].visit)).number == here) {
-    return "Here " + who + " would decide otherwise";
+    return "Here " + other + " would decide otherwise";
   }
   const std::string count = std::to_string(differences.size());
-  return "At " + count + " of " + std::to_string(scheduling.gates.size()) + " boundaries " + who +
+  return "At " + count + " of " + std::to_string(scheduling.gates.size()) + " boundaries " + other +
          " would decide otherwise";
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 /// More spans than this per pixel and the row shows its busy share instead.
 constexpr float kSpansPerPixel = 0.4F;
-/// Width of a density column: finer cannot be told apart.
+/// Width of a density column: finer cannot be distinguished.
 constexpr float kColumn = 2;
 constexpr float kNarrowestLabel = 22;
 
@@ -23,7 +23,7 @@ constexpr float kNarrowestLabel = 22;
 
 std::optional<store::Span> SpanPainter::lane(const TimelineRow& row, const Rect& rect) {
   const store::Store& data = ctx_.app.store();
-  // A click is known when the button is let go, while the pan still holds the pointer.
+  // A click is known when the button is released, while the pan still holds the pointer.
   const bool over = ctx_.under_pointer(rect);
   const std::int64_t at = scale_.time_of(ctx_.pointer.x);
   const auto slack = static_cast<std::int64_t>(scale_.ns_per_pixel() * 2);

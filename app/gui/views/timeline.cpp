@@ -34,7 +34,7 @@ class TimelineView final : public View {
   void rank_header(Context& ctx, const TimelineRow& row, const Rect& gutter, const Rect& lanes,
                    const TimeScale& scale);
   void marks(Context& ctx, const Rect& rect, const TimeScale& scale);
-  void meeting(Context& ctx, const TimelineRows& rows, const Rect& lanes, const TimeScale& scale);
+  void draw_arrivals(Context& ctx, const TimelineRows& rows, const Rect& lanes, const TimeScale& scale);
   void gaps(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
   void pauses(Context& ctx, std::uint32_t rank, const Rect& rect, const TimeScale& scale);
   /// Where the events of a rank end before the run does.
@@ -224,8 +224,8 @@ void TimelineView::marks(Context& ctx, const Rect& rect, const TimeScale& scale)
 
 /// The selected collective on all ranks: a line through the moments at which they came to it, the last in
 /// red, since the others waited for that one.
-void TimelineView::meeting(Context& ctx, const TimelineRows& rows, const Rect& lanes,
-                           const TimeScale& scale) {
+void TimelineView::draw_arrivals(Context& ctx, const TimelineRows& rows, const Rect& lanes,
+                                 const TimeScale& scale) {
   const Selection& selected = ctx.app.selection;
   if (selected.kind != SelectionKind::collective || !selected.span) return;
   const std::vector<Arrival> all = arrivals(ctx.app.store(), selected.lane, *selected.span);
@@ -384,7 +384,7 @@ void TimelineView::draw(Context& ctx, Rect room) {
     ctx.canvas.text_in(corner.inset(8, 0), "compute, step " + std::to_string(*pace.step), c.muted,
                        Font::small, Align::right);
   ctx.canvas.vertical(lanes.x - 2, room.y, room.h, c.line);
-  meeting(ctx, rows, lanes, scale);
+  draw_arrivals(ctx, rows, lanes, scale);
   navigate(ctx, lanes, room, scale);
   {
     const Clip clip(ctx.canvas, lanes);

@@ -198,7 +198,7 @@ void Workspace::partial_mark(Context& ctx, Rect& room) {
   if (ctx.hovered(place))
     ctx.tip((cut ? mark + ". " : std::string()) +
             (all_that_is_kept
-                 ? "Figures and findings here are of these steps. " + let_go_text(ctx.app.store())
+                 ? "Figures and findings here are of these steps. " + eviction_text(ctx.app.store())
                  : "Figures and findings here are of these steps so far; the rest is being analysed"));
 }
 
@@ -210,10 +210,10 @@ void Workspace::top_bar(Context& ctx, Rect rect) {
   Rect room = rect.inset(12, 8);
   placed_.push_back({"top", rect});
   controls(ctx, room);
-  const Identity who = identify(app.store());
-  const float name = std::min(room.w, ctx.canvas.width(who.model, Font::strong) + 16);
-  ctx.canvas.text_in(room.take_left(name), who.model, c.text, Font::strong);
-  for (const std::string& fact : who.facts) {
+  const Identity identity = identify(app.store());
+  const float name = std::min(room.w, ctx.canvas.width(identity.model, Font::strong) + 16);
+  ctx.canvas.text_in(room.take_left(name), identity.model, c.text, Font::strong);
+  for (const std::string& fact : identity.facts) {
     const float w = ctx.canvas.width(fact, Font::body) + 16;
     if (room.w < w) break;
     if (fact == kSimulated) {
@@ -372,7 +372,7 @@ void Workspace::banner(Context& ctx, Rect& room) {
   if (ctx.canvas.text_in(line, hint, mix(c.muted, c.text, 0.4F)) && ctx.hovered(line)) ctx.tip(hint);
 }
 
-/// Pauses, steps and changes of detail, with who asked for them; read again when there is another message.
+/// Pauses, steps and changes of detail, with their origin; read again when there is another message.
 void Workspace::what_was_done(const store::Store& store) {
   const auto messages = store.messages();
   const std::pair<std::size_t, std::int64_t> of{messages.size(),
@@ -428,12 +428,12 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
   piece(count(static_cast<double>(app.store().event_count()), "events").text(), c.muted, "");
   piece(app.run->partial(), c.of(Meaning::reduce),
         "Summary, findings and times of steps are of these steps so far; the rest is being analysed");
-  piece(details_from(app.store()), c.of(Meaning::trouble), let_go_text(app.store()));
+  piece(details_from(app.store()), c.of(Meaning::trouble), eviction_text(app.store()));
   const std::uint64_t dropped = app.store().dropped_count();
   piece(grouped(static_cast<std::int64_t>(dropped)) + " dropped",
         dropped == 0 ? c.muted : c.of(Meaning::trouble),
         "Events that a rank's ring had no room for; they show as gaps in the lanes");
-  if (const auto& ends = app.run->summary().unbegun_ends) {
+  if (const auto& ends = app.run->summary().unmatched_ends) {
     const std::string where = store::unbegun_by_rank(*ends);
     std::uint64_t wrong = 0;
     for (const store::Store::UnbegunEnds& row : *ends) wrong += row.count - row.explained;

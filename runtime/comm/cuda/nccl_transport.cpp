@@ -42,7 +42,7 @@ class NcclGroup {
     check(ncclGroupStart(), "ncclGroupStart", where_);
   }
   ~NcclGroup() {
-    if (open_) ncclGroupEnd();  // what failed has been told
+    if (open_) ncclGroupEnd();  // the failure has been reported
   }
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
@@ -254,7 +254,7 @@ std::string NcclTransport::describe() const {
          std::to_string(version % 100);
 }
 
-/// A non-blocking communicator answers "in progress": waits until it has done what it was told.
+/// A non-blocking communicator answers "in progress": waits until the call has completed.
 void NcclTransport::settle(const char* call) {
   const auto until = Clock::now() + timeout_;
   ncclResult_t progress = ncclInProgress;

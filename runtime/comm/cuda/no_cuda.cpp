@@ -1,4 +1,4 @@
-// What a build without CUDA says when it is asked for collectives of device memory.
+// The error of a build without CUDA when collectives of device memory are requested.
 #include "runtime/comm/cuda/attach.h"
 #include "runtime/device/error.h"
 

@@ -66,7 +66,7 @@ StagedTransport::~StagedTransport() {
   try {
     here_->synchronize();
   } catch (...) {
-    // Told already, or to be told, by whoever waits for the stream's work.
+    // Reported by whatever waits for the stream's work.
   }
 }
 

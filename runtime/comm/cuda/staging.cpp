@@ -42,7 +42,7 @@ Staging::~Staging() {
   try {
     here_->synchronize();
   } catch (...) {
-    // Told already, or to be told, by whoever waits for the streams' work.
+    // Reported by whatever waits for the streams' work.
   }
   for (Block& block : blocks_) give_back(block);
 }

@@ -17,7 +17,7 @@ namespace shardscope::comm {
 /// thread.
 class Staging {
  public:
-  /// `region`: memory that the peers can read; null where nobody reads it in place (MPI).
+  /// `region`: memory that the peers can read; null where no peer reads it in place (MPI).
   Staging(device::Device& there, device::SharedRegion* region);
   ~Staging();
   Staging(const Staging&) = delete;
@@ -32,7 +32,7 @@ class Staging {
 
   /// Room for one collective of the lane, aligned to 4096 bytes. The same memory serves the lane's next one:
   /// its first user is a copy on the same stream of the device, behind this collective's last. Grows, waiting
-  /// for the lane, when more is asked for than ever before.
+  /// for the lane, when more is needed than ever before.
   [[nodiscard]] std::byte* room(instrumentation::StreamId lane, std::size_t bytes);
 
  private:

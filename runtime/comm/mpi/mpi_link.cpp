@@ -37,7 +37,7 @@ void MpiLink::wait(std::span<MPI_Request> requests, const std::function<std::str
   check_failure();
   const Clock::time_point deadline = Clock::now() + timeout_;
   // MPI makes progress only inside its calls. Short naps at first, for what is nearly there, then longer
-  // ones, so that waiting leaves the cores to those who compute.
+  // ones, so that waiting leaves the cores to threads that compute.
   std::int64_t nap_ns = 10'000;
   for (;;) {
     int done = 0;
@@ -73,7 +73,7 @@ void MpiLink::check_failure() {
 }
 
 void MpiLink::abandon() noexcept {
-  if (failed()) return;  // told already, perhaps by another communicator of this rank
+  if (failed()) return;  // reported already, perhaps by another communicator of this rank
   const std::string text =
       "rank " + std::to_string(rank_) + " failed: it was left by an exception, see its own message";
   if (!record(text)) return;
@@ -81,7 +81,7 @@ void MpiLink::abandon() noexcept {
     const std::lock_guard lock(mutex_);
     provisional_ = true;
   }
-  tell_everybody(text);
+  send_to_all(text);
 }
 
 bool MpiLink::record(const std::string& text) noexcept {
@@ -97,10 +97,10 @@ bool MpiLink::record(const std::string& text) noexcept {
 
 void MpiLink::fail(const std::string& message) noexcept {
   const std::string text = "rank " + std::to_string(rank_) + " failed: " + message.substr(0, kLongestText);
-  if (record(text)) tell_everybody(text);
+  if (record(text)) send_to_all(text);
 }
 
-void MpiLink::tell_everybody(const std::string& text) noexcept {
+void MpiLink::send_to_all(const std::string& text) noexcept {
   std::vector<MPI_Request> sends;
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (r == rank_) continue;

@@ -4,7 +4,7 @@
 // [Note: no MPI after a failure]
 // A wait that ends with an exception leaves requests behind that still point at the caller's memory, and
 // any later MPI call may make them progress. So once a failure is recorded this process calls MPI no
-// more, apart from telling the others at that moment: communicators are not freed and MPI_Finalize is not
+// more, apart from notifying the others at that moment: communicators are not freed and MPI_Finalize is not
 // called (it would wait for ranks that are gone).
 #pragma once
 
@@ -34,11 +34,11 @@ class MpiLink {
 
   /// Completes every request. Throws BackendError when a rank failed or the time-out is over.
   void wait(std::span<MPI_Request> requests, const std::function<std::string()>& what);
-  /// Looks for a failure told by another rank; throws BackendError when there is one.
+  /// Checks for a failure that another rank sent; throws BackendError when there is one.
   void check_failure();
-  /// Records the failure and tells every rank; only the first counts.
+  /// Records the failure and sends it to every rank; only the first counts.
   void fail(const std::string& message) noexcept;
-  /// This rank is being left by an exception that nobody has told yet; a later fail() gives this process
+  /// This rank is being left by an exception that is not reported yet; a later fail() gives this process
   /// its text, the others know only that this rank stopped.
   void abandon() noexcept;
   [[nodiscard]] std::string first_failure() const;
@@ -46,7 +46,7 @@ class MpiLink {
  private:
   /// True when this call recorded it.
   bool record(const std::string& text) noexcept;
-  void tell_everybody(const std::string& text) noexcept;
+  void send_to_all(const std::string& text) noexcept;
 
   const std::uint32_t rank_;
   const std::uint32_t size_;

@@ -18,7 +18,7 @@ MpiWorld::~MpiWorld() {
   if (std::uncaught_exceptions() > exceptions_at_start_) link_.abandon();
   if (!link_.failed()) return;
   // The launcher ends every rank when one ends without MPI_Finalize; a moment lets the others see the
-  // failure and write their last words first.
+  // failure and write their messages first.
   session_.abandon();
   usleep(300'000);
 }

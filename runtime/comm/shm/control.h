@@ -37,7 +37,7 @@ struct alignas(64) RankNote {
   std::atomic<std::uint32_t> departed;  ///< left its world, in order or not
 };
 
-/// What a rank tells about the collective it is in.
+/// What a rank publishes about the collective it is in.
 struct alignas(64) StreamNote {
   Signature signature;
   std::array<std::uint64_t, Transport::kMaxParts> sources;  ///< offsets into the rank's region
@@ -53,7 +53,7 @@ struct alignas(64) HostNote {
   std::array<Round, 2> rounds;  ///< used in turn, so that one barrier per call is enough
 };
 
-/// Arrivals at each barrier so far, by rank: says who is missing when a wait ends badly.
+/// Arrivals at each barrier so far, by rank: names the missing ranks when a wait fails.
 struct alignas(64) ArrivalNote {
   std::atomic<std::uint64_t> stream;
   std::atomic<std::uint64_t> host;

@@ -29,7 +29,7 @@ class Mapping {
  public:
   /// New zeroed memory. Throws BackendError.
   [[nodiscard]] static Mapping create(const std::string& name, std::size_t bytes);
-  /// The memory behind `fd`, which a peer made; `bytes` as it told. Throws BackendError.
+  /// The memory behind `fd`, which a peer made; `bytes` as the peer sent it. Throws BackendError.
   [[nodiscard]] static Mapping open(FileDescriptor fd, std::size_t bytes);
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) = delete;

@@ -18,7 +18,7 @@ namespace shardscope::comm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// How often a sleeping rank looks whether its peers still live. A failure that is told wakes it at once.
+// How often a sleeping rank checks that its peers are alive. A reported failure wakes it at once.
 constexpr std::chrono::milliseconds kSlice{100};
 
 }  // namespace
@@ -34,7 +34,7 @@ void Node::watch_peers() {
   pidfds_.resize(size_);
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    // A descriptor and not the number: it tells of a zombie too, and never means a later process.
+    // A descriptor and not the number: it detects a zombie too, and never refers to a later process.
     pidfds_[r] = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, control_.rank(r).pid.load(), 0)));
   }
 }
@@ -143,7 +143,7 @@ std::string Node::first_failure() const {
   const FailureNote& note = control_.failure();
   std::uint32_t state = note.state.load();
   // Claimed: a memcpy away from its text. Provisional: the rank's stack is being unwound, and its main
-  // tells the reason next; that rank itself must not wait for itself.
+  // gives the reason next; that rank itself must not wait for itself.
   for (int i = 0; i < 300 && (state == FailureNote::claimed ||
                               (state == FailureNote::provisional && note.rank != rank_));
        ++i) {

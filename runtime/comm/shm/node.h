@@ -1,4 +1,4 @@
-// One rank's place among the ranks of its node: bounded barriers, the first failure, who is still alive.
+// One rank's place among the ranks of its node: bounded barriers, the first failure, which ranks are alive.
 // Used by the host thread and by every stream's worker at the same time.
 #pragma once
 
@@ -18,7 +18,7 @@ class Node {
  public:
   /// `control` outlives this. Writes this rank's pid; watch_peers() is called once all have.
   Node(ControlPages control, std::uint32_t rank, std::uint32_t size, std::chrono::milliseconds timeout);
-  /// Marks this rank as gone, so that nobody waits for it.
+  /// Marks this rank as gone, so that no peer waits for it.
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -39,7 +39,7 @@ class Node {
   void check_failure() const;
   /// The first failure of all stands; later ones are ignored.
   void fail(const std::string& message) noexcept;
-  /// This rank is being left by an exception; fail() tells later why, if main gets that far.
+  /// This rank is being left by an exception; fail() may give the reason later.
   void abandon() noexcept;
   /// "rank 2 failed: message"; empty if none.
   [[nodiscard]] std::string first_failure() const;

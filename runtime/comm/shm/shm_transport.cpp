@@ -39,7 +39,7 @@ ShmTransport::ShmTransport(Node& node, std::size_t index, std::string name,
       inputs_(members_.size()) {}
 
 void ShmTransport::check_memory(const void* data, std::size_t bytes) const {
-  if (world() == 1 || bytes == 0) return;  // nobody else reads it
+  if (world() == 1 || bytes == 0) return;  // no peer reads it
   const std::span<std::byte> region = regions_[rank_];
   const auto* start = static_cast<const std::byte*>(data);
   if (start < region.data() || start + bytes > region.data() + region.size()) {
@@ -63,7 +63,7 @@ void ShmTransport::meet(const Collective& collective) {
 
 void ShmTransport::enter(const Collective& collective) {
   StreamNote& mine = channel_.stream[members_[rank_]];
-  if (world() > 1) {  // a world of one may use any memory, and nobody reads it
+  if (world() > 1) {  // a world of one may use any memory: no peer reads it
     const std::byte* base = regions_[rank_].data();
     for (std::size_t i = 0; i < collective.parts.size(); ++i) {
       const auto* from = static_cast<const std::byte*>(collective.parts[i].source);
@@ -122,9 +122,9 @@ void ShmTransport::move(const Collective& collective, const kernels::Exec& exec)
   }
 }
 
-/// Every rank sums its own range and stores it with all: nobody else reads or writes that range of anybody
-/// before all have met again. What is stored at a peer was read from there just before, so its lines are in
-/// this core's cache, where a peer that fetched the sums would find none of its own.
+/// Every rank sums its own range and stores it at all peers. No other rank reads or writes that range at any
+/// rank before the next barrier. What is stored at a peer was read from there just before, so its lines are
+/// in this core's cache, where a peer that fetched the sums would find none of its own.
 void ShmTransport::all_reduce(const Collective& collective, std::size_t index, const kernels::Exec& exec) {
   constexpr std::int64_t kPieceBytes = 32768;  // of each rank, summed and stored while in the cache
   const Part& part = collective.parts[index];

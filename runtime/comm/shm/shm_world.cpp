@@ -58,7 +58,7 @@ std::vector<std::unique_ptr<World>> make_thread_worlds(std::uint32_t size, const
 
 namespace {
 
-/// What a rank tells its peers so that they can map its memory.
+/// What a rank sends its peers so that they can map its memory.
 struct Offer {
   std::int32_t pid = 0;
   std::int32_t region_fd = -1;

@@ -21,7 +21,7 @@ class ShmWorld final : public World {
     std::vector<std::shared_ptr<const Mapping>> regions;  ///< by rank
   };
   ShmWorld(std::uint32_t rank, std::uint32_t size, Memory memory, const WorldOptions& options);
-  /// Leaving because of an exception tells the others so.
+  /// Destruction by an exception notifies the other ranks.
   ~ShmWorld() override;
 
   [[nodiscard]] std::uint32_t rank() const noexcept override { return node_.rank(); }

@@ -220,7 +220,7 @@ void CpuStream::work_loop() {
           progress_->fail(position, std::current_exception());
         }
       }
-      // What the work captured is let go before its position counts as reached.
+      // What the work captured is destroyed before its position counts as reached.
       item = instrumentation::Event{};
       progress_->advance(position);
     }

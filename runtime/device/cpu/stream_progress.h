@@ -1,5 +1,5 @@
 // How far a CPU stream has come: the number of its work items that have run. An event is a stream and a
-// position in it, so recording one costs nothing and re-recording it cannot disturb who waits already.
+// position in it, so recording one costs nothing and re-recording it cannot disturb waiters.
 #pragma once
 
 #include <atomic>
@@ -43,14 +43,14 @@ class StreamProgress {
   void advance(std::uint64_t position) noexcept {
     completed_.store(position);
     if (auto* word = mirror_.load()) raise(*word, position);
-    // Only the positions somebody waits for wake anyone: a host that waits for the last of a thousand
+    // Only a position that is waited for wakes a waiter: a host that waits for the last of a thousand
     // items is woken once.
     if (position < wanted_.load()) return;
     {
       const std::lock_guard lock(mutex_);
-      wanted_.store(kNobody);
+      wanted_.store(kNone);
     }
-    // With the mutex given back: where cores are few the one who is woken takes ours at once, and would find
+    // With the mutex given back: where cores are few the woken thread takes ours at once, and would find
     // the mutex taken and sleep again.
     moved_.notify_all();
   }
@@ -58,11 +58,11 @@ class StreamProgress {
   /// The first failure stands; `position` is the item that failed and is not yet completed.
   void fail(std::uint64_t position, std::exception_ptr failure) noexcept {
     const std::lock_guard lock(mutex_);
-    if (failed_at_.load() != kNobody) return;
+    if (failed_at_.load() != kNone) return;
     failure_ = std::move(failure);
     failed_at_.store(position);
   }
-  [[nodiscard]] bool failed() const noexcept { return failed_at_.load(std::memory_order_relaxed) != kNobody; }
+  [[nodiscard]] bool failed() const noexcept { return failed_at_.load(std::memory_order_relaxed) != kNone; }
 
   /// The failure met before or at `position`, or null; never waits.
   [[nodiscard]] std::exception_ptr failure_until(std::uint64_t position) { return failure_before(position); }
@@ -80,11 +80,11 @@ class StreamProgress {
     return failure_;
   }
 
-  static constexpr std::uint64_t kNobody = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::atomic<std::uint64_t>*> mirror_{nullptr};
-  std::atomic<std::uint64_t> wanted_{kNobody};  ///< lowest position somebody waits for
-  std::atomic<std::uint64_t> failed_at_{kNobody};
+  std::atomic<std::uint64_t> wanted_{kNone};  ///< lowest position that is waited for
+  std::atomic<std::uint64_t> failed_at_{kNone};
   std::mutex mutex_;
   std::condition_variable moved_;
   std::exception_ptr failure_;

@@ -145,7 +145,7 @@ class CudaDevice final : public Device {
   }
 
   ~CudaDevice() override {
-    // Queued work may use memory until the streams have ended; errors were for synchronize() to tell.
+    // Queued work may use memory until the streams have ended; errors were for synchronize() to report.
     for (const CudaStream* stream : {&compute_, &gather_, &reduce_, &copy_})
       cudaStreamSynchronize(stream->handle());
     worker_.reset();

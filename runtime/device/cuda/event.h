@@ -34,7 +34,7 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
   std::vector<cudaEvent_t> free_;
 };
 
-/// A recorded cudaEvent_t. It is never recorded again while anybody holds it, so who waits for it waits for
+/// A recorded cudaEvent_t. It is never recorded again while it is referenced, so a waiter waits for
 /// the record it was made by.
 class CudaPoint final : public DevicePoint {
  public:

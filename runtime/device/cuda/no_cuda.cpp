@@ -1,4 +1,4 @@
-// What a build without CUDA says when it is asked for a CUDA device.
+// The error of a build without CUDA when a CUDA device is requested.
 #include "runtime/device/device.h"
 #include "runtime/device/error.h"
 

@@ -95,7 +95,8 @@ void Stamper::take_anchor() {
     best = {std::move(event), before + (after - before) / 2, narrowest / 2};
   }
   // Only this thread changes the anchor.
-  if (anchor_ != nullptr && !tells_more(narrowest, anchor_->residual_ns, best.host_ns - anchor_->host_ns))
+  if (anchor_ != nullptr &&
+      !is_more_accurate(narrowest, anchor_->residual_ns, best.host_ns - anchor_->host_ns))
     return;
   residual_ns_ = std::max(residual_ns_.load(), best.residual_ns);
   auto anchor = std::make_shared<const Anchor>(std::move(best));

@@ -6,7 +6,7 @@
 // stream of its own, on which nothing else is queued, and reads the host's clock before and after: the anchor
 // lies between the two readings (the best of a few tries is kept, half the bracket is the residual). Where
 // streams share the device's queues (CUDA_DEVICE_MAX_CONNECTIONS) an anchor waits for others' work and its
-// bracket is wide: then the one before stays, until it tells less (tells_more). A stamp
+// bracket is wide: then the one before stays, until it is the less accurate one (is_more_accurate). A stamp
 // is the anchor's host time plus the elapsed time since it. The anchor is the latest one known when the stamp
 // was asked for, so it is always earlier than the stamp, and near enough for the float that CUDA answers with
 // to resolve 0.1 us.
@@ -50,10 +50,10 @@ class Stamper {
   void read(std::shared_ptr<ReachedTime> time, instrumentation::StreamId lane, cudaStream_t stream);
   /// Of the worst anchor so far.
   [[nodiscard]] std::int64_t residual_ns() const noexcept { return residual_ns_.load(); }
-  /// Whether an anchor read within `bracket_ns` tells more than one that may be wrong by `residual_ns` and is
-  /// `age_ns` old: the two clocks are taken to drift apart by 100 parts per million at most.
-  [[nodiscard]] static constexpr bool tells_more(std::int64_t bracket_ns, std::int64_t residual_ns,
-                                                 std::int64_t age_ns) noexcept {
+  /// Whether an anchor read within `bracket_ns` is more accurate than one that may be wrong by `residual_ns`
+  /// and is `age_ns` old: the two clocks are taken to drift apart by 100 parts per million at most.
+  [[nodiscard]] static constexpr bool is_more_accurate(std::int64_t bracket_ns, std::int64_t residual_ns,
+                                                       std::int64_t age_ns) noexcept {
     return bracket_ns / 2 <= residual_ns + age_ns / 10'000;
   }
 

@@ -37,14 +37,14 @@ class BlockQueue {
   BlockQueue(IoDirection direction, std::span<const IoPart> parts, std::size_t block_bytes,
              std::uint32_t depth);
 
-  /// The next request to make; none while `depth` are in flight or when all is asked for.
+  /// The next request to make; none while `depth` are in flight or when all have been made.
   [[nodiscard]] std::optional<IoRequest> next();
-  /// Takes an answer. What a short one left is asked for again; EINTR and EAGAIN are asked again whole. After
-  /// a failure nothing more is asked for, and failure() says what happened to the first one.
+  /// Takes an answer. The rest of a short one is requested again; after EINTR and EAGAIN all of it is. After
+  /// a failure no request is made, and failure() describes the first one.
   void answer(IoResult result);
 
   [[nodiscard]] std::uint32_t in_flight() const noexcept { return in_flight_; }
-  /// Nothing is in flight and nothing will be asked for any more.
+  /// Nothing is in flight and no request is left to make.
   [[nodiscard]] bool done() const noexcept;
 
   struct Failure {
@@ -60,7 +60,7 @@ class BlockQueue {
   const std::span<const IoPart> parts_;
   const std::size_t block_bytes_;
   std::size_t part_ = 0;       ///< being cut
-  std::size_t cut_bytes_ = 0;  ///< of that part, asked for already
+  std::size_t cut_bytes_ = 0;  ///< of that part, requested already
   std::vector<IoPart> again_;  ///< rests of short answers
   std::vector<IoPart> asked_;  ///< by request id
   std::vector<std::uint32_t> free_ids_;

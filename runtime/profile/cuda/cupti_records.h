@@ -28,11 +28,11 @@ class Names {
   std::unordered_map<int, std::uint32_t> others_;
 };
 
-/// A synchronization that took less held nobody up: CUPTI records every query of an event or a stream as one.
+/// Shorter synchronizations are no waits: CUPTI records every query of an event or a stream as one.
 inline constexpr std::uint64_t kShortestWaitNs = 5'000;
 
 /// Appends a record to the batch. Work that has no times (it had not ended when a flush was forced) counts as
-/// dropped. Kinds that were not asked for are left out.
+/// dropped. Kinds that were not enabled are left out.
 void take_record(const CUpti_Activity& record, RecordClock& clock, Names& names, RecordBatch& batch);
 
 }  // namespace shardscope::profile::cuda

@@ -11,9 +11,9 @@
 namespace shardscope::profile::cuda {
 namespace {
 
-/// A clock is read a few times; the narrowest bracket tells most.
+/// A clock is read a few times; the narrowest bracket is the most accurate.
 constexpr int kReadings = 5;
-/// CUPTI may give buffers back on a thread of its own, a little after the flush that asked for them.
+/// CUPTI may give buffers back on a thread of its own, a little after the flush that requested them.
 constexpr int kWaitsForBuffers = 50;
 constexpr auto kWaitForBuffers = std::chrono::milliseconds(1);
 
@@ -158,7 +158,7 @@ std::string CuptiSession::begin() {
     return failure(result, "cuptiSubscribe");
   }
   on_ = true;
-  // What came back after the end of the period before is nobody's.
+  // What came back after the end of the period before belongs to no period.
   for (const BufferPool::Filled& late : buffers().collect()) buffers().give(late.data);
   std::string reason = enable();
   if (!reason.empty()) end();

@@ -52,9 +52,9 @@ bool on_stream_event(const Event& event) {
   ThreadSpans& spans = t_spans;
   const bool changed = spans.open.note(event);
   const std::uint64_t period = g_period.load(std::memory_order_acquire);
-  // The driver tells of every kernel: two more CUDA events around each would say the same again.
-  const bool tells = spans.kernels.tells(event, period != 0);
-  if (period == 0) return tells;
+  // The driver records every kernel: two more CUDA events around each would be redundant.
+  const bool emits = spans.kernels.emits(event, period != 0);
+  if (period == 0) return emits;
   if (changed || spans.period != period) {
     spans.period = period;
     const CuptiApi& api = *CuptiApi::find().api;
@@ -68,7 +68,7 @@ bool on_stream_event(const Event& event) {
         },
         [&](std::uint64_t id) { return api.ActivityPushExternalCorrelationId(kKind, id) == CUPTI_SUCCESS; });
   }
-  return tells;
+  return emits;
 }
 
 class Recorder final : public GpuRecorder {
@@ -134,7 +134,7 @@ class Recorder final : public GpuRecorder {
     } else if (wanted && state_ == State::off) {
       start();
     } else if (!wanted && state_ == State::refused) {
-      state_ = State::off;  // tried again when it is asked for again
+      state_ = State::off;  // tried again at the next request
     }
   }
 
@@ -207,8 +207,8 @@ class Recorder final : public GpuRecorder {
     session_->collect(how, clock_, names_, batch_);
     join_->add(batch_);
     emit(join_->take(flushed_ns, clock_.residual_ns()));
-    if (clock_.by_wall_clock() > 0 && !wall_clock_told_) {
-      wall_clock_told_ = true;
+    if (clock_.by_wall_clock() > 0 && !wall_clock_reported_) {
+      wall_clock_reported_ = true;
       instrumentation::post_message(
           instrumentation::Severity::info,
           "CUPTI gives times of the GPU's work by the wall clock: if that is set while "
@@ -240,7 +240,7 @@ class Recorder final : public GpuRecorder {
   std::optional<CuptiSession> session_;
   std::optional<RecordJoin> join_;
   RecordClock clock_;
-  bool wall_clock_told_ = false;
+  bool wall_clock_reported_ = false;
   RecordBatch batch_;
   inline static std::atomic<std::uint64_t> periods_{0};
   std::thread thread_;

@@ -111,7 +111,7 @@ TEST(FlushReasonText, SaysWhyABucketIsReducedNow) {
 
 TEST(UpdateText, SaysWhyColumnsAreChosenAndSumsApplied) {
   const DecisionLimits limits = all_limits();
-  EXPECT_EQ(explain(plan::SelectionCause::not_told, limits), "");
+  EXPECT_EQ(explain(plan::SelectionCause::not_recorded, limits), "");
   EXPECT_EQ(explain(plan::SelectionCause::first, limits), "the warm-up is over");
   EXPECT_EQ(explain(plan::SelectionCause::interval, limits), "select_interval of 100 steps is over");
   EXPECT_EQ(explain(plan::SelectionCause::interval, {}), "select_interval is over");

@@ -148,8 +148,8 @@ TEST(Nearer, ReachesTheRatesOfAMachineThatNeedsBoth) {
   real.host_memory_gb_per_s = 3;
   const Pace wanted = machine(real);
   Rates rates;
-  for (int round = 0; round < 12; ++round) rates = nearer(rates, wanted, machine(rates));
-  EXPECT_LT(distance(wanted, machine(rates)), 0.005);
+  for (int round = 0; round < 12; ++round) rates = calibrate(rates, wanted, machine(rates));
+  EXPECT_LT(relative_error(wanted, machine(rates)), 0.005);
   EXPECT_NEAR(rates.matrix_tflops, 0.2, 0.02);
   EXPECT_NEAR(rates.memory_gb_per_s, 8, 1e-6);
   EXPECT_NEAR(rates.host_memory_gb_per_s, 3, 1e-6);
@@ -158,12 +158,12 @@ TEST(Nearer, ReachesTheRatesOfAMachineThatNeedsBoth) {
 TEST(Nearer, LeavesARateThatNothingTells) {
   Rates rates;
   rates.host_memory_gb_per_s = 17;
-  EXPECT_EQ(nearer(rates, pace(3, 2, 0), pace(5, 1, 0)).host_memory_gb_per_s, 17);
+  EXPECT_EQ(calibrate(rates, pace(3, 2, 0), pace(5, 1, 0)).host_memory_gb_per_s, 17);
 }
 
 TEST(Distance, IgnoresPartsThatAreNotThere) {
-  EXPECT_EQ(distance(pace(10, 0, 0), pace(10, 4, 4)), 0);
-  EXPECT_DOUBLE_EQ(distance(pace(10, 2, 0), pace(11, 2, 0)), 11.0 / 10 - 1);
+  EXPECT_EQ(relative_error(pace(10, 0, 0), pace(10, 4, 4)), 0);
+  EXPECT_DOUBLE_EQ(relative_error(pace(10, 2, 0), pace(11, 2, 0)), 11.0 / 10 - 1);
 }
 
 TEST(HardwareFile, HoldsWhatTheSimulationReads) {

@@ -117,7 +117,7 @@ class Simulate(CommandTest):
                     text = shardscope("summary", recording).stdout
                     self.assertEqual("what was computed in 2 of the 2 measured steps is not known" in text, "time" not in known)
                     if "time" not in known:
-                        self.refused(["what-if", recording], "does not tell what was computed", "detail modules")
+                        self.refused(["what-if", recording], "has no record of what was computed", "detail modules")
 
     def test_a_straggler_is_found(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -94,14 +94,14 @@ TEST(SummaryText, SaysWhatEndedWithoutABeginning) {
   analysis::Summary summary;
   summary.events = 100;
   summary.losses = {.unbegun_ends = 5, .explained_ends = 1};
-  summary.unbegun_ends = {{2, ev::EventKind::module_end, 5, 1}};
+  summary.unmatched_ends = {{2, ev::EventKind::module_end, 5, 1}};
   EXPECT_THAT(
       summary_text(summary),
       HasSubstr("100, 0 dropped, 0 messages lost, 5 ends without a beginning, 1 of them explained: not "
                 "everything was heard there\n"
                 "               nothing explains that these ended: rank 2: 4 module_end\n"));
   summary.losses.explained_ends = 5;
-  summary.unbegun_ends = {{2, ev::EventKind::module_end, 5, 5}};
+  summary.unmatched_ends = {{2, ev::EventKind::module_end, 5, 5}};
   EXPECT_THAT(summary_text(summary),
               HasSubstr("5 ends without a beginning, explained: not everything was heard there\n"));
   EXPECT_THAT(summary_text(summary), Not(HasSubstr("nothing explains")));
@@ -116,13 +116,12 @@ TEST(SummaryText, SaysWhySomethingIsNotKnown) {
       summary_text(summary),
       HasSubstr("prefetch       not known: prefetches are recorded from detail params on, and nothing above "
                 "modules was recorded\n"
-                "trace          not known: this run tells no modes of it, though it was recorded at detail "
+                "trace          not known: modes of it were not recorded, though the detail was "
                 "modules\n"));
   summary.recorded_detail = ev::Detail::params;
-  EXPECT_THAT(
-      summary_text(summary),
-      HasSubstr("prefetch       not known: this run tells no prefetches, though it was recorded at detail "
-                "params\n"));
+  EXPECT_THAT(summary_text(summary),
+              HasSubstr("prefetch       not known: prefetches were not recorded, though the detail was "
+                        "params\n"));
   summary.recorded_detail.reset();
   EXPECT_THAT(summary_text(summary), HasSubstr("from detail params on, and nothing was recorded\n"));
 }

@@ -60,7 +60,7 @@ TEST_F(ArenaTest, WhatWasTakenBeforeAnybodyListenedIsToldByCategory) {
   (void)instrumentation::RingRegistry::instance().drain(told);
   told.clear();
   instrumentation::g_detail = static_cast<int>(instrumentation::Detail::params);
-  arena.tell_used();
+  arena.emit_used();
   instrumentation::g_detail = -1;
   (void)instrumentation::RingRegistry::instance().drain(told);
   ASSERT_EQ(told.size(), 2U);

@@ -82,15 +82,15 @@ TEST(KernelSpans, ASpanInWhichRecordingBeginsOrEndsIsToldWholeOrNotAtAll) {
   const Event end{.kind = EventKind::kernel_end};
   const Event other = module(EventKind::module_begin, 4);
   KernelSpans spans;
-  EXPECT_TRUE(spans.tells(begin, false));
-  EXPECT_TRUE(spans.tells(end, true)) << "recording began within it";
-  EXPECT_FALSE(spans.tells(begin, true));
-  EXPECT_TRUE(spans.tells(other, true));
-  EXPECT_FALSE(spans.tells(end, true));
-  EXPECT_FALSE(spans.tells(begin, true));
-  EXPECT_FALSE(spans.tells(end, false)) << "recording ended within it";
-  EXPECT_TRUE(spans.tells(begin, false));
-  EXPECT_TRUE(spans.tells(end, false));
+  EXPECT_TRUE(spans.emits(begin, false));
+  EXPECT_TRUE(spans.emits(end, true)) << "recording began within it";
+  EXPECT_FALSE(spans.emits(begin, true));
+  EXPECT_TRUE(spans.emits(other, true));
+  EXPECT_FALSE(spans.emits(end, true));
+  EXPECT_FALSE(spans.emits(begin, true));
+  EXPECT_FALSE(spans.emits(end, false)) << "recording ended within it";
+  EXPECT_TRUE(spans.emits(begin, false));
+  EXPECT_TRUE(spans.emits(end, false));
 }
 
 TEST(Owner, SurvivesTheWayThroughANumberAndForeignNumbersAreNobody) {

@@ -43,7 +43,7 @@ std::vector<Queues> simulated_run(const Case& c, std::int64_t steps, SimulationO
     for (std::uint32_t rank = 0; rank < c.world; ++rank) {
       const Tape& tape = play.simulation().tape(rank);
       for (const Op& op : tape.ops) {
-        if (op.kind != Op::Kind::emit && op.kind != Op::Kind::tell) continue;
+        if (op.kind != Op::Kind::emit && op.kind != Op::Kind::emit_timed) continue;
         Event event = op.kind == Op::Kind::emit ? tape.events[op.index] : tape.timed[op.index].event;
         forget_values(event);
         queues[rank][static_cast<std::size_t>(op.queue)].push_back(event);

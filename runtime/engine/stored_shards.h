@@ -1,5 +1,5 @@
-// Shards at rest as others read and set them (checkpoints, weights): in the storage type, whether they rest
-// in it or quantized.
+// Read and write access to stored shards between steps (checkpoints, weights): always in the storage type,
+// also where they are stored quantized.
 #pragma once
 
 #include "runtime/execution/context.h"
@@ -12,14 +12,14 @@ namespace shardscope::engine {
 
 /// Context, shards and ownership outlive it. One shard is open at a time, or closed before the next one
 /// opens.
-class RestingShards {
+class StoredShards {
  public:
-  RestingShards(const execution::Context& context, const plan::Ownership& ownership,
-                offload::ShardStore& shards)
+  StoredShards(const execution::Context& context, const plan::Ownership& ownership,
+               offload::ShardStore& shards)
       : context_(context), ownership_(ownership), shards_(shards) {}
 
   /// The shard of `param` in the storage type, until close(), on the stream that is named with it.
-  [[nodiscard]] optim::RestingPart open(plan::ParamId param);
+  [[nodiscard]] optim::StoredPart open(plan::ParamId param);
   void close(plan::ParamId param, optim::PartUse use);
   /// Rounds what was set last: before shards are read otherwise.
   void finish();
@@ -33,10 +33,10 @@ class RestingShards {
     bool changed = false;
   };
 
-  [[nodiscard]] optim::RestingPart open_stored(plan::ParamId param);
+  [[nodiscard]] optim::StoredPart open_stored(plan::ParamId param);
   void close_stored(plan::ParamId param, optim::PartUse use);
   [[nodiscard]] plan::PackedShard packed(plan::ParamId param) const;
-  void unpack(plan::ParamId param, const optim::RestingPart& part);
+  void unpack(plan::ParamId param, const optim::StoredPart& part);
 
   const execution::Context& context_;
   const plan::Ownership& ownership_;

@@ -10,7 +10,7 @@
 namespace shardscope::analysis {
 
 /// Of Store::unbegun_ends(): {"count", "explained", "by": [{"rank", "kind", "count", "explained"}]}, or null.
-[[nodiscard]] inline nlohmann::json unbegun_json(
+[[nodiscard]] inline nlohmann::json unmatched_ends_json(
     const std::optional<std::vector<store::Store::UnbegunEnds>>& ends) {
   if (!ends) return nullptr;
   std::uint64_t count = 0, explained = 0;

@@ -1,4 +1,4 @@
-#include "runtime/engine/resting_shards.h"
+#include "runtime/engine/stored_shards.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -10,25 +10,25 @@ namespace shardscope::engine {
 
 using plan::ParamId;
 
-optim::RestingPart RestingShards::open(ParamId param) {
+optim::StoredPart StoredShards::open(ParamId param) {
   if (unpacked_.param != param) finish();
-  const optim::RestingPart part = open_stored(param);
+  const optim::StoredPart part = open_stored(param);
   if (!shards_.quantized(param)) return part;
   if (unpacked_.param != param) unpack(param, part);
   return {{unpacked_.values.data(), context_.type()}, part.stream};
 }
 
-void RestingShards::close(ParamId param, optim::PartUse use) {
+void StoredShards::close(ParamId param, optim::PartUse use) {
   if (unpacked_.param != param) return close_stored(param, use);
   unpacked_.changed |= use == optim::PartUse::changed;
   close_stored(param, optim::PartUse::read);
   if (!unpacked_.changed) unpacked_ = {};
 }
 
-void RestingShards::finish() {
+void StoredShards::finish() {
   if (unpacked_.param == plan::kNone<ParamId>) return;
   const ParamId param = unpacked_.param;
-  const optim::RestingPart part = open_stored(param);
+  const optim::StoredPart part = open_stored(param);
   auto* to = static_cast<std::byte*>(part.data.data);
   part.stream->run([from = kernels::ConstPtr{unpacked_.values.data(), context_.type()}, to,
                     shard = packed(param)](const kernels::Exec& exec) {
@@ -40,20 +40,20 @@ void RestingShards::finish() {
   unpacked_ = {};
 }
 
-optim::RestingPart RestingShards::open_stored(ParamId param) {
+optim::StoredPart StoredShards::open_stored(ParamId param) {
   if (shards_.in_place().data == nullptr) return shards_.open(param);
   return {{shards_.at_rest(param), context_.type()}, &context_.device.compute()};
 }
 
-void RestingShards::close_stored(ParamId param, optim::PartUse use) {
+void StoredShards::close_stored(ParamId param, optim::PartUse use) {
   if (shards_.in_place().data == nullptr) shards_.close(param, use);
 }
 
-plan::PackedShard RestingShards::packed(ParamId param) const {
+plan::PackedShard StoredShards::packed(ParamId param) const {
   return plan::packed_shard(ownership_.shards().partitions[plan::raw(param)].shard_elems);
 }
 
-void RestingShards::unpack(ParamId param, const optim::RestingPart& part) {
+void StoredShards::unpack(ParamId param, const optim::StoredPart& part) {
   const bool on_device = part.stream == &context_.device.compute();
   device::Arena& memory = on_device ? context_.device.memory() : context_.device.host();
   const plan::PackedShard shard = packed(param);

@@ -1,4 +1,4 @@
-// Why a figure is missing, in words that are true of this run.
+// Why a figure is missing from this run.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ namespace shardscope::analysis {
 namespace ev = shardscope::instrumentation;
 
 /// `what`, a plural, are emitted from detail `from` on; of the run that is shown events up to `recorded` are
-/// there (nothing: none). "this run tells no prefetches, though it was recorded at detail params" where the
+/// there (nothing: none). "prefetches were not recorded, though the detail was params" where the
 /// level would have them, else "prefetches are recorded from detail params on, and nothing above modules was
 /// recorded".
-[[nodiscard]] std::string not_told(std::string_view what, ev::Detail from,
-                                   std::optional<ev::Detail> recorded);
+[[nodiscard]] std::string missing_reason(std::string_view what, ev::Detail from,
+                                         std::optional<ev::Detail> recorded);
 
 /// Why there is no figure about `what`, which takes a capability: the run says that it cannot record it, else
 /// because events of the steps that it would be of are missing, else as above. "events are missing in 12 of

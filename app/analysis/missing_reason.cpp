@@ -1,4 +1,4 @@
-#include "app/analysis/not_told.h"
+#include "app/analysis/missing_reason.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,9 @@
 
 namespace shardscope::analysis {
 
-std::string not_told(std::string_view what, ev::Detail from, std::optional<ev::Detail> recorded) {
+std::string missing_reason(std::string_view what, ev::Detail from, std::optional<ev::Detail> recorded) {
   if (recorded && *recorded >= from) {
-    return fmt::format("this run tells no {}, though it was recorded at detail {}", what,
-                       store::name_of(*recorded));
+    return fmt::format("{} were not recorded, though the detail was {}", what, store::name_of(*recorded));
   }
   return fmt::format("{} are recorded from detail {} on, and nothing{} was recorded", what,
                      store::name_of(from),
@@ -29,7 +28,7 @@ std::string missing_reason(const Summary& summary, std::string_view what, ev::De
                      summary.kind == Framework::ddp;
   if (never && summary.records == 0)
     return fmt::format("of {} no {} are recorded", partitioning_name(summary.kind, summary.stage), what);
-  if (summary.lacking_steps == 0) return not_told(what, from, summary.recorded_detail);
+  if (summary.lacking_steps == 0) return missing_reason(what, from, summary.recorded_detail);
   return fmt::format("events are missing in {} of {} steps: {}", summary.lacking_steps, summary.steps,
                      store::text_of(summary.losses));
 }
