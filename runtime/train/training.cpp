@@ -260,19 +260,19 @@ class Training {
     if (world_.rank() != 0) return;
     const checkpoint::Manifest& manifest = resume_->manifest();
     const std::string changed = changed_settings(manifest.config_json, config::effective_json(config_));
-    report(publisher, "continues " + resume_->folder() + " of " + std::to_string(manifest.world) +
-                          " ranks, stage " + std::to_string(manifest.stage) +
-                          (changed.empty() ? "" : "; changed settings: " + changed));
+    publish_note(publisher, "continues " + resume_->folder() + " of " + std::to_string(manifest.world) +
+                                " ranks, stage " + std::to_string(manifest.stage) +
+                                (changed.empty() ? "" : "; changed settings: " + changed));
   }
 
   void save(const execution::Context& context, engine::Engine& engine,
             instrumentation::Publisher& publisher) {
     const std::string folder =
         save_checkpoint(context, engine, *data_, {options_.checkpoint, options_.keep, seed_});
-    if (world_.rank() == 0) report(publisher, "checkpoint " + folder);
+    if (world_.rank() == 0) publish_note(publisher, "checkpoint " + folder);
   }
 
-  void report(instrumentation::Publisher& publisher, const std::string& text) const {
+  void publish_note(instrumentation::Publisher& publisher, const std::string& text) const {
     publisher.message(instrumentation::Severity::info, text);
     if (options_.quiet) return;
     print_line(text);
