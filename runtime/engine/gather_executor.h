@@ -69,7 +69,8 @@ class GatherExecutor {
 
  private:
   struct Param {
-    device::Buffer buffer;  ///< of ShardStore::destination(); empty where the stored shard is whole (one rank)
+    device::Buffer
+        buffer;  ///< of ShardStore::destination(); empty where the stored shard is whole (one rank)
     device::Buffer packed;  ///< the same: a quantized shard that was loaded
     void* data = nullptr;   ///< set while in flight or available
     plan::GatherId gather = plan::kNone<plan::GatherId>;

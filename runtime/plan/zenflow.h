@@ -71,8 +71,8 @@ struct ZenFlowProgress {
 /// Why columns were chosen in a step.
 enum class SelectionCause : std::uint8_t {
   not_recorded,  ///< of recordings from before there were causes
-  first,     ///< the warm-up is over
-  interval   ///< select_interval; with strategy auto the end of an epoch
+  first,         ///< the warm-up is over
+  interval       ///< select_interval; with strategy auto the end of an epoch
 };
 /// Why a sum goes to the CPU optimizer, the first of these that holds.
 enum class UpdateCause : std::uint8_t {
