@@ -163,9 +163,9 @@ void warn_of_what_is_left_out(const plan::ZeroConfig& zero) {
   warn(zero.loco && zero.stage == 3, "zero_optimization.zeropp_loco_param",
        "not estimated: a byte per element of the model on every rank");
   warn(zero.offload_param.device == plan::OffloadDevice::nvme, "zero_optimization.offload_param",
-       "estimated as device cpu; on nvme shards rest on disk, see simulate");
+       "estimated as device cpu; on nvme shards are on disk, see simulate");
   warn(zero.offload_optimizer.device == plan::OffloadDevice::nvme, "zero_optimization.offload_optimizer",
-       "estimated as device cpu; on nvme states rest on disk, see simulate");
+       "estimated as device cpu; on nvme states are on disk, see simulate");
   warn(plan::keeps_spanning_gradients(zero), "shardscope.compat.keep_spanning_gradients",
        "not estimated: stage 2 keeps gradients that span ranks whole until the step");
   warn(zero.mics_shard_size > 0, "zero_optimization.mics_shard_size",
