@@ -115,7 +115,7 @@ struct RankCommand {
   StopRule rule;           ///< resume
   Detail detail{};         ///< set_detail
 };
-/// The collector has taken in every message of process `source` before number `next`.
+/// The collector has received every message of process `source` before number `next`.
 struct Received {
   std::uint64_t source = 0, next = 0;
 };
@@ -158,7 +158,7 @@ struct RankState {
   std::uint32_t rank = 0;
   bool connected = false, finished = false;
   std::int32_t exit_code = 0, pid = 0;
-  std::string host, last_words;
+  std::string host, exit_message;
   std::uint64_t events = 0, dropped = 0, lost_messages = 0;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0, last_ns = 0;
   Position gate;
@@ -173,7 +173,7 @@ struct ViewReply {
   std::string note;
   std::vector<RankState> ranks;
   std::vector<ViewItem> items;
-  std::uint64_t receipt = 0;  ///< random: a poll that has it comes from somebody who has this reply
+  std::uint64_t receipt = 0;  ///< random: a poll that has it comes from a viewer that has this reply
 };
 
 using Body = std::variant<Batch, Tables, Text, Name, Finish, Hello, Ping, Pong, RankCommand, Prepared,
@@ -213,7 +213,7 @@ struct Decoded {
   std::string why;  ///< in words, when rejected
 };
 /// Never throws on any input (out of memory apart). A batch's events are decoded into `storage`, whatever it
-/// holds: who decodes one batch after another hands the same memory in again.
+/// holds: a caller that decodes one batch after another passes the same memory again.
 [[nodiscard]] Decoded decode(const void* data, std::size_t bytes, From from, std::vector<Event> storage = {});
 
 }  // namespace shardscope::instrumentation::wire

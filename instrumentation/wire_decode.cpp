@@ -237,7 +237,7 @@ RankState rank_state_of(const fb::RankState& s) {
   out.exit_code = s.exit_code();
   out.pid = s.pid();
   out.host = text_of(s.host(), kMaxName, "host");
-  out.last_words = text_of(s.last_words(), kMaxText, "last words");
+  out.exit_message = text_of(s.exit_message(), kMaxText, "exit message");
   out.events = s.events();
   out.dropped = s.dropped();
   out.lost_messages = s.lost_messages();

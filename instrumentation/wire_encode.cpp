@@ -192,10 +192,10 @@ struct Encode {
     type = fb::Body_ViewReply;
     std::vector<flatbuffers::Offset<fb::RankState>> ranks;
     for (const RankState& r : m.ranks) {
-      const auto host = b.CreateString(r.host), words = b.CreateString(r.last_words);
-      ranks.push_back(fb::CreateRankState(b, r.rank, r.connected, r.finished, r.exit_code, r.pid, host, words,
-                                          r.events, r.dropped, r.lost_messages, r.clock_offset_ns,
-                                          r.clock_residual_ns, r.last_ns, position_of(b, r.gate)));
+      const auto host = b.CreateString(r.host), exit_message = b.CreateString(r.exit_message);
+      ranks.push_back(fb::CreateRankState(
+          b, r.rank, r.connected, r.finished, r.exit_code, r.pid, host, exit_message, r.events, r.dropped,
+          r.lost_messages, r.clock_offset_ns, r.clock_residual_ns, r.last_ns, position_of(b, r.gate)));
     }
     std::vector<flatbuffers::Offset<fb::ViewItem>> items;
     for (const ViewItem& i : m.items) {

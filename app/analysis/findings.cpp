@@ -73,8 +73,8 @@ void losses_of_events(const store::Store& store, Findings& out) {
 }
 
 void wrong_emission(const store::Store& store, Findings& out) {
-  const auto ends = store.unbegun_ends();
-  const std::string where = ends ? store::unbegun_by_rank(*ends) : std::string();
+  const auto ends = store.unmatched_ends();
+  const std::string where = ends ? store::unmatched_ends_by_rank(*ends) : std::string();
   if (where.empty()) return;
   out.push_back(
       {Severity::warning, "Spans end that never began",

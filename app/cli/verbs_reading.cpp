@@ -83,7 +83,7 @@ int print_info(const Reading& reading) {
         out["control"].push_back({{"at_ns", message.at_ns}, {"text", message.text}});
     }
     out["detail_lowered"] = store::detail_was_lowered(store.messages());
-    out["ends_without_begin"] = analysis::unmatched_ends_json(store.unbegun_ends());
+    out["unmatched_ends"] = analysis::unmatched_ends_json(store.unmatched_ends());
     if (store.has_tables()) {
       const auto& t = store.tables();
       out["run"] = {{"id", t.run_id},
@@ -126,7 +126,7 @@ int print_info(const Reading& reading) {
                               {"finished", rank.finished},
                               {"exit_code", rank.exit_code},
                               {"state", store::text_of(store::rank_end(store, rank))},
-                              {"last_words", rank.last_words}});
+                              {"exit_message", rank.exit_message}});
     }
     say_text(stdout, instrumentation::plain_json(analysis::to_text(out, 2)) + "\n");
     return 0;
@@ -147,8 +147,8 @@ int print_info(const Reading& reading) {
     say("{:<12} {}\n", "failed", failure);
   say("{:<12} {}{}\n", "events", store::text_of(losses),
       store.gaps().empty() ? "" : fmt::format("; {} gaps", store.gaps().size()));
-  if (const auto ends = store.unbegun_ends(); ends && !store::unbegun_by_rank(*ends).empty()) {
-    say("{:<12} nothing explains that these ended: {}\n", "", store::unbegun_by_rank(*ends));
+  if (const auto ends = store.unmatched_ends(); ends && !store::unmatched_ends_by_rank(*ends).empty()) {
+    say("{:<12} unexplained unmatched ends: {}\n", "", store::unmatched_ends_by_rank(*ends));
   }
   if (store.has_tables()) {
     const auto& t = store.tables();

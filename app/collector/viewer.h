@@ -1,5 +1,5 @@
 // A viewer's connection to a collector: asks for the snapshot (tables and every chunk so far), then for
-// what is new, at its own pace, so that a slow viewer costs nobody anything; and sends commands.
+// what is new, at its own pace, so that a slow viewer delays no one else; and sends commands.
 #pragma once
 
 #include <chrono>

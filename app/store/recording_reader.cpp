@@ -196,8 +196,9 @@ class Reader {
   bool take_blocks(Store& store) {
     try {
       std::set<std::uint32_t> ranks;
-      if (database_->integer("SELECT count(*) FROM meta WHERE key = 'unbegun_counted'") == 0) {
-        store.without_unbegun_ends();
+      if (database_->integer(
+              "SELECT count(*) FROM meta WHERE key IN ('unmatched_ends_counted', 'unbegun_counted')") == 0) {
+        store.set_unmatched_ends_unknown();
       }
       // One by one: what is kept of a block is a fraction of what is read.
       StoredBlocks stored = read_blocks(*database_, info_.format_version, verify_, [&](Block block) {
@@ -355,7 +356,9 @@ class Reader {
 
   void read_ranks(Store& store) {
     Statement rows = database_->prepare(
-        "SELECT rank, host, pid, connected, finished, exit_code, last_words, events, dropped, lost_messages, "
+        std::string("SELECT rank, host, pid, connected, finished, exit_code, ") +
+        (info_.format_version < 7 ? "last_words" : "exit_message") +
+        ", events, dropped, lost_messages, "
         "clock_offset_ns, clock_residual_ns, gate_number, gate_kind, gate_id, holding, crc FROM ranks ORDER "
         "BY rank");
     while (rows.step()) {
@@ -366,7 +369,7 @@ class Reader {
       row.connected = rows.integer(3) != 0;
       row.finished = rows.integer(4) != 0;
       row.exit_code = static_cast<std::int32_t>(rows.integer(5));
-      row.last_words = rows.text(6);
+      row.exit_message = rows.text(6);
       row.events = static_cast<std::uint64_t>(rows.integer(7));
       row.dropped = static_cast<std::uint64_t>(rows.integer(8));
       row.lost_messages = static_cast<std::uint64_t>(rows.integer(9));
@@ -404,7 +407,7 @@ class Reader {
   }
 
   void finish(Store& store) {
-    info_.complete = end_->tell(*database_, {info_.chunks, read_}, store, problems_);
+    info_.complete = end_->report(*database_, {info_.chunks, read_}, store, problems_);
     if (!remade_.empty() && problems_.none()) {
       problems_.add("levels of detail are damaged (" + remade_ + ") and were made again from the events");
     }

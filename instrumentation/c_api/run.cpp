@@ -40,7 +40,7 @@ PublisherOptions publisher_options(const shardscope_options& options) {
 }
 
 /// For gates that run to a parameter: which modules use it.
-void tell_module_params(const RunTables& tables) {
+void set_gate_module_params(const RunTables& tables) {
   std::vector<std::vector<std::uint32_t>> uses(tables.modules.size());
   for (const ModuleInfo& module : tables.modules) uses[module.id] = module.params;
   GateKeeper::instance().set_module_params(
@@ -95,7 +95,7 @@ SHARDSCOPE_API shardscope_status shardscope_start(shardscope_run* run, const sha
     run->publisher = std::make_unique<Publisher>(publish, run->tables);
     end_keeping();
     for (const std::string& name : run->names) (void)run->publisher->name_id(name);
-    tell_module_params(run->tables);
+    set_gate_module_params(run->tables);
     run->phase = shardscope_run::Phase::started;
     g_active = run;
   });
@@ -118,7 +118,7 @@ SHARDSCOPE_API shardscope_status shardscope_publish(shardscope_run* run) {
     if (!run->publisher) return;  // it all goes with the start
     require_good(run->tables);
     run->publisher->tables(run->tables);
-    tell_module_params(run->tables);
+    set_gate_module_params(run->tables);
   });
 }
 

@@ -1,4 +1,4 @@
-// What recordings say of stage 3's coordinator: its counters by rank, and why a trace was given up.
+// What recordings say of stage 3's coordinator: its counters by rank, and why a trace was invalidated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,10 +49,11 @@ TEST(FetchCounterSums, AddUpOverMicroStepsByRank) {
   EXPECT_EQ(summary.ranks[1].fetch_counters->total[7], (plan::FetchCount{8, 80}));
 
   const auto json = nlohmann::json::parse(to_json(summary));
-  const auto& told = json["ranks"][0]["fetch_counters"];
-  EXPECT_EQ(told["micro_steps"], 3);
-  EXPECT_EQ(told["total"]["forward_fetch_wait"], (nlohmann::json{{"count", 14}, {"numel", 140}}));
-  EXPECT_EQ(told["last_micro_step"]["backward_all_gather"], (nlohmann::json{{"count", 32}, {"numel", 320}}));
+  const auto& reported = json["ranks"][0]["fetch_counters"];
+  EXPECT_EQ(reported["micro_steps"], 3);
+  EXPECT_EQ(reported["total"]["forward_fetch_wait"], (nlohmann::json{{"count", 14}, {"numel", 140}}));
+  EXPECT_EQ(reported["last_micro_step"]["backward_all_gather"],
+            (nlohmann::json{{"count", 32}, {"numel", 320}}));
 }
 
 TEST(FetchCounterSums, MissingAreMissing) {
@@ -129,7 +130,7 @@ TEST(TraceInvalidations, SayTheirCause) {
                 "ran layer after the end of the trace, which has only 40 modules"},
            Case{InvalidationCause::params_differ, 1, 1, 40, "params_differ",
                 "ran layer with parameters that were not recorded for it (trace of 40 modules)"},
-           // As recorded before the event told cause and length.
+           // As recorded before the event had cause and length.
            Case{InvalidationCause::module_differs, 1, 0, 0, "module_differs",
                 "expected layer but ran the root module"},
            Case{InvalidationCause::module_differs, kNone, 1, 0, "trace_too_short",

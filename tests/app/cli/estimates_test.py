@@ -136,10 +136,10 @@ class Estimates(unittest.TestCase):
             hpz = row(3, 2, {"zero_hpz_partition_size": 2})
             self.assertEqual(hpz["expression"], "16S/n + 2S/2 (hpZ) + 2F/2 (hpZ) + 2F/n")
             self.assertAlmostEqual(hpz["model_states_bytes"] - row(3, 2, {})["model_states_bytes"], elems + frozen, delta=10)
-            mics, told = rows(3, 4, {"mics_shard_size": 2})
+            mics, output = rows(3, 4, {"mics_shard_size": 2})
             self.assertEqual([r["expression"] for r in mics], ["16S/2 (MiCS) + 2F/n"])
             self.assertEqual(mics[0]["model_states_bytes"], row(3, 2, {})["model_states_bytes"])
-            self.assertIn("mics_shard_size", told)
+            self.assertIn("mics_shard_size", output)
             legacy = row(1, 2, {"legacy_stage1": True, "max_elements_per_comm": 100000})
             self.assertEqual(legacy["expression"], "4S + 12S/n + 2S/n (pieces) + 2F")
             half = rows(3, 2, {"sub_group_size": 1000, "offload_optimizer": {"device": "cpu", "ratio": 0.5}})[0][1]

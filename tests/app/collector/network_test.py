@@ -313,7 +313,7 @@ def chain(network, folder):
     check({r["host"] for r in info["ranks"]} == {"host-b", "host-c"}, f"hosts: {info['ranks']}")
     check(all(r["finished"] and r["exit_code"] == 0 for r in info["ranks"]), f"{info['ranks']}")
     check_chunks(path)
-    # What the killed collector had taken in and not passed on is lost between rank and root, and shown.
+    # What the killed collector had received and not passed on is lost between rank and root, and shown.
     lost = {r["rank"]: r["lost_messages"] for r in info["ranks"]}
     in_gaps = dict(rows(path, "SELECT rank, sum(messages) FROM gaps GROUP BY rank"))
     check(all(in_gaps.get(rank, 0) == count for rank, count in lost.items()), f"lost {lost}, in gaps {in_gaps}")

@@ -256,7 +256,7 @@ TEST(Pause, EndsWithTheLeaseWhenTheViewerFallsSilent) {
   run.command(Ask::pause);
   ASSERT_TRUE(run.wait_until([&] { return run.paused(); }));
   const std::uint64_t held = run.gate();
-  // Kept for more than two leases while the viewer is heard.
+  // Kept for more than two leases while the viewer sends heartbeats.
   const auto kept = Clock::now();
   ASSERT_FALSE(run.wait_until([&] { return run.gates[0]->passed() != held; }, 2500ms));
   EXPECT_GE(Clock::now() - kept, 2500ms);

@@ -250,7 +250,8 @@ TEST(Cache, KeepsWhatIsLookedAtAndWhatCameLast) {
   EXPECT_EQ(cache.bytes(), 0U);
 }
 
-/// Each is told by what lies between it and the one before: a sum of two that can be may be one that cannot.
+/// Each is checked by what lies between it and the one before: a sum of two that can be may be one that
+/// cannot.
 TEST(Blocks, StatusesSinceTimesThatCannotBeAreRefused) {
   const auto read = [](std::int64_t first, std::int64_t later) {
     std::vector<std::byte> bytes;

@@ -1,4 +1,4 @@
-// Problems of a recording: all are counted, the first are told.
+// Problems of a recording: all are counted, the first are named.
 #include "app/store/recording_problems.h"
 
 #include <gmock/gmock.h>

@@ -182,9 +182,10 @@ TEST(ManyBlocks, TheNumberOfSpansInViewIsAboutRight) {
         const auto [begin, end] = window.next();
         std::size_t within = 0;
         store.for_each_span(lane, d, begin, end, [&](const Span& span) { within += span.begin_ns >= begin; });
-        const auto told = static_cast<double>(store.span_count(lane, d, begin, end));
+        const auto reported = static_cast<double>(store.span_count(lane, d, begin, end));
         const auto exact = static_cast<double>(within);
-        EXPECT_NEAR(told, exact, 0.06 * exact + 0.005 * all + 8) << int{d} << " " << begin << " to " << end;
+        EXPECT_NEAR(reported, exact, 0.06 * exact + 0.005 * all + 8)
+            << int{d} << " " << begin << " to " << end;
       }
     }
   }

@@ -138,12 +138,12 @@ TEST_F(HostCuptiTest, WithoutBuffersEveryRecordIsThereOrCounted) {
   go.count_down();
   finish();
   const auto all = events();
-  const Known told = known(all);
+  const Known traced = known(all);
   // And those of finish()'s wait for the streams, and of stamps that were asked for meanwhile.
-  EXPECT_GE(told.records + told.dropped, 3 * (kLaunches + 1));
-  EXPECT_LE(told.records + told.dropped, 3 * (kLaunches + 1) + 1000);
-  EXPECT_GT(told.dropped, 0);
-  EXPECT_LT(told.dropped, 4 * kMore);
+  EXPECT_GE(traced.records + traced.dropped, 3 * (kLaunches + 1));
+  EXPECT_LE(traced.records + traced.dropped, 3 * (kLaunches + 1) + 1000);
+  EXPECT_GT(traced.dropped, 0);
+  EXPECT_LT(traced.dropped, 4 * kMore);
   // Buffers come back: what follows is complete again.
   small(100);
   finish();

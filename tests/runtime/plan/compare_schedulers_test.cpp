@@ -46,8 +46,8 @@ TEST(CompareSchedulers, SaysNothingWhereTheyDecideAlike) {
   EXPECT_EQ(alike.first.gathers, alike.second.gathers);
 }
 
-// Of two visits in one forward DeepSpeed hears of the end of one backward; ours hears of both. A
-// recomputation is a forward, so that there each visit is heard of.
+// Of two visits in one forward DeepSpeed is notified of the end of one backward; ours of both. A
+// recomputation is a forward, so that there each visit is notified.
 TEST(CompareSchedulers, OfTwoVisitsOneEndIsHeardOfUnlessRecomputed) {
   const auto model = [](bool checkpoint) {
     const std::string block = checkpoint ? R"("checkpoint": true, )" : "";
