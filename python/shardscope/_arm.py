@@ -52,7 +52,7 @@ def _watch_exceptions(session):
     before = sys.excepthook
 
     def excepthook(kind, value, trace):
-        session.exit_code, session.last_words = 1, f"{kind.__name__}: {value}"
+        session.exit_code, session.exit_message = 1, f"{kind.__name__}: {value}"
         before(kind, value, trace)
 
     leave = sys.exit

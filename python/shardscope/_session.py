@@ -49,7 +49,7 @@ class Session:
         self.purpose = None  # what the next collective is for: (lane, id, [(param, elems)])
         self.unfinished = []  # (work, what to do once it is complete) of collectives whose Work has no future; no work: it has returned
         self.at_description = []  # f(run) of tables beside the model's: process groups
-        self.exit_code, self.last_words = 0, ""
+        self.exit_code, self.exit_message = 0, ""
 
     @property
     def started(self):
@@ -276,7 +276,7 @@ class Session:
         run, self.run = self.run, None
         _say.sink = None
         try:
-            run.finish(self.exit_code, self.last_words or ("done" if self.exit_code == 0 else f"exit code {self.exit_code}"))
+            run.finish(self.exit_code, self.exit_message or ("done" if self.exit_code == 0 else f"exit code {self.exit_code}"))
         finally:
             run.close()
 

@@ -48,7 +48,7 @@ def install_parameters(table):
     for name in ("ZeroParamStatus", "Init", "GatheredParameters"):
         table.owner(name)
     if "ds_status" in vars(torch.nn.Parameter):
-        raise Differs("torch.nn.Parameter.ds_status is taken by somebody else")
+        raise Differs("torch.nn.Parameter.ds_status is used by another library")
     adapter = table.adapter
 
     def assigned(param, status):
