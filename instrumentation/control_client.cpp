@@ -145,6 +145,9 @@ void ControlClient::execute(const wire::RankCommand& command) {
     case Kind::resend_tables:
       if (options_.resend_tables) options_.resend_tables();
       return;
+    case Kind::ask:
+      if (options_.ask) options_.ask(command.request);
+      return;
     case Kind::finish_received:
       if (options_.finish_received) options_.finish_received();
       return;

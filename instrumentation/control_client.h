@@ -26,6 +26,7 @@ struct ControlClientOptions {
   std::function<void(Detail)> set_detail;  ///< on the control thread, like the others
   std::function<int()> detail;
   std::function<void()> resend_tables;
+  std::function<void(Request)> ask;
   std::function<void()> finish_received;
   std::function<void(std::string why)> refused;      ///< the collector takes nothing from this process
   std::function<void(std::uint64_t next)> received;  ///< every message before `next`

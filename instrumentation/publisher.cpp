@@ -16,6 +16,7 @@
 #include "instrumentation/gate.h"
 #include "instrumentation/post.h"
 #include "instrumentation/rank_link.h"
+#include "instrumentation/requests.h"
 #include "instrumentation/ring.h"
 #include "instrumentation/sockets.h"
 #include "instrumentation/time_merge.h"
@@ -43,6 +44,7 @@ void post_message(Severity severity, const std::string& text) {
 struct Publisher::State {
   explicit State(const PublisherOptions& o)
       : options(o), clock(o.kept ? TickClock(o.kept->since) : TickClock()) {}
+  ~State() { link.reset(); }  // its control thread calls what is below
 
   PublisherOptions options;
   std::unique_ptr<RankLink> link;  ///< none: events are discarded
@@ -73,6 +75,12 @@ struct Publisher::State {
   wire::Finish finish;
   std::unordered_map<std::string, std::uint32_t> names;
   std::thread thread;
+  Requests requests{[this](Severity severity, std::string text) {
+    link->post(wire::Body(wire::Text{monotonic_now_ns(), severity, std::move(text)}));
+    const std::lock_guard lock(mutex);
+    woken = true;
+    wake.notify_one();
+  }};
 
   /// One round; returns how full the fullest ring was.
   std::size_t drain_rings(std::int64_t hold_back_ns) {
@@ -264,6 +272,7 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables)
     }
     s.wake.notify_one();
   };
+  link.ask = [&s](Request request) { s.requests.ask(request); };
   link.detail = [] { return g_detail.load(std::memory_order_relaxed); };
   s.link = std::make_unique<RankLink>(std::move(link), std::move(tables));
   s.began_ns = monotonic_now_ns();
@@ -286,6 +295,7 @@ Publisher::~Publisher() {
     const std::lock_guard lock(g_publisher_mutex);
     if (g_publisher == this) g_publisher = nullptr;
   }
+  s.requests.stop();
   GateKeeper::instance().release_for_shutdown();
   g_detail.store(-1, std::memory_order_relaxed);
   {

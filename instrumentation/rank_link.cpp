@@ -123,6 +123,7 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
   control.detail = s.options.detail;
   control.look_pause = s.options.look_pause;
   control.gate_moved = s.options.gate_moved;
+  control.ask = s.options.ask;
   control.resend_tables = [&s] { s.resend.store(true); };
   control.finish_received = [&s] { s.finish_acknowledged.store(true); };
   control.refused = [&s](std::string why) {

@@ -14,6 +14,7 @@
 #include "instrumentation/emitter.h"
 #include "instrumentation/event.h"
 #include "instrumentation/gate.h"
+#include "instrumentation/requests.h"
 
 namespace shardscope::instrumentation::wire {
 
@@ -105,7 +106,8 @@ struct RankCommand {
     renew_lease,
     set_detail,
     resend_tables,
-    finish_received
+    finish_received,
+    ask
   };
   std::uint64_t id = 0;
   Kind kind = Kind::renew_lease;
@@ -114,6 +116,7 @@ struct RankCommand {
   double lease_s = 0;      ///< prepare_pause, hold_at, resume, renew_lease: from now
   StopRule rule;           ///< resume
   Detail detail{};         ///< set_detail
+  Request request{};       ///< ask: the answer is a Text
 };
 /// The collector has received every message of process `source` before number `next`.
 struct Received {
@@ -139,11 +142,12 @@ struct ViewPoll {
   std::uint64_t receipt = 0;  ///< of the last reply received
 };
 struct ViewCommand {
-  enum class Kind : std::uint8_t { pause, resume, set_detail };
+  enum class Kind : std::uint8_t { pause, resume, set_detail, ask };
   std::uint64_t id = 0;
   Kind kind = Kind::pause;
   StopRule rule;
   Detail detail{};
+  Request request{};
 };
 struct ViewItem {
   enum class Kind : std::uint8_t { chunk, message, name, tables };

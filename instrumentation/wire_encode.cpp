@@ -157,7 +157,8 @@ struct Encode {
   Offset operator()(const RankCommand& m) {
     type = fb::Body_RankCommand;
     return fb::CreateRankCommand(b, m.id, static_cast<std::uint8_t>(m.kind), m.gate, m.lease_s,
-                                 rule_of(b, m.rule), static_cast<std::int8_t>(m.detail), m.by_step)
+                                 rule_of(b, m.rule), static_cast<std::int8_t>(m.detail), m.by_step,
+                                 static_cast<std::uint8_t>(m.request))
         .Union();
   }
   Offset operator()(const Received& m) {
@@ -185,7 +186,7 @@ struct Encode {
   Offset operator()(const ViewCommand& m) {
     type = fb::Body_ViewCommand;
     return fb::CreateViewCommand(b, m.id, static_cast<std::uint8_t>(m.kind), rule_of(b, m.rule),
-                                 static_cast<std::int8_t>(m.detail))
+                                 static_cast<std::int8_t>(m.detail), static_cast<std::uint8_t>(m.request))
         .Union();
   }
   Offset operator()(const ViewReply& m) {

@@ -84,6 +84,8 @@ void Collector::State::say_command(const wire::ViewCommand& command) {
     if (lower) severity = Severity::warning;
     text = lower ? std::string(store::kDetailLowered) : text + "detail set";
     text += (before < 0 ? "" : " from " + name_of(before)) + " to " + name_of(detail);
+  } else if (command.kind == Kind::ask) {
+    text += "where every thread is was asked for";
   } else if (command.kind == Kind::pause) {
     text += "a pause was asked for";
   } else if (command.rule.kind == instrumentation::StopRule::Kind::never) {

@@ -250,6 +250,13 @@ void PauseCoordinator::command(std::uint64_t viewer, const wire::ViewCommand& co
     note_.clear();
     return;
   }
+  if (command.kind == Ask::ask) {
+    wire::RankCommand ask;
+    ask.kind = Kind::ask;
+    ask.request = command.request;
+    broadcast(ask);
+    return;
+  }
   const bool stops = command.kind == Ask::pause || command.rule.kind != StopRule::Kind::never;
   if (stops && !complete()) {
     note_ = "cannot pause: " + who_is_missing();

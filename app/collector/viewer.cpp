@@ -347,9 +347,13 @@ void Viewer::send(const Command& command) {
     case Command::Kind::set_detail:
       out.kind = wire::ViewCommand::Kind::set_detail;
       break;
+    case Command::Kind::ask:
+      out.kind = wire::ViewCommand::Kind::ask;
+      break;
   }
   out.rule = command.rule;
   out.detail = command.detail;
+  out.request = command.request;
   {
     const std::lock_guard lock(state_->mutex);
     out.id = ++state_->last_command;

@@ -34,7 +34,7 @@ extern "C" {
 
 /* Version of this header's interface; the library's is shardscope_abi_version(). Raised with additions; what
  * exists keeps its meaning for as long as the file is called libshardscope.so.1. */
-#define SHARDSCOPE_ABI_VERSION 3
+#define SHARDSCOPE_ABI_VERSION 4
 
 /* "None" in an id field of an event or a table. */
 #define SHARDSCOPE_NO_ID UINT32_MAX
@@ -268,6 +268,22 @@ SHARDSCOPE_API shardscope_status shardscope_name_id(shardscope_run* run, const c
 enum { SHARDSCOPE_INFO = 0, SHARDSCOPE_WARNING = 1, SHARDSCOPE_ERROR = 2 };
 /* A text for people, with one of the severities above. Not for the hot path. */
 SHARDSCOPE_API shardscope_status shardscope_message(shardscope_run* run, int32_t severity, const char* text);
+
+/* ---- requests ---------------------------------------------------------------------------------------- */
+
+/* What a viewer asks of a running rank. Since version 4. */
+enum {
+  SHARDSCOPE_REQUEST_STACKS = 0 /* where each of the program's threads is, training's first */
+};
+/* Writes the answer into `text`, at most `capacity` bytes of UTF-8, and returns how many. Called on a thread
+ * of the library's own that nothing else waits for, one request at a time: it may take its time and take
+ * locks, but shardscope_run_destroy() waits for it. It must not destroy the run. */
+typedef size_t (*shardscope_on_request)(void* context, int32_t request, char* text, size_t capacity);
+/* Who answers: every viewer sees the text as a message of this rank, and it is recorded. NULL: nobody, which
+ * is then the answer. A function that was set before may still be running when this returns. Since version 4.
+ */
+SHARDSCOPE_API shardscope_status shardscope_set_on_request(shardscope_run* run,
+                                                           shardscope_on_request on_request, void* context);
 
 /* ---- gates ------------------------------------------------------------------------------------------- */
 
