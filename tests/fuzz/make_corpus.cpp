@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
   write(From::collector_control, "ping", wire::Ping{1, 2});
   write(
       From::collector_control, "command",
-      wire::RankCommand{1, wire::RankCommand::Kind::resume, 3, 10, {StopRule::Kind::run_to_step, 4, 0}, {}});
+      wire::RankCommand{1, wire::RankCommand::Kind::resume, 3, false, 10, {StopRule::Kind::run_to_step, 4, 0}, {}});
   write(From::viewer, "poll", wire::ViewPoll{1, 2, 3, 4, true});
   write(From::viewer, "view_command", wire::ViewCommand{1, wire::ViewCommand::Kind::pause, {}, {}});
   wire::ViewReply reply;
