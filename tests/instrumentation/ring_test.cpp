@@ -57,7 +57,7 @@ TEST(Ring, DropsAreCountedExactlyAndTheOldestAreKept) {
 }
 
 /// A gap in a run is as long as this says, and no longer.
-TEST(Ring, DropsAreToldWithTheTimesOfTheFirstAndTheLast) {
+TEST(Ring, DropsAreReportedWithTheTimesOfTheFirstAndTheLast) {
   Ring ring(64);
   TickClock clock;
   std::vector<Event> out;

@@ -258,7 +258,7 @@ TEST(CollectiveClocks, NarrowWhatRoundTripsLeaveOpenAndStayStrict) {
   EXPECT_LT(widest, 40'000);
 }
 
-class Meetings : public testing::Test {
+class CollectiveSamples : public testing::Test {
  protected:
   void add(std::uint32_t rank, const std::vector<Event>& events, double now_s = 0) {
     samples.add(rank, 2, events, 0, 5, now_s);
@@ -271,7 +271,7 @@ class Meetings : public testing::Test {
   CollectiveClockSamples samples;
 };
 
-TEST_F(Meetings, WhatBothRanksToldOfACollectiveIsPutTogether) {
+TEST_F(CollectiveSamples, SamplesOfBothRanksOfACollectiveAreJoined) {
   add(0, whole(7, 100, 400));
   EXPECT_FALSE(samples.take());
   add(1, {collective(EventKind::collective_begin, 5200, 7)});
@@ -288,7 +288,7 @@ TEST_F(Meetings, WhatBothRanksToldOfACollectiveIsPutTogether) {
   EXPECT_FALSE(samples.take());
 }
 
-TEST_F(Meetings, TheEndCountsWhereItNeedsEveryRankAndOnlyThere) {
+TEST_F(CollectiveSamples, TheEndCountsWhereItNeedsEveryRankAndOnlyThere) {
   const auto without_entered = [&](CollectiveOp op, std::uint32_t sequence) {
     for (std::uint32_t r = 0; r < 2; ++r) {
       add(r,
@@ -306,7 +306,7 @@ TEST_F(Meetings, TheEndCountsWhereItNeedsEveryRankAndOnlyThere) {
   EXPECT_FALSE(without_entered(CollectiveOp::reduce, 3));
 }
 
-TEST_F(Meetings, CollectivesOfSomeRanksSayNothing) {
+TEST_F(CollectiveSamples, CollectivesOfSomeRanksSayNothing) {
   for (std::uint32_t r = 0; r < 2; ++r) {
     add(r, {collective(EventKind::collective_begin, 100, 1, CollectiveOp::all_gather,
                        CollectiveScope::intra_node),
@@ -316,7 +316,7 @@ TEST_F(Meetings, CollectivesOfSomeRanksSayNothing) {
   EXPECT_FALSE(samples.take());
 }
 
-TEST_F(Meetings, OneThatARankHasPassedBeforeIsNotWaitedFor) {
+TEST_F(CollectiveSamples, OneThatARankHasPassedBeforeIsNotWaitedFor) {
   // While as many as can be watched are: rank 1 is ahead.
   for (std::uint32_t s = 0; s <= CollectiveClockSamples::kSlots; ++s) add(1, whole(s, s, s + 1), 0.1 * s);
   // Of these the last found no room; rank 0 must not begin to watch it.
@@ -328,7 +328,7 @@ TEST_F(Meetings, OneThatARankHasPassedBeforeIsNotWaitedFor) {
   EXPECT_TRUE(samples.take());
 }
 
-TEST_F(Meetings, ARestartBeginsAnewAndNonsenseIsHarmless) {
+TEST_F(CollectiveSamples, ARestartBeginsAnewAndNonsenseIsHarmless) {
   add(0, whole(1000, 100, 400));
   samples.restart();
   add(0, whole(1, 100, 400));

@@ -128,7 +128,7 @@ TEST(Upstream, ReplacedProcessesWaitForTheirClocksSideBySide) {
   EXPECT_EQ(hop.arrived(4), (std::vector<std::uint64_t>{11, 12, 13, 14}));
 }
 
-TEST(Upstream, AWaitBeginsWhenAProcessIsHeardNotWhenItsTurnComes) {
+TEST(Upstream, AWaitBeginsWithTheFirstMessageOfAProcess) {
   Hop hop("heard");
   RankSession rank(0);
   hop.first_message(rank, 11, kBegin_s);
@@ -163,7 +163,7 @@ void compare(ClockEstimator& clock, std::int64_t offset) {
 }
 
 /// Its heir may run on another host, whose clock says something else.
-TEST(Upstream, AReplacedProcessIsToldOnItsOwnClock) {
+TEST(Upstream, AReplacedProcessIsConvertedWithItsOwnClock) {
   Hop hop("clocks");
   RankSession rank(0);
   hop.another_process(rank, 11);
@@ -179,8 +179,8 @@ TEST(Upstream, AReplacedProcessIsToldOnItsOwnClock) {
   hop.another_process(rank, 13);
   compare(rank.clock, 5'000);
   hop.upstream().pump(kBegin_s + RankSession::kClockWait_s);
-  using Told = std::vector<std::pair<std::uint64_t, std::int64_t>>;
-  EXPECT_EQ(hop.offsets(4), (Told{{11, 7'000}, {11, 7'000}, {12, -400}, {13, 5'000}}));
+  using Offsets = std::vector<std::pair<std::uint64_t, std::int64_t>>;
+  EXPECT_EQ(hop.offsets(4), (Offsets{{11, 7'000}, {11, 7'000}, {12, -400}, {13, 5'000}}));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(Blocks, MayOverlapInTime) {
   expect_same_states(stores.whole, stores.sealed, 5, 60);
 }
 
-TEST(Blocks, ARankHeardOfLateMovesNothing) {
+TEST(Blocks, ARankThatArrivesLateMovesNothing) {
   SyntheticRun run = make_synthetic_run({.world = 2, .steps = 8, .chunk_events = 150});
   std::stable_partition(run.chunks.begin(), run.chunks.end(), [](const Chunk& c) { return c.rank != 0; });
   StorePair stores(500);

@@ -150,7 +150,7 @@ TEST_F(RecordingTest, BlocksAnswerLikeAStoreThatKeepsEverything) {
 
 /// The recorder counts unmatched span ends while it seals blocks; what is behind the last block is counted
 /// when it is read.
-TEST_F(RecordingTest, EndsWithoutABeginAreTold) {
+TEST_F(RecordingTest, UnmatchedEndsAreCounted) {
   SyntheticRun run = make_synthetic_run({.world = 2, .steps = 40, .layers = 1});
   std::uint64_t taken = 0;
   for (Chunk& chunk : run.chunks) {

@@ -38,7 +38,7 @@ std::vector<RowView> views_of(const Store& store, std::uint64_t seed) {
   return out;
 }
 
-TEST(RowPictures, AreToldApart) {
+TEST(RowPictures, AreDistinguished) {
   const Store store = sealed_store(make_synthetic_run({.world = 1, .steps = 4}), 1000);
   const RowView view{{0, ev::StreamId::compute}, 5, 0, store.end_ns(), kColumns};
   const RowPicture picture = seen(store, view);

@@ -250,7 +250,7 @@ TEST(Clocks, OffsetsBringRanksTogether) {
   EXPECT_EQ(skewed.ranks()[3].clock_offset_ns, -15'000'000'000);
 }
 
-TEST(Clocks, ARankHeardOfLateKeepsItsEarlierTimes) {
+TEST(Clocks, ARankThatArrivesLateKeepsItsEarlierTimes) {
   // Rank 0 is known by its tables when rank 1's later events set the origin.
   Store store;
   RankRow known;

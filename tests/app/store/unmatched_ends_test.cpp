@@ -69,7 +69,7 @@ TEST(UnmatchedEnds, AreCountedByRankAndKind) {
 }
 
 /// A program that never emits the begins is found, however its lanes look at first.
-TEST(UnmatchedEnds, TheBeginningOfWhatIsHeardExplainsOneOfAKind) {
+TEST(UnmatchedEnds, TheBeginningOfTheEventsExplainsOneOfAKind) {
   ChunkBuilder chunk;
   chunk.add(1, EventKind::collective_end, ev::StreamId::gather, 1)
       .add(2, EventKind::collective_end, ev::StreamId::gather, 2)
@@ -81,13 +81,13 @@ TEST(UnmatchedEnds, TheBeginningOfWhatIsHeardExplainsOneOfAKind) {
                                                 Store::UnmatchedEnds{0, EventKind::collective_end, 2, 1}));
 }
 
-TEST(UnmatchedEnds, AModuleThatWasHeardToBeginLiesInNoneThatWasNot) {
+TEST(UnmatchedEnds, AModuleWhoseBeginWasReceivedLiesInNoneWithoutOne) {
   ChunkBuilder chunk;
   chunk.compute(1, EventKind::module_begin, 1).compute(2, EventKind::module_end, 0);
   EXPECT_THAT(ends_of(chunk.chunk), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 1, 0}));
 }
 
-TEST(UnmatchedEnds, AStepThatWasHeardWholeLeavesNothingToExplain) {
+TEST(UnmatchedEnds, AStepThatWasReceivedWholeLeavesNothingToExplain) {
   EXPECT_THAT(ends_of(after_a_step().add(110, EventKind::collective_end, ev::StreamId::gather, 1).chunk),
               ElementsAre(Store::UnmatchedEnds{0, EventKind::collective_end, 1, 0}));
 }
@@ -159,7 +159,7 @@ TEST(UnmatchedEnds, AWholeRunHasNone) {
   }
 }
 
-TEST(UnmatchedEnds, RandomDropsThatAreToldExplainAllOfThem) {
+TEST(UnmatchedEnds, RandomDropsThatAreReportedExplainAllOfThem) {
   const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 6, .chunk_events = 300});
   std::mt19937_64 random(7);
   std::uint64_t explained = 0;
@@ -185,7 +185,7 @@ TEST(UnmatchedEnds, RandomDropsThatAreToldExplainAllOfThem) {
   EXPECT_GT(explained, 100U);
 }
 
-TEST(UnmatchedEnds, ABeginThatWasNeverEmittedIsToldOfEveryKind) {
+TEST(UnmatchedEnds, ABeginThatWasNeverEmittedIsFoundForEveryKind) {
   const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 6, .chunk_events = 300});
   std::map<EventKind, int> tried;
   std::mt19937_64 random(11);

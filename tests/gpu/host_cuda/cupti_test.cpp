@@ -214,7 +214,7 @@ TEST_F(HostCuptiTest, EachThreadsWorkHasItsOwners) {
   check(StreamId::gpu_gather, GpuOwner::collective, 5000);
 }
 
-TEST_F(HostCuptiTest, WaitsAndMemoryOfTheDriverAreTold) {
+TEST_F(HostCuptiTest, WaitsAndMemoryOfTheDriverAreReported) {
   record();
   constexpr std::size_t kBytes = std::size_t{3} << 20;
   void* data = nullptr;
@@ -284,7 +284,7 @@ TEST_F(HostCuptiTest, AClockThatIsSetMovesNothing) {
 }
 
 /// CUPTI is given the host's clock. Some libraries keep the realtime clock for work, all of it or the first.
-TEST_F(HostCuptiTest, WorkByTheRealtimeClockIsToldFromWorkByOurs) {
+TEST_F(HostCuptiTest, WorkByTheRealtimeClockIsDistinguishedFromWorkByOurs) {
   record();
   constexpr int kEach = 100;
   const std::int64_t first_ns = instrumentation::monotonic_now_ns();

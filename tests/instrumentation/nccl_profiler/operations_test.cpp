@@ -32,7 +32,7 @@ OperationFacts facts(std::uint32_t sequence, std::int64_t at_ns, std::uint8_t ch
   return out;
 }
 
-TEST(Operations, AreToldOnceInOrderAndEndWhenAllIsKnown) {
+TEST(Operations, AreReportedOnceInOrderAndEndWhenAllIsKnown) {
   Operations pool;
   Kept kept;
   void* second = pool.start(facts(2, 200, 1));

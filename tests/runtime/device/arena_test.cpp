@@ -52,7 +52,7 @@ TEST_F(ArenaTest, AccountsByCategory) {
   EXPECT_EQ(device->pinned().used_bytes(), 0U) << "pools share no account";
 }
 
-TEST_F(ArenaTest, WhatWasTakenBeforeAnybodyListenedIsToldByCategory) {
+TEST_F(ArenaTest, AllocationsBeforeAPublisherAreReportedByCategory) {
   using instrumentation::Event;
   const Buffer a = arena.allocate(1000, {MemoryCategory::temporary}, stream);
   const Buffer b = arena.allocate(1, {MemoryCategory::param_shard, 3}, stream);

@@ -48,7 +48,7 @@ TEST(CompareSchedulers, SaysNothingWhereTheyDecideAlike) {
 
 // Of two visits in one forward DeepSpeed is notified of the end of one backward; ours of both. A
 // recomputation is a forward, so that there each visit is notified.
-TEST(CompareSchedulers, OfTwoVisitsOneEndIsHeardOfUnlessRecomputed) {
+TEST(CompareSchedulers, OfTwoVisitsOneEndIsNotifiedUnlessRecomputed) {
   const auto model = [](bool checkpoint) {
     const std::string block = checkpoint ? R"("checkpoint": true, )" : "";
     return build_model_plan(parse_model_spec(R"({

@@ -59,7 +59,7 @@ void expect_same(const Prefetch& a, const Prefetch& b, const std::string& name) 
   EXPECT_EQ(a.unused, b.unused) << name;
 }
 
-TEST(PrefetchTold, SimulatedRanksTellWhatTheirSpansSay) {
+TEST(PrefetchOutcomes, SimulatedRanksEmitWhatTheirSpansShow) {
   const DetailGuard detail(instrumentation::Detail::params);
   Prefetch seen;
   for (const char* model : {"mlp", "gpt", "gpt_functional", "mlp_reuse"}) {
@@ -121,7 +121,7 @@ std::map<std::uint32_t, Known> known_of(const Queues& queues, const instrumentat
   return known;
 }
 
-TEST(PrefetchTold, RealRanksTellOnceAndWhatTheirSpansSay) {
+TEST(PrefetchOutcomes, RealRanksEmitOnceWhatTheirSpansShow) {
   const DetailGuard detail(instrumentation::Detail::params);
   instrumentation::TickClock clock;
   RealCase real;
@@ -180,7 +180,7 @@ std::map<std::uint8_t, int> limits_reported(const RealCase& c) {
   return reported;
 }
 
-TEST(InFlightTold, HostWaitsAsDeepSpeedsDoesWhereItIsAskedTo) {
+TEST(InFlightEvents, HostWaitsAsDeepSpeedsDoesWhereItIsAskedTo) {
   const DetailGuard detail(instrumentation::Detail::params);
   constexpr auto kGathers = static_cast<std::uint8_t>(plan::InFlight::gathers);
   constexpr auto kReductions = static_cast<std::uint8_t>(plan::InFlight::reductions);
