@@ -355,9 +355,13 @@ class Reader {
   }
 
   void read_ranks(Store& store) {
+    // By the column and not by the version: a version that was changed must cost no more than its own check.
+    const bool has_exit_message =
+        database_->integer("SELECT count(*) FROM pragma_table_info('ranks') WHERE name = 'exit_message'") !=
+        0;
     Statement rows = database_->prepare(
         std::string("SELECT rank, host, pid, connected, finished, exit_code, ") +
-        (info_.format_version < 7 ? "last_words" : "exit_message") +
+        (has_exit_message ? "exit_message" : "last_words") +
         ", events, dropped, lost_messages, "
         "clock_offset_ns, clock_residual_ns, gate_number, gate_kind, gate_id, holding, crc FROM ranks ORDER "
         "BY rank");
