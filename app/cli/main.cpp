@@ -11,6 +11,7 @@
 
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
+#include "runtime/config/option_checks.h"
 
 namespace {
 
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
   add_simulate(app, action);
   add_what_if(app, action);
   add_keys(app, action);
+  shardscope::config::check_option_values(app);
 
   try {
     app.parse(argc, argv);

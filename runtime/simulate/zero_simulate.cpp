@@ -12,6 +12,7 @@
 #include "instrumentation/clock.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/plain_text.h"
+#include "runtime/config/option_checks.h"
 #include "runtime/engine/run_tables.h"
 #include "runtime/simulate/event_sender.h"
 #include "runtime/simulate/options.h"
@@ -151,6 +152,7 @@ int main(int argc, char** argv) {
   simulate::Options options;
   CLI::App app("Plays the ranks of a ZeRO run that is not made.", "zero_simulate");
   simulate::declare(app, options);
+  config::check_option_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

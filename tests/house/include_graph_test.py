@@ -46,13 +46,14 @@ EDGES = {
     "app/collector": ["instrumentation", "app/store"],
     "app/analysis": ["instrumentation", "runtime/plan", "runtime/config/config.h", "app/store"],
     "app/export": ["instrumentation", "runtime/plan", "app/store", "app/analysis"],
-    "app/cli": ["instrumentation", "runtime/plan", "runtime/config/config.h", "runtime/config/given_settings.h", "runtime/config/parse_json.h",
+    "app/cli": ["instrumentation", "runtime/plan", "runtime/config/config.h", "runtime/config/given_settings.h", "runtime/config/option_checks.h",
+                "runtime/config/parse_json.h",
                 "app/store", "app/collector",
                 "app/analysis", "app/export"],
     "app/gui/model": ["instrumentation", "runtime/plan", "app/store", "app/collector", "app/analysis"],
     "app/gui/views": ["instrumentation", "runtime/plan", "app/store", "app/analysis", "app/gui/model"],
     "app/gui/platform": ["app/gui/model", "app/gui/views"],
-    "app/gui": ["instrumentation", "app/export", "app/gui/model", "app/gui/platform"],  # main()
+    "app/gui": ["instrumentation", "runtime/config/option_checks.h", "app/export", "app/gui/model", "app/gui/platform"],  # main()
 }
 
 APP_REACHES = ["instrumentation", "kernels/dtype.h", "runtime/base", "runtime/plan", "runtime/config", "app"]

@@ -273,6 +273,33 @@ class Errors(CommandTest):
                           ["simulate", "--model", "/nowhere.json"], ["simulate", "--hardware", "/nowhere.json"], ["report", none]):
             self.assertEqual(shardscope(*arguments).returncode, 1, arguments)
 
+    def test_a_value_that_would_be_read_as_something_else(self):
+        run = ["run", "--config", ROOT / "samples/stage0.json", "--ranks", "1", "--model", "mlp", "--steps", "1"]
+        # An unset variable of a shell: nothing was recorded, with exit code 0.
+        for arguments in ([*run, "--record", ""], [*run, "--set", ""], ["view", "a.zscope", "--panel", ""], ["simulate", "--seed", ""],
+                          ["attach", "--record", "", "--", "true"], ["estimate", "zero2", "--params", "5", "--model", ""]):
+            self.refused(arguments, ": its value is empty; give one, or leave the option out; see `shardscope ")
+            self.assertEqual(shardscope(*arguments).returncode, 2)
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as name:
+            os.chdir(name)
+            try:
+                for arguments in ([*run, "--record", "--overwrite"], ["attach", "--record", "--", "true"], ["simulate", "-o", "--help"]):
+                    self.refused(arguments, "its value is missing before --")
+                    self.assertEqual(shardscope(*arguments).returncode, 2)
+                self.assertEqual(os.listdir(name), [])
+            finally:
+                os.chdir(before)
+        for option, value, word in (("--seed", "-7", "below 0"), ("--seed", "99999999999999999999999", "beyond"),
+                                    ("--steps", "99999999999999999999999", "beyond"), ("--steps", "010", "begins with a 0")):
+            self.refused([*run, option, value], f"{option}: {value} ", word)
+            done = subprocess.run([BIN / "zero_train", "--model", "mlp", option, value], env=ENV, text=True, stderr=subprocess.PIPE)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            done = subprocess.run([BIN / "zero_simulate", "--model", "mlp", option, value], env=ENV, text=True, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 2, done.stderr)
+        done = subprocess.run([BIN / "shardscope-gui", "--at", "99999999999999999999999", "a.zscope"], env=ENV, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 2)
+
     def test_a_collector_that_would_pass_on_to_itself(self):
         self.refused(["collect", "--upstream", "tcp://127.0.0.1:5711"], "--upstream tcp://127.0.0.1:5711", "--listen")
         self.refused(["collect", "--upstream", "tcp://localhost:7000", "--listen", "tcp://127.0.0.1:7000"], "listens itself")
