@@ -60,6 +60,13 @@ std::string how_it_ended(const store::Store& store, const store::RankRow& row) {
                                                 : std::string("did not say that it ended");
 }
 
+/// It ended properly, and nothing is damaged or missing: no event was dropped or lost on the way to it
+/// either.
+bool is_whole(const store::RecordingInfo& info, const store::Losses& losses) {
+  return info.complete && info.problems.empty() &&
+         losses.dropped + losses.lost_messages + losses.damaged_events + losses.absent_events == 0;
+}
+
 int print_info(const Reading& reading) {
   store::RecordingInfo info;
   const store::Store store = store::open_recording(reading.file, &info);
@@ -67,7 +74,7 @@ int print_info(const Reading& reading) {
   if (reading.json) {
     nlohmann::json out = {{"path", info.path},
                           {"format_version", info.format_version},
-                          {"complete", info.complete && info.problems.empty()},
+                          {"complete", is_whole(info, losses)},
                           {"chunks", info.chunks},
                           {"events", info.events},
                           {"file_bytes", info.file_bytes},
@@ -136,9 +143,9 @@ int print_info(const Reading& reading) {
       info.format_version, static_cast<double>(info.file_bytes) / 1048576.0, info.chunks, info.events,
       info.events > 0 ? static_cast<double>(info.file_bytes) / static_cast<double>(info.events) : 0.0);
   say("{:<12} {}\n", "state",
-      !info.complete          ? "incomplete: the run was still going on or was cut off"
-      : info.problems.empty() ? "complete"
-                              : "ended properly; what is damaged or missing since follows");
+      !info.complete           ? "incomplete: the run was still going on or was cut off"
+      : is_whole(info, losses) ? "complete"
+                               : "ended properly; what is damaged or missing follows");
   if (store::detail_was_lowered(store.messages()))
     say("{:<12} lowered while the run went on: less was recorded from then on\n", "detail");
   for (const std::string& line : store::control_lines(store.messages())) say("{:<12} {}\n", "control", line);

@@ -78,6 +78,8 @@ class Reader {
     const fs::file_status status = fs::status(path_, error);
     if (!fs::exists(status)) refuse("no such file");
     if (fs::is_directory(status)) refuse("is a folder, not a recording");
+    // A pipe would be waited for.
+    if (!fs::is_regular_file(status)) refuse("is a pipe or a device, not a file; write it to a file first");
     std::ifstream file(path_, std::ios::binary);
     if (!file) refuse(std::string("cannot open it: ") + std::strerror(errno));
     char head[16] = {};

@@ -71,7 +71,7 @@ class Interrupts(CommandTest):
 
     def check_recording(self, recording):
         info = read("info", recording)
-        self.assertTrue(info["complete"], info)
+        self.assertEqual((info["problems"], info["complete"]), ([], info["dropped"] + info["lost_messages"] == 0), info)
         self.assertGreater(info["events"], 0)
         self.assertTrue(info["ranks"][0]["finished"], info)
 
