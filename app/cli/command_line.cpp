@@ -13,6 +13,7 @@ void add_verbs(CLI::App& app, Action& action) {
   add_consolidate(app, action);
   add_ab(app, action);
   add_view(app, action);
+  add_watch(app, action);
   add_attach(app, action);
   add_record(app, action);
   add_collect(app, action);

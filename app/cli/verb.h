@@ -27,6 +27,7 @@ void add_consolidate(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_ab(CLI::App& app, Action& action);
 void add_view(CLI::App& app, Action& action);
+void add_watch(CLI::App& app, Action& action);
 void add_attach(CLI::App& app, Action& action);
 void add_record(CLI::App& app, Action& action);
 void add_collect(CLI::App& app, Action& action);
