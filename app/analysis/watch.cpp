@@ -37,9 +37,7 @@ void remember(std::deque<double>& values, double value, std::size_t most) {
   while (values.size() > most) values.pop_front();
 }
 
-std::optional<double> known(double value) {
-  return std::isnan(value) ? std::nullopt : std::optional(value);
-}
+std::optional<double> known(double value) { return std::isnan(value) ? std::nullopt : std::optional(value); }
 
 /// "3.91: 4.2 times the median of the 100 steps before (0.93)".
 std::string against(const std::string& value, double times, std::size_t steps, const std::string& median) {
@@ -114,9 +112,10 @@ void Watcher::take_step(const store::StepRow& row, WatchInterval& interval) {
     judge(losses_, row.loss, rules_.loss_factor, TriggerKind::loss_jump, number("a loss of"));
   }
   if (row.skipped) {
-    trigger(TriggerKind::skipped_step,
-            fmt::format("was skipped: gradients overflowed{}",
-                        std::isnan(row.loss_scale) ? "" : fmt::format(" at loss scale {:g}", row.loss_scale)));
+    trigger(
+        TriggerKind::skipped_step,
+        fmt::format("was skipped: gradients overflowed{}",
+                    std::isnan(row.loss_scale) ? "" : fmt::format(" at loss scale {:g}", row.loss_scale)));
   } else if (std::isinf(row.grad_norm)) {
     trigger(TriggerKind::grad_norm_jump, fmt::format("has a gradient norm of {}", row.grad_norm));
   } else if (!std::isnan(row.grad_norm)) {
@@ -137,13 +136,13 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
         interval.device_peak = {row.rank, peak->total()};
     }
     if (store::is_failure(end.how) && failed_.insert(row.rank).second) {
-      interval.triggers.push_back({TriggerKind::rank_failed, instrumentation::kNoId, row.rank, end.at_ns,
-                                   store::text_of(end)});
+      interval.triggers.push_back(
+          {TriggerKind::rank_failed, instrumentation::kNoId, row.rank, end.at_ns, store::text_of(end)});
     }
   }
   interval.ranks = static_cast<std::uint32_t>(store.ranks().size());
-  const auto limit = static_cast<std::int64_t>(static_cast<double>(rules_.memory_limit_bytes) *
-                                               rules_.memory_share);
+  const auto limit =
+      static_cast<std::int64_t>(static_cast<double>(rules_.memory_limit_bytes) * rules_.memory_share);
   const bool over = limit > 0 && interval.device_peak && interval.device_peak->bytes > limit;
   if (over && !over_limit_) {
     interval.triggers.push_back(
@@ -224,9 +223,8 @@ void Watcher::take_findings(const std::vector<Finding>& findings, WatchInterval&
 }
 
 std::string watch_line(const WatchInterval& i) {
-  std::string line = i.step == instrumentation::kNoId
-                         ? std::string("no step yet")
-                         : fmt::format("step {} (+{})", i.step, i.steps);
+  std::string line = i.step == instrumentation::kNoId ? std::string("no step yet")
+                                                      : fmt::format("step {} (+{})", i.step, i.steps);
   const auto add = [&](const std::string& text) { line += "  " + text; };
   if (i.step_ms_median) {
     add(ms_text(*i.step_ms_median));
@@ -240,7 +238,8 @@ std::string watch_line(const WatchInterval& i) {
   if (i.tokens_per_s) add(count_text(*i.tokens_per_s) + " tokens/s");
   if (i.exposed_comm_pct) add(fmt::format("exposed {:.1f} %", *i.exposed_comm_pct));
   if (i.overlap_pct) add(fmt::format("overlap {:.0f} %", *i.overlap_pct));
-  if (i.device_peak) add(fmt::format("peak {} (rank {})", bytes_text(i.device_peak->bytes), i.device_peak->rank));
+  if (i.device_peak)
+    add(fmt::format("peak {} (rank {})", bytes_text(i.device_peak->bytes), i.device_peak->rank));
   if (i.ranks_ended > 0) add(fmt::format("{} of {} ranks ended", i.ranks_ended, i.ranks));
   if (i.missing_events + i.lost_messages > 0)
     add(fmt::format("{} events dropped, {} messages lost", i.missing_events, i.lost_messages));

@@ -44,11 +44,11 @@ struct Trigger {
 /// s = 1.4826 times the median distance from m, which is the standard deviation of a normal distribution.
 struct WatchRules {
   std::size_t steps_before = 100;  ///< that a step is compared with, at most
-  std::size_t steps_needed = 8;    ///< before anything is judged; the first step is warm-up and not among them
-  double spreads = 6;              ///< a value is unusual beyond m + spreads * s ...
-  double slow_factor = 1.2;        ///< ... and, for a step's time, beyond slow_factor * m
-  double loss_factor = 1.2;        ///< ... for a loss
-  double grad_norm_factor = 3;     ///< ... for a gradient norm
+  std::size_t steps_needed = 8;  ///< before anything is judged; the first step is warm-up and not among them
+  double spreads = 6;            ///< a value is unusual beyond m + spreads * s ...
+  double slow_factor = 1.2;      ///< ... and, for a step's time, beyond slow_factor * m
+  double loss_factor = 1.2;      ///< ... for a loss
+  double grad_norm_factor = 3;   ///< ... for a gradient norm
   std::int64_t memory_limit_bytes = 0;  ///< of one rank's device pool; 0: none
   double memory_share = 0.95;           ///< of it
   /// Standing still: nothing for this long and for this many median steps.
@@ -58,13 +58,13 @@ struct WatchRules {
 
 /// Between two looks. A figure that was not recorded is nothing, never zero.
 struct WatchInterval {
-  std::int64_t end_ns = 0;                          ///< the latest event
-  std::uint32_t steps = 0;                          ///< that every rank completed since the last look
-  std::uint32_t step = instrumentation::kNoId;      ///< the last completed one
+  std::int64_t end_ns = 0;                      ///< the latest event
+  std::uint32_t steps = 0;                      ///< that every rank completed since the last look
+  std::uint32_t step = instrumentation::kNoId;  ///< the last completed one
   std::optional<double> step_ms_median, step_ms_max;
-  std::optional<double> step_ms_before;             ///< median of the steps before
-  std::optional<double> tokens_per_s;               ///< tokens of the steps over their time
-  std::optional<double> loss, loss_before;          ///< of the last step; median of the steps before
+  std::optional<double> step_ms_before;     ///< median of the steps before
+  std::optional<double> tokens_per_s;       ///< tokens of the steps over their time
+  std::optional<double> loss, loss_before;  ///< of the last step; median of the steps before
   std::optional<double> grad_norm, loss_scale;
   std::optional<double> exposed_comm_pct, idle_pct;  ///< of the recorded time of the steps, all ranks
   std::optional<double> overlap_pct;

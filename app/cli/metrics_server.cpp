@@ -29,11 +29,10 @@ MetricsServer::MetricsServer(const std::string& address) : state_(std::make_uniq
     if (read.ec != std::errc() || read.ptr != end || port > 65535) port = -1;
   }
   if (port < 0)
-    throw UserError(
-        fmt::format("--prometheus {}: is not HOST:PORT; give an address of this machine, such as "
-                    "127.0.0.1:9464",
-                    address),
-        2);
+    throw UserError(fmt::format("--prometheus {}: is not HOST:PORT; give an address of this machine, such as "
+                                "127.0.0.1:9464",
+                                address),
+                    2);
   const std::string host = address.substr(0, colon);
   httplib::Server& server = state_->server;
   server.new_task_queue = [] { return new httplib::ThreadPool(2); };  // NOLINT: httplib owns and deletes it
@@ -50,10 +49,10 @@ MetricsServer::MetricsServer(const std::string& address) : state_(std::make_uniq
     port = -1;
   }
   if (port <= 0)
-    throw UserError(
-        fmt::format("--prometheus {}: cannot be listened on; the port may be taken, or the address may not be "
-                    "this machine's",
-                    address));
+    throw UserError(fmt::format(
+        "--prometheus {}: cannot be listened on; the port may be taken, or the address may not be "
+        "this machine's",
+        address));
   state_->url = fmt::format("http://{}:{}/metrics", host, port);
   state_->thread = std::thread([state = state_.get()] { state->server.listen_after_bind(); });
 }

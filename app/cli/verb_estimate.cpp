@@ -76,8 +76,8 @@ std::int64_t params_of_weights(const EstimateOptions& options) {
 /// Counts of a model that is counted and not trained; nothing where the name or the file is another kind.
 std::optional<plan::ParameterCounts> counts_of(const EstimateOptions& options, const std::string& text) {
   try {
-    const auto shape = text.empty() ? plan::named_encoder_decoder(options.model)
-                                    : plan::parse_encoder_decoder(text);
+    const auto shape =
+        text.empty() ? plan::named_encoder_decoder(options.model) : plan::parse_encoder_decoder(text);
     return shape ? std::optional(plan::count_parameters(*shape)) : std::nullopt;
   } catch (const std::invalid_argument& error) {
     throw UserError(fmt::format("--model {}: {}", options.model, error.what()));
@@ -96,8 +96,8 @@ std::optional<plan::ModelPlan> take_model(EstimateOptions& options) {
                           : "--state-dict: its size says how many parameters there are; leave out --params",
                       2);
     }
-    options.input.params = options.weights.empty() ? parse_count("--params", options.params)
-                                                   : params_of_weights(options);
+    options.input.params =
+        options.weights.empty() ? parse_count("--params", options.params) : params_of_weights(options);
     if (!options.largest_layer.empty()) {
       options.input.largest_layer_params = parse_count("--largest-layer", options.largest_layer);
       if (options.input.largest_layer_params > options.input.params) {
@@ -318,7 +318,9 @@ int estimate_activations(EstimateOptions& options) {
     const auto of_model = model ? plan::transformer_shape(model->spec) : std::nullopt;
     if (!of_model) {
       throw UserError(
-          fmt::format("--model {}: is no decoder with attention; the formula is such a transformer's", options.model), 2);
+          fmt::format("--model {}: is no decoder with attention; the formula is such a transformer's",
+                      options.model),
+          2);
     }
     shape = *of_model;
     shape.batch_per_gpu = options.shape.batch_per_gpu;
@@ -370,11 +372,13 @@ void add_size_options(CLI::App& verb, EstimateOptions& options) {
       ->check(kAboveZero)
       ->capture_default_str();
   verb.add_option("--nodes", options.input.nodes, "Nodes")->check(kAboveZero)->capture_default_str();
-  verb.add_option("--model", options.model,
-                  "Instead of numbers: a model's name (gpt2-xl, t5-3b, ...) or JSON file; of encoder-decoders "
-                  "transformers' config.json");
-  verb.add_option("--state-dict", options.weights,
-                  "Instead of --params: a file of weights, whose size divided by --bytes-per-weight says how many");
+  verb.add_option(
+      "--model", options.model,
+      "Instead of numbers: a model's name (gpt2-xl, t5-3b, ...) or JSON file; of encoder-decoders "
+      "transformers' config.json");
+  verb.add_option(
+      "--state-dict", options.weights,
+      "Instead of --params: a file of weights, whose size divided by --bytes-per-weight says how many");
   verb.add_option("--bytes-per-weight", options.weight_bytes, "4: fp32, 2: 16-bit")
       ->check(CLI::IsMember({1, 2, 4, 8}))
       ->capture_default_str();

@@ -135,8 +135,8 @@ class Watch {
 
   int run() {
     install_interrupt_handler();
-    const auto interval = std::chrono::duration_cast<Clock::duration>(
-        std::chrono::duration<double>(options_.interval_s));
+    const auto interval =
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.interval_s));
     Clock::time_point next = Clock::now() + interval, changed = Clock::now();
     while (!interrupted()) {
       if (viewer_.poll(store_, std::chrono::milliseconds(100))) {
@@ -148,7 +148,8 @@ class Watch {
       const Viewer::Link link = viewer_.link();
       note(link);
       if (link == Viewer::Link::ended) break;
-      if (Clock::now() < next || link == Viewer::Link::connecting || link == Viewer::Link::catching_up) continue;
+      if (Clock::now() < next || link == Viewer::Link::connecting || link == Viewer::Link::catching_up)
+        continue;
       look(Clock::now() - changed);
       next = std::max(next + interval, Clock::now());
     }
@@ -184,7 +185,8 @@ class Watch {
   /// Whether a rank failed.
   bool look(Clock::duration quiet) {
     const collector::ControlState control = viewer_.control();
-    analysis::WatchInterval interval = watcher_.look(store_, digest_, quiet, control.paused || control.pausing);
+    analysis::WatchInterval interval =
+        watcher_.look(store_, digest_, quiet, control.paused || control.pausing);
     if (Clock::now() >= next_findings_) {
       watcher_.take_findings(analysis::find(store_, analysis::summarize(store_, digest_)), interval);
       next_findings_ = Clock::now() + kFindingsEvery;
@@ -193,12 +195,14 @@ class Watch {
     // commands for what is long over.
     if (!std::exchange(looked_, true)) {
       std::erase_if(interval.triggers, [](const analysis::Trigger& trigger) {
-        return trigger.step != instrumentation::kNoId && trigger.kind != analysis::TriggerKind::standing_still;
+        return trigger.step != instrumentation::kNoId &&
+               trigger.kind != analysis::TriggerKind::standing_still;
       });
     }
     if (!options_.triggers.empty()) {
       std::erase_if(interval.triggers, [&](const analysis::Trigger& trigger) {
-        return std::ranges::find(options_.triggers, analysis::name_of(trigger.kind)) == options_.triggers.end();
+        return std::ranges::find(options_.triggers, analysis::name_of(trigger.kind)) ==
+               options_.triggers.end();
       });
     }
     publish(interval);

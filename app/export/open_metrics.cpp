@@ -71,15 +71,16 @@ std::string OpenMetrics::text(const store::Store& store, const analysis::WatchIn
   if (store.has_tables()) {
     const auto& tables = store.tables();
     page.family("shardscope_run", "info", "", "The run that is watched.");
-    page.sample("shardscope_run_info",
-                fmt::format("run=\"{}\",model=\"{}\",stage=\"{}\",world=\"{}\",device=\"{}\",framework=\"{}\"",
-                            label(tables.run_id), label(tables.model), tables.stage, tables.world,
-                            label(tables.device), label(tables.framework)),
-                1);
+    page.sample(
+        "shardscope_run_info",
+        fmt::format("run=\"{}\",model=\"{}\",stage=\"{}\",world=\"{}\",device=\"{}\",framework=\"{}\"",
+                    label(tables.run_id), label(tables.model), tables.stage, tables.world,
+                    label(tables.device), label(tables.framework)),
+        1);
   }
   page.counter("shardscope_steps", "Steps that every rank completed.", steps_);
-  page.gauge("shardscope_step_seconds", "seconds", "Median time of the last interval's steps, without pauses.",
-             seconds(interval.step_ms_median));
+  page.gauge("shardscope_step_seconds", "seconds",
+             "Median time of the last interval's steps, without pauses.", seconds(interval.step_ms_median));
   page.gauge("shardscope_step_longest_seconds", "seconds", "Longest step of the last interval.",
              seconds(interval.step_ms_max));
   page.gauge("shardscope_tokens_per_second", "", "Tokens of the last interval's steps over their time.",
@@ -104,7 +105,8 @@ std::string OpenMetrics::text(const store::Store& store, const analysis::WatchIn
   page.sample("shardscope_ranks", "state=\"running\"", interval.ranks - interval.ranks_ended);
   page.sample("shardscope_ranks", "state=\"ended\"", interval.ranks_ended);
   page.counter("shardscope_events", "Events received.", interval.events);
-  page.counter("shardscope_dropped_events", "Events dropped by ranks or collectors.", interval.missing_events);
+  page.counter("shardscope_dropped_events", "Events dropped by ranks or collectors.",
+               interval.missing_events);
   page.counter("shardscope_lost_messages", "Messages lost on the way.", interval.lost_messages);
   page.family("shardscope_triggers", "counter", "", "What deserved a look, by kind.");
   for (std::size_t kind = 0; kind < triggers_.size(); ++kind) {

@@ -1,5 +1,5 @@
-// A live run's figures in the text format of OpenMetrics 1.0 (prometheus.io, openmetrics.io): what a Prometheus
-// server scrapes and what node_exporter's textfile collector reads.
+// A live run's figures in the text format of OpenMetrics 1.0 (prometheus.io, openmetrics.io): what a
+// Prometheus server scrapes and what node_exporter's textfile collector reads.
 #pragma once
 
 #include <array>

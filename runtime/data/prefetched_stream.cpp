@@ -112,9 +112,9 @@ class PrefetchedStream : public BatchStream {
   StreamState handed_out_;  ///< the training thread's
   std::mutex mutex_;        ///< of what follows
   std::condition_variable changed_;
-  std::deque<Ready> ready_;        ///< in order, at most depth_
-  std::vector<HostBatch> spare_;   ///< memory of batches that were used
-  std::exception_ptr error_;       ///< of the batch after the last one that is ready
+  std::deque<Ready> ready_;       ///< in order, at most depth_
+  std::vector<HostBatch> spare_;  ///< memory of batches that were used
+  std::exception_ptr error_;      ///< of the batch after the last one that is ready
   bool stopping_ = false;
   std::thread reader_;
 };

@@ -230,12 +230,13 @@ std::string format_cases(const EstimateInput& input) {
   const ThreeCases cases = zero3_cases(input);
   std::array<char, 320> text{};
   const auto mb = [](std::int64_t bytes) { return static_cast<long long>(bytes >> 20); };
-  (void)std::snprintf(text.data(), text.size(),
-                      "total params:         %6.2fM\nlargest layer params: %6.2fM\nlargest layer memory: %6lldMB\n"
-                      "case1 gpu memory: %6lldMB\ncase2 gpu memory: %6lldMB\ncase3 gpu memory: %6lldMB\n",
-                      static_cast<double>(input.params) / 1e6,
-                      static_cast<double>(input.largest_layer_params) / 1e6, mb(cases.largest_layer),
-                      mb(cases.nothing_offloaded), mb(cases.all_offloaded), mb(cases.optimizer_offloaded));
+  (void)std::snprintf(
+      text.data(), text.size(),
+      "total params:         %6.2fM\nlargest layer params: %6.2fM\nlargest layer memory: %6lldMB\n"
+      "case1 gpu memory: %6lldMB\ncase2 gpu memory: %6lldMB\ncase3 gpu memory: %6lldMB\n",
+      static_cast<double>(input.params) / 1e6, static_cast<double>(input.largest_layer_params) / 1e6,
+      mb(cases.largest_layer), mb(cases.nothing_offloaded), mb(cases.all_offloaded),
+      mb(cases.optimizer_offloaded));
   return text.data();
 }
 

@@ -44,7 +44,8 @@ struct EstimateRow {
 [[nodiscard]] std::string format_zero2(const EstimateInput& input);
 [[nodiscard]] std::string format_zero3(const EstimateInput& input);
 
-/// Per GPU, ZeRO-3, in the documents' own arithmetic: no host memory and no factor, whole bytes per GPU (M14).
+/// Per GPU, ZeRO-3, in the documents' own arithmetic: no host memory and no factor, whole bytes per GPU
+/// (M14).
 struct ThreeCases {
   std::int64_t largest_layer = 0;  ///< gathered, with its gradient: 4 bytes a parameter
   std::int64_t nothing_offloaded = 0, all_offloaded = 0, optimizer_offloaded = 0;

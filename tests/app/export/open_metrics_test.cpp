@@ -33,7 +33,9 @@ TEST(OpenMetrics, CountsAndGaugesAndLeavesOutWhatIsNotKnown) {
   interval.triggers.clear();
   metrics.take(interval);
   const std::string text = metrics.text(store, interval);
-  const auto has = [&](const std::string& line) { return ("\n" + text).find("\n" + line + "\n") != std::string::npos; };
+  const auto has = [&](const std::string& line) {
+    return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+  };
   EXPECT_TRUE(has("shardscope_steps_total 10")) << text;
   EXPECT_TRUE(has("shardscope_step_seconds 0.0125"));
   EXPECT_TRUE(has("shardscope_overlap_ratio 0.4"));
