@@ -63,7 +63,7 @@ class Attached(Runs):
             with self.subTest(case=case):
                 summary = runs.figures(self.attached(*case)[1])
                 self.assertEqual(summary["dropped"], 0)
-                self.assertEqual(summary.get("unbegun", []), [])
+                self.assertEqual(summary["unmatched_ends"]["count"], 0, summary["unmatched_ends"])
                 open_ones = [s for s in self.recording(*case).spans if s["open_until_ns"]]
                 self.assertEqual(open_ones, [])
 
