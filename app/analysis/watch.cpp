@@ -170,14 +170,13 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
   if (!step_ms_.empty()) interval.step_ms_before = before(step_ms_).median;
   take_times(digest, last_step_, interval);
   // Steps that the digest has are complete on every rank; rows of the store may be half there.
-  const std::optional<std::uint32_t> complete =
-      digest.steps().empty() ? std::nullopt : std::optional(digest.steps().back().step);
+  const std::int64_t complete = digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step};
   const std::span<const store::StepRow> rows = store.steps();
   const auto first = std::ranges::partition_point(
       rows, [&](const store::StepRow& row) { return last_step_ && row.step <= *last_step_; });
   std::vector<double> durations;
   std::int64_t tokens = 0, time_ns = 0;
-  for (auto row = first; row != rows.end() && complete && row->step <= *complete; ++row) {
+  for (auto row = first; row != rows.end() && std::int64_t{row->step} <= complete; ++row) {
     if (row->end_ns == store::kOpen) continue;
     const std::int64_t ns = row->end_ns - row->begin_ns - row->paused_ns;
     durations.push_back(static_cast<double>(ns) * 1e-6);
