@@ -176,6 +176,7 @@ class Watch {
 
   void note(Viewer::Link link) {
     if (link == link_) return;
+    if (link_ == Viewer::Link::catching_up && link == Viewer::Link::live) joined_ns_ = store_.end_ns();
     if (link == Viewer::Link::lost) say(stderr, "shardscope: {}: connection lost\n", options_.endpoint);
     if (link_ == Viewer::Link::lost && link == Viewer::Link::live)
       say(stderr, "shardscope: {}: connected again\n", options_.endpoint);
@@ -191,14 +192,10 @@ class Watch {
       watcher_.take_findings(analysis::find(store_, analysis::summarize(store_, digest_)), interval);
       next_findings_ = Clock::now() + kFindingsEvery;
     }
-    // What happened before this program looked is told by `summary` and `findings`; here it would start
-    // commands for what is long over.
-    if (!std::exchange(looked_, true)) {
-      std::erase_if(interval.triggers, [](const analysis::Trigger& trigger) {
-        return trigger.step != instrumentation::kNoId &&
-               trigger.kind != analysis::TriggerKind::standing_still;
-      });
-    }
+    // Commands are not started for what was over before this program came: `summary` and `findings` have it.
+    std::erase_if(interval.triggers, [&](const analysis::Trigger& trigger) {
+      return trigger.step != instrumentation::kNoId && trigger.at_ns < joined_ns_;
+    });
     if (!options_.triggers.empty()) {
       std::erase_if(interval.triggers, [&](const analysis::Trigger& trigger) {
         return std::ranges::find(options_.triggers, analysis::name_of(trigger.kind)) ==
@@ -246,7 +243,8 @@ class Watch {
   Viewer::Link link_ = Viewer::Link::connecting;
   std::int64_t origin_ns_ = 0;
   std::uint64_t events_ = 0;
-  bool looked_ = false, failed_ = false;
+  std::int64_t joined_ns_ = 0;  ///< on the run's clock: how far it was when this program had caught up
+  bool failed_ = false;
   Clock::time_point next_findings_{};
 };
 
