@@ -125,14 +125,14 @@ TEST(TraceInvalidations, SayTheirCause) {
   constexpr std::uint32_t kNone = instrumentation::kNoId;
   for (const Case& c : {
            Case{InvalidationCause::module_differs, 1, 0, 40, "module_differs",
-                "expected layer but ran the root module (trace of 40 modules)"},
+                "expected layer but ran hand-made (trace of 40 modules)"},
            Case{InvalidationCause::trace_too_short, kNone, 1, 40, "trace_too_short",
                 "ran layer after the end of the trace, which has only 40 modules"},
            Case{InvalidationCause::params_differ, 1, 1, 40, "params_differ",
                 "ran layer with parameters that were not recorded for it (trace of 40 modules)"},
            // As recorded before the event had cause and length.
            Case{InvalidationCause::module_differs, 1, 0, 0, "module_differs",
-                "expected layer but ran the root module"},
+                "expected layer but ran hand-made"},
            Case{InvalidationCause::module_differs, kNone, 1, 0, "trace_too_short",
                 "ran layer after the end of the trace"},
            Case{InvalidationCause::module_differs, 1, 1, 0, "params_differ",

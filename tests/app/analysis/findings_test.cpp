@@ -28,7 +28,7 @@ TEST(Findings, NameTheInvalidatedModuleAndTheFailedRank) {
   ASSERT_GE(findings.size(), 2U);
   EXPECT_EQ(findings[0].severity, ev::Severity::error);
   EXPECT_EQ(findings[0].evidence, "out of memory");
-  EXPECT_NE(findings[1].evidence.find("expected layer but ran the root module"), std::string::npos)
+  EXPECT_NE(findings[1].evidence.find("expected layer but ran hand-made"), std::string::npos)
       << findings[1].evidence;
 }
 

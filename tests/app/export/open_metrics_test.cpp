@@ -55,8 +55,9 @@ TEST(OpenMetrics, EverySampleBelongsToAFamilyDeclaredBeforeIt) {
   interval.grad_norm = interval.loss_scale = interval.exposed_comm_pct = interval.idle_pct = 1.0;
   std::istringstream lines(OpenMetrics().text(run.build(), interval));
   std::set<std::string> families;
-  std::string line, family, type;
+  std::string line, last, family, type;
   while (std::getline(lines, line)) {
+    last = line;
     std::istringstream words(line);
     std::string hash, what, name, value;
     words >> hash >> what >> name >> value;
@@ -72,7 +73,7 @@ TEST(OpenMetrics, EverySampleBelongsToAFamilyDeclaredBeforeIt) {
       EXPECT_EQ(sample, family + suffix) << line;
     }
   }
-  EXPECT_EQ(line, "# EOF");
+  EXPECT_EQ(last, "# EOF");
 }
 
 }  // namespace
