@@ -40,7 +40,7 @@ def main():
     call = best(lambda: plain.method(1, 2))
     print(f"event, no run        {best(event) - empty:7.0f} ns")
     run = _core.Run(run_id="cost", model="none", device="", hardware="", versions="", config_json="{}", rank=0, world=1,
-                    local_world=1, stage=0, param_bytes=4, grad_bytes=4, master_bytes=0)
+                    local_world=1, stage=0, param_bytes=4, grad_bytes=4, master_bytes=0, framework="", records=0)
     run.add_module(parent=k.NO_ID, path="", type="Model", hooks=True)
     with tempfile.TemporaryDirectory() as folder:
         run.start(endpoint=f"ipc://{folder}/nobody", detail=k.PARAMS, key_file="none", linger_s=0.0)
