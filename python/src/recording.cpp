@@ -193,7 +193,7 @@ class Recording {
     return out;
   }
 
-  std::unique_ptr<Stream> stream(const std::string& table, const std::vector<std::uint32_t>& ranks,
+  Stream* stream(const std::string& table, const std::vector<std::uint32_t>& ranks,
                                  const std::vector<std::string>& kinds,
                                  const std::vector<std::uint32_t>& steps,
                                  std::optional<std::int64_t> begin_ns, std::optional<std::int64_t> end_ns,
@@ -215,7 +215,7 @@ class Recording {
       failed = shardscope_reader_stream(opened(), table.c_str(), &filter, batch_rows, made->get());
     }
     if (failed != 0) raise();
-    return made;
+    return made.release();
   }
 
  private:
