@@ -29,6 +29,9 @@ struct Opened {
   shardscope::store::Store store;
 };
 
+/// Of blocks that have been read. Streams go from front to back: little is read twice.
+constexpr std::size_t kCacheBytes = std::size_t{64} << 20;
+
 thread_local std::string last_error;
 
 /// Runs `work`; its exception becomes the error and `failed`.
@@ -138,6 +141,7 @@ shardscope_recording* shardscope_reader_open(const char* path, int check) {
     auto opened = std::make_shared<Opened>();
     opened->store = shardscope::store::open_recording(path, &opened->info,
                                                       check != 0 ? Verify::everything : Verify::as_read);
+    opened->store.set_cache_bytes(kCacheBytes);
     return std::make_unique<shardscope_recording>(shardscope_recording{std::move(opened)}).release();
   });
 }

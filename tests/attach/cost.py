@@ -47,12 +47,16 @@ def main():
         print(f"event                {best(event) - empty:7.0f} ns")
         hook = wrapped(lambda self, a, b: None, None)
         print(f"wrapped, empty hook  {best(lambda: hook.method(1, 2)) - call:7.0f} ns more")
-        span = wrapped(lambda self, a, b: event(), lambda token, result, self, a, b: event())
+        begin = lambda self, a, b: emit(k.MODULE_BEGIN, k.COMPUTE, 0, 1, 0, k.NO_ID, 0, 0)
+        end = lambda token, result, self, a, b: emit(k.MODULE_END, k.COMPUTE, 0, 1, 0, k.NO_ID, 0, 0)
+        span = wrapped(begin, end)
         print(f"wrapped, two events  {best(lambda: span.method(1, 2)) - call:7.0f} ns more")
-        off = wrapped(lambda self, a, b: event(), lambda token, result, self, a, b: event())
         run.finish(0, "done")
         run.close()
-        print(f"wrapped, after the end{best(lambda: off.method(1, 2)) - call:6.0f} ns more")
+    adapter = _hooks.Adapter("off", __name__, None)
+    adapter.on = False
+    off = type("Off", (Framework,), {"method": _hooks.wrapped(adapter, "method", Framework.method, begin, end)})()
+    print(f"wrapped, turned off  {best(lambda: off.method(1, 2)) - call:7.0f} ns more")
 
 
 if __name__ == "__main__":
