@@ -61,6 +61,8 @@ int main(int argc, char** argv) {
   add_estimate(app, action);
   add_simulate(app, action);
   add_what_if(app, action);
+  add_why(app, action);
+  add_check(app, action);
   add_keys(app, action);
 
   try {
