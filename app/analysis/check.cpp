@@ -77,7 +77,7 @@ Series idle_ms(const store::Store&, const Digest& digest) {
   return mean_over_ranks(digest, &TimePartition::idle_ns);
 }
 
-std::optional<double> peak_mib(const Summary& summary) {
+std::optional<double> device_peak_mib(const Summary& summary) {
   std::optional<double> peak;
   for (const RankSummary& rank : summary.ranks) {
     const auto at = rank.memory_peak.find(ev::MemoryPool::device);
@@ -87,24 +87,24 @@ std::optional<double> peak_mib(const Summary& summary) {
   return peak;
 }
 
-std::optional<double> elements(const Summary& summary) { return summary.elements_per_step; }
+std::optional<double> elements_of_step(const Summary& summary) { return summary.elements_per_step; }
 
 constexpr std::array kMetrics{
     Metric{"step_ms", "ms", true, step_ms, nullptr},
     Metric{"tokens_per_s", "tokens/s", false, tokens_per_s, nullptr},
     Metric{"exposed_comm_ms", "ms", true, exposed_ms, nullptr},
     Metric{"idle_ms", "ms", true, idle_ms, nullptr},
-    Metric{"peak", "MiB", true, nullptr, peak_mib},
-    Metric{"elements", "elements", true, nullptr, elements},
+    Metric{"peak", "MiB", true, nullptr, device_peak_mib},
+    Metric{"elements", "elements", true, nullptr, elements_of_step},
 };
 
-std::string names() {
+std::string metric_names() {
   std::string out;
   for (const Metric& metric : kMetrics) out += fmt::format("{}{}", out.empty() ? "" : ", ", metric.name);
   return out;
 }
 
-double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+double middle_of(const std::vector<double>& values) { return quantile(values, 0.5); }
 
 /// By how much it is worse, at the end of the interval that is kindest to the run.
 double least_worse(const Checked& one, bool lower_is_better) {
@@ -122,12 +122,13 @@ void check_steps(const Metric& metric, const Series& base, const Series& run, Ch
     differences.push_back(other->second - value);
   }
   if (differences.size() < kFewestForInterval) {
-    out.why = fmt::format("{} measured steps that both runs have; {} are needed (the first of a run is not measured)",
-                          differences.size(), kFewestForInterval);
+    out.why = fmt::format(
+        "{} measured steps that both runs have; {} are needed (the first of a run is not measured)",
+        differences.size(), kFewestForInterval);
     return;
   }
-  out.base = median(of_base);
-  out.run = median(of_run);
+  out.base = middle_of(of_base);
+  out.run = middle_of(of_run);
   if (*out.base <= 0) {
     out.why = "the baseline has none of it: there is no part of it to compare with";
     return;
@@ -210,7 +211,7 @@ std::vector<Limit> parse_limits(const std::string& text) {
     const std::size_t equals = part.find('=');
     const std::string name = part.substr(0, equals);
     if (std::ranges::none_of(kMetrics, [&](const Metric& metric) { return name == metric.name; }))
-      throw std::invalid_argument(fmt::format("\"{}\": not a figure; use {}", name, names()));
+      throw std::invalid_argument(fmt::format("\"{}\": not a figure; use {}", name, metric_names()));
     std::size_t used = 0;
     double value = -1;
     const std::string number = equals == std::string::npos ? std::string() : part.substr(equals + 1);
@@ -235,11 +236,13 @@ std::vector<Checked> check(const Run& base, const Run& run, const std::vector<Li
   const Digest& digest_run = run.digest != nullptr ? *run.digest : made_run;
   std::vector<Checked> out;
   for (const Limit& limit : limits) {
-    const auto metric = std::ranges::find_if(kMetrics, [&](const Metric& one) { return limit.metric == one.name; });
+    const auto metric =
+        std::ranges::find_if(kMetrics, [&](const Metric& one) { return limit.metric == one.name; });
     if (metric == kMetrics.end()) continue;
     Checked one{.limit = limit, .unit = metric->unit};
     if (metric->steps != nullptr) {
-      check_steps(*metric, metric->steps(*base.store, digest_base), metric->steps(*run.store, digest_run), one);
+      check_steps(*metric, metric->steps(*base.store, digest_base), metric->steps(*run.store, digest_run),
+                  one);
     } else {
       check_one(*metric, *base.summary, *run.summary, one);
     }
@@ -269,14 +272,19 @@ std::string check_json(const std::vector<Checked>& checked) {
 }
 
 std::string check_junit(const std::vector<Checked>& checked, const std::string& name) {
-  const auto count = [&](Checked::Outcome outcome) { return std::ranges::count(checked, outcome, &Checked::outcome); };
+  const auto count = [&](Checked::Outcome outcome) {
+    return std::ranges::count(checked, outcome, &Checked::outcome);
+  };
   std::string out = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"shardscope check\" tests=\"{}\" failures=\"{}\" "
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"shardscope check\" tests=\"{}\" "
+      "failures=\"{}\" "
       "errors=\"{}\">\n",
       checked.size(), count(Checked::Outcome::beyond), count(Checked::Outcome::unknown));
   for (const Checked& one : checked) {
-    out += fmt::format("  <testcase classname=\"{}\" name=\"{}\">", escape_xml(name), escape_xml(one.limit.metric));
-    const std::string message = escape_xml(fmt::format("{}: {}, limit {:.4g} %", one.limit.metric, one.why, one.limit.percent));
+    out += fmt::format("  <testcase classname=\"{}\" name=\"{}\">", escape_xml(name),
+                       escape_xml(one.limit.metric));
+    const std::string message =
+        escape_xml(fmt::format("{}: {}, limit {:.4g} %", one.limit.metric, one.why, one.limit.percent));
     if (one.outcome == Checked::Outcome::beyond) out += fmt::format("<failure message=\"{}\"/>", message);
     if (one.outcome == Checked::Outcome::unknown) out += fmt::format("<error message=\"{}\"/>", message);
     out += "</testcase>\n";

@@ -11,8 +11,8 @@
 namespace shardscope::analysis {
 
 struct Limit {
-  std::string metric;    ///< one of check_metrics()
-  double percent = 0;    ///< of the baseline's value: by so much it may get worse
+  std::string metric;  ///< one of check_metrics()
+  double percent = 0;  ///< of the baseline's value: by so much it may get worse
 };
 /// "step_ms", "tokens_per_s", "exposed_comm_ms", "idle_ms", "peak", "elements".
 [[nodiscard]] std::vector<std::string> check_metrics();
@@ -28,7 +28,7 @@ struct Checked {
   Limit limit;
   std::string unit{};
   std::optional<double> base{}, run{};
-  std::optional<double> change_pct{};           ///< above 0: larger
+  std::optional<double> change_pct{};            ///< above 0: larger
   std::optional<ConfidenceInterval> interval{};  ///< of change_pct; nothing for figures that a run has one of
   Outcome outcome = Outcome::unknown;
   std::string why{};  ///< one sentence

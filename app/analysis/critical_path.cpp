@@ -76,14 +76,16 @@ std::vector<Stretch> stretches_of(const RankActivity& rank, Interval window) {
 
 /// The stretch that holds the nanosecond before `t`.
 const Stretch& before(const std::vector<Stretch>& stretches, std::int64_t t) {
-  const auto next = std::ranges::lower_bound(stretches, t, {}, [](const Stretch& one) { return one.at.begin; });
+  const auto next =
+      std::ranges::lower_bound(stretches, t, {}, [](const Stretch& one) { return one.at.begin; });
   return *std::prev(next);
 }
 
 /// [Note: gathers that could begin earlier]
-/// Where the gather lane has nothing to do before a gather whose bytes are exposed, asking for it earlier hides
-/// it. Where the lane is never free the link is what bounds, and no order of gathers changes that.
-std::int64_t hideable_gathers(const RankActivity& rank, const Arrivals& arrivals, const IntervalSet& exposed) {
+/// Where the gather lane has nothing to do before a gather whose bytes are exposed, asking for it earlier
+/// hides it. Where the lane is never free the link is what bounds, and no order of gathers changes that.
+std::int64_t hideable_gathers(const RankActivity& rank, const Arrivals& arrivals,
+                              const IntervalSet& exposed) {
   std::vector<Interval> gathers;
   for (const Participation& one : rank.collectives) {
     if (one.stream == instrumentation::StreamId::gather)

@@ -1,5 +1,5 @@
-// What bounds a step: the chain of work, across ranks, of which nothing could have begun earlier; and who waits
-// for whom. Definitions: metrics.md 2.12. Pure: of what the ranks did in one window of time.
+// What bounds a step: the chain of work, across ranks, of which nothing could have begun earlier; and who
+// waits for whom. Definitions: metrics.md 2.12. Pure: of what the ranks did in one window of time.
 #pragma once
 
 #include <array>

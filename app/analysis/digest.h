@@ -46,8 +46,8 @@ struct StepDigest {
   std::vector<RankStep> ranks;
   std::map<instrumentation::CollectiveOp, OpTotals> ops;
   Prefetch prefetch;                  ///< of all ranks
-  std::optional<PathTimes> path;  ///< where it is known what a rank computed
-  std::vector<Lateness> late;     ///< whom others waited for
+  std::optional<PathTimes> path;      ///< where it is known what a rank computed
+  std::vector<Lateness> late;         ///< whom others waited for
   std::optional<VolumeParts> volume;  ///< of the lowest rank, as `ops`; only where no event of it is missing
   /// Whether every rank recorded what prefetches are counted from.
   [[nodiscard]] bool prefetch_whole() const noexcept;

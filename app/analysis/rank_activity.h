@@ -14,8 +14,8 @@ namespace shardscope::analysis {
 
 /// A collective as one rank took part in it.
 struct Participation {
-  std::uint64_t instance = 0;  ///< alike on every rank: instance_of() in communication.h
-  Interval at;                 ///< from where this rank began it to its end
+  std::uint64_t instance = 0;   ///< alike on every rank: instance_of() in communication.h
+  Interval at;                  ///< from where this rank began it to its end
   std::int64_t entered_ns = 0;  ///< when every rank had come; 0: not recorded
   instrumentation::CollectiveOp op{};
   instrumentation::StreamId stream{};
@@ -30,7 +30,7 @@ struct RankActivity {
   IntervalSet device;   ///< computes
   IntervalSet compute;  ///< that, or the CPU optimizer of offloaded states
   IntervalSet comm, copy;
-  IntervalSet data;    ///< computation waits for its micro-batch
+  IntervalSet data;                          ///< computation waits for its micro-batch
   IntervalSet forward, backward, optimizer;  ///< phases; what they overlap of `device` is theirs
   std::vector<Participation> collectives;
   bool known = false;  ///< whether what the rank computed was recorded: else only pauses and checkpoints are

@@ -133,14 +133,14 @@ struct Prefetch {
 };
 /// What bounds the steps: the means of their critical paths (critical_path.h), by name_of(PathPart).
 struct PathSummary {
-  std::uint32_t steps = 0;  ///< of which it is
+  std::uint32_t steps = 0;                                  ///< of which it is
   std::vector<std::pair<std::string, double>> ms_per_step;  ///< parts above 0; they sum to the step
 };
 /// How much arithmetic a token takes, and how much of the hardware's that is.
 struct Efficiency {
   double flop_per_token = 0;
-  std::string formula;                                    ///< with its numbers
-  std::optional<double> tflops_per_rank, mfu_pct;         ///< mfu: where the hardware's peak is known
+  std::string formula;                             ///< with its numbers
+  std::optional<double> tflops_per_rank, mfu_pct;  ///< mfu: where the hardware's peak is known
   std::optional<double> peak_tflops;
 };
 /// A named extra (or saving, below 0) over the expression of the communicated volume.
@@ -213,12 +213,12 @@ struct Finding {
   std::string title, evidence, next_step;
   std::int64_t at_ns = 0;  ///< where to look; 0: the whole run
   std::uint32_t rank = instrumentation::kNoId;
-  std::int64_t until_ns = 0;             ///< end of where to look; 0: a moment, or the whole run
-  std::string id{}, page{}, panel{};     ///< "straggler", "docs/findings/straggler.md", "timeline"
-  std::optional<double> cost_ms{};       ///< of a step
-  std::optional<double> cost_once_ms{};  ///< of the run
+  std::int64_t until_ns = 0;                 ///< end of where to look; 0: a moment, or the whole run
+  std::string id{}, page{}, panel{};         ///< "straggler", "docs/findings/straggler.md", "timeline"
+  std::optional<double> cost_ms{};           ///< of a step
+  std::optional<double> cost_once_ms{};      ///< of the run
   std::optional<std::int64_t> cost_bytes{};  ///< of a rank's memory, or of a step's communication
-  std::vector<Change> changes{};         ///< settings that this stage, framework and cause have
+  std::vector<Change> changes{};             ///< settings that this stage, framework and cause have
   /// By how much a step gets shorter at most with all changes, by the bound that `gain_basis` names.
   std::optional<double> gain_ms{};
   std::string gain_basis{};

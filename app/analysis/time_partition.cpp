@@ -100,7 +100,8 @@ bool Lanes::computes() const {
 /// its children).
 IntervalSet Lanes::device() const {
   std::vector<Interval> kernels, work, waits;
-  if (gpu_known(store_, rank_, begin_ns_, end_ns_)) return busy({StreamId::gpu_compute}, EventKind::gpu_begin);
+  if (gpu_known(store_, rank_, begin_ns_, end_ns_))
+    return busy({StreamId::gpu_compute}, EventKind::gpu_begin);
   for_each(StreamId::compute, [&](EventKind kind, const Interval& interval) {
     if (kind == EventKind::kernel_begin) {
       kernels.push_back(interval);
@@ -156,8 +157,7 @@ RankActivity activity_of(const store::Store& store, std::uint32_t rank, std::int
   out.paused = paused(store, rank, begin_ns, end_ns);
   out.checkpoint = checkpoints(store, rank, begin_ns, end_ns).subtract(out.paused);
   const IntervalSet counted = out.paused.unite(out.checkpoint);
-  const IntervalSet gone =
-      unrecorded(store, rank, begin_ns, end_ns, ev::Detail::modules).subtract(counted);
+  const IntervalSet gone = unrecorded(store, rank, begin_ns, end_ns, ev::Detail::modules).subtract(counted);
   const Lanes lanes(store, rank, begin_ns, end_ns, gone);
   out.device = lanes.device().subtract(counted.unite(gone));
   out.compute = out.device.unite(lanes.worker().subtract(counted.unite(gone)));

@@ -1,5 +1,5 @@
-// `check`: a run against a baseline, for CI: exit code 0 within its limits, 1 beyond one, 3 where too little was
-// recorded to tell.
+// `check`: a run against a baseline, for CI: exit code 0 within its limits, 1 beyond one, 3 where too little
+// was recorded to tell.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -39,7 +39,8 @@ int check(const CheckOptions& options) {
   if (!options.junit.empty()) {
     std::ofstream file(options.junit);
     file << analysis::check_junit(checked, options.recording);
-    if (!file.flush()) throw UserError(options.junit + ": cannot be written; choose another file for --junit");
+    if (!file.flush())
+      throw UserError(options.junit + ": cannot be written; choose another file for --junit");
   }
   bool beyond = false, unknown = false;
   for (const analysis::Checked& one : checked) {
@@ -70,11 +71,13 @@ int check(const CheckOptions& options) {
 void add_check(CLI::App& app, Action& action) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* verb = app.add_subcommand(
-      "check", "A run against a baseline, for CI: exit code 0 within the limits, 1 beyond one, 3 too little to tell");
+      "check",
+      "A run against a baseline, for CI: exit code 0 within the limits, 1 beyond one, 3 too little to tell");
   verb->add_option("recording", options->recording, "Recording (*.zscope)")->required();
   verb->add_option("--baseline", options->baseline, "The recording to compare with")->required();
   verb->add_option("--fail-over", options->limits,
-                   "By how much figures may get worse: step_ms, tokens_per_s, exposed_comm_ms, idle_ms, peak, elements")
+                   "By how much figures may get worse: step_ms, tokens_per_s, exposed_comm_ms, idle_ms, "
+                   "peak, elements")
       ->capture_default_str();
   verb->add_option("--junit", options->junit, "Write the outcome as JUnit's XML as well");
   verb->add_flag("--json", options->json, "The outcome for programs");

@@ -44,8 +44,8 @@ std::int64_t trained_elems(const Facts& facts) {
 
 /// Computation that nothing is hidden behind yet.
 double free_compute(const Facts& facts) {
-  return std::max(0.0, facts.mean(&RankFacts::compute) -
-                           (facts.mean(&RankFacts::link) - facts.mean(&RankFacts::moving)));
+  return std::max(
+      0.0, facts.mean(&RankFacts::compute) - (facts.mean(&RankFacts::link) - facts.mean(&RankFacts::moving)));
 }
 
 /// Whether a parameter takes four bytes on its way.
@@ -65,9 +65,9 @@ void overlap_off(const Facts& facts, Found& found) {
   Finding finding;
   finding.id = "overlap_off";
   finding.title = "Communication waits for computation: overlap_comm is off";
-  finding.evidence = fmt::format("{} are {} that nothing is hidden behind; {:.1f} ms of computation could hide them.",
-                                 of_step(facts, exposed), fetches ? "gathers and reductions" : "reductions",
-                                 free_compute(facts));
+  finding.evidence = fmt::format(
+      "{} are {} that nothing is hidden behind; {:.1f} ms of computation could hide them.",
+      of_step(facts, exposed), fetches ? "gathers and reductions" : "reductions", free_compute(facts));
   finding.next_step = "Set zero_optimization.overlap_comm to true.";
   finding.changes = {{"zero_optimization.overlap_comm", "true"}};
   finding.gain_ms = gain;
@@ -91,11 +91,12 @@ void large_buckets(const Facts& facts, Found& found) {
   finding.id = "large_bucket";
   finding.title = "Reductions begin when the backward is nearly over: the bucket is large";
   finding.evidence = fmt::format(
-      "{:.1f} buckets a backward ({} = {}, of {} trained elements); their reductions are exposed for {}.", buckets,
-      "reduce_bucket_size", elements_text(facts.zero.reduce_bucket_size), elements_text(trained_elems(facts)),
-      of_step(facts, exposed));
+      "{:.1f} buckets a backward ({} = {}, of {} trained elements); their reductions are exposed for {}.",
+      buckets, "reduce_bucket_size", elements_text(facts.zero.reduce_bucket_size),
+      elements_text(trained_elems(facts)), of_step(facts, exposed));
   finding.next_step = fmt::format(
-      "Lower zero_optimization.reduce_bucket_size to about {}: an eighth of the model is reduced while the rest of the "
+      "Lower zero_optimization.reduce_bucket_size to about {}: an eighth of the model is reduced while the "
+      "rest of the "
       "backward computes.",
       elements_text(wanted));
   finding.changes = {{"zero_optimization.reduce_bucket_size", std::to_string(wanted)}};
@@ -127,11 +128,11 @@ void small_buckets(const Facts& facts, Found& found) {
   Finding finding;
   finding.id = "small_bucket";
   finding.title = "Many small reductions: their latency is what they cost";
-  finding.evidence =
-      fmt::format("{:.0f} buckets a backward of {} elements each; at {:.0f} us a hop that is {:.1f} ms of a step, of {} "
-                  "exposed.",
-                  buckets, elements_text(round_elems(static_cast<double>(trained_elems(facts)) / buckets)),
-                  link->latency_us, latency_ms, of_step(facts, exposed));
+  finding.evidence = fmt::format(
+      "{:.0f} buckets a backward of {} elements each; at {:.0f} us a hop that is {:.1f} ms of a step, of {} "
+      "exposed.",
+      buckets, elements_text(round_elems(static_cast<double>(trained_elems(facts)) / buckets)),
+      link->latency_us, latency_ms, of_step(facts, exposed));
   finding.next_step =
       fmt::format("Raise zero_optimization.reduce_bucket_size to about {}.", elements_text(wanted));
   finding.changes = {{"zero_optimization.reduce_bucket_size", std::to_string(wanted)}};
@@ -150,10 +151,12 @@ void accumulated_reductions(const Facts& facts, Found& found) {
   Finding finding;
   finding.id = "accumulated_reductions";
   finding.title = "Accumulation saves no communication: stage 2 reduces gradients in every micro-step";
-  finding.evidence = fmt::format("{} micro-steps of a step reduce all gradients each; reductions are exposed for {}.",
-                                 facts.micro_steps, of_step(facts, exposed));
-  finding.next_step = fmt::format("Stage 1 reduces once a step; it keeps whole gradients, up to {} more on each rank.",
-                                  bytes_text(bytes));
+  finding.evidence =
+      fmt::format("{} micro-steps of a step reduce all gradients each; reductions are exposed for {}.",
+                  facts.micro_steps, of_step(facts, exposed));
+  finding.next_step =
+      fmt::format("Stage 1 reduces once a step; it keeps whole gradients, up to {} more on each rank.",
+                  bytes_text(bytes));
   finding.changes = {{"zero_optimization.stage", "1"}};
   finding.cost_bytes = bytes * (facts.micro_steps - 1);
   finding.gain_ms = saved;
@@ -183,18 +186,22 @@ void link_bound(const Facts& facts, Found& found) {
     finding.gain_ms = std::min(beyond, saved);
     finding.gain_basis = "gathers as int8 with scales, without the time that quantizing takes";
     finding.next_step =
-        "Set zero_optimization.zero_quantized_weights to true: gathers move int8. Weights are then rounded on their "
+        "Set zero_optimization.zero_quantized_weights to true: gathers move int8. Weights are then rounded "
+        "on their "
         "way: watch the loss. Or use a larger micro-batch; stage 2 moves a third less where its memory fits.";
   } else if (facts.zero_keys && facts.summary.stage < 3 && travels_as_f32(facts)) {
     finding.next_step =
-        "Move fewer bytes for a token: a larger micro-batch, accumulation at stage 1 (one reduction a step), or bf16.";
+        "Move fewer bytes for a token: a larger micro-batch, accumulation at stage 1 (one reduction a step), "
+        "or bf16.";
   } else if (facts.summary.kind == Framework::fsdp2) {
     finding.next_step =
-        "Move fewer bytes for a token: a larger micro-batch, set_requires_gradient_sync(False) while accumulating, a "
+        "Move fewer bytes for a token: a larger micro-batch, set_requires_gradient_sync(False) while "
+        "accumulating, a "
         "MixedPrecisionPolicy with bf16.";
   } else if (facts.summary.kind == Framework::ddp) {
     finding.next_step =
-        "Move fewer bytes for a token: a larger micro-batch, no_sync() while accumulating, a bf16 communication hook.";
+        "Move fewer bytes for a token: a larger micro-batch, no_sync() while accumulating, a bf16 "
+        "communication hook.";
   }
   found.add_by_cost(facts, beyond, std::move(finding));
 }
@@ -210,41 +217,48 @@ void exposed_communication(const Facts& facts, Found& found) {
   const double all = exposed + waiting;
   if (found.has("straggler") && facts.share(exposed) < kNotable) {
     if (facts.share(all) >= kNotable)
-      found.follows("straggler", fmt::format("{:.0f} % of a step is exposed communication", 100 * facts.share(all)));
+      found.follows("straggler",
+                    fmt::format("{:.0f} % of a step is exposed communication", 100 * facts.share(all)));
     return;
   }
   if (facts.share(all) < kNotable) return;
   const std::uint32_t rank = facts.ranks.front().rank;
   Finding finding;
   finding.id = "exposed_communication";
-  finding.title =
-      fmt::format("{:.0f} % of a step is exposed communication", 100 * facts.share(all));
-  finding.evidence = fmt::format("{:.1f} ms until the last rank has come, {:.1f} ms while bytes move; the link is busy for "
-                                 "{:.1f} of {:.1f} ms.",
-                                 waiting, exposed, facts.mean(&RankFacts::link), facts.step_ms);
+  finding.title = fmt::format("{:.0f} % of a step is exposed communication", 100 * facts.share(all));
+  finding.evidence = fmt::format(
+      "{:.1f} ms until the last rank has come, {:.1f} ms while bytes move; the link is busy for "
+      "{:.1f} of {:.1f} ms.",
+      waiting, exposed, facts.mean(&RankFacts::link), facts.step_ms);
   const bool zero = facts.zero_keys;
   if (zero) finding.evidence += facts.overlap_comm ? " overlap_comm is on." : " overlap_comm is off.";
   if (waiting > exposed) {
     finding.next_step =
-        "Ranks wait for each other in turns: look at who comes last in the Timeline. No setting of the communication "
+        "Ranks wait for each other in turns: look at who comes last in the Timeline. No setting of the "
+        "communication "
         "changes this.";
   } else if (facts.summary.kind == Framework::fsdp2) {
     finding.next_step =
         "Look at the waits of the groups in the Timeline: set_modules_to_forward_prefetch() and "
-        "set_modules_to_backward_prefetch() start gathers earlier; smaller groups of fully_shard() overlap more.";
+        "set_modules_to_backward_prefetch() start gathers earlier; smaller groups of fully_shard() overlap "
+        "more.";
   } else if (facts.summary.kind == Framework::ddp) {
     finding.next_step =
-        "Buckets are reduced during the backward: a smaller bucket_cap_mb starts the first one earlier; with gradient "
+        "Buckets are reduced during the backward: a smaller bucket_cap_mb starts the first one earlier; with "
+        "gradient "
         "accumulation no_sync() reduces once a step.";
   } else if (deepspeed_on_cpu(facts)) {
-    finding.next_step = "Measure on GPUs: on the CPU DeepSpeed has no streams, and overlap_comm changes nothing.";
+    finding.next_step =
+        "Measure on GPUs: on the CPU DeepSpeed has no streams, and overlap_comm changes nothing.";
   } else if (facts.summary.stage == 3) {
     finding.next_step =
-        "The first gathers of a step, the last reduction and gathers that come one after the other have nothing to hide "
+        "The first gathers of a step, the last reduction and gathers that come one after the other have "
+        "nothing to hide "
         "behind: a larger micro-batch computes longer for the same bytes.";
   } else {
     finding.next_step = fmt::format(
-        "{:.1f} ms are after the backward (the last bucket, and the gather of what was updated): a larger micro-batch "
+        "{:.1f} ms are after the backward (the last bucket, and the gather of what was updated): a larger "
+        "micro-batch "
         "computes longer for the same bytes.",
         exposed);
   }
@@ -258,9 +272,10 @@ void exposed_communication(const Facts& facts, Found& found) {
 void volume_above(const Facts& facts, Found& found) {
   constexpr double kMuch = 0.05;
   const Summary& summary = facts.summary;
-  if (!communicates(facts) || summary.expected_elements_per_step <= 0 || found.has("trace_invalidated")) return;
+  if (!communicates(facts) || summary.expected_elements_per_step <= 0 || found.has("trace_invalidated"))
+    return;
   for (const VolumePart& part : summary.volume_parts) {
-    const bool avoidable = part.cause == VolumeCause::in_vain || part.cause == VolumeCause::shared ||
+    const bool avoidable = part.cause == VolumeCause::unused || part.cause == VolumeCause::shared ||
                            part.cause == VolumeCause::repeated || part.cause == VolumeCause::all_reduced;
     if (!avoidable || part.elements_per_step < kMuch * summary.expected_elements_per_step) continue;
     Finding finding{Severity::info,
@@ -268,8 +283,8 @@ void volume_above(const Facts& facts, Found& found) {
                                 100 * part.elements_per_step / summary.expected_elements_per_step,
                                 summary.comm_expression, name_of(part.cause)),
                     fmt::format("{} elements of a step are {}: {}.",
-                                elements_text(static_cast<std::int64_t>(part.elements_per_step)), name_of(part.cause),
-                                explain(part.cause)),
+                                elements_text(static_cast<std::int64_t>(part.elements_per_step)),
+                                name_of(part.cause), explain(part.cause)),
                     "Look at the Communication panel, which has the parts of the volume."};
     finding.id = "volume_above";
     finding.cost_bytes = static_cast<std::int64_t>(part.elements_per_step) * (travels_as_f32(facts) ? 4 : 2);

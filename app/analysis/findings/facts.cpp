@@ -1,4 +1,5 @@
-// What the rules read: typical steps apart from the few that took much longer, medians of each rank, settings.
+// What the rules read: typical steps apart from the few that took much longer, medians of each rank,
+// settings.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -16,20 +17,22 @@ double ms(std::int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 /// From the first begin to the last end, without pauses.
 double length_ms(const StepDigest& step) {
   double longest = 0;
-  for (const RankStep& rank : step.ranks) longest = std::max(longest, ms(rank.time.total_ns - rank.time.checkpoint_ns));
+  for (const RankStep& rank : step.ranks)
+    longest = std::max(longest, ms(rank.time.total_ns - rank.time.checkpoint_ns));
   return longest;
 }
 
 double median(std::vector<double> values) { return values.empty() ? 0 : quantile(std::move(values), 0.5); }
 
 /// [Note: long steps]
-/// A step is long where it took half a step and 0.4 s more than the median, and far more than steps differ by.
-/// Where more than a tenth of the steps are (and more than two), they are how the run is, and typical.
+/// A step is long where it took half a step and 0.4 s more than the median, and far more than steps differ
+/// by. Where more than a tenth of the steps are (and more than two), they are how the run is, and typical.
 void divide_steps(Facts& facts) {
   constexpr double kLeastMs = 400, kSpreads = 8;
   const auto& steps = facts.digest.steps();
   std::vector<double> lengths;
-  for (std::size_t i = facts.digest.first_measured(); i < steps.size(); ++i) lengths.push_back(length_ms(steps[i]));
+  for (std::size_t i = facts.digest.first_measured(); i < steps.size(); ++i)
+    lengths.push_back(length_ms(steps[i]));
   if (lengths.empty()) return;
   const double middle = median(lengths);
   const double bound = std::max({kLeastMs, middle / 2, kSpreads * half_iqr(lengths)});
@@ -44,7 +47,8 @@ void divide_steps(Facts& facts) {
   if (facts.long_steps.size() > std::max<std::size_t>(2, lengths.size() / 10)) {
     facts.typical.clear();
     facts.long_steps.clear();
-    for (std::size_t k = 0; k < lengths.size(); ++k) facts.typical.push_back(facts.digest.first_measured() + k);
+    for (std::size_t k = 0; k < lengths.size(); ++k)
+      facts.typical.push_back(facts.digest.first_measured() + k);
   }
   std::vector<double> typical;
   for (const std::size_t index : facts.typical) typical.push_back(length_ms(steps[index]));
@@ -60,16 +64,18 @@ std::optional<RankFacts> rank_facts(const Facts& facts, std::uint32_t rank) {
     std::vector<double> values;
   };
   std::vector<Column> columns;
-  for (const auto of : {&RankFacts::compute, &RankFacts::waiting, &RankFacts::moving, &RankFacts::gather_moving,
-                        &RankFacts::reduce_moving, &RankFacts::link, &RankFacts::hideable, &RankFacts::copy,
-                        &RankFacts::idle, &RankFacts::data, &RankFacts::fetch_wait, &RankFacts::total})
+  for (const auto of :
+       {&RankFacts::compute, &RankFacts::waiting, &RankFacts::moving, &RankFacts::gather_moving,
+        &RankFacts::reduce_moving, &RankFacts::link, &RankFacts::hideable, &RankFacts::copy, &RankFacts::idle,
+        &RankFacts::data, &RankFacts::fetch_wait, &RankFacts::total})
     columns.push_back({of, {}});
   std::size_t known = 0, slower = 0;
   for (const std::size_t index : facts.typical) {
     const StepDigest& step = facts.digest.steps()[index];
     const auto of = std::ranges::find(step.ranks, rank, &RankStep::rank);
     // A rank of whose step much is missing says little of it.
-    if (of == step.ranks.end() || !of->time.known() || 2 * of->time.unrecorded_ns > of->time.total_ns) continue;
+    if (of == step.ranks.end() || !of->time.known() || 2 * of->time.unrecorded_ns > of->time.total_ns)
+      continue;
     ++known;
     const double values[] = {ms(of->time.compute_ns),
                              ms(of->exposed.waiting_ns),
@@ -112,7 +118,8 @@ void read_settings(Facts& facts) {
   const nlohmann::json::json_pointer overlap("/zero_optimization/overlap_comm"),
       accumulation("/gradient_accumulation_steps");
   // A recording of DeepSpeed holds the user's file: unset, it is on in stage 3.
-  if (kind == Framework::deepspeed && !config.contains(overlap)) facts.overlap_comm = facts.summary.stage == 3;
+  if (kind == Framework::deepspeed && !config.contains(overlap))
+    facts.overlap_comm = facts.summary.stage == 3;
   if (config.contains(accumulation) && config[accumulation].is_number_integer())
     facts.micro_steps = std::max<std::int64_t>(1, config[accumulation].get<std::int64_t>());
 }

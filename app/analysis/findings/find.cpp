@@ -15,34 +15,57 @@ struct Kind {
   const char* id;
   const char* panel;  ///< of the dashboard, that shows its evidence
 };
-/// The page of each is docs/findings/ID.md; findings_pages_test asserts that it is there.
+/// The page of each is docs/findings/ID.md; tests/house/citations_test.py asserts that it is there.
 constexpr std::array kKinds{
-    Kind{"rank_failed", "timeline"},          Kind{"events_missing", "timeline"},
-    Kind{"spans_unbegun", "timeline"},        Kind{"recording_damaged", "overview"},
-    Kind{"clock_residual", "overview"},       Kind{"single_stop", "timeline"},
-    Kind{"data_starvation", "timeline"},      Kind{"straggler", "timeline"},
-    Kind{"trace_invalidated", "stepper"},     Kind{"overlap_off", "timeline"},
-    Kind{"large_bucket", "communication"},    Kind{"small_bucket", "communication"},
-    Kind{"accumulated_reductions", "communication"}, Kind{"large_prefetch", "communication"},
-    Kind{"short_prefetch", "stepper"},        Kind{"link_bound", "communication"},
-    Kind{"exposed_communication", "timeline"}, Kind{"late_prefetch", "timeline"},
-    Kind{"unused_prefetch", "stepper"},       Kind{"volume_above", "communication"},
-    Kind{"cpu_optimizer", "timeline"},        Kind{"nvme_wait", "timeline"},
-    Kind{"host_bound", "timeline"},           Kind{"memory_excess", "memory"},
-    Kind{"gathered_peak", "memory"},          Kind{"fragmentation", "memory"},
-    Kind{"divergence", "overview"},           Kind{"overflow", "overview"},
+    Kind{"rank_failed", "timeline"},
+    Kind{"hang", "timeline"},
+    Kind{"events_missing", "timeline"},
+    Kind{"spans_unbegun", "timeline"},
+    Kind{"recording_damaged", "overview"},
+    Kind{"clock_residual", "overview"},
+    Kind{"single_stop", "timeline"},
+    Kind{"data_starvation", "timeline"},
+    Kind{"straggler", "timeline"},
+    Kind{"trace_invalidated", "stepper"},
+    Kind{"overlap_off", "timeline"},
+    Kind{"large_bucket", "communication"},
+    Kind{"small_bucket", "communication"},
+    Kind{"accumulated_reductions", "communication"},
+    Kind{"large_prefetch", "communication"},
+    Kind{"short_prefetch", "stepper"},
+    Kind{"link_bound", "communication"},
+    Kind{"exposed_communication", "timeline"},
+    Kind{"late_prefetch", "timeline"},
+    Kind{"unused_prefetch", "stepper"},
+    Kind{"volume_above", "communication"},
+    Kind{"cpu_optimizer", "timeline"},
+    Kind{"nvme_wait", "timeline"},
+    Kind{"host_bound", "timeline"},
+    Kind{"memory_excess", "memory"},
+    Kind{"gathered_peak", "memory"},
+    Kind{"fragmentation", "memory"},
+    Kind{"divergence", "overview"},
+    Kind{"overflow", "overview"},
     Kind{"loss_scale_floor", "overview"},
 };
 
 /// In the order of causes.
 constexpr std::array kRules{
-    rank_failures,   losses_of_events, wrong_emission,         damage,           clock_residuals,
-    single_stops,    data_starvation,  stragglers,             trace_invalidations,
-    overlap_off,     large_buckets,    small_buckets,          accumulated_reductions,
-    large_prefetches, short_prefetches, link_bound,            exposed_communication,
-    late_prefetches, unused_prefetches, volume_above,          cpu_optimizer,    nvme_wait,
-    host_bound,      memory_excess,    gathered_peak,          fragmentation,    divergence,
-    overflows,       loss_scale_floor,
+    rank_failures,    hangs,
+    losses_of_events, wrong_emission,
+    damage,           clock_residuals,
+    single_stops,     data_starvation,
+    stragglers,       trace_invalidations,
+    overlap_off,      large_buckets,
+    small_buckets,    accumulated_reductions,
+    large_prefetches, short_prefetches,
+    link_bound,       exposed_communication,
+    late_prefetches,  unused_prefetches,
+    volume_above,     cpu_optimizer,
+    nvme_wait,        host_bound,
+    memory_excess,    gathered_peak,
+    fragmentation,    divergence,
+    overflows,        loss_scale_floor,
 };
 
 }  // namespace
@@ -82,14 +105,14 @@ std::vector<Finding> find(const store::Store& store, const Summary& summary, con
   std::vector<Finding> out = found.take();
   for (Finding& finding : out) {
     finding.page = "docs/findings/" + finding.id + ".md";
-    const auto kind = std::ranges::find_if(
-        findings::kKinds, [&](const findings::Kind& one) { return finding.id == one.id; });
+    const auto kind = std::ranges::find_if(findings::kKinds,
+                                           [&](const findings::Kind& one) { return finding.id == one.id; });
     if (kind != findings::kKinds.end()) finding.panel = kind->panel;
   }
   std::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {
-    return a.severity != b.severity ? a.severity > b.severity
-                                    : a.cost_ms.value_or(-1) > b.cost_ms.value_or(-1) &&
-                                          a.severity != ev::Severity::error;
+    return a.severity != b.severity
+               ? a.severity > b.severity
+               : a.cost_ms.value_or(-1) > b.cost_ms.value_or(-1) && a.severity != ev::Severity::error;
   });
   return out;
 }

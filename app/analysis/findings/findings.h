@@ -40,13 +40,13 @@ struct Facts {
   const Digest& digest;
   std::vector<std::size_t> typical{};  ///< indices in digest.steps(): measured, and not long
   std::vector<LongStep> long_steps{};
-  double step_ms = 0;                ///< median of the typical ones; 0: none
-  std::vector<RankFacts> ranks{};    ///< of which it is known what they computed
-  PathTimes path_ns{};               ///< mean over typical steps
-  plan::ZeroConfig zero{};           ///< what the run was configured with, where zero_keys
-  bool zero_keys = false;            ///< the framework reads zero_optimization (this runtime, DeepSpeed)
+  double step_ms = 0;              ///< median of the typical ones; 0: none
+  std::vector<RankFacts> ranks{};  ///< of which it is known what they computed
+  PathTimes path_ns{};             ///< mean over typical steps
+  plan::ZeroConfig zero{};         ///< what the run was configured with, where zero_keys
+  bool zero_keys = false;          ///< the framework reads zero_optimization (this runtime, DeepSpeed)
   bool overlap_comm = false;
-  std::int64_t micro_steps = 1;      ///< of a step
+  std::int64_t micro_steps = 1;  ///< of a step
 
   [[nodiscard]] double path_ms(PathPart part) const {
     return static_cast<double>(path_ns[static_cast<std::size_t>(part)]) * 1e-6;
@@ -77,6 +77,7 @@ class Found {
 
 // The families, one file each. Each rule: (Facts, Found).
 void rank_failures(const Facts& facts, Found& found);
+void hangs(const Facts& facts, Found& found);
 void losses_of_events(const Facts& facts, Found& found);
 void wrong_emission(const Facts& facts, Found& found);
 void damage(const Facts& facts, Found& found);

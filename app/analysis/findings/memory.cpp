@@ -20,17 +20,19 @@ void memory_excess(const Facts& facts, Found& found) {
   for (const MemoryPart& part : summary.memory_model.parts) {
     parts += fmt::format(" {} are {}: {}.", bytes_text(part.bytes), name_of(part.cause), explain(part.cause));
   }
-  Finding finding{Severity::info,
-       fmt::format("Model states exceed {} by {:.1f} %", summary.memory_model.expression, *excess),
-       fmt::format("{} expected, {} measured on rank {} at {}, where model states alone peak.",
-                   bytes_text(summary.memory_model.bytes_per_rank),
-                   bytes_text(*summary.memory_model.measured_bytes_per_rank),
-                   summary.memory_model.measured_rank, time_text(summary.memory_model.measured_at_ns)) +
-           parts,
-       "The Memory panel of that rank's device pool has it as \"model states at most\" and names the "
-       "categories at that "
-       "time; its peak is that of the whole pool, at another time.",
-       summary.memory_model.measured_at_ns, summary.memory_model.measured_rank};
+  Finding finding{
+      Severity::info,
+      fmt::format("Model states exceed {} by {:.1f} %", summary.memory_model.expression, *excess),
+      fmt::format("{} expected, {} measured on rank {} at {}, where model states alone peak.",
+                  bytes_text(summary.memory_model.bytes_per_rank),
+                  bytes_text(*summary.memory_model.measured_bytes_per_rank),
+                  summary.memory_model.measured_rank, time_text(summary.memory_model.measured_at_ns)) +
+          parts,
+      "The Memory panel of that rank's device pool has it as \"model states at most\" and names the "
+      "categories at that "
+      "time; its peak is that of the whole pool, at another time.",
+      summary.memory_model.measured_at_ns,
+      summary.memory_model.measured_rank};
   finding.id = "memory_excess";
   finding.cost_bytes = *summary.memory_model.measured_bytes_per_rank - summary.memory_model.bytes_per_rank;
   found.add(std::move(finding));
@@ -49,8 +51,11 @@ void gathered_peak(const Facts& facts, Found& found) {
     peak = &at->second;
   }
   if (peak == nullptr) return;
-  const auto of = [&](ev::MemoryCategory category) { return peak->bytes[static_cast<std::size_t>(category)]; };
-  const std::int64_t gathered = of(ev::MemoryCategory::param_gathered) + of(ev::MemoryCategory::gather_buffer);
+  const auto of = [&](ev::MemoryCategory category) {
+    return peak->bytes[static_cast<std::size_t>(category)];
+  };
+  const std::int64_t gathered =
+      of(ev::MemoryCategory::param_gathered) + of(ev::MemoryCategory::gather_buffer);
   if (static_cast<double>(gathered) < kMuch * static_cast<double>(peak->total())) return;
   const auto& params = facts.store.tables().params;
   const std::int64_t width = !params.empty() && params.front().dtype == "f32" ? 4 : 2;
@@ -60,19 +65,21 @@ void gathered_peak(const Facts& facts, Found& found) {
     reused += facts.store.instant_count(rank.rank, EventKind::release_kept,
                                         static_cast<std::uint8_t>(plan::KeepReason::reused_soon));
   }
-  Finding finding{Severity::info,
-                  fmt::format("{:.0f} % of the peak are gathered parameters",
-                              100 * static_cast<double>(gathered) / static_cast<double>(peak->total())),
-                  fmt::format("{} of {} on rank {} at {}: {} elements are whole there at once.", bytes_text(gathered),
-                              bytes_text(peak->total()), worst->rank, time_text(peak->at_ns), elements_text(elems)),
-                  "",
-                  peak->at_ns,
-                  worst->rank};
+  Finding finding{
+      Severity::info,
+      fmt::format("{:.0f} % of the peak are gathered parameters",
+                  100 * static_cast<double>(gathered) / static_cast<double>(peak->total())),
+      fmt::format("{} of {} on rank {} at {}: {} elements are whole there at once.", bytes_text(gathered),
+                  bytes_text(peak->total()), worst->rank, time_text(peak->at_ns), elements_text(elems)),
+      "",
+      peak->at_ns,
+      worst->rank};
   finding.id = "gathered_peak";
   finding.cost_bytes = gathered;
   if (reused > 0 && facts.zero.max_reuse_distance > 0) {
     finding.next_step = fmt::format(
-        "They are kept because they are needed again within stage3_max_reuse_distance ({}): set it to 0 where memory is "
+        "They are kept because they are needed again within stage3_max_reuse_distance ({}): set it to 0 "
+        "where memory is "
         "short; they are then gathered again.",
         elements_text(facts.zero.max_reuse_distance));
     finding.changes = {{"zero_optimization.stage3_max_reuse_distance", "0"}};
@@ -83,7 +90,8 @@ void gathered_peak(const Facts& facts, Found& found) {
     const std::int64_t wanted = std::max(largest, round_elems(static_cast<double>(elems) / 2));
     if (wanted >= elems || wanted >= facts.zero.max_live_parameters) return;
     finding.next_step = fmt::format(
-        "Where memory is short, lower zero_optimization.stage3_max_live_parameters to about {}: less is prefetched.",
+        "Where memory is short, lower zero_optimization.stage3_max_live_parameters to about {}: less is "
+        "prefetched.",
         elements_text(wanted));
     finding.changes = {{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}};
   }
@@ -105,20 +113,25 @@ void fragmentation(const Facts& facts, Found& found) {
       at_ns = static_cast<std::int64_t>(event.ticks);
     });
     if (!state || state->reserved_bytes <= 0) continue;
-    const double split = static_cast<double>(state->inactive_split_bytes) / static_cast<double>(state->reserved_bytes);
+    const double split =
+        static_cast<double>(state->inactive_split_bytes) / static_cast<double>(state->reserved_bytes);
     if (state->retries == 0 && state->ooms == 0 && split < kMuch) continue;
     const bool retried = state->retries + state->ooms > 0;
-    Finding finding{retried ? Severity::warning : Severity::info,
-                    retried ? fmt::format("The allocator of rank {} had to free its cache {} times", rank.rank, state->retries)
-                            : fmt::format("{:.0f} % of what the allocator of rank {} holds fits nothing", 100 * split, rank.rank),
-                    fmt::format("It holds {} from the driver; {} of it lie in pieces of larger blocks that are in use. {} "
-                                "retries and {} failures so far; each retry waits for the device.",
-                                bytes_text(state->reserved_bytes), bytes_text(state->inactive_split_bytes), state->retries,
-                                state->ooms),
-                    "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment; if retries go on, the peak "
-                    "itself is too high.",
-                    at_ns,
-                    rank.rank};
+    Finding finding{
+        retried ? Severity::warning : Severity::info,
+        retried ? fmt::format("The allocator of rank {} had to free its cache {} times", rank.rank,
+                              state->retries)
+                : fmt::format("{:.0f} % of what the allocator of rank {} holds fits nothing", 100 * split,
+                              rank.rank),
+        fmt::format(
+            "It holds {} from the driver; {} of it lie in pieces of larger blocks that are in use. {} "
+            "retries and {} failures so far; each retry waits for the device.",
+            bytes_text(state->reserved_bytes), bytes_text(state->inactive_split_bytes), state->retries,
+            state->ooms),
+        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment; if retries go on, the peak "
+        "itself is too high.",
+        at_ns,
+        rank.rank};
     finding.id = "fragmentation";
     finding.cost_bytes = state->inactive_split_bytes;
     found.add(std::move(finding));

@@ -37,9 +37,11 @@ void cpu_optimizer(const Facts& facts, Found& found) {
       bytes = std::max(bytes, states(ev::MemoryPool::host) + states(ev::MemoryPool::pinned));
     }
     finding.next_step = fmt::format(
-        "Where the device has {} more for each rank, set zero_optimization.offload_optimizer.device to none{}.",
+        "Where the device has {} more for each rank, set zero_optimization.offload_optimizer.device to "
+        "none{}.",
         bytes_text(bytes),
-        facts.summary.stage == 3 ? "; else give it a part with zero_optimization.offload_optimizer.ratio" : "");
+        facts.summary.stage == 3 ? "; else give it a part with zero_optimization.offload_optimizer.ratio"
+                                 : "");
     finding.changes = {{"zero_optimization.offload_optimizer.device", "\"none\""}};
     finding.cost_bytes = bytes;
     finding.gain_ms = alone;
@@ -58,7 +60,8 @@ void nvme_wait(const Facts& facts, Found& found) {
   finding.evidence = fmt::format("Reads and writes of optimizer states are on the critical path for {}.",
                                  of_step(facts, copies));
   if (!offload.pipeline_read || !offload.pipeline_write) {
-    finding.next_step = "Read and write beside the update: set pipeline_read and pipeline_write of offload_optimizer.";
+    finding.next_step =
+        "Read and write beside the update: set pipeline_read and pipeline_write of offload_optimizer.";
     finding.changes = {{"zero_optimization.offload_optimizer.pipeline_read", "true"},
                        {"zero_optimization.offload_optimizer.pipeline_write", "true"}};
     finding.gain_ms = std::min(copies, facts.path_ms(PathPart::cpu_optimizer));
@@ -81,21 +84,24 @@ void host_bound(const Facts& facts, Found& found) {
     if (!rank.gpu || rank.gpu->steps == 0) continue;
     const auto stream = rank.gpu->streams.find(ev::StreamId::gpu_compute);
     if (stream == rank.gpu->streams.end()) continue;
-    const double late_ms = static_cast<double>(stream->second.idle_ns[static_cast<std::size_t>(GapCause::host_late)]) *
-                           1e-6 / rank.gpu->steps;
+    const double late_ms =
+        static_cast<double>(stream->second.idle_ns[static_cast<std::size_t>(GapCause::host_late)]) * 1e-6 /
+        rank.gpu->steps;
     if (facts.share(late_ms) < kNote) continue;
     Finding finding;
     finding.id = "host_bound";
     finding.title = fmt::format("The GPU of rank {} waits for its host", rank.rank);
     finding.evidence = fmt::format(
-        "Its compute stream is idle for {} because what came next had not been launched; {} kernels of a step take {:.1f} "
+        "Its compute stream is idle for {} because what came next had not been launched; {} kernels of a "
+        "step take {:.1f} "
         "us each.",
         of_step(facts, late_ms), stream->second.kernels / rank.gpu->steps,
         stream->second.kernels > 0
             ? static_cast<double>(stream->second.busy_ns) * 1e-3 / static_cast<double>(stream->second.kernels)
             : 0.0);
     finding.next_step =
-        "Fewer, larger kernels: a larger micro-batch, torch.compile or CUDA graphs in PyTorch; look for what the host "
+        "Fewer, larger kernels: a larger micro-batch, torch.compile or CUDA graphs in PyTorch; look for what "
+        "the host "
         "waits for (.item(), prints, a loader).";
     finding.rank = rank.rank;
     return found.add_by_cost(facts, late_ms, std::move(finding));

@@ -1,4 +1,5 @@
-// Prefetching of stage 3 and FSDP2: gathers that could begin earlier, prefetches that are too large, late or in vain.
+// Prefetching of stage 3 and FSDP2: gathers that could begin earlier, prefetches that are too large, late or
+// in vain.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,15 +43,16 @@ void trace_invalidations(const Facts& facts, Found& found) {
     const auto first = store.first_instant(rank.rank, EventKind::trace_invalidated);
     if (!first) continue;
     const TraceInvalidation invalidation = read_invalidation(rank.rank, *first);
-    Finding finding{Severity::warning,
-                    count == 1 ? std::string("The fetch trace was invalidated")
-                               : fmt::format("The fetch trace was invalidated {} times", count),
-                    fmt::format("At trace step {} rank {} {}.", invalidation.trace_step, rank.rank,
-                                explain(store, invalidation)),
-                    "Costs the rest of this iteration and one recording iteration without prefetch; if it happens "
-                    "often, mark the conditional part as a leaf module.",
-                    invalidation.at_ns,
-                    rank.rank};
+    Finding finding{
+        Severity::warning,
+        count == 1 ? std::string("The fetch trace was invalidated")
+                   : fmt::format("The fetch trace was invalidated {} times", count),
+        fmt::format("At trace step {} rank {} {}.", invalidation.trace_step, rank.rank,
+                    explain(store, invalidation)),
+        "Costs the rest of this iteration and one recording iteration without prefetch; if it happens "
+        "often, mark the conditional part as a leaf module.",
+        invalidation.at_ns,
+        rank.rank};
     finding.id = "trace_invalidated";
     found.add(std::move(finding));
     return;
@@ -74,11 +76,11 @@ void large_prefetches(const Facts& facts, Found& found) {
   Finding finding;
   finding.id = "large_prefetch";
   finding.title = "Prefetches are large: the first module of each waits for all of it";
-  finding.evidence =
-      fmt::format("stage3_prefetch_bucket_size is {} of {} elements of the model; {} of {} prefetches come late, gathers "
-                  "are exposed for {}.",
-                  elements_text(facts.zero.prefetch_bucket_size), elements_text(facts.summary.params), seen.late,
-                  static_cast<std::uint64_t>(all), of_step(facts, facts.mean(&RankFacts::gather_moving)));
+  finding.evidence = fmt::format(
+      "stage3_prefetch_bucket_size is {} of {} elements of the model; {} of {} prefetches come late, gathers "
+      "are exposed for {}.",
+      elements_text(facts.zero.prefetch_bucket_size), elements_text(facts.summary.params), seen.late,
+      static_cast<std::uint64_t>(all), of_step(facts, facts.mean(&RankFacts::gather_moving)));
   finding.next_step =
       fmt::format("Lower zero_optimization.stage3_prefetch_bucket_size to about {}.", elements_text(wanted));
   finding.changes = {{"zero_optimization.stage3_prefetch_bucket_size", std::to_string(wanted)}};
@@ -99,7 +101,8 @@ void short_prefetches(const Facts& facts, Found& found) {
                       no_trace = stops(facts, plan::PrefetchStop::no_trace),
                       off = stops(facts, plan::PrefetchStop::disabled);
   if (no_trace > full + live && found.has("trace_invalidated")) {
-    found.follows("trace_invalidated", fmt::format("Gathers of {:.1f} ms of a step begin when they are needed", hideable));
+    found.follows("trace_invalidated",
+                  fmt::format("Gathers of {:.1f} ms of a step begin when they are needed", hideable));
     return;
   }
   const auto elems = static_cast<double>(facts.summary.params);
@@ -111,20 +114,24 @@ void short_prefetches(const Facts& facts, Found& found) {
   if (live > full && live > 0) {
     const std::int64_t wanted = 2 * facts.zero.max_live_parameters;
     if (static_cast<double>(facts.zero.max_live_parameters) >= elems) return;
-    finding.evidence += fmt::format(" At {} module boundaries {}.", live,
-                                    explain(plan::PrefetchStop::live_limit, std::nullopt, limits_of(facts.store.tables())));
+    finding.evidence +=
+        fmt::format(" At {} module boundaries {}.", live,
+                    explain(plan::PrefetchStop::live_limit, std::nullopt, limits_of(facts.store.tables())));
     finding.next_step = fmt::format(
-        "Raise zero_optimization.stage3_max_live_parameters to about {}; that many elements may be gathered at once.",
+        "Raise zero_optimization.stage3_max_live_parameters to about {}; that many elements may be gathered "
+        "at once.",
         elements_text(wanted));
     finding.changes = {{"zero_optimization.stage3_max_live_parameters", std::to_string(wanted)}};
   } else if (full + off > 0) {
     const auto most = static_cast<std::int64_t>(elems * kMostPart);
     const std::int64_t now = facts.zero.prefetch_bucket_size;
-    const std::int64_t wanted = now == 0 ? round_elems(elems / 16) : std::min(kFactor * now, round_elems(static_cast<double>(most)));
+    const std::int64_t wanted =
+        now == 0 ? round_elems(elems / 16) : std::min(kFactor * now, round_elems(static_cast<double>(most)));
     if (wanted <= now) return;  // a prefetch of more than this part of the model is itself what is late
-    finding.evidence += fmt::format(" Prefetching stops at stage3_prefetch_bucket_size, {} elements.", elements_text(now));
-    finding.next_step =
-        fmt::format("Raise zero_optimization.stage3_prefetch_bucket_size to about {}.", elements_text(wanted));
+    finding.evidence +=
+        fmt::format(" Prefetching stops at stage3_prefetch_bucket_size, {} elements.", elements_text(now));
+    finding.next_step = fmt::format("Raise zero_optimization.stage3_prefetch_bucket_size to about {}.",
+                                    elements_text(wanted));
     finding.changes = {{"zero_optimization.stage3_prefetch_bucket_size", std::to_string(wanted)}};
   } else {
     return;  // nothing recorded of what stopped it: no advice
@@ -150,18 +157,20 @@ void late_prefetches(const Facts& facts, Found& found) {
   for (const char* cause : {"data_starvation", "straggler"}) {
     if (for_others && found.has(cause)) return found.follows(cause, title);
   }
-  for (const char* cause : {"trace_invalidated", "overlap_off", "large_prefetch", "short_prefetch", "link_bound",
-                            "exposed_communication", "straggler"}) {
+  for (const char* cause : {"trace_invalidated", "overlap_off", "large_prefetch", "short_prefetch",
+                            "link_bound", "exposed_communication", "straggler"}) {
     if (found.has(cause)) return found.follows(cause, title);
   }
   Finding finding;
   finding.id = "late_prefetch";
   finding.title = title;
-  finding.evidence = fmt::format("Computation waited {} for them{}.", of_step(facts, wait_ms), of_steps(facts));
-  finding.next_step = facts.summary.kind == Framework::fsdp2
-                          ? "Prefetch further ahead: set_modules_to_backward_prefetch() with more than one module."
-                          : "Look at their gathers in the Timeline: the link is busy before them, so that asking earlier "
-                            "gains nothing.";
+  finding.evidence =
+      fmt::format("Computation waited {} for them{}.", of_step(facts, wait_ms), of_steps(facts));
+  finding.next_step =
+      facts.summary.kind == Framework::fsdp2
+          ? "Prefetch further ahead: set_modules_to_backward_prefetch() with more than one module."
+          : "Look at their gathers in the Timeline: the link is busy before them, so that asking earlier "
+            "gains nothing.";
   found.add_by_cost(facts, wait_ms, std::move(finding));
 }
 
@@ -169,15 +178,17 @@ void unused_prefetches(const Facts& facts, Found& found) {
   if (!facts.summary.prefetch) return;
   const Prefetch& seen = *facts.summary.prefetch;
   if (seen.mistargeted + seen.unused == 0) return;
-  const std::string title = fmt::format("{} prefetches of all ranks were never used", seen.mistargeted + seen.unused);
+  const std::string title =
+      fmt::format("{} prefetches of all ranks were never used", seen.mistargeted + seen.unused);
   if (found.has("trace_invalidated")) return found.follows("trace_invalidated", title);
-  Finding finding{Severity::warning, title,
-                  fmt::format("{} after an invalidated trace, {} for other reasons{}.", seen.mistargeted, seen.unused,
-                              of_steps(facts)),
-                  facts.summary.kind == Framework::fsdp2
-                      ? "A group was gathered for a backward that did not come to it: name the next groups with "
-                        "set_modules_to_backward_prefetch()."
-                      : "The order of modules changes between iterations: mark the changing part as a leaf module."};
+  Finding finding{
+      Severity::warning, title,
+      fmt::format("{} after an invalidated trace, {} for other reasons{}.", seen.mistargeted, seen.unused,
+                  of_steps(facts)),
+      facts.summary.kind == Framework::fsdp2
+          ? "A group was gathered for a backward that did not come to it: name the next groups with "
+            "set_modules_to_backward_prefetch()."
+          : "The order of modules changes between iterations: mark the changing part as a leaf module."};
   finding.id = "unused_prefetch";
   found.add(std::move(finding));
 }

@@ -54,7 +54,8 @@ std::optional<Holdup> holdup_of(const Facts& facts, const StepDigest& step) {
     for (const Class& one : kClasses) {
       const double excess = static_cast<double>(rank.time.*one.in_step) * 1e-6 - (*usual).*one.of;
       if (out && excess <= out->excess_ms) continue;
-      out = {rank.rank, excess, data > excess / 2 ? "waited for data" : one.doing, {rank.begin_ns, rank.end_ns}};
+      out = {
+          rank.rank, excess, data > excess / 2 ? "waited for data" : one.doing, {rank.begin_ns, rank.end_ns}};
     }
   }
   return out;
@@ -73,11 +74,12 @@ void single_stops(const Facts& facts, Found& found) {
     Finding finding;
     finding.id = "single_stop";
     finding.severity = Severity::warning;
-    finding.title =
-        by_rank ? fmt::format("Rank {} stood still once: step {} took {:.1f} s longer", holdup->rank, step.step,
-                              one.excess_ms * 1e-3)
-                : fmt::format("Step {} took {:.1f} s longer than the others", step.step, one.excess_ms * 1e-3);
-    finding.evidence = fmt::format("{:.0f} ms instead of {:.0f} ms.", one.excess_ms + facts.step_ms, facts.step_ms);
+    finding.title = by_rank ? fmt::format("Rank {} stood still once: step {} took {:.1f} s longer",
+                                          holdup->rank, step.step, one.excess_ms * 1e-3)
+                            : fmt::format("Step {} took {:.1f} s longer than the others", step.step,
+                                          one.excess_ms * 1e-3);
+    finding.evidence =
+        fmt::format("{:.0f} ms instead of {:.0f} ms.", one.excess_ms + facts.step_ms, facts.step_ms);
     if (by_rank) {
       finding.evidence += fmt::format(" Rank {}{} {} {:.0f} ms longer than in its other steps", holdup->rank,
                                       host_of(facts, holdup->rank), holdup->doing, holdup->excess_ms);
@@ -91,7 +93,8 @@ void single_stops(const Facts& facts, Found& found) {
     }
     finding.evidence += " No other figure here holds it.";
     finding.next_step =
-        "One event, not how the run is: look on the host for what stopped the process then (a signal, swapping, a "
+        "One event, not how the run is: look on the host for what stopped the process then (a signal, "
+        "swapping, a "
         "file system, garbage collection).";
     finding.cost_once_ms = one.excess_ms;
     found.add(std::move(finding));
@@ -105,14 +108,16 @@ void data_starvation(const Facts& facts, Found& found) {
   const bool alone = facts.ranks.size() > 1 && worst.data > 2 * others;
   Finding finding;
   finding.id = "data_starvation";
-  finding.title = alone ? fmt::format("Rank {} waits for its data", worst.rank)
-                        : fmt::format("The ranks wait for data for {:.0f} % of a step", 100 * facts.share(worst.data));
+  finding.title =
+      alone ? fmt::format("Rank {} waits for its data", worst.rank)
+            : fmt::format("The ranks wait for data for {:.0f} % of a step", 100 * facts.share(worst.data));
   finding.evidence = fmt::format("Computation had no micro-batch for {}{}.", of_step(facts, worst.data),
                                  alone ? fmt::format("; on the other ranks for {:.1f} ms", others) : "");
   finding.next_step =
       facts.own_runtime()
           ? "Put the data on a faster disk, or read it ahead into memory; no setting of ZeRO changes this."
-          : "Load ahead: more workers (num_workers), prefetch_factor, pinned memory in the data loader; no setting of "
+          : "Load ahead: more workers (num_workers), prefetch_factor, pinned memory in the data loader; no "
+            "setting of "
             "the partitioning changes this.";
   finding.rank = worst.rank;
   found.add_by_cost(facts, worst.data, std::move(finding));
@@ -139,7 +144,8 @@ void stragglers(const Facts& facts, Found& found) {
   const bool computes = cause->of == &RankFacts::compute;
   if (computes && (late.compute < kSlower * usual || late.lasting < kLasting)) return;
   if (found.has("data_starvation") && late.data > excess / 2) {
-    found.follows("data_starvation", fmt::format("Other ranks wait {:.1f} ms of a step for rank {}", waited, late.rank));
+    found.follows("data_starvation",
+                  fmt::format("Other ranks wait {:.1f} ms of a step for rank {}", waited, late.rank));
     return;
   }
   Finding finding;
@@ -147,11 +153,13 @@ void stragglers(const Facts& facts, Found& found) {
   finding.title = fmt::format("Rank {} is a straggler", late.rank);
   const std::string host = host_of(facts, late.rank);
   finding.evidence =
-      computes ? fmt::format("It computes {:.0f} % longer than the median of the others{}: {:.1f} instead of {:.1f} ms "
-                             "of a step, in {:.0f} % of the steps.",
-                             100 * (late.compute / usual - 1), host, late.compute, usual, 100 * late.lasting)
-               : fmt::format("It {} {:.1f} ms of a step, the others {:.1f} ms{}.", cause->doing, late.*cause->of, usual,
-                             host);
+      computes
+          ? fmt::format(
+                "It computes {:.0f} % longer than the median of the others{}: {:.1f} instead of {:.1f} ms "
+                "of a step, in {:.0f} % of the steps.",
+                100 * (late.compute / usual - 1), host, late.compute, usual, 100 * late.lasting)
+          : fmt::format("It {} {:.1f} ms of a step, the others {:.1f} ms{}.", cause->doing, late.*cause->of,
+                        usual, host);
   finding.evidence += fmt::format(" Each of the others waits {:.1f} ms of a step for it.", waited);
   finding.next_step =
       computes ? "Compare its module times with another rank's: uneven data, a throttled or shared processor."

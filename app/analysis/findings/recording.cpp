@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/analysis/findings/findings.h"
+#include "app/analysis/hang.h"
 #include "app/analysis/quantity_text.h"
 #include "app/store/losses.h"
 #include "app/store/rank_end.h"
@@ -38,8 +39,8 @@ void rank_failures(const Facts& facts, Found& found) {
                   first->rank};
   finding.id = "rank_failed";
   if (!others.empty()) {
-    finding.explains.push_back(
-        fmt::format("Ranks failed after rank {}, for which they wait in every collective: {}", first->rank, others));
+    finding.explains.push_back(fmt::format(
+        "Ranks failed after rank {}, for which they wait in every collective: {}", first->rank, others));
   }
   found.add(std::move(finding));
 }
@@ -54,12 +55,16 @@ void losses_of_events(const Facts& facts, Found& found) {
   if (dropped + lost == 0) return;
   std::uint64_t shed = 0;
   for (const store::Gap& gap : store.gaps()) shed += gap.shed;
-  Finding finding{Severity::warning, "Events are missing",
-       fmt::format("{} events dropped ({} by ranks, {} shed by a collector), {} messages lost on the "
-                   "way; the lanes show where. Those stretches are unrecorded time; sums and averages are "
-                   "of steps that lack nothing.",
-                   dropped, dropped - std::min(shed, dropped), shed, lost),
-       "Lower the detail level, or give the collector a core of its own.", 0, ev::kNoId};
+  Finding finding{
+      Severity::warning,
+      "Events are missing",
+      fmt::format("{} events dropped ({} by ranks, {} shed by a collector), {} messages lost on the "
+                  "way; the lanes show where. Those stretches are unrecorded time; sums and averages are "
+                  "of steps that lack nothing.",
+                  dropped, dropped - std::min(shed, dropped), shed, lost),
+      "Lower the detail level, or give the collector a core of its own.",
+      0,
+      ev::kNoId};
   finding.id = "events_missing";
   found.add(std::move(finding));
 }
@@ -69,9 +74,13 @@ void wrong_emission(const Facts& facts, Found& found) {
   const auto ends = store.unbegun_ends();
   const std::string where = ends ? store::unbegun_by_rank(*ends) : std::string();
   if (where.empty()) return;
-  Finding finding{Severity::warning, "Spans end that never began",
-       fmt::format("{}. Nothing is missing that could explain it. What they ended is in no figure.", where),
-       "Look at what the program emits: a begin for every end, on the same lane, nested.", 0, ev::kNoId};
+  Finding finding{
+      Severity::warning,
+      "Spans end that never began",
+      fmt::format("{}. Nothing is missing that could explain it. What they ended is in no figure.", where),
+      "Look at what the program emits: a begin for every end, on the same lane, nested.",
+      0,
+      ev::kNoId};
   finding.id = "spans_unbegun";
   found.add(std::move(finding));
 }
@@ -86,10 +95,32 @@ void damage(const Facts& facts, Found& found) {
   }
   if (summary.problems.size() > kShown)
     evidence += fmt::format("{} more: see `shardscope info`. ", summary.problems.size() - kShown);
-  Finding finding{Severity::warning, "The recording is not whole",
-                 evidence + "Figures are of what could be read.",
-                 "Look for a whole copy; of a run that was cut off this is all there is.", 0, ev::kNoId};
+  Finding finding{Severity::warning,
+                  "The recording is not whole",
+                  evidence + "Figures are of what could be read.",
+                  "Look for a whole copy; of a run that was cut off this is all there is.",
+                  0,
+                  ev::kNoId};
   finding.id = "recording_damaged";
+  found.add(std::move(finding));
+}
+
+/// A rank that has ended is waited for in vain. One that is only late looks the same for a while: `why`
+/// watches a live run until nothing more comes in, this does not.
+void hangs(const Facts& facts, Found& found) {
+  const auto ended = [](const store::RankRow& rank) { return rank.finished && rank.exit_code == 0; };
+  const auto ranks = facts.store.ranks();
+  const auto count = std::ranges::count_if(ranks, ended);
+  if (count == 0 || count == static_cast<std::ptrdiff_t>(ranks.size()) || found.has("rank_failed")) return;
+  const Hang hang = diagnose_hang(facts.store);
+  if (!hang.stands_still) return;
+  Finding finding{Severity::error,
+                  fmt::format("The run stands still: rank {} ended and is waited for", hang.culprit),
+                  hang.text,
+                  "Look at why it ended before the others: another number of batches, a branch that returns.",
+                  hang.since_ns,
+                  hang.culprit};
+  finding.id = "hang";
   found.add(std::move(finding));
 }
 
@@ -103,14 +134,15 @@ void clock_residuals(const Facts& facts, Found& found) {
   if (facts.summary.ranks.size() < 2 || facts.step_ms <= 0) return;
   const double residual_ms = static_cast<double>(worst->clock_residual_ns) * 1e-6;
   if (facts.share(residual_ms) < kTrusted) return;
-  Finding finding{Severity::info,
-                  fmt::format("The clock of rank {} is known to {:.2f} ms only", worst->rank, residual_ms),
-                  fmt::format("That is {:.0f} % of a step: which rank came last to a collective, and how long "
-                              "others waited for it, may be wrong by as much.",
-                              100 * facts.share(residual_ms)),
-                  "Record with the collector near the ranks, or longer: the estimate gets better with time.",
-                  0,
-                  worst->rank};
+  Finding finding{
+      Severity::info,
+      fmt::format("The clock of rank {} is known to {:.2f} ms only", worst->rank, residual_ms),
+      fmt::format("That is {:.0f} % of a step: which rank came last to a collective, and how long "
+                  "others waited for it, may be wrong by as much.",
+                  100 * facts.share(residual_ms)),
+      "Record with the collector near the ranks, or longer: the estimate gets better with time.",
+      0,
+      worst->rank};
   finding.id = "clock_residual";
   found.add(std::move(finding));
 }

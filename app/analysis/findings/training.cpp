@@ -14,8 +14,8 @@ namespace shardscope::analysis::findings {
 using ev::Severity;
 
 /// [Note: divergence]
-/// The loss is not a number, or the last fifth of the losses has a median of twice the least median of a fifth
-/// before, and above what it began with: noise and a spike that passes are neither.
+/// The loss is infinite, or the last fifth of the losses has a median of twice the least median of a
+/// fifth before, and above what it began with: noise and a spike that passes are neither.
 void divergence(const Facts& facts, Found& found) {
   constexpr std::size_t kFewest = 5;
   std::vector<double> losses;
@@ -55,8 +55,9 @@ void divergence(const Facts& facts, Found& found) {
       }
     }
     if (!(least > 0) || last < 2 * least || last < 1.2 * first) return;
-    evidence = fmt::format("The loss began at {:.4g}, was {:.4g} at the least and is {:.4g} in the last {} steps.", first,
-                           least, last, window);
+    evidence =
+        fmt::format("The loss began at {:.4g}, was {:.4g} at the least and is {:.4g} in the last {} steps.",
+                    first, least, last, window);
     at_ns = begin_of(least_at + window);
   }
   double largest = 0;
@@ -64,15 +65,17 @@ void divergence(const Facts& facts, Found& found) {
     if (std::isfinite(norm)) largest = std::max(largest, norm);
   }
   if (largest > 0) evidence += fmt::format(" The largest norm of the gradients is {:.4g}.", largest);
-  Finding finding{Severity::error, "The training diverges", evidence,
-                  "Lower the learning rate, warm it up, or clip gradients; steps after this are not worth their time.",
-                  at_ns};
+  Finding finding{
+      Severity::error, "The training diverges", evidence,
+      "Lower the learning rate, warm it up, or clip gradients; steps after this are not worth their time.",
+      at_ns};
   finding.id = "divergence";
   if (facts.zero_keys) {
     const nlohmann::json config = parse_foreign(facts.summary.config_json);
     const nlohmann::json::json_pointer rate("/optimizer/params/lr"), clipping("/gradient_clipping");
     if (config.is_object() && config.contains(rate) && config[rate].is_number())
-      finding.changes.push_back({"optimizer.params.lr", fmt::format("{:.3g}", config[rate].get<double>() / 10)});
+      finding.changes.push_back(
+          {"optimizer.params.lr", fmt::format("{:.3g}", config[rate].get<double>() / 10)});
     if (config.is_object() && (!config.contains(clipping) || config[clipping] == 0))
       finding.changes.push_back({"gradient_clipping", "1.0"});
   }
@@ -127,8 +130,11 @@ void overflows(const Facts& facts, Found& found) {
                           falls == 1 ? "" : "s", *std::min_element(scales.begin(), scales.end()));
   }
   Finding finding{skipped * 5 > store.steps().size() ? Severity::warning : Severity::info,
-                 fmt::format("{} of {} steps were skipped after an overflow", skipped, store.steps().size()),
-                 evidence, next, first_ns, ev::kNoId};
+                  fmt::format("{} of {} steps were skipped after an overflow", skipped, store.steps().size()),
+                  evidence,
+                  next,
+                  first_ns,
+                  ev::kNoId};
   finding.id = "overflow";
   found.add(std::move(finding));
 }
@@ -157,22 +163,23 @@ void loss_scale_floor(const Facts& facts, Found& found) {
   }
   constexpr std::uint64_t kOscillates = 3;
   if (skipped > 0) {
-    Finding finding{Severity::error,
-                    fmt::format("The loss scale is at its least, {:.4g}, and steps are still skipped", floor),
-                    fmt::format("{} steps were skipped at it: gradients overflow without any scale.", skipped),
-                    "A smaller scale cannot help: look for the first parameter with inf or nan, lower the learning rate, "
-                    "or train in bf16, whose range is that of fp32.",
-                    first_ns};
+    Finding finding{
+        Severity::error,
+        fmt::format("The loss scale is at its least, {:.4g}, and steps are still skipped", floor),
+        fmt::format("{} steps were skipped at it: gradients overflow without any scale.", skipped),
+        "A smaller scale cannot help: look for the first parameter with inf or nan, lower the learning rate, "
+        "or train in bf16, whose range is that of fp32.",
+        first_ns};
     finding.id = "loss_scale_floor";
     found.add(std::move(finding));
   } else if (turns >= kOscillates && found.has("overflow")) {
-    Finding finding{Severity::info,
-                    fmt::format("The loss scale falls and rises again: {} times", turns),
+    Finding finding{Severity::info, fmt::format("The loss scale falls and rises again: {} times", turns),
                     "Each time it is raised gradients overflow and a step is skipped.",
                     "Let it stay longer before it is raised."};
     finding.id = "loss_scale_floor";
     const nlohmann::json::json_pointer window("/fp16/loss_scale_window");
-    const double steps = config.contains(window) && config[window].is_number() ? config[window].get<double>() : 1000;
+    const double steps =
+        config.contains(window) && config[window].is_number() ? config[window].get<double>() : 1000;
     finding.changes.push_back({"fp16.loss_scale_window", fmt::format("{:.0f}", steps * 4)});
     found.add(std::move(finding));
   }
