@@ -23,6 +23,7 @@ LayoutNode split(Axis axis, float weight, std::vector<LayoutNode> children, floa
   return node;
 }
 
+/// What is wrong and how the run does stand beside what happened; the Inspector comes with the first selection.
 LayoutNode watch() {
   return split(
       Axis::row, 1,
@@ -30,7 +31,7 @@ LayoutNode watch() {
              {leaf("timeline", 0.60F, 160),
               split(Axis::row, 0.40F, {leaf("partition", 0.58F, 200), leaf("memory", 0.42F, 200)}, 120)},
              400),
-       leaf("inspector", 0.21F, 240)});
+       split(Axis::column, 0.30F, {leaf("findings", 0.5F, 120), leaf("overview", 0.5F, 160)}, 280)});
 }
 
 LayoutNode step() {

@@ -1,5 +1,7 @@
 #include "app/gui/platform/frame.h"
 
+#include <imgui_internal.h>
+#include <implot.h>
 #include <time.h>
 
 #include <algorithm>
@@ -55,6 +57,7 @@ float FrameStats::quantile(double q) const {
 Frame::Frame() {
   IMGUI_CHECKVERSION();
   ImGui::CreateContext();
+  ImPlot::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
   io.IniFilename = nullptr;  // the window names one; pictures leave none
   io.LogFilename = nullptr;
@@ -64,7 +67,10 @@ Frame::Frame() {
   load_fonts();
 }
 
-Frame::~Frame() { ImGui::DestroyContext(); }
+Frame::~Frame() {
+  ImPlot::DestroyContext();
+  ImGui::DestroyContext();
+}
 
 void Frame::load_fonts() {
   struct Face {
@@ -81,11 +87,25 @@ void Frame::load_fonts() {
   ImGui::GetStyle().FontSizeBase = line_height(Font::strong);
 }
 
+void Frame::choose_navigation() {
+  ImGuiIO& io = ImGui::GetIO();
+  constexpr int kTab = 258, kLeftAlt = 342, kRightAlt = 346;
+  bool wanted = io.NavVisible || io.WantTextInput || io.KeyAlt || io.KeyCtrl ||
+                ImGui::GetCurrentContext()->OpenPopupStack.Size > 0;
+  for (const KeyPress& press : keys_)
+    wanted = wanted || press.code == kTab || press.code == kLeftAlt || press.code == kRightAlt;
+  if (wanted)
+    io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+  else
+    io.ConfigFlags &= ~ImGuiConfigFlags_NavEnableKeyboard;
+}
+
 ImDrawData* Frame::build(AppState& app, std::string_view panel, double seconds) {
   const AppState::Turn turn = app.turn();
   const float began = thread_cpu_ms();
   ImGuiIO& io = ImGui::GetIO();
   apply_theme(palette(app.theme));
+  choose_navigation();
   ImGui::NewFrame();
   // The letters are made for the pixels of the screen; ImGui does so only for the font that it writes with
   // itself.

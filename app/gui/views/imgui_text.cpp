@@ -1,0 +1,23 @@
+#include "app/gui/views/imgui_text.h"
+
+namespace shardscope::gui {
+
+bool text_field(const char* id, const char* hint, std::string& text, ImGuiInputTextFlags flags) {
+  const auto grow = [](ImGuiInputTextCallbackData* data) {
+    if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
+      auto& held = *static_cast<std::string*>(data->UserData);
+      held.resize(static_cast<std::size_t>(data->BufTextLen));
+      data->Buf = held.data();
+    }
+    return 0;
+  };
+  return ImGui::InputTextWithHint(id, hint, text.data(), text.capacity() + 1,
+                                  flags | ImGuiInputTextFlags_CallbackResize, grow, &text);
+}
+
+ImVec4 ink(Rgb color, float alpha) {
+  const auto part = [&](unsigned shift) { return static_cast<float>(color >> shift & 255U) / 255.0F; };
+  return {part(16), part(8), part(0), alpha};
+}
+
+}  // namespace shardscope::gui
