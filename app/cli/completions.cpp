@@ -33,7 +33,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 }
 
 /// Within '...' of a shell.
-std::string quoted(const std::string& text) { return "'" + replaced(text, "'", R"('\'')") + "'"; }
+std::string in_quotes(const std::string& text) { return "'" + replaced(text, "'", R"('\'')") + "'"; }
 
 /// Of a specification of _arguments, within '...': brackets and colons are its own.
 std::string in_zsh(std::string text) {
@@ -83,19 +83,19 @@ std::string fish_lines(const CommandText& command) {
   if (!command.verbs.empty())
     condition += fmt::format("{}not __fish_seen_subcommand_from {}", condition.empty() ? "" : "; and ",
                              words_of(command.verbs));
-  const std::string head = fmt::format("complete -c {} -n {}", command.words.front(), quoted(condition));
+  const std::string head = fmt::format("complete -c {} -n {}", command.words.front(), in_quotes(condition));
   std::string out;
   for (const CommandText& verb : command.verbs)
-    out += fmt::format("{} -f -a {} -d {}\n", head, verb.words.back(), quoted(verb.description));
+    out += fmt::format("{} -f -a {} -d {}\n", head, verb.words.back(), in_quotes(verb.description));
   for (const OptionText& option : command.options) {
     out += head;
     for (const std::string& name : option.names)
       out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
     if (!option.choices.empty())
-      out += fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+      out += fmt::format(" -x -a {}", in_quotes(fmt::format("{}", fmt::join(option.choices, " "))));
     else if (!option.value.empty())
       out += " -r";
-    out += " -d " + quoted(option.description) + "\n";
+    out += " -d " + in_quotes(option.description) + "\n";
   }
   return out;
 }

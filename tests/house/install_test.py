@@ -65,7 +65,7 @@ class Installed(unittest.TestCase):
         run(shardscope, "report", recording, "-o", html)
         self.assertIn("</html>", html.read_text(encoding="utf-8"))
         trained = self.path / "trained.zscope"
-        run(shardscope, "run", "--ranks", "1", "--model", "gpt-mini", "--steps", "2", "--record", trained, cwd=self.path)
+        run(shardscope, "run", "--config", prefix / "share/shardscope/samples/stage3.json", "--ranks", "1", "--model", "gpt-mini", "--steps", "2", "--record", trained, cwd=self.path)
         self.assertIn("2, of which", run(shardscope, "summary", trained))
         if (prefix / "bin/shardscope-gui").exists():
             picture = self.path / "picture.png"

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "app/gui/model/format.h"
+#include "app/store/module_name.h"
 
 namespace shardscope::gui {
 namespace {
@@ -26,15 +27,7 @@ const char* word(plan::TraceMode mode) noexcept {
 }
 
 std::string module_name(const store::Store& store, std::uint32_t module) {
-  if (module == ev::kNoId) return "no module";
-  if (store.has_tables()) {
-    const auto& modules = store.tables().modules;
-    if (module < modules.size()) {
-      if (!modules[module].path.empty()) return modules[module].path;
-      return store.tables().model.empty() ? "model" : store.tables().model;
-    }
-  }
-  return "module " + std::to_string(module);
+  return store::module_name(store, module);
 }
 
 std::string param_name(const store::Store& store, std::uint32_t param) {

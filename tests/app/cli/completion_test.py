@@ -160,7 +160,7 @@ class ManualPages(unittest.TestCase):
             shown = self.shown(page)
             # Hyphens that are typed are ASCII's.
             for option in options_in(help_of(*verb)):
-                self.assertRegex(shown, rf"(?m)^ *(-\w, )?{re.escape(option)}\b", page)
+                self.assertRegex(shown, rf"(?m)^ *(--?[\w-]+, )*{re.escape(option)}\b", page)
             for below in verbs_in(help_of(*verb)):
                 self.assertIn(("shardscope-" if not verb else " ".join(("shardscope", *verb, ""))) + below, shown)
 
