@@ -6,7 +6,7 @@
 
 namespace shardscope::assets {
 
-extern const std::string_view report_page;   ///< report/page.html: the report, with names to be filled in
+extern const std::string_view report_page;           ///< report/page.html: what html_template.h fills
 extern const std::string_view report_style;  ///< report/report.css
 extern const std::string_view theme_dark;    ///< themes/dark.json
 extern const std::string_view theme_light;   ///< themes/light.json
