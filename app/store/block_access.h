@@ -22,7 +22,6 @@ class BlockRows {
   virtual ~BlockRows() = default;
   [[nodiscard]] virtual Chunk chunk(std::int64_t row, Chunk::Part part) = 0;
   [[nodiscard]] virtual std::vector<std::byte> page(std::int64_t row) = 0;
-  /// Empty when they are in the page.
   [[nodiscard]] virtual std::vector<std::byte> statuses(std::int64_t row) = 0;
   /// Of the tile that ends with the block of row `row`; `tile_row`: tile_row(). Empty when it is not there.
   [[nodiscard]] virtual std::vector<std::byte> tile(std::int64_t row, std::uint32_t tile_row) = 0;
@@ -142,7 +141,7 @@ class BlockAccess {
   /// The looking since the last limit() is over.
   void note_drawing();
   [[nodiscard]] std::vector<Chunk> chunks(const Block& block, Chunk::Part part);
-  [[nodiscard]] std::vector<ParamState> statuses(Block& block, std::uint32_t index);
+  [[nodiscard]] std::vector<ParamState> statuses(const Block& block);
   void damaged(Block& block, const std::string& why);
 
   /// States get room for some questions about every rank. Who moves through time asks for ever others, and

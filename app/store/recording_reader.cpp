@@ -26,8 +26,6 @@
 namespace shardscope::store {
 namespace {
 
-constexpr std::int32_t kFirstWithBlocks = 3;
-constexpr std::int32_t kFirstWithParts = 2;
 constexpr int kCorrupt = 11;  ///< SQLITE_CORRUPT
 
 class Reader {
@@ -42,7 +40,7 @@ class Reader {
     end_->look_for_rows(*database_);
     const std::size_t of_opening = problems_.listed();
     Store store = begun();
-    if (info_.format_version < kFirstWithBlocks || !take_blocks(store)) {
+    if (!take_blocks(store)) {
       // Blocks that were taken before one that is damaged are made again as well.
       problems_.go_back_to(of_opening);
       info_.chunks = info_.events = 0;
@@ -64,7 +62,7 @@ class Reader {
     if (!store.has_tables() && !end_->holds_nothing())
       problems_.add("the run's static tables (modules, parameters) are missing");
     problems_.guard("names", [&] { read_names(store); });
-    store.set_rows(rows_of(database_, info_.format_version));
+    store.set_rows(rows_of(database_));
     return store;
   }
 
@@ -145,13 +143,28 @@ class Reader {
       refuse("is an SQLite database but not a Shardscope recording");
     }
     info_.format_version = static_cast<std::int32_t>(database_->integer("PRAGMA user_version"));
-    if (info_.format_version > kRecordingVersion) {
-      refuse("has format version " + std::to_string(info_.format_version) + ", this program reads up to " +
-             std::to_string(kRecordingVersion) + "; update Shardscope");
+    if (info_.format_version != kRecordingVersion && !header_was_current()) {
+      if (info_.format_version < 1) refuse("has no valid format version; its header is damaged");
+      refuse("has format version " + std::to_string(info_.format_version) + ", this program reads version " +
+             std::to_string(kRecordingVersion) +
+             (info_.format_version > kRecordingVersion ? "; update Shardscope"
+                                                       : "; open it with the Shardscope that recorded it"));
     }
-    if (info_.format_version < 1) refuse("has no valid format version; its header is damaged");
     if (const std::string foreign = foreign_object(*database_); !foreign.empty()) {
       refuse(foreign + ", which no recording has: reading it might never end; do not use this file");
+    }
+  }
+
+  /// Whether the header's checksum is that of this version: then only the header is damaged, which is named
+  /// later.
+  [[nodiscard]] bool header_was_current() {
+    try {
+      Statement sum = database_->prepare("SELECT value FROM meta WHERE key = 'crc:header'");
+      return sum.step() &&
+             sum.integer(0) == rows_crc(*database_, "SELECT " + std::to_string(kRecordingApplicationId) +
+                                                        ", " + std::to_string(kRecordingVersion));
+    } catch (const DatabaseError&) {
+      return false;
     }
   }
 
@@ -200,7 +213,7 @@ class Reader {
         store.without_unbegun_ends();
       }
       // One by one: what is kept of a block is a fraction of what is read.
-      StoredBlocks stored = read_blocks(*database_, info_.format_version, verify_, [&](Block block) {
+      StoredBlocks stored = read_blocks(*database_, verify_, [&](Block block) {
         note_sequence(block.rank, block.sequence, block.parts);
         ranks.insert(block.rank);
         info_.chunks += block.parts;
@@ -234,10 +247,9 @@ class Reader {
   }
 
   /// As read_chunk() takes them.
-  [[nodiscard]] std::string chunk_columns() const {
-    return std::string("SELECT id, rank, sequence, bytes, begin_ns, end_ns, clock_offset_ns, events, ") +
-           (info_.format_version < kFirstWithParts ? "1" : "parts") + identity_columns(info_.format_version) +
-           " FROM chunks";
+  [[nodiscard]] static std::string chunk_columns() {
+    return std::string("SELECT id, rank, sequence, bytes, begin_ns, end_ns, clock_offset_ns, events, parts") +
+           kIdentityColumns + " FROM chunks";
   }
 
   void read_chunk(Store& store, const Statement& row) {

@@ -19,8 +19,7 @@ namespace shardscope::store {
 void write_table_checksums(Database& database);
 
 /// What is wrong in a finished recording, in words: tables that are not what their checksum says, and what
-/// SQLite's own check finds of pages and indices. Reads the whole file. Of a recording that was written
-/// without these checksums only the latter.
+/// SQLite's own check finds of pages and indices. Reads the whole file.
 [[nodiscard]] std::vector<std::string> check_tables(Database& database);
 
 }  // namespace shardscope::store
