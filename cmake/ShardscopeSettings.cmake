@@ -12,7 +12,9 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 find_program(SHARDSCOPE_CCACHE ccache)
 if(SHARDSCOPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths below the clone are hashed relative to the build folder, so that one clone uses what another compiled.
-  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${SHARDSCOPE_CCACHE})
+  # Sloppiness: what it asks for where a precompiled header is used.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${SHARDSCOPE_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
 endif()
@@ -61,6 +63,31 @@ function(shardscope_library name)
   target_link_libraries(${name} PUBLIC shardscope_settings ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
 endfunction()
 
+# Half of the compilation of a test is reading GoogleTest, JSON and the standard library: tests share one precompiled header
+# of these. Every file still includes what it uses (-DSHARDSCOPE_PCH=OFF and clang-tidy see it so).
+option(SHARDSCOPE_PCH "Compile tests with a precompiled header" ON)
+
+# Before the first test: the program whose precompiled header the tests use. It is compiled as they are.
+function(shardscope_test_headers)
+  file(WRITE ${CMAKE_BINARY_DIR}/generated/tests/headers.cpp "int main() { return 0; }\n")
+  add_executable(shardscope_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/generated/tests/headers.cpp)
+  shardscope_compile_as_test(shardscope_test_headers)
+  target_link_libraries(shardscope_test_headers PRIVATE shardscope_settings GTest::gtest GTest::gmock nlohmann_json::nlohmann_json)
+  set(headers gmock/gmock.h gtest/gtest.h nlohmann/json.hpp algorithm array atomic chrono cmath cstdio cstdlib cstring
+      filesystem fstream functional map memory optional random set span sstream stdexcept string thread vector)
+  list(TRANSFORM headers REPLACE ".+" "$<$<COMPILE_LANGUAGE:CXX>:<\\0$<ANGLE-R>>")
+  target_precompile_headers(shardscope_test_headers PRIVATE ${headers})
+endfunction()
+
+# Assertions are most of what a test compiles; what they look at is optimised as always.
+function(shardscope_compile_as_test name)
+  target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+  if(SHARDSCOPE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # The compiler cache can then see through it.
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+  endif()
+endfunction()
+
 # What a user runs, without the tests; what the sanitizer builds of `tests/run` make.
 add_custom_target(programs)
 add_custom_target(asan_tests)
@@ -74,8 +101,10 @@ function(shardscope_test name)
   cmake_parse_arguments(ARG "" "RANKS;TIMEOUT" "SOURCES;LINK;LABELS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${SHARDSCOPE_UNITY})
-  # Assertions are most of what a test compiles; what they look at is optimised as always.
-  target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+  shardscope_compile_as_test(${name})
+  if(SHARDSCOPE_PCH)
+    target_precompile_headers(${name} REUSE_FROM shardscope_test_headers)
+  endif()
   target_link_libraries(${name} PRIVATE shardscope_settings ${ARG_LINK} GTest::gtest GTest::gmock
                         $<IF:$<BOOL:${ARG_RANKS}>,GTest::gtest,GTest::gtest_main>)
   if(ARG_RANKS)

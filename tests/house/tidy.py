@@ -66,7 +66,9 @@ def commands_of(build: Path) -> list[dict[str, str]]:
         included = [entry["file"]]
         if "/Unity/unity_" in entry["file"]:
             included = re.findall(r'#include "(.*)"', Path(entry["file"]).read_text())
-        commands += [{"directory": entry["directory"], "file": file, "command": entry["command"].replace(entry["file"], file)}
+        # A precompiled header is for the compiler that made it.
+        command = re.sub(r" (-Winvalid-pch|-fpch-preprocess|-include \S*cmake_pch\.hxx)(?= )", "", entry["command"])
+        commands += [{"directory": entry["directory"], "file": file, "command": command.replace(entry["file"], file)}
                      for file in included]
     return commands
 
