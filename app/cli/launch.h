@@ -59,7 +59,4 @@ void warn_if_insecure(const collector::CollectorOptions& options, const std::str
 /// A display that a window can be opened on (DISPLAY or WAYLAND_DISPLAY is set).
 [[nodiscard]] bool has_display();
 
-/// Folder with the sources (samples, default data): SHARDSCOPE_ROOT or what the build recorded.
-[[nodiscard]] std::string source_root();
-
 }  // namespace shardscope::cli

@@ -35,5 +35,6 @@ void add_keys(CLI::App& app, Action& action);
 void add_estimate(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
 void add_what_if(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
 
 }  // namespace shardscope::cli
