@@ -1,6 +1,7 @@
 #include "app/cli/command_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace shardscope::cli {
 namespace {

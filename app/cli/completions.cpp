@@ -1,6 +1,7 @@
 #include "app/cli/completions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <functional>
 

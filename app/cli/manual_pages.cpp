@@ -1,6 +1,7 @@
 #include "app/cli/manual_pages.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -48,9 +49,10 @@ std::string list(const std::vector<OptionText>& options) {
 
 std::string synopsis(const CommandText& command) {
   std::string out = fmt::format(".B {}\n[\\fIOPTION\\fR]...", roff(command.name()));
-  for (const OptionText& argument : command.arguments)
-    out += fmt::format(argument.required ? " \\fI{}\\fR{}" : " [\\fI{}\\fR]{}", roff(argument.names.front()),
-                       argument.repeatable ? "..." : "");
+  for (const OptionText& argument : command.arguments) {
+    const std::string name = "\\fI" + roff(argument.names.front()) + "\\fR";
+    out += " " + (argument.required ? name : "[" + name + "]") + (argument.repeatable ? "..." : "");
+  }
   return out + "\n";
 }
 

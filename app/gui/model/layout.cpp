@@ -30,7 +30,7 @@ const std::vector<Layout>& layouts() {
   static const std::vector<Layout> known = [] {
     std::vector<Layout> out;
     for (const auto& json : nlohmann::json::parse(assets::layouts))
-      out.push_back({json.at("name"), json.value("zoom", 1.0F), node_of(json.at("root"))});
+      out.push_back({json.at("name").get<std::string>(), json.value("zoom", 1.0F), node_of(json.at("root"))});
     return out;
   }();
   return known;
