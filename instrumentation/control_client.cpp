@@ -15,7 +15,7 @@ namespace shardscope::instrumentation {
 namespace {
 constexpr std::int64_t kHelloEvery = 1'000'000'000;
 constexpr std::int64_t kFirstHelloEvery =
-    20'000'000;                              ///< until the collector is heard: it may just be starting
+    20'000'000;                              ///< until the collector's first message: it may just be starting
 constexpr std::int64_t kLookEvery_ms = 250;  ///< for another key
 constexpr std::int64_t kAliveFor = 5'000'000'000;
 }  // namespace
@@ -42,8 +42,8 @@ void ControlClient::connect() {
 }
 
 bool ControlClient::collector_alive() const noexcept {
-  const std::int64_t heard = heard_ns_.load(std::memory_order_relaxed);
-  return heard != 0 && monotonic_now_ns() - heard < kAliveFor;
+  const std::int64_t last = last_message_ns_.load(std::memory_order_relaxed);
+  return last != 0 && monotonic_now_ns() - last < kAliveFor;
 }
 
 void ControlClient::run() {
@@ -56,7 +56,7 @@ void ControlClient::run() {
       next_hello = now;
     }
     if (now >= next_hello) {
-      // Again and again: a restarted collector knows nobody.
+      // Repeatedly: a restarted collector knows no rank.
       send(options_.hello);
       send_position();
       next_hello = now + (collector_alive() ? kHelloEvery : kFirstHelloEvery);
@@ -89,7 +89,7 @@ void ControlClient::handle(const void* data, std::size_t bytes, std::int64_t rec
     if (options_.refused) options_.refused(std::move(refusal->why));
     return;
   }
-  heard_ns_.store(received_ns, std::memory_order_relaxed);
+  last_message_ns_.store(received_ns, std::memory_order_relaxed);
   if (const auto* ping = std::get_if<wire::Ping>(&decoded.message->body)) {
     const HostClock& clock = options_.clock;
     if (options_.look_pause) options_.look_pause(ping->look_ms);
@@ -144,6 +144,9 @@ void ControlClient::execute(const wire::RankCommand& command) {
       return;
     case Kind::resend_tables:
       if (options_.resend_tables) options_.resend_tables();
+      return;
+    case Kind::ask:
+      if (options_.ask) options_.ask(command.request);
       return;
     case Kind::finish_received:
       if (options_.finish_received) options_.finish_received();

@@ -26,6 +26,7 @@ struct ControlClientOptions {
   std::function<void(Detail)> set_detail;  ///< on the control thread, like the others
   std::function<int()> detail;
   std::function<void()> resend_tables;
+  std::function<void(Request)> ask;
   std::function<void()> finish_received;
   std::function<void(std::string why)> refused;      ///< the collector takes nothing from this process
   std::function<void(std::uint64_t next)> received;  ///< every message before `next`
@@ -41,7 +42,7 @@ class ControlClient {
   ~ControlClient();
   ControlClient(const ControlClient&) = delete;
   ControlClient& operator=(const ControlClient&) = delete;
-  /// True if the collector has been heard of in the last few seconds.
+  /// True if a message of the collector was received in the last few seconds.
   [[nodiscard]] bool collector_alive() const noexcept;
 
  private:
@@ -57,8 +58,8 @@ class ControlClient {
   zmq::socket_t socket_;
   WakeFd wake_;
   std::atomic<bool> stop_{false};
-  std::atomic<std::int64_t> heard_ns_{0};
-  std::uint64_t collector_ = 0;     ///< incarnation of the collector last heard
+  std::atomic<std::int64_t> last_message_ns_{0};
+  std::uint64_t collector_ = 0;     ///< incarnation of the collector that sent the last message
   std::uint64_t last_command_ = 0;  ///< of that collector; a replayed command has no higher number
   std::thread thread_;
 };

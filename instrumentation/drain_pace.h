@@ -14,7 +14,7 @@ class DrainPace {
  public:
   /// What a live view lags behind, its own frame and the collector's round apart.
   static constexpr std::chrono::milliseconds kLongest{100};
-  /// While the collector says that nobody looks. It is also what is lost of a process that is killed.
+  /// While the collector says that there is no viewer. So much is also lost of a process that is killed.
   static constexpr std::chrono::milliseconds kUnwatched{250};
   static constexpr std::chrono::milliseconds kShortest{1};
 

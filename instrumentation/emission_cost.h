@@ -16,8 +16,8 @@ inline constexpr const char* kStreamTimesPrefix = "times of the GPU's streams ar
 [[nodiscard]] bool is_about_profiling(std::string_view message) noexcept;
 
 /// Nanoseconds of one push into a ring with its time stamp, on this machine: the shortest of several bursts
-/// into a ring of its own, on the calling thread, in about a tenth of a millisecond. Waits for nobody and
-/// nobody waits for it.
+/// into a ring of its own, on the calling thread, in about a tenth of a millisecond. It waits for no thread
+/// and no thread waits for it.
 [[nodiscard]] double calibrated_event_ns();
 
 struct EmissionCost {
@@ -25,7 +25,7 @@ struct EmissionCost {
   double event_ns = 0;       ///< of calibrated_event_ns()
   std::int64_t elapsed_ns = 0;
   /// Of the threads that drain, order and encode, answer the control channel, and write to the network;
-  /// missing where the kernel does not tell.
+  /// missing where the kernel does not report it.
   std::optional<std::int64_t> publishing_cpu_ns;
 };
 /// "cost of profiling: 152590 events x 12.4 ns = 1.9 ms of the emitting threads, 0.006 % of 31.2 s; ...".

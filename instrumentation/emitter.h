@@ -101,7 +101,7 @@ class Publisher {
   void message(Severity severity, const std::string& text);
   /// A name for kernel_begin; same text, same id.
   [[nodiscard]] std::uint32_t name_id(const std::string& name);
-  /// What of a name tells it apart from others.
+  /// The part of a name that distinguishes it from others.
   [[nodiscard]] static std::string name_key(const std::string& name);
   /// Ends the run for the collector: exit code and last message.
   void finish(int exit_code, const std::string& text);

@@ -58,7 +58,7 @@ struct GateKeeper::State {
   std::function<void()> on_change;
   std::function<bool(std::uint32_t, std::uint32_t)> uses;
 
-  void tell() {
+  void notify() {
     if (on_change) on_change();
   }
 
@@ -123,13 +123,13 @@ void GateKeeper::hold_or_go_on(std::uint64_t number, GateKind kind, std::uint32_
   const std::uint64_t steps = steps_passed_.load(std::memory_order_relaxed);
   std::unique_lock lock(s.mutex);
 
-  // Ends every wait: nobody has renewed the lease, so this rank goes on by itself and says so.
+  // Ends every wait: no viewer has renewed the lease, so this rank resumes by itself and reports it.
   const auto lease_over = [&] {
     s.mode = Mode::free;
     armed_.store(0, std::memory_order_seq_cst);
     s.lease_expirations.fetch_add(1);
     s.position.holding = false;
-    s.tell();
+    s.notify();
     post_message(Severity::warning, "the pause's lease ran out at gate " + std::to_string(number) +
                                         ": this rank has resumed by itself");
   };
@@ -178,7 +178,7 @@ void GateKeeper::hold_or_go_on(std::uint64_t number, GateKind kind, std::uint32_
     lock.lock();
   }
   s.position = {true, number, kind, id, steps};
-  s.tell();
+  s.notify();
   ResumeCause resumed = ResumeCause::user;
   // A new phase 1 leaves the rank where it is; phase 2 or a resume moves it.
   while (s.commands == commands && !s.shutdown) {
@@ -193,7 +193,7 @@ void GateKeeper::hold_or_go_on(std::uint64_t number, GateKind kind, std::uint32_
     lease_over();
   } else {
     s.position.holding = false;
-    s.tell();
+    s.notify();
   }
   lock.unlock();
   emit<EventKind::paused_end>({.cause = resumed, .gate_number = static_cast<std::uint32_t>(number)});

@@ -2,7 +2,7 @@
 // gate number means the same place on all of them.
 //
 // [Note: pausing without an open collective]
-// A pause is in two phases. First every rank is told to hold at its next gate and answers with the number
+// A pause is in two phases. First every rank is asked to hold at its next gate and answers with the number
 // of gates it may have passed. The collector then names the gate after the largest of them, which no rank
 // has passed, and each rank runs on to exactly that one. All ranks have then issued the same collectives,
 // so those complete; the rank drains its streams (`on_hold`) before it reports that it holds.
@@ -56,7 +56,7 @@ class GateKeeper {
   void set_on_hold(std::function<void()> on_hold);
   /// Parameters of a module, for run_to_param. Given once before training.
   void set_module_params(std::function<bool(std::uint32_t module, std::uint32_t param)> uses);
-  /// The hot path: one increment, two loads, and a `gate` event at detail `modules`. Holds here when told
+  /// The hot path: one increment, two loads, and a `gate` event at detail `modules`. Holds here when asked
   /// to. Always from the same thread (the one that issues the run's collectives).
   void pass(GateKind kind, std::uint32_t id) {
     if (const Passed passed = count(kind, id); passed.armed) hold_or_go_on(passed.number, kind, id);
@@ -75,7 +75,7 @@ class GateKeeper {
   void hold_or_go_on(std::uint64_t number, GateKind kind, std::uint32_t id);
   [[nodiscard]] std::uint64_t passed() const noexcept { return passed_.load(); }
   [[nodiscard]] std::uint64_t steps_passed() const noexcept { return steps_passed_.load(); }
-  /// Not 0 while a gate that is passed may be held; for who reads it without a call.
+  /// Not 0 while a gate that is passed may be held; for callers that read it without a call.
   [[nodiscard]] const volatile std::int32_t* armed_flag() const noexcept {
     static_assert(std::atomic<std::int32_t>::is_always_lock_free &&
                   sizeof(std::atomic<std::int32_t>) == sizeof(std::int32_t));

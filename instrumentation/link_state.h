@@ -1,5 +1,5 @@
 // Whether a connecting socket has a connection. libzmq makes a new one by itself when one is cut, and drops
-// what it had taken for the old one; who sends has to know.
+// what it had taken for the old one; the sender has to know.
 #pragma once
 
 #include <zmq.hpp>
@@ -14,8 +14,8 @@ class LinkState {
   /// Takes in what has happened. True: the connection was cut since the last call; what was sent and not
   /// confirmed may be lost.
   bool update();
-  /// There is a connection, made after every cut that update() has told of. Nothing is to be sent without: it
-  /// could go into what is left of the old one.
+  /// There is a connection, made after every cut that update() has reported. Nothing is to be sent without:
+  /// it could go into what is left of the old one.
   [[nodiscard]] bool up() const noexcept { return up_; }
 
  private:

@@ -32,7 +32,7 @@ namespace shardscope::instrumentation {
 /// The collector's side.
 class LocalKeys {
  public:
-  enum class Wanted : std::uint8_t { keys, nothing };  ///< nothing: everybody is let in
+  enum class Wanted : std::uint8_t { keys, nothing };  ///< nothing: every peer is accepted
   /// Makes the keys, or takes over those that a killed collector left for `endpoint`.
   LocalKeys(const std::string& endpoint, Wanted wanted);
   ~LocalKeys();  ///< removes the folder
@@ -77,13 +77,13 @@ class Credentials {
   /// them.
   Credentials(std::string endpoint, const std::string& key_file, std::vector<KeyRole> roles);
 
-  /// False: nobody is to be connected to now.
+  /// False: there is no collector to connect to now.
   [[nodiscard]] bool known() const noexcept { return known_; }
   /// None: without one.
   [[nodiscard]] const std::optional<KeyFile>& key() const noexcept { return key_; }
   /// Looks again, several times a second at most. True if the sockets are to be made anew.
   [[nodiscard]] bool changed(std::int64_t now_ns);
-  /// Why nobody is connected to, and what to do; empty if somebody is.
+  /// Why there is no connection, and what to do; empty if there is one.
   [[nodiscard]] std::string what_is_missing() const;
 
  private:

@@ -1,4 +1,4 @@
-// Text from inside this library to whatever publisher the process has (nobody: it is dropped).
+// Text from inside this library to the publisher of the process (none: it is dropped).
 #pragma once
 
 #include <string>

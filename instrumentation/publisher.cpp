@@ -16,6 +16,7 @@
 #include "instrumentation/gate.h"
 #include "instrumentation/post.h"
 #include "instrumentation/rank_link.h"
+#include "instrumentation/requests.h"
 #include "instrumentation/ring.h"
 #include "instrumentation/sockets.h"
 #include "instrumentation/time_merge.h"
@@ -23,12 +24,13 @@
 namespace shardscope::instrumentation {
 
 namespace {
-constexpr std::int64_t kHoldBackNs = 4'000'000;     // see [Note: holding back]
-constexpr std::int64_t kUnheardNs = 5'000'000'000;  ///< longer than any collector takes to answer
+constexpr std::int64_t kHoldBackNs = 4'000'000;  // see [Note: holding back]
+/// When to warn that no collector answers; longer than any collector takes to.
+constexpr std::int64_t kNoCollectorAfterNs = 5'000'000'000;
 /// The collector's word on how often to look stands so long; it comes with every ping, once a second.
 constexpr std::int64_t kLookWordNs = 3'000'000'000;
 /// How long finish() with an error waits for the collector to confirm, since the process is about to die.
-constexpr std::chrono::milliseconds kLastWordsWait{1000};
+constexpr std::chrono::milliseconds kFinishWait{1000};
 
 std::mutex g_publisher_mutex;
 Publisher* g_publisher = nullptr;  // guarded by g_publisher_mutex
@@ -42,6 +44,7 @@ void post_message(Severity severity, const std::string& text) {
 struct Publisher::State {
   explicit State(const PublisherOptions& o)
       : options(o), clock(o.kept ? TickClock(o.kept->since) : TickClock()) {}
+  ~State() { link.reset(); }  // its control thread calls what is below
 
   PublisherOptions options;
   std::unique_ptr<RankLink> link;  ///< none: events are discarded
@@ -54,10 +57,10 @@ struct Publisher::State {
   std::vector<Ring::Drops> drops;    ///< of ours, not handed over yet; by last_ns
   std::int64_t last_drain_ns = 0;
   std::int64_t began_ns = 0;
-  double event_ns = 0;       ///< calibrated once, on this thread
-  std::uint64_t events = 0;  ///< taken out of the rings
-  bool heard = false;        ///< of a collector, ever
-  bool said_unheard = false;
+  double event_ns = 0;          ///< calibrated once, on this thread
+  std::uint64_t events = 0;     ///< taken out of the rings
+  bool collector_seen = false;  ///< a collector has answered
+  bool warned = false;          ///< that none does, or that it refuses this rank
 
   std::mutex mutex;
   std::condition_variable wake;
@@ -72,6 +75,12 @@ struct Publisher::State {
   wire::Finish finish;
   std::unordered_map<std::string, std::uint32_t> names;
   std::thread thread;
+  Requests requests{[this](Severity severity, std::string text) {
+    link->post(wire::Body(wire::Text{monotonic_now_ns(), severity, std::move(text)}));
+    const std::lock_guard lock(mutex);
+    woken = true;
+    wake.notify_one();
+  }};
 
   /// One round; returns how full the fullest ring was.
   std::size_t drain_rings(std::int64_t hold_back_ns) {
@@ -83,7 +92,7 @@ struct Publisher::State {
     add_changes(info.run_begins);
     merge.add(drained, info.run_begins, clock);
     if (info.drops.events != 0) add_drops(info.drops, now);
-    // Of those nobody knows when.
+    // The time of those is not known.
     if (info.without_ring != 0) add_drops({info.without_ring, last_drain_ns, now}, now);
     hand_over(merge.take(now - hold_back_ns, link->buffer()), now - hold_back_ns, now);
     last_drain_ns = now;
@@ -102,9 +111,9 @@ struct Publisher::State {
   /// Events up to `until_ns`; what was dropped goes with those up to its end, and says when it was and no
   /// more: what a rank did between two drops is known.
   void hand_over(std::vector<Event> taken, std::int64_t until_ns, std::int64_t now) {
-    std::size_t told = 0;
-    for (; told < drops.size() && drops[told].last_ns <= until_ns; ++told) {
-      const Ring::Drops& gone = drops[told];
+    std::size_t handed = 0;
+    for (; handed < drops.size() && drops[handed].last_ns <= until_ns; ++handed) {
+      const Ring::Drops& gone = drops[handed];
       const auto after = std::partition_point(taken.begin(), taken.end(), [&](const Event& event) {
         return static_cast<std::int64_t>(event.ticks) <= gone.last_ns;
       });
@@ -114,11 +123,11 @@ struct Publisher::State {
       link->push(std::move(taken), gone.events, gone.first_ns, gone.last_ns + 1, clock.error_ns());
       taken = std::move(rest);
     }
-    drops.erase(drops.begin(), drops.begin() + static_cast<std::ptrdiff_t>(told));
+    drops.erase(drops.begin(), drops.begin() + static_cast<std::ptrdiff_t>(handed));
     link->push(std::move(taken), 0, last_drain_ns, now, clock.error_ns());
   }
 
-  /// Told before anything that is emitted because of it, and not through a ring: the thread that changes the
+  /// Sent before anything that is emitted because of it, and not through a ring: the thread that changes the
   /// level has none.
   void change_detail(Detail detail) {
     const int before = g_detail.load(std::memory_order_relaxed);
@@ -150,29 +159,29 @@ struct Publisher::State {
     link->post(wire::Body(last));
   }
 
-  /// Says once, on the program's error output, that nobody takes its events. Nothing else would show it.
-  void say_if_unheard(bool at_the_end) {
-    heard = heard || link->collector_alive();
-    if (const std::string why = link->refusal(); !heard && !said_unheard && !why.empty()) {
-      said_unheard = true;
+  /// Warns once, on the program's error output, that no collector receives its events. Nothing else shows it.
+  void warn_if_no_collector(bool at_the_end) {
+    collector_seen = collector_seen || link->collector_alive();
+    if (const std::string why = link->refusal(); !collector_seen && !warned && !why.empty()) {
+      warned = true;
       std::fprintf(stderr, "shardscope: warning: the collector at %s takes nothing from rank %u: %s\n",
                    options.endpoint.c_str(), static_cast<unsigned>(link->rank()), why.c_str());
     }
-    const bool long_enough = at_the_end || monotonic_now_ns() - began_ns > kUnheardNs;
-    if (heard || said_unheard || !long_enough) return;
-    said_unheard = true;
+    const bool long_enough = at_the_end || monotonic_now_ns() - began_ns > kNoCollectorAfterNs;
+    if (collector_seen || warned || !long_enough) return;
+    warned = true;
     std::fprintf(
         stderr,
         "shardscope: warning: no collector answers at %s, so %s; start `shardscope record` there, and give "
         "this program a publishing key (SHARDSCOPE_KEY) if it has keys or is another user's\n",
         options.endpoint.c_str(),
-        at_the_end ? "this run's events reached nobody"
+        at_the_end ? "this run's events were not received"
                    : "events wait for one, and what does not fit is dropped");
   }
 
-  /// At the end: what did not reach the collector would be missing there without a word.
-  void say_if_unconfirmed() const {
-    if (!heard) return;  // has been said
+  /// At the end: otherwise nothing would show that events did not reach the collector.
+  void warn_if_unconfirmed() const {
+    if (!collector_seen) return;  // warn_if_no_collector() has warned
     const std::uint64_t unsent = link->unsent_events();
     std::fprintf(stderr, "shardscope: warning: the collector at %s did not confirm the end of this run: %s\n",
                  options.endpoint.c_str(),
@@ -192,7 +201,7 @@ struct Publisher::State {
     watched = milliseconds == 0;
     look_pause = std::chrono::milliseconds(milliseconds);
     unwatched_ns = monotonic_now_ns();
-    // Somebody has begun to look: what there is comes now, not at the end of a long pause.
+    // A viewer has connected: what there is is sent now, not at the end of a long pause.
     woken = woken || (watched && !before);
     if (woken) wake.notify_one();
   }
@@ -205,7 +214,7 @@ struct Publisher::State {
     while (!stop) {
       if (pause.count() > 0 && !finishing && !gate_moved && !woken) wake.wait_for(lock, pause);
       woken = false;
-      // Somebody steps through the run: what it did up to the gate shows at once, the newest of it (see
+      // A viewer steps through the run: what it did up to the gate shows at once, the newest of it (see
       // [Note: holding back]) in the looks that follow quickly.
       if (std::exchange(gate_moved, false)) pace.restart();
       const bool end_of_run = finishing;
@@ -219,7 +228,7 @@ struct Publisher::State {
         post_end(last);
       }
       link->pump();
-      say_if_unheard(false);
+      warn_if_no_collector(false);
       lock.lock();
     }
     // finish() and the destructor may come in one go: the loop has then not seen the first.
@@ -231,8 +240,8 @@ struct Publisher::State {
       post_end(finish);
     }
     const bool confirmed = link->drain(options.linger_s);
-    say_if_unheard(true);
-    if (!confirmed) say_if_unconfirmed();
+    warn_if_no_collector(true);
+    if (!confirmed) warn_if_unconfirmed();
   }
 };
 
@@ -243,7 +252,7 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables)
   s.dropped_before = options.kept ? options.kept->dropped : RingRegistry::instance().dropped();
   // What was dropped of a kept beginning is missing in this run.
   if (!options.kept) RingRegistry::instance().forget_drops();
-  if (options.endpoint.empty()) {  // nobody to tell: emission stays off
+  if (options.endpoint.empty()) {  // no collector: emission stays off
     g_detail.store(-1, std::memory_order_relaxed);
     return;
   }
@@ -263,6 +272,7 @@ Publisher::Publisher(const PublisherOptions& options, RunTables tables)
     }
     s.wake.notify_one();
   };
+  link.ask = [&s](Request request) { s.requests.ask(request); };
   link.detail = [] { return g_detail.load(std::memory_order_relaxed); };
   s.link = std::make_unique<RankLink>(std::move(link), std::move(tables));
   s.began_ns = monotonic_now_ns();
@@ -285,6 +295,7 @@ Publisher::~Publisher() {
     const std::lock_guard lock(g_publisher_mutex);
     if (g_publisher == this) g_publisher = nullptr;
   }
+  s.requests.stop();
   GateKeeper::instance().release_for_shutdown();
   g_detail.store(-1, std::memory_order_relaxed);
   {
@@ -328,7 +339,7 @@ void Publisher::finish(int exit_code, const std::string& text) {
   }
   s.wake.notify_all();
   if (exit_code == 0) return;
-  const auto deadline = std::chrono::steady_clock::now() + kLastWordsWait;
+  const auto deadline = std::chrono::steady_clock::now() + kFinishWait;
   while (!s.link->finish_received() && s.link->collector_alive() &&
          std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

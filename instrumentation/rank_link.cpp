@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kPostedLimit = 4096;
 /// Storage of sent batches that is kept: what one look and the batches cut from it need.
 constexpr std::size_t kSpares = 3, kLargestSpare = 4 * kBatchEvents;
-/// How long to wait at the end for a collector that was never heard of.
+/// How long to wait at the end for a collector that never answered.
 constexpr double kUnknownCollectorWait = 1.0;
 
 std::int64_t realtime_ns() noexcept {
@@ -123,6 +123,7 @@ RankLink::RankLink(RankLinkOptions options, RunTables tables)
   control.detail = s.options.detail;
   control.look_pause = s.options.look_pause;
   control.gate_moved = s.options.gate_moved;
+  control.ask = s.options.ask;
   control.resend_tables = [&s] { s.resend.store(true); };
   control.finish_received = [&s] { s.finish_acknowledged.store(true); };
   control.refused = [&s](std::string why) {

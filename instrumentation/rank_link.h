@@ -42,6 +42,7 @@ struct RankLinkOptions {
   std::function<int()> detail;
   std::function<void(std::uint16_t)> look_pause;  ///< likewise: see ControlClientOptions
   std::function<void()> gate_moved;               ///< likewise: the rank began to hold at a gate, or went on
+  std::function<void(Request)> ask;               ///< likewise
   std::string clock_id;                           ///< empty: this machine's
   HostClock clock;                                ///< of simulated hosts; this machine's otherwise
   LinkContext* shared = nullptr;                  ///< outlives the link; null: a context of its own

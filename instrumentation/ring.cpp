@@ -23,11 +23,11 @@ Ring::Ring(std::size_t capacity)
 
 Ring::~Ring() { munmap(array_, words_ * sizeof(std::uint64_t)); }
 
-/// One writer, so no read-modify-write is needed. While something is not told, its first time stands.
+/// One writer, so no read-modify-write is needed. The first time stays until take_drops() has reported it.
 void Ring::count_drop(const std::int64_t* at_ns) noexcept {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   const std::uint64_t dropped = dropped_.load(kRelaxed);
-  if (dropped == drops_told_.load(std::memory_order_acquire)) {
+  if (dropped == drops_reported_.load(std::memory_order_acquire)) {
     drop_first_.store(0, kRelaxed);
     drop_first_ns_.store(INT64_MAX, kRelaxed);
   }
@@ -45,23 +45,23 @@ void Ring::count_drop(const std::int64_t* at_ns) noexcept {
 
 Ring::Drops Ring::take_drops(const TickClock& clock) noexcept {
   const std::uint64_t dropped = dropped_.load(std::memory_order_acquire);
-  Drops out{.events = dropped - drops_told_.load(std::memory_order_relaxed),
+  Drops out{.events = dropped - drops_reported_.load(std::memory_order_relaxed),
             .first_ns = INT64_MAX,
             .last_ns = INT64_MIN};
   if (out.events == 0) return out;
   if (const std::uint64_t first = drop_first_.load(std::memory_order_relaxed); first != 0) {
     const std::uint64_t last = drop_last_.load(std::memory_order_relaxed);
-    // What was dropped while the last call looked kept the first time of before; it came after the last one
-    // told.
-    out.first_ns = clock.to_ns(std::max(first, std::min(last_told_, last)));
+    // What was dropped during the last call kept the first time of before it; it came after the last drop
+    // that the call reported.
+    out.first_ns = clock.to_ns(std::max(first, std::min(last_reported_, last)));
     out.last_ns = clock.to_ns(last);
-    last_told_ = last;
+    last_reported_ = last;
   }
   if (const std::int64_t first = drop_first_ns_.load(std::memory_order_relaxed); first != INT64_MAX) {
     out.first_ns = std::min(out.first_ns, first);
     out.last_ns = std::max(out.last_ns, drop_last_ns_.load(std::memory_order_relaxed));
   }
-  drops_told_.store(dropped, std::memory_order_release);
+  drops_reported_.store(dropped, std::memory_order_release);
   return out;
 }
 
@@ -141,7 +141,7 @@ Ring* RingRegistry::attach() noexcept {
 void RingRegistry::forget_drops() {
   const std::lock_guard lock(mutex_);
   for (auto& ring : rings_) ring->forget_drops();
-  without_ring_told_ = no_ring_.load(std::memory_order_relaxed);
+  without_ring_reported_ = no_ring_.load(std::memory_order_relaxed);
 }
 
 RingRegistry::Drained RingRegistry::drain(std::vector<Event>& out, const TickClock* clock) {
@@ -150,7 +150,7 @@ RingRegistry::Drained RingRegistry::drain(std::vector<Event>& out, const TickClo
   const std::lock_guard lock(mutex_);
   if (clock != nullptr) {
     const std::uint64_t lost = no_ring_.load(std::memory_order_relaxed);
-    result.without_ring = lost - std::exchange(without_ring_told_, lost);
+    result.without_ring = lost - std::exchange(without_ring_reported_, lost);
   }
   for (auto& ring : rings_) {
     const bool retired = ring->retired();  // before draining: nothing is pushed after it

@@ -21,7 +21,7 @@ inline constexpr std::uint16_t kTimeIsNs = 0x8000;
 // In the ring an event is a record of 8-byte words: kind, stream, code and a in the first, the time in the
 // second, b and c in the third, and v0 and v1 in two more, which are left out where the compiler knows both
 // to be zero: a module's begin and end together then touch 48 bytes, less than one cache line. Marks in the
-// first word's high bits tell the shapes apart. A record never wraps: where the longest would not fit before
+// first word's high bits say which shape it is. A record never wraps: where the longest would not fit before
 // the end of the array, the rest of the array is skipped.
 class Ring {
  public:
@@ -68,10 +68,10 @@ class Ring {
     std::uint64_t events = 0;
     std::int64_t first_ns = 0, last_ns = 0;
   };
-  /// Consumer: those since the last call. What is dropped meanwhile is told by the next call, within times
-  /// that hold it.
+  /// Consumer: those since the last call. What is dropped meanwhile is reported by the next call, within
+  /// times that hold it.
   [[nodiscard]] Drops take_drops(const TickClock& clock) noexcept;
-  void forget_drops() noexcept { drops_told_.store(dropped_.load(std::memory_order_acquire)); }
+  void forget_drops() noexcept { drops_reported_.store(dropped_.load(std::memory_order_acquire)); }
   /// Events of the longest shape that fit.
   [[nodiscard]] std::size_t capacity() const noexcept { return words_ / kLongest; }
   [[nodiscard]] bool empty() const noexcept {
@@ -118,7 +118,7 @@ class Ring {
     // A ring is larger than the cache, and its lines come back from the consumer's core: asked for this far
     // ahead, to be written, they are there in time. Behind the end of the array it asks for nothing.
 #if defined(__x86_64__)
-    // g++ writes prefetchw only for processors it was told of; every x86-64 since 2006 at least ignores it.
+    // g++ emits prefetchw only for -march that has it; every x86-64 since 2006 at least ignores it.
     asm volatile("prefetchw %0" ::"m"(record[kAhead]));
 #else
     __builtin_prefetch(record + kAhead, 1);
@@ -156,8 +156,8 @@ class Ring {
   // Consumer's line.
   alignas(64) std::atomic<std::uint64_t> tail_{0};
   std::uint64_t drain_turn_ = 0;
-  std::atomic<std::uint64_t> drops_told_{0};
-  std::uint64_t last_told_ = 0;  ///< ticks
+  std::atomic<std::uint64_t> drops_reported_{0};
+  std::uint64_t last_reported_ = 0;  ///< ticks
   std::atomic<bool> retired_{false};
 };
 
@@ -179,7 +179,7 @@ class RingRegistry {
   /// Appends every ring's events, ring after ring, and frees rings of threads that have ended. One thread
   /// at a time.
   Drained drain(std::vector<Event>& out, const TickClock* clock = nullptr);
-  /// What was dropped up to now is not told by drain() any more.
+  /// What was dropped up to now is not reported by drain() any more.
   void forget_drops();
   /// Events dropped since the process began, by all threads that ever emitted.
   [[nodiscard]] std::uint64_t dropped() const;
@@ -190,7 +190,7 @@ class RingRegistry {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Ring>> rings_;
   std::size_t capacity_ = 1U << 16;
-  std::uint64_t dropped_by_ended_ = 0, without_ring_told_ = 0;
+  std::uint64_t dropped_by_ended_ = 0, without_ring_reported_ = 0;
   std::atomic<std::uint64_t> no_ring_{0};
 };
 

@@ -1,4 +1,4 @@
-// What a rank says of its run apart from events: who it is, its modules, parameters and who owns what. Sent
+// The static tables of a run: rank and world, modules, parameters and which rank owns which slice. Sent
 // when the run starts, again whenever something was added, and kept for viewers that join late. Ids count up
 // from 0 and keep their meaning: later tables only ever continue earlier ones.
 #pragma once

@@ -37,7 +37,7 @@ class SendQueue {
   /// Before everything else: tables for a collector that has just asked for them.
   void push_front(wire::Body body);
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
-  /// Tables wait in it: whoever asks for them again is about to get them.
+  /// Tables wait in it: a repeated request for them needs no answer of its own.
   [[nodiscard]] bool has_tables() const noexcept { return tables_ != 0; }
   [[nodiscard]] wire::Body pop();
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }

@@ -167,7 +167,7 @@ void WakeFd::clear() noexcept {
 std::string clock_identity() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  if (id.empty()) id = std::to_string(random_id());  // equal to nobody's
+  if (id.empty()) id = std::to_string(random_id());  // equal to no other peer's
   struct stat info {};
   if (stat("/proc/self/ns/time", &info) == 0) id.append("/").append(std::to_string(info.st_ino));
   return id;

@@ -14,6 +14,7 @@
 #include "instrumentation/emitter.h"
 #include "instrumentation/event.h"
 #include "instrumentation/gate.h"
+#include "instrumentation/requests.h"
 
 namespace shardscope::instrumentation::wire {
 
@@ -105,7 +106,8 @@ struct RankCommand {
     renew_lease,
     set_detail,
     resend_tables,
-    finish_received
+    finish_received,
+    ask
   };
   std::uint64_t id = 0;
   Kind kind = Kind::renew_lease;
@@ -114,8 +116,9 @@ struct RankCommand {
   double lease_s = 0;      ///< prepare_pause, hold_at, resume, renew_lease: from now
   StopRule rule;           ///< resume
   Detail detail{};         ///< set_detail
+  Request request{};       ///< ask: the answer is a Text
 };
-/// The collector has taken in every message of process `source` before number `next`.
+/// The collector has received every message of process `source` before number `next`.
 struct Received {
   std::uint64_t source = 0, next = 0;
 };
@@ -139,11 +142,12 @@ struct ViewPoll {
   std::uint64_t receipt = 0;  ///< of the last reply received
 };
 struct ViewCommand {
-  enum class Kind : std::uint8_t { pause, resume, set_detail };
+  enum class Kind : std::uint8_t { pause, resume, set_detail, ask };
   std::uint64_t id = 0;
   Kind kind = Kind::pause;
   StopRule rule;
   Detail detail{};
+  Request request{};
 };
 struct ViewItem {
   enum class Kind : std::uint8_t { chunk, message, name, tables };
@@ -158,7 +162,7 @@ struct RankState {
   std::uint32_t rank = 0;
   bool connected = false, finished = false;
   std::int32_t exit_code = 0, pid = 0;
-  std::string host, last_words;
+  std::string host, exit_message;
   std::uint64_t events = 0, dropped = 0, lost_messages = 0;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0, last_ns = 0;
   Position gate;
@@ -173,7 +177,7 @@ struct ViewReply {
   std::string note;
   std::vector<RankState> ranks;
   std::vector<ViewItem> items;
-  std::uint64_t receipt = 0;  ///< random: a poll that has it comes from somebody who has this reply
+  std::uint64_t receipt = 0;  ///< random: a poll that has it comes from a viewer that has this reply
 };
 
 using Body = std::variant<Batch, Tables, Text, Name, Finish, Hello, Ping, Pong, RankCommand, Prepared,
@@ -213,7 +217,7 @@ struct Decoded {
   std::string why;  ///< in words, when rejected
 };
 /// Never throws on any input (out of memory apart). A batch's events are decoded into `storage`, whatever it
-/// holds: who decodes one batch after another hands the same memory in again.
+/// holds: a caller that decodes one batch after another passes the same memory again.
 [[nodiscard]] Decoded decode(const void* data, std::size_t bytes, From from, std::vector<Event> storage = {});
 
 }  // namespace shardscope::instrumentation::wire

@@ -237,7 +237,7 @@ RankState rank_state_of(const fb::RankState& s) {
   out.exit_code = s.exit_code();
   out.pid = s.pid();
   out.host = text_of(s.host(), kMaxName, "host");
-  out.last_words = text_of(s.last_words(), kMaxText, "last words");
+  out.exit_message = text_of(s.exit_message(), kMaxText, "exit message");
   out.events = s.events();
   out.dropped = s.dropped();
   out.lost_messages = s.lost_messages();
@@ -346,13 +346,14 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
       const auto& c = *f.body_as_RankCommand();
       RankCommand out;
       out.id = c.id();
-      out.kind = enum_of(c.kind(), RankCommand::Kind::finish_received, "command out of range");
+      out.kind = enum_of(c.kind(), RankCommand::Kind::ask, "command out of range");
       out.gate = c.gate();
       out.lease_s = c.lease_s();
       require(out.lease_s >= 0 && out.lease_s <= 86'400, "lease out of range");
       out.rule = rule_of(c.rule());
       out.detail = enum_of(c.detail(), Detail::kernels, "detail level out of range");
       out.by_step = c.by_step();
+      out.request = enum_of(c.request(), Request::stacks, "request out of range");
       return out;
     }
     case fb::Body_Received: {
@@ -373,9 +374,9 @@ Body body_of(const fb::Frame& f, const Header& header, std::vector<Event> storag
     }
     case fb::Body_ViewCommand: {
       const auto& c = *f.body_as_ViewCommand();
-      return ViewCommand{c.id(), enum_of(c.kind(), ViewCommand::Kind::set_detail, "command out of range"),
-                         rule_of(c.rule()),
-                         enum_of(c.detail(), Detail::kernels, "detail level out of range")};
+      return ViewCommand{c.id(), enum_of(c.kind(), ViewCommand::Kind::ask, "command out of range"),
+                         rule_of(c.rule()), enum_of(c.detail(), Detail::kernels, "detail level out of range"),
+                         enum_of(c.request(), Request::stacks, "request out of range")};
     }
     case fb::Body_ViewReply:
       return reply_of(*f.body_as_ViewReply());

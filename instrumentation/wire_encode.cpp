@@ -157,7 +157,8 @@ struct Encode {
   Offset operator()(const RankCommand& m) {
     type = fb::Body_RankCommand;
     return fb::CreateRankCommand(b, m.id, static_cast<std::uint8_t>(m.kind), m.gate, m.lease_s,
-                                 rule_of(b, m.rule), static_cast<std::int8_t>(m.detail), m.by_step)
+                                 rule_of(b, m.rule), static_cast<std::int8_t>(m.detail), m.by_step,
+                                 static_cast<std::uint8_t>(m.request))
         .Union();
   }
   Offset operator()(const Received& m) {
@@ -185,17 +186,17 @@ struct Encode {
   Offset operator()(const ViewCommand& m) {
     type = fb::Body_ViewCommand;
     return fb::CreateViewCommand(b, m.id, static_cast<std::uint8_t>(m.kind), rule_of(b, m.rule),
-                                 static_cast<std::int8_t>(m.detail))
+                                 static_cast<std::int8_t>(m.detail), static_cast<std::uint8_t>(m.request))
         .Union();
   }
   Offset operator()(const ViewReply& m) {
     type = fb::Body_ViewReply;
     std::vector<flatbuffers::Offset<fb::RankState>> ranks;
     for (const RankState& r : m.ranks) {
-      const auto host = b.CreateString(r.host), words = b.CreateString(r.last_words);
-      ranks.push_back(fb::CreateRankState(b, r.rank, r.connected, r.finished, r.exit_code, r.pid, host, words,
-                                          r.events, r.dropped, r.lost_messages, r.clock_offset_ns,
-                                          r.clock_residual_ns, r.last_ns, position_of(b, r.gate)));
+      const auto host = b.CreateString(r.host), exit_message = b.CreateString(r.exit_message);
+      ranks.push_back(fb::CreateRankState(
+          b, r.rank, r.connected, r.finished, r.exit_code, r.pid, host, exit_message, r.events, r.dropped,
+          r.lost_messages, r.clock_offset_ns, r.clock_residual_ns, r.last_ns, position_of(b, r.gate)));
     }
     std::vector<flatbuffers::Offset<fb::ViewItem>> items;
     for (const ViewItem& i : m.items) {

@@ -14,7 +14,7 @@ namespace shardscope {
 inline pid_t fork_bound() {
   const pid_t parent = getpid();
   const pid_t child = fork();
-  // The parent may have died before its end could be told of.
+  // The parent may have died before its end could be reported.
   if (child == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)) _exit(127);
   return child;
 }

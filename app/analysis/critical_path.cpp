@@ -50,7 +50,8 @@ std::vector<Stretch> stretches_of(const RankActivity& rank, Interval window) {
   std::vector<Stretch> out;
   IntervalSet left({window});
   const auto take = [&](const IntervalSet& of, PathPart part, bool comm = false) {
-    for (const Interval& at : left.intersect(of).intervals()) out.push_back({at, part, comm});
+    const IntervalSet taken = left.intersect(of);
+    for (const Interval& at : taken.intervals()) out.push_back({at, part, comm});
     left = left.subtract(of);
   };
   take(rank.paused, PathPart::paused);

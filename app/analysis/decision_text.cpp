@@ -6,6 +6,7 @@
 
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/zero_settings.h"
+#include "app/store/module_name.h"
 #include "runtime/plan/in_flight_limit.h"
 
 namespace shardscope::analysis {
@@ -35,12 +36,6 @@ std::string reached_of(Limit reached, Limit limit) {
 std::string of_elements(Limit limit) { return limit ? " of " + elements(*limit) : std::string(); }
 std::string of_steps(Limit steps) {
   return steps ? fmt::format(" of {} step{}", *steps, *steps == 1 ? "" : "s") : std::string();
-}
-
-std::string module_path(const store::Store& store, std::uint32_t id) {
-  if (!store.has_tables() || id >= store.tables().modules.size()) return "module " + std::to_string(id);
-  const std::string& path = store.tables().modules[id].path;
-  return path.empty() ? "the root module" : path;
 }
 
 /// "fc1.weight (16.4k elements)", or empty for an id that the tables lack.
@@ -179,17 +174,17 @@ std::string explain(const store::Store& store, const TraceInvalidation& invalida
   if (invalidation.recorded) length = std::to_string(*invalidation.recorded) + " modules";
   switch (invalidation.cause) {
     case InvalidationCause::trace_too_short:
-      return "ran " + module_path(store, invalidation.got) + " after the end of the trace" +
+      return "ran " + store::module_name(store, invalidation.got) + " after the end of the trace" +
              (length.empty() ? "" : ", which has only " + length);
     case InvalidationCause::params_differ:
-      return "ran " + module_path(store, invalidation.got) +
+      return "ran " + store::module_name(store, invalidation.got) +
              " with parameters that were not recorded for it" +
              (length.empty() ? "" : " (trace of " + length + ")");
     case InvalidationCause::module_differs:
       break;
   }
-  return "expected " + module_path(store, invalidation.expected) + " but ran " +
-         module_path(store, invalidation.got) + (length.empty() ? "" : " (trace of " + length + ")");
+  return "expected " + store::module_name(store, invalidation.expected) + " but ran " +
+         store::module_name(store, invalidation.got) + (length.empty() ? "" : " (trace of " + length + ")");
 }
 
 std::string reason_of(const store::Store& store, const instrumentation::Event& event,
@@ -199,7 +194,7 @@ std::string reason_of(const store::Store& store, const instrumentation::Event& e
     case EventKind::fetch_decision: {
       const auto fields = as<EventKind::fetch_decision>(event);
       if (fields.stop == PrefetchStop::returned) {
-        return "an external parameter of " + module_path(store, fields.module) +
+        return "an external parameter of " + store::module_name(store, fields.module) +
                ", which keeps it while it runs";
       }
       return explain(fields.stop, reached_by(fields.stop, fields.prefetched_elems, fields.available_elems),

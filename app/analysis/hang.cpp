@@ -12,6 +12,7 @@
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/spans.h"
 #include "app/store/lane.h"
+#include "app/store/module_name.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
 
@@ -20,12 +21,6 @@ namespace {
 
 using ev::EventKind;
 using ev::StreamId;
-
-std::string path_of_module(const store::Store& store, std::uint32_t id) {
-  if (!store.has_tables() || id >= store.tables().modules.size()) return {};
-  const std::string& path = store.tables().modules[id].path;
-  return path.empty() ? "the root module" : path;
-}
 
 /// One collective of one rank, issued or begun.
 struct Issue {
@@ -132,11 +127,11 @@ Lately lately(const store::Store& store, std::uint32_t rank, std::int64_t from_n
     if (issue.id == ev::kNoId) continue;
     if (const auto at = out.gather_module.find(issue.id);
         at != out.gather_module.end() && issue.named.op == ev::CollectiveOp::all_gather) {
-      issue.named.module = path_of_module(store, at->second);
+      issue.named.module = store::module_name(store, at->second);
     } else if (const auto bucket = out.bucket_param.find(issue.id);
                bucket != out.bucket_param.end() && bucket->second < store.tables().params.size()) {
       const auto& modules = store.tables().params[bucket->second].modules;
-      if (!modules.empty()) issue.named.module = path_of_module(store, modules.front());
+      if (!modules.empty()) issue.named.module = store::module_name(store, modules.front());
     }
   }
   return out;
@@ -155,7 +150,7 @@ std::string doing(const store::Store& store, const store::Span& span) {
   switch (span.kind) {
     case EventKind::module_begin: {
       const auto fields = ev::as<EventKind::module_begin>(span);
-      return fmt::format("in {} ({})", path_of_module(store, fields.module), ev::label_of(fields.pass));
+      return fmt::format("in {} ({})", store::module_name(store, fields.module), ev::label_of(fields.pass));
     }
     case EventKind::phase_begin:
       return fmt::format("in the phase {}", ev::label_of(ev::as<EventKind::phase_begin>(span).phase));
@@ -165,7 +160,7 @@ std::string doing(const store::Store& store, const store::Span& span) {
       return "in the optimizer";
     case EventKind::fetch_wait_begin:
       return fmt::format("waiting for the parameters of {}",
-                         path_of_module(store, ev::as<EventKind::fetch_wait_begin>(span).module));
+                         store::module_name(store, ev::as<EventKind::fetch_wait_begin>(span).module));
     case EventKind::reduce_wait_begin:
       return "waiting for a reduction";
     case EventKind::paused_begin:
@@ -180,7 +175,7 @@ std::string last_gate(const store::Store& store, std::uint32_t rank) {
   if (!gate) return {};
   const bool module = gate->kind == ev::GateKind::pre_forward || gate->kind == ev::GateKind::post_forward ||
                       gate->kind == ev::GateKind::pre_backward || gate->kind == ev::GateKind::post_backward;
-  return module ? fmt::format("{} of {}", ev::label_of(gate->kind), path_of_module(store, gate->id))
+  return module ? fmt::format("{} of {}", ev::label_of(gate->kind), store::module_name(store, gate->id))
                 : fmt::format("{} {}", ev::label_of(gate->kind), gate->id);
 }
 

@@ -83,14 +83,14 @@ struct RankSummary {
 };
 /// Why model states take more than their expression.
 enum class MemoryCause : std::uint8_t {
-  padding,                   ///< shards of equal size: what fills the last ones
-  rounding,                  ///< buffers are of whole blocks
-  scales,                    ///< of frozen weights that rest as int8, whose expression is a byte an element
-  unquantized,               ///< frozen weights that keep the storage type where others are int8
-  pieces,                    ///< first layout of stage 1: owned parameters a second time, in a row
-  no_secondary,              ///< hpZ, below 0: parameters without a secondary copy at the peak
-  whole_gradients,           ///< of modules whose gradients are computed and not reduced to their owners yet
-  zenflow_chosen,            ///< ZenFlow: states of the chosen columns, a second time
+  padding,          ///< shards of equal size: what fills the last ones
+  rounding,         ///< buffers are of whole blocks
+  scales,           ///< of frozen weights that are stored as int8, whose expression is a byte an element
+  unquantized,      ///< frozen weights that keep the storage type where others are int8
+  pieces,           ///< first layout of stage 1: owned parameters a second time, in a row
+  no_secondary,     ///< hpZ, below 0: parameters without a secondary copy at the peak
+  whole_gradients,  ///< of modules whose gradients are computed and not reduced to their owners yet
+  zenflow_chosen,   ///< ZenFlow: states of the chosen columns, a second time
   zenflow_device_gradients,  ///< ZenFlow: owned gradients stay on the device
   zenflow_sums,              ///< ZenFlow: gradients accumulated for the CPU optimizer, beyond one set
 };
@@ -163,7 +163,7 @@ struct Summary {
   std::uint64_t events = 0;  ///< that the figures are made of
   store::Losses losses;
   std::optional<instrumentation::Detail> recorded_detail;  ///< the highest of which there is anything
-  std::optional<std::vector<store::Store::UnbegunEnds>> unmatched_ends;  ///< unknown of older recordings
+  std::optional<std::vector<store::Store::UnmatchedEnds>> unmatched_ends;  ///< unknown of older recordings
   /// What is missing or damaged in the recording, as text: of RecordingInfo, set by the caller that opened
   /// it.
   std::vector<std::string> problems;

@@ -205,7 +205,7 @@ std::string to_json(const Summary& s) {
   out["lost_messages"] = s.losses.lost_messages;
   out["damaged_events"] = s.losses.damaged_events;
   out["absent_events"] = s.losses.absent_events;
-  out["ends_without_begin"] = unmatched_ends_json(s.unmatched_ends);
+  out["unmatched_ends"] = unmatched_ends_json(s.unmatched_ends);
   out["problems"] = s.problems;
   out["steps"] = s.steps;
   out["steps_measured"] = s.steps_measured;

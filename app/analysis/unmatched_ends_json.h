@@ -1,4 +1,4 @@
-// Ends without a beginning, for programs: the same in `info` and `summary`.
+// Unmatched span ends as JSON: the same in `info` and `summary`.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,13 +9,14 @@
 
 namespace shardscope::analysis {
 
-/// Of Store::unbegun_ends(): {"count", "explained", "by": [{"rank", "kind", "count", "explained"}]}, or null.
+/// Of Store::unmatched_ends(): {"count", "explained", "by": [{"rank", "kind", "count", "explained"}]}, or
+/// null.
 [[nodiscard]] inline nlohmann::json unmatched_ends_json(
-    const std::optional<std::vector<store::Store::UnbegunEnds>>& ends) {
+    const std::optional<std::vector<store::Store::UnmatchedEnds>>& ends) {
   if (!ends) return nullptr;
   std::uint64_t count = 0, explained = 0;
   nlohmann::json by = nlohmann::json::array();
-  for (const store::Store::UnbegunEnds& row : *ends) {
+  for (const store::Store::UnmatchedEnds& row : *ends) {
     count += row.count;
     explained += row.explained;
     by.push_back({{"rank", row.rank},

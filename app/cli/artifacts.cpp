@@ -6,6 +6,7 @@
 
 #include "app/analysis/summary.h"
 #include "app/cli/process.h"
+#include "app/cli/program_files.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
 #include "app/export/html_report.h"

@@ -92,7 +92,9 @@ std::string pinned_text(const plan::EstimateInput& input, EstimatedStage stage,
   };
   if (stage == EstimatedStage::zero2) {
     line(false, "offload_optimizer=cpu");
-    return text;
+    return text +
+           "The documents say of ZeRO-2 that it cannot be controlled; this is what DeepSpeed 0.19 pins with "
+           "offload_optimizer.pin_memory.\n";
   }
   for (const bool offload_param : {true, false}) {
     line(offload_param, std::string("offload_param=") + device(offload_param));

@@ -16,6 +16,7 @@
 #include "app/cli/config_override.h"
 #include "app/cli/made_runs.h"
 #include "app/cli/process.h"
+#include "app/cli/program_files.h"
 #include "app/cli/progress.h"
 #include "app/cli/rank_failure.h"
 #include "app/cli/say.h"
@@ -61,7 +62,7 @@ std::vector<std::string> rank_command(const LaunchOptions& options, const std::s
   add("--config-name", config_name);
   add("--model", options.model);
   add("--data", options.data);
-  add("--default-text", source_root());
+  add("--default-text", data_root());
   add("--steps", std::to_string(options.steps));
   add("--seed", std::to_string(options.seed));
   add("--device", options.device);
@@ -176,11 +177,6 @@ bool has_display() {
     return value != nullptr && *value != '\0';
   };
   return set("DISPLAY") || set("WAYLAND_DISPLAY");
-}
-
-std::string source_root() {
-  const char* root = std::getenv("SHARDSCOPE_ROOT");
-  return root != nullptr && *root != '\0' ? root : SHARDSCOPE_SOURCE_ROOT;
 }
 
 LaunchResult launch(LaunchOptions options) {

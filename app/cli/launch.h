@@ -18,7 +18,7 @@ struct LaunchOptions {
   std::string model = "gpt-mini";
   std::string data;  ///< empty: the repository's own text, or generated vectors
   std::int64_t steps = 50;
-  std::int64_t seed = 1234;
+  std::uint64_t seed = 1234;
   std::string device = "cpu";
   std::string init, save;
   std::string checkpoint, resume;     ///< folder to save to; folder or checkpoint to continue from
@@ -58,8 +58,5 @@ void warn_if_insecure(const collector::CollectorOptions& options, const std::str
 
 /// A display that a window can be opened on (DISPLAY or WAYLAND_DISPLAY is set).
 [[nodiscard]] bool has_display();
-
-/// Folder with the sources (samples, default data): SHARDSCOPE_ROOT or what the build recorded.
-[[nodiscard]] std::string source_root();
 
 }  // namespace shardscope::cli

@@ -9,8 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "app/cli/command_line.h"
 #include "app/cli/say.h"
-#include "app/cli/verb.h"
+#include "runtime/config/option_checks.h"
 
 namespace {
 
@@ -45,25 +46,9 @@ std::pair<const CLI::App*, std::string> last_named(const CLI::App& app, int argc
 int main(int argc, char** argv) {
   using namespace shardscope::cli;
   CLI::App app{"Shardscope: watch, stop and compare ZeRO training.", "shardscope"};
-  app.set_version_flag("--version", SHARDSCOPE_VERSION);
-  app.require_subcommand(1);
-  app.footer("Every verb has its own --help. Documentation: docs/guide.md");
   Action action;
-  add_demo(app, action);
-  add_run(app, action);
-  add_consolidate(app, action);
-  add_ab(app, action);
-  add_view(app, action);
-  add_attach(app, action);
-  add_record(app, action);
-  add_collect(app, action);
-  add_reading_verbs(app, action);
-  add_estimate(app, action);
-  add_simulate(app, action);
-  add_what_if(app, action);
-  add_why(app, action);
-  add_check(app, action);
-  add_keys(app, action);
+  add_verbs(app, action);
+  shardscope::config::check_option_values(app);
 
   try {
     app.parse(argc, argv);

@@ -173,19 +173,4 @@ void Process::signal(int number) {
 
 bool Process::running() { return pid_ > 0 && !poll(); }
 
-std::string program_folder() {
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) throw UserError("/proc/self/exe: " + error.message());
-  return self.parent_path().string();
-}
-
-std::string sibling_program(const std::string& name) {
-  const std::string path = program_folder() + "/" + name;
-  if (access(path.c_str(), X_OK) != 0) {
-    throw UserError(fmt::format("{}: not built; build the target `{}` of the same build folder", path, name));
-  }
-  return path;
-}
-
 }  // namespace shardscope::cli

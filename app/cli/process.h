@@ -39,11 +39,6 @@ class Process {
   std::optional<int> exit_code_;
 };
 
-/// Folder of the running executable: its siblings are the other programs of the build.
-[[nodiscard]] std::string program_folder();
-/// Sibling program; throws UserError naming the missing file.
-[[nodiscard]] std::string sibling_program(const std::string& name);
-
 /// From now on SIGINT, SIGTERM, SIGQUIT and SIGHUP (a terminal or an ssh connection that was closed) are
 /// asks to end: what is being recorded is finished first. The third ends the program at once. Standard
 /// output and error of a terminal that is gone go nowhere, so that writing to them does not end it either.

@@ -10,6 +10,7 @@
 
 #include "app/cli/launch.h"
 #include "app/cli/process.h"
+#include "app/cli/program_files.h"
 #include "app/cli/say.h"
 #include "app/cli/verb.h"
 
@@ -27,7 +28,7 @@ std::vector<std::string> arguments_of(const SimulationCommand& command, const st
   add("--config", command.config);
   add("--config-name", command.config_name);
   add("--hardware", command.hardware);
-  add("--hardware-folder", (std::filesystem::path(source_root()) / "samples" / "hardware").string());
+  add("--hardware-folder", (std::filesystem::path(data_root()) / "assets" / "hardware").string());
   add("--ranks", std::to_string(command.ranks));
   add("--steps", std::to_string(command.steps));
   add("--detail", command.detail);

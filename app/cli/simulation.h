@@ -14,7 +14,7 @@ namespace shardscope::cli {
 struct SimulationCommand {
   std::string model, config;
   std::string config_name;  ///< of a file that is not the user's: what messages call it
-  std::string hardware;     ///< a name of samples/hardware, or a file
+  std::string hardware;     ///< a name of assets/hardware, or a file
   std::uint32_t ranks = 1;
   std::int64_t steps = 3;
   std::string detail = "params";

@@ -27,6 +27,7 @@ void add_consolidate(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_ab(CLI::App& app, Action& action);
 void add_view(CLI::App& app, Action& action);
+void add_watch(CLI::App& app, Action& action);
 void add_attach(CLI::App& app, Action& action);
 void add_record(CLI::App& app, Action& action);
 void add_collect(CLI::App& app, Action& action);
@@ -37,5 +38,6 @@ void add_simulate(CLI::App& app, Action& action);
 void add_what_if(CLI::App& app, Action& action);
 void add_why(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
 
 }  // namespace shardscope::cli

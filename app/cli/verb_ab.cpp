@@ -10,6 +10,7 @@
 #include "app/analysis/summary.h"
 #include "app/cli/comparison_text.h"
 #include "app/cli/process.h"
+#include "app/cli/program_files.h"
 #include "app/cli/say.h"
 #include "app/cli/training_options.h"
 #include "app/cli/verb.h"

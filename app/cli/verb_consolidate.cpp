@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "app/cli/process.h"
+#include "app/cli/program_files.h"
 #include "app/cli/verb.h"
 #include "app/export/output_file.h"
 

@@ -8,6 +8,7 @@
 
 #include "app/cli/artifacts.h"
 #include "app/cli/process.h"
+#include "app/cli/program_files.h"
 #include "app/cli/say.h"
 #include "app/cli/training_options.h"
 #include "app/cli/verb.h"
@@ -34,7 +35,7 @@ int demo(DemoOptions& options) {
   if (error)
     throw UserError(
         fmt::format("--out {}: {}; choose a folder that can be written", options.out, error.message()));
-  options.launch.config = source_root() + "/samples/demo.json";
+  options.launch.config = data_root() + "/samples/demo.json";
   options.launch.record = options.out + "/demo.zscope";
   options.launch.overwrite = true;  // of this folder, which is the demo's own; nothing but a recording goes
   options.launch.view = window;

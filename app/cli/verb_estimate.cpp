@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,7 @@
 #include "runtime/plan/activation_checkpointing.h"
 #include "runtime/plan/auto_sizes.h"
 #include "runtime/plan/compare_schedulers.h"
+#include "runtime/plan/encoder_decoder.h"
 #include "runtime/plan/estimator.h"
 #include "runtime/plan/leaf_modules.h"
 #include "runtime/plan/model_plan.h"
@@ -33,8 +35,11 @@ struct EstimateOptions {
   plan::EstimateInput input;
   std::string params, largest_layer;  ///< as written: 2851598336, 2851e6
   std::string formula = "doc", model;
+  std::string weights;  ///< a state_dict's file: its size says how many parameters
+  std::int64_t weight_bytes = 4;
   std::int64_t accumulation_steps = 1;
   bool pinned = false;
+  bool cases = false;  ///< the documents' three, instead of rows
   bool json = false;
   // all
   std::string config, buffers = "shardscope";
@@ -58,15 +63,41 @@ std::int64_t parse_count(const char* option, const std::string& text) {
   return static_cast<std::int64_t>(value);
 }
 
-/// From --model, or nothing.
+/// "Divide the size of the state_dict file by 4" (docs/zero.md M1).
+std::int64_t params_of_weights(const EstimateOptions& options) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(options.weights, error);
+  if (error)
+    throw UserError(fmt::format("--state-dict {}: {}; give the file of the model's weights", options.weights,
+                                error.message()));
+  return static_cast<std::int64_t>(bytes) / options.weight_bytes;
+}
+
+/// Counts of a model that is counted and not trained; nothing where the name or the file is another kind.
+std::optional<plan::ParameterCounts> counts_of(const EstimateOptions& options, const std::string& text) {
+  try {
+    const auto shape =
+        text.empty() ? plan::named_encoder_decoder(options.model) : plan::parse_encoder_decoder(text);
+    return shape ? std::optional(plan::count_parameters(*shape)) : std::nullopt;
+  } catch (const std::invalid_argument& error) {
+    throw UserError(fmt::format("--model {}: {}", options.model, error.what()));
+  }
+}
+
+/// The model of --model. Without one, or where it is one that is only counted: nothing, and the counts are in
+/// `options.input`.
 std::optional<plan::ModelPlan> take_model(EstimateOptions& options) {
   options.input.formula =
       options.formula == "doc" ? plan::EstimateFormula::doc : plan::EstimateFormula::deepspeed_0_19;
   if (options.model.empty()) {
-    if (options.params.empty()) {
-      throw UserError("--params: give the number of parameters, or a model with --model", 2);
+    if (options.params.empty() == options.weights.empty()) {
+      throw UserError(options.params.empty()
+                          ? "--params: give the number of parameters, or a model with --model"
+                          : "--state-dict: its size says how many parameters there are; leave out --params",
+                      2);
     }
-    options.input.params = parse_count("--params", options.params);
+    options.input.params =
+        options.weights.empty() ? parse_count("--params", options.params) : params_of_weights(options);
     if (!options.largest_layer.empty()) {
       options.input.largest_layer_params = parse_count("--largest-layer", options.largest_layer);
       if (options.input.largest_layer_params > options.input.params) {
@@ -77,18 +108,25 @@ std::optional<plan::ModelPlan> take_model(EstimateOptions& options) {
     }
     return std::nullopt;
   }
-  if (!options.params.empty() || !options.largest_layer.empty()) {
-    throw UserError(fmt::format("--model {}: says how many parameters there are; leave out --params and "
-                                "--largest-layer",
+  if (!options.params.empty() || !options.largest_layer.empty() || !options.weights.empty()) {
+    throw UserError(fmt::format("--model {}: says how many parameters there are; leave out --params, "
+                                "--largest-layer and --state-dict",
                                 options.model),
                     2);
   }
+  const auto take = [&](const plan::ParameterCounts& counts) {
+    options.input.params = counts.params;
+    options.input.largest_layer_params = counts.largest_layer;
+    return std::nullopt;
+  };
+  if (const auto counts = counts_of(options, "")) return take(*counts);
   plan::ModelSpec spec;
   if (options.model.ends_with(".json")) {
     std::ifstream file(options.model);
     if (!file) throw UserError(fmt::format("--model {}: no such file", options.model));
     std::stringstream text;
     text << file.rdbuf();
+    if (const auto counts = counts_of(options, text.str())) return take(*counts);
     try {
       spec = plan::parse_model_spec(text.str());
     } catch (const std::invalid_argument& error) {
@@ -163,9 +201,9 @@ void warn_of_what_is_left_out(const plan::ZeroConfig& zero) {
   warn(zero.loco && zero.stage == 3, "zero_optimization.zeropp_loco_param",
        "not estimated: a byte per element of the model on every rank");
   warn(zero.offload_param.device == plan::OffloadDevice::nvme, "zero_optimization.offload_param",
-       "estimated as device cpu; on nvme shards rest on disk, see simulate");
+       "estimated as device cpu; on nvme shards are on disk, see simulate");
   warn(zero.offload_optimizer.device == plan::OffloadDevice::nvme, "zero_optimization.offload_optimizer",
-       "estimated as device cpu; on nvme states rest on disk, see simulate");
+       "estimated as device cpu; on nvme states are on disk, see simulate");
   warn(plan::keeps_spanning_gradients(zero), "shardscope.compat.keep_spanning_gradients",
        "not estimated: stage 2 keeps gradients that span ranks whole until the step");
   warn(zero.mics_shard_size > 0, "zero_optimization.mics_shard_size",
@@ -257,6 +295,18 @@ int estimate_zero3(EstimateOptions& options) {
     throw UserError(
         "--largest-layer: ZeRO-3 needs the parameters of the largest layer, or a model with --model", 2);
   }
+  if (options.cases) {
+    const plan::ThreeCases cases = plan::zero3_cases(options.input);
+    print(options,
+          {{"params", options.input.params},
+           {"largest_layer_params", options.input.largest_layer_params},
+           {"largest_layer_bytes", cases.largest_layer},
+           {"case1_bytes", cases.nothing_offloaded},
+           {"case2_bytes", cases.all_offloaded},
+           {"case3_bytes", cases.optimizer_offloaded}},
+          plan::format_cases(options.input));
+    return 0;
+  }
   return print_estimate(options, EstimatedStage::zero3, plan::format_zero3(options.input),
                         plan::estimate_zero3(options.input));
 }
@@ -265,10 +315,12 @@ int estimate_activations(EstimateOptions& options) {
   plan::TransformerShape shape = options.shape;
   if (!options.model.empty()) {
     const std::optional<plan::ModelPlan> model = take_model(options);
-    const auto of_model = plan::transformer_shape(model->spec);
+    const auto of_model = model ? plan::transformer_shape(model->spec) : std::nullopt;
     if (!of_model) {
       throw UserError(
-          fmt::format("--model {}: has no attention; the formula is a transformer's", options.model), 2);
+          fmt::format("--model {}: is no decoder with attention; the formula is such a transformer's",
+                      options.model),
+          2);
     }
     shape = *of_model;
     shape.batch_per_gpu = options.shape.batch_per_gpu;
@@ -320,7 +372,16 @@ void add_size_options(CLI::App& verb, EstimateOptions& options) {
       ->check(kAboveZero)
       ->capture_default_str();
   verb.add_option("--nodes", options.input.nodes, "Nodes")->check(kAboveZero)->capture_default_str();
-  verb.add_option("--model", options.model, "Model name or JSON file instead of numbers");
+  verb.add_option(
+      "--model", options.model,
+      "Instead of numbers: a model's name (gpt2-xl, t5-3b, ...) or JSON file; of encoder-decoders "
+      "transformers' config.json");
+  verb.add_option(
+      "--state-dict", options.weights,
+      "Instead of --params: a file of weights, whose size divided by --bytes-per-weight says how many");
+  verb.add_option("--bytes-per-weight", options.weight_bytes, "4: fp32, 2: 16-bit")
+      ->check(CLI::IsMember({1, 2, 4, 8}))
+      ->capture_default_str();
 }
 
 void add_formula_options(CLI::App& verb, EstimateOptions& options) {
@@ -383,6 +444,8 @@ void add_estimate(CLI::App& app, Action& action) {
   {
     auto [sub, options] = add("zero3", "DeepSpeed's ZeRO-3 estimate", estimate_zero3);
     add_formula_options(sub, options);
+    sub.add_flag("--cases", options.cases,
+                 "The documents' three cases of a GPU's memory in MB: nothing offloaded, all, the optimizer");
   }
   {
     auto [sub, options] =

@@ -14,6 +14,7 @@
 #include "app/cli/launch.h"
 #include "app/cli/made_runs.h"
 #include "app/cli/process.h"
+#include "app/cli/program_files.h"
 #include "app/cli/say.h"
 #include "app/cli/simulation.h"
 #include "app/cli/verb.h"
@@ -29,7 +30,7 @@ struct SimulateOptions {
   std::string model = "gpt3-6.7b";
   // Of a GPT given by its size; 0: not given.
   std::int64_t layers = 0, width = 0, heads = 0, context = 0, vocabulary = 0;
-  std::string config = (fs::path(source_root()) / "samples" / "zero3-bf16.json").string();
+  std::string config = (fs::path(data_root()) / "samples" / "zero3-bf16.json").string();
   std::vector<std::string> set;
   std::int64_t micro_steps = 0;  ///< 0: the configuration's
   std::string hardware = "h100";

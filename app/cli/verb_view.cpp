@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "app/cli/process.h"
+#include "app/cli/program_files.h"
 #include "app/cli/verb.h"
 
 namespace shardscope::cli {

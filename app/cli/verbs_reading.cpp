@@ -60,6 +60,13 @@ std::string how_it_ended(const store::Store& store, const store::RankRow& row) {
                                                 : std::string("did not say that it ended");
 }
 
+/// It ended properly, and nothing is damaged or missing: no event was dropped or lost on the way to it
+/// either.
+bool is_whole(const store::RecordingInfo& info, const store::Losses& losses) {
+  return info.complete && info.problems.empty() &&
+         losses.dropped + losses.lost_messages + losses.damaged_events + losses.absent_events == 0;
+}
+
 int print_info(const Reading& reading) {
   store::RecordingInfo info;
   const store::Store store = store::open_recording(reading.file, &info);
@@ -67,7 +74,7 @@ int print_info(const Reading& reading) {
   if (reading.json) {
     nlohmann::json out = {{"path", info.path},
                           {"format_version", info.format_version},
-                          {"complete", info.complete && info.problems.empty()},
+                          {"complete", is_whole(info, losses)},
                           {"chunks", info.chunks},
                           {"events", info.events},
                           {"file_bytes", info.file_bytes},
@@ -83,7 +90,7 @@ int print_info(const Reading& reading) {
         out["control"].push_back({{"at_ns", message.at_ns}, {"text", message.text}});
     }
     out["detail_lowered"] = store::detail_was_lowered(store.messages());
-    out["ends_without_begin"] = analysis::unmatched_ends_json(store.unbegun_ends());
+    out["unmatched_ends"] = analysis::unmatched_ends_json(store.unmatched_ends());
     if (store.has_tables()) {
       const auto& t = store.tables();
       out["run"] = {{"id", t.run_id},
@@ -126,7 +133,7 @@ int print_info(const Reading& reading) {
                               {"finished", rank.finished},
                               {"exit_code", rank.exit_code},
                               {"state", store::text_of(store::rank_end(store, rank))},
-                              {"last_words", rank.last_words}});
+                              {"exit_message", rank.exit_message}});
     }
     say_text(stdout, instrumentation::plain_json(analysis::to_text(out, 2)) + "\n");
     return 0;
@@ -136,9 +143,9 @@ int print_info(const Reading& reading) {
       info.format_version, static_cast<double>(info.file_bytes) / 1048576.0, info.chunks, info.events,
       info.events > 0 ? static_cast<double>(info.file_bytes) / static_cast<double>(info.events) : 0.0);
   say("{:<12} {}\n", "state",
-      !info.complete          ? "incomplete: the run was still going on or was cut off"
-      : info.problems.empty() ? "complete"
-                              : "ended properly; what is damaged or missing since follows");
+      !info.complete           ? "incomplete: the run was still going on or was cut off"
+      : is_whole(info, losses) ? "complete"
+                               : "ended properly; what is damaged or missing follows");
   if (store::detail_was_lowered(store.messages()))
     say("{:<12} lowered while the run went on: less was recorded from then on\n", "detail");
   for (const std::string& line : store::control_lines(store.messages())) say("{:<12} {}\n", "control", line);
@@ -147,8 +154,8 @@ int print_info(const Reading& reading) {
     say("{:<12} {}\n", "failed", failure);
   say("{:<12} {}{}\n", "events", store::text_of(losses),
       store.gaps().empty() ? "" : fmt::format("; {} gaps", store.gaps().size()));
-  if (const auto ends = store.unbegun_ends(); ends && !store::unbegun_by_rank(*ends).empty()) {
-    say("{:<12} nothing explains that these ended: {}\n", "", store::unbegun_by_rank(*ends));
+  if (const auto ends = store.unmatched_ends(); ends && !store::unmatched_ends_by_rank(*ends).empty()) {
+    say("{:<12} unexplained unmatched ends: {}\n", "", store::unmatched_ends_by_rank(*ends));
   }
   if (store.has_tables()) {
     const auto& t = store.tables();

@@ -40,7 +40,7 @@ struct Process {
   std::uint32_t user = 0, id = 0;
 };
 
-/// Over ipc libzmq tells an address that ends in ":user:group:process", as the kernel has them; else none.
+/// Over ipc libzmq reports an address that ends in ":user:group:process", as the kernel has them; else none.
 std::optional<Process> process_at(const std::string& address) {
   std::array<std::uint32_t, 3> numbers{};
   std::size_t end = address.size();
@@ -209,7 +209,7 @@ std::string AccessGuard::who(zmq::message_t& message) const {
     return std::string(text == nullptr ? "" : text);
   };
   std::string address = text_of("Peer-Address");
-  // The sockets take IPv6 as well, and tell IPv4 in its notation.
+  // The sockets take IPv6 as well, and give IPv4 addresses in its notation.
   if (constexpr std::string_view kMapped = "::ffff:"; address.starts_with(kMapped))
     address.erase(0, kMapped.size());
   const std::string right = text_of("User-Id");

@@ -1,6 +1,6 @@
 // Who may connect to a collector, and how many were refused. Answers libzmq's questions (ZAP, RFC 27): with
 // keys from the collector's list of public keys, of which each has one right and each socket asks for one;
-// without them everybody who speaks today's protocol (make_socket). Also counts peers whose handshake fails
+// without them every peer that speaks today's protocol (make_socket). Also counts peers whose handshake fails
 // earlier: without a key, with another protocol, with noise.
 #pragma once
 
@@ -20,9 +20,9 @@ namespace shardscope::collector {
 /// Used by the collector's thread.
 class AccessGuard {
  public:
-  /// Binds the handler, so before the sockets bind. Without a key everybody is let in.
+  /// Binds the handler, so before the sockets bind. Without a key every peer is accepted.
   AccessGuard(zmq::context_t& context, const std::optional<instrumentation::KeyFile>& key);
-  /// Without keys, over ipc: lets in processes of this process's user, and of root, which the kernel tells.
+  /// Without keys, over ipc: accepts processes of this process's user and of root; the kernel reports which.
   void admit_own_user() noexcept { own_user_only_ = true; }
   /// Follows the socket's handshakes. `name`: for what the guard says.
   void watch(zmq::context_t& context, zmq::socket_t& socket, const std::string& name);
@@ -36,12 +36,12 @@ class AccessGuard {
     std::string peer;  ///< address, where it is known
     std::string why;
   };
-  /// Answers what is waiting; returns who was refused since the last call. `now_s`: of a monotonic clock.
+  /// Answers pending requests; returns the peers refused since the last call. `now_s`: of a monotonic clock.
   [[nodiscard]] std::vector<Refusal> serve(double now_s);
-  /// Those of which only the time that has passed tells; asks no socket.
+  /// Those that count as refused only because their handshake timed out; reads no socket.
   [[nodiscard]] std::vector<Refusal> overdue(double now_s);
 
-  /// True if the sender of `message` may do `role`. Without keys everybody may everything.
+  /// True if the sender of `message` has `role`. Without keys every peer has every role.
   [[nodiscard]] bool may(zmq::message_t& message, instrumentation::KeyRole role) const;
   /// Who sent it, in words: "key 'anna' from 127.0.0.1".
   [[nodiscard]] std::string who(zmq::message_t& message) const;

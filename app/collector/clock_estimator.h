@@ -14,7 +14,7 @@ namespace shardscope::collector {
 /// sides (Cristian 1989), and so do collectives (collective_clocks.h). Of every few seconds the reading that
 /// says most is kept, apart for each side, and every line through them is a possible offset and drift
 /// (ClockBand). The estimate is the middle of what is possible with the drift that crystals have, the
-/// residual its distance to the furthest offset that is possible at all.
+/// residual its difference to the furthest offset that is possible at all.
 class ClockEstimator {
  public:
   /// Crystals are right to 100 parts in a million, and mostly better: seconds per second.
@@ -40,7 +40,7 @@ class ClockEstimator {
   [[nodiscard]] std::int64_t residual_ns(std::int64_t rank_ns) const;
   /// Between these the offset is near `rank_ns`. Only where known().
   [[nodiscard]] Bounds bounds(std::int64_t rank_ns) const;
-  /// Nanoseconds the rank's clock loses against the collector's per second; 0 until it can be told.
+  /// Nanoseconds the rank's clock loses against the collector's per second; 0 until it is known.
   [[nodiscard]] double drift_ns_per_s() const;
 
  private:

@@ -13,12 +13,12 @@ using instrumentation::Event;
 using instrumentation::EventKind;
 
 namespace {
-constexpr std::int64_t kUntold = INT64_MIN;
+constexpr std::int64_t kUnknown = INT64_MIN;
 /// A collective's end without `collective_entered` is a stamp on a GPU's stream: what its conversion to the
 /// host's clock may err by (half of what reading both clocks at once takes; runtime/device/cuda/stamper.h).
 constexpr std::int64_t kStamp_ns = 20'000;
-/// Between two that are watched, and for each rank: a window of the estimator sees a hundred, with 1,024
-/// ranks thirty.
+/// Time between two sampled collectives, and what each rank adds to it: a window of the estimator has a
+/// hundred samples, with 1,024 ranks thirty.
 constexpr double kEvery_s = 0.02, kEveryOfRank_s = 1e-4;
 
 /// Done only when every rank has brought its part.
@@ -45,119 +45,121 @@ bool among_all(instrumentation::CollectiveCode code) {
   return !code.known() || code.scope() == CollectiveScope::world;
 }
 
-/// Of a collective's begin, end or the moment at which all have come, which begin with the same fields.
+/// Of a collective's begin, its end or collective_entered: their first fields are the same.
 instrumentation::Fields<EventKind::collective_begin> fields_of(const Event& event) noexcept {
   return instrumentation::as<EventKind::collective_begin>(event);
 }
 }  // namespace
 
-void CollectiveMeetings::add(std::uint32_t rank, std::uint32_t world, std::span<const Event> events,
-                             std::int64_t to_node_ns, std::int64_t error_ns, double now_s) {
+void CollectiveClockSamples::add(std::uint32_t rank, std::uint32_t world, std::span<const Event> events,
+                                 std::int64_t to_node_ns, std::int64_t error_ns, double now_s) {
   if (rank >= world || !believable(to_node_ns) || !believable(error_ns)) return;
   for (const Event& event : events) {
     if (event.kind == EventKind::collective_begin) {
-      if (among_all(fields_of(event).code)) began(rank, world, event, to_node_ns, error_ns, now_s);
+      if (among_all(fields_of(event).code)) add_begin(rank, world, event, to_node_ns, error_ns, now_s);
     } else if (event.kind == EventKind::collective_entered) {
-      met(rank, event, to_node_ns, error_ns);
+      add_all_arrived(rank, event, to_node_ns, error_ns);
     } else if (event.kind == EventKind::collective_end && ends_after_all(fields_of(event).op) &&
                !fields_of(event).code.end_is_bound()) {
-      met(rank, event, to_node_ns, error_ns + kStamp_ns);
+      add_all_arrived(rank, event, to_node_ns, error_ns + kStamp_ns);
     }
   }
 }
 
-void CollectiveMeetings::began(std::uint32_t rank, std::uint32_t world, const Event& event,
-                               std::int64_t to_node_ns, std::int64_t error_ns, double now_s) {
+void CollectiveClockSamples::add_begin(std::uint32_t rank, std::uint32_t world, const Event& event,
+                                       std::int64_t to_node_ns, std::int64_t error_ns, double now_s) {
   const auto at = static_cast<std::int64_t>(event.ticks);
   if (!believable(at)) return;
-  Watched* watched = find(fields_of(event).sequence);
-  // One that another rank has been through before could wait in vain for it.
-  const bool first = !heard_ || static_cast<std::int32_t>(fields_of(event).sequence - newest_) > 0;
+  Slot* slot = find(fields_of(event).sequence);
+  // One that another rank has completed before would wait for that rank until it times out.
+  const bool first = !any_seen_ || static_cast<std::int32_t>(fields_of(event).sequence - newest_) > 0;
   if (first) {
-    heard_ = true;
+    any_seen_ = true;
     newest_ = fields_of(event).sequence;
-    if (watched == nullptr && now_s - admitted_s_ >= kEvery_s + kEveryOfRank_s * world) watched = room(now_s);
-    if (watched != nullptr && !watched->in_use) {
+    if (slot == nullptr && now_s - admitted_s_ >= kEvery_s + kEveryOfRank_s * world) slot = free_slot(now_s);
+    if (slot != nullptr && !slot->in_use) {
       admitted_s_ = now_s;
-      watched->sequence = fields_of(event).sequence;
-      watched->op = fields_of(event).op;
-      watched->in_use = true;
-      watched->since_s = now_s;
-      watched->missing = world;
-      watched->of_ranks.assign(world, {kUntold, kUntold, 0});
-      mark();
+      slot->sequence = fields_of(event).sequence;
+      slot->op = fields_of(event).op;
+      slot->in_use = true;
+      slot->since_s = now_s;
+      slot->missing = world;
+      slot->of_ranks.assign(world, {kUnknown, kUnknown, 0});
+      update_marks();
     }
   }
-  if (watched == nullptr || watched->op != fields_of(event).op || watched->of_ranks.size() != world) return;
-  Meeting& meeting = watched->of_ranks[rank];
-  if (meeting.came_ns != kUntold) return;
-  meeting.came_ns = at + to_node_ns;
-  meeting.error_ns = error_ns;
+  if (slot == nullptr || slot->op != fields_of(event).op || slot->of_ranks.size() != world) return;
+  CollectiveSample& sample = slot->of_ranks[rank];
+  if (sample.begin_ns != kUnknown) return;
+  sample.begin_ns = at + to_node_ns;
+  sample.error_ns = error_ns;
 }
 
-void CollectiveMeetings::met(std::uint32_t rank, const Event& event, std::int64_t to_node_ns,
-                             std::int64_t error_ns) {
-  Watched* watched = find(fields_of(event).sequence);
-  if (watched == nullptr || watched->op != fields_of(event).op || rank >= watched->of_ranks.size()) return;
-  Meeting& meeting = watched->of_ranks[rank];
+void CollectiveClockSamples::add_all_arrived(std::uint32_t rank, const Event& event, std::int64_t to_node_ns,
+                                             std::int64_t error_ns) {
+  Slot* slot = find(fields_of(event).sequence);
+  if (slot == nullptr || slot->op != fields_of(event).op || rank >= slot->of_ranks.size()) return;
+  CollectiveSample& sample = slot->of_ranks[rank];
   const auto at = static_cast<std::int64_t>(event.ticks);
-  if (meeting.came_ns == kUntold || meeting.met_ns != kUntold || !believable(at) ||
-      at + to_node_ns < meeting.came_ns) {
+  if (sample.begin_ns == kUnknown || sample.all_arrived_ns != kUnknown || !believable(at) ||
+      at + to_node_ns < sample.begin_ns) {
     return;
   }
-  meeting.met_ns = at + to_node_ns;
-  meeting.error_ns = std::max(meeting.error_ns, error_ns);
-  --watched->missing;
+  sample.all_arrived_ns = at + to_node_ns;
+  sample.error_ns = std::max(sample.error_ns, error_ns);
+  --slot->missing;
 }
 
-void CollectiveMeetings::mark() noexcept {
+void CollectiveClockSamples::update_marks() noexcept {
   marks_ = 0;
-  for (const Watched& w : watched_) {
-    if (w.in_use) marks_ |= std::uint64_t{1} << w.sequence % 64;
+  for (const Slot& slot : slots_) {
+    if (slot.in_use) marks_ |= std::uint64_t{1} << slot.sequence % 64;
   }
 }
 
-CollectiveMeetings::Watched* CollectiveMeetings::find(std::uint32_t sequence) {
+CollectiveClockSamples::Slot* CollectiveClockSamples::find(std::uint32_t sequence) {
   if ((marks_ >> sequence % 64 & 1U) == 0) return nullptr;
-  const auto at = std::find_if(watched_.begin(), watched_.end(),
-                               [&](const Watched& w) { return w.in_use && w.sequence == sequence; });
-  return at == watched_.end() ? nullptr : &*at;
+  const auto at = std::find_if(slots_.begin(), slots_.end(),
+                               [&](const Slot& slot) { return slot.in_use && slot.sequence == sequence; });
+  return at == slots_.end() ? nullptr : &*at;
 }
 
-CollectiveMeetings::Watched* CollectiveMeetings::room(double now_s) {
-  for (Watched& w : watched_) {
-    if (w.in_use && w.missing != 0 && now_s - w.since_s > kPatience_s) w.in_use = false;
-    if (!w.in_use) return &w;
+CollectiveClockSamples::Slot* CollectiveClockSamples::free_slot(double now_s) {
+  for (Slot& slot : slots_) {
+    if (slot.in_use && slot.missing != 0 && now_s - slot.since_s > kTimeout_s) slot.in_use = false;
+    if (!slot.in_use) return &slot;
   }
   return nullptr;
 }
 
-std::optional<std::vector<Meeting>> CollectiveMeetings::take() {
-  for (Watched& w : watched_) {
-    if (!w.in_use || w.missing != 0) continue;
-    w.in_use = false;
-    mark();
-    return std::move(w.of_ranks);
+std::optional<std::vector<CollectiveSample>> CollectiveClockSamples::take() {
+  for (Slot& slot : slots_) {
+    if (!slot.in_use || slot.missing != 0) continue;
+    slot.in_use = false;
+    update_marks();
+    return std::move(slot.of_ranks);
   }
   return std::nullopt;
 }
 
-std::size_t refine_clocks(std::span<const Meeting> meetings, std::span<ClockEstimator* const> clocks) {
-  std::int64_t all_came = INT64_MIN;   // not before, on the collector's clock
-  std::int64_t first_met = INT64_MAX;  // not after
-  for (std::size_t i = 0; i < meetings.size(); ++i) {
+std::size_t refine_clocks(std::span<const CollectiveSample> samples,
+                          std::span<ClockEstimator* const> clocks) {
+  std::int64_t all_begun = INT64_MIN;   // not before, on the collector's clock
+  std::int64_t first_past = INT64_MAX;  // not after
+  for (std::size_t i = 0; i < samples.size(); ++i) {
     if (clocks[i] == nullptr || !clocks[i]->known()) continue;
-    const Meeting& m = meetings[i];
-    all_came = std::max(all_came, m.came_ns + clocks[i]->bounds(m.came_ns).low_ns - m.error_ns);
-    first_met = std::min(first_met, m.met_ns + clocks[i]->bounds(m.met_ns).high_ns + m.error_ns);
+    const CollectiveSample& m = samples[i];
+    all_begun = std::max(all_begun, m.begin_ns + clocks[i]->bounds(m.begin_ns).low_ns - m.error_ns);
+    first_past =
+        std::min(first_past, m.all_arrived_ns + clocks[i]->bounds(m.all_arrived_ns).high_ns + m.error_ns);
   }
-  if (all_came == INT64_MIN) return 0;
+  if (all_begun == INT64_MIN) return 0;
   std::size_t contradictions = 0;
-  for (std::size_t i = 0; i < meetings.size(); ++i) {
+  for (std::size_t i = 0; i < samples.size(); ++i) {
     if (clocks[i] == nullptr || !clocks[i]->known() || clocks[i]->is_same_clock()) continue;
-    const Meeting& m = meetings[i];
-    contradictions += !clocks[i]->refine(m.met_ns, all_came - m.met_ns - m.error_ns, m.came_ns,
-                                         first_met - m.came_ns + m.error_ns);
+    const CollectiveSample& m = samples[i];
+    contradictions += !clocks[i]->refine(m.all_arrived_ns, all_begun - m.all_arrived_ns - m.error_ns,
+                                         m.begin_ns, first_past - m.begin_ns + m.error_ns);
   }
   return contradictions;
 }

@@ -125,7 +125,7 @@ void Collector::stop() {
   s.stopping.store(true);
   s.sockets.wake.signal();
   s.thread.join();
-  s.local_keys.reset();  // before the sockets close: who comes back looks there
+  s.local_keys.reset();  // before the sockets close: a rank that reconnects looks there
 }
 
 void Collector::note_exit(std::uint32_t rank, std::int32_t exit_code) {
@@ -168,7 +168,7 @@ void Collector::State::run() {
       reject("internal", "the collector", error.what());
     }
     if (!stopping.load()) continue;
-    // What has arrived is still taken in and passed on, and viewers get a moment to fetch it.
+    // What has arrived is still received and passed on, and viewers get a moment to fetch it.
     const double now = now_s();
     if (leave_at == 0) {
       leave(now);
@@ -177,7 +177,7 @@ void Collector::State::run() {
     }
     if (upstream && !upstream->drained() && now < upstream_until) continue;
     if (!recorder->settle(kSettle_s)) {
-      // The end is not told before what came before it is there to be fetched.
+      // The end is not published before everything that came before it can be fetched.
       leave_at = std::max(leave_at, now + kLastLook_s);
       continue;
     }
@@ -199,7 +199,7 @@ void Collector::State::take_exits() {
     lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
     rank.row.exit_code = exit_code;
     rank.row_dirty = true;
-    rank.row_told_s = -1e300;
+    rank.row_sent_s = -1e300;
   }
 }
 
@@ -207,9 +207,10 @@ void Collector::State::leave(double now) {
   take_exits();
   for (auto& [id, rank] : ranks) {
     while (rank.pending()) flush(rank);
-    if (rank.unconfirmed() != 0) confirm(rank);  // what is recorded here need not go to whoever comes next
+    if (rank.unconfirmed() != 0)
+      confirm(rank);  // what is recorded here need not be sent to the next collector
   }
-  tell_rows(now, true);
+  publish_rows(now, true);
   ++revision;
 }
 
@@ -217,11 +218,12 @@ void Collector::State::turn() {
   // What there is no room for is not waited for: the recorder wakes this thread when it has got on. It may
   // just have done so: then the next turn comes a little later.
   const bool full = intake_full();
-  news_wanted.store(full || watched == Watch::somebody, std::memory_order_relaxed);
+  news_wanted.store(full || watched == Watch::active, std::memory_order_relaxed);
   const double rest_s = std::min(pace.turn_s, next_commit_s - now_s());
-  const CollectorSockets::Ready ready = sockets.wait(
-      full ? pace_of(Watch::somebody, 0).turn_s : rest_s,
-      full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::hear, upstream ? &*upstream : nullptr);
+  const CollectorSockets::Ready ready =
+      sockets.wait(full ? pace_of(Watch::active, 0).turn_s : rest_s,
+                   full ? CollectorSockets::Ranks::wait : CollectorSockets::Ranks::receive,
+                   upstream ? &*upstream : nullptr);
   notice_standstill(now_s());
   if (ready.doors) {
     sockets.watch->attend();
@@ -235,20 +237,20 @@ void Collector::State::turn() {
   const double now = now_s();
   // What goes over every rank is not done with every message: a thousand ranks would be all it does. But a
   // viewer that comes is noticed at once.
-  if (now >= next_round_s || (ready.view && watched == Watch::nobody)) {
+  if (now >= next_round_s || (ready.view && watched == Watch::idle)) {
     find_pace(now);
     sockets.watch->set_ranks(ranks.size());
     next_round_s =
         now + std::clamp(kRoundPerRank_s * static_cast<double>(ranks.size()), 0.001, kLongestRound_s);
     flush_due(now);
     look_after_ranks(now);
-    tell_rows(now, false);
+    publish_rows(now, false);
   }
   take_exits();
   pauses.tick(now);
   send_commands();
-  tell_control(now);
-  tell_end(now);
+  publish_control(now);
+  publish_end(now);
   if (viewers->serve(now)) sockets.view_used();
   std::uint64_t flooding = 0;
   {
@@ -262,7 +264,7 @@ void Collector::State::turn() {
   commit_recording(now);
 }
 
-/// Whoever seems to have been silent meanwhile has only not been heard.
+/// Ranks and viewers that seem to have been silent meanwhile were only not received.
 void Collector::State::notice_standstill(double now) {
   const double gap = now - std::exchange(turned_s, now);
   if (gap < kStandstill_s || gap == now) return;
@@ -270,16 +272,15 @@ void Collector::State::notice_standstill(double now) {
     const std::lock_guard lock(status_mutex);
     status.stood_still_s += gap;
   }
-  for (auto& [id, rank] : ranks) rank.control_heard_s += gap;
-  for (auto& [id, node] : nodes) node.heard_s += gap;
+  for (auto& [id, rank] : ranks) rank.last_control_s += gap;
+  for (auto& [id, node] : nodes) node.last_message_s += gap;
   viewers->forgive(gap);
   std::array<char, 32> seconds{};
   std::snprintf(seconds.data(), seconds.size(), "%.1f s", gap);
   say(0, clock_now(), Severity::warning,
       std::string("the collector stood still for ") + seconds.data() +
           " (stopped, or kept from running); what the ranks have kept meanwhile comes now, and what they had "
-          "no "
-          "room for is counted as dropped");
+          "no room for is counted as dropped");
 }
 
 void Collector::State::find_pace(double now) {
@@ -287,52 +288,52 @@ void Collector::State::find_pace(double now) {
     const RankSession& rank = entry.second;
     return (rank.row.connected && !rank.row.finished && !rank.settled()) || rank.row.gate.holding;
   };
-  const bool wanted = stopping.load() || upstream || told.paused || told.pausing ||
+  const bool wanted = stopping.load() || upstream || published_control.paused || published_control.pausing ||
                       viewers->viewers(now) != 0 || std::any_of(ranks.begin(), ranks.end(), settling);
-  const Watch before = std::exchange(watched, wanted ? Watch::somebody : Watch::nobody);
+  const Watch before = std::exchange(watched, wanted ? Watch::active : Watch::idle);
   pace = pace_of(watched, ranks.size());
   if (before == watched) return;
-  // Ranks hear of it at once: whoever has come is not to wait for a long look to end.
+  // Ranks get the new interval at once: a viewer that has just come should not wait for the long one to end.
   for (auto& [id, rank] : ranks) rank.next_ping_s = std::min(rank.next_ping_s, now);
 }
 
-void Collector::State::tell_control(double now) {
+void Collector::State::publish_control(double now) {
   const ControlState control_now = pauses.control(now);
-  if (control_now.paused != told.paused || control_now.pausing != told.pausing ||
-      control_now.note != told.note || control_now.gate != told.gate) {
-    if (control_now.note != told.note && !control_now.note.empty()) {
+  if (control_now.paused != published_control.paused || control_now.pausing != published_control.pausing ||
+      control_now.note != published_control.note || control_now.gate != published_control.gate) {
+    if (control_now.note != published_control.note && !control_now.note.empty()) {
       say(0, clock_now(), Severity::warning, control_now.note);
     }
-    told = control_now;
+    published_control = control_now;
     ++revision;
   }
 }
 
-/// The end is told once all that came before it is there to be fetched. A run goes on after it only when a
+/// The end is published once all that came before it can be fetched. A run goes on after it only when a
 /// rank comes back.
-void Collector::State::tell_end(double now) {
+void Collector::State::publish_end(double now) {
   bool over = stopping.load() || all_gone.load();
   {
     const std::lock_guard lock(status_mutex);
     over = over || status.finished;
   }
-  if (over == told_end) return;
+  if (over == end_published) return;
   if (over) {
-    tell_rows(now, true);  // ranks' last words among it
+    publish_rows(now, true);  // with the ranks' exit messages
     if (!recorder->idle()) return;
   }
-  told_end = over;
+  end_published = over;
   ++revision;
 }
 
-void Collector::State::tell_rows(double now, bool all) {
-  if (!run_known) return;  // who has only greeted may be of another run
+void Collector::State::publish_rows(double now, bool all) {
+  if (!run_known) return;  // a rank that has only said hello may be of another run
   for (auto& [id, rank] : ranks) {
-    if (!rank.row_dirty || (!all && now - rank.row_told_s < pace.row_s)) continue;
+    if (!rank.row_dirty || (!all && now - rank.row_sent_s < pace.row_s)) continue;
     rank.row_dirty = false;
-    rank.row_told_s = now;
+    rank.row_sent_s = now;
     rank.revision = ++revision;
-    // A recorder that is far behind hears of the counters later.
+    // A recorder that is far behind gets the counters later.
     if (!all && recorder->queued_bytes() > options.intake_bytes / 2) {
       rank.row_dirty = true;
       continue;

@@ -17,7 +17,7 @@ namespace shardscope::collector {
 /// What viewers may cost. Each gets a reply once it has the one before.
 struct ViewerLimits {
   std::size_t bytes = 64U << 20;  ///< of replies that have not been received, of all viewers together
-  double patience_s = 10;         ///< who has not received a reply by then is cut off ...
+  double patience_s = 10;         ///< a viewer that has not received a reply by then is cut off ...
   double bytes_per_s = 64 << 10;  ///< ... and so much later for a long one
 };
 
@@ -25,12 +25,12 @@ struct CollectorOptions {
   std::string listen =
       "tcp://127.0.0.1:5711";  ///< ranks; viewers and control use the next two ports. Port 0: any
   std::string record_path;     ///< empty: no recording
-  std::string run_id;          ///< the only run that is taken in; empty: the first that publishes anything
+  std::string run_id;          ///< the only run that is received; empty: the first that publishes anything
   double lease_s = 10;
   /// Key file, or a folder made by `shardscope keys`. Empty: on the loopback keys that programs of this user
   /// find by themselves (instrumentation/local_keys.h), over ipc whoever this user is.
   std::string keys;
-  bool insecure = false;     ///< without keys: everybody who reaches it can read and control the run
+  bool insecure = false;     ///< without keys: whoever reaches it can read and control the run
   std::string upstream;      ///< collector above: what the ranks publish is passed on to it; empty: none
   std::string upstream_key;  ///< publishing key for it (instrumentation::Credentials)
   double linger_s = 10;      ///< at the end, for the collector above to take the rest
@@ -84,7 +84,7 @@ class Collector {
   [[nodiscard]] CollectorStatus status() const;
   /// Runs `reader` with the collector's own store, of totals, while nothing changes it (terminal progress).
   void read(const std::function<void(const store::Store&)>& reader) const;
-  /// How a rank's process ended, by who started it: 128 + signal, or its exit code. Of a rank that said
+  /// How a rank's process ended, from the launcher: 128 + signal, or its exit code. Of a rank that said
   /// itself that it ended nothing changes.
   void note_exit(std::uint32_t rank, std::int32_t exit_code);
   /// The processes of all ranks have ended, though some did not report it: viewers learn that the run is

@@ -1,4 +1,4 @@
-// How often the collector does what nobody waits for. Each of its turns takes a core from whoever computes
+// How often the collector does work that no viewer waits for. Each of its rounds takes a core from the ranks
 // there, and each small chunk is compressed, written and indexed again once enough of them make a block; so
 // while nobody looks, turns are rare and chunks are large. Pure.
 #pragma once
@@ -12,21 +12,21 @@
 namespace shardscope::collector {
 
 struct CollectorPace {
-  double turn_s = 0;          ///< longest time without a turn; what arrives is taken in at once
+  double turn_s = 0;          ///< longest time without a round; what arrives is received at once
   double chunk_age_s = 0;     ///< after it the pending events of a rank become a chunk, however few they are
   double row_s = 0;           ///< least time between two rows of a rank's counters
-  std::uint16_t look_ms = 0;  ///< what ranks are told of how often to publish (wire::Ping)
+  std::uint16_t look_ms = 0;  ///< how often ranks are asked to publish (wire::Ping)
 };
 
-/// Who would notice if the collector took its time.
+/// Whether something waits for what the collector has received: active rounds are short, idle ones rare.
 enum class Watch : std::uint8_t {
-  nobody,    ///< it only records
-  somebody,  ///< a viewer is there, ranks are being paused, clocks are being compared, the end has come
+  idle,    ///< it only records
+  active,  ///< a viewer is there, ranks are being paused, clocks are being compared, the end has come
 };
 
 [[nodiscard]] inline CollectorPace pace_of(Watch watch, std::size_t ranks) noexcept {
   // As old as what a crash loses anyway: that often a recording is committed.
-  if (watch == Watch::nobody)
+  if (watch == Watch::idle)
     return {0.25, 0.5, 0.5, static_cast<std::uint16_t>(instrumentation::DrainPace::kUnwatched.count())};
   // Few ranks: fluent. Many: larger chunks, which compress and index better.
   return {0.02, std::clamp(0.05 * static_cast<double>(ranks) / 16, 0.05, 0.5), 0.2, 0};

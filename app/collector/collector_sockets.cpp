@@ -81,8 +81,8 @@ CollectorSockets::Ready CollectorSockets::wait(double timeout_s, Ranks ranks, Up
   if (upstream != nullptr) upstream->add_to(upstream_items_);
   // Up to the next millisecond: what is due a moment later is not to be waited for in many turns.
   const std::chrono::milliseconds timeout(static_cast<int>(std::ceil(std::max(timeout_s, 0.0) * 1e3)));
-  const bool woken =
-      poll_.wait(timeout, wake.fd(), upstream_items_, ranks == Ranks::hear ? SocketPoll::kNone : pull_item_);
+  const bool woken = poll_.wait(timeout, wake.fd(), upstream_items_,
+                                ranks == Ranks::receive ? SocketPoll::kNone : pull_item_);
   if (woken) wake.clear();
   return {poll_.readable(control_item_), poll_.readable(view_item_), poll_.readable(pull_item_),
           guard.readable(poll_)};

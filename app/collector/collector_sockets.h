@@ -23,9 +23,9 @@ struct CollectorSockets {
   void listen(const std::string& endpoint);
   /// Takes the next message that a rank has published, without waiting. False: there is none.
   [[nodiscard]] bool receive_published(zmq::message_t& message);
-  /// What ranks publish is heard, or has to wait where it is.
-  enum class Ranks : std::uint8_t { hear, wait };
-  /// Where there is something to receive. What is not read now is told of again.
+  /// Whether messages of ranks are received, or wait in the socket.
+  enum class Ranks : std::uint8_t { receive, wait };
+  /// The sockets that have something to receive. What is not read now is reported again.
   struct Ready {
     bool control = false, view = false, published = false;
     bool doors = false;  ///< a connection to let in, or one that was refused
@@ -59,7 +59,7 @@ struct Routed {
   bool whole = false;  ///< there was a body; further frames are not ours and are left out
 };
 
-/// Takes the next message off `socket` without waiting; `watch` hears what was taken. False: there is none.
+/// Receives the next message of `socket` without waiting, and notes it in `watch`. False: there is none.
 [[nodiscard]] bool receive(zmq::socket_t& socket, Routed& message, ConnectionWatch& watch);
 
 }  // namespace shardscope::collector

@@ -1,9 +1,9 @@
-// The inside of a Collector, shared by the files that make it up and by nobody else:
-//   collector.cpp         its life and its turns
+// The inside of a Collector, shared by the files that implement it and by no other:
+//   collector.cpp         start, event loop, end
 //   rank_intake.cpp       what ranks publish: order, tables, events cut into chunks
-//   rank_control.cpp      what ranks and the collector say to each other: hello, clocks, commands, liveness
+//   rank_control.cpp      control messages of ranks: hello, clocks, commands, liveness
 //   node_control.cpp      the same between collectors of a chain
-//   collector_views.cpp   viewers: their requests, and what they are told besides the log
+//   collector_views.cpp   viewers: their requests, and what replies have besides the log
 #pragma once
 
 #include <atomic>
@@ -47,20 +47,20 @@ struct Collector::State {
 
   // The collector's thread.
   // [Note: which run it is]
-  // A greeting costs nothing: whoever sends a stray one must not keep the real ranks out. So until something
+  // Anyone can send a hello: a stray one must not keep the real ranks out. So until something
   // has been published a run is only supposed, and it is the one that publishes its tables or events first,
   // unless the user has said which it is. In the same way the tables say how many ranks there are, and a
   // process has a rank's place while it publishes.
   wire::Header header;       ///< of what the collector says; run id as it is supposed or known
   bool run_known = false;    ///< ... by the user, or by what was published
   bool world_known = false;  ///< `world` is of tables
-  std::map<std::string, double> refused_runs;  ///< control identity -> when it was last told why
+  std::map<std::string, double> refused_runs;  ///< control identity -> when it was last sent the reason
   std::map<std::uint32_t, RankSession> ranks;
-  /// A node's collector. Its clock is the one that its ranks' times are told on.
+  /// A node's collector. The times of its ranks are on its clock.
   struct Node {
     std::string host, route;
     ClockEstimator clock;
-    double heard_s = 0, next_ping_s = 0;
+    double last_message_s = 0, next_ping_s = 0;
     std::uint32_t pings = 0;
     bool gone = false;
   };
@@ -81,17 +81,17 @@ struct Collector::State {
   std::optional<ViewServer> viewers;
   std::string clock_id, host;  ///< of this machine
   std::uint64_t revision = 1;
-  bool told_end = false;                     ///< viewers know, or are about to, that nothing more comes
-  ControlState told;                         ///< control state of the last revision
+  bool end_published = false;                ///< viewers know, or are about to, that nothing more comes
+  ControlState published_control;            ///< control state of the last revision
   std::map<std::string, double> complaints;  ///< kind of rejection -> when last said
   double next_commit_s = 0, next_liveness_s = 0, next_round_s = 0;
-  double turned_s = 0;              ///< end of the last turn
-  Watch watched = Watch::somebody;  ///< as of the last round over the ranks
-  CollectorPace pace = pace_of(Watch::somebody, 0);
+  double turned_s = 0;            ///< end of the last turn
+  Watch watched = Watch::active;  ///< as of the last round over the ranks
+  CollectorPace pace = pace_of(Watch::active, 0);
   /// Some thing recorded is waited for: by a viewer, or by ranks that had no room. Read by the recorder.
   std::atomic<bool> news_wanted{true};
   std::uint64_t ping_id = 0;
-  CollectiveMeetings meetings;
+  CollectiveClockSamples clock_samples;
   bool clocks_differ = false;  ///< some rank's is not this machine's
   GateComparison gates;
   std::vector<std::string> module_paths;  ///< for texts about gates; few models have more than are kept
@@ -104,23 +104,23 @@ struct Collector::State {
 
   RankSession& session(std::uint32_t rank) { return ranks.try_emplace(rank, rank).first->second; }
 
-  // Its life and its turns.
-  void admit();  ///< listens, and says how one is let in
+  // The event loop: turn() once per round.
+  void admit();  ///< listens, and prints how to connect
   void run();
   void turn();
   void take_exits();
   void find_pace(double now);
   void notice_standstill(double now);
-  void tell_control(double now);
-  void tell_rows(double now, bool all);
+  void publish_control(double now);
+  void publish_rows(double now, bool all);
   void commit_recording(double now);
   void finish_recording();
   void say(std::uint32_t rank, std::int64_t at_ns, Severity severity, const std::string& text);
   void count_refused(const std::vector<AccessGuard::Refusal>& refusals);
   void complain(const std::string& kind, const std::string& text);
   void reject(const std::string& kind, const std::string& who, const std::string& why);
-  enum class Heard : std::uint8_t { greeting, published };
-  [[nodiscard]] bool run_id_fits(const wire::Header& from, Heard how);
+  enum class Proof : std::uint8_t { greeting, published };
+  [[nodiscard]] bool run_id_fits(const wire::Header& from, Proof proof);
   void forget_greetings();
   void forget_unpublished();
   void refuse(const std::string& route, const wire::Header& to, const std::string& why);
@@ -128,7 +128,7 @@ struct Collector::State {
 
   void start_upstream();
   void pass_upstream();
-  void tell_end(double now);
+  void publish_end(double now);
   void leave(double now);  ///< begins the end: everything pending goes to the recorder
 
   // What ranks publish.
@@ -148,7 +148,7 @@ struct Collector::State {
   }
   void flush_due(double now);
   [[nodiscard]] std::size_t intake_bytes() const noexcept;  ///< arrived and not recorded
-  /// Nothing more is taken in for now: the recorder has enough to do, or there is nothing left that may be
+  /// Nothing more is received for now: the recorder has enough to do, or there is nothing left that may be
   /// shed on the way to the collector above.
   [[nodiscard]] bool intake_full() const noexcept {
     return intake_bytes() > options.intake_bytes || (upstream && upstream->full());
@@ -185,7 +185,7 @@ struct Collector::State {
   void start_views();
   void say_command(const wire::ViewCommand& command);
   std::string sender;  ///< of the viewer's message that is being looked at
-  int detail = -1;     ///< as a rank last said, or was told
+  int detail = -1;     ///< as a rank last reported it, or was asked for it
   void receive_views();
   void fill(wire::ViewReply& reply, std::uint64_t known) const;
 };

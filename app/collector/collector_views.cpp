@@ -1,4 +1,4 @@
-// What viewers ask of the collector and what they are told.
+// Requests of viewers and the collector's replies.
 #include <array>
 #include <utility>
 
@@ -84,6 +84,8 @@ void Collector::State::say_command(const wire::ViewCommand& command) {
     if (lower) severity = Severity::warning;
     text = lower ? std::string(store::kDetailLowered) : text + "detail set";
     text += (before < 0 ? "" : " from " + name_of(before)) + " to " + name_of(detail);
+  } else if (command.kind == Kind::ask) {
+    text += "where every thread is was asked for";
   } else if (command.kind == Kind::pause) {
     text += "a pause was asked for";
   } else if (command.rule.kind == instrumentation::StopRule::Kind::never) {
@@ -128,7 +130,7 @@ void Collector::State::fill(wire::ViewReply& reply, std::uint64_t known) const {
   reply.note = control_now.note;
   {
     const std::lock_guard lock(status_mutex);
-    reply.finished = told_end;
+    reply.finished = end_published;
     reply.exit_code = status.exit_code;
   }
   for (const auto& [id, rank] : ranks) {
@@ -141,7 +143,7 @@ void Collector::State::fill(wire::ViewReply& reply, std::uint64_t known) const {
     state.exit_code = row.exit_code;
     state.pid = row.pid;
     state.host = row.host;
-    state.last_words = row.last_words;
+    state.exit_message = row.exit_message;
     state.events = row.events;
     state.dropped = row.dropped;
     state.lost_messages = row.lost_messages;

@@ -23,8 +23,8 @@ namespace shardscope::collector {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{25};
-/// While nobody is connected; attend() ends it. Should the collector's thread be kept from calling that, this
-/// bounds for how long.
+/// While no peer is connected; attend() ends it. Should the collector's thread be kept from calling that,
+/// this bounds for how long.
 constexpr std::chrono::milliseconds kAloneEvery{1000};
 /// Without any growth; keeps the counts of taken bytes with their connections.
 constexpr int kIdleLooks = 200;
@@ -128,7 +128,7 @@ void ConnectionWatch::attend() {
   wake_.notify_one();
 }
 
-bool ConnectionWatch::anybody() const {
+bool ConnectionWatch::any_connected() const {
   return std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) { return entry.second.port >= 0; });
 }
 
@@ -163,7 +163,7 @@ void ConnectionWatch::run() {
     // Memory that was free already does not count: what is looked for is growth.
     if (resident >= resident_before + kGrowth || ++idle >= kIdleLooks) {
       look(resident_before == 0 ? 0 : resident - std::min(resident, resident_before));
-      alone = !anybody();
+      alone = !any_connected();
       resident_before = resident;
       idle = 0;
     } else if (resident < resident_before) {
@@ -281,7 +281,8 @@ void ConnectionWatch::cut_where_too_much() {
   }
   const std::size_t limit = limits_.in_all + ranks_.load(std::memory_order_relaxed) * limits_.rank;
   if (sum <= limit) return;
-  // Whoever has never sent a whole message first, then who holds most. A rank comes back and sends again.
+  // Peers that have never sent a whole message first, then those that hold most. A rank reconnects and
+  // resends.
   std::sort(holding.begin(), holding.end(), [](const Entry& a, const Entry& b) {
     if (a->second.spoke != b->second.spoke) return !a->second.spoke;
     return a->second.held > b->second.held;

@@ -1,6 +1,6 @@
 // Connections of the collector's peers, as the kernel knows them. libzmq bounds what it keeps of a peer by
 // whole messages: the frames of one that never ends are counted by nothing, before and after a handshake, and
-// a socket cannot be told to leave one peer. What a peer has sent and nobody has taken is known to the
+// a socket has no call that disconnects one peer. What a peer has sent and nobody has taken is known to the
 // kernel, and a connection that is shut down there is dropped by libzmq with all that it kept for it.
 #pragma once
 
@@ -41,7 +41,7 @@ bool cut(const Connection& connection) noexcept;
 // of these now and then, and begins anew with the next message that is taken; limits are of many looks.
 
 /// Bounds what libzmq holds of messages that are not whole, or not taken yet. A thread of its own, since
-/// whoever takes messages may be slower than who sends them.
+/// the receiver may be slower than the sender.
 class ConnectionWatch {
  public:
   struct Limits {
@@ -65,7 +65,7 @@ class ConnectionWatch {
 
   /// A frame that was taken from a socket. Any thread.
   void delivered(zmq::message_t& frame) noexcept;
-  /// Somebody may have connected: it looks often from here on, until nobody is connected. Any thread.
+  /// A peer may have connected: polls often from here on, until none is connected. Any thread.
   void attend();
   void set_ranks(std::size_t ranks) noexcept { ranks_.store(ranks, std::memory_order_relaxed); }
   /// Connections cut off so far. Any thread.
@@ -88,7 +88,7 @@ class ConnectionWatch {
   void look_at(int descriptor);
   void estimate(std::size_t growth);
   [[nodiscard]] int port_of(int descriptor) const noexcept;
-  [[nodiscard]] bool anybody() const;
+  [[nodiscard]] bool any_connected() const;
   void cut_where_too_much();
   void cut_off(std::map<std::uint64_t, Peer>::iterator peer);
 
@@ -99,7 +99,7 @@ class ConnectionWatch {
   std::vector<std::uint64_t> taken_before_;              ///< at the last look
   std::map<std::uint64_t, Peer> peers_;                  ///< by cookie
   std::vector<Peer*> waiting_;                           ///< of this look: those that estimate() is of
-  std::vector<Peer*> quiet_;                             ///< and those it is of where nobody waits
+  std::vector<Peer*> quiet_;                             ///< and of those without a message to receive
   std::atomic<std::size_t> ranks_{0};
   std::atomic<std::uint64_t> cut_off_{0};
   std::mutex mutex_;

@@ -17,19 +17,19 @@ class Handshakes {
   static constexpr double kOver_s = 12;
 
   void accepted(int connection, double now_s) { open_[connection] = now_s; }
-  /// One was let in, or was told that it is not: nothing is left to find out about it.
+  /// One was accepted, or was sent the reason why it is not: its outcome is known.
   void resolved() {
     ++resolved_;
     settle();
   }
-  /// Of which libzmq tells; disconnected() of the same connection follows.
+  /// libzmq reported a failed handshake; disconnected() of the same connection follows.
   void failed() { failed_ = true; }
-  /// True if the connection was never let in, and nothing told of it.
+  /// True if the connection was never accepted, and its failure was not reported.
   [[nodiscard]] bool disconnected(int connection) {
-    const bool told = failed_;
+    const bool reported = failed_;
     failed_ = false;
     if (open_.erase(connection) == 0) return false;
-    if (told) {
+    if (reported) {
       settle();
       return false;
     }
@@ -38,7 +38,7 @@ class Handshakes {
     settle();
     return false;
   }
-  /// How many were refused that disconnected() did not tell of.
+  /// How many were refused that disconnected() did not report.
   [[nodiscard]] std::size_t over(double now_s) {
     if (open_.empty()) return 0;
     for (const auto& [connection, since] : open_) {

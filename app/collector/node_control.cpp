@@ -27,7 +27,7 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
     node.route = route;
   }
   node.host = hello.host;
-  node.heard_s = now_s();
+  node.last_message_s = now_s();
   if (added && hello.clock_id == clock_id) node.clock.same_clock();
   if (std::exchange(node.gone, false)) {
     say(0, clock_now(), Severity::info, "the collector of node " + node.host + " is back");
@@ -36,7 +36,7 @@ void Collector::State::on_node(const std::string& route, const wire::Header& fro
 
 void Collector::State::look_after_nodes(double now) {
   for (auto& [id, node] : nodes) {
-    if (!node.gone && now - node.heard_s > kNodeSilent_s) {
+    if (!node.gone && now - node.last_message_s > kNodeSilent_s) {
       node.gone = true;
       say(0, clock_now(), Severity::error,
           "the collector of node " + node.host + " has been silent for " +
@@ -63,7 +63,7 @@ void Collector::State::look_after_nodes(double now) {
 void Collector::State::pass_command(std::uint32_t rank, wire::RankCommand command) {
   const auto known = ranks.find(rank);
   if (known == ranks.end()) return;
-  // Ranks know this collector's numbers only; the answer is told with the number it was asked with.
+  // Ranks know this collector's numbers only; the answer goes up with the number of the request from above.
   const std::uint64_t theirs = std::exchange(command.id, 0);
   command = pauses.numbered(command);
   if (command.kind == wire::RankCommand::Kind::prepare_pause) {

@@ -49,7 +49,7 @@ std::string PauseCoordinator::who_is_missing() const {
 }
 
 double PauseCoordinator::lease_left(double now_s) const {
-  return std::max(0.0, lease_s_ - (now_s - heard_s_));
+  return std::max(0.0, lease_s_ - (now_s - last_heartbeat_s_));
 }
 
 void PauseCoordinator::rank_up(std::uint32_t rank) { ranks_[rank].up = true; }
@@ -59,7 +59,7 @@ void PauseCoordinator::rank_down(std::uint32_t rank, const std::string& why, dou
   if (!state.up) return;
   state = {};
   if (state_ != State::running)
-    let_go("rank " + std::to_string(rank) + " " + why + ": the others were resumed");
+    resume_all("rank " + std::to_string(rank) + " " + why + ": the others were resumed");
 }
 
 void PauseCoordinator::rank_finished(std::uint32_t rank, double /*now_s*/) {
@@ -67,10 +67,10 @@ void PauseCoordinator::rank_finished(std::uint32_t rank, double /*now_s*/) {
   if (state.finished) return;
   state.finished = true;
   if (state_ != State::running)
-    let_go("rank " + std::to_string(rank) + " has finished: the others were resumed");
+    resume_all("rank " + std::to_string(rank) + " has finished: the others were resumed");
 }
 
-void PauseCoordinator::let_go(const std::string& note) {
+void PauseCoordinator::resume_all(const std::string& note) {
   wire::RankCommand go;
   go.kind = Kind::resume;
   go.lease_s = lease_s_;
@@ -92,7 +92,7 @@ void PauseCoordinator::ranks_differ(const std::string& how) {
 
 void PauseCoordinator::fall_back(const std::string& how, double now_s) {
   const std::optional<StopRule> after = after_pause_;
-  let_go({});
+  resume_all({});
   ranks_differ(how);
   // A rule that stops where gates differ would only come to the same again.
   if (after && (after->kind == StopRule::Kind::step || after->kind == StopRule::Kind::run_to_step))
@@ -147,7 +147,7 @@ void PauseCoordinator::position(std::uint32_t rank, const wire::Position& positi
   state.lease_expirations = position.lease_expirations;
   state.at = position.position;
   if (expired && state_ != State::running) {
-    let_go("rank " + std::to_string(rank) + " resumed by itself: no viewer renewed the pause");
+    resume_all("rank " + std::to_string(rank) + " resumed by itself: no viewer renewed the pause");
     return;
   }
   // Ranks say where they are every second: while they run, one of them is answer enough for all.
@@ -155,7 +155,7 @@ void PauseCoordinator::position(std::uint32_t rank, const wire::Position& positi
 }
 
 bool PauseCoordinator::holds(const Rank& rank) const {
-  // A position sent before the rank took the last command still tells of the hold before it: below the
+  // A position sent before the rank took the last command is still of the hold before it: below the
   // floor. In phase 2 only the target counts.
   if (!rank.at.holding) return false;
   const bool stepwise = by_step_ && state_ == State::moving;
@@ -201,7 +201,7 @@ void PauseCoordinator::check_holds(double now_s) {
   }
   if (const std::string how = difference(); !how.empty()) {
     if (by_step_ || state_ == State::running) {
-      let_go(how + ": resumed");
+      resume_all(how + ": resumed");
     } else {
       fall_back(how, now_s);
     }
@@ -250,13 +250,20 @@ void PauseCoordinator::command(std::uint64_t viewer, const wire::ViewCommand& co
     note_.clear();
     return;
   }
+  if (command.kind == Ask::ask) {
+    wire::RankCommand ask;
+    ask.kind = Kind::ask;
+    ask.request = command.request;
+    broadcast(ask);
+    return;
+  }
   const bool stops = command.kind == Ask::pause || command.rule.kind != StopRule::Kind::never;
   if (stops && !complete()) {
     note_ = "cannot pause: " + who_is_missing();
     return;
   }
   controller_ = viewer;
-  heard_s_ = now_s;
+  last_heartbeat_s_ = now_s;
   if (command.kind == Ask::pause) {
     if (state_ == State::running || state_ == State::ruled) {
       after_pause_.reset();
@@ -274,7 +281,7 @@ void PauseCoordinator::command(std::uint64_t viewer, const wire::ViewCommand& co
       if (stops) {
         after_pause_ = command.rule;
       } else {
-        let_go({});
+        resume_all({});
       }
       return;
     case State::running:
@@ -284,14 +291,15 @@ void PauseCoordinator::command(std::uint64_t viewer, const wire::ViewCommand& co
         after_pause_ = command.rule;
         start_pause(now_s);
       } else if (state_ == State::ruled) {
-        let_go({});
+        resume_all({});
       }
       return;
   }
 }
 
 void PauseCoordinator::heartbeat(std::uint64_t viewer, double now_s) {
-  if (viewer == controller_ && now_s - heard_s_ <= lease_s_) heard_s_ = std::max(heard_s_, now_s);
+  if (viewer == controller_ && now_s - last_heartbeat_s_ <= lease_s_)
+    last_heartbeat_s_ = std::max(last_heartbeat_s_, now_s);
 }
 
 void PauseCoordinator::tick(double now_s) {
@@ -301,7 +309,7 @@ void PauseCoordinator::tick(double now_s) {
     for (const auto& [rank, state] : ranks_) {
       if (!state.prepared) silent += (silent.empty() ? "" : ", ") + std::to_string(rank);
     }
-    let_go("the pause was given up: no answer from rank " + silent);
+    resume_all("the pause was cancelled: no answer from rank " + silent);
     return;
   }
   const bool meeting = state_ == State::ruled || (state_ == State::moving && !by_step_);
@@ -321,11 +329,11 @@ void PauseCoordinator::tick(double now_s) {
   const double left = lease_left(now_s);
   if (left <= 0) {
     // The ranks see to it themselves; this brings those in step whose lease ends a moment later.
-    if (controller_ != 0) let_go("resumed: the viewer that paused the run has gone");
+    if (controller_ != 0) resume_all("resumed: the viewer that paused the run has gone");
     return;
   }
-  // Renewed only as far as the viewer has been heard of, so that its silence costs one lease, not two.
-  if (now_s - renewed_s_ >= lease_s_ / 8 && heard_s_ > renewed_s_) {
+  // Renewed from the viewer's last heartbeat on, so that its silence costs one lease, not two.
+  if (now_s - renewed_s_ >= lease_s_ / 8 && last_heartbeat_s_ > renewed_s_) {
     wire::RankCommand renew;
     renew.kind = Kind::renew_lease;
     renew.lease_s = left;

@@ -1,5 +1,5 @@
-// The collector's side of [Note: pausing without an open collective] (instrumentation/gate.h): decides what
-// to tell each rank. Pure: no socket, no clock of its own; the collector hands in what arrived and when.
+// The collector's side of [Note: pausing without an open collective] (instrumentation/gate.h): decides which
+// command each rank gets. Pure: no socket, no clock of its own; the collector hands in what arrived and when.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +70,7 @@ class PauseCoordinator {
   [[nodiscard]] std::string who_is_missing() const;
   void broadcast(wire::RankCommand command);
   void start_pause(double now_s);
-  void let_go(const std::string& note);  ///< everything resumes
+  void resume_all(const std::string& note);
   void resume_with(instrumentation::StopRule rule, double now_s);
   void check_holds(double now_s);
   /// Whether a rank holds at the gate of the last command.
@@ -99,8 +99,8 @@ class PauseCoordinator {
   double first_hold_s_ = 0;  ///< when the first rank held at the present target; 0: none holds yet
   std::function<std::string(instrumentation::GateKind, std::uint32_t)> gate_words_;
   std::optional<instrumentation::StopRule> after_pause_;
-  std::uint64_t controller_ = 0;  ///< the viewer whose heartbeats keep the pause
-  double heard_s_ = -1e300;       ///< of the controller
+  std::uint64_t controller_ = 0;      ///< the viewer whose heartbeats keep the pause
+  double last_heartbeat_s_ = -1e300;  ///< of the controller
   double renewed_s_ = -1e300;
   std::string note_;
   std::vector<Outgoing> outgoing_;

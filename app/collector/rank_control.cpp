@@ -1,5 +1,5 @@
-// What ranks and the collector say to each other besides events: who is there, what the clocks say, what to
-// do at the gates, and who is gone.
+// Control messages between ranks and the collector: hello and liveness, clock round trips, commands at gates,
+// the end of a rank.
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -14,7 +14,7 @@ using instrumentation::monotonic_now_ns;
 
 namespace {
 constexpr double kSilentAfter_s = 6;  ///< a rank says something at least every second
-constexpr double kPresent_s = 3;      ///< who has said something in this time is there
+constexpr double kPresent_s = 3;      ///< a rank with a message in this time is connected
 constexpr double kAskAgain_s = 0.5;   ///< for tables that have not come
 }  // namespace
 
@@ -30,7 +30,7 @@ void Collector::State::receive_control() {
       continue;
     }
     const wire::Header& from = decoded.message->header;
-    if (run_id_fits(from, Heard::greeting)) {
+    if (run_id_fits(from, Proof::greeting)) {
       on_control(message.route.to_string(), *decoded.message, options.clock.at(message.received_ns));
     } else if (run_known) {
       refuse(message.route.to_string(), from, other_run(from));
@@ -51,7 +51,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     return;
   }
   if (Node* node = node_at(route); node != nullptr) {
-    node->heard_s = now;
+    node->last_message_s = now;
     if (const auto* pong = std::get_if<wire::Pong>(&message.body)) {
       node->clock.add(pong->ping_sent_ns, pong->received_ns, pong->sent_ns, received_ns);
       return;
@@ -79,7 +79,7 @@ void Collector::State::on_control(const std::string& route, const wire::Message&
     const auto& after = position->position;
     if (before.holding != after.holding || before.number != after.number) {
       rank.row_dirty = true;
-      rank.row_told_s = -1e300;
+      rank.row_sent_s = -1e300;
     }
     rank.row.gate = after;
     pauses.position(id, *position, now);
@@ -102,9 +102,9 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   }
   RankSession& rank = session(id);
   if (rank.row.connected && rank.route != route && rank.control_incarnation != from.incarnation &&
-      rank.is_current(rank.control_incarnation) && now - rank.control_heard_s < kPresent_s) {
+      rank.is_current(rank.control_incarnation) && now - rank.last_control_s < kPresent_s) {
     // Once it publishes it has the rank's place; until then its rank is only a claim. A node's collector
-    // that takes over from a killed one greets for the same ranks: no fault of anybody's.
+    // that takes over from a killed one greets for the same ranks: that is no error.
     if (node == nullptr) {
       reject("order", "rank " + std::to_string(id),
              "another process than the one that publishes says that it is this rank");
@@ -138,11 +138,11 @@ void Collector::State::on_hello(const std::string& route, const wire::Header& fr
   rank.row.host = hello.host;
   rank.pid_seen = rank.node_clock == nullptr && (hello.host == host || hello.host.empty()) && hello.pid > 0 &&
                   rank.same_clock && (kill(hello.pid, 0) == 0 || errno == EPERM);
-  rank.control_heard_s = now;
+  rank.last_control_s = now;
   if (!rank.row.connected) {
     rank.row.connected = true;
     rank.row_dirty = true;
-    rank.row_told_s = -1e300;
+    rank.row_sent_s = -1e300;
     pauses.rank_up(id);
   }
   if (!rank.has_tables) ask_for_tables(rank);
@@ -204,7 +204,7 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
   if (!rank.row.connected) return;
   rank.row.connected = false;
   rank.row_dirty = true;
-  rank.row_told_s = -1e300;
+  rank.row_sent_s = -1e300;
   rank.route.clear();
   if (rank.row.finished) return;
   say(rank.row.rank, clock_now(), Severity::error,
@@ -214,9 +214,9 @@ void Collector::State::lost(RankSession& rank, const std::string& why) {
 
 void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& batch) {
   const wire::Relay to_node = batch.relay.value_or(wire::Relay{});
-  meetings.add(rank.row.rank, world, batch.events, to_node.offset_ns,
-               to_node.residual_ns + batch.clock_error_ns, now_s());
-  while (const auto whole = meetings.take()) {
+  clock_samples.add(rank.row.rank, world, batch.events, to_node.offset_ns,
+                    to_node.residual_ns + batch.clock_error_ns, now_s());
+  while (const auto whole = clock_samples.take()) {
     std::vector<ClockEstimator*> clocks(whole->size());
     for (auto& [id, of] : ranks) {
       if (id < clocks.size()) clocks[id] = &of.refinable_clock();
@@ -224,7 +224,7 @@ void Collector::State::learn_clocks(const RankSession& rank, const wire::Batch& 
     if (const std::size_t wrong = refine_clocks(*whole, clocks); wrong != 0) {
       complain("clock", "what a collective says of the clocks of " + std::to_string(wrong) +
                             " ranks contradicts their round trips and is ignored: a clock was set, or the "
-                            "program tells times or ends of collectives that are not so");
+                            "program emits wrong times or ends of collectives");
     }
   }
 }
@@ -250,7 +250,7 @@ void Collector::State::look_after_ranks(double now) {
     if (!rank.row.connected) continue;
     if (rank.pid_seen && kill(rank.row.pid, 0) != 0 && errno == ESRCH) {
       lost(rank, "(process " + std::to_string(rank.row.pid) + ") is gone");
-    } else if (now - rank.control_heard_s > kSilentAfter_s) {
+    } else if (now - rank.last_control_s > kSilentAfter_s) {
       lost(rank, "has been silent for " + std::to_string(static_cast<int>(kSilentAfter_s)) + " s");
     }
   }

@@ -69,10 +69,10 @@ bool Collector::State::make_room() {
 }
 
 void Collector::State::on_published(wire::Message message, std::size_t bytes) {
-  // A text or a name alone is not what a run is known by.
-  const bool tells = std::holds_alternative<wire::Tables>(message.body) ||
-                     std::holds_alternative<wire::Batch>(message.body) || run_known;
-  if (!run_id_fits(message.header, tells ? Heard::published : Heard::greeting)) return;
+  // A text or a name alone does not identify a run.
+  const bool identifies = std::holds_alternative<wire::Tables>(message.body) ||
+                          std::holds_alternative<wire::Batch>(message.body) || run_known;
+  if (!run_id_fits(message.header, identifies ? Proof::published : Proof::greeting)) return;
   if ((world_known && message.header.rank >= world) || ranks.size() > kMaxRanksWithoutTables) {
     reject("rank", "rank " + std::to_string(message.header.rank),
            "there is no such rank in a world of " + std::to_string(world));
@@ -97,10 +97,10 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
   }
   if (accepted.new_process) {
     rank.row.finished = false;
-    rank.first_heard_s = now_s();
+    rank.first_message_s = now_s();
     rank.has_tables = false;
     rank.names.clear();
-    meetings.restart();
+    clock_samples.restart();
     gates.restart();
   }
   if (accepted.missing != 0) {
@@ -135,7 +135,7 @@ void Collector::State::on_published(wire::Message message, std::size_t bytes) {
     if (clocks_differ && rank.on_refinable_clock()) learn_clocks(rank, *batch);
     if (world > 1 && !upstream) compare_gates(rank.row.rank, *batch);
     const bool clock_settled =
-        rank.clock_known() || now_s() - rank.first_heard_s >= RankSession::kClockWait_s;
+        rank.clock_known() || now_s() - rank.first_message_s >= RankSession::kClockWait_s;
     if (clock_settled && recorder_has_room() && rank.begins_another_gap(*batch, now_s())) {
       while (rank.pending()) flush(rank);
     }
@@ -157,9 +157,9 @@ void Collector::State::on_finish(RankSession& rank, const wire::Finish& finish) 
   while (rank.pending()) flush(rank);
   rank.row.finished = true;
   rank.row.exit_code = finish.exit_code;
-  rank.row.last_words = finish.text;
+  rank.row.exit_message = finish.text;
   rank.row_dirty = true;
-  rank.row_told_s = -1e300;
+  rank.row_sent_s = -1e300;
   confirm(rank);
   thank(rank);
   pauses.rank_finished(rank.row.rank, now_s());
@@ -183,7 +183,7 @@ void Collector::State::on_tables(RankSession& rank, const wire::Tables& tables, 
   if (!world_known) {
     world_known = true;
     if (world != t.world) {
-      // Whoever has said otherwise has published nothing; who is of this world greets again.
+      // Ranks with another world have published nothing; those of this world say hello again.
       forget_unpublished();
       world = t.world;
       pauses.set_world(world);
@@ -260,7 +260,7 @@ void Collector::State::flush_due(double now) {
   if (!recorder_has_room()) return;  // they are only there while they can still be shed
   for (auto& [id, rank] : ranks) {
     // The first chunk waits for the first round trips: an offset that comes later does not reach it.
-    if (!rank.clock_known() && now - rank.first_heard_s < RankSession::kClockWait_s) continue;
+    if (!rank.clock_known() && now - rank.first_message_s < RankSession::kClockWait_s) continue;
     if (rank.due(now, pace.chunk_age_s) || (rank.pending() && rank.row.gate.holding)) flush(rank);
   }
 }

@@ -51,9 +51,10 @@ RankSession::Accepted RankSession::accept(const wire::Header& header, double now
     result.new_process = true;
   }
   if (header.sequence < next_sequence_) {
-    // Who has no connection to hear a confirmation over has no reason to repeat anything.
-    const bool hears = !route.empty() && (control_incarnation == header.incarnation || node_clock != nullptr);
-    result.order = hears && header.sequence >= known_received_ ? Order::again : Order::duplicate;
+    // A process without a connection over which it gets confirmations has no reason to repeat anything.
+    const bool gets_confirmations =
+        !route.empty() && (control_incarnation == header.incarnation || node_clock != nullptr);
+    result.order = gets_confirmations && header.sequence >= known_received_ ? Order::again : Order::duplicate;
     return result;
   }
   result.missing = header.sequence - next_sequence_;
@@ -196,7 +197,7 @@ const ClockEstimator& RankSession::clock_of(std::uint64_t incarnation) const {
   return incarnation == former_.incarnation ? former_.clock : kUnknown;
 }
 
-RankSession::OnOurClock RankSession::told_at(std::int64_t at_ns, const Piece& piece) const {
+RankSession::ClockMapping RankSession::to_collector_clock(std::int64_t at_ns, const Piece& piece) const {
   if (node_clock == nullptr || !piece.relay) {
     const ClockEstimator& own = clock_of(piece.incarnation);
     return {own.offset_ns(at_ns), own.residual_ns(at_ns)};
@@ -222,8 +223,9 @@ store::Chunk RankSession::take_chunk() {
   chunk.sequence = chunk_sequence_++;
   if (!chunk.events.empty()) {
     const auto last = static_cast<std::int64_t>(chunk.events.back().ticks);
-    const OnOurClock begin = told_at(static_cast<std::int64_t>(chunk.events.front().ticks), piece),
-                     end = told_at(last, piece);
+    const ClockMapping begin =
+                           to_collector_clock(static_cast<std::int64_t>(chunk.events.front().ticks), piece),
+                       end = to_collector_clock(last, piece);
     move_along_drift(chunk.events, begin.offset_ns - end.offset_ns);
     row.clock_offset_ns = end.offset_ns;
     row.clock_residual_ns = std::max(begin.residual_ns, end.residual_ns) + clock_error_ns;

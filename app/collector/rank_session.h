@@ -44,7 +44,7 @@ class RankSession {
 
   // [Note: what is sent twice]
   // A connection that is cut takes messages with it that the sender thought were on their way. So a sender
-  // keeps what it has sent until it hears that it was received (wire::Received), and sends that again, in
+  // keeps what it has sent until its receipt is confirmed (wire::Received), and sends that again, in
   // order, over the next connection. The old connection may have brought some of it, or still bring it: each
   // connection brings numbers without a gap and begins at or before what is expected, so nothing is missing
   // in between, and what comes twice is known by its number. Only what the sender cannot know to be received
@@ -53,7 +53,7 @@ class RankSession {
   struct Confirmation {
     std::uint64_t source = 0, next = 0;
   };
-  /// What the process is to be told now. It counts as told from here on.
+  /// The confirmation to send to the process now. It counts as sent from here on.
   [[nodiscard]] Confirmation confirm(double now_s) noexcept {
     confirmed_ = next_sequence_;
     confirmed_s_ = now_s;
@@ -62,7 +62,7 @@ class RankSession {
   /// A control message of the process has come, so its connection lasts: what was confirmed over it
   /// kConfirmationLasts_s ago has been received.
   void control_received(double now_s) noexcept {
-    control_heard_s = now_s;
+    last_control_s = now_s;
     if (now_s - sent_s_ < kConfirmationLasts_s) return;
     sent_s_ = now_s;
     known_received_ = std::exchange(sent_, confirmed_);
@@ -81,15 +81,13 @@ class RankSession {
   /// Longer than a confirmation is on its way over a connection that lasts.
   static constexpr double kConfirmationLasts_s = 2;
 
-  /// How many missing messages a number is believed to tell of: so many a second since the process was heard
-  /// last (to make one takes longer than a microsecond), and more at once than lie in sockets. Of a process
-  /// that is heard for the first time nobody knows for how long it has been there: two years of a thousand a
-  /// second.
+  /// How many lost messages a gap in the numbers can stand for: so many a second since the last message of
+  /// the process (to make one takes longer than a microsecond), and more at once than lie in sockets. How
+  /// long a process has run before its first message is unknown: two years of a thousand a second.
   static constexpr double kMostPerSecond = 1e6;
   static constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 16, kMostBefore = std::uint64_t{1} << 36;
-  /// Processes of a rank that were replaced and are known to have been; of more of them those go that have
-  /// not been heard for longest. It takes so many restarts between two messages of a process to believe it
-  /// new.
+  /// Replaced processes of a rank that are remembered; beyond it the one with the oldest last message is
+  /// forgotten. So a process is taken for new only after so many restarts between two of its messages.
   static constexpr std::size_t kKnownReplaced = 64;
 
   [[nodiscard]] std::size_t known_replaced() const noexcept { return replaced_.size(); }
@@ -129,7 +127,7 @@ class RankSession {
   /// [Note: clocks of processes]
   /// Another process of the rank may run on another host. `clock` is of the one that said hello last; that of
   /// the one before it is kept for what it has published and may still arrive. What is published before its
-  /// process has said hello is on a clock that nobody knows yet.
+  /// process has said hello is on a clock whose offset is not known yet.
   void another_process(std::uint64_t incarnation) {
     former_ = {control_incarnation, std::exchange(clock, {})};
     control_incarnation = incarnation;
@@ -158,8 +156,8 @@ class RankSession {
   std::string route;  ///< identity of its control connection
   /// Of the node's collector that passes it on; null: it is connected itself.
   ClockEstimator* node_clock = nullptr;
-  double control_heard_s = -1e300;
-  double first_heard_s = 0;  ///< its present process
+  double last_control_s = -1e300;
+  double first_message_s = 0;  ///< its present process
   double next_ping_s = 0;
   double tables_asked_s = -1e300;
   std::uint64_t control_incarnation = 0;
@@ -170,7 +168,7 @@ class RankSession {
   bool has_tables = false;
   std::int64_t clock_error_ns = 0;  ///< of the rank's own conversion from ticks
   std::uint64_t revision = 0;       ///< of `row`, for viewers
-  double row_told_s = -1e300;
+  double row_sent_s = -1e300;
   bool row_dirty = true;
 
  private:
@@ -181,7 +179,8 @@ class RankSession {
   };
   std::optional<std::uint64_t> incarnation_;
   Former former_;
-  std::deque<std::uint64_t> replaced_;  ///< processes before this one, the one heard last at the end
+  std::deque<std::uint64_t>
+      replaced_;  ///< processes before this one, the one with the latest message at the end
   std::uint64_t next_sequence_ = 0, confirmed_ = 0;
   double confirmed_s_ = 0;
   std::uint64_t sent_ = 0, known_received_ = 0;  ///< confirmed by sent_s_; and what of it has been received
@@ -202,11 +201,11 @@ class RankSession {
   bool fast_ = false;                                ///< its last chunk was a large one
   std::uint64_t dropped_ = 0, shed_ = 0, lost_ = 0;  ///< since the last chunk; `shed_` is part of `dropped_`
   std::uint64_t lost_between_ = 0;                   ///< part of `lost_`
-  struct OnOurClock {
+  struct ClockMapping {
     std::int64_t offset_ns = 0, residual_ns = 0;
   };
   /// Of a time of the rank's own; without the error of its conversion from ticks.
-  [[nodiscard]] OnOurClock told_at(std::int64_t at_ns, const Piece& piece) const;
+  [[nodiscard]] ClockMapping to_collector_clock(std::int64_t at_ns, const Piece& piece) const;
   void add_relayed(const wire::Batch& batch);
   void count_dropped(const wire::Batch& batch, std::uint64_t events);
   void count_lost(std::uint64_t messages);

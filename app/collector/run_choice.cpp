@@ -1,4 +1,4 @@
-// Which run a collector takes in, and what others are told ([Note: which run it is]).
+// Which run a collector receives, and how ranks of other runs are refused ([Note: which run it is]).
 #include <string>
 
 #include "app/collector/collector_state.h"
@@ -7,13 +7,13 @@
 namespace shardscope::collector {
 
 namespace {
-constexpr double kTellAgain_s = 5;
-constexpr std::size_t kMostTold = 1024;
+constexpr double kRepeatRefusal_s = 5;
+constexpr std::size_t kMostRefusals = 1024;
 }  // namespace
 
-bool Collector::State::run_id_fits(const wire::Header& from, Heard how) {
+bool Collector::State::run_id_fits(const wire::Header& from, Proof proof) {
   if (!run_known) {
-    if (how == Heard::published) {
+    if (proof == Proof::published) {
       if (header.run_id != from.run_id) forget_greetings();
       header.run_id = from.run_id;
       run_known = true;
@@ -29,14 +29,14 @@ bool Collector::State::run_id_fits(const wire::Header& from, Heard how) {
 }
 
 std::string Collector::State::other_run(const wire::Header& from) const {
-  return "it belongs to run '" + from.run_id + "', this collector takes in '" + header.run_id +
+  return "it belongs to run '" + from.run_id + "', this collector receives '" + header.run_id +
          "'; give each run an endpoint of its own, or start this one with --run-id " + from.run_id;
 }
 
 /// Of a run that has published nothing while another has.
 void Collector::State::forget_greetings() {
   if (ranks.empty() && world == 0) return;
-  complain("run", "run '" + header.run_id + "' has greeted and published nothing: another is taken in");
+  complain("run", "run '" + header.run_id + "' has greeted and published nothing: another is received");
   forget_unpublished();
   nodes.clear();
   node_routes.clear();
@@ -56,10 +56,10 @@ void Collector::State::forget_unpublished() {
 
 void Collector::State::refuse(const std::string& route, const wire::Header& to, const std::string& why) {
   const double now = now_s();
-  if (refused_runs.size() >= kMostTold) refused_runs.clear();
-  const auto [told_at, first] = refused_runs.try_emplace(route, now);
-  if (!first && now - told_at->second < kTellAgain_s) return;
-  told_at->second = now;
+  if (refused_runs.size() >= kMostRefusals) refused_runs.clear();
+  const auto [refused_at, first] = refused_runs.try_emplace(route, now);
+  if (!first && now - refused_at->second < kRepeatRefusal_s) return;
+  refused_at->second = now;
   wire::Message message;
   message.header = header;
   message.header.run_id = to.run_id;

@@ -96,7 +96,7 @@ void RunSink::message(std::uint32_t rank, std::int64_t at_ns, instrumentation::S
   item.severity = severity;
   item.text = text.substr(0, wire::kMaxText);
   log_.append(std::move(item));
-  // The recording has to know of the run's first event as the store does: times of messages are told from
+  // The recording has to know the run's first event as the store does: times of messages are given from
   // there.
   if (recording_) held_.record_all();
   const std::lock_guard lock(store_mutex_);

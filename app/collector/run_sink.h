@@ -31,7 +31,7 @@ class RunSink {
   void name(std::uint32_t rank, const wire::Name& name);
   /// Viewers can fetch it at once; it is recorded by the second commit() from here on. May take its events.
   void chunk(store::Chunk& chunk);
-  void rank(const store::RankRow& row);  ///< viewers are told of rows in each reply, not from the log
+  void rank(const store::RankRow& row);  ///< viewers get rows in each reply, not from the log
   /// `at_ns`: collector clock.
   void message(std::uint32_t rank, std::int64_t at_ns, instrumentation::Severity severity,
                const std::string& text);
@@ -48,7 +48,7 @@ class RunSink {
 
  private:
   ViewLog log_;
-  /// Of the first rank heard: viewers get the lists of modules, parameters and slices once, not per rank.
+  /// Of the first rank received: viewers get the lists of modules, parameters and slices once, not per rank.
   std::optional<instrumentation::RunTables> whole_;
   std::unique_ptr<store::RecordingWriter> recording_;
   HeldChunks held_;

@@ -53,13 +53,13 @@ Upstream::Stream& Upstream::stream(const RankSession& rank, const wire::Header& 
   current->header.incarnation = from.incarnation ^ options_.id;
   current->header.sequence = 0;
   current->source = from.incarnation;
-  current->told = from.sequence;
-  if (replaced_.size() > kMostReplaced) give_up_oldest();
+  current->reported = from.sequence;
+  if (replaced_.size() > kMostReplaced) abandon_oldest();
   return *streams_[from.rank];
 }
 
 /// A rank that comes back again and again while the collector above takes nothing must not fill the memory.
-void Upstream::give_up_oldest() {
+void Upstream::abandon_oldest() {
   const std::unique_ptr<Stream> oldest = std::move(replaced_.front());
   replaced_.pop_front();
   shed_before_ += oldest->queue.shed() + oldest->queue.events();
@@ -68,38 +68,39 @@ void Upstream::give_up_oldest() {
     const wire::Body body = oldest->queue.pop();
     const auto* batch = std::get_if<wire::Batch>(&body);
     if (batch == nullptr) continue;
-    stream.given_up += batch->events.size() + batch->dropped_here;
-    stream.given_up_begin_ns = std::min(stream.given_up_begin_ns, batch->begin_ns);
-    stream.given_up_end_ns = std::max(stream.given_up_end_ns, batch->end_ns);
+    stream.abandoned += batch->events.size() + batch->dropped_here;
+    stream.abandoned_begin_ns = std::min(stream.abandoned_begin_ns, batch->begin_ns);
+    stream.abandoned_end_ns = std::max(stream.abandoned_end_ns, batch->end_ns);
     // In a batch that reports drops these are the times of the drops.
     for (const instrumentation::Event& event : batch->events) {
       const auto at_ns = static_cast<std::int64_t>(event.ticks);
-      stream.given_up_begin_ns = std::min(stream.given_up_begin_ns, at_ns);
-      stream.given_up_end_ns = std::max(stream.given_up_end_ns, at_ns + 1);
+      stream.abandoned_begin_ns = std::min(stream.abandoned_begin_ns, at_ns);
+      stream.abandoned_end_ns = std::max(stream.abandoned_end_ns, at_ns + 1);
     }
   }
   note_full(*oldest);
-  stream.given_up += oldest->dropped_total - oldest->dropped_told + oldest->given_up;
-  stream.lost_total += oldest->lost_total - oldest->lost_told;
-  if (stream.next != 0) tell_given_up(stream);  // else with its first message, which are its tables
+  stream.abandoned += oldest->dropped_total - oldest->dropped_sent + oldest->abandoned;
+  stream.lost_total += oldest->lost_total - oldest->lost_sent;
+  if (stream.next != 0) send_abandoned(stream);  // else with its first message, which are its tables
 }
 
-void Upstream::tell_given_up(Stream& s) {
-  if (s.given_up == 0) return;
-  const std::uint64_t events = std::exchange(s.given_up, 0);
+void Upstream::send_abandoned(Stream& s) {
+  if (s.abandoned == 0) return;
+  const std::uint64_t events = std::exchange(s.abandoned, 0);
   wire::Batch batch;
   batch.dropped_here = events;
-  batch.begin_ns = std::exchange(s.given_up_begin_ns, INT64_MAX);
-  batch.end_ns = std::exchange(s.given_up_end_ns, INT64_MIN);
+  batch.begin_ns = std::exchange(s.abandoned_begin_ns, INT64_MAX);
+  batch.end_ns = std::exchange(s.abandoned_end_ns, INT64_MIN);
   if (batch.begin_ns > batch.end_ns) batch.begin_ns = batch.end_ns = 0;  // only what it had dropped itself
   batch.clock_error_ns = s.clock_error_ns;
-  batch.relay = {s.source, s.told, std::max(s.told, s.next - 1), s.dropped_total, s.lost_total, 0, 0};
+  batch.relay = {s.source, s.reported, std::max(s.reported, s.next - 1), s.dropped_total, s.lost_total, 0, 0};
   s.queue.push(std::move(batch));
-  s.queue.push(wire::Body(wire::Text{
-      options_.clock.at(monotonic_now_ns()), instrumentation::Severity::warning,
-      "rank " + std::to_string(s.header.rank) + ": " + std::to_string(events) +
-          " events of an earlier process of it were given up by its node's collector: the rank came back "
-          "more often than the collector above took anything"}));
+  s.queue.push(
+      wire::Body(wire::Text{options_.clock.at(monotonic_now_ns()), instrumentation::Severity::warning,
+                            "rank " + std::to_string(s.header.rank) + ": " + std::to_string(events) +
+                                " events of an earlier process of it were discarded by its node's collector: "
+                                "the rank was restarted "
+                                "more often than the collector above received anything"}));
   note_full(s);
 }
 
@@ -146,11 +147,11 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     s.dropped_total = std::max(s.dropped_total, batch->dropped_total);
     wire::Batch copy = *batch;
     copy.dropped_here = copy.dropped_total = 0;  // from here on what this queue sheds
-    copy.relay = {s.source, s.told, message.header.sequence, s.dropped_total, s.lost_total, 0, 0};
-    s.told = s.next;
+    copy.relay = {s.source, s.reported, message.header.sequence, s.dropped_total, s.lost_total, 0, 0};
+    s.reported = s.next;
     s.clock_error_ns = batch->clock_error_ns;
     s.queue.push(std::move(copy));
-    tell_given_up(s);
+    send_abandoned(s);
     note_full(s);
     return;
   }
@@ -168,7 +169,7 @@ void Upstream::published(const RankSession& rank, const wire::Message& message, 
     s.acknowledged = false;
   }
   s.queue.push(std::move(body));
-  tell_given_up(s);
+  send_abandoned(s);
   note_full(s);
 }
 
@@ -209,8 +210,8 @@ void Upstream::encode_next(Stream& s) {
           batch->events.empty() ? batch->end_ns : static_cast<std::int64_t>(batch->events.back().ticks);
       batch->relay->offset_ns = s.clock().offset_ns(at);
       batch->relay->residual_ns = s.clock().residual_ns(at);
-      s.dropped_told = batch->relay->source_dropped_total;
-      s.lost_told = batch->relay->lost_total;
+      s.dropped_sent = batch->relay->source_dropped_total;
+      s.lost_sent = batch->relay->lost_total;
     }
   }
   zmq::message_t encoded = to_message(wire::encode(message));
@@ -219,7 +220,7 @@ void Upstream::encode_next(Stream& s) {
 
 /// False: the connection takes nothing more.
 bool Upstream::send(Stream& s, double now_s) {
-  const bool clock_known = s.clock().known() || now_s - s.heard_s >= RankSession::kClockWait_s;
+  const bool clock_known = s.clock().known() || now_s - s.first_message_s >= RankSession::kClockWait_s;
   for (;;) {
     if (s.window.all_sent()) {
       if (!clock_known || s.queue.empty() || s.window.full()) return true;
@@ -236,7 +237,7 @@ void Upstream::confirmed(std::uint32_t rank, const wire::Received& received) {
   if (known != streams_.end() && known->second->header.incarnation == received.source) {
     known->second->window.confirm(received.next);
   }
-  // Whoever has taken in a process's messages takes none of those before it any more.
+  // Whoever has received a process's messages takes none of those before it any more.
   bool later = known != streams_.end() && known->second->header.incarnation == received.source;
   for (auto stream = replaced_.rbegin(); stream != replaced_.rend(); ++stream) {
     if ((*stream)->header.rank != rank) continue;
@@ -260,7 +261,7 @@ void Upstream::say_hello() {
     if (known != hellos_.end() && known->second.first.incarnation == stream->header.incarnation) {
       say(known->second.first, known->second.second);
     } else if (stream->tables) {
-      // It ended before this collector heard its hello.
+      // It ended before this collector received its hello.
       const instrumentation::RunTables& tables = stream->tables->tables;
       say(stream->header, wire::Hello{.world = tables.world,
                                       .pid = tables.pid,
@@ -284,8 +285,8 @@ void Upstream::pump(double now_s) {
   }
   if (!link_->up()) return;
   try {
-    // None waits for another's clock. Of a rank the process that was heard first is also through first: one
-    // that came after it would make it stale above.
+    // None waits for another's clock. A rank's processes are sent in the order in which they came: the
+    // collector above would take an earlier one for stale after a later one.
     for (auto at = replaced_.begin(); at != replaced_.end();) {
       if (!send(**at, now_s)) return;
       if (!((*at)->queue.empty() && (*at)->window.empty())) {

@@ -39,8 +39,8 @@ struct UpstreamOptions {
 class Upstream {
  public:
   static constexpr std::size_t kLeastQueue = 64U << 10;  ///< of a rank, some thousand events
-  /// Processes that others have replaced and of which something waits. Beyond so many the oldest is given up;
-  /// what it would have said is counted in its rank's place, and a text says so.
+  /// Processes that others have replaced and of which something waits. Beyond so many the oldest is
+  /// discarded; what it would have said is counted in its rank's place, and a text says so.
   static constexpr std::size_t kMostReplaced = 64;
 
   Upstream(zmq::context_t& context, UpstreamOptions options);
@@ -54,8 +54,8 @@ class Upstream {
   void forget_greetings() { hellos_.clear(); }
   /// Hello, Prepared, Position.
   void control(const wire::Header& from, wire::Body body);
-  /// Says hello, hears commands, sends what the connection takes. `now_s`: on the clock of
-  /// RankSession::first_heard_s. What a process published waits RankSession::kClockWait_s for its clock at
+  /// Sends hello, receives commands, sends what the connection takes. `now_s`: on the clock of
+  /// RankSession::first_message_s. What a process published waits RankSession::kClockWait_s for its clock at
   /// most.
   void pump(double now_s);
   void add_to(std::vector<zmq::pollitem_t>& items);
@@ -77,7 +77,7 @@ class Upstream {
         : rank(&session),
           queue(0, instrumentation::SendQueue::Last::keep),
           window(0),
-          heard_s(session.first_heard_s) {}
+          first_message_s(session.first_message_s) {}
     /// Of the process that published it.
     [[nodiscard]] const ClockEstimator& clock() const {
       return own_clock ? *own_clock : rank->clock_of(source);
@@ -88,22 +88,22 @@ class Upstream {
     instrumentation::SentWindow window;  ///< sent, and not confirmed by the collector above
     wire::Header header;
     std::uint64_t source = 0, next = 0;  ///< the process, its message number to come
-    std::uint64_t told = 0;              ///< first message number that no batch has told of yet
+    std::uint64_t reported = 0;          ///< first message number that no batch sent upstream covers
     std::uint64_t dropped_total = 0, lost_total = 0;
     std::optional<wire::Tables> tables;  ///< kept, with what follows, for an upper collector that starts anew
     std::vector<wire::Name> names;
     std::optional<wire::Finish> finish;
     bool acknowledged = false, full = false;
-    std::uint64_t dropped_told = 0, lost_told = 0;  ///< of the totals, what has been sent
+    std::uint64_t dropped_sent = 0, lost_sent = 0;  ///< of the totals, what has been sent
     std::int64_t clock_error_ns = 0;                ///< of the last batch
-    /// Events of processes before it that were given up and not told of yet, and from when to when they were.
-    std::uint64_t given_up = 0;
-    std::int64_t given_up_begin_ns = INT64_MAX, given_up_end_ns = INT64_MIN;
-    double heard_s;  ///< first; its wait for a clock begins there, whatever waits before it
+    /// Events of earlier processes that were discarded and are not yet reported upstream; their time range.
+    std::uint64_t abandoned = 0;
+    std::int64_t abandoned_begin_ns = INT64_MAX, abandoned_end_ns = INT64_MIN;
+    double first_message_s;  ///< first; its wait for a clock begins there, whatever waits before it
   };
   Stream& stream(const RankSession& rank, const wire::Header& from);
-  void give_up_oldest();
-  void tell_given_up(Stream& stream);
+  void abandon_oldest();
+  void send_abandoned(Stream& stream);
   void share_bytes();  ///< each queue gets its part of the bound
   void note_full(Stream& stream) noexcept;
   bool send(Stream& stream, double now_s);

@@ -56,8 +56,8 @@ void ViewServer::handle(const std::string& route, const Connection& connection, 
     peer.route = route;
     peer.connection = connection;
   }
-  peer.heard_s = now_s;
-  source_.heard(viewer);
+  peer.last_message_s = now_s;
+  source_.viewer_seen(viewer);
   if (const auto* command = std::get_if<wire::ViewCommand>(&message.body)) {
     if (command->id <= peer.last_command) {
       source_.replayed(viewer);
@@ -95,7 +95,7 @@ void ViewServer::reply(Peer& peer, double now_s) {
   message.header.sequence = peer.request;
   wire::ViewReply out;
   out.log = log_id_;
-  // The state first: an end that it tells of is behind everything that the log then has.
+  // The state first: when it says that the run has ended, the log has everything before that end.
   out.rank_revision = source_.revision();
   source_.fill(out, peer.poll.rank_revision);
   log_.read(peer.poll.static_cursor, peer.poll.cursor, peer.reply_bytes, kReplyItems, out);
@@ -127,7 +127,7 @@ bool ViewServer::serve(double now_s) {
   for (auto it = peers_.begin(); it != peers_.end();) {
     Peer& peer = it->second;
     const bool stalled = peer.unreceived != 0 && now_s - peer.given_s > patience_s(peer);
-    if (stalled || (peer.unreceived == 0 && now_s - peer.heard_s > kGoneAfter_s)) {
+    if (stalled || (peer.unreceived == 0 && now_s - peer.last_message_s > kGoneAfter_s)) {
       const double waited_s = now_s - peer.given_s;
       leave_connection(peer);
       it = peers_.erase(it);
@@ -145,13 +145,13 @@ bool ViewServer::serve(double now_s) {
 
 std::uint32_t ViewServer::viewers(double now_s) const {
   return static_cast<std::uint32_t>(std::count_if(peers_.begin(), peers_.end(), [&](const auto& entry) {
-    return now_s - entry.second.heard_s < kPresent_s;
+    return now_s - entry.second.last_message_s < kPresent_s;
   }));
 }
 
 void ViewServer::forgive(double seconds) noexcept {
   for (auto& [viewer, peer] : peers_) {
-    peer.heard_s += seconds;
+    peer.last_message_s += seconds;
     peer.given_s += seconds;
     peer.asked_s += seconds;
   }
@@ -159,7 +159,7 @@ void ViewServer::forgive(double seconds) noexcept {
 
 bool ViewServer::behind(double now_s) const {
   return std::any_of(peers_.begin(), peers_.end(), [&](const auto& entry) {
-    return now_s - entry.second.heard_s < kPresent_s && !entry.second.ended;
+    return now_s - entry.second.last_message_s < kPresent_s && !entry.second.ended;
   });
 }
 

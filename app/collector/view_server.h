@@ -23,9 +23,9 @@ class ViewServer {
   /// What a viewer sees besides the log; asked for whenever a reply is made.
   struct Source {
     std::function<void(wire::ViewReply& reply, std::uint64_t known_revision)> fill;  ///< ranks, control, ...
-    std::function<std::uint64_t()> revision;  ///< changes when fill would tell something new
+    std::function<std::uint64_t()> revision;  ///< changes when fill() has something new
     std::function<void(std::uint64_t viewer, const wire::ViewCommand&)> command;
-    std::function<void(std::uint64_t viewer)> heard;
+    std::function<void(std::uint64_t viewer)> viewer_seen;
     std::function<void(std::uint64_t viewer)> replayed;  ///< a command came again; it is ignored
     std::function<void()> full;  ///< one viewer more than kMaxPeers asked; it gets no answer
     std::function<void(double waited_s)> stalled;  ///< a viewer was cut off
@@ -37,13 +37,13 @@ class ViewServer {
   /// A message of a viewer, already verified.
   void handle(const std::string& route, const Connection& connection, const wire::Message& message,
               double now_s);
-  /// Answers parked polls that have something to hear now or have waited long enough.
+  /// Answers parked polls for which there is something new, or which have waited long enough.
   /// Returns whether anything was sent.
   bool serve(double now_s);
   [[nodiscard]] std::uint32_t viewers(double now_s) const;
   /// True if a viewer that is still there has not been given everything.
   [[nodiscard]] bool behind(double now_s) const;
-  /// The collector stood still for so long: nobody is to be taken for silent, or slow, for it.
+  /// The collector was stopped for so long: no viewer counts as silent, or slow, because of it.
   void forgive(double seconds) noexcept;
   /// Of replies that have not been received.
   [[nodiscard]] std::size_t unreceived_bytes() const noexcept { return unreceived_; }
@@ -56,15 +56,15 @@ class ViewServer {
     std::uint64_t request = 0;  ///< sequence number of the poll, echoed in the reply
     bool waiting = false;
     double asked_s = 0;
-    double heard_s = 0;
+    double last_message_s = 0;
     std::uint64_t given = 0;                      ///< revision of the last reply
     std::uint64_t cursor = 0, static_cursor = 0;  ///< after the last reply
     std::uint64_t last_command = 0;
-    bool ended = false;  ///< has been told that the run is over, with nothing left
+    bool ended = false;  ///< was sent the end of the run and everything before it
     // [Note: replies under way]
     // What a viewer does not take stays with libzmq, so there is one reply to each and no other before it has
     // given back that one's receipt. A viewer that asks again gets nothing: over one connection no reply is
-    // lost. The first ones are short, so that who takes nothing costs little.
+    // lost. The first ones are short, so that a viewer that reads nothing costs little.
     std::uint64_t receipt = 0;    ///< of the last reply over this connection; 0: none yet
     std::size_t unreceived = 0;   ///< bytes of it, until the receipt comes
     double given_s = 0;           ///< when

@@ -67,7 +67,7 @@ struct Viewer::State {
   wire::ViewPoll cursor;
   std::uint64_t request = 0, answered = 0;
   bool asked = false;
-  double asked_s = -1e300, heard_s = -1e300, began_s = now_s(), heartbeat_s = -1e300;
+  double asked_s = -1e300, last_message_s = -1e300, began_s = now_s(), heartbeat_s = -1e300;
 
   // Shared.
   mutable std::mutex mutex;
@@ -159,7 +159,7 @@ void Viewer::State::ask(double now) {
       heartbeat_s = now;
     }
   } else if (now - heartbeat_s >= kHeartbeat_s) {
-    // The pause of whoever has gone quiet ends with its lease.
+    // The pause of a viewer that went silent ends with its lease.
     wire::ViewPoll heartbeat = cursor;
     heartbeat.want_items = false;
     if (send(heartbeat, request)) heartbeat_s = now;
@@ -175,7 +175,7 @@ void Viewer::State::run() {
     }
     send_commands();
     ask(now);
-    if (heard_s > 0 && now - heard_s > kLost_s) {
+    if (last_message_s > 0 && now - last_message_s > kLost_s) {
       const std::lock_guard lock(mutex);
       if (link != Link::ended && waiting <= kWaitingBytes) link = Link::lost;
     }
@@ -201,7 +201,7 @@ void Viewer::State::run() {
       if (answer > request || answer <= answered) continue;
       answered = answer;
       asked = false;
-      heard_s = now_s();
+      last_message_s = now_s();
       on_reply(std::get<wire::ViewReply>(std::move(decoded.message->body)));
     }
   }
@@ -261,7 +261,7 @@ void Viewer::State::on_reply(wire::ViewReply reply) {
     row.finished = state.finished;
     row.exit_code = state.exit_code;
     row.host = std::move(state.host);
-    row.last_words = std::move(state.last_words);
+    row.exit_message = std::move(state.exit_message);
     row.pid = state.pid;
     row.events = state.events;
     row.dropped = state.dropped;
@@ -347,9 +347,13 @@ void Viewer::send(const Command& command) {
     case Command::Kind::set_detail:
       out.kind = wire::ViewCommand::Kind::set_detail;
       break;
+    case Command::Kind::ask:
+      out.kind = wire::ViewCommand::Kind::ask;
+      break;
   }
   out.rule = command.rule;
   out.detail = command.detail;
+  out.request = command.request;
   {
     const std::lock_guard lock(state_->mutex);
     out.id = ++state_->last_command;
@@ -367,7 +371,7 @@ Viewer::Link Viewer::link() const {
   const State& s = *state_;
   const std::lock_guard lock(s.mutex);
   if (s.link == Link::connecting || s.link == Link::lost) return s.link;
-  // What has arrived and is not taken in is not shown: the run is neither live nor over for who polls.
+  // What has arrived and is not ingested is not shown: to the caller the run is neither live nor over.
   if (s.behind) return Link::catching_up;
   return s.link == Link::ended && !s.items.empty() ? Link::live : s.link;
 }

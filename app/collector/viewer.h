@@ -1,5 +1,5 @@
 // A viewer's connection to a collector: asks for the snapshot (tables and every chunk so far), then for
-// what is new, at its own pace, so that a slow viewer costs nobody anything; and sends commands.
+// what is new, at its own pace, so that a slow viewer delays no one else; and sends commands.
 #pragma once
 
 #include <chrono>
@@ -9,13 +9,16 @@
 
 #include "app/store/store.h"
 #include "instrumentation/gate.h"
+#include "instrumentation/requests.h"
 
 namespace shardscope::collector {
 
 struct Command {
-  enum class Kind : std::uint8_t { pause, resume, set_detail } kind = Kind::pause;
+  enum class Kind : std::uint8_t { pause, resume, set_detail, ask } kind = Kind::pause;
   instrumentation::StopRule rule;  ///< resume: where to stop next (step = resume with a rule)
   instrumentation::Detail detail{};
+  /// ask: every rank answers with a message that begins with instrumentation::answer_prefix().
+  instrumentation::Request request{};
 };
 
 /// What the collector says of the run's control state, refreshed by poll().

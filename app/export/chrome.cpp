@@ -394,7 +394,7 @@ class ChromeWriter {
       if (!store::is_failure(end.how)) continue;
       open("i", store::text_of(end), "rank_end", rank.rank, tid_of(ev::StreamId::host), end.at_ns);
       text_ += ",\"s\":\"p\",\"args\":{";
-      argument("last_words", std::string_view(end.last_words));
+      argument("exit_message", std::string_view(end.exit_message));
       text_ += '}';
       close();
     }

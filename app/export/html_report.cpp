@@ -10,38 +10,17 @@
 #include "app/analysis/memory.h"
 #include "app/analysis/missing_reason.h"
 #include "app/export/html_parts.h"
+#include "app/export/html_template.h"
 #include "app/export/output_file.h"
 #include "app/store/control_text.h"
 #include "app/store/gap_text.h"
 #include "app/store/names.h"
 #include "app/store/span_time.h"
+#include "assets/assets.h"
 #include "instrumentation/emission_cost.h"
 
 namespace shardscope::exporter {
 namespace {
-
-constexpr const char* kStyle = R"css(
-:root{color-scheme:light dark;--base:#F4F5F7;--panel:#fff;--line:#D9DDE3;--text:#1B1F26;--muted:#5A6575}
-@media(prefers-color-scheme:dark){:root{--base:#14171C;--panel:#1B1F26;--line:#2A303A;--text:#D7DDE6;--muted:#8B95A5}}
-*{box-sizing:border-box}body{margin:0;background:var(--base);color:var(--text);font:14px/1.5 Inter,system-ui,sans-serif}
-main{max-width:1184px;margin:0 auto;padding:24px 16px 64px}h1{font-size:24px;margin:0 0 4px}h2{font-size:16px;margin:0 0 8px}
-section{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:16px;margin:16px 0;overflow-x:auto}
-.lead{color:var(--muted);margin:0 0 8px}.verdict{font-size:16px;border-left:4px solid #4DA3FF;padding:4px 12px;margin:12px 0}
-.warning{border-color:#E8964A}.error{border-color:#E2555A}svg{display:block;width:100%;min-width:720px;height:auto}
-table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th{color:var(--muted);font-weight:500;text-align:left}
-th,td{padding:4px 12px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right;font-family:"JetBrains Mono",ui-monospace,monospace;font-size:13px}
-text{font:11px Inter,system-ui,sans-serif;fill:var(--text)}.tick{fill:var(--muted)}.onbar{fill:#14171C}.grid,.rule{stroke:var(--line);stroke-width:1}
-.slot{fill:none;stroke:var(--line)}.cell{stroke:var(--panel);stroke-width:.5}.expression{stroke:var(--text);stroke-width:1.4;stroke-dasharray:6 4}
-.peak{fill:#E2555A;stroke:var(--panel)}.legend span{white-space:nowrap;margin-right:14px;color:var(--muted)}.legend b{color:var(--text);font-weight:500}
-.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}.missing{color:var(--muted);font-style:italic}
-code,pre{font:12px/1.45 "JetBrains Mono",ui-monospace,monospace}pre{overflow-x:auto;margin:8px 0 0}.note{color:var(--muted);font-size:12px;margin:8px 0 0}
-dl{display:grid;grid-template-columns:max-content 1fr max-content 1fr;gap:2px 16px;margin:0}dt{color:var(--muted)}dd{margin:0;overflow-wrap:anywhere}
-)css";
-
-std::string section(const char* title, const std::string& body, const char* note = nullptr) {
-  return fmt::format("<section><h2>{}</h2>{}{}</section>\n", title, body,
-                     note != nullptr ? fmt::format("<p class=note>{}</p>", note) : std::string());
-}
 
 std::string number(const std::optional<double>& value, const char* format, const char* unit = "") {
   return value ? fmt::format(fmt::runtime(format), *value) + unit : std::string("—");
@@ -300,6 +279,36 @@ std::string ranks_html(const store::Store& store, const analysis::Summary& s) {
   return out + "</table>";
 }
 
+/// The rank whose device memory had the largest peak; null where there is no rank.
+const analysis::RankSummary* largest_peak(const analysis::Summary& s) {
+  const auto total = [](const analysis::RankSummary& rank) {
+    const auto at = rank.memory_peak.find(instrumentation::MemoryPool::device);
+    return at == rank.memory_peak.end() ? std::int64_t{0} : at->second.total();
+  };
+  const auto largest = std::max_element(s.ranks.begin(), s.ranks.end(),
+                                        [&](const auto& a, const auto& b) { return total(a) < total(b); });
+  return largest == s.ranks.end() ? nullptr : &*largest;
+}
+
+std::string memory_html(const store::Store& store, const analysis::Summary& s, std::uint32_t rank) {
+  std::string body = memory_svg(store, s, rank);
+  const analysis::MemoryModel& model = s.memory_model;
+  body += fmt::format(
+      "<p>Model states: {} = {} per rank expected, {} measured at their peak ({}).</p>",
+      escape_html(model.expression), bytes_text(model.bytes_per_rank),
+      model.measured_bytes_per_rank
+          ? fmt::format("{} on rank {}", bytes_text(*model.measured_bytes_per_rank), model.measured_rank)
+          : "—",
+      number(model.excess_pct, "{:+.2f}", " %"));
+  for (const analysis::MemoryPart& part : model.parts) {
+    body += fmt::format("<p>{} of it are {}: {}.</p>", bytes_text(part.bytes), analysis::name_of(part.cause),
+                        escape_html(analysis::explain(part.cause)));
+  }
+  if (model.unexplained_bytes)
+    body += fmt::format("<p>{} bytes are unexplained.</p>", *model.unexplained_bytes);
+  return body;
+}
+
 std::string disclosures(const store::Store& store, const analysis::Summary& s,
                         const std::vector<std::string>& problems) {
   std::vector<std::string> lines;
@@ -337,97 +346,33 @@ std::string disclosures(const store::Store& store, const analysis::Summary& s,
 
 std::string html_report(const store::Store& store, const analysis::Summary& s,
                         const std::vector<std::string>& problems) {
-  const auto findings = analysis::find(store, s);
   const TypicalStep typical = typical_step(store);
-  std::string page = fmt::format(
-      "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">"
-      "<title>{0}, ZeRO-{1}, {2} ranks{6} - Shardscope</title><style>{3}</style>"
-      "<svg width=0 height=0 style=\"position:absolute;min-width:0\"><defs><pattern id=wait width=5 height=5 "
-      "patternUnits=userSpaceOnUse patternTransform=\"rotate(45)\"><rect width=5 height=5 fill=\"{4}\" "
-      "opacity=.35 />"
-      "<rect width=2.4 height=5 fill=\"{4}\"/></pattern><pattern id=pause width=8 height=8 "
-      "patternUnits=userSpaceOnUse patternTransform=\"rotate(45)\"><rect width=8 height=8 fill=\"{7}\" "
-      "opacity=.85 /><rect width=1.5 height=8 fill=\"#5A6575\"/></pattern><pattern id=unrecorded width=5 "
-      "height=5 "
-      "patternUnits=userSpaceOnUse patternTransform=\"rotate(45)\"><rect width=2 height=5 fill=\"#8B95A5\"/>"
-      "</pattern></defs></svg>"
-      "<main><h1>{0}, ZeRO-{1} on {2} ranks</h1><p class=lead>Shardscope run report{5}</p>",
-      escape_html(s.model), s.stage, s.world, kStyle, colour::kWait,
-      std::string(s.simulated ? " · simulated: no rank trained" : "") +
-          (s.link_gbps > 0 ? " · emulated link" : ""),
-      s.simulated ? " (simulated)" : "", colour::kIdle);
-  page += section("Verdict", findings_html(findings));
-  page += section("Run", identity(store, s));
-  page +=
-      section("Where the time goes", time_partition_svg(s),
-              "total = compute + exposed communication + exposed copies + checkpoint + idle + unrecorded, "
-              "unions of intervals over the measured steps, pauses cut out. Unrecorded: events are missing "
-              "or were not emitted at the detail that was set; the other parts, overlap and fetch wait are "
-              "of what was recorded. Exposed is not blocking: the fetch "
-              "waits below say what compute waited for.");
-  page += section("Ranks", ranks_html(store, s),
-                  "overlap = 100 (1 - exposed communication / communication). ± is the largest bound on the "
-                  "clock's error in the run.");
-  page += section(fmt::format("Timeline of a typical step ({})", typical.step).c_str(),
-                  timeline_svg(store, typical.begin_ns, typical.end_ns),
-                  "The step with the median time. Blue: compute; teal: all-gather; orange: reduce; yellow: "
-                  "optimizer; hatched "
-                  "red: waiting; hatched grey: paused by the user, in no duration. Hover for names, bytes "
-                  "and durations.");
-  if (!s.loss.empty() && !s.simulated)
-    page += section("Loss", loss_svg(s.loss), "Mean over ranks and micro-steps, by step.");
-  page += section("Partition map", partition_svg(store),
-                  "Elements in parameter order from left to right; each box is the part of one parameter "
-                  "that the rank owns. Teal: persistent.");
-  if (!s.ranks.empty()) {
-    const auto worst = std::max_element(s.ranks.begin(), s.ranks.end(), [](const auto& a, const auto& b) {
-      const auto total = [](const analysis::RankSummary& rank) {
-        const auto at = rank.memory_peak.find(instrumentation::MemoryPool::device);
-        return at == rank.memory_peak.end() ? std::int64_t{0} : at->second.total();
-      };
-      return total(a) < total(b);
-    });
-    std::string body = memory_svg(store, s, worst->rank);
-    const analysis::MemoryModel& model = s.memory_model;
-    body += fmt::format(
-        "<p>Model states: {} = {} per rank expected, {} measured at their peak ({}).</p>",
-        escape_html(model.expression), bytes_text(model.bytes_per_rank),
-        model.measured_bytes_per_rank
-            ? fmt::format("{} on rank {}", bytes_text(*model.measured_bytes_per_rank), model.measured_rank)
-            : "—",
-        number(model.excess_pct, "{:+.2f}", " %"));
-    for (const analysis::MemoryPart& part : model.parts) {
-      body += fmt::format("<p>{} of it are {}: {}.</p>", bytes_text(part.bytes),
-                          analysis::name_of(part.cause), escape_html(analysis::explain(part.cause)));
-    }
-    if (model.unexplained_bytes)
-      body += fmt::format("<p>{} bytes are unexplained.</p>", *model.unexplained_bytes);
-    page += section(fmt::format("Memory of rank {}", worst->rank).c_str(), body,
-                    "Device pool, as requested from the arenas; the rank with the largest peak.");
-  }
-  page += section(
-      "Communication", communication_html(s),
-      "bytes: full tensors (nccl-tests); algbw = bytes / time. Transfer alone: from the last arrival to "
-      "the end, the least over ranks (from the begin where the last arrival was not recorded); with waiting: "
-      "begin to end, mean over ranks, what the operation cost. busbw = algbw x "
-      "2(n-1)/n for "
-      "all-reduce, (n-1)/n for all-gather and reduce-scatter; GB = 10^9 bytes. The table is of one rank over "
-      "the measured steps.");
-  page +=
-      section("Streams of the GPU", gpu_html(s),
-              "From the driver's own records (CUPTI) over the measured steps that they cover. busy + idle = "
-              "time of these steps. Host late: the host had not launched what came next; queued: launched, "
-              "launch latency or a wait for another stream that is not recorded; nothing to do: computation "
-              "went on or waited for another stream.");
-  if (s.scheduling) {
-    page +=
-        section("Fetch decisions beside another scheduler's", scheduling_html(*s.scheduling),
-                "Computed, not measured: an iteration of both in the recorded order of modules, with this "
-                "run's limits and a complete trace.");
-  }
-  page += section("What to know about these figures", disclosures(store, s, problems));
-  page += section("Configuration", "<pre>" + escape_html(s.config_json) + "</pre>");
-  return page + "</main></html>\n";
+  const std::string model = escape_html(s.model);
+  const analysis::RankSummary* largest = largest_peak(s);
+  return fill_template(assets::report_page,
+                       {{"title", fmt::format("{}, ZeRO-{}, {} ranks{}", model, s.stage, s.world,
+                                              s.simulated ? " (simulated)" : "")},
+                        {"style", std::string(assets::report_style)},
+                        {"wait_colour", colour::kWait},
+                        {"idle_colour", colour::kIdle},
+                        {"heading", fmt::format("{}, ZeRO-{} on {} ranks", model, s.stage, s.world)},
+                        {"kind_of_run", std::string(s.simulated ? " · simulated: no rank trained" : "") +
+                                            (s.link_gbps > 0 ? " · emulated link" : "")},
+                        {"findings", findings_html(analysis::find(store, s))},
+                        {"identity", identity(store, s)},
+                        {"time_partition", time_partition_svg(s)},
+                        {"ranks", ranks_html(store, s)},
+                        {"typical_step", std::to_string(typical.step)},
+                        {"timeline", timeline_svg(store, typical.begin_ns, typical.end_ns)},
+                        {"loss", s.simulated || s.loss.empty() ? "" : loss_svg(s.loss)},
+                        {"partition", partition_svg(store)},
+                        {"memory_rank", largest != nullptr ? std::to_string(largest->rank) : ""},
+                        {"memory", largest != nullptr ? memory_html(store, s, largest->rank) : ""},
+                        {"communication", communication_html(s)},
+                        {"gpu", gpu_html(s)},
+                        {"scheduling", s.scheduling ? scheduling_html(*s.scheduling) : ""},
+                        {"disclosures", disclosures(store, s, problems)},
+                        {"configuration", escape_html(s.config_json)}});
 }
 
 void write_html_report(const std::string& path, const store::Store& store, const analysis::Summary& summary,

@@ -10,6 +10,7 @@
 #include "app/export/span_walk.h"
 #include "app/store/gather_contents.h"
 #include "app/store/lane_name.h"
+#include "app/store/module_name.h"
 #include "app/store/names.h"
 #include "app/store/rank_end.h"
 
@@ -65,11 +66,7 @@ using Params = std::unordered_map<std::uint32_t, std::vector<std::uint32_t>>;  /
 
 std::string span_title(const store::Store& store, std::uint32_t rank, const Params& params,
                        const store::Span& span) {
-  const auto& tables = store.tables();
-  const auto module = [&](std::uint32_t id) {
-    if (id >= tables.modules.size()) return fmt::format("module {}", id);
-    return tables.modules[id].path.empty() ? std::string("(root)") : tables.modules[id].path;
-  };
+  const auto module = [&](std::uint32_t id) { return store::module_name(store, id); };
   const store::SpanTime time = store::time_of(store, rank, span);
   std::string duration = time_text(time.running_ns);
   if (!time.ended) {

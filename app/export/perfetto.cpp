@@ -284,7 +284,7 @@ class PerfettoWriter {
       if (!store::is_failure(end.how)) continue;
       describe_track(end_track(rank.rank), "end of the rank", process_track(rank.rank));
       Protobuf instant = event(track_event::kInstant, end_track(rank.rank));
-      annotate(instant, "last_words", end.last_words);
+      annotate(instant, "exit_message", end.exit_message);
       send(end.at_ns, std::move(instant), store::text_of(end));
     }
   }

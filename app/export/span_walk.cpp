@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "app/store/module_name.h"
 #include "app/store/names.h"
 #include "instrumentation/param_status.h"
 #include "runtime/plan/scheduler.h"
@@ -14,13 +15,6 @@ namespace ev = shardscope::instrumentation;
 using ev::EventKind;
 using store::Span;
 using store::Store;
-
-std::string module_name(const Store& store, std::uint32_t module) {
-  const auto& modules = store.tables().modules;
-  if (module >= modules.size())
-    return module == ev::kNoId ? "the optimizer" : "module " + std::to_string(module);
-  return modules[module].path.empty() ? modules[module].type : modules[module].path;
-}
 
 bool can_be_work(EventKind kind) noexcept {
   return ev::is_begin(kind) && ev::role_of(kind) == ev::EventRole::work;
@@ -100,9 +94,12 @@ std::string span_label(const Store& store, std::uint32_t rank, const Span& span)
     case EventKind::phase_begin:
       return store::name_of(ev::as<EventKind::phase_begin>(span).phase);
     case EventKind::module_begin:
-      return module_name(store, ev::as<EventKind::module_begin>(span).module);
-    case EventKind::fetch_wait_begin:
-      return "wait for " + module_name(store, ev::as<EventKind::fetch_wait_begin>(span).module);
+      return store::module_name(store, ev::as<EventKind::module_begin>(span).module);
+    case EventKind::fetch_wait_begin: {
+      // Parameters that stay whole are gathered for no module.
+      const std::uint32_t module = ev::as<EventKind::fetch_wait_begin>(span).module;
+      return "wait for " + (module == ev::kNoId ? "the optimizer" : store::module_name(store, module));
+    }
     case EventKind::collective_begin:
       return store::name_of(ev::as<EventKind::collective_begin>(span).op);
     case EventKind::transfer_begin:

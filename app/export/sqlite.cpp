@@ -210,7 +210,7 @@ class Tables {
     Statement insert = db_.prepare("INSERT INTO SHARDSCOPE_PAUSES VALUES(?1,?2,?3)");
     for (const store::RankRow& rank : store_.ranks()) {
       row.bind(1, std::int64_t{rank.rank}).bind(2, rank.host).bind(3, rank.last_ns);
-      row.bind(4, store::text_of(store::rank_end(store_, rank))).bind(5, rank.last_words).run();
+      row.bind(4, store::text_of(store::rank_end(store_, rank))).bind(5, rank.exit_message).run();
       store_.for_each_span(
           {rank.rank, ev::StreamId::host}, store::kPauses, Store::kBegin, Store::kEnd,
           [&](const store::Span& pause) {

@@ -12,6 +12,7 @@
 #include "app/gui/platform/window.h"
 #include "instrumentation/plain_text.h"
 #include "instrumentation/sockets.h"
+#include "runtime/config/option_checks.h"
 
 namespace {
 
@@ -214,6 +215,7 @@ int main(int argc, char** argv) {
                  "Write what the window believes to this JSON file, each second");
   cli.add_flag("--frame-stats", options.frame_stats, "Print the CPU time of building a frame");
   cli.add_option("--close-after", options.close_after_s, "Close the window after so many seconds");
+  shardscope::config::check_option_values(cli);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

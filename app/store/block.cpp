@@ -48,12 +48,14 @@ Block seal(std::uint32_t rank, RankState& state, RankKeyframe begin, const Pause
     block.memory[p].leaves = memory.leaves(kMemoryLeaves);
   }
   block.counts = state.instant_counts();
-  block.counts.insert(block.counts.end(), state.unbegun().begin(), state.unbegun().end());
+  block.counts.insert(block.counts.end(), state.unmatched_ends().begin(), state.unmatched_ends().end());
   block.gates = state.gate_count();
   block.notable = state.notable();
   if (ended) ended(state);
   SpanTotals totals;
-  state.let_go([&](ev::StreamId stream, const Span& span) { totals.add({rank, stream}, span, pauses); });
+  state.begin_next_stretch([&](ev::StreamId stream, const Span& span) {
+    totals.add({rank, stream}, span, pauses);
+  });
   block.totals = totals.rows();
   return block;
 }
@@ -88,10 +90,10 @@ std::size_t BlockPage::bytes() const noexcept {
 }
 
 Missing missing_of(const Block& block) noexcept {
-  const bool told = block.lost_before == 0 && block.missing_begin_ns < block.missing_end_ns &&
-                    plausible(block.missing_begin_ns) && plausible(block.missing_end_ns) &&
-                    plausible(block.clock_offset_ns);
-  if (!told) return {};
+  const bool known = block.lost_before == 0 && block.missing_begin_ns < block.missing_end_ns &&
+                     plausible(block.missing_begin_ns) && plausible(block.missing_end_ns) &&
+                     plausible(block.clock_offset_ns);
+  if (!known) return {};
   return {block.missing_begin_ns + block.clock_offset_ns, block.missing_end_ns + block.clock_offset_ns};
 }
 

@@ -54,7 +54,7 @@ struct Block {
   std::uint32_t rank = 0;
   std::uint64_t sequence = 0;
   std::uint32_t parts = 0, events = 0;
-  // What is missing before it, as Chunk tells it.
+  // What is missing before it, as in Chunk.
   std::uint64_t dropped_before = 0, lost_before = 0, shed_before = 0, lost_between = 0;
   std::int64_t missing_begin_ns = 0, missing_end_ns = 0;
   std::int64_t clock_offset_ns = 0, clock_residual_ns = 0;
@@ -70,7 +70,7 @@ struct Block {
   std::vector<BlockLane> lanes = std::vector<BlockLane>(ev::kStreamCount);
   DensityPyramid waits;
   std::vector<BlockPeaks> peaks = std::vector<BlockPeaks>(ev::kMemoryPoolCount);
-  std::vector<InstantCount> counts;  ///< of instants, and RankState::unbegun()
+  std::vector<InstantCount> counts;  ///< of instants, and RankState::unmatched_ends()
   std::vector<Carried> carried;
   std::vector<SpanTotal> totals;
   std::vector<ev::Event> notable;  ///< RankState::notable()

@@ -55,7 +55,7 @@ class BlockAccess {
   [[nodiscard]] std::uint64_t spilled_bytes() const noexcept { return spill_.bytes(); }
   /// Moves what the block holds packed to the temporary file. False when there is no room there.
   [[nodiscard]] bool spill(Block& block);
-  /// The block is let go.
+  /// The block is evicted.
   void forget(const Block& block);
   /// What lies in memory, or in the temporary file; empty: in neither. Throws std::runtime_error.
   [[nodiscard]] std::vector<std::byte> packed(const std::vector<std::byte>& held,

@@ -28,7 +28,7 @@ void ClockDriftEstimate::add(std::int64_t at_ns, std::int64_t offset_ns, std::in
     const ClockDrift drift{change / seconds, bound / seconds};
     if (!best_ || drift.bound_ppb <= best_->bound_ppb) best_ = drift;
   }
-  // The first offsets of a run rest on few round trips. A better one soon tells more.
+  // The first offsets of a run rest on few round trips. A later, better one replaces them soon.
   if (residual_ns < anchor_->residual_ns / 2) anchor_ = sample;
 }
 

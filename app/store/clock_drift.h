@@ -14,8 +14,8 @@ struct ClockDrift {
   friend bool operator==(const ClockDrift&, const ClockDrift&) = default;
 };
 
-/// Two offsets that are each known to within a residual tell the mean drift between them to within the sum of
-/// both over the time between; the pair that tells it best so far is kept.
+/// Two offsets that are each known to within a residual give the mean drift between them to within the sum of
+/// both over the time between; the pair with the smallest bound so far is kept.
 class ClockDriftEstimate {
  public:
   /// `at_ns` on the collector's clock, about when `offset_ns` was right to within `residual_ns`.

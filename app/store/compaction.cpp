@@ -18,9 +18,9 @@ Chunk joined(std::span<const Chunk> chunks) {
                                      static_cast<std::uint64_t>(chunks.front().clock_offset_ns) -
                                      static_cast<std::uint64_t>(out.clock_offset_ns));
   };
-  const bool told = chunks.front().missing_begin_ns < chunks.front().missing_end_ns;
-  out.missing_begin_ns = told ? moved_by(chunks.front().missing_begin_ns) : 0;
-  out.missing_end_ns = told ? moved_by(chunks.front().missing_end_ns) : 0;
+  const bool known = chunks.front().missing_begin_ns < chunks.front().missing_end_ns;
+  out.missing_begin_ns = known ? moved_by(chunks.front().missing_begin_ns) : 0;
+  out.missing_end_ns = known ? moved_by(chunks.front().missing_end_ns) : 0;
   out.parts = 0;
   out.events.clear();
   for (const Chunk& chunk : chunks) {

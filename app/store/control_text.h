@@ -1,4 +1,4 @@
-// What somebody did to a run while it went on, as texts of the run: the collector writes them, and whoever
+// Commands of viewers to a live run, as texts of the run: the collector writes them, and whatever
 // shows a recording finds them again.
 #pragma once
 

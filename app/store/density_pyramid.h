@@ -136,7 +136,7 @@ class DensityPyramid {
   void clear() { *this = DensityPyramid(); }
   [[nodiscard]] std::size_t bytes() const noexcept;
 
-  /// Steps in which the shares of a stored bucket are counted, unless told. Where there are many buckets
+  /// Default number of steps in which the shares of a stored bucket are counted. Where there are many buckets
   /// fewer are enough, and take half the room.
   static constexpr std::uint32_t kSteps = 4095;
   /// Writes the finest level that has at most `most` buckets; see docs/recording.md, "Blocks".

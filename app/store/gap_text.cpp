@@ -10,13 +10,12 @@ std::string what_is_missing(const Gap& gap) {
   if (gap.cut_off) {
     return gap.events == 0 ? "the recording ends here"
                            : std::to_string(gap.events) + (gap.events == 1 ? " event" : " events") +
-                                 " that were taken in and are not in the recording, which ends here";
+                                 " that were received and are not in the recording, which ends here";
   }
-  if (gap.let_go) {
+  if (gap.evicted) {
     return std::to_string(gap.events) +
-           " events that were let go, so that memory stays bounded: sums and levels of detail of them "
-           "remain, "
-           "and a recording has them";
+           " events that were evicted to keep memory bounded: their sums and levels of detail remain, and a "
+           "recording has them";
   }
   std::string text;
   const auto part = [&text](std::uint64_t count, const char* noun, const char* where) {

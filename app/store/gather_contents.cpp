@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "app/store/module_name.h"
+
 namespace shardscope::store {
 namespace {
 
@@ -30,18 +32,10 @@ std::vector<std::uint32_t> owners_of(const Store& store, std::span<const std::ui
 std::string contents_text(const Store& store, std::span<const std::uint32_t> params) {
   constexpr std::size_t kNamed = 2;
   const std::vector<std::uint32_t> owners = owners_of(store, params);
-  const auto& modules = store.tables().modules;
   std::string out;
   for (std::size_t i = 0; i < std::min(kNamed, owners.size()); ++i) {
-    const std::uint32_t module = owners[i];
     if (i > 0) out += ", ";
-    if (module >= modules.size()) {
-      out += "module " + std::to_string(module);
-    } else if (modules[module].path.empty()) {
-      out += store.tables().model.empty() ? "model" : store.tables().model;
-    } else {
-      out += tail(modules[module].path);
-    }
+    out += tail(module_name(store, owners[i]));
   }
   if (owners.size() > kNamed) out += " and " + std::to_string(owners.size() - kNamed) + " more";
   return out;

@@ -13,8 +13,8 @@ bool code_identifies(ev::EventKind begin) noexcept {
   return begin == ev::EventKind::phase_begin || begin == ev::EventKind::module_begin;
 }
 
-/// Whether a, b and code name one span of the whole run, so that an end heard after a gap belongs to the
-/// begin heard before it. A module or a bucket comes again in every step: its end may be a later one's.
+/// Whether a, b and code name one span of the whole run, so that an end after a gap belongs to the begin
+/// before it. A module or a bucket comes again in every step: its end may be a later one's.
 bool unique_in_run(ev::EventKind begin, std::uint32_t b) noexcept {
   switch (begin) {
     case ev::EventKind::step_begin:
@@ -46,7 +46,7 @@ bool within(std::uint32_t module, std::uint32_t ancestor,
 }  // namespace
 
 Lane::Lane(const Keyframe& from, Detail detail)
-    : unheard_(UnheardBegins::none()),
+    : missing_begins_(MissingBegins::none()),
       with_density_(detail == Detail::levels),
       last_ns_(from.last_ns),
       from_ns_(from.last_ns) {
@@ -114,7 +114,7 @@ void Lane::cut_above(std::size_t depth) {
 void Lane::begin(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents) {
   // Clock corrections between chunks may step back by nanoseconds; a lane's own order is certain.
   at_ns = std::max(at_ns, last_ns_);
-  unheard_.begun(event.kind, at_ns);
+  missing_begins_.begun(event.kind, at_ns);
   const int level = outer_level(event.kind);
   for (std::size_t d = 0; d < open_.size(); ++d) {
     const OpenRef& open = open_[d];
@@ -182,7 +182,7 @@ bool Lane::explains(const ev::Event& end, std::int64_t at_ns) {
   const bool inside = std::any_of(open_.begin(), open_.end(), [&](const OpenRef& open) {
     return open.kind == begin && open.certain_ns == kNever;
   });
-  return unheard_.explains(begin, std::max(at_ns, last_ns_), inside);
+  return missing_begins_.explains(begin, std::max(at_ns, last_ns_), inside);
 }
 
 void Lane::make_uncertain(std::size_t depth, std::int64_t from_ns) {
@@ -193,14 +193,14 @@ void Lane::make_uncertain(std::size_t depth, std::int64_t from_ns) {
 
 void Lane::gap(std::int64_t from_ns, std::int64_t until_ns) {
   for (std::size_t d = 0; d < open_.size(); ++d) make_uncertain(d, from_ns);
-  unheard_.missing(std::max(until_ns, last_ns_));
+  missing_begins_.missing(std::max(until_ns, last_ns_));
 }
 
 void Lane::gap_of_detail(ev::Detail low, std::int64_t at_ns) {
   for (std::size_t d = 0; d < open_.size(); ++d) {
     if (ev::detail_of(open_[d].kind) > low) make_uncertain(d, at_ns);
   }
-  unheard_.missing(low, at_ns);
+  missing_begins_.missing(low, at_ns);
 }
 
 void Lane::settle() {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "app/store/density_pyramid.h"
+#include "app/store/missing_begins.h"
 #include "app/store/store.h"
-#include "app/store/unheard_begins.h"
 
 namespace shardscope::store {
 
@@ -15,10 +15,10 @@ namespace shardscope::store {
 /// After a drop an end may never come. A span is never shown longer than it is known to have lasted: every
 /// open span is cut where the gap begins, for an end before that would have been recorded, and grows again
 /// only if its own end arrives. A begin that cannot nest in an open span (a new step, a second phase, a
-/// module outside its ancestors) proves that the open one is over; it then stays cut. So does one whose end,
-/// heard after the gap, may be that of a later span with the same ids (a module runs again in every step). An
-/// end whose begin is missing makes no span, because where it began is not known; it is counted, see [Note:
-/// ends whose begin is missing].
+/// module outside its ancestors) proves that the open one is over; it then stays cut. So does one whose end
+/// arrives after the gap and may be that of a later span with the same ids (a module runs again in every
+/// step). An end whose begin is missing makes no span, because where it began is not known; it is counted,
+/// see [Note: ends whose begin is missing].
 class Lane {
  public:
   static constexpr std::int64_t kNever = INT64_MIN;
@@ -46,10 +46,10 @@ class Lane {
   void begin(const ev::Event& event, std::int64_t at_ns, const std::vector<std::uint32_t>& parents);
   /// Returns the span that ended, or null when its begin is missing. Valid until the next call.
   const Span* end(const ev::Event& event, std::int64_t at_ns);
-  /// For an end that end() has found no begin of: whether that can be where not everything was heard.
+  /// For an end that end() has found no begin of: whether the begin can be among missing events.
   [[nodiscard]] bool explains(const ev::Event& end, std::int64_t at_ns);
   /// A step that began at `begin_ns` has ended: what began before it is over.
-  void step_heard(std::int64_t begin_ns) noexcept { unheard_.step_heard(begin_ns); }
+  void step_received(std::int64_t begin_ns) noexcept { missing_begins_.step_received(begin_ns); }
   /// collective_entered: every rank has arrived.
   void mark(const ev::Event& event, std::int64_t at_ns);
   /// Events between `from_ns` and `until_ns` are missing; kNever: since the latest event, up to the next one.
@@ -64,13 +64,13 @@ class Lane {
   void without_density() noexcept { with_density_ = false; }
   /// The stretch ends here: what open spans have lasted so far goes into the levels of detail.
   void close_stretch();
-  /// Hands every closed span to `heir` and forgets it and the levels of detail; open spans stay.
-  template <typename Heir>
-  void let_go(Heir heir) {
+  /// Moves every closed span to `sink` and clears the levels of detail; open spans stay.
+  template <typename Sink>
+  void begin_next_stretch(Sink sink) {
     for (std::size_t d = 0; d < rows_.size(); ++d) {
       std::vector<Span>& spans = rows_[d].spans;
       const auto closed = spans.end() - (d < open_.size() ? 1 : 0);
-      for (auto span = spans.begin(); span != closed; ++span) heir(*span);
+      for (auto span = spans.begin(); span != closed; ++span) sink(*span);
       spans.erase(spans.begin(), closed);
       rows_[d].carried = d < open_.size();
       rows_[d].pyramid.clear();
@@ -80,7 +80,7 @@ class Lane {
     expected_ns_ = 0;
   }
 
-  /// Gives back the room of spans that were let go.
+  /// Frees the memory of the spans that begin_next_stretch() moved out.
   void shrink() {
     for (Row& row : rows_) row.spans.shrink_to_fit();
   }
@@ -132,7 +132,8 @@ class Lane {
   std::vector<Row> rows_;      ///< by depth
   std::vector<OpenRef> open_;  ///< by depth; the span is the last of its row
   DensityPyramid waits_;
-  [[no_unique_address]] UnheardBegins unheard_;  // what follows lies in its padding: a rank has many lanes
+  [[no_unique_address]] MissingBegins
+      missing_begins_;  // what follows lies in its padding: a rank has many lanes
   bool with_density_ = true;
   std::int64_t last_ns_ = kNever, from_ns_ = kNever;
   std::int64_t expected_ns_ = 0;  ///< length of the stretch; 0: not known

@@ -16,10 +16,10 @@ Losses losses_of(const Store& store) {
   }
   const std::uint64_t accounted = store.event_count() + out.damaged_events;
   if (taken_in > accounted) out.absent_events = taken_in - accounted;
-  if (const auto ends = store.unbegun_ends()) {
-    out.unbegun_ends = out.explained_ends = 0;
-    for (const Store::UnbegunEnds& row : *ends) {
-      *out.unbegun_ends += row.count;
+  if (const auto ends = store.unmatched_ends()) {
+    out.unmatched_ends = out.explained_ends = 0;
+    for (const Store::UnmatchedEnds& row : *ends) {
+      *out.unmatched_ends += row.count;
       *out.explained_ends += row.explained;
     }
   }
@@ -34,24 +34,24 @@ std::string text_of(const Losses& losses) {
   if (losses.damaged_events != 0) text += ", " + std::to_string(losses.damaged_events) + " damaged";
   if (losses.absent_events != 0)
     text += ", " + std::to_string(losses.absent_events) + " not in the recording";
-  if (losses.unbegun_ends.value_or(0) != 0)
-    text += ", " + unbegun_text(*losses.unbegun_ends, losses.explained_ends.value_or(0));
+  if (losses.unmatched_ends.value_or(0) != 0)
+    text += ", " + unmatched_ends_text(*losses.unmatched_ends, losses.explained_ends.value_or(0));
   return text;
 }
 
-std::string unbegun_text(std::uint64_t count, std::uint64_t explained) {
-  std::string text = std::to_string(count) + (count == 1 ? " end" : " ends") + " without a beginning";
+std::string unmatched_ends_text(std::uint64_t count, std::uint64_t explained) {
+  std::string text = std::to_string(count) + (count == 1 ? " unmatched span end" : " unmatched span ends");
   if (explained == 0) return text;
   return text + (explained == count ? "" : ", " + std::to_string(explained) + " of them") +
-         (explained == count ? ", explained: " : " explained: ") + "not everything was heard there";
+         (explained == count ? ", explained: " : " explained: ") + "events are missing there";
 }
 
-std::string unbegun_by_rank(std::span<const Store::UnbegunEnds> ends) {
+std::string unmatched_ends_by_rank(std::span<const Store::UnmatchedEnds> ends) {
   constexpr std::size_t kShown = 3;
   std::string text;
   std::size_t ranks = 0;
   std::optional<std::uint32_t> last;
-  for (const Store::UnbegunEnds& row : ends) {
+  for (const Store::UnmatchedEnds& row : ends) {
     if (row.count == row.explained) continue;
     const bool same = last == row.rank;
     if (!same) ++ranks;

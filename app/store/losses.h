@@ -16,27 +16,26 @@ struct Losses {
   std::uint64_t shed = 0;
   std::uint64_t lost_messages = 0;   ///< on the way, each with an unknown number of events
   std::uint64_t damaged_events = 0;  ///< recorded, and cannot be read
-  std::uint64_t absent_events = 0;   ///< taken in by a collector, and not in the recording
-  /// Ends of spans whose begin was not heard, and those of them that began where not everything was; see
-  /// Store::unbegun_ends(). Nothing where nobody counted them.
-  std::optional<std::uint64_t> unbegun_ends = {}, explained_ends = {};
+  std::uint64_t absent_events = 0;   ///< received by a collector, and not in the recording
+  /// Span ends whose begin is missing, and those of them that missing events explain; see
+  /// Store::unmatched_ends(). Nothing where they were not counted.
+  std::optional<std::uint64_t> unmatched_ends = {}, explained_ends = {};
   [[nodiscard]] bool any() const noexcept {
-    return dropped + lost_messages + damaged_events + absent_events + unbegun_ends.value_or(0) != 0;
+    return dropped + lost_messages + damaged_events + absent_events + unmatched_ends.value_or(0) != 0;
   }
 };
 
 [[nodiscard]] Losses losses_of(const Store& store);
 
 /// "0 dropped, 0 messages lost", "120 dropped (100 of them by a collector), 71 messages lost, 8133 damaged,
-/// 852 not in the recording, 5 ends without a beginning": events but for the messages. What was dropped and
-/// lost is always said, the others where there are any.
+/// 852 not in the recording, 5 unmatched span ends": events but for the messages. What was dropped and lost
+/// always stands there, the others where there are any.
 [[nodiscard]] std::string text_of(const Losses& losses);
 
-/// "5 ends without a beginning", "5 ends without a beginning, 3 of them explained: not everything was heard
-/// there".
-[[nodiscard]] std::string unbegun_text(std::uint64_t count, std::uint64_t explained);
+/// "5 unmatched span ends", "5 unmatched span ends, 3 of them explained: events are missing there".
+[[nodiscard]] std::string unmatched_ends_text(std::uint64_t count, std::uint64_t explained);
 /// "rank 0: 4 module_end, 1 phase_end; rank 1: 2 module_end; 6 more ranks": of those that nothing explains.
 /// "" where there are none.
-[[nodiscard]] std::string unbegun_by_rank(std::span<const Store::UnbegunEnds> ends);
+[[nodiscard]] std::string unmatched_ends_by_rank(std::span<const Store::UnmatchedEnds> ends);
 
 }  // namespace shardscope::store

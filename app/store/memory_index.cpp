@@ -172,7 +172,7 @@ MemoryIndex::Keyframe MemoryIndex::keyframe() const {
   return out;
 }
 
-void MemoryIndex::let_go() {
+void MemoryIndex::begin_next_stretch() {
   corrections_.clear();
   if (change_count() == 0) return;
   const Keyframe now = keyframe();

@@ -13,7 +13,7 @@ namespace shardscope::store {
 
 /// [Note: memory that adds up after a drop]
 /// A pool's bytes at a time are the sum of the changes so far. Every event also carries the pool's bytes
-/// after it; where the two disagree because events are missing, a correction is booked at the gap: bytes
+/// after it; where the two disagree because events are missing, a correction is inserted at the gap: bytes
 /// that appeared go to `other` ("pool total minus what the arenas know"), bytes that went are taken from
 /// `other`, then from the categories that come and go fastest. So categories always sum to the pool.
 class MemoryIndex {
@@ -40,18 +40,19 @@ class MemoryIndex {
   MemoryIndex() = default;
   /// Goes on where another index was.
   explicit MemoryIndex(const Keyframe& from);
-  /// The same, with the corrections that the other booked in the stretch that follows; it books none itself.
+  /// The same, with the corrections that the other inserted in the stretch that follows; it inserts none
+  /// itself.
   MemoryIndex(const Keyframe& from, std::span<const Change> corrections);
   [[nodiscard]] Keyframe keyframe() const;
 
   void push(const Change& change) { changes_.push_back(change); }
   void reserve(std::size_t changes) { changes_.reserve(changes_.size() + changes); }
   void gap() { resync_ = !changes_.empty(); }
-  /// Orders what was pushed since the last call, books corrections, brings keyframes up to date.
+  /// Orders what was pushed since the last call, inserts corrections, brings keyframes up to date.
   void settle();
   /// Forgets every change, but not the bytes they led to.
-  void let_go();
-  /// What was booked since the last let_go().
+  void begin_next_stretch();
+  /// What was inserted since the last begin_next_stretch().
   [[nodiscard]] std::span<const Change> corrections() const noexcept { return corrections_; }
   /// About `most` leaves over all changes.
   [[nodiscard]] std::vector<Leaf> leaves(std::size_t most) const;

@@ -1,4 +1,4 @@
-// A live rank's run within bounds: what is spilled, and what is let go when there is too much of it.
+// A live rank's run within bounds: what is spilled, and what is evicted when there is too much of it.
 #include <algorithm>
 #include <utility>
 
@@ -41,11 +41,11 @@ void RankRun::keep_bounds() {
       continue;
     }
     if (blocks_.size() < kFewest + kTileBlocks) break;
-    let_go(some());
+    evict(some());
   }
   note_index();
   if (access_.index_bytes <= bounds.index_bytes || blocks_.size() < kFewest + kTileBlocks) return;
-  let_go(some());
+  evict(some());
   note_index();
 }
 
@@ -68,16 +68,16 @@ void RankRun::keep_rare_instants(std::size_t block) {
   }
 }
 
-void RankRun::let_go(std::size_t n) {
+void RankRun::evict(std::size_t n) {
   const auto drop = [](auto& list, std::size_t count) {
     list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(std::min(count, list.size())));
   };
-  if (let_go_.events == 0) let_go_.begin_ns = floor_.front();
-  let_go_.end_ns = reach_[n - 1];
+  if (evicted_.events == 0) evicted_.begin_ns = floor_.front();
+  evicted_.end_ns = reach_[n - 1];
   for (std::size_t i = 0; i < n; ++i) {
     const Block& block = blocks_[i];
     keep_rare_instants(i);
-    let_go_.events += block.events;
+    evicted_.events += block.events;
     for (std::size_t p = 0; p < history_.size(); ++p)
       history_[p].append(block.memory[p].leaves, block.end_ns);
     access_.forget(block);
@@ -86,7 +86,7 @@ void RankRun::let_go(std::size_t n) {
   blocks_.erase(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(n));
   drop(reach_, n);
   drop(floor_, n);
-  for (RowSums& sums : sums_) sums.let_go(n);
+  for (RowSums& sums : sums_) sums.evict(n);
   for (std::vector<KnownPage>& pages : pages_) drop(pages, n);
   for (auto& [row, tiles] : tiles_) {
     drop(tiles, n / kTileBlocks);
@@ -99,7 +99,7 @@ void RankRun::let_go(std::size_t n) {
   forgotten_ = std::move(forgotten);
   spilled_ -= std::min(n, spilled_);
   gone_ += n;
-  pauses_.forget_before(std::min(head_.state.open_since(), let_go_.end_ns));
+  pauses_.forget_before(std::min(head_.state.open_since(), evicted_.end_ns));
 }
 
 }  // namespace shardscope::store

@@ -21,8 +21,8 @@ bool is_cut_off(const Store& store, std::uint32_t rank) {
                      [rank](const Gap& gap) { return gap.cut_off && gap.rank == rank; });
 }
 
-/// What tells a rank that died from one whose events end because the recording, or what has arrived, does:
-/// the collector says so, another rank said that it ended, or its events end before those of others.
+/// How to distinguish a rank that died from one whose events end because the recording, or what has arrived,
+/// does: the collector says so, another rank said that it ended, or its events end before those of others.
 bool is_gone(const Store& store, const RankRow& row) {
   if (row.events == 0) return false;
   for (const Message& message : store.messages()) {
@@ -68,7 +68,7 @@ RankEnd rank_end(const Store& store, const RankRow& row) {
   RankEnd out{.rank = row.rank,
               .exit_code = row.exit_code,
               .at_ns = std::min(row.last_ns, store.end_ns()),
-              .last_words = row.last_words};
+              .exit_message = row.exit_message};
   if (row.finished) {
     out.how = row.exit_code == 0 ? RankEnd::How::finished : RankEnd::How::failed;
   } else if (row.exit_code > kBySignal && row.exit_code <= kBySignal + kMostSignals) {
@@ -101,14 +101,14 @@ std::optional<RankEnd> first_failure(const Store& store) {
   if (const RankEnd* killed = first([](const RankEnd& end) { return end.how == How::killed; }))
     return *killed;
   for (const RankEnd& end : failed) {
-    const auto gone = rank_named(end.last_words, " ended (");
+    const auto gone = rank_named(end.exit_message, " ended (");
     if (!gone) continue;
     const RankEnd* silent =
         first([&](const RankEnd& other) { return other.rank == *gone && other.how == How::silent; });
     if (silent != nullptr) return *silent;
   }
   for (const RankEnd& end : failed) {
-    const auto named = rank_named(end.last_words, " failed: ");
+    const auto named = rank_named(end.exit_message, " failed: ");
     if (!named) continue;
     if (const RankEnd* found = first([&](const RankEnd& other) { return other.rank == *named; }))
       return *found;
@@ -117,14 +117,14 @@ std::optional<RankEnd> first_failure(const Store& store) {
 }
 
 std::string words_on(const Store& store, const RankEnd& first) {
-  if (!first.last_words.empty()) return first.last_words;
+  if (!first.exit_message.empty()) return first.exit_message;
   for (const RankRow& row : store.ranks()) {
-    if (row.rank == first.rank || row.exit_code == 0 || row.last_words.empty()) continue;
+    if (row.rank == first.rank || row.exit_code == 0 || row.exit_message.empty()) continue;
     const std::string then = "rank " + std::to_string(row.rank) + " then failed: ";
-    const std::size_t cause = row.last_words.find(" failed: ");
-    return then + (row.last_words.starts_with("rank ") && cause != std::string::npos
-                       ? row.last_words.substr(cause + 9)
-                       : row.last_words);
+    const std::size_t cause = row.exit_message.find(" failed: ");
+    return then + (row.exit_message.starts_with("rank ") && cause != std::string::npos
+                       ? row.exit_message.substr(cause + 9)
+                       : row.exit_message);
   }
   return {};
 }

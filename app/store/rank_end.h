@@ -22,7 +22,7 @@ struct RankEnd {
   How how = How::running;
   std::int32_t exit_code = 0;  ///< 128 + signal of one that was killed
   std::int64_t at_ns = 0;      ///< its last event
-  std::string last_words;
+  std::string exit_message;
 };
 
 [[nodiscard]] RankEnd rank_end(const Store& store, const RankRow& row);

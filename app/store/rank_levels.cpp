@@ -131,7 +131,7 @@ void RankRun::density(ev::StreamId stream, std::uint8_t depth, std::int64_t now_
     sums.levels(depth).add_to(columns);
     range.first = range.last;
   } else if (gone_ != 0 && range.first == 0 && !blocks_.empty()) {
-    // Finer ones of what was let go are not known any more.
+    // Finer ones of what was evicted are not known any more.
     sums.levels(depth).add_to(columns, Store::kBegin, sums.begin_ns(0));
   }
   density_of_blocks(range, stream, depth, columns);

@@ -78,8 +78,8 @@ void RankRun::add(const Chunk& chunk, bool missing, Origin origin, std::size_t s
     for (std::size_t p = 0; p < peaks_.size(); ++p) {
       peaks_[p] = {.peak = memory_peak(p), .model_state = model_state_peak(p)};
     }
-    for (const InstantCount& ends : head_.state.unbegun()) add_unbegun(unbegun_, ends);
-    head_.state.let_go([&](ev::StreamId stream, const Span& span) {
+    for (const InstantCount& ends : head_.state.unmatched_ends()) add_unmatched_ends(unmatched_ends_, ends);
+    head_.state.begin_next_stretch([&](ev::StreamId stream, const Span& span) {
       totals_.add({rank_, stream}, span, pauses_);
     });
     pauses_.forget_before(head_.state.open_since());
@@ -210,7 +210,7 @@ void RankRun::append(Block block) {
   totals_.merge(block.totals);
   for (const InstantCount& count : block.counts) {
     if (ev::is_end(count.kind)) {
-      add_unbegun(unbegun_, count);
+      add_unmatched_ends(unmatched_ends_, count);
       continue;
     }
     counts_[{count.kind, count.code}] += count.count;
@@ -273,15 +273,15 @@ SpanTotals RankRun::span_totals() const {
   return out;
 }
 
-std::map<ev::EventKind, Store::UnbegunEnds> RankRun::unbegun() const {
-  std::map<ev::EventKind, Store::UnbegunEnds> out = unbegun_;
-  for (const InstantCount& count : head_.state.unbegun()) add_unbegun(out, count);
+std::map<ev::EventKind, Store::UnmatchedEnds> RankRun::unmatched_ends() const {
+  std::map<ev::EventKind, Store::UnmatchedEnds> out = unmatched_ends_;
+  for (const InstantCount& count : head_.state.unmatched_ends()) add_unmatched_ends(out, count);
   return out;
 }
 
-void RankRun::add_unbegun(std::map<ev::EventKind, Store::UnbegunEnds>& ends,
-                          const InstantCount& count) const {
-  Store::UnbegunEnds& row = ends[count.kind];
+void RankRun::add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends,
+                                 const InstantCount& count) const {
+  Store::UnmatchedEnds& row = ends[count.kind];
   row.rank = rank_;
   row.kind = count.kind;
   row.count += count.count;

@@ -91,8 +91,8 @@ class RankRun {
   [[nodiscard]] SpanTotals span_totals() const;
   /// The highest level of which there is an event; of a run in blocks without its newest stretch.
   [[nodiscard]] std::optional<ev::Detail> recorded_detail() const;
-  /// RankState::unbegun() of everything, by kind.
-  [[nodiscard]] std::map<ev::EventKind, Store::UnbegunEnds> unbegun() const;
+  /// RankState::unmatched_ends() of everything, by kind.
+  [[nodiscard]] std::map<ev::EventKind, Store::UnmatchedEnds> unmatched_ends() const;
 
   void param_states(std::int64_t at_ns, std::span<ParamState> out) const;
   /// The latest `most` changes of a parameter up to a time, oldest first.
@@ -105,12 +105,12 @@ class RankRun {
   void memory_columns(std::size_t pool, std::int64_t begin_ns, std::int64_t end_ns,
                       std::span<MemorySample> columns) const;
 
-  /// What was let go since the last call: nothing, mostly. [Note: letting go]
-  struct LetGo {
+  /// What was evicted since the last call: nothing, mostly. [Note: eviction]
+  struct Evicted {
     std::int64_t begin_ns = 0, end_ns = 0;
     std::uint64_t events = 0;
   };
-  [[nodiscard]] LetGo take_let_go() { return std::exchange(let_go_, {}); }
+  [[nodiscard]] Evicted take_evicted() { return std::exchange(evicted_, {}); }
 
   [[nodiscard]] std::size_t bytes() const;  ///< of the blocks that are sealed, and the newest stretch
   [[nodiscard]] std::deque<Block>& blocks() noexcept { return blocks_; }
@@ -155,12 +155,13 @@ class RankRun {
   void carry_back(std::size_t i, const Block::Carried& carried);
   /// Spills and lets go where access_.bounds want it.
   void keep_bounds();
-  void let_go(std::size_t blocks);
+  void evict(std::size_t blocks);
   void keep_rare_instants(std::size_t block);
   /// Of everything that is kept of the blocks beside what can be spilled, about.
   [[nodiscard]] std::size_t index_bytes() const;
   void add_to_sums(const Block& block);
-  void add_unbegun(std::map<ev::EventKind, Store::UnbegunEnds>& ends, const InstantCount& count) const;
+  void add_unmatched_ends(std::map<ev::EventKind, Store::UnmatchedEnds>& ends,
+                          const InstantCount& count) const;
   /// Takes the levels of detail of the stretch that is sealed, while they are fine.
   void take_levels(const RankState& ended);
   /// Leaves out of the sums what was found damaged since.
@@ -198,8 +199,8 @@ class RankRun {
   std::size_t gone_ = 0;              ///< blocks before these, a multiple of kTileBlocks
   std::size_t spilled_ = 0;           ///< of blocks_, the first ones
   std::size_t block_bytes_ = 0,
-              index_bytes_ = 0;  ///< of the blocks without what can be spilled; told to access_
-  LetGo let_go_;
+              index_bytes_ = 0;  ///< of the blocks without what can be spilled; reported to access_
+  Evicted evicted_;
   std::array<MemoryHistory, ev::kMemoryPoolCount> history_;  ///< of blocks that are gone
   std::vector<ev::Event> rare_;  ///< of these, instants that later steps depend on
   mutable std::array<RowSums, ev::kStreamCount> sums_;
@@ -220,7 +221,7 @@ class RankRun {
   mutable std::map<std::uint32_t, std::vector<KnownTile>> tiles_;           ///< by tile_row() and tile
   SpanTotals totals_;                                                       ///< of sealed blocks
   std::map<std::pair<ev::EventKind, std::uint8_t>, std::uint64_t> counts_;  ///< instants of sealed blocks
-  std::map<ev::EventKind, Store::UnbegunEnds> unbegun_;                     ///< of sealed blocks
+  std::map<ev::EventKind, Store::UnmatchedEnds> unmatched_ends_;            ///< of sealed blocks
   std::array<std::uint8_t, ev::kStreamCount> depths_{};
   std::array<Peaks, ev::kMemoryPoolCount> peaks_;
   std::vector<ev::Event> notable_;  ///< of blocks, not taken yet

@@ -37,11 +37,11 @@ const std::array<Role, 256>& roles() {
 
 Missing missing_of(const Chunk& chunk) {
   const auto [begin, end] = chunk.times();
-  const bool told = chunk.lost_before == 0 && chunk.missing_begin_ns < chunk.missing_end_ns &&
-                    plausible(chunk.missing_begin_ns) && plausible(chunk.missing_end_ns);
-  const std::int64_t until = told ? chunk.missing_end_ns : chunk.lost_before == 0 ? begin : end;
+  const bool known = chunk.lost_before == 0 && chunk.missing_begin_ns < chunk.missing_end_ns &&
+                     plausible(chunk.missing_begin_ns) && plausible(chunk.missing_end_ns);
+  const std::int64_t until = known ? chunk.missing_end_ns : chunk.lost_before == 0 ? begin : end;
   if (!plausible(until) || !plausible(chunk.clock_offset_ns)) return {};
-  return {told ? chunk.missing_begin_ns + chunk.clock_offset_ns : Lane::kNever,
+  return {known ? chunk.missing_begin_ns + chunk.clock_offset_ns : Lane::kNever,
           until + chunk.clock_offset_ns};
 }
 
@@ -125,7 +125,7 @@ void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<st
     case Role::end: {
       const Span* span = lanes_[stream].end(event, at_ns);
       if (span == nullptr) [[unlikely]]
-        count_unbegun(event, at_ns);
+        count_unmatched_end(event, at_ns);
       if (span == nullptr || span->end_ns < at_ns) [[unlikely]] {
         if (for_ == For::views || for_ == For::spans)
           loose_ends_.push_back({.at_ns = at_ns,
@@ -136,7 +136,7 @@ void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<st
       if (event.kind == EventKind::step_end) {
         note(event, at_ns);
         if (span != nullptr) {
-          for (Lane& lane : lanes_) lane.step_heard(span->begin_ns);
+          for (Lane& lane : lanes_) lane.step_received(span->begin_ns);
         }
       }
       if (event.kind == EventKind::paused_end && span != nullptr) {
@@ -156,15 +156,15 @@ void RankState::add(const Event& event, std::int64_t at_ns, const std::vector<st
   }
 }
 
-void RankState::count_unbegun(const Event& end, std::int64_t at_ns) {
+void RankState::count_unmatched_end(const Event& end, std::int64_t at_ns) {
   const std::uint8_t explained = lanes_[static_cast<std::size_t>(end.stream)].explains(end, at_ns) ? 1 : 0;
-  const auto known = std::find_if(unbegun_.begin(), unbegun_.end(), [&](const InstantCount& row) {
-    return row.kind == end.kind && row.code == explained;
-  });
-  if (known != unbegun_.end()) {
+  const auto known =
+      std::find_if(unmatched_ends_.begin(), unmatched_ends_.end(),
+                   [&](const InstantCount& row) { return row.kind == end.kind && row.code == explained; });
+  if (known != unmatched_ends_.end()) {
     ++known->count;
   } else {
-    unbegun_.push_back({.kind = end.kind, .code = explained, .count = 1});
+    unmatched_ends_.push_back({.kind = end.kind, .code = explained, .count = 1});
   }
 }
 

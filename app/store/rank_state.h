@@ -1,5 +1,6 @@
-// What a stretch of one rank's events says: its spans, instants, parameter statuses, memory, gates, buckets.
-// The newest stretch of a run grows; an older one is made again from its chunk when somebody looks at it.
+// The state that a stretch of one rank's events amounts to: spans, instants, parameter statuses, memory,
+// gates, buckets. The newest stretch of a run grows; an older one is rebuilt from its chunk when a query
+// needs it.
 #pragma once
 
 #include <array>
@@ -63,8 +64,7 @@ class RankState {
   explicit RankState(For use = For::views);
   /// Goes on from a time, to grow: with levels of detail, and memory is corrected at gaps.
   RankState(const RankKeyframe& from, std::vector<ParamState> statuses);
-  /// A stretch is made again what it was, or a part of it. `corrections`: what the memory indices booked
-  /// then.
+  /// Rebuilds a stretch, or a part of it. `corrections`: what the memory indices inserted the first time.
   RankState(const RankKeyframe& from, std::vector<ParamState> statuses, const Corrections& corrections,
             For use);
 
@@ -93,17 +93,17 @@ class RankState {
   void settle();
   /// The stretch ends: levels of detail become whole.
   void close_stretch();
-  /// Begins the next stretch: `heir(lane, span)` gets every span that has ended.
-  template <typename Heir>
-  void let_go(Heir heir) {
+  /// Begins the next stretch: `sink(lane, span)` gets every span that has ended.
+  template <typename Sink>
+  void begin_next_stretch(Sink sink) {
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      lanes_[i].let_go([&](const Span& span) { heir(static_cast<ev::StreamId>(i), span); });
+      lanes_[i].begin_next_stretch([&](const Span& span) { sink(static_cast<ev::StreamId>(i), span); });
     }
-    for (MemoryIndex& memory : memory_) memory.let_go();
-    status_.let_go();
+    for (MemoryIndex& memory : memory_) memory.begin_next_stretch();
+    status_.begin_next_stretch();
     instants_.clear();
     counts_.clear();
-    unbegun_.clear();
+    unmatched_ends_.clear();
     loose_ends_.clear();
     gates_.clear();
     gate_count_ = 0;
@@ -113,7 +113,8 @@ class RankState {
     buckets_before_ = buckets_.open();
   }
 
-  /// After let_go(): keeps no room for the next stretch, which is cheaper to have where ranks are few.
+  /// After begin_next_stretch(): frees the memory of the last stretch. Where ranks are few it is cheaper to
+  /// keep it for the next.
   void shrink() {
     for (Lane& lane : lanes_) lane.shrink();
     notable_.shrink_to_fit();
@@ -127,7 +128,7 @@ class RankState {
   [[nodiscard]] const std::vector<ev::Event>& instants() const noexcept { return instants_; }
   [[nodiscard]] std::vector<InstantCount> instant_counts() const;  ///< by kind and code
   /// Ends whose begin is missing, by kind; code 1: explained.
-  [[nodiscard]] const std::vector<InstantCount>& unbegun() const noexcept { return unbegun_; }
+  [[nodiscard]] const std::vector<InstantCount>& unmatched_ends() const noexcept { return unmatched_ends_; }
   /// Of a stretch for views or spans.
   [[nodiscard]] const std::vector<LooseEnd>& loose_ends() const noexcept { return loose_ends_; }
   [[nodiscard]] const StatusIndex& status() const noexcept { return status_; }
@@ -146,7 +147,7 @@ class RankState {
   void add_instant(const ev::Event& event, std::int64_t at_ns);
   void add_of_state(const ev::Event& event, std::int64_t at_ns);  ///< statuses, memory, buckets
   void note(const ev::Event& event, std::int64_t at_ns);
-  void count_unbegun(const ev::Event& end, std::int64_t at_ns);
+  void count_unmatched_end(const ev::Event& end, std::int64_t at_ns);
   /// Whether a part of everything is kept; of instants a block has only numbers.
   [[nodiscard]] bool keeps(For part) const noexcept {
     return for_ == For::views || for_ == part || (for_ == For::blocks && part != For::instants);
@@ -156,7 +157,7 @@ class RankState {
   std::array<Lane, ev::kStreamCount> lanes_;
   std::vector<ev::Event> instants_;  ///< `ticks` holds nanoseconds of the collector's clock
   KindTable<std::uint32_t> counts_;  ///< of instants, for blocks
-  std::vector<InstantCount> unbegun_;
+  std::vector<InstantCount> unmatched_ends_;
   std::vector<LooseEnd> loose_ends_;
   StatusIndex status_;
   std::array<MemoryIndex, ev::kMemoryPoolCount> memory_;

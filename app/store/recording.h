@@ -23,7 +23,7 @@ class RecordingWriter {
   RecordingWriter& operator=(const RecordingWriter&) = delete;
   void tables(std::uint32_t rank, const ev::RunTables& tables);
   void append(const Chunk& chunk);
-  /// The same for whoever has `encoded` == chunk.encode() already: it is stored as it is.
+  /// The same with `encoded` == chunk.encode() made by the caller: it is stored as it is.
   void append(const Chunk& chunk, std::span<const std::byte> encoded);
   void rank(const RankRow& row);
   void message(const Message& message);

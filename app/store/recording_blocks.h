@@ -1,4 +1,4 @@
-// The blocks of a recording: those that its tables hold, and its rows while somebody looks at it.
+// The blocks of a recording, as stored in its tables, and access to its rows while it is open.
 #pragma once
 
 #include <cstdint>

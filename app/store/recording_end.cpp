@@ -12,7 +12,7 @@ namespace {
 
 std::string ms_text(std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
 
-/// [Note: the last words of a recording] in last_words.h; nothing where there are none.
+/// [Note: why a recording stopped] in early_stop.h; nothing where there are none.
 std::optional<std::string> why_it_stopped(Database& database, const Store& store) {
   Statement rows = database.prepare(
       "SELECT why.value, at.value, lacking.value, (SELECT value FROM meta WHERE key = 'recorder_ended') "
@@ -26,7 +26,7 @@ std::optional<std::string> why_it_stopped(Database& database, const Store& store
          std::to_string(lacking) + " events that came until the recorder ended are not in it";
 }
 
-/// A rank's row counts what was taken in. After a full disk or a crash it is ahead of the chunks.
+/// A rank's row counts what was received. After a full disk or a crash it is ahead of the chunks.
 void name_absent(const RecordingEnd::Read& read, bool complete, Store& store, Problems& problems) {
   std::map<std::uint32_t, std::uint64_t> known = read.events;
   for (const Gap& gap : store.gaps()) {
@@ -38,7 +38,7 @@ void name_absent(const RecordingEnd::Read& read, bool complete, Store& store, Pr
     if (!complete && (absent != 0 || !row.finished)) store.note_cut_off(row.rank, absent);
     if (absent == 0) continue;
     problems.add("rank " + std::to_string(row.rank) + ": " + std::to_string(absent) + " of the " +
-                 std::to_string(row.events) + " events that were taken in are not in the file");
+                 std::to_string(row.events) + " events that were received are not in the file");
   }
 }
 
@@ -99,7 +99,7 @@ void RecordingEnd::look_for_rows(Database& database) {
   }
 }
 
-bool RecordingEnd::tell(Database& database, const Read& read, Store& store, Problems& problems) const {
+bool RecordingEnd::report(Database& database, const Read& read, Store& store, Problems& problems) const {
   bool complete = false;
   std::uint64_t chunks = 0;
   problems.guard("meta", [&] {
@@ -130,7 +130,7 @@ bool RecordingEnd::log_is_damaged() const {
   return log_ && (log_->state == LogScan::State::damaged || log_->state == LogScan::State::header_damaged);
 }
 
-/// The recorder's last words are in the file, and its log is not beside it: it was folded in after them.
+/// The reason why it stopped is in the file, and its log is not beside it: it was folded in after that.
 bool RecordingEnd::log_was_folded_in(Database& database, Problems& problems) const {
   bool ended = false;
   problems.guard("meta", [&] {

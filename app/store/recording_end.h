@@ -30,9 +30,9 @@ class RecordingEnd {
     std::map<std::uint32_t, std::uint64_t> events;  ///< by rank
   };
   /// Adds to `problems` what the end left out: why recording stopped and where, what is wrong with the log,
-  /// how many chunks are missing, and of each rank the events that were taken in and are not there. Of a
+  /// how many chunks are missing, and of each rank the events that were received and are not there. Of a
   /// recording that was not finished these are also cut off in `store`. Returns whether it was finished.
-  bool tell(Database& database, const Read& read, Store& store, Problems& problems) const;
+  bool report(Database& database, const Read& read, Store& store, Problems& problems) const;
 
  private:
   [[nodiscard]] bool log_is_damaged() const;

@@ -38,10 +38,10 @@ struct flock recorders_lock() {
 }
 
 /// Of an open file: it goes with the descriptor, not with the process, and works as SQLite's own locks do
-/// where files come over a network. False: somebody else has it.
+/// where files come over a network. False: another process has it.
 bool lock(int file) {
   struct flock what = recorders_lock();
-  // A file system without locks keeps nobody from anything, and is no reason not to record.
+  // A file system without locks protects nothing, and is no reason not to record.
   return fcntl(file, F_OFD_SETLK, &what) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
@@ -70,7 +70,7 @@ void RecordingLock::check(const std::string& path) {
     if (g_own.contains({found.st_dev, found.st_ino})) refuse(path);
   }
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return;  // who may not write it is told so by who creates it
+  if (file < 0) return;  // opening it for writing reports the missing permission
   const bool free = lock(file);
   close(file);
   if (!free) refuse(path);

@@ -1,5 +1,5 @@
-// Who writes a recording holds a lock on its file, so that nobody replaces it meanwhile. Readers read it all
-// the same.
+// The writer of a recording holds a lock on its file, so that no other program replaces it meanwhile. Readers
+// read it all the same.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@ class RecordingLock {
   RecordingLock(const RecordingLock&) = delete;
   RecordingLock& operator=(const RecordingLock&) = delete;
 
-  /// Throws std::runtime_error where somebody else writes the file; fine where there is none.
+  /// Throws std::runtime_error where another process writes the file; fine where there is none.
   static void check(const std::string& path);
   /// Whether a recorder that is running writes the file. To be called before this process has SQLite open it:
   /// see take(). False where the file system has no locks.

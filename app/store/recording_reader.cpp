@@ -78,6 +78,8 @@ class Reader {
     const fs::file_status status = fs::status(path_, error);
     if (!fs::exists(status)) refuse("no such file");
     if (fs::is_directory(status)) refuse("is a folder, not a recording");
+    // A pipe would be waited for.
+    if (!fs::is_regular_file(status)) refuse("is a pipe or a device, not a file; write it to a file first");
     std::ifstream file(path_, std::ios::binary);
     if (!file) refuse(std::string("cannot open it: ") + std::strerror(errno));
     char head[16] = {};
@@ -196,8 +198,9 @@ class Reader {
   bool take_blocks(Store& store) {
     try {
       std::set<std::uint32_t> ranks;
-      if (database_->integer("SELECT count(*) FROM meta WHERE key = 'unbegun_counted'") == 0) {
-        store.without_unbegun_ends();
+      if (database_->integer(
+              "SELECT count(*) FROM meta WHERE key IN ('unmatched_ends_counted', 'unbegun_counted')") == 0) {
+        store.set_unmatched_ends_unknown();
       }
       // One by one: what is kept of a block is a fraction of what is read.
       StoredBlocks stored = read_blocks(*database_, info_.format_version, verify_, [&](Block block) {
@@ -354,8 +357,14 @@ class Reader {
   }
 
   void read_ranks(Store& store) {
+    // By the column and not by the version: a version that was changed must cost no more than its own check.
+    const bool has_exit_message =
+        database_->integer("SELECT count(*) FROM pragma_table_info('ranks') WHERE name = 'exit_message'") !=
+        0;
     Statement rows = database_->prepare(
-        "SELECT rank, host, pid, connected, finished, exit_code, last_words, events, dropped, lost_messages, "
+        std::string("SELECT rank, host, pid, connected, finished, exit_code, ") +
+        (has_exit_message ? "exit_message" : "last_words") +
+        ", events, dropped, lost_messages, "
         "clock_offset_ns, clock_residual_ns, gate_number, gate_kind, gate_id, holding, crc FROM ranks ORDER "
         "BY rank");
     while (rows.step()) {
@@ -366,7 +375,7 @@ class Reader {
       row.connected = rows.integer(3) != 0;
       row.finished = rows.integer(4) != 0;
       row.exit_code = static_cast<std::int32_t>(rows.integer(5));
-      row.last_words = rows.text(6);
+      row.exit_message = rows.text(6);
       row.events = static_cast<std::uint64_t>(rows.integer(7));
       row.dropped = static_cast<std::uint64_t>(rows.integer(8));
       row.lost_messages = static_cast<std::uint64_t>(rows.integer(9));
@@ -404,7 +413,7 @@ class Reader {
   }
 
   void finish(Store& store) {
-    info_.complete = end_->tell(*database_, {info_.chunks, read_}, store, problems_);
+    info_.complete = end_->report(*database_, {info_.chunks, read_}, store, problems_);
     if (!remade_.empty() && problems_.none()) {
       problems_.add("levels of detail are damaged (" + remade_ + ") and were made again from the events");
     }

@@ -25,7 +25,7 @@ std::uint32_t sum(const Values&... values) {
 
 std::uint32_t row_crc(const RankRow& r) {
   return sum(r.rank, r.host, r.pid, static_cast<int>(r.connected), static_cast<int>(r.finished), r.exit_code,
-             r.last_words, r.events, r.dropped, r.lost_messages, r.clock_offset_ns, r.clock_residual_ns,
+             r.exit_message, r.events, r.dropped, r.lost_messages, r.clock_offset_ns, r.clock_residual_ns,
              r.gate.number, static_cast<int>(r.gate.kind), r.gate.id, static_cast<int>(r.gate.holding));
 }
 

@@ -6,7 +6,7 @@
 
 namespace shardscope::store {
 
-inline constexpr std::int32_t kRecordingVersion = 6;                 ///< PRAGMA user_version
+inline constexpr std::int32_t kRecordingVersion = 7;                 ///< PRAGMA user_version
 inline constexpr std::int32_t kRecordingApplicationId = 0x5A534350;  ///< PRAGMA application_id, "ZSCP"
 
 inline constexpr const char* kRecordingSchema = R"sql(
@@ -27,7 +27,7 @@ CREATE TABLE module_params(module INTEGER, position INTEGER, param INTEGER, PRIM
 CREATE TABLE slices(param INTEGER, rank INTEGER, param_offset INTEGER, shard_offset INTEGER, elems INTEGER,
   padding_elems INTEGER, block_elems INTEGER, stride_elems INTEGER);
 CREATE TABLE ranks(rank INTEGER PRIMARY KEY, host TEXT, pid INTEGER, connected INTEGER, finished INTEGER,
-  exit_code INTEGER, last_words TEXT, events INTEGER, dropped INTEGER, lost_messages INTEGER,
+  exit_code INTEGER, exit_message TEXT, events INTEGER, dropped INTEGER, lost_messages INTEGER,
   clock_offset_ns INTEGER, clock_residual_ns INTEGER, gate_number INTEGER, gate_kind INTEGER, gate_id INTEGER,
   holding INTEGER, crc INTEGER NOT NULL);
 CREATE TABLE messages(id INTEGER PRIMARY KEY, rank INTEGER, at_ns INTEGER, severity INTEGER, text TEXT,

@@ -1,4 +1,4 @@
-// The summary tables of a recording (steps, memory peaks, spans by kind, gaps), for whoever asks with SQL.
+// The summary tables of a recording (steps, memory peaks, spans by kind, gaps), for queries in SQL.
 #pragma once
 
 #include "app/store/database.h"

@@ -19,7 +19,7 @@
 #include "app/store/compaction.h"
 #include "app/store/crc32.h"
 #include "app/store/database.h"
-#include "app/store/last_words.h"
+#include "app/store/early_stop.h"
 #include "app/store/recording.h"
 #include "app/store/recording_lock.h"
 #include "app/store/recording_rows.h"
@@ -105,7 +105,7 @@ struct RecordingWriter::State {
   TableRows table_rows;
   std::set<std::uint32_t> whole_tables;  ///< ranks whose row of `tables` has modules, parameters and slices
   std::uint64_t chunks = 0, events = 0;
-  LastWords last_words;
+  EarlyStop early_stop;
   std::optional<std::int64_t> origin_ns;  ///< as Store computes it, to keep messages on the collector's clock
 
   template <typename Work>
@@ -143,7 +143,7 @@ void RecordingWriter::State::guarded(Work work) {
       if (database->in_transaction()) database->execute("ROLLBACK");
     } catch (const std::exception&) {  // nothing more can be done; the log is rolled back on opening
     }
-    if (is_in_place()) last_words.say_why(*database, failure.what());
+    if (is_in_place()) early_stop.stopped(*database, failure.what());
   }
 }
 
@@ -175,7 +175,7 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     db.execute("PRAGMA user_version = " + std::to_string(kRecordingVersion));
     db.execute(kRecordingSchema);
     create_steps(db);
-    db.execute("INSERT INTO meta VALUES('complete', 0), ('unbegun_counted', 1)");
+    db.execute("INSERT INTO meta VALUES('complete', 0), ('unmatched_ends_counted', 1)");
     db.execute("COMMIT");
     s.file = identity_of(s.place);
     s.lock.take(path);
@@ -185,7 +185,7 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
     db.execute("PRAGMA synchronous = NORMAL");
     db.leave_log();
     s.checkpointer.emplace(path);
-    s.last_words = LastWords(path);
+    s.early_stop = EarlyStop(path);
     s.add_chunk = db.prepare("INSERT INTO chunks VALUES(?12, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
     s.get_chunk = db.prepare("SELECT bytes FROM chunks WHERE id = ?1");
     s.drop_chunk = db.prepare("DELETE FROM chunks WHERE id = ?1");
@@ -208,7 +208,7 @@ RecordingWriter::RecordingWriter(const std::string& path) : state_(std::make_uni
 RecordingWriter::~RecordingWriter() {
   if (state_ == nullptr) return;
   commit();
-  if (state_->database && state_->is_in_place()) state_->last_words.say_all(*state_->database);
+  if (state_->database && state_->is_in_place()) state_->early_stop.recorder_ended(*state_->database);
 }
 
 void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
@@ -236,7 +236,7 @@ void RecordingWriter::tables(std::uint32_t rank, const ev::RunTables& tables) {
 std::int64_t RecordingWriter::State::insert_row(std::int64_t id, const Chunk& chunk,
                                                 std::span<const std::byte> encoded) {
   const auto [begin, end] = chunk.times();
-  if (!chunk.events.empty()) last_words.reached(end + chunk.clock_offset_ns);
+  if (!chunk.events.empty()) early_stop.reached(end + chunk.clock_offset_ns);
   add_chunk.bind(1, std::int64_t{chunk.rank}).bind(2, static_cast<std::int64_t>(chunk.sequence));
   add_chunk.bind(3, begin).bind(4, end);
   add_chunk.bind(5, chunk.clock_offset_ns).bind(6, chunk.clock_residual_ns);
@@ -326,8 +326,8 @@ void RecordingWriter::State::insert(const Chunk& chunk, std::span<const std::byt
 }
 
 void RecordingWriter::State::took(const Chunk& chunk) {
-  last_words.took(chunk.events.size());
-  if (!error.empty() && database && is_in_place()) last_words.say_more(*database);
+  early_stop.received(chunk.events.size());
+  if (!error.empty() && database && is_in_place()) early_stop.update(*database);
 }
 
 void RecordingWriter::append(const Chunk& chunk) {
@@ -349,7 +349,7 @@ void RecordingWriter::rank(const RankRow& row) {
     put.bind(4, std::int64_t{row.connected})
         .bind(5, std::int64_t{row.finished})
         .bind(6, std::int64_t{row.exit_code});
-    put.bind(7, row.last_words).bind(8, static_cast<std::int64_t>(row.events));
+    put.bind(7, row.exit_message).bind(8, static_cast<std::int64_t>(row.events));
     put.bind(9, static_cast<std::int64_t>(row.dropped))
         .bind(10, static_cast<std::int64_t>(row.lost_messages));
     put.bind(11, row.clock_offset_ns).bind(12, row.clock_residual_ns);
@@ -384,7 +384,7 @@ void RecordingWriter::commit() {
   s.guarded([&] {
     s.check_place();
     s.database->execute("COMMIT");
-    s.last_words.committed();
+    s.early_stop.committed();
   });
   if (s.error.empty()) s.checkpointer->committed(*s.database);
 }
@@ -404,7 +404,7 @@ void RecordingWriter::finish(const Store& store) {
                         std::to_string(s.chunks) + "), ('events', " + std::to_string(s.events) + ")");
     write_table_checksums(*s.database);
     s.database->execute("COMMIT");
-    s.last_words.committed();
+    s.early_stop.committed();
     // Back to a single file that can be copied and opened anywhere, unless a reader has it open at this
     // moment: then the log stays beside it, and the next one to open the file folds it in.
     for (Statement* statement :

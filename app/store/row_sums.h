@@ -38,7 +38,7 @@ class RowSums {
     const std::size_t leaves = std::max(kMinLeaves, kLeavesPerBlock * (begins_.size() + 1));
     const auto add_row = [&](Row& row, const DensityPyramid& stretch, std::uint8_t fine) {
       row.blocks.resize(begins_.size() + 1);
-      row.groups.resize((let_go_ + begins_.size()) / kGroup + 1);
+      row.groups.resize((evicted_ + begins_.size()) / kGroup + 1);
       row.shifts.resize(begins_.size() + 1, kNone);
       row.fine.resize(begins_.size() + 1, kNone);
       if (stretch.empty()) return;
@@ -62,29 +62,29 @@ class RowSums {
       if (i >= row.blocks.size()) return;
       row.blocks[i] = {};
       row.shifts[i] = row.fine[i] = kNone;
-      regroup(row, (let_go_ + i) / kGroup);
+      regroup(row, (evicted_ + i) / kGroup);
       row.levels.forget(begin_ns(i), end_ns(i));
     };
     forget_in(waits_);
     for (Row& row : rows_) forget_in(row);
   }
-  /// The first `n` blocks are let go: from here on the next one is block 0. Levels of detail of all of the
+  /// The first `n` blocks are evicted: from here on the next one is block 0. Levels of detail of all of the
   /// row keep what they held.
-  void let_go(std::size_t n) {
+  void evict(std::size_t n) {
     const auto drop = [](auto& list, std::size_t count) {
       list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(std::min(count, list.size())));
     };
-    const std::size_t groups = (let_go_ + n) / kGroup;
-    let_go_ = (let_go_ + n) % kGroup;
-    const auto let_go_in = [&](Row& row) {
+    const std::size_t groups = (evicted_ + n) / kGroup;
+    evicted_ = (evicted_ + n) % kGroup;
+    const auto evict_from = [&](Row& row) {
       drop(row.blocks, n);
       drop(row.shifts, n);
       drop(row.fine, n);
       drop(row.groups, groups);
       if (!row.groups.empty()) regroup(row, 0);
     };
-    let_go_in(waits_);
-    for (Row& row : rows_) let_go_in(row);
+    evict_from(waits_);
+    for (Row& row : rows_) evict_from(row);
     drop(begins_, n);
     drop(ends_, n);
   }
@@ -130,8 +130,8 @@ class RowSums {
     const Row& row = this->row(depth);
     last = std::min(last, row.blocks.size());
     while (first < last) {
-      if ((let_go_ + first) % kGroup == 0 && first + kGroup <= last) {
-        sum.merge(row.groups[(let_go_ + first) / kGroup]);
+      if ((evicted_ + first) % kGroup == 0 && first + kGroup <= last) {
+        sum.merge(row.groups[(evicted_ + first) / kGroup]);
         first += kGroup;
       } else {
         sum.merge(row.blocks[first]);
@@ -153,9 +153,10 @@ class RowSums {
   /// Group `g` anew from its blocks.
   void regroup(Row& row, std::size_t g) const {
     const std::size_t end =
-        std::min((g + 1) * kGroup - std::min(let_go_, (g + 1) * kGroup), row.blocks.size());
+        std::min((g + 1) * kGroup - std::min(evicted_, (g + 1) * kGroup), row.blocks.size());
     DensityBucket& group = row.groups[g] = {};
-    for (std::size_t b = g * kGroup - std::min(let_go_, g * kGroup); b < end; ++b) group.merge(row.blocks[b]);
+    for (std::size_t b = g * kGroup - std::min(evicted_, g * kGroup); b < end; ++b)
+      group.merge(row.blocks[b]);
   }
   [[nodiscard]] const Row& row(std::size_t depth) const {
     static const Row none;
@@ -170,7 +171,7 @@ class RowSums {
   std::vector<Row> rows_;  ///< by depth
   Row waits_;
   std::vector<std::int64_t> begins_, ends_;  ///< by block
-  std::size_t let_go_ = 0;                   ///< blocks of the first group
+  std::size_t evicted_ = 0;                  ///< blocks of the first group
   bool fine_taken_ = false;                  ///< append_fine() had the next block's levels of detail
 };
 

@@ -10,9 +10,9 @@
 namespace shardscope::store {
 namespace {
 
-/// Its text would say the same of what it is joined with: neither damage nor a number that nobody knows.
+/// A gap that can be joined with its neighbour: neither damage nor an unknown number of events.
 bool may_be_joined(const Gap& gap) noexcept {
-  return !gap.damaged && !gap.cut_off && !gap.let_go && (gap.events != 0 || gap.messages != 0);
+  return !gap.damaged && !gap.cut_off && !gap.evicted && (gap.events != 0 || gap.messages != 0);
 }
 
 void join_into(Gap& gap, const Gap& next) noexcept {
@@ -34,11 +34,13 @@ void GapList::add(const Gap& gap) {
   if (gaps_.size() > join_at_) join();
 }
 
-void GapList::let_go(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns, std::uint64_t events) {
+void GapList::add_evicted(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
+                          std::uint64_t events) {
   const auto known = std::find_if(gaps_.begin(), gaps_.end(),
-                                  [rank](const Gap& gap) { return gap.let_go && gap.rank == rank; });
+                                  [rank](const Gap& gap) { return gap.evicted && gap.rank == rank; });
   if (known == gaps_.end()) {
-    gaps_.push_back({.rank = rank, .begin_ns = begin_ns, .end_ns = end_ns, .events = events, .let_go = true});
+    gaps_.push_back(
+        {.rank = rank, .begin_ns = begin_ns, .end_ns = end_ns, .events = events, .evicted = true});
     return;
   }
   known->begin_ns = std::min(known->begin_ns, begin_ns);

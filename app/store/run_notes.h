@@ -17,7 +17,7 @@ class GapList {
 
   void add(const Gap& gap);
   /// More events of a rank are not here any more, from its first one up to `end_ns`: one gap for all of them.
-  void let_go(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns, std::uint64_t events);
+  void add_evicted(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns, std::uint64_t events);
   void shift(std::int64_t delta_ns);
   [[nodiscard]] std::span<const Gap> gaps() const noexcept { return gaps_; }
 

@@ -22,7 +22,7 @@ ParamState StatusIndex::state_of(const Change& change) noexcept {
   return state;
 }
 
-/// A change that was heard of late and lies before what is known does not undo it.
+/// A change that arrives late and lies before what is known does not undo it.
 void StatusIndex::apply(const Change& change, ParamState& state) noexcept {
   if (change.at_ns >= state.since_ns) state = state_of(change);
 }
@@ -42,7 +42,7 @@ void StatusIndex::set_initial(ParamState state) {
   for (Keyframe& keyframe : keyframes_) renew(keyframe.states);
 }
 
-void StatusIndex::let_go() {
+void StatusIndex::begin_next_stretch() {
   if (!history_) {
     base_ = latest_;
     return;

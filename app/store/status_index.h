@@ -25,13 +25,13 @@ class StatusIndex {
   StatusIndex() = default;
   /// Goes on from what keyframe() of another index was.
   explicit StatusIndex(std::vector<ParamState> from);
-  /// By parameter: the state after every change so far; those that never changed are not told apart from
+  /// By parameter: the state after every change so far; those that never changed are not distinguished from
   /// the initial one.
   [[nodiscard]] const std::vector<ParamState>& keyframe() const noexcept { return latest_; }
   /// The same before the first change of this stretch.
   [[nodiscard]] const std::vector<ParamState>& before() const noexcept { return base_; }
   /// Forgets every change, but not what they led to.
-  void let_go();
+  void begin_next_stretch();
   /// The changes are asked for a few times only: what would make many questions cheaper is not made, and
   /// keyframe() is not known. Before the first change.
   void without_keyframes() noexcept { with_keyframes_ = false; }

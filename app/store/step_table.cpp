@@ -64,7 +64,7 @@ void StepTable::end_of_rank(std::size_t index, std::optional<std::int64_t> at_ns
 
 void StepTable::let_oldest_go() {
   const std::size_t gone = rows_.size() / 4;
-  let_go_ += gone;
+  evicted_ += gone;
   first_kept_ = rows_[gone].step;
   rows_.erase(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(gone));
   sums_.erase(sums_.begin(), sums_.begin() + static_cast<std::ptrdiff_t>(gone));
@@ -80,7 +80,7 @@ void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_
       end_of_rank(index_of(current.step), std::nullopt);
     current = {.step = step, .open = true};
     const std::size_t index = index_of(step);
-    // What was heard of the step before counts only as long as nobody said that it begins.
+    // Events of the step before its begin count only until its step_begin arrives.
     std::int64_t& begin_ns = rows_[index].begin_ns;
     begin_ns = sums_[index].begun++ == 0 ? at_ns : std::min(begin_ns, at_ns);
     return;
@@ -103,7 +103,7 @@ void StepTable::add(std::uint32_t rank, const ev::Event& event, std::int64_t at_
   }
   const std::size_t index = place_of(step);
   if (!has_row(index, step)) return keep_for_later(event, at_ns);
-  // Where the begin was lost, the earliest thing heard of the step is the best that is known.
+  // Where the begin was lost, the earliest event of the step stands for it.
   if (sums_[index].begun == 0) rows_[index].begin_ns = std::min(rows_[index].begin_ns, at_ns);
   set_value(index, event);
 }

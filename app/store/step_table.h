@@ -23,12 +23,12 @@ class StepTable {
   void paused(std::uint32_t rank, std::int64_t ns);
   void set_world(std::uint32_t world) { world_ = world; }
   void shift(std::int64_t delta_ns);
-  /// From now on, the oldest quarter is let go where there would be more rows.
+  /// From now on, the oldest quarter is evicted where there would be more rows.
   void keep_at_most(std::size_t rows) { most_ = std::max<std::size_t>(rows, 8); }
   [[nodiscard]] std::size_t bytes() const noexcept {
     return rows_.capacity() * sizeof(StepRow) + sums_.capacity() * sizeof(Sums);
   }
-  [[nodiscard]] std::uint64_t let_go() const noexcept { return let_go_; }
+  [[nodiscard]] std::uint64_t evicted() const noexcept { return evicted_; }
   [[nodiscard]] std::span<const StepRow> rows() const noexcept { return rows_; }
 
  private:
@@ -65,7 +65,7 @@ class StepTable {
   std::unordered_map<std::uint32_t, RankStep> ranks_;
   std::uint32_t world_ = 1;
   std::size_t most_ = SIZE_MAX;
-  std::uint64_t let_go_ = 0;      ///< rows
+  std::uint64_t evicted_ = 0;     ///< rows
   std::uint32_t first_kept_ = 0;  ///< step
 };
 

@@ -1,4 +1,4 @@
-// The numbers of a step that one event tells (loss, learning rate, ...): every kind whose role in
+// The numbers of a step that one event carries (loss, learning rate, ...): every kind whose role in
 // event_kinds.def is step_value is a member of StepRow and a column wherever steps are written. Nothing here
 // names one of them.
 #pragma once

@@ -126,10 +126,10 @@ void Store::State::arrive(const Arrival& arrival, Take take) {
   if (arrival.usable) {
     take(data.run, gap);
     take_notable(arrival.rank, data.run);
-    if (const RankRun::LetGo gone = data.run.take_let_go(); gone.events != 0) {
-      let_go.until_ns = std::max(let_go.until_ns, gone.end_ns);
-      let_go.events += gone.events;
-      gaps.let_go(arrival.rank, to_run(gone.begin_ns), to_run(gone.end_ns), gone.events);
+    if (const RankRun::Evicted gone = data.run.take_evicted(); gone.events != 0) {
+      evicted.until_ns = std::max(evicted.until_ns, gone.end_ns);
+      evicted.events += gone.events;
+      gaps.add_evicted(arrival.rank, to_run(gone.begin_ns), to_run(gone.end_ns), gone.events);
     }
     if (arrival.events > 0) {
       data.has_events = true;
@@ -139,7 +139,7 @@ void Store::State::arrive(const Arrival& arrival, Take take) {
     row.clock_offset_ns = arrival.clock_offset_ns;
     row.clock_residual_ns = arrival.clock_residual_ns;
     row.largest_clock_residual_ns = std::max(row.largest_clock_residual_ns, arrival.clock_residual_ns);
-    // An offset was told for the last event.
+    // A chunk's offset is that of its last event.
     if (arrival.events > 0) {
       data.drift.add(arrival.end_ns, arrival.clock_offset_ns, arrival.clock_residual_ns);
       data.residuals.add(arrival.begin_ns, arrival.end_ns, arrival.clock_residual_ns);
@@ -182,7 +182,7 @@ void Store::State::ingest(const Chunk& chunk, RankRun::Origin origin) {
 }
 
 void Store::note_damaged(const Damaged& chunk) {
-  // What tells of it may be damaged as well: it must not make up a rank, or hide what follows.
+  // Its own description may be damaged as well: it must not make up a rank, or hide what follows.
   const auto rank = state_->ranks.find(chunk.rank);
   if (rank == state_->ranks.end()) return;
   RankData& data = rank->second;
@@ -287,13 +287,13 @@ void Store::append(Block block) {
   state_->access.set_ranks(state_->ranks.size());
 }
 
-void Store::without_unbegun_ends() { state_->unbegun_known = false; }
+void Store::set_unmatched_ends_unknown() { state_->unmatched_ends_known = false; }
 
-std::optional<std::vector<Store::UnbegunEnds>> Store::unbegun_ends() const {
-  if (!state_->unbegun_known) return std::nullopt;
-  std::vector<UnbegunEnds> out;
+std::optional<std::vector<Store::UnmatchedEnds>> Store::unmatched_ends() const {
+  if (!state_->unmatched_ends_known) return std::nullopt;
+  std::vector<UnmatchedEnds> out;
   for (const auto& [rank, data] : state_->ranks) {
-    for (const auto& [kind, ends] : data.run.unbegun()) out.push_back(ends);
+    for (const auto& [kind, ends] : data.run.unmatched_ends()) out.push_back(ends);
   }
   return out;
 }
@@ -327,10 +327,10 @@ void Store::bound(const Bounds& bounds) {
 }
 const std::optional<Store::Bounds>& Store::bounds() const noexcept { return state_->access.bounds; }
 
-Store::LetGo Store::let_go() const {
-  LetGo out = state_->let_go;
+Store::Evicted Store::evicted() const {
+  Evicted out = state_->evicted;
   if (out.events != 0) out.until_ns = state_->to_run(out.until_ns);
-  out.steps = state_->steps.let_go();
+  out.steps = state_->steps.evicted();
   return out;
 }
 

@@ -86,13 +86,13 @@ struct RankRow {
   std::uint32_t rank = 0;
   bool connected = false, finished = false;
   std::int32_t exit_code = 0;
-  std::string host, last_words;
+  std::string host, exit_message;
   std::int32_t pid = 0;
   std::uint64_t events = 0, dropped = 0, lost_messages = 0;
   std::int64_t clock_offset_ns = 0;            ///< of the newest chunk
   std::int64_t clock_residual_ns = 0;          ///< of the newest chunk: bounds the error of that offset
   std::int64_t largest_clock_residual_ns = 0;  ///< in a store, of any chunk: it holds for the whole run
-  std::optional<ClockDrift> clock_drift;       ///< of what a store has taken in; its own, whatever a row says
+  std::optional<ClockDrift> clock_drift;       ///< of what a store has received; its own, whatever a row says
   std::int64_t last_ns = 0;
   ev::GateKeeper::Position gate;  ///< last known
 };
@@ -114,9 +114,9 @@ struct Gap {
   std::uint64_t messages = 0;          ///< lost on the way
   std::uint64_t messages_between = 0;  ///< of these, between two collectors; the others: from the rank
   bool damaged = false;                ///< not lost: the recording holds these events and they cannot be read
-  bool let_go = false;                 ///< they were here: Store::bound()
-  bool cut_off = false;         ///< the recording ends before the run did; 0 events: nobody knows how many
-  std::uint32_t stretches = 1;  ///< that became one, because there were too many to keep
+  bool evicted = false;                ///< they were here: Store::bound()
+  bool cut_off = false;                ///< the recording ends before the run did; 0 events: number unknown
+  std::uint32_t stretches = 1;         ///< that became one, because there were too many to keep
 };
 
 /// Ended spans of one kind and code in a lane.
@@ -143,18 +143,18 @@ struct BlockTail;  // block.h
 
 /// [Note: what is in memory]
 /// A rank's newest events, some ten thousands, are here whole. Older ones are sealed into blocks: a block's
-/// events stay compressed, in the recording or in memory, and are read when somebody looks at them, through
-/// a cache with a bound. What is always here of a block is a few kilobytes: coarse levels of detail, sums,
+/// events stay compressed, in the recording or in memory, and are read when a query needs them, through a
+/// cache with a bound. What is always here of a block is a few kilobytes: coarse levels of detail, sums,
 /// and a keyframe from which its events can be read without those before it. So a view costs what its
 /// columns cost, and a state at a time costs a block or two of each rank.
 ///
-/// [Note: letting go]
+/// [Note: eviction]
 /// A live run goes on for days. Where a store has bounds, packed parts of older blocks go to a temporary file
 /// first. When that is full, or the few kilobytes that stay of each block have become too many, the oldest
-/// blocks are let go, as a collector lets the oldest part of its log go. What is left of them: levels of
+/// blocks are evicted, as a collector drops the oldest part of its log. What is left of them: levels of
 /// detail of the whole row, peaks of memory by stretch, sums, totals and counts. Their spans, instants and
-/// states are gone, which a Gap says, so that nothing takes their absence for a rank that was idle. A
-/// recording has them.
+/// states are gone. A Gap stands in their place, so that their absence is not taken for a rank that was idle.
+/// A recording has them.
 class Store {
  public:
   explicit Store(Keep keep = Keep::everything);
@@ -175,7 +175,7 @@ class Store {
   static constexpr std::size_t kSealEvents = std::size_t{1} << 13;
   /// A rank's newest events are sealed when there are this many, or fewer with many ranks. SIZE_MAX: never.
   void seal_after(std::size_t events);
-  void set_cache_bytes(std::size_t bytes);  ///< of what is read from blocks; 256 MiB unless told
+  void set_cache_bytes(std::size_t bytes);  ///< of what is read from blocks; default 256 MiB
   [[nodiscard]] std::size_t cache_bytes() const noexcept;
   /// Of everything that grows with the run.
   [[nodiscard]] std::size_t resident_bytes() const;
@@ -193,29 +193,29 @@ class Store {
   /// What a live run may take in memory and on disk, however long it gets.
   struct Bounds {
     std::size_t packed_bytes = std::size_t{64} << 20;  ///< events and fine levels of detail; beyond: on disk
-    /// In an unlinked temporary file; beyond, the oldest are let go.
+    /// In an unlinked temporary file; beyond, the oldest are evicted.
     std::uint64_t file_bytes = std::uint64_t{16} << 30;
-    /// About what is kept of blocks beside that, 5 KB each; beyond, the oldest are let go.
+    /// About what is kept of blocks beside that, 5 KB each; beyond, the oldest are evicted.
     std::size_t index_bytes = std::size_t{128} << 20;
     std::size_t steps = std::size_t{1} << 16;  ///< rows of the table of steps; beyond, the oldest quarter
   };
-  /// Before anything is taken in. [Note: letting go]
+  /// Before anything is received. [Note: eviction]
   void bound(const Bounds& bounds);
   [[nodiscard]] const std::optional<Bounds>& bounds() const noexcept;
-  /// What bound() let go so far: it is shown as coarsely as all of the run is, or not at all, and each rank
-  /// has a Gap there.
-  struct LetGo {
+  /// What bound() has evicted so far: it is shown as coarsely as all of the run is, or not at all, and each
+  /// rank has a Gap there.
+  struct Evicted {
     std::int64_t until_ns = 0;  ///< before this something is
     std::uint64_t events = 0, steps = 0;
   };
-  [[nodiscard]] LetGo let_go() const;
+  [[nodiscard]] Evicted evicted() const;
 
   // ---- a recording ------------------------------------------------------------------------------
-  // For who opens one: first set_rows() and the tables, then the blocks of each rank in order.
+  // For open_recording(): first set_rows() and the tables, then the blocks of each rank in order.
   void set_rows(std::unique_ptr<BlockRows> rows);
   void append(Block block);
-  /// Blocks do not tell of ends without a begin.
-  void without_unbegun_ends();
+  /// The file's blocks do not count unmatched span ends.
+  void set_unmatched_ends_unknown();
   /// What follows a rank's last block begins with this. Where it is not known the last block is read for it.
   void go_on_from(std::uint32_t rank, BlockTail tail);
   void go_on_from_last(std::uint32_t rank);
@@ -246,8 +246,8 @@ class Store {
   [[nodiscard]] std::span<const Message> messages() const;
   [[nodiscard]] std::span<const Gap> gaps() const;
   [[nodiscard]] std::int64_t end_ns() const noexcept;  ///< latest event
-  /// Time 0 on the collector's clock, nanoseconds. Moves back (and every time moves with it) when a rank is
-  /// heard of late with earlier events.
+  /// Time 0 on the collector's clock, nanoseconds. Moves back (and every time moves with it) when a rank
+  /// arrives late with earlier events.
   [[nodiscard]] std::int64_t origin_ns() const noexcept;
   /// Bound on the error of a rank's times in [begin, end], nanoseconds: the largest of the chunks that lie
   /// there (ClockResiduals::largest()); of a rank without events its row's.
@@ -257,15 +257,15 @@ class Store {
   [[nodiscard]] std::uint64_t dropped_count() const noexcept;
   [[nodiscard]] std::string name(std::uint32_t rank, std::uint32_t id) const;
 
-  /// Ends that close no span, because their begin was not heard. Explained are those that can have begun
-  /// where not everything was heard; the others say that the program emits something wrong.
-  struct UnbegunEnds {
+  /// Ends that close no span, because their begin is missing. Explained are those whose begin can be among
+  /// events that are known to be missing; the others mean that the program emits something wrong.
+  struct UnmatchedEnds {
     std::uint32_t rank = 0;
     ev::EventKind kind{};  ///< of the end
     std::uint64_t count = 0, explained = 0;
   };
   /// By rank and kind; nothing for a recording whose recorder did not count them.
-  [[nodiscard]] std::optional<std::vector<UnbegunEnds>> unbegun_ends() const;
+  [[nodiscard]] std::optional<std::vector<UnmatchedEnds>> unmatched_ends() const;
   /// The highest level of which any rank has an event; nothing where there is none.
   [[nodiscard]] std::optional<ev::Detail> recorded_detail() const;
 
@@ -286,7 +286,7 @@ class Store {
   /// How many for_each_span() would visit, about, without reading them.
   [[nodiscard]] std::uint64_t span_count(LaneId lane, std::uint8_t depth, std::int64_t begin_ns,
                                          std::int64_t end_ns) const;
-  /// Times that cut a lane into parts each of which is read at once, for who goes over all of it.
+  /// Times that divide a lane into parts each of which is read at once, for a pass over all of it.
   [[nodiscard]] std::vector<std::int64_t> cuts(LaneId lane) const;
   /// Whether for_each_span() over [begin, end) reads nothing, once what there is time for has been read.
   [[nodiscard]] bool ready(LaneId lane, std::int64_t begin_ns, std::int64_t end_ns) const;
@@ -301,9 +301,9 @@ class Store {
   /// them: it is Span::mark_ns. Block by block, as for_each_span().
   void for_each_instant(std::uint32_t rank, std::int64_t begin_ns, std::int64_t end_ns,
                         const std::function<void(const ev::Event&)>& visit) const;
-  /// An end on a lane of which no span tells since when: its begin is missing, or the span that has its ids
-  /// began before a gap and may be another one. Something of its kind was open since the last event that is
-  /// missing there, at the latest.
+  /// An end on a lane whose begin is not known: it is missing, or the span with its ids began before a gap
+  /// and may be another one. Something of its kind was open since the last event that is missing there, at
+  /// the latest.
   struct LooseEnd {
     std::int64_t at_ns = 0;
     ev::StreamId stream{};

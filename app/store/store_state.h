@@ -47,8 +47,8 @@ struct Store::State {
   std::unordered_map<std::uint64_t, std::string> names;
   std::int64_t origin_ns = 0, end_ns = 0;
   bool has_origin = false;
-  bool unbegun_known = true;
-  LetGo let_go;  ///< until_ns: collector clock; without steps, which their table knows
+  bool unmatched_ends_known = true;
+  Evicted evicted;  ///< until_ns: collector clock; without steps, which their table knows
   std::uint64_t events = 0, dropped = 0;
   std::vector<DensityBucket> buckets;  ///< of density(), kept for its room
   RowPictures pictures;

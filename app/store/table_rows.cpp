@@ -123,7 +123,7 @@ void TableRows::write(Database& database, std::uint32_t rank, const ev::RunTable
     }
     run_of_ = rank;
   }
-  // One rank may tell them for all.
+  // One rank may have them for all.
   if (!tables.modules.empty() && (!lists_of_ || *lists_of_ == rank)) {
     write_lists(database, tables);
     lists_of_ = rank;

@@ -1,4 +1,4 @@
-// What SQLite leaves unread of a write-ahead log, and does not tell: it takes the first frame that is not
+// What SQLite leaves unread of a write-ahead log, and does not report: it takes the first frame that is not
 // right for the end of the log.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The C interface's description of a run: modules, parameters, who owns what.
+// The C interface's description of a run: modules, parameters, which rank owns which slice.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A child of fork() has the memory of its parent and one thread of its own: rings that nobody drains, locks
-// that may be held for ever, sockets that are the parent's. It is inert.
+// A child of fork() has the memory of its parent and one thread of its own: rings that no thread drains,
+// locks that may be held for ever, sockets that are the parent's. It is inert.
 #include <pthread.h>
 
 #include <atomic>

@@ -7,10 +7,14 @@
 #include <utility>
 
 #include "instrumentation/c_api/status.h"
+#include "instrumentation/requests.h"
 #include "instrumentation/table_checks.h"
 
 namespace shardscope::instrumentation::c_api {
 namespace {
+
+/// With its prefix within what a message may be.
+constexpr std::size_t kMaxAnswer = 16'000;
 
 std::mutex g_mutex;
 shardscope_run* g_active = nullptr;  // guarded by g_mutex: the run whose publisher exists
@@ -40,7 +44,7 @@ PublisherOptions publisher_options(const shardscope_options& options) {
 }
 
 /// For gates that run to a parameter: which modules use it.
-void tell_module_params(const RunTables& tables) {
+void set_gate_module_params(const RunTables& tables) {
   std::vector<std::vector<std::uint32_t>> uses(tables.modules.size());
   for (const ModuleInfo& module : tables.modules) uses[module.id] = module.params;
   GateKeeper::instance().set_module_params(
@@ -95,7 +99,7 @@ SHARDSCOPE_API shardscope_status shardscope_start(shardscope_run* run, const sha
     run->publisher = std::make_unique<Publisher>(publish, run->tables);
     end_keeping();
     for (const std::string& name : run->names) (void)run->publisher->name_id(name);
-    tell_module_params(run->tables);
+    set_gate_module_params(run->tables);
     run->phase = shardscope_run::Phase::started;
     g_active = run;
   });
@@ -118,7 +122,7 @@ SHARDSCOPE_API shardscope_status shardscope_publish(shardscope_run* run) {
     if (!run->publisher) return;  // it all goes with the start
     require_good(run->tables);
     run->publisher->tables(run->tables);
-    tell_module_params(run->tables);
+    set_gate_module_params(run->tables);
   });
 }
 
@@ -129,6 +133,7 @@ SHARDSCOPE_API void shardscope_run_destroy(shardscope_run* run) {
   if (g_active == run) {
     GateKeeper::instance().set_on_hold({});
     GateKeeper::instance().set_module_params({});
+    Requests::set_answer({});
     g_active = nullptr;
   }
   delete run;
@@ -163,6 +168,23 @@ SHARDSCOPE_API shardscope_status shardscope_message(shardscope_run* run, int32_t
     require(severity >= SHARDSCOPE_INFO && severity <= SHARDSCOPE_ERROR,
             "severity is " + std::to_string(severity) + "; use SHARDSCOPE_INFO, _WARNING or _ERROR");
     publisher.message(static_cast<Severity>(severity), text_or_empty(text));
+  });
+}
+
+SHARDSCOPE_API shardscope_status shardscope_set_on_request(shardscope_run* run,
+                                                           shardscope_on_request on_request, void* context) {
+  return guarded([&] {
+    require(run != nullptr, "run is NULL");
+    if (on_request == nullptr) {
+      Requests::set_answer({});
+      return;
+    }
+    Requests::set_answer([on_request, context](Request request) {
+      std::string text(kMaxAnswer, '\0');
+      text.resize(std::min(
+          text.size(), on_request(context, static_cast<std::int32_t>(request), text.data(), text.size())));
+      return text;
+    });
   });
 }
 

@@ -7,7 +7,7 @@
 namespace shardscope::instrumentation::c_api {
 
 namespace {
-/// Fixed, so that being out of memory can be told as well.
+/// Fixed, so that being out of memory can be reported as well.
 thread_local std::array<char, 512> t_words{};
 }  // namespace
 

@@ -189,10 +189,10 @@ void Collector::run() {
 void Collector::look(std::int64_t now) {
   operations_.collect(*this, now, kPatience);
   const std::uint64_t lost = operations_.lost();
-  if (sink_ != nullptr && lost != lost_told_) {
-    tell_own_run("NCCL plugin: " + std::to_string(lost - lost_told_) +
-                 " operations were not followed: more were under way than there are places");
-    lost_told_ = lost;
+  if (sink_ != nullptr && lost != lost_reported_) {
+    message_of_own_run("NCCL plugin: " + std::to_string(lost - lost_reported_) +
+                       " operations were not followed: more were under way than there are places");
+    lost_reported_ = lost;
   }
 }
 
@@ -279,10 +279,10 @@ void Collector::span(const OperationFacts& facts, const Communicator& of, std::i
     end_ns = std::max(begin_ns, end_ns);
   }
   // Spans of a lane nest, and two communicators' kernels may overlap: one of them then has no span, only the
-  // times that its nccl_kernel tells.
+  // times that its nccl_kernel has.
   if (begin_ns < lane.at_ns) {
     if (overlapping_++ == 0) {
-      tell_own_run(
+      message_of_own_run(
           "NCCL plugin: collectives of different communicators overlap; those that begin before the lane's "
           "last one has ended have no span of their own, only their times in nccl_kernel");
     }

@@ -17,7 +17,7 @@
 
 namespace shardscope::nccl_profiler {
 
-/// A communicator that NCCL has told of. Never goes: reports come after its end.
+/// A communicator that NCCL has reported. Never deleted: reports come after its end.
 struct Communicator {
   std::atomic<bool> live{false};
   std::uint64_t id = 0;
@@ -83,7 +83,7 @@ class Collector final : private Operations::Reader {
   // The thread's.
   std::unique_ptr<Sink> sink_;
   bool no_sink_ = false;  ///< there is none to be had
-  std::uint64_t lost_told_ = 0, overlapping_ = 0;
+  std::uint64_t lost_reported_ = 0, overlapping_ = 0;
   struct LaneEnd {
     std::int64_t at_ns = 0;
     std::uint32_t communicator = 0;

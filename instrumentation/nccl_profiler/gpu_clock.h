@@ -1,6 +1,6 @@
 // The GPU's globaltimer against the host's monotonic clock, from what NCCL reports: each report arrives after
-// the GPU time in it, so the least distance seen lately is the nearest to the truth. It is late by the
-// shortest delay of a report, which nothing here can tell: durations are exact on the GPU's clock, their
+// the GPU time in it, so the smallest offset seen lately is the best estimate. It is too large by the
+// shortest delay of a report, which cannot be measured here: durations are exact on the GPU's clock, their
 // place on the host's is not.
 #pragma once
 
@@ -16,9 +16,9 @@ class GpuClock {
  public:
   /// Any thread: the GPU's time `gpu_ns` was reported at the host's `host_ns`.
   void observe(std::uint64_t gpu_ns, std::int64_t host_ns) noexcept {
-    const std::int64_t distance = host_ns - static_cast<std::int64_t>(gpu_ns);
+    const std::int64_t offset = host_ns - static_cast<std::int64_t>(gpu_ns);
     std::int64_t least = current_.load(std::memory_order_relaxed);
-    while (distance < least && !current_.compare_exchange_weak(least, distance, std::memory_order_relaxed)) {
+    while (offset < least && !current_.compare_exchange_weak(least, offset, std::memory_order_relaxed)) {
     }
   }
   /// One thread, about once a second: the clocks drift apart, so what was seen two turns ago is forgotten,
@@ -29,10 +29,10 @@ class GpuClock {
   }
   /// Host time of a GPU time; none before the first observation.
   [[nodiscard]] std::optional<std::int64_t> host_ns(std::uint64_t gpu_ns) const noexcept {
-    const std::int64_t distance =
+    const std::int64_t offset =
         std::min(current_.load(std::memory_order_relaxed), previous_.load(std::memory_order_relaxed));
-    if (distance == kNone) return std::nullopt;
-    return static_cast<std::int64_t>(gpu_ns) + distance;
+    if (offset == kNone) return std::nullopt;
+    return static_cast<std::int64_t>(gpu_ns) + offset;
   }
 
  private:

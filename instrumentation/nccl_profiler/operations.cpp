@@ -63,12 +63,12 @@ struct Operations::Place {
   std::atomic<std::uint64_t> word{word_of(1, kFree)};
   OperationFacts facts;  ///< written while filling, read while open
   std::atomic<bool> stopped{false};
-  std::atomic<std::int64_t> heard_ns{0};
+  std::atomic<std::int64_t> last_report_ns{0};
   std::atomic<std::uint64_t> channels_begun{0}, channels_ended{0};  ///< a bit each: a report may come twice
   std::atomic<std::uint64_t> begin_gpu_ns{0}, first_end_gpu_ns{0}, end_gpu_ns{0};
   std::atomic<std::uint32_t> proxies_begun{0}, proxies_ended{0};
   std::atomic<std::int64_t> proxy_begin_ns{0}, proxy_end_ns{0};
-  bool told = false;  ///< the reader's
+  bool reported = false;  ///< its start, to the reader; used by the reader's thread alone
 
   [[nodiscard]] bool complete() const noexcept {
     const int ended = std::popcount(channels_ended.load(std::memory_order_relaxed));
@@ -143,9 +143,9 @@ void* Operations::start(const OperationFacts& facts) noexcept {
     if (!place.word.compare_exchange_strong(word, word_of(generation, kFilling), std::memory_order_acquire))
       continue;
     place.facts = facts;
-    place.told = false;
+    place.reported = false;
     place.stopped.store(false, std::memory_order_relaxed);
-    place.heard_ns.store(facts.started_ns, std::memory_order_relaxed);
+    place.last_report_ns.store(facts.started_ns, std::memory_order_relaxed);
     for (auto* zero : {&place.channels_begun, &place.channels_ended, &place.end_gpu_ns})
       zero->store(0, std::memory_order_relaxed);
     for (auto* most : {&place.begin_gpu_ns, &place.first_end_gpu_ns})
@@ -154,7 +154,7 @@ void* Operations::start(const OperationFacts& facts) noexcept {
     place.proxies_ended.store(0, std::memory_order_relaxed);
     place.proxy_begin_ns.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_relaxed);
     place.proxy_end_ns.store(0, std::memory_order_relaxed);
-    // Added, not stored: who has a handle that is past may be counting itself in and out of the same word.
+    // Added, not stored: the holder of an outdated handle may be counting itself in and out of the same word.
     place.word.fetch_add(kOpen - kFilling, std::memory_order_release);
     return Handle{HandleKind::operation, 0, generation, index}.pack();
   }
@@ -172,7 +172,7 @@ void* Operations::begin_channel(Handle operation, std::uint8_t channel, std::uin
   const Use use(place_of(operation), operation.generation);
   if (!use || channel >= 64) return nullptr;
   lower(use->begin_gpu_ns, gpu_ns);
-  raise(use->heard_ns, host_ns);
+  raise(use->last_report_ns, host_ns);
   use->channels_begun.fetch_or(std::uint64_t{1} << channel, std::memory_order_relaxed);
   return Handle{HandleKind::channel, channel, operation.generation, operation.index}.pack();
 }
@@ -182,7 +182,7 @@ void Operations::end_channel(Handle channel, std::uint64_t gpu_ns, std::int64_t 
   if (!use || channel.channel >= 64) return;
   lower(use->first_end_gpu_ns, gpu_ns);
   raise(use->end_gpu_ns, gpu_ns);
-  raise(use->heard_ns, host_ns);
+  raise(use->last_report_ns, host_ns);
   use->channels_ended.fetch_or(std::uint64_t{1} << channel.channel, std::memory_order_relaxed);
 }
 
@@ -190,7 +190,7 @@ void* Operations::begin_proxy(Handle operation, std::int64_t host_ns) noexcept {
   const Use use(place_of(operation), operation.generation);
   if (!use) return nullptr;
   lower(use->proxy_begin_ns, host_ns);
-  raise(use->heard_ns, host_ns);
+  raise(use->last_report_ns, host_ns);
   use->proxies_begun.fetch_add(1, std::memory_order_relaxed);
   return Handle{HandleKind::proxy, 0, operation.generation, operation.index}.pack();
 }
@@ -199,7 +199,7 @@ void Operations::end_proxy(Handle proxy, std::int64_t host_ns) noexcept {
   const Use use(place_of(proxy), proxy.generation);
   if (!use) return;
   raise(use->proxy_end_ns, host_ns);
-  raise(use->heard_ns, host_ns);
+  raise(use->last_report_ns, host_ns);
   use->proxies_ended.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -209,32 +209,32 @@ bool Operations::communicator_of(Handle handle, std::uint32_t& context) noexcept
   return static_cast<bool>(use);
 }
 
-std::size_t Operations::collect(Reader& reader, std::int64_t now_ns, std::int64_t patience_ns) {
+std::size_t Operations::collect(Reader& reader, std::int64_t now_ns, std::int64_t timeout_ns) {
   fresh_.clear();
   std::size_t open = 0;
   for (std::uint32_t i = 0; i < kPlaces; ++i) {
     if ((places_[i].word.load(std::memory_order_acquire) & kStateMask) != kOpen) continue;
     ++open;
-    if (!places_[i].told) fresh_.push_back(i);
+    if (!places_[i].reported) fresh_.push_back(i);
   }
   std::sort(fresh_.begin(), fresh_.end(), [&](std::uint32_t a, std::uint32_t b) {
     return places_[a].facts.started_ns < places_[b].facts.started_ns;
   });
   for (const std::uint32_t i : fresh_) {
     reader.started(places_[i].facts);
-    places_[i].told = true;
+    places_[i].reported = true;
   }
   if (open == 0) return 0;
   std::size_t remain = 0;
   for (std::uint32_t i = 0; i < kPlaces; ++i) {
     Place& place = places_[i];
     const std::uint64_t word = place.word.load(std::memory_order_acquire);
-    if ((word & kStateMask) != kOpen || !place.told) continue;
-    const bool given_up = now_ns - place.heard_ns.load(std::memory_order_relaxed) >= patience_ns;
+    if ((word & kStateMask) != kOpen || !place.reported) continue;
+    const bool timed_out = now_ns - place.last_report_ns.load(std::memory_order_relaxed) >= timeout_ns;
     ++remain;
-    if (!place.complete() && !given_up) continue;
-    // Closed first: with the generation past nobody becomes a user, and what is read here is whole. One who
-    // is writing just now makes this fail; it is seen the next time.
+    if (!place.complete() && !timed_out) continue;
+    // Closed first: with the next generation no thread becomes a user, and what is read here is complete. A
+    // thread that is writing just now makes this fail; the next call takes it.
     std::uint64_t idle = word_of(generation_of(word), kOpen);
     if (!place.word.compare_exchange_strong(idle, word_of(generation_of(word) + 1, kFilling),
                                             std::memory_order_acq_rel))

@@ -90,10 +90,10 @@ class Operations {
     virtual void started(const OperationFacts& facts) = 0;
     virtual void ended(const OperationFacts& facts, const OperationTimes& times) = 0;
   };
-  /// Tells `reader` of each operation once that it has started, in order of start, and once that all is known
-  /// of it: it has stopped and its channels have ended, or nothing has been heard of it for `patience_ns`
+  /// Calls `reader` once when an operation has started, in order of start, and once when it is complete: it
+  /// has stopped and its channels have ended, or NCCL has reported nothing of it for `timeout_ns`
   /// before `now_ns`. Ended places are free for others. Returns how many remain.
-  std::size_t collect(Reader& reader, std::int64_t now_ns, std::int64_t patience_ns);
+  std::size_t collect(Reader& reader, std::int64_t now_ns, std::int64_t timeout_ns);
 
  private:
   struct alignas(64) Place;

@@ -19,7 +19,7 @@ std::int64_t now_ns() noexcept {
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-/// Runs `body`; NCCL always hears of success, because an error of the profiler is none of the job's.
+/// Runs `body` and always returns success to NCCL, because an error of the profiler must not end the job.
 template <typename Body>
 abi::Result quietly(const Body& body) noexcept {
   try {
@@ -71,27 +71,27 @@ std::uint32_t sequence_of(const Handle& parent) noexcept {
 }
 
 void* start_collective(std::uint32_t communicator, const Communicator& of, void* parent_object,
-                       const abi::CollectiveV4& told) noexcept {
-  const auto op = operation_of(told.function);
+                       const abi::CollectiveV4& description) noexcept {
+  const auto op = operation_of(description.function);
   if (!op) return nullptr;
   const Handle parent = Handle::unpack(parent_object);
-  const ElementType type = type_of(told.datatype);
+  const ElementType type = type_of(description.datatype);
   OperationFacts facts;
   facts.sequence = sequence_of(parent);
   facts.communicator = communicator;
-  facts.algorithm = algorithm_of(told.algorithm);
-  facts.protocol = protocol_of(told.protocol);
-  facts.planned_channels = static_cast<std::uint8_t>(told.channels);
-  facts.warps = static_cast<std::uint8_t>(told.warps);
+  facts.algorithm = algorithm_of(description.algorithm);
+  facts.protocol = protocol_of(description.protocol);
+  facts.planned_channels = static_cast<std::uint8_t>(description.channels);
+  facts.warps = static_cast<std::uint8_t>(description.warps);
   facts.op = *op;
   // NCCL itself makes gathers and broadcasts of bytes; the call has the type it was called with.
   facts.type = parent.kind == HandleKind::call ? parent.channel : type.code;
-  facts.channels = times_kernels(of) ? told.channels : std::uint8_t{0};
-  const auto full = static_cast<std::int64_t>(told.count) * parts_of(*op, of.ranks);
+  facts.channels = times_kernels(of) ? description.channels : std::uint8_t{0};
+  const auto full = static_cast<std::int64_t>(description.count) * parts_of(*op, of.ranks);
   facts.bytes = full * type.bytes;
   constexpr std::int64_t kSizes[] = {4, 2, 2, 1};
   facts.elems = facts.type < 4 ? facts.bytes / kSizes[facts.type] : full;
-  facts.nccl_sequence = told.sequence;
+  facts.nccl_sequence = description.sequence;
   facts.started_ns = now_ns();
   return Collector::instance().operations().start(facts);
 }
@@ -99,35 +99,35 @@ void* start_collective(std::uint32_t communicator, const Communicator& of, void*
 /// Sends and receives belong to an all-to-all of the program, or are not shown: there is no kind of
 /// collective for one.
 void* start_point_to_point(std::uint32_t communicator, const Communicator& of, void* parent_object,
-                           const abi::PointToPoint& told) noexcept {
+                           const abi::PointToPoint& description) noexcept {
   const Handle parent = Handle::unpack(parent_object);
   if (!has_host() || parent.kind != HandleKind::call || parent.index == kNoId) return nullptr;
   OperationFacts facts;
   facts.sequence = parent.index;
   facts.communicator = communicator;
-  facts.planned_channels = static_cast<std::uint8_t>(told.channels);
+  facts.planned_channels = static_cast<std::uint8_t>(description.channels);
   facts.op = CollectiveOp::all_to_all;
-  facts.channels = times_kernels(of) ? told.channels : std::uint8_t{0};
-  facts.elems = static_cast<std::int64_t>(told.count);
-  facts.bytes = facts.elems * type_of(told.datatype).bytes;
+  facts.channels = times_kernels(of) ? description.channels : std::uint8_t{0};
+  facts.elems = static_cast<std::int64_t>(description.count);
+  facts.bytes = facts.elems * type_of(description.datatype).bytes;
   facts.started_ns = now_ns();
   return Collector::instance().operations().start(facts);
 }
 
-void* start_kernel_channel(void* parent_object, const abi::KernelChannel& told) noexcept {
+void* start_kernel_channel(void* parent_object, const abi::KernelChannel& description) noexcept {
   const Handle parent = Handle::unpack(parent_object);
   Operations& operations = Collector::instance().operations();
   std::uint32_t communicator = 0;
   if (parent.kind != HandleKind::operation || !operations.communicator_of(parent, communicator))
     return nullptr;
   const std::int64_t now = now_ns();
-  Collector::instance().any(communicator).clock.observe(told.gpu_ns, now);
-  return operations.begin_channel(parent, told.channel, told.gpu_ns, now);
+  Collector::instance().any(communicator).clock.observe(description.gpu_ns, now);
+  return operations.begin_channel(parent, description.channel, description.gpu_ns, now);
 }
 
-void* start_proxy(void* parent_object, const abi::ProxyOperation& told) noexcept {
+void* start_proxy(void* parent_object, const abi::ProxyOperation& description) noexcept {
   // With PXN a proxy works for another process, and the parent is one of that process.
-  if (told.pid != getpid()) return nullptr;
+  if (description.pid != getpid()) return nullptr;
   const Handle parent = Handle::unpack(parent_object);
   if (parent.kind != HandleKind::operation) return nullptr;
   return Collector::instance().operations().begin_proxy(parent, now_ns());
@@ -135,33 +135,34 @@ void* start_proxy(void* parent_object, const abi::ProxyOperation& told) noexcept
 
 /// What both versions' descriptions have under the same names.
 template <typename Description>
-void* start_common(std::uint32_t index, const Communicator& of, const Description& told) noexcept {
-  switch (static_cast<std::uint64_t>(told.type)) {
+void* start_common(std::uint32_t index, const Communicator& of, const Description& description) noexcept {
+  switch (static_cast<std::uint64_t>(description.type)) {
     case abi::kPointToPoint:
-      return start_point_to_point(index, of, told.parent, told.point_to_point);
+      return start_point_to_point(index, of, description.parent, description.point_to_point);
     case abi::kKernelChannel:
-      return start_kernel_channel(told.parent, told.kernel);
+      return start_kernel_channel(description.parent, description.kernel);
     case abi::kProxyOperation:
-      return start_proxy(told.parent, told.proxy);
+      return start_proxy(description.parent, description.proxy);
     default:
       return nullptr;
   }
 }
 
-void* start(std::uint32_t index, const Communicator& of, const abi::DescriptionV5& told) noexcept {
-  switch (told.type) {
+void* start(std::uint32_t index, const Communicator& of, const abi::DescriptionV5& description) noexcept {
+  switch (description.type) {
     case abi::kCollectiveCall:
     case abi::kPointToPointCall:
-      return start_call(told.call);
+      return start_call(description.call);
     case abi::kCollective:
-      return start_collective(index, of, told.parent, told.collective.v4);
+      return start_collective(index, of, description.parent, description.collective.v4);
     default:
-      return start_common(index, of, told);
+      return start_common(index, of, description);
   }
 }
-void* start(std::uint32_t index, const Communicator& of, const abi::DescriptionV4& told) noexcept {
-  if (told.type == abi::kCollective) return start_collective(index, of, told.parent, told.collective);
-  return start_common(index, of, told);
+void* start(std::uint32_t index, const Communicator& of, const abi::DescriptionV4& description) noexcept {
+  if (description.type == abi::kCollective)
+    return start_collective(index, of, description.parent, description.collective);
+  return start_common(index, of, description);
 }
 
 template <typename Description>

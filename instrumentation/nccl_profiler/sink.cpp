@@ -155,7 +155,7 @@ void end_own_run() {
   g_own = nullptr;
 }
 
-void tell_own_run(const std::string& text) {
+void message_of_own_run(const std::string& text) {
   if (g_own != nullptr) shardscope_message(g_own, SHARDSCOPE_INFO, text.c_str());
 }
 

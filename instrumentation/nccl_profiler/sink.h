@@ -27,7 +27,7 @@ class Sink {
 /// The run that the process has, as nccl_host.h or libshardscope has it; null while there is none.
 [[nodiscard]] std::unique_ptr<Sink> sink_of_process();
 
-/// Who this process is in a run that nobody else describes.
+/// Rank, world and names of this process in a run that no other component describes.
 struct OwnRun {
   std::string run_id;
   std::uint32_t rank = 0, world = 1, local_world = 1;
@@ -38,9 +38,9 @@ struct OwnRun {
 /// A run of its own, sent to SHARDSCOPE_ENDPOINT until the process ends. Null with the reason in `problem`
 /// when it cannot be, such as without an endpoint.
 [[nodiscard]] std::unique_ptr<Sink> start_own_run(const OwnRun& run, std::string& problem);
-/// Its end, once nobody emits any more; nothing without one.
+/// Ends it, once no thread emits any more; nothing without one.
 void end_own_run();
 /// Text for the run's log, where there is a run of its own.
-void tell_own_run(const std::string& text);
+void message_of_own_run(const std::string& text);
 
 }  // namespace shardscope::nccl_profiler

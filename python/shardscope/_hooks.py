@@ -14,6 +14,7 @@ from shardscope import _say
 
 _adapters_of = {}  # module name -> [adapter]
 _undo = []  # what detach() does, last first
+_at_turn_off = []  # and what adapters have registered elsewhere
 
 
 class Differs(Exception):
@@ -176,9 +177,15 @@ def turn_off_all():
             setattr(owner, name, value)
         else:
             delattr(owner, name)
+    while _at_turn_off:
+        _at_turn_off.pop()()
     for adapters in _adapters_of.values():
         for adapter in adapters:
             adapter.on = False
+
+
+def at_turn_off(undo):
+    _at_turn_off.append(undo)
 
 
 def watch(adapter):

@@ -3,32 +3,34 @@ NAMES = ("steps micro_steps phases modules param_status layout fetch_waits prefe
          "fetch_counters collectives collective_ends collective_parts groups buckets flush_reasons reduce_waits memory "
          "allocator transfers optimizer loss grad_norm learning_rate loss_scale tokens data_waits gates kernels nccl").split()
 BITS = {name: 1 << index for index, name in enumerate(NAMES)}
-ALWAYS = "steps micro_steps phases optimizer loss grad_norm learning_rate data_waits gates collectives collective_ends groups"
+ALWAYS = "steps micro_steps phases optimizer loss grad_norm learning_rate data_waits gates collectives collective_ends groups memory"
 SHARDED = "modules param_status layout fetch_waits prefetches release_reasons collective_parts buckets flush_reasons"
 BY_FRAMEWORK = {
-    "zero3": SHARDED + " prefetch_reasons trace fetch_counters",
-    "zero12": "layout buckets flush_reasons collective_parts",
-    "zero0": "",
-    "fsdp2": SHARDED,
-    "ddp": "",
+    "zero3": SHARDED + " prefetch_reasons trace fetch_counters loss_scale transfers",
+    "zero12": "modules layout buckets flush_reasons collective_parts loss_scale transfers",
+    "zero0": "modules loss_scale",
+    "fsdp1": "modules param_status layout prefetches release_reasons collective_parts buckets flush_reasons loss_scale",
+    "fsdp2": SHARDED + " loss_scale",
+    "ddp": "modules loss_scale",
 }
 # Reasons by framework; "" for all.
 WHY = {
-    "": {"memory": "attached runs do not count memory yet",
-         "allocator transfers kernels nccl reduce_waits": "attached runs do not record it yet",
-         "tokens": "a PyTorch script does not say how many tokens a batch has",
-         "loss_scale": "it is not read from the framework yet"},
-    "zero12": {"modules param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
-               "parameters stay whole in stages 1 and 2, and DeepSpeed has no hooks of modules there"},
+    "": {"allocator": "on a CPU torch's allocator keeps no figures",
+         "transfers kernels nccl reduce_waits": "attached runs do not record it yet",
+         "tokens": "a PyTorch script does not say how many tokens a batch has"},
+    "zero12": {"param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
+               "parameters stay whole in stages 1 and 2"},
     "zero0": {"layout": "every rank has all of every parameter",
               "buckets flush_reasons collective_parts": "DeepSpeed reduces all gradients of stage 0 together",
-              "modules param_status layout fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
-              "parameters stay whole in stage 0, and DeepSpeed has no hooks of modules there"},
+              "param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
+              "parameters stay whole in stage 0"},
+    "fsdp1": {"fetch_waits": "FSDP1 lets its streams wait for one another, which a hook does not see",
+              "prefetch_reasons trace fetch_counters": "FSDP1 prefetches by the order of modules: it keeps no trace"},
     "fsdp2": {"prefetch_reasons trace fetch_counters": "FSDP2 prefetches by the order of groups: it keeps no trace"},
     "ddp": {"layout": "every rank has all of every parameter",
             "buckets flush_reasons collective_parts": "DistributedDataParallel fills and reduces its buckets in C++",
-            "modules param_status layout fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
-            "parameters stay whole, and DistributedDataParallel has no hooks of modules"},
+            "param_status fetch_waits prefetches prefetch_reasons release_reasons trace fetch_counters":
+            "parameters stay whole"},
 }
 
 
@@ -36,11 +38,16 @@ def bits(names):
     return sum(BITS[name] for name in names.split())
 
 
-def recorded(kind):
+def recorded(kind, device="cpu"):
     """The mask of what the hooks of a framework record."""
-    return bits(ALWAYS) | bits(BY_FRAMEWORK[kind])
+    mask = bits(ALWAYS) | bits(BY_FRAMEWORK[kind])
+    if device.startswith("cuda"):
+        return mask | bits("allocator")
+    return mask | (bits("reduce_waits") if kind == "zero12" else 0)
 
 
-def reasons(kind):
+def reasons(kind, device="cpu"):
     """(mask, why) of everything that they do not."""
-    return [(bits(names), why) for table in (WHY[""], WHY.get(kind, {})) for names, why in table.items()]
+    both = [(bits(names) & ~recorded(kind, device), why)
+            for table in (WHY[""], WHY.get(kind, {})) for names, why in table.items()]
+    return [(mask, why) for mask, why in both if mask]

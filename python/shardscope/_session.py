@@ -8,7 +8,7 @@ import os
 import struct
 import weakref
 
-from shardscope import _core, _kinds as k, _records, _say
+from shardscope import _core, _kinds as k, _memory, _records, _say, _stacks
 
 NO_ID = k.NO_ID
 emit = _core.emit
@@ -37,6 +37,7 @@ class Session:
         self.plain = False  # no engine: backward, step and norm come from torch itself
         self.waiting = {}  # id(model) -> (weak reference, describe, then, info) of what no run describes yet
         self.models, self.modules, self.params = {}, {}, {}  # id(object) -> number
+        self.name_ids = {}  # name of a span -> its number
         self.names, self.model_number = [], 0  # of the models; the one that is being described
         self.alive = []  # weak references that take a number back with its object
         self.param_elems, self.param_owner = [], []
@@ -46,10 +47,14 @@ class Session:
         self.spans = []  # open module spans of the compute lane: (pass, module)
         self.available = 0  # elements of gathered parameters
         self.gathers = self.buckets = self.sequence = 0
+        self.until_issued = None  # a span that ends when the next collective is issued
+        self.all_reduce_lane = None  # where a framework has one of its own
         self.purpose = None  # what the next collective is for: (lane, id, [(param, elems)])
         self.unfinished = []  # (work, what to do once it is complete) of collectives whose Work has no future; no work: it has returned
         self.at_description = []  # f(run) of tables beside the model's: process groups
-        self.exit_code, self.last_words = 0, ""
+        self.answerer = None
+        self.memory = _memory.Memory()
+        self.exit_code, self.exit_message = 0, ""
 
     @property
     def started(self):
@@ -106,12 +111,12 @@ class Session:
                         versions=info["framework"], config_json=json.dumps(in_json(config)), rank=rank, world=world,
                         local_world=min(local, world), stage=info["stage"], param_bytes=info.get("param_bytes", 4),
                         grad_bytes=info.get("grad_bytes", 4), master_bytes=info.get("master_bytes", 0),
-                        framework=info["framework"], records=_records.recorded(info["kind"]))
+                        framework=info["framework"], records=_records.recorded(info["kind"], info.get("device", "")))
         self.run, self.plain = run, info.get("plain", False)
         try:
             self._number(self.models, model, 0)
             describe(run)
-            for what, why in _records.reasons(info["kind"]):
+            for what, why in _records.reasons(info["kind"], info.get("device", "")):
                 run.not_recorded(what, why)
             for described in self.at_description:
                 described(run)
@@ -122,11 +127,23 @@ class Session:
             self.models.clear()
             raise
         self.names.append(name)
+        self.answerer = _stacks.Answerer(run)
         _say.flush_to(self._message)
 
     def _message(self, severity, text):
         if self.started:
             self.run.message(severity, text)
+
+    def not_recorded(self, names, why):
+        """From now on: what the run was begun with said otherwise."""
+        self.run.not_recorded(_records.bits(names), why)
+        self.run.publish()
+
+    def name_id(self, name):
+        """Of a span's name."""
+        if name not in self.name_ids:
+            self.name_ids[name] = self.run.name_id(name)
+        return self.name_ids[name]
 
     def add_module(self, module, parent, path, hooks=True):
         number = self.run.add_module(parent=parent, path=path, type=type(module).__name__, hooks=hooks,
@@ -195,6 +212,8 @@ class Session:
             self.close_span()
         if self.phase is not None:
             emit(k.PHASE_END, k.COMPUTE, self.phase, self.step, self.micro_step, NO_ID, 0, 0)
+            if self.phase != k.OPTIMIZER:
+                self.memory.look(self.phase)
             self.phase = None
 
     def begin_backward(self):
@@ -210,6 +229,7 @@ class Session:
     def end_step(self, skipped=False):
         self.end_micro_step()
         if self.in_step:
+            self.memory.look(None)
             emit(k.STEP_END, k.HOST, int(skipped), self.step, NO_ID, NO_ID, 0, 0)
             self.in_step = False
             self.step += 1
@@ -223,6 +243,11 @@ class Session:
                     ended()
                 else:
                     self.unfinished.append((work, ended))
+
+    def issued(self):
+        if self.until_issued is not None:
+            span, self.until_issued = self.until_issued, None
+            emit(k.SPAN_END, *span)
 
     def purpose_served(self):
         """What was issued for a gather or a bucket has been issued."""
@@ -275,8 +300,10 @@ class Session:
             return
         run, self.run = self.run, None
         _say.sink = None
+        if self.answerer is not None:
+            self.answerer.end()
         try:
-            run.finish(self.exit_code, self.last_words or ("done" if self.exit_code == 0 else f"exit code {self.exit_code}"))
+            run.finish(self.exit_code, self.exit_message or ("done" if self.exit_code == 0 else f"exit code {self.exit_code}"))
         finally:
             run.close()
 

@@ -94,7 +94,7 @@ class Lane:
                     emit(*self.waiting[0].begin)
 
 
-LANES = {k.GATHER: Lane(), k.REDUCE: Lane()}
+LANES = {lane: Lane() for lane in (k.GATHER, k.REDUCE, k.EXTRA_2)}
 
 
 class Entry:
@@ -150,6 +150,7 @@ class Hooks:
         if op is None:
             return
         session.poll()
+        session.issued()
         tensors = call.output_tensors if op in WHOLE_IS_OUTPUT else call.input_tensors
         tensors = tensors or call.input_tensors
         elems = sum(t.numel() for t in tensors)
@@ -160,6 +161,8 @@ class Hooks:
         dtype = k.DTYPE_CODES.get(str(tensors[0].dtype), k.OTHER_TYPE) if tensors else 0
         sequence, code = self.key(dtype)
         lane, owner, parts = session.purpose or (k.GATHER if op in (k.ALL_GATHER, k.BROADCAST) else k.REDUCE, NO_ID, ())
+        if op == k.ALL_REDUCE and session.all_reduce_lane is not None:
+            lane = session.all_reduce_lane
         # The parts go with the first collective of a gather or bucket; what follows for it names it too.
         if session.purpose is not None:
             session.purpose = (lane, owner, ())

@@ -6,7 +6,9 @@ are recorded (collectives.py), which parameters are in them is not.
 | __init__, after | the model: modules, parameters; the run starts |
 | forward, before | micro-step begin, phase forward |
 """
-from shardscope import _kinds as k
+import weakref
+
+from shardscope import _memory
 from shardscope._hooks import Adapter
 from shardscope._session import session
 
@@ -26,9 +28,27 @@ def made(_, result, ddp, *args, **kwargs):
     model = ddp.module
     types = {p.dtype for p in model.parameters()}
     size = max((t.itemsize for t in types), default=4)
-    session.describe(model, lambda run: describe(run, model), stage=0, kind="ddp", plain=True,
+    session.memory.watch(model, lambda: _memory.plain_source(model, buckets_of(weakref.ref(ddp))), ddp.device.type if ddp.device else "cpu")
+    session.describe(model, lambda run: describe(run, model), stage=0, kind="ddp", plain=True, then=lambda: watch(model),
                      framework=f"DistributedDataParallel (PyTorch {torch.__version__})", device=str(ddp.device),
                      ranks=(dist.get_rank(), dist.get_world_size()), param_bytes=size, grad_bytes=size)
+
+
+def buckets_of(held):
+    """By its own figure; where gradients are views of the buckets they are counted with those."""
+    def size():
+        ddp = held()
+        if ddp is None or ddp.gradient_as_bucket_view:
+            return 0
+        known = ddp._get_ddp_logging_data()
+        sizes = known.get("rebuilt_bucket_sizes") or known.get("bucket_sizes") or ""
+        return sum(int(each) for each in sizes.split(",") if each.strip())
+    return size
+
+
+def watch(model):
+    from shardscope import modules
+    modules.watch(model)
 
 
 def describe(run, model):

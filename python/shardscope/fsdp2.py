@@ -11,6 +11,7 @@ G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. The unit of eve
 | G._to_unsharded, G._to_sharded, before | available, not available |
 | G.reshard, before | release_kept with reshard off |
 | G._prefetch_unshard | cause prefetch |
+| _fsdp_param_group.foreach_all_gather, until it issues the gather; foreach_all_gather_copy_out | copy-in; copy-out |
 | G.pre_forward, post_forward, pre_backward, post_backward | spans of the group's module; its gates |
 | _fsdp_param_group.foreach_reduce | bucket: the group's gradients; gate `bucket` |
 | S._root_post_backward_final_callback, after | micro-step end |
@@ -18,7 +19,7 @@ G = _fsdp_param_group.FSDPParamGroup, S = _fsdp_state.FSDPState. The unit of eve
 import math
 import weakref
 
-from shardscope import _core, _kinds as k, _say
+from shardscope import _core, _kinds as k, _say, fsdp2_memory
 from shardscope._buckets import Buckets
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
@@ -26,6 +27,7 @@ from shardscope._session import NO_ID, session
 emit = _core.emit
 FSDP = "torch.distributed.fsdp._fully_shard."
 buckets = Buckets()
+COPY_IN, ALL_REDUCE = k.EXTRA_1, k.EXTRA_2  # lanes
 
 
 class State:
@@ -33,6 +35,7 @@ class State:
     entered = NO_ID  # module whose pre_forward or pre_backward runs: where prefetches are issued
     reducing = None  # group in post_backward
     gather_of = {}  # id(group) -> (its gather, the gather's cause) until it is resharded
+    slots, shared = {}, {}  # id(group), id(its context) -> what of its memory comes and goes
 
 
 state = State()
@@ -55,7 +58,7 @@ def install_groups(table):
     table.wrap(group + "unshard", "self async_op", before=unshard, after=unsharding)
     table.wrap(group + "wait_for_unshard", "self", before=wait_begins, after=wait_ended)
     table.wrap(group + "_to_unsharded", "self", before=available)
-    table.wrap(group + "_to_sharded", "self", before=released)
+    table.wrap(group + "_to_sharded", "self", before=released, after=freed)
     table.wrap(group + "reshard", "self", before=kept)
     table.wrap(group + "_prefetch_unshard", "target_fsdp_param_group pass_type", before=prefetch_begins,
                after=prefetch_ended)
@@ -63,6 +66,9 @@ def install_groups(table):
     table.wrap(group + "post_forward", "self module input output", before=post_forward, after=post_forward_gate)
     table.wrap(group + "pre_backward", "self default_prefetch", before=pre_backward, after=backward_span)
     table.wrap(group + "post_backward", "self", before=post_backward, after=post_backward_ended)
+    table.wrap("foreach_all_gather", "fsdp_params group async_op", before=copy_in_begins, after=copy_in_ended)
+    table.wrap("foreach_all_gather_copy_out", "all_gather_result fsdp_params group", before=copy_out_begins,
+               after=copy_out_ended)
     table.wrap("foreach_reduce", "fsdp_params unsharded_grads reduce_scatter_group", before=reduce_begins,
                after=reduce_issued)
 
@@ -78,6 +84,8 @@ def lazily_made(first, result, fsdp_state):
         dtypes = {p.orig_dtype for g in groups for p in g.fsdp_params}
         size = max((d.itemsize for d in dtypes), default=4)
         held = weakref.ref(fsdp_state)  # a description that waits keeps no model alive
+        session.memory.watch(model, lambda: fsdp2_memory.source_of(model, groups, state.slots, state.shared),
+                             groups[0].device.type if groups else "cpu")
         session.describe(model, lambda run: held() and describe(run, held()), trained=torch.is_grad_enabled(), stage=3,
                          kind="fsdp2", plain=True, framework=f"FSDP2 (PyTorch {torch.__version__})",
                          device=str(groups[0].device if groups else ""),
@@ -89,11 +97,14 @@ def groups_of(fsdp_state):
 
 
 def describe(run, fsdp_state):
-    import torch.distributed as dist
     numbers = session.add_modules(fsdp_state._modules[0])
+    for lane, name in ((k.GATHER, "all-gather"), (k.REDUCE, "reduce-scatter"), (COPY_IN, "all-gather copy-in"),
+                       (ALL_REDUCE, "all-reduce")):
+        run.name_lane(lane, name)
+    session.all_reduce_lane = ALL_REDUCE
     for group in groups_of(fsdp_state):
-        ranks = dist.get_process_group_ranks(group.mesh_info.shard_process_group) \
-            if hasattr(group.mesh_info, "shard_process_group") else list(range(dist.get_world_size()))
+        replicas = replicas_of(group.mesh_info)
+        ranks = replicas[0]
         for param in group.fsdp_params:
             name = param._param_fqn or param._module_info.param_name
             elems = param._orig_size.numel()
@@ -102,8 +113,20 @@ def describe(run, fsdp_state):
             number = session.add_param(param, name, param._orig_size, elems, shard_elems=shard,
                                        padding=shard * len(ranks) - elems, trained=trained, dtype=param.orig_dtype)
             session.use_param(numbers[name.rpartition(".")[0]], number)
-            for index, rank in enumerate(ranks):
+            for index, rank in ((index, rank) for replica in replicas for index, rank in enumerate(replica)):
                 run.add_slice(number, rank, *piece(param._orig_size, param.fsdp_placement.dim, index, len(ranks)))
+
+
+def replicas_of(mesh_info):
+    """Ranks that share one copy of the parameters, each such group: with HSDP there are several, and every rank's piece
+    is held once in each."""
+    import torch.distributed as dist
+    if not hasattr(mesh_info, "shard_process_group"):
+        return [list(range(dist.get_world_size()))]
+    if hasattr(mesh_info, "replicate_process_group") and mesh_info.mesh.ndim == 2:
+        whole = mesh_info.mesh.mesh
+        return (whole if mesh_info.shard_mesh_dim == 1 else whole.T).tolist()
+    return [dist.get_process_group_ranks(mesh_info.shard_process_group)]
 
 
 def piece(shape, dim, index, ranks):
@@ -169,6 +192,35 @@ def unshard(group, async_op=False):
 
 def unsharding(_, result, group, async_op=False):
     session.purpose_served()
+    memory_changed(group, "gather_buffer")
+
+
+def copy_in_begins(fsdp_params, group, *args, **kwargs):
+    """Until the gather itself is issued (collectives.py)."""
+    if session.started and session.purpose is not None and session.purpose[0] == k.GATHER:
+        gather = session.purpose[1]
+        size = sum(p._sharded_param_data.numel() * (p.param_dtype or p.orig_dtype).itemsize for p in fsdp_params)
+        span = COPY_IN, 0, session.name_id("copy-in"), gather, NO_ID, size, 0
+        emit(k.SPAN_BEGIN, *span)
+        session.until_issued = span
+
+
+def copy_in_ended(_, result, *args, **kwargs):
+    session.issued()
+
+
+def copy_out_begins(all_gather_result, fsdp_params, group, *args, **kwargs):
+    known = [p for p in fsdp_params if id(p) in session.params]
+    if session.started and known:
+        size = sum(session.param_elems[session.params[id(p)]] * (p.param_dtype or p.orig_dtype).itemsize for p in known)
+        span = k.COMPUTE, 0, session.name_id("copy-out"), session.params[id(known[0])], NO_ID, size, 0
+        emit(k.SPAN_BEGIN, *span)
+        return span
+
+
+def copy_out_ended(span, result, *args, **kwargs):
+    if span is not None:
+        emit(k.SPAN_END, *span)
 
 
 def prefetch_begins(target_fsdp_param_group, pass_type):
@@ -193,6 +245,14 @@ def wait_begins(group):
 def wait_ended(wait, result, group):
     if wait:
         emit(k.FETCH_WAIT_END, k.COMPUTE, 0, wait[0], wait[1], NO_ID, wait[2], 0)
+        memory_changed(group, "gather_buffer", "gathered")
+
+
+def memory_changed(group, *names):
+    slots = state.slots.get(id(group))
+    if slots is not None:
+        shared = state.shared[id(group.comm_ctx)]
+        session.memory.changed(*(getattr(slots, name) for name in names), *shared.all)
 
 
 def available(group):
@@ -210,6 +270,10 @@ def released(group):
             session.available -= elems
             emit(k.PARAM_STATUS, k.COMPUTE, k.NOT_AVAILABLE | k.RELEASE << 4, number, module, gather, elems,
                  session.available)
+
+
+def freed(_, result, group):
+    memory_changed(group, "gathered")
 
 
 def kept(group):
@@ -262,6 +326,7 @@ def backward_span(first, result, group, *args, **kwargs):
 
 def post_backward(group, *args, **kwargs):
     session.end_span(module_of(group))
+    memory_changed(group, "whole")
     before, state.reducing = state.reducing, group
     if not group.reduce_grads:
         _say.info("gradients are kept unreduced in some micro-steps (set_requires_gradient_sync(False))")
@@ -270,6 +335,7 @@ def post_backward(group, *args, **kwargs):
 
 def post_backward_ended(before, result, group, *args, **kwargs):
     state.reducing = before
+    memory_changed(group, "whole", "shards", "partial")
     gate(k.GATE_POST_BACKWARD, group)
 
 

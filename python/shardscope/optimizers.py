@@ -5,15 +5,16 @@
 | torch.Tensor.backward, before | loss, phase backward |
 | torch.optim.optimizer's global step hooks | gate `optimizer`, phase optimizer, learning rate, step end |
 | torch.nn.utils.clip_grad_norm_, after | gradient norm, where a rank has all of it |
+| torch.amp.GradScaler.step, update | loss scale; the end of a step that it skipped |
 | _BaseDataLoaderIter.__next__ | data wait |
 
 DeepSpeed's engine has hooks of its own for backward, step and norm: there these emit nothing (`session.plain`).
 """
 import sys
 
-from shardscope import _core, _kinds as k
+from shardscope import _core, _kinds as k, _values
 from shardscope._hooks import Adapter
-from shardscope._session import NO_ID, session
+from shardscope._session import NO_ID, bits, session
 
 emit = _core.emit
 
@@ -22,6 +23,7 @@ def adapters():
     return [Adapter("backward", "torch._tensor", install_backward),
             Adapter("optimizer steps", "torch.optim.optimizer", install_steps),
             Adapter("gradient norm", "torch.nn.utils.clip_grad", install_norm),
+            Adapter("loss scale", "torch.amp.grad_scaler", install_scaler),
             Adapter("data wait", "torch.utils.data.dataloader", install_loader)]
 
 
@@ -53,6 +55,7 @@ def install_steps(table):
 
 
 def step_begins(optimizer):
+    session.memory.optimizer(optimizer)
     session.begin_optimizer()
 
 
@@ -62,6 +65,26 @@ def step_ended(optimizer):
         if isinstance(rate, (int, float)):
             session.learning_rate(rate)
         session.end_step()
+
+
+def install_scaler(table):
+    table.wrap("GradScaler.step", "self optimizer", before=scaled_step)
+    table.wrap("GradScaler.update", "self new_scale", before=scale_updated)
+
+
+def scaled_step(scaler, optimizer, *args, **kwargs):
+    """The scale that this step's gradients were computed with. Gradients that are no numbers keep the optimizer from
+    stepping: its hooks are not called then."""
+    if session.plain and session.started and session.in_step and scaler._scale is not None:
+        session.end_micro_step()
+        _values.take(scaler._scale, lambda scale, step=session.step:
+                     emit(k.LOSS_SCALE, k.HOST, 0, step, NO_ID, NO_ID, bits(scale), 0))
+
+
+def scale_updated(scaler, *args, **kwargs):
+    if session.plain and session.started and session.in_step and not session.in_micro_step:
+        emit(k.OVERFLOW, k.HOST, 1, session.step, NO_ID, NO_ID, 0, 0)
+        session.end_step(skipped=True)
 
 
 def install_norm(table):

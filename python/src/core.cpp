@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include "describe.h"
+#include "requests.h"
 #include "shardscope/shardscope.h"
 #include "watched_attribute.h"
 
@@ -38,6 +39,7 @@ NB_MODULE(_core, module) {
   module.attr("NO_ID") = SHARDSCOPE_NO_ID;
   module.def("emit", &emit);
   module.def("emit_at", &emit_at);
+  module.def("memory_level", &shardscope_memory_level);
   module.def("enabled", [](std::int32_t detail) { return shardscope_enabled(detail) != 0; });
   module.def("now_ns", &shardscope_now_ns);
   module.def("gate", &gate);
@@ -45,4 +47,5 @@ NB_MODULE(_core, module) {
   module.def("abi_version", &shardscope_abi_version);
   shardscope::python::add_run(module);
   shardscope::python::add_watched_attribute(module);
+  shardscope::python::add_requests(module);
 }

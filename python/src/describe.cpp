@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "requests.h"
 #include "shardscope/shardscope.h"
 
 namespace nb = nanobind;
@@ -115,6 +116,15 @@ class Run {
   void not_recorded(std::uint64_t what, const std::string& why) {
     check(shardscope_not_recorded(run_, what, why.c_str()));
   }
+  void name_lane(std::uint8_t lane, const std::string& name) {
+    check(shardscope_name_lane(run_, lane, name.c_str()));
+  }
+  std::uint32_t name_id(const std::string& name) {
+    std::uint32_t id = 0;
+    check(shardscope_name_id(run_, name.c_str(), &id));
+    return id;
+  }
+  void answer_requests() { answer_requests_of(run_); }
   void publish() { check(shardscope_publish(run_)); }
   void start(const std::string& endpoint, std::int32_t detail, const std::string& key_file, double linger_s) {
     shardscope_options options = SHARDSCOPE_OPTIONS_INIT;
@@ -174,6 +184,9 @@ void add_run(nb::module_& module) {
            "padding_elems"_a, "block_elems"_a = 0, "stride_elems"_a = 0)
       .def("add_group", &Run::add_group)
       .def("not_recorded", &Run::not_recorded)
+      .def("answer_requests", &Run::answer_requests)
+      .def("name_lane", &Run::name_lane)
+      .def("name_id", &Run::name_id)
       .def("publish", &Run::publish)
       .def("start", &Run::start, "endpoint"_a, "detail"_a, "key_file"_a, "linger_s"_a)
       .def("message", &Run::message)

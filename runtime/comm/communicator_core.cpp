@@ -115,110 +115,105 @@ CommunicatorCore::~CommunicatorCore() {
 
 std::string CommunicatorCore::describe() const { return transport_->describe(); }
 
+/// As collectives of at most kMaxParts parts. `add` checks a part and adds it to the draft.
+template <typename Item, typename Add>
+void CommunicatorCore::submit_all(CollectiveOp op, kernels::DType type, float factor, CollectiveLabel label,
+                                  std::span<const Item> parts, device::Stream& stream, Add add) {
+  while (!parts.empty()) {
+    const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
+    Draft draft(op, type, factor, label, now.size());
+    for (const Item& part : now) add(draft, part);
+    submit(std::move(draft), stream);
+    parts = parts.subspan(now.size());
+  }
+}
+
 void CommunicatorCore::all_gather(std::span<const GatherPart> parts, kernels::DType type,
                                   device::Stream& stream, CollectiveLabel label) {
-  for (; !parts.empty(); parts = parts.subspan(std::min(parts.size(), Transport::kMaxParts))) {
-    const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
-    Draft draft(CollectiveOp::all_gather, type, 1, label, now.size());
-    for (const GatherPart& part : now) {
-      if (part.shard_elems < 0) refuse(draft.collective.op, "shard_elems is negative");
-      const std::size_t shard_bytes = static_cast<std::size_t>(part.shard_elems) * kernels::size_of(type);
-      auto* own = static_cast<std::byte*>(part.full) + rank_ * shard_bytes;
-      if (part.shard != own && overlaps(part.shard, shard_bytes, part.full, world_ * shard_bytes)) {
-        refuse(draft.collective.op, "the shard lies inside the result but not at this rank's place");
-      }
-      transport_->check_memory(part.shard, shard_bytes);
-      draft.add({part.shard, part.full, part.shard_elems, part.shard_elems, 0}, part.shard_elems * world_,
-                part.param);
-    }
-    submit(std::move(draft), stream);
-  }
+  submit_all(
+      CollectiveOp::all_gather, type, 1, label, parts, stream, [&](Draft& draft, const GatherPart& part) {
+        if (part.shard_elems < 0) refuse(draft.collective.op, "shard_elems is negative");
+        const std::size_t shard_bytes = static_cast<std::size_t>(part.shard_elems) * kernels::size_of(type);
+        auto* own = static_cast<std::byte*>(part.full) + rank_ * shard_bytes;
+        if (part.shard != own && overlaps(part.shard, shard_bytes, part.full, world_ * shard_bytes)) {
+          refuse(draft.collective.op, "the shard lies inside the result but not at this rank's place");
+        }
+        transport_->check_memory(part.shard, shard_bytes);
+        draft.add({part.shard, part.full, part.shard_elems, part.shard_elems, 0}, part.shard_elems * world_,
+                  part.param);
+      });
 }
 
 void CommunicatorCore::reduce_scatter(std::span<const ReduceScatterPart> parts, kernels::DType type,
                                       float factor, device::Stream& stream, CollectiveLabel label) {
-  for (; !parts.empty(); parts = parts.subspan(std::min(parts.size(), Transport::kMaxParts))) {
-    const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
-    Draft draft(CollectiveOp::reduce_scatter, type, factor, label, now.size());
-    for (const ReduceScatterPart& part : now) {
-      if (part.shard_elems < 0 || part.full_elems < 0 || part.full_elems > part.shard_elems * world_) {
-        refuse(draft.collective.op, "full_elems is " + std::to_string(part.full_elems) + ", but " +
-                                        std::to_string(world_) + " shards of " +
-                                        std::to_string(part.shard_elems) + " elements hold at most " +
-                                        std::to_string(part.shard_elems * world_));
-      }
-      const std::size_t size = kernels::size_of(type);
-      const std::size_t full_bytes = static_cast<std::size_t>(part.full_elems) * size;
-      const std::size_t shard_bytes = static_cast<std::size_t>(part.shard_elems) * size;
-      const auto* own = static_cast<const std::byte*>(part.full) + rank_ * shard_bytes;
-      if (part.out != own && overlaps(part.out, shard_bytes, part.full, full_bytes)) {
-        refuse(draft.collective.op, "the result lies inside the input but not at this rank's place");
-      }
-      transport_->check_memory(part.full, full_bytes);
-      draft.add({part.full, part.out, part.full_elems, part.shard_elems, 0}, part.shard_elems * world_,
-                part.param);
-    }
-    submit(std::move(draft), stream);
-  }
+  submit_all(
+      CollectiveOp::reduce_scatter, type, factor, label, parts, stream,
+      [&](Draft& draft, const ReduceScatterPart& part) {
+        if (part.shard_elems < 0 || part.full_elems < 0 || part.full_elems > part.shard_elems * world_) {
+          refuse(draft.collective.op, "full_elems is " + std::to_string(part.full_elems) + ", but " +
+                                          std::to_string(world_) + " shards of " +
+                                          std::to_string(part.shard_elems) + " elements hold at most " +
+                                          std::to_string(part.shard_elems * world_));
+        }
+        const std::size_t size = kernels::size_of(type);
+        const std::size_t full_bytes = static_cast<std::size_t>(part.full_elems) * size;
+        const std::size_t shard_bytes = static_cast<std::size_t>(part.shard_elems) * size;
+        const auto* own = static_cast<const std::byte*>(part.full) + rank_ * shard_bytes;
+        if (part.out != own && overlaps(part.out, shard_bytes, part.full, full_bytes)) {
+          refuse(draft.collective.op, "the result lies inside the input but not at this rank's place");
+        }
+        transport_->check_memory(part.full, full_bytes);
+        draft.add({part.full, part.out, part.full_elems, part.shard_elems, 0}, part.shard_elems * world_,
+                  part.param);
+      });
 }
 
 void CommunicatorCore::reduce(std::span<const ReducePart> parts, kernels::DType type, float factor,
                               device::Stream& stream, CollectiveLabel label) {
-  for (; !parts.empty(); parts = parts.subspan(std::min(parts.size(), Transport::kMaxParts))) {
-    const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
-    Draft draft(CollectiveOp::reduce, type, factor, label, now.size());
-    for (const ReducePart& part : now) {
-      if (part.elems < 0) refuse(draft.collective.op, "elems is negative");
-      if (part.root >= world_) {
-        refuse(draft.collective.op, "root is " + std::to_string(part.root) + ", but the world has " +
-                                        std::to_string(world_) + " ranks");
-      }
-      const std::size_t bytes = static_cast<std::size_t>(part.elems) * kernels::size_of(type);
-      if (part.root == rank_ && part.out != part.in && overlaps(part.out, bytes, part.in, bytes)) {
-        refuse(draft.collective.op, "the result overlaps the input without being the same place");
-      }
-      transport_->check_memory(part.in, bytes);
-      draft.add({part.in, part.out, part.elems, part.elems, part.root}, part.elems, part.param);
-    }
-    submit(std::move(draft), stream);
-  }
+  submit_all(CollectiveOp::reduce, type, factor, label, parts, stream,
+             [&](Draft& draft, const ReducePart& part) {
+               if (part.elems < 0) refuse(draft.collective.op, "elems is negative");
+               if (part.root >= world_) {
+                 refuse(draft.collective.op, "root is " + std::to_string(part.root) + ", but the world has " +
+                                                 std::to_string(world_) + " ranks");
+               }
+               const std::size_t bytes = static_cast<std::size_t>(part.elems) * kernels::size_of(type);
+               if (part.root == rank_ && part.out != part.in && overlaps(part.out, bytes, part.in, bytes)) {
+                 refuse(draft.collective.op, "the result overlaps the input without being the same place");
+               }
+               transport_->check_memory(part.in, bytes);
+               draft.add({part.in, part.out, part.elems, part.elems, part.root}, part.elems, part.param);
+             });
 }
 
 void CommunicatorCore::all_reduce(std::span<const AllReducePart> parts, kernels::DType type, float factor,
                                   device::Stream& stream, CollectiveLabel label) {
   // Ranges of whole cache lines, so that no two ranks write the same line.
   const auto line = static_cast<std::int64_t>(64 / kernels::size_of(type));
-  for (; !parts.empty(); parts = parts.subspan(std::min(parts.size(), Transport::kMaxParts))) {
-    const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
-    Draft draft(CollectiveOp::all_reduce, type, factor, label, now.size());
-    for (const AllReducePart& part : now) {
-      if (part.elems < 0) refuse(draft.collective.op, "elems is negative");
-      transport_->check_memory(part.data, static_cast<std::size_t>(part.elems) * kernels::size_of(type));
-      const std::int64_t share = (part.elems + world_ - 1) / world_;
-      draft.add({part.data, part.data, part.elems, (share + line - 1) / line * line, 0}, part.elems,
-                part.param);
-    }
-    submit(std::move(draft), stream);
-  }
+  submit_all(CollectiveOp::all_reduce, type, factor, label, parts, stream,
+             [&](Draft& draft, const AllReducePart& part) {
+               if (part.elems < 0) refuse(draft.collective.op, "elems is negative");
+               transport_->check_memory(part.data,
+                                        static_cast<std::size_t>(part.elems) * kernels::size_of(type));
+               const std::int64_t share = (part.elems + world_ - 1) / world_;
+               draft.add({part.data, part.data, part.elems, (share + line - 1) / line * line, 0}, part.elems,
+                         part.param);
+             });
 }
 
 void CommunicatorCore::all_to_all(std::span<const AllToAllPart> parts, kernels::DType type,
                                   device::Stream& stream, CollectiveLabel label) {
-  for (; !parts.empty(); parts = parts.subspan(std::min(parts.size(), Transport::kMaxParts))) {
-    const auto now = parts.first(std::min(parts.size(), Transport::kMaxParts));
-    Draft draft(CollectiveOp::all_to_all, type, 1, label, now.size());
-    for (const AllToAllPart& part : now) {
-      if (part.chunk_elems < 0) refuse(draft.collective.op, "chunk_elems is negative");
-      const std::int64_t elems = part.chunk_elems * world_;
-      const std::size_t bytes = static_cast<std::size_t>(elems) * kernels::size_of(type);
-      if (overlaps(part.send, bytes, part.receive, bytes)) {
-        refuse(draft.collective.op, "what is sent and what is received overlap");
-      }
-      transport_->check_memory(part.send, bytes);
-      draft.add({part.send, part.receive, elems, part.chunk_elems, 0}, elems, part.param);
-    }
-    submit(std::move(draft), stream);
-  }
+  submit_all(CollectiveOp::all_to_all, type, 1, label, parts, stream,
+             [&](Draft& draft, const AllToAllPart& part) {
+               if (part.chunk_elems < 0) refuse(draft.collective.op, "chunk_elems is negative");
+               const std::int64_t elems = part.chunk_elems * world_;
+               const std::size_t bytes = static_cast<std::size_t>(elems) * kernels::size_of(type);
+               if (overlaps(part.send, bytes, part.receive, bytes)) {
+                 refuse(draft.collective.op, "what is sent and what is received overlap");
+               }
+               transport_->check_memory(part.send, bytes);
+               draft.add({part.send, part.receive, elems, part.chunk_elems, 0}, elems, part.param);
+             });
 }
 
 void CommunicatorCore::refuse_other_stream(CollectiveOp op, const device::Stream& stream) {

@@ -56,6 +56,9 @@ class CommunicatorCore final : public Communicator {
  private:
   struct Draft;
   struct Job;
+  template <typename Item, typename Add>
+  void submit_all(instrumentation::CollectiveOp op, kernels::DType type, float factor, CollectiveLabel label,
+                  std::span<const Item> parts, device::Stream& stream, Add add);
   void submit(Draft draft, device::Stream& stream);
   void refuse_other_stream(instrumentation::CollectiveOp op, const device::Stream& stream);
   void run(const Collective& collective, const kernels::Exec& exec);

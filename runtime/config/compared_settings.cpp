@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 11> kOfOneRank{
+constexpr std::array<std::string_view, 12> kOfOneRank{
     "steps_per_print",
     "zero_optimization.offload_param.nvme_path",
     "zero_optimization.offload_optimizer.nvme_path",
@@ -21,6 +21,7 @@ constexpr std::array<std::string_view, 11> kOfOneRank{
     "shardscope.queue_bytes",
     "shardscope.key",
     "shardscope.linger_s",
+    "shardscope.data_prefetch",
 };
 
 void flatten(const Json& json, const std::string& path, std::vector<plan::RankSetting>& settings) {

@@ -68,6 +68,7 @@ struct ShardscopeConfig {
   std::string key;                        ///< publishing key file; empty: SHARDSCOPE_KEY, or none
   double linger_s = 5;                    ///< longest wait at the end for the collector
   bool activation_checkpointing = false;  ///< every transformer block recomputes its activations
+  std::int64_t data_prefetch = 2;         ///< micro-batches read ahead by a thread; 0: read when needed
 };
 
 struct TrainingConfig {

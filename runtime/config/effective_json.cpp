@@ -194,7 +194,8 @@ Json shardscope_json(const TrainingConfig& config) {
           {"queue_bytes", s.queue_bytes},
           {"key", s.key},
           {"linger_s", s.linger_s},
-          {"activation_checkpointing", s.activation_checkpointing}};
+          {"activation_checkpointing", s.activation_checkpointing},
+          {"data_prefetch", s.data_prefetch}};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What somebody has to write to get an effective configuration: the settings that differ from the defaults
+// What a file has to say to get an effective configuration: the settings that differ from the defaults
 // which the others give them.
 #pragma once
 

@@ -65,6 +65,7 @@ void read_shardscope(Section section, TrainingConfig& config) {
   section.read("key", s.key);
   section.read("linger_s", s.linger_s, 0, 3600);
   section.read("activation_checkpointing", s.activation_checkpointing);
+  section.read("data_prefetch", s.data_prefetch, 0, 1 << 10);
   section.finish();
 }
 

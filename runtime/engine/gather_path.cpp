@@ -53,7 +53,8 @@ void GatherPath::gather(std::span<const Part> parts, comm::CollectiveLabel label
   for (const Part& part : parts) {
     if (source(part.param) == plan::GatherSource::secondary) {
       from_copies.push_back(part);
-    } else if (rests_quantized(part.param) || plan::quantizes_weight(zero, comm_.world(), part.persistence)) {
+    } else if (stored_quantized(part.param) ||
+               plan::quantizes_weight(zero, comm_.world(), part.persistence)) {
       rounded.push_back(part);
     } else {
       from_shards.push_back(part);
@@ -147,7 +148,7 @@ void GatherPath::gather_quantized(comm::Communicator& comm, const Parts& parts, 
     buffers.push_back(allocate(static_cast<std::size_t>(own.scales() * ranks) * sizeof(float),
                                ev::MemoryCategory::quantization, param));
     auto* all_scales = static_cast<float*>(buffers.back().data());
-    if (rests_quantized(part.param)) {
+    if (stored_quantized(part.param)) {
       const auto* from = static_cast<const std::byte*>(part.shard);
       values.push_back({from, all_values, own.elems(), param});
       scales.push_back({from + own.scales_at(), all_scales, own.scales(), param});
@@ -185,7 +186,7 @@ void GatherPath::gather_secondary(const Parts& parts, comm::CollectiveLabel labe
   Parts packed;
   for (Part part : parts) {
     part.shard = copies_[plan::raw(part.param)].data();
-    if (rests_quantized(part.param)) {
+    if (stored_quantized(part.param)) {
       packed.push_back(part);
       continue;
     }
@@ -205,7 +206,7 @@ bool GatherPath::released(ParamId param, const void* whole) {
   const std::size_t bytes = context_.bytes_of(elems);
   const std::byte* part = static_cast<const std::byte*>(whole) + bytes * group.rank();
   device::Buffer& copy = copies_[plan::raw(param)];
-  if (!rests_quantized(param)) {
+  if (!stored_quantized(param)) {
     copy = allocate(bytes, ev::MemoryCategory::param_secondary, plan::raw(param));
     context_.device.copy_async(copy.data(), part, bytes, stream());
     return true;

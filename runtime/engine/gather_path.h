@@ -9,9 +9,10 @@
 // - Hierarchical (MiCS): between the nodes into a buffer, then inside the node to the final places, chunk by
 //   chunk, so that nothing is reordered.
 // - Quantized (qwZ): the shard as int8 with its scales, gathered and dequantized to the final place; the
-//   owner gets the same rounded values as everybody else. A frozen shard that rests as int8 travels as it is.
-// - Secondary (hpZ): from the copies of a small group, in the storage type; as int8 where the shard rests so.
-// Everything runs on the gather stream, so temporary memory is freed as soon as its last use is queued.
+//   owner gets the same rounded values as every other rank. A frozen shard that is stored as int8 travels as
+//   it is.
+// - Secondary (hpZ): from the copies of a small group, in the storage type; as int8 where the shard is stored
+// so. Everything runs on the gather stream, so temporary memory is freed as soon as its last use is queued.
 #pragma once
 
 #include <span>
@@ -27,7 +28,7 @@ namespace shardscope::engine {
 
 class GatherPath {
  public:
-  /// `quantized`, by ParamId: whose shards rest as int8. What it is given outlives it. Throws
+  /// `quantized`, by ParamId: whose shards are stored as int8. What it is given outlives it. Throws
   /// std::invalid_argument when the configuration needs groups that `context` lacks.
   GatherPath(const execution::Context& context, const plan::Ownership& ownership,
              const std::vector<bool>& quantized);
@@ -43,7 +44,7 @@ class GatherPath {
   /// padding included. The shard may lie at its place in the whole.
   struct Part {
     plan::ParamId param{};
-    const void* shard = nullptr;  ///< a plan::PackedShard where it rests quantized
+    const void* shard = nullptr;  ///< a plan::PackedShard where it is stored quantized
     void* whole = nullptr;
     plan::Persistence persistence = plan::Persistence::released;
   };
@@ -63,11 +64,11 @@ class GatherPath {
   void gather_plain(const Parts& parts, comm::CollectiveLabel label);
   void gather_by_all_reduce(const Parts& parts, comm::CollectiveLabel label);
   void gather_hierarchically(const Parts& parts, comm::CollectiveLabel label);
-  /// `shards`: how many of them each rank of `comm` contributes, packed where they rest so.
+  /// `shards`: how many of them each rank of `comm` contributes, packed where they are stored so.
   void gather_quantized(comm::Communicator& comm, const Parts& parts, std::int64_t shards,
                         comm::CollectiveLabel label);
   void gather_secondary(const Parts& parts, comm::CollectiveLabel label);
-  [[nodiscard]] bool rests_quantized(plan::ParamId param) const { return quantized_[plan::raw(param)]; }
+  [[nodiscard]] bool stored_quantized(plan::ParamId param) const { return quantized_[plan::raw(param)]; }
   /// Coalesced, or one by one with stage3_allgather_sequential.
   void all_gather(comm::Communicator& comm, std::span<const comm::GatherPart> pieces, kernels::DType type,
                   comm::CollectiveLabel label);

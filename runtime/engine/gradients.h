@@ -115,7 +115,7 @@ class Gradients {
   const execution::Context& context_;
   execution::EventPool& events_;
   const plan::Ownership& ownership_;
-  /// Elements of the owned range whose gradients rest on the device; the others are offloaded.
+  /// Elements of the owned range whose gradients are kept on the device; the others are offloaded.
   const std::int64_t device_elems_;
   std::unique_ptr<offload::HostGradients> host_;  ///< null where nothing is offloaded
 

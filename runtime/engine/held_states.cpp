@@ -12,7 +12,7 @@ using execution::Context;
 
 namespace {
 
-/// fp32 beside a part that rests in device memory, for as long as a copy takes.
+/// fp32 beside a part that is kept in device memory, for as long as a copy takes.
 device::Buffer staging(const Context& context, std::int64_t elems) {
   return context.device.memory().allocate(bytes_of(elems, kernels::DType::f32),
                                           {ev::MemoryCategory::temporary, ev::kNoId},

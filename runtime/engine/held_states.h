@@ -1,5 +1,5 @@
 // What a rank holds between two steps, as fp32 on the host: the states of its owned range, which the
-// optimizer has, and behind it the frozen weights, which rest with the parameters in the storage type.
+// optimizer has, and behind it the frozen weights, which are kept with the parameters in the storage type.
 #pragma once
 
 #include <vector>

@@ -31,7 +31,7 @@ namespace {
 using plan::ParamId;
 using plan::ParamStatus;
 
-/// Where shards rest (P6) and how, and the host buffers of those on NVMe.
+/// Where shards are kept (P6) and how, and the host buffers of those on NVMe.
 struct Placement {
   std::vector<plan::ShardPlace> places;
   std::vector<bool> quantized;  ///< by ParamId

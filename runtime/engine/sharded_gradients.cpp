@@ -4,7 +4,7 @@
 //
 // [Note: gradients that span ranks]
 // Freed when it is reduced, a gradient costs stage 2 only its slice on each rank, however many ranks it
-// spans: 2S + 14S/n even for a model of one parameter. DeepSpeed frees by the parameter: whoever owns any
+// spans: 2S + 14S/n even for a model of one parameter. DeepSpeed frees by the parameter: a rank that owns any
 // part keeps all of it until the step, and a model of one parameter costs what stage 1 does (V6).
 // compat.keep_spanning_gradients does the same, so that both can be watched.
 #include <algorithm>

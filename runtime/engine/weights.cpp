@@ -131,7 +131,7 @@ void fill_owned(const Context& context, const plan::Ownership& ownership, HeldSt
 void read_states(const Context& context, HeldStates& state, std::span<const plan::SavedSlice> slices,
                  const Engine::TakeStates& take) {
   // Slices that follow one another in the owned range are one run: with many small parameters most do. Frozen
-  // ones rest apart and stay single.
+  // ones are stored apart and stay single.
   struct Run {
     plan::ParamId first{};
     plan::Range range;

@@ -129,7 +129,7 @@ class HostOptimizer final : public optim::OptimizerState {
   }
 
   /// Host access between steps: calls access(state, first element of it within `range`, bytes) tile by tile.
-  /// The last tile stays open, because whoever comes a piece at a time comes for the same tile again.
+  /// The last tile stays open, because callers that come a piece at a time ask for the same tile again.
   template <typename Access>
   void visit(StateKind kind, plan::Range range, TileUse use, const Access& access) {
     const std::vector<plan::UpdateTile>& tiles = states_->tiles();

@@ -152,7 +152,7 @@ class PlacedShards final : public ShardStore {
     return layout_.partitions[param];
   }
 
-  /// As it rests.
+  /// As it is stored.
   [[nodiscard]] std::size_t shard_bytes(std::size_t param) const {
     const std::int64_t elems = partition(param).shard_elems;
     return quantized_[param] ? static_cast<std::size_t>(plan::packed_shard(elems).bytes()) : bytes_of(elems);

@@ -69,7 +69,7 @@ class ZenFlowChosen {
   /// Queues the chosen elements' values over whatever the parameters hold.
   void put();
   void put_where_they_rest();
-  /// AdamW over the packed states; in pieces through the device where they rest on the host.
+  /// AdamW over the packed states; in pieces through the device where they are kept on the host.
   void update(const kernels::AdamW& settings);
   void update_by_pieces(const kernels::AdamW& settings);
   /// The chosen elements' new values, packed on the device, in storage type.
@@ -86,7 +86,7 @@ class ZenFlowChosen {
   /// Packed: master weights, momentum, variance; with zenflow.offload in host memory.
   std::array<device::Buffer, base::kStateKinds.size()> states_;
   device::Buffer gradient_, params_;  ///< packed
-  /// Device memory for a piece of states that rest on the host; `there`: it has come.
+  /// Device memory for a piece of states that are kept on the host; `there`: it has come.
   struct Stage {
     std::array<device::Buffer, base::kStateKinds.size()> states;
     std::unique_ptr<device::Event> there;
@@ -94,7 +94,7 @@ class ZenFlowChosen {
   std::array<Stage, 2> stages_;
   device::Buffer chosen_, host_chosen_;  ///< columns, one item's after the other's
   device::Buffer scores_, host_scores_;
-  /// Host memory: packed states, or values of parameters that rest elsewhere, on their way.
+  /// Host memory: packed states, or values of parameters that are kept elsewhere, on their way.
   device::Buffer moving_;
   /// Where nothing is computed (Backend::cost): scores of gradients that are all alike, the elements of each
   /// column. Empty elsewhere.

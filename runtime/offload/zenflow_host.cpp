@@ -191,14 +191,14 @@ void ZenFlowHost::read_stored(plan::Range range, float* to) const {
     if (part.size() <= 0) continue;
     const optim::StoredPart stored = in_.params.open(slice.param);
     kernels::ConstPtr from = execution::advance(stored.data, part.begin - slice.owned_offset);
-    device::Buffer stored;
+    device::Buffer host_copy;
     if (stored.stream == &device_.compute()) {
-      stored =
+      host_copy =
           pool_.allocate(bytes_of(part.size(), in_.type), {ev::MemoryCategory::temporary}, device_.copy());
       events_.order(device_.compute(), device_.copy());
-      transfer(device_, ev::TransferKind::device_to_host, stored.data(), from.data, stored.bytes(), {});
+      transfer(device_, ev::TransferKind::device_to_host, host_copy.data(), from.data, host_copy.bytes(), {});
       events_.order(device_.copy(), device_.worker());
-      from.data = stored.data();
+      from.data = host_copy.data();
     }
     device_.worker().run([to = kernels::Ptr{to + (part.begin - range.begin), DType::f32}, from,
                           n = part.size()](const kernels::Exec& exec) { kernels::cast(exec, to, from, n); });

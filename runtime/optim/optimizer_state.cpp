@@ -118,7 +118,7 @@ class DeviceOptimizer final : public OptimizerState {
     return in_place.data != nullptr ? offset(in_place, range.begin) : kernels::Ptr{rounded_.data(), type_};
   }
 
-  /// Parameters that rest elsewhere leave through the copy stream.
+  /// Parameters that are kept elsewhere leave through the copy stream.
   void put(const plan::Range& range, std::uint32_t group) {
     if (params_.in_place().data != nullptr) return;
     events_.order(device_.compute(), device_.copy());
@@ -138,7 +138,7 @@ class DeviceOptimizer final : public OptimizerState {
   const std::int64_t elems_;
   execution::EventPool events_;
   device::Buffer master_, momentum_, variance_;
-  device::Buffer rounded_;  ///< storage type, of the largest group; when parameters rest elsewhere
+  device::Buffer rounded_;  ///< storage type, of the largest group; when parameters are kept elsewhere
 };
 
 }  // namespace

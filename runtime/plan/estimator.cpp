@@ -1,6 +1,7 @@
 #include "runtime/plan/estimator.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -212,6 +213,31 @@ std::string format_zero3(const EstimateInput& input) {
                           ", zero_init=" + (row.zero_init ? "1" : "0"));
   }
   return text;
+}
+
+ThreeCases zero3_cases(const EstimateInput& input) {
+  check(input, true);
+  const Wide gpus = Wide{input.gpus_per_node} * input.nodes;
+  ThreeCases cases;
+  const Wide layer = 2 * kHalf * Wide{input.largest_layer_params};
+  cases.largest_layer = cases.all_offloaded = counted(layer);
+  cases.nothing_offloaded = counted(layer + kStateBytes * Wide{input.params} / gpus);
+  cases.optimizer_offloaded = counted(layer + kHalf * Wide{input.params} / gpus);
+  return cases;
+}
+
+std::string format_cases(const EstimateInput& input) {
+  const ThreeCases cases = zero3_cases(input);
+  std::array<char, 320> text{};
+  const auto mb = [](std::int64_t bytes) { return static_cast<long long>(bytes >> 20); };
+  (void)std::snprintf(
+      text.data(), text.size(),
+      "total params:         %6.2fM\nlargest layer params: %6.2fM\nlargest layer memory: %6lldMB\n"
+      "case1 gpu memory: %6lldMB\ncase2 gpu memory: %6lldMB\ncase3 gpu memory: %6lldMB\n",
+      static_cast<double>(input.params) / 1e6, static_cast<double>(input.largest_layer_params) / 1e6,
+      mb(cases.largest_layer), mb(cases.nothing_offloaded), mb(cases.all_offloaded),
+      mb(cases.optimizer_offloaded));
+  return text.data();
 }
 
 std::int64_t pinned_bytes_zero2(std::int64_t params, std::int64_t gradient_accumulation_steps) noexcept {

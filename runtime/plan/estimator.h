@@ -44,6 +44,16 @@ struct EstimateRow {
 [[nodiscard]] std::string format_zero2(const EstimateInput& input);
 [[nodiscard]] std::string format_zero3(const EstimateInput& input);
 
+/// Per GPU, ZeRO-3, in the documents' own arithmetic: no host memory and no factor, whole bytes per GPU
+/// (M14).
+struct ThreeCases {
+  std::int64_t largest_layer = 0;  ///< gathered, with its gradient: 4 bytes a parameter
+  std::int64_t nothing_offloaded = 0, all_offloaded = 0, optimizer_offloaded = 0;
+};
+[[nodiscard]] ThreeCases zero3_cases(const EstimateInput& input);
+/// As the documents print them: "case1 gpu memory:   3291MB", MB of 2^20 bytes, cut.
+[[nodiscard]] std::string format_cases(const EstimateInput& input);
+
 /// Pinned host memory of all nodes together with offload_optimizer.pin_memory, a part of the host memory
 /// above. The documents give no figure (M12: "no control" then); this is what DeepSpeed 0.19 allocates
 /// (stage_1_and_2.py): fp32 master weights and gradients, a 16-bit staging copy of the parameters, 16-bit

@@ -50,7 +50,7 @@ class FetchCounters {
 
   /// A fetch, in the direction of the work it is for (a recomputed forward counts as forward, as in
   /// DeepSpeed). `way` below kWays: parameters of different ways are gathers of their own, secondary copies
-  /// (hpZ) and shards that rest as int8 (C11a). So they are in DeepSpeed, which however counts the
+  /// (hpZ) and shards that are stored as int8 (C11a). So they are in DeepSpeed, which however counts the
   /// elements of both for each of the gathers from copies and from shards.
   static constexpr std::size_t kWays = 4;
   void fetched(const FetchPlan& plan, Direction direction, const std::function<std::size_t(ParamId)>& way);

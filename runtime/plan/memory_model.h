@@ -44,9 +44,9 @@ struct StateExpression {
 [[nodiscard]] StateExpression frozen_expression(std::uint32_t stage, const StateBytes& bytes);
 
 /// `bytes` as frozen_expression wants them: one of a frozen element that zero_quantized_nontrainable_weights
-/// lets rest as int8, in which scales and what keeps the storage type are left out.
+/// stores as int8, in which scales and what keeps the storage type are left out.
 [[nodiscard]] StateBytes frozen_bytes(const StateBytes& bytes, const ZeroConfig& zero) noexcept;
-/// Stage 3, exactly: bytes of frozen weights at rest on one of `ranks`, each shard from a multiple of
+/// Stage 3, exactly: bytes of frozen weights stored on one of `ranks`, each shard from a multiple of
 /// kShardAlignmentBytes on. `param_elems` and `trainable` by ParamId.
 [[nodiscard]] std::int64_t frozen_rest_bytes(const std::vector<std::int64_t>& param_elems,
                                              const std::vector<bool>& trainable, const ZeroConfig& zero,
@@ -68,7 +68,7 @@ struct GroupedStates {
 [[nodiscard]] GroupedStates grouped_states(const StateExpression& states, const ZeroConfig& zero,
                                            std::int64_t param_bytes, std::uint32_t world);
 
-/// Memory that model states may rest in; the order of instrumentation::MemoryPool.
+/// Memory that model states may be kept in; the order of instrumentation::MemoryPool.
 enum class StatePool : std::uint8_t { device, host, pinned, nvme };
 inline constexpr std::size_t kStatePools = 4;
 

@@ -68,7 +68,7 @@ struct GptShape {
 
 // Radford et al. 2019, Table 2, with the head counts of the released checkpoints. The two small ones read
 // bytes, so any text will do. gpt3-*: Brown et al. 2020, Table 2.1 (13B there has the width 5140, which 40
-// heads do not divide: 5120 as in everybody's copies), with GPT-2's blocks and vocabulary.
+// heads do not divide: 5120 as in all published copies), with GPT-2's blocks and vocabulary.
 constexpr std::array kGpts = {
     GptShape{"gpt2", 12, 768, 12, 1024, 50257},        GptShape{"gpt2-medium", 24, 1024, 16, 1024, 50257},
     GptShape{"gpt2-large", 36, 1280, 20, 1024, 50257}, GptShape{"gpt2-xl", 48, 1600, 25, 1024, 50257},

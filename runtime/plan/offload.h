@@ -1,6 +1,6 @@
-// What is offloaded and in which pieces: where each shard rests, which sub-groups the CPU updates, the tiles
-// that an update streams through host buffers, and the swap buffers of shards on NVMe (docs/zero.md O1-O4,
-// P6, P8).
+// What is offloaded and in which pieces: where each shard is kept, which sub-groups the CPU updates, the
+// tiles that an update streams through host buffers, and the swap buffers of shards on NVMe (docs/zero.md
+// O1-O4, P6, P8).
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace shardscope::plan {
 
-/// Where a stage-3 shard rests between uses.
+/// Where a stage-3 shard is kept between uses.
 enum class ShardPlace : std::uint8_t { device, host, nvme };
 [[nodiscard]] const char* to_string(ShardPlace place) noexcept;
 
@@ -22,11 +22,11 @@ enum class ShardPlace : std::uint8_t { device, host, nvme };
 [[nodiscard]] std::vector<bool> persistent_params(const std::vector<std::int64_t>& param_elems,
                                                   std::int64_t param_threshold, std::int64_t model_threshold);
 
-/// What rests on NVMe has whole blocks of direct input and output.
+/// What is kept on NVMe has whole blocks of direct input and output.
 inline constexpr std::int64_t kSwapBlockBytes = 4096;
 /// The smallest shard worth a file, in bytes.
 inline constexpr std::int64_t kMinSwapBytes = std::int64_t{1} << 20;
-/// P6: whether a shard of so many bytes rests on NVMe.
+/// P6: whether a shard of so many bytes is kept on NVMe.
 [[nodiscard]] bool rests_on_nvme(const ZeroConfig& zero, std::int64_t shard_bytes) noexcept;
 /// P6, by ParamId. `persistent` as above. With offload_param on NVMe: shards of at least
 /// max(kMinSwapBytes, aio.block_size) bytes there, then persistent ones on the device, the rest on the host.

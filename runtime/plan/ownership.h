@@ -44,7 +44,7 @@ class Ownership {
   [[nodiscard]] std::uint32_t shard_world() const noexcept { return shard_world_; }
   /// Elements of one rank's owned range, padding included; the same on every rank.
   [[nodiscard]] std::int64_t owned_elems() const noexcept { return owned_elems_; }
-  /// Elements of frozen parameters that rest on one rank, with the padding of stage 3.
+  /// Elements of frozen parameters that one rank stores, with the padding of stage 3.
   [[nodiscard]] std::int64_t frozen_elems() const noexcept { return frozen_elems_; }
   /// A slice that starts there is a frozen parameter's.
   [[nodiscard]] bool frozen_at(std::int64_t owned_offset) const noexcept {

@@ -89,7 +89,7 @@ class Placing {
     if (zero_.hpz_partition_size < 2) return;
     const auto group = static_cast<std::uint32_t>(zero_.hpz_partition_size);
     for (std::size_t i = 0; i < input_.param_elems.size(); ++i) {
-      // A quantized shard is copied as it rests.
+      // A quantized shard is copied as it is stored.
       const std::int64_t copied = secondary_elems(input_.param_elems[i], ranks, group);
       const std::int64_t bytes =
           quantized[i] ? packed_secondary(input_.param_elems[i], ranks, group).bytes() : copied * element;
@@ -113,7 +113,7 @@ class Placing {
     const std::int64_t moved = owned - kept;
     if (owned > 0) placed_.offloaded_share = static_cast<double>(moved) / static_cast<double>(owned);
     ModelStates& device = in(StatePool::device);
-    // Beside parameters that rest elsewhere the device has fp32 weights of its own.
+    // Beside parameters that are kept elsewhere the device has fp32 weights of its own.
     device.master = kept * (where_.params == StatePool::device ? input_.bytes.master : kFp32Bytes);
     device.momentum = kept * input_.bytes.momentum;
     device.variance = kept * input_.bytes.variance;

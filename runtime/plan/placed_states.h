@@ -1,5 +1,5 @@
-// Model states of one rank where they rest, to the byte: the same decisions (ownership, P6, P8, S1) that the
-// engine places them by, so that a measured peak can be taken apart without a remainder.
+// Model states of one rank where they are kept, to the byte: the same decisions (ownership, P6, P8, S1) that
+// the engine places them by, so that a measured peak can be taken apart without a remainder.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct PlacedStates {
   std::array<std::int64_t, kStatePools> scales{};  ///< what int8 shards have beside a byte an element
   std::array<std::int64_t, kStatePools>
       unquantized{};  ///< what frozen shards that are not int8 have beside it
-  /// For placed_expressions: which share of what rests where.
+  /// For placed_expressions: which share of what is kept where.
   std::array<double, kStatePools> param_share{};   ///< of the trainable parameters, stage 3; by StatePool
   std::array<double, kStatePools> frozen_share{};  ///< of the frozen ones, stage 3
   double offloaded_share = 0;                      ///< of the owned range: states that are not the device's

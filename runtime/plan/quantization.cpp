@@ -31,7 +31,7 @@ bool quantizes_weight(const ZeroConfig& zero, std::uint32_t ranks, Persistence p
   return zero.stage == 3 && zero.quantized_weights && ranks > 1 && persistence == Persistence::released;
 }
 
-bool rests_quantized(const ZeroConfig& zero, Persistence persistence, std::int64_t shard_bytes) noexcept {
+bool stored_quantized(const ZeroConfig& zero, Persistence persistence, std::int64_t shard_bytes) noexcept {
   return zero.stage == 3 && zero.quantized_nontrainable_weights && persistence == Persistence::released &&
          !rests_on_nvme(zero, shard_bytes);
 }
@@ -44,7 +44,7 @@ std::vector<bool> quantized_shards(const std::vector<std::int64_t>& elems, const
   for (std::size_t i = 0; i < elems.size(); ++i) {
     const std::int64_t shard_bytes = partition_param(elems[i], ranks).shard_elems * element_bytes;
     const Persistence persistence = persistent[i] ? Persistence::persistent : Persistence::released;
-    quantized.push_back(!trainable.at(i) && rests_quantized(zero, persistence, shard_bytes));
+    quantized.push_back(!trainable.at(i) && stored_quantized(zero, persistence, shard_bytes));
   }
   return quantized;
 }

@@ -28,16 +28,16 @@ enum class Persistence : std::uint8_t { released, persistent };
                                     Persistence persistence) noexcept;
 
 /// zero_quantized_nontrainable_weights (C11a), of a frozen parameter: whether its shard, so many bytes in the
-/// storage type, rests as int8 with its scales (weight_groups) and travels as it rests. Not that of a
+/// storage type, is stored as int8 with its scales (weight_groups) and travels as it is stored. Not that of a
 /// persistent parameter, which is small and gathered once in a run, nor one on NVMe, as in DeepSpeed.
-[[nodiscard]] bool rests_quantized(const ZeroConfig& zero, Persistence persistence,
-                                   std::int64_t shard_bytes) noexcept;
+[[nodiscard]] bool stored_quantized(const ZeroConfig& zero, Persistence persistence,
+                                    std::int64_t shard_bytes) noexcept;
 /// By ParamId; all false where the key is off. `elems` of the whole parameters, `ranks` that share them.
 [[nodiscard]] std::vector<bool> quantized_shards(const std::vector<std::int64_t>& elems,
                                                  const std::vector<bool>& trainable, const ZeroConfig& zero,
                                                  std::uint32_t ranks, std::int64_t element_bytes);
 
-/// A shard at rest as int8, or several that follow each other in the parameter: one block of bytes, the
+/// A shard stored as int8, or several that follow each other in the parameter: one block of bytes, the
 /// values [elems()] first, then the fp32 scales [scales()] at the next multiple of 16 bytes. Each shard has
 /// its own groups, the last of which may be short.
 struct PackedShard {

@@ -39,7 +39,7 @@ enum class KeepReason : std::uint8_t {
   in_use,           ///< another active module uses it
   external,         ///< a module returned it: it is kept for what runs around that module (P11)
   not_available,    ///< nothing to release
-  reshard_off,      ///< watched frameworks: told to keep it (FSDP2's reshard_after_forward)
+  reshard_off,      ///< attached frameworks: configured to keep it (FSDP2's reshard_after_forward)
 };
 
 struct SchedulerConfig {
@@ -50,7 +50,7 @@ struct SchedulerConfig {
   std::int64_t model_persistence_elems = std::numeric_limits<std::int64_t>::max();
   Compat compat = Compat::shardscope;
   Overlap overlap = Overlap::on;   ///< [Note: overlap_comm]: when a prefetch is waited for
-  std::vector<bool> on_nvme;       ///< by ParamId: the shard rests on NVMe; empty: none does
+  std::vector<bool> on_nvme;       ///< by ParamId: the shard is on NVMe; empty: none does
   std::uint32_t swap_buffers = 0;  ///< host buffers that shards on NVMe pass through
 };
 

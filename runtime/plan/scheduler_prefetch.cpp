@@ -1,10 +1,15 @@
-// What later modules will need, in the recorded order: gathered within the limits, or read ahead from NVMe.
+// Decides what is prefetched: parameters of later modules, in the recorded order, within the limits; and what
+// is read ahead from NVMe before that.
 #include <algorithm>
 
 #include "runtime/plan/scheduler_state.h"
 
 namespace shardscope::plan {
 
+/// The prefetch at one fetch (C8): parameters are taken from the front of the recorded order until a limit is
+/// reached. For example, with stage3_prefetch_bucket_size 100 and parameters a (60), b (available), c (60), d
+/// (10) ahead, it takes a, skips b, takes c (the bucket may be passed by one parameter) and stops before d:
+/// PrefetchStop::bucket_full. All that it takes become one gather.
 Gather FetchScheduler::State::prefetch(PrefetchStop& stop) {
   if (config.prefetch_bucket_elems == 0) {
     stop = PrefetchStop::disabled;

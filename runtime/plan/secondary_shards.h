@@ -2,7 +2,8 @@
 // read it (docs/zero.md P17 and D6). A parameter is copied when it is released after its forward; gathers
 // of the backward then stay inside the group. The copies end with the optimizer step, if it
 // changes the weights: those of frozen parameters, and all of them after a skipped step, stay and serve the
-// forward too. Those of parameters that rest as int8 are int8 too (zero_quantized_nontrainable_weights).
+// forward too. Those of parameters that are stored as int8 are int8 too
+// (zero_quantized_nontrainable_weights).
 #pragma once
 
 #include <cstdint>
@@ -56,8 +57,9 @@ class SecondaryShards {
 /// Elements of one rank's part of the secondary copy: the parameter with its padding over `group` ranks.
 [[nodiscard]] std::int64_t secondary_elems(std::int64_t param_elems, std::uint32_t world,
                                            std::uint32_t group);
-/// The same part of a parameter whose shards rest as int8 (rests_quantized): the shards that it consists of,
-/// in the groups that they rest in, so that rounding what was rounded changes nothing (in 16 bits).
+/// The same part of a parameter whose shards are stored as int8 (stored_quantized): the shards that it
+/// consists of, in the groups that they are stored in, so that rounding what was rounded changes nothing (in
+/// 16 bits).
 [[nodiscard]] PackedShard packed_secondary(std::int64_t param_elems, std::uint32_t world,
                                            std::uint32_t group);
 

@@ -68,10 +68,10 @@ Sizes sizes_of(const StageEstimateInput& input) {
 ///
 /// This runtime: stages 0 and 1 reduce in place. Stages 2 and 3 hold the open bucket and, with overlap_comm,
 /// the two before it (three where stage 3 holds the host back as DeepSpeed does), and the module that
-/// backward is writing. Where sums rest on the host, have a type of their own, or are added to what earlier
-/// micro-steps left, the owned
-/// pieces of these buckets arrive in memory of their own: at stage 2 a rank may own all of a bucket, at stage
-/// 3 it owns its shard of each parameter. DeepSpeed: see BufferPolicy; stage 3 has one.
+/// backward is writing. Where sums are kept on the host, have a type of their own, or are added to what
+/// earlier micro-steps left, the owned pieces of these buckets arrive in memory of their own: at stage 2 a
+/// rank may own all of a bucket, at stage 3 it owns its shard of each parameter. DeepSpeed: see BufferPolicy;
+/// stage 3 has one.
 std::int64_t bucket_bytes(const StageEstimateInput& input, std::uint32_t stage, bool overlap,
                           bool offload_optimizer, std::int64_t owned, std::int64_t shard_ranks,
                           const Sizes& sizes) {
@@ -128,7 +128,7 @@ std::int64_t bytes_of(double factor, std::int64_t elems) {
   return std::llround(factor * static_cast<double>(elems));
 }
 
-/// hpZ: the secondary copies of one rank; those of shards that rest as int8 are int8 too.
+/// hpZ: the secondary copies of one rank; those of shards that are stored as int8 are int8 too.
 std::int64_t secondary_bytes(const Sizes& sizes, const ZeroConfig& zero, std::uint32_t ranks,
                              std::int64_t param_bytes) {
   if (zero.stage != 3 || zero.hpz_partition_size < 2) return 0;

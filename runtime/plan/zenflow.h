@@ -23,7 +23,7 @@ struct ZenFlowSettings {
   double auto_ratio = 0.99;
   std::int64_t warm_up_steps = 0;
   bool overlap_step = false;
-  bool offload_chosen = false;  ///< states of what is chosen rest in host memory between steps
+  bool offload_chosen = false;  ///< states of what is chosen are kept in host memory between steps
 };
 /// Strategy auto: once per epoch. Epochs are config.steps_per_epoch steps; 0 (unknown): columns are chosen
 /// once. Throws std::invalid_argument: a select_interval beside strategy auto, none beside another strategy,

@@ -90,7 +90,7 @@ class Counter {
   /// Whether its shards, of so many elements, rest and travel as int8.
   [[nodiscard]] bool packed(const TrafficParam& param, std::int64_t shard_elems) const {
     const Persistence persistence = param.persistent ? Persistence::persistent : Persistence::released;
-    return param.frozen && rests_quantized(zero_, persistence, shard_elems * input_.param_bytes);
+    return param.frozen && stored_quantized(zero_, persistence, shard_elems * input_.param_bytes);
   }
 
   const ZeroConfig& zero_;

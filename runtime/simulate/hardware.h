@@ -1,4 +1,4 @@
-// The machines that a run is simulated on, as data: samples/hardware/*.json, described in docs/simulate.md.
+// The machines that a run is simulated on, as data: assets/hardware/*.json, described in docs/simulate.md.
 #pragma once
 
 #include <cstdint>

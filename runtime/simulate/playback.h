@@ -3,11 +3,11 @@
 //
 // [Note: times without a clock]
 // Nothing that a rank does depends on when it does it, so there is no event queue in order of time: each rank
-// goes on until it waits for something that is not known yet, and whoever makes it known wakes it. Every time
-// is a maximum of others plus a duration, so the order in which ranks are looked at changes nothing. The one
-// thing that depends on other times is how long a transfer takes that shares its links: so when no rank can
-// go on, the transfer that ends first is looked for (shared_links.h). Whatever begins later, it begins
-// because of that end or of a later one: the end stands.
+// goes on until it waits for something that is not known yet, and the rank that makes it known wakes it.
+// Every time is a maximum of others plus a duration, so the order in which ranks are looked at changes
+// nothing. The one thing that depends on other times is how long a transfer takes that shares its links: so
+// when no rank can go on, the transfer that ends first is looked for (shared_links.h). Whatever begins later,
+// it begins because of that end or of a later one: the end stands.
 #pragma once
 
 #include <array>

@@ -62,7 +62,7 @@ Simulation::Simulation(const plan::ModelPlan& model, const config::TrainingConfi
   for (const std::uint32_t representative : like) {
     const auto [it, added] = index.try_emplace(representative, rank_of_.size());
     if (added) rank_of_.push_back(representative);
-    rehearsal_of_.push_back(it->second);
+    virtual_rank_of_.push_back(it->second);
   }
   tapes_.resize(config.world);
 }
@@ -71,12 +71,12 @@ Simulation::~Simulation() = default;
 
 void Simulation::begin() {
   for (const std::uint32_t rank : rank_of_) {
-    rehearsals_.push_back(
-        std::make_unique<Rehearsal>(model_, config_, cost_, groups_, rank, emitted_, name_kernel_));
+    virtual_ranks_.push_back(
+        std::make_unique<VirtualRank>(model_, config_, cost_, groups_, rank, emitted_, name_kernel_));
     // Before the next one emits: what this one has is still in the ring.
-    auto tape = std::make_shared<const Tape>(rehearsals_.back()->begin());
+    auto tape = std::make_shared<const Tape>(virtual_ranks_.back()->begin());
     for (std::size_t r = 0; r < tapes_.size(); ++r) {
-      if (rehearsal_of_[r] + 1 == rehearsals_.size()) tapes_[r] = tape;
+      if (virtual_rank_of_[r] + 1 == virtual_ranks_.size()) tapes_[r] = tape;
     }
   }
   playback_.play(tapes_);
@@ -85,9 +85,10 @@ void Simulation::begin() {
 std::int64_t Simulation::step() {
   const std::int64_t before = playback_.now_ns();
   std::vector<std::shared_ptr<const Tape>> made;
-  made.reserve(rehearsals_.size());
-  for (const auto& rehearsal : rehearsals_) made.push_back(std::make_shared<const Tape>(rehearsal->step()));
-  for (std::size_t r = 0; r < tapes_.size(); ++r) tapes_[r] = made[rehearsal_of_[r]];
+  made.reserve(virtual_ranks_.size());
+  for (const auto& virtual_rank : virtual_ranks_)
+    made.push_back(std::make_shared<const Tape>(virtual_rank->step()));
+  for (std::size_t r = 0; r < tapes_.size(); ++r) tapes_[r] = made[virtual_rank_of_[r]];
   playback_.play(tapes_);
   return playback_.now_ns() - before;
 }

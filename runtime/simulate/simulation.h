@@ -8,7 +8,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/simulate/playback.h"
-#include "runtime/simulate/rehearsal.h"
+#include "runtime/simulate/virtual_rank.h"
 
 namespace shardscope::simulate {
 
@@ -39,7 +39,7 @@ class Simulation {
 
   [[nodiscard]] const RunGroups& groups() const noexcept { return groups_; }
   /// Engines that are played for all ranks.
-  [[nodiscard]] std::size_t engines() const noexcept { return rehearsals_.size(); }
+  [[nodiscard]] std::size_t engines() const noexcept { return virtual_ranks_.size(); }
   [[nodiscard]] std::int64_t now_ns() const noexcept { return playback_.now_ns(); }
   /// What `rank` queued in the last begin() or step().
   [[nodiscard]] const Tape& tape(std::uint32_t rank) const { return *tapes_[rank]; }
@@ -51,9 +51,9 @@ class Simulation {
   const RunGroups groups_;
   const engine::Engine::NameKernel name_kernel_;
   EventCapture emitted_;
-  std::vector<std::size_t> rehearsal_of_;  ///< by rank
-  std::vector<std::uint32_t> rank_of_;     ///< by rehearsal
-  std::vector<std::unique_ptr<Rehearsal>> rehearsals_;
+  std::vector<std::size_t> virtual_rank_of_;  ///< by rank
+  std::vector<std::uint32_t> rank_of_;        ///< by virtual rank
+  std::vector<std::unique_ptr<VirtualRank>> virtual_ranks_;
   std::vector<std::shared_ptr<const Tape>> tapes_;  ///< by rank, of the piece played last
   Playback playback_;
 };

@@ -1,6 +1,6 @@
-// What the engine of one rank asked of its device and of the other ranks, in the order in which its host
-// thread asked, without times: the engine decides nothing by the clock, so the order is the same however long
-// things take. Playback gives it times.
+// The operations that the engine of one rank queued on its device and sent to other ranks, in the order in
+// which its host thread queued them, without times: the engine decides nothing by the clock, so the order is
+// the same however long things take. Playback gives it times.
 #pragma once
 
 #include <cstdint>

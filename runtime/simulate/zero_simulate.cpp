@@ -12,9 +12,10 @@
 #include "instrumentation/clock.h"
 #include "instrumentation/emitter.h"
 #include "instrumentation/plain_text.h"
+#include "runtime/config/option_checks.h"
 #include "runtime/engine/run_tables.h"
+#include "runtime/simulate/event_sender.h"
 #include "runtime/simulate/options.h"
-#include "runtime/simulate/outlet.h"
 #include "runtime/simulate/simulation.h"
 #include "runtime/train/setup.h"
 #include "runtime/train/terminal.h"
@@ -51,7 +52,7 @@ instrumentation::RunTables tables_of(const simulate::Options& options, const pla
 }
 
 void run(const simulate::Options& options) {
-  if (!options.publish.empty()) simulate::Outlet::allow_connections(options.ranks);
+  if (!options.publish.empty()) simulate::EventSender::allow_connections(options.ranks);
   train::Options named;
   named.model = options.model;
   named.config = options.config;
@@ -69,36 +70,36 @@ void run(const simulate::Options& options) {
   const instrumentation::Detail detail = config.shardscope.detail;
 
   const auto began = std::chrono::steady_clock::now();
-  std::unique_ptr<simulate::Outlet> outlet;
+  std::unique_ptr<simulate::EventSender> sender;
   std::uint64_t made = 0;
   simulate::Simulation simulation(
-      model, config, simulated, [&](const std::string& name) { return outlet ? outlet->name_id(name) : 0; },
+      model, config, simulated, [&](const std::string& name) { return sender ? sender->name_id(name) : 0; },
       [&](std::uint32_t rank, std::vector<instrumentation::Event> events) {
-        if (outlet) {
-          outlet->take(rank, std::move(events));
-          made = outlet->events();
+        if (sender) {
+          sender->take(rank, std::move(events));
+          made = sender->events();
         } else {
           made += events.size();
         }
       });
   if (!options.publish.empty()) {
-    outlet = std::make_unique<simulate::Outlet>(
+    sender = std::make_unique<simulate::EventSender>(
         options.publish, options.key.empty() ? config.shardscope.key : options.key,
         tables_of(options, model, config, simulated.hardware, simulation.groups().topology()), detail);
-    outlet->connect(kConnectSeconds, [&] {
+    sender->connect(kConnectSeconds, [&] {
       report("warning: no collector answers at " + options.publish + " yet; waiting for up to " +
              std::to_string(static_cast<int>(kConnectSeconds)) + " s");
     });
-    outlet->message(instrumentation::Severity::info,
+    sender->message(instrumentation::Severity::info,
                     "simulated: no rank trained; times are those of a cost model of " +
                         simulated.hardware.name + ", losses and gradient norms are not known");
     if (config.zero.zenflow) {
-      outlet->message(instrumentation::Severity::info,
+      sender->message(instrumentation::Severity::info,
                       "zenflow: which columns have the largest gradients is not known; as many are chosen as "
                       "in a run, as if gradients were alike everywhere");
     }
     for (const std::string& warning : config.warnings) {
-      outlet->message(instrumentation::Severity::warning, warning);
+      sender->message(instrumentation::Severity::warning, warning);
     }
   }
   for (const std::string& warning : config.warnings) {
@@ -118,7 +119,7 @@ void run(const simulate::Options& options) {
       }
     }
     simulation.finish();
-    if (outlet) outlet->finish(0, "");
+    if (sender) sender->finish(0, "");
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     if (options.json) {
       const nlohmann::json outcome{{"simulated", true},
@@ -140,7 +141,7 @@ void run(const simulate::Options& options) {
                   simulation.engines() == 1 ? "" : "s");
     }
   } catch (const std::exception& error) {
-    if (outlet) outlet->finish(1, error.what());
+    if (sender) sender->finish(1, error.what());
     throw;
   }
 }
@@ -151,6 +152,7 @@ int main(int argc, char** argv) {
   simulate::Options options;
   CLI::App app("Plays the ranks of a ZeRO run that is not made.", "zero_simulate");
   simulate::declare(app, options);
+  config::check_option_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -57,7 +57,7 @@ void warn_if_nothing_is_quantized(const Options& options, std::uint32_t world,
   const bool any_frozen = plan::trainable_elems(model) < model.elems;
   config.warnings.push_back(
       std::string("zero_optimization.zero_quantized_nontrainable_weights: ignored: ") +
-      (any_frozen ? "every frozen parameter is persistent or rests on NVMe; such shards keep their type"
+      (any_frozen ? "every frozen parameter is persistent or on NVMe; such shards keep their type"
                   : "model " + model.spec.name +
                         " has no frozen parameter; say \"trainable\": false in its JSON file"));
 }

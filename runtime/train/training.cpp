@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "instrumentation/emission_cost.h"
 #include "instrumentation/emitter.h"
@@ -17,6 +18,7 @@
 #include "runtime/checkpoint/weights.h"
 #include "runtime/comm/zero_communicators.h"
 #include "runtime/config/config.h"
+#include "runtime/data/prefetched_stream.h"
 #include "runtime/data/stream.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/engine.h"
@@ -112,6 +114,9 @@ class Training {
     check_same_settings(compared_settings({SHARDSCOPE_VERSION, options_, config_, model_, *data_,
                                            resume_ ? &*resume_ : nullptr, init_ ? &*init_ : nullptr}),
                         *control_);
+    if (const std::int64_t depth = config_.shardscope.data_prefetch; depth > 0) {
+      data_ = data::read_ahead(std::move(data_), static_cast<std::size_t>(depth));
+    }
     device_ = open_device(options.device, world, std::chrono::seconds(options.collective_timeout_s));
     gather_ = world.make_communicator("gather");
     reduce_ = world.make_communicator("reduce");

@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/consolidate.h"
 #include "runtime/comm/launch_check.h"
 #include "runtime/comm/world.h"
+#include "runtime/config/option_checks.h"
 #include "runtime/engine/stop_signals.h"
 #include "runtime/train/options.h"
 #include "runtime/train/setup.h"
@@ -56,6 +57,7 @@ int main(int argc, char** argv) {
   train::Options options;
   CLI::App app("One rank of a ZeRO training run; start several with mpirun.", "zero_train");
   train::declare(app, options);
+  config::check_option_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

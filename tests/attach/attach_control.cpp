@@ -1,13 +1,16 @@
 // Pauses and steps a live run as the dashboard does, without a window, for the tests of attached runs.
 //   attach_control ENDPOINT COMMAND...
-// pause; any, module, micro_step, step: on to the next gate of this kind; resume.
+// pause; any, module, micro_step, step: on to the next gate of this kind; resume; stacks: where every rank's
+// threads are, as a line of JSON {"stacks": [text of rank 0, ...]}.
 // Each but `resume` waits until every rank holds, and prints a line of JSON: the gate that the collector
 // names and the one at which each rank holds. A rank's gate: its number, kind and id.
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "app/collector/viewer.h"
 
@@ -60,6 +63,34 @@ void print(const Store& store, std::uint64_t number) {
   std::fflush(stdout);
 }
 
+/// Every rank's answers so far, the newest last.
+std::vector<std::vector<std::string>> answers(const Store& store) {
+  using shardscope::instrumentation::Request;
+  const std::string prefix = shardscope::instrumentation::answer_prefix(Request::stacks);
+  std::vector<std::vector<std::string>> found(store.tables().world);
+  for (const auto& message : store.messages()) {
+    if (message.text.starts_with(prefix) && message.rank < found.size())
+      found[message.rank].push_back(message.text);
+  }
+  return found;
+}
+
+/// Asks all ranks and waits for each one's answer.
+void print_stacks(Viewer& viewer, Store& store) {
+  const auto before = answers(store);
+  viewer.send({.kind = Command::Kind::ask, .rule = {}, .detail = {}, .request = {}});
+  wait_for(viewer, store, "stacks", [&] {
+    const auto now = answers(store);
+    for (std::size_t rank = 0; rank < now.size(); ++rank)
+      if (now[rank].size() <= before[rank].size()) return false;
+    return true;
+  });
+  nlohmann::json texts = nlohmann::json::array();
+  for (const auto& of_rank : answers(store)) texts.push_back(of_rank.back());
+  std::printf("%s\n", nlohmann::json{{"stacks", texts}}.dump().c_str());
+  std::fflush(stdout);
+}
+
 bool command_of(const char* word, Command& command) {
   struct Word {
     const char* text;
@@ -86,7 +117,7 @@ bool command_of(const char* word, Command& command) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s ENDPOINT pause|any|module|micro_step|step|resume ...\n", argv[0]);
+    std::fprintf(stderr, "usage: %s ENDPOINT pause|any|module|micro_step|step|resume|stacks ...\n", argv[0]);
     return 2;
   }
   Viewer viewer(argv[1]);
@@ -94,6 +125,10 @@ int main(int argc, char** argv) {
   wait_for(viewer, store, "connecting",
            [&] { return all_connected(store) && viewer.link() == Viewer::Link::live; });
   for (int i = 2; i < argc; ++i) {
+    if (std::strcmp(argv[i], "stacks") == 0) {
+      print_stacks(viewer, store);
+      continue;
+    }
     Command command;
     if (!command_of(argv[i], command)) {
       std::fprintf(stderr, "attach_control: %s: no such command\n", argv[i]);

@@ -42,7 +42,7 @@ class Attached(Runs):
         for case in CASES:
             with self.subTest(case=case):
                 attached, _, _ = self.attached(*case)
-                scale = 2 if case[0] in ("ddp", "fsdp2") and "accumulate=2" in case else 1
+                scale = 2 if case[0] in ("ddp", "fsdp1", "fsdp2") and "accumulate=2" in case else 1
                 recording = self.recording(*case)
                 for rank in range(2):
                     losses = [as_double(e["v0"]) * scale for e in recording.of(rank, "loss")]
@@ -63,7 +63,7 @@ class Attached(Runs):
             with self.subTest(case=case):
                 summary = runs.figures(self.attached(*case)[1])
                 self.assertEqual(summary["dropped"], 0)
-                self.assertEqual(summary.get("unbegun", []), [])
+                self.assertEqual(summary["unmatched_ends"]["count"], 0, summary["unmatched_ends"])
                 open_ones = [s for s in self.recording(*case).spans if s["open_until_ns"]]
                 self.assertEqual(open_ones, [])
 
@@ -74,6 +74,63 @@ class Attached(Runs):
                     attached, _, _ = self.attached(*case)
                     norms = [as_double(e["v0"]) for e in self.recording(*case).of(0, "grad_norm")]
                     self.assertEqual(norms, [float.fromhex(x) for x in attached[0]["norms"]])
+
+
+class Modules(Runs):
+    """Spans of modules where the framework has no hooks of its own."""
+
+    def test_every_module_once_forward_and_once_backward_inside_its_parent(self):
+        for case in (("ddp", "accumulate=2"), ("zero2", "accumulate=2")):
+            with self.subTest(case=case):
+                recording, micro = self.recording(*case), 3 * micro_steps_of(case)
+                parent = {m["module"]: m["parent"] for m in recording.modules}
+                called = {m["module"] for m in recording.modules if m["type"] != "ModuleList"}
+                spans = recording.spans_of(0, "module_begin")
+                for kind in (0, 1):
+                    count = collections.Counter(s["a"] for s in spans if int(s["code"]) == kind)
+                    self.assertEqual(count, {module: micro for module in called}, kind)
+                for span in spans:
+                    outer = parent[span["a"]]
+                    while outer in parent and outer not in called:
+                        outer = parent[outer]
+                    if outer in called:
+                        self.assertTrue(any(o["a"] == outer and o["code"] == span["code"]
+                                            and int(o["begin_ns"]) <= int(span["begin_ns"])
+                                            and int(span["end_ns"]) <= int(o["end_ns"]) for o in spans), span)
+
+    @slow
+    def test_recomputed_modules(self):
+        spans = self.recording("ddp", "checkpoint=1").spans_of(0, "module_begin")
+        count = collections.Counter(int(s["code"]) for s in spans)
+        self.assertEqual(count, {0: 3 * (4 * BLOCKS + 3), 1: 3 * (4 * BLOCKS + 3), 2: 3 * 4 * BLOCKS})
+
+
+class Offloading(Runs):
+    @slow
+    def test_gradients_go_to_the_host_and_parameters_come_back(self):
+        for case in (("zero3", "dtype=bf16", "offload=1"), ("zero2", "dtype=bf16", "offload=1")):
+            with self.subTest(case=case):
+                recording = self.recording(*case)
+                slices = collections.Counter()
+                for piece in recording.slices:
+                    if int(piece["rank"]) == 0:
+                        slices[piece["param"]] += int(piece["elems"])
+                moved = collections.defaultdict(collections.Counter)
+                for span in recording.spans_of(0, "transfer_begin"):
+                    moved[int(span["code"])][span["a"]] += int(span["v0"])
+                own = {param: elems for param, elems in slices.items() if elems}
+                self.assertEqual(set(moved[1]), set(own))
+                for param, elems in own.items():
+                    self.assertEqual(moved[1][param], 3 * 2 * elems, "bf16, three steps")
+                self.assertGreaterEqual(sum(moved[0].values()), 3 * 2 * sum(own.values()))
+
+
+class Lanes(Runs):
+    def test_copies_of_fsdp2_are_spans_of_named_lanes(self):
+        spans = self.recording("fsdp2").spans_of(0, "span_begin")
+        lanes = collections.Counter(s["stream"] for s in spans)
+        self.assertEqual(sum(lanes.values()), 2 * 3 * (2 * BLOCKS + 1), "each gather has a copy-in and a copy-out")
+        self.assertEqual(len(lanes), 2)
 
 
 class ClosedForms(Runs):

@@ -34,7 +34,9 @@ class Paused(unittest.TestCase):
         output = runs.finish(training)
         self.assertEqual(control.returncode, 0, control.stdout + output[-2000:])
         self.assertEqual(runs.results(attached), expected)
-        stops = [json.loads(line) for line in control.stdout.splitlines()]
+        lines = [json.loads(line) for line in control.stdout.splitlines()]
+        self.stacks = [line["stacks"] for line in lines if "stacks" in line]
+        stops = [line for line in lines if "stacks" not in line]
         for stop in stops:
             self.assertEqual([rank["gate"] for rank in stop["ranks"]], [stop["gate"]] * 2, stop)
             self.assertEqual(stop["ranks"][0], stop["ranks"][1], "ranks hold at one and the same place")
@@ -51,6 +53,21 @@ class Paused(unittest.TestCase):
         module, micro_step, step = (stop["ranks"][0]["kind"] for stop in stops[-3:])
         self.assertIn(module, (PRE_FORWARD, PRE_BACKWARD))
         self.assertEqual((micro_step, step), (MICRO_STEP, STEP))
+
+    def test_stacks_of_a_running_and_of_a_held_run(self):
+        """A rank that holds at a gate has let go of Python's lock; one that trains is asked in the midst of it."""
+        self.steered("fsdp2", "stacks", "pause", "stacks", "resume")
+        running, held = self.stacks
+        for answers in (running, held):
+            self.assertEqual(len(answers), 2)
+            for text in answers:
+                self.assertRegex(text, r"^stacks: \d+ Python threads")
+                self.assertIn("\nthread MainThread:\n", text)
+                self.assertRegex(text, r"  main at \S*train\.py:\d+")
+        for text in held:
+            # The innermost call of the main thread is the gate's, in our package.
+            first = text.split("thread MainThread:\n")[1].splitlines()[0]
+            self.assertRegex(first, r"shardscope/\w+\.py:\d+$")
 
     def test_deepspeed_3(self):
         self.every_kind_of_gate("zero3", set(range(8)), 80)

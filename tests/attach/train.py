@@ -1,8 +1,10 @@
 """A small training run, unmodified as a user would write it: train.py FRAMEWORK OUT [name=value ...] [-- FRAMEWORK OUT ...]
 
-FRAMEWORK: ddp, fsdp2, zero0, zero1, zero2, zero3. Writes OUT.RANK: losses and gradient norms of every micro-step and step
-as exact texts, and a digest of the final weights' bytes. Knows nothing of Shardscope.
+FRAMEWORK: ddp, fsdp1, fsdp2, zero0, zero1, zero2, zero3. Writes OUT.RANK: losses and gradient norms of every micro-step and step
+as exact texts, and a digest of the final weights' bytes; with census=1 the bytes of all tensors after
+each step. Knows nothing of Shardscope.
 """
+import gc
 import hashlib
 import json
 import os
@@ -49,7 +51,7 @@ def batch(index, rank):
 
 def options_of(arguments):
     options = {"steps": 3, "accumulate": 1, "reshard": 1, "dtype": "fp32", "checkpoint": 0, "offload": 0, "crash": 0,
-               "loaders": 0, "sleep": 0.0}
+               "loaders": 0, "sleep": 0.0, "census": 0, "replicas": 1}
     for argument in arguments:
         name, value = argument.split("=")
         options[name] = type(options[name])(value)
@@ -77,8 +79,25 @@ def digest(named):
     total = hashlib.sha256()
     for name, tensor in named:
         total.update(name.encode())
-        total.update(whole(tensor.detach()).contiguous().view(torch.uint8).numpy().tobytes())
+        total.update(whole(tensor.detach()).clone().contiguous().view(torch.uint8).numpy().tobytes())
     return total.hexdigest()
+
+
+def census():
+    """Bytes of every storage that any tensor of this process has: each counted once, whoever holds it."""
+    found = {}
+    for thing in gc.get_objects():
+        if issubclass(type(thing), torch.Tensor):
+            try:
+                both = thing, thing.grad if thing.is_leaf else None
+            except RuntimeError:  # a view whose base was changed in place
+                both = (thing,)
+            for tensor in both:
+                tensor = getattr(tensor, "_local_tensor", tensor)
+                if tensor is not None and tensor.layout == torch.strided:
+                    storage = tensor.untyped_storage()
+                    found[storage.data_ptr()] = storage.nbytes()
+    return sum(found.values())
 
 
 def train_torch(framework, options, rank):
@@ -90,14 +109,22 @@ def train_torch(framework, options, rank):
         model = model.bfloat16()
     if framework == "ddp":
         run = nn.parallel.DistributedDataParallel(model)
+    elif framework == "fsdp1":
+        from torch.distributed.fsdp import FullyShardedDataParallel
+        from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+        run = FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({Block}), device_id=torch.device("cpu"))
     else:
         from torch.distributed.fsdp import fully_shard
+        mesh = None
+        if options["replicas"] > 1:
+            mesh = dist.device_mesh.init_device_mesh("cpu", (options["replicas"], dist.get_world_size() // options["replicas"]),
+                                                     mesh_dim_names=("replicate", "shard"))
         for block in model.blocks:
-            fully_shard(block, reshard_after_forward=bool(options["reshard"]))
+            fully_shard(block, mesh=mesh, reshard_after_forward=bool(options["reshard"]))
         # None, the default: the root stays gathered from its forward to its backward.
-        run = fully_shard(model, reshard_after_forward=None if options["reshard"] else False)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    losses, norms, micro = [], [], 0
+        run = fully_shard(model, mesh=mesh, reshard_after_forward=None if options["reshard"] else False)
+    optimizer = torch.optim.AdamW(run.parameters() if framework == "fsdp1" else model.parameters(), lr=1e-3)
+    losses, norms, micro, bytes_held = [], [], 0, []
     for x, y in loader(options, rank):
         if options["dtype"] == "bf16":
             x = x.bfloat16()
@@ -108,10 +135,17 @@ def train_torch(framework, options, rank):
         if options["crash"] and micro >= options["crash"]:
             raise RuntimeError("a crash on purpose")
         if micro % options["accumulate"] == 0:
-            norms.append(float(whole(nn.utils.clip_grad_norm_(model.parameters(), 1.0))).hex())
+            norm = run.clip_grad_norm_(1.0) if framework == "fsdp1" else nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            norms.append(float(whole(norm)).hex())
             optimizer.step()
+            if options["census"]:
+                del x, y, loss, norm
+                bytes_held.append(census())
             optimizer.zero_grad()
-    return losses, norms, digest(model.named_parameters())
+    if framework == "fsdp1":
+        with FullyShardedDataParallel.summon_full_params(run):
+            return losses, norms, digest(run.named_parameters()), bytes_held
+    return losses, norms, digest(model.named_parameters()), bytes_held
 
 
 def train_deepspeed(framework, options, rank):
@@ -129,7 +163,7 @@ def train_deepspeed(framework, options, rank):
     if options["dtype"] == "bf16":
         config["bf16"] = {"enabled": True}
     engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
-    losses, norms, micro = [], [], 0
+    losses, norms, micro, bytes_held = [], [], 0, []
     for x, y in loader(options, rank):
         if options["dtype"] == "bf16":
             x = x.bfloat16()
@@ -142,8 +176,11 @@ def train_deepspeed(framework, options, rank):
             raise RuntimeError("a crash on purpose")
         if micro % options["accumulate"] == 0:
             norms.append(float(engine.get_global_grad_norm() or 0).hex())
+            if options["census"]:
+                del x, y, loss
+                bytes_held.append(census())
     with deepspeed.zero.GatheredParameters(list(model.parameters()), enabled=framework == "zero3"):
-        return losses, norms, digest(model.named_parameters())
+        return losses, norms, digest(model.named_parameters()), bytes_held
 
 
 def runs_of(arguments):
@@ -161,9 +198,9 @@ def main():
     # The `deepspeed` launcher appends it for scripts that parse it.
     for framework, out, options in runs_of([given for given in sys.argv[1:] if not given.startswith("--local_rank=")]):
         train = train_deepspeed if framework.startswith("zero") else train_torch
-        losses, norms, weights = train(framework, options, rank)
+        losses, norms, weights, bytes_held = train(framework, options, rank)
         with open(f"{out}.{rank}", "w", encoding="utf-8") as file:
-            json.dump({"losses": losses, "norms": norms, "weights": weights}, file)
+            json.dump({"losses": losses, "norms": norms, "weights": weights, "census": bytes_held}, file)
     dist.barrier()
     dist.destroy_process_group()
 

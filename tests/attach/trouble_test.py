@@ -32,7 +32,7 @@ class Trouble(unittest.TestCase):
         runs.finish(runs.start(runs.torchrun(TRAIN, "fsdp2", out), SHARDSCOPE_ATTACH=armed))
         self.assertEqual(runs.results(out), self.plain)
 
-    def test_exit_code_and_last_words_of_a_crash(self):
+    def test_exit_code_and_exit_message_of_a_crash(self):
         recording = self.folder / "crash.zscope"
         process = runs.start(runs.attach(recording) + runs.torchrun(TRAIN, "fsdp2", self.folder / "crash", "crash=2"))
         output = runs.finish(process, expected=1)

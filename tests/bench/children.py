@@ -12,7 +12,7 @@ def bound(how=signal.SIGKILL):
     parent, libc = os.getpid(), ctypes.CDLL(None)
 
     def before_exec():
-        # The parent may have died before its end could be told of.
+        # The parent may have died before its end could be reported.
         if libc.prctl(PR_SET_PDEATHSIG, int(how)) != 0 or os.getppid() != parent:
             os._exit(127)
 

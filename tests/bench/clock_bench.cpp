@@ -55,7 +55,7 @@ Event event_of(EventKind kind, std::int64_t at, std::uint32_t a) {
 }
 
 int run_rank(const std::string& endpoint, std::uint32_t rank, std::uint32_t world, const HostClock& clock,
-             pthread_barrier_t* barrier, bool collectives, int meetings) {
+             pthread_barrier_t* barrier, bool collectives, int samples) {
   instrumentation::GateKeeper gate;
   instrumentation::RankLinkOptions options;
   options.endpoint = endpoint;
@@ -73,7 +73,7 @@ int run_rank(const std::string& endpoint, std::uint32_t rank, std::uint32_t worl
   std::mt19937 random(rank);
   std::exponential_distribution<double> work_us(1.0 / 1000);
   std::vector<Event> events;
-  for (int i = 0; i < meetings; ++i) {
+  for (int i = 0; i < samples; ++i) {
     std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(4000 + work_us(random)));
     const std::int64_t came = monotonic_now_ns();
     pthread_barrier_wait(barrier);
@@ -106,7 +106,7 @@ std::map<std::uint32_t, collector::ClockErrors> measure(std::uint32_t world, dou
   pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
   pthread_barrier_init(barrier, &shared, world);
   const std::int64_t origin = monotonic_now_ns();
-  const int meetings = static_cast<int>(seconds / 5e-3);
+  const int samples = static_cast<int>(seconds / 5e-3);
   std::vector<pid_t> children;
   std::vector<int> pipes;
   for (std::uint32_t r = 0; r < world; ++r) {  // before the collector has threads; told where it listens
@@ -116,7 +116,7 @@ std::map<std::uint32_t, collector::ClockErrors> measure(std::uint32_t world, dou
     if (child == 0) {
       char endpoint[128] = {};
       if (read(ends[0], endpoint, sizeof endpoint) <= 0) _exit(2);
-      _exit(run_rank(endpoint, r, world, clock_of(r, origin), barrier, collectives, meetings));
+      _exit(run_rank(endpoint, r, world, clock_of(r, origin), barrier, collectives, samples));
     }
     close(ends[0]);
     children.push_back(child);
@@ -185,7 +185,7 @@ void costs() {
   std::printf("a round trip: %.0f ns of CPU\n", (cpu_ns() - begin) / kTrips);
   // A tenth of the events are of collectives.
   std::vector<Event> events(3600);
-  collector::CollectiveMeetings meetings;
+  collector::CollectiveClockSamples samples;
   constexpr int kBatches = 1000;
   double spent = 0;
   for (int batch = 0; batch < kBatches; ++batch) {
@@ -197,8 +197,8 @@ void costs() {
                            static_cast<std::int64_t>(i) * 1000, number);
     }
     begin = cpu_ns();
-    for (std::uint32_t r = 0; r < 2; ++r) meetings.add(r, 2, events, 0, 25, 0.1 * batch);
-    while (meetings.take()) {
+    for (std::uint32_t r = 0; r < 2; ++r) samples.add(r, 2, events, 0, 25, 0.1 * batch);
+    while (samples.take()) {
     }
     spent += cpu_ns() - begin;
   }

@@ -1,4 +1,4 @@
-// collector_bench [millions of events=16] [seconds with 1,000 ranks=10]: what a collector takes in and
+// collector_bench [millions of events=16] [seconds with 1,000 ranks=10]: what a collector receives and
 // records. The publishers are processes of their own. Throughput is per second of the collector process's CPU
 // time, all its threads together, which holds on a busy machine; nothing is paced in the first part but by
 // the collector. In the second part "late" is how long after its time a round of events was handed over at
@@ -46,7 +46,7 @@ double process_cpu_s() {
 
 /// What the processes that play ranks say of themselves, in memory that they share with this one.
 struct Played {
-  double connected_s = 0;  ///< since the beginning: every rank is heard by the collector
+  double connected_s = 0;  ///< since the beginning: the collector has messages of every rank
   double played_s = 0;     ///< from there: the last event was handed over
   double late_s = 0;       ///< of the round that was
   double told_s = 0;       ///< from the last event: every rank has been thanked for its end

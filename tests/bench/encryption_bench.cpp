@@ -1,5 +1,5 @@
 // encryption_bench [pairs of runs=12] [millions of events=4]: what encryption costs on the loopback, where a
-// collector makes keys by itself. The same events are taken in and recorded with keys and with --insecure, in
+// collector makes keys by itself. The same events are received and recorded with keys and with --insecure, in
 // turns that change their order from pair to pair, by a collector whose publishers are processes of their
 // own. Figures are CPU time (getrusage) per event: of the collector's process, and of the publishers', which
 // make their events too. The interval of 95 % is of the mean ratio of the pairs.

@@ -1,6 +1,6 @@
 // endless_bench [turns] [ranks]: what the store of a live window takes while a run goes on and on, with the
 // bounds that a window has: resident memory of the process, what the store says that it holds, the temporary
-// file, and what was let go. Each turn is 20 steps of a small GPT per rank.
+// file, and what was evicted. Each turn is 20 steps of a small GPT per rank.
 #include <cstdio>
 #include <cstdlib>
 
@@ -20,12 +20,12 @@ int main(int argc, char** argv) {
   store::Store store;
   store.bound({});
   for (const auto& tables : run.run().tables) store.set_tables(tables.rank, tables);
-  std::printf("%12s %10s %14s %12s %12s %12s\n", "events", "steps", "resident MiB", "store MiB", "let go",
+  std::printf("%12s %10s %14s %12s %12s %12s\n", "events", "steps", "resident MiB", "store MiB", "evicted",
               "steps gone");
   for (int turn = 1; turn <= turns; ++turn) {
     run.again([&](const store::Chunk& chunk) { store.ingest(chunk); });
     if (turn % (turns / 20) != 0) continue;
-    const store::Store::LetGo gone = store.let_go();
+    const store::Store::Evicted gone = store.evicted();
     std::printf(
         "%12llu %10d %14.1f %12.1f %12llu %12llu\n", static_cast<unsigned long long>(store.event_count()),
         turn * static_cast<int>(store::EndlessRun::kSteps), static_cast<double>(resident_bytes()) / kMiB,

@@ -103,10 +103,10 @@ def run_ours(bin_folder, shape, stage, detail, args, folder, attention="own"):
     summary = subprocess.run([str(program), "summary", "--json", str(recording)], capture_output=True, text=True)
     if summary.returncode != 0:
         raise Failure(f"summary of {label(stage, detail)}: {summary.stderr.strip()[-500:]}")
-    told = json.loads(summary.stdout)
-    memory = told["ranks"][0]["memory"].get("device", {})
+    figures = json.loads(summary.stdout)
+    memory = figures["ranks"][0]["memory"].get("device", {})
     # The summary's measured steps leave out the first ones.
-    return {"step_ms": [told["step_ms"]["median"]], "peak_bytes": memory.get("peak_bytes")}
+    return {"step_ms": [figures["step_ms"]["median"]], "peak_bytes": memory.get("peak_bytes")}
 
 
 def run_peer(shape, args):

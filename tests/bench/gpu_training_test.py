@@ -58,22 +58,22 @@ class Table(unittest.TestCase):
         self.assertIn("not known here", gpu_training.table(result))
 
     def test_goals_are_met_missed_or_not_measured(self):
-        def told(result, text):
+        def verdict(result, text):
             return next(line for line in gpu_training.goals(result) if text in line).rsplit(", ", 1)[-1]
         result = made_up(peer=True)
-        self.assertEqual(told(result, "times PyTorch"), "met")  # 120 to 100
-        self.assertEqual(told(result, "stage 3, detail steps"), "met")  # 103 to 100
-        self.assertEqual(told(result, "detail params"), "MISSED")  # 104 to 100
-        self.assertEqual(told(result, "peak memory"), "met")
-        self.assertEqual(told(result, "MFU"), "MISSED")
+        self.assertEqual(verdict(result, "times PyTorch"), "met")  # 120 to 100
+        self.assertEqual(verdict(result, "stage 3, detail steps"), "met")  # 103 to 100
+        self.assertEqual(verdict(result, "detail params"), "MISSED")  # 104 to 100
+        self.assertEqual(verdict(result, "peak memory"), "met")
+        self.assertEqual(verdict(result, "MFU"), "MISSED")
         rows = result["models"]["124m"]
         rows[gpu_training.PEER] = {"step_ms": [109.0], "peak_bytes": 2 << 30}
         rows[gpu_training.label(3, "steps")]["step_ms"] = [103.2]
         rows[gpu_training.label(0, "params")]["step_ms"] = [100.4]
-        self.assertEqual(told(result, "times PyTorch"), "MISSED")
-        self.assertEqual(told(result, "stage 3, detail steps"), "MISSED")
-        self.assertEqual(told(result, "detail params"), "met")
-        self.assertEqual(told(result, "peak memory"), "MISSED")
+        self.assertEqual(verdict(result, "times PyTorch"), "MISSED")
+        self.assertEqual(verdict(result, "stage 3, detail steps"), "MISSED")
+        self.assertEqual(verdict(result, "detail params"), "met")
+        self.assertEqual(verdict(result, "peak memory"), "MISSED")
         without = made_up(peer=False)
         for text in ("times PyTorch", "peak memory"):
             self.assertIn("not measured", next(line for line in gpu_training.goals(without) if text in line))

@@ -140,9 +140,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   header.rank = said.rank;
   header.run_id = said.run_id;
   const wire::Frame frame = wire::encode({header, wire::Tables{said}});
-  const wire::Decoded heard = wire::decode(frame.data(), frame.size(), wire::From::rank_publish);
-  fuzz::must(heard.message.has_value());
-  const instrumentation::RunTables& tables = std::get<wire::Tables>(heard.message->body).tables;
+  const wire::Decoded decoded = wire::decode(frame.data(), frame.size(), wire::From::rank_publish);
+  fuzz::must(decoded.message.has_value());
+  const instrumentation::RunTables& tables = std::get<wire::Tables>(decoded.message->body).tables;
   fuzz::must(tables.modules == said.modules && tables.params == said.params && tables.slices == said.slices);
   fuzz::must(tables.world == said.world && tables.stage == said.stage && tables.model == said.model &&
              tables.config_json == said.config_json && tables.elems == said.elems);

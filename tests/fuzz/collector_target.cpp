@@ -62,22 +62,22 @@ class Ranks {
 
   void learn_clocks(std::uint32_t rank, const wire::Batch& batch, double now) {
     const wire::Relay to_node = batch.relay.value_or(wire::Relay{});
-    meetings_.add(rank, kWorld, batch.events, to_node.offset_ns, to_node.residual_ns + batch.clock_error_ns,
-                  now);
-    while (const auto whole = meetings_.take()) {
+    samples_.add(rank, kWorld, batch.events, to_node.offset_ns, to_node.residual_ns + batch.clock_error_ns,
+                 now);
+    while (const auto whole = samples_.take()) {
       std::vector<ClockEstimator*> clocks(whole->size());
       for (auto& [id, session] : sessions_) {
         if (id < clocks.size()) clocks[id] = &session.clock;
       }
       (void)refine_clocks(*whole, clocks);
       for (std::size_t i = 0; i < clocks.size(); ++i) {
-        fuzz::must(clocks[i] == nullptr || clocks[i]->residual_ns((*whole)[i].came_ns) >= 0);
+        fuzz::must(clocks[i] == nullptr || clocks[i]->residual_ns((*whole)[i].begin_ns) >= 0);
       }
     }
   }
 
   std::map<std::uint32_t, RankSession> sessions_;
-  CollectiveMeetings meetings_;
+  CollectiveClockSamples samples_;
   PauseCoordinator pauses_{5};
   std::int64_t at_ns_ = 0;
 };

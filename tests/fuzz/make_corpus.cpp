@@ -116,9 +116,9 @@ int main(int argc, char** argv) {
   write(From::rank_control, "prepared", wire::Prepared{1, 20});
   write(From::rank_control, "position", wire::Position{{true, 5, GateKind::bucket, 2}, 6, 1, 3});
   write(From::collector_control, "ping", wire::Ping{1, 2});
-  write(
-      From::collector_control, "command",
-      wire::RankCommand{1, wire::RankCommand::Kind::resume, 3, 10, {StopRule::Kind::run_to_step, 4, 0}, {}});
+  write(From::collector_control, "command",
+        wire::RankCommand{
+            1, wire::RankCommand::Kind::resume, 3, false, 10, {StopRule::Kind::run_to_step, 4, 0}, {}});
   write(From::viewer, "poll", wire::ViewPoll{1, 2, 3, 4, true});
   write(From::viewer, "view_command", wire::ViewCommand{1, wire::ViewCommand::Kind::pause, {}, {}});
   wire::ViewReply reply;

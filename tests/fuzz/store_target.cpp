@@ -40,7 +40,7 @@ void add(store::Store& store, fuzz::Input& input) {
       store::RankRow row;
       row.rank = rank;
       row.host = std::string(block);
-      row.last_words = std::string(block);
+      row.exit_message = std::string(block);
       row.clock_offset_ns = input.number<std::int64_t>();
       row.clock_residual_ns = input.number<std::int64_t>();
       row.dropped = input.number<std::uint64_t>();

@@ -203,17 +203,17 @@ TEST(NcclRanks, ARankThatFailsFreesTheOthers) {
 }
 
 TEST(NcclRanks, ACollectiveThatDoesNotEndInTimeIsAbortedAndNamed) {
-  std::promise<void> told;
+  std::promise<void> reported;
   const auto outcomes = run_ranks(2, 300ms, [&](comm::World& world, device::Device& device) {
     const auto comm = world.make_communicator("late");
     if (world.rank() == 1) {
-      told.get_future().wait();
+      reported.get_future().wait();
       return;
     }
     try {
       reduce_until_told(*comm, device);
     } catch (...) {
-      told.set_value();
+      reported.set_value();
       throw;
     }
   });

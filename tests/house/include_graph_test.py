@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 EDGES = {
+    "assets": [],
     "kernels": [],
     "instrumentation": [],
     "runtime/base": [],
@@ -45,17 +46,18 @@ EDGES = {
     "app/store": ["instrumentation"],
     "app/collector": ["instrumentation", "app/store"],
     "app/analysis": ["instrumentation", "runtime/plan", "runtime/config/config.h", "app/store"],
-    "app/export": ["instrumentation", "runtime/plan", "app/store", "app/analysis"],
-    "app/cli": ["instrumentation", "runtime/plan", "runtime/config/config.h", "runtime/config/given_settings.h", "runtime/config/parse_json.h",
+    "app/export": ["assets", "instrumentation", "runtime/plan", "app/store", "app/analysis"],
+    "app/cli": ["assets", "instrumentation", "runtime/plan", "runtime/config/config.h", "runtime/config/given_settings.h", "runtime/config/option_checks.h",
+                "runtime/config/parse_json.h",
                 "app/store", "app/collector",
                 "app/analysis", "app/export"],
-    "app/gui/model": ["instrumentation", "runtime/plan", "app/store", "app/collector", "app/analysis"],
+    "app/gui/model": ["assets", "instrumentation", "runtime/plan", "app/store", "app/collector", "app/analysis"],
     "app/gui/views": ["instrumentation", "runtime/plan", "app/store", "app/analysis", "app/gui/model"],
     "app/gui/platform": ["app/gui/model", "app/gui/views"],
-    "app/gui": ["instrumentation", "app/export", "app/gui/model", "app/gui/platform"],  # main()
+    "app/gui": ["instrumentation", "runtime/config/option_checks.h", "app/export", "app/gui/model", "app/gui/platform"],  # main()
 }
 
-APP_REACHES = ["instrumentation", "kernels/dtype.h", "runtime/base", "runtime/plan", "runtime/config", "app"]
+APP_REACHES = ["assets", "instrumentation", "kernels/dtype.h", "runtime/base", "runtime/plan", "runtime/config", "app"]
 # Folder -> all that its files may reach. The longest prefix counts; what is not listed is bounded by EDGES alone.
 MAY_REACH = {
     "runtime/plan": ["runtime/plan"],
@@ -64,7 +66,7 @@ MAY_REACH = {
 }
 # Headers of libraries, through any number of includes: pattern -> folders.
 REACHED_ONLY_BY = {
-    r"imgui|GL/|EGL/|GLFW": ["app/gui/views", "app/gui/platform", "app/gui/shardscope_gui.cpp"],
+    r"imgui|GL/|EGL/|GLFW|fontconfig/": ["app/gui/views", "app/gui/platform", "app/gui/shardscope_gui.cpp"],
     r"^mpi\.h$": ["runtime/comm"],
     r"^(cuda|cublas|cudnn|nccl|cupti|nvtx)": ["kernels/cuda", "runtime/device", "runtime/comm", "runtime/profile",
                                               "instrumentation"],
@@ -76,7 +78,7 @@ BACKEND_FOLDER = re.compile(r"/(cuda|mpi)/")
 PUBLIC_C = "shardscope/"  # the C interface, found through an include path of its own
 # These two include each other, so that a C program may begin with either.
 PUBLIC_HEADERS = "instrumentation/include/"
-TOPS = ("kernels", "instrumentation", "runtime", "app")
+TOPS = ("assets", "kernels", "instrumentation", "runtime", "app")
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 

@@ -293,7 +293,7 @@ TEST(Publisher, EmptyEndpointMeansOff) {
   Publisher publisher({}, tables());
   EXPECT_FALSE(enabled(Detail::steps));
   EXPECT_EQ(publisher.dropped(), 0U);
-  publisher.message(Severity::info, "nobody hears");
+  publisher.message(Severity::info, "nothing receives it");
   publisher.finish(0, "");
 }
 
@@ -340,7 +340,7 @@ TEST(Publisher, TellsAChangeOfDetailBeforeWhatItLetsThrough) {
   using K = EventKind;
   ASSERT_EQ(kinds, (std::vector<K>{K::detail_changed, K::module_end, K::step_end, K::module_end, K::step_end,
                                    K::detail_changed, K::step_end}))
-      << "told once where nothing changed";
+      << "sent once where nothing changed";
   EXPECT_EQ(taken.events[0].a, static_cast<std::uint32_t>(Detail::phases));
   EXPECT_EQ(taken.events[0].code, static_cast<std::uint8_t>(Detail::modules));
   EXPECT_EQ(taken.events[5].a, static_cast<std::uint32_t>(Detail::modules));
@@ -384,8 +384,8 @@ TEST(RankLink, TablesAskedForAgainAndAgainDoNotPileUp) {
     say(command);
     say(wire::Ping{ask, 0, 0});  // answered when what came before has been taken
     for (bool answered = false; !answered;) {
-      const wire::Decoded heard = hear();
-      const auto* pong = heard.message ? std::get_if<wire::Pong>(&heard.message->body) : nullptr;
+      const wire::Decoded message_in = hear();
+      const auto* pong = message_in.message ? std::get_if<wire::Pong>(&message_in.message->body) : nullptr;
       answered = pong != nullptr && pong->id == ask;
     }
     link.pump();

@@ -57,7 +57,7 @@ TEST(Ring, DropsAreCountedExactlyAndTheOldestAreKept) {
 }
 
 /// A gap in a run is as long as this says, and no longer.
-TEST(Ring, DropsAreToldWithTheTimesOfTheFirstAndTheLast) {
+TEST(Ring, DropsAreReportedWithTheTimesOfTheFirstAndTheLast) {
   Ring ring(64);
   TickClock clock;
   std::vector<Event> out;
@@ -78,7 +78,7 @@ TEST(Ring, DropsAreToldWithTheTimesOfTheFirstAndTheLast) {
     EXPECT_NEAR(static_cast<double>(drops.first_ns), static_cast<double>(first), kSlack);
     EXPECT_GE(drops.last_ns - drops.first_ns, 2'000'000 - kSlack);
     EXPECT_LE(drops.last_ns, last + kSlack);
-    EXPECT_EQ(ring.take_drops(clock).events, 0U) << "told once";
+    EXPECT_EQ(ring.take_drops(clock).events, 0U) << "reported once";
     out.clear();
     ring.drain(out);
   }

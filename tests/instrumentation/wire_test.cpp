@@ -182,10 +182,10 @@ TEST(Wire, EveryOtherBodyComesBack) {
   command.kind = RankCommand::Kind::resume;
   command.lease_s = 2.5;
   command.rule = {StopRule::Kind::run_to_param, 12, 3};
-  const auto told = round_trip(of(command), From::collector_control);
-  ASSERT_TRUE(told.message);
-  EXPECT_EQ(std::get<RankCommand>(told.message->body).rule.kind, StopRule::Kind::run_to_param);
-  EXPECT_EQ(std::get<RankCommand>(told.message->body).rule.count, 3U);
+  const auto reported = round_trip(of(command), From::collector_control);
+  ASSERT_TRUE(reported.message);
+  EXPECT_EQ(std::get<RankCommand>(reported.message->body).rule.kind, StopRule::Kind::run_to_param);
+  EXPECT_EQ(std::get<RankCommand>(reported.message->body).rule.count, 3U);
   const auto ping = round_trip(of(Ping{7, 11, 250}), From::collector_control);
   ASSERT_TRUE(ping.message) << ping.why;
   EXPECT_EQ(std::get<Ping>(ping.message->body).sent_ns, 11);

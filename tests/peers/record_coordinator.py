@@ -5,7 +5,7 @@ usage: record_coordinator.py CASES.json OUT.json     (under the python of launch
 CASES: {"traces": [{"id", "model", "world", "config"}], "invalidation": [the same with "block_visit_per_iteration"],
 "models": {name: what json_models.tree_of reads}}; `config` holds stage-3 keys of zero_optimization, `world` a number or
 several. A model is one of build() or of "models", which may have frozen parameters and modules that return some. A case may
-also have "register_external": [[module path, parameter path]], told to DeepSpeed before the first iteration. A trace runs
+also have "register_external": [[module path, parameter path]], output to DeepSpeed before the first iteration. A trace runs
 four iterations. A case of "invalidation" may have "overflow_per_iteration" instead of block visits: such a run trains in
 fp16, and where that is true the gradients are infinite and the step is skipped. Ranks are processes of this machine; what they decide must be alike, or the case fails; worlds that
 decide alike are one trace. DeepSpeed's own profiler is switched on: "counters" of an iteration are what its

@@ -173,8 +173,8 @@ def add(out, case, ranks):
         out["layouts"].append(layout)
     layout.setdefault("grad_shard_first_step", {})[key] = [rank["gradients"] for rank in ranks]
     out["sequences"].append({"seq": case["run"], "flushes": first["flushes"]})
-    told = {key: value for key, value in case.items() if key != "tree"}
-    out["runs"].append({**told, "flush_seq": case["run"], "comm_elements_per_rank": first["elements"]})
+    output = {key: value for key, value in case.items() if key != "tree"}
+    out["runs"].append({**output, "flush_seq": case["run"], "comm_elements_per_rank": first["elements"]})
 
 
 def main():

@@ -20,7 +20,7 @@ constexpr std::array kKinds{
     Kind{"rank_failed", "timeline"},
     Kind{"hang", "timeline"},
     Kind{"events_missing", "timeline"},
-    Kind{"spans_unbegun", "timeline"},
+    Kind{"unmatched_ends", "timeline"},
     Kind{"recording_damaged", "overview"},
     Kind{"clock_residual", "overview"},
     Kind{"single_stop", "timeline"},

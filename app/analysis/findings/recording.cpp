@@ -71,8 +71,8 @@ void losses_of_events(const Facts& facts, Found& found) {
 
 void wrong_emission(const Facts& facts, Found& found) {
   const store::Store& store = facts.store;
-  const auto ends = store.unbegun_ends();
-  const std::string where = ends ? store::unbegun_by_rank(*ends) : std::string();
+  const auto ends = store.unmatched_ends();
+  const std::string where = ends ? store::unmatched_ends_by_rank(*ends) : std::string();
   if (where.empty()) return;
   Finding finding{
       Severity::warning,
@@ -81,7 +81,7 @@ void wrong_emission(const Facts& facts, Found& found) {
       "Look at what the program emits: a begin for every end, on the same lane, nested.",
       0,
       ev::kNoId};
-  finding.id = "spans_unbegun";
+  finding.id = "unmatched_ends";
   found.add(std::move(finding));
 }
 

@@ -7,18 +7,18 @@
 namespace shardscope::gui {
 
 std::string details_from(const store::Store& store) {
-  const store::Store::LetGo gone = store.let_go();
+  const store::Store::Evicted gone = store.evicted();
   return gone.events == 0 ? std::string() : "details from " + duration(gone.until_ns).text() + " on";
 }
 
 std::string steps_kept(const Session& run) {
   const Analysis& analysis = *run.analysis();
-  if (analysis.evicted_steps == 0 && run.store().let_go().steps == 0) return {};
+  if (analysis.evicted_steps == 0 && run.store().evicted().steps == 0) return {};
   return "the last " + grouped(static_cast<std::int64_t>(analysis.steps)) + " steps";
 }
 
 std::string eviction_text(const store::Store& store) {
-  const store::Store::LetGo gone = store.let_go();
+  const store::Store::Evicted gone = store.evicted();
   return "So that memory stays bounded, " + grouped(static_cast<std::int64_t>(gone.events)) +
          " events and the rows of " + grouped(static_cast<std::int64_t>(gone.steps)) +
          " steps from the beginning of the run are not kept. Of these there are only coarse levels of "

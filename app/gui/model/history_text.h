@@ -1,4 +1,4 @@
-// What of a long live run is not kept in full (store.h, [Note: letting go]), in the words of the window.
+// What of a long live run is not kept in full (store.h, [Note: eviction]), in the words of the window.
 #pragma once
 
 #include <string>

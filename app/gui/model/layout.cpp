@@ -1,82 +1,68 @@
 #include "app/gui/model/layout.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
+
+#include "assets/assets.h"
 
 namespace shardscope::gui {
 namespace {
 
-LayoutNode leaf(std::string view, float weight, float smallest = 80) {
+struct Layout {
+  std::string name;
+  float zoom = 1;
+  LayoutNode root;
+};
+
+LayoutNode node_of(const nlohmann::json& json) {
   LayoutNode node;
-  node.view = std::move(view);
-  node.weight = weight;
-  node.smallest = smallest;
+  node.view = json.value("view", "");
+  node.axis = json.value("axis", "row") == "row" ? Axis::row : Axis::column;
+  node.weight = json.value("weight", 1.0F);
+  node.smallest = json.value("smallest", 80.0F);
+  for (const auto& child : json.value("children", nlohmann::json::array()))
+    node.children.push_back(node_of(child));
   return node;
 }
 
-LayoutNode split(Axis axis, float weight, std::vector<LayoutNode> children, float smallest = 80) {
-  LayoutNode node;
-  node.axis = axis;
-  node.weight = weight;
-  node.smallest = smallest;
-  node.children = std::move(children);
-  return node;
+const std::vector<Layout>& layouts() {
+  static const std::vector<Layout> known = [] {
+    std::vector<Layout> out;
+    for (const auto& json : nlohmann::json::parse(assets::layouts))
+      out.push_back({json.at("name").get<std::string>(), json.value("zoom", 1.0F), node_of(json.at("root"))});
+    return out;
+  }();
+  return known;
 }
 
-LayoutNode watch() {
-  return split(
-      Axis::row, 1,
-      {split(Axis::column, 1,
-             {leaf("timeline", 0.60F, 160),
-              split(Axis::row, 0.40F, {leaf("partition", 0.58F, 200), leaf("memory", 0.42F, 200)}, 120)},
-             400),
-       leaf("inspector", 0.21F, 240)});
-}
-
-LayoutNode step() {
-  return split(
-      Axis::row, 1,
-      {split(Axis::column, 0.62F, {leaf("partition", 0.50F, 160), leaf("timeline", 0.50F, 160)}, 400),
-       leaf("stepper", 0.38F, 320)});
-}
-
-LayoutNode memory() {
-  return split(Axis::row, 1,
-               {split(Axis::column, 1, {leaf("memory", 0.62F, 200), leaf("timeline", 0.38F, 120)}, 400),
-                leaf("inspector", 0.21F, 240)});
-}
-
-LayoutNode compare() {
-  return split(
-      Axis::row, 1,
-      {leaf("compare", 0.64F, 480),
-       split(Axis::column, 0.36F, {leaf("communication", 0.55F, 160), leaf("findings", 0.45F, 120)}, 280)});
-}
-
-LayoutNode presentation() {
-  return split(Axis::column, 1,
-               {split(Axis::row, 0.36F, {leaf("overview", 0.55F, 320), leaf("partition", 0.45F, 240)}, 160),
-                split(Axis::row, 0.64F, {leaf("timeline", 0.7F, 320), leaf("memory", 0.3F, 200)}, 160)});
+const Layout* layout_of(std::string_view name) {
+  const auto at = std::ranges::find(layouts(), name, &Layout::name);
+  return at == layouts().end() ? nullptr : &*at;
 }
 
 }  // namespace
 
 const std::vector<std::string>& layout_names() {
-  static const std::vector<std::string> names{"Watch", "Step", "Memory", "Compare", "Presentation"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const Layout& layout : layouts()) out.push_back(layout.name);
+    return out;
+  }();
   return names;
 }
 
 LayoutNode preset_layout(std::string_view name) {
-  if (name == "Watch") return watch();
-  if (name == "Step") return step();
-  if (name == "Memory") return memory();
-  if (name == "Compare") return compare();
-  if (name == "Presentation") return presentation();
-  throw std::invalid_argument("layout '" + std::string(name) +
-                              "' is not known; use one of Watch, Step, Memory, Compare, Presentation");
+  if (const Layout* layout = layout_of(name)) return layout->root;
+  std::string known;
+  for (const Layout& layout : layouts()) known += (known.empty() ? "" : ", ") + layout.name;
+  throw std::invalid_argument("layout '" + std::string(name) + "' is not known; use one of " + known);
 }
 
-float layout_zoom(std::string_view name) noexcept { return name == "Presentation" ? 1.35F : 1.0F; }
+float layout_zoom(std::string_view name) noexcept {
+  const Layout* layout = layout_of(name);
+  return layout != nullptr ? layout->zoom : 1.0F;
+}
 
 std::vector<float> child_sizes(const LayoutNode& node, const Rect& room) {
   const std::size_t n = node.children.size();

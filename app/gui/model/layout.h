@@ -1,4 +1,4 @@
-// The presets of the workspace as trees of splits, and how large each part begins.
+// The presets of the workspace as trees of splits (assets/layouts.json), and how large each part begins.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,14 @@
 #include "app/gui/model/palette.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "assets/assets.h"
 
 namespace shardscope::gui {
 namespace {
@@ -11,27 +18,17 @@ using instrumentation::EventKind;
 using instrumentation::MemoryCategory;
 using instrumentation::Phase;
 
-constexpr Palette kDark{
-    0x14171C,
-    0x1B1F26,
-    0x252B35,
-    0x2A303A,
-    0xD7DDE6,
-    0x8B95A5,
-    0x4DA3FF,
-    0x10141A,
-    {0x4C9BE8, 0x35B39B, 0xE8964A, 0xE3C44B, 0x9A8FBF, 0xB07CD8, 0xA87C5A, 0xE2555A, 0x5B6675}};
-// The same hues, darkened where they would vanish on white.
-constexpr Palette kLight{
-    0xF3F5F8,
-    0xFFFFFF,
-    0xE8ECF2,
-    0xD5DBE4,
-    0x1B222C,
-    0x566071,
-    0x1667C5,
-    0xFFFFFF,
-    {0x2A76C4, 0x1E947E, 0xCF7521, 0xC29A12, 0x766AA2, 0x955CC4, 0x8E6443, 0xD03A40, 0x8792A3}};
+constexpr std::array<const char*, kMeaningCount> kMeanings{
+    "compute", "gather", "reduce", "optimizer", "activation", "copy", "buffer", "trouble", "neutral"};
+
+Rgb colour_of(const nlohmann::json& theme, const char* name) {
+  const auto& text = theme.at(name).get_ref<const std::string&>();
+  Rgb rgb = 0;
+  const char* end = text.data() + text.size();
+  if (text.size() != 7 || text[0] != '#' || std::from_chars(text.data() + 1, end, rgb, 16).ptr != end)
+    throw std::invalid_argument("theme: " + std::string(name) + " '" + text + "' is no #RRGGBB");
+  return rgb;
+}
 
 /// By its owner; where that is not known, by kind.
 Meaning meaning_of_gpu(std::uint8_t code) noexcept {
@@ -62,7 +59,20 @@ double luminance(Rgb color) {
 
 }  // namespace
 
-const Palette& palette(ThemeKind theme) noexcept { return theme == ThemeKind::dark ? kDark : kLight; }
+Palette parse_palette(std::string_view json) {
+  const nlohmann::json theme = nlohmann::json::parse(json);
+  const auto of = [&](const char* name) { return colour_of(theme, name); };
+  Palette out{of("base"),  of("panel"),  of("raised"),  of("line"), of("text"),
+              of("muted"), of("accent"), of("on_fill"), {}};
+  for (std::size_t i = 0; i < kMeanings.size(); ++i)
+    out.meaning[i] = colour_of(theme.at("meaning"), kMeanings[i]);
+  return out;
+}
+
+const Palette& palette(ThemeKind theme) noexcept {
+  static const Palette dark = parse_palette(assets::theme_dark), light = parse_palette(assets::theme_light);
+  return theme == ThemeKind::dark ? dark : light;
+}
 
 double contrast(Rgb a, Rgb b) noexcept {
   const double la = luminance(a);

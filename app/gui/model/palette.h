@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "instrumentation/event.h"
 
@@ -37,6 +38,9 @@ struct Palette {
   [[nodiscard]] Rgb of(Meaning what) const noexcept { return meaning[static_cast<int>(what)]; }
 };
 
+/// A theme's file (assets/themes). Throws std::exception naming the colour that is missing or wrong.
+[[nodiscard]] Palette parse_palette(std::string_view json);
+/// The themes that the program holds.
 [[nodiscard]] const Palette& palette(ThemeKind theme) noexcept;
 /// WCAG contrast ratio of two colours, 1 to 21.
 [[nodiscard]] double contrast(Rgb a, Rgb b) noexcept;

@@ -46,14 +46,14 @@ void describe_trace(const store::Store& data, std::uint32_t rank, Details& out) 
   add(out, "cause", analysis::explain(data, why));
 }
 
-/// Ends without a beginning, of each kind that has any.
+/// Unmatched span ends, of each kind that has any.
 void describe_unmatched_ends(const analysis::Summary& summary, std::uint32_t rank, Details& out) {
   const auto& ends = summary.unmatched_ends;
   if (!ends) return;
-  for (const store::Store::UnbegunEnds& row : *ends) {
+  for (const store::Store::UnmatchedEnds& row : *ends) {
     if (row.rank != rank) continue;
     add(out, std::string(ev::name_of(row.kind)) + " unmatched", grouped(static_cast<std::int64_t>(row.count)),
-        store::unbegun_text(row.count, row.explained));
+        store::unmatched_ends_text(row.count, row.explained));
   }
 }
 
@@ -110,7 +110,7 @@ Details describe_rank(const AppState& app, std::uint32_t rank) {
     add(out, "in the whole run", duration(bound.in_run_ns), "the largest clock residual of the run");
     add(out, "clock drift", parts_per_million(row.clock_drift),
         "what the offset grows by, microseconds per second, and a bound on its error; known after a second");
-    out.reason = row.last_words;
+    out.reason = row.exit_message;
   }
   describe_trace(app.store(), rank, out);
   for (const analysis::RankSummary& row : app.run->summary().ranks) {

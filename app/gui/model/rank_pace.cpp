@@ -1,8 +1,8 @@
 #include "app/gui/model/rank_pace.h"
 
-#include <algorithm>
 #include <vector>
 
+#include "app/analysis/statistics.h"
 #include "app/gui/model/step_of.h"
 
 namespace shardscope::gui {
@@ -18,14 +18,14 @@ RankPace rank_pace(const AppState& app, std::uint32_t rank) {
     times = analysed.back().get();
   if (times == nullptr) return pace;
   pace.step = times->step;
-  std::vector<std::int64_t> busy;
+  std::vector<double> busy;
   for (const StepTimes::Rank& one : times->ranks) {
-    busy.push_back(one.time.compute_ns);
-    if (one.rank == rank) pace.busy_ns = busy.back();
+    busy.push_back(static_cast<double>(one.time.compute_ns));
+    if (one.rank == rank) pace.busy_ns = one.time.compute_ns;
   }
-  std::nth_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(busy.size() / 2), busy.end());
-  const std::int64_t median = busy.empty() ? 0 : busy[busy.size() / 2];
-  pace.straggler = busy.size() > 1 && static_cast<double>(pace.busy_ns) > 1.25 * static_cast<double>(median);
+  // The findings' median: of two ranks it lies between them, so that either can be out of line.
+  const double median = busy.empty() ? 0 : analysis::quantile(busy, 0.5);
+  pace.straggler = busy.size() > 1 && median > 0 && static_cast<double>(pace.busy_ns) >= 1.25 * median;
   return pace;
 }
 

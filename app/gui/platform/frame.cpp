@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/gui/platform/font_files.h"
 #include "app/gui/views/theme.h"
 
 namespace shardscope::gui {
 namespace {
 
-constexpr const char* kInter = "/usr/share/fonts/opentype/inter/Inter-Regular.otf";
-constexpr const char* kInterStrong = "/usr/share/fonts/opentype/inter/Inter-SemiBold.otf";
-constexpr const char* kMono = "/usr/share/fonts/truetype/jetbrains-mono/JetBrainsMono-Regular.ttf";
+constexpr const char* kText = "Inter";
+constexpr const char* kMono = "JetBrains Mono";
 
 float thread_cpu_ms() {
   timespec now{};
@@ -20,18 +20,24 @@ float thread_cpu_ms() {
   return static_cast<float>(static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6);
 }
 
-ImFont* load(const char* path, float pixels, std::string& problem) {
+ImFont* load(const char* family, const char* weight, float pixels, std::string& problem) {
   ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
+  const FontFile file = find_font(family, weight);
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(path, ignored)) {
+  ImFont* font = nullptr;
+  // ImGui ends the program on a file that is not there.
+  if (std::filesystem::is_regular_file(file.path, ignored)) {
     ImFontConfig config;
     config.OversampleH = 2;
     config.OversampleV = 1;
     config.PixelSnapH = true;
-    if (ImFont* font = atlas.AddFontFromFileTTF(path, pixels, &config)) return font;
+    config.FontNo = static_cast<unsigned>(file.index);
+    font = atlas.AddFontFromFileTTF(file.path.c_str(), pixels, &config);
   }
-  problem = std::string("font ") + path +
-            " is missing; install fonts-inter and fonts-jetbrains-mono (a plain font is used)";
+  if (font == nullptr || !file.exact)
+    problem = std::string("font ") + family +
+              " is missing; install fonts-inter and fonts-jetbrains-mono (another font is used)";
+  if (font != nullptr) return font;
   ImFontConfig config;
   config.SizePixels = pixels;
   return atlas.AddFontDefault(&config);
@@ -69,13 +75,14 @@ Frame::~Frame() { ImGui::DestroyContext(); }
 void Frame::load_fonts() {
   struct Face {
     Font font;
-    const char* path;
+    const char *family, *weight;
   };
-  for (const Face& face :
-       {Face{Font::small, kInter}, Face{Font::body, kInter}, Face{Font::strong, kInterStrong},
-        Face{Font::title, kInterStrong}, Face{Font::mono, kMono}, Face{Font::mono_small, kMono},
-        Face{Font::mono_title, kMono}}) {
-    fonts_.at[static_cast<std::size_t>(face.font)] = load(face.path, line_height(face.font), font_problem_);
+  for (const Face& face : {Face{Font::small, kText, "Regular"}, Face{Font::body, kText, "Regular"},
+                           Face{Font::strong, kText, "SemiBold"}, Face{Font::title, kText, "SemiBold"},
+                           Face{Font::mono, kMono, "Regular"}, Face{Font::mono_small, kMono, "Regular"},
+                           Face{Font::mono_title, kMono, "Regular"}}) {
+    fonts_.at[static_cast<std::size_t>(face.font)] =
+        load(face.family, face.weight, line_height(face.font), font_problem_);
   }
   ImGui::GetIO().FontDefault = fonts_.of(Font::strong);
   ImGui::GetStyle().FontSizeBase = line_height(Font::strong);

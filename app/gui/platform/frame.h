@@ -1,4 +1,5 @@
-// One frame of the dashboard, whoever shows it: fonts, ImGui's begin and end, the workspace between.
+// One frame of the dashboard, for window and screenshots alike: fonts, ImGui's begin and end, the workspace
+// between.
 #pragma once
 
 #include <imgui.h>

@@ -56,7 +56,7 @@ std::string settings_file() {
 }
 
 /// Layouts from window to window. ImGui trusts what it reads, to the point of ending the program: so the file
-/// has a checksum, and one that somebody or a full disk changed is not read.
+/// has a checksum, and a changed or incomplete one is not read.
 class Settings {
  public:
   Settings() : path_(settings_file()) {

@@ -101,7 +101,7 @@ void Docks::open(const std::string& layout, const std::string& panel) {
   std::vector<std::string>& panels = of(layout).panels;
   if (std::ranges::find(panels, panel) != panels.end()) return;
   panels.push_back(panel);
-  // Where it was when it was closed; for the first time as a tab beside the layout's last panel.
+  // Where it was when it was closed; for the first time as a tab beside its main panel.
   if (node_of(layout, panel) == 0) {
     const ImGuiID beside = node_of(layout, panels.front());
     if (beside != 0) ImGui::DockBuilderDockWindow(id_of(layout, panel).c_str(), beside);

@@ -146,7 +146,7 @@ void OverviewView::ranks(Context& ctx, Rect room) {
       const Rect place = row.take_right(place_width);
       const GatePosition at = gate_position(app.store(), rank.rank, app.now_ns());
       const std::string text = rank.finished && !app.cursor_ns
-                                   ? (rank.exit_code == 0 ? "finished" : "failed: " + rank.last_words)
+                                   ? (rank.exit_code == 0 ? "finished" : "failed: " + rank.exit_message)
                                : at.known ? at.place
                                           : "no gate passed yet";
       if (ctx.canvas.text_in(place.inset(8, 0), text,

@@ -196,7 +196,7 @@ void TimelineView::rank_ends(Context& ctx, const TimelineRow& row, const Rect& r
   }
   if (ctx.hovered({x - 4, rect.y, 8, rect.h})) {
     ctx.tip(store::text_of(end) + " at " + timestamp(end.at_ns, 1000) +
-            (end.last_words.empty() ? "" : ": " + end.last_words));
+            (end.exit_message.empty() ? "" : ": " + end.exit_message));
   }
 }
 

@@ -434,11 +434,11 @@ void Workspace::status_bar(Context& ctx, Rect rect) {
         dropped == 0 ? c.muted : c.of(Meaning::trouble),
         "Events that a rank's ring had no room for; they show as gaps in the lanes");
   if (const auto& ends = app.run->summary().unmatched_ends) {
-    const std::string where = store::unbegun_by_rank(*ends);
+    const std::string where = store::unmatched_ends_by_rank(*ends);
     std::uint64_t wrong = 0;
-    for (const store::Store::UnbegunEnds& row : *ends) wrong += row.count - row.explained;
+    for (const store::Store::UnmatchedEnds& row : *ends) wrong += row.count - row.explained;
     if (wrong > 0) {
-      piece(store::unbegun_text(wrong, 0), c.of(Meaning::trouble),
+      piece(store::unmatched_ends_text(wrong, 0), c.of(Meaning::trouble),
             where + "; nothing that is missing explains it, and what they ended is in no figure");
     }
   }

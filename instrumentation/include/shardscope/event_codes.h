@@ -295,7 +295,7 @@ enum {
   SHARDSCOPE_PREFETCH_RETURNED = 6 /* no fetch: a module returned a parameter, whose id is in prefetched */
 };
 /* What became of a prefetch: there long before it was used, just before, after it was needed (somebody
-   waited), given up with an invalid trace, released without a use. */
+   waited), discarded with an invalid trace, released without a use. */
 enum {
   SHARDSCOPE_PREFETCH_EARLY = 0,
   SHARDSCOPE_PREFETCH_JUST_IN_TIME = 1,

@@ -94,7 +94,7 @@ static inline void shardscope_trace_mode(uint8_t mode, uint32_t micro_step, uint
   shardscope_record_(SHARDSCOPE_EVENT_TRACE_MODE, SHARDSCOPE_LANE_HOST, mode, micro_step, step,
       SHARDSCOPE_NO_ID, 0, 0);
 }
-/* `recorded_modules`: length of the trace that was given up. */
+/* `recorded_modules`: length of the trace that was discarded. */
 static inline void shardscope_trace_invalidated_by(uint8_t cause, uint32_t expected_module,
     uint32_t got_module, uint32_t trace_step, int64_t recorded_modules) {
   shardscope_record_(SHARDSCOPE_EVENT_TRACE_INVALIDATED, SHARDSCOPE_LANE_HOST, cause, expected_module,
@@ -320,7 +320,7 @@ static inline void shardscope_feedback_reset(uint32_t step, uint32_t params, int
   shardscope_record_(SHARDSCOPE_EVENT_FEEDBACK_RESET, SHARDSCOPE_LANE_HOST, 0, step, params, SHARDSCOPE_NO_ID,
       elems, 0);
 }
-/* Work of any kind. `name`: of shardscope_name_id(); `id` tells such spans apart, `value` is yours. */
+/* Work of any kind. `name`: of shardscope_name_id(); `id` distinguishes such spans, `value` is yours. */
 static inline void shardscope_span_begin(uint8_t lane, uint32_t name, uint32_t id, int64_t value) {
   shardscope_record_(SHARDSCOPE_EVENT_SPAN_BEGIN, lane, 0, name, id, SHARDSCOPE_NO_ID, value, 0);
 }

@@ -1,5 +1,5 @@
 /* Shardscope's C interface: how any training runtime describes itself to a collector, emits events, passes
- * gates and ends. Plain C99; link with -lshardscope. docs/c-api.md tells the whole story, and
+ * gates and ends. Plain C99; link with -lshardscope. docs/c-api.md documents it, and
  * samples/c-api/zero3_run.c is a complete program.
  *
  * Rules that hold for every function:
@@ -34,7 +34,7 @@ extern "C" {
 
 /* Version of this header's interface; the library's is shardscope_abi_version(). Raised with additions; what
  * exists keeps its meaning for as long as the file is called libshardscope.so.1. */
-#define SHARDSCOPE_ABI_VERSION 3
+#define SHARDSCOPE_ABI_VERSION 4
 
 /* "None" in an id field of an event or a table. */
 #define SHARDSCOPE_NO_ID UINT32_MAX
@@ -198,16 +198,16 @@ typedef struct shardscope_options {
   { sizeof(shardscope_options), NULL, SHARDSCOPE_DETAIL_PARAMS, 0, 0, 5.0, NULL }
 
 /* Keeps a beginning: from now on events go into the threads' rings, the first `ring_events` of each (0:
- * 65536), up to `detail`, until a run starts; that run sends them, with their own times. For who has to emit
- * before anything is known of the run. `detail` -1: keep no more. Not while a run goes on. Since version 3.
- */
+ * 65536), up to `detail`, until a run starts; that run sends them, with their own times. For programs that
+ * emit before anything is known of the run. `detail` -1: keep no more. Not while a run goes on. Since version
+ * 3. */
 SHARDSCOPE_API shardscope_status shardscope_keep(int32_t detail, uint64_t ring_events);
 
 /* Begins to publish. Never waits for the collector, which may come later, go and
  * come back: what does not fit meanwhile is dropped, least important first, and counted. `options` may be
  * NULL. */
 SHARDSCOPE_API shardscope_status shardscope_start(shardscope_run* run, const shardscope_options* options);
-/* Says that this rank has ended: 0 for success, and its last words. Emit nothing afterwards. */
+/* Says that this rank has ended: exit code (0: success) and a message. Emit nothing afterwards. */
 SHARDSCOPE_API shardscope_status shardscope_finish(shardscope_run* run, int32_t exit_code, const char* text);
 /* Sends what is left, within linger_s, and frees everything. NULL is allowed. No thread may still be inside a
  * function that was given `run`. */
@@ -255,9 +255,9 @@ SHARDSCOPE_API void shardscope_emit_at(int64_t monotonic_ns, const shardscope_ev
  */
 SHARDSCOPE_API void shardscope_emit_many(const shardscope_event* events, const int64_t* monotonic_ns,
                                          size_t count);
-/* A category of a pool (SHARDSCOPE_POOL_..., SHARDSCOPE_MEMORY_...) holds `bytes` now. For who samples levels
- * instead of telling every allocation; in one pool it is the one or the other. A level that did not change
- * costs no event. Since version 3. */
+/* A category of a pool (SHARDSCOPE_POOL_..., SHARDSCOPE_MEMORY_...) holds `bytes` now. For programs that
+ * sample levels instead of reporting every allocation; in one pool it is the one or the other. A level that
+ * did not change costs no event. Since version 3. */
 SHARDSCOPE_API void shardscope_memory_level(uint8_t pool, uint8_t category, int64_t bytes);
 /* CLOCK_MONOTONIC, nanoseconds. */
 SHARDSCOPE_API int64_t shardscope_now_ns(void);
@@ -268,6 +268,22 @@ SHARDSCOPE_API shardscope_status shardscope_name_id(shardscope_run* run, const c
 enum { SHARDSCOPE_INFO = 0, SHARDSCOPE_WARNING = 1, SHARDSCOPE_ERROR = 2 };
 /* A text for people, with one of the severities above. Not for the hot path. */
 SHARDSCOPE_API shardscope_status shardscope_message(shardscope_run* run, int32_t severity, const char* text);
+
+/* ---- requests ---------------------------------------------------------------------------------------- */
+
+/* What a viewer asks of a running rank. Since version 4. */
+enum {
+  SHARDSCOPE_REQUEST_STACKS = 0 /* where each of the program's threads is, training's first */
+};
+/* Writes the answer into `text`, at most `capacity` bytes of UTF-8, and returns how many. Called on a thread
+ * of the library's own that nothing else waits for, one request at a time: it may take its time and take
+ * locks, but shardscope_run_destroy() waits for it. It must not destroy the run. */
+typedef size_t (*shardscope_on_request)(void* context, int32_t request, char* text, size_t capacity);
+/* Who answers: every viewer sees the text as a message of this rank, and it is recorded. NULL: nobody, which
+ * is then the answer. A function that was set before may still be running when this returns. Since version 4.
+ */
+SHARDSCOPE_API shardscope_status shardscope_set_on_request(shardscope_run* run,
+                                                           shardscope_on_request on_request, void* context);
 
 /* ---- gates ------------------------------------------------------------------------------------------- */
 
@@ -286,9 +302,9 @@ enum {
 /* Passes a gate; waits in it for as long as a viewer holds the run there. Threads may take turns, but two at
  * once is SHARDSCOPE_INVALID_STATE: the order would be a matter of luck. */
 SHARDSCOPE_API shardscope_status shardscope_gate(int32_t kind, uint32_t id);
-/* The same in two halves, for who must let go of a lock before waiting (Python's). Passes the gate without
- * waiting; 1: it may be held, call shardscope_gate_wait() with the same arguments before going on; 0: go on.
- * Between the two no other gate may be passed. Since version 3. */
+/* The same in two halves, for callers that must release a lock before waiting (Python's). Passes the gate
+ * without waiting; 1: it may be held, call shardscope_gate_wait() with the same arguments before going on; 0:
+ * go on. Between the two no other gate may be passed. Since version 3. */
 SHARDSCOPE_API int32_t shardscope_gate_pass(int32_t kind, uint32_t id, uint64_t* ticket);
 SHARDSCOPE_API shardscope_status shardscope_gate_wait(int32_t kind, uint32_t id, uint64_t ticket);
 /* Not 0 while a gate that is passed may be held. Never NULL; valid for the life of the process. */

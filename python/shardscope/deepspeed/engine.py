@@ -13,8 +13,8 @@ import weakref
 
 from shardscope import _core, _kinds as k
 from shardscope._hooks import Adapter
-from shardscope._session import NO_ID, session
-from shardscope.deepspeed import layout, zero3_modules, zero3_params
+from shardscope._session import NO_ID, bits, session
+from shardscope.deepspeed import layout, memory, zero3_modules, zero3_params
 
 emit = _core.emit
 
@@ -39,11 +39,19 @@ def described(_, result, engine, *args, **kwargs):
     import torch
     stage = int(engine.zero_optimization_stage())
     held = weakref.ref(engine)  # a description that waits keeps no engine alive
+    session.memory.watch(engine.module, lambda: memory.source_of(engine), engine.device.type)
     session.describe(engine.module, lambda run: held() and layout.describe(run, held(), trained(held())), stage=stage,
-                     trained=trained(engine), then=lambda: held() and zero3_params.after_description(held()),
+                     trained=trained(engine), then=lambda: held() and described_now(held(), stage),
                      kind={0: "zero0", 3: "zero3"}.get(stage, "zero12"),
                      framework=f"DeepSpeed {deepspeed.__version__}, PyTorch {torch.__version__}",
                      device=str(engine.device), config=config_of(engine), **layout.bytes_of(engine))
+
+
+def described_now(engine, stage):
+    zero3_params.after_description(engine)
+    if stage < 3:
+        from shardscope import modules
+        modules.watch(engine.module)
 
 
 def trained(engine):
@@ -99,11 +107,28 @@ def optimizer(engine, *args, **kwargs):
 
 
 def at_boundary(engine, *args, **kwargs):
-    return is_ours(engine) and engine.is_gradient_accumulation_boundary(), engine.skipped_steps
+    return is_ours(engine) and engine.is_gradient_accumulation_boundary(), engine.skipped_steps, scale_of(engine)
+
+
+def scale_of(engine):
+    """(loss scale, overflows that it still bears before it is lowered) of fp16; None: there is none."""
+    optimizer = engine.optimizer
+    scale = getattr(optimizer, "loss_scale", None)
+    if scale is None or not getattr(engine, "fp16_enabled", lambda: False)():
+        return None
+    hysteresis = getattr(getattr(optimizer, "loss_scaler", None), "cur_hysteresis", NO_ID)
+    return float(scale), hysteresis
+
+
+def emit_scale(before, engine):
+    """The scale that this step's gradients were computed with."""
+    if before is not None:
+        scale, hysteresis = before
+        emit(k.LOSS_SCALE, k.HOST, 0, session.step, hysteresis, NO_ID, bits(scale), 0)
 
 
 def stepped(token, result, engine, *args, **kwargs):
-    boundary, skipped_before = token or (False, 0)
+    boundary, skipped_before, before = token or (False, 0, None)
     if not boundary or not session.in_step:
         return
     norm = engine.get_global_grad_norm()
@@ -115,4 +140,5 @@ def stepped(token, result, engine, *args, **kwargs):
         session.learning_rate(rates[0])
     if getattr(engine, "fp16_enabled", lambda: False)():
         emit(k.OVERFLOW, k.HOST, int(skipped), session.step, NO_ID, NO_ID, 0, 0)
+        emit_scale(before, engine)
     session.end_step(skipped)

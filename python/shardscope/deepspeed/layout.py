@@ -8,8 +8,14 @@ def bytes_of(engine):
     import torch.distributed as dist
     types = {p.dtype for p in engine.module.parameters() if p.is_floating_point()}
     size = 2 if types & {torch.float16, torch.bfloat16} else 4
+    masters, stored = (getattr(engine.optimizer, name, None) or [None] for name in
+                       (("fp32_partitioned_groups_flat", "fp16_partitioned_groups_flat")
+                        if int(engine.zero_optimization_stage()) == 3 else ("single_partition_of_fp32_groups", "")))
+    master = 4 if size == 2 else 0
+    if masters[0] is not None:  # stages 1 and 2 keep a copy of fp32 parameters, too; stage 3 updates its shards in place
+        master = 0 if masters[0] is stored[0] else masters[0].element_size()
     ranks = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else None
-    return {"param_bytes": size, "grad_bytes": size, "master_bytes": 4 if size == 2 else 0, "ranks": ranks}
+    return {"param_bytes": size, "grad_bytes": size, "master_bytes": master, "ranks": ranks}
 
 
 def describe(run, engine, trained):

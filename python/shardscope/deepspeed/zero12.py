@@ -5,12 +5,14 @@
 | reduce_independent_p_g_buckets_and_remove_grads, after | bucket_add |
 | reduce_ipg_grads, before | bucket_flush with its reason; gate `bucket` |
 | independent_gradient_partition_epilogue | flushes within are the epilogue's |
+| average_tensor, where there is no stream beside the computation | reduce_wait |
 | _optimizer_step | optimizer_begin, optimizer_end |
 """
-from shardscope import _core, _kinds as k
+from shardscope import _core, _kinds as k, _memory
 from shardscope._buckets import Buckets
 from shardscope._hooks import Adapter
 from shardscope._session import NO_ID, session
+from shardscope.deepspeed import memory
 
 emit = _core.emit
 buckets = Buckets()
@@ -25,8 +27,14 @@ def install(table):
     table.wrap(cls + "reduce_independent_p_g_buckets_and_remove_grads", "self param i", before=gradient_comes, after=added)
     table.wrap(cls + "reduce_ipg_grads", "self comm_dtype", before=flush, after=flushed)
     table.wrap(cls + "independent_gradient_partition_epilogue", "self", before=lambda self: buckets.in_epilogue(True),
-               after=lambda token, result, self: buckets.in_epilogue(False))
+               after=epilogue_ended)
+    table.wrap(cls + "average_tensor", "self tensor communication_data_type", before=wait_begins, after=wait_ended)
     table.wrap(cls + "_optimizer_step", "self group_no", before=group_begins, after=group_ended)
+
+
+def epilogue_ended(_, result, optimizer):
+    buckets.in_epilogue(False)
+    memory.buckets_changed(optimizer)
 
 
 def gradient_comes(optimizer, param, i):
@@ -46,6 +54,7 @@ def added(_, result, optimizer, param, i):
 def flush(optimizer, comm_dtype=None):
     if not session.started:
         return
+    memory.buckets_changed(optimizer)
     for dtype in [comm_dtype] if comm_dtype is not None else list(optimizer.ipg_buckets):
         bucket = optimizer.ipg_buckets[dtype]
         if bucket.params:
@@ -60,8 +69,22 @@ def flushed(_, result, optimizer, comm_dtype=None):
     session.purpose_served()
 
 
+def wait_begins(optimizer, tensor, communication_data_type):
+    """On a CPU the host reduces here and does nothing else. On a GPU it only queues, and the wait is a stream's."""
+    if session.started and optimizer.reduction_stream is None and session.purpose is not None:
+        wait = session.purpose[1], NO_ID, NO_ID, tensor.numel() * tensor.element_size(), 0
+        emit(k.REDUCE_WAIT_BEGIN, k.COMPUTE, 0, *wait)
+        return wait
+
+
+def wait_ended(wait, result, *args, **kwargs):
+    if wait is not None:
+        emit(k.REDUCE_WAIT_END, k.COMPUTE, 0, *wait)
+
+
 def group_begins(optimizer, group_no):
     if session.in_step:
+        session.memory.look(_memory.SUB_GROUP)
         elems = optimizer.bit16_groups_flat[group_no].numel()
         emit(k.OPTIMIZER_BEGIN, k.COMPUTE, 0, group_no, session.step, NO_ID, elems, 0)
         return elems
@@ -69,4 +92,5 @@ def group_begins(optimizer, group_no):
 
 def group_ended(elems, result, optimizer, group_no):
     if elems is not None:
+        session.memory.look(_memory.SUB_GROUP)
         emit(k.OPTIMIZER_END, k.COMPUTE, 0, group_no, session.step, NO_ID, elems, 0)

@@ -9,7 +9,7 @@ O = stage3.DeepSpeedZeroOptimizer_Stage3
 | O.independent_gradient_partition_epilogue | flushes within are the epilogue's |
 | O._optimizer_step | optimizer_begin, optimizer_end |
 """
-from shardscope import _core, _kinds as k
+from shardscope import _core, _kinds as k, _memory
 from shardscope._buckets import Buckets
 from shardscope._session import NO_ID, session
 
@@ -71,10 +71,12 @@ def flushed(_, result, optimizer, communication_data_type):
 def sub_group_begins(optimizer, sub_group_id):
     elems = optimizer.fp16_partitioned_groups_flat_numel[sub_group_id]
     if session.in_step:
+        session.memory.look(_memory.SUB_GROUP)
         emit(k.OPTIMIZER_BEGIN, k.COMPUTE, 0, sub_group_id, session.step, NO_ID, elems, 0)
         return elems
 
 
 def sub_group_ended(elems, result, optimizer, sub_group_id):
     if elems is not None:
+        session.memory.look(_memory.SUB_GROUP)
         emit(k.OPTIMIZER_END, k.COMPUTE, 0, sub_group_id, session.step, NO_ID, elems, 0)

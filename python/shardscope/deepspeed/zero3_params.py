@@ -9,6 +9,7 @@
 from shardscope import _core, _kinds as k
 from shardscope._hooks import Differs
 from shardscope._session import NO_ID, session
+from shardscope.deepspeed import memory
 
 emit = _core.emit
 STATUS = {"NOT_AVAILABLE": k.NOT_AVAILABLE, "INFLIGHT": k.IN_FLIGHT, "AVAILABLE": k.AVAILABLE}
@@ -48,7 +49,7 @@ def install_parameters(table):
     for name in ("ZeroParamStatus", "Init", "GatheredParameters"):
         table.owner(name)
     if "ds_status" in vars(torch.nn.Parameter):
-        raise Differs("torch.nn.Parameter.ds_status is taken by somebody else")
+        raise Differs("torch.nn.Parameter.ds_status is used by another library")
     adapter = table.adapter
 
     def assigned(param, status):
@@ -86,6 +87,15 @@ def status_changed(param, value):
     cause = state.cause_out
     if status != k.NOT_AVAILABLE:
         cause = k.PERSISTENT if param.ds_persist and state.gather == NO_ID and before == 0 else state.cause_in
+    size = elems * param.element_size()
+    if status == k.IN_FLIGHT:
+        memory.in_flight(param, size)
+    elif status == k.AVAILABLE:
+        memory.available(number, param, size if before == k.IN_FLIGHT else 0)
+    elif before == k.AVAILABLE:
+        memory.released(number)
+    else:
+        memory.in_flight(param, -size)
     if before == k.NOT_AVAILABLE:
         session.available += elems
     elif status == k.NOT_AVAILABLE:

@@ -121,7 +121,7 @@ void Node::fail(const std::string& message) noexcept {
     note.text[length] = '\0';
     note.state.store(FailureNote::published);
   }
-  wake_everybody();
+  wake_all();
 }
 
 /// none -> provisional. Peers stop waiting at once, with the number of this rank as the only cause they know.
@@ -131,7 +131,7 @@ void Node::abandon() noexcept {
   if (!note.state.compare_exchange_strong(expected, FailureNote::claimed)) return;
   note.rank = rank_;
   note.state.store(FailureNote::provisional);
-  wake_everybody();
+  wake_all();
 }
 
 void Node::fail_and_throw(const std::string& message, const std::string& what) {
@@ -162,7 +162,7 @@ std::string Node::first_failure() const {
   }
 }
 
-void Node::wake_everybody() const noexcept {
+void Node::wake_all() const noexcept {
   for (std::size_t i = 0; i < kMaxCommunicators; ++i) {
     for (std::uint32_t leader = 0; leader < size_; ++leader) {
       const ControlPages::Channel channel = control_.communicator(i, leader);

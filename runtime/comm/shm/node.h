@@ -50,7 +50,7 @@ class Node {
 
  private:
   [[nodiscard]] bool ended(std::uint32_t rank) const noexcept;
-  void wake_everybody() const noexcept;
+  void wake_all() const noexcept;
   void fail_and_throw(const std::string& message, const std::string& what);
 
   ControlPages control_;

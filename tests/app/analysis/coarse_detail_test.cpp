@@ -12,13 +12,13 @@ namespace {
 
 using namespace test;
 
-/// Steps 0 to 3 of 1000 ns; those from `told` on with what was computed and communicated in them.
-RunBuilder steps_told_from(std::uint32_t told) {
+/// Steps 0 to 3 of 1000 ns; those from `recorded` on with what was computed and communicated in them.
+RunBuilder steps_recorded_from(std::uint32_t recorded) {
   RunBuilder run(1);
   for (std::uint32_t step = 0; step < 4; ++step) {
     const std::int64_t at = step * 2000;
     run.span(0, at, at + 1000, EventKind::step_begin, StreamId::host, step);
-    if (step < told) continue;
+    if (step < recorded) continue;
     run.span(0, at + 100, at + 400, EventKind::module_begin, StreamId::compute, 1);
     run.span(0, at + 500, at + 600, EventKind::fetch_wait_begin, StreamId::compute, 1, 0);
     run.span(0, at + 300, at + 500, EventKind::collective_begin, StreamId::gather, step, 0, kGatherOp, 1000,
@@ -28,7 +28,7 @@ RunBuilder steps_told_from(std::uint32_t told) {
 }
 
 TEST(Summary, WhatWasNotRecordedIsNotIdleAndNotZero) {
-  RunBuilder none = steps_told_from(4);
+  RunBuilder none = steps_recorded_from(4);
   const Summary unknown = summarize(none.build());
   const RankSummary& rank = unknown.ranks.at(0);
   EXPECT_FALSE(rank.time.known());
@@ -47,8 +47,8 @@ TEST(Summary, WhatWasNotRecordedIsNotIdleAndNotZero) {
   EXPECT_TRUE(json["prefetch"].is_null());
   EXPECT_TRUE(json["trace"].is_null());
 
-  // The level was raised while the run went on: figures are of the steps that tell them.
-  RunBuilder some = steps_told_from(2);
+  // The level was raised while the run went on: figures are of the steps that have them.
+  RunBuilder some = steps_recorded_from(2);
   const Summary partly = summarize(some.build());
   const TimePartition& time = partly.ranks.at(0).time;
   EXPECT_EQ(partly.steps_measured, 3U);
@@ -70,7 +70,7 @@ TEST(Summary, WhatWasNotRecordedIsNotIdleAndNotZero) {
 /// Of what detail there is anything, in the newest events and in those that are sealed.
 TEST(Summary, KnowsOfWhichDetailThereIsAnything) {
   EXPECT_EQ(summarize(store::Store()).recorded_detail, std::nullopt);
-  RunBuilder steps = steps_told_from(4), modules = steps_told_from(0);
+  RunBuilder steps = steps_recorded_from(4), modules = steps_recorded_from(0);
   EXPECT_EQ(summarize(steps.build()).recorded_detail, ev::Detail::steps);
   EXPECT_EQ(summarize(modules.build()).recorded_detail, ev::Detail::modules);
   for (const std::size_t sealed : {1U, 1000U}) {
@@ -85,7 +85,7 @@ TEST(Summary, KnowsOfWhichDetailThereIsAnything) {
 }
 
 TEST(Summary, TellsEndsWithoutABeginning) {
-  RunBuilder run = steps_told_from(0);
+  RunBuilder run = steps_recorded_from(0);
   store::Chunk chunk;
   chunk.rank = 3;
   chunk.events = {{.ticks = 10, .kind = EventKind::module_begin, .stream = StreamId::compute, .a = 1},
@@ -93,9 +93,9 @@ TEST(Summary, TellsEndsWithoutABeginning) {
   store::Store store;
   store.ingest(chunk);
   const Summary summary = summarize(store);
-  const auto told = nlohmann::json::parse(to_json(summary))["ends_without_begin"];
-  EXPECT_EQ(told, nlohmann::json::parse(
-                      R"({"count": 1, "explained": 0,
+  const auto reported = nlohmann::json::parse(to_json(summary))["unmatched_ends"];
+  EXPECT_EQ(reported, nlohmann::json::parse(
+                          R"({"count": 1, "explained": 0,
                           "by": [{"rank": 3, "kind": "module_end", "count": 1, "explained": 0}]})"));
   const std::vector<Finding> findings = find(store, summary);
   EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
@@ -103,13 +103,13 @@ TEST(Summary, TellsEndsWithoutABeginning) {
            finding.evidence.find("rank 3: 1 module_end") != std::string::npos;
   }));
   const store::Store& whole = run.build();
-  EXPECT_EQ(nlohmann::json::parse(to_json(summarize(whole)))["ends_without_begin"]["count"], 0);
+  EXPECT_EQ(nlohmann::json::parse(to_json(summarize(whole)))["unmatched_ends"]["count"], 0);
   Summary older;
-  EXPECT_TRUE(nlohmann::json::parse(to_json(older))["ends_without_begin"].is_null());
+  EXPECT_TRUE(nlohmann::json::parse(to_json(older))["unmatched_ends"].is_null());
 }
 
 TEST(Compare, StepsThatDoNotTellWhatWasComputedAreLeftOut) {
-  RunBuilder none = steps_told_from(4), some = steps_told_from(3);
+  RunBuilder none = steps_recorded_from(4), some = steps_recorded_from(3);
   const store::Store &a = none.build(), &b = some.build();
   const Summary sa = summarize(a), sb = summarize(b);
   const Comparison compared = compare({{&a, &sa}}, {{&b, &sb}});

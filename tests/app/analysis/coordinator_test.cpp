@@ -1,4 +1,4 @@
-// What recordings say of stage 3's coordinator: its counters by rank, and why a trace was given up.
+// What recordings say of stage 3's coordinator: its counters by rank, and why a trace was invalidated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,10 +49,11 @@ TEST(FetchCounterSums, AddUpOverMicroStepsByRank) {
   EXPECT_EQ(summary.ranks[1].fetch_counters->total[7], (plan::FetchCount{8, 80}));
 
   const auto json = nlohmann::json::parse(to_json(summary));
-  const auto& told = json["ranks"][0]["fetch_counters"];
-  EXPECT_EQ(told["micro_steps"], 3);
-  EXPECT_EQ(told["total"]["forward_fetch_wait"], (nlohmann::json{{"count", 14}, {"numel", 140}}));
-  EXPECT_EQ(told["last_micro_step"]["backward_all_gather"], (nlohmann::json{{"count", 32}, {"numel", 320}}));
+  const auto& reported = json["ranks"][0]["fetch_counters"];
+  EXPECT_EQ(reported["micro_steps"], 3);
+  EXPECT_EQ(reported["total"]["forward_fetch_wait"], (nlohmann::json{{"count", 14}, {"numel", 140}}));
+  EXPECT_EQ(reported["last_micro_step"]["backward_all_gather"],
+            (nlohmann::json{{"count", 32}, {"numel", 320}}));
 }
 
 TEST(FetchCounterSums, MissingAreMissing) {
@@ -124,14 +125,14 @@ TEST(TraceInvalidations, SayTheirCause) {
   constexpr std::uint32_t kNone = instrumentation::kNoId;
   for (const Case& c : {
            Case{InvalidationCause::module_differs, 1, 0, 40, "module_differs",
-                "expected layer but ran the root module (trace of 40 modules)"},
+                "expected layer but ran hand-made (trace of 40 modules)"},
            Case{InvalidationCause::trace_too_short, kNone, 1, 40, "trace_too_short",
                 "ran layer after the end of the trace, which has only 40 modules"},
            Case{InvalidationCause::params_differ, 1, 1, 40, "params_differ",
                 "ran layer with parameters that were not recorded for it (trace of 40 modules)"},
-           // As recorded before the event told cause and length.
+           // As recorded before the event had cause and length.
            Case{InvalidationCause::module_differs, 1, 0, 0, "module_differs",
-                "expected layer but ran the root module"},
+                "expected layer but ran hand-made"},
            Case{InvalidationCause::module_differs, kNone, 1, 0, "trace_too_short",
                 "ran layer after the end of the trace"},
            Case{InvalidationCause::module_differs, 1, 1, 0, "params_differ",

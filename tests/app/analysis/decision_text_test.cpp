@@ -175,7 +175,7 @@ TEST(ReasonOf, TakesNumbersFromTheEventAndNamesFromTheTables) {
   EXPECT_EQ(reason(EventKind::in_flight_limit, 1, 5, ev::kNoId, 3, 2),
             "3 reductions are in flight, the limit is 2");
   EXPECT_EQ(reason(EventKind::trace_invalidated, 0, 1, 0, 40, 0),
-            "expected layer but ran the root module (trace of 40 modules)");
+            "expected layer but ran hand-made (trace of 40 modules)");
   EXPECT_EQ(reason(EventKind::feedback_reset, 0, 9, 2, 500, 0), "reset_T of 1024 steps is over");
   EXPECT_EQ(reason(EventKind::loss, 0, 0, 0, 0, 0), "") << "no decision";
 }

@@ -22,13 +22,13 @@ TEST(Findings, NameTheInvalidatedModuleAndTheFailedRank) {
   store::RankRow row = store.ranks().front();
   row.exit_code = 9;
   row.finished = true;
-  row.last_words = "out of memory";
+  row.exit_message = "out of memory";
   store.set_rank(row);
   const auto findings = find(store, summarize(store));
   ASSERT_GE(findings.size(), 2U);
   EXPECT_EQ(findings[0].severity, ev::Severity::error);
   EXPECT_EQ(findings[0].evidence, "out of memory");
-  EXPECT_NE(findings[1].evidence.find("expected layer but ran the root module"), std::string::npos)
+  EXPECT_NE(findings[1].evidence.find("expected layer but ran hand-made"), std::string::npos)
       << findings[1].evidence;
 }
 
@@ -45,7 +45,7 @@ TEST(Findings, BlameTheRankThatDiedAndNotTheOneThatNoticed) {
     row.connected = false;
     row.finished = row.rank != 2;
     row.exit_code = row.rank == 2 ? 128 + 9 : 1;
-    if (row.finished) row.last_words = "rank 0 failed: rank 2 ended (killed, crashed or left early)";
+    if (row.finished) row.exit_message = "rank 0 failed: rank 2 ended (killed, crashed or left early)";
     store.set_rank(row);
   }
   const auto findings = find(store, summarize(store));

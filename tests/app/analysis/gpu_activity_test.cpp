@@ -194,6 +194,7 @@ TEST(GpuActivity, IsTheComputationOfTheStepAndStandsInTheSummary) {
   RunBuilder run = recorded_step();
   cover(run, 900, 2100);
   run.instant(0, 1700, EventKind::gpu_clock, StreamId::host, 20, ev::kNoId, ev::kNoId, 0, 350, 12);
+  run.instant(0, 1800, EventKind::gpu_clock, StreamId::host, 20, ev::kNoId, ev::kNoId, 0, 120, 12);
   const store::Store& store = run.build();
   // The module's span is 1000 long, less 100 of waiting; its kernels 500.
   EXPECT_EQ(partition_time(store, 0, 1000, 2000).compute_ns, 500);
@@ -202,10 +203,13 @@ TEST(GpuActivity, IsTheComputationOfTheStepAndStandsInTheSummary) {
   const auto json = nlohmann::json::parse(to_json(summary));
   const auto& gpu = json["ranks"][0]["gpu"];
   EXPECT_EQ(gpu["steps"], 1);
-  EXPECT_EQ(gpu["clock_residual_ns"], 350);
+  EXPECT_EQ(gpu["clock_residual_ns"], 350) << "the largest, not the newest";
   EXPECT_NEAR(gpu["streams"]["gpu_compute"]["busy_ms"].get<double>(), 500e-6, 1e-9);
   EXPECT_NEAR(gpu["streams"]["gpu_compute"]["idle_ms"]["waiting_for_gather"].get<double>(), 100e-6, 1e-9);
   EXPECT_NEAR(gpu["streams"]["gpu_compute"]["launch_to_start_us"]["max"].get<double>(), 0.24, 1e-9);
+  EXPECT_NEAR(gpu["streams"]["gpu_compute"]["launch_to_start_us"]["mean"].get<double>(), 0.31 / 3, 1e-9);
+  // A copy, so of no kernels.
+  EXPECT_NEAR(gpu["streams"]["gpu_gather"]["launch_to_start_us"]["mean"].get<double>(), 0.005, 1e-9);
 }
 
 TEST(GpuActivity, WithoutRecordsTheSummarySaysNullAndModulesAreTheComputation) {

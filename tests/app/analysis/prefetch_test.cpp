@@ -125,6 +125,7 @@ TEST(PrefetchOutcome, CountsInTheStepThatGathers) {
   RunBuilder run(1);
   run.span(0, 0, 100, ev::EventKind::step_begin, ev::StreamId::host, 0);
   run.span(0, 100, 300, ev::EventKind::step_begin, ev::StreamId::host, 1);
+  run.span(0, 300, 500, ev::EventKind::step_begin, ev::StreamId::host, 2);
   constexpr std::uint32_t kId = 7;
   const auto status = [&](std::int64_t at, ev::StreamId stream, plan::ParamStatus now) {
     run.instant(0, at, ev::EventKind::param_status, stream, 0, kModule, kId,
@@ -135,6 +136,8 @@ TEST(PrefetchOutcome, CountsInTheStepThatGathers) {
   run.span(0, 120, 140, ev::EventKind::collective_begin, ev::StreamId::gather, kId, kId, kGather);
   run.span(0, 200, 201, ev::EventKind::fetch_wait_begin, ev::StreamId::compute, kModule, kId);
   status(201, ev::StreamId::compute, plan::ParamStatus::available);
+  // A second use that reaches into the step after: nothing was gathered there.
+  status(310, ev::StreamId::compute, plan::ParamStatus::available);
   const store::Store& store = run.build();
   const auto all = [](const Prefetch& p) {
     return p.early + p.just_in_time + p.late + p.mistargeted + p.unused;
@@ -143,6 +146,7 @@ TEST(PrefetchOutcome, CountsInTheStepThatGathers) {
   const Prefetch second = prefetch_outcomes(store, 0, 100, 300);
   EXPECT_EQ(second.early, 1U);
   EXPECT_EQ(all(second), 1U);
+  EXPECT_EQ(all(prefetch_outcomes(store, 0, 300, 500)), 0U);
 }
 
 }  // namespace

@@ -392,6 +392,33 @@ TEST(Compare, VerdictOnlyWhatTheSpreadBears) {
   EXPECT_TRUE(slower.config_changes.empty());
 }
 
+TEST(Compare, ExposedCommunicationIsSaidOfAFirst) {
+  constexpr std::int64_t kMs = 1'000'000;
+  const auto with_exposed = [](RunBuilder& run, std::initializer_list<double> exposed_ms) {
+    std::int64_t at = 0;
+    std::uint32_t step = 0;
+    for (const double ms : exposed_ms) {
+      run.span(0, at, at + 10 * kMs, EventKind::step_begin, StreamId::host, step);
+      run.span(0, at, at + kMs, EventKind::module_begin, StreamId::compute, 1);
+      run.span(0, at + 2 * kMs, at + 2 * kMs + static_cast<std::int64_t>(ms * 1e6),
+               EventKind::collective_begin, StreamId::gather, step, step, kGatherOp, 1000, 4000);
+      ++step;
+      at += 11 * kMs;
+    }
+    return &run.build();
+  };
+  RunBuilder first(1), second(1), third(1);
+  const store::Store* a = with_exposed(first, {5, 1.0, 2.0, 1.0, 2.0});
+  const store::Store* b = with_exposed(second, {5, 1.2, 2.2, 1.2, 2.2});
+  const store::Store* c = with_exposed(third, {5, 4.0, 4.1, 4.0, 4.1});
+  const Summary sa = summarize(*a), sb = summarize(*b), sc = summarize(*c);
+  const std::string alike = compare({{a, &sa}}, {{b, &sb}}).verdict;
+  EXPECT_NE(alike.find("Exposed communication is alike (1.5 and 1.7 ms per step)."), std::string::npos)
+      << alike;
+  const std::string more = compare({{a, &sa}}, {{c, &sc}}).verdict;
+  EXPECT_NE(more.find("Exposed communication goes from 1.5 to 4."), std::string::npos) << more;
+}
+
 TEST(Compare, EveryRunHasEnoughStepsOrThereIsNoVerdict) {
   RunBuilder whole(1), cut(1), once(1);
   const store::Store* a = steps_of(whole, {9'000'000, 1'000'000, 1'010'000, 1'020'000, 1'000'000});

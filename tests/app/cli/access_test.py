@@ -62,9 +62,9 @@ class Access(CommandTest):
             [folder] = self.keys.iterdir()
             self.assertEqual(stat.S_IMODE(folder.stat().st_mode), 0o700)
             for right in ("control", "view"):
-                told = subprocess.run([BIN / "shardscope", "keys", "--of", endpoint, "--right", right], env=self.environment,
+                output = subprocess.run([BIN / "shardscope", "keys", "--of", endpoint, "--right", right], env=self.environment,
                                       text=True, capture_output=True)
-                self.assertEqual((told.returncode, told.stdout), (0, f"{folder}/{right}.key\n"))
+                self.assertEqual((output.returncode, output.stdout), (0, f"{folder}/{right}.key\n"))
             made = self.publish(endpoint)
             self.assertEqual(made.returncode, 0, made.stderr)
             recorder.wait(timeout=60)

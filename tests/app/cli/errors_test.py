@@ -21,9 +21,9 @@ class Errors(CommandTest):
     def refused(self, arguments, *words, temporary=None):
         """In one line, all of them."""
         with unittest.mock.patch.dict(ENV, {"TMPDIR": str(temporary)} if temporary else {}):
-            told = super().refused(arguments, *words)
-        self.assertEqual(told.count("\n"), 1, told)
-        return told
+            printed = super().refused(arguments, *words)
+        self.assertEqual(printed.count("\n"), 1, printed)
+        return printed
 
     def test_no_verb(self):
         self.refused([], "--help")
@@ -148,8 +148,8 @@ class Errors(CommandTest):
             log.write_bytes(b"what a recorder that was killed had not folded in")
             before = recording.read_bytes(), weights.read_bytes()
             for option, path in (("--record", recording), ("--save", weights), ("--record", folder / "cut.zscope")):
-                told = self.refused([*run, option, path], f"{option} {path}", "another name", "--overwrite")
-                self.assertIn("the log of a recording" if "cut" in path.name else "exists", told)
+                printed = self.refused([*run, option, path], f"{option} {path}", "another name", "--overwrite")
+                self.assertIn("the log of a recording" if "cut" in path.name else "exists", printed)
             self.refused(["record", recording], str(recording), "exists", "--overwrite")
             self.refused(["collect", "--upstream", "tcp://127.0.0.1:1", "--record", recording], str(recording), "--overwrite")
             self.refused(["ab", *run[1:], "--set-b", "gradient_clipping=1", "--out", folder], f"--out {folder}", "a1.zscope",
@@ -183,8 +183,8 @@ class Errors(CommandTest):
             cut.write_bytes(whole[:8000])
             self.refused(["info", cut], f"8000 of {len(whole)} bytes", "cut off", "a whole copy")
             # What failed leaves nothing to show.
-            told = shardscope("demo", "--headless", "--model", "nope", "--ranks", "1", "--out", folder / "demo")
-            self.assertEqual((told.returncode, told.stdout), (2, ""))
+            printed = shardscope("demo", "--headless", "--model", "nope", "--ranks", "1", "--out", folder / "demo")
+            self.assertEqual((printed.returncode, printed.stdout), (2, ""))
 
     def test_a_number_that_is_none_is_told_without_its_range(self):
         self.refused(["simulate", "--layers", "-1"], "--layers: -1 is not a number above 0; see")
@@ -193,17 +193,17 @@ class Errors(CommandTest):
     def test_the_demo_is_shown_twice(self):
         with tempfile.TemporaryDirectory() as name:
             for _ in range(2):
-                told = said("demo", "--headless", "--model", "mlp", "--ranks", "1", "--steps", "1", "--out", name)
-                self.assertIn("demo.zscope", told)
+                printed = said("demo", "--headless", "--model", "mlp", "--ranks", "1", "--steps", "1", "--out", name)
+                self.assertIn("demo.zscope", printed)
 
     def test_a_key_that_was_set_is_told_as_such(self):
         config = ROOT / "samples" / "stage3.json"
         for verb in (["run", "--ranks", "1"], ["simulate", "--model", "mlp", "--ranks", "2"]):
             with tempfile.TemporaryDirectory() as folder:
-                told = self.refused([*verb, "--config", config, "--set", "foo.bar=3", "--steps", "1"],
+                printed = self.refused([*verb, "--config", config, "--set", "foo.bar=3", "--steps", "1"],
                                     f"shardscope: {config} with --set: foo: unknown key", temporary=folder)
-                self.assertNotIn(folder, told)
-                self.assertNotRegex(told, r":\d+:\d+:")  # nobody has the file that these would be lines of
+                self.assertNotIn(folder, printed)
+                self.assertNotRegex(printed, r":\d+:\d+:")  # nobody has the file that these would be lines of
                 # Nothing stays in the temporary folder.
                 self.assertEqual([path for path in os.listdir(folder) if "shardscope" in path], [])
 
@@ -218,10 +218,10 @@ class Errors(CommandTest):
                 config.write_bytes(text)
                 for verb in (["run", "--ranks", "1"], ["simulate", "--model", "mlp", "--ranks", "2"],
                              ["estimate", "all", "--model", "mlp"]):
-                    told = self.refused([*verb, "--config", config, "--set", "seed=3"], f"shardscope: {config}", place,
+                    printed = self.refused([*verb, "--config", config, "--set", "seed=3"], f"shardscope: {config}", place,
                                         temporary=temporary)
-                    self.assertNotIn(str(temporary), told)
-                    self.assertNotIn("json.exception", told)
+                    self.assertNotIn(str(temporary), printed)
+                    self.assertNotIn("json.exception", printed)
             config.write_text("{}")
             for value in ("1e999", "[1, -1e999]"):
                 arguments = ["run", "--config", config, "--set", f"gradient_clipping={value}"]
@@ -233,12 +233,12 @@ class Errors(CommandTest):
             recording, temporary = pathlib.Path(name) / "run.zscope", pathlib.Path(name) / "tmp"
             temporary.mkdir()
             said("simulate", "--model", "mlp", "--ranks", "2", "--steps", "4", "-o", recording)
-            told = self.refused(["what-if", recording, "--set", "foo.bar=3"], "run.zscope's configuration with --set: foo: unknown key",
+            printed = self.refused(["what-if", recording, "--set", "foo.bar=3"], "run.zscope's configuration with --set: foo: unknown key",
                                 temporary=temporary)
-            self.assertNotIn(str(temporary), told)
-            told = self.refused(["what-if", recording, "--set", "optimizer.type.bar=3"], "--set optimizer.type.bar=3: optimizer.type is no object",
+            self.assertNotIn(str(temporary), printed)
+            printed = self.refused(["what-if", recording, "--set", "optimizer.type.bar=3"], "--set optimizer.type.bar=3: optimizer.type is no object",
                                 "run.zscope's configuration", temporary=temporary)
-            self.assertNotIn(str(temporary), told)
+            self.assertNotIn(str(temporary), printed)
 
     def test_a_wrong_command_line_ends_with_2_everywhere_and_a_missing_file_with_1(self):
         none = "/nowhere/run.zscope"
@@ -272,6 +272,33 @@ class Errors(CommandTest):
                           ["run", "--config", "/nowhere.json"], ["run", *config, "--data", "/nowhere"], ["estimate", "all", "--model", "/nowhere.json"],
                           ["simulate", "--model", "/nowhere.json"], ["simulate", "--hardware", "/nowhere.json"], ["report", none]):
             self.assertEqual(shardscope(*arguments).returncode, 1, arguments)
+
+    def test_a_value_that_would_be_read_as_something_else(self):
+        run = ["run", "--config", ROOT / "samples/stage0.json", "--ranks", "1", "--model", "mlp", "--steps", "1"]
+        # An unset variable of a shell: nothing was recorded, with exit code 0.
+        for arguments in ([*run, "--record", ""], [*run, "--set", ""], ["view", "a.zscope", "--panel", ""], ["simulate", "--seed", ""],
+                          ["attach", "--record", "", "--", "true"], ["estimate", "zero2", "--params", "5", "--model", ""]):
+            self.refused(arguments, ": its value is empty; give one, or leave the option out; see `shardscope ")
+            self.assertEqual(shardscope(*arguments).returncode, 2)
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as name:
+            os.chdir(name)
+            try:
+                for arguments in ([*run, "--record", "--overwrite"], ["attach", "--record", "--", "true"], ["simulate", "-o", "--help"]):
+                    self.refused(arguments, "its value is missing before --")
+                    self.assertEqual(shardscope(*arguments).returncode, 2)
+                self.assertEqual(os.listdir(name), [])
+            finally:
+                os.chdir(before)
+        for option, value, word in (("--seed", "-7", "below 0"), ("--seed", "99999999999999999999999", "beyond"),
+                                    ("--steps", "99999999999999999999999", "beyond"), ("--steps", "010", "begins with a 0")):
+            self.refused([*run, option, value], f"{option}: {value} ", word)
+            done = subprocess.run([BIN / "zero_train", "--model", "mlp", option, value], env=ENV, text=True, stderr=subprocess.PIPE)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            done = subprocess.run([BIN / "zero_simulate", "--model", "mlp", option, value], env=ENV, text=True, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 2, done.stderr)
+        done = subprocess.run([BIN / "shardscope-gui", "--at", "99999999999999999999999", "a.zscope"], env=ENV, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 2)
 
     def test_a_collector_that_would_pass_on_to_itself(self):
         self.refused(["collect", "--upstream", "tcp://127.0.0.1:5711"], "--upstream tcp://127.0.0.1:5711", "--listen")

@@ -38,6 +38,39 @@ class Estimates(unittest.TestCase):
         self.assertEqual(len(rows), 6)
         self.assertEqual(rows[0]["pinned_bytes"], 6 * 100417)
 
+    def test_the_documents_three_cases(self):
+        expected = ("total params:         737.67M\nlargest layer params:  32.90M\nlargest layer memory:    125MB\n"
+                    "case1 gpu memory:   3291MB\ncase2 gpu memory:    125MB\ncase3 gpu memory:    477MB\n")
+        self.assertEqual(self.text("zero3", "--model", "t5-large", "--gpus-per-node", 4, "--cases"), expected)
+        self.assertEqual(self.text("zero3", "--model", "t5-large", "--gpus-per-node", 2, "--nodes", 2, "--cases"), expected)
+        cases = json.loads(self.text("zero3", "--model", "t5-large", "--gpus-per-node", 4, "--cases", "--json"))
+        self.assertEqual(cases["case1_bytes"], 4 * 32899072 + 18 * 737668096 // 4)
+
+    def test_encoder_decoders_are_counted(self):
+        self.assertEqual(self.text("zero2", "--model", "t5-3b", "--gpus-per-node", 8), self.text("zero2", *self.T5_3B))
+        config = {"is_encoder_decoder": True, "model_type": "t5", "vocab_size": 32128, "d_model": 1024, "d_ff": 16384, "num_heads": 32,
+                  "d_kv": 128, "num_layers": 24, "num_decoder_layers": 24, "feed_forward_proj": "relu"}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "config.json"
+            path.write_text(json.dumps(config))
+            self.assertEqual(self.text("zero3", "--model", path), self.text("zero3", "--model", "t5-3b"))
+            path.write_text(json.dumps({**config, "d_ff": -1}))
+            result = shardscope("estimate", "zero3", "--model", path)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("d_ff: -1; give a whole number from 1 to", result.stderr)
+
+    def test_a_file_of_weights_says_how_many(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "pytorch_model.bin"
+            with open(path, "wb") as file:
+                file.truncate(4 * 1000000)
+            self.assertEqual(self.text("zero2", "--state-dict", path), self.text("zero2", "--params", 1000000))
+            self.assertEqual(self.text("zero2", "--state-dict", path, "--bytes-per-weight", 2), self.text("zero2", "--params", 2000000))
+            for wrong, code in ((("--state-dict", folder + "/none"), 1), (("--state-dict", path, "--params", 3), 2)):
+                result = shardscope("estimate", "zero2", *wrong)
+                self.assertEqual(result.returncode, code)
+                self.assertTrue(result.stderr.startswith("shardscope: --state-dict"), result.stderr)
+
     def test_activations(self):
         batch, sequence, layers, heads, hidden = 2, 1024, 12, 12, 768  # GPT-2's
         one_layer = (2 * sequence * heads + 16 * hidden) * sequence * batch
@@ -70,7 +103,9 @@ class Estimates(unittest.TestCase):
         for more, factor in (((), 10), (("--gradient-accumulation-steps", 2), 12)):
             zero2 = ("zero2", *self.T5_3B)
             self.assertEqual(self.text(*zero2, "--pinned", *more),
-                             self.text(*zero2) + head + rows(factor)[0] + " | offload_optimizer=cpu\n")
+                             self.text(*zero2) + head + rows(factor)[0] + " | offload_optimizer=cpu\n"
+                             "The documents say of ZeRO-2 that it cannot be controlled; this is what DeepSpeed 0.19 pins with "
+                             "offload_optimizer.pin_memory.\n")
             pinned = [row["pinned_bytes"] for row in json.loads(self.text(*zero2, "--json", *more))]
             self.assertEqual(pinned, [factor * params, 0])
         two_nodes = json.loads(self.text("zero2", *self.T5_3B, "--nodes", 2, "--json"))
@@ -136,10 +171,10 @@ class Estimates(unittest.TestCase):
             hpz = row(3, 2, {"zero_hpz_partition_size": 2})
             self.assertEqual(hpz["expression"], "16S/n + 2S/2 (hpZ) + 2F/2 (hpZ) + 2F/n")
             self.assertAlmostEqual(hpz["model_states_bytes"] - row(3, 2, {})["model_states_bytes"], elems + frozen, delta=10)
-            mics, told = rows(3, 4, {"mics_shard_size": 2})
+            mics, output = rows(3, 4, {"mics_shard_size": 2})
             self.assertEqual([r["expression"] for r in mics], ["16S/2 (MiCS) + 2F/n"])
             self.assertEqual(mics[0]["model_states_bytes"], row(3, 2, {})["model_states_bytes"])
-            self.assertIn("mics_shard_size", told)
+            self.assertIn("mics_shard_size", output)
             legacy = row(1, 2, {"legacy_stage1": True, "max_elements_per_comm": 100000})
             self.assertEqual(legacy["expression"], "4S + 12S/n + 2S/n (pieces) + 2F")
             half = rows(3, 2, {"sub_group_size": 1000, "offload_optimizer": {"device": "cpu", "ratio": 0.5}})[0][1]

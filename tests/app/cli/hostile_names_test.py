@@ -62,7 +62,7 @@ class HostileNames(CommandTest):
             model = pathlib.Path(name) / "model.json"
             model.write_text(json.dumps(MODEL))
             made = subprocess.run([BIN / "zero_simulate", "--json", "--ranks", "2", "--model", model, "--hardware-folder",
-                                   ROOT / "samples/hardware", *config], capture_output=True, text=True, timeout=60)
+                                   ROOT / "assets/hardware", *config], capture_output=True, text=True, timeout=60)
             self.assertEqual(made.returncode, 0, made.stderr)
             self.check(made.stdout)
             self.assertEqual(json.loads(made.stdout)["model"], EVIL)

@@ -71,7 +71,7 @@ class Interrupts(CommandTest):
 
     def check_recording(self, recording):
         info = read("info", recording)
-        self.assertTrue(info["complete"], info)
+        self.assertEqual((info["problems"], info["complete"]), ([], info["dropped"] + info["lost_messages"] == 0), info)
         self.assertGreater(info["events"], 0)
         self.assertTrue(info["ranks"][0]["finished"], info)
 
@@ -159,19 +159,19 @@ class Interrupts(CommandTest):
         process.communicate(timeout=LIMIT_S)
 
     def detached(self, *arguments):
-        """What it told of the process in the background, which has no terminal and is its own session."""
+        """What it printed about the process in the background, which has no terminal and is its own session."""
         done = shardscope(*arguments, "--detach")
         self.assertEqual(done.returncode, 0, done.stderr)
-        told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
-        self.assertEqual(sorted(told), ["log", "pid", "stop", "watch"])
-        pid = int(told["pid"])
+        output = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+        self.assertEqual(sorted(output), ["log", "pid", "stop", "watch"])
+        pid = int(output["pid"])
         self.addCleanup(lambda: ended(pid) or os.kill(pid, signal.SIGKILL))
         self.assertEqual(os.getsid(pid), pid)
-        self.assertEqual(told["stop"], f"kill {pid}")
-        self.assertRegex(told["watch"], r"^shardscope view .*tcp://127.0.0.1:[1-9]\d*$")
+        self.assertEqual(output["stop"], f"kill {pid}")
+        self.assertRegex(output["watch"], r"^shardscope view .*tcp://127.0.0.1:[1-9]\d*$")
         for fd in (0, 1, 2):
-            self.assertIn(os.readlink(f"/proc/{pid}/fd/{fd}"), ("/dev/null", told["log"]))
-        return pid, pathlib.Path(told["log"])
+            self.assertIn(os.readlink(f"/proc/{pid}/fd/{fd}"), ("/dev/null", output["log"]))
+        return pid, pathlib.Path(output["log"])
 
     def test_a_detached_run_goes_on_in_the_background(self):
         recording = self.folder / "run.zscope"
@@ -195,11 +195,11 @@ class Interrupts(CommandTest):
     def test_what_fails_before_it_is_under_way_fails_in_the_foreground(self):
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(self.folder)
-        for wrong, told in ((["--set", "zero_optimization.overlap_com=true"], "overlap_com"), (["--resume", "/nowhere"], "--resume /nowhere")):
+        for wrong, named in ((["--set", "zero_optimization.overlap_com=true"], "overlap_com"), (["--resume", "/nowhere"], "--resume /nowhere")):
             failed = shardscope(*RUN, "--detach", *wrong)
             self.assertNotEqual(failed.returncode, 0)
             self.assertEqual(failed.stdout, "")
-            self.assertIn(told, failed.stderr)
+            self.assertIn(named, failed.stderr)
         self.refused([*RUN, "--detach", "--log", self.folder / "none" / "log"], "--log", "No such file")
         self.refused([*RUN, "--log", "log"], "--log", "--detach")
 

@@ -49,6 +49,17 @@ class Losses(unittest.TestCase):
         self.assertEqual(read("compare", self.whole, self.whole)["missing"], {"a": [], "b": []})
         self.assertNotIn("missing", said("compare", self.whole, self.whole))
 
+    def test_what_was_dropped_or_lost_makes_it_incomplete(self):
+        self.assertIs(read("info", self.whole)["complete"], True)
+        self.assertEqual(line_of(said("info", self.whole), "state").split(None, 1)[1], "complete")
+        lossy = self.whole.with_name("lossy.zscope")
+        subprocess.run([BIN / "make_synthetic_recording", lossy, "world=2", "steps=40", "lossy=1"], check=True)
+        info = read("info", lossy)
+        self.assertGreater(info["dropped"], 0)
+        self.assertGreater(info["lost_messages"], 0)
+        self.assertEqual((info["problems"], info["complete"]), ([], False))
+        self.assertEqual(line_of(said("info", lossy), "state").split(None, 1)[1], "ended properly; what is damaged or missing follows")
+
     def test_damaged_chunk(self):
         before = read("summary", self.whole)["events"]
         path = self.changed("damaged.zscope",

@@ -105,9 +105,9 @@ class Simulate(CommandTest):
                     self.assertEqual(found["prefetch"] is not None, "prefetch" in known)
                     self.assertEqual(found["comm"]["elements_per_step"] is not None, "time" in known)
                     for rank in found["ranks"]:
-                        told = {part for part in parts if rank["time_ms"][part] is not None}
+                        recorded = {part for part in parts if rank["time_ms"][part] is not None}
                         wanted = set(parts) if "copies" in known else set(parts) - {"exposed_copy"} if "time" in known else set()
-                        self.assertEqual(told, wanted)
+                        self.assertEqual(recorded, wanted)
                         self.assertEqual(rank["time_steps"], 2 if "time" in known else 0)
                         self.assertEqual(rank["fetch_wait_ms"] is not None, "time" in known)
                         self.assertGreater(rank["time_ms"]["total"], 0)
@@ -175,8 +175,8 @@ class Simulate(CommandTest):
 
 class Errors(CommandTest):
     def check(self, options, *words):
-        told = self.refused(["simulate", *options], *words)
-        self.assertEqual(told.count("\n"), 1, told)
+        output = self.refused(["simulate", *options], *words)
+        self.assertEqual(output.count("\n"), 1, output)
 
     def test_wrong_input_is_named(self):
         self.check(["--hardware", "z9"], "--hardware z9", "h100")

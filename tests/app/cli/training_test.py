@@ -89,17 +89,17 @@ class Training(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for compat, other in (("shardscope", "deepspeed"), ("deepspeed", "shardscope")):
                 recording, s = train(folder, compat, 3, 2, *limits, "--set", f"shardscope.compat={compat}")
-                told = s["scheduling"]
-                self.assertEqual((told["run"], told["other"]), (compat, other))
+                scheduling = s["scheduling"]
+                self.assertEqual((scheduling["run"], scheduling["other"]), (compat, other))
                 gathers = next(op for op in s["comm"]["ops"] if op["op"] == "all_gather")
-                self.assertEqual(gathers["count"], s["steps_measured"] * told["run_totals"]["gathers"])
-                self.assertGreater(len(told["differences"]), 0)
-                both[compat] = told
+                self.assertEqual(gathers["count"], s["steps_measured"] * scheduling["run_totals"]["gathers"])
+                self.assertGreater(len(scheduling["differences"]), 0)
+                both[compat] = scheduling
                 text = shardscope("summary", recording).stdout
-                self.assertIn(told["text"], text)
+                self.assertIn(scheduling["text"], text)
                 page = pathlib.Path(folder) / "report.html"
                 self.assertEqual(shardscope("report", recording, "-o", page).returncode, 0)
-                self.assertIn(told["differences"][0], page.read_text())
+                self.assertIn(scheduling["differences"][0], page.read_text())
         self.assertEqual(both["shardscope"]["run_totals"], both["deepspeed"]["other_totals"])
         self.assertEqual(both["shardscope"]["other_totals"], both["deepspeed"]["run_totals"])
 

@@ -261,14 +261,14 @@ TEST(ChainFaults, AKilledNodeCollectorLeavesAGapAtMostAndTheRestIsWhole) {
     ASSERT_EQ(second.begin(endpoint, top.publish_endpoint()), endpoint);
     // What was on its way to the killed one is lost with it. From when the second one passes on what both
     // ranks send, nothing is.
-    const auto heard = [&] {
+    const auto received = [&] {
       std::array<std::uint64_t, 2> events{};
       top.read([&](const store::Store& store) {
         for (const store::RankRow& row : store.ranks()) events.at(row.rank) = row.events;
       });
       return events;
     };
-    const auto before = heard();
+    const auto before = received();
     auto last = std::chrono::steady_clock::now();
     ASSERT_TRUE(until([&] {
       const auto now = std::chrono::steady_clock::now();
@@ -276,7 +276,7 @@ TEST(ChainFaults, AKilledNodeCollectorLeavesAGapAtMostAndTheRestIsWhole) {
         steps(1);
         last = now;
       }
-      const auto events = heard();
+      const auto events = received();
       return events[0] > before[0] && events[1] > before[1];
     }));
     lossless_from = next;
@@ -295,7 +295,7 @@ TEST(ChainFaults, AKilledNodeCollectorLeavesAGapAtMostAndTheRestIsWhole) {
     // A step was one message: what is not there was counted as lost, beside tables that were sent again.
     EXPECT_LE(row.events, next * kStepEvents);
     EXPECT_GE(row.events + row.lost_messages * kStepEvents, next * kStepEvents);
-    EXPECT_EQ(row.last_words, "done");
+    EXPECT_EQ(row.exit_message, "done");
     std::uint64_t in_gaps = 0;
     for (const store::Gap& gap : store.gaps()) in_gaps += gap.rank == row.rank ? gap.messages : 0;
     EXPECT_EQ(in_gaps, row.lost_messages);
@@ -327,15 +327,16 @@ class Raw {
   void publish(std::uint64_t sequence, wire::Body body) { send(publish_, std::move(body), sequence); }
   /// Whether a command of this kind is among what has been said to it since.
   bool was_told(wire::RankCommand::Kind kind) {
-    bool told = false;
+    bool reported = false;
     zmq::message_t message;
     while (control_.recv(message, zmq::recv_flags::dontwait)) {
-      const wire::Decoded heard = wire::decode(message.data(), message.size(), wire::From::collector_control);
-      if (!heard.message) continue;
-      const auto* command = std::get_if<wire::RankCommand>(&heard.message->body);
-      told |= command != nullptr && command->kind == kind;
+      const wire::Decoded decoded =
+          wire::decode(message.data(), message.size(), wire::From::collector_control);
+      if (!decoded.message) continue;
+      const auto* command = std::get_if<wire::RankCommand>(&decoded.message->body);
+      reported |= command != nullptr && command->kind == kind;
     }
-    return told;
+    return reported;
   }
 
  private:
@@ -427,13 +428,13 @@ TEST(ChainFaults, ARankThatComesBackAgainAndAgainIsCountedWhereItCannotBeKept) {
       ASSERT_TRUE(eventually([&] { return node.status().events == (process + 1) * kStepEvents; }));
     }
   }
-  const std::uint64_t given_up = (kProcesses - 1 - Upstream::kMostReplaced) * kStepEvents;
-  EXPECT_TRUE(eventually([&] { return node.status().shed_upstream == given_up; }))
-      << node.status().shed_upstream << ", not " << given_up;
+  const std::uint64_t abandoned = (kProcesses - 1 - Upstream::kMostReplaced) * kStepEvents;
+  EXPECT_TRUE(eventually([&] { return node.status().shed_upstream == abandoned; }))
+      << node.status().shed_upstream << ", not " << abandoned;
   CollectorOptions options = local();
   options.listen = above;
   Collector top(options);
-  EXPECT_TRUE(eventually([&] { return top.status().events == kProcesses * kStepEvents - given_up; }, 20s))
+  EXPECT_TRUE(eventually([&] { return top.status().events == kProcesses * kStepEvents - abandoned; }, 20s))
       << top.status().events;
   const auto counted = [&] {
     std::uint64_t events = 0;
@@ -442,9 +443,9 @@ TEST(ChainFaults, ARankThatComesBackAgainAndAgainIsCountedWhereItCannotBeKept) {
     });
     return events;
   };
-  EXPECT_TRUE(eventually([&] { return counted() == given_up; })) << counted() << ", not " << given_up;
+  EXPECT_TRUE(eventually([&] { return counted() == abandoned; })) << counted() << ", not " << abandoned;
   top.read([&](const store::Store& store) {
-    EXPECT_NE(all_texts(store).find("were given up by its node's collector"), std::string::npos);
+    EXPECT_NE(all_texts(store).find("were discarded by its node's collector"), std::string::npos);
   });
 }
 
@@ -468,7 +469,7 @@ TEST(ChainFaults, ANodeKeepsStepsAndWatermarksWhenTheCollectorAboveTakesNothing)
     link->pump();
     const std::uint64_t now = node.status().events;
     return std::exchange(events, now) == now && link->queued_bytes() > 0;
-  })) << "it takes in no more than it can keep";
+  })) << "it receives no more than it can keep";
   EXPECT_LE(node.status().shed_upstream, node.status().events / kStepEvents * (kStepEvents - 2));
   EXPECT_LT(node.status().events, kSteps * kStepEvents);
 }

@@ -116,7 +116,7 @@ TEST(Chain, ARecordingThroughNodesIsTheOneOfAFlatRun) {
     EXPECT_EQ(chained.ranks()[r].events, flat.ranks()[r].events);
     EXPECT_EQ(chained.ranks()[r].dropped, 5U);
     EXPECT_EQ(chained.ranks()[r].lost_messages, 0U);
-    EXPECT_EQ(chained.ranks()[r].last_words, "done");
+    EXPECT_EQ(chained.ranks()[r].exit_message, "done");
     const auto x = flat.instants(r), y = chained.instants(r);
     ASSERT_EQ(x.size(), y.size());
     for (std::size_t i = 0; i < x.size(); ++i) {

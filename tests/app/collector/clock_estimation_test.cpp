@@ -192,14 +192,14 @@ Event collective(EventKind kind, std::int64_t at, std::uint32_t sequence,
 
 TEST(CollectiveClocks, AnEndThatIsOnlyABoundIsNoEvidence) {
   for (const bool bound : {false, true}) {
-    CollectiveMeetings meetings;
+    CollectiveClockSamples samples;
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
       std::vector<Event> events = {collective(EventKind::collective_begin, 1000 + rank, 0),
                                    collective(EventKind::collective_end, 5000, 0)};
       if (bound) events[1].c |= instrumentation::kEndIsBound;
-      meetings.add(rank, 2, events, 0, 1, 1);
+      samples.add(rank, 2, events, 0, 1, 1);
     }
-    EXPECT_EQ(meetings.take().has_value(), !bound);
+    EXPECT_EQ(samples.take().has_value(), !bound);
   }
   EXPECT_EQ(instrumentation::scope_of(instrumentation::collective_code(0, CollectiveScope::world, 4) |
                                       instrumentation::kEndIsBound),
@@ -217,7 +217,7 @@ TEST(CollectiveClocks, NarrowWhatRoundTripsLeaveOpenAndStayStrict) {
     ClockEstimator clocks[kRanks], trips_only[kRanks];
     clocks[0].same_clock();
     ClockEstimator* const all[kRanks] = {&clocks[0], &clocks[1], &clocks[2], &clocks[3]};
-    CollectiveMeetings meetings;
+    CollectiveClockSamples samples;
     std::uint32_t sequence = 0;
     std::vector<std::vector<Event>> batches(kRanks);
     for (double t = kSecond; t < 40 * kSecond; t += kSecond / 10) {
@@ -241,10 +241,10 @@ TEST(CollectiveClocks, NarrowWhatRoundTripsLeaveOpenAndStayStrict) {
       }
       for (std::uint32_t r = 0; r < kRanks; ++r) {
         if ((r + sequence / 4) % 3 == 0) continue;  // late with its batch
-        meetings.add(r, kRanks, batches[r], 0, 1, t / kSecond);
+        samples.add(r, kRanks, batches[r], 0, 1, t / kSecond);
         batches[r].clear();
       }
-      while (const auto whole = meetings.take()) EXPECT_EQ(refine_clocks(*whole, all), 0U);
+      while (const auto whole = samples.take()) EXPECT_EQ(refine_clocks(*whole, all), 0U);
       for (std::uint32_t r = 1; r < kRanks; ++r) {
         expect_truth(clocks[r], hosts[r], t, "rank " + std::to_string(r) + ", seed " + std::to_string(seed));
         if (t < 20 * kSecond) continue;
@@ -258,37 +258,37 @@ TEST(CollectiveClocks, NarrowWhatRoundTripsLeaveOpenAndStayStrict) {
   EXPECT_LT(widest, 40'000);
 }
 
-class Meetings : public testing::Test {
+class CollectiveSamples : public testing::Test {
  protected:
   void add(std::uint32_t rank, const std::vector<Event>& events, double now_s = 0) {
-    meetings.add(rank, 2, events, 0, 5, now_s);
+    samples.add(rank, 2, events, 0, 5, now_s);
   }
   static std::vector<Event> whole(std::uint32_t sequence, std::int64_t came, std::int64_t entered) {
     return {collective(EventKind::collective_begin, came, sequence),
             collective(EventKind::collective_entered, entered, sequence),
             collective(EventKind::collective_end, entered + 1000, sequence)};
   }
-  CollectiveMeetings meetings;
+  CollectiveClockSamples samples;
 };
 
-TEST_F(Meetings, WhatBothRanksToldOfACollectiveIsPutTogether) {
+TEST_F(CollectiveSamples, SamplesOfBothRanksOfACollectiveAreJoined) {
   add(0, whole(7, 100, 400));
-  EXPECT_FALSE(meetings.take());
+  EXPECT_FALSE(samples.take());
   add(1, {collective(EventKind::collective_begin, 5200, 7)});
-  EXPECT_FALSE(meetings.take());
+  EXPECT_FALSE(samples.take());
   add(1, {collective(EventKind::collective_entered, 5300, 7)});
-  const auto both = meetings.take();
+  const auto both = samples.take();
   ASSERT_TRUE(both);
   ASSERT_EQ(both->size(), 2U);
-  EXPECT_EQ((*both)[0].came_ns, 100);
-  EXPECT_EQ((*both)[0].met_ns, 400);
-  EXPECT_EQ((*both)[1].came_ns, 5200);
-  EXPECT_EQ((*both)[1].met_ns, 5300);
+  EXPECT_EQ((*both)[0].begin_ns, 100);
+  EXPECT_EQ((*both)[0].all_arrived_ns, 400);
+  EXPECT_EQ((*both)[1].begin_ns, 5200);
+  EXPECT_EQ((*both)[1].all_arrived_ns, 5300);
   EXPECT_EQ((*both)[1].error_ns, 5);
-  EXPECT_FALSE(meetings.take());
+  EXPECT_FALSE(samples.take());
 }
 
-TEST_F(Meetings, TheEndCountsWhereItNeedsEveryRankAndOnlyThere) {
+TEST_F(CollectiveSamples, TheEndCountsWhereItNeedsEveryRankAndOnlyThere) {
   const auto without_entered = [&](CollectiveOp op, std::uint32_t sequence) {
     for (std::uint32_t r = 0; r < 2; ++r) {
       add(r,
@@ -296,44 +296,44 @@ TEST_F(Meetings, TheEndCountsWhereItNeedsEveryRankAndOnlyThere) {
            collective(EventKind::collective_end, 900, sequence, op)},
           sequence);
     }
-    return meetings.take();
+    return samples.take();
   };
   const auto reduced = without_entered(CollectiveOp::all_reduce, 1);
   ASSERT_TRUE(reduced);
-  EXPECT_EQ((*reduced)[0].met_ns, 900);
+  EXPECT_EQ((*reduced)[0].all_arrived_ns, 900);
   EXPECT_GT((*reduced)[0].error_ns, 5) << "a stamp on a stream";
   EXPECT_FALSE(without_entered(CollectiveOp::broadcast, 2));
   EXPECT_FALSE(without_entered(CollectiveOp::reduce, 3));
 }
 
-TEST_F(Meetings, CollectivesOfSomeRanksSayNothing) {
+TEST_F(CollectiveSamples, CollectivesOfSomeRanksSayNothing) {
   for (std::uint32_t r = 0; r < 2; ++r) {
     add(r, {collective(EventKind::collective_begin, 100, 1, CollectiveOp::all_gather,
                        CollectiveScope::intra_node),
             collective(EventKind::collective_end, 900, 1, CollectiveOp::all_gather,
                        CollectiveScope::intra_node)});
   }
-  EXPECT_FALSE(meetings.take());
+  EXPECT_FALSE(samples.take());
 }
 
-TEST_F(Meetings, OneThatARankHasPassedBeforeIsNotWaitedFor) {
+TEST_F(CollectiveSamples, OneThatARankHasPassedBeforeIsNotWaitedFor) {
   // While as many as can be watched are: rank 1 is ahead.
-  for (std::uint32_t s = 0; s <= CollectiveMeetings::kWatched; ++s) add(1, whole(s, s, s + 1), 0.1 * s);
+  for (std::uint32_t s = 0; s <= CollectiveClockSamples::kSlots; ++s) add(1, whole(s, s, s + 1), 0.1 * s);
   // Of these the last found no room; rank 0 must not begin to watch it.
-  add(0, whole(CollectiveMeetings::kWatched, 10, 20), 20);
-  EXPECT_FALSE(meetings.take());
+  add(0, whole(CollectiveClockSamples::kSlots, 10, 20), 20);
+  EXPECT_FALSE(samples.take());
   // Its patience with the others is at an end; what comes next is watched again.
   add(1, whole(100, 50, 60), 40);
   add(0, whole(100, 55, 65), 40);
-  EXPECT_TRUE(meetings.take());
+  EXPECT_TRUE(samples.take());
 }
 
-TEST_F(Meetings, ARestartBeginsAnewAndNonsenseIsHarmless) {
+TEST_F(CollectiveSamples, ARestartBeginsAnewAndNonsenseIsHarmless) {
   add(0, whole(1000, 100, 400));
-  meetings.restart();
+  samples.restart();
   add(0, whole(1, 100, 400));
   add(1, {collective(EventKind::collective_begin, 100, 1), collective(EventKind::collective_entered, 50, 1)});
-  EXPECT_FALSE(meetings.take()) << "rank 1 would have been through before it came";
+  EXPECT_FALSE(samples.take()) << "rank 1 would have been through before it came";
   add(9, whole(2, 1, 2), 1);  // no such rank
   for (std::uint32_t r = 0; r < 2; ++r) {
     add(r,
@@ -345,9 +345,9 @@ TEST_F(Meetings, ARestartBeginsAnewAndNonsenseIsHarmless) {
          collective(EventKind::collective_entered, INT64_MAX, 4)},
         3);
   }
-  meetings.add(0, 2, whole(5, 1, 2), INT64_MAX, INT64_MAX, 4);
-  meetings.add(1, 2, whole(5, 1, 2), 0, INT64_MAX, 4);
-  EXPECT_FALSE(meetings.take());
+  samples.add(0, 2, whole(5, 1, 2), INT64_MAX, INT64_MAX, 4);
+  samples.add(1, 2, whole(5, 1, 2), 0, INT64_MAX, 4);
+  EXPECT_FALSE(samples.take());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Clocks of ranks on other hosts, told on the collector's: within the residual that is reported.
+// Clocks of ranks on other hosts, converted to the collector's: within the residual that is reported.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

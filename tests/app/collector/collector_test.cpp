@@ -36,7 +36,7 @@ void expect_same_totals(const store::Store& a, const store::Store& b) {
     EXPECT_EQ(a.ranks()[i].events, b.ranks()[i].events);
     EXPECT_EQ(a.ranks()[i].dropped, b.ranks()[i].dropped);
     EXPECT_EQ(a.ranks()[i].finished, b.ranks()[i].finished);
-    EXPECT_EQ(a.ranks()[i].last_words, b.ranks()[i].last_words);
+    EXPECT_EQ(a.ranks()[i].exit_message, b.ranks()[i].exit_message);
   }
   const auto x = a.span_totals(), y = b.span_totals();
   ASSERT_EQ(x.size(), y.size());
@@ -99,7 +99,7 @@ TEST(Collector, AnEarlyALateAndARecordedViewOfARunAreTheSame) {
     EXPECT_EQ(late.steps().size(), 40U);
     EXPECT_EQ(late.name(1, 0), "gelu");
     EXPECT_NE(all_texts(late).find("a word"), std::string::npos);
-    EXPECT_EQ(late.ranks()[2].last_words, "rank 2 done");
+    EXPECT_EQ(late.ranks()[2].exit_message, "rank 2 done");
     collector.read([&](const store::Store& own) { expect_same_totals(own, late); });
   }
   store::RecordingInfo info;
@@ -198,8 +198,10 @@ TEST(Collector, AsksForTablesUntilTheyComeAndNotWithEveryMessage) {
   const auto hear = [&] {
     zmq::message_t message;
     while (control.recv(message, zmq::recv_flags::dontwait)) {
-      const wire::Decoded heard = wire::decode(message.data(), message.size(), wire::From::collector_control);
-      const auto* command = heard.message ? std::get_if<wire::RankCommand>(&heard.message->body) : nullptr;
+      const wire::Decoded decoded =
+          wire::decode(message.data(), message.size(), wire::From::collector_control);
+      const auto* command =
+          decoded.message ? std::get_if<wire::RankCommand>(&decoded.message->body) : nullptr;
       asked += command != nullptr && command->kind == wire::RankCommand::Kind::resend_tables;
     }
     return asked;

@@ -204,7 +204,7 @@ TEST_F(LocalAccess, WhatAKilledCollectorLeftIsTakenOverOrCleaned) {
   // Of a machine that shares the folder nothing is known: it stays.
   const std::string theirs = folder_ + "/shardscope/tcp-45731-0badcafe-1";
   fs::create_directory(theirs);
-  // A folder that is being made is not held yet; of one that nobody went on with only time tells.
+  // A folder that is being made is not held yet; one that was abandoned shows only by its age.
   const std::string young = folder_ + "/shardscope/new-1", old = folder_ + "/shardscope/new-2";
   fs::create_directory(young);
   fs::create_directory(old);
@@ -347,10 +347,10 @@ TEST_F(LocalAccess, WhatSomebodyDidIsRecordedWithWho) {
   // Complete, but not of all that was asked for.
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "shardscope";
   if (!fs::exists(program)) return;  // a build of some tests only
-  const std::string told = output_of(program.string() + " info " + path);
-  EXPECT_NE(told.find("complete\n"), std::string::npos) << told;
-  EXPECT_NE(told.find("lowered while the run went on"), std::string::npos) << told;
-  EXPECT_NE(told.find("by key 'anna' from 127.0.0.1"), std::string::npos) << told;
+  const std::string reported = output_of(program.string() + " info " + path);
+  EXPECT_NE(reported.find("complete\n"), std::string::npos) << reported;
+  EXPECT_NE(reported.find("lowered while the run went on"), std::string::npos) << reported;
+  EXPECT_NE(reported.find("by key 'anna' from 127.0.0.1"), std::string::npos) << reported;
   EXPECT_NE(output_of(program.string() + " summary " + path).find("by key 'anna'"), std::string::npos);
   EXPECT_NE(output_of(program.string() + " info --json " + path).find("\"detail_lowered\": true"),
             std::string::npos);
@@ -431,7 +431,7 @@ TEST(Handshakes, OnesThatEndedWithoutAWordAreCounted) {
   EXPECT_FALSE(h.disconnected(5));  // was let in
   h.accepted(6, 0);
   h.failed();
-  EXPECT_FALSE(h.disconnected(6));  // libzmq has told
+  EXPECT_FALSE(h.disconnected(6));  // libzmq has reported it
   // Two at a time, one of them let in: which one left is not known at once, but in the end.
   h.accepted(7, 1);
   h.accepted(8, 1);

@@ -93,7 +93,7 @@ TEST(Messages, ThatNoCorrectPeerSendsAreCountedByKindAndIgnored) {
   });
 }
 
-/// A viewer that says what it likes, and the collector that hears it.
+/// A viewer that sends any message, and the collector that receives it.
 struct RawViewer {
   RawViewer() { socket.connect(endpoints_of(collector.publish_endpoint()).view); }
   void send(const wire::Frame& frame) {

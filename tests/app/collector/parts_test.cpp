@@ -144,7 +144,7 @@ TEST(RankSession, EventsOfAReplacedProcessStayOnItsClock) {
   EXPECT_EQ(after.clock_offset_ns, -2'000);
   EXPECT_FALSE(rank.pending());
 
-  // A process that is heard before it has said hello is on no clock that is known.
+  // A process whose first message came before its hello is on no clock that is known.
   (void)rank.accept(header(7, 0), 1);
   EXPECT_FALSE(rank.clock_known());
   EXPECT_FALSE(rank.on_refinable_clock());
@@ -192,7 +192,7 @@ TEST(RankSession, DropsAreTakenFromTotalsSoALostMessageHidesNone) {
     return b;
   };
   rank.add(batch(0, 0, {10, 20}), 1);
-  rank.add(batch(10, 4, {15, 30}), 1);  // six more were told of in a message that did not come
+  rank.add(batch(10, 4, {15, 30}), 1);  // six more were reported in a message that did not come
   EXPECT_TRUE(rank.due(1.06, 0.05));
   EXPECT_FALSE(rank.due(1.02, 0.05));
   const store::Chunk chunk = rank.take_chunk();
@@ -228,7 +228,7 @@ TEST(RankSession, ABlockOfEventsIsWaitedWithNoLongerWhateverTheAgeOfChunks) {
 }
 
 TEST(CollectorPace, HurriesOnlyWhileSomebodyWouldNotice) {
-  const CollectorPace alone = pace_of(Watch::nobody, 2), watched = pace_of(Watch::somebody, 2);
+  const CollectorPace alone = pace_of(Watch::idle, 2), watched = pace_of(Watch::active, 2);
   EXPECT_LE(watched.chunk_age_s + watched.turn_s, 0.1)
       << "a live view is to follow within a tenth of a second";
   EXPECT_GE(alone.turn_s, 4 * watched.turn_s);
@@ -236,8 +236,8 @@ TEST(CollectorPace, HurriesOnlyWhileSomebodyWouldNotice) {
   EXPECT_EQ(watched.look_ms, 0) << "ranks look as often as a live view needs";
   EXPECT_GE(alone.look_ms, 200);
   EXPECT_LE(alone.chunk_age_s, 0.5) << "what a crash of the collector may lose";
-  EXPECT_GT(pace_of(Watch::somebody, 64).chunk_age_s, watched.chunk_age_s) << "many ranks: larger chunks";
-  EXPECT_LE(pace_of(Watch::somebody, 100'000).chunk_age_s, 0.5);
+  EXPECT_GT(pace_of(Watch::active, 64).chunk_age_s, watched.chunk_age_s) << "many ranks: larger chunks";
+  EXPECT_LE(pace_of(Watch::active, 100'000).chunk_age_s, 0.5);
 }
 
 /// Chunks of ranks by their next numbers, and what HeldChunks made of them.
@@ -373,7 +373,7 @@ TEST(SocketPoll, AsksASocketThatWasUsed) {
   w.wait(0);
   w.wait(0);  // both are at rest
   Waiting::send(w.to_a);
-  // Sending takes in what the descriptor tells of: from here on it is silent.
+  // Sending reads what the descriptor signals: from here on it is silent.
   (void)w.a.get(zmq::sockopt::events);
   w.poll.used(w.a_item);
   w.wait(0);
@@ -388,7 +388,7 @@ TEST(SocketPoll, WhoWasLeftOutIsAskedAfterwards) {
   Waiting::send(w.to_a);
   w.wait(0, w.a_item);
   EXPECT_FALSE(w.poll.readable(w.a_item));
-  EXPECT_TRUE(Waiting::receive(w.a)) << "one of two, without having been told";
+  EXPECT_TRUE(Waiting::receive(w.a)) << "one of two, without a signal";
   w.wait(0);
   EXPECT_TRUE(w.poll.readable(w.a_item));
 }

@@ -256,7 +256,7 @@ TEST(Pause, EndsWithTheLeaseWhenTheViewerFallsSilent) {
   run.command(Ask::pause);
   ASSERT_TRUE(run.wait_until([&] { return run.paused(); }));
   const std::uint64_t held = run.gate();
-  // Kept for more than two leases while the viewer is heard.
+  // Kept for more than two leases while the viewer sends heartbeats.
   const auto kept = Clock::now();
   ASSERT_FALSE(run.wait_until([&] { return run.gates[0]->passed() != held; }, 2500ms));
   EXPECT_GE(Clock::now() - kept, 2500ms);
@@ -340,6 +340,58 @@ TEST(Gates, ADifferenceNamesRanksAndGatesOnce) {
   EXPECT_FALSE(gates.add(2, other));
   EXPECT_FALSE(gates.add(0, std::vector<Event>{gate(4, GateKind::step, 1)}));
   EXPECT_TRUE(gates.add(1, std::vector<Event>{gate(4, GateKind::step, 2)}));
+}
+
+class GateDifference : public testing::Test {
+ protected:
+  using Event = instrumentation::Event;
+  auto pass(std::uint32_t rank, std::uint32_t number, std::uint32_t id,
+            GateKind kind = GateKind::pre_forward) {
+    return gates_.add(rank, std::vector<Event>{{.kind = instrumentation::EventKind::gate,
+                                                .code = static_cast<std::uint8_t>(kind),
+                                                .a = number,
+                                                .b = id}});
+  }
+  GateComparison gates_;
+};
+
+TEST_F(GateDifference, IsOneOfKindToo) {
+  EXPECT_FALSE(pass(0, 1, 7));
+  const auto difference = pass(1, 1, 7, GateKind::post_forward);
+  ASSERT_TRUE(difference);
+  EXPECT_EQ(difference->one.kind, GateKind::pre_forward);
+  EXPECT_EQ(difference->other.kind, GateKind::post_forward);
+}
+
+TEST_F(GateDifference, UpToTheGateTheyAreAlikeFromIsNone) {
+  EXPECT_FALSE(pass(0, 3, 7));
+  gates_.alike_from(3);
+  EXPECT_FALSE(pass(1, 3, 8)) << "what the pause has dealt with";
+  EXPECT_FALSE(pass(0, 4, 7));
+  EXPECT_TRUE(pass(1, 4, 8));
+  gates_.alike_from(3);
+  EXPECT_FALSE(pass(2, 4, 9)) << "told again for the same gate it begins nothing new";
+}
+
+TEST_F(GateDifference, ARankThatIsThousandsOfGatesBehindHidesNoneOfTheOthers) {
+  constexpr std::uint32_t kAhead = 1 + 4096;
+  EXPECT_FALSE(pass(0, kAhead, 7));
+  EXPECT_FALSE(pass(1, 1, 8)) << "nothing remembered to be compared with";
+  const auto difference = pass(2, kAhead, 9);
+  ASSERT_TRUE(difference);
+  EXPECT_EQ(difference->one.rank, 0U);
+}
+
+TEST(Pause, AChangeOfDetailTakesTheNoteOfARefusalAway) {
+  PauseCoordinator pauses(10);
+  pauses.set_world(2);
+  pauses.rank_up(0);
+  pauses.command(1, {}, 100);
+  ASSERT_NE(pauses.control(100).note, "");
+  wire::ViewCommand detail;
+  detail.kind = wire::ViewCommand::Kind::set_detail;
+  pauses.command(1, detail, 101);
+  EXPECT_EQ(pauses.control(101).note, "");
 }
 
 TEST(Pause, WithARankMissingItIsRefusedInWords) {

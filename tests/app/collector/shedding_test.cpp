@@ -80,7 +80,7 @@ TEST(Shedding, AChunkSaysHowManyAndWhere) {
   EXPECT_EQ(chunk.events.size(), kStepEvents - gone);
   EXPECT_EQ(chunk.missing_begin_ns, kStep + kEvery);
   EXPECT_LT(chunk.missing_end_ns, kStep + static_cast<std::int64_t>(kStepEvents) * kEvery);
-  EXPECT_EQ(rank.take_chunk().shed_before, 0U) << "told once";
+  EXPECT_EQ(rank.take_chunk().shed_before, 0U) << "reported once";
 }
 
 TEST(Shedding, WhatARecorderThatStandsStillCannotTakeIsShedAndCounted) {

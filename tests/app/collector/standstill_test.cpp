@@ -1,5 +1,5 @@
 // Connections that are cut with messages on their way, and a collector that stands still: what ranks hold is
-// not lost, and is not told twice.
+// not lost, and is not reported twice.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -83,7 +83,7 @@ TEST(Standstill, WhatAConnectionTookWithItIsSentAgain) {
   std::uint32_t steps = 1;
   constexpr std::size_t kKernelBytes = 64U << 10;  // of many messages
   for (int round = 0; round < 3; ++round) {
-    // Nothing is taken in beyond intake_bytes: the queues fill, and then the connection. Not for a second:
+    // Nothing is received beyond intake_bytes: the queues fill, and then the connection. Not for a second:
     // the collector would begin to shed.
     auto hold = std::make_unique<IntakeHold>(collector);
     const std::vector<int> connections = connections_to(collector.publish_endpoint());

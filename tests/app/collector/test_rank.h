@@ -105,7 +105,7 @@ class Rank {
     link->push(std::move(events), dropped, begin, t, 25);
     link->pump();
   }
-  /// Until the collector has taken all of it. Before it has been heard of, drain() gives up soon.
+  /// Until the collector has received all of it. Before it has answered, drain() returns soon.
   void settle() {
     EXPECT_TRUE(until([&] { return link->collector_alive(); }));
     static_cast<void>(link->drain(10));

@@ -39,7 +39,7 @@ class Hop {
     // Nothing is taken before the connection is there.
     first_.another_process(1);
     first_.clock.same_clock();
-    hear(first_, 1, kBegin_s);
+    first_message(first_, 1, kBegin_s);
     EXPECT_TRUE(eventually([&] {
       upstream_.pump(kBegin_s);
       return upstream_.sent();
@@ -48,14 +48,14 @@ class Hop {
   }
   [[nodiscard]] Upstream& upstream() noexcept { return upstream_; }
 
-  /// A process of a rank is heard for the first time and says one thing.
-  void hear(RankSession& rank, std::uint64_t process, double now_s) {
+  /// The first message of a process of a rank.
+  void first_message(RankSession& rank, std::uint64_t process, double now_s) {
     wire::Message message;
     message.header.rank = rank.row.rank;
     message.header.incarnation = process;
     message.header.run_id = "collector-test";
     message.body = wire::Tables{tables_of(rank.row.rank, kWorld)};
-    rank.first_heard_s = now_s;
+    rank.first_message_s = now_s;
     upstream_.published(rank, message, 0);
   }
 
@@ -81,7 +81,7 @@ class Hop {
     upstream_.published(rank, message, 0);
   }
 
-  /// By process, the offset that the next `count` batches of events are told with.
+  /// By process, the offset that the next `count` batches of events have.
   std::vector<std::pair<std::uint64_t, std::int64_t>> offsets(std::size_t count) {
     std::vector<std::pair<std::uint64_t, std::int64_t>> out;
     zmq::message_t message;
@@ -119,7 +119,7 @@ class Hop {
 TEST(Upstream, ReplacedProcessesWaitForTheirClocksSideBySide) {
   Hop hop("side");
   RankSession rank(0);
-  for (const std::uint64_t process : {11U, 12U, 13U, 14U}) hop.hear(rank, process, kBegin_s);
+  for (const std::uint64_t process : {11U, 12U, 13U, 14U}) hop.first_message(rank, process, kBegin_s);
   hop.upstream().pump(kBegin_s);
   hop.upstream().pump(kBegin_s + kAlmost_s);
   EXPECT_FALSE(hop.upstream().sent()) << "a clock may still become known";
@@ -128,13 +128,13 @@ TEST(Upstream, ReplacedProcessesWaitForTheirClocksSideBySide) {
   EXPECT_EQ(hop.arrived(4), (std::vector<std::uint64_t>{11, 12, 13, 14}));
 }
 
-TEST(Upstream, AWaitBeginsWhenAProcessIsHeardNotWhenItsTurnComes) {
+TEST(Upstream, AWaitBeginsWithTheFirstMessageOfAProcess) {
   Hop hop("heard");
   RankSession rank(0);
-  hop.hear(rank, 11, kBegin_s);
-  hop.hear(rank, 12, kBegin_s + 1);
+  hop.first_message(rank, 11, kBegin_s);
+  hop.first_message(rank, 12, kBegin_s + 1);
   hop.upstream().pump(kBegin_s + 1 + kAlmost_s);
-  EXPECT_FALSE(hop.upstream().sent()) << "the second was heard a second later";
+  EXPECT_FALSE(hop.upstream().sent()) << "the second came a second later";
   hop.upstream().pump(kBegin_s + 1 + RankSession::kClockWait_s);
   EXPECT_TRUE(hop.upstream().sent());
   EXPECT_EQ(hop.arrived(2), (std::vector<std::uint64_t>{11, 12}));
@@ -144,12 +144,12 @@ TEST(Upstream, AWaitBeginsWhenAProcessIsHeardNotWhenItsTurnComes) {
 TEST(Upstream, AReplacedProcessDoesNotComeAfterItsHeirBecauseAnotherRankWaits) {
   Hop hop("order");
   RankSession unknown(0), known(1);
-  hop.hear(unknown, 11, kBegin_s);
-  hop.hear(unknown, 12, kBegin_s);
+  hop.first_message(unknown, 11, kBegin_s);
+  hop.first_message(unknown, 12, kBegin_s);
   for (const std::uint64_t process : {21U, 22U}) {
     hop.another_process(known, process);
     known.clock.same_clock();
-    hop.hear(known, process, kBegin_s);
+    hop.first_message(known, process, kBegin_s);
   }
   hop.upstream().pump(kBegin_s);
   hop.upstream().pump(kBegin_s + RankSession::kClockWait_s);
@@ -163,7 +163,7 @@ void compare(ClockEstimator& clock, std::int64_t offset) {
 }
 
 /// Its heir may run on another host, whose clock says something else.
-TEST(Upstream, AReplacedProcessIsToldOnItsOwnClock) {
+TEST(Upstream, AReplacedProcessIsConvertedWithItsOwnClock) {
   Hop hop("clocks");
   RankSession rank(0);
   hop.another_process(rank, 11);
@@ -179,8 +179,8 @@ TEST(Upstream, AReplacedProcessIsToldOnItsOwnClock) {
   hop.another_process(rank, 13);
   compare(rank.clock, 5'000);
   hop.upstream().pump(kBegin_s + RankSession::kClockWait_s);
-  using Told = std::vector<std::pair<std::uint64_t, std::int64_t>>;
-  EXPECT_EQ(hop.offsets(4), (Told{{11, 7'000}, {11, 7'000}, {12, -400}, {13, 5'000}}));
+  using Offsets = std::vector<std::pair<std::uint64_t, std::int64_t>>;
+  EXPECT_EQ(hop.offsets(4), (Offsets{{11, 7'000}, {11, 7'000}, {12, -400}, {13, 5'000}}));
 }
 
 }  // namespace

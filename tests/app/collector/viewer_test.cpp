@@ -122,7 +122,7 @@ TEST(Viewer, AMessageIsOfTheRankThatSentIt) {
   EXPECT_EQ(said()->severity, Severity::warning);
 }
 
-TEST(Viewer, IsToldThatARunIsOverWhoseRankWasKilled) {
+TEST(Viewer, SeesTheEndOfARunWhoseRankWasKilled) {
   Collector collector(local());
   Viewer viewer(collector.view_endpoint());
   store::Store store;

@@ -19,10 +19,11 @@ namespace {
 namespace ev = shardscope::instrumentation;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-/// Rank 0 is heard for two seconds, in which its clock loses 30 µs of the collector's; rank 1 only once.
+/// Rank 0 sends for two seconds, in which its clock loses 30 µs of the collector's; rank 1 only once.
 store::Store two_ranks() {
   store::Store store;
-  const auto heard = [&](std::uint32_t rank, std::uint64_t sequence, std::int64_t at, std::int64_t offset) {
+  const auto received = [&](std::uint32_t rank, std::uint64_t sequence, std::int64_t at,
+                            std::int64_t offset) {
     store::Chunk chunk;
     chunk.rank = rank;
     chunk.sequence = sequence;
@@ -35,9 +36,9 @@ store::Store two_ranks() {
         {tick(at + 100), ev::EventKind::step_end, ev::StreamId::host, 0, step, ev::kNoId, ev::kNoId, 0, 0}};
     store.ingest(chunk);
   };
-  heard(0, 0, kSecond, 1'000'000);
-  heard(1, 0, kSecond, -7'000);
-  heard(0, 1, 3 * kSecond - 30'000, 1'030'000);
+  received(0, 0, kSecond, 1'000'000);
+  received(1, 0, kSecond, -7'000);
+  received(0, 1, 3 * kSecond - 30'000, 1'030'000);
   return store;
 }
 

@@ -54,10 +54,10 @@ TEST(Report, NamesWaitsThatAreForNoModuleAndSpansWithoutAnEnd) {
       event(700'000, EventKind::module_begin, 0, 0),
   });
   const std::string page = html_report(store, analysis::summarize(store), {});
-  EXPECT_THAT(page, testing::HasSubstr("<title>(root) waits for gather 6: 100 µs</title>"));
+  EXPECT_THAT(page, testing::HasSubstr("<title>model waits for gather 6: 100 µs</title>"));
   EXPECT_THAT(page, testing::HasSubstr("<title>wait for gather 7 of persistent parameters: 100 µs</title>"));
   EXPECT_THAT(page, testing::HasSubstr("<title>wait for data: 100 µs</title>"));
-  EXPECT_THAT(page, testing::HasSubstr("<title>(root) forward: not ended, 300 µs up to the last event ("));
+  EXPECT_THAT(page, testing::HasSubstr("<title>model forward: not ended, 300 µs up to the last event ("));
   EXPECT_THAT(page, testing::Not(testing::HasSubstr("4294967295")));
 }
 

@@ -93,10 +93,10 @@ TEST_F(NcclModel, MemoryOutsideTheRuntimeIsACurve) {
   EXPECT_TRUE(app_.run->index().outside(1).empty());
 }
 
-/// What the Inspector says of a rank that was heard so often, every two seconds.
-std::string drift_shown(int heard) {
+/// What the Inspector shows of a rank that sent so many chunks, every two seconds.
+std::string drift_shown(int received) {
   store::Store store;
-  for (int i = 0; i < heard; ++i) {
+  for (int i = 0; i < received; ++i) {
     store::ChunkBuilder builder(0, static_cast<std::uint64_t>(i));
     builder.chunk.clock_offset_ns = 1'000'000 + i * 30'000;
     builder.chunk.clock_residual_ns = 2'500;

@@ -145,7 +145,10 @@ def main():
         window.key("e")
         state = window.until(lambda s: s["control"]["paused"] and s["control"]["gate"] == gate + 1, "E steps to the next event")
         gate = state["control"]["gate"]
-        window.key("n")  # the rest of this step: many gates, to just before the next one begins
+        window.key("n")  # the rest of this step, of which there may be one gate left
+        state = window.until(lambda s: s["control"]["paused"] and s["control"]["gate"] > gate, "N goes to the end of the step")
+        gate = state["control"]["gate"]
+        window.key("n")  # a whole step: many gates, to just before the next one begins
         window.until(lambda s: s["control"]["paused"] and s["control"]["gate"] > gate + 5, "N steps to the next step")
         window.key("space")
         window.until(lambda s: not s["control"]["paused"], "Space resumes the run")

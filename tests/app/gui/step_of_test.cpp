@@ -1,10 +1,13 @@
 // Which step a time belongs to, and that all that name one at the cursor name the same.
 #include "app/gui/model/step_of.h"
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "app/gui/model/rank_pace.h"
 #include "app/gui/model/state_dump.h"
+#include "tests/app/analysis/run_builder.h"
 #include "tests/app/gui/model_fixture.h"
 
 namespace shardscope::gui {
@@ -58,6 +61,34 @@ TEST_F(Model, RankLabelsAndTopBarSpeakOfTheStepUnderTheCursor) {
   }
   app_.cursor_ns.reset();  // the end
   EXPECT_EQ(rank_pace(app_, 0).step, steps.back().step);
+}
+
+TEST(RankPace, TheSlowOneOfTwoRanksIsAStraggler) {
+  using namespace test;
+  const auto stragglers = [](std::vector<std::int64_t> compute_ns) {
+    RunBuilder run(static_cast<std::uint32_t>(compute_ns.size()));
+    for (std::uint32_t rank = 0; rank < compute_ns.size(); ++rank) {
+      run.span(rank, 0, 1000, EventKind::step_begin, StreamId::host, 0);
+      if (compute_ns[rank] > 0)
+        run.span(rank, 100, 100 + compute_ns[rank], EventKind::module_begin, StreamId::compute, 1);
+    }
+    AppState app;
+    app.run = std::make_unique<Session>(std::move(run.build()));
+    app.run->settle();
+    std::vector<std::uint32_t> found;
+    for (std::uint32_t rank = 0; rank < compute_ns.size(); ++rank) {
+      EXPECT_EQ(rank_pace(app, rank).busy_ns, compute_ns[rank]);
+      if (rank_pace(app, rank).straggler) found.push_back(rank);
+    }
+    return found;
+  };
+  using Ranks = std::vector<std::uint32_t>;
+  EXPECT_EQ(stragglers({300, 600}), Ranks{1}) << "of a median of 450";
+  EXPECT_EQ(stragglers({300, 400}), Ranks{});
+  EXPECT_EQ(stragglers({400, 400, 500}), Ranks{2}) << "exactly 1.25 times";
+  EXPECT_EQ(stragglers({400, 400, 499}), Ranks{});
+  EXPECT_EQ(stragglers({600}), Ranks{}) << "nobody beside it";
+  EXPECT_EQ(stragglers({0, 0}), Ranks{});
 }
 
 }  // namespace

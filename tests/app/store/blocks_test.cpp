@@ -74,7 +74,7 @@ TEST(Blocks, MayOverlapInTime) {
   expect_same_states(stores.whole, stores.sealed, 5, 60);
 }
 
-TEST(Blocks, ARankHeardOfLateMovesNothing) {
+TEST(Blocks, ARankThatArrivesLateMovesNothing) {
   SyntheticRun run = make_synthetic_run({.world = 2, .steps = 8, .chunk_events = 150});
   std::stable_partition(run.chunks.begin(), run.chunks.end(), [](const Chunk& c) { return c.rank != 0; });
   StorePair stores(500);
@@ -250,7 +250,8 @@ TEST(Cache, KeepsWhatIsLookedAtAndWhatCameLast) {
   EXPECT_EQ(cache.bytes(), 0U);
 }
 
-/// Each is told by what lies between it and the one before: a sum of two that can be may be one that cannot.
+/// Each is checked by what lies between it and the one before: a sum of two that can be may be one that
+/// cannot.
 TEST(Blocks, StatusesSinceTimesThatCannotBeAreRefused) {
   const auto read = [](std::int64_t first, std::int64_t later) {
     std::vector<std::byte> bytes;

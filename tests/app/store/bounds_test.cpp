@@ -1,5 +1,5 @@
 // A live run without an end: what a store takes does not grow, what it keeps is answered exactly, and what it
-// let go is said to be.
+// evicted is said to be.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,15 +43,15 @@ TEST(Bounds, WhatAStoreTakesDoesNotGrowWithTheRun) {
       }
       return most;
     };
-    const std::size_t early = feed(5);  // each bound has let go of something by then
+    const std::size_t early = feed(5);  // each bound has evicted something by then
     const std::uint64_t events = store.event_count();
-    EXPECT_GT(store.let_go().events, 0U);
-    EXPECT_GT(store.let_go().steps, 0U);
+    EXPECT_GT(store.evicted().events, 0U);
+    EXPECT_GT(store.evicted().steps, 0U);
     const std::size_t late = feed(45);
     EXPECT_EQ(store.event_count(), 10 * events);
     EXPECT_LE(late, early + early / 8) << "ten times the events";
     EXPECT_LE(store.steps().size(), 64U);
-    EXPECT_EQ(store.steps().size() + store.let_go().steps, 50U * EndlessRun::kSteps);
+    EXPECT_EQ(store.steps().size() + store.evicted().steps, 50U * EndlessRun::kSteps);
     EXPECT_EQ(store.steps().back().step, 50U * EndlessRun::kSteps - 1);
   }
 }
@@ -65,10 +65,10 @@ TEST(Bounds, WithoutThemItGrows) {
   const std::size_t early = held(store);
   for (int i = 0; i < 30; ++i) run.again([&](const Chunk& chunk) { store.ingest(chunk); });
   EXPECT_GT(held(store), 2 * early);
-  EXPECT_EQ(store.let_go().events, 0U);
+  EXPECT_EQ(store.evicted().events, 0U);
 }
 
-/// Spilled and not let go: nothing is different but where it lies.
+/// Spilled and not evicted: nothing is different but where it lies.
 TEST(Bounds, WhatIsSpilledIsAnsweredAsBefore) {
   EndlessRun run(2);
   Store spilling = bounded({.packed_bytes = 64 << 10}, run.run());
@@ -80,7 +80,7 @@ TEST(Bounds, WhatIsSpilledIsAnsweredAsBefore) {
     });
   }
   EXPECT_LT(held(spilling), held(whole));
-  EXPECT_EQ(spilling.let_go().events, 0U);
+  EXPECT_EQ(spilling.evicted().events, 0U);
   expect_same_tables(whole, spilling);
   expect_same_lanes(whole, spilling, 1, 1);
   expect_same_states(whole, spilling, 2, 8);
@@ -88,9 +88,9 @@ TEST(Bounds, WhatIsSpilledIsAnsweredAsBefore) {
   EXPECT_TRUE(spilling.problems().empty());
 }
 
-class LetGo : public testing::Test {
+class Evicted : public testing::Test {
  protected:
-  LetGo() {
+  Evicted() {
     for (Store* store : {&bounded_, &whole_}) store->seal_after(1024);
     for (int i = 0; i < 24; ++i) {
       run_.again([&](Chunk& chunk) {
@@ -116,9 +116,9 @@ class LetGo : public testing::Test {
   std::uint32_t lowered_rank_ = 0;
 };
 
-TEST_F(LetGo, SumsTotalsAndPeaksAreThoseOfTheWholeRun) {
-  ASSERT_GT(bounded_.let_go().events, 0U);
-  ASSERT_LT(bounded_.let_go().events, bounded_.event_count());
+TEST_F(Evicted, SumsTotalsAndPeaksAreThoseOfTheWholeRun) {
+  ASSERT_GT(bounded_.evicted().events, 0U);
+  ASSERT_LT(bounded_.evicted().events, bounded_.event_count());
   EXPECT_EQ(bounded_.event_count(), whole_.event_count());
   EXPECT_EQ(bounded_.end_ns(), whole_.end_ns());
   EXPECT_EQ(bounded_.dropped_count(), 0U);
@@ -138,23 +138,23 @@ TEST_F(LetGo, SumsTotalsAndPeaksAreThoseOfTheWholeRun) {
   }
 }
 
-TEST_F(LetGo, EachRankHasOneGapThere) {
+TEST_F(Evicted, EachRankHasOneGapThere) {
   ASSERT_EQ(bounded_.gaps().size(), 2U);
   std::uint64_t events = 0;
   std::int64_t until = 0;
   for (const Gap& gap : bounded_.gaps()) {
-    EXPECT_TRUE(gap.let_go);
+    EXPECT_TRUE(gap.evicted);
     EXPECT_LT(gap.begin_ns, bounded_.end_ns() / 100) << "from the rank's first event on";
     events += gap.events;
     until = std::max(until, gap.end_ns);
-    EXPECT_NE(what_is_missing(gap).find("let go"), std::string::npos);
+    EXPECT_NE(what_is_missing(gap).find("evicted"), std::string::npos);
   }
-  EXPECT_EQ(events, bounded_.let_go().events);
-  EXPECT_EQ(until, bounded_.let_go().until_ns);
+  EXPECT_EQ(events, bounded_.evicted().events);
+  EXPECT_EQ(until, bounded_.evicted().until_ns);
 }
 
-TEST_F(LetGo, WhatIsKeptIsAnsweredExactly) {
-  const std::int64_t from = bounded_.let_go().until_ns;
+TEST_F(Evicted, WhatIsKeptIsAnsweredExactly) {
+  const std::int64_t from = bounded_.evicted().until_ns;
   const std::int64_t length = bounded_.end_ns() - from;
   ASSERT_GT(length, 0);
   std::mt19937_64 random(4);
@@ -193,12 +193,12 @@ double busy(const Store& store, LaneId lane, std::uint8_t depth, std::int64_t be
                          [](double sum, const Density& column) { return sum + column.busy; });
 }
 
-TEST_F(LetGo, LevelsOfDetailReachOverTheWholeRun) {
-  const std::int64_t end = whole_.end_ns(), gone = bounded_.let_go().until_ns;
+TEST_F(Evicted, LevelsOfDetailReachOverTheWholeRun) {
+  const std::int64_t end = whole_.end_ns(), gone = bounded_.evicted().until_ns;
   for (const LaneId lane : whole_.lanes()) {
     for (std::uint8_t d = 0; d < whole_.depth_count(lane); ++d) {
       EXPECT_NEAR(busy(whole_, lane, d, 0, end), busy(bounded_, lane, d, 0, end), 2) << int{d};
-      // Within what was let go: by the levels of all of the row.
+      // Within what was evicted: by the levels of all of the row.
       EXPECT_NEAR(busy(whole_, lane, d, 0, gone / 2), busy(bounded_, lane, d, 0, gone / 2), 4) << int{d};
       // In what is kept: as finely as before.
       EXPECT_NEAR(busy(whole_, lane, d, gone + 1, end), busy(bounded_, lane, d, gone + 1, end), 2) << int{d};
@@ -238,14 +238,14 @@ TEST(SpillFile, GivesBackWhatWasPutAndForgetsWhatWasDropped) {
 TEST(Bounds, HoldWithoutADisk) {
   ASSERT_EQ(setenv("TMPDIR", "/no/such/folder", 1), 0);
   EndlessRun run(1);
-  // What would be spilled is let go; nothing else asks for it.
+  // What would be spilled is evicted; nothing else asks for it.
   Store store = bounded({.packed_bytes = 128 << 10, .steps = 64}, run.run());
   ASSERT_EQ(unsetenv("TMPDIR"), 0);
   for (int i = 0; i < 20; ++i) run.again([&](const Chunk& chunk) { store.ingest(chunk); });
   const std::size_t early = held(store);
   for (int i = 0; i < 60; ++i) run.again([&](const Chunk& chunk) { store.ingest(chunk); });
   EXPECT_LE(held(store), early + early / 8);
-  EXPECT_GT(store.let_go().events, 0U);
+  EXPECT_GT(store.evicted().events, 0U);
   EXPECT_TRUE(store.problems().empty());
 }
 

@@ -1,4 +1,4 @@
-// The drift that the offsets of chunks tell, and its bound.
+// The drift that follows from the offsets of chunks, and its bound.
 #include "app/store/clock_drift.h"
 
 #include <gtest/gtest.h>

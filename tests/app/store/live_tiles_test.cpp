@@ -61,7 +61,7 @@ TEST(LiveRun, DrawsAViewOfDozensOfBlocksFromTiles) {
   EXPECT_TRUE(alike(seen(live.whole, wide), seen(live.sealed, wide), kCountedMore));
 }
 
-/// What is drawn from must not be let go while other blocks are read for the same view.
+/// What is drawn from must not be evicted while other blocks are read for the same view.
 TEST(LiveRun, IsDrawnRightThroughACacheThatHoldsNextToNothing) {
   const SyntheticRun run = long_run(2);
   StorePair live(1024);

@@ -65,7 +65,7 @@ inline Store odd_ends() {
     row.finished = rank == 0;
     row.exit_code = rank == 0 ? 1 : 128 + 9;
     row.events = chunk.events.size();
-    if (rank == 0) row.last_words = "rank 0 failed: rank 1 ended (killed, crashed or left early)";
+    if (rank == 0) row.exit_message = "rank 0 failed: rank 1 ended (killed, crashed or left early)";
     store.set_rank(row);
   }
   return store;

@@ -62,7 +62,7 @@ class Page(unittest.TestCase):
             self.assertEqual(page.row_crc(*values), crc)
             rows += 1
         for *values, crc in self.sql.execute(
-                "SELECT rank, host, pid, connected, finished, exit_code, last_words, events, dropped, lost_messages, "
+                "SELECT rank, host, pid, connected, finished, exit_code, exit_message, events, dropped, lost_messages, "
                 "clock_offset_ns, clock_residual_ns, gate_number, gate_kind, gate_id, holding, crc FROM ranks"):
             self.assertEqual(page.row_crc(*values), crc)
             rows += 1

@@ -148,9 +148,9 @@ TEST_F(RecordingTest, BlocksAnswerLikeAStoreThatKeepsEverything) {
   EXPECT_LT(each, 0.8);
 }
 
-/// The recorder counts ends without a begin while it seals blocks; what is behind the last block is counted
+/// The recorder counts unmatched span ends while it seals blocks; what is behind the last block is counted
 /// when it is read.
-TEST_F(RecordingTest, EndsWithoutABeginAreTold) {
+TEST_F(RecordingTest, UnmatchedEndsAreCounted) {
   SyntheticRun run = make_synthetic_run({.world = 2, .steps = 40, .layers = 1});
   std::uint64_t taken = 0;
   for (Chunk& chunk : run.chunks) {
@@ -160,7 +160,7 @@ TEST_F(RecordingTest, EndsWithoutABeginAreTold) {
   }
   ASSERT_GT(taken, 10U);
   const Store read = open_recording(write("ends.zscope", run), nullptr);
-  const auto ends = read.unbegun_ends();
+  const auto ends = read.unmatched_ends();
   ASSERT_TRUE(ends);
   ASSERT_EQ(ends->size(), 1U);
   EXPECT_EQ((*ends)[0].rank, 1U);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -440,6 +441,8 @@ TEST_F(RecordingTest, WrongFilesAreRefusedInWords) {
   EXPECT_NE(refusal(folder_.string()).find("is a folder"), std::string::npos);
   std::ofstream(file("empty.zscope")).close();
   EXPECT_NE(refusal(file("empty.zscope")).find("is empty"), std::string::npos);
+  ASSERT_EQ(mkfifo(file("pipe.zscope").c_str(), 0600), 0);
+  EXPECT_NE(refusal(file("pipe.zscope")).find("is a pipe"), std::string::npos) << "and it was not waited for";
   std::ofstream(file("text.zscope")) << "this is not a recording, it is a text file";
   EXPECT_NE(refusal(file("text.zscope")).find("not a Shardscope recording"), std::string::npos);
 

@@ -127,7 +127,7 @@ int record_on_a_small_disk(const std::string& folder, const SyntheticRun& run) {
     says_why = says_why || (why && problem.find(lacking) != std::string::npos);
     // A rank's count is ahead of the chunks; nothing else is wrong, the log least of all.
     says_more =
-        says_more || (!why && problem.find(" that were taken in are not in the file") == std::string::npos);
+        says_more || (!why && problem.find(" that were received are not in the file") == std::string::npos);
     std::fprintf(stderr, "%s\n", problem.c_str());
   }
   return says_why && !says_more ? 7 : 4;

@@ -1,4 +1,4 @@
-// Problems of a recording: all are counted, the first are told.
+// Problems of a recording: all are counted, the first are named.
 #include "app/store/recording_problems.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ TEST(Problems, BeyondThoseListedAreCounted) {
   EXPECT_EQ(listed.back(), "and 7 more");
 }
 
-TEST(Problems, WhatIsLookedForAgainIsNotToldTwice) {
+TEST(Problems, WhatIsFoundAgainIsNotReportedTwice) {
   std::vector<std::string> listed;
   Problems problems(listed);
   EXPECT_TRUE(problems.none());

@@ -31,9 +31,9 @@ void expect_opens(int version, std::uint32_t steps, std::uint32_t world = 2) {
   EXPECT_EQ(read.event_count(), now.event_count());
   expect_same_run(read, now);
   expect_same_states(now, read, 3, 30);
-  // Blocks of that time do not count ends without a beginning; where they are made from the events it is
+  // Blocks of that time do not count unmatched span ends; where they are made from the events it is
   // known.
-  EXPECT_EQ(read.unbegun_ends().has_value(), version < 3);
+  EXPECT_EQ(read.unmatched_ends().has_value(), version < 3);
 }
 
 TEST_F(RecordingTest, AFileOfVersion1Opens) { expect_opens(1, 1); }

@@ -38,7 +38,7 @@ std::vector<RowView> views_of(const Store& store, std::uint64_t seed) {
   return out;
 }
 
-TEST(RowPictures, AreToldApart) {
+TEST(RowPictures, AreDistinguished) {
   const Store store = sealed_store(make_synthetic_run({.world = 1, .steps = 4}), 1000);
   const RowView view{{0, ev::StreamId::compute}, 5, 0, store.end_ns(), kColumns};
   const RowPicture picture = seen(store, view);
@@ -182,9 +182,10 @@ TEST(ManyBlocks, TheNumberOfSpansInViewIsAboutRight) {
         const auto [begin, end] = window.next();
         std::size_t within = 0;
         store.for_each_span(lane, d, begin, end, [&](const Span& span) { within += span.begin_ns >= begin; });
-        const auto told = static_cast<double>(store.span_count(lane, d, begin, end));
+        const auto reported = static_cast<double>(store.span_count(lane, d, begin, end));
         const auto exact = static_cast<double>(within);
-        EXPECT_NEAR(told, exact, 0.06 * exact + 0.005 * all + 8) << int{d} << " " << begin << " to " << end;
+        EXPECT_NEAR(reported, exact, 0.06 * exact + 0.005 * all + 8)
+            << int{d} << " " << begin << " to " << end;
       }
     }
   }

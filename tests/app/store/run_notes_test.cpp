@@ -68,16 +68,16 @@ TEST(MessageList, ForgetsTheOldestInfosFirstAndSaysHowMany) {
     list.add({.at_ns = at, .severity = ev::Severity::info, .text = "step " + std::to_string(i)});
   }
   std::size_t bytes = 0;
-  std::uint64_t told = 0;
+  std::uint64_t reported = 0;
   for (const Message& message : list.messages()) {
     bytes += sizeof message + message.text.size();
-    told += message.stands_for;
+    reported += message.stands_for;
   }
   EXPECT_LE(bytes, kBytes);
-  EXPECT_EQ(told + list.messages().size() - 1, kTexts + 1);  // the one that says so is not one of them
+  EXPECT_EQ(reported + list.messages().size() - 1, kTexts + 1);  // the one that says so is not one of them
   EXPECT_EQ(list.messages().front().text, "rank 3 is gone");
   EXPECT_EQ(list.messages().back().text, "step " + std::to_string(kTexts - 1));
-  EXPECT_THAT(list.messages()[1].text, testing::StartsWith(std::to_string(told) + " texts"));
+  EXPECT_THAT(list.messages()[1].text, testing::StartsWith(std::to_string(reported) + " texts"));
   EXPECT_EQ(list.messages()[1].severity, ev::Severity::warning);
 }
 

@@ -171,7 +171,7 @@ struct End {
   std::int64_t last_us = 0;
   bool finished = true;
   std::int32_t exit_code = 0;
-  std::string last_words;
+  std::string exit_message;
 };
 
 std::string blamed(const std::vector<End>& ends) {
@@ -184,7 +184,7 @@ std::string blamed(const std::vector<End>& ends) {
     row.rank = rank;
     row.finished = ends[rank].finished;
     row.exit_code = ends[rank].exit_code;
-    row.last_words = ends[rank].last_words;
+    row.exit_message = ends[rank].exit_message;
     row.events = 2;
     store.set_rank(row);
   }
@@ -234,7 +234,7 @@ TEST(FirstFailure, OfOneRankIsKnownWhereTheCollectorSaysThatItIsGone) {
 
 TEST(FirstFailure, MarksSayWhatIsKnown) {
   RankEnd end{
-      .rank = 0, .how = RankEnd::How::killed, .exit_code = 137, .at_ns = 1'234'000'000, .last_words = {}};
+      .rank = 0, .how = RankEnd::How::killed, .exit_code = 137, .at_ns = 1'234'000'000, .exit_message = {}};
   EXPECT_EQ(mark_of(end), "rank ended here (killed by signal 9 (SIGKILL))");
   end.how = RankEnd::How::silent;
   EXPECT_EQ(mark_of(end), "no events after 1.234 s");

@@ -223,7 +223,7 @@ TEST(Steps, AreNotMadeNorMadeLongerByValuesThatComeBeforeThem) {
                    .number(710, EventKind::learning_rate, 4, 0.5)
                    .host(720, EventKind::step_end, 4)
                    .number(730, EventKind::learning_rate, 5, 0.125)
-                   // The begin of this one was lost: it begins with what is heard of it first.
+                   // The begin of this one was lost: it begins with its first event.
                    .number(800, EventKind::loss, 6, 2)
                    .number(810, EventKind::loss, 6, 4)
                    .host(820, EventKind::step_end, 6)
@@ -233,7 +233,7 @@ TEST(Steps, AreNotMadeNorMadeLongerByValuesThatComeBeforeThem) {
   EXPECT_EQ(store.steps()[1].end_ns, 620);
   EXPECT_EQ(store.steps()[1].learning_rate, 0.5);
   EXPECT_EQ(store.steps()[1].loss_scale, 8);
-  EXPECT_TRUE(std::isnan(store.steps()[1].clip_factor)) << "not told is not whole";
+  EXPECT_TRUE(std::isnan(store.steps()[1].clip_factor)) << "missing is not 1";
   EXPECT_EQ(store.steps()[2].step, 6U);
   EXPECT_EQ(store.steps()[2].begin_ns, 700);
   EXPECT_EQ(store.steps()[2].loss, 3);
@@ -250,7 +250,7 @@ TEST(Clocks, OffsetsBringRanksTogether) {
   EXPECT_EQ(skewed.ranks()[3].clock_offset_ns, -15'000'000'000);
 }
 
-TEST(Clocks, ARankHeardOfLateKeepsItsEarlierTimes) {
+TEST(Clocks, ARankThatArrivesLateKeepsItsEarlierTimes) {
   // Rank 0 is known by its tables when rank 1's later events set the origin.
   Store store;
   RankRow known;
@@ -347,7 +347,7 @@ TEST(Totals, AreThoseOfAStoreThatKeepsEverything) {
       chunk.dropped_before = 60;
     }
   }
-  // Rank 0 is heard of last, and first in time: the origin moves while there are totals already.
+  // Rank 0 arrives last, and is first in time: the origin moves while there are totals already.
   std::stable_partition(run.chunks.begin(), run.chunks.end(), [](const Chunk& c) { return c.rank != 0; });
   Store whole;
   Store totals(Keep::totals);

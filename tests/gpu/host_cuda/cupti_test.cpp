@@ -138,12 +138,12 @@ TEST_F(HostCuptiTest, WithoutBuffersEveryRecordIsThereOrCounted) {
   go.count_down();
   finish();
   const auto all = events();
-  const Known told = known(all);
+  const Known traced = known(all);
   // And those of finish()'s wait for the streams, and of stamps that were asked for meanwhile.
-  EXPECT_GE(told.records + told.dropped, 3 * (kLaunches + 1));
-  EXPECT_LE(told.records + told.dropped, 3 * (kLaunches + 1) + 1000);
-  EXPECT_GT(told.dropped, 0);
-  EXPECT_LT(told.dropped, 4 * kMore);
+  EXPECT_GE(traced.records + traced.dropped, 3 * (kLaunches + 1));
+  EXPECT_LE(traced.records + traced.dropped, 3 * (kLaunches + 1) + 1000);
+  EXPECT_GT(traced.dropped, 0);
+  EXPECT_LT(traced.dropped, 4 * kMore);
   // Buffers come back: what follows is complete again.
   small(100);
   finish();
@@ -214,7 +214,7 @@ TEST_F(HostCuptiTest, EachThreadsWorkHasItsOwners) {
   check(StreamId::gpu_gather, GpuOwner::collective, 5000);
 }
 
-TEST_F(HostCuptiTest, WaitsAndMemoryOfTheDriverAreTold) {
+TEST_F(HostCuptiTest, WaitsAndMemoryOfTheDriverAreReported) {
   record();
   constexpr std::size_t kBytes = std::size_t{3} << 20;
   void* data = nullptr;
@@ -284,7 +284,7 @@ TEST_F(HostCuptiTest, AClockThatIsSetMovesNothing) {
 }
 
 /// CUPTI is given the host's clock. Some libraries keep the realtime clock for work, all of it or the first.
-TEST_F(HostCuptiTest, WorkByTheRealtimeClockIsToldFromWorkByOurs) {
+TEST_F(HostCuptiTest, WorkByTheRealtimeClockIsDistinguishedFromWorkByOurs) {
   record();
   constexpr int kEach = 100;
   const std::int64_t first_ns = instrumentation::monotonic_now_ns();

@@ -43,7 +43,7 @@ class HostCudaRun(unittest.TestCase):
 
     def test_it_trains_and_moves_what_the_cpu_does(self):
         self.assertEqual(self.cuda["dropped"], 0)
-        self.assertEqual(self.cuda["ends_without_begin"]["count"], 0)
+        self.assertEqual(self.cuda["unmatched_ends"]["count"], 0)
         self.assertEqual(self.cuda["run"]["config"]["shardscope"]["detail"], "kernels")
         self.assertEqual(said("summary", self.recording).count("times of the GPU's streams are right to"), RANKS)
         for a, b in zip(self.cuda["loss"], self.cpu["loss"], strict=True):

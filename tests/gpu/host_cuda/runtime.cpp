@@ -253,7 +253,7 @@ void launch(cudaStream_t stream, const char* name, std::function<void()> work, d
                          .name = name,
                          .grid = grid,
                          .block = block});
-  of(stream).push(call.told(std::move(work)));
+  of(stream).push(call.traced(std::move(work)));
 }
 
 void* seen_by_device(const void* pointer, const char* what) {
@@ -379,7 +379,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  const TracedWait told(Wait::stream, of(stream).number());
+  const TracedWait traced(Wait::stream, of(stream).number());
   of(stream).wait();
   return cudaSuccess;
 }
@@ -401,19 +401,19 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     std::vector<std::byte> read(first, first + bytes);
     void* there = pageable(to) ? to : seen_by_device(to, "copy");
     of(stream).push(
-        call.told([there, read = std::move(read)] { std::memcpy(there, read.data(), read.size()); }));
+        call.traced([there, read = std::move(read)] { std::memcpy(there, read.data(), read.size()); }));
     return cudaSuccess;
   }
   void* there = pageable(to) ? to : seen_by_device(to, "copy");
   const void* here = seen_by_device(from, "copy");
-  of(stream).push(call.told([=] { std::memcpy(there, here, bytes); }));
+  of(stream).push(call.traced([=] { std::memcpy(there, here, bytes); }));
   if (pageable(to)) of(stream).wait();
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
   void* there = seen_by_device(data, "memset");
   const TracedCall call({.kind = Work::Kind::set, .stream = of(stream).number(), .bytes = bytes});
-  of(stream).push(call.told([=] { std::memset(there, value, bytes); }));
+  of(stream).push(call.traced([=] { std::memset(there, value, bytes); }));
   return cudaSuccess;
 }
 
@@ -437,11 +437,11 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     const std::lock_guard lock(recording->mutex);
     return recording->reached;
   }();
-  const TracedWait told(reached ? Wait::event : Wait::look_not_ready, UINT32_MAX);
+  const TracedWait traced(reached ? Wait::event : Wait::look_not_ready, UINT32_MAX);
   return reached ? cudaSuccess : kept(cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  const TracedWait told(Wait::event, UINT32_MAX);
+  const TracedWait traced(Wait::event, UINT32_MAX);
   if (const auto recording = of(event).last()) recording->wait();
   return cudaSuccess;
 }

@@ -64,7 +64,7 @@ class TracedCall {
   TracedCall& operator=(const TracedCall&) = delete;
 
   /// `run`, and what is to be told of it.
-  [[nodiscard]] std::function<void()> told(std::function<void()> run) const {
+  [[nodiscard]] std::function<void()> traced(std::function<void()> run) const {
     auto queued = tracer_ == nullptr ? nullptr : tracer_->queued(correlation_, work_);
     if (!queued) return run;
     return [run = std::move(run), queued = std::move(queued)] {

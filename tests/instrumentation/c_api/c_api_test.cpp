@@ -106,7 +106,7 @@ TEST_F(CApi, RanksAndTextsArrived) {
   for (const store::RankRow& rank : store_->ranks()) {
     EXPECT_TRUE(rank.finished);
     EXPECT_EQ(rank.exit_code, 0);
-    EXPECT_EQ(rank.last_words, "played to the end");
+    EXPECT_EQ(rank.exit_message, "played to the end");
     EXPECT_EQ(rank.dropped, 0U);
     EXPECT_EQ(rank.lost_messages, 0U);
   }

@@ -83,24 +83,24 @@ void* FakeComm::call(const Played& played) {
 }
 
 void* FakeComm::collective(const Played& played, void* call, bool running) {
-  abi::CollectiveV4 told{};
-  told.sequence = played.sequence;
-  told.function = played.function;
-  told.count = played.count;
-  told.datatype = played.datatype;
-  told.channels = played.channels;
-  told.warps = 16;
-  told.algorithm = played.algorithm;
-  told.protocol = played.protocol;
+  abi::CollectiveV4 reported{};
+  reported.sequence = played.sequence;
+  reported.function = played.function;
+  reported.count = played.count;
+  reported.datatype = played.datatype;
+  reported.channels = played.channels;
+  reported.warps = 16;
+  reported.algorithm = played.algorithm;
+  reported.protocol = played.protocol;
   abi::DescriptionV5 v5{};
   v5.type = abi::kCollective;
   v5.parent = call;
   v5.rank = rank_;
-  v5.collective = {told, nullptr};
+  v5.collective = {reported, nullptr};
   abi::DescriptionV4 v4{};
   v4.type = static_cast<std::uint8_t>(abi::kCollective);
   v4.rank = rank_;
-  v4.collective = told;
+  v4.collective = reported;
   void* handle = start(v5, v4);
   if (!running) stop(handle);
   return handle;

@@ -32,7 +32,7 @@ OperationFacts facts(std::uint32_t sequence, std::int64_t at_ns, std::uint8_t ch
   return out;
 }
 
-TEST(Operations, AreToldOnceInOrderAndEndWhenAllIsKnown) {
+TEST(Operations, AreReportedOnceInOrderAndEndWhenAllIsKnown) {
   Operations pool;
   Kept kept;
   void* second = pool.start(facts(2, 200, 1));
@@ -67,7 +67,7 @@ TEST(Operations, SilentOnesAreGivenUp) {
   void* handle = pool.start(facts(1, 100, 2));
   EXPECT_EQ(pool.collect(kept, 1000, 1000), 1U);
   EXPECT_NE(pool.begin_channel(Handle::unpack(handle), 0, 1, 600), nullptr);
-  EXPECT_EQ(pool.collect(kept, 1500, 1000), 1U) << "something was heard at 600";
+  EXPECT_EQ(pool.collect(kept, 1500, 1000), 1U) << "there was a report at 600";
   EXPECT_EQ(pool.collect(kept, 1600, 1000), 0U);
   ASSERT_EQ(kept.over.size(), 1U);
   EXPECT_EQ(kept.times[0].channels_timed, 0U) << "a channel that began and did not end has no time";

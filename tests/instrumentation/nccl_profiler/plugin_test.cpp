@@ -150,7 +150,7 @@ TEST_P(Plugin, KernelTimesAreThoseOfTheChannels) {
   EXPECT_EQ(events[0].v1, 4000);  // the first channel to end did so at 5000
 }
 
-TEST_P(Plugin, WhatNeverEndsIsToldWithoutTimes) {
+TEST_P(Plugin, WhatNeverEndsIsReportedWithoutTimes) {
   FakeComm comm(GetParam(), 3, 4, 0);
   ASSERT_TRUE(ask_for_kernels(comm));
   t_current = 21;

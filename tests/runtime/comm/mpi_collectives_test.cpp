@@ -1,4 +1,4 @@
-// The collectives among processes, through whichever transport main was told to use.
+// The collectives among processes, through the transport that main was given.
 #include <gtest/gtest.h>
 
 #include "tests/runtime/comm/collective_cases.h"

@@ -19,7 +19,7 @@ struct RankOutcome {
   std::string error;  ///< what() of the exception the rank ended with; empty if none
 };
 
-/// Runs `body` as every rank of a world of threads. A rank that throws tells the others, as main does. On
+/// Runs `body` as every rank of a world of threads. A rank that throws aborts the others, as main does. On
 /// CUDA all ranks share the first GPU, and their collectives are staged through the host.
 inline std::vector<RankOutcome> run_ranks(std::uint32_t size, const comm::WorldOptions& options,
                                           const std::function<void(comm::World&, device::Device&)>& body,

@@ -212,7 +212,7 @@ TEST(ComparedSettings, ARanksOwnAreNoDifference) {
   json["zero_optimization"]["log_trace_cache_warnings"] = true;
   json["shardscope"]["emulated_link"] = {{"gbps", 3}};
   json["shardscope"].update(Json::parse(
-      R"({"detail": "steps", "ring_events": 2048, "queue_bytes": 65536, "key": "other.key", "linger_s": 1})"));
+      R"({"detail": "steps", "ring_events": 2048, "queue_bytes": 65536, "key": "other.key", "linger_s": 1, "data_prefetch": 0})"));
   EXPECT_FALSE(plan::first_difference(first, compared_settings(config_of(json))));
 }
 

@@ -52,24 +52,24 @@ TEST_F(ArenaTest, AccountsByCategory) {
   EXPECT_EQ(device->pinned().used_bytes(), 0U) << "pools share no account";
 }
 
-TEST_F(ArenaTest, WhatWasTakenBeforeAnybodyListenedIsToldByCategory) {
+TEST_F(ArenaTest, AllocationsBeforeAPublisherAreReportedByCategory) {
   using instrumentation::Event;
   const Buffer a = arena.allocate(1000, {MemoryCategory::temporary}, stream);
   const Buffer b = arena.allocate(1, {MemoryCategory::param_shard, 3}, stream);
-  std::vector<Event> told;
-  (void)instrumentation::RingRegistry::instance().drain(told);
-  told.clear();
+  std::vector<Event> reported;
+  (void)instrumentation::RingRegistry::instance().drain(reported);
+  reported.clear();
   instrumentation::g_detail = static_cast<int>(instrumentation::Detail::params);
   arena.emit_used();
   instrumentation::g_detail = -1;
-  (void)instrumentation::RingRegistry::instance().drain(told);
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_EQ(told[0].code, instrumentation::memory_code(arena.pool(), MemoryCategory::param_shard));
-  EXPECT_EQ(told[0].v0, 256);
-  EXPECT_EQ(told[0].v1, 256);
-  EXPECT_EQ(told[1].code, instrumentation::memory_code(arena.pool(), MemoryCategory::temporary));
-  EXPECT_EQ(told[1].v0, 1024);
-  EXPECT_EQ(told[1].v1, 1280);
+  (void)instrumentation::RingRegistry::instance().drain(reported);
+  ASSERT_EQ(reported.size(), 2U);
+  EXPECT_EQ(reported[0].code, instrumentation::memory_code(arena.pool(), MemoryCategory::param_shard));
+  EXPECT_EQ(reported[0].v0, 256);
+  EXPECT_EQ(reported[0].v1, 256);
+  EXPECT_EQ(reported[1].code, instrumentation::memory_code(arena.pool(), MemoryCategory::temporary));
+  EXPECT_EQ(reported[1].v0, 1024);
+  EXPECT_EQ(reported[1].v1, 1280);
 }
 
 TEST_F(ArenaTest, NothingIsAllocatedForNothing) {

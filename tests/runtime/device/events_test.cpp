@@ -1,4 +1,4 @@
-// What streams, the arena and collectives tell, in which order and with which figures.
+// Events of streams, the arena and collectives: in which order and with which figures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

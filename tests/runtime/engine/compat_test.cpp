@@ -26,7 +26,7 @@ Json recorded_trace(const Recorded& recorded) {
   throw std::invalid_argument(std::string("no trace ") + recorded.id + " in " + recorded.file);
 }
 
-/// Keeps of a recorded iteration what events tell (emitted_fetches).
+/// Keeps of a recorded iteration what events show (emitted_fetches).
 Json told_by_events(const Json& iteration) {
   Json events = Json::array();
   for (const Json& event : iteration.at("events")) {

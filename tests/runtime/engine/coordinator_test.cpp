@@ -1,4 +1,4 @@
-// Stage 3's coordinator on real ranks: what its counters say, how it tells that it gave up a trace, that all
+// Stage 3's coordinator on real ranks: what its counters say, how it reports an invalidated trace, that all
 // ranks must record the same one, and what leaf modules are spared.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,12 +50,12 @@ std::vector<plan::FetchCounts> counters_in(const std::vector<Event>& events) {
 
 /// As DeepSpeed's profiler lists them: what was not counted is missing.
 Json as_recorded(const plan::FetchCounts& counts) {
-  Json told = Json::object();
+  Json reported = Json::object();
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i].count == 0) continue;
-    told[plan::name_of(static_cast<FetchCounter>(i))] = {counts[i].count, counts[i].elems};
+    reported[plan::name_of(static_cast<FetchCounter>(i))] = {counts[i].count, counts[i].elems};
   }
-  return told;
+  return reported;
 }
 
 /// Three iterations of a recorded trace, by the tree that the file has of its model or by a sample.
@@ -191,16 +191,17 @@ TEST(Coordinator, SaysWhyTheTraceWasGivenUp) {
   EXPECT_EQ(printed, "Invalidate trace cache @ step 6: expected module 7, but got module 11\n");
   for (const auto& [rank, events] : ranks) {
     SCOPED_TRACE(rank);
-    std::vector<Event> told;
+    std::vector<Event> reported;
     for (const Event& event : events) {
-      if (event.kind == EventKind::trace_invalidated) told.push_back(event);
+      if (event.kind == EventKind::trace_invalidated) reported.push_back(event);
     }
-    ASSERT_EQ(told.size(), 1U);
-    EXPECT_EQ(told[0].a, 7U);
-    EXPECT_EQ(told[0].b, 11U);
-    EXPECT_EQ(told[0].c, 6U);
-    EXPECT_EQ(static_cast<plan::InvalidationCause>(told[0].code), plan::InvalidationCause::module_differs);
-    EXPECT_EQ(told[0].v0, 30);
+    ASSERT_EQ(reported.size(), 1U);
+    EXPECT_EQ(reported[0].a, 7U);
+    EXPECT_EQ(reported[0].b, 11U);
+    EXPECT_EQ(reported[0].c, 6U);
+    EXPECT_EQ(static_cast<plan::InvalidationCause>(reported[0].code),
+              plan::InvalidationCause::module_differs);
+    EXPECT_EQ(reported[0].v0, 30);
   }
   spec.config["zero_optimization"]["log_trace_cache_warnings"] = false;
   ::testing::internal::CaptureStderr();
@@ -216,14 +217,14 @@ TEST(Coordinator, SaysThatParametersChanged) {
   };
   for (const auto& [rank, events] : events_of(spec)) {
     SCOPED_TRACE(rank);
-    std::vector<Event> told;
+    std::vector<Event> reported;
     for (const Event& event : events) {
-      if (event.kind == EventKind::trace_invalidated) told.push_back(event);
+      if (event.kind == EventKind::trace_invalidated) reported.push_back(event);
     }
-    ASSERT_EQ(told.size(), 1U);
-    EXPECT_EQ(told[0].a, 15U);
-    EXPECT_EQ(told[0].b, 15U);
-    EXPECT_EQ(static_cast<plan::InvalidationCause>(told[0].code), plan::InvalidationCause::params_differ);
+    ASSERT_EQ(reported.size(), 1U);
+    EXPECT_EQ(reported[0].a, 15U);
+    EXPECT_EQ(reported[0].b, 15U);
+    EXPECT_EQ(static_cast<plan::InvalidationCause>(reported[0].code), plan::InvalidationCause::params_differ);
   }
 }
 

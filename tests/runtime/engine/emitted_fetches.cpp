@@ -140,10 +140,10 @@ class Reader {
                                std::to_string(fetch.module) + " was fetched");
     }
     if (event.a == 0 && forward) begin_iteration();
-    Json told = {{"ev", "fetch"},
-                 {"module", fetch.module},
-                 {"dir", forward ? "fwd" : "bwd"},
-                 {"n_available", fetch.available}};
+    Json reported = {{"ev", "fetch"},
+                     {"module", fetch.module},
+                     {"dir", forward ? "fwd" : "bwd"},
+                     {"n_available", fetch.available}};
     const Ids completed = std::exchange(completed_, {})[event.a];
     const Ids gathered = fetch.gather == kNoId ? Ids{} : gathers_.at(fetch.gather);
     const Ids prefetched = fetch.prefetch == kNoId ? Ids{} : gathers_.at(fetch.prefetch);
@@ -152,11 +152,11 @@ class Reader {
         if (completed.count(id) == 0) in_flight_.insert(id);
       }
     }
-    put(told, "gather", gathered);
-    put(told, "completed", completed);
-    put(told, "prefetch", prefetched);
-    put(told, "inflight_after", in_flight_);
-    iterations_.back()["events"].push_back(std::move(told));
+    put(reported, "gather", gathered);
+    put(reported, "completed", completed);
+    put(reported, "prefetch", prefetched);
+    put(reported, "inflight_after", in_flight_);
+    iterations_.back()["events"].push_back(std::move(reported));
   }
 
   void begin_iteration() {

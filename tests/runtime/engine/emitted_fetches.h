@@ -12,7 +12,7 @@ namespace shardscope::engine::testing {
 
 /// One entry per micro-step of a stage-3 run: mode, available_at_start, events, available_after_step.
 /// `events` are one rank's, each lane in its own order (any order between lanes). As in the files a missing
-/// list is an empty one; what events do not tell is left out: the handles waited for, and releases of
+/// list is an empty one; what events do not show is left out: the handles waited for, and releases of
 /// nothing. Throws std::runtime_error where the lanes contradict each other.
 [[nodiscard]] nlohmann::json emitted_fetches(const plan::ModelPlan& model,
                                              const std::vector<instrumentation::Event>& events);

@@ -224,7 +224,7 @@ std::string error_of(const TrainingRun& run) {
   return "";
 }
 
-/// Which steps were skipped is told by the scales after them.
+/// Which steps were skipped follows from the scales after them.
 std::string compare_scales(const Json& recorded, const TrainingRun& run) {
   if (!recorded.contains("loss_scale")) return "";
   const Json& scales = recorded["loss_scale"];

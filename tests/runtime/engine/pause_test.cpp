@@ -53,7 +53,7 @@ class Controller {
  private:
   bool wait_until_all_hold() {
     for (int i = 0; i < 5000; ++i) {
-      // A rank that was told to go on still reports its last hold until it wakes: only a later gate counts.
+      // A rank that was resumed still reports its last hold until it wakes: only a later gate counts.
       const auto holds = [this](const GateKeeper* gate) {
         const GateKeeper::Position at = gate->position();
         return at.holding && at.number > last_gate_;

@@ -221,7 +221,7 @@ TEST(BucketMemory, IsOfOneBucketOrWithOverlapOfThree) {
 }
 
 // reset_T: what every rank has lost at both hops is forgotten, of every parameter that goes as int4.
-TEST(FeedbackReset, IsToldWhenErrorsAreForgotten) {
+TEST(FeedbackReset, IsEmittedWhenErrorsAreReset) {
   for (const int interval : {0, 2, 3, 1024}) {
     SCOPED_TRACE(interval);
     RunSpec spec;

@@ -1,4 +1,4 @@
-// The order in which the engine is told of module boundaries and gradients, against recorded DeepSpeed runs
+// The order in which hooks report module boundaries and gradients, against recorded DeepSpeed runs
 // (tests/golden/coordinator.json, stage12.json).
 #include <gtest/gtest.h>
 

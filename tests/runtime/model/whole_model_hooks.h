@@ -1,5 +1,5 @@
 // The simplest engine there can be: every parameter and gradient whole in memory, on one rank. It also
-// writes down what the executor tells it.
+// records the calls of the executor.
 #pragma once
 
 #include <cmath>

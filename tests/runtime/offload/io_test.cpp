@@ -44,7 +44,7 @@ class Folder {
   std::string path_;
 };
 
-/// A file that is memory, and an operating system that answers as it is told.
+/// A file that is memory, and an operating system with scripted answers.
 class FakePort final : public IoPort {
  public:
   explicit FakePort(std::size_t bytes) : file(bytes) {}

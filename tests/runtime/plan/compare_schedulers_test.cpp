@@ -46,9 +46,9 @@ TEST(CompareSchedulers, SaysNothingWhereTheyDecideAlike) {
   EXPECT_EQ(alike.first.gathers, alike.second.gathers);
 }
 
-// Of two visits in one forward DeepSpeed hears of the end of one backward; ours hears of both. A
-// recomputation is a forward, so that there each visit is heard of.
-TEST(CompareSchedulers, OfTwoVisitsOneEndIsHeardOfUnlessRecomputed) {
+// Of two visits in one forward DeepSpeed is notified of the end of one backward; ours of both. A
+// recomputation is a forward, so that there each visit is notified.
+TEST(CompareSchedulers, OfTwoVisitsOneEndIsNotifiedUnlessRecomputed) {
   const auto model = [](bool checkpoint) {
     const std::string block = checkpoint ? R"("checkpoint": true, )" : "";
     return build_model_plan(parse_model_spec(R"({

@@ -121,12 +121,12 @@ class Driver {
   /// As DeepSpeed lists them: what was not counted is missing.
   Json counted() {
     const plan::FetchCounts counts = counters_.take();
-    Json told = Json::object();
+    Json reported = Json::object();
     for (std::size_t i = 0; i < counts.size(); ++i) {
       if (counts[i].count == 0) continue;
-      told[plan::name_of(static_cast<plan::FetchCounter>(i))] = {counts[i].count, counts[i].elems};
+      reported[plan::name_of(static_cast<plan::FetchCounter>(i))] = {counts[i].count, counts[i].elems};
     }
-    return told;
+    return reported;
   }
 
   Json with_status(plan::ParamStatus status) const {

@@ -215,7 +215,7 @@ class Builder {
     return spec;
   }
 
-  /// The composites of the legend, told apart by the names of their children.
+  /// The composites of the legend, distinguished by the names of their children.
   void composite(const Entry& entry, NodeSpec& spec) {
     spec.kind = NodeKind::sequential;
     if (has(entry, "ln") && has(entry, "fc1") && has(entry, "fc2")) {

@@ -104,7 +104,7 @@ VisitList forward_of(const VisitList& visits) {
   return forward;
 }
 
-/// An iteration as hooks would tell it: forward visits nested in the modules above them, then in backward
+/// An iteration as hooks would report it: forward visits nested in the modules above them, then in backward
 /// each as often as in forward. A recording that lost an event is none.
 bool whole_iteration(const VisitList& visits, const plan::ModelPlan& model) {
   std::vector<ModuleId> running;
@@ -129,7 +129,7 @@ bool whole_iteration(const VisitList& visits, const plan::ModelPlan& model) {
   return running.empty() && std::all_of(balance.begin(), balance.end(), [](int count) { return count == 0; });
 }
 
-/// With the reads of weights that a module does not own, which no event tells.
+/// With the reads of weights that a module does not own, which no event shows.
 VisitList with_external(const VisitList& visits, const Json& external) {
   VisitList all;
   for (const plan::Visit& visit : visits) {

@@ -20,7 +20,7 @@ struct Visits {
 /// used twice under a name that the legend does not know, a model without a tree), that iteration is followed
 /// if it is whole and, where `other_events` of another iteration of the same modules are given, visits as
 /// these do, so that no lost event passes for a model's doing. A weight of "external_params" is then read at
-/// the end of its module's forward. Throws std::invalid_argument where neither tells.
+/// the end of its module's forward. Throws std::invalid_argument where neither shows it.
 [[nodiscard]] Visits visits_of(const plan::ModelPlan& model, const nlohmann::json& definition,
                                const nlohmann::json& run, std::size_t iteration, const nlohmann::json& events,
                                const nlohmann::json* other_events = nullptr);

@@ -1,4 +1,4 @@
-// The rules for gradients of stages 0, 1 and 2 put together without a device: told that gradients are ready
+// The rules for gradients of stages 0, 1 and 2 put together without a device: called when gradients are ready
 // and that backward ended, it says what to reduce (docs/zero.md S8, S10, S15, S16). engine::Gradients
 // follows the same rules with memory, streams and events between them.
 #pragma once

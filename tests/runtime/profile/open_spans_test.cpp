@@ -77,7 +77,7 @@ TEST(OpenSpans, DeeperThanItKeepsTheParentsOwnTheLaunches) {
   EXPECT_EQ(spans.innermost(), (Owner{GpuOwner::forward, 62}));
 }
 
-TEST(KernelSpans, ASpanInWhichRecordingBeginsOrEndsIsToldWholeOrNotAtAll) {
+TEST(KernelSpans, ASpanInWhichRecordingBeginsOrEndsIsEmittedWholeOrNotAtAll) {
   const Event begin{.kind = EventKind::kernel_begin};
   const Event end{.kind = EventKind::kernel_end};
   const Event other = module(EventKind::module_begin, 4);

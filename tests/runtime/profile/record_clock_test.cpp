@@ -37,7 +37,7 @@ TEST(RecordClock, TimesByTheHostsClockAreNotTouched) {
   EXPECT_EQ(clock.residual_ns(), 20);
 }
 
-TEST(RecordClock, TimesByTheWallClockAreToldFromThemAndConverted) {
+TEST(RecordClock, WallClockTimesAreRecognizedAndConverted) {
   // It gains 10 parts per million: 10 us in a second.
   const auto wall_at = [](std::int64_t host_ns) { return kEpoch + host_ns + host_ns / 100'000; };
   RecordClock clock(true);

@@ -1,5 +1,5 @@
-// What ranks tell of their prefetches is what a viewer derives from the spans of gathers and waits: of
-// simulated ranks to the last one, of real ranks wherever the times leave no doubt.
+// The prefetch outcomes that ranks emit are those that a viewer derives from the spans of gathers and waits:
+// of simulated ranks to the last one, of real ranks wherever the times leave no doubt.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr std::int64_t kEver = store::Store::kEnd;
 
 std::uint64_t all(const Prefetch& p) { return p.early + p.just_in_time + p.late + p.mistargeted + p.unused; }
 
-/// The recording of these events, times in nanoseconds; without what the rank told of its prefetches.
+/// The recording of these events, times in nanoseconds; without the prefetch outcomes of the rank.
 Prefetch derived(const std::vector<Event>& events) {
   test::RunBuilder run(1);
   for (const Event& e : events) {
@@ -36,7 +36,7 @@ Prefetch derived(const std::vector<Event>& events) {
   return analysis::prefetch_outcomes(run.build(), 0, store::Store::kBegin, kEver);
 }
 
-Prefetch told(const std::vector<Event>& events) {
+Prefetch reported(const std::vector<Event>& events) {
   test::RunBuilder run(1);
   for (const Event& e : events) {
     run.instant(0, static_cast<std::int64_t>(e.ticks), e.kind, e.stream, e.a, e.b, e.c, e.code, e.v0, e.v1);
@@ -59,7 +59,7 @@ void expect_same(const Prefetch& a, const Prefetch& b, const std::string& name) 
   EXPECT_EQ(a.unused, b.unused) << name;
 }
 
-TEST(PrefetchTold, SimulatedRanksTellWhatTheirSpansSay) {
+TEST(PrefetchOutcomes, SimulatedRanksEmitWhatTheirSpansShow) {
   const DetailGuard detail(instrumentation::Detail::params);
   Prefetch seen;
   for (const char* model : {"mlp", "gpt", "gpt_functional", "mlp_reuse"}) {
@@ -73,7 +73,7 @@ TEST(PrefetchTold, SimulatedRanksTellWhatTheirSpansSay) {
         Play play(model_named(model), stage3(zero), 2, options);
         play.run(4);
         for (const std::vector<Event>& events : play.events) {
-          const Prefetch by_rank = told(events);
+          const Prefetch by_rank = reported(events);
           expect_same(by_rank, derived(events), model);
           EXPECT_GT(all(by_rank), 0U) << model;
           seen.early += by_rank.early;
@@ -89,8 +89,9 @@ TEST(PrefetchTold, SimulatedRanksTellWhatTheirSpansSay) {
   EXPECT_GT(seen.late, 0U);
 }
 
-/// What is known of one prefetch without what the rank told. Streams note their times beside the events that
-/// say the same, so each time lies between two events of its lane, however long a thread was held up there.
+/// What is known of one prefetch without the outcome that the rank emitted. Streams note their times beside
+/// the events that say the same, so each time lies between two events of its lane, however long a thread was
+/// held up there.
 struct Known {
   std::int64_t end_ns = 0;          ///< of its last collective: not later than what the stream noted
   std::int64_t after_end_ns = 0;    ///< what the gather lane did next: not earlier
@@ -120,7 +121,7 @@ std::map<std::uint32_t, Known> known_of(const Queues& queues, const instrumentat
   return known;
 }
 
-TEST(PrefetchTold, RealRanksTellOnceAndWhatTheirSpansSay) {
+TEST(PrefetchOutcomes, RealRanksEmitOnceWhatTheirSpansShow) {
   const DetailGuard detail(instrumentation::Detail::params);
   instrumentation::TickClock clock;
   RealCase real;
@@ -142,7 +143,7 @@ TEST(PrefetchTold, RealRanksTellOnceAndWhatTheirSpansSay) {
     }
     ASSERT_FALSE(issued.empty());
     EXPECT_EQ(issued, told_of);  // each of them, once
-    EXPECT_EQ(all(told(events)), all(derived(events)));
+    EXPECT_EQ(all(reported(events)), all(derived(events)));
 
     constexpr std::int64_t kClocks = 1000;  // between the counters of two cores
     const std::map<std::uint32_t, Known> known = known_of(queues, clock);
@@ -167,36 +168,36 @@ TEST(PrefetchTold, RealRanksTellOnceAndWhatTheirSpansSay) {
 }
 
 /// By InFlight: how often the host waited, as its event says.
-std::map<std::uint8_t, int> limits_told(const RealCase& c) {
-  std::map<std::uint8_t, int> told;
+std::map<std::uint8_t, int> limits_reported(const RealCase& c) {
+  std::map<std::uint8_t, int> reported;
   for (const Queues& queues : real_run(c, 3)) {
     for (const Event& e : queues[static_cast<std::size_t>(StreamId::host)]) {
       if (e.kind != EventKind::in_flight_limit) continue;
-      ++told[e.code];
+      ++reported[e.code];
       EXPECT_EQ(e.v0, e.v1 + 1);  // one more than there may be when another starts
     }
   }
-  return told;
+  return reported;
 }
 
-TEST(InFlightTold, HostWaitsAsDeepSpeedsDoesWhereItIsAskedTo) {
+TEST(InFlightEvents, HostWaitsAsDeepSpeedsDoesWhereItIsAskedTo) {
   const DetailGuard detail(instrumentation::Detail::params);
   constexpr auto kGathers = static_cast<std::uint8_t>(plan::InFlight::gathers);
   constexpr auto kReductions = static_cast<std::uint8_t>(plan::InFlight::reductions);
   RealCase real;
   real.world = 2;
   real.config = stage3({{"reduce_bucket_size", 9000}, {"stage3_param_persistence_threshold", 0}});
-  EXPECT_TRUE(limits_told(real).empty());
+  EXPECT_TRUE(limits_reported(real).empty());
   real.config["shardscope"] = {{"compat", "deepspeed"}};
-  std::map<std::uint8_t, int> told = limits_told(real);
-  EXPECT_GT(told[kGathers], 0);
-  EXPECT_GT(told[kReductions], 0);
+  std::map<std::uint8_t, int> reported = limits_reported(real);
+  EXPECT_GT(reported[kGathers], 0);
+  EXPECT_GT(reported[kReductions], 0);
   // Each on its own switch, and a limit beyond what is ever in flight is none.
   real.config["shardscope"] = {
       {"compat", {{"max_ongoing_fetch_events", 1}, {"max_param_reduce_events", 1000}}}};
-  told = limits_told(real);
-  EXPECT_GT(told[kGathers], 0);
-  EXPECT_EQ(told[kReductions], 0);
+  reported = limits_reported(real);
+  EXPECT_GT(reported[kGathers], 0);
+  EXPECT_EQ(reported[kReductions], 0);
 }
 
 }  // namespace

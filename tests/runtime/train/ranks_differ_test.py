@@ -227,9 +227,9 @@ class RanksDiffer(unittest.TestCase):
                 options += ["--losses", f"{name}{i}.json"]
             done = self.run_ranks(*ranks)
             self.assertEqual(done.returncode, 0, done.stderr)
-            told = json.loads((self.folder / f"{name}0.json").read_text())
-            del told["ended_s"]  # a time
-            return told
+            output = json.loads((self.folder / f"{name}0.json").read_text())
+            del output["ended_s"]  # a time
+            return output
 
         zero = {"zero": {"offload_optimizer": {"device": "nvme", "nvme_path": str(self.folder)}}}
         a = self.write("a.json", settings(3, **json.loads(json.dumps(zero))))

@@ -140,9 +140,9 @@ class ZeroTrain(unittest.TestCase):
         for arguments, named in cases:
             done = run(2, *arguments, check=False)
             self.assertNotEqual(done.returncode, 0, arguments)
-            told = messages(done.stderr)
-            self.assertEqual(len(told), 1, f"{arguments}: {done.stderr}")
-            self.assertIn(named, told[0])
+            printed = messages(done.stderr)
+            self.assertEqual(len(printed), 1, f"{arguments}: {done.stderr}")
+            self.assertIn(named, printed[0])
 
     def start_long_run(self, run_id, *more):
         process = subprocess.Popen(
@@ -179,9 +179,9 @@ class ZeroTrain(unittest.TestCase):
         _, err = self.end_of(process, since)
         self.assertNotEqual(process.returncode, 0)
         # mpirun may end the others before one of them has noticed; if one has, it says what happened, once.
-        told = messages(err)
-        self.assertLessEqual(len(told), 1, err)
-        for message in told:
+        printed = messages(err)
+        self.assertLessEqual(len(printed), 1, err)
+        for message in printed:
             self.assertIn("ended (killed", message)
         self.assertEqual(ranks_of(run_id), [])
 

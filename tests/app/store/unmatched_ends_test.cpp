@@ -1,4 +1,4 @@
-// Ends whose begin was not heard: how many, of what, and whether something that is missing explains them.
+// Unmatched span ends: how many, of what, and whether something that is missing explains them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,10 +12,10 @@
 
 namespace shardscope::store {
 
-bool operator==(const Store::UnbegunEnds& a, const Store::UnbegunEnds& b) {
+bool operator==(const Store::UnmatchedEnds& a, const Store::UnmatchedEnds& b) {
   return std::tie(a.rank, a.kind, a.count, a.explained) == std::tie(b.rank, b.kind, b.count, b.explained);
 }
-void PrintTo(const Store::UnbegunEnds& ends, std::ostream* out) {
+void PrintTo(const Store::UnmatchedEnds& ends, std::ostream* out) {
   *out << "rank " << ends.rank << ": " << ends.count << " " << ev::name_of(ends.kind) << ", "
        << ends.explained << " explained";
 }
@@ -23,7 +23,7 @@ void PrintTo(const Store::UnbegunEnds& ends, std::ostream* out) {
 namespace {
 
 using ev::EventKind;
-using Ends = std::vector<Store::UnbegunEnds>;
+using Ends = std::vector<Store::UnmatchedEnds>;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -45,10 +45,10 @@ ChunkBuilder after_a_step() {
 Ends ends_of(const Chunk& chunk) {
   Store store;
   store.ingest(chunk);
-  return *store.unbegun_ends();
+  return *store.unmatched_ends();
 }
 
-TEST(UnbegunEnds, AreCountedByRankAndKind) {
+TEST(UnmatchedEnds, AreCountedByRankAndKind) {
   Store store;
   store.ingest(after_a_step()
                    .compute(110, EventKind::module_end, 3)
@@ -58,18 +58,18 @@ TEST(UnbegunEnds, AreCountedByRankAndKind) {
   ChunkBuilder other(2);
   whole_step(other, 0);
   store.ingest(other.compute(110, EventKind::phase_end, 0).chunk);
-  EXPECT_THAT(*store.unbegun_ends(), ElementsAre(Store::UnbegunEnds{0, EventKind::module_end, 2, 0},
-                                                 Store::UnbegunEnds{0, EventKind::collective_end, 1, 0},
-                                                 Store::UnbegunEnds{2, EventKind::phase_end, 1, 0}));
-  EXPECT_EQ(unbegun_by_rank(*store.unbegun_ends()),
+  EXPECT_THAT(*store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 2, 0},
+                                                   Store::UnmatchedEnds{0, EventKind::collective_end, 1, 0},
+                                                   Store::UnmatchedEnds{2, EventKind::phase_end, 1, 0}));
+  EXPECT_EQ(unmatched_ends_by_rank(*store.unmatched_ends()),
             "rank 0: 2 module_end, 1 collective_end; rank 2: 1 phase_end");
   const Losses losses = losses_of(store);
   EXPECT_TRUE(losses.any());
-  EXPECT_EQ(text_of(losses), "0 dropped, 0 messages lost, 4 ends without a beginning");
+  EXPECT_EQ(text_of(losses), "0 dropped, 0 messages lost, 4 unmatched span ends");
 }
 
-/// A program that never tells the begins is found out, however its lanes look at first.
-TEST(UnbegunEnds, TheBeginningOfWhatIsHeardExplainsOneOfAKind) {
+/// A program that never emits the begins is found, however its lanes look at first.
+TEST(UnmatchedEnds, TheBeginningOfTheEventsExplainsOneOfAKind) {
   ChunkBuilder chunk;
   chunk.add(1, EventKind::collective_end, ev::StreamId::gather, 1)
       .add(2, EventKind::collective_end, ev::StreamId::gather, 2)
@@ -77,22 +77,22 @@ TEST(UnbegunEnds, TheBeginningOfWhatIsHeardExplainsOneOfAKind) {
       .compute(4, EventKind::module_end, 1)  // they lay in one another
       .compute(5, EventKind::phase_begin, 0)
       .compute(6, EventKind::module_end, 0);
-  EXPECT_THAT(ends_of(chunk.chunk), ElementsAre(Store::UnbegunEnds{0, EventKind::module_end, 3, 2},
-                                                Store::UnbegunEnds{0, EventKind::collective_end, 2, 1}));
+  EXPECT_THAT(ends_of(chunk.chunk), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 3, 2},
+                                                Store::UnmatchedEnds{0, EventKind::collective_end, 2, 1}));
 }
 
-TEST(UnbegunEnds, AModuleThatWasHeardToBeginLiesInNoneThatWasNot) {
+TEST(UnmatchedEnds, AModuleWhoseBeginWasReceivedLiesInNoneWithoutOne) {
   ChunkBuilder chunk;
   chunk.compute(1, EventKind::module_begin, 1).compute(2, EventKind::module_end, 0);
-  EXPECT_THAT(ends_of(chunk.chunk), ElementsAre(Store::UnbegunEnds{0, EventKind::module_end, 1, 0}));
+  EXPECT_THAT(ends_of(chunk.chunk), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 1, 0}));
 }
 
-TEST(UnbegunEnds, AStepThatWasHeardWholeLeavesNothingToExplain) {
+TEST(UnmatchedEnds, AStepThatWasReceivedWholeLeavesNothingToExplain) {
   EXPECT_THAT(ends_of(after_a_step().add(110, EventKind::collective_end, ev::StreamId::gather, 1).chunk),
-              ElementsAre(Store::UnbegunEnds{0, EventKind::collective_end, 1, 0}));
+              ElementsAre(Store::UnmatchedEnds{0, EventKind::collective_end, 1, 0}));
 }
 
-TEST(UnbegunEnds, WhatIsMissingExplainsThemUpToWhereItMayHaveBeen) {
+TEST(UnmatchedEnds, WhatIsMissingExplainsThemUpToWhereItMayHaveBeen) {
   Store store;
   store.ingest(after_a_step().chunk);
   ChunkBuilder after(0, 1);
@@ -108,28 +108,28 @@ TEST(UnbegunEnds, WhatIsMissingExplainsThemUpToWhereItMayHaveBeen) {
       .host(290, EventKind::step_end, 2)
       .compute(300, EventKind::module_end, 1);
   store.ingest(after.chunk);
-  EXPECT_THAT(*store.unbegun_ends(), ElementsAre(Store::UnbegunEnds{0, EventKind::module_end, 2, 1},
-                                                 Store::UnbegunEnds{0, EventKind::fetch_wait_end, 4, 3}));
+  EXPECT_THAT(*store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 2, 1},
+                                                   Store::UnmatchedEnds{0, EventKind::fetch_wait_end, 4, 3}));
   const Losses losses = losses_of(store);
-  EXPECT_EQ(text_of(losses),
-            "9 dropped, 0 messages lost, 6 ends without a beginning, 4 of them explained: not everything was "
-            "heard there");
-  EXPECT_EQ(unbegun_text(1, 1), "1 end without a beginning, explained: not everything was heard there");
+  EXPECT_EQ(
+      text_of(losses),
+      "9 dropped, 0 messages lost, 6 unmatched span ends, 4 of them explained: events are missing there");
+  EXPECT_EQ(unmatched_ends_text(1, 1), "1 unmatched span end, explained: events are missing there");
 }
 
 /// Messages were lost somewhere between those of this chunk.
-TEST(UnbegunEnds, ALostMessageExplainsThemInTheWholeChunk) {
+TEST(UnmatchedEnds, ALostMessageExplainsThemInTheWholeChunk) {
   Store store;
   store.ingest(after_a_step().chunk);
   ChunkBuilder after(0, 1);
   after.chunk.lost_before = 1;
   whole_step(after, 1).compute(195, EventKind::module_end, 1);
   store.ingest(after.chunk);
-  EXPECT_THAT(*store.unbegun_ends(), ElementsAre(Store::UnbegunEnds{0, EventKind::module_end, 1, 1}));
+  EXPECT_THAT(*store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::module_end, 1, 1}));
 }
 
 /// From phases to modules and back and again, in the middle of modules.
-TEST(UnbegunEnds, ADetailThatWasTooLowExplainsThem) {
+TEST(UnmatchedEnds, ADetailThatWasTooLowExplainsThem) {
   constexpr auto kModules = static_cast<std::uint8_t>(ev::Detail::modules),
                  kPhases = static_cast<std::uint8_t>(ev::Detail::phases);
   ChunkBuilder chunk;
@@ -147,19 +147,19 @@ TEST(UnbegunEnds, ADetailThatWasTooLowExplainsThem) {
   whole_step(chunk, 4).compute(500, EventKind::module_end, 2).host(510, EventKind::micro_step_end, 0);
   Store store;
   store.ingest(chunk.chunk);
-  EXPECT_THAT(*store.unbegun_ends(), ElementsAre(Store::UnbegunEnds{0, EventKind::micro_step_end, 1, 0},
-                                                 Store::UnbegunEnds{0, EventKind::module_end, 2, 1},
-                                                 Store::UnbegunEnds{0, EventKind::fetch_wait_end, 1, 1}));
+  EXPECT_THAT(*store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, EventKind::micro_step_end, 1, 0},
+                                                   Store::UnmatchedEnds{0, EventKind::module_end, 2, 1},
+                                                   Store::UnmatchedEnds{0, EventKind::fetch_wait_end, 1, 1}));
 }
 
-TEST(UnbegunEnds, AWholeRunHasNone) {
+TEST(UnmatchedEnds, AWholeRunHasNone) {
   for (const std::int32_t stage : {1, 3}) {
     const Store store = make_synthetic_store({.world = 2, .stage = stage, .steps = 4});
-    EXPECT_THAT(*store.unbegun_ends(), IsEmpty()) << stage;
+    EXPECT_THAT(*store.unmatched_ends(), IsEmpty()) << stage;
   }
 }
 
-TEST(UnbegunEnds, RandomDropsThatAreToldExplainAllOfThem) {
+TEST(UnmatchedEnds, RandomDropsThatAreReportedExplainAllOfThem) {
   const SyntheticRun run = make_synthetic_run({.world = 2, .steps = 6, .chunk_events = 300});
   std::mt19937_64 random(7);
   std::uint64_t explained = 0;
@@ -176,8 +176,8 @@ TEST(UnbegunEnds, RandomDropsThatAreToldExplainAllOfThem) {
       chunk.dropped_before = std::exchange(dropped[chunk.rank], 0);
       damaged.ingest(chunk);
     }
-    const Ends told = *damaged.unbegun_ends();
-    for (const Store::UnbegunEnds& ends : told) {
+    const Ends reported = *damaged.unmatched_ends();
+    for (const Store::UnmatchedEnds& ends : reported) {
       EXPECT_EQ(ends.count, ends.explained) << round << " " << ev::name_of(ends.kind);
       explained += ends.explained;
     }
@@ -185,7 +185,7 @@ TEST(UnbegunEnds, RandomDropsThatAreToldExplainAllOfThem) {
   EXPECT_GT(explained, 100U);
 }
 
-TEST(UnbegunEnds, ABeginThatWasNeverEmittedIsToldOfEveryKind) {
+TEST(UnmatchedEnds, ABeginThatWasNeverEmittedIsFoundForEveryKind) {
   const SyntheticRun run = make_synthetic_run({.world = 1, .steps = 6, .chunk_events = 300});
   std::map<EventKind, int> tried;
   std::mt19937_64 random(11);
@@ -201,7 +201,7 @@ TEST(UnbegunEnds, ABeginThatWasNeverEmittedIsToldOfEveryKind) {
     chunk.events.erase(chunk.events.begin() + static_cast<std::ptrdiff_t>(at));
     Store store;
     fill_store(store, broken);
-    EXPECT_THAT(*store.unbegun_ends(), ElementsAre(Store::UnbegunEnds{0, ev::end_of(kind), 1, 0}))
+    EXPECT_THAT(*store.unmatched_ends(), ElementsAre(Store::UnmatchedEnds{0, ev::end_of(kind), 1, 0}))
         << ev::name_of(kind);
     ++tried[kind];
   }
@@ -211,24 +211,24 @@ TEST(UnbegunEnds, ABeginThatWasNeverEmittedIsToldOfEveryKind) {
 }
 
 /// Sealed or not, with events or only their totals.
-TEST(UnbegunEnds, AreTheSameHoweverMuchIsKept) {
+TEST(UnmatchedEnds, AreTheSameHoweverMuchIsKept) {
   SyntheticRun run = make_synthetic_run({.world = 2, .steps = 6, .chunk_events = 300});
   std::erase_if(run.chunks[run.chunks.size() / 2].events,
                 [](const ev::Event& event) { return event.kind == EventKind::module_begin; });
   Store whole;
   whole.seal_after(SIZE_MAX);
   fill_store(whole, run);
-  const Ends expected = *whole.unbegun_ends();
+  const Ends expected = *whole.unmatched_ends();
   ASSERT_EQ(expected.size(), 1U);
   EXPECT_GT(expected[0].count, 1U);
   EXPECT_EQ(expected[0].explained, 0U);
   Store sealed;
   sealed.seal_after(500);
   fill_store(sealed, run);
-  EXPECT_EQ(*sealed.unbegun_ends(), expected);
+  EXPECT_EQ(*sealed.unmatched_ends(), expected);
   Store totals(Keep::totals);
   fill_store(totals, run);
-  EXPECT_EQ(*totals.unbegun_ends(), expected);
+  EXPECT_EQ(*totals.unmatched_ends(), expected);
 }
 
 }  // namespace

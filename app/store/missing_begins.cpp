@@ -1,4 +1,4 @@
-#include "app/store/unheard_begins.h"
+#include "app/store/missing_begins.h"
 
 #include <algorithm>
 #include <array>
@@ -47,29 +47,29 @@ int outer_level(EventKind begin) noexcept {
   return 0;
 }
 
-UnheardBegins::UnheardBegins() {
+MissingBegins::MissingBegins() {
   static const KindSet all = begins_above(-1);
   kinds_ = all;
 }
 
-UnheardBegins UnheardBegins::none() {
-  UnheardBegins out;
+MissingBegins MissingBegins::none() {
+  MissingBegins out;
   out.kinds_ = {};
   return out;
 }
 
-void UnheardBegins::missing(ev::Detail above, std::int64_t until_ns) {
+void MissingBegins::missing(ev::Detail above, std::int64_t until_ns) {
   kinds_.add(begins_above(static_cast<int>(above)));
   until_ns_ = std::max(until_ns_, until_ns);
   nested_ = 0;
 }
 
-void UnheardBegins::missing(std::int64_t until_ns) {
-  *this = UnheardBegins();
+void MissingBegins::missing(std::int64_t until_ns) {
+  *this = MissingBegins();
   until_ns_ = until_ns;
 }
 
-void UnheardBegins::forget(EventKind kind, std::int64_t at_ns) noexcept {
+void MissingBegins::forget(EventKind kind, std::int64_t at_ns) noexcept {
   if (at_ns <= until_ns_) return;
   const int level = outer_level(kind);
   if (level == 0) {
@@ -83,7 +83,7 @@ void UnheardBegins::forget(EventKind kind, std::int64_t at_ns) noexcept {
   kinds_.keep_only(outside);
 }
 
-bool UnheardBegins::explains(EventKind begin, std::int64_t at_ns, bool inside) {
+bool MissingBegins::explains(EventKind begin, std::int64_t at_ns, bool inside) {
   if (!kinds_.has(begin)) return false;
   if (at_ns <= until_ns_) return true;
   if (!nests_in_itself(begin)) {

@@ -13,20 +13,20 @@
 
 namespace shardscope::simulate {
 
-class Outlet {
+class EventSender {
  public:
   /// Raises the process's own limit of open files to what so many ranks' connections need. Throws
   /// std::runtime_error when it may not.
   static void allow_connections(std::uint32_t ranks);
 
   /// `tables`: of rank 0; the other ranks' differ in their rank and host only, and leave out the lists, which
-  /// one rank tells for all. Throws std::runtime_error when the endpoint cannot be one, or the process may
+  /// one rank sends for all. Throws std::runtime_error when the endpoint cannot be one, or the process may
   /// not open as many connections.
-  Outlet(const std::string& endpoint, const std::string& key_file, const instrumentation::RunTables& tables,
-         instrumentation::Detail detail);
-  ~Outlet();
-  Outlet(const Outlet&) = delete;
-  Outlet& operator=(const Outlet&) = delete;
+  EventSender(const std::string& endpoint, const std::string& key_file,
+              const instrumentation::RunTables& tables, instrumentation::Detail detail);
+  ~EventSender();
+  EventSender(const EventSender&) = delete;
+  EventSender& operator=(const EventSender&) = delete;
 
   /// Waits until the collector answers. Throws std::runtime_error when it does not within `seconds`.
   /// `waiting` is called once where it takes more than a moment.

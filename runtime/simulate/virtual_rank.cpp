@@ -1,4 +1,4 @@
-#include "runtime/simulate/rehearsal.h"
+#include "runtime/simulate/virtual_rank.h"
 
 #include "runtime/base/emulated_link.h"
 #include "runtime/comm/communicator_core.h"
@@ -7,9 +7,9 @@
 
 namespace shardscope::simulate {
 
-Rehearsal::Rehearsal(const plan::ModelPlan& model, const config::TrainingConfig& config,
-                     const CostModel& cost, const RunGroups& groups, std::uint32_t rank,
-                     EventCapture& emitted, const engine::Engine::NameKernel& name_kernel)
+VirtualRank::VirtualRank(const plan::ModelPlan& model, const config::TrainingConfig& config,
+                         const CostModel& cost, const RunGroups& groups, std::uint32_t rank,
+                         EventCapture& emitted, const engine::Engine::NameKernel& name_kernel)
     : model_(model),
       config_(config),
       cost_(cost),
@@ -35,20 +35,20 @@ Rehearsal::Rehearsal(const plan::ModelPlan& model, const config::TrainingConfig&
   engine_->name_kernels(name_kernel);
 }
 
-Rehearsal::~Rehearsal() = default;
+VirtualRank::~VirtualRank() = default;
 
-Tape Rehearsal::begin() {
+Tape VirtualRank::begin() {
   engine_->set_weights([](plan::ParamId, plan::Range, float*) {});
   return recorder_.take();
 }
 
-Tape Rehearsal::step() {
+Tape VirtualRank::step() {
   static_cast<void>(
       engine_->step([this](data::HostBatch& batch) { next_batch(batch); }, engine::StopRequest::go_on));
   return recorder_.take();
 }
 
-void Rehearsal::next_batch(data::HostBatch& batch) const {
+void VirtualRank::next_batch(data::HostBatch& batch) const {
   const plan::ModelSpec& spec = model_.spec;
   batch.B = config_.batch.micro_batch_size;
   if (spec.input == plan::InputKind::tokens) {

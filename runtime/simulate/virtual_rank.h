@@ -17,16 +17,16 @@
 
 namespace shardscope::simulate {
 
-class Rehearsal {
+class VirtualRank {
  public:
   /// What it is given outlives it. Throws what the engine's constructor throws; device::BackendError when the
   /// hardware has too little memory.
-  Rehearsal(const plan::ModelPlan& model, const config::TrainingConfig& config, const CostModel& cost,
-            const RunGroups& groups, std::uint32_t rank, EventCapture& emitted,
-            const engine::Engine::NameKernel& name_kernel);
-  ~Rehearsal();
-  Rehearsal(const Rehearsal&) = delete;
-  Rehearsal& operator=(const Rehearsal&) = delete;
+  VirtualRank(const plan::ModelPlan& model, const config::TrainingConfig& config, const CostModel& cost,
+              const RunGroups& groups, std::uint32_t rank, EventCapture& emitted,
+              const engine::Engine::NameKernel& name_kernel);
+  ~VirtualRank();
+  VirtualRank(const VirtualRank&) = delete;
+  VirtualRank& operator=(const VirtualRank&) = delete;
 
   /// Before the first step: the engine takes its memory and gets its weights.
   [[nodiscard]] Tape begin();

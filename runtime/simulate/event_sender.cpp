@@ -1,4 +1,4 @@
-#include "runtime/simulate/outlet.h"
+#include "runtime/simulate/event_sender.h"
 
 #include <sys/resource.h>
 
@@ -34,7 +34,7 @@ bool depends_on_values(const instrumentation::Event& event) noexcept {
 
 }  // namespace
 
-void Outlet::allow_connections(std::uint32_t ranks) {
+void EventSender::allow_connections(std::uint32_t ranks) {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   const std::size_t wanted = std::size_t{ranks} * kFilesPerLink + 256;
@@ -48,8 +48,8 @@ void Outlet::allow_connections(std::uint32_t ranks) {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-Outlet::Outlet(const std::string& endpoint, const std::string& key_file,
-               const instrumentation::RunTables& tables, instrumentation::Detail detail)
+EventSender::EventSender(const std::string& endpoint, const std::string& key_file,
+                         const instrumentation::RunTables& tables, instrumentation::Detail detail)
     : endpoint_(endpoint), context_(tables.world) {
   instrumentation::RunTables lean = tables;
   lean.modules.clear();
@@ -72,9 +72,9 @@ Outlet::Outlet(const std::string& endpoint, const std::string& key_file,
   }
 }
 
-Outlet::~Outlet() = default;
+EventSender::~EventSender() = default;
 
-void Outlet::connect(double seconds, const std::function<void()>& waiting) {
+void EventSender::connect(double seconds, const std::function<void()>& waiting) {
   const auto begin = std::chrono::steady_clock::now();
   const auto deadline = begin + std::chrono::duration<double>(seconds);
   bool notified = false;
@@ -95,7 +95,7 @@ void Outlet::connect(double seconds, const std::function<void()>& waiting) {
   }
 }
 
-void Outlet::take(std::uint32_t rank, std::vector<instrumentation::Event> events) {
+void EventSender::take(std::uint32_t rank, std::vector<instrumentation::Event> events) {
   events.erase(std::remove_if(events.begin(), events.end(), depends_on_values), events.end());
   if (events.empty()) return;
   events_ += events.size();
@@ -116,12 +116,12 @@ void Outlet::take(std::uint32_t rank, std::vector<instrumentation::Event> events
   }
 }
 
-void Outlet::message(instrumentation::Severity severity, const std::string& text) {
+void EventSender::message(instrumentation::Severity severity, const std::string& text) {
   links_[0]->post(instrumentation::wire::Body(instrumentation::wire::Text{
       sent_until_ns_[0], severity, text.substr(0, instrumentation::wire::kMaxText)}));
 }
 
-std::uint32_t Outlet::name_id(const std::string& name) {
+std::uint32_t EventSender::name_id(const std::string& name) {
   const auto known = std::find(names_.begin(), names_.end(), name);
   if (known != names_.end()) return static_cast<std::uint32_t>(known - names_.begin());
   names_.push_back(name);
@@ -132,7 +132,7 @@ std::uint32_t Outlet::name_id(const std::string& name) {
   return id;
 }
 
-void Outlet::finish(int exit_code, const std::string& text) {
+void EventSender::finish(int exit_code, const std::string& text) {
   for (std::size_t rank = 0; rank < links_.size(); ++rank) {
     links_[rank]->pump();
     links_[rank]->post(

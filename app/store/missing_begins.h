@@ -1,5 +1,5 @@
-// Whether the begin of a span may have been before what was heard, or among what is missing: then its end
-// says nothing of the program that emits it.
+// Whether the begin of a span may be among events that are missing. Then its unmatched end is explained, and
+// no sign of a program that emits something wrong.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,20 @@
 namespace shardscope::store {
 
 /// [Note: ends whose begin is missing]
-/// An end that closes no span is counted. It is explained where its begin can have been emitted at a time
-/// from which not everything was heard: before the first event, where events were dropped or lost, or while
-/// the detail was too low for it. What was open there is bounded: a lane nests, so of most kinds it is one
-/// span, of those that nest in themselves as many as are deep, and a begin that cannot lie in such a span
-/// proves that it is over (see [Note: spans with a missing end or begin]). A step that was heard from its
-/// begin to its end proves it of everything. So a program that never emits a begin is found out after one
-/// step at most.
-class UnheardBegins {
+/// An end that closes no span is counted. For example, events were dropped while a module ran: its
+/// module_begin is missing, and its module_end is explained. It is explained where its begin can have been
+/// emitted while events are missing: before the first event, where events were dropped or lost, or while the
+/// detail was too low for it. How many spans can have been open there is bounded: a lane nests, so of most
+/// kinds it is one span, of those that nest in themselves as many as are deep. A begin that cannot lie in
+/// such a span proves that it is over (see [Note: spans with a missing end or begin]). A step that was
+/// received from its begin to its end proves it of everything. So a program that never emits a begin is found
+/// after one step at most.
+class MissingBegins {
  public:
   /// Of a lane that has just begun: of any kind.
-  UnheardBegins();
+  MissingBegins();
   /// Of one that goes on where everything is known.
-  [[nodiscard]] static UnheardBegins none();
+  [[nodiscard]] static MissingBegins none();
 
   /// Of kinds above `detail` begins are missing somewhere up to `until_ns`.
   void missing(ev::Detail above, std::int64_t until_ns);
@@ -34,7 +35,7 @@ class UnheardBegins {
     forget(kind, at_ns);
   }
   /// A step that began at `begin_ns` has ended.
-  void step_heard(std::int64_t begin_ns) noexcept {
+  void step_received(std::int64_t begin_ns) noexcept {
     if (begin_ns > until_ns_) kinds_ = {};
   }
   /// An end of a span of kind `begin` has found none. `inside`: a span of its kind is open that was heard to

@@ -1,10 +1,10 @@
-#include "app/store/last_words.h"
+#include "app/store/early_stop.h"
 
 #include <exception>
 
 namespace shardscope::store {
 
-void LastWords::write(Database& database, Last last) {
+void EarlyStop::write(Database& database, Final final) {
   try {
     database.execute("BEGIN IMMEDIATE");
     database
@@ -13,45 +13,45 @@ void LastWords::write(Database& database, Last last) {
             "('recorder_ended', ?4)")
         .bind(1, why_)
         .bind(2, stopped_ns_)
-        .bind(3, static_cast<std::int64_t>(taken_ - committed_))
-        .bind(4, std::int64_t{last == Last::yes})
+        .bind(3, static_cast<std::int64_t>(received_ - committed_))
+        .bind(4, std::int64_t{final == Final::yes})
         .run();
     database.execute("COMMIT");
-    said_ = taken_ - committed_;
+    written_missing_ = received_ - committed_;
   } catch (const DatabaseError&) {
     if (database.in_transaction()) database.execute("ROLLBACK");
     throw;
   }
 }
 
-void LastWords::say_why(Database& database, const std::string& why) noexcept {
+void EarlyStop::stopped(Database& database, const std::string& why) noexcept {
   try {
     why_ = why;
     stopped_ns_ = last_ns_;
     reserve_.release();
     try {
-      write(database, Last::no);
+      write(database, Final::no);
     } catch (const DatabaseError&) {
       database.execute_unless_busy("PRAGMA wal_checkpoint(TRUNCATE)");
-      write(database, Last::no);
+      write(database, Final::no);
     }
-  } catch (const std::exception&) {  // as the header says
+  } catch (const std::exception&) {  // see early_stop.h
   }
 }
 
-void LastWords::say_more(Database& database) noexcept {
-  if (why_.empty() || taken_ - committed_ < 2 * said_) return;
+void EarlyStop::update(Database& database) noexcept {
+  if (why_.empty() || received_ - committed_ < 2 * written_missing_) return;
   try {
-    write(database, Last::no);
+    write(database, Final::no);
   } catch (const std::exception&) {
-    said_ = taken_ - committed_;  // is not tried for every chunk
+    written_missing_ = received_ - committed_;  // is not tried for every chunk
   }
 }
 
-void LastWords::say_all(Database& database) noexcept {
+void EarlyStop::recorder_ended(Database& database) noexcept {
   if (why_.empty()) return;
   try {
-    write(database, Last::yes);
+    write(database, Final::yes);
   } catch (const std::exception&) {
   }
 }

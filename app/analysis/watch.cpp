@@ -1,0 +1,287 @@
+#include "app/analysis/watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "app/analysis/foreign_json.h"
+#include "app/analysis/quantity_text.h"
+#include "app/analysis/statistics.h"
+#include "app/store/rank_end.h"
+
+namespace shardscope::analysis {
+namespace {
+
+constexpr std::array<std::string_view, 10> kTriggerNames = {
+    "slow_step",    "loss_not_finite", "loss_jump",   "grad_norm_jump", "skipped_step",
+    "memory_limit", "standing_still",  "rank_failed", "events_missing", "finding"};
+
+/// What a value is compared with.
+struct Before {
+  double median = 0, spread = 0;
+};
+
+Before before(const std::deque<double>& values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  const double median = quantile(sorted, 0.5);
+  for (double& value : sorted) value = std::abs(value - median);
+  return {median, 1.4826 * quantile(std::move(sorted), 0.5)};
+}
+
+void remember(std::deque<double>& values, double value, std::size_t most) {
+  values.push_back(value);
+  while (values.size() > most) values.pop_front();
+}
+
+std::optional<double> known(double value) { return std::isnan(value) ? std::nullopt : std::optional(value); }
+
+/// "3.91: 4.2 times the median of the 100 steps before (0.93)".
+std::string against(const std::string& value, double times, std::size_t steps, const std::string& median) {
+  return fmt::format("{}: {:.2f} times the median of the {} steps before ({})", value, times, steps, median);
+}
+
+std::string ms_text(double ms) { return time_text(static_cast<std::int64_t>(ms * 1e6)); }
+
+double percent(std::int64_t part, std::int64_t whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// Where the time of the new steps went, over all ranks.
+void take_times(const Digest& digest, std::optional<std::uint32_t> after, WatchInterval& interval) {
+  TimePartition sum;
+  for (auto step = digest.steps().rbegin(); step != digest.steps().rend(); ++step) {
+    if (after && step->step <= *after) break;
+    for (const RankStep& rank : step->ranks) {
+      if (rank.time.known()) sum.add(rank.time);
+    }
+  }
+  if (!sum.known() || sum.recorded_ns() <= 0) return;
+  interval.exposed_comm_pct = percent(sum.exposed_comm_ns, sum.recorded_ns());
+  interval.idle_pct = percent(sum.idle_ns, sum.recorded_ns());
+  interval.overlap_pct = sum.overlap_pct();
+}
+
+}  // namespace
+
+const char* name_of(TriggerKind kind) noexcept {
+  return kTriggerNames.at(static_cast<std::size_t>(kind)).data();
+}
+
+std::optional<TriggerKind> trigger_of(const std::string& name) noexcept {
+  const auto found = std::ranges::find(kTriggerNames, name);
+  if (found == kTriggerNames.end()) return std::nullopt;
+  return static_cast<TriggerKind>(found - kTriggerNames.begin());
+}
+
+void Watcher::take_step(const store::StepRow& row, WatchInterval& interval) {
+  const double ms = static_cast<double>(row.end_ns - row.begin_ns - row.paused_ns) * 1e-6;
+  const auto trigger = [&](TriggerKind kind, const std::string& text) {
+    interval.triggers.push_back(
+        {kind, row.step, instrumentation::kNoId, row.begin_ns, fmt::format("step {} {}", row.step, text)});
+  };
+  // The value, unless it is unusual: what follows a jump is judged by what was before it, until half of the
+  // steps before are like it.
+  const auto judge = [&](std::deque<double>& values, double value, double factor, TriggerKind kind,
+                         auto text) {
+    if (values.size() >= rules_.steps_needed) {
+      const Before b = before(values);
+      if (value > b.median + rules_.spreads * b.spread && value > factor * b.median && b.median > 0)
+        trigger(kind, text(value, value / b.median, values.size(), b.median));
+    }
+    remember(values, value, rules_.steps_before);
+  };
+  if (last_step_) {  // the first is warm-up
+    judge(step_ms_, ms, rules_.slow_factor, TriggerKind::slow_step,
+          [](double value, double times, std::size_t steps, double median) {
+            return against("took " + ms_text(value), times, steps, ms_text(median));
+          });
+  }
+  const auto number = [](const char* what) {
+    return [what](double value, double times, std::size_t steps, double median) {
+      return against(fmt::format("has {} {:.4g}", what, value), times, steps, fmt::format("{:.4g}", median));
+    };
+  };
+  // A loss that was not recorded is NaN as well: where the steps before have one, it is this step's value.
+  if (std::isinf(row.loss) || (std::isnan(row.loss) && !losses_.empty())) {
+    trigger(TriggerKind::loss_not_finite, fmt::format("has a loss that is not finite: {}", row.loss));
+  } else if (!std::isnan(row.loss)) {
+    judge(losses_, row.loss, rules_.loss_factor, TriggerKind::loss_jump, number("a loss of"));
+  }
+  if (row.skipped) {
+    trigger(
+        TriggerKind::skipped_step,
+        fmt::format("was skipped: gradients overflowed{}",
+                    std::isnan(row.loss_scale) ? "" : fmt::format(" at loss scale {:g}", row.loss_scale)));
+  } else if (std::isinf(row.grad_norm)) {
+    trigger(TriggerKind::grad_norm_jump, fmt::format("has a gradient norm of {}", row.grad_norm));
+  } else if (!std::isnan(row.grad_norm)) {
+    judge(grad_norms_, row.grad_norm, rules_.grad_norm_factor, TriggerKind::grad_norm_jump,
+          number("a gradient norm of"));
+  }
+  last_step_ = row.step;
+}
+
+void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
+  for (const store::RankRow& row : store.ranks()) {
+    const store::RankEnd end = store::rank_end(store, row);
+    interval.ranks_ended += end.how == store::RankEnd::How::running ? 0 : 1;
+    interval.missing_events += row.dropped;
+    interval.lost_messages += row.lost_messages;
+    if (const auto peak = store.memory_peak(row.rank, instrumentation::MemoryPool::device)) {
+      if (!interval.device_peak || peak->total() > interval.device_peak->bytes)
+        interval.device_peak = {row.rank, peak->total()};
+    }
+    if (store::is_failure(end.how) && failed_.insert(row.rank).second) {
+      interval.triggers.push_back(
+          {TriggerKind::rank_failed, instrumentation::kNoId, row.rank, end.at_ns, store::text_of(end)});
+    }
+  }
+  interval.ranks = static_cast<std::uint32_t>(store.ranks().size());
+  const auto limit =
+      static_cast<std::int64_t>(static_cast<double>(rules_.memory_limit_bytes) * rules_.memory_share);
+  const bool over = limit > 0 && interval.device_peak && interval.device_peak->bytes > limit;
+  if (over && !over_limit_) {
+    interval.triggers.push_back(
+        {TriggerKind::memory_limit, instrumentation::kNoId, interval.device_peak->rank, interval.end_ns,
+         fmt::format("rank {} held {} of its device's {}", interval.device_peak->rank,
+                     bytes_text(interval.device_peak->bytes), bytes_text(rules_.memory_limit_bytes))});
+  }
+  over_limit_ = over;
+  const std::uint64_t missing = interval.missing_events + interval.lost_messages;
+  if (missing > missing_) {
+    interval.triggers.push_back({TriggerKind::events_missing, instrumentation::kNoId, instrumentation::kNoId,
+                                 interval.end_ns,
+                                 fmt::format("{} events dropped and {} messages lost so far",
+                                             interval.missing_events, interval.lost_messages)});
+  }
+  missing_ = missing;
+}
+
+WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
+                            bool paused) {
+  WatchInterval interval;
+  interval.end_ns = store.end_ns();
+  interval.events = store.event_count();
+  if (!losses_.empty()) interval.loss_before = before(losses_).median;
+  if (!step_ms_.empty()) interval.step_ms_before = before(step_ms_).median;
+  take_times(digest, last_step_, interval);
+  // Steps that the digest has are complete on every rank; rows of the store may be half there.
+  const std::int64_t complete = digest.steps().empty() ? -1 : std::int64_t{digest.steps().back().step};
+  const std::span<const store::StepRow> rows = store.steps();
+  const auto first = std::ranges::partition_point(
+      rows, [&](const store::StepRow& row) { return last_step_ && row.step <= *last_step_; });
+  std::vector<double> durations;
+  std::int64_t tokens = 0, time_ns = 0;
+  for (auto row = first; row != rows.end() && std::int64_t{row->step} <= complete; ++row) {
+    if (row->end_ns == store::kOpen) continue;
+    const std::int64_t ns = row->end_ns - row->begin_ns - row->paused_ns;
+    durations.push_back(static_cast<double>(ns) * 1e-6);
+    tokens += row->tokens;
+    time_ns += ns;
+    interval.step = row->step;
+    interval.loss = known(row->loss);
+    interval.grad_norm = known(row->grad_norm);
+    interval.loss_scale = known(row->loss_scale);
+    take_step(*row, interval);
+  }
+  interval.steps = static_cast<std::uint32_t>(durations.size());
+  if (!durations.empty()) {
+    interval.step_ms_max = *std::ranges::max_element(durations);
+    interval.step_ms_median = quantile(durations, 0.5);
+    if (tokens > 0 && time_ns > 0)
+      interval.tokens_per_s = static_cast<double>(tokens) * 1e9 / static_cast<double>(time_ns);
+  }
+  if (interval.step == instrumentation::kNoId && last_step_) interval.step = *last_step_;
+  take_state(store, interval);
+
+  const auto steps_long = std::chrono::nanoseconds(static_cast<std::int64_t>(
+      rules_.still_steps * 1e6 * (step_ms_.empty() ? 0.0 : before(step_ms_).median)));
+  const bool still = !paused && interval.ranks > interval.ranks_ended && interval.ranks > 0 &&
+                     quiet > std::max(rules_.still_at_least, steps_long);
+  if (still && !still_) {
+    interval.triggers.push_back(
+        {TriggerKind::standing_still, interval.step, instrumentation::kNoId, interval.end_ns,
+         fmt::format("no event for {}; `shardscope why` says which rank waits for which",
+                     time_text(quiet.count()))});
+  }
+  still_ = still;
+  return interval;
+}
+
+void Watcher::take_findings(const std::vector<Finding>& findings, WatchInterval& interval) {
+  for (const Finding& finding : findings) {
+    if (finding.severity == instrumentation::Severity::info || !findings_.insert(finding.title).second)
+      continue;
+    interval.triggers.push_back(
+        {TriggerKind::finding, instrumentation::kNoId, finding.rank, finding.at_ns, finding.title});
+  }
+}
+
+std::string watch_line(const WatchInterval& i) {
+  std::string line = i.step == instrumentation::kNoId ? std::string("no step yet")
+                                                      : fmt::format("step {} (+{})", i.step, i.steps);
+  const auto add = [&](const std::string& text) { line += "  " + text; };
+  if (i.step_ms_median) {
+    add(ms_text(*i.step_ms_median));
+    if (i.steps > 1) line += fmt::format(" (longest {})", ms_text(*i.step_ms_max));
+  }
+  if (i.loss) {
+    add(fmt::format("loss {:.4f}", *i.loss));
+    if (i.loss_before) line += fmt::format(" ({:+.4f})", *i.loss - *i.loss_before);
+  }
+  if (i.grad_norm) add(fmt::format("norm {:.3g}", *i.grad_norm));
+  if (i.tokens_per_s) add(count_text(*i.tokens_per_s) + " tokens/s");
+  if (i.exposed_comm_pct) add(fmt::format("exposed {:.1f} %", *i.exposed_comm_pct));
+  if (i.overlap_pct) add(fmt::format("overlap {:.0f} %", *i.overlap_pct));
+  if (i.device_peak)
+    add(fmt::format("peak {} (rank {})", bytes_text(i.device_peak->bytes), i.device_peak->rank));
+  if (i.ranks_ended > 0) add(fmt::format("{} of {} ranks ended", i.ranks_ended, i.ranks));
+  if (i.missing_events + i.lost_messages > 0)
+    add(fmt::format("{} events dropped, {} messages lost", i.missing_events, i.lost_messages));
+  return line;
+}
+
+std::string to_json(const WatchInterval& i) {
+  const auto value = [](const auto& optional) {
+    return optional ? nlohmann::json(*optional) : nlohmann::json(nullptr);
+  };
+  const auto id = [](std::uint32_t number) {
+    return number == instrumentation::kNoId ? nlohmann::json(nullptr) : nlohmann::json(number);
+  };
+  nlohmann::json out{{"end_ns", i.end_ns},
+                     {"step", id(i.step)},
+                     {"steps", i.steps},
+                     {"step_ms_median", value(i.step_ms_median)},
+                     {"step_ms_max", value(i.step_ms_max)},
+                     {"step_ms_before", value(i.step_ms_before)},
+                     {"tokens_per_s", value(i.tokens_per_s)},
+                     {"loss", value(i.loss)},
+                     {"loss_before", value(i.loss_before)},
+                     {"grad_norm", value(i.grad_norm)},
+                     {"loss_scale", value(i.loss_scale)},
+                     {"exposed_comm_pct", value(i.exposed_comm_pct)},
+                     {"idle_pct", value(i.idle_pct)},
+                     {"overlap_pct", value(i.overlap_pct)},
+                     {"device_peak_bytes", i.device_peak ? nlohmann::json(i.device_peak->bytes) : nullptr},
+                     {"device_peak_rank", i.device_peak ? nlohmann::json(i.device_peak->rank) : nullptr},
+                     {"events", i.events},
+                     {"dropped", i.missing_events},
+                     {"lost_messages", i.lost_messages},
+                     {"ranks", i.ranks},
+                     {"ranks_ended", i.ranks_ended},
+                     {"triggers", nlohmann::json::array()}};
+  for (const Trigger& trigger : i.triggers) {
+    out["triggers"].push_back({{"kind", name_of(trigger.kind)},
+                               {"step", id(trigger.step)},
+                               {"rank", id(trigger.rank)},
+                               {"at_ns", trigger.at_ns},
+                               {"text", trigger.text}});
+  }
+  return to_text(out);
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,110 @@
+// What a run did since the last look, and what of it deserves a look now: `shardscope watch`. Pure: what is
+// read is a store and its digest; time that passes without events is an argument.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/analysis/digest.h"
+#include "app/analysis/summary.h"
+#include "app/store/store.h"
+
+namespace shardscope::analysis {
+
+enum class TriggerKind : std::uint8_t {
+  slow_step,        ///< beyond the spread of the steps before
+  loss_not_finite,  ///< NaN or infinity
+  loss_jump,
+  grad_norm_jump,  ///< or a norm that is not finite
+  skipped_step,    ///< gradients overflowed: the optimizer did nothing
+  memory_limit,
+  standing_still,  ///< no event for long, and nobody paused the run
+  rank_failed,
+  events_missing,
+  finding,  ///< a warning or an error that was not there before
+};
+/// "slow_step", ...: the names that `--trigger` takes.
+[[nodiscard]] const char* name_of(TriggerKind kind) noexcept;
+[[nodiscard]] std::optional<TriggerKind> trigger_of(const std::string& name) noexcept;
+
+struct Trigger {
+  TriggerKind kind{};
+  std::uint32_t step = instrumentation::kNoId;  ///< where it is about one
+  std::uint32_t rank = instrumentation::kNoId;
+  std::int64_t at_ns = 0;  ///< on the run's clock
+  std::string text;        ///< what, how much, against what
+};
+
+/// When something is a trigger. Steps are judged by the steps before them: their median m and their spread
+/// s = 1.4826 times the median distance from m, which is the standard deviation of a normal distribution.
+struct WatchRules {
+  std::size_t steps_before = 100;  ///< that a step is compared with, at most
+  std::size_t steps_needed = 8;  ///< before anything is judged; the first step is warm-up and not among them
+  double spreads = 6;            ///< a value is unusual beyond m + spreads * s ...
+  double slow_factor = 1.2;      ///< ... and, for a step's time, beyond slow_factor * m
+  double loss_factor = 1.2;      ///< ... for a loss
+  double grad_norm_factor = 3;   ///< ... for a gradient norm
+  std::int64_t memory_limit_bytes = 0;  ///< of one rank's device pool; 0: none
+  double memory_share = 0.95;           ///< of it
+  /// Standing still: nothing for this long and for this many median steps.
+  std::chrono::nanoseconds still_at_least = std::chrono::seconds(10);
+  double still_steps = 10;
+};
+
+/// Between two looks. A figure that was not recorded is nothing, never zero.
+struct WatchInterval {
+  std::int64_t end_ns = 0;                      ///< the latest event
+  std::uint32_t steps = 0;                      ///< that every rank completed since the last look
+  std::uint32_t step = instrumentation::kNoId;  ///< the last completed one
+  std::optional<double> step_ms_median, step_ms_max;
+  std::optional<double> step_ms_before;     ///< median of the steps before
+  std::optional<double> tokens_per_s;       ///< tokens of the steps over their time
+  std::optional<double> loss, loss_before;  ///< of the last step; median of the steps before
+  std::optional<double> grad_norm, loss_scale;
+  std::optional<double> exposed_comm_pct, idle_pct;  ///< of the recorded time of the steps, all ranks
+  std::optional<double> overlap_pct;
+  struct Memory {
+    std::uint32_t rank = 0;
+    std::int64_t bytes = 0;
+  };
+  std::optional<Memory> device_peak;  ///< largest over ranks, of the whole run
+  std::uint64_t events = 0;           ///< in all
+  std::uint64_t missing_events = 0;   ///< dropped or shed, in all
+  std::uint64_t lost_messages = 0;
+  std::uint32_t ranks = 0, ranks_ended = 0;
+  std::vector<Trigger> triggers;
+};
+
+class Watcher {
+ public:
+  explicit Watcher(const WatchRules& rules = {}) : rules_(rules) {}
+  /// Since the last call. `quiet`: how long nothing has arrived; `paused`: somebody holds the run.
+  WatchInterval look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
+                     bool paused);
+  /// Findings of the run as it is now: the ones that were not there before are triggers.
+  void take_findings(const std::vector<Finding>& findings, WatchInterval& interval);
+
+ private:
+  void take_step(const store::StepRow& row, WatchInterval& interval);
+  void take_state(const store::Store& store, WatchInterval& interval);
+
+  WatchRules rules_;
+  std::optional<std::uint32_t> last_step_;
+  std::deque<double> step_ms_, losses_, grad_norms_;
+  bool still_ = false, over_limit_ = false;
+  std::uint64_t missing_ = 0;
+  std::set<std::uint32_t> failed_;
+  std::set<std::string> findings_;
+};
+
+/// One line: "step 1240 (+52)  92.1 ms  loss 3.412  ...", without the triggers.
+[[nodiscard]] std::string watch_line(const WatchInterval& interval);
+/// One line of JSON with the triggers.
+[[nodiscard]] std::string to_json(const WatchInterval& interval);
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,13 @@
+// The whole command line: what main() parses, and what manual pages and completions are made of.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "app/cli/verb.h"
+
+namespace shardscope::cli {
+
+/// Adds every verb to `app`. The one that is parsed sets `action`.
+void add_verbs(CLI::App& app, Action& action);
+
+}  // namespace shardscope::cli

@@ -1,0 +1,32 @@
+// What the command line says of itself: read from the CLI11 definitions, for everything that is made of them
+// (manual_pages.h, completions.h).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace shardscope::cli {
+
+struct OptionText {
+  std::vector<std::string> names;    ///< with dashes; of an argument without dashes its name
+  std::string value;                 ///< what is given with it, in the words of --help; empty: a flag
+  std::vector<std::string> choices;  ///< all values there are, where they are few
+  std::string description, default_value;
+  bool required = false, repeatable = false;
+};
+
+struct CommandText {
+  std::vector<std::string> words;  ///< shardscope, run
+  std::string description;
+  std::vector<OptionText> options;
+  std::vector<OptionText> arguments;  ///< by place
+  std::vector<CommandText> verbs;     ///< in the order of --help, without hidden ones
+
+  /// The words with `between` them.
+  [[nodiscard]] std::string name(const char* between = " ") const;
+};
+
+[[nodiscard]] CommandText command_text(const CLI::App& app);
+
+}  // namespace shardscope::cli

@@ -1,0 +1,16 @@
+// Where the programs find each other and their data: in a build, or below the prefix they are installed in.
+#pragma once
+
+#include <string>
+
+namespace shardscope::cli {
+
+/// Program beside this one. Throws UserError naming the missing file.
+[[nodiscard]] std::string sibling_program(const std::string& name);
+
+/// Folder with samples/, assets/hardware/ and the text that is trained on without --data: SHARDSCOPE_ROOT if
+/// it is set, else share/shardscope of the prefix that this program is in, else the sources it was built
+/// from.
+[[nodiscard]] std::string data_root();
+
+}  // namespace shardscope::cli

@@ -1,0 +1,35 @@
+#include "app/gui/platform/font_files.h"
+
+#include <fontconfig/fontconfig.h>
+
+#include <memory>
+
+namespace shardscope::gui {
+
+FontFile find_font(const char* family, const char* weight) {
+  struct Destroy {
+    void operator()(FcPattern* pattern) const { FcPatternDestroy(pattern); }
+  };
+  using Pattern = std::unique_ptr<FcPattern, Destroy>;
+  const std::string query = std::string(family) + ":style=" + weight + ":weight=" + weight;
+  const Pattern wanted(FcNameParse(reinterpret_cast<const FcChar8*>(query.c_str())));
+  if (!wanted) return {};
+  // Outlines of one weight each: the rasterizer draws neither bitmaps nor variable fonts.
+  FcPatternAddBool(wanted.get(), FC_SCALABLE, FcTrue);
+  FcPatternAddBool(wanted.get(), FC_VARIABLE, FcFalse);
+  FcConfigSubstitute(nullptr, wanted.get(), FcMatchPattern);
+  FcDefaultSubstitute(wanted.get());
+  FcResult result = FcResultNoMatch;
+  const Pattern found(FcFontMatch(nullptr, wanted.get(), &result));
+  FcChar8* path = nullptr;
+  if (!found || FcPatternGetString(found.get(), FC_FILE, 0, &path) != FcResultMatch) return {};
+  FontFile out;
+  out.path = reinterpret_cast<const char*>(path);
+  FcPatternGetInteger(found.get(), FC_INDEX, 0, &out.index);
+  FcChar8* name = nullptr;
+  for (int i = 0; FcPatternGetString(found.get(), FC_FAMILY, i, &name) == FcResultMatch; ++i)
+    out.exact |= FcStrCmpIgnoreCase(name, reinterpret_cast<const FcChar8*>(family)) == 0;
+  return out;
+}
+
+}  // namespace shardscope::gui

@@ -1,0 +1,17 @@
+// Where the fonts of the window are: asked of fontconfig, which knows the system's and the user's folders.
+#pragma once
+
+#include <string>
+
+namespace shardscope::gui {
+
+struct FontFile {
+  std::string path;    ///< empty: the system has no font that can be drawn
+  int index = 0;       ///< of the face in the file
+  bool exact = false;  ///< the family that was asked for, not one that fontconfig takes in its place
+};
+
+/// `weight` in fontconfig's words: regular, semibold.
+[[nodiscard]] FontFile find_font(const char* family, const char* weight);
+
+}  // namespace shardscope::gui

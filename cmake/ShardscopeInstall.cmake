@@ -1,0 +1,37 @@
+# What `cmake --install` puts below a prefix, as two components: `cli` (links no OpenGL) and `gui` (the dashboard). The
+# programs find each other and share/shardscope from where they are (app/cli/program_files.h): a prefix can be moved.
+include(GNUInstallDirs)
+set(share ${CMAKE_INSTALL_DATAROOTDIR})
+
+install(TARGETS shardscope zero_train zero_simulate RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cli)
+install(TARGETS shardscope_c nccl_profiler_plugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cli)
+install(DIRECTORY instrumentation/include/shardscope DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cli)
+# Besides what is read, documents and samples are the text that a run without --data trains on.
+install(DIRECTORY samples docs DESTINATION ${share}/shardscope COMPONENT cli
+        PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY assets/hardware DESTINATION ${share}/shardscope/assets COMPONENT cli)
+install(FILES README.md CHANGELOG.md DESTINATION ${share}/shardscope COMPONENT cli)
+install(FILES LICENSE DESTINATION ${share}/doc/shardscope-cli RENAME copyright COMPONENT cli)
+
+# Made of the verbs' own definitions (app/cli/CMakeLists.txt); the pages of the other programs are written.
+install(DIRECTORY ${CMAKE_BINARY_DIR}/manual/man ${CMAKE_BINARY_DIR}/manual/bash-completion ${CMAKE_BINARY_DIR}/manual/fish
+        DESTINATION ${share} COMPONENT cli)
+# Debian's zsh reads another folder below /usr than everybody's below /usr/local.
+foreach(folder site-functions vendor-completions)
+  install(FILES ${CMAKE_BINARY_DIR}/manual/zsh/_shardscope DESTINATION ${share}/zsh/${folder} COMPONENT cli)
+endforeach()
+set(VERSION ${PROJECT_VERSION})
+foreach(page zero_train.1 zero_simulate.1 shardscope-gui.1)
+  configure_file(assets/man/${page}.in ${CMAKE_BINARY_DIR}/manual-written/${page} @ONLY)
+endforeach()
+install(FILES ${CMAKE_BINARY_DIR}/manual-written/zero_train.1 ${CMAKE_BINARY_DIR}/manual-written/zero_simulate.1
+        DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT cli)
+
+if(SHARDSCOPE_GUI)
+  install(TARGETS shardscope-gui RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gui)
+  install(FILES ${CMAKE_BINARY_DIR}/manual-written/shardscope-gui.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT gui)
+  install(FILES assets/desktop/shardscope.desktop DESTINATION ${share}/applications COMPONENT gui)
+  install(FILES assets/desktop/shardscope.svg DESTINATION ${share}/icons/hicolor/scalable/apps COMPONENT gui)
+  install(FILES assets/desktop/shardscope.xml DESTINATION ${share}/mime/packages COMPONENT gui)
+  install(FILES LICENSE DESTINATION ${share}/doc/shardscope RENAME copyright COMPONENT gui)
+endif()

@@ -1,0 +1,56 @@
+"""What is compiled or replayed has no hooks inside: it is said, with the time that compiling took.
+
+| symbol | what is said |
+|---|---|
+| torch._dynamo.callback.CompilationCallbackHandler.run_start_callbacks, run_end_callbacks | span `torch.compile` |
+| torch.cuda.graphs.CUDAGraph.replay | CUDA graphs are replayed |
+| deepspeed.compile.init_z1_and_2.init_z1_and_2, init_z3.init_z3 | compiled with DeepCompile |
+"""
+from shardscope import _core, _kinds as k, _records, _say
+from shardscope._hooks import Adapter
+from shardscope._session import NO_ID, session
+
+emit = _core.emit
+COMPILED = "what torch.compile compiled runs without the hooks of its modules: it shows as its caller's time"
+REPLAYED = "CUDA graphs are replayed: what is in them has no events"
+DEEPCOMPILE = "compiled with DeepCompile, which takes DeepSpeed's hooks of modules and gradients out"
+
+
+def adapters():
+    return [Adapter("torch.compile", "torch._dynamo.callback", install_dynamo),
+            Adapter("CUDA graphs", "torch.cuda.graphs", install_graphs),
+            Adapter("DeepCompile, stage 3", "deepspeed.compile.init_z3", lambda table: install_deep(table, "init_z3")),
+            Adapter("DeepCompile, stages 1 and 2", "deepspeed.compile.init_z1_and_2",
+                    lambda table: install_deep(table, "init_z1_and_2"))]
+
+
+def install_dynamo(table):
+    handler = "CompilationCallbackHandler."
+    table.wrap(handler + "run_start_callbacks", "self", before=compile_begins)
+    table.wrap(handler + "run_end_callbacks", "self", before=compile_ended)
+
+
+def compile_begins(handler, *args, **kwargs):
+    if session.started:
+        _say.info(COMPILED)
+        emit(k.SPAN_BEGIN, k.HOST, 0, session.name_id("torch.compile"), 0, NO_ID, 0, 0)
+
+
+def compile_ended(handler, *args, **kwargs):
+    if session.started:
+        emit(k.SPAN_END, k.HOST, 0, session.name_id("torch.compile"), 0, NO_ID, 0, 0)
+
+
+def install_graphs(table):
+    table.wrap("CUDAGraph.replay", "self", before=lambda graph: session.started and _say.info(REPLAYED))
+
+
+def install_deep(table, name):
+    table.wrap(name, "engine", after=deep_compiled)
+
+
+def deep_compiled(*_, **__):
+    if session.started:
+        _say.info(DEEPCOMPILE)
+        session.not_recorded("modules param_status fetch_waits prefetches prefetch_reasons release_reasons trace "
+                             "fetch_counters buckets flush_reasons collective_parts", DEEPCOMPILE)

@@ -1,0 +1,187 @@
+"""What DeepSpeed holds, by stage. Attributes that a version or a configuration does not have hold nothing.
+
+| stage | attribute | category |
+|---|---|---|
+| 3 | Parameter.ds_tensor, fp16_partitioned_groups_flat | parameter shards |
+| 3 | Parameter.data while it is gathered; what is in flight | gathered; gather buffer |
+| 3 | fp32_partitioned_groups_flat, and its gradients | master weights, gradient shards |
+| 3 | grad_partitions_flat_buffer; ipg_buckets | gradient shards; reduce bucket |
+| 1, 2 | bit16_groups_flat: this rank's part, the rest | parameter shards, gathered |
+| 1, 2 | single_partition_of_fp32_groups, and its gradients | master weights, gradient shards |
+| 1, 2 | averaged_gradients, accumulated_grads_in_cpu; ipg_buckets | gradient shards; reduce bucket |
+| 0 | fp32_groups_flat, bf16_groups_flat and the like | master weights, parameters, gradients |
+| all | Parameter.grad | whole gradients |
+| all | states of the optimizer by their names | momentum, variance |
+
+What is offloaded is counted in host memory, on a CPU as well, where both are the same memory.
+"""
+import weakref
+
+from shardscope import _memory as m
+from shardscope._memory import Slot
+from shardscope._session import session
+
+# Of optimizers of stage 0: FP16_Optimizer, BF16_Optimizer and their like.
+WHOLE = {"fp16_groups_flat": m.PARAM_SHARD, "bf16_groups_flat": m.PARAM_SHARD, "fp32_groups_flat": m.MASTER_WEIGHT,
+         "fp32_groups_flat_partition": m.MASTER_WEIGHT, "fp32_groups": m.MASTER_WEIGHT}
+WHOLE_GRADIENTS = {"fp32_groups_gradients_flat": m.GRAD_FULL, "fp32_groups_gradient_flat_partition": m.GRAD_SHARD}
+
+
+of_buckets = {}  # id(optimizer of stages 1 and 2) -> Slot of the buffers of its buckets
+
+
+class Gathered:
+    """Of stage 3, kept by the hooks of parameters' statuses: which are whole, and what is on its way."""
+    whole = Slot(m.PARAM_GATHERED, lambda: bool(Gathered.params), lambda: Gathered.tensors())
+    coming = Slot(m.GATHER_BUFFER, lambda: True, None)
+    params = {}  # number -> (weak reference, bytes)
+    whole.bytes = coming.bytes = 0
+
+    @staticmethod
+    def tensors():
+        return [param.data for param in (held() for held, _ in Gathered.params.values()) if param is not None]
+
+
+def in_flight(param, size):
+    Gathered.coming.bytes += size
+    session.memory.changed(Gathered.coming)
+
+
+def available(number, param, came_from_flight):
+    if came_from_flight:
+        Gathered.coming.bytes -= came_from_flight
+    size = param.data.untyped_storage().nbytes()
+    Gathered.params[number] = weakref.ref(param), size
+    Gathered.whole.bytes += size
+    session.memory.changed(Gathered.coming, Gathered.whole)
+
+
+def released(number):
+    _, size = Gathered.params.pop(number, (None, 0))
+    Gathered.whole.bytes -= size
+    session.memory.changed(Gathered.whole)
+
+
+def source_of(engine):
+    held = weakref.ref(engine)
+    stage = int(engine.zero_optimization_stage())
+    params = [(weakref.ref(p), p) for p in engine.module.parameters()]
+    slots = [m.gradient_slot(p, m.GRAD_FULL) for _, p in params if p.requires_grad]
+    optimizer = engine.optimizer
+    offloaded = optimizer_is_offloaded(optimizer)
+    references = [reference for reference, _ in params]
+    if stage == 3:
+        slots += [Gathered.whole, Gathered.coming]
+        slots += [m.gradient_slot(flat, m.GRAD_SHARD, offloaded)
+                  for flat in getattr(optimizer, "fp32_partitioned_groups_flat", ()) if hasattr(flat, "grad")]
+    elif stage in (1, 2) and optimizer is not None:
+        slots += [m.gradient_slot(flat, m.GRAD_SHARD, offloaded)
+                  for flat in getattr(optimizer, "single_partition_of_fp32_groups", ())]
+        slots += held_slots(weakref.ref(optimizer), offloaded)
+
+    def fixed(add, count):
+        engine = held()
+        if engine is None:
+            return
+        optimizer = engine.optimizer
+        if stage == 3:
+            shards(add, references, optimizer, offloaded)
+        elif stage in (1, 2):
+            flat_groups(add, count, optimizer, offloaded)
+        else:
+            whole_groups(add, references, optimizer)
+        for buffer in engine.module.buffers():
+            add(m.OTHER, buffer)
+        inner = getattr(optimizer, "optimizer", optimizer)
+        if hasattr(inner, "state"):
+            m.states_of(inner, add, offloaded)
+
+    return m.Source(fixed, slots)
+
+
+def optimizer_is_offloaded(optimizer):
+    return bool(getattr(optimizer, "cpu_offload", False) or getattr(optimizer, "offload_optimizer", False))
+
+
+def buffers_of(optimizer):
+    """Those of the buckets of gradients: one, or a list of one or two."""
+    for bucket in getattr(optimizer, "ipg_buckets", {}).values():
+        buffer = getattr(bucket, "buffer", None)
+        if isinstance(buffer, list):
+            yield from buffer
+        elif buffer is not None:
+            yield buffer
+
+
+def shards(add, references, optimizer, offloaded):
+    host = bool(getattr(optimizer, "offload_param", False))
+    for flat in getattr(optimizer, "fp16_partitioned_groups_flat", ()):
+        add(m.PARAM_SHARD, flat, host)
+    for param in (reference() for reference in references):
+        shard = getattr(param, "ds_tensor", None)
+        if shard is not None:
+            add(m.PARAM_SHARD, shard, host)
+            add(m.PARAM_SECONDARY, getattr(param, "ds_secondary_tensor", None))
+        else:
+            add(m.PARAM_SHARD, param)
+    for buffer in getattr(optimizer, "param_groups_fp16_flat_cpu_memory", ()):
+        add(m.PARAM_SHARD, buffer, True)
+    for flat in getattr(optimizer, "fp32_partitioned_groups_flat", ()):
+        add(m.MASTER_WEIGHT, flat, offloaded)
+    add(m.GRAD_SHARD, getattr(optimizer, "grad_partitions_flat_buffer", None), offloaded)
+    for buffer in buffers_of(optimizer):
+        add(m.REDUCE_BUCKET, buffer)
+
+
+def flat_groups(add, count, optimizer, offloaded):
+    for index, flat in enumerate(getattr(optimizer, "bit16_groups_flat", ())):
+        size = add(m.PARAM_SHARD, flat)
+        own = size // max(len(optimizer.parallel_partitioned_bit16_groups[index]), 1)
+        count(m.PARAM_SHARD, own - size)
+        count(m.PARAM_GATHERED, size - own)
+    for flat in getattr(optimizer, "single_partition_of_fp32_groups", ()):
+        add(m.MASTER_WEIGHT, flat, offloaded)
+    for buffer in getattr(optimizer, "param_buffer_of_bit16_for_cpu_offload_groups", ()):
+        add(m.SWAP_BUFFER, buffer, True)
+    add(m.SWAP_BUFFER, getattr(optimizer, "temp_grad_buffer_for_cpu_offload", None), True)
+    add(m.SWAP_BUFFER, getattr(optimizer, "temp_grad_buffer_for_gpu_offload", None))
+
+
+def held_slots(reference, offloaded):
+    """Of stages 1 and 2: what a backward leaves for the step, and the buffers of buckets, which live as long as it does."""
+    def averaged():
+        groups = getattr(reference(), "averaged_gradients", None) or {}
+        return [tensor for group in list(groups.values()) if group is not None for tensor in group if tensor is not None]
+
+    def kept():
+        return [tensor for tensor in list((getattr(reference(), "accumulated_grads_in_cpu", None) or {}).values())]
+
+    def buckets():
+        return list(buffers_of(reference()))
+
+    of_buckets[id(reference())] = filled = Slot(m.REDUCE_BUCKET, lambda: bool(buckets()), buckets, varies=True)
+    return [Slot(m.GRAD_SHARD, lambda: bool(averaged()), averaged, varies=True),
+            Slot(m.GRAD_SHARD, lambda: bool(kept()), kept, host=offloaded, varies=True), filled]
+
+
+def buckets_changed(optimizer):
+    slot = of_buckets.get(id(optimizer))
+    if slot is not None:
+        session.memory.changed(slot)
+
+
+def whole_groups(add, references, optimizer):
+    for names in (WHOLE, WHOLE_GRADIENTS):
+        for name, category in names.items():
+            for each in flattened(getattr(optimizer, name, ())):
+                add(category, each)
+    for reference in references:
+        add(m.PARAM_SHARD, reference())
+
+
+def flattened(value):
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from flattened(each)
+    elif hasattr(value, "untyped_storage"):
+        yield value

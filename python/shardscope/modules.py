@@ -1,0 +1,159 @@
+"""Spans of modules, for frameworks that have no hooks of their own: DistributedDataParallel, DeepSpeed 0, 1 and 2.
+
+| symbol | event |
+|---|---|
+| torch.nn.modules.module.register_module_forward_pre_hook, register_module_forward_hook | module forward, recomputed |
+| Tensor.register_hook of a module's outputs | module backward begins |
+| Tensor.register_hook of its inputs | and ends; where none wants a gradient: when the next module begins |
+
+No node is added to the graph, as a module's own backward hooks would: hooks of tensors see a gradient and return nothing.
+"""
+import torch
+
+from shardscope import _core, _hooks, _kinds as k
+from shardscope._session import session
+
+watched = set()  # id(module)
+_handles = []
+_open = []  # calls of modules whose backward is open, the outermost first
+
+
+class Failing:
+    """As an adapter's: off for good with the first hook that raises."""
+    adapter = _hooks.Adapter("modules", "", None)
+
+
+def watch(model):
+    """All modules of this model; torch's global hooks are registered with the first one."""
+    watched.update(id(module) for module in model.modules())
+    if not _handles:
+        registry = torch.nn.modules.module
+        _handles.append(registry.register_module_forward_pre_hook(entering))
+        _handles.append(registry.register_module_forward_hook(leaving))
+        _hooks.at_turn_off(unwatch)
+
+
+def unwatch():
+    for handle in _handles:
+        handle.remove()
+    _handles.clear()
+    watched.clear()
+    _open.clear()
+
+
+class Call:
+    """Of a module, and of those around it."""
+    __slots__ = ("module", "path")
+
+    def __init__(self, module, outer):
+        self.module = module
+        self.path = (*outer, self)
+
+
+_forward = []  # calls whose forward is open
+
+
+def entering(module, args):
+    if torch.compiler.is_compiling() or id(module) not in watched:
+        return
+    try:
+        _entering(module, args)
+    except Exception as error:
+        _fail(error)
+
+
+def leaving(module, args, result):
+    if torch.compiler.is_compiling() or id(module) not in watched:
+        return
+    try:
+        _leaving(module, result)
+    except Exception as error:
+        _fail(error)
+
+
+def _fail(error):
+    Failing.adapter.failed("a module's hook", error)
+    unwatch()
+
+
+def _entering(module, args):
+    number = session.modules.get(id(module))
+    if number is None or not session.in_micro_step or not _core.enabled(k.MODULES):
+        return
+    kind = session.forward_pass()
+    if kind == k.PASS_FORWARD:
+        _core.gate(k.GATE_PRE_FORWARD, number)
+        if len(session.spans) == 0:
+            _forward.clear()  # what an exception left behind
+    around = _forward or (_open if kind == k.PASS_RECOMPUTE else ())
+    call = Call(number, around[-1].path if around else ())
+    _forward.append(call)
+    for tensor in tensors_of(args):
+        if tensor.requires_grad and not tensor.is_leaf:
+            tensor.register_hook(lambda _: _ended(call))
+    session.begin_span(kind, number)
+
+
+def _leaving(module, result):
+    number = session.modules.get(id(module))
+    if not _forward or number != _forward[-1].module:
+        return
+    call = _forward.pop()
+    session.end_span(number)
+    for tensor in tensors_of(result):
+        if tensor.requires_grad and tensor.grad_fn is not None:
+            tensor.register_hook(lambda _: _begun(call))
+    if session.forward_pass() == k.PASS_FORWARD and session.in_micro_step:
+        _core.gate(k.GATE_POST_FORWARD, number)
+
+
+def tensors_of(value):
+    """Of a module's arguments or results: tensors, and those in a tuple, a list or a dict."""
+    if isinstance(value, torch.Tensor):
+        yield value
+        return
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return
+    for each in value:
+        if isinstance(each, torch.Tensor):
+            yield each
+        elif isinstance(each, (tuple, list)):
+            yield from (inner for inner in each if isinstance(inner, torch.Tensor))
+
+
+def _begun(call):
+    """The first gradient of a module's outputs is there. Modules around it have begun then, others have ended."""
+    try:
+        if session.phase != k.BACKWARD:
+            _open.clear()
+            return
+        if not any(span[0] == k.PASS_BACKWARD for span in session.spans):
+            _open.clear()
+        if call in _open:
+            return
+        same = 0
+        while same < min(len(_open), len(call.path)) and _open[same] is call.path[same]:
+            same += 1
+        _close(same)
+        for outer in call.path[same:]:
+            _core.gate(k.GATE_PRE_BACKWARD, outer.module)
+            session.begin_span(k.PASS_BACKWARD, outer.module)
+            _open.append(outer)
+    except Exception as error:
+        _fail(error)
+
+
+def _ended(call):
+    try:
+        if call in _open and session.phase == k.BACKWARD:
+            _close(_open.index(call))
+    except Exception as error:
+        _fail(error)
+
+
+def _close(count):
+    """All but the outermost `count`."""
+    while len(_open) > count:
+        session.end_span(_open.pop().module)

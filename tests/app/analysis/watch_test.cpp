@@ -1,0 +1,192 @@
+// What `watch` says of an interval and what it takes for a trigger.
+#include "app/analysis/watch.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/app/analysis/run_builder.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using namespace test;
+
+constexpr std::int64_t kMs = 1'000'000;
+
+/// Steps of one rank, one after the other, with what a step tells.
+class Steps {
+ public:
+  void add(std::int64_t ms, double loss = 2.0, double grad_norm = 1.0, bool skipped = false) {
+    run_.instant(0, at_, EventKind::step_begin, StreamId::host, step_);
+    value(EventKind::loss, loss);
+    value(EventKind::grad_norm, grad_norm);
+    run_.instant(0, at_ + 2, EventKind::tokens, StreamId::host, step_, ev::kNoId, ev::kNoId, 0, 512);
+    at_ += ms * kMs;
+    run_.instant(0, at_, EventKind::step_end, StreamId::host, step_, ev::kNoId, ev::kNoId, skipped ? 1 : 0);
+    ++step_;
+  }
+  WatchInterval look(std::chrono::nanoseconds quiet = {}, bool paused = false) {
+    store::Store& store = run_.build();
+    digest_.update(store);
+    return watcher_.look(store, digest_, quiet, paused);
+  }
+  store::Store& store() { return run_.build(); }
+  Watcher& watcher() { return watcher_; }
+
+ private:
+  void value(EventKind kind, double number) {
+    run_.instant(0, at_ + 1, kind, StreamId::host, step_, ev::kNoId, ev::kNoId, 0,
+                 std::bit_cast<std::int64_t>(number));
+  }
+  RunBuilder run_{1};
+  Digest digest_;
+  Watcher watcher_{{.memory_limit_bytes = 1000}};
+  std::int64_t at_ = 0;
+  std::uint32_t step_ = 0;
+};
+
+std::vector<TriggerKind> kinds(const WatchInterval& interval) {
+  std::vector<TriggerKind> out;
+  for (const Trigger& trigger : interval.triggers) out.push_back(trigger.kind);
+  return out;
+}
+using Kinds = std::vector<TriggerKind>;
+
+TEST(Watch, SaysWhatTheStepsOfAnIntervalWere) {
+  Steps steps;
+  for (int i = 0; i < 4; ++i) steps.add(10);
+  WatchInterval interval = steps.look();
+  EXPECT_EQ(interval.steps, 4U);
+  EXPECT_EQ(interval.step, 3U);
+  EXPECT_DOUBLE_EQ(*interval.step_ms_median, 10);
+  EXPECT_DOUBLE_EQ(*interval.tokens_per_s, 512 / 0.010);
+  EXPECT_FALSE(interval.loss_before);
+  steps.add(20, 1.5);
+  steps.add(30, 1.25);
+  interval = steps.look();
+  EXPECT_EQ(interval.steps, 2U);
+  EXPECT_DOUBLE_EQ(*interval.step_ms_median, 25);
+  EXPECT_DOUBLE_EQ(*interval.step_ms_max, 30);
+  EXPECT_DOUBLE_EQ(*interval.step_ms_before, 10);
+  EXPECT_DOUBLE_EQ(*interval.loss, 1.25);
+  EXPECT_DOUBLE_EQ(*interval.loss_before, 2.0);
+  EXPECT_NE(watch_line(interval).find("step 5 (+2)  25.0 ms (longest 30.0 ms)  loss 1.2500 (-0.7500)"),
+            std::string::npos)
+      << watch_line(interval);
+  interval = steps.look();
+  EXPECT_EQ(interval.steps, 0U);
+  EXPECT_EQ(interval.step, 5U);
+  EXPECT_FALSE(interval.step_ms_median);
+}
+
+TEST(Watch, AStepBeyondTheSpreadOfThoseBeforeIsSlow) {
+  Steps steps;
+  for (int i = 0; i < 20; ++i) steps.add(100 + i % 3);
+  EXPECT_EQ(kinds(steps.look()), Kinds{});
+  steps.add(119);  // beyond the spread, but not 1.2 times the median
+  EXPECT_EQ(kinds(steps.look()), Kinds{});
+  steps.add(125);
+  const WatchInterval interval = steps.look();
+  ASSERT_EQ(kinds(interval), Kinds{TriggerKind::slow_step});
+  EXPECT_EQ(interval.triggers[0].step, 21U);
+  EXPECT_EQ(interval.triggers[0].text,
+            "step 21 took 125 ms: 1.24 times the median of the 20 steps before (101 ms)");
+}
+
+TEST(Watch, TheSpreadOfUnevenStepsIsWide) {
+  Steps steps;
+  for (int i = 0; i < 20; ++i) steps.add(50 + 10 * (i % 11));
+  steps.add(160);  // m = 100, s = 1.4826 * 30: below m + 6 s
+  EXPECT_EQ(kinds(steps.look()), Kinds{});
+}
+
+TEST(Watch, TheFirstStepsAreJudgedByNobody) {
+  Steps steps;
+  steps.add(900);  // warm-up
+  for (int i = 0; i < 7; ++i) steps.add(10);
+  steps.add(500);
+  EXPECT_EQ(kinds(steps.look()), Kinds{});
+}
+
+TEST(Watch, LossesAndNormsThatJumpOrAreNotNumbers) {
+  Steps steps;
+  for (int i = 0; i < 10; ++i) steps.add(10, 2.0 - 0.01 * i, 1.0 + 0.01 * i);
+  steps.add(10, 5.0, 1.0);
+  EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::loss_jump});
+  steps.add(10, 2.0, 40.0);
+  EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::grad_norm_jump});
+  steps.add(10, std::nan(""), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(kinds(steps.look()), (Kinds{TriggerKind::loss_not_finite, TriggerKind::grad_norm_jump}));
+  steps.add(10, 2.0, std::numeric_limits<double>::infinity(), true);
+  EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::skipped_step});
+}
+
+TEST(Watch, ARunThatStandsStillIsSaidOnceAndNotWhenItIsPaused) {
+  using std::chrono::seconds;
+  Steps steps;
+  for (int i = 0; i < 10; ++i) steps.add(2000);
+  EXPECT_EQ(kinds(steps.look(seconds(19))), Kinds{});  // ten median steps are 20 s
+  EXPECT_EQ(kinds(steps.look(seconds(21), true)), Kinds{});
+  EXPECT_EQ(kinds(steps.look(seconds(21))), Kinds{TriggerKind::standing_still});
+  EXPECT_EQ(kinds(steps.look(seconds(40))), Kinds{});
+  steps.add(2000);
+  EXPECT_EQ(kinds(steps.look()), Kinds{});
+  EXPECT_EQ(kinds(steps.look(seconds(21))), Kinds{TriggerKind::standing_still});
+}
+
+TEST(Watch, RanksThatFailAndEventsThatAreMissing) {
+  Steps steps;
+  steps.add(10);
+  steps.look();
+  store::RankRow row = steps.store().ranks().front();
+  row.finished = true;
+  row.exit_code = 3;
+  row.dropped = 7;
+  steps.store().set_rank(row);
+  const WatchInterval interval = steps.look();
+  EXPECT_EQ(kinds(interval), (Kinds{TriggerKind::rank_failed, TriggerKind::events_missing}));
+  EXPECT_EQ(interval.triggers[0].rank, 0U);
+  EXPECT_EQ(interval.ranks_ended, 1U);
+  EXPECT_EQ(kinds(steps.look(std::chrono::hours(1))), Kinds{});
+}
+
+TEST(Watch, AFindingIsNewOnce) {
+  Steps steps;
+  WatchInterval interval;
+  Finding finding;
+  finding.severity = ev::Severity::warning;
+  finding.title = "Something is wrong";
+  steps.watcher().take_findings({finding}, interval);
+  EXPECT_EQ(kinds(interval), Kinds{TriggerKind::finding});
+  interval.triggers.clear();
+  finding.severity = ev::Severity::info;
+  Finding other = finding;
+  other.title = "For your information";
+  steps.watcher().take_findings({finding, other}, interval);
+  EXPECT_EQ(kinds(interval), Kinds{});
+}
+
+TEST(Watch, JsonHasNullForWhatIsNotKnown) {
+  Steps steps;
+  steps.add(10);
+  const auto json = nlohmann::json::parse(to_json(steps.look()));
+  EXPECT_EQ(json["step"], 0);
+  EXPECT_EQ(json["overlap_pct"], nullptr);
+  EXPECT_EQ(json["triggers"], nlohmann::json::array());
+  EXPECT_EQ(nlohmann::json::parse(to_json(WatchInterval{}))["step"], nullptr);
+}
+
+TEST(Watch, TriggersHaveNames) {
+  for (int kind = 0; kind <= static_cast<int>(TriggerKind::finding); ++kind)
+    EXPECT_EQ(trigger_of(name_of(static_cast<TriggerKind>(kind))), static_cast<TriggerKind>(kind));
+  EXPECT_FALSE(trigger_of("nothing"));
+}
+
+}  // namespace
+}  // namespace shardscope::analysis

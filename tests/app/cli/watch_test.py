@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""`watch` beside a live run: its lines, its metrics, its triggers.
+
+Usage: watch_test.py BIN_FOLDER SOURCE_ROOT [unittest arguments]
+"""
+import contextlib
+import json
+import pathlib
+import re
+import sqlite3
+import subprocess
+import tempfile
+import unittest
+import urllib.request
+
+from command_line import BIN, ENV, ROOT, CommandTest, main, read
+
+
+class Watch(CommandTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, *arguments):
+        process = subprocess.Popen([BIN / "shardscope", *map(str, arguments)], env=ENV, text=True, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_run_is_watched_to_its_end(self):
+        recording = self.folder / "run.zscope"
+        recorder = self.start("record", recording, "--listen", "tcp://127.0.0.1:0")
+        endpoint = re.search(r"tcp://\S+\d", recorder.stderr.readline()).group()
+        marks = self.folder / "marks"
+        watch = self.start("watch", endpoint, "--json", "--interval", "0.3", "--metrics", self.folder / "run.prom", "--prometheus",
+                           "127.0.0.1:0", "--trigger", "skipped_step,loss_not_finite,rank_failed", "--on-trigger",
+                           f'echo "$SHARDSCOPE_TRIGGER $SHARDSCOPE_TRIGGER_STEP" >> {marks}', "--raise-detail", "params")
+        # Loss scales from 2^32 on: the first steps overflow.
+        config = self.folder / "fp16.json"
+        config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "fp16": {"enabled": True, "initial_scale_power": 32},
+                                      "zero_optimization": {"stage": 3},
+                                      "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}))
+        training = subprocess.run([BIN / "zero_train", "--config", config, "--model", "mlp", "--data", "golden:mlp", "--steps", "400",
+                                   "--publish", endpoint, "--quiet"], env=ENV, text=True, capture_output=True, timeout=120, check=False)
+        self.assertEqual(training.returncode, 0, training.stderr)
+        self.assertEqual(recorder.wait(60), 0)
+        out, said = watch.communicate(timeout=60)
+        self.assertEqual(watch.returncode, 0, said)
+        lines = [json.loads(line) for line in out.splitlines()]
+        summary = read("summary", recording)
+        self.assertEqual(sum(line["steps"] for line in lines), 400)
+        self.assertEqual(lines[-1]["step"], 399)
+        self.assertAlmostEqual(lines[-1]["loss"], summary["loss"][-1], delta=0)
+        self.assertEqual(lines[-1]["events"], summary["events"])
+        page = (self.folder / "run.prom").read_text()
+        self.assertIn("\nshardscope_steps_total 400\n", page)
+        self.assertTrue(page.endswith("# EOF\n"))
+        skipped = [trigger["step"] for line in lines for trigger in line["triggers"] if trigger["kind"] == "skipped_step"]
+        with contextlib.closing(sqlite3.connect(recording)) as database:
+            rows = database.execute("SELECT step FROM steps WHERE skipped ORDER BY step").fetchall()
+        self.assertEqual(skipped, [step for (step,) in rows])
+        self.assertGreater(len(skipped), 0)
+        self.assertEqual(marks.read_text().splitlines()[0], "skipped_step 0")
+        self.assertLess(said.index("detail steps is asked for"), said.index("detail params is asked for"))
+
+    def test_metrics_are_served(self):
+        recorder = self.start("record", self.folder / "run.zscope", "--listen", "tcp://127.0.0.1:0")
+        endpoint = re.search(r"tcp://\S+\d", recorder.stderr.readline()).group()
+        watch = self.start("watch", endpoint, "--interval", "0.2", "--prometheus", "127.0.0.1:0")
+        url = re.search(r"http://\S+", watch.stderr.readline()).group()
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            self.assertTrue(answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0"))
+            self.assertTrue(answer.read().endswith(b"# EOF\n"))
+        watch.terminate()
+        self.assertEqual(watch.wait(20), 128 + 15)
+
+    def test_wrong_options(self):
+        endpoint = "tcp://127.0.0.1:1"
+        self.assertIn("HOST:PORT", self.refused(("watch", endpoint, "--prometheus", "here"), "here"))
+        self.refused(("watch", endpoint, "--prometheus", "127.0.0.1:70000"), "127.0.0.1:70000")
+        self.refused(("watch", endpoint, "--prometheus", "192.0.2.1:9464"), "192.0.2.1:9464")
+        self.refused(("watch", "here"), "here")
+        self.refused(("watch", endpoint, "--trigger", "slow"), "slow")
+        self.refused(("watch", endpoint, "--interval", "0"), "--interval")
+        self.refused(("watch", endpoint, "--raise-steps", "3"), "--raise-detail")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Memory of attached runs: what is counted by category is what the process holds, by an own look at all of its tensors.
+
+    tests/attach/run memory_test
+"""
+import collections
+import unittest
+
+import runs
+from pairs import TRAIN, folder, slow
+
+(PARAM_SHARD, PARAM_GATHERED, PARAM_SECONDARY, GRAD_FULL, GRAD_SHARD, MASTER_WEIGHT, MOMENTUM, VARIANCE, REDUCE_BUCKET,
+ GATHER_BUFFER, SWAP_BUFFER, QUANTIZATION, ACTIVATION, INPUT, TEMPORARY, OTHER) = range(16)
+PARAM_BYTES = 4 * 25957  # of tests/attach/train.py's model, fp32
+# Tensors that no category has: a norm, a flag of overflow, an empty buffer. Bytes.
+UNCOUNTED = 256
+
+
+def setUpModule():
+    folder()
+
+
+class Memory(unittest.TestCase):
+    def recorded(self, framework, *options, ranks=2):
+        """(what each rank's census gave after each step, the recording, the levels [rank][step] by (pool, category))."""
+        name = "memory-" + "_".join((framework, *options)).replace("=", "")
+        made, out = (folder() / f"{name}.{end}" for end in ("zscope", "out"))
+        output = runs.finish(runs.start(runs.attach(made) + runs.torchrun(TRAIN, framework, out, "census=1", *options,
+                                                                          ranks=ranks)))
+        self.assertNotIn("not counted any more", output)
+        self.assertNotIn("is off", output)
+        census = [result["census"] for result in runs.results(out, ranks)]
+        recording = runs.read(made)
+        return census, made, [levels_at_step_ends(recording, rank) for rank in range(ranks)]
+
+    def compare(self, framework, *options, slack=UNCOUNTED, ranks=2):
+        census, made, levels = self.recorded(framework, *options, ranks=ranks)
+        for rank in range(ranks):
+            self.assertEqual(len(levels[rank]), len(census[rank]))
+            for step, (held, counted) in enumerate(zip(census[rank], levels[rank])):
+                total = sum(counted.values())
+                self.assertLessEqual(total, held, f"rank {rank}, step {step}: {named(counted)}")
+                self.assertLessEqual(held - total, slack, f"rank {rank}, step {step}: {named(counted)}")
+        return made, levels
+
+    def test_fsdp2(self):
+        made, levels = self.compare("fsdp2")
+        for rank in range(2):
+            last = levels[rank][-1]
+            # Shards are padded to the same number of rows.
+            self.assertAlmostEqual(last[0, PARAM_SHARD], PARAM_BYTES / 2, delta=600)
+            for category in (GRAD_SHARD, MOMENTUM, VARIANCE):
+                self.assertAlmostEqual(last[0, category], PARAM_BYTES / 2, delta=600)
+            self.assertEqual(last.get((0, GRAD_FULL), 0), 0)
+        self.assertGreater(peak(runs.read(made), 0, PARAM_GATHERED), 0)
+        self.agrees_with_the_expression(made)
+
+    def test_deepspeed_3(self):
+        made, levels = self.compare("zero3")
+        last = levels[0][-1]
+        for category in (PARAM_SHARD, MOMENTUM, VARIANCE):
+            self.assertAlmostEqual(last[0, category], PARAM_BYTES / 2, delta=600)
+        self.assertGreater(peak(runs.read(made), 0, PARAM_GATHERED), last.get((0, PARAM_GATHERED), 0))
+
+    @slow
+    def test_deepspeed_2(self):
+        _, levels = self.compare("zero2", "accumulate=2")
+        last = levels[0][-1]
+        self.assertEqual(last[0, PARAM_SHARD], last[0, PARAM_GATHERED])
+        self.assertAlmostEqual(last[0, PARAM_SHARD] + last[0, PARAM_GATHERED], PARAM_BYTES, delta=600)
+        for category in (MASTER_WEIGHT, MOMENTUM, VARIANCE):
+            self.assertAlmostEqual(last[0, category], PARAM_BYTES / 2, delta=600)
+
+    @slow
+    def test_deepspeed_offloaded(self):
+        for case in (("zero3", "dtype=bf16", "offload=1"), ("zero2", "dtype=bf16", "offload=1")):
+            with self.subTest(case=case):
+                _, levels = self.compare(*case)
+                last = levels[0][-1]
+                for category in (MASTER_WEIGHT, MOMENTUM, VARIANCE):
+                    self.assertAlmostEqual(last[1, category], PARAM_BYTES / 2, delta=600)
+                    self.assertEqual(last.get((0, category), 0), 0)
+
+    @slow
+    def test_stages_0_and_1_and_bf16(self):
+        for case in (("zero0",), ("zero1",), ("zero3", "dtype=bf16"), ("fsdp2", "dtype=bf16"), ("fsdp1",)):
+            with self.subTest(case=case):
+                self.compare(*case)
+
+    def test_ddp(self):
+        # Its buckets are C++'s: no tensor of Python has them.
+        _, levels = self.compare("ddp")
+        for category in (PARAM_SHARD, GRAD_FULL, MOMENTUM, VARIANCE):
+            self.assertEqual(levels[0][-1][0, category], PARAM_BYTES)
+
+    def agrees_with_the_expression(self, made):
+        """`summary` compares the peak of model states with ZeRO's expression: beside padding only gradients that are whole."""
+        memory = runs.figures(made)["memory_model"]
+        self.assertEqual(memory["bytes_per_rank"], 16 * PARAM_BYTES // 4 // 2)
+        beside = memory["measured_bytes_per_rank"] - memory["bytes_per_rank"]
+        self.assertGreaterEqual(beside, 0)
+        self.assertLessEqual(beside, sum(part["bytes"] for part in memory["parts"]) + UNCOUNTED)
+
+    def test_looks_after_the_first_steps_are_quick_and_the_same(self):
+        census, _, levels = self.recorded("fsdp2", "steps=8")
+        totals = [sum(counted.values()) for counted in levels[0]]
+        self.assertEqual(len(set(totals[1:])), 1, totals)
+        self.assertLessEqual(census[0][-1] - totals[-1], UNCOUNTED)
+
+
+def named(levels):
+    return ", ".join(f"{pool}/{category}: {size}" for (pool, category), size in sorted(levels.items()) if size)
+
+
+def walk(recording, rank):
+    """(event kind, levels) after each event of memory and at each end of a step."""
+    levels = collections.defaultdict(int)
+    ends = [{"kind": "step_end", "at_ns": span["end_ns"]} for span in recording.spans_of(rank, "step_begin")]
+    for event in sorted(recording.of(rank, "memory_alloc", "memory_free") + ends, key=lambda each: int(each["at_ns"])):
+        if event["kind"] != "step_end":
+            code = int(event["code"])
+            change = int(event["v0"]) * (1 if event["kind"] == "memory_alloc" else -1)
+            levels[code >> 4, code & 15] += change
+            total = sum(size for (pool, _), size in levels.items() if pool == code >> 4)
+            assert total == int(event["v1"]), "the pool's total is the sum of its categories"
+        yield event["kind"], levels
+
+
+def levels_at_step_ends(recording, rank):
+    return [dict(levels) for kind, levels in walk(recording, rank) if kind == "step_end"]
+
+
+def peak(recording, rank, category):
+    return max((levels.get((0, category), 0) for _, levels in walk(recording, rank)), default=0)
+
+
+if __name__ == "__main__":
+    unittest.main()
