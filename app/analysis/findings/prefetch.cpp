@@ -28,6 +28,19 @@ std::uint64_t stops(const Facts& facts, plan::PrefetchStop stop) {
   return count;
 }
 
+/// Elements of the parameters that one module has itself.
+std::int64_t largest_module(const Facts& facts) {
+  const ev::RunTables& tables = facts.store.tables();
+  std::int64_t largest = 0;
+  for (const ev::ModuleInfo& module : tables.modules) {
+    std::int64_t elems = 0;
+    for (const std::uint32_t param : module.params)
+      elems += param < tables.params.size() ? tables.params[param].elems : 0;
+    largest = std::max(largest, elems);
+  }
+  return largest;
+}
+
 std::string of_steps(const Facts& facts) {
   const std::string text = coverage(facts.summary, facts.summary.prefetch_steps, facts.summary.steps);
   return text.empty() ? text : ", " + text;
@@ -112,7 +125,10 @@ void short_prefetches(const Facts& facts, Found& found) {
   finding.evidence = fmt::format("{} of exposed gathers could have been hidden had they begun earlier.",
                                  of_step(facts, hideable));
   if (live > full && live > 0) {
-    const std::int64_t wanted = 2 * facts.zero.max_live_parameters;
+    // A module in use, the next one, and what is prefetched beside them.
+    const std::int64_t wanted = std::max(
+        2 * facts.zero.max_live_parameters,
+        round_elems(static_cast<double>(2 * largest_module(facts) + facts.zero.prefetch_bucket_size)));
     if (static_cast<double>(facts.zero.max_live_parameters) >= elems) return;
     finding.evidence +=
         fmt::format(" At {} module boundaries {}.", live,

@@ -201,7 +201,8 @@ TEST(ShortPrefetchFinding, NamesTheLimitOfTheRunAndNothingWhereItIsNot) {
     store::Store& store = run.build();
     ev::RunTables tables = store.tables();
     tables.config_json =
-        R"({"zero_optimization": {"stage3_max_live_parameters": )" + std::to_string(limit) + "}}";
+        R"({"zero_optimization": {"stage3_prefetch_bucket_size": 100, "stage3_max_live_parameters": )" +
+        std::to_string(limit) + "}}";
     store.set_tables(0, tables);
     const auto findings = find(store, summarize(store));
     const auto found = std::ranges::find(findings, "short_prefetch", &Finding::id);
@@ -215,7 +216,7 @@ TEST(ShortPrefetchFinding, NamesTheLimitOfTheRunAndNothingWhereItIsNot) {
         << found->evidence;
     ASSERT_EQ(found->changes.size(), 1U);
     EXPECT_EQ(found->changes[0].key, "zero_optimization.stage3_max_live_parameters");
-    EXPECT_EQ(found->changes[0].value, "1200");
+    EXPECT_EQ(found->changes[0].value, "2000");  // two modules of 1000 and the bucket, rounded
   }
 }
 

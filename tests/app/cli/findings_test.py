@@ -9,12 +9,12 @@ import command_line
 from command_line import ROOT, read, said
 
 
-def machine(folder, gb_per_s, tflops=0.2, latency_us=20):
+def machine(folder, gb_per_s, tflops=0.2, latency_us=20, host=51):
     """A hardware file: the rates of a small machine with a link of `gb_per_s`."""
-    hardware = json.loads((ROOT / "samples/hardware/a100.json").read_text())
-    hardware.update(f32_tflops=tflops, f16_tflops=tflops, memory_gb_per_s=40)
+    hardware = json.loads((ROOT / "assets/hardware/a100.json").read_text())
+    hardware.update(f32_tflops=tflops, f16_tflops=tflops, memory_gb_per_s=40, host_memory_gb_per_s=host)
     hardware["inside"] = {"gb_per_s": gb_per_s, "latency_us": latency_us}
-    path = pathlib.Path(folder) / f"machine-{gb_per_s}-{tflops}-{latency_us}.json"
+    path = pathlib.Path(folder) / f"machine-{gb_per_s}-{tflops}-{latency_us}-{host}.json"
     path.write_text(json.dumps(hardware))
     return path
 
@@ -92,9 +92,41 @@ class Findings(unittest.TestCase):
             self.follow(run, "link_bound", 0.05)
 
     def test_accumulation_that_saves_nothing(self):
-        run = Run(self.folder, "accumulate", machine(self.folder, 0.2),
+        run = Run(self.folder, "accumulate", machine(self.folder, 0.05),
                   {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 100_000}, root={"gradient_accumulation_steps": 4})
         self.follow(run, "accumulated_reductions", 0.05)
+
+    def test_many_small_buckets(self):
+        run = Run(self.folder, "small", machine(self.folder, 1, latency_us=1000),
+                  {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 2000})
+        self.follow(run, "small_bucket", 0.05)
+
+    def test_prefetches_that_the_live_limit_stops(self):
+        zero = {"stage": 3, "overlap_comm": True, "reduce_bucket_size": 100_000, "stage3_param_persistence_threshold": 0}
+        run = Run(self.folder, "short", machine(self.folder, 0.5),
+                  {**zero, "stage3_prefetch_bucket_size": 100_000, "stage3_max_live_parameters": 10_000})
+        self.follow(run, "short_prefetch", 0.01)
+        self.assertTrue(run.by_id["short_prefetch"]["changes"][0]["key"].endswith("stage3_max_live_parameters"))
+        # A bucket of a single parameter is enough where the link keeps up: a larger one would gain nothing, and none is advised.
+        run = Run(self.folder, "enough", machine(self.folder, 0.5), {**zero, "stage3_prefetch_bucket_size": 1})
+        self.assertEqual([change for one in run.findings for change in one["changes"]], [])
+        larger = Run(self.folder, "larger", machine(self.folder, 0.5), {**zero, "stage3_prefetch_bucket_size": 100_000})
+        self.assertGreater(larger.step_ms, 0.99 * run.step_ms)
+
+    def test_the_cpu_optimizer(self):
+        run = Run(self.folder, "cpu", machine(self.folder, 50, host=3),
+                  {"stage": 2, "overlap_comm": True, "offload_optimizer": {"device": "cpu"}})
+        self.follow(run, "cpu_optimizer", 0.02)
+
+    def test_gathered_parameters_at_the_peak(self):
+        """The peak of memory does not get larger."""
+        run = Run(self.folder, "peak", machine(self.folder, 50),
+                  {"stage": 3, "overlap_comm": True, "stage3_prefetch_bucket_size": 400_000, "reduce_bucket_size": 50_000,
+                   "stage3_max_reuse_distance": 0, "stage3_param_persistence_threshold": 0}, ranks=8,
+                  root={"train_micro_batch_size_per_gpu": 1})
+        self.assertIn("gathered_peak", run.by_id, run.findings)
+        peak = lambda of: max(rank["memory"]["device"]["peak_bytes"] for rank in of.summary["ranks"])  # noqa: E731
+        self.assertLess(peak(run.followed("gathered_peak")), peak(run))
 
     def test_stragglers_by_their_own_measure(self):
         for ranks, factor in ((2, 1.4), (4, 1.15), (4, 1.3)):
