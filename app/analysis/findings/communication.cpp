@@ -84,7 +84,7 @@ void large_buckets(const Facts& facts, Found& found) {
   if (buckets <= 0 || buckets > kFew) return;
   const double exposed = facts.mean(&RankFacts::reduce_moving);
   const double backward = facts.path_ms(PathPart::backward);
-  const double gain = std::min(exposed, backward) * (1 - buckets / kBuckets);
+  const double gain = std::min(exposed, backward);
   const std::int64_t wanted = round_elems(static_cast<double>(trained_elems(facts)) / kBuckets);
   if (wanted >= facts.zero.reduce_bucket_size) return;
   Finding finding;
@@ -101,7 +101,7 @@ void large_buckets(const Facts& facts, Found& found) {
       elements_text(wanted));
   finding.changes = {{"zero_optimization.reduce_bucket_size", std::to_string(wanted)}};
   finding.gain_ms = gain;
-  finding.gain_basis = "what is exposed, without the last bucket's part, behind the backward";
+  finding.gain_basis = "no more is hidden than is exposed, nor behind more than the backward";
   found.add_by_cost(facts, gain, std::move(finding));
 }
 
@@ -181,10 +181,11 @@ void link_bound(const Facts& facts, Found& found) {
       facts.step_ms, link, compute, beyond);
   finding.next_step = "Move fewer bytes for a token: a larger micro-batch, or a 16-bit data type.";
   if (facts.zero_keys && facts.summary.stage == 3 && !facts.zero.quantized_weights) {
-    const double saved = facts.mean(&RankFacts::gather_moving) * (travels_as_f32(facts) ? 0.7 : 0.45);
+    // Two of the stage's three volumes are gathers.
+    const double saved = link * 2 / 3 * (travels_as_f32(facts) ? 0.75 : 0.5);
     finding.changes = {{"zero_optimization.zero_quantized_weights", "true"}};
-    finding.gain_ms = std::min(beyond, saved);
-    finding.gain_basis = "gathers as int8 with scales, without the time that quantizing takes";
+    finding.gain_ms = std::min(facts.mean(&RankFacts::moving), saved);
+    finding.gain_basis = "gathers as int8, no more than is exposed; quantizing takes no time";
     finding.next_step =
         "Set zero_optimization.zero_quantized_weights to true: gathers move int8. Weights are then rounded "
         "on their "
@@ -221,7 +222,7 @@ void exposed_communication(const Facts& facts, Found& found) {
                     fmt::format("{:.0f} % of a step is exposed communication", 100 * facts.share(all)));
     return;
   }
-  if (facts.share(all) < kNotable) return;
+  if (facts.share(all) < kNotable || all < kLeastCostMs) return;
   const std::uint32_t rank = facts.ranks.front().rank;
   Finding finding;
   finding.id = "exposed_communication";
@@ -264,7 +265,7 @@ void exposed_communication(const Facts& facts, Found& found) {
   }
   finding.rank = rank;
   finding.cost_ms = all;
-  finding.severity = facts.share(all) >= kMuch ? Severity::warning : Severity::info;
+  finding.severity = facts.share(all) >= kMuch && all >= kLeastWarningMs ? Severity::warning : Severity::info;
   found.add(std::move(finding));
 }
 

@@ -75,8 +75,9 @@ bool Found::has(std::string_view id) const {
 }
 
 void Found::add_by_cost(const Facts& facts, double cost_ms, Finding finding) {
-  if (facts.share(cost_ms) < kNote) return;
-  finding.severity = facts.share(cost_ms) < kWarning ? ev::Severity::info : ev::Severity::warning;
+  if (facts.share(cost_ms) < kNote || cost_ms < kLeastCostMs) return;
+  finding.severity = facts.share(cost_ms) < kWarning || cost_ms < kLeastWarningMs ? ev::Severity::info
+                                                                                  : ev::Severity::warning;
   finding.cost_ms = cost_ms;
   add(std::move(finding));
 }

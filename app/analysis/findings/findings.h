@@ -60,12 +60,14 @@ struct Facts {
 
 /// What a finding must cost to be one at all, and to be a warning: parts of a step.
 inline constexpr double kNote = 0.02, kWarning = 0.05;
+/// Below this nobody gains anything, whatever part of a tiny model's step it is.
+inline constexpr double kLeastCostMs = 0.1, kLeastWarningMs = 0.5;
 
 class Found {
  public:
   [[nodiscard]] bool has(std::string_view id) const;
   void add(Finding finding) { findings_.push_back(std::move(finding)); }
-  /// Severity by its cost: nothing is added below kNote.
+  /// Severity by its cost: nothing is added below kNote or kLeastCostMs.
   void add_by_cost(const Facts& facts, double cost_ms, Finding finding);
   /// `title` follows from the finding `cause`, which is there.
   void follows(std::string_view cause, std::string title);

@@ -124,7 +124,7 @@ void data_starvation(const Facts& facts, Found& found) {
 }
 
 void stragglers(const Facts& facts, Found& found) {
-  constexpr double kSlower = 1.1, kLasting = 0.7;
+  constexpr double kSlower = 1.1, kLasting = 0.6;
   if (facts.ranks.size() < 2) return;
   const RankFacts& late = *std::ranges::max_element(facts.ranks, {}, &RankFacts::others_waited);
   const double waited = late.others_waited;

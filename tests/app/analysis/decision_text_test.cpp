@@ -186,12 +186,12 @@ TEST(ShortPrefetchFinding, NamesTheLimitOfTheRunAndNothingWhereItIsNot) {
     RunBuilder run(2);
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
       for (std::uint32_t step = 0; step < 3; ++step) {
-        const std::int64_t at = step * 1000;
-        run.span(rank, at, at + 990, EventKind::step_begin, StreamId::host, step);
-        run.span(rank, at, at + 500, EventKind::module_begin, StreamId::compute, 0, step);
-        run.span(rank, at + 500, at + 700, EventKind::collective_begin, StreamId::gather, step, 0, kGatherOp,
-                 100, 400);
-        run.span(rank, at + 700, at + 990, EventKind::module_begin, StreamId::compute, 1, step);
+        const std::int64_t at = step * 1'000'000;
+        run.span(rank, at, at + 990'000, EventKind::step_begin, StreamId::host, step);
+        run.span(rank, at, at + 500'000, EventKind::module_begin, StreamId::compute, 0, step);
+        run.span(rank, at + 500'000, at + 700'000, EventKind::collective_begin, StreamId::gather, step, 0,
+                 kGatherOp, 100, 400);
+        run.span(rank, at + 700'000, at + 990'000, EventKind::module_begin, StreamId::compute, 1, step);
         run.instant(
             rank, at + 10, EventKind::fetch_decision, StreamId::host, 1, 2, 3,
             static_cast<std::uint8_t>(step < 2 ? PrefetchStop::live_limit : PrefetchStop::bucket_full), 10,

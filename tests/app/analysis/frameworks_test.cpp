@@ -11,14 +11,15 @@ namespace {
 
 using namespace test;
 
-/// Two steps of 1000 ns of two ranks: a module of 600, an all-gather of 250 that it does not hide.
+/// Two steps of 1 ms of two ranks: a module of 0.6 ms, an all-gather of 0.25 ms that it does not hide.
 store::Store& exposed(RunBuilder& run) {
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     for (std::int64_t step = 0; step < 2; ++step) {
-      const std::int64_t at = step * 2000;
-      run.span(rank, at, at + 1000, EventKind::step_begin, StreamId::host, static_cast<std::uint32_t>(step));
-      run.span(rank, at + 100, at + 700, EventKind::module_begin, StreamId::compute, 0, 0);
-      run.span(rank, at + 700, at + 950, EventKind::collective_begin, StreamId::gather,
+      const std::int64_t at = step * 2'000'000;
+      run.span(rank, at, at + 1'000'000, EventKind::step_begin, StreamId::host,
+               static_cast<std::uint32_t>(step));
+      run.span(rank, at + 100'000, at + 700'000, EventKind::module_begin, StreamId::compute, 0, 0);
+      run.span(rank, at + 700'000, at + 950'000, EventKind::collective_begin, StreamId::gather,
                static_cast<std::uint32_t>(step), 0, kGatherOp, 1000, 4000);
     }
   }
