@@ -241,7 +241,7 @@ std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
 }
 
 /// Where the orders part: the lowest place at which two ranks have different collectives.
-std::optional<IssueDifference> first_difference(const store::Store& store, const std::vector<Lately>& ranks) {
+std::optional<IssueDifference> first_difference(const std::vector<Lately>& ranks) {
   std::set<std::uint64_t> keys;
   for (const Lately& rank : ranks) {
     for (const auto& [key, issue] : rank.issues) keys.insert(key);
@@ -272,13 +272,11 @@ std::optional<IssueDifference> first_difference(const store::Store& store, const
     for (auto& [what, side] : sides) out.sides.push_back(std::move(side));
     return out;
   }
-  (void)store;
   return std::nullopt;
 }
 
 /// Ranks that did not come to what others are in, although the same place of theirs is known.
-std::optional<IssueDifference> never_issued(const std::vector<Lately>& ranks, const Standing& waiting,
-                                            const Issue& issue) {
+std::optional<IssueDifference> never_issued(const std::vector<Lately>& ranks, const Issue& issue) {
   IssueDifference out;
   out.what = "never issued";
   IssueDifference::Side came, missing;
@@ -288,38 +286,25 @@ std::optional<IssueDifference> never_issued(const std::vector<Lately>& ranks, co
     const bool issued = rank.issues.contains(issue.key);
     (issued ? came : missing).ranks.push_back(rank.rank);
   }
-  (void)waiting;
   if (missing.ranks.empty() || came.ranks.empty()) return std::nullopt;
   out.sides = {came, missing};
   return out;
 }
 
-}  // namespace
-
-std::string NamedCollective::text() const {
-  std::string out = fmt::format("{} #{}", ev::label_of(op), sequence);
-  if (!group.empty()) out += " of group " + group;
-  if (!module.empty()) out += " for " + module;
-  if (bytes > 0) out += " (" + bytes_text(bytes) + ")";
-  return out;
+bool is_over(const Standing& one) {
+  return one.how == Standing::How::gone || one.how == Standing::How::ended;
 }
 
-Hang diagnose_hang(const store::Store& store, std::int64_t idle_ns) {
-  Hang out;
-  const std::int64_t from_ns = compare_from(store), now_ns = store.end_ns() + idle_ns;
-  const std::vector<std::uint32_t> everybody = all_ranks(store);
-  std::vector<Lately> recent;
-  for (const store::RankRow& row : store.ranks()) {
-    recent.push_back(lately(store, row.rank, from_ns, everybody));
-    out.ranks.push_back(standing_of(store, row, recent.back(), from_ns));
-  }
-  out.difference = first_difference(store, recent);
-  // Who waits for whom: of each rank's open collectives, the members that have not begun it.
-  const Issue* oldest = nullptr;
-  std::map<std::uint32_t, std::uint32_t> missing;  // rank -> by how many it is missed
+/// Fills in whom each rank waits for: of its oldest open collective that lacks somebody, the members that
+/// have not begun it. Ranks that are over wait for nobody, unless all are: then they did when they were
+/// ended. By rank, how many miss it; `oldest`: the first of these collectives.
+std::map<std::uint32_t, std::uint32_t> find_waits(const std::vector<Lately>& recent,
+                                                  std::vector<Standing>& ranks, const Issue*& oldest) {
+  std::map<std::uint32_t, std::uint32_t> missed;
+  const bool all_over = std::ranges::all_of(ranks, is_over);
   for (std::size_t index = 0; index < recent.size(); ++index) {
-    Standing& standing = out.ranks[index];
-    if (standing.how == Standing::How::gone || standing.how == Standing::How::ended) continue;
+    Standing& standing = ranks[index];
+    if (is_over(standing) && !all_over) continue;
     const Issue* own = nullptr;
     for (const auto& [key, issue] : recent[index].issues) {
       if (!issue.open || (own != nullptr && issue.at_ns >= own->at_ns)) continue;
@@ -337,60 +322,106 @@ Hang diagnose_hang(const store::Store& store, std::int64_t idle_ns) {
       standing.waits_for = absent;
     }
     if (own == nullptr) continue;
-    out.stands_still = true;
-    for (const std::uint32_t rank : standing.waits_for) ++missing[rank];
+    for (const std::uint32_t rank : standing.waits_for) ++missed[rank];
     if (oldest == nullptr || own->at_ns < oldest->at_ns) oldest = own;
   }
-  if (!out.stands_still) {
-    const auto gone = std::ranges::find(out.ranks, Standing::How::gone, &Standing::how);
-    const bool paused =
-        std::ranges::any_of(out.ranks, [](const Standing& one) { return one.how == Standing::How::paused; });
-    out.text = paused ? "The run is paused: its ranks are held at a gate."
-               : gone != out.ranks.end()
-                   ? fmt::format("Rank {} {}; no rank waits in a collective.", gone->rank, gone->doing)
-                   : "No rank waits in a collective for one that has not come.";
+  return missed;
+}
+
+/// The rank that most others miss; of several the one that waits for nobody itself.
+std::uint32_t most_missed(const std::map<std::uint32_t, std::uint32_t>& missed,
+                          const std::vector<Standing>& ranks) {
+  std::uint32_t found = ev::kNoId, most = 0;
+  for (const auto& [rank, count] : missed) {
+    const auto standing = std::ranges::find(ranks, rank, &Standing::rank);
+    const bool waits = standing != ranks.end() && !standing->waits_for.empty();
+    const std::uint32_t weight = count * 2 + (waits ? 0 : 1);
+    if (weight <= most) continue;
+    most = weight;
+    found = rank;
+  }
+  return found;
+}
+
+std::string nobody_waits(const std::vector<Standing>& ranks) {
+  const auto gone = std::ranges::find(ranks, Standing::How::gone, &Standing::how);
+  if (std::ranges::find(ranks, Standing::How::paused, &Standing::how) != ranks.end())
+    return "The run is paused: its ranks are held at a gate.";
+  return gone != ranks.end()
+             ? fmt::format("Rank {} {}; no rank waits in a collective.", gone->rank, gone->doing)
+             : "No rank waits in a collective for one that has not come.";
+}
+
+/// "Ranks 0, 1 wait in all-gather #12 for rank 2, since 1.2 s (3 s). Rank 2 never came to it: it is ..."
+std::string who_waits(const Hang& hang, const Issue& oldest, std::int64_t now_ns) {
+  std::vector<std::uint32_t> waiting;
+  for (const Standing& one : hang.ranks) {
+    if (!one.waits_for.empty()) waiting.push_back(one.rank);
+  }
+  const auto wanted = std::ranges::find_if(hang.ranks, [&](const Standing& one) {
+    return std::ranges::find(one.waits_for, hang.culprit) != one.waits_for.end();
+  });
+  std::string text = fmt::format("{} {} in {} for {}, since {} ({}).", ranks_text(waiting),
+                                 waiting.size() == 1 ? "waits" : "wait", oldest.named.text(),
+                                 ranks_text(wanted->waits_for), store::seconds_text(oldest.at_ns),
+                                 time_text(std::max<std::int64_t>(now_ns - oldest.at_ns, 0)));
+  text[0] = 'R';
+  const auto culprit = std::ranges::find(hang.ranks, hang.culprit, &Standing::rank);
+  if (culprit == hang.ranks.end())
+    return text + fmt::format(" Nothing was recorded of rank {}.", hang.culprit);
+  const std::string now =
+      !culprit->waits_for.empty() && culprit->collective
+          ? fmt::format("waits in {}", culprit->collective->text())
+      : is_over(*culprit)
+          ? culprit->doing
+          : fmt::format("is {}", culprit->doing.empty() ? "not in any recorded span" : culprit->doing);
+  text += fmt::format(" Rank {} never came to it: it {}", hang.culprit, now);
+  if (!culprit->gate.empty()) text += fmt::format("; the last gate that it passed is {}", culprit->gate);
+  return text + fmt::format(", its last event is of {}.", store::seconds_text(culprit->last_event_ns));
+}
+
+}  // namespace
+
+std::string NamedCollective::text() const {
+  std::string out = fmt::format("{} #{}", ev::label_of(op), sequence);
+  if (!group.empty()) out += " of group " + group;
+  if (!module.empty()) out += " for " + module;
+  if (bytes > 0) out += " (" + bytes_text(bytes) + ")";
+  return out;
+}
+
+Hang diagnose_hang(const store::Store& store, Watched watched, std::int64_t quiet_ns) {
+  Hang out;
+  const std::int64_t from_ns = compare_from(store), now_ns = store.end_ns() + quiet_ns;
+  const std::vector<std::uint32_t> everybody = all_ranks(store);
+  std::vector<Lately> recent;
+  for (const store::RankRow& row : store.ranks()) {
+    recent.push_back(lately(store, row.rank, from_ns, everybody));
+    out.ranks.push_back(standing_of(store, row, recent.back(), from_ns));
+  }
+  out.difference = first_difference(recent);
+  const Issue* oldest = nullptr;
+  const std::map<std::uint32_t, std::uint32_t> missed = find_waits(recent, out.ranks, oldest);
+  if (oldest == nullptr) {
+    out.text = nobody_waits(out.ranks);
     return out;
   }
   out.since_ns = oldest->at_ns;
-  // The rank that the others miss most and that waits for nobody itself.
-  std::uint32_t most = 0;
-  for (const auto& [rank, count] : missing) {
-    const auto standing = std::ranges::find(out.ranks, rank, &Standing::rank);
-    const bool waits = standing != out.ranks.end() && !standing->waits_for.empty();
-    const std::uint32_t weight = count * 2 + (waits ? 0 : 1);
-    if (weight > most) {
-      most = weight;
-      out.culprit = rank;
-    }
-  }
-  std::vector<std::uint32_t> waiting;
-  for (const Standing& one : out.ranks) {
-    if (!one.waits_for.empty()) waiting.push_back(one.rank);
-  }
-  const auto wanted = std::ranges::find_if(out.ranks, [&](const Standing& one) {
-    return std::ranges::find(one.waits_for, out.culprit) != one.waits_for.end();
-  });
-  out.text = fmt::format("{} {} in {} for {}, since {} ({}).", ranks_text(waiting),
-                         waiting.size() == 1 ? "waits" : "wait", oldest->named.text(),
-                         ranks_text(wanted->waits_for), store::seconds_text(oldest->at_ns),
-                         time_text(std::max<std::int64_t>(now_ns - oldest->at_ns, 0)));
-  out.text[0] = 'R';
+  out.culprit = most_missed(missed, out.ranks);
   const auto culprit = std::ranges::find(out.ranks, out.culprit, &Standing::rank);
-  if (culprit == out.ranks.end()) {
-    out.text += fmt::format(" Nothing was recorded of rank {}.", out.culprit);
+  const bool over = culprit != out.ranks.end() && is_over(*culprit);
+  const bool all_over = std::ranges::all_of(out.ranks, is_over);
+  constexpr std::int64_t kLongNs = 1'000'000'000;
+  const bool certain = watched == Watched::quiet || (over && !all_over) || now_ns - oldest->at_ns >= kLongNs;
+  out.stands_still = certain && watched != Watched::goes_on;
+  if (watched == Watched::goes_on) {
+    out.text = "The run goes on: events come in.";
   } else {
-    const bool waits = !culprit->waits_for.empty();
-    const std::string now =
-        waits && culprit->collective ? fmt::format("waits in {}", culprit->collective->text())
-        : culprit->how == Standing::How::gone || culprit->how == Standing::How::ended
-            ? culprit->doing
-            : fmt::format("is {}", culprit->doing.empty() ? "not in any recorded span" : culprit->doing);
-    out.text += fmt::format(" Rank {} never came to it: it {}", out.culprit, now);
-    if (!culprit->gate.empty())
-      out.text += fmt::format("; the last gate that it passed is {}", culprit->gate);
-    out.text += fmt::format(", its last event is of {}.", store::seconds_text(culprit->last_event_ns));
+    if (!certain) out.text = "Where the recording ends: ";
+    out.text += who_waits(out, *oldest, now_ns);
+    if (!certain) out.text += " Whether it was on its way is not recorded.";
+    if (!out.difference) out.difference = never_issued(recent, *oldest);
   }
-  if (!out.difference) out.difference = never_issued(recent, *wanted, *oldest);
   if (out.difference && out.difference->what != "never issued") {
     out.text += fmt::format(" The ranks issued different collectives ({}):", out.difference->what);
     for (const IssueDifference::Side& side : out.difference->sides)

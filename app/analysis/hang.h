@@ -55,17 +55,22 @@ struct IssueDifference {
 };
 
 struct Hang {
-  bool stands_still = false;  ///< a rank waits in a collective, and one that it needs has not come
-  std::string text;           ///< a paragraph: who waits for whom, and why
+  /// Surely: a rank waits for one that has ended, or for a second and longer, or while nothing comes in.
+  /// Ranks of a run that goes on wait for each other too, and a recording may end there.
+  bool stands_still = false;
+  std::string text;  ///< a paragraph: who waits for whom, and why
   std::vector<Standing> ranks;
   std::optional<IssueDifference> difference;
   std::uint32_t culprit = instrumentation::kNoId;  ///< rank that others wait for
   std::int64_t since_ns = 0;
 };
 
-/// As the run stands at the end of what the store holds. `idle_ns`: for how long nothing came in (live); of a
-/// recording 0.
-[[nodiscard]] Hang diagnose_hang(const store::Store& store, std::int64_t idle_ns = 0);
+/// How the end of what a store holds is to be read: it is all that was recorded, nothing more came in for a
+/// while, or more comes in.
+enum class Watched : std::uint8_t { recorded, quiet, goes_on };
+/// As the run stands at the end of what the store holds. `quiet_ns`: for how long nothing came in.
+[[nodiscard]] Hang diagnose_hang(const store::Store& store, Watched watched = Watched::recorded,
+                                 std::int64_t quiet_ns = 0);
 [[nodiscard]] std::string hang_json(const Hang& hang);
 
 }  // namespace shardscope::analysis

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "app/analysis/hang.h"
@@ -31,8 +32,8 @@ struct WhyOptions {
 bool is_endpoint(const std::string& text) { return text.find("://") != std::string::npos; }
 
 /// Watches until nothing has come in for a while, or for as long as it is worth waiting. How long it was
-/// quiet.
-std::int64_t watch(const WhyOptions& options, store::Store& store) {
+/// quiet; nothing: it was not.
+std::optional<std::int64_t> watch(const WhyOptions& options, store::Store& store) {
   using std::chrono::duration;
   collector::Viewer viewer(options.run, options.key);
   const Clock::time_point began = Clock::now();
@@ -51,7 +52,7 @@ std::int64_t watch(const WhyOptions& options, store::Store& store) {
     if (there && (link == Link::ended || quiet.count() > options.quiet_s))
       return std::chrono::duration_cast<std::chrono::nanoseconds>(now - changed).count();
     if (waited.count() > options.wait_s) {
-      if (there && events > 0) return 0;  // it goes on
+      if (there && events > 0) return std::nullopt;
       throw UserError(
           fmt::format("{}: no collector answered within {:.0f} s; is a run, `record` or the dashboard "
                       "listening there?",
@@ -64,15 +65,18 @@ std::int64_t watch(const WhyOptions& options, store::Store& store) {
 int why(const WhyOptions& options) {
   store::Store store;
   std::int64_t quiet_ns = 0;
+  analysis::Watched watched = analysis::Watched::recorded;
   if (is_endpoint(options.run)) {
-    quiet_ns = watch(options, store);
+    const std::optional<std::int64_t> quiet = watch(options, store);
+    watched = quiet ? analysis::Watched::quiet : analysis::Watched::goes_on;
+    quiet_ns = quiet.value_or(0);
   } else {
     store::RecordingInfo info;
     store = store::open_recording(options.run, &info);
     for (const std::string& problem : info.problems)
       say(stderr, "shardscope: {}: {}\n", options.run, problem);
   }
-  const analysis::Hang hang = analysis::diagnose_hang(store, quiet_ns);
+  const analysis::Hang hang = analysis::diagnose_hang(store, watched, quiet_ns);
   if (options.json) {
     say_text(stdout, instrumentation::plain_json(analysis::hang_json(hang)));
     return 0;

@@ -34,7 +34,7 @@ TEST(Hang, NamesTheRankThatNeverCameAndWhatItDoes) {
   open_gather(run, 0, 2'000'000, 1);
   open_gather(run, 1, 2'500'000, 1);
   run.instant(2, 1'500'000, EventKind::module_begin, StreamId::compute, 1, 0);
-  const Hang hang = diagnose_hang(run.build(), 3'000'000'000);
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet, 3'000'000'000);
   EXPECT_TRUE(hang.stands_still);
   EXPECT_EQ(hang.culprit, 2U);
   EXPECT_EQ(hang.ranks[0].waits_for, std::vector<std::uint32_t>{2});
@@ -82,7 +82,7 @@ TEST(Hang, DifferentOperationsAtOnePlaceAreTheFirstDifference) {
   common(run, 2);
   open_gather(run, 0, 2'000'000, 1);
   open_gather(run, 1, 2'000'000, 1, kReduceOp);
-  const Hang hang = diagnose_hang(run.build());
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
   ASSERT_TRUE(hang.difference);
   EXPECT_EQ(hang.difference->what, "operation");
   EXPECT_TRUE(hang.stands_still);
@@ -99,7 +99,7 @@ TEST(Hang, DifferentSizesAreADifferenceAndTheEarliestCounts) {
              100 + rank, 400 + 4 * rank);
     open_gather(run, rank, 2'000'000, 2, rank == 0 ? kGatherOp : kReduceOp);
   }
-  const Hang hang = diagnose_hang(run.build());
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
   ASSERT_TRUE(hang.difference);
   EXPECT_EQ(hang.difference->what, "size");
   EXPECT_EQ(hang.difference->sides[0].collective->sequence, 1U);
@@ -110,7 +110,7 @@ TEST(Hang, WhatEveryRankHasBegunIsNoHang) {
   common(run, 2);
   open_gather(run, 0, 2'000'000, 1);
   open_gather(run, 1, 2'000'000, 1);
-  const Hang hang = diagnose_hang(run.build());
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
   EXPECT_FALSE(hang.stands_still);
   EXPECT_FALSE(hang.difference);
 }
@@ -122,16 +122,50 @@ TEST(Hang, BlamesTheEndOfTheChain) {
   open_gather(run, 0, 2'000'000, 2);
   open_gather(run, 1, 2'000'000, 1);
   run.instant(2, 1'500'000, EventKind::data_wait_begin, StreamId::compute, 0, 0);
-  const Hang hang = diagnose_hang(run.build());
+  const Hang hang = diagnose_hang(run.build(), Watched::quiet);
   EXPECT_EQ(hang.culprit, 2U);
   EXPECT_NE(hang.text.find("waiting for its data"), std::string::npos) << hang.text;
+}
+
+/// In a run that goes on ranks wait for each other all the time, and a recording may end while they do.
+TEST(Hang, ClaimsNothingOfARunThatGoesOnNorWhereARecordingEnds) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  run.instant(1, 2'100'000, EventKind::module_begin, StreamId::compute, 1, 0);
+  const store::Store& store = run.build();
+  const Hang going = diagnose_hang(store, Watched::goes_on);
+  EXPECT_FALSE(going.stands_still);
+  EXPECT_FALSE(going.difference);
+  EXPECT_EQ(going.text, "The run goes on: events come in.");
+  const Hang recorded = diagnose_hang(store);
+  EXPECT_FALSE(recorded.stands_still);
+  EXPECT_TRUE(recorded.text.starts_with("Where the recording ends: Rank 0 waits")) << recorded.text;
+}
+
+/// All were ended from outside: what they waited for then is still told.
+TEST(Hang, RanksThatWereAllEndedAreReadAsTheyStood) {
+  RunBuilder run(2);
+  common(run, 2);
+  open_gather(run, 0, 2'000'000, 1);
+  store::Store& store = run.build();
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    store::RankRow row = store.ranks()[rank];
+    row.exit_code = 128 + 15;
+    row.connected = false;
+    store.set_rank(row);
+  }
+  const Hang hang = diagnose_hang(store);
+  EXPECT_EQ(hang.culprit, 1U);
+  EXPECT_FALSE(hang.stands_still);
+  EXPECT_NE(hang.text.find("for rank 1"), std::string::npos) << hang.text;
 }
 
 TEST(Hang, JsonHasEveryRank) {
   RunBuilder run(2);
   common(run, 2);
   open_gather(run, 0, 2'000'000, 1);
-  const std::string json = hang_json(diagnose_hang(run.build()));
+  const std::string json = hang_json(diagnose_hang(run.build(), Watched::quiet));
   EXPECT_NE(json.find("\"stands_still\": true"), std::string::npos);
   EXPECT_NE(json.find("\"waits_for\": [\n        1\n      ]"), std::string::npos) << json;
 }
