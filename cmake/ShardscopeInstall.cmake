@@ -16,7 +16,7 @@ install(FILES LICENSE DESTINATION ${share}/doc/shardscope-cli RENAME copyright C
 # Made of the verbs' own definitions (app/cli/CMakeLists.txt); the pages of the other programs are written.
 install(DIRECTORY ${CMAKE_BINARY_DIR}/manual/man ${CMAKE_BINARY_DIR}/manual/bash-completion ${CMAKE_BINARY_DIR}/manual/fish
         DESTINATION ${share} COMPONENT cli)
-# Debian's zsh reads another folder below /usr than everybody's below /usr/local.
+# Debian's zsh reads another folder below /usr than zsh's default below /usr/local.
 foreach(folder site-functions vendor-completions)
   install(FILES ${CMAKE_BINARY_DIR}/manual/zsh/_shardscope DESTINATION ${share}/zsh/${folder} COMPONENT cli)
 endforeach()

@@ -6,17 +6,19 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "app/analysis/foreign_json.h"
 #include "app/analysis/quantity_text.h"
 #include "app/analysis/statistics.h"
+#include "app/store/losses.h"
 #include "app/store/rank_end.h"
+#include "app/store/span_time.h"
+#include "instrumentation/event_fields.h"
 
 namespace shardscope::analysis {
 namespace {
 
-constexpr std::array<std::string_view, 10> kTriggerNames = {
+constexpr std::array<const char*, kTriggerKinds> kTriggerNames = {
     "slow_step",    "loss_not_finite", "loss_jump",   "grad_norm_jump", "skipped_step",
     "memory_limit", "standing_still",  "rank_failed", "events_missing", "finding"};
 
@@ -50,6 +52,28 @@ double percent(std::int64_t part, std::int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
+/// What stays the same of a finding while its figures change.
+std::string kind_of(const Finding& finding) {
+  std::string text = finding.title;
+  std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+  return finding.rank == instrumentation::kNoId ? text : fmt::format("{} {}", finding.rank, text);
+}
+
+/// A row's loss is NaN too where none was recorded (a detail without it, a program that reports every tenth):
+/// the events of the step say which.
+std::optional<double> recorded_not_finite(const store::Store& store, const store::StepRow& row) {
+  std::optional<double> found;
+  for (const store::RankRow& rank : store.ranks()) {
+    store.for_each_instant(rank.rank, row.begin_ns, row.end_ns, [&](const instrumentation::Event& event) {
+      if (event.kind != instrumentation::EventKind::loss) return;
+      const auto loss = instrumentation::as<instrumentation::EventKind::loss>(event);
+      if (loss.step == row.step && !std::isfinite(loss.value)) found = loss.value;
+    });
+    if (found) break;
+  }
+  return found;
+}
+
 /// Where the time of the new steps went, over all ranks.
 void take_times(const Digest& digest, std::optional<std::uint32_t> after, WatchInterval& interval) {
   TimePartition sum;
@@ -67,18 +91,10 @@ void take_times(const Digest& digest, std::optional<std::uint32_t> after, WatchI
 
 }  // namespace
 
-const char* name_of(TriggerKind kind) noexcept {
-  return kTriggerNames.at(static_cast<std::size_t>(kind)).data();
-}
+const char* name_of(TriggerKind kind) noexcept { return kTriggerNames.at(static_cast<std::size_t>(kind)); }
 
-std::optional<TriggerKind> trigger_of(const std::string& name) noexcept {
-  const auto found = std::ranges::find(kTriggerNames, name);
-  if (found == kTriggerNames.end()) return std::nullopt;
-  return static_cast<TriggerKind>(found - kTriggerNames.begin());
-}
-
-void Watcher::take_step(const store::StepRow& row, WatchInterval& interval) {
-  const double ms = static_cast<double>(row.end_ns - row.begin_ns - row.paused_ns) * 1e-6;
+void Watcher::take_step(const store::Store& store, const store::StepRow& row, double ms,
+                        WatchInterval& interval) {
   const auto trigger = [&](TriggerKind kind, const std::string& text) {
     interval.triggers.push_back(
         {kind, row.step, instrumentation::kNoId, row.begin_ns, fmt::format("step {} {}", row.step, text)});
@@ -105,10 +121,10 @@ void Watcher::take_step(const store::StepRow& row, WatchInterval& interval) {
       return against(fmt::format("has {} {:.4g}", what, value), times, steps, fmt::format("{:.4g}", median));
     };
   };
-  // A loss that was not recorded is NaN as well: where the steps before have one, it is this step's value.
-  if (std::isinf(row.loss) || (std::isnan(row.loss) && !losses_.empty())) {
-    trigger(TriggerKind::loss_not_finite, fmt::format("has a loss that is not finite: {}", row.loss));
-  } else if (!std::isnan(row.loss)) {
+  if (!std::isfinite(row.loss)) {
+    if (const auto loss = recorded_not_finite(store, row))
+      trigger(TriggerKind::loss_not_finite, fmt::format("has a loss that is not finite: {}", *loss));
+  } else {
     judge(losses_, row.loss, rules_.loss_factor, TriggerKind::loss_jump, number("a loss of"));
   }
   if (row.skipped) {
@@ -129,8 +145,6 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
   for (const store::RankRow& row : store.ranks()) {
     const store::RankEnd end = store::rank_end(store, row);
     interval.ranks_ended += end.how == store::RankEnd::How::running ? 0 : 1;
-    interval.missing_events += row.dropped;
-    interval.lost_messages += row.lost_messages;
     if (const auto peak = store.memory_peak(row.rank, instrumentation::MemoryPool::device)) {
       if (!interval.device_peak || peak->total() > interval.device_peak->bytes)
         interval.device_peak = {row.rank, peak->total()};
@@ -141,6 +155,9 @@ void Watcher::take_state(const store::Store& store, WatchInterval& interval) {
     }
   }
   interval.ranks = static_cast<std::uint32_t>(store.ranks().size());
+  const store::Losses losses = store::losses_of(store);
+  interval.missing_events = losses.dropped;
+  interval.lost_messages = losses.lost_messages;
   const auto limit =
       static_cast<std::int64_t>(static_cast<double>(rules_.memory_limit_bytes) * rules_.memory_share);
   const bool over = limit > 0 && interval.device_peak && interval.device_peak->bytes > limit;
@@ -178,7 +195,7 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
   std::int64_t tokens = 0, time_ns = 0;
   for (auto row = first; row != rows.end() && std::int64_t{row->step} <= complete; ++row) {
     if (row->end_ns == store::kOpen) continue;
-    const std::int64_t ns = row->end_ns - row->begin_ns - row->paused_ns;
+    const std::int64_t ns = store::time_of(store, *row).running_ns;
     durations.push_back(static_cast<double>(ns) * 1e-6);
     tokens += row->tokens;
     time_ns += ns;
@@ -186,7 +203,7 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
     interval.loss = known(row->loss);
     interval.grad_norm = known(row->grad_norm);
     interval.loss_scale = known(row->loss_scale);
-    take_step(*row, interval);
+    take_step(store, *row, durations.back(), interval);
   }
   interval.steps = static_cast<std::uint32_t>(durations.size());
   if (!durations.empty()) {
@@ -203,10 +220,10 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
   const bool still = !paused && interval.ranks > interval.ranks_ended && interval.ranks > 0 &&
                      quiet > std::max(rules_.still_at_least, steps_long);
   if (still && !still_) {
-    interval.triggers.push_back(
-        {TriggerKind::standing_still, interval.step, instrumentation::kNoId, interval.end_ns,
-         fmt::format("no event for {}; `shardscope why` says which rank waits for which",
-                     time_text(quiet.count()))});
+    interval.triggers.push_back({TriggerKind::standing_still, interval.step, instrumentation::kNoId,
+                                 interval.end_ns,
+                                 fmt::format("no event for {}; `shardscope view` shows where each rank is",
+                                             time_text(quiet.count()))});
   }
   still_ = still;
   return interval;
@@ -214,7 +231,7 @@ WatchInterval Watcher::look(const store::Store& store, const Digest& digest, std
 
 void Watcher::take_findings(const std::vector<Finding>& findings, WatchInterval& interval) {
   for (const Finding& finding : findings) {
-    if (finding.severity == instrumentation::Severity::info || !findings_.insert(finding.title).second)
+    if (finding.severity == instrumentation::Severity::info || !findings_.insert(kind_of(finding)).second)
       continue;
     interval.triggers.push_back(
         {TriggerKind::finding, instrumentation::kNoId, finding.rank, finding.at_ns, finding.title});

@@ -1,5 +1,5 @@
-// What a run did since the last look, and what of it deserves a look now: `shardscope watch`. Pure: what is
-// read is a store and its digest; time that passes without events is an argument.
+// Figures of a live run since the last look, and triggers: unusual events (`shardscope watch`). Pure: it
+// reads a store and its digest; how long no event came is an argument.
 #pragma once
 
 #include <chrono>
@@ -23,14 +23,14 @@ enum class TriggerKind : std::uint8_t {
   grad_norm_jump,  ///< or a norm that is not finite
   skipped_step,    ///< gradients overflowed: the optimizer did nothing
   memory_limit,
-  standing_still,  ///< no event for long, and nobody paused the run
+  standing_still,  ///< no event for long, and the run is not paused
   rank_failed,
   events_missing,
   finding,  ///< a warning or an error that was not there before
 };
+inline constexpr std::size_t kTriggerKinds = 10;
 /// "slow_step", ...: the names that `--trigger` takes.
 [[nodiscard]] const char* name_of(TriggerKind kind) noexcept;
-[[nodiscard]] std::optional<TriggerKind> trigger_of(const std::string& name) noexcept;
 
 struct Trigger {
   TriggerKind kind{};
@@ -64,7 +64,7 @@ struct WatchInterval {
   std::optional<double> step_ms_median, step_ms_max;
   std::optional<double> step_ms_before;     ///< median of the steps before
   std::optional<double> tokens_per_s;       ///< tokens of the steps over their time
-  std::optional<double> loss, loss_before;  ///< of the last step; median of the steps before
+  std::optional<double> loss, loss_before;  ///< of the interval's last step; median of the steps before
   std::optional<double> grad_norm, loss_scale;
   std::optional<double> exposed_comm_pct, idle_pct;  ///< of the recorded time of the steps, all ranks
   std::optional<double> overlap_pct;
@@ -83,14 +83,14 @@ struct WatchInterval {
 class Watcher {
  public:
   explicit Watcher(const WatchRules& rules = {}) : rules_(rules) {}
-  /// Since the last call. `quiet`: how long nothing has arrived; `paused`: somebody holds the run.
+  /// Since the last call. `quiet`: for how long no event has arrived; `paused`: the run is paused or pausing.
   WatchInterval look(const store::Store& store, const Digest& digest, std::chrono::nanoseconds quiet,
                      bool paused);
   /// Findings of the run as it is now: the ones that were not there before are triggers.
   void take_findings(const std::vector<Finding>& findings, WatchInterval& interval);
 
  private:
-  void take_step(const store::StepRow& row, WatchInterval& interval);
+  void take_step(const store::Store& store, const store::StepRow& row, double ms, WatchInterval& interval);
   void take_state(const store::Store& store, WatchInterval& interval);
 
   WatchRules rules_;
@@ -99,7 +99,7 @@ class Watcher {
   bool still_ = false, over_limit_ = false;
   std::uint64_t missing_ = 0;
   std::set<std::uint32_t> failed_;
-  std::set<std::string> findings_;
+  std::set<std::string> findings_;  ///< without their figures, which change while the cause stays
 };
 
 /// One line: "step 1240 (+52)  92.1 ms  loss 3.412  ...", without the triggers.

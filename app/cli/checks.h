@@ -4,7 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "instrumentation/event.h"
 #include "instrumentation/sockets.h"
 
 namespace shardscope::cli {
@@ -41,5 +43,13 @@ inline const CLI::Validator kEndpoint(
       }
     },
     "ENDPOINT");
+
+/// Names of the levels of detail, lowest first: what `--detail` takes.
+[[nodiscard]] inline std::vector<std::string> detail_names() {
+  std::vector<std::string> names;
+  for (int level = 0; level < instrumentation::kValueCount<instrumentation::Detail>; ++level)
+    names.emplace_back(instrumentation::name_of(static_cast<instrumentation::Detail>(level)));
+  return names;
+}
 
 }  // namespace shardscope::cli

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <stdexcept>
 
 namespace shardscope::cli {
 namespace {
@@ -88,7 +89,9 @@ std::string verb_page(const CommandText& verb, std::string_view version) {
 }
 
 void replace(std::string& text, std::string_view what, std::string_view by) {
-  if (const std::size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), by);
+  const std::size_t at = text.find(what);
+  if (at == std::string::npos) throw std::logic_error("manual page: has no " + std::string(what));
+  text.replace(at, what.size(), by);
 }
 
 }  // namespace

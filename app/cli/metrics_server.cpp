@@ -23,7 +23,7 @@ struct MetricsServer::State {
 MetricsServer::MetricsServer(const std::string& address) : state_(std::make_unique<State>()) {
   const std::size_t colon = address.rfind(':');
   int port = -1;
-  if (colon != std::string::npos) {
+  if (colon != std::string::npos && colon > 0) {
     const char* end = address.data() + address.size();
     const auto read = std::from_chars(address.data() + colon + 1, end, port);
     if (read.ec != std::errc() || read.ptr != end || port > 65535) port = -1;
@@ -33,7 +33,9 @@ MetricsServer::MetricsServer(const std::string& address) : state_(std::make_uniq
                                 "127.0.0.1:9464",
                                 address),
                     2);
-  const std::string host = address.substr(0, colon);
+  std::string host = address.substr(0, colon);
+  const std::string shown = host;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);  // IPv6
   httplib::Server& server = state_->server;
   server.new_task_queue = [] { return new httplib::ThreadPool(2); };  // NOLINT: httplib owns and deletes it
   server.set_read_timeout(5);
@@ -49,11 +51,11 @@ MetricsServer::MetricsServer(const std::string& address) : state_(std::make_uniq
     port = -1;
   }
   if (port <= 0)
-    throw UserError(fmt::format(
-        "--prometheus {}: cannot be listened on; the port may be taken, or the address may not be "
-        "this machine's",
-        address));
-  state_->url = fmt::format("http://{}:{}/metrics", host, port);
+    throw UserError(
+        fmt::format("--prometheus {}: cannot listen there: the port is in use, or the address is not one of "
+                    "this machine's",
+                    address));
+  state_->url = fmt::format("http://{}:{}/metrics", shown, port);
   state_->thread = std::thread([state = state_.get()] { state->server.listen_after_bind(); });
 }
 

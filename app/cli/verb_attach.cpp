@@ -146,7 +146,7 @@ void add_attach(CLI::App& app, Action& action) {
   verb->add_flag("--overwrite", options->overwrite, "Replace an existing recording");
   verb->add_flag("--view,!--no-view", options->view, "Open the dashboard on the run (default: no)");
   verb->add_option("--detail", options->detail, "What the ranks emit")
-      ->check(CLI::IsMember({"steps", "phases", "modules", "params", "kernels"}))
+      ->check(CLI::IsMember(detail_names()))
       ->capture_default_str();
   options->collector.listen = "tcp://127.0.0.1:0";
   verb->add_option("--listen", options->collector.listen, "Endpoint the ranks publish to")

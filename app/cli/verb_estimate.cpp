@@ -249,7 +249,14 @@ int estimate_all(EstimateOptions& options) {
 int compare_scheduling(EstimateOptions& options) {
   const std::int64_t world = options.input.gpus_per_node * options.input.nodes;
   std::optional<plan::ModelPlan> model = take_model(options);
-  if (!model) throw UserError("--model: give it; numbers have no modules to schedule", 2);
+  if (!model) {
+    throw UserError(
+        options.model.empty()
+            ? "--model: give it; numbers have no modules to schedule"
+            : fmt::format("--model {}: only its parameters are counted; give a model that can be trained",
+                          options.model),
+        2);
+  }
   const ConfiguredRun run = read_config(options, world, &*model);
   model = as_configured(*model, run);
   const plan::SchedulerComparison found = plan::compare_schedulers(

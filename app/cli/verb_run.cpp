@@ -49,7 +49,7 @@ void add_training_options(CLI::App& verb, LaunchOptions& options) {
       ->check(CLI::Validator(is_device, "cpu|cuda|cuda:N"))
       ->capture_default_str();
   verb.add_option("--detail", options.detail, "What the ranks emit")
-      ->check(CLI::IsMember({"steps", "phases", "modules", "params", "kernels"}))
+      ->check(CLI::IsMember(detail_names()))
       ->capture_default_str();
   verb.add_option("--set", options.set,
                   "KEY=VALUE over the configuration, e.g. zero_optimization.stage=2; repeatable");

@@ -186,7 +186,7 @@ void add_simulate(CLI::App& app, Action& action) {
       ->capture_default_str();
   verb->add_option("--steps", options->steps, "Optimizer steps")->check(kAboveZero)->capture_default_str();
   verb->add_option("--detail", options->detail, "What the ranks emit")
-      ->check(CLI::IsMember({"steps", "phases", "modules", "params", "kernels"}))
+      ->check(CLI::IsMember(detail_names()))
       ->capture_default_str();
   verb->add_option("--straggler", options->stragglers,
                    "RANK:FACTOR, a rank that computes so many times as long; repeatable");

@@ -1,13 +1,16 @@
-// `watch`: a line per interval of a live run, what deserves a look as it happens, and the figures for
-// Prometheus. For runs of days: memory is bounded whatever the length of the run.
+// `watch`: a line per interval of a live run, triggers as they occur, and the figures for Prometheus. For
+// runs of days: memory is bounded whatever the length of the run.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,11 +37,12 @@ using instrumentation::Detail;
 constexpr std::size_t kMostRankSteps = std::size_t{1} << 16;
 /// Findings look at all of these steps: not at each interval of a second.
 constexpr std::chrono::seconds kFindingsEvery{30};
-
-const std::vector<std::string> kDetails{"steps", "phases", "modules", "params", "kernels"};
+/// Before it is said that no collector answers.
+constexpr std::chrono::seconds kSilence{10};
 
 Detail detail_of(const std::string& name) {
-  return static_cast<Detail>(std::ranges::find(kDetails, name) - kDetails.begin());
+  const std::vector<std::string> names = detail_names();
+  return static_cast<Detail>(std::ranges::find(names, name) - names.begin());
 }
 
 struct WatchOptions {
@@ -61,7 +65,7 @@ class DetailSwitch {
     if (!set_) set(options_->otherwise);
     if (triggered) {
       if (until_ == 0) set(options_->raise);
-      until_ = interval.step + options_->raise_steps;
+      until_ = std::uint64_t{interval.step} + options_->raise_steps;
     } else if (until_ != 0 && interval.step >= until_) {
       until_ = 0;
       set(options_->otherwise);
@@ -72,25 +76,26 @@ class DetailSwitch {
   void set(const std::string& name) {
     set_ = true;
     viewer_->send({.kind = collector::Command::Kind::set_detail, .rule = {}, .detail = detail_of(name)});
-    say(stderr, "shardscope: detail {} is asked for\n", name);
+    say(stderr, "shardscope: requesting detail {}\n", name);
   }
   const WatchOptions* options_;
   Viewer* viewer_;
   bool set_ = false;
-  std::uint32_t until_ = 0;  ///< step; 0: not raised
+  std::uint64_t until_ = 0;  ///< step; 0: not raised
 };
 
-/// The user's command, one at a time: a second trigger while it runs does not start another.
+/// The user's command, one at a time. While it runs the newest trigger of each kind waits.
 class TriggerCommand {
  public:
-  explicit TriggerCommand(std::string command) : command_(std::move(command)) {}
-  void run(const analysis::Trigger& trigger, const std::string& endpoint) {
-    if (command_.empty()) return;
-    if (child_ && child_->running()) {
-      say(stderr, "shardscope: --on-trigger: still running for an earlier trigger, not started for {}\n",
-          analysis::name_of(trigger.kind));
-      return;
-    }
+  TriggerCommand(std::string command, std::string endpoint)
+      : command_(std::move(command)), endpoint_(std::move(endpoint)) {}
+  void add(const analysis::Trigger& trigger) {
+    if (!command_.empty()) waiting_.insert_or_assign(trigger.kind, trigger);
+  }
+  /// Starts the next one where none runs.
+  void next() {
+    if (waiting_.empty() || (child_ && child_->running())) return;
+    const analysis::Trigger trigger = std::move(waiting_.extract(waiting_.begin()).mapped());
     const auto id = [](std::uint32_t number) {
       return number == instrumentation::kNoId ? std::string() : std::to_string(number);
     };
@@ -100,15 +105,19 @@ class TriggerCommand {
                        {"SHARDSCOPE_TRIGGER_TEXT", instrumentation::plain_line(trigger.text)},
                        {"SHARDSCOPE_TRIGGER_STEP", id(trigger.step)},
                        {"SHARDSCOPE_TRIGGER_RANK", id(trigger.rank)},
-                       {"SHARDSCOPE_ENDPOINT", endpoint}});
+                       {"SHARDSCOPE_ENDPOINT", endpoint_}});
   }
-  /// The run is over: a command that looks at its end may finish.
+  /// After the run: starts what waits and lets it end, unless interrupted.
   void finish() {
-    if (child_ && !interrupted()) child_->wait();
+    while (!interrupted() && (!waiting_.empty() || (child_ && child_->running()))) {
+      next();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
   }
 
  private:
-  std::string command_;
+  std::string command_, endpoint_;
+  std::map<analysis::TriggerKind, analysis::Trigger> waiting_;
   std::optional<Process> child_;
 };
 
@@ -122,9 +131,9 @@ class Watch {
   explicit Watch(const WatchOptions& options)
       : options_(options),
         viewer_(options.endpoint, options.key),
-        watcher_({.memory_limit_bytes = options.memory_limit}),
+        watcher_(rules()),
         detail_(options, viewer_),
-        command_(options.command) {
+        command_(options.command, options.endpoint) {
     store_.bound({});
     digest_.keep_at_most(kMostRankSteps);
     if (!options.prometheus.empty()) {
@@ -142,29 +151,47 @@ class Watch {
       if (viewer_.poll(store_, std::chrono::milliseconds(100))) {
         changed = Clock::now();
       } else {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
       }
       take();
+      command_.next();
       const Viewer::Link link = viewer_.link();
       note(link);
       if (link == Viewer::Link::ended) break;
       if (Clock::now() < next || link == Viewer::Link::connecting || link == Viewer::Link::catching_up)
         continue;
-      look(Clock::now() - changed);
-      next = std::max(next + interval, Clock::now());
+      // Without a connection nothing is known of the run: that is no hang.
+      look(link == Viewer::Link::lost ? Clock::duration::zero() : Clock::now() - changed);
+      next += interval;
+      if (next < Clock::now()) next = Clock::now() + interval;
     }
     if (interrupted()) return interrupt_code();
-    while (!digest_.update(store_)) {
-    }
-    const bool failed = look(Clock::duration::zero());
+    digest_.update(store_);
+    next_findings_ = {};
+    look(Clock::duration::zero());
     command_.finish();
     say(stderr, "shardscope: the run has ended\n");
-    return failed ? 1 : 0;
+    return failed_ ? 1 : 0;
   }
 
  private:
+  [[nodiscard]] analysis::WatchRules rules() const {
+    analysis::WatchRules rules;
+    rules.memory_limit_bytes = options_.memory_limit;
+    return rules;
+  }
+
   void take() {
-    // Another run, or the same with another time 0: what was taken does not hold any more.
+    // A collector that was started anew at this endpoint may have another run, whose steps begin at 0.
+    if (store_.has_tables() && store_.tables().run_id != run_id_) {
+      if (!run_id_.empty()) {
+        watcher_ = analysis::Watcher(rules());
+        detail_ = DetailSwitch(options_, viewer_);
+        joined_ns_ = 0;
+      }
+      run_id_ = store_.tables().run_id;
+    }
+    // Time 0 has moved, or the store began anew: the digest's times no longer apply.
     if (store_.origin_ns() != origin_ns_ || store_.event_count() < events_) {
       digest_ = {};
       digest_.keep_at_most(kMostRankSteps);
@@ -174,17 +201,27 @@ class Watch {
     digest_.update(store_, std::chrono::milliseconds(50));
   }
 
+  /// What the connection and the run's control have to say.
   void note(Viewer::Link link) {
-    if (link == link_) return;
-    if (link_ == Viewer::Link::catching_up && link == Viewer::Link::live) joined_ns_ = store_.end_ns();
-    if (link == Viewer::Link::lost) say(stderr, "shardscope: {}: connection lost\n", options_.endpoint);
-    if (link_ == Viewer::Link::lost && link == Viewer::Link::live)
+    const std::string note = viewer_.control().note;  // a missing key, a refused command, who paused the run
+    if (note != control_note_ && !note.empty()) say(stderr, "shardscope: {}\n", note);
+    control_note_ = note;
+    if (link == Viewer::Link::connecting && !waiting_said_ && Clock::now() - began_ > kSilence) {
+      waiting_said_ = true;
+      say(stderr, "shardscope: {}: no collector answers yet\n", options_.endpoint);
+    }
+    if (link == Viewer::Link::live && !joined_) {
+      joined_ = true;
+      joined_ns_ = store_.end_ns();
+    }
+    if (link == Viewer::Link::lost && !lost_)
+      say(stderr, "shardscope: {}: connection lost\n", options_.endpoint);
+    if (link == Viewer::Link::live && lost_)
       say(stderr, "shardscope: {}: connected again\n", options_.endpoint);
-    link_ = link;
+    if (link == Viewer::Link::lost || link == Viewer::Link::live) lost_ = link == Viewer::Link::lost;
   }
 
-  /// Whether a rank failed.
-  bool look(Clock::duration quiet) {
+  void look(Clock::duration quiet) {
     const collector::ControlState control = viewer_.control();
     analysis::WatchInterval interval =
         watcher_.look(store_, digest_, quiet, control.paused || control.pausing);
@@ -192,7 +229,9 @@ class Watch {
       watcher_.take_findings(analysis::find(store_, analysis::summarize(store_, digest_)), interval);
       next_findings_ = Clock::now() + kFindingsEvery;
     }
-    // Commands are not started for what was over before this program came: `summary` and `findings` have it.
+    for (const analysis::Trigger& trigger : interval.triggers)
+      failed_ |= trigger.kind == analysis::TriggerKind::rank_failed;
+    // Steps that were over before this program connected start no command; conditions that still hold do.
     std::erase_if(interval.triggers, [&](const analysis::Trigger& trigger) {
       return trigger.step != instrumentation::kNoId && trigger.at_ns < joined_ns_;
     });
@@ -203,12 +242,9 @@ class Watch {
       });
     }
     publish(interval);
-    for (const analysis::Trigger& trigger : interval.triggers) {
-      failed_ |= trigger.kind == analysis::TriggerKind::rank_failed;
-      command_.run(trigger, options_.endpoint);
-    }
+    for (const analysis::Trigger& trigger : interval.triggers) command_.add(trigger);
+    command_.next();
     detail_.follow(interval, !interval.triggers.empty());
-    return failed_;
   }
 
   void publish(const analysis::WatchInterval& interval) {
@@ -223,12 +259,21 @@ class Watch {
     if (options_.metrics.empty() && !server_) return;
     metrics_.take(interval);
     std::string text = metrics_.text(store_, interval);
-    if (!options_.metrics.empty()) {
+    if (!options_.metrics.empty()) write_metrics(text);
+    if (server_) server_->set(std::move(text));
+  }
+
+  /// A disk that is full for a while does not end a watch of days.
+  void write_metrics(const std::string& text) {
+    try {
       exporter::OutputFile file(options_.metrics);
       file.write([&](std::ostream& out) { out << text; });
       file.commit();
+      metrics_problem_.clear();
+    } catch (const std::runtime_error& error) {
+      if (metrics_problem_ != error.what()) say(stderr, "shardscope: --metrics: {}\n", error.what());
+      metrics_problem_ = error.what();
     }
-    if (server_) server_->set(std::move(text));
   }
 
   const WatchOptions& options_;
@@ -240,11 +285,12 @@ class Watch {
   std::optional<MetricsServer> server_;
   DetailSwitch detail_;
   TriggerCommand command_;
-  Viewer::Link link_ = Viewer::Link::connecting;
   std::int64_t origin_ns_ = 0;
   std::uint64_t events_ = 0;
+  std::string control_note_, run_id_, metrics_problem_;
+  bool joined_ = false, lost_ = false, waiting_said_ = false, failed_ = false;
   std::int64_t joined_ns_ = 0;  ///< on the run's clock: how far it was when this program had caught up
-  bool failed_ = false;
+  const Clock::time_point began_ = Clock::now();
   Clock::time_point next_findings_{};
 };
 
@@ -253,15 +299,16 @@ class Watch {
 void add_watch(CLI::App& app, Action& action) {
   auto options = std::make_shared<WatchOptions>();
   CLI::App* verb = app.add_subcommand(
-      "watch", "A line per interval of a live run, and what deserves a look: slow steps, losses, hangs, ...");
+      "watch", "One line per interval of a live run, and triggers: slow steps, loss jumps, hangs, ...");
   verb->add_option("endpoint", options->endpoint, "Endpoint of the collector (tcp://host:port)")
       ->check(kEndpoint)
       ->required();
   verb->add_option("--key", options->key,
                    "Key file (docs/security.md; default: the one SHARDSCOPE_KEY names, else found by the "
                    "endpoint; none: without)");
-  verb->add_option("--interval", options->interval_s, "Seconds between two lines")
+  verb->add_option("--interval", options->interval_s, "Seconds between two lines, at most a day")
       ->check(kAboveZero)
+      ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   verb->add_flag("--json", options->json, "A line of JSON per interval, for programs");
   verb->add_option("--metrics", options->metrics,
@@ -269,7 +316,7 @@ void add_watch(CLI::App& app, Action& action) {
   verb->add_option("--prometheus", options->prometheus,
                    "Serve them at http://HOST:PORT/metrics (127.0.0.1:9464; readable by whoever reaches it)");
   std::vector<std::string> names;
-  for (int kind = 0; kind <= static_cast<int>(analysis::TriggerKind::finding); ++kind)
+  for (std::size_t kind = 0; kind < analysis::kTriggerKinds; ++kind)
     names.emplace_back(analysis::name_of(static_cast<analysis::TriggerKind>(kind)));
   verb->add_option("--trigger", options->triggers, "Only these triggers (default: all)")
       ->check(CLI::IsMember(names))
@@ -282,13 +329,13 @@ void add_watch(CLI::App& app, Action& action) {
       ->check(kAboveZero);
   CLI::Option* raise =
       verb->add_option("--raise-detail", options->raise, "At a trigger the ranks emit this much ...")
-          ->check(CLI::IsMember(kDetails));
+          ->check(CLI::IsMember(detail_names()));
   verb->add_option("--raise-steps", options->raise_steps, "... for so many steps ...")
       ->check(kAboveZero)
       ->needs(raise)
       ->capture_default_str();
   verb->add_option("--detail-otherwise", options->otherwise, "... and before and after that this much")
-      ->check(CLI::IsMember(kDetails))
+      ->check(CLI::IsMember(detail_names()))
       ->needs(raise)
       ->capture_default_str();
   verb->callback([options, &action] { action = [options] { return Watch(*options).run(); }; });

@@ -148,8 +148,8 @@ struct Collector::State {
   }
   void flush_due(double now);
   [[nodiscard]] std::size_t intake_bytes() const noexcept;  ///< arrived and not recorded
-  /// Nothing more is received for now: the recorder has enough to do, or there is nothing left that may be
-  /// shed on the way to the collector above.
+  /// Receiving is stopped: the recorder is behind by `intake_bytes`, or the queue to the collector above is
+  /// full of what must not be shed.
   [[nodiscard]] bool intake_full() const noexcept {
     return intake_bytes() > options.intake_bytes || (upstream && upstream->full());
   }
@@ -185,7 +185,7 @@ struct Collector::State {
   void start_views();
   void say_command(const wire::ViewCommand& command);
   std::string sender;  ///< of the viewer's message that is being looked at
-  int detail = -1;     ///< as a rank last reported it, or was asked for it
+  int detail = -1;     ///< last reported by a rank or set by a viewer
   void receive_views();
   void fill(wire::ViewReply& reply, std::uint64_t known) const;
 };

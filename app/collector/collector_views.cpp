@@ -85,13 +85,13 @@ void Collector::State::say_command(const wire::ViewCommand& command) {
     text = lower ? std::string(store::kDetailLowered) : text + "detail set";
     text += (before < 0 ? "" : " from " + name_of(before)) + " to " + name_of(detail);
   } else if (command.kind == Kind::ask) {
-    text += "where every thread is was asked for";
+    text += "the stacks of all ranks were requested";
   } else if (command.kind == Kind::pause) {
-    text += "a pause was asked for";
+    text += "a pause was requested";
   } else if (command.rule.kind == instrumentation::StopRule::Kind::never) {
     text += "the run was resumed";
   } else {
-    text += "a step to " + name_of(command.rule) + " was asked for";
+    text += "a step to " + name_of(command.rule) + " was requested";
   }
   say(0, clock_now(), severity, text + " by " + sender);
 }

@@ -1,7 +1,8 @@
 // Connections of the collector's peers, as the kernel knows them. libzmq bounds what it keeps of a peer by
 // whole messages: the frames of one that never ends are counted by nothing, before and after a handshake, and
-// a socket has no call that disconnects one peer. What a peer has sent and nobody has taken is known to the
-// kernel, and a connection that is shut down there is dropped by libzmq with all that it kept for it.
+// a socket has no call that disconnects one peer. Bytes that a peer has sent and libzmq has not read are
+// counted by the kernel, and a connection that is shut down there is dropped by libzmq with all that it kept
+// for it.
 #pragma once
 
 #include <array>

@@ -40,7 +40,7 @@ class Upstream {
  public:
   static constexpr std::size_t kLeastQueue = 64U << 10;  ///< of a rank, some thousand events
   /// Processes that others have replaced and of which something waits. Beyond so many the oldest is
-  /// discarded; what it would have said is counted in its rank's place, and a text says so.
+  /// discarded: its loss is counted for its rank and recorded as a message.
   static constexpr std::size_t kMostReplaced = 64;
 
   Upstream(zmq::context_t& context, UpstreamOptions options);

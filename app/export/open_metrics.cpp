@@ -85,9 +85,10 @@ std::string OpenMetrics::text(const store::Store& store, const analysis::WatchIn
              seconds(interval.step_ms_max));
   page.gauge("shardscope_tokens_per_second", "", "Tokens of the last interval's steps over their time.",
              interval.tokens_per_s);
-  page.gauge("shardscope_loss", "", "Loss of the last step, mean over ranks and micro-steps.", interval.loss);
-  page.gauge("shardscope_grad_norm", "", "Gradient norm of the last step.", interval.grad_norm);
-  page.gauge("shardscope_loss_scale", "", "Loss scale of the last step.", interval.loss_scale);
+  page.gauge("shardscope_loss", "", "Loss of the interval's last step, mean over ranks and micro-steps.",
+             interval.loss);
+  page.gauge("shardscope_grad_norm", "", "Gradient norm of the interval's last step.", interval.grad_norm);
+  page.gauge("shardscope_loss_scale", "", "Loss scale of the interval's last step.", interval.loss_scale);
   page.gauge("shardscope_exposed_communication_ratio", "ratio",
              "Exposed communication over recorded time, all ranks, last interval.",
              ratio(interval.exposed_comm_pct));
@@ -108,7 +109,7 @@ std::string OpenMetrics::text(const store::Store& store, const analysis::WatchIn
   page.counter("shardscope_dropped_events", "Events dropped by ranks or collectors.",
                interval.missing_events);
   page.counter("shardscope_lost_messages", "Messages lost on the way.", interval.lost_messages);
-  page.family("shardscope_triggers", "counter", "", "What deserved a look, by kind.");
+  page.family("shardscope_triggers", "counter", "", "Triggers so far, by kind.");
   for (std::size_t kind = 0; kind < triggers_.size(); ++kind) {
     page.sample("shardscope_triggers_total",
                 fmt::format("kind=\"{}\"", analysis::name_of(static_cast<analysis::TriggerKind>(kind))),

@@ -21,7 +21,7 @@ class OpenMetrics {
 
  private:
   std::uint64_t steps_ = 0;
-  std::array<std::uint64_t, 10> triggers_{};  ///< by kind
+  std::array<std::uint64_t, analysis::kTriggerKinds> triggers_{};  ///< by kind
 };
 
 }  // namespace shardscope::exporter

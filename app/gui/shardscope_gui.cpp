@@ -210,7 +210,7 @@ int main(int argc, char** argv) {
   cli.add_option("--theme", options.theme, "dark or light")
       ->transform(CLI::IsMember({"dark", "light"}, CLI::ignore_case));
   cli.add_option("--layout", options.layout, "Watch, Step, Memory, Compare or Presentation")
-      ->transform(CLI::IsMember({"Watch", "Step", "Memory", "Compare", "Presentation"}, CLI::ignore_case));
+      ->transform(CLI::IsMember(shardscope::gui::layout_names(), CLI::ignore_case));
   cli.add_option("--state-dump", options.state_dump,
                  "Write what the window believes to this JSON file, each second");
   cli.add_flag("--frame-stats", options.frame_stats, "Print the CPU time of building a frame");

@@ -43,7 +43,8 @@ std::optional<EncoderDecoderShape> parse_encoder_decoder(const std::string& json
     return std::nullopt;
   EncoderDecoderShape shape;
   for (const char* key : {"vocab_size", "d_model", "d_ff", "num_heads", "d_kv", "num_layers"}) {
-    if (!json.contains(key)) throw std::invalid_argument(std::string(key) + ": is not there; it is needed");
+    if (!json.contains(key) || json[key].is_null())
+      throw std::invalid_argument(std::string(key) + ": is not there; it is needed");
   }
   read(json, "vocab_size", 1, 1 << 27, shape.vocabulary);
   read(json, "d_model", 1, 1 << 20, shape.hidden);

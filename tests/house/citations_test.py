@@ -18,7 +18,7 @@ RANGE = re.compile(r"(?<![\w.])([DMVSLPCO])([1-9][0-9]?)-(?:\1)?([1-9][0-9]?)(?!
 METRICS = ROOT / "docs" / "metrics.md"
 METRICS_CITATION = re.compile(r"\bmetrics(?:\.md)?,?(?: section)? ([0-9](?:\.[0-9]+)?)(?: and ([0-9](?:\.[0-9]+)?))?\b")
 # What writes `--json` of summary, compare, findings, what-if and info.
-JSON_SOURCES = ("app/analysis/summary_json.cpp", "app/analysis/unmatched_ends_json.h", "app/cli/comparison_text.cpp",
+JSON_SOURCES = ("app/analysis/summary_json.cpp", "app/analysis/unmatched_ends_json.h", "app/analysis/watch.cpp", "app/cli/comparison_text.cpp",
                 "app/cli/summary_text.cpp", "app/cli/verb_what_if.cpp", "app/cli/verbs_reading.cpp")
 JSON_KEY = re.compile(r'\{"([a-z_0-9]+)",(?!\s*")|\["([a-z_0-9]+)"\] =|json& \w+ = out\["\w+"\]\["([a-z_0-9]+)"\]')
 NOT_CITATIONS = {"C99"}  # the C standard

@@ -1,4 +1,4 @@
-// Where the fonts of the window are: asked of fontconfig, which knows the system's and the user's folders.
+// Finds the window's fonts through fontconfig, in the system's and the user's folders.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace shardscope::gui {
 struct FontFile {
   std::string path;    ///< empty: the system has no font that can be drawn
   int index = 0;       ///< of the face in the file
-  bool exact = false;  ///< the family that was asked for, not one that fontconfig takes in its place
+  bool exact = false;  ///< the requested family, not fontconfig's substitute
 };
 
 /// `weight` in fontconfig's words: regular, semibold.

@@ -43,6 +43,7 @@ class RunBuilder {
     }
     events_.resize(world);
     sequences_.resize(world);
+    dropped_.resize(world);
   }
 
   void instant(std::uint32_t rank, std::int64_t at, ev::EventKind kind, ev::StreamId stream,
@@ -56,6 +57,8 @@ class RunBuilder {
     instant(rank, begin, kind, stream, a, b, ev::kNoId, code, v0, v1);
     instant(rank, end, ev::end_of(kind), stream, a, b, ev::kNoId, code, v0, v1);
   }
+  /// Before what is added next to a rank so many events were dropped.
+  void drop(std::uint32_t rank, std::uint64_t events) { dropped_[rank] = events; }
   /// The store with everything added so far; more may be added and built again. Events are sorted by time,
   /// ends before begins at one time.
   store::Store& build() {
@@ -67,6 +70,7 @@ class RunBuilder {
         return a.ticks != b.ticks ? a.ticks < b.ticks : ev::is_end(a.kind) && !ev::is_end(b.kind);
       });
       chunk.sequence = sequences_[rank]++;
+      chunk.dropped_before = std::exchange(dropped_[rank], 0);
       store_.ingest(chunk);
       events_[rank].clear();
     }
@@ -77,6 +81,7 @@ class RunBuilder {
   store::Store store_;
   std::vector<std::vector<ev::Event>> events_;
   std::vector<std::uint64_t> sequences_;  ///< of each rank's next chunk
+  std::vector<std::uint64_t> dropped_;
 };
 
 }  // namespace shardscope::test

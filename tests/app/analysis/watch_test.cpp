@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,12 @@ using namespace test;
 
 constexpr std::int64_t kMs = 1'000'000;
 
-/// Steps of one rank, one after the other, with what a step tells.
+/// Steps of one rank, one after the other, with the values of a step.
 class Steps {
  public:
-  void add(std::int64_t ms, double loss = 2.0, double grad_norm = 1.0, bool skipped = false) {
+  void add(std::int64_t ms, std::optional<double> loss = 2.0, double grad_norm = 1.0, bool skipped = false) {
     run_.instant(0, at_, EventKind::step_begin, StreamId::host, step_);
-    value(EventKind::loss, loss);
+    if (loss) value(EventKind::loss, *loss);
     value(EventKind::grad_norm, grad_norm);
     run_.instant(0, at_ + 2, EventKind::tokens, StreamId::host, step_, ev::kNoId, ev::kNoId, 0, 512);
     at_ += ms * kMs;
@@ -37,6 +38,7 @@ class Steps {
     return watcher_.look(store, digest_, quiet, paused);
   }
   store::Store& store() { return run_.build(); }
+  void drop(std::uint64_t events) { run_.drop(0, events); }
   Watcher& watcher() { return watcher_; }
 
  private:
@@ -106,7 +108,7 @@ TEST(Watch, TheSpreadOfUnevenStepsIsWide) {
   EXPECT_EQ(kinds(steps.look()), Kinds{});
 }
 
-TEST(Watch, TheFirstStepsAreJudgedByNobody) {
+TEST(Watch, NoStepIsJudgedBeforeEightOthers) {
   Steps steps;
   steps.add(900);  // warm-up
   for (int i = 0; i < 7; ++i) steps.add(10);
@@ -125,6 +127,15 @@ TEST(Watch, LossesAndNormsThatJumpOrAreNotNumbers) {
   EXPECT_EQ(kinds(steps.look()), (Kinds{TriggerKind::loss_not_finite, TriggerKind::grad_norm_jump}));
   steps.add(10, 2.0, std::numeric_limits<double>::infinity(), true);
   EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::skipped_step});
+}
+
+TEST(Watch, AStepWithoutALossIsNotOneThatIsNotFinite) {
+  Steps steps;
+  for (int i = 0; i < 10; ++i) steps.add(10);
+  steps.add(10, std::nullopt);
+  EXPECT_EQ(kinds(steps.look()), Kinds{});
+  steps.add(10, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(kinds(steps.look()), Kinds{TriggerKind::loss_not_finite});
 }
 
 TEST(Watch, ARunThatStandsStillIsSaidOnceAndNotWhenItIsPaused) {
@@ -147,8 +158,8 @@ TEST(Watch, RanksThatFailAndEventsThatAreMissing) {
   store::RankRow row = steps.store().ranks().front();
   row.finished = true;
   row.exit_code = 3;
-  row.dropped = 7;
   steps.store().set_rank(row);
+  steps.drop(7);
   const WatchInterval interval = steps.look();
   EXPECT_EQ(kinds(interval), (Kinds{TriggerKind::rank_failed, TriggerKind::events_missing}));
   EXPECT_EQ(interval.triggers[0].rank, 0U);
@@ -165,10 +176,15 @@ TEST(Watch, AFindingIsNewOnce) {
   steps.watcher().take_findings({finding}, interval);
   EXPECT_EQ(kinds(interval), Kinds{TriggerKind::finding});
   interval.triggers.clear();
-  finding.severity = ev::Severity::info;
-  Finding other = finding;
-  other.title = "For your information";
-  steps.watcher().take_findings({finding, other}, interval);
+  finding.title = "12 of 400 prefetches come too late";
+  steps.watcher().take_findings({finding}, interval);
+  EXPECT_EQ(kinds(interval), Kinds{TriggerKind::finding});
+  interval.triggers.clear();
+  finding.title = "15 of 480 prefetches come too late";  // the same one, later
+  Finding info;
+  info.severity = ev::Severity::info;
+  info.title = "For your information";
+  steps.watcher().take_findings({finding, info}, interval);
   EXPECT_EQ(kinds(interval), Kinds{});
 }
 
@@ -183,9 +199,9 @@ TEST(Watch, JsonHasNullForWhatIsNotKnown) {
 }
 
 TEST(Watch, TriggersHaveNames) {
-  for (int kind = 0; kind <= static_cast<int>(TriggerKind::finding); ++kind)
-    EXPECT_EQ(trigger_of(name_of(static_cast<TriggerKind>(kind))), static_cast<TriggerKind>(kind));
-  EXPECT_FALSE(trigger_of("nothing"));
+  EXPECT_STREQ(name_of(TriggerKind::slow_step), "slow_step");
+  EXPECT_STREQ(name_of(TriggerKind::finding), "finding");
+  EXPECT_EQ(static_cast<std::size_t>(TriggerKind::finding) + 1, kTriggerKinds);
 }
 
 }  // namespace

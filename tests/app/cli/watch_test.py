@@ -10,6 +10,7 @@ import re
 import sqlite3
 import subprocess
 import tempfile
+import time
 import unittest
 import urllib.request
 
@@ -38,6 +39,7 @@ class Watch(CommandTest):
         watch = self.start("watch", endpoint, "--json", "--interval", "0.3", "--metrics", self.folder / "run.prom", "--prometheus",
                            "127.0.0.1:0", "--trigger", "skipped_step,loss_not_finite,rank_failed", "--on-trigger",
                            f'echo "$SHARDSCOPE_TRIGGER $SHARDSCOPE_TRIGGER_STEP" >> {marks}', "--raise-detail", "params")
+        first = watch.stdout.readline()  # it has connected: no trigger is of before
         # Loss scales from 2^32 on: the first steps overflow.
         config = self.folder / "fp16.json"
         config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "fp16": {"enabled": True, "initial_scale_power": 32},
@@ -49,7 +51,7 @@ class Watch(CommandTest):
         self.assertEqual(recorder.wait(60), 0)
         out, said = watch.communicate(timeout=60)
         self.assertEqual(watch.returncode, 0, said)
-        lines = [json.loads(line) for line in out.splitlines()]
+        lines = [json.loads(line) for line in (first + out).splitlines()]
         summary = read("summary", recording)
         self.assertEqual(sum(line["steps"] for line in lines), 400)
         self.assertEqual(lines[-1]["step"], 399)
@@ -63,17 +65,43 @@ class Watch(CommandTest):
             rows = database.execute("SELECT step FROM steps WHERE skipped ORDER BY step").fetchall()
         self.assertEqual(skipped, [step for (step,) in rows])
         self.assertGreater(len(skipped), 0)
-        self.assertEqual(marks.read_text().splitlines()[0], "skipped_step 0")
-        self.assertLess(said.index("detail steps is asked for"), said.index("detail params is asked for"))
+        self.assertEqual(marks.read_text().splitlines()[-1], f"skipped_step {skipped[-1]}")
+        self.assertLess(said.index("requesting detail steps"), said.index("requesting detail params"))
+
+    def test_a_failed_rank_is_the_exit_code_whatever_is_filtered(self):
+        recorder = self.start("record", self.folder / "run.zscope", "--listen", "tcp://127.0.0.1:0")
+        endpoint = re.search(r"tcp://\S+\d", recorder.stderr.readline()).group()
+        watch = self.start("watch", endpoint, "--interval", "0.2", "--trigger", "slow_step")
+        training = subprocess.Popen([BIN / "zero_train", "--config", ROOT / "samples/stage3.json", "--model", "mlp", "--data", "golden:mlp",
+                                     "--steps", "100000", "--publish", endpoint, "--quiet"], env=ENV, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL)
+        self.addCleanup(training.kill)
+        self.assertIn("step", watch.stdout.readline())
+        for line in watch.stdout:
+            if "(+" in line:
+                break
+        training.kill()
+        training.wait()
+        time.sleep(1)  # the connection is gone
+        recorder.terminate()  # ends the run for its viewers
+        out, said = watch.communicate(timeout=60)
+        self.assertEqual(watch.returncode, 1, out + said)
+        self.assertNotIn("rank_failed", out)
 
     def test_metrics_are_served(self):
         recorder = self.start("record", self.folder / "run.zscope", "--listen", "tcp://127.0.0.1:0")
         endpoint = re.search(r"tcp://\S+\d", recorder.stderr.readline()).group()
         watch = self.start("watch", endpoint, "--interval", "0.2", "--prometheus", "127.0.0.1:0")
         url = re.search(r"http://\S+", watch.stderr.readline()).group()
-        with urllib.request.urlopen(url, timeout=20) as answer:
-            self.assertTrue(answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0"))
-            self.assertTrue(answer.read().endswith(b"# EOF\n"))
+        for _ in range(100):
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                content_type, page = answer.headers["Content-Type"], answer.read()
+            if b"shardscope_events_total" in page:
+                break
+            time.sleep(0.1)
+        self.assertIn(b"\nshardscope_events_total 0\n", page)
+        self.assertTrue(content_type.startswith("application/openmetrics-text; version=1.0.0"), content_type)
+        self.assertTrue(page.endswith(b"# EOF\n"))
         watch.terminate()
         self.assertEqual(watch.wait(20), 128 + 15)
 
@@ -85,6 +113,8 @@ class Watch(CommandTest):
         self.refused(("watch", "here"), "here")
         self.refused(("watch", endpoint, "--trigger", "slow"), "slow")
         self.refused(("watch", endpoint, "--interval", "0"), "--interval")
+        self.refused(("watch", endpoint, "--interval", "inf"), "--interval")
+        self.refused(("watch", endpoint, "--prometheus", ":9464"), ":9464")
         self.refused(("watch", endpoint, "--raise-steps", "3"), "--raise-detail")
 
 

@@ -111,7 +111,7 @@ TEST_F(LocalAccess, ProgramsOfTheUserFindTheKeysAndNobodyElseCanRead) {
     const wire::Frame frame = wire::encode({{0, 77, 1, ""}, command});
     (void)stranger.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait);
     EXPECT_TRUE(eventually([&] { return collector.status().refused > before; }));
-    EXPECT_FALSE(is_said(collector, "a pause was asked for"));
+    EXPECT_FALSE(is_said(collector, "a pause was requested"));
     EXPECT_EQ(collector.status().rejected, 0U);
   }
   EXPECT_TRUE(left().empty());
@@ -323,9 +323,9 @@ TEST_F(LocalAccess, WhatSomebodyDidIsRecordedWithWho) {
           << all_texts(store);
     };
     anna.send({Command::Kind::pause, {}, {}});
-    recorded("control: a pause was asked for by key 'anna' from 127.0.0.1");
+    recorded("control: a pause was requested by key 'anna' from 127.0.0.1");
     anna.send({Command::Kind::resume, {StopRule::Kind::run_to_step, 7, 0}, {}});
-    recorded("control: a step to step 7 was asked for by key 'anna' from 127.0.0.1");
+    recorded("control: a step to step 7 was requested by key 'anna' from 127.0.0.1");
     other.send({Command::Kind::resume, {}, {}});
     recorded("control: the run was resumed by key " + unnamed.substr(0, 8) + "... from 127.0.0.1");
     anna.send(lower_detail());
